@@ -1,0 +1,231 @@
+//! What handlers on the card see, and how device code travels in a host executable.
+
+/// Where things are in the card's address space. The bases follow PsPIN's memory map, so one device program serves
+/// every card; sizes are the machine's.
+pub mod map {
+    /// HPU memory, allocated by `PtlHPUAllocMem` (PsPIN: cluster L1).
+    pub const HPU_MEMORY: u32 = 0x1000_0000;
+    /// Stacks and argument blocks, one window of [`CONTEXT_STRIDE`] bytes for each HPU context.
+    pub const CONTEXTS: u32 = 0x1a00_0000;
+    /// Distance of two contexts' windows: the argument block of [`ARGS_BYTES`] first, then the stack, which grows down
+    /// from the window's end.
+    pub const CONTEXT_STRIDE: u32 = 0x4000;
+    /// Bytes of the argument block at the start of a context's window.
+    pub const ARGS_BYTES: u32 = 0x400;
+    /// Static data of the handlers (PsPIN: L2 handler memory).
+    pub const DATA: u32 = 0x1c00_0000;
+    /// Packet buffers (PsPIN: L2 packet memory).
+    pub const PACKETS: u32 = 0x1c40_0000;
+    /// Code and constants of the handlers (PsPIN: program memory).
+    pub const PROGRAM: u32 = 0x1d00_0000;
+    /// Where a handler's return address points: reaching it ends the handler.
+    pub const RETURN: u32 = 0x1eff_fff0;
+}
+
+/// `ptl_header_t` as the card lays it out for a header handler (sPIN App. B.3); the user header follows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct HeaderArgs {
+    /// `type`: 0 put, 1 get, 2 atomic, 3 fetch-atomic
+    pub kind: u32,
+    /// Padding.
+    pub pad: u32,
+    /// `length`, bytes of the message, user header included
+    pub length: u64,
+    /// `target_id`
+    pub target_id: crate::portals::Process,
+    /// `source_id`
+    pub source_id: crate::portals::Process,
+    /// `match_bits`
+    pub match_bits: u64,
+    /// `offset` in the ME
+    pub offset: u64,
+    /// `hdr_data`
+    pub hdr_data: u64,
+}
+
+/// `ptl_payload_t` as the card lays it out for a payload handler (sPIN App. B.4).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct PayloadArgs {
+    /// `length`, bytes
+    pub length: u64,
+    /// `offset` in the message, after the user header
+    pub offset: u64,
+    /// `base`: card address of the data. A pointer where App. B.4 has a flexible array, so that the structure can be
+    /// passed by value in every ABI; `p.base` reads the same.
+    pub base: u32,
+    /// Padding.
+    pub pad: u32,
+}
+
+/// Return codes of handlers (sPIN App. B.3–B.5).
+pub mod ret {
+    /// Header and payload handler.
+    pub const DROP: u32 = 0;
+    /// Header handler.
+    pub const DROP_PENDING: u32 = 1;
+    /// Header handler.
+    pub const PROCESS_DATA: u32 = 2;
+    /// Header handler.
+    pub const PROCESS_DATA_PENDING: u32 = 3;
+    /// Header handler.
+    pub const PROCEED: u32 = 4;
+    /// Header handler.
+    pub const PROCEED_PENDING: u32 = 5;
+    /// Payload and completion handler.
+    pub const SUCCESS: u32 = 6;
+    /// Completion handler.
+    pub const SUCCESS_PENDING: u32 = 7;
+    /// Every handler: error.
+    pub const FAIL: u32 = 8;
+    /// Every handler: error, set by the card.
+    pub const SEGV: u32 = 9;
+}
+
+/// Commands: what a handler asks of the card. A command is an environment call with its number in `a7` and its
+/// arguments as below; the result comes back in `a0` (0, or a negative number from [`err`]).
+pub mod cmd {
+    /// `a0`: address of a [`super::PutCmd`].
+    pub const PUT_FROM_DEVICE: u32 = 1;
+    /// `a0`: address of a [`super::PutCmd`] whose `local` is an offset in the ME.
+    pub const PUT_FROM_HOST: u32 = 2;
+    /// `a0`: address of a [`super::DmaCmd`]; returns at once, handle in `DmaCmd::handle`.
+    pub const DMA_TO_HOST: u32 = 3;
+    /// Like [`DMA_TO_HOST`], host memory to card.
+    pub const DMA_FROM_HOST: u32 = 4;
+    /// `a0`: DMA handle; 1 when complete.
+    pub const DMA_TEST: u32 = 5;
+    /// `a0`: DMA handle; waits.
+    pub const DMA_WAIT: u32 = 6;
+    /// Lets another handler use the HPU.
+    pub const YIELD: u32 = 7;
+    /// `a0`: address of a `ptl_ct_event_t` to add to the ME's counter.
+    pub const CT_INC: u32 = 8;
+    /// `a0`: address of a `ptl_ct_event_t` to fill.
+    pub const CT_GET: u32 = 9;
+    /// `a0`: address of a `ptl_ct_event_t` to store.
+    pub const CT_SET: u32 = 10;
+    /// Returns the number of the HPU that runs the handler.
+    pub const MY_HPU: u32 = 11;
+    /// Returns the number of HPUs.
+    pub const NUM_HPUS: u32 = 12;
+    /// Ends the handler as [`super::ret::FAIL`].
+    pub const ABORT: u32 = 13;
+}
+
+/// Results of commands.
+pub mod err {
+    /// An argument is out of range.
+    pub const INVALID: i32 = -1;
+    /// The card has no room for the command.
+    pub const NO_SPACE: i32 = -2;
+}
+
+/// Arguments of `PtlHandlerPutFromDevice` and `PtlHandlerPutFromHost` (sPIN App. B.6).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct PutCmd {
+    /// Card address of the data, or its offset in the ME.
+    pub local: u64,
+    /// Bytes.
+    pub len: u64,
+    /// `match_bits`
+    pub match_bits: u64,
+    /// `remote_offset`
+    pub remote_offset: u64,
+    /// `hdr_data`
+    pub hdr_data: u64,
+    /// `target_id`
+    pub target_id: crate::portals::Process,
+    /// `user_ptr`, a number on the card
+    pub user_ptr: u32,
+    /// `ct`: 0, or `PTL_LOCAL_ME_CT` to count the operation on the ME's counter
+    pub ct: u16,
+    /// `ack_req`
+    pub ack_req: u16,
+}
+
+/// Arguments of the DMA calls (sPIN App. B.6).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct DmaCmd {
+    /// Offset in the host memory chosen by `options`.
+    pub offset: u64,
+    /// Card address.
+    pub local: u32,
+    /// Bytes.
+    pub len: u32,
+    /// `PTL_ME_HOST_MEM` (0) or `PTL_HANDLER_HOST_MEM` (1).
+    pub options: u32,
+    /// Written by the card.
+    pub handle: u32,
+}
+
+macro_rules! plain {
+    ($($t:ty),+) => { $(
+        // SAFETY: `repr(C)`, only integers, padding spelled out.
+        unsafe impl crate::portals::Plain for $t {}
+    )+ };
+}
+plain!(HeaderArgs, PayloadArgs, PutCmd, DmaCmd, image::Preamble, image::Device, image::Handler);
+
+/// The device image that `spincc` embeds in section `.spin_image` of an executable or shared library and that a
+/// constructor registers with `libportals` (`spin_register_image`).
+///
+/// ```text
+/// Preamble | Device * devices | Handler * handlers | names and device ELFs (offsets from the preamble)
+/// ```
+pub mod image {
+    /// "SPINIMG" and the version of this layout.
+    pub const MAGIC: u64 = 0x5350_494e_494d_4701;
+    /// Section of the host executable that holds the image.
+    pub const SECTION: &str = ".spin_image";
+    /// Section of host and device objects that holds the handlers; a C identifier, so the host linker defines
+    /// `__start_spin_handlers`, the address from which [`Handler::host_offset`] counts.
+    pub const HANDLERS_SECTION: &str = "spin_handlers";
+    /// Section of a host object (`spincc -c`) that carries its device object for HPU kind K is `.spin_device.K`.
+    pub const DEVICE_SECTION_PREFIX: &str = ".spin_device.";
+
+    /// Start of an image.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    #[repr(C)]
+    pub struct Preamble {
+        /// [`MAGIC`].
+        pub magic: u64,
+        /// Bytes of the whole image.
+        pub length: u64,
+        /// Number of [`Device`] records.
+        pub devices: u32,
+        /// Number of [`Handler`] records.
+        pub handlers: u32,
+        /// Offset and bytes of the state layouts: JSON text, one array of structure layouts that device code uses.
+        pub layouts_offset: u32,
+        /// Bytes of the layouts text.
+        pub layouts_length: u32,
+    }
+
+    /// The program for one HPU kind.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    #[repr(C)]
+    pub struct Device {
+        /// Offset of the kind's name ("rv32imac"), NUL-terminated.
+        pub kind_offset: u32,
+        /// Offset of the device ELF, 16-byte aligned.
+        pub elf_offset: u32,
+        /// Bytes of the device ELF.
+        pub elf_length: u32,
+        /// Padding.
+        pub pad: u32,
+    }
+
+    /// One handler; its entry point is the ELF symbol of this name.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    #[repr(C)]
+    pub struct Handler {
+        /// Offset of the symbol's name, NUL-terminated.
+        pub name_offset: u32,
+        /// Where its host twin is, from `__start_spin_handlers`.
+        pub host_offset: u32,
+    }
+}

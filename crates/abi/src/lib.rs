@@ -1,0 +1,12 @@
+//! What two sides of a boundary must agree on: the layouts and numbers shared by user programs (C), the library that
+//! they link (`libportals.so`), the simulator, and the code on the card.
+//!
+//! * [`portals`]: the Portals 4 and P4sPIN constants and structures of `sdk/include/portals4.h` and `spin.h`
+//! * [`mailbox`]: the shared memory through which a rank's library calls reach the simulator
+//! * [`device`]: what a handler sees (arguments, commands) and how device code is embedded in a host executable
+//!
+//! This crate is the source; the C headers repeat it, and tests compile C `_Static_assert`s generated from here.
+
+pub mod device;
+pub mod mailbox;
+pub mod portals;

@@ -1,0 +1,13 @@
+//! The simulation core: [`Time`] in integer picoseconds, the [`EventQueue`] ordered by time and then by insertion,
+//! [`Pipe`]s (serial resources with a rate), and timelines ([`trace`]).
+//!
+//! Time is passed in, never read from a clock, so a run depends on nothing but its inputs.
+
+mod pipe;
+mod queue;
+mod time;
+pub mod trace;
+
+pub use pipe::Pipe;
+pub use queue::EventQueue;
+pub use time::{Rate, Time};

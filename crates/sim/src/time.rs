@@ -1,0 +1,130 @@
+use std::fmt;
+use std::iter::Sum;
+use std::ops::{Add, AddAssign, Mul, Sub};
+
+/// A point in simulated time, or a span of it, in integer picoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Time(u64);
+
+impl Time {
+    /// The start of the simulation; the empty span.
+    pub const ZERO: Time = Time(0);
+    /// Later than everything.
+    pub const MAX: Time = Time(u64::MAX);
+
+    /// From picoseconds.
+    pub const fn from_ps(ps: u64) -> Time {
+        Time(ps)
+    }
+
+    /// From nanoseconds.
+    pub const fn from_ns(ns: u64) -> Time {
+        Time(ns * 1000)
+    }
+
+    /// In picoseconds.
+    pub const fn as_ps(self) -> u64 {
+        self.0
+    }
+
+    /// In nanoseconds, for people.
+    pub fn as_ns_f64(self) -> f64 {
+        self.0 as f64 / 1e3
+    }
+
+    /// The difference, or zero when `earlier` is later.
+    pub fn saturating_sub(self, earlier: Time) -> Time {
+        Time(self.0.saturating_sub(earlier.0))
+    }
+
+    /// The sum, or [`Time::MAX`].
+    pub fn saturating_add(self, span: Time) -> Time {
+        Time(self.0.saturating_add(span.0))
+    }
+}
+
+impl Add for Time {
+    type Output = Time;
+
+    fn add(self, span: Time) -> Time {
+        Time(self.0 + span.0)
+    }
+}
+
+impl AddAssign for Time {
+    fn add_assign(&mut self, span: Time) {
+        self.0 += span.0;
+    }
+}
+
+impl Sub for Time {
+    type Output = Time;
+
+    fn sub(self, earlier: Time) -> Time {
+        Time(self.0 - earlier.0)
+    }
+}
+
+impl Mul<u64> for Time {
+    type Output = Time;
+
+    fn mul(self, count: u64) -> Time {
+        Time(self.0 * count)
+    }
+}
+
+impl Sum for Time {
+    fn sum<I: Iterator<Item = Time>>(spans: I) -> Time {
+        spans.fold(Time::ZERO, Add::add)
+    }
+}
+
+impl fmt::Display for Time {
+    /// Nanoseconds with the picoseconds as decimals: `1234.567 ns`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{:03} ns", self.0 / 1000, self.0 % 1000)
+    }
+}
+
+/// The inverse of a bandwidth (LogGP's G) in integer femtoseconds a byte: fine enough that every G of the papers
+/// (2.5, 6.7, 15.6, 20 ps/B) is exact.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Rate(u64);
+
+impl Rate {
+    /// No time at all for any number of bytes.
+    pub const INFINITE: Rate = Rate(0);
+
+    /// From femtoseconds a byte.
+    pub const fn from_fs_per_byte(fs: u64) -> Rate {
+        Rate(fs)
+    }
+
+    /// In femtoseconds a byte.
+    pub const fn as_fs_per_byte(self) -> u64 {
+        self.0
+    }
+
+    /// The time that `bytes` take, rounded up to a picosecond.
+    pub fn time(self, bytes: u64) -> Time {
+        Time((u128::from(self.0) * u128::from(bytes)).div_ceil(1000).try_into().unwrap_or(u64::MAX))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_of_the_papers_are_exact() {
+        assert_eq!(Rate::from_fs_per_byte(2_500).time(4096), Time::from_ps(10_240));
+        assert_eq!(Rate::from_fs_per_byte(6_700).time(1000), Time::from_ps(6_700));
+        assert_eq!(Rate::from_fs_per_byte(6_700).time(8), Time::from_ps(54)); // 53.6
+        assert_eq!(Rate::INFINITE.time(u64::MAX), Time::ZERO);
+    }
+
+    #[test]
+    fn times_print_as_nanoseconds() {
+        assert_eq!(Time::from_ps(65_007).to_string(), "65.007 ns");
+    }
+}
