@@ -10,4 +10,4 @@ pub mod trace;
 
 pub use pipe::Pipe;
 pub use queue::EventQueue;
-pub use time::{Rate, Time};
+pub use time::{Clock, Rate, Time};

@@ -111,6 +111,33 @@ impl Rate {
     }
 }
 
+/// A clock of a core, kept as its frequency so that no period is rounded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Clock(u64);
+
+impl Clock {
+    /// From kilohertz, at least 1.
+    pub const fn from_khz(khz: u64) -> Clock {
+        assert!(khz > 0);
+        Clock(khz)
+    }
+
+    /// In kilohertz.
+    pub const fn as_khz(self) -> u64 {
+        self.0
+    }
+
+    /// The time that `cycles` take, rounded up to a picosecond.
+    pub fn time(self, cycles: u64) -> Time {
+        Time((u128::from(cycles) * 1_000_000_000).div_ceil(u128::from(self.0)).try_into().unwrap_or(u64::MAX))
+    }
+
+    /// The whole cycles that fit into `span`.
+    pub fn cycles(self, span: Time) -> u64 {
+        (u128::from(span.0) * u128::from(self.0) / 1_000_000_000).try_into().unwrap_or(u64::MAX)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -121,6 +148,15 @@ mod tests {
         assert_eq!(Rate::from_fs_per_byte(6_700).time(1000), Time::from_ps(6_700));
         assert_eq!(Rate::from_fs_per_byte(6_700).time(8), Time::from_ps(54)); // 53.6
         assert_eq!(Rate::INFINITE.time(u64::MAX), Time::ZERO);
+    }
+
+    #[test]
+    fn clocks_do_not_drift() {
+        let clock = Clock::from_khz(3_000_000);
+        assert_eq!(clock.time(1), Time::from_ps(334));
+        assert_eq!(clock.time(3_000_000), Time::from_ps(1_000_000_000));
+        assert_eq!(Clock::from_khz(2_500_000).time(1), Time::from_ps(400));
+        assert_eq!(clock.cycles(Time::from_ns(1)), 3);
     }
 
     #[test]

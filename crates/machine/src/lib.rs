@@ -1,0 +1,144 @@
+//! A machine as data: every parameter of the network, the cards and the hosts, read from one TOML file.
+
+use sim::{Clock, Rate, Time};
+
+/// A whole machine.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Machine {
+    /// Short name, as in `--machine NAME`.
+    pub name: String,
+    /// One line for people.
+    pub description: String,
+    /// `[network]`
+    pub network: Network,
+    /// `[host]`
+    pub host: Host,
+    /// `[nic]`
+    pub nic: Nic,
+    /// `[dma]`
+    pub dma: Dma,
+    /// `[hpu]`
+    pub hpu: Hpu,
+}
+
+/// The network between the cards.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Network {
+    /// `topology`: "fat-tree"
+    pub topology: Topology,
+    /// `radix`: ports of a switch
+    pub radix: u32,
+    /// `switch_ns`: time through a switch
+    pub switch: Time,
+    /// `wire_ns`: time along a wire
+    pub wire: Time,
+    /// `G_ps_per_byte`: inverse bandwidth of a link
+    pub gap_per_byte: Rate,
+    /// `g_ns`: least time between the starts of two messages at a port
+    pub gap: Time,
+    /// `mtu_bytes`: largest payload of a packet
+    pub mtu: u32,
+}
+
+/// How switches are connected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Topology {
+    /// "fat-tree": folded Clos of switches of one radix, full bisection
+    FatTree,
+    /// "single-switch": one switch with as many ports as there are nodes
+    SingleSwitch,
+}
+
+/// The host's CPU and memory.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Host {
+    /// `cores`
+    pub cores: u32,
+    /// `clock_ghz`
+    pub clock: Clock,
+    /// `o_ns`: CPU time to hand an operation to the card (LogGP's o)
+    pub overhead: Time,
+    /// `poll_ns`: CPU time from the appearance of a completion in memory until the polling program has it
+    pub poll: Time,
+    /// `match_ns`: CPU time to match one arrived message in software (rdma cards)
+    pub matching: Time,
+    /// `dram_latency_ns`
+    pub dram_latency: Time,
+    /// `dram_G_ps_per_byte`: inverse memory bandwidth
+    pub dram_gap_per_byte: Rate,
+}
+
+/// What a card does by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum NicKind {
+    /// "rdma": moves data; the CPU matches and acts.
+    Rdma,
+    /// "portals4": matching and triggered operations on the card.
+    Portals4,
+    /// "spin": as portals4, and handlers.
+    Spin,
+}
+
+/// The card.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Nic {
+    /// `kind`
+    pub kind: NicKind,
+    /// `match_header_ns`: full search for the first packet of a message
+    pub match_header: Time,
+    /// `match_cam_ns`: look-up of the channel for each later packet
+    pub match_cam: Time,
+}
+
+/// The card's way to host memory, a LogGP system with o = g = 0.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Dma {
+    /// `L_ns`
+    pub latency: Time,
+    /// `G_ps_per_byte`
+    pub gap_per_byte: Rate,
+}
+
+/// How HPUs are timed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimingKind {
+    /// "inorder": the 4-stage core of PsPIN
+    InOrder,
+    /// "ooo-a15": out-of-order, as a Cortex-A15
+    OooA15,
+}
+
+/// The handler processing units.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Hpu {
+    /// `kind`: instruction set, a folder of `sdk/device/` ("rv32imac", "rv32imafdc")
+    pub kind: String,
+    /// `timing`
+    pub timing: TimingKind,
+    /// `count`
+    pub count: u32,
+    /// `contexts`: handlers that may be resident (running or waiting) at once; at least `count`, at most 64
+    pub contexts: u32,
+    /// `clock_ghz`
+    pub clock: Clock,
+    /// `scratchpad_cycles`: load-to-use latency of the card's memories
+    pub scratchpad_cycles: u32,
+    /// `memory_bytes`: HPU memory that programs can allocate
+    pub memory: u32,
+    /// `program_bytes`: code and constants of handlers
+    pub program: u32,
+    /// `data_bytes`: static data of handlers
+    pub data: u32,
+    /// `stack_bytes`: stack of a context; at most 15 KiB
+    pub stack: u32,
+    /// `packet_buffer_bytes`: packets that wait for, or are being processed by, handlers
+    pub packet_buffer: u32,
+    /// `max_initial_state_bytes` (App. B.2.1)
+    pub max_initial_state: u32,
+    /// `max_user_hdr_bytes` (App. B.2.1)
+    pub max_user_hdr: u32,
+    /// `watchdog_cycles`: a handler that runs longer is killed
+    pub watchdog_cycles: u64,
+    /// `put_blocks`: whether `PtlHandlerPutFromDevice` holds the HPU until the packet has left
+    pub put_blocks: bool,
+}
