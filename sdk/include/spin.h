@@ -1,0 +1,230 @@
+/* P4sPIN: streaming Processing in the Network on Portals 4 (sPIN, SC'17, sections 3.2 and appendix B).
+ *
+ * A program attaches up to three handlers to a matching entry. The card runs them on its own cores, the HPUs, for every
+ * message that matches: the header handler once and first, the payload handler for every packet, in parallel, and the
+ * completion handler once and last, before the host's event. `spincc` compiles this file's user twice: for the host,
+ * and for the card (where __SPIN_DEVICE__ is defined).
+ *
+ *     __handler int pong(const ptl_payload_t p, void *state) {
+ *         struct info *i = state;
+ *         PtlHandlerPutFromDevice(p.base, p.length, PTL_LOCAL_ME_CT, PTL_NO_ACK_REQ, i->source, 10, 0, NULL, 0);
+ *         return SUCCESS;
+ *     }
+ *
+ * Structures that host and card share (initial state, user header) have the same layout on both when they use the
+ * fixed-width types of <stdint.h> and Portals types; spincc warns when one differs.
+ *
+ * Before including this file a program may define
+ *   PTL_USER_HEADER        a complete type, the user header at the start of its messages: gives ptl_header_t the field
+ *                          user_hdr
+ *   SPIN_NO_SHORT_NAMES    leaves out DROP, SUCCESS and the other short names of return codes */
+#ifndef SPIN_H
+#define SPIN_H
+
+#include <portals4.h>
+#include <spin/types.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Marks a function as a handler: code for the card. Its address in host code names the handler (sPIN 3.2). */
+#define __handler __attribute__((used, noinline, section("spin_handlers")))
+
+/* ---- What handlers see ------------------------------------------------------------------------------------------ */
+
+/* Requests that start a message: ptl_header_t.type (sPIN App. B.3). */
+typedef uint32_t ptl_request_type_t;
+enum { PTL_REQUEST_PUT = 0, PTL_REQUEST_GET = 1, PTL_REQUEST_ATOMIC = 2, PTL_REQUEST_FETCH_ATOMIC = 3 };
+
+/* Argument of a header handler (sPIN App. B.3). Owned by the card, readable until the handler returns. */
+struct ptl_header {
+    ptl_request_type_t type;     /* one of PTL_REQUEST_* */
+    ptl_size_t length;           /* bytes of the message, user header included */
+    ptl_process_t target_id;     /* this process */
+    ptl_process_t source_id;     /* the process that sent the message */
+    ptl_match_bits_t match_bits; /* as sent */
+    ptl_size_t offset;           /* in the entry, bytes */
+    ptl_hdr_data_t hdr_data;     /* as sent */
+#ifdef PTL_USER_HEADER
+    PTL_USER_HEADER user_hdr; /* the first bytes of the message */
+#endif
+};
+
+/* Argument of a payload handler (sPIN App. B.4): the data of one packet, without the user header. */
+struct ptl_payload {
+    ptl_size_t length; /* bytes at base */
+    ptl_size_t offset; /* of the data in the message, bytes after the user header */
+    uint8_t *base;     /* the data, in the card's packet buffer; owned by the card, valid until the handler returns. A
+                          pointer where App. B.4 has a flexible array, so that the structure passes by value. */
+};
+
+/* Return codes of handlers (sPIN App. B.3 to B.5). HEADER, PAYLOAD, COMPLETION say which handlers may return them; the
+ * ..._PENDING codes leave the entry in place to wait for another message. */
+enum ptl_handler_return {
+    PTL_HANDLER_DROP = 0,                 /* HEADER: discard the message; PAYLOAD: discard the packet, counted in
+                                             dropped_bytes */
+    PTL_HANDLER_DROP_PENDING = 1,         /* HEADER: as DROP */
+    PTL_HANDLER_PROCESS_DATA = 2,         /* HEADER: call payload handlers */
+    PTL_HANDLER_PROCESS_DATA_PENDING = 3, /* HEADER: as PROCESS_DATA */
+    PTL_HANDLER_PROCEED = 4,              /* HEADER: do what the request says, user header included, without payload
+                                             handlers */
+    PTL_HANDLER_PROCEED_PENDING = 5,      /* HEADER: as PROCEED */
+    PTL_HANDLER_SUCCESS = 6,              /* PAYLOAD, COMPLETION: done */
+    PTL_HANDLER_SUCCESS_PENDING = 7,      /* COMPLETION: as SUCCESS */
+    PTL_HANDLER_FAIL = 8,                 /* all: the handler's own error; PTL_EVENT_HANDLER_ERROR in the entry's event
+                                             queue, first error of a message only */
+    PTL_HANDLER_SEGV = 9                  /* set by the card for an access outside the handler's memory */
+};
+
+#ifndef SPIN_NO_SHORT_NAMES
+/* The names of the paper. */
+enum {
+    DROP = PTL_HANDLER_DROP,
+    DROP_PENDING = PTL_HANDLER_DROP_PENDING,
+    PROCESS_DATA = PTL_HANDLER_PROCESS_DATA,
+    PROCESS_DATA_PENDING = PTL_HANDLER_PROCESS_DATA_PENDING,
+    PROCEED = PTL_HANDLER_PROCEED,
+    PROCEED_PENDING = PTL_HANDLER_PROCEED_PENDING,
+    SUCCESS = PTL_HANDLER_SUCCESS,
+    SUCCESS_PENDING = PTL_HANDLER_SUCCESS_PENDING,
+    FAIL = PTL_HANDLER_FAIL,
+    SEGV = PTL_HANDLER_SEGV
+};
+#endif
+
+/* ---- Host calls -------------------------------------------------------------------------------------------------
+ * Thread-safe. None waits for simulated events unless it says so. */
+
+/* Allocates `length` bytes of HPU memory on the card of `ni` and writes its handle to `*hpu_mem` (sPIN App. B.2). The
+ * memory is the caller's until PtlHPUFreeMem or PtlNIFini; several entries may use it. Content: zeros.
+ * PTL_OK, PTL_ARG_INVALID, PTL_NO_INIT, or PTL_NO_SPACE when the card has no such block. */
+int PtlHPUAllocMem(ptl_size_t length, ptl_handle_ni_t ni, ptl_hpu_md_h *hpu_mem);
+
+/* Frees `*hpu_mem` and sets it to PTL_INVALID_HANDLE (sPIN App. B.2).
+ * PTL_OK, PTL_ARG_INVALID, PTL_NO_INIT, or PTL_IN_USE while an entry refers to it. */
+int PtlHPUFreeMem(ptl_hpu_md_h *hpu_mem);
+
+/* PtlMEAppend that also reads the P4sPIN fields of `*me` (sPIN App. B.1): set every one, or start from a zeroed
+ * structure with hpu_memory = PTL_INVALID_HANDLE. NULL handlers are not called. The initial state is copied during
+ * the call. Errors as PtlMEAppend; PTL_ARG_INVALID also when a pointer is no handler of this program or when handlers
+ * are given without HPU memory for their initial state. */
+int PtlMEAppendHandlers(ptl_handle_ni_t ni, ptl_pt_index_t pt_index, const ptl_me_t *me, ptl_list_t list,
+                        void *user_ptr, ptl_handle_me_t *me_handle);
+
+/* Files that include <spin.h> append with handlers; plain Portals programs, which may leave those fields
+ * uninitialised, do not see this. */
+#define PtlMEAppend PtlMEAppendHandlers
+
+/* Option of ptl_me_t: handler_host_mem_start points to handler_host_mem_length elements of ptl_iovec_t (App. B.2). */
+#ifndef PTL_HANDLER_IOVEC
+#define PTL_HANDLER_IOVEC (1u << 24)
+#endif
+
+/* Simulated time since the start of the job, picoseconds. */
+uint64_t spin_time_ps(void);
+
+/* Charges `ns` nanoseconds of CPU time to this rank; returns when they have passed in simulated time. */
+void spin_host_compute(uint64_t ns);
+
+/* Charges the time that this rank's CPU needs to read and write so many bytes of DRAM; returns when it has passed in
+ * simulated time. */
+void spin_host_memory(uint64_t read_bytes, uint64_t written_bytes);
+
+/* Waits until every rank of the job has called it; costs no simulated time of its own. PTL_OK, or PTL_NO_INIT. */
+int spin_barrier(void);
+
+/* This process's rank in the job, from 0. */
+int spin_rank(void);
+
+/* The number of ranks of the job. */
+int spin_size(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+/* ---- Calls for handlers (sPIN App. B.6) -------------------------------------------------------------------------
+ * Only for code on the card; on the host they end the program with a message. Unless said otherwise they return 0 or a
+ * negative number: */
+enum {
+    SPIN_ERR_INVALID = -1, /* an argument is out of range: offset, length, option, target or address */
+    SPIN_ERR_NO_SPACE = -2 /* the card has no room for one more such operation; try again later */
+};
+
+/* Which host memory an offset counts in: of the entry, or its handler_host_mem_start (sPIN App. B.6). */
+enum { PTL_ME_HOST_MEM = 0, PTL_HANDLER_HOST_MEM = 1 };
+
+/* ct argument of puts: count the operation on the entry's counting event, or (0) do not. */
+typedef uint16_t ptl_req_ct_t;
+enum { PTL_LOCAL_ME_CT = 1 };
+
+/* A DMA that was started; the card's until PtlHandlerDMAWait, or PtlHandlerDMATest that returned true. */
+typedef uint32_t ptl_dma_h;
+
+/* Upper bound of PTL_NUM_HPUS on every card, for the sizes of arrays. */
+#define PTL_MAX_HPUS 64
+
+/* The HPU that runs this handler, from 0; a handler never moves (sPIN 3.2.2). */
+#define PTL_MY_HPU spin_my_hpu()
+
+/* The number of HPUs. A compile-time constant in sPIN 3.2.2; a call here, because one program serves many cards. */
+#define PTL_NUM_HPUS spin_num_hpus()
+
+#define SPIN_HANDLER_CALL static inline __attribute__((always_inline, unused))
+
+/* Sends `len` bytes at `local`, in card memory, as one packet: len <= max_payload_size. Portal table entry and the rest
+ * come from the handler's entry. May block until the data has left the card; `local` may be reused on return. */
+SPIN_HANDLER_CALL int PtlHandlerPutFromDevice(const void *local, ptl_size_t len, ptl_req_ct_t ct,
+                                              ptl_ack_req_t ack_req, ptl_process_t target_id,
+                                              ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr,
+                                              ptl_hdr_data_t hdr_data);
+
+/* Sends `len` bytes at `offset` in the entry's host memory, as if the host had posted the put. Does not block; the data
+ * is read later. */
+SPIN_HANDLER_CALL int PtlHandlerPutFromHost(ptl_size_t offset, ptl_size_t len, ptl_req_ct_t ct, ptl_ack_req_t ack_req,
+                                            ptl_process_t target_id, ptl_match_bits_t match_bits,
+                                            ptl_size_t remote_offset, void *user_ptr, ptl_hdr_data_t hdr_data);
+
+/* Copies `len` bytes from `local`, in card memory, to `offset` in the host memory that `options` names. Returns at
+ * once; `local` must stay as it is until the DMA `*h` is complete. */
+SPIN_HANDLER_CALL int PtlHandlerDMAToHostNB(const void *local, ptl_size_t offset, ptl_size_t len, unsigned int options,
+                                            ptl_dma_h *h);
+
+/* Copies `len` bytes from `offset` in the host memory that `options` names to `local`, in card memory. Returns at
+ * once; the data is at `local` when the DMA `*h` is complete. */
+SPIN_HANDLER_CALL int PtlHandlerDMAFromHostNB(ptl_size_t offset, void *local, ptl_size_t len, unsigned int options,
+                                              ptl_dma_h *h);
+
+/* The same copies, blocking until they are done. */
+SPIN_HANDLER_CALL int PtlHandlerDMAToHostB(const void *local, ptl_size_t offset, ptl_size_t len, unsigned int options);
+SPIN_HANDLER_CALL int PtlHandlerDMAFromHostB(ptl_size_t offset, void *local, ptl_size_t len, unsigned int options);
+
+/* 1 when the DMA is complete, which frees the handle; 0 while it runs. Does not block. */
+SPIN_HANDLER_CALL int PtlHandlerDMATest(ptl_dma_h h);
+
+/* Blocks until the DMA is complete and frees the handle. */
+SPIN_HANDLER_CALL int PtlHandlerDMAWait(ptl_dma_h h);
+
+/* Lets another handler use this HPU; a hint that the card may ignore. */
+SPIN_HANDLER_CALL int PtlHandlerYield(void);
+
+/* Adds `increment` to, reads, and replaces the entry's counting event, atomically. SPIN_ERR_INVALID when the entry has
+ * none. */
+SPIN_HANDLER_CALL int PtlHandlerCTInc(ptl_ct_event_t increment);
+SPIN_HANDLER_CALL int PtlHandlerCTGet(ptl_ct_event_t *event);
+SPIN_HANDLER_CALL int PtlHandlerCTSet(ptl_ct_event_t new_ct);
+
+SPIN_HANDLER_CALL unsigned int spin_my_hpu(void);
+SPIN_HANDLER_CALL unsigned int spin_num_hpus(void);
+
+#ifdef __SPIN_DEVICE__
+#include <spin/device.h>
+#else
+#include <spin/host.h>
+#endif
+
+#endif

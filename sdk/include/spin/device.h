@@ -1,0 +1,134 @@
+/* The calls of <spin.h> on the card: each builds a command and hands its address to the card. The layouts and numbers
+ * are those of crates/abi (device.rs); a test compares them. */
+#ifndef SPIN_DEVICE_H
+#define SPIN_DEVICE_H
+
+/* int spin_command(uint32_t number, uint32_t argument), from spin/arch/; spincc names the file. */
+#include SPIN_ARCH_HEADER
+
+enum spin_command_number {
+    SPIN_CMD_PUT_FROM_DEVICE = 1,
+    SPIN_CMD_PUT_FROM_HOST = 2,
+    SPIN_CMD_DMA_TO_HOST = 3,
+    SPIN_CMD_DMA_FROM_HOST = 4,
+    SPIN_CMD_DMA_TEST = 5,
+    SPIN_CMD_DMA_WAIT = 6,
+    SPIN_CMD_YIELD = 7,
+    SPIN_CMD_CT_INC = 8,
+    SPIN_CMD_CT_GET = 9,
+    SPIN_CMD_CT_SET = 10,
+    SPIN_CMD_MY_HPU = 11,
+    SPIN_CMD_NUM_HPUS = 12,
+    SPIN_CMD_ABORT = 13
+};
+
+struct spin_put_cmd {
+    uint64_t local;
+    uint64_t len;
+    uint64_t match_bits;
+    uint64_t remote_offset;
+    uint64_t hdr_data;
+    ptl_process_t target_id;
+    uint32_t user_ptr;
+    uint16_t ct;
+    uint16_t ack_req;
+};
+
+struct spin_dma_cmd {
+    uint64_t offset;
+    uint32_t local;
+    uint32_t len;
+    uint32_t options;
+    uint32_t handle;
+};
+
+SPIN_HANDLER_CALL uint32_t spin_address(const volatile void *p) { return (uint32_t)(uintptr_t)p; }
+
+SPIN_HANDLER_CALL int spin_put(uint32_t number, uint64_t local, ptl_size_t len, ptl_req_ct_t ct, ptl_ack_req_t ack_req,
+                               ptl_process_t target_id, ptl_match_bits_t match_bits, ptl_size_t remote_offset,
+                               void *user_ptr, ptl_hdr_data_t hdr_data) {
+    struct spin_put_cmd cmd;
+    cmd.local = local;
+    cmd.len = len;
+    cmd.match_bits = match_bits;
+    cmd.remote_offset = remote_offset;
+    cmd.hdr_data = hdr_data;
+    cmd.target_id = target_id;
+    cmd.user_ptr = spin_address(user_ptr);
+    cmd.ct = ct;
+    cmd.ack_req = ack_req;
+    return spin_command(number, spin_address(&cmd));
+}
+
+SPIN_HANDLER_CALL int PtlHandlerPutFromDevice(const void *local, ptl_size_t len, ptl_req_ct_t ct,
+                                              ptl_ack_req_t ack_req, ptl_process_t target_id,
+                                              ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr,
+                                              ptl_hdr_data_t hdr_data) {
+    return spin_put(SPIN_CMD_PUT_FROM_DEVICE, spin_address(local), len, ct, ack_req, target_id, match_bits,
+                    remote_offset, user_ptr, hdr_data);
+}
+
+SPIN_HANDLER_CALL int PtlHandlerPutFromHost(ptl_size_t offset, ptl_size_t len, ptl_req_ct_t ct, ptl_ack_req_t ack_req,
+                                            ptl_process_t target_id, ptl_match_bits_t match_bits,
+                                            ptl_size_t remote_offset, void *user_ptr, ptl_hdr_data_t hdr_data) {
+    return spin_put(SPIN_CMD_PUT_FROM_HOST, offset, len, ct, ack_req, target_id, match_bits, remote_offset, user_ptr,
+                    hdr_data);
+}
+
+SPIN_HANDLER_CALL int spin_dma(uint32_t number, const void *local, ptl_size_t offset, ptl_size_t len,
+                               unsigned int options, ptl_dma_h *h) {
+    struct spin_dma_cmd cmd;
+    cmd.offset = offset;
+    cmd.local = spin_address(local);
+    cmd.len = len > UINT32_MAX ? UINT32_MAX : (uint32_t)len; /* too long for every card either way */
+    cmd.options = options;
+    int result = spin_command(number, spin_address(&cmd));
+    *h = cmd.handle;
+    return result;
+}
+
+SPIN_HANDLER_CALL int PtlHandlerDMAToHostNB(const void *local, ptl_size_t offset, ptl_size_t len, unsigned int options,
+                                            ptl_dma_h *h) {
+    return spin_dma(SPIN_CMD_DMA_TO_HOST, local, offset, len, options, h);
+}
+
+SPIN_HANDLER_CALL int PtlHandlerDMAFromHostNB(ptl_size_t offset, void *local, ptl_size_t len, unsigned int options,
+                                              ptl_dma_h *h) {
+    return spin_dma(SPIN_CMD_DMA_FROM_HOST, local, offset, len, options, h);
+}
+
+SPIN_HANDLER_CALL int PtlHandlerDMATest(ptl_dma_h h) { return spin_command(SPIN_CMD_DMA_TEST, h); }
+
+SPIN_HANDLER_CALL int PtlHandlerDMAWait(ptl_dma_h h) { return spin_command(SPIN_CMD_DMA_WAIT, h); }
+
+SPIN_HANDLER_CALL int PtlHandlerDMAToHostB(const void *local, ptl_size_t offset, ptl_size_t len, unsigned int options) {
+    ptl_dma_h h;
+    int result = PtlHandlerDMAToHostNB(local, offset, len, options, &h);
+    return result ? result : PtlHandlerDMAWait(h);
+}
+
+SPIN_HANDLER_CALL int PtlHandlerDMAFromHostB(ptl_size_t offset, void *local, ptl_size_t len, unsigned int options) {
+    ptl_dma_h h;
+    int result = PtlHandlerDMAFromHostNB(offset, local, len, options, &h);
+    return result ? result : PtlHandlerDMAWait(h);
+}
+
+SPIN_HANDLER_CALL int PtlHandlerYield(void) { return spin_command(SPIN_CMD_YIELD, 0); }
+
+SPIN_HANDLER_CALL int PtlHandlerCTInc(ptl_ct_event_t increment) {
+    return spin_command(SPIN_CMD_CT_INC, spin_address(&increment));
+}
+
+SPIN_HANDLER_CALL int PtlHandlerCTGet(ptl_ct_event_t *event) {
+    return spin_command(SPIN_CMD_CT_GET, spin_address(event));
+}
+
+SPIN_HANDLER_CALL int PtlHandlerCTSet(ptl_ct_event_t new_ct) {
+    return spin_command(SPIN_CMD_CT_SET, spin_address(&new_ct));
+}
+
+SPIN_HANDLER_CALL unsigned int spin_my_hpu(void) { return (unsigned int)spin_command(SPIN_CMD_MY_HPU, 0); }
+
+SPIN_HANDLER_CALL unsigned int spin_num_hpus(void) { return (unsigned int)spin_command(SPIN_CMD_NUM_HPUS, 0); }
+
+#endif

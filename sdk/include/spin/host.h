@@ -1,0 +1,52 @@
+/* The handler calls of <spin.h> on the host: handlers compile there, so that their addresses exist, but never run. */
+#ifndef SPIN_HOST_H
+#define SPIN_HOST_H
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static inline __attribute__((noreturn, unused)) void spin_called_on_host(const char *name) {
+    fprintf(stderr, "spin: %s was called on the host; only handlers on the card can call it\n", name);
+    abort();
+}
+
+#define SPIN_HOST_STUB(type, name, ...)                                                                                \
+    SPIN_HANDLER_CALL type name(__VA_ARGS__) { spin_called_on_host(#name); }
+
+#ifdef __clang__
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wunused-parameter"
+#else
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+#endif
+
+SPIN_HOST_STUB(int, PtlHandlerPutFromDevice, const void *local, ptl_size_t len, ptl_req_ct_t ct, ptl_ack_req_t ack_req,
+               ptl_process_t target_id, ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr,
+               ptl_hdr_data_t hdr_data)
+SPIN_HOST_STUB(int, PtlHandlerPutFromHost, ptl_size_t offset, ptl_size_t len, ptl_req_ct_t ct, ptl_ack_req_t ack_req,
+               ptl_process_t target_id, ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr,
+               ptl_hdr_data_t hdr_data)
+SPIN_HOST_STUB(int, PtlHandlerDMAToHostNB, const void *local, ptl_size_t offset, ptl_size_t len, unsigned int options,
+               ptl_dma_h *h)
+SPIN_HOST_STUB(int, PtlHandlerDMAFromHostNB, ptl_size_t offset, void *local, ptl_size_t len, unsigned int options,
+               ptl_dma_h *h)
+SPIN_HOST_STUB(int, PtlHandlerDMAToHostB, const void *local, ptl_size_t offset, ptl_size_t len, unsigned int options)
+SPIN_HOST_STUB(int, PtlHandlerDMAFromHostB, ptl_size_t offset, void *local, ptl_size_t len, unsigned int options)
+SPIN_HOST_STUB(int, PtlHandlerDMATest, ptl_dma_h h)
+SPIN_HOST_STUB(int, PtlHandlerDMAWait, ptl_dma_h h)
+SPIN_HOST_STUB(int, PtlHandlerYield, void)
+SPIN_HOST_STUB(int, PtlHandlerCTInc, ptl_ct_event_t increment)
+SPIN_HOST_STUB(int, PtlHandlerCTGet, ptl_ct_event_t *event)
+SPIN_HOST_STUB(int, PtlHandlerCTSet, ptl_ct_event_t new_ct)
+SPIN_HOST_STUB(unsigned int, spin_my_hpu, void)
+SPIN_HOST_STUB(unsigned int, spin_num_hpus, void)
+
+#ifdef __clang__
+#pragma clang diagnostic pop
+#else
+#pragma GCC diagnostic pop
+#endif
+#undef SPIN_HOST_STUB
+
+#endif
