@@ -1,0 +1,610 @@
+/* Portals 4 (API version 4.3), for programs that spinrun starts.
+ *
+ * Link with -lportals; spincc does so by itself. Programs with handlers include <spin.h>, which includes this file.
+ *
+ * What holds for every function, unless its own comment says otherwise:
+ *   - It returns PTL_OK (0) or another return code; PTL_NO_INIT before PtlInit; PTL_ARG_INVALID for a bad handle, index,
+ *     option or NULL pointer. Output parameters are written only on PTL_OK.
+ *   - It does not block. In simulated time it costs what the machine's host and card charge for it.
+ *   - Structures and arrays are read during the call and may change or go away after it. Memory that they describe
+ *     (start, length) stays the program's and must stay valid until the entry is unlinked or the operation has completed.
+ *   - Any thread may call it. Sizes and offsets are bytes, times milliseconds of simulated time.
+ */
+#ifndef PORTALS4_H
+#define PORTALS4_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- Scalar types ------------------------------------------------------------------------------------------------ */
+
+typedef uint64_t ptl_size_t;         /* bytes, or a count */
+typedef uint64_t ptl_match_bits_t;   /* what a message is matched by */
+typedef uint64_t ptl_hdr_data_t;     /* user data that travels in a message's header */
+typedef uint32_t ptl_pt_index_t;     /* index of a portal table entry */
+typedef uint32_t ptl_nid_t;          /* node */
+typedef uint32_t ptl_pid_t;          /* process on a node */
+typedef uint32_t ptl_rank_t;         /* process in the map of a logical interface, from 0 */
+typedef uint32_t ptl_uid_t;          /* user */
+typedef unsigned int ptl_time_t;     /* milliseconds */
+typedef unsigned int ptl_interface_t; /* network interface of the node */
+typedef int ptl_sr_value_t;          /* value of a status register */
+
+/* Handles are scalars: copy, compare and print them. The same object has the same value in every process of a job that
+ * made its objects in the same order. */
+typedef uint32_t ptl_handle_any_t;
+typedef ptl_handle_any_t ptl_handle_ni_t; /* network interface */
+typedef ptl_handle_any_t ptl_handle_eq_t; /* event queue */
+typedef ptl_handle_any_t ptl_handle_ct_t; /* counting event */
+typedef ptl_handle_any_t ptl_handle_md_t; /* memory descriptor */
+typedef ptl_handle_any_t ptl_handle_le_t; /* list entry */
+typedef ptl_handle_any_t ptl_handle_me_t; /* match list entry */
+
+typedef unsigned char ptl_list_t;       /* PTL_PRIORITY_LIST, PTL_OVERFLOW_LIST */
+typedef unsigned char ptl_search_op_t;  /* PTL_SEARCH_ONLY, PTL_SEARCH_DELETE */
+typedef unsigned char ptl_ack_req_t;    /* PTL_NO_ACK_REQ and following */
+typedef unsigned char ptl_op_t;         /* PTL_MIN and following */
+typedef unsigned char ptl_datatype_t;   /* PTL_INT8_T and following */
+typedef unsigned char ptl_event_kind_t; /* PTL_EVENT_GET and following */
+typedef unsigned char ptl_ni_fail_t;    /* PTL_NI_OK and following */
+
+/* ---- Return codes ------------------------------------------------------------------------------------------------ */
+
+#define PTL_OK 0               /* success */
+#define PTL_ARG_INVALID 1      /* bad handle, option, index, size, list, or pair of operation and datatype */
+#define PTL_CT_NONE_REACHED 2  /* PtlCTPoll timed out */
+#define PTL_EQ_DROPPED 3       /* an event is returned, and at least one before it was lost */
+#define PTL_EQ_EMPTY 4         /* no event; PtlEQPoll timed out */
+#define PTL_FAIL 5             /* anything else; a message on standard error says what */
+#define PTL_IGNORED 6          /* PtlSetMap: there is a map already */
+#define PTL_IN_USE 7           /* unlink of an entry that takes part in an operation or holds unexpected headers */
+#define PTL_LIST_TOO_LONG 8    /* more than max_list_size entries */
+#define PTL_NO_INIT 9          /* before PtlInit or after the last PtlFini */
+#define PTL_NO_SPACE 10        /* a limit of the interface is reached */
+#define PTL_PID_IN_USE 11      /* the pid asked for is taken */
+#define PTL_PT_FULL 12         /* no free portal table entry */
+#define PTL_PT_EQ_NEEDED 13    /* PTL_PT_FLOWCTRL without an event queue */
+#define PTL_PT_IN_USE 14       /* the portal table index is taken, or still has entries */
+#define PTL_ABORTED 15         /* PtlAbort ended the wait */
+#define PTL_INTERRUPTED 16     /* before 4.3: the object went away during the wait */
+#define PTL_STATUS_LAST 17
+
+/* ---- Special values ---------------------------------------------------------------------------------------------- */
+
+#define PTL_INVALID_HANDLE ((ptl_handle_any_t)0xffffffff) /* no object */
+#define PTL_EQ_NONE ((ptl_handle_eq_t)0xfffffffe)         /* no event queue */
+#define PTL_CT_NONE ((ptl_handle_ct_t)0xfffffffd)         /* no counting event */
+
+#define PTL_IFACE_DEFAULT ((ptl_interface_t)0) /* the only interface of a simulated node */
+#define PTL_SIZE_MAX ((ptl_size_t)-1)          /* as length with start = NULL: the whole address space */
+#define PTL_TIME_FOREVER ((ptl_time_t)-1)      /* no time-out */
+#define PTL_PT_ANY ((ptl_pt_index_t)-1)        /* the lowest free index */
+#define PTL_PID_ANY ((ptl_pid_t)-1)            /* any process; in PtlNIInit: choose one */
+#define PTL_NID_ANY ((ptl_nid_t)-1)            /* any node */
+#define PTL_RANK_ANY ((ptl_rank_t)-1)          /* any rank */
+#define PTL_UID_ANY ((ptl_uid_t)-1)            /* any user */
+#define PTL_PID_MAX 1024                       /* pids that a program may ask for are below this */
+
+/* ---- Options ----------------------------------------------------------------------------------------------------- */
+
+/* PtlNIInit: exactly one of each pair. */
+#define PTL_NI_MATCHING (1u << 0)    /* entries are match list entries */
+#define PTL_NI_NO_MATCHING (1u << 1) /* entries are list entries: the first takes every message */
+#define PTL_NI_LOGICAL (1u << 2)     /* processes are named by rank; see PtlSetMap */
+#define PTL_NI_PHYSICAL (1u << 3)    /* processes are named by nid and pid */
+#define PTL_NI_INIT_OPTIONS_MASK (PTL_NI_MATCHING | PTL_NI_NO_MATCHING | PTL_NI_LOGICAL | PTL_NI_PHYSICAL)
+
+/* Features of an interface (ptl_ni_limits_t.features). */
+#define PTL_TARGET_BIND_INACCESSIBLE (1u << 0) /* entries may describe unmapped memory */
+#define PTL_TOTAL_DATA_ORDERING (1u << 1)      /* data order holds for whole messages */
+#define PTL_COHERENT_ATOMICS (1u << 2)         /* coherent with atomics of the CPU */
+
+/* PtlPTAlloc. */
+#define PTL_PT_ONLY_USE_ONCE (1u << 0)   /* promise: all entries are use-once */
+#define PTL_PT_FLOWCTRL (1u << 1)        /* disable the entry and tell, rather than drop, when resources run out */
+#define PTL_PT_ONLY_TRUNCATE (1u << 2)   /* promise: no entry of the priority list has PTL_ME_NO_TRUNCATE */
+#define PTL_PT_MATCH_UNORDERED (1u << 3) /* entries may be searched in any order */
+#define PTL_PT_ALLOC_DISABLED (1u << 4)  /* start disabled; see PtlPTEnable */
+#define PTL_PT_ALLOC_OPTIONS_MASK                                                                                      \
+    (PTL_PT_ONLY_USE_ONCE | PTL_PT_FLOWCTRL | PTL_PT_ONLY_TRUNCATE | PTL_PT_MATCH_UNORDERED | PTL_PT_ALLOC_DISABLED)
+
+/* Memory descriptors and entries: start is an array of length ptl_iovec_t, which must not change while the object
+ * lives. */
+#define PTL_IOVEC (1u << 0)
+
+/* Memory descriptors. */
+#define PTL_MD_EVENT_SUCCESS_DISABLE (1u << 1) /* full events only for failures */
+#define PTL_MD_EVENT_CT_SEND (1u << 2)         /* count SEND */
+#define PTL_MD_EVENT_CT_REPLY (1u << 3)        /* count REPLY */
+#define PTL_MD_EVENT_CT_ACK (1u << 4)          /* count ACK */
+#define PTL_MD_UNORDERED (1u << 5)             /* no order among operations from this descriptor */
+#define PTL_MD_VOLATILE (1u << 6)              /* buffer reusable on return, up to max_volatile_size */
+#define PTL_MD_EVENT_SEND_DISABLE (1u << 7)    /* no full SEND event */
+#define PTL_MD_UNRELIABLE (1u << 8)            /* messages may be lost */
+#define PTL_MD_EVENT_CT_BYTES (1u << 15)       /* count bytes of successes instead of events */
+#define PTL_MD_OPTIONS_MASK                                                                                            \
+    (PTL_IOVEC | PTL_MD_EVENT_SUCCESS_DISABLE | PTL_MD_EVENT_CT_SEND | PTL_MD_EVENT_CT_REPLY | PTL_MD_EVENT_CT_ACK |   \
+     PTL_MD_UNORDERED | PTL_MD_VOLATILE | PTL_MD_EVENT_SEND_DISABLE | PTL_MD_UNRELIABLE | PTL_MD_EVENT_CT_BYTES)
+
+/* Match list entries. */
+#define PTL_ME_OP_PUT (1u << 1)                 /* accept puts and atomics */
+#define PTL_ME_OP_GET (1u << 2)                 /* accept gets; fetching atomics need both */
+#define PTL_ME_USE_ONCE (1u << 3)               /* unlink at the first match */
+#define PTL_ME_UNEXPECTED_HDR_DISABLE (1u << 4) /* overflow list: keep no header of messages that land here */
+#define PTL_ME_IS_ACCESSIBLE (1u << 5)          /* promise: the memory is mapped */
+#define PTL_ME_EVENT_LINK_DISABLE (1u << 6)     /* no LINK event */
+#define PTL_ME_EVENT_COMM_DISABLE (1u << 7)     /* no full GET, PUT, ATOMIC, FETCH_ATOMIC events */
+#define PTL_ME_EVENT_FLOWCTRL_DISABLE (1u << 8) /* no PT_DISABLED event */
+#define PTL_ME_EVENT_SUCCESS_DISABLE (1u << 9)  /* full communication events only for failures */
+#define PTL_ME_EVENT_OVER_DISABLE (1u << 10)    /* no *_OVERFLOW events */
+#define PTL_ME_EVENT_UNLINK_DISABLE (1u << 11)  /* no AUTO_UNLINK, no AUTO_FREE */
+#define PTL_ME_EVENT_CT_COMM (1u << 12)         /* count communication events */
+#define PTL_ME_EVENT_CT_OVERFLOW (1u << 13)     /* count overflow events and search results */
+#define PTL_ME_ACK_DISABLE (1u << 14)           /* before 4.3: send no acknowledgements */
+#define PTL_ME_EVENT_CT_BYTES (1u << 15)        /* count bytes of successes instead of events */
+#define PTL_ME_MANAGE_LOCAL (1u << 16)          /* the entry keeps the offset; the request's is ignored */
+#define PTL_ME_NO_TRUNCATE (1u << 17)           /* longer requests do not match */
+#define PTL_ME_MAY_ALIGN (1u << 18)             /* with MANAGE_LOCAL: placement may be aligned */
+#define PTL_ME_LOCAL_INC_UH_RLENGTH (1u << 19)  /* with MANAGE_LOCAL: unexpected headers move the offset by rlength */
+
+/* List entries: the same bits. */
+#define PTL_LE_OP_PUT PTL_ME_OP_PUT
+#define PTL_LE_OP_GET PTL_ME_OP_GET
+#define PTL_LE_USE_ONCE PTL_ME_USE_ONCE
+#define PTL_LE_UNEXPECTED_HDR_DISABLE PTL_ME_UNEXPECTED_HDR_DISABLE
+#define PTL_LE_IS_ACCESSIBLE PTL_ME_IS_ACCESSIBLE
+#define PTL_LE_EVENT_LINK_DISABLE PTL_ME_EVENT_LINK_DISABLE
+#define PTL_LE_EVENT_COMM_DISABLE PTL_ME_EVENT_COMM_DISABLE
+#define PTL_LE_EVENT_FLOWCTRL_DISABLE PTL_ME_EVENT_FLOWCTRL_DISABLE
+#define PTL_LE_EVENT_SUCCESS_DISABLE PTL_ME_EVENT_SUCCESS_DISABLE
+#define PTL_LE_EVENT_OVER_DISABLE PTL_ME_EVENT_OVER_DISABLE
+#define PTL_LE_EVENT_UNLINK_DISABLE PTL_ME_EVENT_UNLINK_DISABLE
+#define PTL_LE_EVENT_CT_COMM PTL_ME_EVENT_CT_COMM
+#define PTL_LE_EVENT_CT_OVERFLOW PTL_ME_EVENT_CT_OVERFLOW
+#define PTL_LE_ACK_DISABLE PTL_ME_ACK_DISABLE
+#define PTL_LE_EVENT_CT_BYTES PTL_ME_EVENT_CT_BYTES
+
+#define PTL_LE_APPEND_OPTIONS_MASK 0xffffu
+#define PTL_ME_APPEND_OPTIONS_MASK 0xfffffu
+
+/* ---- Lists, searches, acknowledgements --------------------------------------------------------------------------- */
+
+#define PTL_PRIORITY_LIST 0 /* expected messages */
+#define PTL_OVERFLOW_LIST 1 /* unexpected messages */
+
+#define PTL_SEARCH_ONLY 0   /* look at the unexpected header */
+#define PTL_SEARCH_DELETE 1 /* look at it and remove it */
+
+#define PTL_NO_ACK_REQ 0 /* none */
+#define PTL_ACK_REQ 1    /* full event, and count */
+#define PTL_CT_ACK_REQ 2 /* count only */
+#define PTL_OC_ACK_REQ 3 /* count completion, even of a dropped message */
+
+/* ---- Events ------------------------------------------------------------------------------------------------------ */
+
+#define PTL_EVENT_GET 0                   /* target: a get was served */
+#define PTL_EVENT_GET_OVERFLOW 1          /* target: a new entry found the header of an earlier get */
+#define PTL_EVENT_PUT 2                   /* target: a put is delivered */
+#define PTL_EVENT_PUT_OVERFLOW 3          /* target: a new entry found the header of an earlier put */
+#define PTL_EVENT_ATOMIC 4                /* target: an atomic is done */
+#define PTL_EVENT_ATOMIC_OVERFLOW 5       /* target: a new entry found the header of an earlier atomic */
+#define PTL_EVENT_FETCH_ATOMIC 6          /* target: a fetching atomic or swap is done */
+#define PTL_EVENT_FETCH_ATOMIC_OVERFLOW 7 /* target: a new entry found the header of an earlier one */
+#define PTL_EVENT_REPLY 8                 /* initiator: the data of a get, fetch or swap is there */
+#define PTL_EVENT_SEND 9                  /* initiator: the buffer can be used again */
+#define PTL_EVENT_ACK 10                  /* initiator: the target acknowledges */
+#define PTL_EVENT_PT_DISABLED 11          /* target: flow control stopped the portal table entry */
+#define PTL_EVENT_LINK 12                 /* target: the entry is in its list */
+#define PTL_EVENT_AUTO_UNLINK 13          /* target: the entry is used up */
+#define PTL_EVENT_AUTO_FREE 14            /* target: no unexpected header refers to the unlinked overflow entry any more */
+#define PTL_EVENT_SEARCH 15               /* target: result of a search */
+#define PTL_EVENT_HANDLER_ERROR 16        /* target: a handler failed, see ni_fail_type (sPIN App. B.3) */
+
+#define PTL_NI_OK 0              /* success */
+#define PTL_NI_UNDELIVERABLE 1   /* no way to the target */
+#define PTL_NI_DROPPED 2         /* nothing matched, or no such portal table entry */
+#define PTL_NI_PT_DISABLED 3     /* the portal table entry is disabled */
+#define PTL_NI_PERM_VIOLATION 4  /* the entry is another user's */
+#define PTL_NI_OP_VIOLATION 5    /* the entry does not accept the operation */
+#define PTL_NI_NO_MATCH 6        /* a search found nothing */
+#define PTL_NI_SEGV 7            /* memory that is not the program's, or not the handler's */
+#define PTL_NI_HANDLER_FAIL 8    /* a handler returned FAIL (sPIN App. B.3-B.5) */
+#define PTL_NI_HANDLER_TIMEOUT 9 /* the card's watchdog stopped a handler */
+
+/* ---- Atomic operations ------------------------------------------------------------------------------------------- */
+
+/* PtlAtomic and PtlFetchAtomic. */
+#define PTL_MIN 0
+#define PTL_MAX 1
+#define PTL_SUM 2
+#define PTL_PROD 3
+#define PTL_LOR 4
+#define PTL_LAND 5
+#define PTL_BOR 6
+#define PTL_BAND 7
+#define PTL_LXOR 8
+#define PTL_BXOR 9
+/* PtlSwap. CSWAP and its variants store the data when "operand relation target" holds; MSWAP replaces the bits that
+ * are set in the operand. */
+#define PTL_SWAP 10
+#define PTL_CSWAP 11
+#define PTL_CSWAP_NE 12
+#define PTL_CSWAP_LE 13
+#define PTL_CSWAP_LT 14
+#define PTL_CSWAP_GE 15
+#define PTL_CSWAP_GT 16
+#define PTL_MSWAP 17
+#define PTL_OP_LAST 18
+
+#define PTL_INT8_T 0
+#define PTL_UINT8_T 1
+#define PTL_INT16_T 2
+#define PTL_UINT16_T 3
+#define PTL_INT32_T 4
+#define PTL_UINT32_T 5
+#define PTL_FLOAT 6
+#define PTL_INT64_T 7
+#define PTL_UINT64_T 8
+#define PTL_DOUBLE 9
+#define PTL_FLOAT_COMPLEX 10
+#define PTL_DOUBLE_COMPLEX 11
+#define PTL_LONG_DOUBLE 12
+#define PTL_LONG_DOUBLE_COMPLEX 13
+#define PTL_DATATYPE_LAST 14
+
+/* ---- Structures -------------------------------------------------------------------------------------------------- */
+
+/* A process: by rank on a logical interface, by nid and pid on a physical one. */
+typedef union ptl_process {
+    ptl_rank_t rank;
+    struct {
+        ptl_nid_t nid;
+        ptl_pid_t pid;
+    } phys;
+} ptl_process_t;
+
+#ifdef __cplusplus
+}
+#endif
+
+#include <spin/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* One segment of memory; see PTL_IOVEC. */
+typedef struct ptl_iovec {
+    void *iov_base;
+    ptl_size_t iov_len;
+} ptl_iovec_t;
+
+/* Memory of an initiator. start may be NULL when length is 0 or PTL_SIZE_MAX. */
+typedef struct ptl_md {
+    void *start;
+    ptl_size_t length; /* bytes; elements with PTL_IOVEC */
+    unsigned int options;
+    ptl_handle_eq_t eq_handle; /* or PTL_EQ_NONE */
+    ptl_handle_ct_t ct_handle; /* or PTL_CT_NONE */
+} ptl_md_t;
+
+/* Memory of a target on a non-matching interface. */
+typedef struct ptl_le {
+    void *start;
+    ptl_size_t length;         /* bytes; elements with PTL_IOVEC */
+    ptl_handle_ct_t ct_handle; /* or PTL_CT_NONE */
+    ptl_uid_t uid;             /* whose messages are accepted, or PTL_UID_ANY */
+    unsigned int options;
+} ptl_le_t;
+
+/* Memory of a target on a matching interface.
+ *
+ * The fields from header_handler on are P4sPIN's (sPIN App. B.1). Only programs that include <spin.h> need to set them;
+ * others may leave them uninitialised. */
+typedef struct ptl_me {
+    void *start;
+    ptl_size_t length;         /* bytes; elements with PTL_IOVEC */
+    ptl_handle_ct_t ct_handle; /* or PTL_CT_NONE */
+    ptl_uid_t uid;             /* whose messages are accepted, or PTL_UID_ANY */
+    unsigned int options;
+    ptl_process_t match_id __attribute__((aligned(8))); /* whose messages match; each part may be the wildcard */
+    ptl_match_bits_t match_bits;
+    ptl_match_bits_t ignore_bits; /* bits that need not be equal */
+    ptl_size_t min_free;          /* with MANAGE_LOCAL: unlink when less room is left; 0: never */
+
+    ptl_header_handler_t header_handler;         /* or NULL */
+    ptl_payload_handler_t payload_handler;       /* or NULL */
+    ptl_completion_handler_t completion_handler; /* or NULL */
+    const void *hpu_initial_state;               /* copied to HPU memory by the append; NULL leaves that as it is */
+    ptl_size_t hpu_initial_state_length;         /* bytes, at most max_initial_state */
+    void *handler_host_mem_start;                /* second piece of host memory that handlers may use, or NULL */
+    ptl_size_t handler_host_mem_length;          /* bytes; elements with PTL_HANDLER_IOVEC */
+    ptl_size_t user_hdr_size;                    /* bytes at the start of a message that are the user header */
+    ptl_hpu_md_h hpu_memory;                     /* from PtlHPUAllocMem, or PTL_INVALID_HANDLE */
+} ptl_me_t;
+
+/* The two counts of a counting event. */
+typedef struct ptl_ct_event {
+    ptl_size_t success; /* events, or bytes */
+    ptl_size_t failure; /* events */
+} ptl_ct_event_t;
+
+/* A full event. type is always valid; which other fields are depends on it. */
+typedef struct ptl_event {
+    void *start;               /* where the data is */
+    void *user_ptr;            /* what was given to the append, search or operation */
+    ptl_hdr_data_t hdr_data;   /* from the initiator */
+    ptl_match_bits_t match_bits;
+    ptl_size_t rlength;        /* bytes asked for */
+    ptl_size_t mlength;        /* bytes moved */
+    ptl_size_t remote_offset;  /* target: asked for; initiator: used at the target */
+    ptl_process_t initiator;
+    ptl_uid_t uid;
+    ptl_pt_index_t pt_index;
+    ptl_event_kind_t type;
+    ptl_list_t ptl_list;       /* the list that matched */
+    ptl_ni_fail_t ni_fail_type;
+    ptl_op_t atomic_operation;
+    ptl_datatype_t atomic_type;
+} ptl_event_t;
+
+/* Limits of an interface. */
+typedef struct ptl_ni_limits {
+    int max_entries;            /* entries alive */
+    int max_unexpected_headers;
+    int max_mds;
+    int max_cts;
+    int max_eqs;
+    int max_pt_index;           /* highest valid index */
+    int max_iovecs;             /* segments of one object */
+    int max_list_size;          /* entries of one list */
+    int max_triggered_ops;      /* pending triggered operations */
+    ptl_size_t max_msg_size;          /* bytes of a put, get or reply */
+    ptl_size_t max_atomic_size;       /* bytes of PtlAtomic */
+    ptl_size_t max_fetch_atomic_size; /* bytes of PtlFetchAtomic and PtlSwap */
+    ptl_size_t max_waw_ordered_size;  /* bytes up to which writes stay in order */
+    ptl_size_t max_war_ordered_size;  /* bytes up to which a write stays behind an earlier read */
+    ptl_size_t max_volatile_size;     /* bytes of a PTL_MD_VOLATILE operation */
+    unsigned int features;            /* PTL_TARGET_BIND_INACCESSIBLE and following */
+    /* P4sPIN (sPIN App. B.2.1) */
+    ptl_size_t max_user_hdr_size;       /* bytes of a user header */
+    ptl_size_t max_payload_size;        /* bytes of payload in a packet */
+    ptl_size_t max_handler_mem;         /* bytes of HPU memory */
+    ptl_size_t max_initial_state;       /* bytes of initial HPU state */
+    ptl_size_t min_fragmentation_limit; /* payloads are aligned to, and multiples of, these bytes */
+    ptl_size_t max_cycles_per_byte;     /* HPU cycles for a byte of payload */
+} ptl_ni_limits_t;
+
+/* Status registers; all start at 0. */
+typedef enum ptl_sr_index {
+    PTL_SR_DROP_COUNT = 0,            /* messages that were not accepted */
+    PTL_SR_PERMISSION_VIOLATIONS = 1, /* messages of the wrong user */
+    PTL_SR_OPERATION_VIOLATIONS = 2,  /* operations that the entry does not accept */
+    PTL_SR_LAST = 3
+} ptl_sr_index_t;
+
+/* What a counting event counts; no function takes it. */
+typedef enum ptl_ct_type { PTL_CT_OPERATION = 0, PTL_CT_BYTE = 1 } ptl_ct_type_t;
+
+/* ---- Library and interfaces (Portals 4 chapters 3.3 to 3.7) ------------------------------------------------------- */
+
+/* Opens the library; may be called again, each call needs its PtlFini. PTL_FAIL, with a message on standard error, when
+ * the program was not started by spinrun. */
+int PtlInit(void);
+
+/* Undoes one PtlInit; the last one frees every object of the process. */
+void PtlFini(void);
+
+/* Makes every thread in PtlEQWait, PtlEQPoll, PtlCTWait or PtlCTPoll return PTL_ABORTED, and every later such call. */
+void PtlAbort(void);
+
+/* Opens an interface, or adds a reference when one with the same iface and options is open (desired is then ignored).
+ *   pid      PTL_PID_ANY, or a pid below PTL_PID_MAX
+ *   desired  limits to ask for, or NULL; values out of range are clipped
+ *   actual   receives the limits granted, or NULL
+ * Errors: PTL_PID_IN_USE, PTL_NO_SPACE. */
+int PtlNIInit(ptl_interface_t iface, unsigned int options, ptl_pid_t pid, const ptl_ni_limits_t *desired,
+              ptl_ni_limits_t *actual, ptl_handle_ni_t *ni_handle);
+
+/* Drops a reference; the last one frees the interface's objects. */
+int PtlNIFini(ptl_handle_ni_t ni_handle);
+
+/* Reads a status register. */
+int PtlNIStatus(ptl_handle_ni_t ni_handle, ptl_sr_index_t status_register, ptl_sr_value_t *status);
+
+/* The interface to which an object belongs. */
+int PtlNIHandle(ptl_handle_any_t handle, ptl_handle_ni_t *ni_handle);
+
+/* Says which process is which rank of a logical interface: rank r is mapping[r] (nid and pid). The caller must be in it.
+ * Errors: PTL_IGNORED when there is a map already. */
+int PtlSetMap(ptl_handle_ni_t ni_handle, ptl_size_t map_size, const ptl_process_t *mapping);
+
+/* Copies at most map_size entries of the map to mapping; *actual_map_size is the size of the map.
+ * Errors: PTL_NO_SPACE when there is no map yet. */
+int PtlGetMap(ptl_handle_ni_t ni_handle, ptl_size_t map_size, ptl_process_t *mapping, ptl_size_t *actual_map_size);
+
+/* The user of this process. */
+int PtlGetUid(ptl_handle_ni_t ni_handle, ptl_uid_t *uid);
+
+/* This process: its rank on a logical interface, nid and pid on a physical one. */
+int PtlGetId(ptl_handle_ni_t ni_handle, ptl_process_t *id);
+
+/* This process by nid and pid, on every interface, also before PtlSetMap. */
+int PtlGetPhysId(ptl_handle_ni_t ni_handle, ptl_process_t *id);
+
+/* Non-zero when both name the same object. Needs no PtlInit. */
+int PtlHandleIsEqual(ptl_handle_any_t handle1, ptl_handle_any_t handle2);
+
+/* ---- Portal table (3.8) -------------------------------------------------------------------------------------------- */
+
+/* Allocates an entry; the event queue (or PTL_EQ_NONE) gets the events of the target side.
+ * Errors: PTL_PT_FULL, PTL_PT_IN_USE, PTL_PT_EQ_NEEDED. */
+int PtlPTAlloc(ptl_handle_ni_t ni_handle, unsigned int options, ptl_handle_eq_t eq_handle, ptl_pt_index_t pt_index_req,
+               ptl_pt_index_t *pt_index);
+
+/* Frees an entry. Errors: PTL_PT_IN_USE while list entries are attached. */
+int PtlPTFree(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index);
+
+/* Refuses new messages. Blocks until the messages in progress have posted their events. */
+int PtlPTDisable(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index);
+
+/* Accepts messages again, also after flow control has disabled the entry. */
+int PtlPTEnable(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index);
+
+/* ---- Memory descriptors (3.10) ------------------------------------------------------------------------------------- */
+
+/* Describes memory for operations that this process starts. Errors: PTL_NO_SPACE. */
+int PtlMDBind(ptl_handle_ni_t ni_handle, const ptl_md_t *md, ptl_handle_md_t *md_handle);
+
+/* Frees a descriptor. Errors: PTL_IN_USE while operations use it. */
+int PtlMDRelease(ptl_handle_md_t md_handle);
+
+/* ---- List entries (3.11) and match list entries (3.12) ------------------------------------------------------------- */
+
+/* Appends an entry to a list of a portal table entry; on the priority list it first takes matching unexpected headers.
+ * user_ptr comes back in its events. Errors: PTL_NO_SPACE, PTL_LIST_TOO_LONG. */
+int PtlLEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_le_t *le, ptl_list_t ptl_list,
+                void *user_ptr, ptl_handle_le_t *le_handle);
+int PtlMEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_me_t *me, ptl_list_t ptl_list,
+                void *user_ptr, ptl_handle_me_t *me_handle);
+
+/* Removes an entry; no event follows. Errors: PTL_IN_USE while a message uses it or unexpected headers refer to it,
+ * PTL_ARG_INVALID after it was unlinked automatically. */
+int PtlLEUnlink(ptl_handle_le_t le_handle);
+int PtlMEUnlink(ptl_handle_me_t me_handle);
+
+/* Looks for unexpected headers that the entry would match; the results are events. Links nothing. */
+int PtlLESearch(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_le_t *le, ptl_search_op_t ptl_search_op,
+                void *user_ptr);
+int PtlMESearch(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_me_t *me, ptl_search_op_t ptl_search_op,
+                void *user_ptr);
+
+/* ---- Data movement (3.15) ------------------------------------------------------------------------------------------ */
+
+/* Sends length bytes at local_offset of the descriptor to the target. The buffer may be used again after SEND.
+ * user_ptr comes back in the events of this side, hdr_data in those of the target. */
+int PtlPut(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length, ptl_ack_req_t ack_req,
+           ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits, ptl_size_t remote_offset,
+           void *user_ptr, ptl_hdr_data_t hdr_data);
+
+/* Fetches length bytes of the target; REPLY says that they are there. */
+int PtlGet(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length, ptl_process_t target_id,
+           ptl_pt_index_t pt_index, ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr);
+
+/* Combines the data with the target's memory item by item: target = target operation data. */
+int PtlAtomic(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length, ptl_ack_req_t ack_req,
+              ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits, ptl_size_t remote_offset,
+              void *user_ptr, ptl_hdr_data_t hdr_data, ptl_op_t operation, ptl_datatype_t datatype);
+
+/* As PtlAtomic, and returns the old values of the target to get_md_handle. */
+int PtlFetchAtomic(ptl_handle_md_t get_md_handle, ptl_size_t local_get_offset, ptl_handle_md_t put_md_handle,
+                   ptl_size_t local_put_offset, ptl_size_t length, ptl_process_t target_id, ptl_pt_index_t pt_index,
+                   ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr, ptl_hdr_data_t hdr_data,
+                   ptl_op_t operation, ptl_datatype_t datatype);
+
+/* Exchanges, for PTL_CSWAP and following under a condition on operand (one item; may be NULL for PTL_SWAP), and returns
+ * the old values. */
+int PtlSwap(ptl_handle_md_t get_md_handle, ptl_size_t local_get_offset, ptl_handle_md_t put_md_handle,
+            ptl_size_t local_put_offset, ptl_size_t length, ptl_process_t target_id, ptl_pt_index_t pt_index,
+            ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr, ptl_hdr_data_t hdr_data,
+            const void *operand, ptl_op_t operation, ptl_datatype_t datatype);
+
+/* At the target: afterwards the CPU may write memory that atomics have touched. */
+int PtlAtomicSync(void);
+
+/* A hint that operations between the two may start together; EndBundle starts all of them. */
+int PtlStartBundle(ptl_handle_ni_t ni_handle);
+int PtlEndBundle(ptl_handle_ni_t ni_handle);
+
+/* ---- Event queues (3.13) ------------------------------------------------------------------------------------------- */
+
+/* Makes a queue for at least count events. Errors: PTL_NO_SPACE. */
+int PtlEQAlloc(ptl_handle_ni_t ni_handle, ptl_size_t count, ptl_handle_eq_t *eq_handle);
+
+/* Frees a queue and the events in it. */
+int PtlEQFree(ptl_handle_eq_t eq_handle);
+
+/* Takes the oldest event. PTL_EQ_EMPTY: there is none. PTL_EQ_DROPPED: *event is valid, events before it are lost. */
+int PtlEQGet(ptl_handle_eq_t eq_handle, ptl_event_t *event);
+
+/* As PtlEQGet, but blocks until there is an event. Errors: PTL_ABORTED. */
+int PtlEQWait(ptl_handle_eq_t eq_handle, ptl_event_t *event);
+
+/* As PtlEQWait for size queues of one interface, and for at most timeout milliseconds (PTL_TIME_FOREVER: no limit);
+ * *which is the index of the queue. PTL_EQ_EMPTY: none in time. Errors: PTL_ABORTED. */
+int PtlEQPoll(const ptl_handle_eq_t *eq_handles, unsigned int size, ptl_time_t timeout, ptl_event_t *event,
+              unsigned int *which);
+
+/* ---- Counting events (3.14) ---------------------------------------------------------------------------------------- */
+
+/* Makes a counting event with both counts 0. Errors: PTL_NO_SPACE. */
+int PtlCTAlloc(ptl_handle_ni_t ni_handle, ptl_handle_ct_t *ct_handle);
+
+/* Frees it; triggered operations that wait for it never happen. */
+int PtlCTFree(ptl_handle_ct_t ct_handle);
+
+/* Drops the triggered operations that wait for it. */
+int PtlCTCancelTriggered(ptl_handle_ct_t ct_handle);
+
+/* Reads both counts. */
+int PtlCTGet(ptl_handle_ct_t ct_handle, ptl_ct_event_t *event);
+
+/* Blocks until success >= test or failure != 0. Errors: PTL_ABORTED. */
+int PtlCTWait(ptl_handle_ct_t ct_handle, ptl_size_t test, ptl_ct_event_t *event);
+
+/* As PtlCTWait for size counting events of one interface with one test each, and for at most timeout milliseconds;
+ * *which is the index of the one that got there. PTL_CT_NONE_REACHED: none in time. Errors: PTL_ABORTED. */
+int PtlCTPoll(const ptl_handle_ct_t *ct_handles, const ptl_size_t *tests, unsigned int size, ptl_time_t timeout,
+              ptl_ct_event_t *event, unsigned int *which);
+
+/* Sets both counts; may start triggered operations. */
+int PtlCTSet(ptl_handle_ct_t ct_handle, ptl_ct_event_t new_ct);
+
+/* Adds to one of the counts, the other field being 0; may start triggered operations. */
+int PtlCTInc(ptl_handle_ct_t ct_handle, ptl_ct_event_t increment);
+
+/* ---- Triggered operations (3.16) ----------------------------------------------------------------------------------- */
+
+/* As the call without "Triggered", but started by the card, once, when success + failure of trig_ct_handle reaches the
+ * threshold, at once when it has. Buffers are read then; arguments are checked now. Those of one threshold start in the
+ * order of their calls. Errors: those of the plain call; PTL_NO_SPACE beyond max_triggered_ops. */
+int PtlTriggeredPut(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length, ptl_ack_req_t ack_req,
+                    ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits,
+                    ptl_size_t remote_offset, void *user_ptr, ptl_hdr_data_t hdr_data, ptl_handle_ct_t trig_ct_handle,
+                    ptl_size_t threshold);
+int PtlTriggeredGet(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length, ptl_process_t target_id,
+                    ptl_pt_index_t pt_index, ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr,
+                    ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold);
+int PtlTriggeredAtomic(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length, ptl_ack_req_t ack_req,
+                       ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits,
+                       ptl_size_t remote_offset, void *user_ptr, ptl_hdr_data_t hdr_data, ptl_op_t operation,
+                       ptl_datatype_t datatype, ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold);
+int PtlTriggeredFetchAtomic(ptl_handle_md_t get_md_handle, ptl_size_t local_get_offset, ptl_handle_md_t put_md_handle,
+                            ptl_size_t local_put_offset, ptl_size_t length, ptl_process_t target_id,
+                            ptl_pt_index_t pt_index, ptl_match_bits_t match_bits, ptl_size_t remote_offset,
+                            void *user_ptr, ptl_hdr_data_t hdr_data, ptl_op_t operation, ptl_datatype_t datatype,
+                            ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold);
+int PtlTriggeredSwap(ptl_handle_md_t get_md_handle, ptl_size_t local_get_offset, ptl_handle_md_t put_md_handle,
+                     ptl_size_t local_put_offset, ptl_size_t length, ptl_process_t target_id, ptl_pt_index_t pt_index,
+                     ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr, ptl_hdr_data_t hdr_data,
+                     const void *operand, ptl_op_t operation, ptl_datatype_t datatype, ptl_handle_ct_t trig_ct_handle,
+                     ptl_size_t threshold);
+int PtlTriggeredCTInc(ptl_handle_ct_t ct_handle, ptl_ct_event_t increment, ptl_handle_ct_t trig_ct_handle,
+                      ptl_size_t threshold);
+int PtlTriggeredCTSet(ptl_handle_ct_t ct_handle, ptl_ct_event_t new_ct, ptl_handle_ct_t trig_ct_handle,
+                      ptl_size_t threshold);
+
+/* Extensions of the reference implementation: a triggered append (*me_handle is valid at once) and unlink. */
+int PtlTriggeredMEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_me_t *me, ptl_list_t ptl_list,
+                         void *user_ptr, ptl_handle_me_t *me_handle, ptl_handle_ct_t trig_ct_handle,
+                         ptl_size_t threshold);
+int PtlTriggeredMEUnlink(ptl_handle_me_t me_handle, ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
