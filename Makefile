@@ -1,0 +1,93 @@
+# Everything needs only python3 with venv, cargo, cc and make; all that is made stays in this folder.
+
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+VENV := .venv
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+BIN := $(CURDIR)/$(VENV)/bin
+CARGO_FLAGS := --release --locked --workspace
+# Commands of the virtual environment come first, for tests that call spincc or zig.
+export PATH := $(BIN):$(PATH)
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Set apart by conda and the like; the tools of .venv must see only .venv.
+unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
+
+C_FILES = $(shell find sdk experiments tests crates -name '*.[ch]' -o -name '*.cpp' -o -name '*.hpp')
+
+.PHONY: help build cargo demo test bench reproduce lint format lock install clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+
+build: cargo $(VENV)/.installed ## build everything; the commands are then in .venv/bin
+	@for command in spincc spinrun; do ln -sf "$$(realpath $(TARGET))/release/$$command" $(VENV)/bin/$$command; done
+
+cargo:
+	cargo build $(CARGO_FLAGS)
+
+$(VENV)/.packages: requirements.txt
+	@python3 -c 'import ensurepip, venv' 2>/dev/null || \
+	    { echo "python3 cannot make virtual environments: apt-get install python3-venv" >&2; exit 1; }
+	rm -rf $(VENV)
+	python3 -m venv $(VENV)
+	$(BIN)/pip install --quiet --no-deps -r requirements.txt
+	touch $@
+
+# The package itself, in place: the environment then points to python/ and is never stale.
+$(VENV)/.installed: $(VENV)/.packages pyproject.toml crates/cli/Cargo.toml | cargo
+	$(BIN)/pip install --quiet --no-deps --no-build-isolation --editable .
+	touch $@
+
+demo: build ## run the sPIN paper's ping-pong experiment
+	$(BIN)/spinkit reproduce ping-pong
+
+reproduce: build ## run every experiment and check it against the papers
+	$(BIN)/spinkit reproduce --all --check
+
+bench: build ## measure how fast the simulator is (out/bench.json)
+	$(BIN)/spinkit bench
+
+# Both suites always run; the last line says how many tests passed and failed.
+test: build ## run all tests
+	@mkdir -p out/test; status=0; \
+	cargo test $(CARGO_FLAGS) --no-fail-fast 2>&1 | tee out/test/cargo.log || status=1; \
+	$(BIN)/pytest 2>&1 | tee out/test/pytest.log || status=1; \
+	awk '/^test result:/ { passed += $$4; failed += $$6 } \
+	     /^([0-9]+ [a-z]+,? )+in [0-9.]+s/ { for (i = 1; i < NF; i++) { \
+	         if ($$(i + 1) ~ /^passed/) passed += $$i; if ($$(i + 1) ~ /^(failed|error)/) failed += $$i } } \
+	     END { printf "%d passed, %d failed\n", passed, failed; if (!passed) exit 1 }' \
+	    out/test/cargo.log out/test/pytest.log || status=1; \
+	exit $$status
+
+lint: build ## check format and common mistakes of all languages
+	cargo fmt --all --check
+	cargo clippy $(CARGO_FLAGS) --all-targets -- -D warnings
+	$(BIN)/ruff check --quiet
+	$(BIN)/ruff format --quiet --check
+	$(BIN)/mypy
+	$(BIN)/clang-format --dry-run -Werror $(C_FILES)
+
+format: $(VENV)/.packages ## rewrite all sources in the project's format
+	cargo fmt --all
+	$(BIN)/ruff check --quiet --fix --select I
+	$(BIN)/ruff format --quiet
+	$(BIN)/clang-format -i $(C_FILES)
+
+lock: ## pin the newest versions of requirements.in in requirements.txt
+	@fresh=$$(mktemp -d); trap 'rm -rf "$$fresh"' EXIT; \
+	python3 -m venv "$$fresh"; "$$fresh/bin/pip" install --quiet -r requirements.in; \
+	{ echo "# Every package of .venv, pinned. Written by \`make lock\` from requirements.in."; \
+	  "$$fresh/bin/pip" freeze; } > requirements.txt
+
+PREFIX ?= $(HOME)/.local/share/spinkit-venv
+install: ## install for use outside this folder: make install PREFIX=DIR
+	python3 -m venv "$(PREFIX)"
+	"$(PREFIX)/bin/pip" install --quiet .
+	@echo "spincc, spinrun and spinkit are in $(PREFIX)/bin"
+
+clean: ## remove all that was made here
+	rm -rf $(VENV) .cache out target .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	find python tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,82 @@
+"""PEP 517 backend: maturin, after the files a sPIN program needs are laid out for the wheel.
+
+A wheel puts them under `<prefix>/share/spinkit`, where spincc, spinrun and `spinkit` look (see `spinkit._paths`).
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import maturin
+
+# maturin takes the rest of the interface as it is.
+from maturin import (  # noqa: F401
+    build_sdist,
+    get_requires_for_build_editable,
+    get_requires_for_build_sdist,
+    get_requires_for_build_wheel,
+)
+
+ROOT = Path(__file__).resolve().parents[2]
+DATA = ROOT / "target" / "spinkit.data"
+FOLDERS = ("sdk", "machines", "experiments")
+
+Settings = dict[str, Any] | None
+
+
+def _libraries() -> list[Path]:
+    """Build the workspace and return its C libraries (libportals.so and those it needs)."""
+    command = ["cargo", "build", "--release", "--locked", "--workspace", "--message-format=json-render-diagnostics"]
+    messages = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout
+    artifacts = (json.loads(line) for line in messages.splitlines())
+    return [
+        Path(file)
+        for artifact in artifacts
+        if artifact["reason"] == "compiler-artifact" and "cdylib" in artifact["target"]["kind"]
+        for file in artifact["filenames"]
+        if file.endswith(".so")
+    ]
+
+
+def _empty_data() -> None:
+    shutil.rmtree(DATA, ignore_errors=True)
+    (DATA / "data").mkdir(parents=True)
+
+
+def _stage() -> None:
+    """Lay out `share/spinkit` below maturin's data folder."""
+    _empty_data()
+    share = DATA / "data" / "share" / "spinkit"
+    for folder in FOLDERS:
+        shutil.copytree(ROOT / folder, share / folder)
+    (share / "lib").mkdir(parents=True)
+    for library in _libraries():
+        shutil.copy2(library, share / "lib")
+
+
+def build_wheel(directory: str, settings: Settings = None, metadata: str | None = None) -> str:
+    """Build the wheel with everything in it."""
+    _stage()
+    return str(maturin.build_wheel(directory, settings, metadata))
+
+
+def build_editable(directory: str, settings: Settings = None, metadata: str | None = None) -> str:
+    """Build a wheel that points to this checkout, where all the files already are."""
+    _empty_data()
+    return str(maturin.build_editable(directory, settings, metadata))
+
+
+def prepare_metadata_for_build_wheel(directory: str, settings: Settings = None) -> str:
+    """Write the wheel's metadata."""
+    _empty_data()
+    return str(maturin.prepare_metadata_for_build_wheel(directory, settings))
+
+
+def prepare_metadata_for_build_editable(directory: str, settings: Settings = None) -> str:
+    """Write the editable wheel's metadata."""
+    _empty_data()
+    return str(maturin.prepare_metadata_for_build_editable(directory, settings))

@@ -1,0 +1,5 @@
+"""`python -m spinkit`."""
+
+from spinkit.cli import main
+
+main()

@@ -1,0 +1,7 @@
+"""The one kind of error that users see without a traceback."""
+
+from __future__ import annotations
+
+
+class SpinkitError(Exception):
+    """Something failed that the user can act on; the text names the thing and the place."""

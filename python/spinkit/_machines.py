@@ -1,0 +1,55 @@
+"""Machine files, as far as listing and reports need them. `spinrun` is what validates them."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+from spinkit._errors import SpinkitError
+
+_SECTION = re.compile(r"\[(?P<name>[^]]+)\]")
+_ENTRY = re.compile(r"(?P<key>[\w-]+)\s*=\s*(?P<value>\"[^\"]*\"|[^#]*[^#\s])\s*(?:#\s*(?P<comment>.*))?")
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One line of a machine file."""
+
+    section: str
+    key: str
+    value: str
+    comment: str
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A machine file: its name, its one-line description and every parameter with the comment beside it."""
+
+    name: str
+    description: str
+    parameters: tuple[Parameter, ...]
+
+
+def load(path: Path) -> Machine:
+    """Read a machine file; errors name it."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        table = tomllib.loads(text)
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise SpinkitError(f"{path}: {error}") from None
+    section = ""
+    parameters = []
+    for line in map(str.strip, text.splitlines()):
+        if match := _SECTION.match(line):
+            section = match["name"]
+        elif section and (match := _ENTRY.match(line)):
+            value, comment = match["value"].strip('"'), match["comment"] or ""
+            parameters.append(Parameter(section, match["key"], value, comment))
+    return Machine(str(table.get("name", path.stem)), str(table.get("description", "")), tuple(parameters))
+
+
+def load_all(home: Path) -> list[Machine]:
+    """Read all machines that come with spinkit, by name."""
+    return [load(path) for path in sorted((home / "machines").glob("*.toml"))]

@@ -1,0 +1,48 @@
+"""Where spinkit's files and commands are, installed or in a checkout."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import site
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from spinkit._errors import SpinkitError
+
+_LANDMARK = Path("sdk", "include", "portals4.h")
+
+
+def _candidates() -> Iterator[Path]:
+    for prefix in (sys.prefix, site.getuserbase()):
+        yield Path(prefix) / "share" / "spinkit"
+    yield from Path(__file__).resolve().parents
+
+
+def home() -> Path:
+    """Return the folder that holds `sdk`, `machines` and `experiments`."""
+    named = os.environ.get("SPINKIT_HOME")
+    if named:
+        if not (Path(named) / _LANDMARK).is_file():
+            raise SpinkitError(f"SPINKIT_HOME={named}: no {_LANDMARK} there")
+        return Path(named)
+    for folder in _candidates():
+        if (folder / _LANDMARK).is_file():
+            return folder
+    raise SpinkitError(f"spinkit's files were not found (no {_LANDMARK}); set SPINKIT_HOME to the folder that has them")
+
+
+def find_command(name: str) -> Path | None:
+    """Return the command beside this Python, else the one on PATH."""
+    beside = Path(sys.executable).parent
+    found = shutil.which(name, path=os.pathsep.join([str(beside), os.environ.get("PATH", os.defpath)]))
+    return Path(found) if found else None
+
+
+def command(name: str) -> Path:
+    """Return the command, or say that it is missing."""
+    found = find_command(name)
+    if found is None:
+        raise SpinkitError(f"{name}: command not found; `make build` or `pip install .` provides it")
+    return found
