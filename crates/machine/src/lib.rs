@@ -1,13 +1,24 @@
 //! A machine as data: every parameter of the network, the cards and the hosts, read from one TOML file.
+//!
+//! A key carries its unit (`switch_ns`); decimals become exact integers. A file may start from another machine
+//! (`base = "sc17-int"`) and state only what differs, and `--set key=value` comes on top. Nothing has a default: a key
+//! that is unknown, missing, out of range or contradicts another is a [`MachineError`] that names file and key.
+
+mod check;
+mod keys;
+mod load;
+mod value;
+
+pub use load::MachineError;
 
 use sim::{Clock, Rate, Time};
 
 /// A whole machine.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Machine {
-    /// Short name, as in `--machine NAME`.
+    /// Short name, as in `--machine NAME`: the file's name without `.toml`.
     pub name: String,
-    /// One line for people.
+    /// `description`: one line for people
     pub description: String,
     /// `[network]`
     pub network: Network,
@@ -24,7 +35,7 @@ pub struct Machine {
 /// The network between the cards.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Network {
-    /// `topology`: "fat-tree"
+    /// `topology`: "fat-tree" or "single-switch"
     pub topology: Topology,
     /// `radix`: ports of a switch
     pub radix: u32,

@@ -1,0 +1,125 @@
+//! Which values a machine may have, alone and together.
+
+use std::fmt::Display;
+
+use abi::device::{HeaderArgs, map};
+use sim::{Rate, Time};
+
+use crate::load::Problem;
+use crate::{Hpu, Machine, Network};
+
+/// No single latency is longer: sums of them stay far from the end of simulated time.
+const LONGEST: Time = Time::from_ns(1_000_000_000);
+/// 1 kB/s.
+const SLOWEST: Rate = Rate::from_fs_per_byte(1_000_000_000_000);
+/// Contexts that a card can have; a set of them fits a machine word.
+const MAX_CONTEXTS: u32 = 64;
+
+impl Machine {
+    pub(crate) fn check(&self) -> Result<(), Problem> {
+        self.network.check()?;
+        at_least("host.cores", self.host.cores, 1)?;
+        self.hpu.check()?;
+        if self.network.mtu > self.hpu.packet_buffer {
+            let (mtu, buffer) = (self.network.mtu, self.hpu.packet_buffer);
+            return problem(
+                "hpu.packet_buffer_bytes",
+                format!("must hold a packet of network.mtu_bytes ({mtu}), is {buffer}"),
+            );
+        }
+        for (key, time) in [
+            ("network.switch_ns", self.network.switch),
+            ("network.wire_ns", self.network.wire),
+            ("network.g_ns", self.network.gap),
+            ("host.o_ns", self.host.overhead),
+            ("host.poll_ns", self.host.poll),
+            ("host.match_ns", self.host.matching),
+            ("host.dram_latency_ns", self.host.dram_latency),
+            ("nic.match_header_ns", self.nic.match_header),
+            ("nic.match_cam_ns", self.nic.match_cam),
+            ("dma.L_ns", self.dma.latency),
+        ] {
+            if time > LONGEST {
+                return problem(key, format!("must be at most {LONGEST}, is {time}"));
+            }
+        }
+        for (key, rate) in [
+            ("network.G_ps_per_byte", self.network.gap_per_byte),
+            ("host.dram_G_ps_per_byte", self.host.dram_gap_per_byte),
+            ("dma.G_ps_per_byte", self.dma.gap_per_byte),
+        ] {
+            if rate > SLOWEST {
+                return problem(key, format!("must be at most {} ps/B", SLOWEST.as_fs_per_byte() / 1000));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Network {
+    fn check(&self) -> Result<(), Problem> {
+        at_least("network.radix", self.radix, 2)?;
+        multiple_of("network.radix", self.radix, 2)?;
+        at_least("network.mtu_bytes", self.mtu, 64)?;
+        multiple_of("network.mtu_bytes", self.mtu, 8)
+    }
+}
+
+impl Hpu {
+    fn check(&self) -> Result<(), Problem> {
+        if self.kind.is_empty() || !self.kind.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') {
+            return problem(
+                "hpu.kind",
+                format!("must name an instruction set such as \"rv32imac\", is \"{}\"", self.kind),
+            );
+        }
+        at_least("hpu.count", self.count, 1)?;
+        if self.contexts < self.count {
+            return problem(
+                "hpu.contexts",
+                format!("must be at least hpu.count ({}), is {}", self.count, self.contexts),
+            );
+        }
+        at_most("hpu.contexts", self.contexts, MAX_CONTEXTS)?;
+        at_least("hpu.scratchpad_cycles", self.scratchpad_cycles, 1)?;
+        at_least("hpu.watchdog_cycles", self.watchdog_cycles, 1)?;
+        at_least("hpu.stack_bytes", self.stack, 256)?;
+        // What the address map has room for; 16 bytes is the alignment of a stack and the widest a memory needs.
+        for (key, size, room) in [
+            ("hpu.memory_bytes", self.memory, map::CONTEXTS - map::HPU_MEMORY),
+            ("hpu.program_bytes", self.program, map::RETURN - map::PROGRAM),
+            ("hpu.data_bytes", self.data, map::PACKETS - map::DATA),
+            ("hpu.stack_bytes", self.stack, map::CONTEXT_STRIDE - map::ARGS_BYTES),
+            ("hpu.packet_buffer_bytes", self.packet_buffer, map::PROGRAM - map::PACKETS),
+        ] {
+            at_most(key, size, room)?;
+            multiple_of(key, size, 16)?;
+        }
+        at_least("hpu.program_bytes", self.program, 16)?;
+        if self.max_initial_state > self.memory {
+            let (state, memory) = (self.max_initial_state, self.memory);
+            return problem(
+                "hpu.max_initial_state_bytes",
+                format!("must be at most hpu.memory_bytes ({memory}), is {state}"),
+            );
+        }
+        // The user header follows the header in the argument block.
+        at_most("hpu.max_user_hdr_bytes", self.max_user_hdr, map::ARGS_BYTES - size_of::<HeaderArgs>() as u32)
+    }
+}
+
+fn problem(key: &str, what: String) -> Result<(), Problem> {
+    Err(Problem::new(key, what))
+}
+
+fn at_least<T: PartialOrd + Display>(key: &str, value: T, least: T) -> Result<(), Problem> {
+    if value < least { problem(key, format!("must be at least {least}, is {value}")) } else { Ok(()) }
+}
+
+fn at_most<T: PartialOrd + Display>(key: &str, value: T, most: T) -> Result<(), Problem> {
+    if value > most { problem(key, format!("must be at most {most}, is {value}")) } else { Ok(()) }
+}
+
+fn multiple_of(key: &str, value: u32, unit: u32) -> Result<(), Problem> {
+    if value % unit != 0 { problem(key, format!("must be a multiple of {unit}, is {value}")) } else { Ok(()) }
+}

@@ -1,0 +1,254 @@
+//! From files and `--set` arguments to a checked [`Machine`].
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use toml::{Table, Value};
+
+use crate::Machine;
+use crate::value::must_be;
+
+/// Why there is no machine.
+#[derive(Debug, thiserror::Error)]
+pub enum MachineError {
+    /// No folder has a file of this name.
+    #[error("{wanted}: no such machine; known are: {}", list(.known))]
+    UnknownMachine {
+        /// The name, after the file and key that ask for it when a `base` does.
+        wanted: String,
+        /// The machines there are, in order.
+        known: Vec<String>,
+    },
+    /// A file cannot be read.
+    #[error("{path}: {source}")]
+    Read {
+        /// The file.
+        path: String,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// A file is not TOML.
+    #[error("{origin}:{line}:{column}: {message}")]
+    Syntax {
+        /// The file.
+        origin: String,
+        /// From 1.
+        line: usize,
+        /// In characters, from 1.
+        column: usize,
+        /// What TOML wants there.
+        message: String,
+    },
+    /// A key is unknown, missing, of the wrong type, out of range, or at odds with another.
+    #[error("{origin}: {key}: {what}")]
+    Key {
+        /// The file that set the key, or the one that was asked for when none did.
+        origin: String,
+        /// Dotted.
+        key: String,
+        /// What is wrong.
+        what: String,
+    },
+    /// An override is malformed, or its key or value is wrong.
+    #[error("--set {argument}: {what}")]
+    Set {
+        /// As given.
+        argument: String,
+        /// What is wrong.
+        what: String,
+    },
+}
+
+fn list(known: &[String]) -> String {
+    if known.is_empty() { "none".to_owned() } else { known.join(", ") }
+}
+
+/// What is wrong with a key, before it is known who set it.
+#[derive(Debug)]
+pub(crate) struct Problem {
+    key: String,
+    what: String,
+}
+
+impl Problem {
+    pub(crate) fn new(key: impl Into<String>, what: impl Into<String>) -> Problem {
+        Problem { key: key.into(), what: what.into() }
+    }
+}
+
+impl Machine {
+    /// Loads the machine `name_or_path`: a path when it has a `/` or ends in `.toml`, else the first `NAME.toml` in the
+    /// folders `search`. Each of `overrides` is the `key=value` of a `--set`; the value is TOML, or a bare word that
+    /// stands for a string.
+    ///
+    /// # Errors
+    /// See [`MachineError`].
+    pub fn load(name_or_path: &str, search: &[PathBuf], overrides: &[String]) -> Result<Machine, MachineError> {
+        let path = if name_or_path.contains('/') || name_or_path.ends_with(".toml") {
+            PathBuf::from(name_or_path)
+        } else {
+            find(name_or_path, search, name_or_path.to_owned())?
+        };
+        let text = read_file(&path)?;
+        build(&path, &text, search, overrides)
+    }
+
+    /// Like [`Machine::load`], from text; `origin` is the file that errors name, and its stem the machine's name. A
+    /// `base` is looked for beside `origin`.
+    ///
+    /// # Errors
+    /// See [`MachineError`].
+    pub fn parse(origin: &str, text: &str, overrides: &[String]) -> Result<Machine, MachineError> {
+        build(Path::new(origin), text, &[], overrides)
+    }
+}
+
+fn build(path: &Path, text: &str, search: &[PathBuf], overrides: &[String]) -> Result<Machine, MachineError> {
+    let mut layers = Layers::default();
+    layers.add_file(path, text, search, &mut Vec::new())?;
+    for argument in overrides {
+        layers.add_override(argument)?;
+    }
+    let name = path.file_stem().unwrap_or_default().to_string_lossy();
+    let machine = Machine::read(&name, &layers.table).and_then(|machine| machine.check().map(|()| machine));
+    machine.map_err(|problem| layers.blame(problem, path))
+}
+
+fn read_file(path: &Path) -> Result<String, MachineError> {
+    std::fs::read_to_string(path).map_err(|source| MachineError::Read { path: path.display().to_string(), source })
+}
+
+/// `wanted` is the name with its context, for the error.
+fn find(name: &str, search: &[PathBuf], wanted: String) -> Result<PathBuf, MachineError> {
+    let file = format!("{name}.toml");
+    search.iter().map(|folder| folder.join(&file)).find(|path| path.is_file()).ok_or_else(|| {
+        let entries = search.iter().filter_map(|folder| std::fs::read_dir(folder).ok()).flatten().flatten();
+        let files = entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|e| e == "toml"));
+        let mut known: Vec<String> =
+            files.filter_map(|path| Some(path.file_stem()?.to_string_lossy().into_owned())).collect();
+        known.sort();
+        known.dedup();
+        MachineError::UnknownMachine { wanted, known }
+    })
+}
+
+/// Who set a key.
+#[derive(Clone)]
+enum Origin {
+    File(String),
+    Set(String),
+}
+
+impl Origin {
+    fn error(&self, problem: Problem) -> MachineError {
+        let Problem { key, what } = problem;
+        match self {
+            Origin::File(origin) => MachineError::Key { origin: origin.clone(), key, what },
+            Origin::Set(argument) => MachineError::Set { argument: argument.clone(), what },
+        }
+    }
+}
+
+/// Files over their bases, overrides over files, and who had the last word on each key.
+#[derive(Default)]
+struct Layers {
+    table: Table,
+    origins: BTreeMap<String, Origin>,
+}
+
+impl Layers {
+    /// `above` are the files whose bases led here.
+    fn add_file(
+        &mut self,
+        path: &Path,
+        text: &str,
+        search: &[PathBuf],
+        above: &mut Vec<PathBuf>,
+    ) -> Result<(), MachineError> {
+        let name = path.display().to_string();
+        let mut table: Table = toml::from_str(text).map_err(|error| syntax(&name, text, &error))?;
+        let origin = Origin::File(name);
+        if let Some(base) = table.remove("base") {
+            let wrong = |what: String| origin.error(Problem::new("base", what));
+            let base = base.as_str().ok_or_else(|| wrong(must_be("a string", &base)))?;
+            let beside = path.parent().map(Path::to_owned);
+            let folders: Vec<PathBuf> = beside.into_iter().chain(search.iter().cloned()).collect();
+            let base_path = find(base, &folders, format!("{}: base: {base}", path.display()))?;
+            above.push(path.to_owned());
+            if above.contains(&base_path) {
+                return Err(wrong(format!("{base} is based on this machine itself")));
+            }
+            self.add_file(&base_path, &read_file(&base_path)?, search, above)?;
+        }
+        merge(&mut self.table, table, "", &origin, &mut self.origins);
+        Ok(())
+    }
+
+    fn add_override(&mut self, argument: &str) -> Result<(), MachineError> {
+        let origin = Origin::Set(argument.to_owned());
+        let wrong = |what: &str| origin.error(Problem::new("", what));
+        let (key, text) = argument.split_once('=').ok_or_else(|| wrong("must be key=value"))?;
+        let (key, text) = (key.trim(), text.trim());
+        let bare_word = |text: &str| {
+            !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
+        };
+        let value = match text.parse::<Value>() {
+            Ok(value) => value,
+            Err(_) if bare_word(text) => Value::String(text.to_owned()),
+            Err(error) => return Err(wrong(&format!("the value is not TOML: {}", error.message()))),
+        };
+        let mut parts = key.rsplit('.');
+        let leaf = parts.next().unwrap_or_default();
+        if key.split('.').any(str::is_empty) {
+            return Err(wrong("must be key=value, with a key such as `hpu.count`"));
+        }
+        let table = Table::from_iter([(leaf.to_owned(), value)]);
+        let table = parts.fold(table, |inner, part| Table::from_iter([(part.to_owned(), Value::Table(inner))]));
+        merge(&mut self.table, table, "", &origin, &mut self.origins);
+        Ok(())
+    }
+
+    fn blame(&self, problem: Problem, asked_for: &Path) -> MachineError {
+        let file = || Origin::File(asked_for.display().to_string());
+        self.origins.get(&problem.key).cloned().unwrap_or_else(file).error(problem)
+    }
+}
+
+fn merge(into: &mut Table, from: Table, prefix: &str, origin: &Origin, origins: &mut BTreeMap<String, Origin>) {
+    for (name, value) in from {
+        let key = format!("{prefix}{name}");
+        match (into.get_mut(&name), value) {
+            (Some(Value::Table(old)), Value::Table(new)) => merge(old, new, &format!("{key}."), origin, origins),
+            (_, Value::Table(new)) => {
+                let mut table = Table::new();
+                merge(&mut table, new, &format!("{key}."), origin, origins);
+                origins.insert(key, origin.clone());
+                into.insert(name, Value::Table(table));
+            }
+            (_, value) => {
+                origins.insert(key, origin.clone());
+                into.insert(name, value);
+            }
+        }
+    }
+}
+
+fn syntax(origin: &str, text: &str, error: &toml::de::Error) -> MachineError {
+    let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+    MachineError::Syntax {
+        origin: origin.to_owned(),
+        line: before.matches('\n').count() + 1,
+        column: before.chars().rev().take_while(|c| *c != '\n').count() + 1,
+        message: OneLine(error.message()).to_string(),
+    }
+}
+
+/// A message of several lines on one.
+struct OneLine<'a>(&'a str);
+
+impl fmt::Display for OneLine<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.split_whitespace().collect::<Vec<_>>().join(" "))
+    }
+}

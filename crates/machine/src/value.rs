@@ -1,0 +1,179 @@
+//! How a TOML value becomes a parameter and how a parameter is shown again.
+
+use sim::{Clock, Rate, Time};
+use toml::Value;
+
+use crate::{NicKind, TimingKind, Topology};
+
+/// A type that a parameter can have. Errors say what is wrong with the value; the caller knows where it stands.
+pub(crate) trait Parameter: Sized {
+    fn read(value: &Value) -> Result<Self, String>;
+    /// As it would stand in a machine file, without quotes.
+    fn show(&self) -> String;
+}
+
+impl Parameter for u64 {
+    fn read(value: &Value) -> Result<u64, String> {
+        let number = value.as_integer().ok_or_else(|| must_be("an integer", value))?;
+        number.try_into().map_err(|_| format!("must not be negative, is {number}"))
+    }
+
+    fn show(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Parameter for u32 {
+    fn read(value: &Value) -> Result<u32, String> {
+        let number = u64::read(value)?;
+        number.try_into().map_err(|_| format!("must be at most {}, is {number}", u32::MAX))
+    }
+
+    fn show(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Parameter for bool {
+    fn read(value: &Value) -> Result<bool, String> {
+        value.as_bool().ok_or_else(|| must_be("true or false", value))
+    }
+
+    fn show(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Parameter for String {
+    fn read(value: &Value) -> Result<String, String> {
+        value.as_str().map(str::to_owned).ok_or_else(|| must_be("a string", value))
+    }
+
+    fn show(&self) -> String {
+        self.clone()
+    }
+}
+
+/// Nanoseconds, to the picosecond.
+impl Parameter for Time {
+    fn read(value: &Value) -> Result<Time, String> {
+        scaled(value, 3, "a picosecond").map(Time::from_ps)
+    }
+
+    fn show(&self) -> String {
+        decimal(self.as_ps(), 3)
+    }
+}
+
+/// Picoseconds a byte, to the femtosecond.
+impl Parameter for Rate {
+    fn read(value: &Value) -> Result<Rate, String> {
+        scaled(value, 3, "a femtosecond a byte").map(Rate::from_fs_per_byte)
+    }
+
+    fn show(&self) -> String {
+        decimal(self.as_fs_per_byte(), 3)
+    }
+}
+
+/// Gigahertz, to the kilohertz.
+impl Parameter for Clock {
+    fn read(value: &Value) -> Result<Clock, String> {
+        match scaled(value, 6, "a kilohertz")? {
+            0 => Err("must be more than 0, is 0".to_owned()),
+            khz => Ok(Clock::from_khz(khz)),
+        }
+    }
+
+    fn show(&self) -> String {
+        decimal(self.as_khz(), 6)
+    }
+}
+
+macro_rules! choice {
+    ($type:ident { $($name:literal => $variant:ident),+ }) => {
+        impl Parameter for $type {
+            fn read(value: &Value) -> Result<$type, String> {
+                match value.as_str().ok_or_else(|| must_be("a string", value))? {
+                    $($name => Ok($type::$variant),)+
+                    other => Err(format!("must be one of {}, is \"{other}\"", [$(concat!("\"", $name, "\"")),+].join(", "))),
+                }
+            }
+
+            fn show(&self) -> String {
+                match self { $($type::$variant => $name),+ }.to_owned()
+            }
+        }
+    };
+}
+choice!(Topology { "fat-tree" => FatTree, "single-switch" => SingleSwitch });
+choice!(NicKind { "rdma" => Rdma, "portals4" => Portals4, "spin" => Spin });
+choice!(TimingKind { "inorder" => InOrder, "ooo-a15" => OooA15 });
+
+pub(crate) fn must_be(what: &str, value: &Value) -> String {
+    format!("must be {what}, is {} {}", article(value.type_str()), value.type_str())
+}
+
+fn article(noun: &str) -> &'static str {
+    if noun.starts_with(['a', 'i']) { "an" } else { "a" }
+}
+
+/// The number times `10^digits`, exactly.
+fn scaled(value: &Value, digits: usize, finest: &str) -> Result<u64, String> {
+    // The shortest decimal that gives the same float is the number as it was written.
+    let text = match value {
+        Value::Integer(number) => number.to_string(),
+        Value::Float(number) if number.is_finite() => number.to_string(),
+        Value::Float(number) => return Err(format!("must be finite, is {number}")),
+        other => return Err(must_be("a number", other)),
+    };
+    if text.starts_with('-') && text != "-0" {
+        return Err(format!("must not be negative, is {text}"));
+    }
+    let (whole, fraction) = text.trim_start_matches('-').split_once('.').unwrap_or((text.trim_start_matches('-'), ""));
+    if fraction.len() > digits {
+        return Err(format!("{text} is finer than {finest}"));
+    }
+    format!("{whole}{fraction:0<digits$}").parse().map_err(|_| format!("{text} is too large"))
+}
+
+/// `value / 10^digits` without trailing zeros.
+fn decimal(value: u64, digits: u32) -> String {
+    let unit = 10u64.pow(digits);
+    let text = format!("{}.{:0width$}", value / unit, value % unit, width = digits as usize);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decimals_are_exact_both_ways() {
+        for (text, ps) in [("33.4", 33_400), ("6.7", 6_700), ("0.001", 1), ("65", 65_000), ("2.0", 2_000), ("-0.0", 0)]
+        {
+            let time = Time::read(&text.parse().unwrap()).unwrap();
+            assert_eq!(time, Time::from_ps(ps), "{text}");
+            assert_eq!(Time::read(&time.show().parse().unwrap()), Ok(time));
+        }
+        assert_eq!(Time::from_ps(33_400).show(), "33.4");
+        assert_eq!(Clock::from_khz(2_500_000).show(), "2.5");
+        assert_eq!(Time::from_ns(120).show(), "120");
+        assert_eq!(Time::ZERO.show(), "0");
+    }
+
+    #[test]
+    fn what_does_not_fit_is_said() {
+        let time = |text: &str| Time::read(&text.parse().unwrap()).unwrap_err();
+        assert_eq!(time("0.0001"), "0.0001 is finer than a picosecond");
+        assert_eq!(time("1e-9"), "0.000000001 is finer than a picosecond");
+        assert_eq!(time("-1.5"), "must not be negative, is -1.5");
+        assert_eq!(time("1e30"), "1000000000000000000000000000000 is too large");
+        assert_eq!(time("inf"), "must be finite, is inf");
+        assert_eq!(time("true"), "must be a number, is a boolean");
+        assert_eq!(Clock::read(&Value::Float(0.0)), Err("must be more than 0, is 0".to_owned()));
+        assert_eq!(u32::read(&Value::Integer(1 << 32)), Err("must be at most 4294967295, is 4294967296".to_owned()));
+        assert_eq!(u32::read(&Value::Float(1.0)), Err("must be an integer, is a float".to_owned()));
+        assert_eq!(bool::read(&Value::Integer(1)), Err("must be true or false, is an integer".to_owned()));
+    }
+}

@@ -1,0 +1,294 @@
+//! The machines of the repository, value by value, and what is said about wrong ones.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use machine::{Dma, Host, Hpu, Machine, MachineError, Network, Nic, NicKind, TimingKind, Topology};
+use sim::{Clock, Rate, Time};
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../machines")
+}
+
+fn load(name: &str, overrides: &[&str]) -> Result<Machine, MachineError> {
+    let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
+    Machine::load(name, &[folder()], &overrides)
+}
+
+/// The error of sc17-int after one textual change.
+fn error_of(from: &str, to: &str) -> String {
+    let text = fs::read_to_string(folder().join("sc17-int.toml")).unwrap();
+    assert!(text.contains(from), "{from}");
+    Machine::parse("machines/x.toml", &text.replacen(from, to, 1), &[]).unwrap_err().to_string()
+}
+
+fn error_of_set(overrides: &[&str]) -> String {
+    load("sc17-int", overrides).unwrap_err().to_string()
+}
+
+#[test]
+fn sc17_int_is_the_paper() {
+    let expected = Machine {
+        name: "sc17-int".to_owned(),
+        description: "SC'17 sPIN card on the CPU's memory controller".to_owned(),
+        network: Network {
+            topology: Topology::FatTree,
+            radix: 36,
+            switch: Time::from_ns(50),
+            wire: Time::from_ps(33_400),
+            gap_per_byte: Rate::from_fs_per_byte(20_000),
+            gap: Time::from_ps(6_700),
+            mtu: 4096,
+        },
+        host: Host {
+            cores: 8,
+            clock: Clock::from_khz(2_500_000),
+            overhead: Time::from_ns(65),
+            poll: Time::from_ns(51),
+            matching: Time::from_ns(30),
+            dram_latency: Time::from_ns(51),
+            dram_gap_per_byte: Rate::from_fs_per_byte(6_700),
+        },
+        nic: Nic { kind: NicKind::Spin, match_header: Time::from_ns(30), match_cam: Time::from_ns(2) },
+        dma: Dma { latency: Time::from_ns(50), gap_per_byte: Rate::from_fs_per_byte(6_700) },
+        hpu: Hpu {
+            kind: "rv32imafdc".to_owned(),
+            timing: TimingKind::OooA15,
+            count: 4,
+            contexts: 4,
+            clock: Clock::from_khz(2_500_000),
+            scratchpad_cycles: 1,
+            memory: 1 << 20,
+            program: 32 << 10,
+            data: 64 << 10,
+            stack: 8 << 10,
+            packet_buffer: 1 << 20,
+            max_initial_state: 4096,
+            max_user_hdr: 64,
+            watchdog_cycles: 1_000_000,
+            put_blocks: true,
+        },
+    };
+    assert_eq!(load("sc17-int", &[]).unwrap(), expected);
+}
+
+#[test]
+fn sc17_dis_differs_in_dma_only() {
+    let mut expected = load("sc17-int", &[]).unwrap();
+    expected.name = "sc17-dis".to_owned();
+    expected.description = "SC'17 sPIN card behind 32 lanes of PCI Express 4".to_owned();
+    expected.dma = Dma { latency: Time::from_ns(250), gap_per_byte: Rate::from_fs_per_byte(15_600) };
+    assert_eq!(load("sc17-dis", &[]).unwrap(), expected);
+    let path = folder().join("sc17-dis.toml");
+    assert_eq!(Machine::load(path.to_str().unwrap(), &[], &[]).unwrap(), expected);
+}
+
+#[test]
+fn overrides_come_on_top() {
+    let machine = load("sc17-dis", &["dma.L_ns=100.5", "nic.kind=rdma", "hpu.kind=\"rv32imac\"", "hpu.contexts = 8"]);
+    let machine = machine.unwrap();
+    assert_eq!(machine.dma.latency, Time::from_ps(100_500));
+    assert_eq!(machine.nic.kind, NicKind::Rdma);
+    assert_eq!((machine.hpu.kind.as_str(), machine.hpu.contexts), ("rv32imac", 8));
+    assert_eq!(load("sc17-int", &["hpu.count=2", "hpu.count=3"]).unwrap().hpu.count, 3);
+}
+
+#[test]
+fn parameters_describe_themselves() {
+    let rows = load("sc17-int", &[]).unwrap().describe();
+    for (key, value, unit) in [
+        ("network.topology", "fat-tree", ""),
+        ("network.wire_ns", "33.4", "ns"),
+        ("network.G_ps_per_byte", "20", "ps/B"),
+        ("network.mtu_bytes", "4096", "B"),
+        ("host.clock_ghz", "2.5", "GHz"),
+        ("nic.kind", "spin", ""),
+        ("hpu.timing", "ooo-a15", ""),
+        ("hpu.put_blocks", "true", ""),
+        ("hpu.watchdog_cycles", "1000000", "cycles"),
+    ] {
+        assert!(rows.contains(&(key, value.to_owned(), unit)), "{key}");
+    }
+    // What is described is all there is: written back as a file, it is the same machine.
+    let quoted =
+        |value: &str| if value.starts_with(char::is_alphabetic) { format!("{value:?}") } else { value.to_owned() };
+    let overrides: Vec<String> = rows.iter().map(|(key, value, _)| format!("{key}={}", quoted(value))).collect();
+    let overrides = overrides.iter().map(|text| text.replace("\"true\"", "true")).collect::<Vec<_>>();
+    let described = Machine::parse("sc17-int.toml", "description = \"described\"", &overrides).unwrap();
+    assert_eq!(described.describe(), rows);
+}
+
+#[test]
+fn wrong_values_name_file_and_key() {
+    for (from, to, expected) in [
+        ("count = 4", "count = 0", "machines/x.toml: hpu.count: must be at least 1, is 0"),
+        ("count = 4", "count = \"x\"", "machines/x.toml: hpu.count: must be an integer, is a string"),
+        ("count = 4", "count = -4", "machines/x.toml: hpu.count: must not be negative, is -4"),
+        ("count = 4", "cuont = 4", "machines/x.toml: hpu.cuont: unknown key, did you mean `hpu.count`?"),
+        ("[hpu]", "[hpus]", "machines/x.toml: hpus.clock_ghz: unknown key, did you mean `hpu.clock_ghz`?"),
+        (
+            "cores = 8",
+            "mtu_bytes = 8",
+            "machines/x.toml: host.mtu_bytes: unknown key, did you mean `network.mtu_bytes`?",
+        ),
+        ("cores = 8", "colour_of_the_case = 8", "machines/x.toml: host.colour_of_the_case: unknown key"),
+        ("[network]", "[empty]\n[network]", "machines/x.toml: empty: unknown key"),
+        ("count = 4", "", "machines/x.toml: hpu.count: missing"),
+        (
+            "match_header_ns = 30",
+            "match_header_ns = 0.0001",
+            "machines/x.toml: nic.match_header_ns: 0.0001 is finer than a picosecond",
+        ),
+        (
+            "kind = \"spin\"",
+            "kind = \"fast\"",
+            "machines/x.toml: nic.kind: must be one of \"rdma\", \"portals4\", \"spin\", is \"fast\"",
+        ),
+        ("radix = 36", "radix = 35", "machines/x.toml: network.radix: must be a multiple of 2, is 35"),
+        ("radix = 36", "radix = 0", "machines/x.toml: network.radix: must be at least 2, is 0"),
+        ("mtu_bytes = 4096", "mtu_bytes = 60", "machines/x.toml: network.mtu_bytes: must be at least 64, is 60"),
+        ("mtu_bytes = 4096", "mtu_bytes = 68", "machines/x.toml: network.mtu_bytes: must be a multiple of 8, is 68"),
+        ("cores = 8", "cores = 0", "machines/x.toml: host.cores: must be at least 1, is 0"),
+        ("clock_ghz = 2.5", "clock_ghz = 0", "machines/x.toml: host.clock_ghz: must be more than 0, is 0"),
+        (
+            "switch_ns = 50",
+            "switch_ns = 2e9",
+            "machines/x.toml: network.switch_ns: must be at most 1000000000.000 ns, is 2000000000.000 ns",
+        ),
+        (
+            "G_ps_per_byte = 20.0",
+            "G_ps_per_byte = 1e12",
+            "machines/x.toml: network.G_ps_per_byte: must be at most 1000000000 ps/B",
+        ),
+        ("contexts = 4", "contexts = 3", "machines/x.toml: hpu.contexts: must be at least hpu.count (4), is 3"),
+        ("contexts = 4", "contexts = 65", "machines/x.toml: hpu.contexts: must be at most 64, is 65"),
+        (
+            "stack_bytes = 8_192",
+            "stack_bytes = 16384",
+            "machines/x.toml: hpu.stack_bytes: must be at most 15360, is 16384",
+        ),
+        (
+            "stack_bytes = 8_192",
+            "stack_bytes = 1000",
+            "machines/x.toml: hpu.stack_bytes: must be a multiple of 16, is 1000",
+        ),
+        (
+            "memory_bytes = 1_048_576",
+            "memory_bytes = 0x1000_0000",
+            "machines/x.toml: hpu.memory_bytes: must be at most 167772160, is 268435456",
+        ),
+        (
+            "memory_bytes = 1_048_576",
+            "memory_bytes = 1024",
+            "machines/x.toml: hpu.max_initial_state_bytes: must be at most hpu.memory_bytes (1024), is 4096",
+        ),
+        (
+            "program_bytes = 32_768",
+            "program_bytes = 0",
+            "machines/x.toml: hpu.program_bytes: must be at least 16, is 0",
+        ),
+        (
+            "data_bytes = 65_536",
+            "data_bytes = 8_388_608",
+            "machines/x.toml: hpu.data_bytes: must be at most 4194304, is 8388608",
+        ),
+        (
+            "packet_buffer_bytes = 1_048_576",
+            "packet_buffer_bytes = 2048",
+            "machines/x.toml: hpu.packet_buffer_bytes: must hold a packet of network.mtu_bytes (4096), is 2048",
+        ),
+        (
+            "max_user_hdr_bytes = 64",
+            "max_user_hdr_bytes = 1024",
+            "machines/x.toml: hpu.max_user_hdr_bytes: must be at most 968, is 1024",
+        ),
+        (
+            "watchdog_cycles = 1_000_000",
+            "watchdog_cycles = 0",
+            "machines/x.toml: hpu.watchdog_cycles: must be at least 1, is 0",
+        ),
+        (
+            "kind = \"rv32imafdc\"",
+            "kind = \"\"",
+            "machines/x.toml: hpu.kind: must name an instruction set such as \"rv32imac\", is \"\"",
+        ),
+        (
+            "put_blocks = true",
+            "put_blocks = 1",
+            "machines/x.toml: hpu.put_blocks: must be true or false, is an integer",
+        ),
+    ] {
+        assert_eq!(error_of(from, to), expected);
+    }
+    let error = Machine::parse("x.toml", "description = \"d\"\nnetwork = 3", &[]).unwrap_err();
+    assert_eq!(error.to_string(), "x.toml: network: must be a table, is an integer");
+}
+
+#[test]
+fn bad_toml_names_line_and_column() {
+    for (text, expected) in [
+        ("# ä\n[network]\nradix == 36\n", "x.toml:3:8: "),
+        ("description = \"d\"\n\n  description = \"e\"", "x.toml:3:3: duplicate key"),
+    ] {
+        let error = Machine::parse("x.toml", text, &[]).unwrap_err().to_string();
+        assert!(error.starts_with(expected), "{error}");
+    }
+}
+
+#[test]
+fn wrong_overrides_name_themselves() {
+    for (argument, expected) in [
+        ("hpu.count=x", "--set hpu.count=x: must be an integer, is a string"),
+        ("hpu.count=0", "--set hpu.count=0: must be at least 1, is 0"),
+        ("hpu.cuont=1", "--set hpu.cuont=1: unknown key, did you mean `hpu.count`?"),
+        ("hpu=1", "--set hpu=1: must be a table, is an integer"),
+        ("hpu.count", "--set hpu.count: must be key=value"),
+        ("=1", "--set =1: must be key=value, with a key such as `hpu.count`"),
+        ("hpu..count=1", "--set hpu..count=1: must be key=value, with a key such as `hpu.count`"),
+        ("base=sc17-dis", "--set base=sc17-dis: unknown key"),
+    ] {
+        assert_eq!(error_of_set(&[argument]), expected);
+    }
+    assert!(error_of_set(&["hpu.kind=[1,"]).starts_with("--set hpu.kind=[1,: the value is not TOML: "));
+    assert!(error_of_set(&["hpu.count=2\nx=3"]).starts_with("--set hpu.count=2\nx=3: the value is not TOML: "));
+    // A conflict is charged to the key that is out of range, here the file's.
+    assert!(
+        error_of_set(&["hpu.count=5"]).ends_with("sc17-int.toml: hpu.contexts: must be at least hpu.count (5), is 4")
+    );
+}
+
+#[test]
+fn missing_machines_and_files() {
+    assert_eq!(load("sc18", &[]).unwrap_err().to_string(), "sc18: no such machine; known are: sc17-dis, sc17-int");
+    let nowhere = Machine::load("sc17-int", &[PathBuf::from("/nonexistent")], &[]).unwrap_err();
+    assert_eq!(nowhere.to_string(), "sc17-int: no such machine; known are: none");
+    let error = Machine::load("/nonexistent/x.toml", &[], &[]).unwrap_err().to_string();
+    assert!(error.starts_with("/nonexistent/x.toml: No such file"), "{error}");
+}
+
+#[test]
+fn bases_are_found_beside_a_file_and_blamed_for_their_keys() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let text = fs::read_to_string(self::folder().join("sc17-int.toml")).unwrap();
+    let base = write("mine.toml", &text.replace("count = 4", "count = 0"));
+    let above = write("above.toml", "base = \"mine\"\n[hpu]\nclock_ghz = 1\n");
+    let error = Machine::load(&above, &[], &[]).unwrap_err().to_string();
+    assert_eq!(error, format!("{base}: hpu.count: must be at least 1, is 0"));
+    let machine = Machine::load(&above, &[], &["hpu.count=1".to_owned()]).unwrap();
+    assert_eq!((machine.name.as_str(), machine.hpu.clock), ("above", Clock::from_khz(1_000_000)));
+
+    let circle = write("circle.toml", "base = \"circle\"");
+    let error = Machine::load(&circle, &[], &[]).unwrap_err().to_string();
+    assert_eq!(error, format!("{circle}: base: circle is based on this machine itself"));
+    let lost = write("lost.toml", "base = \"nothing\"");
+    let error = Machine::load(&lost, &[], &[]).unwrap_err().to_string();
+    assert_eq!(error, format!("{lost}: base: nothing: no such machine; known are: above, circle, lost, mine"));
+    let number = write("number.toml", "base = 3");
+    let error = Machine::load(&number, &[], &[]).unwrap_err().to_string();
+    assert_eq!(error, format!("{number}: base: must be a string, is an integer"));
+}
