@@ -4,12 +4,14 @@
 //! is the k-th thread of the rank that called the library), then one bounce area of [`BOUNCE`] bytes a rank.
 //! A rank finds it as `/proc/$SPIN_SIM_PID/fd/$SPIN_SIM_FD`, so nothing is left behind whatever ends the run.
 //!
-//! A call: the rank fills `op`, `args` and `data`, sets `state` to [`state::REQUEST`], adds one to the header's
-//! `doorbell` and wakes it, then waits on `state`. The simulator answers in `result`, `out` and `data` and sets
-//! [`state::REPLY`]. While a rank waits, the simulator may also set [`state::COPY`]: the rank then copies `copy_len`
-//! bytes between `copy_addr` and its bounce area (through `/proc/self/mem`, so that a bad address is an error and not a
-//! crash), sets `copy_result`, sets [`state::COPIED`] and rings the doorbell. That serves NIC DMA where
-//! `process_vm_readv` is not permitted.
+//! A call: the rank fills `op`, `args` and `data`, sets `state` to [`state::REQUEST`], rings the doorbell, and waits on
+//! `state`. The simulator answers in `result`, `out` and `data` and sets [`state::REPLY`]. While a rank waits, the
+//! simulator may also set [`state::COPY`]: the rank then copies `copy_len` bytes between `copy_addr` and its bounce area
+//! (by `pwrite` and `pread` on the memory file, so that a bad address is an error and not a crash), sets `copy_result`,
+//! sets [`state::COPIED`] and rings the doorbell. That serves NIC DMA where `process_vm_readv` is not permitted.
+//!
+//! Nobody makes a system call to wake a peer that does not sleep: who goes to sleep sets [`state::SLEEPS`] in the word
+//! it waits for ([`DOORBELL_SLEEPS`] in the doorbell) and waits for that value; who changes a word that has the bit wakes.
 
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
@@ -21,6 +23,10 @@ pub const SLOTS: usize = 16;
 pub const BOUNCE: usize = 64 * 1024;
 /// Bytes of structure data that travel with a call.
 pub const DATA: usize = 1024;
+/// Bit of [`Header::doorbell`]: the simulator sleeps until it changes.
+pub const DOORBELL_SLEEPS: u32 = 1;
+/// What ringing adds to [`Header::doorbell`].
+pub const DOORBELL_RING: u32 = 2;
 /// Words of arguments of a call.
 pub const ARGS: usize = 20;
 
@@ -48,8 +54,10 @@ pub mod state {
     pub const REPLY: u32 = 3;
     /// The simulator asks the waiting thread to copy memory.
     pub const COPY: u32 = 4;
-    /// The copy is done.
+    /// The copy is done; the thread still waits for the answer.
     pub const COPIED: u32 = 5;
+    /// Bit beside one of the values above: the thread sleeps until the word changes (futex).
+    pub const SLEEPS: u32 = 0x100;
 }
 
 /// Start of the memory file.
@@ -59,7 +67,8 @@ pub struct Header {
     pub magic: u64,
     /// Number of ranks.
     pub ranks: u32,
-    /// Added to and woken (futex) by ranks whenever a slot has something for the simulator.
+    /// Ranks add [`DOORBELL_RING`] whenever a slot has something for the simulator, and wake it (futex) when it had
+    /// [`DOORBELL_SLEEPS`].
     pub doorbell: AtomicU32,
     /// Simulated time of the running rank in picoseconds.
     pub now_ps: AtomicU64,
@@ -95,8 +104,8 @@ pub struct Slot {
     pub copy_write: u32,
     /// 0, or the errno of the failed copy.
     pub copy_result: i32,
-    /// Padding.
-    pub pad: u32,
+    /// Thread id of the caller, 0 while its process has never had a second thread.
+    pub tid: u32,
 }
 
 /// Offset of slot `k` of `rank` in the memory file.
