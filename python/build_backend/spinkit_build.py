@@ -8,18 +8,15 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import tomllib
+import zipfile
 from pathlib import Path
 from typing import Any
 
 import maturin
 
 # maturin takes the rest of the interface as it is.
-from maturin import (  # noqa: F401
-    build_sdist,
-    get_requires_for_build_editable,
-    get_requires_for_build_sdist,
-    get_requires_for_build_wheel,
-)
+from maturin import build_sdist, get_requires_for_build_sdist, get_requires_for_build_wheel  # noqa: F401
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT / "target" / "spinkit.data"
@@ -64,19 +61,27 @@ def build_wheel(directory: str, settings: Settings = None, metadata: str | None 
     return str(maturin.build_wheel(directory, settings, metadata))
 
 
-def build_editable(directory: str, settings: Settings = None, metadata: str | None = None) -> str:
-    """Build a wheel that points to this checkout, where all the files already are."""
-    _empty_data()
-    return str(maturin.build_editable(directory, settings, metadata))
-
-
 def prepare_metadata_for_build_wheel(directory: str, settings: Settings = None) -> str:
     """Write the wheel's metadata."""
     _empty_data()
     return str(maturin.prepare_metadata_for_build_wheel(directory, settings))
 
 
-def prepare_metadata_for_build_editable(directory: str, settings: Settings = None) -> str:
-    """Write the editable wheel's metadata."""
-    _empty_data()
-    return str(maturin.prepare_metadata_for_build_editable(directory, settings))
+def build_editable(directory: str, settings: Settings = None, metadata: str | None = None) -> str:  # noqa: ARG001
+    """Write a wheel that points to this checkout, where cargo and `make build` put all the rest."""
+    version = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    info = f"spinkit-{version}.dist-info"
+    scripts = "".join(f"{name} = {target}\n" for name, target in project["scripts"].items())
+    files = {
+        "spinkit.pth": f"{ROOT / 'python'}\n",
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: spinkit\nVersion: {version}\n",
+        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: spinkit_build\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        f"{info}/entry_points.txt": f"[console_scripts]\n{scripts}",
+    }
+    record = "".join(f"{name},,\n" for name in (*files, f"{info}/RECORD"))
+    wheel = f"spinkit-{version}-py3-none-any.whl"
+    with zipfile.ZipFile(Path(directory, wheel), "w") as archive:
+        for name, text in {**files, f"{info}/RECORD": record}.items():
+            archive.writestr(name, text)
+    return wheel

@@ -25,7 +25,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Machine:
-    """A machine file: its name, its one-line description and every parameter with the comment beside it."""
+    """A machine file: its name, its one-line description and every parameter with the comment beside or above it."""
 
     name: str
     description: str
@@ -39,14 +39,17 @@ def load(path: Path) -> Machine:
         table = tomllib.loads(text)
     except (OSError, tomllib.TOMLDecodeError) as error:
         raise SpinkitError(f"{path}: {error}") from None
-    section = ""
+    section, above = "", ""
     parameters = []
     for line in map(str.strip, text.splitlines()):
+        if line.startswith("#"):
+            above = f"{above} {line.lstrip('# ')}".lstrip()
+            continue
         if match := _SECTION.match(line):
             section = match["name"]
         elif section and (match := _ENTRY.match(line)):
-            value, comment = match["value"].strip('"'), match["comment"] or ""
-            parameters.append(Parameter(section, match["key"], value, comment))
+            parameters.append(Parameter(section, match["key"], match["value"].strip('"'), match["comment"] or above))
+        above = ""
     return Machine(str(table.get("name", path.stem)), str(table.get("description", "")), tuple(parameters))
 
 
