@@ -1,0 +1,216 @@
+use std::sync::Arc;
+
+use abi::device::map;
+use machine::TimingKind;
+
+use crate::isa::{self, Class, Flow, Op};
+use crate::memory::View;
+use crate::timing::{Exit, Memo, Timed};
+use crate::{Fault, Memory, Program, Stop, Thread};
+
+/// Longest block, in instructions.
+const BLOCK: usize = 64;
+/// Entry of the block index where no block has been decoded yet.
+const UNKNOWN: u32 = u32::MAX;
+
+/// A run of instructions that is entered only at its start and left only at its end, or by a fault.
+struct Block {
+    /// Of the operations.
+    first: u32,
+    len: u32,
+    /// Address after it.
+    end: u32,
+    /// Class of its last instruction.
+    last: Class,
+    /// Two-bit counter of the branch predictor: taken from 2 on.
+    counter: u8,
+    /// Where the indirect jump went the last time.
+    target: u32,
+}
+
+/// Runs the handlers of one program on one kind of core; the HPUs of a card share it.
+pub struct Engine {
+    program: Arc<Program>,
+    ops: Vec<Op>,
+    timed: Vec<Timed>,
+    blocks: Vec<Block>,
+    /// Block by half-word of the program.
+    index: Vec<u32>,
+    memo: Memo,
+    in_order: bool,
+}
+
+impl Engine {
+    /// For memories that answer loads in `scratchpad_cycles` (at least 1).
+    pub fn new(program: Arc<Program>, timing: TimingKind, scratchpad_cycles: u32) -> Engine {
+        Engine {
+            index: vec![UNKNOWN; program.program_segment().len() / 2],
+            program,
+            ops: Vec::new(),
+            timed: Vec::new(),
+            blocks: Vec::new(),
+            memo: Memo::new(timing, scratchpad_cycles),
+            in_order: timing == TimingKind::InOrder,
+        }
+    }
+
+    /// Runs `thread` until something that the card must decide, or until it has used more than `max_cycles` in all;
+    /// that is looked at between blocks of straight code.
+    ///
+    /// An atomic operation does not run at once: the engine stops before it ([`Stop::Atomic`]), and the next call, when
+    /// the simulated time of [`Thread::cycles`] has come, runs it first. So atomics of different HPUs happen in the
+    /// order of time.
+    pub fn run(&mut self, thread: &mut Thread, memory: &mut Memory<'_>, max_cycles: u64) -> Stop {
+        let mut view = View::new(memory);
+        self.memo.resume(&mut thread.pipeline);
+        loop {
+            let start = thread.pc;
+            let Some(number) = self.block_at(start) else {
+                return match start {
+                    map::RETURN => Stop::Return(thread.x(10)),
+                    pc => Stop::Fault(Fault::Fetch { pc }),
+                };
+            };
+            if thread.cycles > max_cycles {
+                return Stop::Limit;
+            }
+            let block = &mut self.blocks[number as usize];
+            if block.last == Class::Atomic {
+                thread.atomic_granted = !thread.atomic_granted;
+                if thread.atomic_granted {
+                    return Stop::Atomic;
+                }
+            }
+
+            thread.pc = block.end;
+            thread.data_cycles = 0;
+            let range = block.first as usize..(block.first + block.len) as usize;
+            let mut flow = Flow::Next;
+            let left = self.ops[range.clone()].iter().position(|op| {
+                flow = (op.run)(thread, &mut view, op);
+                flow != Flow::Next
+            });
+            if !matches!(flow, Flow::Next | Flow::Jump | Flow::Call) {
+                return self.fault(thread, &view, start, &range, left.unwrap_or_default(), flow);
+            }
+
+            thread.instructions += u64::from(block.len);
+            let taken = flow == Flow::Jump;
+            let exit = if self.in_order {
+                thread.cycles += u64::from(thread.data_cycles);
+                Exit { taken, mispredicted: false }
+            } else {
+                Exit { taken, mispredicted: block.mispredicts(taken, thread.pc) }
+            };
+            let timed = &self.timed;
+            thread.cycles += u64::from(self.memo.advance(&mut thread.pipeline, number, exit, || &timed[range]));
+            if flow == Flow::Call {
+                return Stop::Call { number: thread.x(17), argument: thread.x(10) };
+            }
+        }
+    }
+
+    /// The block that starts at `pc`; `None` when there is no code.
+    #[inline(always)]
+    fn block_at(&mut self, pc: u32) -> Option<u32> {
+        match *self.index.get((pc.wrapping_sub(map::PROGRAM) >> 1) as usize)? {
+            UNKNOWN => self.decode_block(pc),
+            number => Some(number),
+        }
+    }
+
+    #[cold]
+    fn decode_block(&mut self, start: u32) -> Option<u32> {
+        let code = self.program.program_segment();
+        let first = self.ops.len();
+        let mut pc = start;
+        let mut last = Class::Alu;
+        while self.ops.len() - first < BLOCK {
+            let Some(decoded) = code.get((pc - map::PROGRAM) as usize..).and_then(|bytes| isa::decode(bytes, pc))
+            else {
+                break;
+            };
+            if decoded.class.stands_alone() && pc != start {
+                break;
+            }
+            let split = decoded.length == 4 && pc % 4 != 0;
+            let isa::Decoded { op, class, length, dest, sources } = decoded;
+            self.ops.push(op);
+            self.timed.push(Timed { class, dest, sources, split });
+            pc += length;
+            last = class;
+            if class.ends_block() {
+                break;
+            }
+        }
+        let len = (self.ops.len() - first) as u32;
+        if len == 0 {
+            return None;
+        }
+        // Before it has been seen, a branch is predicted taken when it goes backwards.
+        let backward = self.ops.last().is_some_and(|op| op.imm < pc);
+        let block = Block { first: first as u32, len, end: pc, last, counter: 1 + u8::from(backward), target: 0 };
+        self.blocks.push(block);
+        let number = self.blocks.len() as u32 - 1;
+        self.index[((start - map::PROGRAM) >> 1) as usize] = number;
+        Some(number)
+    }
+
+    /// Ends a thread at operation `at` of the block at `start`, and counts those before it.
+    #[cold]
+    fn fault(
+        &mut self,
+        thread: &mut Thread,
+        view: &View<'_>,
+        start: u32,
+        range: &std::ops::Range<usize>,
+        at: usize,
+        flow: Flow,
+    ) -> Stop {
+        let code = self.program.program_segment();
+        let mut pc = start;
+        let length = |pc: u32| if code[(pc - map::PROGRAM) as usize] & 3 == 3 { 4 } else { 2 };
+        for _ in 0..at {
+            pc += length(pc);
+        }
+        thread.pc = pc;
+        thread.instructions += at as u64;
+        if self.in_order {
+            thread.cycles += u64::from(thread.data_cycles);
+        }
+        let ops = &self.timed[range.start..=range.start + at];
+        thread.cycles += u64::from(self.memo.partial(thread.pipeline, ops));
+
+        let (addr, len) = view.denied;
+        Stop::Fault(match flow {
+            Flow::Load => Fault::Load { pc, addr, len },
+            Flow::Store => Fault::Store { pc, addr, len },
+            Flow::Misaligned => Fault::Misaligned { pc, addr },
+            Flow::Break => Fault::Breakpoint { pc },
+            _ => {
+                let mut word = [0; 4];
+                let bytes = &code[(pc - map::PROGRAM) as usize..][..length(pc) as usize];
+                word[..bytes.len()].copy_from_slice(bytes);
+                Fault::Illegal { pc, word: u32::from_le_bytes(word) }
+            }
+        })
+    }
+}
+
+impl Block {
+    /// Whether the predictor was wrong about how the block was left; it learns. Branches have two-bit counters, indirect
+    /// jumps go where they went the last time, returns are always right (return-address stack). All HPUs of a card
+    /// share what is learned.
+    #[inline(always)]
+    fn mispredicts(&mut self, taken: bool, target: u32) -> bool {
+        match self.last {
+            Class::Branch => {
+                let predicted = self.counter >= 2;
+                self.counter = if taken { (self.counter + 1).min(3) } else { self.counter.saturating_sub(1) };
+                predicted != taken
+            }
+            Class::JumpIndirect => std::mem::replace(&mut self.target, target) != target,
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! Timing: what a block costs, and in which state it leaves the pipeline, is a function of the block, of the state in
+//! which it finds the pipeline, and of how it is left. Each such transition is simulated once and then looked up.
+
+mod inorder;
+mod ooo;
+
+use std::collections::HashMap;
+use std::hash::Hash;
+
+use machine::TimingKind;
+
+use crate::isa::{Class, Register};
+
+/// An instruction as the timing models see it.
+#[derive(Clone, Copy)]
+pub(crate) struct Timed {
+    pub class: Class,
+    pub dest: Register,
+    pub sources: [Register; 3],
+    /// A 32-bit instruction that does not start at a multiple of four.
+    pub split: bool,
+}
+
+/// How a block was left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Exit {
+    /// By a jump or a taken branch.
+    pub taken: bool,
+    /// Against the branch predictor.
+    pub mispredicted: bool,
+}
+
+impl Exit {
+    fn index(self) -> usize {
+        usize::from(self.taken) | usize::from(self.mispredicted) << 1
+    }
+}
+
+/// A model of a core's pipeline.
+trait Pipeline {
+    /// Everything that the past of a thread means to the time of its future. The default is an empty pipeline.
+    type State: Clone + Default + Eq + Hash + Send + Sync;
+
+    /// Lets `ops` through the pipeline. Returns the cycles from the completion of what came before to the completion of
+    /// `ops`.
+    fn run(&self, state: &mut Self::State, ops: &[Timed], exit: Exit) -> u32;
+}
+
+/// A pipeline whose states have numbers; 0 is the empty one.
+trait Numbered: Send + Sync {
+    /// As [`Pipeline::run`]; returns also the state after.
+    fn run(&mut self, state: u32, ops: &[Timed], exit: Exit) -> (u32, u32);
+
+    /// Forgets all states but the empty one and `kept`; returns the new number of `kept`.
+    fn forget(&mut self, kept: u32) -> u32;
+}
+
+struct Interned<P: Pipeline> {
+    pipeline: P,
+    states: Vec<P::State>,
+    numbers: HashMap<P::State, u32>,
+}
+
+impl<P: Pipeline> Interned<P> {
+    fn new(pipeline: P) -> Interned<P> {
+        let mut interned = Interned { pipeline, states: Vec::new(), numbers: HashMap::new() };
+        interned.number(P::State::default());
+        interned
+    }
+
+    fn number(&mut self, state: P::State) -> u32 {
+        *self.numbers.entry(state).or_insert_with_key(|state| {
+            self.states.push(state.clone());
+            self.states.len() as u32 - 1
+        })
+    }
+}
+
+impl<P: Pipeline + Send + Sync> Numbered for Interned<P> {
+    fn run(&mut self, state: u32, ops: &[Timed], exit: Exit) -> (u32, u32) {
+        let mut state = self.states[state as usize].clone();
+        let cycles = self.pipeline.run(&mut state, ops, exit);
+        (cycles, self.number(state))
+    }
+
+    fn forget(&mut self, kept: u32) -> u32 {
+        let kept = self.states.swap_remove(kept as usize);
+        self.states.clear();
+        self.numbers.clear();
+        self.number(P::State::default());
+        self.number(kept)
+    }
+}
+
+/// Where a thread is: the latest transition of its pipeline. The default is an empty pipeline.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Position {
+    transition: u32,
+    generation: u32,
+}
+
+struct Transition {
+    /// The block that ran.
+    block: u32,
+    cycles: u32,
+    /// State of the pipeline after it.
+    state: u32,
+    /// The transition that came next the last time, for each [`Exit`] of the next block.
+    next: [u32; 4],
+}
+
+/// Block of transitions that no block made.
+const NO_BLOCK: u32 = u32::MAX;
+/// Transitions to remember; few programs have more than some hundred.
+const CAPACITY: usize = 1 << 14;
+
+/// All transitions seen so far.
+///
+/// When it is full it starts afresh, and a thread that was stopped before by its cycle limit goes on with an empty
+/// pipeline: deterministic, and a matter of a few cycles.
+pub(crate) struct Memo {
+    pipeline: Box<dyn Numbered>,
+    /// The first is the empty pipeline.
+    transitions: Vec<Transition>,
+    /// Transition by block, state before and exit.
+    known: HashMap<(u32, u32, Exit), u32>,
+    generation: u32,
+}
+
+impl Memo {
+    pub fn new(kind: TimingKind, scratchpad_cycles: u32) -> Memo {
+        let scratchpad = scratchpad_cycles.max(1);
+        let pipeline: Box<dyn Numbered> = match kind {
+            TimingKind::InOrder => Box::new(Interned::new(inorder::InOrder { scratchpad })),
+            TimingKind::OooA15 => Box::new(Interned::new(ooo::OutOfOrder { parameters: ooo::CORTEX_A15, scratchpad })),
+        };
+        let mut memo = Memo { pipeline, transitions: Vec::new(), known: HashMap::new(), generation: 0 };
+        memo.push(NO_BLOCK, 0, 0);
+        memo
+    }
+
+    /// A thread may have stopped before the memo started afresh.
+    pub fn resume(&self, position: &mut Position) {
+        if position.generation != self.generation {
+            *position = Position { transition: 0, generation: self.generation };
+        }
+    }
+
+    /// The cycles of `block`, whose instructions `ops` gives when they are not yet known.
+    #[inline(always)]
+    pub fn advance<'a>(
+        &mut self,
+        position: &mut Position,
+        block: u32,
+        exit: Exit,
+        ops: impl FnOnce() -> &'a [Timed],
+    ) -> u32 {
+        let next = self.transitions[position.transition as usize].next[exit.index()];
+        let known = &self.transitions[next as usize];
+        if known.block == block {
+            position.transition = next;
+            return known.cycles;
+        }
+        self.search(position, block, exit, ops())
+    }
+
+    /// The cycles of the first instructions of a block, after which the thread does not go on.
+    pub fn partial(&mut self, position: Position, ops: &[Timed]) -> u32 {
+        let exit = Exit { taken: false, mispredicted: false };
+        self.pipeline.run(self.transitions[position.transition as usize].state, ops, exit).0
+    }
+
+    #[cold]
+    fn search(&mut self, position: &mut Position, block: u32, exit: Exit, ops: &[Timed]) -> u32 {
+        if self.transitions.len() >= CAPACITY {
+            self.start_afresh(position);
+        }
+        let state = self.transitions[position.transition as usize].state;
+        let next = match self.known.get(&(block, state, exit)) {
+            Some(next) => *next,
+            None => {
+                let (cycles, after) = self.pipeline.run(state, ops, exit);
+                let next = self.push(block, cycles, after);
+                self.known.insert((block, state, exit), next);
+                next
+            }
+        };
+        self.transitions[position.transition as usize].next[exit.index()] = next;
+        position.transition = next;
+        self.transitions[next as usize].cycles
+    }
+
+    fn start_afresh(&mut self, position: &mut Position) {
+        let state = self.pipeline.forget(self.transitions[position.transition as usize].state);
+        self.transitions.clear();
+        self.known.clear();
+        self.push(NO_BLOCK, 0, 0);
+        self.generation += 1;
+        *position = Position { transition: self.push(NO_BLOCK, 0, state), generation: self.generation };
+    }
+
+    fn push(&mut self, block: u32, cycles: u32, state: u32) -> u32 {
+        self.transitions.push(Transition { block, cycles, state, next: [0; 4] });
+        self.transitions.len() as u32 - 1
+    }
+}

@@ -1,0 +1,259 @@
+//! An out-of-order core (sPIN §4.2: ARM Cortex-A15 at 2.5 GHz on scratchpad memory, simulated by gem5).
+//!
+//! Instructions are taken in program order and each gets the cycles in which it dispatches, issues, has its result and
+//! commits, given those before it:
+//!
+//! * dispatch: `width` a cycle, in order; a taken branch ends the group, a mispredicted one stops it until the
+//!   branch has issued and the pipeline has refilled; it waits for a free entry of the reorder buffer, the issue queue
+//!   and, for loads and stores, the load or store queue
+//! * issue: the cycle after dispatch or later, when the operands are there and a port is free, the oldest first
+//! * commit: in order, `width` a cycle, when the result is there; this frees the reorder buffer, load and store entries
+//!
+//! Registers are renamed without limit. Loads do not wait for earlier stores (memory dependences are predicted rightly,
+//! and the scratchpad is no slower than forwarding). A handler's first instruction dispatches in its cycle 0, since
+//! execution starts within a cycle of scheduling (sPIN §2). Calls, atomics, fences and CSR accesses wait for all before
+//! them to commit, and all after wait for them: the pipeline is empty when the card answers.
+
+use super::{Exit, Pipeline, Timed};
+use crate::isa::{Class, Register};
+
+/// A core. Cycles, unless said otherwise.
+pub(super) struct OooParameters {
+    /// Instructions fetched, dispatched and committed a cycle.
+    pub width: usize,
+    /// Entries of the reorder buffer.
+    pub reorder_buffer: usize,
+    /// Instructions that wait for issue.
+    pub issue_queue: usize,
+    /// Loads between dispatch and commit.
+    pub load_queue: usize,
+    /// Stores between dispatch and commit.
+    pub store_queue: usize,
+    /// From the issue of a mispredicted branch to the dispatch of the right successor.
+    pub mispredict: u32,
+    /// Before a load or store reaches memory; a load's result comes the scratchpad's cycles after.
+    pub address: u32,
+    pub alu: u32,
+    pub multiply: u32,
+    /// Not pipelined.
+    pub divide: u32,
+    pub float_add: u32,
+    pub float_multiply: u32,
+    pub float_multiply_add: u32,
+    pub float_convert: u32,
+    /// Sign injection, minimum, class, and moves between the register files.
+    pub float_move: u32,
+    /// Not pipelined, like the three below.
+    pub float_divide: u32,
+    pub float_divide_double: u32,
+    pub float_root: u32,
+    pub float_root_double: u32,
+}
+
+/// Widths and queues from sPIN §4.2. Latencies are those of gem5's Cortex-A15 class core (`O3_ARM_v7a`) where it has
+/// one figure, with the double-precision divider and the chained multiply-add of the Cortex-A15 itself, and its
+/// misprediction penalty of 15 cycles.
+pub(super) const CORTEX_A15: OooParameters = OooParameters {
+    width: 3,
+    reorder_buffer: 40,
+    issue_queue: 32,
+    load_queue: 16,
+    store_queue: 16,
+    mispredict: 15,
+    address: 1,
+    alu: 1,
+    multiply: 3,
+    divide: 12,
+    float_add: 5,
+    float_multiply: 4,
+    float_multiply_add: 9,
+    float_convert: 5,
+    float_move: 3,
+    float_divide: 18,
+    float_divide_double: 32,
+    float_root: 17,
+    float_root_double: 32,
+};
+
+/// An issue port; there are two of [`ALU`] and [`FLOAT`], one of the others, as in a Cortex-A15.
+type Port = u8;
+const ALU: [Port; 2] = [0, 1];
+const BRANCH: [Port; 1] = [2];
+const MULTIPLY: [Port; 1] = [3];
+const LOAD: [Port; 1] = [4];
+const STORE: [Port; 1] = [5];
+const FLOAT: [Port; 2] = [6, 7];
+/// The port of an instruction whose use of it is over.
+const NO_PORT: Port = 8;
+
+pub(super) struct OutOfOrder {
+    pub parameters: OooParameters,
+    pub scratchpad: u32,
+}
+
+/// An instruction that has not committed. Cycles count from the next dispatch; what is past is 0.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct InFlight {
+    class: Class,
+    port: Port,
+    /// The register it is the latest writer of, or 0.
+    dest: Register,
+    issue: u32,
+    /// When the port is free again.
+    free: u32,
+    /// When a dependent instruction can issue.
+    ready: u32,
+    commit: u32,
+}
+
+#[derive(Clone, Default, PartialEq, Eq, Hash)]
+pub(super) struct State {
+    /// In program order.
+    in_flight: Vec<InFlight>,
+    /// When the latest instruction commits, relative to the next dispatch.
+    commit: i32,
+    /// Instructions that dispatch already in the cycle of the next.
+    dispatched: usize,
+}
+
+/// The ports that an instruction may use, its latency, and whether it keeps the port for so long.
+struct Resources {
+    ports: &'static [Port],
+    latency: u32,
+    pipelined: bool,
+}
+
+impl OutOfOrder {
+    fn resources(&self, class: Class) -> Resources {
+        let p = &self.parameters;
+        let (ports, latency, pipelined): (&'static [Port], u32, bool) = match class {
+            Class::Alu | Class::Csr | Class::Fence | Class::Call | Class::Trap => (&ALU, p.alu, true),
+            Class::Branch | Class::Jump | Class::JumpIndirect | Class::Return => (&BRANCH, p.alu, true),
+            Class::Multiply | Class::MultiplyHigh => (&MULTIPLY, p.multiply, true),
+            Class::Divide => (&MULTIPLY, p.divide, false),
+            Class::Load => (&LOAD, p.address + self.scratchpad, true),
+            Class::Store => (&STORE, p.address, true),
+            // A load, the operation, and a store.
+            Class::Atomic => (&LOAD, p.address + self.scratchpad + p.alu, true),
+            Class::FloatAdd => (&FLOAT, p.float_add, true),
+            Class::FloatMultiply => (&FLOAT, p.float_multiply, true),
+            Class::FloatMultiplyAdd => (&FLOAT, p.float_multiply_add, true),
+            Class::FloatConvert => (&FLOAT, p.float_convert, true),
+            Class::FloatMove => (&FLOAT, p.float_move, true),
+            Class::FloatDivide => (&FLOAT, p.float_divide, false),
+            Class::FloatDivideDouble => (&FLOAT, p.float_divide_double, false),
+            Class::FloatRoot => (&FLOAT, p.float_root, false),
+            Class::FloatRootDouble => (&FLOAT, p.float_root_double, false),
+        };
+        Resources { ports, latency, pipelined }
+    }
+
+    /// First cycle from `dispatch` on in which all buffers have an entry for `class`.
+    fn room(&self, in_flight: &[InFlight], class: Class, dispatch: u32) -> u32 {
+        let p = &self.parameters;
+        // A buffer that is left in order has room when the entry that is its size back leaves.
+        let leaves = |size: usize, mine: &dyn Fn(&InFlight) -> bool| {
+            in_flight.iter().rev().filter(|i| mine(i)).nth(size - 1).map_or(0, |i| i.commit)
+        };
+        let mut cycle = dispatch.max(leaves(p.reorder_buffer, &|_| true));
+        cycle = match class {
+            Class::Load => cycle.max(leaves(p.load_queue, &|i| i.class == Class::Load)),
+            Class::Store => cycle.max(leaves(p.store_queue, &|i| i.class == Class::Store)),
+            _ => cycle,
+        };
+        // The issue queue is left out of order.
+        let mut issues: Vec<u32> = in_flight.iter().map(|i| i.issue).filter(|issue| *issue > cycle).collect();
+        issues.sort_unstable_by(|a, b| b.cmp(a));
+        issues.get(p.issue_queue - 1).map_or(cycle, |issue| *issue)
+    }
+
+    /// First cycle from `earliest` on in which one of `ports` is free for `cycles`, and that port.
+    fn issue(in_flight: &[InFlight], ports: &[Port], earliest: u32, cycles: u32) -> (u32, Port) {
+        let busy = |port, at| in_flight.iter().any(|i| i.port == port && i.issue < at + cycles && at < i.free);
+        let free = |port| (earliest..).find(|at| !busy(port, *at)).map(|at| (at, port));
+        ports.iter().filter_map(|port| free(*port)).min().unwrap_or((earliest, NO_PORT))
+    }
+}
+
+fn serializes(class: Class) -> bool {
+    matches!(class, Class::Csr | Class::Fence | Class::Atomic | Class::Call | Class::Trap)
+}
+
+impl Pipeline for OutOfOrder {
+    type State = State;
+
+    fn run(&self, state: &mut State, ops: &[Timed], exit: Exit) -> u32 {
+        let p = &self.parameters;
+        let before = state.commit;
+        let in_flight = &mut state.in_flight;
+        let (mut dispatch, mut dispatched) = (0, state.dispatched);
+        let mut last_commit = before.max(0) as u32;
+        let mut committed = in_flight.iter().filter(|i| i.commit == last_commit).count();
+
+        for op in ops {
+            let group = if dispatched == p.width { dispatch + 1 } else { dispatch };
+            let mut cycle = self.room(in_flight, op.class, group);
+            if serializes(op.class) {
+                cycle = cycle.max(last_commit);
+            }
+            dispatched = if cycle > dispatch { 1 } else { dispatched + 1 };
+            dispatch = cycle;
+
+            let Resources { ports, latency, pipelined } = self.resources(op.class);
+            let writer = |s: &Register| in_flight.iter().rev().find(|i| i.dest == *s && *s != 0).map(|i| i.ready);
+            let operands = op.sources.iter().filter_map(writer).fold(dispatch + 1, u32::max);
+            let busy = if pipelined { 1 } else { latency };
+            let (issue, port) = Self::issue(in_flight, ports, operands, busy);
+            let ready = issue + latency;
+            let mut commit = ready.max(last_commit);
+            if commit == last_commit && committed == p.width {
+                commit += 1;
+            }
+            committed = if commit > last_commit { 1 } else { committed + 1 };
+            last_commit = commit;
+            in_flight.push(InFlight { class: op.class, port, dest: op.dest, issue, free: issue + busy, ready, commit });
+            if serializes(op.class) {
+                (dispatch, dispatched) = (commit, 0);
+            }
+        }
+
+        if exit.mispredicted {
+            let issue = in_flight.last().map_or(dispatch, |branch| branch.issue);
+            (dispatch, dispatched) = (issue + p.mispredict, 0);
+        } else if exit.taken || dispatched == p.width {
+            (dispatch, dispatched) = (dispatch + 1, 0);
+        }
+        state.dispatched = dispatched;
+        state.commit = if ops.is_empty() { before } else { last_commit as i32 } - dispatch as i32;
+        rebase(in_flight, dispatch);
+        (state.commit + dispatch as i32 - before) as u32
+    }
+}
+
+/// Counts from the next dispatch on, and forgets what can no longer matter, so that equal futures are equal states.
+fn rebase(in_flight: &mut Vec<InFlight>, dispatch: u32) {
+    in_flight.retain(|i| i.commit > dispatch);
+    let mut written = 0u64;
+    for i in in_flight.iter_mut().rev() {
+        i.issue = i.issue.saturating_sub(dispatch);
+        i.free = i.free.saturating_sub(dispatch);
+        i.ready = i.ready.saturating_sub(dispatch);
+        i.commit -= dispatch;
+        // The next instruction issues in cycle 1 at the earliest.
+        if i.free <= 1 {
+            i.port = NO_PORT;
+            i.free = 0;
+        }
+        if i.ready <= 1 || written >> i.dest & 1 == 1 {
+            i.dest = 0;
+        }
+        if i.dest != 0 {
+            written |= 1 << i.dest;
+        } else {
+            i.ready = 0;
+        }
+        if !matches!(i.class, Class::Load | Class::Store) {
+            i.class = Class::Alu;
+        }
+    }
+}
