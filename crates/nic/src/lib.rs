@@ -1,1 +1,33 @@
-//! nic
+//! Network cards: rdma, portals4 and spin.
+//!
+//! * [`Card`] is one node's card; [`Ports`] is all that it sees of the world
+//! * [`api`]: the host's library calls, with their arguments checked
+//! * `card`: injection, reception, DMA, completion
+//! * `entry`, `unexpected`, `interface`, `events`: Portals objects and their rules
+//! * `spin`: handlers on HPUs
+
+pub mod api;
+mod card;
+mod entry;
+mod events;
+mod handlers;
+mod interface;
+mod message;
+mod ports;
+mod region;
+mod slab;
+mod spin;
+mod stats;
+mod triggered;
+mod unexpected;
+
+pub use api::NewEntry;
+pub use card::{Card, CardEvent, Completion};
+pub use handlers::{DeviceProgram, HandlerRequest, ImageError};
+pub use message::{Header, MessageId, Packet};
+pub use ports::{MemoryFault, Notice, Ports, Slice, Track};
+pub use region::Region;
+pub use stats::{HandlerStats, Stats};
+pub use triggered::{Target, Transfer, TriggeredOp};
+
+use card::complete;

@@ -1,0 +1,343 @@
+//! The card: injection, packet reception, matching, DMA, and what completes an operation.
+//!
+//! One [`Card`] a node. The simulator calls [`Card::handle`] with the events that the card scheduled through its
+//! [`Ports`], and the functions of [`crate::api`] for the host's library calls.
+
+pub(crate) mod complete;
+mod receive;
+mod send;
+
+use std::collections::{HashMap, VecDeque};
+use std::rc::Rc;
+
+use abi::portals::{Handle, List, NiFail, NiLimits, Process};
+use machine::{Machine, NicKind};
+use sim::{Pipe, Time};
+
+use crate::entry::Placement;
+use crate::interface::{Interface, MemoryDescriptor, default_limits};
+use crate::message::{Header, MessageId, OpToken, Packet, Response};
+use crate::ports::{Ports, Slice, Track};
+use crate::region::Region;
+use crate::spin::{SpinMessage, SpinUnit};
+use crate::stats::Stats;
+use crate::triggered::TriggeredOp;
+
+/// Something that happens at a card.
+#[derive(Debug)]
+pub enum CardEvent {
+    /// A message from host memory enters the send queue.
+    Send(Box<Outgoing>),
+    /// A packet's data has come from host memory.
+    Fetched(Box<Fetch>),
+    /// The last byte of a message has left.
+    Sent(Sent),
+    /// The first byte of a packet is at the port.
+    Arrive(Box<Packet>),
+    /// A packet is in the card and matched.
+    Received(Box<Packet>),
+    /// A DMA write has reached host memory.
+    Written(Box<HostWrite>),
+    /// A message is done, and so is the (empty) DMA write that says so.
+    Complete(MessageId),
+    /// An HPU context reaches the point where it stopped.
+    Hpu(u16),
+    /// A handler's DMA transfer is done.
+    HandlerDma(Box<crate::spin::HandlerDma>),
+}
+
+/// A message to be sent.
+#[derive(Debug)]
+pub struct Outgoing {
+    /// Its header.
+    pub header: Rc<Header>,
+    /// Its data.
+    pub source: Source,
+    /// What its last byte completes.
+    pub sent: Sent,
+}
+
+/// Where a message's data is.
+#[derive(Debug)]
+pub enum Source {
+    /// In host memory.
+    Host(Rc<Region>, u64),
+    /// On the card.
+    Card(Vec<u8>),
+}
+
+/// What the departure of a message's last byte completes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sent {
+    /// Nothing that anybody waits for.
+    Nothing,
+    /// The SEND of an initiator's operation.
+    Operation(OpToken),
+    /// The same, once the news has crossed to the host.
+    Told(OpToken),
+    /// The service of a get.
+    Get(MessageId),
+}
+
+/// A packet on its way from host memory.
+#[derive(Debug)]
+pub struct Fetch {
+    header: Rc<Header>,
+    region: Rc<Region>,
+    region_offset: u64,
+    offset: u64,
+    length: u32,
+    sent: Sent,
+}
+
+/// Data on its way to host memory.
+#[derive(Debug)]
+pub struct HostWrite {
+    message: MessageId,
+    region: Rc<Region>,
+    offset: u64,
+    data: Vec<u8>,
+}
+
+/// A message that is being received.
+#[derive(Debug)]
+pub(crate) struct Inbound {
+    pub header: Rc<Header>,
+    /// Bytes that have not arrived.
+    pub remaining: u64,
+    /// DMA writes under way.
+    pub writes: u32,
+    /// Whether any data went to host memory.
+    pub deposited: bool,
+    /// First thing that went wrong.
+    pub fail: NiFail,
+    pub sink: Sink,
+}
+
+#[derive(Debug)]
+pub(crate) enum Sink {
+    /// The data is thrown away.
+    Nowhere,
+    Entry(Box<Delivery>),
+    /// The reply to an operation of this node.
+    Operation(OpToken, Response),
+}
+
+/// A request that an entry has taken.
+#[derive(Debug)]
+pub(crate) struct Delivery {
+    pub entry: Handle,
+    pub list: List,
+    pub placement: Placement,
+    /// Whether the match used the entry up.
+    pub unlinked: bool,
+    /// Whether an event queue slot is promised to it.
+    pub promised: bool,
+    /// An entry appended later that has taken the unexpected header.
+    pub claim: Option<(crate::unexpected::Claim, abi::portals::Event)>,
+    /// Handlers' work.
+    pub spin: Option<Box<SpinMessage>>,
+}
+
+#[derive(Debug)]
+enum Channel {
+    /// The header packet is being matched until then.
+    Searching(Time),
+    Open(Box<Inbound>),
+}
+
+/// An operation of this node that is not over.
+#[derive(Clone, Debug)]
+pub(crate) struct Operation {
+    pub interface: u8,
+    pub md: Rc<MemoryDescriptor>,
+    pub local_offset: u64,
+    pub length: u64,
+    pub user_ptr: u64,
+    pub kind: OperationKind,
+    pub sent: bool,
+    pub answered: bool,
+    pub fail: NiFail,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OperationKind {
+    Put(abi::portals::AckReq),
+    Get,
+}
+
+/// Work that an rdma card leaves to the CPU.
+#[derive(Debug)]
+pub enum Completion {
+    /// A message has arrived; the CPU matches it and acts.
+    Arrived(Box<ArrivedMessage>),
+    /// An operation of the CPU has progressed.
+    Operation(OpToken, Option<Response>),
+    /// A triggered operation is due; the CPU starts it.
+    Triggered(u8, TriggeredOp),
+}
+
+/// A message that is in host memory.
+#[derive(Debug)]
+pub struct ArrivedMessage(pub(crate) Inbound);
+
+/// One node's network card.
+pub struct Card {
+    pub(crate) node: u32,
+    pub(crate) nodes: u32,
+    pub(crate) pid: u32,
+    pub(crate) uid: u32,
+    pub(crate) machine: Rc<Machine>,
+    pub(crate) interfaces: [Option<Box<Interface>>; 4],
+    pub(crate) operations: Operations,
+    pub(crate) spin: SpinUnit,
+    pub(crate) stats: Stats,
+    channels: HashMap<MessageId, Channel>,
+    completions: VecDeque<Completion>,
+    tx: Pipe,
+    rx: Pipe,
+    dma: Pipe,
+    /// When the last packet of the host's send queue has its data: later ones may not overtake it.
+    send_ready: Time,
+    messages: u64,
+}
+
+impl Card {
+    /// The card of `node` in a network of `nodes`, serving a process with this user id.
+    pub fn new(machine: Rc<Machine>, node: u32, nodes: u32, uid: u32) -> Card {
+        Card {
+            node,
+            nodes,
+            pid: crate::api::DEFAULT_PID,
+            uid,
+            interfaces: [const { None }; 4],
+            operations: Operations::default(),
+            spin: SpinUnit::new(&machine.hpu, machine.network.mtu),
+            stats: Stats::default(),
+            channels: HashMap::new(),
+            completions: VecDeque::new(),
+            tx: Pipe::default(),
+            rx: Pipe::default(),
+            dma: Pipe::default(),
+            send_ready: Time::ZERO,
+            messages: 0,
+            machine,
+        }
+    }
+
+    /// Handles an event whose time has come.
+    pub fn handle(&mut self, event: CardEvent, ports: &mut impl Ports) {
+        match event {
+            CardEvent::Send(outgoing) => self.send(*outgoing, ports),
+            CardEvent::Fetched(fetch) => self.fetched(*fetch, ports),
+            CardEvent::Sent(sent) => self.sent(sent, ports),
+            CardEvent::Arrive(packet) => self.arrive(packet, ports),
+            CardEvent::Received(packet) => self.received(*packet, ports),
+            CardEvent::Written(write) => self.written(*write, ports),
+            CardEvent::Complete(message) => self.complete(message, ports),
+            CardEvent::Hpu(context) => self.hpu_stopped(context, ports),
+            CardEvent::HandlerDma(dma) => self.handler_dma_done(*dma, ports),
+        }
+    }
+
+    /// What the card has done so far.
+    pub fn stats(&self) -> Stats {
+        let mut stats = self.stats.clone();
+        (stats.tx_busy, stats.rx_busy, stats.dma_busy) = (self.tx.busy(), self.rx.busy(), self.dma.busy());
+        stats.hpu_busy = self.spin.busy();
+        stats
+    }
+
+    /// The next piece of work for the CPU (rdma cards), left in the queue.
+    pub fn next_completion(&self) -> Option<&Completion> {
+        self.completions.front()
+    }
+
+    /// Lets the CPU do the next piece of work; its time is charged by the caller.
+    pub fn process_completion(&mut self, ports: &mut impl Ports) {
+        match self.completions.pop_front() {
+            Some(Completion::Arrived(arrived)) => self.finish_delivery(arrived.0, ports),
+            Some(Completion::Operation(token, response)) => self.finish_operation(token, response, ports),
+            Some(Completion::Triggered(interface, op)) => self.fire(interface, op, ports),
+            None => {}
+        }
+    }
+
+    pub(crate) fn offered_limits(&self) -> NiLimits {
+        default_limits(self.machine.network.mtu, &self.machine.hpu)
+    }
+
+    pub(crate) fn host_completes(&self) -> bool {
+        self.machine.nic.kind == NicKind::Rdma
+    }
+
+    pub(crate) fn interface(&mut self, index: u8) -> Option<&mut Interface> {
+        self.interfaces[usize::from(index & 3)].as_deref_mut()
+    }
+
+    /// This process as its peers on an interface name it.
+    pub(crate) fn identity(&self, interface: &Interface) -> Process {
+        let physical = Process { nid: self.node, pid: self.pid };
+        if !interface.logical() {
+            return physical;
+        }
+        let rank = interface.map.as_ref().and_then(|map| map.iter().position(|entry| *entry == physical));
+        Process { nid: rank.map_or(abi::portals::ID_ANY, |rank| rank as u32), pid: 0 }
+    }
+
+    pub(crate) fn next_message_id(&mut self) -> MessageId {
+        self.messages += 1;
+        u64::from(self.node) << 40 | self.messages
+    }
+
+    /// Reserves the DMA engine for `bytes`; returns when the last byte has crossed in one direction.
+    pub(crate) fn dma_write(&mut self, bytes: u64, name: &str, message: Option<u64>, ports: &mut impl Ports) -> Time {
+        let dma = &self.machine.dma;
+        let (start, end) = self.dma.reserve(ports.now(), bytes, dma.gap_per_byte, Time::ZERO);
+        let done = end + dma.latency;
+        if bytes > 0 && ports.tracing() {
+            ports.slice(Slice { track: Track::Dma, start, end, name, message, bytes: Some(bytes) });
+        }
+        self.stats.dma_bytes += bytes;
+        done
+    }
+
+    /// As [`dma_write`](Card::dma_write) for a read: the request crosses first (sPIN App. C.3.2: "we pay two DMA
+    /// latencies to read the data").
+    pub(crate) fn dma_read(&mut self, bytes: u64, name: &str, message: Option<u64>, ports: &mut impl Ports) -> Time {
+        self.dma_write(bytes, name, message, ports) + self.machine.dma.latency
+    }
+}
+
+/// Operations of this node that are not over.
+#[derive(Debug, Default)]
+pub(crate) struct Operations {
+    slots: Vec<Option<Operation>>,
+    free: Vec<OpToken>,
+}
+
+impl Operations {
+    pub fn insert(&mut self, operation: Operation) -> OpToken {
+        match self.free.pop() {
+            Some(token) => {
+                self.slots[token as usize] = Some(operation);
+                token
+            }
+            None => {
+                self.slots.push(Some(operation));
+                (self.slots.len() - 1) as OpToken
+            }
+        }
+    }
+
+    pub fn get_mut(&mut self, token: OpToken) -> Option<&mut Operation> {
+        self.slots.get_mut(token as usize)?.as_mut()
+    }
+
+    pub fn remove_if_over(&mut self, token: OpToken) {
+        if self.get_mut(token).is_some_and(|operation| operation.sent && operation.answered) {
+            self.slots[token as usize] = None;
+            self.free.push(token);
+        }
+    }
+}

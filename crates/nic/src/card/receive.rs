@@ -1,0 +1,321 @@
+//! From packets on the wire to host memory or handlers.
+
+use std::rc::Rc;
+
+use abi::portals::{self as ptl, AckReq, List, NiFail, StatusRegister, me};
+
+use super::{Card, CardEvent, Channel, Delivery, HostWrite, Inbound, Outgoing, Sent, Sink, Source};
+use crate::entry::Placement;
+use crate::interface::Unexpected;
+use crate::message::{Body, Header, Packet, Request, RequestKind, Response};
+use crate::ports::{Ports, Slice, Track};
+use sim::Time;
+
+impl Card {
+    /// The first byte of a packet is at the port. The port takes one packet at a time; matching proceeds in parallel
+    /// with reception of the next (sPIN §4.2).
+    pub(super) fn arrive(&mut self, packet: Box<Packet>, ports: &mut impl Ports) {
+        let network = &self.machine.network;
+        let bytes = packet.data.len() as u64;
+        let gap = if packet.is_header() { network.gap } else { Time::ZERO };
+        let (start, end) = self.rx.reserve(ports.now(), bytes, network.gap_per_byte, gap);
+        self.stats.packets_received += 1;
+        self.stats.bytes_received += bytes;
+        let nic = &self.machine.nic;
+        let matched = match (packet.is_header(), &packet.header.body) {
+            (true, Body::Request(_)) => end + nic.match_header,
+            (true, Body::Response(_)) => end + nic.match_cam,
+            (false, _) => match self.channels.get(&packet.header.id) {
+                Some(Channel::Searching(until)) => end.max(*until) + nic.match_cam,
+                _ => end + nic.match_cam,
+            },
+        };
+        if packet.is_header() {
+            self.stats.messages_received += 1;
+            self.channels.insert(packet.header.id, Channel::Searching(matched));
+        }
+        if ports.tracing() {
+            let name = packet.header.name();
+            let message = Some(packet.header.id);
+            ports.slice(Slice { track: Track::NicIn, start, end, name, message, bytes: Some(bytes) });
+        }
+        ports.schedule(matched, CardEvent::Received(packet));
+    }
+
+    /// A packet is in the card and its channel is known.
+    pub(super) fn received(&mut self, packet: Packet, ports: &mut impl Ports) {
+        let id = packet.header.id;
+        if packet.is_header() {
+            let inbound = self.open(&packet.header, ports);
+            self.channels.insert(id, Channel::Open(Box::new(inbound)));
+        }
+        let Some(inbound) = self.inbound(id) else { return };
+        inbound.remaining -= packet.data.len() as u64;
+        match &inbound.sink {
+            Sink::Nowhere => {}
+            Sink::Entry(delivery) if delivery.spin.is_some() => return self.spin_packet(packet, ports),
+            Sink::Entry(_) | Sink::Operation(..) => self.deposit(id, packet.offset, packet.data, ports),
+        }
+        self.finish_if_done(id, ports);
+    }
+
+    pub(crate) fn inbound(&mut self, id: u64) -> Option<&mut Inbound> {
+        match self.channels.get_mut(&id)? {
+            Channel::Open(inbound) => Some(inbound),
+            Channel::Searching(_) => None,
+        }
+    }
+
+    pub(crate) fn delivery(&mut self, id: u64) -> Option<&mut Delivery> {
+        match &mut self.inbound(id)?.sink {
+            Sink::Entry(delivery) => Some(delivery),
+            _ => None,
+        }
+    }
+
+    pub(super) fn close(&mut self, id: u64) -> Option<Box<Inbound>> {
+        match self.channels.remove(&id)? {
+            Channel::Open(inbound) => Some(inbound),
+            Channel::Searching(_) => None,
+        }
+    }
+
+    /// Sends data of a message to the host memory that it was placed in, as far as it fits.
+    pub(crate) fn deposit(&mut self, id: u64, offset: u64, mut data: Vec<u8>, ports: &mut impl Ports) {
+        let Some(inbound) = self.inbound(id) else { return };
+        let (region, start, mlength) = match &inbound.sink {
+            Sink::Nowhere => return,
+            Sink::Entry(delivery) => {
+                let Placement { offset, mlength } = delivery.placement;
+                let (handle, interface) = (delivery.entry, inbound.header.interface);
+                let Some(entry) = self.interface(interface).and_then(|ni| ni.entries.get(handle).ok()) else { return };
+                (entry.region.clone(), offset, mlength)
+            }
+            Sink::Operation(token, response) => {
+                let (token, mlength) = (*token, response.mlength);
+                let Some(operation) = self.operations.get_mut(token) else { return };
+                (operation.md.region.clone(), operation.local_offset, mlength)
+            }
+        };
+        data.truncate(mlength.saturating_sub(offset).try_into().unwrap_or(usize::MAX));
+        if data.is_empty() {
+            return;
+        }
+        let Some(inbound) = self.inbound(id) else { return };
+        inbound.writes += 1;
+        inbound.deposited = true;
+        let done = self.dma_write(data.len() as u64, "deposit", Some(id), ports);
+        let write = HostWrite { message: id, region, offset: start + offset, data };
+        ports.schedule(done, CardEvent::Written(Box::new(write)));
+    }
+
+    pub(super) fn written(&mut self, write: HostWrite, ports: &mut impl Ports) {
+        let result = write.region.write(ports, write.offset, &write.data);
+        let Some(inbound) = self.inbound(write.message) else { return };
+        inbound.writes -= 1;
+        if let Err(fault) = result {
+            if inbound.fail == NiFail::Ok {
+                inbound.fail = NiFail::Segv;
+            }
+            let name = inbound.header.name();
+            ports.warn(format!("{name} at node {}: {fault}", self.node));
+        }
+        self.finish_if_done(write.message, ports);
+    }
+
+    /// Ends a message whose data has all arrived, been handled and been written. The news itself crosses to the host
+    /// behind the data, or alone when there was none.
+    pub(crate) fn finish_if_done(&mut self, id: u64, ports: &mut impl Ports) {
+        let Some(inbound) = self.inbound(id) else { return };
+        if inbound.remaining > 0 || inbound.writes > 0 {
+            return;
+        }
+        let deposited = inbound.deposited;
+        match &inbound.sink {
+            Sink::Nowhere => {
+                self.close(id);
+                return;
+            }
+            Sink::Entry(delivery) => {
+                if delivery.spin.is_some() && !self.spin_message_done(id, ports) {
+                    return;
+                }
+                if matches!(self.inbound(id).map(|i| &i.header.body), Some(Body::Request(r)) if r.kind == RequestKind::Get)
+                {
+                    return; // ends when the reply has left
+                }
+            }
+            Sink::Operation(..) => {}
+        }
+        let spin = self.delivery(id).is_some_and(|delivery| delivery.spin.is_some());
+        if deposited && !spin {
+            self.complete(id, ports);
+        } else {
+            let done = self.dma_write(0, "", None, ports);
+            ports.schedule(done, CardEvent::Complete(id));
+        }
+    }
+
+    /// Decides what becomes of a message from its header packet.
+    fn open(&mut self, header: &Rc<Header>, ports: &mut impl Ports) -> Inbound {
+        let mut inbound = Inbound {
+            header: header.clone(),
+            remaining: header.data_length(),
+            writes: 0,
+            deposited: false,
+            fail: NiFail::Ok,
+            sink: Sink::Nowhere,
+        };
+        match header.body {
+            Body::Response(response) => {
+                inbound.fail = response.fail;
+                inbound.sink = Sink::Operation(response.op, response);
+            }
+            Body::Request(request) => match self.match_request(header, &request, ports) {
+                Ok(delivery) => {
+                    if request.kind == RequestKind::Get {
+                        self.serve_get(header, &request, &delivery, ports);
+                    }
+                    inbound.sink = Sink::Entry(Box::new(delivery));
+                }
+                Err(fail) => {
+                    inbound.fail = fail;
+                    self.respond(header, &request, Placement { offset: 0, mlength: 0 }, List::Priority, fail, ports);
+                }
+            },
+        }
+        inbound
+    }
+
+    /// Searches the lists (Portals 4.3 §3.12.2; order: portal table entry, priority list, overflow list).
+    fn match_request(
+        &mut self,
+        header: &Rc<Header>,
+        request: &Request,
+        ports: &mut impl Ports,
+    ) -> Result<Delivery, NiFail> {
+        let Some(interface) = self.interfaces[usize::from(header.interface)].as_deref_mut() else {
+            return Err(NiFail::Dropped);
+        };
+        let (matching, logical) = (interface.matching(), interface.logical());
+        let headers_left = interface.unexpected_headers() < interface.limits.max_unexpected_headers as usize;
+        let Some(portal) = interface.portals.get_mut(request.pt_index as usize).and_then(Option::as_mut) else {
+            interface.status[StatusRegister::DropCount as usize] += 1;
+            return Err(NiFail::Dropped);
+        };
+        if !portal.enabled {
+            interface.status[StatusRegister::DropCount as usize] += 1;
+            return Err(NiFail::PtDisabled);
+        }
+        let controlled = portal.flow_controlled();
+        let room = !controlled || interface.queues.get(portal.eq).is_ok_and(|queue| queue.has_room());
+        let find = |list: &std::collections::VecDeque<ptl::Handle>| {
+            list.iter()
+                .copied()
+                .find(|handle| interface.entries.get(*handle).is_ok_and(|e| e.matches(request, matching, logical)))
+        };
+        let found = match find(&portal.priority) {
+            Some(handle) => Some((handle, List::Priority)),
+            None => find(&portal.overflow).map(|handle| (handle, List::Overflow)),
+        };
+        let (handle, list) = match found {
+            Some(found) if room => found,
+            _ => {
+                interface.status[StatusRegister::DropCount as usize] += 1;
+                if !controlled {
+                    return Err(NiFail::Dropped);
+                }
+                self.disable_portal(header.interface, request.pt_index, ports);
+                return Err(NiFail::PtDisabled);
+            }
+        };
+        let Ok(entry) = interface.entries.get_mut(handle) else { return Err(NiFail::Dropped) };
+        if entry.uid != ptl::ID_ANY && entry.uid != request.uid {
+            interface.status[StatusRegister::PermissionViolations as usize] += 1;
+            return Err(NiFail::PermViolation);
+        }
+        if !entry.permits_operation(request) {
+            interface.status[StatusRegister::OperationViolations as usize] += 1;
+            return Err(NiFail::OpViolation);
+        }
+        let unexpected = list == List::Overflow && !entry.has(me::UNEXPECTED_HDR_DISABLE);
+        if unexpected && !headers_left {
+            interface.status[StatusRegister::DropCount as usize] += 1;
+            if controlled {
+                self.disable_portal(header.interface, request.pt_index, ports);
+                return Err(NiFail::PtDisabled);
+            }
+            return Err(NiFail::Dropped);
+        }
+        let placement = entry.place(request);
+        entry.in_flight += 1;
+        let unlinked = entry.used_up();
+        if unlinked {
+            entry.linked = false;
+            portal.list_mut(list).retain(|other| *other != handle);
+        }
+        if unexpected {
+            entry.unexpected += 1;
+            let event = entry.event(request, placement);
+            portal.unexpected.push_back(Unexpected { message: header.id, entry: handle, event, complete: false });
+        }
+        let handlers = entry.handlers.clone();
+        portal.in_flight += 1;
+        let eq = portal.eq;
+        if controlled && let Ok(queue) = interface.queues.get_mut(eq) {
+            queue.promised += 1;
+        }
+        let spin = match handlers {
+            Some(handlers) if request.kind == RequestKind::Put => Some(self.open_spin_message(handlers)),
+            _ => None,
+        };
+        Ok(Delivery { entry: handle, list, placement, unlinked, promised: controlled, claim: None, spin })
+    }
+
+    fn serve_get(&mut self, header: &Rc<Header>, request: &Request, delivery: &Delivery, ports: &mut impl Ports) {
+        let Some(op) = request.op else { return };
+        let placement = delivery.placement;
+        let region = match self.interface(header.interface).map(|ni| ni.entries.get(delivery.entry)) {
+            Some(Ok(entry)) => entry.region.clone(),
+            _ => return,
+        };
+        let response = Response {
+            op,
+            mlength: placement.mlength,
+            remote_offset: placement.offset,
+            fail: NiFail::Ok,
+            list: delivery.list,
+            length: placement.mlength,
+        };
+        let reply = self.response_header(header, response);
+        let outgoing =
+            Outgoing { header: reply, source: Source::Host(region, placement.offset), sent: Sent::Get(header.id) };
+        self.send(outgoing, ports);
+    }
+
+    fn response_header(&mut self, to: &Header, response: Response) -> Rc<Header> {
+        let id = self.next_message_id();
+        let (source, target, interface) = (self.node, to.source, to.interface);
+        Rc::new(Header { id, source, target, interface, body: Body::Response(response) })
+    }
+
+    /// Answers a request without data, if its initiator wants an answer.
+    pub(super) fn respond(
+        &mut self,
+        header: &Header,
+        request: &Request,
+        placement: Placement,
+        list: List,
+        fail: NiFail,
+        ports: &mut impl Ports,
+    ) {
+        let Some(op) = request.op else { return };
+        if request.kind == RequestKind::Put && request.ack == AckReq::None {
+            return;
+        }
+        let Placement { offset: remote_offset, mlength } = placement;
+        let reply = self.response_header(header, Response { op, mlength, remote_offset, fail, list, length: 0 });
+        self.stats.messages_sent += 1;
+        self.inject(Packet { header: reply, offset: 0, data: Vec::new() }, Sent::Nothing, ports);
+    }
+}

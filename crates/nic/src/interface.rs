@@ -1,0 +1,245 @@
+//! A Portals network interface: its objects and its limits.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use abi::portals::{self as ptl, Handle, List, NiLimits, Process, Rc as Code};
+
+use crate::entry::Entry;
+use crate::events::{Counter, EventRing};
+use crate::message::MessageId;
+use crate::region::Region;
+use crate::slab::{Kind, Slab};
+
+/// A memory descriptor (Portals 4.3 §3.10).
+#[derive(Debug)]
+pub struct MemoryDescriptor {
+    /// Its memory.
+    pub region: Rc<Region>,
+    /// `PTL_MD_*`
+    pub options: u32,
+    /// Queue for full events, or `PTL_EQ_NONE`.
+    pub eq: Handle,
+    /// Counter, or `PTL_CT_NONE`.
+    pub ct: Handle,
+}
+
+impl MemoryDescriptor {
+    /// Whether an option is set.
+    pub fn has(&self, option: u32) -> bool {
+        self.options & option != 0
+    }
+
+    /// Whether anybody can see a step of an operation that counts if `counted` is set and makes a full event unless
+    /// `disabled` is.
+    pub fn sees(&self, counted: u32, disabled: u32) -> bool {
+        self.ct != ptl::CT_NONE && self.has(counted) || self.eq != ptl::EQ_NONE && !self.has(disabled)
+    }
+}
+
+/// A header on the unexpected list: a message that landed in an overflow entry.
+#[derive(Clone, Debug)]
+pub struct Unexpected {
+    /// The message.
+    pub message: MessageId,
+    /// The overflow entry that holds the data.
+    pub entry: Handle,
+    /// Its event, as it will be reported.
+    pub event: ptl::Event,
+    /// Whether all its data has landed.
+    pub complete: bool,
+}
+
+/// A portal table entry (Portals 4.3 §3.6).
+#[derive(Debug)]
+pub struct Portal {
+    /// `PTL_PT_*`
+    pub options: u32,
+    /// Queue for full events, or `PTL_EQ_NONE`.
+    pub eq: Handle,
+    /// Whether messages are accepted.
+    pub enabled: bool,
+    /// Messages accepted and not yet completed.
+    pub in_flight: u32,
+    /// Whether a `PTL_EVENT_PT_DISABLED` is due once the messages under way have completed.
+    pub disable_event_due: bool,
+    /// Entries in order of search.
+    pub priority: VecDeque<Handle>,
+    /// Entries in order of search, after the priority list.
+    pub overflow: VecDeque<Handle>,
+    /// Headers of messages in overflow entries, oldest first.
+    pub unexpected: VecDeque<Unexpected>,
+}
+
+impl Portal {
+    /// The list of entries.
+    pub fn list_mut(&mut self, list: List) -> &mut VecDeque<Handle> {
+        match list {
+            List::Priority => &mut self.priority,
+            List::Overflow => &mut self.overflow,
+        }
+    }
+
+    /// Whether flow control was asked for.
+    pub fn flow_controlled(&self) -> bool {
+        self.options & ptl::pt::FLOWCTRL != 0
+    }
+}
+
+/// A network interface: matching or not, logical or physical.
+#[derive(Debug)]
+pub struct Interface {
+    /// Which of the four.
+    pub index: u8,
+    /// `PtlNIInit`s not yet matched by a `PtlNIFini`.
+    pub references: u32,
+    /// Limits in force.
+    pub limits: NiLimits,
+    /// Rank to nid and pid.
+    pub map: Option<Rc<[Process]>>,
+    /// The portal table.
+    pub portals: Vec<Option<Portal>>,
+    /// Memory descriptors.
+    pub mds: Slab<Rc<MemoryDescriptor>>,
+    /// List entries and match list entries.
+    pub entries: Slab<Entry>,
+    /// Counting events.
+    pub counters: Slab<Counter>,
+    /// Event queues.
+    pub queues: Slab<EventRing>,
+    /// Status registers.
+    pub status: [i32; 3],
+    /// Triggered operations that wait.
+    pub triggered: usize,
+}
+
+/// The index of the interface with these options, if they are a valid choice.
+pub fn index_of_options(options: u32) -> Option<u8> {
+    use ptl::ni::{LOGICAL, MATCHING, NO_MATCHING, PHYSICAL};
+    let matching = match options & (MATCHING | NO_MATCHING) {
+        MATCHING => 0,
+        NO_MATCHING => 2,
+        _ => return None,
+    };
+    let physical = match options & (LOGICAL | PHYSICAL) {
+        LOGICAL => 0,
+        PHYSICAL => 1,
+        _ => return None,
+    };
+    (options & !ptl::ni::MASK == 0).then_some(matching + physical)
+}
+
+impl Interface {
+    /// A fresh interface.
+    pub fn new(index: u8, limits: NiLimits) -> Interface {
+        let portals = (0..=limits.max_pt_index).map(|_| None).collect();
+        Interface {
+            index,
+            references: 1,
+            limits,
+            map: None,
+            portals,
+            mds: Slab::new(Kind::Md, index),
+            entries: Slab::new(Kind::Entry, index),
+            counters: Slab::new(Kind::Ct, index),
+            queues: Slab::new(Kind::Eq, index),
+            status: [0; 3],
+            triggered: 0,
+        }
+    }
+
+    /// Whether entries have match bits.
+    pub fn matching(&self) -> bool {
+        self.index & 2 == 0
+    }
+
+    /// Whether processes are named by rank.
+    pub fn logical(&self) -> bool {
+        self.index & 1 == 0
+    }
+
+    /// The portal table entry, or `PTL_ARG_INVALID`.
+    pub fn portal(&mut self, index: u32) -> Result<&mut Portal, Code> {
+        self.portals.get_mut(index as usize).and_then(Option::as_mut).ok_or(Code::ArgInvalid)
+    }
+
+    /// Nothing to do for `PTL_EQ_NONE`; `PTL_ARG_INVALID` unless the queue lives here.
+    pub fn check_eq(&self, eq: Handle) -> Result<(), Code> {
+        if eq == ptl::EQ_NONE { Ok(()) } else { self.queues.get(eq).map(|_| ()) }
+    }
+
+    /// As [`check_eq`](Interface::check_eq), for counters.
+    pub fn check_ct(&self, ct: Handle) -> Result<(), Code> {
+        if ct == ptl::CT_NONE { Ok(()) } else { self.counters.get(ct).map(|_| ()) }
+    }
+
+    /// Headers on all unexpected lists.
+    pub fn unexpected_headers(&self) -> usize {
+        self.portals.iter().flatten().map(|portal| portal.unexpected.len()).sum()
+    }
+
+    /// The node and pid of a process as programs name it; `None` when there is no such process.
+    pub fn locate(&self, process: Process) -> Option<Process> {
+        if self.logical() { self.map.as_ref()?.get(process.nid as usize).copied() } else { Some(process) }
+    }
+}
+
+/// What a card offers, and at most offers, unless the program asks for less (facts: the reference's values).
+pub fn default_limits(mtu: u32, hpu: &machine::Hpu) -> NiLimits {
+    NiLimits {
+        max_entries: 16 * 1024,
+        max_unexpected_headers: 16 * 1024,
+        max_mds: 16 * 1024,
+        max_cts: 16 * 1024,
+        max_eqs: 1024,
+        max_pt_index: 63,
+        max_iovecs: 16 * 1024,
+        max_list_size: 16 * 1024,
+        max_triggered_ops: 16 * 1024,
+        pad0: 0,
+        max_msg_size: 1 << 32,
+        max_atomic_size: 512,
+        max_fetch_atomic_size: 512,
+        max_waw_ordered_size: 64,
+        max_war_ordered_size: 8,
+        max_volatile_size: 64,
+        features: ptl::feature::TOTAL_DATA_ORDERING | ptl::feature::COHERENT_ATOMICS,
+        pad1: 0,
+        max_user_hdr_size: u64::from(hpu.max_user_hdr),
+        max_payload_size: u64::from(mtu),
+        max_handler_mem: u64::from(hpu.memory),
+        max_initial_state: u64::from(hpu.max_initial_state),
+        min_fragmentation_limit: 8,
+        max_cycles_per_byte: hpu.watchdog_cycles,
+    }
+}
+
+/// The limits in force for `desired`: smaller wishes are honoured exactly, larger ones clipped.
+pub fn clip_limits(offered: &NiLimits, desired: &NiLimits) -> NiLimits {
+    let mut limits = *offered;
+    let at_least = |least: i32, wish: i32, most: i32| wish.clamp(least, most);
+    macro_rules! clip {
+        ($($field:ident),+) => { $( limits.$field = at_least(1, desired.$field, offered.$field); )+ };
+    }
+    clip!(max_entries, max_unexpected_headers, max_mds, max_cts, max_eqs, max_iovecs, max_list_size, max_triggered_ops);
+    limits.max_pt_index = desired.max_pt_index.clamp(63, 511);
+    limits.max_msg_size = desired.max_msg_size.clamp(1, offered.max_msg_size);
+    limits.max_atomic_size = desired.max_atomic_size.clamp(8, offered.max_atomic_size);
+    limits.max_fetch_atomic_size = desired.max_fetch_atomic_size.clamp(8, offered.max_fetch_atomic_size);
+    limits
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use abi::portals::ni::{LOGICAL, MATCHING, NO_MATCHING, PHYSICAL};
+
+    #[test]
+    fn exactly_one_bit_of_each_pair() {
+        assert_eq!(index_of_options(MATCHING | LOGICAL), Some(0));
+        assert_eq!(index_of_options(NO_MATCHING | PHYSICAL), Some(3));
+        for bad in [0, MATCHING, LOGICAL, MATCHING | NO_MATCHING | LOGICAL, MATCHING | LOGICAL | 1 << 7] {
+            assert_eq!(index_of_options(bad), None, "{bad:#x}");
+        }
+    }
+}

@@ -1,0 +1,130 @@
+use std::rc::Rc;
+
+use abi::portals::{AckReq, List, NiFail, Process};
+
+/// A message's number, unique in a run: the sending node in the upper 24 bits, its count in the lower 40.
+pub type MessageId = u64;
+
+/// A pending operation of an initiator, named by the answers to it.
+pub type OpToken = u32;
+
+/// What a request asks of the target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RequestKind {
+    /// Write the data that follows.
+    Put,
+    /// Send back data.
+    Get,
+}
+
+/// A request to a portal table entry.
+#[derive(Clone, Copy, Debug)]
+pub struct Request {
+    /// What is asked.
+    pub kind: RequestKind,
+    /// Portal table index.
+    pub pt_index: u32,
+    /// `match_bits`
+    pub match_bits: u64,
+    /// Offset that the initiator asked for.
+    pub remote_offset: u64,
+    /// Requested length in bytes.
+    pub length: u64,
+    /// `hdr_data`
+    pub hdr_data: u64,
+    /// Acknowledgement asked for.
+    pub ack: AckReq,
+    /// The initiator as the target's interface names it.
+    pub initiator: Process,
+    /// The target as the initiator named it.
+    pub target: Process,
+    /// User id of the initiator.
+    pub uid: u32,
+    /// The initiator's operation, if it wants an answer.
+    pub op: Option<OpToken>,
+}
+
+/// An answer to a request: an acknowledgement, or the data of a get.
+#[derive(Clone, Copy, Debug)]
+pub struct Response {
+    /// Operation at the initiator.
+    pub op: OpToken,
+    /// Bytes moved at the target.
+    pub mlength: u64,
+    /// Offset used at the target.
+    pub remote_offset: u64,
+    /// Whether it worked.
+    pub fail: NiFail,
+    /// List that matched.
+    pub list: List,
+    /// Bytes of data that follow.
+    pub length: u64,
+}
+
+/// What the first packet of a message says.
+#[derive(Clone, Copy, Debug)]
+pub enum Body {
+    /// To a portal table entry.
+    Request(Request),
+    /// To a pending operation.
+    Response(Response),
+}
+
+/// A message on the wire.
+#[derive(Clone, Debug)]
+pub struct Header {
+    /// Its number.
+    pub id: MessageId,
+    /// Sending node.
+    pub source: u32,
+    /// Receiving node.
+    pub target: u32,
+    /// Which of the four interfaces of both nodes.
+    pub interface: u8,
+    /// The rest.
+    pub body: Body,
+}
+
+impl Header {
+    /// Bytes of data in the message.
+    pub fn data_length(&self) -> u64 {
+        match self.body {
+            Body::Request(Request { kind: RequestKind::Put, length, .. }) => length,
+            Body::Request(Request { kind: RequestKind::Get, .. }) => 0,
+            Body::Response(response) => response.length,
+        }
+    }
+
+    /// One word for timelines.
+    pub fn name(&self) -> &'static str {
+        match self.body {
+            Body::Request(Request { kind: RequestKind::Put, .. }) => "put",
+            Body::Request(Request { kind: RequestKind::Get, .. }) => "get",
+            Body::Response(Response { length: 0, .. }) => "ack",
+            Body::Response(_) => "reply",
+        }
+    }
+}
+
+/// A packet: at most an MTU of a message's data.
+#[derive(Clone, Debug)]
+pub struct Packet {
+    /// The message.
+    pub header: Rc<Header>,
+    /// Offset of the data in the message; the packet at offset 0 is the header packet.
+    pub offset: u64,
+    /// The data.
+    pub data: Vec<u8>,
+}
+
+impl Packet {
+    /// Whether it is the first of its message.
+    pub fn is_header(&self) -> bool {
+        self.offset == 0
+    }
+
+    /// Whether it is the last of its message.
+    pub fn is_last(&self) -> bool {
+        self.offset + self.data.len() as u64 >= self.header.data_length()
+    }
+}

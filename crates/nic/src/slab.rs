@@ -1,0 +1,135 @@
+use abi::portals::{Handle, Rc as Code};
+
+/// What a handle names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Kind {
+    /// An interface.
+    Interface = 1,
+    /// A memory descriptor.
+    Md = 3,
+    /// A list entry or match list entry.
+    Entry = 4,
+    /// An event queue.
+    Eq = 5,
+    /// A counting event.
+    Ct = 6,
+    /// HPU memory.
+    Hpu = 7,
+}
+
+/// The handle of object `index` (generation `generation`) of an interface.
+pub fn handle(kind: Kind, interface: u8, generation: u16, index: u16) -> Handle {
+    (kind as u32) << 28 | u32::from(interface & 3) << 26 | u32::from(generation & 0x3ff) << 16 | u32::from(index)
+}
+
+/// The interface that a handle of this kind belongs to.
+pub fn interface_of(kind: Kind, handle: Handle) -> Option<u8> {
+    (handle >> 28 == kind as u32).then_some((handle >> 26 & 3) as u8)
+}
+
+/// The kind and interface of any live-looking handle.
+pub fn owner_of_any(handle: Handle) -> Option<u8> {
+    matches!(handle >> 28, 1 | 3..=7).then_some((handle >> 26 & 3) as u8)
+}
+
+/// Objects of one kind and interface, found by handle. A freed handle stays invalid until its generation comes round.
+#[derive(Debug)]
+pub struct Slab<T> {
+    kind: Kind,
+    interface: u8,
+    slots: Vec<(u16, Option<T>)>,
+    free: Vec<u16>,
+}
+
+impl<T> Slab<T> {
+    /// An empty slab.
+    pub fn new(kind: Kind, interface: u8) -> Slab<T> {
+        Slab { kind, interface, slots: Vec::new(), free: Vec::new() }
+    }
+
+    /// Number of objects.
+    pub fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// Whether there is no object.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Adds an object unless there are `limit` already (`PTL_NO_SPACE`).
+    pub fn insert(&mut self, limit: i32, value: T) -> Result<Handle, Code> {
+        if self.len() >= usize::try_from(limit).unwrap_or(0) {
+            return Err(Code::NoSpace);
+        }
+        let index = match self.free.pop() {
+            Some(index) => index,
+            None => {
+                let index = u16::try_from(self.slots.len()).map_err(|_| Code::NoSpace)?;
+                self.slots.push((0, None));
+                index
+            }
+        };
+        let slot = &mut self.slots[usize::from(index)];
+        slot.1 = Some(value);
+        Ok(handle(self.kind, self.interface, slot.0, index))
+    }
+
+    fn index(&self, handle: Handle) -> Option<usize> {
+        let index = (handle & 0xffff) as usize;
+        let (generation, _) = self.slots.get(index)?;
+        (handle == self::handle(self.kind, self.interface, *generation, index as u16)).then_some(index)
+    }
+
+    /// The object, or `PTL_ARG_INVALID`.
+    pub fn get(&self, handle: Handle) -> Result<&T, Code> {
+        self.index(handle).and_then(|index| self.slots[index].1.as_ref()).ok_or(Code::ArgInvalid)
+    }
+
+    /// The object, or `PTL_ARG_INVALID`.
+    pub fn get_mut(&mut self, handle: Handle) -> Result<&mut T, Code> {
+        let index = self.index(handle).ok_or(Code::ArgInvalid)?;
+        self.slots[index].1.as_mut().ok_or(Code::ArgInvalid)
+    }
+
+    /// Takes the object out.
+    pub fn remove(&mut self, handle: Handle) -> Result<T, Code> {
+        let index = self.index(handle).ok_or(Code::ArgInvalid)?;
+        let value = self.slots[index].1.take().ok_or(Code::ArgInvalid)?;
+        self.slots[index].0 = (self.slots[index].0 + 1) & 0x3ff;
+        self.free.push(index as u16);
+        Ok(value)
+    }
+
+    /// Every object with its handle, by index.
+    pub fn iter(&self) -> impl Iterator<Item = (Handle, &T)> {
+        self.slots.iter().enumerate().filter_map(|(index, (generation, value))| {
+            value.as_ref().map(|value| (handle(self.kind, self.interface, *generation, index as u16), value))
+        })
+    }
+
+    /// Every object, by index.
+    pub fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.slots.iter_mut().filter_map(|(_, value)| value.as_mut())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_freed_handle_stays_invalid() {
+        let mut slab = Slab::new(Kind::Ct, 2);
+        let first = slab.insert(1, 'a').unwrap();
+        assert_eq!(slab.insert(1, 'b'), Err(Code::NoSpace));
+        assert_eq!(slab.remove(first), Ok('a'));
+        let second = slab.insert(1, 'c').unwrap();
+        assert_ne!(first, second);
+        assert_eq!(slab.get(first), Err(Code::ArgInvalid));
+        assert_eq!(slab.get(second), Ok(&'c'));
+        assert_eq!(interface_of(Kind::Ct, second), Some(2));
+        assert_eq!(interface_of(Kind::Md, second), None);
+    }
+}

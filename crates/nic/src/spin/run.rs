@@ -1,0 +1,249 @@
+//! Handlers on HPUs: where they run, for how long, and how they end.
+
+use abi::device::{PayloadArgs, map, ret};
+use abi::portals::{NiFail, Plain};
+use hpu::{Fault, Memory, Stop, Thread};
+
+use super::message::HandlerError;
+use super::{Context, Core, Role, SpinUnit, Task, Wait};
+use crate::card::{Card, CardEvent};
+use crate::ports::{Ports, Slice, Track};
+
+/// Cycles that a handler runs ahead of the others before it yields to simulated time: plain loads and stores of
+/// handlers that run at once are seen at most this much too early. Atomic operations are exact.
+const QUANTUM: u64 = 512;
+
+impl Card {
+    /// Runs a handler, now if its HPU and a context are free.
+    pub(super) fn run_task(&mut self, task: Task, ports: &mut impl Ports) {
+        self.spin.tasks.push_back(task);
+        self.dispatch(ports);
+    }
+
+    /// Gives waiting handlers the free contexts, those of the least occupied HPUs first.
+    fn dispatch(&mut self, ports: &mut impl Ports) {
+        while !self.spin.tasks.is_empty() {
+            let Some(context) = self.spin.free_context() else { return };
+            let Some(task) = self.spin.tasks.pop_front() else { return };
+            self.start_handler(context, task, ports);
+        }
+    }
+
+    fn start_handler(&mut self, context: u16, task: Task, ports: &mut impl Ports) {
+        let window = map::CONTEXTS + u32::from(context) * map::CONTEXT_STRIDE;
+        let (argument, args) = self.arguments(&task, window);
+        let spin = &mut self.spin;
+        spin.memory.write(window, &argument);
+        let Some(program) = spin.program.as_ref().map(|loaded| loaded.device.program.clone()) else { return };
+        let stack_top = window + map::CONTEXT_STRIDE;
+        let state = self.spin_message(task.message).and_then(|message| message.handlers.state);
+        let spin = &mut self.spin;
+        let memory = &spin.memory;
+        let mut windows = vec![
+            memory.window(stack_top - spin.config.stack, spin.config.stack, true),
+            memory.window(window, map::ARGS_BYTES, false),
+            memory.window(map::PROGRAM, program.program_segment().len() as u32, false),
+        ];
+        if !program.data_segment().is_empty() {
+            windows.push(memory.window(map::DATA, program.data_segment().len() as u32, true));
+        }
+        if let Some((address, length)) = state {
+            windows.insert(0, memory.window(address, length, true));
+        }
+        if let Some(packet) = task.packet
+            && task.role == Role::Payload
+        {
+            windows.insert(0, memory.window(spin.buffer_address(packet.buffer), packet.length, true));
+        }
+        let now = ports.now();
+        let thread = Thread::new(&program, task.handler.entry, stack_top, args);
+        spin.contexts[usize::from(context)] = Some(Context {
+            task,
+            thread,
+            windows,
+            stop: None,
+            resumed: (now, 0),
+            started: now,
+            stay: now,
+            waits: Wait::No,
+        });
+        let core = spin.core(context);
+        core.resident += 1;
+        core.ready.push_back(context);
+        self.next_on_hpu(context, ports);
+    }
+
+    /// The argument block of a handler and its argument registers.
+    fn arguments(&mut self, task: &Task, window: u32) -> (Vec<u8>, [u32; 3]) {
+        let state = self.spin_message(task.message).and_then(|message| message.handlers.state);
+        let state = state.map_or(0, |(address, _)| address);
+        match task.role {
+            Role::Header => (self.header_argument(task), [window, state, 0]),
+            Role::Completion => (Vec::new(), task.args),
+            Role::Payload => {
+                let user_hdr = self.spin_message(task.message).map_or(0, |message| message.handlers.user_hdr);
+                let (base, offset) = task.packet.map_or((0, 0), |packet| {
+                    (self.spin.buffer_address(packet.buffer) + task.skip, packet.offset + u64::from(task.skip))
+                });
+                let offset = offset.saturating_sub(u64::from(user_hdr));
+                let payload = PayloadArgs { length: task.payload_bytes(), offset, base, pad: 0 };
+                (payload.as_bytes().to_vec(), [window, state, 0])
+            }
+        }
+    }
+
+    /// Lets the next ready handler of a context's HPU run, if the HPU is free.
+    fn next_on_hpu(&mut self, context: u16, ports: &mut impl Ports) {
+        let core = self.spin.core(context);
+        if core.running.is_some() {
+            return;
+        }
+        let Some(next) = core.ready.pop_front() else { return };
+        core.running = Some(next);
+        if let Some(resident) = self.spin.contexts[usize::from(next)].as_mut() {
+            resident.stay = ports.now();
+        }
+        self.run_on(next, ports);
+    }
+
+    /// Runs a handler until it needs the card, and schedules what it needs for the time at which it does.
+    pub(super) fn run_on(&mut self, context: u16, ports: &mut impl Ports) {
+        let spin = &mut self.spin;
+        let (Some(loaded), Some(resident)) = (&mut spin.program, &mut spin.contexts[usize::from(context)]) else {
+            return;
+        };
+        let before = resident.thread.cycles();
+        resident.resumed = (ports.now(), before);
+        let limit = (before + QUANTUM).min(spin.config.watchdog_cycles);
+        let mut memory = Memory { arena: spin.memory.arena(), windows: &resident.windows };
+        let stop = loaded.engine.run(&mut resident.thread, &mut memory, limit);
+        resident.stop = Some(stop);
+        let ran = spin.config.clock.time(resident.thread.cycles() - before);
+        ports.schedule(ports.now() + ran, CardEvent::Hpu(context));
+    }
+
+    /// The time has come at which a handler stopped, or for which it has waited.
+    pub(crate) fn hpu_stopped(&mut self, context: u16, ports: &mut impl Ports) {
+        let Some(resident) = self.spin.contexts[usize::from(context)].as_mut() else { return };
+        if resident.waits == Wait::Time {
+            resident.waits = Wait::No;
+            return self.wake(context, ports);
+        }
+        let Some(stop) = resident.stop.take() else { return };
+        let over = resident.thread.cycles() >= self.spin.config.watchdog_cycles;
+        match stop {
+            Stop::Return(value) => self.end_handler(context, Ok(value), ports),
+            Stop::Fault(fault) => {
+                let place = self.place(resident.thread.pc());
+                let detail = u64::from(match fault {
+                    Fault::Load { addr, .. } | Fault::Store { addr, .. } | Fault::Misaligned { addr, .. } => addr,
+                    Fault::Fetch { pc } | Fault::Illegal { pc, .. } | Fault::Breakpoint { pc } => pc,
+                });
+                let message = format!("failed: {fault}{place}");
+                self.end_handler(context, Err(HandlerError { fail: NiFail::Segv, message, detail }), ports);
+            }
+            Stop::Call { .. } | Stop::Atomic | Stop::Limit if over => {
+                let cycles = self.spin.config.watchdog_cycles;
+                let place = self.place(resident_pc(self.spin.contexts[usize::from(context)].as_ref()));
+                let message = format!("was killed after {cycles} cycles (hpu.watchdog_cycles){place}");
+                let error = HandlerError { fail: NiFail::HandlerTimeout, message, detail: cycles };
+                self.end_handler(context, Err(error), ports);
+            }
+            Stop::Atomic | Stop::Limit => self.run_on(context, ports),
+            Stop::Call { number, argument } => self.command(context, number, argument, ports),
+        }
+    }
+
+    fn place(&self, pc: u32) -> String {
+        let location = self.spin.program.as_ref().and_then(|loaded| loaded.device.program.line(pc));
+        location.map_or_else(String::new, |location| format!(", {location}"))
+    }
+
+    /// Takes a handler that waits off its HPU, if another is ready to run there.
+    pub(super) fn deschedule(&mut self, context: u16, ports: &mut impl Ports) {
+        if self.spin.core(context).ready.is_empty() {
+            return;
+        }
+        self.end_stay(context, ports);
+        self.next_on_hpu(context, ports);
+    }
+
+    /// A handler that has waited can go on.
+    pub(super) fn wake(&mut self, context: u16, ports: &mut impl Ports) {
+        let core = self.spin.core(context);
+        if core.running == Some(context) {
+            self.run_on(context, ports);
+        } else {
+            core.ready.push_back(context);
+            self.next_on_hpu(context, ports);
+        }
+    }
+
+    fn end_stay(&mut self, context: u16, ports: &mut impl Ports) {
+        let (now, hpus) = (ports.now(), self.spin.hpus.len() as u32);
+        let Some(resident) = self.spin.contexts[usize::from(context)].as_ref() else { return };
+        let (start, message) = (resident.stay, resident.task.message);
+        if ports.tracing() {
+            ports.slice(Slice {
+                track: Track::Hpu(u32::from(context) % hpus),
+                start,
+                end: now,
+                name: &resident.task.handler.name,
+                message: Some(message),
+                bytes: resident.task.packet.map(|_| resident.task.payload_bytes()),
+            });
+        }
+        let core = self.spin.core(context);
+        core.busy += now - start;
+        core.running = None;
+    }
+
+    fn end_handler(&mut self, context: u16, outcome: Result<u32, HandlerError>, ports: &mut impl Ports) {
+        self.end_stay(context, ports);
+        let Some(resident) = self.spin.contexts[usize::from(context)].take() else { return };
+        self.spin.core(context).resident -= 1;
+        let bytes = if resident.task.role == Role::Payload { resident.task.payload_bytes() } else { 0 };
+        let (instructions, cycles) = (resident.thread.instructions(), resident.thread.cycles());
+        let stats = self.stats.handlers.entry(resident.task.handler.name.to_string()).or_default();
+        stats.add_call(instructions, cycles, ports.now() - resident.started, bytes);
+        self.next_on_hpu(context, ports);
+        match outcome {
+            Ok(value) => self.handler_returned(&resident.task, value, ports),
+            Err(error) => self.handler_failed(&resident.task, error, ports),
+        }
+        self.dispatch(ports);
+    }
+
+    /// A handler gives up by itself (`abort`).
+    pub(super) fn abort_handler(&mut self, context: u16, ports: &mut impl Ports) {
+        let (fail, detail) = (NiFail::HandlerFail, u64::from(ret::FAIL));
+        self.end_handler(context, Err(HandlerError { fail, message: "aborted".into(), detail }), ports);
+    }
+
+    /// A command of a handler addresses memory that is not its own.
+    pub(super) fn command_fault(&mut self, context: u16, what: String, addr: u32, ports: &mut impl Ports) {
+        let place = self.place(resident_pc(self.spin.contexts[usize::from(context)].as_ref()));
+        let error = HandlerError { fail: NiFail::Segv, message: format!("{what}{place}"), detail: u64::from(addr) };
+        self.end_handler(context, Err(error), ports);
+    }
+}
+
+fn resident_pc(context: Option<&Context>) -> u32 {
+    context.map_or(0, |context| context.thread.pc())
+}
+
+impl SpinUnit {
+    pub(super) fn core(&mut self, context: u16) -> &mut Core {
+        let hpus = self.hpus.len();
+        &mut self.hpus[usize::from(context) % hpus]
+    }
+
+    /// A free context of the HPU with the fewest resident handlers.
+    fn free_context(&self) -> Option<u16> {
+        let hpus = self.hpus.len();
+        (0..self.contexts.len())
+            .filter(|context| self.contexts[*context].is_none())
+            .min_by_key(|context| (self.hpus[context % hpus].resident, *context))
+            .map(|context| context as u16)
+    }
+}

@@ -1,0 +1,106 @@
+//! What cards and handlers did, for reports.
+
+use std::collections::BTreeMap;
+
+use sim::Time;
+
+/// Counts of one card.
+#[derive(Clone, Debug, Default)]
+pub struct Stats {
+    /// Messages put on the wire, acknowledgements included.
+    pub messages_sent: u64,
+    /// Packets put on the wire.
+    pub packets_sent: u64,
+    /// Payload bytes put on the wire.
+    pub bytes_sent: u64,
+    /// Messages whose header packet has arrived.
+    pub messages_received: u64,
+    /// Packets that have arrived.
+    pub packets_received: u64,
+    /// Payload bytes that have arrived.
+    pub bytes_received: u64,
+    /// Bytes moved between card and host memory.
+    pub dma_bytes: u64,
+    /// Messages to nodes that do not exist.
+    pub undeliverable: u64,
+    /// Times that flow control disabled a portal table entry.
+    pub flow_control: u64,
+    /// Packets dropped because no HPU context and no packet buffer was free.
+    pub packets_dropped: u64,
+    /// How long the outgoing port was occupied.
+    pub tx_busy: Time,
+    /// How long the incoming port was occupied.
+    pub rx_busy: Time,
+    /// How long the DMA engine was occupied.
+    pub dma_busy: Time,
+    /// How long all HPUs together were occupied by handlers.
+    pub hpu_busy: Time,
+    /// By handler name.
+    pub handlers: BTreeMap<String, HandlerStats>,
+}
+
+/// Counts of one handler.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HandlerStats {
+    /// Invocations that ended.
+    pub calls: u64,
+    /// Instructions of all calls.
+    pub instructions: u64,
+    /// Cycles of all calls, without waiting.
+    pub cycles: u64,
+    /// Least cycles of a call.
+    pub min_cycles: u64,
+    /// Most cycles of a call.
+    pub max_cycles: u64,
+    /// Least instructions of a call.
+    pub min_instructions: u64,
+    /// Most instructions of a call.
+    pub max_instructions: u64,
+    /// Time from the start to the end of all calls, waiting included.
+    pub occupancy: Time,
+    /// Payload bytes handed to it.
+    pub bytes: u64,
+    /// Puts that it issued.
+    pub puts: u64,
+    /// DMA transfers that it issued.
+    pub dmas: u64,
+    /// Calls that ended in an error.
+    pub errors: u64,
+}
+
+impl HandlerStats {
+    /// Adds one call.
+    pub fn add_call(&mut self, instructions: u64, cycles: u64, occupancy: Time, bytes: u64) {
+        let first = self.calls == 0;
+        self.calls += 1;
+        self.instructions += instructions;
+        self.cycles += cycles;
+        self.occupancy += occupancy;
+        self.bytes += bytes;
+        self.min_cycles = if first { cycles } else { self.min_cycles.min(cycles) };
+        self.max_cycles = self.max_cycles.max(cycles);
+        self.min_instructions = if first { instructions } else { self.min_instructions.min(instructions) };
+        self.max_instructions = self.max_instructions.max(instructions);
+    }
+
+    /// Adds another card's calls of the same handler.
+    pub fn merge(&mut self, other: &HandlerStats) {
+        if other.calls == 0 && other.errors == 0 {
+            return;
+        }
+        let first = self.calls == 0;
+        self.min_cycles = if first { other.min_cycles } else { self.min_cycles.min(other.min_cycles) };
+        self.max_cycles = self.max_cycles.max(other.max_cycles);
+        self.min_instructions =
+            if first { other.min_instructions } else { self.min_instructions.min(other.min_instructions) };
+        self.max_instructions = self.max_instructions.max(other.max_instructions);
+        self.calls += other.calls;
+        self.instructions += other.instructions;
+        self.cycles += other.cycles;
+        self.occupancy += other.occupancy;
+        self.bytes += other.bytes;
+        self.puts += other.puts;
+        self.dmas += other.dmas;
+        self.errors += other.errors;
+    }
+}
