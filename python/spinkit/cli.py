@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+from pathlib import Path
+from types import FrameType
 
 import click
 
-from spinkit import __version__, _doctor, _machines, _paths
+from spinkit import __version__, _doctor, _experiment, _machines, _paths
 from spinkit._errors import SpinkitError
+from spinkit._results import to_json, write_atomically
+from spinkit._run import Results, Toolchain
 
 
 class _Group(click.Group):
@@ -25,6 +30,74 @@ class _Group(click.Group):
 @click.version_option(__version__, prog_name="spinkit")
 def main() -> None:
     """Run sPIN experiments, plot them and compare them with the papers."""
+    signal.signal(signal.SIGTERM, _end)
+
+
+def _end(number: int, _: FrameType | None) -> None:
+    """Unwind as on Ctrl-C, so that nothing is left running."""
+    sys.exit(128 + number)
+
+
+_FILE = click.Path(dir_okay=False, writable=True, path_type=Path)
+_FOLDER = click.Path(file_okay=False, writable=True, path_type=Path)
+
+
+@main.command()
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option("--all", "everything", is_flag=True, help="Every experiment.")
+@click.option("--quick", is_flag=True, help="Fewer points, as the experiment says.")
+@click.option("--check", is_flag=True, help="Exit with 1 unless every statement of the paper holds.")
+@click.option("--json", "json_file", type=_FILE, help="Also write all points to this file.")
+@click.option(
+    "--out", type=_FOLDER, default=Path("out"), show_default=True, help="Where each experiment's folder goes."
+)
+def reproduce(
+    names: tuple[str, ...], everything: bool, quick: bool, check: bool, json_file: Path | None, out: Path
+) -> None:
+    """Rerun experiments of the papers, plot them, and compare them with what the paper says.
+
+    Wrong data or a failed run always ends with exit status 1.
+    """
+    from spinkit import _reproduce  # matplotlib takes a while
+
+    home = _paths.home()
+    if everything == bool(names):
+        there = ", ".join(_experiment.available(home)) or "none"
+        raise click.UsageError(f"name experiments or give --all; there are: {there}")
+    chosen = [_experiment.load(home, name) for name in names or _experiment.available(home)]
+    if json_file is not None and len(chosen) != 1:
+        raise click.UsageError("--json takes exactly one experiment")
+    tools = Toolchain(_paths.command("spincc"), _paths.command("spinrun"))
+    problems = []
+    for experiment in chosen:
+        folder = out / experiment.name
+        folder.mkdir(parents=True, exist_ok=True)
+        results = _reproduce.run(experiment, tools, folder, quick)
+        written = _reproduce.write(results, home, folder)
+        if json_file is not None:
+            write_atomically(json_file, to_json(results))
+            written.append(json_file)
+        _reproduce.show(results)
+        click.echo()
+        for file in written:
+            click.echo(str(file))
+        problems += _problems(results, check)
+    if problems:
+        raise SpinkitError("\n".join(problems))
+
+
+def _problems(results: Results, check: bool) -> list[str]:
+    name = results.experiment.name
+    wrong = [
+        f"{name}: wrong data: {point.series.label} on {point.machine}, {results.experiment.sweep.axis} = {point.value}"
+        for point in results.wrong
+    ]
+    unmet = [
+        f"{name}: does not hold: {verdict.claim.text} ({verdict.worst.point}: "
+        f"{verdict.claim.format(verdict.worst.number)})"
+        for verdict in results.unmet
+    ]
+    return wrong + (unmet if check else [])
 
 
 @main.command()

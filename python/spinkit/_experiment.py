@@ -1,0 +1,195 @@
+"""An experiment as data: what is simulated, how it is run, and what the paper says.
+
+`experiments/NAME/experiment.toml` is read into these types; every mistake in it is an error that names the key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from spinkit._claims import Claim, Scope, read_claim
+from spinkit._errors import SpinkitError
+from spinkit._toml import Table
+
+
+@dataclass(frozen=True)
+class Program:
+    """The C program: `args` may hold `{mode}` (of the series) and `{values}` (the sweep, comma-separated)."""
+
+    sources: tuple[str, ...]
+    ranks: int
+    args: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """The axis that one run of the program walks through, and the key that names a point of it in the output."""
+
+    axis: str
+    label: str
+    values: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Series:
+    """One curve: a card and a mode of the program."""
+
+    name: str
+    label: str
+    nic: str
+    mode: str
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What each point measures: a key of the program's output, an integer number of picoseconds."""
+
+    key: str
+    label: str
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One plot of all series on one machine."""
+
+    name: str
+    title: str
+    paper: str
+    machine: str
+    zoom_to: int | None
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Everything in an `experiment.toml`."""
+
+    name: str
+    folder: Path
+    title: str
+    paper: str
+    summary: str
+    program: Program
+    machines: tuple[str, ...]
+    sweep: Sweep
+    series: tuple[Series, ...]
+    measure: Measure
+    claims: tuple[Claim, ...]
+    figures: tuple[Figure, ...]
+    timeout_s: int
+    quick_values: tuple[int, ...]
+
+    def values(self, quick: bool) -> tuple[int, ...]:
+        """Return the sweep's values of a whole or a quick run."""
+        return self.quick_values if quick else self.sweep.values
+
+
+def available(home: Path) -> list[str]:
+    """Return the names of all experiments."""
+    return sorted(file.parent.name for file in (home / "experiments").glob("*/experiment.toml"))
+
+
+def load(home: Path, name: str) -> Experiment:
+    """Read one experiment."""
+    names = available(home)
+    if name not in names:
+        raise SpinkitError(f"{name}: no such experiment; there are: {', '.join(names) or 'none'}")
+    return read(home / "experiments" / name / "experiment.toml")
+
+
+def read(file: Path) -> Experiment:
+    """Read and validate an `experiment.toml`."""
+    root = Table.read(file)
+    program = _program(root.table("program"), file.parent)
+    machines = root.items("machines", str)
+    sweep = _sweep(root.table("sweep"))
+    series = _series(root)
+    scope = Scope(machines, tuple(one.name for one in series), sweep.values)
+    timeout_s, quick_values = _run(root.table("run"), sweep)
+    experiment = Experiment(
+        name=file.parent.name,
+        folder=file.parent,
+        title=root.take("title", str),
+        paper=root.take("paper", str),
+        summary=root.take("summary", str).strip(),
+        program=program,
+        machines=machines,
+        sweep=sweep,
+        series=series,
+        measure=_measure(root.table("measure")),
+        claims=_claims(root, scope, quick_values),
+        figures=tuple(_figure(table, machines) for table in root.tables("figure")),
+        timeout_s=timeout_s,
+        quick_values=quick_values,
+    )
+    root.close()
+    return experiment
+
+
+def _program(table: Table, folder: Path) -> Program:
+    program = Program(table.items("sources", str), table.take("ranks", int), table.items("args", str))
+    for index, source in enumerate(program.sources):
+        if not (folder / source).is_file():
+            raise table.error(f"sources[{index}]", f"no file {source} beside this one")
+    if program.ranks < 1:
+        raise table.error("ranks", "expected at least 1")
+    table.close()
+    return program
+
+
+def _sweep(table: Table) -> Sweep:
+    sweep = Sweep(table.take("axis", str), table.take("label", str), table.items("values", int))
+    if not sweep.values or list(sweep.values) != sorted(set(sweep.values)):
+        raise table.error("values", "expected increasing numbers")
+    table.close()
+    return sweep
+
+
+def _series(root: Table) -> tuple[Series, ...]:
+    found: list[Series] = []
+    for table in root.tables("series"):
+        one = Series(*(table.take(key, str) for key in ("name", "label", "nic", "mode")))
+        if one.name in (other.name for other in found):
+            raise table.error("name", f"{one.name} is there twice")
+        table.close()
+        found.append(one)
+    return tuple(found)
+
+
+def _measure(table: Table) -> Measure:
+    measure = Measure(table.take("key", str), table.take("label", str))
+    if not measure.key.endswith("_ps"):
+        raise table.error("key", "expected a time in picoseconds, named …_ps")
+    table.close()
+    return measure
+
+
+def _run(table: Table, sweep: Sweep) -> tuple[int, tuple[int, ...]]:
+    timeout_s, quick = table.take("timeout_s", int), table.items("quick_values", int)
+    for index, value in enumerate(quick):
+        if value not in sweep.values:
+            raise table.error(f"quick_values[{index}]", f"{value} is not in sweep.values")
+    table.close()
+    return timeout_s, quick
+
+
+def _claims(root: Table, scope: Scope, quick: Sequence[int]) -> tuple[Claim, ...]:
+    found: list[Claim] = []
+    for table in root.tables("claim"):
+        claim = read_claim(table, scope)
+        if claim.name in (other.name for other in found):
+            raise table.error("name", f"{claim.name} is there twice")
+        if not claim.where(quick):
+            raise table.error("values", "run.quick_values leaves nothing to check this claim with")
+        found.append(claim)
+    return tuple(found)
+
+
+def _figure(table: Table, machines: tuple[str, ...]) -> Figure:
+    name, title, paper, machine = (table.take(key, str) for key in ("name", "title", "paper", "machine"))
+    figure = Figure(name, title, paper, machine, table.maybe("zoom_to", int))
+    if figure.machine not in machines:
+        raise table.error("machine", f"{figure.machine} is not in machines")
+    table.close()
+    return figure

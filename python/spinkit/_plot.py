@@ -1,0 +1,137 @@
+"""One look for all figures, and the same bytes each time they are drawn."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure as Canvas
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
+
+# Okabe and Ito's palette: told apart with every common colour blindness; markers and dashes repeat the distinction.
+_LOOKS = (
+    ("#D55E00", "s", (0, ())),
+    ("#E69F00", "^", (0, (6, 1.5))),
+    ("#56B4E9", "D", (0, (3, 1.5))),
+    ("#0072B2", "o", (0, ())),
+    ("#009E73", "v", (0, (1, 1))),
+    ("#CC79A7", "P", (0, (5, 1, 1, 1))),
+)
+_INK = "#22272e"
+_FAINT = "#d9dee4"
+
+_STYLE: Any = {
+    "axes.axisbelow": True,
+    "axes.edgecolor": "#8b949e",
+    "axes.grid": True,
+    "axes.labelcolor": _INK,
+    "axes.linewidth": 0.8,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 11.5,
+    "axes.titleweight": "bold",
+    "axes.titlepad": 10,
+    "font.family": "DejaVu Sans",
+    "font.size": 9.5,
+    "grid.color": _FAINT,
+    "grid.linewidth": 0.6,
+    "legend.frameon": False,
+    "lines.linewidth": 1.7,
+    "lines.markersize": 4.2,
+    "savefig.facecolor": "white",
+    "svg.fonttype": "path",
+    "svg.hashsalt": "spinkit",
+    "text.color": _INK,
+    "xtick.color": _INK,
+    "ytick.color": _INK,
+}
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A named sequence of values, one for each x."""
+
+    label: str
+    values: Sequence[float]
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A drawn figure."""
+
+    svg: bytes
+    png: bytes
+
+
+def byte_label(size: float) -> str:
+    """Write a number of bytes shortly, with binary prefixes: 262144 is `256 KiB`."""
+    for unit, factor in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if size >= factor:
+            return f"{size / factor:g} {unit}"
+    return f"{size:g} B"
+
+
+@contextmanager
+def _style() -> Iterator[None]:
+    with mpl.rc_context():
+        mpl.rcdefaults()
+        mpl.rcParams.update(_STYLE)
+        yield
+
+
+def lines(
+    title: str, x_label: str, y_label: str, xs: Sequence[int], curves: Sequence[Curve], zoom_to: int | None = None
+) -> Picture:
+    """Draw curves over sizes in bytes, both axes logarithmic; an inset shows x up to `zoom_to` with a linear y axis."""
+    with _style():
+        figure = Canvas(figsize=(6.6, 4.4), layout="constrained")
+        FigureCanvasAgg(figure)
+        axes = figure.add_subplot()
+        _draw(axes, xs, curves)
+        axes.set(title=title, xlabel=x_label, ylabel=y_label, xscale="log", yscale="log")
+        axes.xaxis.set_major_locator(LogLocator(base=2, subs=(1,), numticks=40))
+        axes.set_xticks([x for x in xs if x.bit_length() % 2 == xs[0].bit_length() % 2])
+        axes.xaxis.set_minor_locator(NullLocator())
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: byte_label(x)))
+        axes.tick_params(axis="x", labelrotation=35)
+        axes.yaxis.set_major_locator(LogLocator(base=10, subs=(1, 2, 5), numticks=20))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:g}"))
+        axes.yaxis.set_minor_formatter(NullFormatter())
+        axes.legend(loc="upper left")
+        zoomed = sum(x <= zoom_to for x in xs) if zoom_to else 0
+        if zoomed > 1:
+            _inset(axes, xs[:zoomed], [Curve(curve.label, curve.values[:zoomed]) for curve in curves])
+        return _render(figure)
+
+
+def _draw(axes: Axes, xs: Sequence[int], curves: Sequence[Curve]) -> None:
+    for curve, (color, marker, dashes) in zip(curves, _LOOKS, strict=False):
+        axes.plot(xs, curve.values, label=curve.label, color=color, marker=marker, linestyle=dashes)
+
+
+def _inset(axes: Axes, xs: Sequence[int], curves: Sequence[Curve]) -> None:
+    """Draw small sizes into the lower right corner, which rising curves leave empty."""
+    inset = axes.inset_axes((0.56, 0.12, 0.42, 0.36))
+    _draw(inset, xs, curves)
+    inset.set(xscale="log", ylim=(0, None))
+    inset.set_title("small messages", fontsize=8.5, fontweight="normal", pad=4)
+    inset.set_xticks(xs[::2])
+    inset.xaxis.set_minor_locator(NullLocator())
+    inset.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
+    inset.tick_params(labelsize=7.5)
+    inset.patch.set_alpha(0.92)
+
+
+def _render(figure: Canvas) -> Picture:
+    svg, png = io.BytesIO(), io.BytesIO()
+    # Neither date nor version: the same data must give the same file.
+    figure.savefig(svg, format="svg", metadata={"Date": None, "Creator": None})
+    figure.savefig(png, format="png", dpi=200, metadata={"Software": None})
+    return Picture(svg.getvalue(), png.getvalue())

@@ -1,0 +1,77 @@
+"""Results as JSON: the same inputs give the same bytes, so no dates, paths or durations."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from spinkit import __version__
+from spinkit._claims import Verdict
+from spinkit._run import Point, Results, Run
+
+
+def write_atomically(file: Path, content: bytes) -> None:
+    """Write a file whole or not at all."""
+    temporary = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        temporary.write_bytes(content)
+        temporary.replace(file)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _point(results: Results, point: Point) -> dict[str, Any]:
+    return {
+        "machine": point.machine,
+        "series": point.series.name,
+        "nic": point.series.nic,
+        "mode": point.series.mode,
+        results.experiment.sweep.axis: point.value,
+        results.experiment.measure.key: point.time_ps,
+        "data_ok": point.data_ok,
+        **point.line,  # whatever more the program tells
+    }
+
+
+def _run(run: Run) -> dict[str, Any]:
+    return {
+        "machine": run.machine,
+        "series": run.series.name,
+        "nic": run.series.nic,
+        "mode": run.series.mode,
+        "report": run.report,
+    }
+
+
+def _verdict(verdict: Verdict) -> dict[str, Any]:
+    claim = verdict.claim
+    return {
+        "name": claim.name,
+        "text": claim.text,
+        "source": claim.source,
+        "tested": claim.statement,
+        "at_least": claim.at_least,
+        "at_most": claim.at_most,
+        "paper": claim.paper,
+        "here": verdict.worst.number,
+        "at": verdict.worst.point,
+        "ratio": verdict.ratio,
+        "samples": verdict.samples,
+        "failed": verdict.failed,
+        "holds": verdict.holds,
+    }
+
+
+def to_json(results: Results) -> bytes:
+    """Write results: every point, every run's report (handlers, counters), every claim."""
+    content = {
+        "experiment": results.experiment.name,
+        "spinkit": __version__,
+        "quick": results.quick,
+        "points": [_point(results, point) for point in results.points],
+        "runs": [_run(run) for run in results.runs],
+        "claims": [_verdict(verdict) for verdict in results.verdicts],
+    }
+    return (json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()

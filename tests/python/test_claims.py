@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from spinkit._claims import Scope, Verdict, read_claim
+from spinkit._errors import SpinkitError
+from spinkit._toml import Table
+
+SCOPE = Scope(("int", "dis"), ("slow", "fast"), (4, 8, 8192))
+TIMES = {
+    ("int", "slow", 4): 100,
+    ("int", "fast", 4): 80,
+    ("int", "slow", 8): 200,
+    ("int", "fast", 8): 150,
+    ("int", "slow", 8192): 4000,
+    ("int", "fast", 8192): 2000,
+    ("dis", "slow", 4): 160,
+    ("dis", "fast", 4): 100,
+    ("dis", "slow", 8): 300,
+    ("dis", "fast", 8): 180,
+    ("dis", "slow", 8192): 9000,
+    ("dis", "fast", 8192): 3000,
+}
+
+
+def claim(**keys: Any) -> dict[str, Any]:
+    keys = {"from_": None} | keys
+    start = keys.pop("from_")
+    return {"name": "c", "text": "t", "source": "§0", **keys, **({} if start is None else {"from": start})}
+
+
+def verdict_of(**keys: Any) -> Verdict:
+    return read_claim(Table(claim(**keys), Path("x.toml"), "claim[0]"), SCOPE).test(TIMES, SCOPE.values)
+
+
+def test_reduction_is_one_minus_the_quotient() -> None:
+    verdict = verdict_of(
+        relation="reduction", of="fast", against="slow", machines=["int"], values=[8], paper=0.5, at_least=0.25
+    )
+    assert (verdict.holds, verdict.worst.number, verdict.ratio, verdict.samples) == (True, 0.25, 0.5, 1)
+
+
+def test_reduction_out_of_bounds_on_either_side() -> None:
+    keys = {"relation": "reduction", "of": "fast", "against": "slow", "machines": ["int"], "values": [8]}
+    assert not verdict_of(**keys, at_least=0.26).holds
+    assert not verdict_of(**keys, at_most=0.24).holds
+    assert verdict_of(**keys, at_least=0.24, at_most=0.26).holds
+
+
+def test_speedup_reports_the_point_nearest_to_its_bound() -> None:
+    verdict = verdict_of(relation="speedup", of="fast", against="slow", at_least=1.3)
+    # int: 1.25, 1.333, 2; dis: 1.6, 1.667, 3
+    assert not verdict.holds
+    assert (verdict.worst.number, verdict.worst.point, verdict.samples, verdict.failed) == (1.25, "int, 4", 6, 1)
+
+
+def test_order_is_strict_or_forgives() -> None:
+    assert verdict_of(relation="order", order="slow > fast").holds
+    assert not verdict_of(relation="order", order="fast > slow").holds
+    equal = {"relation": "order", "machines": ["int"], "values": [4]}
+    assert not verdict_of(**equal, order="slow > slow").holds
+    assert verdict_of(**equal, order="slow >= slow").holds
+    # 80 / 100 is 20 % below.
+    assert verdict_of(**equal, order="fast >= slow", tolerance=0.2).holds
+    assert not verdict_of(**equal, order="fast >= slow", tolerance=0.19).holds
+
+
+def test_wider_compares_differences_of_two_machines() -> None:
+    verdict = verdict_of(relation="wider", of="fast", against="slow", on="dis", than="int")
+    # 60/20, 120/50, 6000/2000
+    assert (verdict.holds, verdict.worst.number, verdict.samples) == (True, 2.4, 3)
+    assert not verdict_of(relation="wider", of="fast", against="slow", on="int", than="dis").holds
+    # No difference the other way round: nothing to be wider than.
+    assert not verdict_of(relation="wider", of="slow", against="fast", on="dis", than="int").holds
+
+
+def test_close_is_a_distance_either_way() -> None:
+    keys = {"relation": "close", "machines": ["int"], "values": [4]}
+    assert verdict_of(**keys, of="fast", against="slow", at_most=0.2001).holds
+    assert not verdict_of(**keys, of="fast", against="slow", at_most=0.19).holds
+    assert not verdict_of(**keys, of="slow", against="fast", at_most=0.24).holds
+
+
+def test_ranges_select_values() -> None:
+    assert verdict_of(relation="order", order="slow > fast", from_=8).samples == 4
+    assert verdict_of(relation="order", order="slow > fast", to=4).samples == 2
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"relation": "bigger"}, "claim[0].relation: expected one of close, order, reduction, speedup, wider"),
+        ({"relation": "speedup", "of": "fast"}, "claim[0].against: missing"),
+        ({"relation": "speedup", "of": "fst", "against": "slow"}, "claim[0].of: fst is not a series"),
+        ({"relation": "speedup", "of": "fast", "against": "slow"}, "claim[0].at_least: missing"),
+        ({"relation": "order", "order": "slow > fast", "at_least": 1.0}, "claim[0].at_least: has no meaning"),
+        ({"relation": "order", "order": "slow < fast"}, "claim[0].order: expected series joined by"),
+        ({"relation": "order", "order": "slow > fst"}, "claim[0].order: fst is not a series"),
+        ({"relation": "order", "order": "slow > fast", "machines": ["x"]}, "claim[0].machines[0]: x is not among"),
+        ({"relation": "order", "order": "slow > fast", "values": [5]}, "claim[0].values[0]: 5 is not in sweep.values"),
+        ({"relation": "order", "order": "slow > fast", "values": [4], "to": 8}, "claim[0].values: give values, or"),
+        ({"relation": "order", "order": "slow > fast", "from_": 9000}, "claim[0].from: no value"),
+        ({"relation": "order", "order": "slow > fast", "colour": 1}, "claim[0].colour: unknown key"),
+        ({"relation": "order", "order": "slow > fast", "paper": "x"}, "claim[0].paper: expected a number"),
+    ],
+)
+def test_mistakes_name_the_key(keys: dict[str, Any], message: str) -> None:
+    with pytest.raises(SpinkitError) as error:
+        verdict_of(**keys)
+    assert str(error.value).startswith(f"x.toml: {message}")

@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from spinkit.cli import main
+
+from .conftest import TIMES, Program
+
+
+def spinkit(*args: str) -> Result:
+    return CliRunner().invoke(main, args)
+
+
+def test_whole_experiment_holds_and_writes_everything(home: Path, program: Program) -> None:
+    result = spinkit("reproduce", "ping-pong", "--check", "--json", "points.json")
+    assert result.exit_code == 0, result.output
+    written = json.loads(Path("points.json").read_text())
+    assert len(written["points"]) == 2 * 4 * 17
+    assert written["points"][1] == {
+        "machine": "sc17-int",
+        "series": "rdma",
+        "nic": "rdma",
+        "mode": "rdma",
+        "bytes": 8,
+        "half_rtt_ps": 1_000_160,
+        "data_ok": True,
+    }
+    claims = {claim["name"]: claim for claim in written["claims"]}
+    assert claims["latency"]["here"] == 1 - 600_120 / 1_000_160
+    assert claims["latency"]["ratio"] == claims["latency"]["here"] / 0.35
+    # (1,000,000 + 20·2^18) / (600,000 + 15·2^18) is less than the discrete card's quotient.
+    assert claims["bandwidth"]["here"] == (1_000_000 + 20 * 2**18) / (600_000 + 15 * 2**18)
+    assert all(claim["holds"] for claim in claims.values())
+    assert written["runs"][3]["report"]["handlers"][0]["calls"] == 4
+    for name in ("index.html", "results.json", "integrated.png", "integrated.svg", "discrete.png", "discrete.svg"):
+        assert (Path("out/ping-pong") / name).stat().st_size > 0
+        assert f"out/ping-pong/{name}" in result.output
+    assert "1.0002" in result.output  # µs, RDMA with 8 B
+    assert Path("points.json").read_bytes() == Path("out/ping-pong/results.json").read_bytes()
+    assert not list(Path("out/ping-pong").glob("run-*"))
+
+
+def test_page_is_self_contained(home: Path, program: Program) -> None:
+    assert spinkit("reproduce", "ping-pong", "--quick").exit_code == 0
+    page = Path("out/ping-pong/index.html").read_text()
+    assert page.count("data:image/svg+xml;base64,") == 2
+    assert "http" not in page.replace("http://www.w3.org", "")
+    for expected in ("35.0 %", "40.0 %", "1.14", "hpu.put_blocks", "18.0", "quick run"):
+        assert expected in page
+
+
+def test_same_inputs_same_bytes(home: Path, program: Program) -> None:
+    for folder in ("a", "b"):
+        assert spinkit("reproduce", "ping-pong", "--quick", "--out", folder).exit_code == 0
+    first, second = ({f.name: f.read_bytes() for f in Path(x, "ping-pong").iterdir()} for x in "ab")
+    assert len(first) == 7  # with the executable
+    assert first == second
+
+
+def test_unmet_claim_fails_only_the_check(home: Path, program: Program) -> None:
+    times = TIMES | {"sc17-int": TIMES["sc17-int"] | {"stream": [900_000, 15]}}
+    program(times=times)
+    assert spinkit("reproduce", "ping-pong", "--quick").exit_code == 0
+    result = spinkit("reproduce", "ping-pong", "--quick", "--check")
+    assert result.exit_code == 1
+    assert "ping-pong: does not hold: 35 % lower latency than RDMA (sc17-int, 8: 10.0 %)" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        ("crash", "sPIN (store) on sc17-int: spinrun ended with status 1\nspinrun: rank 1 was killed by signal 11"),
+        ("text", "sPIN (store) on sc17-dis: output line 1 is not JSON: half a line"),
+        ("missing", "sPIN (store) on sc17-int: no result for bytes = 8"),
+        ("twice", "sPIN (store) on sc17-int: output line 2: bytes = 8 is there twice"),
+        ("no report", "sPIN (store) on sc17-int: spinrun's report: "),
+        ({"bytes": 9}, "output line 1: bytes = 9 was not asked for"),
+        ({"mode": "stream"}, "output line 1: mode: expected store, found 'stream'"),
+        ({"half_rtt_ps": 0}, "output line 1: half_rtt_ps: expected a time, found 0"),
+        ({"half_rtt_ps": 1.5}, "output line 1: half_rtt_ps: expected int, found 1.5"),
+        ({"half_rtt_ps": float("nan")}, "output line 1 is not JSON"),
+        ({"data_ok": 1}, "output line 1: data_ok: expected bool, found 1"),
+    ],
+)
+def test_failed_run_is_named_and_writes_nothing(home: Path, program: Program, fault: Any, message: str) -> None:
+    program(fault=fault, fault_mode="store")
+    result = spinkit("reproduce", "ping-pong", "--quick")
+    assert result.exit_code == 1
+    assert message in result.stderr
+    assert not Path("out/ping-pong/results.json").exists()
+
+
+def test_wrong_data_always_fails(home: Path, program: Program) -> None:
+    program(fault={"data_ok": False}, fault_mode="stream")
+    result = spinkit("reproduce", "ping-pong", "--quick")
+    assert result.exit_code == 1
+    assert "ping-pong: wrong data: sPIN (stream) on sc17-int, bytes = 8" in result.stderr
+    assert "(wrong data)" in result.output
+
+
+def test_compile_error_is_shown(home: Path, program: Program) -> None:
+    (home / "experiments" / "ping-pong" / "ping-pong.c").write_text("#error")
+    result = spinkit("reproduce", "ping-pong")
+    assert result.exit_code == 1
+    assert "ping-pong does not compile" in result.stderr
+    assert "ping-pong.c:1: error: as it says" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("args", "status", "message"),
+    [
+        ((), 2, "name experiments or give --all; there are: ping-pong"),
+        (("ping-pong", "--all"), 2, "name experiments or give --all"),
+        (("ping-pong", "--fast"), 2, "No such option"),
+        (("pong",), 1, "pong: no such experiment; there are: ping-pong"),
+    ],
+)
+def test_exit_status(home: Path, program: Program, args: tuple[str, ...], status: int, message: str) -> None:
+    result = spinkit("reproduce", *args)
+    assert result.exit_code == status
+    assert message in result.stderr
+
+
+def test_machines_lists_names_and_descriptions(home: Path) -> None:
+    lines = spinkit("machines").output.splitlines()
+    assert lines[0].startswith("sc17-dis  SC'17 sPIN card ")
+    assert lines[1] == "sc17-int  SC'17 sPIN card on the CPU's memory controller"
+
+
+def test_home_that_is_none_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPINKIT_HOME", str(tmp_path))
+    result = spinkit("machines")
+    assert result.exit_code == 1
+    assert "sdk/include/portals4.h" in result.stderr
