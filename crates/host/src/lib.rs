@@ -1,1 +1,3 @@
-//! host
+//! The hosts of the simulated machine: rank processes, and what their CPU and memory cost.
+
+pub mod job;

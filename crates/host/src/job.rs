@@ -1,0 +1,413 @@
+//! The ranks of a job as processes of this machine.
+//!
+//! A rank runs until its next library call and then waits in shared memory ([`abi::mailbox`]) for its answer, so that the
+//! simulator decides when it goes on. [`Job::start`] and [`Job::resume`] let one rank run and come back at its next
+//! [`Pause`]. While a rank waits, its memory can be read and written.
+//!
+//! Threads: a rank with several threads pauses when each of them waits, in the library or for something else, so that
+//! what it does does not depend on how the machine schedules them. Calls that came with the same pause are handed out one
+//! by one, in the order in which the threads were made ([`Job::pending`]).
+
+mod memory;
+mod output;
+mod shared;
+mod signals;
+mod spawn;
+mod threads;
+
+pub use memory::MemoryFault;
+
+use abi::mailbox::{ARGS, Op, SLOTS};
+use abi::portals::{Plain, Rc};
+use output::Output;
+use shared::Shared;
+use sim::Time;
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitStatus;
+use std::time::{Duration, Instant};
+use thiserror::Error;
+
+/// What to run.
+#[derive(Clone, Debug, Default)]
+pub struct JobSpec {
+    /// The program: a path, or a name to look for in `PATH`.
+    pub program: OsString,
+    /// Its arguments.
+    pub args: Vec<OsString>,
+    /// Number of ranks, at least 1.
+    pub ranks: usize,
+    /// Additions to the environment.
+    pub env: Vec<(OsString, OsString)>,
+    /// Prefix each line of output with `[rank] `.
+    pub tag_output: bool,
+    /// Libraries to preload.
+    pub preload: Vec<PathBuf>,
+    /// Simulated picoseconds charged for each nanosecond of a rank's CPU time, times 1000; 0: none.
+    pub compute_scale_milli: u64,
+    /// Let the ranks' library copy memory even where `process_vm_readv` is permitted.
+    pub serve_copies: bool,
+}
+
+/// Why a job cannot run.
+#[derive(Debug, Error)]
+pub enum JobError {
+    /// The number of ranks is out of range.
+    #[error("{0} ranks: a job has 1 to {max} ranks", max = Job::MAX_RANKS)]
+    Ranks(usize),
+    /// The program cannot be started.
+    #[error("cannot start {program:?} as rank {rank}: {source}")]
+    Spawn {
+        /// The program.
+        program: OsString,
+        /// The rank.
+        rank: usize,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The system refused something that every job needs.
+    #[error("cannot {what}: {source}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl JobError {
+    fn last(what: &'static str) -> JobError {
+        JobError::System { what, source: io::Error::last_os_error() }
+    }
+}
+
+/// A thread of a rank that waits for an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Caller {
+    /// Its rank.
+    pub rank: u32,
+    /// Its slot, below [`SLOTS`].
+    pub slot: u32,
+}
+
+/// A library call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// Who made it.
+    pub caller: Caller,
+    /// Which it is.
+    pub op: Op,
+    /// CPU nanoseconds of the caller since its last answer; 0 unless the specification charges them.
+    pub elapsed_ns: u64,
+    /// Its arguments; see [`Op`].
+    pub args: [u64; ARGS],
+}
+
+/// The answer to a call.
+#[derive(Clone, Copy, Debug)]
+pub struct Reply {
+    /// Return code.
+    pub rc: i32,
+    /// Scalar results.
+    pub out: [u64; 4],
+    /// Structure result.
+    pub data: ReplyData,
+}
+
+impl Reply {
+    /// A return code without results.
+    pub fn new(rc: Rc) -> Reply {
+        Reply { rc: rc as i32, out: [0; 4], data: ReplyData::default() }
+    }
+
+    /// `PTL_OK` and one scalar result.
+    pub fn value(value: u64) -> Reply {
+        Reply { out: [value, 0, 0, 0], ..Reply::new(Rc::Ok) }
+    }
+
+    /// The same with a structure result.
+    pub fn with(self, value: &impl Plain) -> Reply {
+        Reply { data: ReplyData::new(value), ..self }
+    }
+}
+
+/// A structure result.
+#[derive(Clone, Copy, Debug)]
+pub struct ReplyData {
+    length: usize,
+    bytes: [u8; ReplyData::CAPACITY],
+}
+
+impl Default for ReplyData {
+    fn default() -> Self {
+        ReplyData { length: 0, bytes: [0; ReplyData::CAPACITY] }
+    }
+}
+
+impl ReplyData {
+    /// Bytes of the largest structure result.
+    pub const CAPACITY: usize = size_of::<abi::portals::NiLimits>();
+
+    /// The bytes of a structure.
+    pub fn new<T: Plain>(value: &T) -> ReplyData {
+        const { assert!(size_of::<T>() <= ReplyData::CAPACITY) };
+        let mut data = ReplyData { length: size_of::<T>(), ..ReplyData::default() };
+        data.bytes[..data.length].copy_from_slice(value.as_bytes());
+        data
+    }
+
+    /// The bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
+}
+
+/// Why the running rank no longer runs.
+#[derive(Debug)]
+pub enum Pause {
+    /// It made a call, and waits.
+    Call(Call),
+    /// A process has ended: usually the rank that ran; another one when something outside of the job ended it.
+    Exited {
+        /// The rank.
+        rank: usize,
+        /// Its exit code or signal.
+        status: ExitStatus,
+    },
+    /// The simulator got SIGINT, SIGTERM or SIGHUP.
+    Interrupted {
+        /// Which.
+        signal: i32,
+    },
+    /// The deadline has passed.
+    TimedOut,
+}
+
+/// A job: its processes, and the memory that they share with the simulator.
+///
+/// The thread that calls [`Job::start`] must live as long as the job: the ranks are killed when it ends.
+pub struct Job {
+    spec: JobSpec,
+    shared: Shared,
+    ranks: Vec<Rank>,
+    deadline: Option<Instant>,
+    output: Option<Output>,
+    children_seen: u32,
+    serve_copies: bool,
+}
+
+/// What is known of a rank's process.
+#[derive(Clone, Copy, Default)]
+enum Process {
+    #[default]
+    Unborn,
+    Alive(u32),
+    Ended(ExitStatus),
+}
+
+#[derive(Clone, Copy, Default)]
+struct Rank {
+    process: Process,
+    /// The process that made the last call: `process`, or a descendant of it.
+    caller_pid: u32,
+    /// Bit k: the call in slot k was handed out and is not answered.
+    inside: u16,
+}
+
+const _: () = assert!(SLOTS <= u16::BITS as usize);
+
+impl Job {
+    /// Most ranks of a job.
+    pub const MAX_RANKS: usize = 1 << 16;
+    /// How long ranks may take to end by themselves when the job is killed.
+    const GRACE: Duration = Duration::from_millis(200);
+
+    /// Makes the shared memory; starts nothing.
+    ///
+    /// # Errors
+    /// [`JobError::Ranks`], or [`JobError::System`] when the system gives no memory.
+    pub fn new(spec: JobSpec) -> Result<Job, JobError> {
+        if !(1..=Job::MAX_RANKS).contains(&spec.ranks) {
+            return Err(JobError::Ranks(spec.ranks));
+        }
+        let shared = Shared::new(spec.ranks, spec.compute_scale_milli)?;
+        Ok(Job {
+            ranks: vec![Rank::default(); spec.ranks],
+            output: spec.tag_output.then(|| Output::new(spec.ranks)),
+            deadline: None,
+            children_seen: signals::children(),
+            serve_copies: spec.serve_copies,
+            shared,
+            spec,
+        })
+    }
+
+    /// Ends [`Job::start`] and [`Job::resume`] at this time of the real clock.
+    pub fn set_deadline(&mut self, deadline: Option<Instant>) {
+        self.deadline = deadline;
+    }
+
+    /// Where tagged output goes; the process's own standard output and error by default. Without effect unless the
+    /// specification asks for tags.
+    pub fn set_output(&mut self, out: Box<dyn Write>, err: Box<dyn Write>) {
+        if let Some(output) = &mut self.output {
+            output.set_sinks(out, err);
+        }
+    }
+
+    /// The signal that asks the simulator to end, when there was one.
+    pub fn interrupted(&self) -> Option<i32> {
+        signals::received()
+    }
+
+    /// Starts a rank and lets it run to its first call.
+    ///
+    /// # Errors
+    /// [`JobError::Spawn`] when the program cannot be started.
+    ///
+    /// # Panics
+    /// When the rank was started before.
+    pub fn start(&mut self, rank: usize) -> Result<Pause, JobError> {
+        assert!(matches!(self.ranks[rank].process, Process::Unborn), "rank {rank} is started twice");
+        let pid = spawn::spawn(&self.spec, rank, &self.shared, self.output.as_mut())?;
+        self.ranks[rank].process = Process::Alive(pid);
+        Ok(self.wait(rank))
+    }
+
+    /// Answers a call at simulated time `now` and lets the rank run to its next pause.
+    pub fn resume(&mut self, caller: Caller, now: Time, reply: &Reply) -> Pause {
+        let rank = caller.rank as usize;
+        debug_assert!(self.ranks[rank].inside & 1 << caller.slot != 0, "{caller:?} does not wait");
+        self.ranks[rank].inside &= !(1 << caller.slot);
+        self.shared.set_now(now);
+        self.shared.answer(caller, reply);
+        self.wait(rank)
+    }
+
+    /// Another call that came with the last pause of a rank with several threads. Ask after each pause whose call is
+    /// not answered at once.
+    pub fn pending(&mut self, rank: usize) -> Option<Call> {
+        let inside = self.ranks[rank].inside;
+        let (slot, tid) = (0..SLOTS)
+            .filter(|k| inside & 1 << k == 0)
+            .filter_map(|k| Some((k, self.shared.requested(rank, k)?)))
+            .min_by_key(|&(_, tid)| tid)?;
+        if tid != 0 {
+            threads::settle(&self.shared, rank);
+        }
+        let caller = Caller { rank: rank as u32, slot: slot as u32 };
+        let Some(call) = self.shared.call(caller) else {
+            self.shared.answer(caller, &Reply::new(Rc::Fail));
+            return None;
+        };
+        self.ranks[rank].inside |= 1 << slot;
+        self.ranks[rank].caller_pid = self.shared.pid(rank, slot);
+        Some(call)
+    }
+
+    /// Waits for the next pause of a rank that runs: after [`Pause::Exited`] of another one.
+    pub fn wait(&mut self, rank: usize) -> Pause {
+        loop {
+            let seen = self.shared.doorbell();
+            if let Some(call) = self.pending(rank) {
+                self.drain(rank);
+                return Pause::Call(call);
+            }
+            if let Some(signal) = signals::received() {
+                return Pause::Interrupted { signal };
+            }
+            if let Some((rank, status)) = self.ended(rank) {
+                return Pause::Exited { rank, status };
+            }
+            if self.shared.spin(seen) {
+                continue;
+            }
+            let left = match self.deadline.map(|at| at.saturating_duration_since(Instant::now())) {
+                Some(Duration::ZERO) => return Pause::TimedOut,
+                left => left,
+            };
+            // A full pipe would hold the rank for ever, so look into it now and then.
+            let nap = if self.drain(rank) { left.into_iter().chain([Output::PERIOD]).min() } else { left };
+            self.shared.sleep(seen, nap);
+        }
+    }
+
+    /// The structure argument of a call that is not answered.
+    pub fn data<T: Plain>(&self, caller: Caller) -> T {
+        T::from_bytes(self.data_bytes(caller)).expect("structures fit into a slot")
+    }
+
+    /// The bytes of that argument.
+    pub fn data_bytes(&self, caller: Caller) -> &[u8] {
+        self.shared.data(caller)
+    }
+
+    /// Ends every process of the job: asks, and after a moment kills.
+    pub fn kill(&mut self) {
+        self.signal(libc::SIGTERM);
+        let patience = Instant::now() + Job::GRACE;
+        while self.reap_all() && Instant::now() < patience {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        self.signal(libc::SIGKILL);
+        while self.reap_all() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    fn signal(&self, signal: i32) {
+        for rank in &self.ranks {
+            if let Process::Alive(pid) = rank.process {
+                spawn::signal_group(pid, signal);
+            }
+        }
+    }
+
+    /// Whether a rank is still alive.
+    fn reap_all(&mut self) -> bool {
+        for rank in 0..self.ranks.len() {
+            self.reap(rank);
+        }
+        self.ranks.iter().any(|rank| matches!(rank.process, Process::Alive(_)))
+    }
+
+    /// A rank that has ended: the one that runs, or, when children have changed since the last look, any.
+    fn ended(&mut self, running: usize) -> Option<(usize, ExitStatus)> {
+        if let Process::Ended(status) = self.ranks[running].process {
+            return Some((running, status));
+        }
+        let children = signals::children();
+        if children == self.children_seen {
+            return None;
+        }
+        // The running one first; the counter is taken over only when nothing more is found.
+        let found = std::iter::once(running).chain(0..self.ranks.len()).find_map(|rank| Some((rank, self.reap(rank)?)));
+        if found.is_none() {
+            self.children_seen = children;
+        }
+        found
+    }
+
+    /// The status of a rank that has ended since the last look. What it has left running ends with it.
+    fn reap(&mut self, rank: usize) -> Option<ExitStatus> {
+        let Process::Alive(pid) = self.ranks[rank].process else { return None };
+        let status = spawn::reap(pid)?;
+        self.ranks[rank] = Rank { process: Process::Ended(status), ..Rank::default() };
+        if let Some(output) = &mut self.output {
+            output.finish(rank);
+        }
+        Some(status)
+    }
+
+    /// Passes the rank's output on; whether output goes through the job at all.
+    fn drain(&mut self, rank: usize) -> bool {
+        self.output.as_mut().map(|output| output.drain(rank)).is_some()
+    }
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}

@@ -1,0 +1,126 @@
+//! Memory of ranks.
+//!
+//! The kernel copies between processes where it is permitted. Where it is not (containers without the capability,
+//! hardened kernels), the rank's own library does, in its thread that waits for an answer.
+
+use super::{Caller, Job, Process, spawn};
+use abi::mailbox::{BOUNCE, SLOTS, state};
+use std::io;
+use std::time::Duration;
+use thiserror::Error;
+
+/// A rank's memory is not there.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[error("rank {rank}: {length} bytes at {address:#x} cannot be {}", if *write { "written" } else { "read" })]
+pub struct MemoryFault {
+    /// The rank.
+    pub rank: usize,
+    /// First address asked for.
+    pub address: u64,
+    /// Bytes asked for.
+    pub length: usize,
+    /// Whether they were to be written.
+    pub write: bool,
+}
+
+/// How often a copy by the rank's library is checked for the death of the rank.
+const CHECK: Duration = Duration::from_millis(50);
+
+impl Job {
+    /// Reads memory of a rank that waits in a call.
+    ///
+    /// # Errors
+    /// When a byte of it is not mapped or not readable; `out` may then be partly written.
+    pub fn read(&mut self, rank: usize, address: u64, out: &mut [u8]) -> Result<(), MemoryFault> {
+        let fault = MemoryFault { rank, address, length: out.len(), write: false };
+        let mut done = 0;
+        while done < out.len() {
+            let (rest, from) = (&mut out[done..], address.wrapping_add(done as u64));
+            done += match self.kernel_copy(rank, from, rest.as_mut_ptr(), rest.len(), false) {
+                Some(copied) => copied.ok_or(fault)?,
+                None => {
+                    let length = rest.len().min(BOUNCE);
+                    self.library_copy(rank, from, length, false).ok_or(fault)?;
+                    rest[..length].copy_from_slice(&self.shared.bounce(rank)[..length]);
+                    length
+                }
+            };
+        }
+        Ok(())
+    }
+
+    /// Writes memory of a rank that waits in a call.
+    ///
+    /// # Errors
+    /// When a byte of it is not mapped or not writable; the bytes before it may have been written.
+    pub fn write(&mut self, rank: usize, address: u64, bytes: &[u8]) -> Result<(), MemoryFault> {
+        let fault = MemoryFault { rank, address, length: bytes.len(), write: true };
+        let mut done = 0;
+        while done < bytes.len() {
+            let (rest, to) = (&bytes[done..], address.wrapping_add(done as u64));
+            done += match self.kernel_copy(rank, to, rest.as_ptr().cast_mut(), rest.len(), true) {
+                Some(copied) => copied.ok_or(fault)?,
+                None => {
+                    let length = rest.len().min(BOUNCE);
+                    self.shared.bounce(rank)[..length].copy_from_slice(&rest[..length]);
+                    self.library_copy(rank, to, length, true).ok_or(fault)?;
+                    length
+                }
+            };
+        }
+        Ok(())
+    }
+
+    /// Copies by the kernel: the number of bytes, `Some(None)` when the first is not there, `None` where it is not
+    /// permitted. `local` is read when `write` is set, else written.
+    fn kernel_copy(
+        &mut self,
+        rank: usize,
+        address: u64,
+        local: *mut u8,
+        length: usize,
+        write: bool,
+    ) -> Option<Option<usize>> {
+        if self.serve_copies {
+            return None;
+        }
+        let pid = self.ranks[rank].caller_pid as i32;
+        let local = libc::iovec { iov_base: local.cast(), iov_len: length };
+        let remote = libc::iovec { iov_base: address as *mut _, iov_len: length };
+        if pid == 0 {
+            return Some(None);
+        }
+        // SAFETY: `local` is valid for `length` bytes; the kernel checks the other side.
+        let copied = unsafe {
+            if write {
+                libc::process_vm_writev(pid, &raw const local, 1, &raw const remote, 1, 0)
+            } else {
+                libc::process_vm_readv(pid, &raw const local, 1, &raw const remote, 1, 0)
+            }
+        };
+        if copied == -1 && matches!(io::Error::last_os_error().raw_os_error(), Some(libc::EPERM | libc::ENOSYS)) {
+            self.serve_copies = true;
+            return None;
+        }
+        Some(usize::try_from(copied).ok().filter(|&copied| copied > 0))
+    }
+
+    /// Copies between a rank's memory and its bounce area, by a thread of it that waits.
+    fn library_copy(&mut self, rank: usize, address: u64, length: usize, write: bool) -> Option<()> {
+        let slot = (0..SLOTS).find(|k| self.ranks[rank].inside & 1 << k != 0)?;
+        let caller = Caller { rank: rank as u32, slot: slot as u32 };
+        self.shared.ask_copy(caller, address, length, write);
+        loop {
+            let seen = self.shared.doorbell();
+            if self.shared.activity(rank, slot) == state::COPIED {
+                return (self.shared.copy_result(caller) == 0).then_some(());
+            }
+            if matches!(self.ranks[rank].process, Process::Alive(pid) if spawn::ended(pid)) {
+                return None;
+            }
+            if !self.shared.spin(seen) {
+                self.shared.sleep(seen, Some(CHECK));
+            }
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! The shared memory of a job, the simulator's side of [`abi::mailbox`].
+
+use super::{Call, Caller, JobError, Reply, signals};
+use abi::mailbox::{self, BOUNCE, DOORBELL_RING, DOORBELL_SLEEPS, Header, Op, Slot, state};
+use sim::Time;
+use std::fs::File;
+use std::os::fd::{AsRawFd, FromRawFd, RawFd};
+use std::ptr::NonNull;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+/// Looks at the doorbell before the simulator goes to sleep: a few microseconds.
+const SPINS: u32 = 200;
+
+/// The memory file and its mapping.
+pub struct Shared {
+    base: NonNull<u8>,
+    length: usize,
+    ranks: usize,
+    file: File,
+}
+
+// SAFETY: the mapping belongs to this value, wherever it is.
+unsafe impl Send for Shared {}
+
+impl Shared {
+    /// A job's memory; the file has no name, so it goes with the last process that uses it.
+    pub fn new(ranks: usize, compute_scale_milli: u64) -> Result<Shared, JobError> {
+        let length = mailbox::file_size(ranks);
+        // SAFETY: system calls with valid arguments; the descriptor is ours alone, the mapping new.
+        let (file, base) = unsafe {
+            let fd = libc::memfd_create(c"spin-job".as_ptr(), libc::MFD_CLOEXEC);
+            if fd == -1 {
+                return Err(JobError::last("make the job's shared memory"));
+            }
+            let file = File::from_raw_fd(fd);
+            if libc::ftruncate(fd, length as i64) == -1 {
+                return Err(JobError::last("size the job's shared memory"));
+            }
+            let protection = libc::PROT_READ | libc::PROT_WRITE;
+            let base = libc::mmap(std::ptr::null_mut(), length, protection, libc::MAP_SHARED, fd, 0);
+            (file, base)
+        };
+        let base = NonNull::new(base.cast::<u8>()).filter(|_| base != libc::MAP_FAILED);
+        let base = base.ok_or_else(|| JobError::last("map the job's shared memory"))?;
+        // SAFETY: the file is at least a header long, and nobody else has it yet; the rest of it is zeros.
+        unsafe {
+            base.cast::<Header>().write(Header {
+                magic: mailbox::MAGIC,
+                ranks: ranks as u32,
+                doorbell: 0.into(),
+                now_ps: 0.into(),
+                compute_scale_milli: compute_scale_milli.into(),
+            });
+        }
+        let shared = Shared { base, length, ranks, file };
+        signals::watch(&shared.header().doorbell)?;
+        Ok(shared)
+    }
+
+    /// The file's descriptor in this process.
+    pub fn fd(&self) -> RawFd {
+        self.file.as_raw_fd()
+    }
+
+    fn header(&self) -> &Header {
+        // SAFETY: mapped and initialised for as long as `self` lives; ranks write only its atomics.
+        unsafe { self.base.cast().as_ref() }
+    }
+
+    fn slot(&self, rank: usize, k: usize) -> *mut Slot {
+        assert!(rank < self.ranks && k < mailbox::SLOTS);
+        // SAFETY: within the mapping.
+        unsafe { self.base.as_ptr().add(mailbox::slot_offset(rank, k)).cast() }
+    }
+
+    fn state(&self, rank: usize, k: usize) -> &AtomicU32 {
+        // SAFETY: mapped for as long as `self` lives, and an atomic.
+        unsafe { &(*self.slot(rank, k)).state }
+    }
+
+    /// What the slot's thread does: a value of [`state`].
+    pub fn activity(&self, rank: usize, k: usize) -> u32 {
+        self.state(rank, k).load(Ordering::Acquire) & !state::SLEEPS
+    }
+
+    /// The process of the slot's thread.
+    pub fn pid(&self, rank: usize, k: usize) -> u32 {
+        // SAFETY: mapped, and an atomic.
+        unsafe { (*self.slot(rank, k)).pid.load(Ordering::Acquire) }
+    }
+
+    /// The thread id of the slot's thread as of its last call, 0 when its process has one thread.
+    pub fn tid(&self, rank: usize, k: usize) -> u32 {
+        // SAFETY: mapped; any value is valid.
+        unsafe { (&raw const (*self.slot(rank, k)).tid).read_volatile() }
+    }
+
+    /// The caller's thread id when a call is in the slot.
+    pub fn requested(&self, rank: usize, k: usize) -> Option<u32> {
+        (self.activity(rank, k) == state::REQUEST).then(|| self.tid(rank, k))
+    }
+
+    /// The call in a slot; `None` when its number is none, which only a stray write of the program can cause.
+    pub fn call(&self, caller: Caller) -> Option<Call> {
+        let slot = self.slot(caller.rank as usize, caller.slot as usize);
+        // SAFETY: the thread waits for an answer and leaves its slot alone.
+        unsafe {
+            let op = Op::from_raw((*slot).op)?;
+            Some(Call { caller, op, elapsed_ns: (*slot).elapsed_ns, args: (*slot).args })
+        }
+    }
+
+    /// The structure argument of a call.
+    pub fn data(&self, caller: Caller) -> &[u8] {
+        // SAFETY: as for `call`; `answer` needs no `&mut self`, but its callers do.
+        unsafe { &(*self.slot(caller.rank as usize, caller.slot as usize)).data }
+    }
+
+    /// Sets the time that ranks see.
+    pub fn set_now(&mut self, now: Time) {
+        self.header().now_ps.store(now.as_ps(), Ordering::Relaxed);
+    }
+
+    /// Answers a call.
+    pub fn answer(&mut self, caller: Caller, reply: &Reply) {
+        let slot = self.slot(caller.rank as usize, caller.slot as usize);
+        // SAFETY: as for `call`.
+        unsafe {
+            (*slot).result = reply.rc;
+            (*slot).out = reply.out;
+            let bytes = reply.data.bytes();
+            (&mut (*slot).data)[..bytes.len()].copy_from_slice(bytes);
+        }
+        self.set(caller, state::REPLY);
+    }
+
+    /// Has the thread copy `length` bytes between `address` and the bounce area.
+    pub fn ask_copy(&mut self, caller: Caller, address: u64, length: usize, write: bool) {
+        let slot = self.slot(caller.rank as usize, caller.slot as usize);
+        // SAFETY: as for `call`.
+        unsafe {
+            (*slot).copy_addr = address;
+            (*slot).copy_len = length as u32;
+            (*slot).copy_write = u32::from(write);
+        }
+        self.set(caller, state::COPY);
+    }
+
+    /// 0, or the error number of the last copy.
+    pub fn copy_result(&self, caller: Caller) -> i32 {
+        // SAFETY: as for `call`.
+        unsafe { (*self.slot(caller.rank as usize, caller.slot as usize)).copy_result }
+    }
+
+    /// The bounce area of a rank.
+    pub fn bounce(&mut self, rank: usize) -> &mut [u8] {
+        assert!(rank < self.ranks);
+        // SAFETY: within the mapping; the rank touches it only while a copy is asked for.
+        unsafe {
+            let start = self.base.as_ptr().add(mailbox::bounce_offset(self.ranks, rank));
+            std::slice::from_raw_parts_mut(start, BOUNCE)
+        }
+    }
+
+    fn set(&self, caller: Caller, value: u32) {
+        let word = self.state(caller.rank as usize, caller.slot as usize);
+        if word.swap(value, Ordering::SeqCst) & state::SLEEPS != 0 {
+            // SAFETY: a system call on a mapped word.
+            unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, 1) };
+        }
+    }
+
+    /// The doorbell now.
+    pub fn doorbell(&self) -> u32 {
+        self.header().doorbell.load(Ordering::SeqCst) & !DOORBELL_SLEEPS
+    }
+
+    /// Watches the doorbell for a moment; whether it was rung.
+    pub fn spin(&self, seen: u32) -> bool {
+        (0..spins()).any(|_| {
+            std::hint::spin_loop();
+            self.doorbell() != seen
+        })
+    }
+
+    /// Sleeps until the doorbell is rung, or for `timeout`.
+    pub fn sleep(&self, seen: u32, timeout: Option<Duration>) {
+        let bell = &self.header().doorbell;
+        let asleep = seen | DOORBELL_SLEEPS;
+        if bell.compare_exchange(seen, asleep, Ordering::SeqCst, Ordering::Relaxed).is_ok() {
+            let timeout = timeout.map(|left| libc::timespec {
+                tv_sec: left.as_secs() as i64,
+                tv_nsec: i64::from(left.subsec_nanos()),
+            });
+            let timeout = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+            // SAFETY: a system call on a mapped word.
+            unsafe { libc::syscall(libc::SYS_futex, bell.as_ptr(), libc::FUTEX_WAIT, asleep, timeout) };
+            bell.fetch_and(!DOORBELL_SLEEPS, Ordering::SeqCst);
+        }
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        signals::unwatch(&self.header().doorbell);
+        // SAFETY: our own mapping, and nothing refers to it any more.
+        unsafe { libc::munmap(self.base.as_ptr().cast(), self.length) };
+    }
+}
+
+/// Rings a doorbell; safe in signal handlers.
+pub fn ring(bell: &AtomicU32) {
+    if bell.fetch_add(DOORBELL_RING, Ordering::SeqCst) & DOORBELL_SLEEPS != 0 {
+        // SAFETY: a system call on a mapped word.
+        unsafe { libc::syscall(libc::SYS_futex, bell.as_ptr(), libc::FUTEX_WAKE, i32::MAX) };
+    }
+}
+
+/// No spinning where there is no second CPU on which a rank could run.
+fn spins() -> u32 {
+    static LIMIT: OnceLock<u32> = OnceLock::new();
+    *LIMIT.get_or_init(|| if std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() > 1) { SPINS } else { 0 })
+}

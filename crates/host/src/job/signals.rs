@@ -1,0 +1,88 @@
+//! Signals to the simulator: its children's deaths, and requests to end.
+
+use super::{JobError, shared};
+use std::io;
+use std::ptr::null_mut;
+use std::sync::Once;
+use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, Ordering::SeqCst};
+
+/// Jobs that one process may have at once.
+const JOBS: usize = 64;
+
+static BELLS: [AtomicPtr<AtomicU32>; JOBS] = [const { AtomicPtr::new(null_mut()) }; JOBS];
+static HANDLING: AtomicU32 = AtomicU32::new(0);
+static RECEIVED: AtomicI32 = AtomicI32::new(0);
+static CHILDREN: AtomicU32 = AtomicU32::new(0);
+
+/// The last signal that asks the simulator to end.
+pub fn received() -> Option<i32> {
+    Some(RECEIVED.load(SeqCst)).filter(|&signal| signal != 0)
+}
+
+/// Changes whenever a child of this process has ended.
+pub fn children() -> u32 {
+    CHILDREN.load(SeqCst)
+}
+
+/// From now on signals ring this doorbell.
+pub fn watch(bell: &AtomicU32) -> Result<(), JobError> {
+    static INSTALL: Once = Once::new();
+    INSTALL.call_once(|| {
+        install(libc::SIGCHLD);
+        [libc::SIGINT, libc::SIGTERM, libc::SIGHUP].into_iter().for_each(install);
+    });
+    let bell = std::ptr::from_ref(bell).cast_mut();
+    let free = BELLS.iter().any(|place| place.compare_exchange(null_mut(), bell, SeqCst, SeqCst).is_ok());
+    let too_many = || JobError::System { what: "run more jobs at once", source: io::ErrorKind::QuotaExceeded.into() };
+    free.then_some(()).ok_or_else(too_many)
+}
+
+/// Signals no longer ring this doorbell when it returns.
+pub fn unwatch(bell: &AtomicU32) {
+    let bell = std::ptr::from_ref(bell).cast_mut();
+    for place in &BELLS {
+        let _ = place.compare_exchange(bell, null_mut(), SeqCst, SeqCst);
+    }
+    while HANDLING.load(SeqCst) != 0 {
+        std::hint::spin_loop();
+    }
+}
+
+/// Installs the handler, unless whoever started the process wants the signal ignored (nohup).
+fn install(signal: i32) {
+    // SAFETY: a handler that only uses atomics and system calls.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(signal, std::ptr::null(), &raw mut action);
+        if action.sa_sigaction == libc::SIG_IGN && signal != libc::SIGCHLD {
+            return;
+        }
+        action.sa_sigaction = handle as extern "C" fn(i32) as usize;
+        action.sa_flags = libc::SA_RESTART | libc::SA_NOCLDSTOP;
+        libc::sigaction(signal, &raw const action, null_mut());
+    }
+}
+
+extern "C" fn handle(signal: i32) {
+    HANDLING.fetch_add(1, SeqCst);
+    // SAFETY: the thread's own errno; a signal handler must leave it as it was.
+    let errno = unsafe { *libc::__errno_location() };
+    let bells = || BELLS.iter().map(|place| place.load(SeqCst)).filter(|bell| !bell.is_null());
+    if signal == libc::SIGCHLD {
+        CHILDREN.fetch_add(1, SeqCst);
+    } else if bells().next().is_some() {
+        RECEIVED.store(signal, SeqCst);
+    } else {
+        // No job is left to be ended with care.
+        // SAFETY: both may be called in a signal handler.
+        unsafe {
+            libc::signal(signal, libc::SIG_DFL);
+            libc::raise(signal);
+        }
+    }
+    // SAFETY: `unwatch` waits for this function before a doorbell goes away.
+    bells().for_each(|bell| shared::ring(unsafe { &*bell }));
+    // SAFETY: as above.
+    unsafe { *libc::__errno_location() = errno };
+    HANDLING.fetch_sub(1, SeqCst);
+}

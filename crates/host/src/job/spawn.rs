@@ -1,0 +1,105 @@
+//! Rank processes: start, end.
+
+use super::output::Output;
+use super::shared::Shared;
+use super::{JobError, JobSpec};
+use abi::mailbox::env;
+use std::ffi::{OsStr, OsString};
+use std::io::{self, IsTerminal};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Command, ExitStatus, Stdio};
+
+/// Starts a rank; its process id.
+pub fn spawn(spec: &JobSpec, rank: usize, shared: &Shared, output: Option<&mut Output>) -> Result<u32, JobError> {
+    let simulator = std::process::id();
+    // A rank is not in the terminal's foreground group and must not read from it.
+    let forward = rank == 0 && io::stdin().is_terminal();
+    let mut command = Command::new(&spec.program);
+    command
+        .args(&spec.args)
+        .envs(spec.env.iter().map(|(name, value)| (name, value)))
+        .env(env::RANK, rank.to_string())
+        .env(env::SIZE, spec.ranks.to_string())
+        .env(env::SIM_PID, simulator.to_string())
+        .env(env::SIM_FD, shared.fd().to_string())
+        .stdin(match rank {
+            0 if forward => Stdio::piped(),
+            0 => Stdio::inherit(),
+            _ => Stdio::null(),
+        })
+        // Ctrl-C reaches the simulator alone, which then ends all ranks.
+        .process_group(0);
+    if !spec.preload.is_empty() {
+        command.env("LD_PRELOAD", preload(spec));
+    }
+    if output.is_some() {
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    }
+    // SAFETY: only system calls between fork and exec.
+    unsafe { command.pre_exec(move || prepare(simulator)) };
+    let failed = |source| JobError::Spawn { program: spec.program.clone(), rank, source };
+    let mut child = command.spawn().map_err(failed)?;
+    if let Some(output) = output {
+        output.add(rank, child.stdout.take(), child.stderr.take()).map_err(failed)?;
+    }
+    if let (true, Some(mut pipe)) = (forward, child.stdin.take()) {
+        // Ends with the terminal's input, or with an error once the rank no longer reads.
+        std::thread::spawn(move || io::copy(&mut io::stdin().lock(), &mut pipe));
+    }
+    Ok(child.id())
+}
+
+/// `LD_PRELOAD` with the job's libraries first.
+fn preload(spec: &JobSpec) -> OsString {
+    let inherited = std::env::var_os("LD_PRELOAD").filter(|value| !value.is_empty());
+    let libraries = spec.preload.iter().map(|path| path.as_os_str().to_owned()).chain(inherited);
+    libraries.collect::<Vec<_>>().join(OsStr::new(":"))
+}
+
+/// In the new process: it ends with the simulator, and its addresses are the same in every run.
+fn prepare(simulator: u32) -> io::Result<()> {
+    const ASK: libc::c_ulong = 0xffff_ffff;
+    // SAFETY: plain system calls.
+    unsafe {
+        if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) == -1 {
+            return Err(io::Error::last_os_error());
+        }
+        if libc::getppid() as u32 != simulator {
+            libc::_exit(1); // the simulator ended before it was watched
+        }
+        let personality = libc::personality(ASK);
+        if personality != -1 {
+            libc::personality((personality | libc::ADDR_NO_RANDOMIZE) as libc::c_ulong);
+        }
+    }
+    Ok(())
+}
+
+/// The status of a rank that has ended; what is left of its process group ends too.
+pub fn reap(pid: u32) -> Option<ExitStatus> {
+    if !ended(pid) {
+        return None;
+    }
+    // While nobody has waited for its leader, the group's number is still its own.
+    signal_group(pid, libc::SIGKILL);
+    let mut status = 0;
+    // SAFETY: writes to a local; the process is our child and has ended.
+    unsafe { libc::waitpid(pid as i32, &raw mut status, 0) };
+    Some(ExitStatus::from_raw(status))
+}
+
+/// Whether a child has ended and nobody has waited for it.
+pub fn ended(pid: u32) -> bool {
+    // SAFETY: writes to a local.
+    unsafe {
+        let mut info: libc::siginfo_t = std::mem::zeroed();
+        let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+        libc::waitid(libc::P_PID, pid, &raw mut info, options) == 0 && info.si_pid() != 0
+    }
+}
+
+/// Sends a signal to a rank and everything that it has started.
+pub fn signal_group(pid: u32, signal: i32) {
+    // SAFETY: a plain system call.
+    unsafe { libc::kill(-(pid as i32), signal) };
+}

@@ -1,0 +1,339 @@
+//! The simulated cluster: ranks, cards and network in one event loop.
+//!
+//! Exactly one thing happens at a time, in the order of simulated time and then of insertion: a rank's program runs on
+//! from a library call to its next one, a card handles an event, or a CPU finishes a piece of work.
+//!
+//! * `calls`: what each library call does and costs
+//! * `waiting`: threads of ranks that wait inside the library
+//! * `ports`: what a card sees of the world
+//! * [`report`](crate::report): what is told at the end
+
+mod calls;
+mod ports;
+mod timeline;
+mod waiting;
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use machine::{Machine, NicKind};
+use net::Network;
+use nic::{Card, CardEvent, Completion, Notice, Stats};
+use sim::trace::Trace;
+use sim::{EventQueue, Time};
+
+use crate::job::{Call, Caller, ExitStatus, Job, JobError, Pause, Reply};
+use ports::WorldPorts;
+use timeline::Timeline;
+use waiting::Wait;
+
+/// Something that is due.
+enum Event {
+    Card(u32, CardEvent),
+    /// A call answers its thread.
+    Resume(Caller, Box<Reply>),
+    /// A call is made, after the CPU time that the rank has used since its last one.
+    Call(Box<Call>),
+    /// A rank's CPU has done a piece of work that an rdma card left to it.
+    Progress(u32),
+    /// A wait with a time limit ends, unless it is over already.
+    Timeout(Caller, u64),
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Every rank has ended by itself with status 0.
+    Finished,
+    /// A rank has failed.
+    RankFailed {
+        /// Which.
+        rank: usize,
+        /// How.
+        status: ExitStatus,
+        /// When, in simulated time.
+        at: Time,
+    },
+    /// Every rank waits and nothing is left that could happen.
+    Deadlock {
+        /// When.
+        at: Time,
+        /// What each rank waits for.
+        waits: Vec<String>,
+    },
+    /// The user or the system asked the run to end.
+    Interrupted {
+        /// Signal.
+        signal: i32,
+        /// When, in simulated time.
+        at: Time,
+    },
+    /// The time limit was reached.
+    TimedOut {
+        /// When, in simulated time.
+        at: Time,
+    },
+}
+
+struct Rank {
+    status: Option<ExitStatus>,
+    /// When it ended, or now.
+    end: Time,
+    /// What its threads inside the library wait for.
+    waits: BTreeMap<u32, Wait>,
+    /// Tells waits with a time limit apart.
+    epoch: u64,
+    /// Whether its CPU works on a completion (rdma).
+    progressing: bool,
+    /// Whether it has attached.
+    attached: bool,
+    /// Its end was orderly: it has detached, or never attached.
+    detached: bool,
+}
+
+/// A job on a machine.
+pub struct World {
+    machine: Rc<Machine>,
+    network: Network,
+    queue: EventQueue<Event>,
+    cards: Vec<Card>,
+    ranks: Vec<Rank>,
+    job: Job,
+    notices: Vec<Notice>,
+    timeline: Timeline,
+    warnings: Warnings,
+    /// Calls waiting in `spin_barrier`.
+    barrier: Vec<Caller>,
+    now: Time,
+    end: Option<End>,
+}
+
+/// Messages for the user, each told once and then counted.
+#[derive(Default)]
+struct Warnings {
+    counts: BTreeMap<String, u64>,
+    tell: Option<Box<dyn FnMut(&str)>>,
+}
+
+impl Warnings {
+    fn add(&mut self, message: String) {
+        if let Some(tell) = &mut self.tell
+            && !self.counts.contains_key(&message)
+        {
+            tell(&message);
+        }
+        *self.counts.entry(message).or_default() += 1;
+    }
+}
+
+impl World {
+    /// A world for `job` on `machine`. `warn` gets messages for the user as they come up.
+    pub fn new(
+        machine: Machine,
+        job: Job,
+        trace: Trace,
+        warn: Box<dyn FnMut(&str)>,
+    ) -> Result<World, net::NetError> {
+        let ranks = job.ranks();
+        let machine = Rc::new(machine);
+        let network = Network::new(&machine.network, ranks)?;
+        // SAFETY: no precondition.
+        let uid = unsafe { libc::geteuid() };
+        let cards = (0..ranks).map(|node| Card::new(machine.clone(), node as u32, ranks as u32, uid)).collect();
+        let timeline = Timeline::new(trace, ranks, &machine);
+        let fresh = || Rank {
+            status: None,
+            end: Time::ZERO,
+            waits: BTreeMap::new(),
+            epoch: 0,
+            progressing: false,
+            attached: false,
+            detached: false,
+        };
+        Ok(World {
+            machine,
+            network,
+            queue: EventQueue::default(),
+            cards,
+            ranks: (0..ranks).map(|_| fresh()).collect(),
+            job,
+            notices: Vec::new(),
+            timeline,
+            warnings: Warnings { counts: BTreeMap::new(), tell: Some(warn) },
+            barrier: Vec::new(),
+            now: Time::ZERO,
+            end: None,
+        })
+    }
+
+    /// Runs the job to its end. Ranks that still run then are ended.
+    pub fn run(&mut self) -> Result<End, JobError> {
+        for rank in 0..self.ranks.len() {
+            let pause = self.job.start(rank)?;
+            self.paused(pause);
+            if self.end.is_some() {
+                break;
+            }
+        }
+        while self.end.is_none() {
+            let Some((at, event)) = self.queue.pop() else {
+                self.end = Some(self.nothing_left());
+                break;
+            };
+            self.now = at;
+            self.dispatch(event);
+        }
+        self.job.kill();
+        Ok(self.end.clone().unwrap_or(End::Finished))
+    }
+
+    /// The simulated time that has been reached.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// The machine.
+    pub fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
+    /// Number of events handled or waiting.
+    pub fn events(&self) -> u64 {
+        self.queue.inserted()
+    }
+
+    /// When each rank ended.
+    pub fn rank_ends(&self) -> impl Iterator<Item = Time> {
+        self.ranks.iter().map(|rank| rank.end)
+    }
+
+    /// What each card did.
+    pub fn card_stats(&self) -> impl Iterator<Item = Stats> {
+        self.cards.iter().map(Card::stats)
+    }
+
+    /// Messages that came up more than once, with their counts.
+    pub fn repeated_warnings(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.warnings.counts.iter().filter(|(_, count)| **count > 1).map(|(text, count)| (text.as_str(), *count))
+    }
+
+    /// Writes the timeline, if one was asked for.
+    pub fn finish_trace(self) -> std::io::Result<()> {
+        self.timeline.finish()
+    }
+
+    fn dispatch(&mut self, event: Event) {
+        match event {
+            Event::Card(node, event) => {
+                self.on_card(node as usize, |card, ports| card.handle(event, ports));
+            }
+            Event::Resume(caller, reply) => self.resume(caller, *reply),
+            Event::Call(call) => self.call(*call),
+            Event::Progress(rank) => self.progressed(rank as usize),
+            Event::Timeout(caller, epoch) => self.timed_out(caller, epoch),
+        }
+    }
+
+    /// Lets a card act, and then looks whether a thread of its rank can go on.
+    fn on_card<R>(&mut self, node: usize, act: impl FnOnce(&mut Card, &mut WorldPorts<'_>) -> R) -> R {
+        let World { cards, queue, network, job, notices, timeline, warnings, ranks, now, .. } = self;
+        let dead = ranks[node].status.is_some();
+        let mut ports = WorldPorts { now: *now, node, dead, queue, network, job, notices, timeline, warnings };
+        let result = act(&mut cards[node], &mut ports);
+        self.heed_notices(node);
+        result
+    }
+
+    fn heed_notices(&mut self, rank: usize) {
+        if self.notices.is_empty() {
+            return;
+        }
+        let notices = std::mem::take(&mut self.notices);
+        if !self.ranks[rank].waits.is_empty() {
+            self.wake(rank);
+        }
+        self.notices = notices;
+        self.notices.clear();
+        self.progress(rank);
+    }
+
+    /// Answers threads until their rank has nothing to do at this time.
+    fn resume(&mut self, caller: Caller, reply: Reply) {
+        let pause = self.job.resume(caller, self.now, &reply);
+        self.paused(pause);
+    }
+
+    fn paused(&mut self, pause: Pause) {
+        match pause {
+            Pause::Call(call) if call.elapsed_ns > 0 => {
+                let scale = self.job.compute_scale_milli();
+                let charged = u128::from(call.elapsed_ns) * u128::from(scale);
+                let span = Time::from_ps(charged.try_into().unwrap_or(u64::MAX));
+                self.timeline.cpu(call.caller.rank as usize, self.now, self.now + span, "compute");
+                self.queue.push(self.now + span, Event::Call(Box::new(call)));
+            }
+            Pause::Call(call) => self.call(call),
+            Pause::Exited { rank, status } => self.exited(rank, status),
+            Pause::Interrupted { signal } => self.end = Some(End::Interrupted { signal, at: self.now }),
+            Pause::TimedOut => self.end = Some(End::TimedOut { at: self.now }),
+        }
+    }
+
+    fn exited(&mut self, rank: usize, status: ExitStatus) {
+        let state = &mut self.ranks[rank];
+        state.status = Some(status);
+        state.end = self.now;
+        state.waits.clear();
+        self.cards[rank].reset();
+        if status != ExitStatus::Code(0) {
+            self.end = Some(End::RankFailed { rank, status, at: self.now });
+        }
+    }
+
+    /// No event is left: either everybody is done, or nobody ever will be.
+    fn nothing_left(&self) -> End {
+        if self.ranks.iter().all(|rank| rank.status.is_some()) {
+            return End::Finished;
+        }
+        let waits = self
+            .ranks
+            .iter()
+            .enumerate()
+            .map(|(number, rank)| match (&rank.status, rank.waits.values().next()) {
+                (Some(_), _) => format!("rank {number} has ended"),
+                (None, Some(wait)) => format!("rank {number} waits in {}", wait.describe()),
+                (None, None) => format!("rank {number} waits outside of the library"),
+            })
+            .collect();
+        End::Deadlock { at: self.now, waits }
+    }
+
+    /// On rdma cards the CPU completes messages, one after the other, whenever it is inside the library: it finds the
+    /// completion entry, matches the message, and starts what it triggers (sPIN §4.4.1).
+    fn progress(&mut self, rank: usize) {
+        if self.machine.nic.kind != NicKind::Rdma || self.ranks[rank].progressing || self.ranks[rank].waits.is_empty() {
+            return;
+        }
+        let host = &self.machine.host;
+        let work: &[(&str, Time)] = match self.cards[rank].next_completion() {
+            None => return,
+            Some(Completion::Arrived(_)) => &[("poll", host.poll), ("match", host.matching)],
+            Some(Completion::Operation(..)) => &[("poll", host.poll)],
+            Some(Completion::Triggered(..)) => &[("post", host.overhead)],
+        };
+        let mut at = self.now;
+        for (name, span) in work {
+            self.timeline.cpu(rank, at, at + *span, name);
+            at += *span;
+        }
+        self.ranks[rank].progressing = true;
+        self.queue.push(at, Event::Progress(rank as u32));
+    }
+
+    fn progressed(&mut self, rank: usize) {
+        self.ranks[rank].progressing = false;
+        self.on_card(rank, |card, ports| card.process_completion(ports));
+        self.wake(rank);
+        self.progress(rank);
+    }
+}

@@ -1,0 +1,56 @@
+//! Small C programs as ranks.
+
+use host::job::{Job, JobSpec, Pause};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use tempfile::TempDir;
+
+/// A compiled C program.
+pub struct Program {
+    _folder: TempDir,
+    pub path: PathBuf,
+}
+
+/// Where cargo puts `libportals.so` and `libsimclock.so`: beside this test's executable.
+pub fn libraries() -> PathBuf {
+    std::env::current_exe().unwrap().parent().unwrap().to_owned()
+}
+
+/// Compiles a program against the SDK's headers and this build's library.
+pub fn compile(source: &str) -> Program {
+    let folder = TempDir::new().unwrap();
+    let (file, path) = (folder.path().join("program.c"), folder.path().join("program"));
+    std::fs::write(&file, source).unwrap();
+    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../sdk/include");
+    let status = Command::new("cc")
+        .args(["-std=gnu11", "-Wall", "-Werror", "-pthread", "-o"])
+        .args([&path, &file])
+        .arg("-I")
+        .arg(include)
+        .arg("-L")
+        .arg(libraries())
+        .arg(format!("-Wl,-rpath,{}", libraries().display()))
+        .arg("-lportals")
+        .status()
+        .expect("a C compiler is there");
+    assert!(status.success());
+    Program { _folder: folder, path }
+}
+
+/// A specification of `ranks` processes of a program.
+pub fn spec(program: &Program, ranks: usize) -> JobSpec {
+    JobSpec { program: program.path.clone().into(), ranks, ..JobSpec::default() }
+}
+
+/// The code with which a pause says that a rank has exited.
+pub fn exit_code(pause: Pause) -> Option<i32> {
+    match pause {
+        Pause::Exited { status, .. } => status.code(),
+        other => panic!("expected an exit, not {other:?}"),
+    }
+}
+
+/// A job of a program.
+pub fn job(program: &Program, ranks: usize) -> Job {
+    Job::new(spec(program, ranks)).unwrap()
+}

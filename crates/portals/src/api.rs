@@ -1,0 +1,216 @@
+//! The exported functions; `portals4.h` and `spin.h` document them.
+
+use crate::argument::{Address, Argument, Consumed, In, OptionalIn, OptionalOut, Out, OutData, PlainMe};
+use crate::call::{self, Call};
+use crate::session::{self, Session};
+use abi::mailbox::Op;
+use abi::portals::{CtEvent, Event, Handle, Le, Md, Me, NiLimits, Process, Rc};
+use std::ffi::{c_int, c_void};
+
+macro_rules! api {
+    ($($name:ident($($argument:ident: $type:ty),* $(,)?);)+) => { $(
+        #[doc = concat!("See `", stringify!($name), "` in the header.")]
+        ///
+        /// # Safety
+        /// Pointers must be valid as the header asks.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name($($argument: $type),*) -> c_int {
+            if !session::initialised() {
+                return Rc::NoInit as c_int;
+            }
+            perform(Op::$name, &[$(&$argument),*])
+        }
+    )+ };
+}
+
+/// Makes a call and delivers its results. `PTL_EQ_DROPPED` comes with an event.
+fn perform(op: Op, arguments: &[&dyn Argument]) -> c_int {
+    let mut call = match Call::begin(op) {
+        Ok(call) => call,
+        Err(rc) => return rc as c_int,
+    };
+    for argument in arguments {
+        if let Err(rc) = argument.give(&mut call) {
+            return rc as c_int;
+        }
+    }
+    let mut answer = call.perform();
+    if answer.rc() == Rc::Ok as c_int || answer.rc() == Rc::EqDropped as c_int {
+        for argument in arguments {
+            argument.take(&mut answer);
+        }
+    }
+    answer.rc()
+}
+
+api! {
+    PtlNIInit(iface: u32, options: u32, pid: u32, desired: OptionalIn<NiLimits>, actual: OptionalOut<NiLimits>,
+              ni: Out<Handle>);
+    PtlNIFini(ni: Handle);
+    PtlNIStatus(ni: Handle, register: u32, status: Out<i32>);
+    PtlNIHandle(handle: Handle, ni: Out<Handle>);
+    PtlSetMap(ni: Handle, size: u64, mapping: Address);
+    PtlGetMap(ni: Handle, size: u64, mapping: Address, actual_size: Out<u64>);
+    PtlGetUid(ni: Handle, uid: Out<u32>);
+    PtlGetId(ni: Handle, id: Out<Process>);
+    PtlGetPhysId(ni: Handle, id: Out<Process>);
+
+    PtlPTAlloc(ni: Handle, options: u32, eq: Handle, requested: u32, index: Out<u32>);
+    PtlPTFree(ni: Handle, index: u32);
+    PtlPTDisable(ni: Handle, index: u32);
+    PtlPTEnable(ni: Handle, index: u32);
+
+    PtlMDBind(ni: Handle, md: In<Md>, handle: Out<Handle>);
+    PtlMDRelease(md: Handle);
+
+    PtlLEAppend(ni: Handle, index: u32, le: In<Le>, list: u8, user: Address, handle: Out<Handle>);
+    PtlLEUnlink(le: Handle);
+    PtlLESearch(ni: Handle, index: u32, le: In<Le>, search: u8, user: Address);
+    PtlMEAppend(ni: Handle, index: u32, me: PlainMe, list: u8, user: Address, handle: Out<Handle>);
+    PtlMEAppendHandlers(ni: Handle, index: u32, me: In<Me>, list: u8, user: Address, handle: Out<Handle>);
+    PtlMEUnlink(me: Handle);
+    PtlMESearch(ni: Handle, index: u32, me: PlainMe, search: u8, user: Address);
+
+    PtlPut(md: Handle, offset: u64, length: u64, ack: u8, target: Process, index: u32, bits: u64, remote: u64,
+           user: Address, hdr_data: u64);
+    PtlGet(md: Handle, offset: u64, length: u64, target: Process, index: u32, bits: u64, remote: u64, user: Address);
+    PtlAtomic(md: Handle, offset: u64, length: u64, ack: u8, target: Process, index: u32, bits: u64, remote: u64,
+              user: Address, hdr_data: u64, operation: u8, datatype: u8);
+    PtlFetchAtomic(get_md: Handle, get_offset: u64, put_md: Handle, put_offset: u64, length: u64, target: Process,
+                   index: u32, bits: u64, remote: u64, user: Address, hdr_data: u64, operation: u8, datatype: u8);
+    PtlSwap(get_md: Handle, get_offset: u64, put_md: Handle, put_offset: u64, length: u64, target: Process,
+            index: u32, bits: u64, remote: u64, user: Address, hdr_data: u64, operand: Address, operation: u8,
+            datatype: u8);
+    PtlAtomicSync();
+    PtlStartBundle(ni: Handle);
+    PtlEndBundle(ni: Handle);
+
+    PtlEQAlloc(ni: Handle, count: u64, eq: Out<Handle>);
+    PtlEQFree(eq: Handle);
+    PtlEQGet(eq: Handle, event: OutData<Event>);
+    PtlEQWait(eq: Handle, event: OutData<Event>);
+    PtlEQPoll(eqs: Address, size: u32, timeout: u32, event: OutData<Event>, which: Out<u32>);
+
+    PtlCTAlloc(ni: Handle, ct: Out<Handle>);
+    PtlCTFree(ct: Handle);
+    PtlCTCancelTriggered(ct: Handle);
+    PtlCTGet(ct: Handle, event: OutData<CtEvent>);
+    PtlCTWait(ct: Handle, test: u64, event: OutData<CtEvent>);
+    PtlCTPoll(cts: Address, tests: Address, size: u32, timeout: u32, event: OutData<CtEvent>, which: Out<u32>);
+    PtlCTSet(ct: Handle, value: CtEvent);
+    PtlCTInc(ct: Handle, increment: CtEvent);
+
+    PtlTriggeredPut(md: Handle, offset: u64, length: u64, ack: u8, target: Process, index: u32, bits: u64,
+                    remote: u64, user: Address, hdr_data: u64, trigger: Handle, threshold: u64);
+    PtlTriggeredGet(md: Handle, offset: u64, length: u64, target: Process, index: u32, bits: u64, remote: u64,
+                    user: Address, trigger: Handle, threshold: u64);
+    PtlTriggeredAtomic(md: Handle, offset: u64, length: u64, ack: u8, target: Process, index: u32, bits: u64,
+                       remote: u64, user: Address, hdr_data: u64, operation: u8, datatype: u8, trigger: Handle,
+                       threshold: u64);
+    PtlTriggeredFetchAtomic(get_md: Handle, get_offset: u64, put_md: Handle, put_offset: u64, length: u64,
+                            target: Process, index: u32, bits: u64, remote: u64, user: Address, hdr_data: u64,
+                            operation: u8, datatype: u8, trigger: Handle, threshold: u64);
+    PtlTriggeredSwap(get_md: Handle, get_offset: u64, put_md: Handle, put_offset: u64, length: u64, target: Process,
+                     index: u32, bits: u64, remote: u64, user: Address, hdr_data: u64, operand: Address,
+                     operation: u8, datatype: u8, trigger: Handle, threshold: u64);
+    PtlTriggeredCTInc(ct: Handle, increment: CtEvent, trigger: Handle, threshold: u64);
+    PtlTriggeredCTSet(ct: Handle, value: CtEvent, trigger: Handle, threshold: u64);
+    PtlTriggeredMEAppend(ni: Handle, index: u32, me: PlainMe, list: u8, user: Address, handle: Out<Handle>,
+                         trigger: Handle, threshold: u64);
+    PtlTriggeredMEUnlink(me: Handle, trigger: Handle, threshold: u64);
+
+    PtlHPUAllocMem(length: u64, ni: Handle, memory: Out<Handle>);
+    PtlHPUFreeMem(memory: Consumed);
+}
+
+/// See `portals4.h`.
+#[unsafe(no_mangle)]
+pub extern "C" fn PtlInit() -> c_int {
+    session::init() as c_int
+}
+
+/// See `portals4.h`.
+#[unsafe(no_mangle)]
+pub extern "C" fn PtlFini() {
+    session::fini();
+}
+
+/// See `portals4.h`.
+#[unsafe(no_mangle)]
+pub extern "C" fn PtlAbort() {
+    if session::initialised() {
+        perform(Op::PtlAbort, &[]);
+    }
+}
+
+/// See `portals4.h`.
+#[unsafe(no_mangle)]
+pub extern "C" fn PtlHandleIsEqual(a: Handle, b: Handle) -> c_int {
+    c_int::from(a == b)
+}
+
+/// See `spin.h`. 0 outside of spinrun.
+#[unsafe(no_mangle)]
+pub extern "C" fn spin_time_ps() -> u64 {
+    Session::get().map_or(0, |session| session.now_ps() + call::unanswered_ps(session))
+}
+
+/// See `spin.h`.
+#[unsafe(no_mangle)]
+pub extern "C" fn spin_host_compute(ns: u64) {
+    host_call(Op::SpinHostCompute, &[&ns.saturating_mul(1000)]);
+}
+
+/// See `spin.h`.
+#[unsafe(no_mangle)]
+pub extern "C" fn spin_host_memory(read_bytes: u64, written_bytes: u64) {
+    host_call(Op::SpinHostMemory, &[&read_bytes, &written_bytes]);
+}
+
+/// Sleeps in simulated time; for the clock that `spinrun --clock simulated` preloads.
+#[unsafe(no_mangle)]
+pub extern "C" fn spin_sleep_ps(ps: u64) {
+    host_call(Op::SpinSleep, &[&ps]);
+}
+
+/// See `spin.h`.
+#[unsafe(no_mangle)]
+pub extern "C" fn spin_barrier() -> c_int {
+    host_call(Op::SpinBarrier, &[])
+}
+
+/// See `spin.h`. 0 outside of spinrun.
+#[unsafe(no_mangle)]
+pub extern "C" fn spin_rank() -> c_int {
+    Session::get().map_or(0, |session| session.rank as c_int)
+}
+
+/// See `spin.h`. 1 outside of spinrun.
+#[unsafe(no_mangle)]
+pub extern "C" fn spin_size() -> c_int {
+    Session::get().map_or(1, |session| session.ranks as c_int)
+}
+
+/// Called by the constructor that `spincc` adds to a program: makes its handlers known. The image stays where it is for
+/// as long as the process lives.
+///
+/// # Safety
+/// `image` must be a whole [`abi::device::image`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn spin_register_image(image: *const c_void, handlers_start: *const c_void) {
+    // SAFETY: an image starts with its preamble.
+    let preamble = unsafe { image.cast::<abi::device::image::Preamble>().read_unaligned() };
+    session::register(session::Image {
+        address: image as u64,
+        length: preamble.length,
+        handlers_start: handlers_start as u64,
+    });
+}
+
+/// A call that needs no `PtlInit`, but the simulator.
+fn host_call(op: Op, arguments: &[&dyn Argument]) -> c_int {
+    match session::attach() {
+        Rc::Ok => perform(op, arguments),
+        rc => rc as c_int,
+    }
+}

@@ -1,0 +1,184 @@
+//! How each kind of C argument travels: see [`abi::mailbox::Op`] for the convention.
+
+use crate::call::{Answer, Call};
+use abi::portals::{CtEvent, INVALID_HANDLE, Me, Plain, Process, Rc};
+use std::ffi::c_void;
+use std::mem::offset_of;
+
+/// An argument of a library call.
+pub trait Argument {
+    /// Puts what the simulator needs of it into the call.
+    fn give(&self, call: &mut Call) -> Result<(), Rc>;
+
+    /// Takes its result from the answer; only after a call that has results.
+    fn take(&self, _answer: &mut Answer) {}
+}
+
+/// A scalar that is one word of a call.
+pub trait Word: Copy {
+    /// As a word.
+    fn to_word(self) -> u64;
+    /// From a word.
+    fn from_word(word: u64) -> Self;
+}
+
+macro_rules! words {
+    ($($t:ty),+) => { $(
+        impl Word for $t {
+            fn to_word(self) -> u64 {
+                self as u64
+            }
+
+            fn from_word(word: u64) -> $t {
+                word as $t
+            }
+        }
+    )+ };
+}
+words!(u8, u32, i32, u64);
+
+impl Word for Process {
+    fn to_word(self) -> u64 {
+        u64::from(self.nid) | u64::from(self.pid) << 32
+    }
+
+    fn from_word(word: u64) -> Process {
+        Process { nid: word as u32, pid: (word >> 32) as u32 }
+    }
+}
+
+impl<T: Word> Argument for T {
+    fn give(&self, call: &mut Call) -> Result<(), Rc> {
+        call.word(self.to_word());
+        Ok(())
+    }
+}
+
+/// A structure passed by value.
+impl Argument for CtEvent {
+    fn give(&self, call: &mut Call) -> Result<(), Rc> {
+        call.data(self);
+        Ok(())
+    }
+}
+
+/// An address that the simulator reads through, or just gives back.
+#[repr(transparent)]
+pub struct Address(*const c_void);
+
+impl Argument for Address {
+    fn give(&self, call: &mut Call) -> Result<(), Rc> {
+        call.word(self.0 as u64);
+        Ok(())
+    }
+}
+
+/// A structure to read.
+#[repr(transparent)]
+pub struct In<T>(*const T);
+
+impl<T: Plain> Argument for In<T> {
+    fn give(&self, call: &mut Call) -> Result<(), Rc> {
+        if self.0.is_null() {
+            return Err(Rc::ArgInvalid);
+        }
+        // SAFETY: the caller passes a valid structure, as the header asks.
+        call.data(&unsafe { self.0.read_unaligned() });
+        Ok(())
+    }
+}
+
+/// A structure to read, or NULL. Takes one word, 1 when it is there.
+#[repr(transparent)]
+pub struct OptionalIn<T>(*const T);
+
+impl<T: Plain> Argument for OptionalIn<T> {
+    fn give(&self, call: &mut Call) -> Result<(), Rc> {
+        call.word(u64::from(!self.0.is_null()));
+        if self.0.is_null() { Ok(()) } else { In(self.0).give(call) }
+    }
+}
+
+/// A `ptl_me_t` of a plain Portals program: the P4sPIN fields may be uninitialised and are not read.
+#[repr(transparent)]
+pub struct PlainMe(*const Me);
+
+impl Argument for PlainMe {
+    fn give(&self, call: &mut Call) -> Result<(), Rc> {
+        if self.0.is_null() {
+            return Err(Rc::ArgInvalid);
+        }
+        let mut me = Me { hpu_memory: INVALID_HANDLE, ..Me::default() };
+        let target = std::ptr::from_mut(&mut me).cast::<u8>();
+        // SAFETY: the caller passes a valid structure, of which this is the start.
+        unsafe { target.copy_from_nonoverlapping(self.0.cast(), offset_of!(Me, header_handler)) };
+        call.data(&me);
+        Ok(())
+    }
+}
+
+/// A scalar to write.
+#[repr(transparent)]
+pub struct Out<T>(*mut T);
+
+impl<T: Word> Argument for Out<T> {
+    fn give(&self, _call: &mut Call) -> Result<(), Rc> {
+        if self.0.is_null() { Err(Rc::ArgInvalid) } else { Ok(()) }
+    }
+
+    fn take(&self, answer: &mut Answer) {
+        // SAFETY: not NULL (see `give`); the caller passes a valid place, as the header asks.
+        unsafe { self.0.write_unaligned(T::from_word(answer.word())) };
+    }
+}
+
+/// A structure to write.
+#[repr(transparent)]
+pub struct OutData<T>(*mut T);
+
+impl<T: Plain> Argument for OutData<T> {
+    fn give(&self, _call: &mut Call) -> Result<(), Rc> {
+        if self.0.is_null() { Err(Rc::ArgInvalid) } else { Ok(()) }
+    }
+
+    fn take(&self, answer: &mut Answer) {
+        // SAFETY: as for `Out`.
+        unsafe { self.0.write_unaligned(answer.data()) };
+    }
+}
+
+/// A structure to write, or NULL.
+#[repr(transparent)]
+pub struct OptionalOut<T>(*mut T);
+
+impl<T: Plain> Argument for OptionalOut<T> {
+    fn give(&self, _call: &mut Call) -> Result<(), Rc> {
+        Ok(())
+    }
+
+    fn take(&self, answer: &mut Answer) {
+        if !self.0.is_null() {
+            OutData(self.0).take(answer);
+        }
+    }
+}
+
+/// A handle that the call takes away from its owner: one word, `PTL_INVALID_HANDLE` afterwards.
+#[repr(transparent)]
+pub struct Consumed(*mut u32);
+
+impl Argument for Consumed {
+    fn give(&self, call: &mut Call) -> Result<(), Rc> {
+        if self.0.is_null() {
+            return Err(Rc::ArgInvalid);
+        }
+        // SAFETY: the caller passes a valid place, as the header asks.
+        call.word(u64::from(unsafe { self.0.read_unaligned() }));
+        Ok(())
+    }
+
+    fn take(&self, _answer: &mut Answer) {
+        // SAFETY: as in `give`.
+        unsafe { self.0.write_unaligned(INVALID_HANDLE) };
+    }
+}

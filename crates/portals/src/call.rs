@@ -1,0 +1,259 @@
+//! One call through the calling thread's slot.
+
+use crate::session::{self, Session};
+use abi::mailbox::{ARGS, BOUNCE, DOORBELL_RING, DOORBELL_SLEEPS, Op, SLOTS, Slot, state};
+use abi::portals::{Plain, Rc};
+use std::cell::Cell;
+use std::ffi::{c_char, c_int};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Looks at the slot before the thread goes to sleep: a few microseconds.
+const SPINS: u32 = 200;
+/// How often a sleeping thread looks whether the simulator still runs, seconds.
+const CHECK_S: i64 = 1;
+/// Exit status of a rank whose simulator is gone.
+const ORPHANED: c_int = 1;
+
+unsafe extern "C" {
+    /// glibc: not 0 until the process makes its second thread.
+    static __libc_single_threaded: c_char;
+}
+
+thread_local! {
+    static SLOT: Cell<Option<usize>> = const { Cell::new(None) };
+    static LEASE: Lease = const { Lease };
+    /// CPU time of the thread at its last answer, nanoseconds.
+    static ANSWERED_NS: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Gives the thread's slot back when the thread ends.
+struct Lease;
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        if let (Some(k), Some(session), false) = (SLOT.take(), Session::get(), session::forked()) {
+            // SAFETY: the slot is mapped and this thread's.
+            unsafe { (*session.slot(k)).state.store(state::FREE, Ordering::Release) };
+        }
+    }
+}
+
+/// A call being prepared.
+pub struct Call {
+    session: &'static Session,
+    slot: *mut Slot,
+    words: usize,
+}
+
+/// An answered call.
+pub struct Answer {
+    slot: *const Slot,
+    words: usize,
+}
+
+impl Call {
+    /// Starts a call in the thread's slot. `PTL_FAIL`, after a message, when there is no simulator or no slot.
+    pub fn begin(op: Op) -> Result<Call, Rc> {
+        let session = Session::get().ok_or(Rc::Fail)?;
+        if session::forked() {
+            return Err(complain(session, "a forked child cannot use the library: its parent is the rank"));
+        }
+        let k = match SLOT.get() {
+            Some(k) => k,
+            None => claim(session).ok_or_else(|| {
+                complain(session, &format!("more than {SLOTS} threads use the library"))
+            })?,
+        };
+        let slot = session.slot(k);
+        // SAFETY: mapped, and this thread's until the call is sent.
+        unsafe {
+            (*slot).op = op as u32;
+            (*slot).elapsed_ns = unanswered_ns(session);
+            let single = std::ptr::addr_of!(__libc_single_threaded).read_volatile() != 0;
+            (*slot).tid = if single { 0 } else { libc::gettid() as u32 };
+        }
+        Ok(Call { session, slot, words: 0 })
+    }
+
+    /// The next argument.
+    pub fn word(&mut self, word: u64) {
+        assert!(self.words < ARGS);
+        // SAFETY: as in `begin`.
+        unsafe { (*self.slot).args[self.words] = word };
+        self.words += 1;
+    }
+
+    /// The structure argument.
+    pub fn data<T: Plain>(&mut self, value: &T) {
+        let bytes = value.as_bytes();
+        // SAFETY: as in `begin`.
+        unsafe { (&mut (*self.slot).data)[..bytes.len()].copy_from_slice(bytes) };
+    }
+
+    /// Sends the call and waits for its answer; meanwhile copies memory as the simulator asks.
+    pub fn perform(self) -> Answer {
+        // SAFETY: mapped for the life of the process, and an atomic.
+        let word = unsafe { &(*self.slot).state };
+        word.store(state::REQUEST, Ordering::Release);
+        self.ring();
+        let mut spins = spins();
+        loop {
+            let seen = word.load(Ordering::Acquire);
+            match seen & !state::SLEEPS {
+                state::REPLY => break,
+                state::COPY => {
+                    self.copy();
+                    word.store(state::COPIED, Ordering::Release);
+                    self.ring();
+                    spins = self::spins();
+                }
+                _ if spins > 0 => {
+                    spins -= 1;
+                    std::hint::spin_loop();
+                }
+                _ => self.sleep(word, seen),
+            }
+        }
+        word.store(state::RUNNING, Ordering::Relaxed);
+        if charged(self.session) {
+            ANSWERED_NS.set(cpu_ns());
+        }
+        Answer { slot: self.slot, words: 0 }
+    }
+
+    fn ring(&self) {
+        let bell = &self.session.header().doorbell;
+        if bell.fetch_add(DOORBELL_RING, Ordering::SeqCst) & DOORBELL_SLEEPS != 0 {
+            // SAFETY: a system call on a mapped word.
+            unsafe { libc::syscall(libc::SYS_futex, bell.as_ptr(), libc::FUTEX_WAKE, c_int::MAX) };
+        }
+    }
+
+    fn sleep(&self, word: &AtomicU32, seen: u32) {
+        let asleep = seen | state::SLEEPS;
+        if word.compare_exchange(seen, asleep, Ordering::SeqCst, Ordering::Relaxed).is_err() {
+            return;
+        }
+        let timeout = libc::timespec { tv_sec: CHECK_S, tv_nsec: 0 };
+        // SAFETY: a system call on a mapped word.
+        let woken = unsafe {
+            libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, asleep, &raw const timeout)
+        };
+        if woken == -1 && errno() == libc::ETIMEDOUT && !self.session.alive() {
+            eprintln!("libportals: rank {}: spinrun is gone", self.session.rank);
+            // SAFETY: ends the process without running its exit handlers, which would wait for the simulator.
+            unsafe { libc::_exit(ORPHANED) };
+        }
+    }
+
+    /// Copies between the process's memory and the bounce area. The kernel does it, so that a bad address is an error.
+    fn copy(&self) {
+        let (file, bounce) = self.session.bounce();
+        // SAFETY: the simulator has filled in the fields and waits; the system calls check the address.
+        unsafe {
+            let slot = self.slot;
+            let (address, length) = ((*slot).copy_addr as usize, ((*slot).copy_len as usize).min(BOUNCE));
+            let copied = if (*slot).copy_write == 0 {
+                libc::pwrite(file, address as *const _, length, bounce)
+            } else {
+                libc::pread(file, address as *mut _, length, bounce)
+            };
+            (*slot).copy_result = match copied {
+                -1 => errno(),
+                copied if copied as usize == length => 0,
+                _ => libc::EFAULT,
+            };
+        }
+    }
+}
+
+impl Answer {
+    /// The return code.
+    pub fn rc(&self) -> i32 {
+        // SAFETY: mapped, and this thread's after the answer.
+        unsafe { (*self.slot).result }
+    }
+
+    /// The next scalar result.
+    pub fn word(&mut self) -> u64 {
+        self.words += 1;
+        // SAFETY: as above.
+        unsafe { (&(*self.slot).out)[self.words - 1] }
+    }
+
+    /// The structure result.
+    pub fn data<T: Plain>(&self) -> T {
+        // SAFETY: as above.
+        T::from_bytes(unsafe { &(*self.slot).data }).expect("structures fit into a slot")
+    }
+}
+
+/// Simulated time of the thread's own work since its last answer, picoseconds; 0 unless it is measured.
+pub fn unanswered_ps(session: &Session) -> u64 {
+    let scale = session.header().compute_scale_milli.load(Ordering::Relaxed);
+    (u128::from(unanswered_ns(session)) * u128::from(scale) / 1000) as u64
+}
+
+fn unanswered_ns(session: &Session) -> u64 {
+    if charged(session) { cpu_ns().saturating_sub(ANSWERED_NS.get()) } else { 0 }
+}
+
+fn charged(session: &Session) -> bool {
+    session.header().compute_scale_milli.load(Ordering::Relaxed) != 0
+}
+
+/// CPU time of the thread. By system call: the C function may be interposed (`--clock simulated`).
+fn cpu_ns() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: writes to a local.
+    unsafe { libc::syscall(libc::SYS_clock_gettime, libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Finds a slot for this thread: a free one, or that of a process of this rank that has ended.
+fn claim(session: &Session) -> Option<usize> {
+    let me = std::process::id();
+    for k in 0..SLOTS {
+        // SAFETY: mapped; only atomics are touched before the slot is ours.
+        let (word, owner) = unsafe { (&(*session.slot(k)).state, &(*session.slot(k)).pid) };
+        let free = word.compare_exchange(state::FREE, state::RUNNING, Ordering::AcqRel, Ordering::Relaxed).is_ok();
+        let pid = owner.load(Ordering::Acquire);
+        let taken = free || (pid != me && word.load(Ordering::Acquire) == state::RUNNING && ended(pid));
+        if taken && owner.compare_exchange(pid, me, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+            SLOT.set(Some(k));
+            // At the very end of a thread it is too late to give the slot back.
+            let _ = LEASE.try_with(|_| ());
+            return Some(k);
+        }
+    }
+    None
+}
+
+fn ended(pid: u32) -> bool {
+    // SAFETY: signal 0 only asks.
+    pid != 0 && unsafe { libc::kill(pid as i32, 0) } == -1 && errno() == libc::ESRCH
+}
+
+/// How long to look before sleeping: not at all when there is no second CPU on which an answer could be made.
+fn spins() -> u32 {
+    static LIMIT: OnceLock<u32> = OnceLock::new();
+    *LIMIT.get_or_init(|| {
+        // SAFETY: fills a local set.
+        let cpus = unsafe {
+            let mut set: libc::cpu_set_t = std::mem::zeroed();
+            libc::sched_getaffinity(0, size_of_val(&set), &raw mut set);
+            libc::CPU_COUNT(&set)
+        };
+        if cpus > 1 { SPINS } else { 0 }
+    })
+}
+
+fn complain(session: &Session, what: &str) -> Rc {
+    eprintln!("libportals: rank {}: {what}", session.rank);
+    Rc::Fail
+}
+
+fn errno() -> i32 {
+    std::io::Error::last_os_error().raw_os_error().unwrap_or(0)
+}

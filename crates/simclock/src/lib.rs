@@ -1,0 +1,186 @@
+//! `libsimclock.so`, preloaded by `spinrun --clock simulated`: the clocks of a rank show simulated time, and sleeping
+//! passes it.
+//!
+//! Clocks start at a fixed date, so runs are reproducible. CPU-time clocks stay real, and so does everything in processes
+//! that are no rank (no `libportals.so`, or not started by spinrun): a shell around the program, a compiler it calls.
+
+use libc::{c_int, c_long, c_uint, c_void, clockid_t, time_t, timespec, timeval, useconds_t};
+use std::mem::transmute;
+use std::sync::OnceLock;
+
+/// When simulated time starts: 2017-11-12 00:00:00 UTC, the first day of SC'17, in seconds of the Unix epoch.
+const EPOCH_S: u64 = 1_510_444_800;
+const PS_PER_S: u64 = 1_000_000_000_000;
+
+/// What of `libportals.so` is needed.
+struct Simulator {
+    time_ps: unsafe extern "C" fn() -> u64,
+    sleep_ps: unsafe extern "C" fn(u64),
+}
+
+impl Simulator {
+    fn get() -> Option<&'static Simulator> {
+        static SIMULATOR: OnceLock<Option<Simulator>> = OnceLock::new();
+        let find = || {
+            // SAFETY: valid strings; the symbols, when they are there, are the functions of these types.
+            unsafe {
+                let time = libc::dlsym(libc::RTLD_DEFAULT, c"spin_time_ps".as_ptr());
+                let sleep = libc::dlsym(libc::RTLD_DEFAULT, c"spin_sleep_ps".as_ptr());
+                if libc::getenv(c"SPIN_RANK".as_ptr()).is_null() || time.is_null() || sleep.is_null() {
+                    return None;
+                }
+                Some(Simulator {
+                    time_ps: transmute::<*mut c_void, unsafe extern "C" fn() -> u64>(time),
+                    sleep_ps: transmute::<*mut c_void, unsafe extern "C" fn(u64)>(sleep),
+                })
+            }
+        };
+        SIMULATOR.get_or_init(find).as_ref()
+    }
+
+    /// Time since the epoch for wall clocks, since the start of the job for others.
+    fn time(&self, clock: clockid_t) -> timespec {
+        // SAFETY: the function of this type, see `get`.
+        let ps = unsafe { (self.time_ps)() };
+        let start = if wall(clock) { EPOCH_S } else { 0 };
+        timespec { tv_sec: (start + ps / PS_PER_S) as time_t, tv_nsec: (ps % PS_PER_S / 1000) as c_long }
+    }
+
+    fn sleep(&self, ps: u64) {
+        // SAFETY: the function of this type, see `get`.
+        unsafe { (self.sleep_ps)(ps) };
+    }
+}
+
+fn wall(clock: clockid_t) -> bool {
+    matches!(clock, libc::CLOCK_REALTIME | libc::CLOCK_REALTIME_COARSE | libc::CLOCK_TAI)
+}
+
+/// Whether the clock shows CPU time: the named ones, and those of other processes and threads, which are negative.
+fn cpu_time(clock: clockid_t) -> bool {
+    clock < 0 || matches!(clock, libc::CLOCK_PROCESS_CPUTIME_ID | libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+fn picoseconds(time: &timespec) -> u128 {
+    time.tv_sec as u128 * u128::from(PS_PER_S) + time.tv_nsec as u128 * 1000
+}
+
+/// The C function.
+///
+/// # Safety
+/// `time` must be valid for writing, or NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clock_gettime(clock: clockid_t, time: *mut timespec) -> c_int {
+    match Simulator::get() {
+        Some(simulator) if !cpu_time(clock) && !time.is_null() => {
+            // SAFETY: as the caller promises.
+            unsafe { time.write(simulator.time(clock)) };
+            0
+        }
+        // SAFETY: the kernel checks the arguments.
+        _ => unsafe { libc::syscall(libc::SYS_clock_gettime, clock, time) as c_int },
+    }
+}
+
+/// The C function.
+///
+/// # Safety
+/// `time` must be valid for writing, or NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gettimeofday(time: *mut timeval, zone: *mut c_void) -> c_int {
+    match Simulator::get() {
+        Some(simulator) if !time.is_null() => {
+            let now = simulator.time(libc::CLOCK_REALTIME);
+            // SAFETY: as the caller promises.
+            unsafe { time.write(timeval { tv_sec: now.tv_sec, tv_usec: now.tv_nsec / 1000 }) };
+            0
+        }
+        // SAFETY: the kernel checks the arguments.
+        _ => unsafe { libc::syscall(libc::SYS_gettimeofday, time, zone) as c_int },
+    }
+}
+
+/// The C function.
+///
+/// # Safety
+/// `out` must be valid for writing, or NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn time(out: *mut time_t) -> time_t {
+    let mut now = timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: writes to a local, and to `out` as the caller promises.
+    unsafe {
+        clock_gettime(libc::CLOCK_REALTIME, &raw mut now);
+        if !out.is_null() {
+            out.write(now.tv_sec);
+        }
+    }
+    now.tv_sec
+}
+
+/// The C function. It is never interrupted in simulated time, so nothing remains.
+///
+/// # Safety
+/// `request` must be valid; `remaining` valid for writing, or NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nanosleep(request: *const timespec, remaining: *mut timespec) -> c_int {
+    // SAFETY: as the caller promises.
+    match unsafe { clock_nanosleep(libc::CLOCK_REALTIME, 0, request, remaining) } {
+        0 => 0,
+        error => {
+            // SAFETY: the thread's own errno.
+            unsafe { *libc::__errno_location() = error };
+            -1
+        }
+    }
+}
+
+/// The C function; returns an error number.
+///
+/// # Safety
+/// `request` must be valid; `remaining` valid for writing, or NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clock_nanosleep(
+    clock: clockid_t,
+    flags: c_int,
+    request: *const timespec,
+    remaining: *mut timespec,
+) -> c_int {
+    let Some(simulator) = Simulator::get().filter(|_| !cpu_time(clock) && !request.is_null()) else {
+        // SAFETY: the kernel checks the arguments.
+        let slept = unsafe { libc::syscall(libc::SYS_clock_nanosleep, clock, flags, request, remaining) };
+        // SAFETY: the thread's own errno.
+        return if slept == 0 { 0 } else { unsafe { *libc::__errno_location() } };
+    };
+    // SAFETY: as the caller promises.
+    let request = unsafe { request.read() };
+    if request.tv_sec < 0 || !(0..1_000_000_000).contains(&request.tv_nsec) {
+        return libc::EINVAL;
+    }
+    let until = picoseconds(&request);
+    let passed = if flags & libc::TIMER_ABSTIME != 0 { picoseconds(&simulator.time(clock)) } else { 0 };
+    simulator.sleep(until.saturating_sub(passed).try_into().unwrap_or(u64::MAX));
+    0
+}
+
+/// The C function.
+#[unsafe(no_mangle)]
+pub extern "C" fn usleep(microseconds: useconds_t) -> c_int {
+    let request = timespec {
+        tv_sec: time_t::from(microseconds / 1_000_000),
+        tv_nsec: c_long::from(microseconds % 1_000_000) * 1000,
+    };
+    // SAFETY: a local.
+    unsafe { nanosleep(&raw const request, std::ptr::null_mut()) }
+}
+
+/// The C function. 0 in simulated time; in real time, what a signal has left of the sleep.
+#[unsafe(no_mangle)]
+pub extern "C" fn sleep(seconds: c_uint) -> c_uint {
+    let request = timespec { tv_sec: time_t::from(seconds), tv_nsec: 0 };
+    let mut remaining = timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: locals.
+    match unsafe { nanosleep(&raw const request, &raw mut remaining) } {
+        0 => 0,
+        _ => remaining.tv_sec as c_uint,
+    }
+}
