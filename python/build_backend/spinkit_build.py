@@ -1,6 +1,7 @@
 """PEP 517 backend: maturin, after the files a sPIN program needs are laid out for the wheel.
 
-A wheel puts them under `<prefix>/share/spinkit`, where spincc, spinrun and `spinkit` look (see `spinkit._paths`).
+A wheel puts them under `<prefix>/share/spinkit` and `<prefix>/lib/spinkit`, where spincc, spinrun and `spinkit` look
+(crates/cli/src/sdk.rs and `spinkit._paths`).
 """
 
 from __future__ import annotations
@@ -45,14 +46,15 @@ def _empty_data() -> None:
 
 
 def _stage() -> None:
-    """Lay out `share/spinkit` below maturin's data folder."""
+    """Lay out what goes below the prefix in maturin's data folder."""
     _empty_data()
-    share = DATA / "data" / "share" / "spinkit"
+    prefix = DATA / "data"
     for folder in FOLDERS:
-        shutil.copytree(ROOT / folder, share / folder)
-    (share / "lib").mkdir(parents=True)
+        shutil.copytree(ROOT / folder, prefix / "share" / "spinkit" / folder)
+    libraries = prefix / "lib" / "spinkit"
+    libraries.mkdir(parents=True)
     for library in _libraries():
-        shutil.copy2(library, share / "lib")
+        shutil.copy2(library, libraries)
 
 
 def build_wheel(directory: str, settings: Settings = None, metadata: str | None = None) -> str:

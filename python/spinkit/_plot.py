@@ -91,7 +91,7 @@ def lines(
 ) -> Picture:
     """Draw curves over sizes in bytes, both axes logarithmic; an inset shows x up to `zoom_to` with a linear y axis."""
     with _style():
-        figure = Canvas(figsize=(6.6, 4.4), layout="constrained")
+        figure = Canvas(figsize=(7.2, 4.5), layout="constrained")
         FigureCanvasAgg(figure)
         axes = figure.add_subplot()
         _draw(axes, xs, curves)
@@ -100,7 +100,7 @@ def lines(
         axes.set_xticks([x for x in xs if x.bit_length() % 2 == xs[0].bit_length() % 2])
         axes.xaxis.set_minor_locator(NullLocator())
         axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: byte_label(x)))
-        axes.tick_params(axis="x", labelrotation=35)
+        axes.tick_params(axis="x", labelsize=8.5)
         axes.yaxis.set_major_locator(LogLocator(base=10, subs=(1, 2, 5), numticks=20))
         axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:g}"))
         axes.yaxis.set_minor_formatter(NullFormatter())
@@ -117,8 +117,8 @@ def _draw(axes: Axes, xs: Sequence[int], curves: Sequence[Curve]) -> None:
 
 
 def _inset(axes: Axes, xs: Sequence[int], curves: Sequence[Curve]) -> None:
-    """Draw small sizes into the lower right corner, which rising curves leave empty."""
-    inset = axes.inset_axes((0.56, 0.12, 0.42, 0.36))
+    """Draw small sizes right of the legend, where curves that rise late leave room."""
+    inset = axes.inset_axes((0.35, 0.57, 0.30, 0.36))
     _draw(inset, xs, curves)
     inset.set(xscale="log", ylim=(0, None))
     inset.set_title("small messages", fontsize=8.5, fontweight="normal", pad=4)
@@ -126,7 +126,6 @@ def _inset(axes: Axes, xs: Sequence[int], curves: Sequence[Curve]) -> None:
     inset.xaxis.set_minor_locator(NullLocator())
     inset.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
     inset.tick_params(labelsize=7.5)
-    inset.patch.set_alpha(0.92)
 
 
 def _render(figure: Canvas) -> Picture:

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from rich.box import HEAVY_HEAD
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
@@ -23,6 +23,18 @@ _PLAIN_WIDTH = 160
 def _console(stderr: bool = False) -> Console:
     terminal = (sys.stderr if stderr else sys.stdout).isatty()
     return Console(stderr=stderr, width=None if terminal else _PLAIN_WIDTH, highlight=False)
+
+
+def _print(console: Console, content: RenderableType) -> None:
+    """Print after an empty line; without rich's padding at line ends where that would go to a file."""
+    console.print()
+    if console.is_terminal:
+        console.print(content)
+        return
+    with console.capture() as captured:
+        console.print(content)
+    for line in captured.get().splitlines():
+        console.print(line.rstrip(), markup=False, soft_wrap=True)
 
 
 def run(experiment: Experiment, tools: Toolchain, folder: Path, quick: bool) -> Results:
@@ -75,8 +87,7 @@ def show(results: Results) -> None:
             table.add_column(heading, justify="right", no_wrap=True)
         for row in times.rows:
             table.add_row(*row)
-        console.print()
-        console.print(table)
+        _print(console, table)
     table = Table(title="Paper and here", title_justify="left", box=box)
     table.add_column("what the paper says")
     for heading in ("paper", "here", "here / paper"):
@@ -90,5 +101,4 @@ def show(results: Results) -> None:
             *(cells[key] for key in ("paper", "here", "ratio")),
             Text(cells["verdict"], style=style),
         )
-    console.print()
-    console.print(table)
+    _print(console, table)

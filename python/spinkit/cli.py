@@ -86,6 +86,23 @@ def reproduce(
         raise SpinkitError("\n".join(problems))
 
 
+@main.command()
+@click.option("--out", type=_FOLDER, default=Path("out"), show_default=True, help="Where bench.json goes.")
+def bench(out: Path) -> None:
+    """Measure how fast the simulator is: one `name value unit` a line, and bench.json."""
+    from spinkit import _bench
+
+    folder = out / "bench"
+    folder.mkdir(parents=True, exist_ok=True)
+    tools = Toolchain(_paths.command("spincc"), _paths.command("spinrun"))
+    numbers = []
+    for number in _bench.measure(_paths.home(), tools, folder):
+        click.echo(str(number))
+        numbers.append(number)
+    _bench.write(numbers, out / "bench.json")
+    click.echo(str(out / "bench.json"), err=True)
+
+
 def _problems(results: Results, check: bool) -> list[str]:
     name = results.experiment.name
     wrong = [

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from spinkit import _experiment, _run
+from spinkit._errors import SpinkitError
 from spinkit.cli import main
 
 from .conftest import TIMES, Program
@@ -61,10 +63,8 @@ def test_same_inputs_same_bytes(home: Path, program: Program) -> None:
     assert first == second
 
 
-def test_unmet_claim_fails_only_the_check(home: Path, program: Program) -> None:
-    times = TIMES | {"sc17-int": TIMES["sc17-int"] | {"stream": [900_000, 15]}}
-    program(times=times)
-    assert spinkit("reproduce", "ping-pong", "--quick").exit_code == 0
+def test_unmet_claim_fails_the_check(home: Path, program: Program) -> None:
+    program(times=TIMES | {"sc17-int": TIMES["sc17-int"] | {"stream": [900_000, 15]}})
     result = spinkit("reproduce", "ping-pong", "--quick", "--check")
     assert result.exit_code == 1
     assert "ping-pong: does not hold: 35 % lower latency than RDMA (sc17-int, 8: 10.0 %)" in result.stderr
@@ -74,19 +74,11 @@ def test_unmet_claim_fails_only_the_check(home: Path, program: Program) -> None:
     ("fault", "message"),
     [
         ("crash", "sPIN (store) on sc17-int: spinrun ended with status 1\nspinrun: rank 1 was killed by signal 11"),
-        ("text", "sPIN (store) on sc17-dis: output line 1 is not JSON: half a line"),
-        ("missing", "sPIN (store) on sc17-int: no result for bytes = 8"),
-        ("twice", "sPIN (store) on sc17-int: output line 2: bytes = 8 is there twice"),
+        ("missing", "sPIN (store) on sc17-dis: no result for bytes = 8"),
         ("no report", "sPIN (store) on sc17-int: spinrun's report: "),
-        ({"bytes": 9}, "output line 1: bytes = 9 was not asked for"),
-        ({"mode": "stream"}, "output line 1: mode: expected store, found 'stream'"),
-        ({"half_rtt_ps": 0}, "output line 1: half_rtt_ps: expected a time, found 0"),
-        ({"half_rtt_ps": 1.5}, "output line 1: half_rtt_ps: expected int, found 1.5"),
-        ({"half_rtt_ps": float("nan")}, "output line 1 is not JSON"),
-        ({"data_ok": 1}, "output line 1: data_ok: expected bool, found 1"),
     ],
 )
-def test_failed_run_is_named_and_writes_nothing(home: Path, program: Program, fault: Any, message: str) -> None:
+def test_failed_run_is_named_and_writes_nothing(home: Path, program: Program, fault: str, message: str) -> None:
     program(fault=fault, fault_mode="store")
     result = spinkit("reproduce", "ping-pong", "--quick")
     assert result.exit_code == 1
@@ -94,12 +86,41 @@ def test_failed_run_is_named_and_writes_nothing(home: Path, program: Program, fa
     assert not Path("out/ping-pong/results.json").exists()
 
 
-def test_wrong_data_always_fails(home: Path, program: Program) -> None:
-    program(fault={"data_ok": False}, fault_mode="stream")
+GOOD = {"mode": "store", "bytes": 8, "half_rtt_ps": 5, "data_ok": True}
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ([GOOD, GOOD], "output line 2: bytes = 8 is there twice"),
+        ([GOOD | {"bytes": 9}], "output line 1: bytes = 9 was not asked for"),
+        ([GOOD | {"mode": "stream"}], "output line 1: mode: expected store, found 'stream'"),
+        ([GOOD | {"half_rtt_ps": 0}], "output line 1: half_rtt_ps: expected a time, found 0"),
+        ([GOOD | {"half_rtt_ps": 1.5}], "output line 1: half_rtt_ps: expected int, found 1.5"),
+        ([GOOD | {"half_rtt_ps": float("nan")}], "output line 1 is not JSON"),
+        ([GOOD | {"data_ok": 1}], "output line 1: data_ok: expected bool, found 1"),
+        ([GOOD | {"data_ok": None}], "output line 1: data_ok: expected bool, found None"),
+        ([[GOOD]], "output line 1 is not a JSON object"),
+        ([], "no result for bytes = 8, 16"),
+    ],
+)
+def test_lines_that_are_no_results(home: Path, program: Program, lines: list[Any], message: str) -> None:
+    experiment = _experiment.load(home, "ping-pong")
+    output = "".join(f"{json.dumps(line)}\n" for line in lines)
+    with pytest.raises(SpinkitError) as error:
+        _run._points(experiment, "sc17-int", experiment.series[2], (8, 16), output)
+    assert str(error.value).startswith(message)
+
+
+def test_wrong_data_always_fails_but_claims_only_the_check(home: Path, program: Program) -> None:
+    times = TIMES | {"sc17-int": TIMES["sc17-int"] | {"store": [900_000, 16]}}
+    program(times=times, fault={"data_ok": False}, fault_mode="stream")
     result = spinkit("reproduce", "ping-pong", "--quick")
     assert result.exit_code == 1
     assert "ping-pong: wrong data: sPIN (stream) on sc17-int, bytes = 8" in result.stderr
     assert "(wrong data)" in result.output
+    assert "does not hold" not in result.stderr
+    assert "fails (" in result.output
 
 
 def test_compile_error_is_shown(home: Path, program: Program) -> None:

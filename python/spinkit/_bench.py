@@ -1,0 +1,139 @@
+"""`spinkit bench`: how fast the simulator itself is.
+
+Three kinds of numbers: the crates' own benchmarks (Criterion), the start and end of many ranks, and whole experiments.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from spinkit import _experiment, _run
+from spinkit._errors import SpinkitError
+from spinkit._results import write_atomically
+from spinkit._run import Toolchain
+
+RANKS = 1024
+"""Ranks of the start-up benchmark."""
+
+_METHOD = (
+    "Criterion's median for the crates' benchmarks (release profile, one core); wall-clock time of one run for the rest"
+)
+
+
+@dataclass(frozen=True)
+class Number:
+    """One measured number."""
+
+    name: str
+    value: float
+    unit: str
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.value:.4g} {self.unit}"
+
+
+def measure(home: Path, tools: Toolchain, folder: Path) -> Iterator[Number]:
+    """Measure all, one after the other, each number as soon as it is there."""
+    yield from _criterion(home, folder)
+    yield _ranks(home, tools, folder)
+    yield from _experiments(home, tools, folder)
+
+
+def write(numbers: list[Number], file: Path) -> None:
+    """Write the numbers and what they were measured on."""
+    content = {"machine": _machine(), "method": _METHOD, "numbers": [asdict(number) for number in numbers]}
+    write_atomically(file, (json.dumps(content, indent=1) + "\n").encode())
+
+
+def _call(command: list[str], cwd: Path | None = None, **environment: str) -> str:
+    """Run a command and return its output; its error output goes to ours."""
+    try:
+        done = subprocess.run(
+            command,
+            cwd=cwd,
+            env=os.environ | environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
+        )
+    except FileNotFoundError:
+        raise SpinkitError(f"{command[0]}: command not found") from None
+    except subprocess.CalledProcessError as error:
+        raise SpinkitError(f"{' '.join(command[:3])} ended with status {error.returncode}") from None
+    return done.stdout
+
+
+def _criterion(home: Path, folder: Path) -> Iterator[Number]:
+    """Run the benchmarks of all crates; throughput where a benchmark declares one, else its time."""
+    if not (home / "Cargo.toml").is_file():
+        raise SpinkitError(f"{home} is an installation; benchmarks need a checkout of spinkit")
+    workspace = json.loads(_call(["cargo", "metadata", "--no-deps", "--locked", "--format-version=1"], home))
+    targets = sorted(
+        (package["name"], target["name"])
+        for package in workspace["packages"]
+        for target in package["targets"]
+        if "bench" in target["kind"]
+    )
+    for package, target in targets:
+        results = folder / "criterion" / package / target
+        _call(
+            ["cargo", "bench", "--locked", "-p", package, "--bench", target, "--", "--noplot"],
+            home,
+            CRITERION_HOME=str(results.resolve()),
+        )
+        found = [_estimate(package, file) for file in sorted(results.glob("**/new/estimates.json"))]
+        if not found:
+            raise SpinkitError(f"the benchmark {target} of {package} measured nothing")
+        yield from found
+
+
+def _estimate(package: str, estimates: Path) -> Number:
+    benchmark = json.loads((estimates.parent / "benchmark.json").read_text())
+    nanoseconds = json.loads(estimates.read_text())["median"]["point_estimate"]
+    name = f"{package}/{benchmark['full_id']}".replace(" ", "-")
+    throughput = benchmark["throughput"]
+    if throughput is None:
+        return Number(name, nanoseconds, "ns")
+    ((kind, amount),) = throughput.items()
+    return Number(name, amount / nanoseconds * 1e9, f"{kind.lower()}/s")
+
+
+def _ranks(home: Path, tools: Toolchain, folder: Path) -> Number:
+    program = str(folder.resolve() / "barrier")
+    _call([str(tools.spincc), "-O2", str(home / "experiments" / "bench" / "barrier.c"), "-o", program])
+    start = time.perf_counter()
+    _call([str(tools.spinrun), "-n", str(RANKS), program])
+    return Number(f"ranks/start-barrier-end/{RANKS}", time.perf_counter() - start, "s")
+
+
+def _experiments(home: Path, tools: Toolchain, folder: Path) -> Iterator[Number]:
+    for name in _experiment.available(home):
+        start = time.perf_counter()
+        _run.run(_experiment.load(home, name), tools, folder, False, lambda *_: None)
+        yield Number(f"experiment/{name}", time.perf_counter() - start, "s")
+
+
+def _machine() -> dict[str, Any]:
+    models = [line.partition(":")[2].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")]
+    memory = next((line.split()[1] for line in _lines("/proc/meminfo") if line.startswith("MemTotal")), "0")
+    return {
+        "cpu": models[0] if models else platform.machine(),
+        "cores": len(os.sched_getaffinity(0)),
+        "memory_kib": int(memory),
+        "kernel": platform.release(),
+        "rustc": _call(["rustc", "--version"]).strip(),
+        "python": platform.python_version(),
+    }
+
+
+def _lines(file: str) -> list[str]:
+    return Path(file).read_text(encoding="utf-8").splitlines()
