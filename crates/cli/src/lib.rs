@@ -1,1 +1,4 @@
-//! cli
+//! The commands: `spincc` and `spinrun`.
+
+pub mod sdk;
+pub mod spincc;

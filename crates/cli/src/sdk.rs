@@ -1,0 +1,128 @@
+//! Where the parts that the commands need are: headers, device code, machine files, `libportals.so`, and zig.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use thiserror::Error;
+
+/// The SDK, in a checkout or in an installation; both have the same folders below [`home`](Sdk::home).
+#[derive(Clone, Debug)]
+pub struct Sdk {
+    /// The folder that holds `sdk/` and `machines/`.
+    pub home: PathBuf,
+    executable: PathBuf,
+}
+
+/// Something the commands need is not there.
+#[derive(Debug, Error)]
+pub enum SdkError {
+    /// Neither an installation nor a checkout around the executable.
+    #[error("cannot find the spinkit SDK (sdk/include/portals4.h) from {0}; set SPINKIT_HOME to its folder")]
+    NoSdk(PathBuf),
+    /// `SPINKIT_HOME` points elsewhere.
+    #[error("SPINKIT_HOME is {0}, which has no sdk/include/portals4.h")]
+    BadHome(PathBuf),
+    /// No `libportals.so`.
+    #[error("cannot find libportals.so (looked in {}); run `make build`, or set SPIN_LIBDIR to its folder",
+            .0.iter().map(|p| p.display().to_string()).collect::<Vec<_>>().join(", "))]
+    NoLibrary(Vec<PathBuf>),
+    /// No zig.
+    #[error(
+        "cannot find zig, the compiler for the card; `make build` installs it (Python package ziglang), or set \
+             SPIN_ZIG to its path"
+    )]
+    NoZig,
+    /// `SPIN_ZIG` points elsewhere.
+    #[error("SPIN_ZIG is {0}, which is not a file")]
+    BadZig(PathBuf),
+}
+
+impl Sdk {
+    /// Finds the SDK: `$SPINKIT_HOME`, then `../share/spinkit` from the executable, then the checkout that holds the
+    /// executable.
+    pub fn find() -> Result<Sdk, SdkError> {
+        let executable = env::current_exe().and_then(|p| p.canonicalize()).unwrap_or_default();
+        let is_home = |p: &Path| p.join("sdk/include/portals4.h").is_file();
+        if let Some(home) = env::var_os("SPINKIT_HOME") {
+            let home = PathBuf::from(home);
+            return if is_home(&home) { Ok(Sdk { home, executable }) } else { Err(SdkError::BadHome(home)) };
+        }
+        let installed = executable.parent().and_then(Path::parent).map(|prefix| prefix.join("share/spinkit"));
+        let home = installed.into_iter().chain(executable.ancestors().map(Path::to_owned)).find(|p| is_home(p));
+        match home {
+            Some(home) => Ok(Sdk { home, executable }),
+            None => Err(SdkError::NoSdk(executable)),
+        }
+    }
+
+    /// Headers for user programs.
+    pub fn include_dir(&self) -> PathBuf {
+        self.home.join("sdk/include")
+    }
+
+    /// One folder an HPU kind, and the device runtime.
+    pub fn device_dir(&self) -> PathBuf {
+        self.home.join("sdk/device")
+    }
+
+    /// The folder of `libportals.so`: `$SPIN_LIBDIR`, beside the executable, the release build of a checkout, or
+    /// `lib/spinkit` of an installation.
+    pub fn lib_dir(&self) -> Result<PathBuf, SdkError> {
+        let candidates: Vec<PathBuf> = match env::var_os("SPIN_LIBDIR") {
+            Some(dir) => vec![PathBuf::from(dir)],
+            None => [
+                self.executable.parent().map(Path::to_owned),
+                Some(self.home.join("target/release")),
+                self.home.parent().and_then(Path::parent).map(|prefix| prefix.join("lib/spinkit")),
+            ]
+            .into_iter()
+            .flatten()
+            .collect(),
+        };
+        match candidates.iter().find(|dir| dir.join("libportals.so").is_file()) {
+            // The program finds its library by this path wherever it is started.
+            Some(dir) => Ok(dir.canonicalize().unwrap_or_else(|_| dir.clone())),
+            None => Err(SdkError::NoLibrary(candidates)),
+        }
+    }
+
+    /// The zig executable: `$SPIN_ZIG`, then the Python environment of the executable, of the checkout, and of the
+    /// `python3` on the path.
+    pub fn zig(&self) -> Result<PathBuf, SdkError> {
+        if let Some(zig) = env::var_os("SPIN_ZIG") {
+            let zig = PathBuf::from(zig);
+            return if zig.is_file() { Ok(zig) } else { Err(SdkError::BadZig(zig)) };
+        }
+        let prefix = self.executable.parent().and_then(Path::parent).map(Path::to_owned);
+        let found = prefix.into_iter().chain([self.home.join(".venv")]).find_map(|prefix| zig_in_environment(&prefix));
+        found.or_else(zig_of_python).ok_or(SdkError::NoZig)
+    }
+
+    /// Where zig keeps what it has compiled once: `$SPIN_CACHE`, the checkout's `.cache/zig`, or the user's cache.
+    pub fn cache_dir(&self) -> PathBuf {
+        if let Some(dir) = env::var_os("SPIN_CACHE") {
+            return dir.into();
+        }
+        if self.home.join("Cargo.toml").is_file() {
+            return self.home.join(".cache/zig");
+        }
+        let user = env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+        let user = user.or_else(|| env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache")));
+        user.unwrap_or_else(env::temp_dir).join("spinkit/zig")
+    }
+}
+
+/// zig in the site-packages of the Python environment at `prefix`.
+fn zig_in_environment(prefix: &Path) -> Option<PathBuf> {
+    let mut pythons: Vec<PathBuf> =
+        prefix.join("lib").read_dir().ok()?.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    pythons.sort();
+    pythons.into_iter().map(|python| python.join("site-packages/ziglang/zig")).find(|zig| zig.is_file())
+}
+
+fn zig_of_python() -> Option<PathBuf> {
+    let script = "import ziglang, os; print(os.path.join(os.path.dirname(ziglang.__file__), 'zig'))";
+    let output = Command::new("python3").args(["-c", script]).output().ok().filter(|o| o.status.success())?;
+    Some(PathBuf::from(String::from_utf8(output.stdout).ok()?.trim())).filter(|zig| zig.is_file())
+}

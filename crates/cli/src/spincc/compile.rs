@@ -1,0 +1,134 @@
+//! Compiling one source: first for the host, whose compiler's messages are the user's, then for each HPU kind.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::bundle::{self, Part};
+use super::kind::{self, Kind};
+use super::layouts::{self, Scope};
+use super::options::{Language, Options, Source};
+use super::tool::Tools;
+use super::{Error, Result};
+
+/// Compiles every source to a host object that carries its device objects (`-c`).
+pub fn to_objects(tools: &Tools, options: &Options) -> Result<()> {
+    let kinds = kind::choose(kind::installed(&tools.sdk.device_dir())?, options.kinds.as_deref())?;
+    for source in &options.sources {
+        let object = match &options.output {
+            Some(output) => output.clone(),
+            None => PathBuf::from(source.path.file_name().unwrap_or_default()).with_extension("o"),
+        };
+        let part = one(tools, options, &kinds, source, &object)?;
+        part.attach(tools, &object, options.debug).inspect_err(|_| drop(std::fs::remove_file(&object)))?;
+    }
+    Ok(())
+}
+
+/// Compiles `source` for the host to `object`, which keeps its debug information, and for the card.
+pub fn one(tools: &Tools, options: &Options, kinds: &[Kind], source: &Source, object: &Path) -> Result<Part> {
+    tools.run(host(tools, options, source).arg("-o").arg(object))?;
+    let bytes = std::fs::read(object).map_err(Error::read(object))?;
+    let file = object::File::parse(&*bytes).map_err(|e| Error::malformed(object, e))?;
+    let mut part = Part { origin: source.path.display().to_string(), ..bundle::inspect(&file) };
+
+    // Every kind at once: they are independent, and together they take as long as the host's compiler.
+    let objects: Vec<PathBuf> = kinds.iter().map(|k| tools.temp_path(format!("device.{}.o", k.name))).collect();
+    let outputs: Vec<Result<_>> = std::thread::scope(|scope| {
+        let jobs = kinds.iter().zip(&objects);
+        let running: Vec<_> =
+            jobs.map(|(kind, object)| scope.spawn(move || device(tools, options, kind, source, object))).collect();
+        running.into_iter().map(|r| r.join().expect("compiler threads do not panic")).collect()
+    });
+    for ((kind, object), output) in kinds.iter().zip(&objects).zip(outputs) {
+        match output? {
+            None => {
+                part.devices.insert(kind.name.clone(), std::fs::read(object).map_err(Error::read(object))?);
+            }
+            // A file of the host alone need not compile for the card.
+            Some(messages) if !part.has_handlers => {
+                part.devices.clear();
+                part.left_out = Some(messages);
+                return Ok(part);
+            }
+            Some(messages) => {
+                eprint!("{messages}");
+                eprintln!(
+                    "spincc: note: this is the compilation for the card ({}), where __SPIN_DEVICE__ is defined",
+                    kind.name
+                );
+                return Err(Error::Reported);
+            }
+        }
+    }
+
+    let own = |file: &str| is_users(tools, file);
+    let read = |bytes: &[u8]| layouts::read(bytes, Scope::All, &own).map_err(|reason| Error::malformed(object, reason));
+    part.host_layouts = if options.opaque_debug {
+        let twin = tools.temp_path("layouts.o");
+        tools.run(
+            host(tools, options, source).args(["-w", "-O0", "-g2", "-gno-split-dwarf", "-fno-lto", "-o"]).arg(&twin),
+        )?;
+        read(&std::fs::read(&twin).map_err(Error::read(&twin))?)?
+    } else {
+        read(&bytes)?
+    };
+    Ok(part)
+}
+
+/// Whether a file is the user's, not the SDK's or the system's.
+pub fn is_users(tools: &Tools, file: &str) -> bool {
+    let zig = tools.sdk.zig().ok().and_then(|zig| Some(zig.parent()?.to_owned()));
+    let foreign = [Some(tools.sdk.include_dir()), zig, Some("/usr".into())];
+    !foreign.into_iter().flatten().any(|folder| Path::new(file).starts_with(folder))
+}
+
+fn host(tools: &Tools, options: &Options, source: &Source) -> Command {
+    let mut command = tools.host(source.language);
+    if !options.debug {
+        // For the layouts of structures; dropped after.
+        command.arg("-g");
+    }
+    command.args(&options.host_flags);
+    if options.dependencies {
+        command.arg("-MF").arg(dependency_file(options, source));
+    }
+    command.args(["-x", if source.language == Language::C { "c" } else { "c++" }, "-c"]).arg(&source.path);
+    command
+}
+
+/// Where the host compiler would put `-MD`'s file by itself, did it write the program or object itself.
+fn dependency_file(options: &Options, source: &Source) -> PathBuf {
+    let stem = Path::new(source.path.file_name().unwrap_or_default()).with_extension("d");
+    match &options.output {
+        Some(output) if options.mode == super::options::Mode::Compile => output.with_extension("d"),
+        _ => stem,
+    }
+}
+
+/// Compiles for the card; the compiler's messages when it refuses.
+fn device(tools: &Tools, options: &Options, kind: &Kind, source: &Source, object: &Path) -> Result<Option<String>> {
+    let mut command = tools.device(kind, source.language, &kind.compile_target)?;
+    command.args([
+        // The host compiler has warned already.
+        "-w",
+        "-fstandalone-debug",
+        // A call of printf stays one: the message about it should name what the user wrote.
+        "-fno-builtin-printf",
+        "-fno-builtin-fprintf",
+        "-fno-builtin-puts",
+        // zig defines NDEBUG when it optimises; a failed assertion must end the handler.
+        "-UNDEBUG",
+        // Shared structures hold char with the host's sign.
+        if cfg!(target_arch = "x86_64") { "-fsigned-char" } else { "-funsigned-char" },
+    ]);
+    if source.language == Language::Cxx {
+        command.arg("-fno-threadsafe-statics");
+    }
+    if !options.device_flags.iter().any(|flag| flag.starts_with("-O")) {
+        command.args(["-O3", "-Xclang", "-O3"]);
+    }
+    command.args(&options.device_flags);
+    command.arg("-c").arg(&source.path).arg("-o").arg(object);
+    let output = tools.capture(&mut command)?;
+    Ok((!output.status.success()).then(|| String::from_utf8_lossy(&output.stderr).into_owned()))
+}

@@ -1,0 +1,84 @@
+//! HPU kinds: each is a folder of `sdk/device` with `kind.toml` and `layout.ld`.
+
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use super::{Error, Result};
+
+/// `kind.toml`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    description: String,
+    compile_target: String,
+    link_target: String,
+    cpu: String,
+    flags: Vec<String>,
+    arch: String,
+    program_bytes: u64,
+    data_bytes: u64,
+}
+
+/// One HPU kind.
+#[derive(Clone, Debug)]
+pub struct Kind {
+    /// Name of the folder, and of the kind in machine files.
+    pub name: String,
+    /// One line for people.
+    pub description: String,
+    /// Target with which sources are compiled.
+    pub compile_target: String,
+    /// Target with which the device program is linked.
+    pub link_target: String,
+    /// `-mcpu` of both.
+    pub cpu: String,
+    /// Further compiler flags.
+    pub flags: Vec<String>,
+    /// File of `sdk/include/spin/arch`, without `.h`.
+    pub arch: String,
+    /// Most bytes of code and constants.
+    pub program_bytes: u64,
+    /// Most bytes of static data.
+    pub data_bytes: u64,
+    /// The linker script.
+    pub script: PathBuf,
+}
+
+/// Every installed kind, by name.
+pub fn installed(device_dir: &Path) -> Result<Vec<Kind>> {
+    let entries = device_dir.read_dir().map_err(Error::read(device_dir))?;
+    let folders = entries.filter_map(|entry| Some(entry.ok()?.path()));
+    let mut kinds =
+        folders.filter(|f| f.join("kind.toml").is_file()).map(|f| load(&f)).collect::<Result<Vec<Kind>>>()?;
+    kinds.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(kinds)
+}
+
+/// Those of `installed` that `--hpu` asks for, in the order of `installed`; all without it.
+pub fn choose(installed: Vec<Kind>, wanted: Option<&[String]>) -> Result<Vec<Kind>> {
+    let Some(wanted) = wanted else { return Ok(installed) };
+    if let Some(unknown) = wanted.iter().find(|name| !installed.iter().any(|k| k.name == **name)) {
+        let names: Vec<String> = installed.iter().map(|k| format!("{} ({})", k.name, k.description)).collect();
+        return Err(Error::Usage(format!("--hpu: no HPU kind '{unknown}'; installed: {}", names.join(", "))));
+    }
+    Ok(installed.into_iter().filter(|k| wanted.contains(&k.name)).collect())
+}
+
+fn load(folder: &Path) -> Result<Kind> {
+    let path = folder.join("kind.toml");
+    let text = std::fs::read_to_string(&path).map_err(Error::read(&path))?;
+    let file: File = toml::from_str(&text).map_err(|error| Error::malformed(&path, error.to_string().trim_end()))?;
+    Ok(Kind {
+        name: folder.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+        description: file.description,
+        compile_target: file.compile_target,
+        link_target: file.link_target,
+        cpu: file.cpu,
+        flags: file.flags,
+        arch: file.arch,
+        program_bytes: file.program_bytes,
+        data_bytes: file.data_bytes,
+        script: folder.join("layout.ld"),
+    })
+}

@@ -1,0 +1,157 @@
+//! `spincc`, to sPIN what nvcc is to CUDA: compiles each source with the machine's compiler for the host and with zig
+//! for every HPU kind, links the host part with `libportals`, and embeds the handlers' device program.
+//!
+//! * [`options`]: the command line; what goes to which compiler
+//! * [`kind`]: HPU kinds, the folders of `sdk/device`
+//! * [`compile`]: one source to a host object that carries its device objects
+//! * [`bundle`]: device objects inside host objects and archives
+//! * [`device`]: the device link: limits, handlers, and errors in the user's terms ([`undefined`])
+//! * [`layouts`]: structures that host and card share, from DWARF
+//! * [`image`]: the embedded image (`abi::device::image`)
+//! * [`link`]: the host link
+//! * [`disassemble`]: a handler's instructions with their source lines
+
+pub mod bundle;
+pub mod compile;
+pub mod device;
+pub mod disassemble;
+mod dwarf;
+pub mod image;
+pub mod kind;
+pub mod layouts;
+pub mod link;
+pub mod options;
+mod tool;
+pub mod undefined;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use thiserror::Error;
+
+use crate::sdk::{Sdk, SdkError};
+use image::Image;
+use options::{Action, Mode, Options};
+use tool::Tools;
+
+/// Why `spincc` ends without its output.
+#[derive(Debug, Error)]
+pub enum Error {
+    /// The command line is wrong.
+    #[error("{0}")]
+    Usage(String),
+    /// A part of the toolkit is missing.
+    #[error(transparent)]
+    Sdk(#[from] SdkError),
+    /// A file cannot be read or written.
+    #[error("cannot {action} {}: {source}", path.display())]
+    Io {
+        /// "read" or "write"
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// A tool cannot be started.
+    #[error("cannot run {program}: {source}")]
+    Start {
+        /// Its name.
+        program: String,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// A file is not what its name says.
+    #[error("{}: {reason}", path.display())]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The program is wrong; one message a line.
+    #[error("{0}")]
+    Program(String),
+    /// A compiler has told the user already.
+    #[error("")]
+    Reported,
+}
+
+impl Error {
+    fn read(path: &Path) -> impl FnOnce(std::io::Error) -> Error {
+        move |source| Error::Io { action: "read", path: path.to_owned(), source }
+    }
+
+    fn write(path: &Path) -> impl FnOnce(std::io::Error) -> Error {
+        move |source| Error::Io { action: "write", path: path.to_owned(), source }
+    }
+
+    fn malformed(path: &Path, reason: impl ToString) -> Error {
+        Error::Malformed { path: path.to_owned(), reason: reason.to_string() }
+    }
+}
+
+/// Result of this command's parts.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Runs `spincc` with these arguments (without the program's name). Exit status 0, 1 for a program that does not
+/// compile, 2 for a wrong command line.
+pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
+    match run(args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Error::Reported) => ExitCode::FAILURE,
+        Err(error) => {
+            for line in error.to_string().lines() {
+                eprintln!("spincc: error: {line}");
+            }
+            if matches!(error, Error::Usage(_)) { ExitCode::from(2) } else { ExitCode::FAILURE }
+        }
+    }
+}
+
+fn run(args: impl Iterator<Item = OsString>) -> Result<()> {
+    let options = match options::parse(args)? {
+        Action::Help => {
+            print!("{}", options::HELP);
+            return Ok(());
+        }
+        Action::Version => {
+            println!("spincc {}", env!("CARGO_PKG_VERSION"));
+            return Ok(());
+        }
+        Action::Run(options) => options,
+    };
+    if let Some(built) = inspected_program(&options)? {
+        return inspect(&options, &built);
+    }
+    let tools = Tools::new(Sdk::find()?, options.verbose)?;
+    match options.mode {
+        Mode::HostOnly => tools.host_only(&options),
+        Mode::Compile => compile::to_objects(&tools, &options),
+        Mode::Link if options.inspects() => {
+            let device = link::device_only(&tools, &options)?;
+            inspect(&options, &device)
+        }
+        Mode::Link => link::program(&tools, &options),
+    }
+}
+
+/// The image of the built program that `--disassemble` or `--layouts` names; `None` when sources are named.
+fn inspected_program(options: &Options) -> Result<Option<Image>> {
+    let (true, [options::LinkItem::File(path)]) = (options.inspects(), options.link.as_slice()) else {
+        return Ok(None);
+    };
+    let bytes = std::fs::read(path).map_err(Error::read(path))?;
+    Image::of_program(&bytes).map_err(|reason| Error::malformed(path, reason))
+}
+
+fn inspect(options: &Options, image: &Image) -> Result<()> {
+    if options.layouts {
+        println!("{}", serde_json::to_string_pretty(&image.layouts).expect("layouts are plain data"));
+    }
+    if let Some(handler) = &options.disassemble {
+        print!("{}", disassemble::image(image, options.kinds.as_deref(), handler.as_deref())?);
+    }
+    Ok(())
+}

@@ -1,0 +1,254 @@
+//! What handlers need and the card does not have, said in the user's terms: lld names the symbol, the line and the
+//! function that refers to it; the relocations of the objects lead from there back to a handler.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::path::PathBuf;
+
+use abi::device::image::HANDLERS_SECTION;
+use object::{
+    Architecture, Object, ObjectSection, ObjectSymbol, RelocationFlags, RelocationTarget, SectionIndex, SymbolKind,
+};
+
+use super::bundle::Part;
+use super::kind::Kind;
+
+/// The linker's messages about `objects`, explained where they are about undefined symbols.
+pub fn explain(messages: &str, kind: &Kind, objects: &[(PathBuf, &Part)]) -> String {
+    let references = references(messages);
+    if references.is_empty() {
+        return format!("cannot link the program for {}:\n{}", kind.name, messages.trim_end());
+    }
+    let graph = Graph::new(objects.iter().map(|(_, part)| part.devices[&kind.name].as_slice()));
+    let mut lines = BTreeSet::new();
+    for reference in &references {
+        let object = objects.iter().position(|(path, _)| reference.object == path.display().to_string());
+        lines.insert(reference.explain(object, &graph, objects));
+    }
+    let mut lines: Vec<String> = lines.into_iter().collect();
+    for (_, part) in objects {
+        if let Some(reason) = &part.left_out {
+            let first = reason.lines().next().unwrap_or_default();
+            lines.push(format!("{} is not in the card's program, because it does not compile: {first}", part.origin));
+        }
+    }
+    lines.join("\n")
+}
+
+/// A symbol as the user wrote it.
+pub fn readable(symbol: &str) -> String {
+    let demangled = cpp_demangle::Symbol::new(symbol).ok().and_then(|s| s.demangle().ok());
+    demangled.unwrap_or_else(|| symbol.to_owned())
+}
+
+/// One place that refers to an undefined symbol.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Reference {
+    symbol: String,
+    /// "file.c:12"
+    line: Option<String>,
+    object: String,
+    function: String,
+}
+
+impl Reference {
+    fn explain(&self, object: Option<usize>, graph: &Graph, objects: &[(PathBuf, &Part)]) -> String {
+        let place = match (&self.line, object) {
+            (Some(line), _) => line.clone(),
+            (None, Some(i)) => objects[i].1.origin.clone(),
+            (None, None) => self.object.clone(),
+        };
+        let symbol = &self.symbol;
+        let node = object.and_then(|object| graph.function(object, &self.function));
+        let verb = if node.is_some_and(|node| graph.calls(node, &self.symbol)) { "calls" } else { "uses" };
+        let path = node.map(|node| graph.path(node)).unwrap_or_default();
+        match path.split_first() {
+            None => format!("{place}: '{}' {verb} '{symbol}', which the card does not have", self.function),
+            Some((handler, helpers)) => {
+                let through: String = helpers.iter().map(|helper| format!(" through '{}'", readable(helper))).collect();
+                let handler = readable(handler);
+                format!("{place}: handler '{handler}' {verb} '{symbol}'{through}, which the card does not have")
+            }
+        }
+    }
+}
+
+/// lld's messages: `ld.lld: error: undefined symbol: S`, then for each place `>>> referenced by FILE:LINE (PATH:LINE)`,
+/// left out without debug information, and `>>> OBJECT:(FUNCTION)`.
+fn references(messages: &str) -> Vec<Reference> {
+    let mut found = vec![];
+    let mut symbol = None;
+    let mut line = None;
+    for text in messages.lines() {
+        if let Some((_, name)) = text.split_once("undefined symbol: ") {
+            symbol = Some(name.trim().to_owned());
+            continue;
+        }
+        let (Some(symbol), Some(rest)) = (&symbol, text.strip_prefix(">>> ")) else { continue };
+        let rest = rest.trim().strip_prefix("referenced by ").unwrap_or(rest.trim());
+        if let Some((object, function)) = rest.strip_suffix(')').and_then(|r| r.split_once(":(")) {
+            let (object, function) = (object.to_owned(), function.to_owned());
+            found.push(Reference { symbol: symbol.clone(), line: line.take(), object, function });
+        } else if let Some((_, path)) = rest.strip_suffix(')').and_then(|r| r.split_once(" (")) {
+            line = Some(path.to_owned());
+        } else if rest.contains(':') {
+            line = Some(rest.to_owned());
+        }
+    }
+    found
+}
+
+/// A function or datum, and what it refers to.
+struct Node {
+    object: usize,
+    name: String,
+    section: SectionIndex,
+    range: std::ops::Range<u64>,
+    is_handler: bool,
+    targets: Vec<Target>,
+}
+
+/// What a relocation points to: a symbol by name, or a node of the same object.
+struct Target {
+    name: Option<String>,
+    node: Option<usize>,
+    is_call: bool,
+}
+
+struct Graph {
+    nodes: Vec<Node>,
+    globals: BTreeMap<String, usize>,
+}
+
+impl Graph {
+    fn new<'a>(objects: impl Iterator<Item = &'a [u8]>) -> Graph {
+        let mut graph = Graph { nodes: vec![], globals: BTreeMap::new() };
+        for (i, bytes) in objects.enumerate() {
+            // An object that cannot be read has no nodes; the linker has said what is wrong with it.
+            if let Ok(file) = object::File::parse(bytes) {
+                graph.add(i, &file);
+            }
+        }
+        graph
+    }
+
+    fn add(&mut self, object: usize, file: &object::File) {
+        let first = self.nodes.len();
+        let handlers = file.section_by_name(HANDLERS_SECTION).map(|s| s.index());
+        for symbol in file.symbols() {
+            let is_code_or_data = matches!(symbol.kind(), SymbolKind::Text | SymbolKind::Data);
+            let (Some(section), Ok(name), true) = (symbol.section_index(), symbol.name(), is_code_or_data) else {
+                continue;
+            };
+            if symbol.is_global() {
+                self.globals.insert(name.into(), self.nodes.len());
+            }
+            self.nodes.push(Node {
+                object,
+                name: name.into(),
+                section,
+                range: symbol.address()..symbol.address() + symbol.size().max(1),
+                is_handler: Some(section) == handlers,
+                targets: vec![],
+            });
+        }
+        let nodes = &mut self.nodes[first..];
+        for section in file.sections() {
+            for (offset, relocation) in section.relocations() {
+                let Some(from) = find(nodes, section.index(), offset) else { continue };
+                let RelocationTarget::Symbol(index) = relocation.target() else { continue };
+                let Ok(symbol) = file.symbol_by_index(index) else { continue };
+                let local = symbol.section_index().and_then(|s| {
+                    let addend = if symbol.kind() == SymbolKind::Section { relocation.addend() as u64 } else { 0 };
+                    find(nodes, s, symbol.address().wrapping_add(addend))
+                });
+                let name = symbol.name().ok().filter(|name| !name.is_empty()).map(str::to_owned);
+                let is_call = is_call(file.architecture(), relocation.flags());
+                nodes[from].targets.push(Target { name, node: local.map(|n| first + n), is_call });
+            }
+        }
+    }
+
+    /// The node of a function whose name lld has demangled.
+    fn function(&self, object: usize, name: &str) -> Option<usize> {
+        self.nodes.iter().position(|node| node.object == object && readable(&node.name) == name)
+    }
+
+    fn calls(&self, node: usize, symbol: &str) -> bool {
+        self.nodes[node].targets.iter().any(|t| t.is_call && t.name.as_deref().map(readable).as_deref() == Some(symbol))
+    }
+
+    /// The names on a shortest way from a handler to `goal`, both included; empty when no handler leads there.
+    fn path(&self, goal: usize) -> Vec<String> {
+        let mut queue: VecDeque<usize> = (0..self.nodes.len()).filter(|n| self.nodes[*n].is_handler).collect();
+        let mut from: BTreeMap<usize, Option<usize>> = queue.iter().map(|n| (*n, None)).collect();
+        while let Some(node) = queue.pop_front() {
+            for target in &self.nodes[node].targets {
+                let by_name = || target.name.as_ref().and_then(|name| self.globals.get(name).copied());
+                if let Some(next) = target.node.or_else(by_name) {
+                    from.entry(next).or_insert_with(|| {
+                        queue.push_back(next);
+                        Some(node)
+                    });
+                }
+            }
+        }
+        let mut path = vec![];
+        let mut at = Some(goal).filter(|goal| from.contains_key(goal));
+        while let Some(node) = at {
+            path.push(self.nodes[node].name.clone());
+            at = from[&node];
+        }
+        path.reverse();
+        path
+    }
+}
+
+fn find(nodes: &[Node], section: SectionIndex, offset: u64) -> Option<usize> {
+    nodes.iter().position(|node| node.section == section && node.range.contains(&offset))
+}
+
+fn is_call(architecture: Architecture, flags: RelocationFlags) -> bool {
+    use object::elf::{R_ARM_CALL, R_ARM_JUMP24, R_RISCV_CALL, R_RISCV_CALL_PLT, R_RISCV_JAL};
+    let RelocationFlags::Elf { r_type } = flags else { return false };
+    match architecture {
+        Architecture::Riscv32 | Architecture::Riscv64 => {
+            [R_RISCV_CALL, R_RISCV_CALL_PLT, R_RISCV_JAL].contains(&r_type)
+        }
+        Architecture::Arm => [R_ARM_CALL, R_ARM_JUMP24].contains(&r_type),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn linker_messages() {
+        let text = "\
+ld.lld: error: undefined symbol: printf
+>>> referenced by t.c:8
+>>>               /tmp/0.o:(foo)
+>>> referenced by u.c:9 (dir/u.c:9)
+>>>               /tmp/1.o:(bar)
+>>> referenced 3 more times
+
+ld.lld: error: undefined symbol: stdin
+>>> referenced by /tmp/1.o:(deep)
+";
+        let reference = |symbol: &str, line: Option<&str>, object: &str, function: &str| Reference {
+            symbol: symbol.into(),
+            line: line.map(str::to_owned),
+            object: object.into(),
+            function: function.into(),
+        };
+        assert_eq!(
+            references(text),
+            [
+                reference("printf", Some("t.c:8"), "/tmp/0.o", "foo"),
+                reference("printf", Some("dir/u.c:9"), "/tmp/1.o", "bar"),
+                reference("stdin", None, "/tmp/1.o", "deep"),
+            ]
+        );
+    }
+}
