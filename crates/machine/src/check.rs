@@ -1,11 +1,10 @@
 //! Which values a machine may have, alone and together.
 
-use std::fmt::Display;
-
 use abi::device::{HeaderArgs, map};
 use sim::{Rate, Time};
 
 use crate::load::Problem;
+use crate::value::Parameter;
 use crate::{Hpu, Machine, Network};
 
 /// No single latency is longer: sums of them stay far from the end of simulated time.
@@ -39,18 +38,14 @@ impl Machine {
             ("nic.match_cam_ns", self.nic.match_cam),
             ("dma.L_ns", self.dma.latency),
         ] {
-            if time > LONGEST {
-                return problem(key, format!("must be at most {LONGEST}, is {time}"));
-            }
+            at_most(key, time, LONGEST)?;
         }
         for (key, rate) in [
             ("network.G_ps_per_byte", self.network.gap_per_byte),
             ("host.dram_G_ps_per_byte", self.host.dram_gap_per_byte),
             ("dma.G_ps_per_byte", self.dma.gap_per_byte),
         ] {
-            if rate > SLOWEST {
-                return problem(key, format!("must be at most {} ps/B", SLOWEST.as_fs_per_byte() / 1000));
-            }
+            at_most(key, rate, SLOWEST)?;
         }
         Ok(())
     }
@@ -112,12 +107,12 @@ fn problem(key: &str, what: String) -> Result<(), Problem> {
     Err(Problem::new(key, what))
 }
 
-fn at_least<T: PartialOrd + Display>(key: &str, value: T, least: T) -> Result<(), Problem> {
-    if value < least { problem(key, format!("must be at least {least}, is {value}")) } else { Ok(()) }
+fn at_least<T: PartialOrd + Parameter>(key: &str, value: T, least: T) -> Result<(), Problem> {
+    if value < least { problem(key, format!("must be at least {}, is {}", least.show(), value.show())) } else { Ok(()) }
 }
 
-fn at_most<T: PartialOrd + Display>(key: &str, value: T, most: T) -> Result<(), Problem> {
-    if value > most { problem(key, format!("must be at most {most}, is {value}")) } else { Ok(()) }
+fn at_most<T: PartialOrd + Parameter>(key: &str, value: T, most: T) -> Result<(), Problem> {
+    if value > most { problem(key, format!("must be at most {}, is {}", most.show(), value.show())) } else { Ok(()) }
 }
 
 fn multiple_of(key: &str, value: u32, unit: u32) -> Result<(), Problem> {

@@ -1,7 +1,6 @@
 //! From files and `--set` arguments to a checked [`Machine`].
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 use toml::{Table, Value};
@@ -196,7 +195,7 @@ impl Layers {
         let value = match text.parse::<Value>() {
             Ok(value) => value,
             Err(_) if bare_word(text) => Value::String(text.to_owned()),
-            Err(error) => return Err(wrong(&format!("the value is not TOML: {}", error.message()))),
+            Err(error) => return Err(wrong(&format!("the value is not TOML: {}", one_line(&error)))),
         };
         let mut parts = key.rsplit('.');
         let leaf = parts.next().unwrap_or_default();
@@ -240,15 +239,11 @@ fn syntax(origin: &str, text: &str, error: &toml::de::Error) -> MachineError {
         origin: origin.to_owned(),
         line: before.matches('\n').count() + 1,
         column: before.chars().rev().take_while(|c| *c != '\n').count() + 1,
-        message: OneLine(error.message()).to_string(),
+        message: one_line(error),
     }
 }
 
-/// A message of several lines on one.
-struct OneLine<'a>(&'a str);
-
-impl fmt::Display for OneLine<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0.split_whitespace().collect::<Vec<_>>().join(" "))
-    }
+/// TOML's messages may have several lines.
+fn one_line(error: &toml::de::Error) -> String {
+    error.message().split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -123,14 +123,14 @@ fn scaled(value: &Value, digits: usize, finest: &str) -> Result<u64, String> {
     // The shortest decimal that gives the same float is the number as it was written.
     let text = match value {
         Value::Integer(number) => number.to_string(),
-        Value::Float(number) if number.is_finite() => number.to_string(),
+        Value::Float(number) if number.is_finite() => (number + 0.0).to_string(), // -0 is 0
         Value::Float(number) => return Err(format!("must be finite, is {number}")),
         other => return Err(must_be("a number", other)),
     };
-    if text.starts_with('-') && text != "-0" {
+    if text.starts_with('-') {
         return Err(format!("must not be negative, is {text}"));
     }
-    let (whole, fraction) = text.trim_start_matches('-').split_once('.').unwrap_or((text.trim_start_matches('-'), ""));
+    let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
     if fraction.len() > digits {
         return Err(format!("{text} is finer than {finest}"));
     }

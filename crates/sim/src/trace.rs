@@ -53,7 +53,8 @@ pub enum Value<'a> {
     Text(&'a str),
 }
 
-/// What a slice has besides its name and times.
+/// What a slice has besides its name and times. An arrow goes from the slice that starts first to the later one; of two
+/// that start together, from the one whose track was made first.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SliceExtras<'a> {
     /// The arrow of this number ends here.
