@@ -243,6 +243,16 @@ impl Job {
         })
     }
 
+    /// Number of ranks.
+    pub fn ranks(&self) -> usize {
+        self.ranks.len()
+    }
+
+    /// The scale of [`JobSpec`].
+    pub fn compute_scale_milli(&self) -> u64 {
+        self.spec.compute_scale_milli
+    }
+
     /// Ends [`Job::start`] and [`Job::resume`] at this time of the real clock.
     pub fn set_deadline(&mut self, deadline: Option<Instant>) {
         self.deadline = deadline;

@@ -1,3 +1,6 @@
 //! The hosts of the simulated machine: rank processes, and what their CPU and memory cost.
 
 pub mod job;
+mod world;
+
+pub use world::{End, World};

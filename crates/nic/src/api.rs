@@ -38,6 +38,12 @@ pub struct NewEntry {
 }
 
 impl Card {
+    /// Forgets the process: its interfaces and its device program. Messages to it are dropped from now on.
+    pub fn reset(&mut self) {
+        self.interfaces = [const { None }; 4];
+        self.spin.unload();
+    }
+
     /// `PtlNIInit`: the interface's handle and limits.
     pub fn ni_init(&mut self, options: u32, pid: u32, desired: Option<NiLimits>) -> Result<(Handle, NiLimits)> {
         let index = index_of_options(options).ok_or(Code::ArgInvalid)?;
@@ -412,6 +418,11 @@ impl Card {
     /// `PtlEQGet`: the oldest event, and whether others were lost before it.
     pub fn eq_take(&mut self, eq: Handle) -> Result<Option<(Event, bool)>> {
         Ok(self.owner(Kind::Eq, eq)?.queues.get_mut(eq)?.take())
+    }
+
+    /// Whether it is a live event queue.
+    pub fn check_eq(&mut self, eq: Handle) -> Result<()> {
+        self.owner(Kind::Eq, eq)?.queues.get(eq).map(|_| ())
     }
 
     /// `PtlCTAlloc`.

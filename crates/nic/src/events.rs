@@ -39,11 +39,6 @@ impl EventRing {
         Some((event, std::mem::take(&mut self.lost)))
     }
 
-    /// Whether no event waits.
-    pub fn is_empty(&self) -> bool {
-        self.events.is_empty()
-    }
-
     /// Whether one more message's event would find room.
     pub fn has_room(&self) -> bool {
         self.events.len() + self.promised < self.capacity

@@ -62,7 +62,7 @@ impl HandlerRequest {
 }
 
 /// A device program registered by a process: where its handlers' host twins are, and the program for this card.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct DeviceProgram {
     /// The program.
     pub program: Arc<Program>,

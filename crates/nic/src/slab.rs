@@ -53,11 +53,6 @@ impl<T> Slab<T> {
         self.slots.len() - self.free.len()
     }
 
-    /// Whether there is no object.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// Adds an object unless there are `limit` already (`PTL_NO_SPACE`).
     pub fn insert(&mut self, limit: i32, value: T) -> Result<Handle, Code> {
         if self.len() >= usize::try_from(limit).unwrap_or(0) {
@@ -107,11 +102,6 @@ impl<T> Slab<T> {
         self.slots.iter().enumerate().filter_map(|(index, (generation, value))| {
             value.as_ref().map(|value| (handle(self.kind, self.interface, *generation, index as u16), value))
         })
-    }
-
-    /// Every object, by index.
-    pub fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
-        self.slots.iter_mut().filter_map(|(_, value)| value.as_mut())
     }
 }
 

@@ -1,17 +1,13 @@
 //! The shared memory of a job, the simulator's side of [`abi::mailbox`].
 
 use super::{Call, Caller, JobError, Reply, signals};
-use abi::mailbox::{self, BOUNCE, DOORBELL_RING, DOORBELL_SLEEPS, Header, Op, Slot, state};
+use abi::mailbox::{self, BOUNCE, DOORBELL_RING, DOORBELL_SLEEPS, Header, Op, Patience, Slot, state};
 use sim::Time;
 use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd, RawFd};
 use std::ptr::NonNull;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
-
-/// Looks at the doorbell before the simulator goes to sleep: a few microseconds.
-const SPINS: u32 = 200;
 
 /// The memory file and its mapping.
 pub struct Shared {
@@ -19,6 +15,7 @@ pub struct Shared {
     length: usize,
     ranks: usize,
     file: File,
+    patience: Patience,
 }
 
 // SAFETY: the mapping belongs to this value, wherever it is.
@@ -54,7 +51,7 @@ impl Shared {
                 compute_scale_milli: compute_scale_milli.into(),
             });
         }
-        let shared = Shared { base, length, ranks, file };
+        let shared = Shared { base, length, ranks, file, patience: Patience::new() };
         signals::watch(&shared.header().doorbell)?;
         Ok(shared)
     }
@@ -178,11 +175,16 @@ impl Shared {
     }
 
     /// Watches the doorbell for a moment; whether it was rung.
-    pub fn spin(&self, seen: u32) -> bool {
-        (0..spins()).any(|_| {
+    pub fn spin(&mut self, seen: u32) -> bool {
+        for _ in 0..self.patience.spins() {
             std::hint::spin_loop();
-            self.doorbell() != seen
-        })
+            if self.doorbell() != seen {
+                self.patience.hit();
+                return true;
+            }
+        }
+        self.patience.miss();
+        false
     }
 
     /// Sleeps until the doorbell is rung, or for `timeout`.
@@ -190,10 +192,8 @@ impl Shared {
         let bell = &self.header().doorbell;
         let asleep = seen | DOORBELL_SLEEPS;
         if bell.compare_exchange(seen, asleep, Ordering::SeqCst, Ordering::Relaxed).is_ok() {
-            let timeout = timeout.map(|left| libc::timespec {
-                tv_sec: left.as_secs() as i64,
-                tv_nsec: i64::from(left.subsec_nanos()),
-            });
+            let timeout = timeout
+                .map(|left| libc::timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) });
             let timeout = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
             // SAFETY: a system call on a mapped word.
             unsafe { libc::syscall(libc::SYS_futex, bell.as_ptr(), libc::FUTEX_WAIT, asleep, timeout) };
@@ -216,10 +216,4 @@ pub fn ring(bell: &AtomicU32) {
         // SAFETY: a system call on a mapped word.
         unsafe { libc::syscall(libc::SYS_futex, bell.as_ptr(), libc::FUTEX_WAKE, i32::MAX) };
     }
-}
-
-/// No spinning where there is no second CPU on which a rank could run.
-fn spins() -> u32 {
-    static LIMIT: OnceLock<u32> = OnceLock::new();
-    *LIMIT.get_or_init(|| if std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() > 1) { SPINS } else { 0 })
 }

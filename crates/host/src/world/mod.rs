@@ -22,7 +22,9 @@ use nic::{Card, CardEvent, Completion, Notice, Stats};
 use sim::trace::Trace;
 use sim::{EventQueue, Time};
 
-use crate::job::{Call, Caller, ExitStatus, Job, JobError, Pause, Reply};
+use std::process::ExitStatus;
+
+use crate::job::{Call, Caller, Job, JobError, Pause, Reply};
 use ports::WorldPorts;
 use timeline::Timeline;
 use waiting::Wait;
@@ -128,12 +130,7 @@ impl Warnings {
 
 impl World {
     /// A world for `job` on `machine`. `warn` gets messages for the user as they come up.
-    pub fn new(
-        machine: Machine,
-        job: Job,
-        trace: Trace,
-        warn: Box<dyn FnMut(&str)>,
-    ) -> Result<World, net::NetError> {
+    pub fn new(machine: Machine, job: Job, trace: Trace, warn: Box<dyn FnMut(&str)>) -> Result<World, net::NetError> {
         let ranks = job.ranks();
         let machine = Rc::new(machine);
         let network = Network::new(&machine.network, ranks)?;
@@ -170,7 +167,7 @@ impl World {
     pub fn run(&mut self) -> Result<End, JobError> {
         for rank in 0..self.ranks.len() {
             let pause = self.job.start(rank)?;
-            self.paused(pause);
+            self.paused(rank, pause);
             if self.end.is_some() {
                 break;
             }
@@ -260,20 +257,27 @@ impl World {
     /// Answers threads until their rank has nothing to do at this time.
     fn resume(&mut self, caller: Caller, reply: Reply) {
         let pause = self.job.resume(caller, self.now, &reply);
-        self.paused(pause);
+        self.paused(caller.rank as usize, pause);
     }
 
-    fn paused(&mut self, pause: Pause) {
+    /// `running`, which has run until now, has paused, or something else has happened meanwhile.
+    fn paused(&mut self, running: usize, pause: Pause) {
         match pause {
             Pause::Call(call) if call.elapsed_ns > 0 => {
                 let scale = self.job.compute_scale_milli();
-                let charged = u128::from(call.elapsed_ns) * u128::from(scale);
+                let charged = u128::from(call.elapsed_ns) * u128::from(scale) / 1000;
                 let span = Time::from_ps(charged.try_into().unwrap_or(u64::MAX));
                 self.timeline.cpu(call.caller.rank as usize, self.now, self.now + span, "compute");
                 self.queue.push(self.now + span, Event::Call(Box::new(call)));
             }
             Pause::Call(call) => self.call(call),
-            Pause::Exited { rank, status } => self.exited(rank, status),
+            Pause::Exited { rank, status } => {
+                self.exited(rank, status);
+                if rank != running && self.end.is_none() {
+                    let pause = self.job.wait(running);
+                    self.paused(running, pause);
+                }
+            }
             Pause::Interrupted { signal } => self.end = Some(End::Interrupted { signal, at: self.now }),
             Pause::TimedOut => self.end = Some(End::TimedOut { at: self.now }),
         }
@@ -285,7 +289,7 @@ impl World {
         state.end = self.now;
         state.waits.clear();
         self.cards[rank].reset();
-        if status != ExitStatus::Code(0) {
+        if !status.success() {
             self.end = Some(End::RankFailed { rank, status, at: self.now });
         }
     }

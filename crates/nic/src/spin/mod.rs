@@ -155,6 +155,16 @@ impl SpinUnit {
         Ok(())
     }
 
+    /// Forgets the device program and everything that runs or waits.
+    pub(crate) fn unload(&mut self) {
+        if self.program.is_some() {
+            *self = SpinUnit { hpus: std::mem::take(&mut self.hpus), ..SpinUnit::new(&self.config, self.mtu) };
+            for hpu in &mut self.hpus {
+                *hpu = Core { busy: hpu.busy, ..Core::default() };
+            }
+        }
+    }
+
     pub(crate) fn loaded(&self) -> bool {
         self.program.is_some()
     }

@@ -134,7 +134,8 @@ impl Card {
         match stop {
             Stop::Return(value) => self.end_handler(context, Ok(value), ports),
             Stop::Fault(fault) => {
-                let place = self.place(resident.thread.pc());
+                let pc = resident.thread.pc();
+                let place = self.place(pc);
                 let detail = u64::from(match fault {
                     Fault::Load { addr, .. } | Fault::Store { addr, .. } | Fault::Misaligned { addr, .. } => addr,
                     Fault::Fetch { pc } | Fault::Illegal { pc, .. } | Fault::Breakpoint { pc } => pc,
@@ -156,7 +157,7 @@ impl Card {
 
     fn place(&self, pc: u32) -> String {
         let location = self.spin.program.as_ref().and_then(|loaded| loaded.device.program.line(pc));
-        location.map_or_else(String::new, |location| format!(", {location}"))
+        location.map_or_else(String::new, |place| format!(", {}:{}", place.file, place.line))
     }
 
     /// Takes a handler that waits off its HPU, if another is ready to run there.

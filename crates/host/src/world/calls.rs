@@ -1,0 +1,462 @@
+//! What each library call does, and what it costs the CPU.
+//!
+//! Handing an operation to the card costs LogGP's o; looking at a completion costs a poll; everything else is free
+//! until a program charges it (`spin_host_compute`). On rdma cards entries and triggered operations live in the
+//! library, so describing them costs nothing and carrying them out costs CPU time later.
+
+use abi::device::image;
+use abi::mailbox::Op;
+use abi::portals::{self as ptl, CtEvent, Handle, NiLimits, Plain, Process, Rc as Code};
+use machine::NicKind;
+use nic::{DeviceProgram, NewEntry, Ports, Target, TriggeredOp};
+use sim::Time;
+
+use super::waiting::{Wait, event_reply};
+use super::{Event, World};
+use crate::job::{Call, Caller, Reply};
+
+/// What a call leads to.
+enum Step {
+    /// It answers after this time.
+    Reply(Time, Reply),
+    /// It waits, at most for this long.
+    Wait(Wait, Option<Time>),
+}
+
+type Outcome = Result<Step, Code>;
+
+/// Largest image that a program may register.
+const MAX_IMAGE: u64 = 64 << 20;
+
+impl World {
+    /// Makes a call and those of the rank's other threads that came with it.
+    pub(super) fn call(&mut self, call: Call) {
+        let mut next = Some(call);
+        while let Some(call) = next {
+            let caller = call.caller;
+            let rank = caller.rank as usize;
+            if self.looks_at_completions(&call) {
+                self.wait(caller, Wait::Completion(Box::new(call)), None);
+            } else {
+                match self.perform(&call) {
+                    Ok(Step::Reply(after, reply)) => self.answer(caller, after, reply),
+                    Ok(Step::Wait(wait, limit)) => self.wait(caller, wait, limit),
+                    Err(code) => self.answer(caller, Time::ZERO, Reply::new(code)),
+                }
+            }
+            if self.end.is_some() {
+                return;
+            }
+            next = self.job.pending(rank);
+        }
+    }
+
+    /// Whether the CPU has to complete a message before this call can look at what has come (rdma cards).
+    fn looks_at_completions(&self, call: &Call) -> bool {
+        let looks = matches!(call.op, Op::PtlEQGet | Op::PtlEQPoll | Op::PtlCTGet | Op::PtlCTPoll);
+        looks
+            && self.machine.nic.kind == NicKind::Rdma
+            && self.cards[call.caller.rank as usize].next_completion().is_some()
+    }
+
+    /// The cost of handing the card something that rdma cards leave to the library.
+    fn describe_cost(&mut self, rank: usize) -> Time {
+        if self.machine.nic.kind == NicKind::Rdma { Time::ZERO } else { self.post_cost(rank) }
+    }
+
+    /// The cost of handing the card an operation.
+    fn post_cost(&mut self, rank: usize) -> Time {
+        let overhead = self.machine.host.overhead;
+        self.timeline.cpu(rank, self.now, self.now + overhead, "post");
+        overhead
+    }
+
+    fn poll_cost(&mut self, rank: usize) -> Time {
+        let poll = self.machine.host.poll;
+        self.timeline.cpu(rank, self.now, self.now + poll, "poll");
+        poll
+    }
+
+    fn perform(&mut self, call: &Call) -> Outcome {
+        let (rank, a) = (call.caller.rank as usize, Words(&call.args));
+        match call.op {
+            Op::SpinAttach => {
+                self.ranks[rank].attached = true;
+                done(Reply::new(Code::Ok))
+            }
+            Op::SpinDetach => {
+                self.ranks[rank].detached = true;
+                self.cards[rank].reset();
+                done(Reply::new(Code::Ok))
+            }
+            Op::SpinRegisterImage => self.register_image(rank, a.word(0), a.word(1), a.word(2)),
+            Op::SpinHostCompute => {
+                let span = Time::from_ps(a.word(0));
+                self.timeline.cpu(rank, self.now, self.now.saturating_add(span), "compute");
+                Ok(Step::Reply(span, Reply::new(Code::Ok)))
+            }
+            Op::SpinHostMemory => {
+                let host = &self.machine.host;
+                let bytes = a.word(0).saturating_add(a.word(1));
+                let span = if bytes == 0 { Time::ZERO } else { host.dram_latency + host.dram_gap_per_byte.time(bytes) };
+                self.timeline.cpu(rank, self.now, self.now + span, "memory");
+                Ok(Step::Reply(span, Reply::new(Code::Ok)))
+            }
+            Op::SpinSleep => Ok(Step::Reply(Time::from_ps(a.word(0)), Reply::new(Code::Ok))),
+            Op::SpinYield => done(Reply::new(Code::Ok)),
+            Op::SpinBarrier => Ok(self.barrier(call.caller)),
+            Op::PtlPut | Op::PtlGet | Op::PtlTriggeredPut | Op::PtlTriggeredGet => self.transfer(call),
+            Op::PtlTriggeredCTInc | Op::PtlTriggeredCTSet => self.triggered_counter(call),
+            Op::PtlLEAppend | Op::PtlMEAppend | Op::PtlMEAppendHandlers => self.append(call),
+            Op::PtlLESearch | Op::PtlMESearch => self.search(call),
+            Op::PtlEQGet
+            | Op::PtlEQWait
+            | Op::PtlEQPoll
+            | Op::PtlCTGet
+            | Op::PtlCTWait
+            | Op::PtlCTPoll
+            | Op::PtlPTDisable => self.look_or_wait(call),
+            _ => self.object_call(call),
+        }
+    }
+
+    /// Calls that make, change or ask about objects.
+    fn object_call(&mut self, call: &Call) -> Outcome {
+        let (rank, a) = (call.caller.rank as usize, Words(&call.args));
+        let card = &mut self.cards[rank];
+        let value = |value: u32| done(Reply::value(u64::from(value)));
+        match call.op {
+            Op::PtlNIInit => {
+                let desired: Option<NiLimits> = (a.word(3) != 0).then(|| self.job.data(call.caller));
+                let (ni, limits) = card.ni_init(a.u32(1), a.u32(2), desired)?;
+                done(Reply::value(u64::from(ni)).with(&limits))
+            }
+            Op::PtlNIFini => unit(card.ni_fini(a.u32(0))),
+            Op::PtlNIStatus => value(card.ni_status(a.u32(0), a.word(1))? as u32),
+            Op::PtlNIHandle => value(card.ni_handle(a.u32(0))?),
+            Op::PtlGetUid => value(card.uid(a.u32(0))?),
+            Op::PtlGetId => done(Reply::value(pack(card.id(a.u32(0))?))),
+            Op::PtlGetPhysId => done(Reply::value(pack(card.physical_id(a.u32(0))?))),
+            Op::PtlSetMap => {
+                let count = usize::try_from(a.word(1)).ok().filter(|count| *count <= self.ranks.len() * 64);
+                let count = count.ok_or(Code::ArgInvalid)?;
+                let map = self.read_array::<Process>(rank, a.word(2), count)?;
+                unit(self.cards[rank].set_map(a.u32(0), map))
+            }
+            Op::PtlGetMap => {
+                let map = card.map(a.u32(0))?;
+                let count = usize::try_from(a.word(1)).unwrap_or(usize::MAX).min(map.len());
+                let bytes: Vec<u8> = map[..count].iter().flat_map(|process| process.as_bytes().to_vec()).collect();
+                self.job.write(rank, a.word(2), &bytes).map_err(|_| Code::ArgInvalid)?;
+                done(Reply::value(map.len() as u64))
+            }
+            Op::PtlPTAlloc => value(card.pt_alloc(a.u32(0), a.u32(1), a.u32(2), a.u32(3))?),
+            Op::PtlPTFree => unit(card.pt_free(a.u32(0), a.u32(1))),
+            Op::PtlPTEnable => unit(card.pt_enable(a.u32(0), a.u32(1))),
+            Op::PtlMDBind => {
+                let md = self.job.data(call.caller);
+                value(self.on_card(rank, |card, ports| card.md_bind(a.u32(0), md, ports))?)
+            }
+            Op::PtlMDRelease => unit(card.md_release(a.u32(0))),
+            Op::PtlLEUnlink | Op::PtlMEUnlink => unit(card.unlink(a.u32(0))),
+            Op::PtlEQAlloc => value(card.eq_alloc(a.u32(0), a.word(1))?),
+            Op::PtlEQFree => unit(card.eq_free(a.u32(0))),
+            Op::PtlCTAlloc => value(card.ct_alloc(a.u32(0))?),
+            Op::PtlCTFree => unit(card.ct_free(a.u32(0))),
+            Op::PtlCTCancelTriggered => unit(card.ct_cancel(a.u32(0))),
+            Op::PtlCTSet | Op::PtlCTInc => {
+                let amount: CtEvent = self.job.data(call.caller);
+                let ct = a.u32(0);
+                let set = call.op == Op::PtlCTSet;
+                self.on_card(rank, |card, ports| match set {
+                    true => card.ct_set(ct, amount, ports),
+                    false => card.ct_inc(ct, amount, ports),
+                })?;
+                Ok(Step::Reply(self.describe_cost(rank), Reply::new(Code::Ok)))
+            }
+            Op::PtlStartBundle | Op::PtlEndBundle => unit(card.ni_handle(a.u32(0)).map(|_| ())),
+            Op::PtlAtomicSync => done(Reply::new(Code::Ok)),
+            Op::PtlHPUAllocMem => {
+                let memory = card.hpu_alloc(a.word(0), a.u32(1));
+                if memory == Err(Code::Fail) {
+                    self.warn(rank, "PtlHPUAllocMem: this card has no HPUs (--nic spin has)");
+                }
+                value(memory?)
+            }
+            Op::PtlHPUFreeMem => unit(card.hpu_free(a.u32(0))),
+            other => {
+                self.warn(rank, &format!("{} is not in this version of spinkit", other.c_name()));
+                Err(Code::Fail)
+            }
+        }
+    }
+
+    fn warn(&mut self, rank: usize, message: &str) {
+        self.on_card(rank, |_, ports| ports.warn(format!("rank {rank}: {message}")));
+    }
+
+    /// Loads the program's device code onto its card.
+    fn register_image(&mut self, rank: usize, address: u64, length: u64, handlers_start: u64) -> Outcome {
+        if self.machine.nic.kind != NicKind::Spin {
+            return done(Reply::new(Code::Ok)); // no HPUs, no device code
+        }
+        if length > MAX_IMAGE || (length as usize) < size_of::<image::Preamble>() {
+            self.warn(rank, &format!("its device image of {length} bytes is damaged"));
+            return Err(Code::Fail);
+        }
+        if self.cards[rank].has_program() {
+            self.warn(rank, "a second device program (of a library?) was ignored: a card holds one");
+            return Err(Code::Fail);
+        }
+        let mut bytes = vec![0; length as usize];
+        self.job.read(rank, address, &mut bytes).map_err(|_| Code::Fail)?;
+        let kind = self.machine.hpu.kind.clone();
+        let loaded = DeviceProgram::from_image(&bytes, handlers_start, &kind)
+            .and_then(|program| self.cards[rank].load_program(program));
+        if let Err(error) = loaded {
+            self.warn(rank, &error.to_string());
+            return Err(Code::Fail);
+        }
+        done(Reply::new(Code::Ok))
+    }
+
+    /// All ranks meet; the last one lets everybody go on.
+    fn barrier(&mut self, caller: Caller) -> Step {
+        self.barrier.push(caller);
+        let (arrived, ranks) = (self.barrier.len(), self.ranks.len());
+        if arrived < ranks {
+            for rank in &mut self.ranks {
+                for wait in rank.waits.values_mut() {
+                    if let Wait::Barrier { arrived: known, .. } = wait {
+                        *known = arrived;
+                    }
+                }
+            }
+            return Step::Wait(Wait::Barrier { arrived, ranks }, None);
+        }
+        for other in std::mem::take(&mut self.barrier) {
+            if other != caller {
+                self.ranks[other.rank as usize].waits.remove(&other.slot);
+                self.queue.push(self.now, Event::Resume(other, Box::new(Reply::new(Code::Ok))));
+            }
+        }
+        Step::Reply(Time::ZERO, Reply::new(Code::Ok))
+    }
+
+    fn transfer(&mut self, call: &Call) -> Outcome {
+        let (rank, a) = (call.caller.rank as usize, Words(&call.args));
+        let put = matches!(call.op, Op::PtlPut | Op::PtlTriggeredPut);
+        // A get has neither an acknowledgement nor header data.
+        let at = |word: usize| a.word(if put { word } else { word - 1 });
+        let target = Target {
+            process: unpack(at(4)),
+            pt_index: at(5) as u32,
+            match_bits: at(6),
+            remote_offset: at(7),
+            user_ptr: at(8),
+            hdr_data: if put { a.word(9) } else { 0 },
+        };
+        let card = &mut self.cards[rank];
+        let transfer = match put {
+            true => card.put(a.u32(0), a.word(1), a.word(2), a.word(3), target)?,
+            false => card.get(a.u32(0), a.word(1), a.word(2), target)?,
+        };
+        if matches!(call.op, Op::PtlPut | Op::PtlGet) {
+            let overhead = self.post_cost(rank);
+            let start = self.now + overhead;
+            self.on_card(rank, |card, ports| card.start(transfer, start, ports));
+            return Ok(Step::Reply(overhead, Reply::new(Code::Ok)));
+        }
+        let after = if put { 10 } else { 8 };
+        let (ct, threshold) = (a.u32(after), a.word(after + 1));
+        let interface = transfer.interface;
+        let op = TriggeredOp::Transfer(transfer);
+        self.on_card(rank, |card, ports| card.trigger(interface, ct, threshold, op, ports))?;
+        Ok(Step::Reply(self.describe_cost(rank), Reply::new(Code::Ok)))
+    }
+
+    fn triggered_counter(&mut self, call: &Call) -> Outcome {
+        let (rank, a) = (call.caller.rank as usize, Words(&call.args));
+        let amount: CtEvent = self.job.data(call.caller);
+        let (ct, trigger, threshold) = (a.u32(0), a.u32(1), a.word(2));
+        let interface = self.cards[rank].ct_interface(ct)?;
+        let op = match call.op {
+            Op::PtlTriggeredCTSet => TriggeredOp::CtSet(ct, amount),
+            _ => {
+                nic::api::check_increment(amount)?;
+                TriggeredOp::CtInc(ct, amount)
+            }
+        };
+        self.on_card(rank, |card, ports| card.trigger(interface, trigger, threshold, op, ports))?;
+        Ok(Step::Reply(self.describe_cost(rank), Reply::new(Code::Ok)))
+    }
+
+    fn append(&mut self, call: &Call) -> Outcome {
+        let (rank, a) = (call.caller.rank as usize, Words(&call.args));
+        let mut new = self.new_entry(call, a.word(4));
+        let ni = a.u32(0);
+        let mut handlers = None;
+        if call.op == Op::PtlMEAppendHandlers {
+            let me = new.me;
+            handlers = match self.on_card(rank, |card, ports| card.handlers(ni, &me, ports)) {
+                Ok(handlers) => handlers,
+                Err(code) => {
+                    self.warn(rank, handlers_refused(code, self.cards[rank].has_program()));
+                    return Err(code);
+                }
+            };
+            new.me.le.options &= !ptl::ME_HANDLER_IOVEC;
+        }
+        let handle = self.on_card(rank, |card, ports| card.append(ni, new, a.word(3), handlers, ports))?;
+        Ok(Step::Reply(self.describe_cost(rank), Reply::value(u64::from(handle))))
+    }
+
+    fn search(&mut self, call: &Call) -> Outcome {
+        let (rank, a) = (call.caller.rank as usize, Words(&call.args));
+        let new = self.new_entry(call, a.word(4));
+        self.on_card(rank, |card, ports| card.search(a.u32(0), new, a.word(3), ports))?;
+        Ok(Step::Reply(self.describe_cost(rank), Reply::new(Code::Ok)))
+    }
+
+    fn new_entry(&mut self, call: &Call, user_ptr: u64) -> NewEntry {
+        let matching = !matches!(call.op, Op::PtlLEAppend | Op::PtlLESearch);
+        let me = match matching {
+            true => self.job.data(call.caller),
+            false => ptl::Me { le: self.job.data(call.caller), ..ptl::Me::default() },
+        };
+        NewEntry { me, matching, pt_index: call.args[1] as u32, user_ptr }
+    }
+
+    /// Calls that look at what has come, once or until it is there.
+    fn look_or_wait(&mut self, call: &Call) -> Outcome {
+        let (rank, a) = (call.caller.rank as usize, Words(&call.args));
+        let name = call.op.c_name();
+        match call.op {
+            Op::PtlPTDisable => {
+                let (ni, pt_index) = (a.u32(0), a.u32(1));
+                self.cards[rank].pt_disable(ni, pt_index)?;
+                if self.cards[rank].pt_idle(ni, pt_index) {
+                    return done(Reply::new(Code::Ok));
+                }
+                Ok(Step::Wait(Wait::Portal { ni, pt_index }, None))
+            }
+            Op::PtlEQGet => {
+                let event = self.cards[rank].eq_take(a.u32(0))?;
+                let cost = self.poll_cost(rank);
+                Ok(Step::Reply(cost, event.map_or_else(|| Reply::new(Code::EqEmpty), event_reply)))
+            }
+            Op::PtlCTGet => {
+                let value = self.cards[rank].ct_value(a.u32(0))?;
+                Ok(Step::Reply(self.poll_cost(rank), Reply::new(Code::Ok).with(&value)))
+            }
+            Op::PtlEQWait | Op::PtlEQPoll => {
+                let poll = call.op == Op::PtlEQPoll;
+                let queues = if poll { self.handles(rank, a.word(0), a.word(1))? } else { vec![a.u32(0)] };
+                for eq in &queues {
+                    self.cards[rank].check_eq(*eq)?;
+                }
+                let limit = if poll { time_limit(a.u32(2)) } else { None };
+                if let Some(reply) = self.queue_reply(rank, &queues) {
+                    return Ok(Step::Reply(self.poll_cost(rank), reply));
+                }
+                if limit == Some(Time::ZERO) {
+                    return Ok(Step::Reply(self.poll_cost(rank), Reply::new(Code::EqEmpty)));
+                }
+                Ok(Step::Wait(Wait::Queues { call: name, queues, epoch: 0 }, limit))
+            }
+            _ => {
+                let poll = call.op == Op::PtlCTPoll;
+                let tests = if poll {
+                    let counters = self.handles(rank, a.word(0), a.word(2))?;
+                    let tests = self.read_array::<Word>(rank, a.word(1), counters.len())?;
+                    counters.into_iter().zip(tests.into_iter().map(|test| test.0)).collect()
+                } else {
+                    vec![(a.u32(0), a.word(1))]
+                };
+                for (ct, _) in &tests {
+                    self.cards[rank].ct_value(*ct)?;
+                }
+                let limit = if poll { time_limit(a.u32(3)) } else { None };
+                if let Some(reply) = self.counter_reply(rank, &tests) {
+                    return Ok(Step::Reply(self.poll_cost(rank), reply));
+                }
+                if limit == Some(Time::ZERO) {
+                    return Ok(Step::Reply(self.poll_cost(rank), Reply::new(Code::CtNoneReached)));
+                }
+                Ok(Step::Wait(Wait::Counters { call: name, tests, epoch: 0 }, limit))
+            }
+        }
+    }
+
+    /// An array of handles of a poll; an empty one is invalid.
+    fn handles(&mut self, rank: usize, address: u64, count: u64) -> Result<Vec<Handle>, Code> {
+        let count =
+            usize::try_from(count).ok().filter(|count| (1..=1 << 20).contains(count)).ok_or(Code::ArgInvalid)?;
+        Ok(self.read_array::<HandleWord>(rank, address, count)?.into_iter().map(|word| word.0).collect())
+    }
+
+    fn read_array<T: Plain>(&mut self, rank: usize, address: u64, count: usize) -> Result<Vec<T>, Code> {
+        let mut bytes = vec![0; count * size_of::<T>()];
+        self.job.read(rank, address, &mut bytes).map_err(|_| Code::ArgInvalid)?;
+        Ok(bytes.chunks_exact(size_of::<T>()).filter_map(T::from_bytes).collect())
+    }
+}
+
+/// Why handlers could not be installed, for people.
+fn handlers_refused(code: Code, program: bool) -> &'static str {
+    match (code, program) {
+        (Code::Fail, _) => "PtlMEAppend: handlers on a card without HPUs (--nic spin has)",
+        (_, false) => "PtlMEAppend: handlers, but the program has no device code for this card (compile with spincc)",
+        (_, true) => {
+            "PtlMEAppend: a handler is not of this program, or its HPU memory or initial state is out of range"
+        }
+    }
+}
+
+/// A time-out in milliseconds.
+fn time_limit(milliseconds: u32) -> Option<Time> {
+    (milliseconds != ptl::TIME_FOREVER).then(|| Time::from_ns(u64::from(milliseconds) * 1_000_000))
+}
+
+fn done(reply: Reply) -> Outcome {
+    Ok(Step::Reply(Time::ZERO, reply))
+}
+
+fn unit(result: Result<(), Code>) -> Outcome {
+    result?;
+    done(Reply::new(Code::Ok))
+}
+
+fn pack(process: Process) -> u64 {
+    u64::from(process.nid) | u64::from(process.pid) << 32
+}
+
+fn unpack(word: u64) -> Process {
+    Process { nid: word as u32, pid: (word >> 32) as u32 }
+}
+
+/// The arguments of a call.
+struct Words<'a>(&'a [u64]);
+
+impl Words<'_> {
+    fn word(&self, index: usize) -> u64 {
+        self.0[index]
+    }
+
+    fn u32(&self, index: usize) -> u32 {
+        self.0[index] as u32
+    }
+}
+
+#[derive(Clone, Copy, Default)]
+#[repr(transparent)]
+struct Word(u64);
+
+#[derive(Clone, Copy, Default)]
+#[repr(transparent)]
+struct HandleWord(Handle);
+
+// SAFETY: transparent over integers.
+unsafe impl Plain for Word {}
+// SAFETY: transparent over integers.
+unsafe impl Plain for HandleWord {}

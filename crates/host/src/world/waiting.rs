@@ -1,0 +1,177 @@
+//! Threads that wait inside the library, and what lets them go on.
+
+use abi::portals::{CtEvent, Event as FullEvent, Handle, Rc as Code};
+use machine::NicKind;
+use sim::Time;
+
+use super::{Event, World};
+use crate::job::{Call, Caller, Reply};
+
+/// What a thread waits for.
+pub enum Wait {
+    /// A counter to reach a value.
+    Counters {
+        /// The call, for people.
+        call: &'static str,
+        /// Counters and their thresholds.
+        tests: Vec<(Handle, u64)>,
+        /// Tells this wait from others of the thread.
+        epoch: u64,
+    },
+    /// An event in a queue.
+    Queues {
+        /// The call, for people.
+        call: &'static str,
+        /// The queues, in the order in which they are looked at.
+        queues: Vec<Handle>,
+        /// Tells this wait from others of the thread.
+        epoch: u64,
+    },
+    /// The messages under way to a portal table entry (`PtlPTDisable`).
+    Portal {
+        /// Interface.
+        ni: Handle,
+        /// Index.
+        pt_index: u32,
+    },
+    /// The other ranks (`spin_barrier`).
+    Barrier {
+        /// How many have come so far.
+        arrived: usize,
+        /// Of how many.
+        ranks: usize,
+    },
+    /// The CPU, which completes a message first (rdma cards); the call is made then.
+    Completion(Box<Call>),
+}
+
+impl Wait {
+    /// For the report of a deadlock.
+    pub fn describe(&self) -> String {
+        let list = |handles: &mut dyn Iterator<Item = String>| handles.collect::<Vec<_>>().join(", ");
+        match self {
+            Wait::Counters { call, tests, .. } => {
+                let counters = list(&mut tests.iter().map(|(ct, test)| format!("counter {ct:#x} to reach {test}")));
+                format!("{call} for {counters}")
+            }
+            Wait::Queues { call, queues, .. } => {
+                format!("{call} for an event in {}", list(&mut queues.iter().map(|eq| format!("queue {eq:#x}"))))
+            }
+            Wait::Portal { pt_index, .. } => {
+                format!("PtlPTDisable for the messages under way to portal table entry {pt_index}")
+            }
+            Wait::Barrier { arrived, ranks } => format!("spin_barrier, where {arrived} of {ranks} ranks have come"),
+            Wait::Completion(call) => format!("{} for a completion", call.op.c_name()),
+        }
+    }
+}
+
+impl World {
+    /// Puts a thread to wait, at most for `limit`.
+    pub(super) fn wait(&mut self, caller: Caller, mut wait: Wait, limit: Option<Time>) {
+        let rank = &mut self.ranks[caller.rank as usize];
+        rank.epoch += 1;
+        if let Wait::Counters { epoch, .. } | Wait::Queues { epoch, .. } = &mut wait {
+            *epoch = rank.epoch;
+        }
+        if let Some(limit) = limit {
+            self.queue.push(self.now.saturating_add(limit), Event::Timeout(caller, rank.epoch));
+        }
+        rank.waits.insert(caller.slot, wait);
+        self.progress(caller.rank as usize);
+    }
+
+    /// Answers a thread at `after` from now.
+    pub(super) fn answer(&mut self, caller: Caller, after: Time, reply: Reply) {
+        self.queue.push(self.now + after, Event::Resume(caller, Box::new(reply)));
+    }
+
+    /// Lets the threads of a rank go on whose wait is over. The CPU needs a moment to see that; on rdma cards it has
+    /// spent it on the completion already.
+    pub(super) fn wake(&mut self, rank: usize) {
+        let slots: Vec<u32> = self.ranks[rank].waits.keys().copied().collect();
+        for slot in slots {
+            let caller = Caller { rank: rank as u32, slot };
+            let reply = match &self.ranks[rank].waits[&slot] {
+                Wait::Counters { tests, .. } => {
+                    let tests = tests.clone();
+                    self.counter_reply(rank, &tests)
+                }
+                Wait::Queues { queues, .. } => {
+                    let queues = queues.clone();
+                    self.queue_reply(rank, &queues)
+                }
+                Wait::Portal { ni, pt_index } => {
+                    let (ni, pt_index) = (*ni, *pt_index);
+                    self.cards[rank].pt_idle(ni, pt_index).then(|| Reply::new(Code::Ok))
+                }
+                Wait::Barrier { .. } => None,
+                Wait::Completion(_) if self.ranks[rank].progressing => None,
+                Wait::Completion(_) => {
+                    if let Some(Wait::Completion(call)) = self.ranks[rank].waits.remove(&slot) {
+                        self.call(*call);
+                    }
+                    continue;
+                }
+            };
+            let Some(reply) = reply else { continue };
+            self.ranks[rank].waits.remove(&slot);
+            let spent = self.look(rank);
+            self.answer(caller, spent, reply);
+        }
+    }
+
+    /// Charges the look at a completion that has just appeared.
+    fn look(&mut self, rank: usize) -> Time {
+        if self.machine.nic.kind == NicKind::Rdma {
+            return Time::ZERO;
+        }
+        let poll = self.machine.host.poll;
+        self.timeline.cpu(rank, self.now, self.now + poll, "poll");
+        poll
+    }
+
+    /// The answer of a wait for counters, if one of them is there. A failure ends every wait (Portals 4.3 §3.14.4).
+    pub(super) fn counter_reply(&mut self, rank: usize, tests: &[(Handle, u64)]) -> Option<Reply> {
+        tests.iter().enumerate().find_map(|(which, (ct, test))| match self.cards[rank].ct_value(*ct) {
+            Ok(value) => reached(value, *test).then(|| Reply::value(which as u64).with(&value)),
+            Err(_) => Some(Reply::new(Code::Interrupted)),
+        })
+    }
+
+    /// The answer of a wait for events, if there is one. It takes the event.
+    pub(super) fn queue_reply(&mut self, rank: usize, queues: &[Handle]) -> Option<Reply> {
+        queues.iter().enumerate().find_map(|(which, eq)| match self.cards[rank].eq_take(*eq) {
+            Ok(event) => event.map(|event| event_reply(event).at(which)),
+            Err(_) => Some(Reply::new(Code::Interrupted)),
+        })
+    }
+
+    pub(super) fn timed_out(&mut self, caller: Caller, due: u64) {
+        let rank = &mut self.ranks[caller.rank as usize];
+        let code = match rank.waits.get(&caller.slot) {
+            Some(Wait::Counters { epoch, .. }) if *epoch == due => Code::CtNoneReached,
+            Some(Wait::Queues { epoch, .. }) if *epoch == due => Code::EqEmpty,
+            _ => return,
+        };
+        rank.waits.remove(&caller.slot);
+        self.answer(caller, Time::ZERO, Reply::new(code));
+    }
+}
+
+/// Whether a wait for `test` is over.
+fn reached(value: CtEvent, test: u64) -> bool {
+    value.success >= test || value.failure != 0
+}
+
+/// `PTL_OK` or `PTL_EQ_DROPPED`, with the event.
+pub(super) fn event_reply((event, lost): (FullEvent, bool)) -> Reply {
+    Reply::new(if lost { Code::EqDropped } else { Code::Ok }).with(&event)
+}
+
+impl Reply {
+    fn at(mut self, which: usize) -> Reply {
+        self.out[0] = which as u64;
+        self
+    }
+}
