@@ -108,6 +108,41 @@ pub struct Slot {
     pub tid: u32,
 }
 
+/// How long to look at a word before sleeping on it, learnt from how that went before: a peer on another CPU answers within
+/// the looks, and one that shares this CPU, or computes, only runs once we sleep.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Patience {
+    misses: u32,
+}
+
+impl Patience {
+    /// Looks at most: about ten microseconds.
+    const SPINS: u32 = 500;
+    /// Misses in a row before looking is given up, and between two attempts after that.
+    const TRIES: u32 = 4;
+    const RETRY: u32 = 64;
+
+    /// A new patience.
+    pub const fn new() -> Patience {
+        Patience { misses: 0 }
+    }
+
+    /// How often to look (with a pause of `spin_loop`) before sleeping.
+    pub fn spins(self) -> u32 {
+        if self.misses < Self::TRIES || self.misses % Self::RETRY == 0 { Self::SPINS } else { 0 }
+    }
+
+    /// The word changed while we looked.
+    pub fn hit(&mut self) {
+        self.misses = 0;
+    }
+
+    /// It did not.
+    pub fn miss(&mut self) {
+        self.misses = self.misses.wrapping_add(1);
+    }
+}
+
 /// Offset of slot `k` of `rank` in the memory file.
 pub fn slot_offset(rank: usize, k: usize) -> usize {
     size_of::<Header>() + (rank * SLOTS + k) * size_of::<Slot>()

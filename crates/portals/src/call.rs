@@ -1,15 +1,12 @@
 //! One call through the calling thread's slot.
 
 use crate::session::{self, Session};
-use abi::mailbox::{ARGS, BOUNCE, DOORBELL_RING, DOORBELL_SLEEPS, Op, SLOTS, Slot, state};
+use abi::mailbox::{ARGS, BOUNCE, DOORBELL_RING, DOORBELL_SLEEPS, Op, Patience, SLOTS, Slot, state};
 use abi::portals::{Plain, Rc};
 use std::cell::Cell;
 use std::ffi::{c_char, c_int};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Looks at the slot before the thread goes to sleep: a few microseconds.
-const SPINS: u32 = 200;
 /// How often a sleeping thread looks whether the simulator still runs, seconds.
 const CHECK_S: i64 = 1;
 /// Exit status of a rank whose simulator is gone.
@@ -23,6 +20,7 @@ unsafe extern "C" {
 thread_local! {
     static SLOT: Cell<Option<usize>> = const { Cell::new(None) };
     static LEASE: Lease = const { Lease };
+    static PATIENCE: Cell<Patience> = const { Cell::new(Patience::new()) };
     /// CPU time of the thread at its last answer, nanoseconds.
     static ANSWERED_NS: Cell<u64> = const { Cell::new(0) };
 }
@@ -97,7 +95,9 @@ impl Call {
         let word = unsafe { &(*self.slot).state };
         word.store(state::REQUEST, Ordering::Release);
         self.ring();
-        let mut spins = spins();
+        let mut patience = PATIENCE.get();
+        let mut spins = patience.spins();
+        let mut slept = false;
         loop {
             let seen = word.load(Ordering::Acquire);
             match seen & !state::SLEEPS {
@@ -106,15 +106,20 @@ impl Call {
                     self.copy();
                     word.store(state::COPIED, Ordering::Release);
                     self.ring();
-                    spins = self::spins();
+                    spins = patience.spins();
                 }
                 _ if spins > 0 => {
                     spins -= 1;
                     std::hint::spin_loop();
                 }
-                _ => self.sleep(word, seen),
+                _ => {
+                    self.sleep(word, seen);
+                    slept = true;
+                }
             }
         }
+        if slept { patience.miss() } else { patience.hit() }
+        PATIENCE.set(patience);
         word.store(state::RUNNING, Ordering::Relaxed);
         if charged(self.session) {
             ANSWERED_NS.set(cpu_ns());
@@ -233,20 +238,6 @@ fn claim(session: &Session) -> Option<usize> {
 fn ended(pid: u32) -> bool {
     // SAFETY: signal 0 only asks.
     pid != 0 && unsafe { libc::kill(pid as i32, 0) } == -1 && errno() == libc::ESRCH
-}
-
-/// How long to look before sleeping: not at all when there is no second CPU on which an answer could be made.
-fn spins() -> u32 {
-    static LIMIT: OnceLock<u32> = OnceLock::new();
-    *LIMIT.get_or_init(|| {
-        // SAFETY: fills a local set.
-        let cpus = unsafe {
-            let mut set: libc::cpu_set_t = std::mem::zeroed();
-            libc::sched_getaffinity(0, size_of_val(&set), &raw mut set);
-            libc::CPU_COUNT(&set)
-        };
-        if cpus > 1 { SPINS } else { 0 }
-    })
 }
 
 fn complain(session: &Session, what: &str) -> Rc {
