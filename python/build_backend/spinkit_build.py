@@ -23,14 +23,27 @@ ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT / "target" / "spinkit.data"
 FOLDERS = ("sdk", "machines", "experiments")
 
+# A script and no entry point, which maturin would not put beside binaries. pip names its Python in the first line.
+COMMAND = """#!python
+from spinkit.cli import main
+
+main()
+"""
+
 Settings = dict[str, Any] | None
 
 
+def _cargo(*arguments: str) -> str:
+    return subprocess.run(["cargo", *arguments], cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
 def _libraries() -> list[Path]:
-    """Build the workspace and return its C libraries (libportals.so and those it needs)."""
-    command = ["cargo", "build", "--release", "--locked", "--workspace", "--message-format=json-render-diagnostics"]
-    messages = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout
-    artifacts = (json.loads(line) for line in messages.splitlines())
+    """Build and return the workspace's C libraries (libportals.so and those it needs)."""
+    workspace = json.loads(_cargo("metadata", "--no-deps", "--locked", "--format-version=1"))
+    packages = [p["name"] for p in workspace["packages"] if any("cdylib" in t["kind"] for t in p["targets"])]
+    selected = [argument for name in packages for argument in ("-p", name)]
+    messages = _cargo("build", "--release", "--locked", "--message-format=json-render-diagnostics", *selected)
+    artifacts = [json.loads(line) for line in messages.splitlines()]
     return [
         Path(file)
         for artifact in artifacts
@@ -51,6 +64,10 @@ def _stage() -> None:
     prefix = DATA / "data"
     for folder in FOLDERS:
         shutil.copytree(ROOT / folder, prefix / "share" / "spinkit" / folder)
+    command = DATA / "scripts" / "spinkit"
+    command.parent.mkdir()
+    command.write_text(COMMAND)
+    command.chmod(0o755)
     libraries = prefix / "lib" / "spinkit"
     libraries.mkdir(parents=True)
     for library in _libraries():
@@ -72,18 +89,18 @@ def prepare_metadata_for_build_wheel(directory: str, settings: Settings = None) 
 def build_editable(directory: str, settings: Settings = None, metadata: str | None = None) -> str:  # noqa: ARG001
     """Write a wheel that points to this checkout, where cargo and `make build` put all the rest."""
     version = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     info = f"spinkit-{version}.dist-info"
-    scripts = "".join(f"{name} = {target}\n" for name, target in project["scripts"].items())
     files = {
         "spinkit.pth": f"{ROOT / 'python'}\n",
         f"{info}/METADATA": f"Metadata-Version: 2.1\nName: spinkit\nVersion: {version}\n",
         f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: spinkit_build\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-        f"{info}/entry_points.txt": f"[console_scripts]\n{scripts}",
+        f"spinkit-{version}.data/scripts/spinkit": COMMAND,
     }
     record = "".join(f"{name},,\n" for name in (*files, f"{info}/RECORD"))
     wheel = f"spinkit-{version}-py3-none-any.whl"
     with zipfile.ZipFile(Path(directory, wheel), "w") as archive:
         for name, text in {**files, f"{info}/RECORD": record}.items():
-            archive.writestr(name, text)
+            entry = zipfile.ZipInfo(name)
+            entry.external_attr = (0o755 if "/scripts/" in name else 0o644) << 16
+            archive.writestr(entry, text)
     return wheel
