@@ -2,3 +2,4 @@
 
 pub mod sdk;
 pub mod spincc;
+pub mod spinrun;

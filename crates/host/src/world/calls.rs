@@ -4,7 +4,6 @@
 //! until a program charges it (`spin_host_compute`). On rdma cards entries and triggered operations live in the
 //! library, so describing them costs nothing and carrying them out costs CPU time later.
 
-use abi::device::image;
 use abi::mailbox::Op;
 use abi::portals::{self as ptl, CtEvent, Handle, NiLimits, Plain, Process, Rc as Code};
 use machine::NicKind;
@@ -12,7 +11,7 @@ use nic::{DeviceProgram, NewEntry, Ports, Target, TriggeredOp};
 use sim::Time;
 
 use super::waiting::{Wait, event_reply};
-use super::{Event, World};
+use super::{End, Event, World};
 use crate::job::{Call, Caller, Reply};
 
 /// What a call leads to.
@@ -200,24 +199,25 @@ impl World {
         if self.machine.nic.kind != NicKind::Spin {
             return done(Reply::new(Code::Ok)); // no HPUs, no device code
         }
-        if length > MAX_IMAGE || (length as usize) < size_of::<image::Preamble>() {
-            self.warn(rank, &format!("its device image of {length} bytes is damaged"));
-            return Err(Code::Fail);
-        }
-        if self.cards[rank].has_program() {
-            self.warn(rank, "a second device program (of a library?) was ignored: a card holds one");
-            return Err(Code::Fail);
-        }
-        let mut bytes = vec![0; length as usize];
-        self.job.read(rank, address, &mut bytes).map_err(|_| Code::Fail)?;
-        let kind = self.machine.hpu.kind.clone();
-        let loaded = DeviceProgram::from_image(&bytes, handlers_start, &kind)
-            .and_then(|program| self.cards[rank].load_program(program));
-        if let Err(error) = loaded {
-            self.warn(rank, &error.to_string());
-            return Err(Code::Fail);
+        let loaded = self.load_image(rank, address, length, handlers_start);
+        if let Err(message) = loaded {
+            self.end = Some(End::BadProgram { rank, message });
         }
         done(Reply::new(Code::Ok))
+    }
+
+    fn load_image(&mut self, rank: usize, address: u64, length: u64, handlers_start: u64) -> Result<(), String> {
+        if self.cards[rank].has_program() {
+            return Err("it brings a second device program (of a library?), and a card holds one".into());
+        }
+        if length > MAX_IMAGE {
+            return Err(format!("its device image of {length} bytes is damaged"));
+        }
+        let mut bytes = vec![0; length as usize];
+        self.job.read(rank, address, &mut bytes).map_err(|fault| fault.to_string())?;
+        let kind = self.machine.hpu.kind.clone();
+        let program = DeviceProgram::from_image(&bytes, handlers_start, &kind).map_err(|error| error.to_string())?;
+        self.cards[rank].load_program(program).map_err(|error| error.to_string())
     }
 
     /// All ranks meet; the last one lets everybody go on.

@@ -56,6 +56,13 @@ pub enum End {
         /// When, in simulated time.
         at: Time,
     },
+    /// A rank's program cannot run on this machine.
+    BadProgram {
+        /// Which.
+        rank: usize,
+        /// Why.
+        message: String,
+    },
     /// Every rank waits and nothing is left that could happen.
     Deadlock {
         /// When.

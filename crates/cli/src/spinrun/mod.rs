@@ -1,0 +1,278 @@
+//! `spinrun -n N PROG`: to sPIN what mpirun is to MPI. N ordinary processes run the program; network, cards, handlers
+//! and time are simulated.
+
+mod report;
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::Write;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use clap::{Parser, ValueEnum};
+use host::job::{Job, JobError, JobSpec};
+use host::{End, World};
+use machine::{Machine, MachineError};
+use sim::trace::Trace;
+use thiserror::Error;
+
+use crate::sdk::{Sdk, SdkError};
+
+/// Exit status when `--timeout` ends the run, as that of timeout(1).
+const TIMED_OUT: u8 = 124;
+/// Added to a signal's number for the exit status of what it ended.
+const SIGNALLED: i32 = 128;
+
+/// Run a program as N ranks on a simulated cluster with programmable network cards.
+///
+/// Exit status: that of the first rank that fails (128 + signal for a crash), 0 when all end with 0, 1 for a deadlock
+/// or a program that cannot run, 2 for wrong usage or a bad machine file, 124 after --timeout.
+#[derive(Debug, Parser)]
+#[command(name = "spinrun", version)]
+struct Options {
+    /// Number of ranks
+    #[arg(short, long = "ranks", visible_alias = "np", value_name = "N", default_value_t = 1,
+          value_parser = clap::value_parser!(u32).range(1..=Job::MAX_RANKS as i64))]
+    n: u32,
+    /// Machine to simulate: a name from `spinkit machines`, or a TOML file
+    #[arg(long, value_name = "NAME|FILE", default_value = "sc17-int")]
+    machine: String,
+    /// Kind of network card, instead of the machine's own
+    #[arg(long, value_enum)]
+    nic: Option<NicKind>,
+    /// Change a parameter of the machine, such as hpu.count=8
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Write the timeline for ui.perfetto.dev
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+    /// Write a report of the run as JSON
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// End the run after this many seconds of real time
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    timeout: Option<Duration>,
+    /// Prefix each line of output with its rank
+    #[arg(long)]
+    tag_output: bool,
+    /// CPU time of the ranks' own code between library calls
+    #[arg(long, value_name = "zero|measured:SCALE", default_value = "zero", value_parser = parse_compute)]
+    compute: u64,
+    /// What clock_gettime and its kin tell the ranks
+    #[arg(long, value_enum, default_value_t = Clock::Real)]
+    clock: Clock,
+    /// Set an environment variable for the ranks
+    #[arg(short = 'x', long = "env", value_name = "NAME=VALUE", value_parser = parse_variable)]
+    env: Vec<(OsString, OsString)>,
+    /// The program and its arguments
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
+    program: Vec<OsString>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum NicKind {
+    /// The card moves data; the CPU matches and acts
+    Rdma,
+    /// Matching and triggered operations on the card
+    Portals4,
+    /// As portals4, and handlers
+    Spin,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Clock {
+    /// The time of this computer
+    Real,
+    /// Simulated time
+    Simulated,
+}
+
+#[derive(Debug, Error)]
+enum RunError {
+    #[error(transparent)]
+    Sdk(#[from] SdkError),
+    #[error(transparent)]
+    Machine(#[from] MachineError),
+    #[error(transparent)]
+    Job(#[from] JobError),
+    #[error(transparent)]
+    Network(#[from] net::NetError),
+    #[error("cannot write {}: {error}", path.display())]
+    Write { path: PathBuf, error: std::io::Error },
+}
+
+impl RunError {
+    fn status(&self) -> u8 {
+        match self {
+            RunError::Machine(_) | RunError::Network(_) => 2,
+            _ => 1,
+        }
+    }
+}
+
+/// The command.
+pub fn main() -> ExitCode {
+    let options = Options::parse();
+    match run(&options) {
+        Ok(status) => ExitCode::from(status),
+        Err(error) => {
+            eprintln!("spinrun: error: {error}");
+            ExitCode::from(error.status())
+        }
+    }
+}
+
+fn run(options: &Options) -> Result<u8, RunError> {
+    let sdk = Sdk::find()?;
+    let machine = load_machine(options, &sdk)?;
+    let preload = match options.clock {
+        Clock::Real => Vec::new(),
+        Clock::Simulated => vec![sdk.lib_dir()?.join("libsimclock.so")],
+    };
+    let mut job = Job::new(JobSpec {
+        program: options.program[0].clone(),
+        args: options.program[1..].to_vec(),
+        ranks: options.n as usize,
+        env: options.env.clone(),
+        tag_output: options.tag_output,
+        preload,
+        compute_scale_milli: options.compute,
+        serve_copies: false,
+    })?;
+    job.set_deadline(options.timeout.map(|limit| Instant::now() + limit));
+    let trace = match &options.trace {
+        Some(path) => Trace::to_file(path).map_err(|error| RunError::Write { path: path.clone(), error })?,
+        None => Trace::off(),
+    };
+    let warn = Box::new(|message: &str| eprintln!("spinrun: warning: {message}"));
+    let mut world = World::new(machine, job, trace, warn)?;
+    let end = world.run()?;
+    for (message, count) in world.repeated_warnings() {
+        eprintln!("spinrun: warning: ({count} times) {message}");
+    }
+    let status = tell(&end, &options.program[0]);
+    if let Some(path) = &options.json {
+        write_whole(path, report::json(&world, &end).as_bytes())?;
+    }
+    if let Some(path) = &options.trace {
+        world.finish_trace().map_err(|error| RunError::Write { path: path.clone(), error })?;
+    }
+    Ok(status)
+}
+
+fn load_machine(options: &Options, sdk: &Sdk) -> Result<Machine, MachineError> {
+    let mut overrides = options.set.clone();
+    if let Some(kind) = options.nic.and_then(|kind| kind.to_possible_value()) {
+        overrides.push(format!("nic.kind={}", kind.get_name()));
+    }
+    Machine::load(&options.machine, &[sdk.home.join("machines")], &overrides)
+}
+
+/// Says on standard error why a run has failed; its exit status.
+fn tell(end: &End, program: &OsString) -> u8 {
+    let program = program.to_string_lossy();
+    match end {
+        End::Finished => 0,
+        End::RankFailed { rank, status, at } => {
+            let status = *status;
+            match (status.code(), status.signal()) {
+                (Some(code), _) => {
+                    eprintln!("spinrun: {program}: rank {rank} exited with status {code} at {at} of simulated time");
+                    code as u8
+                }
+                (None, signal) => {
+                    let signal = signal.unwrap_or(0);
+                    let name = signal_name(signal);
+                    eprintln!("spinrun: {program}: rank {rank} was ended by {name} at {at} of simulated time");
+                    (SIGNALLED + signal) as u8
+                }
+            }
+        }
+        End::BadProgram { rank, message } => {
+            eprintln!("spinrun: {program}: rank {rank}: {message}");
+            1
+        }
+        End::Deadlock { at, waits } => {
+            eprintln!("spinrun: {program}: deadlock at {at} of simulated time: nothing is under way that could go on");
+            for wait in waits {
+                eprintln!("spinrun:   {wait}");
+            }
+            1
+        }
+        End::Interrupted { signal, at } => {
+            eprintln!("spinrun: interrupted by {} at {at} of simulated time", signal_name(*signal));
+            (SIGNALLED + signal) as u8
+        }
+        End::TimedOut { at } => {
+            eprintln!("spinrun: {program}: time limit reached at {at} of simulated time");
+            TIMED_OUT
+        }
+    }
+}
+
+fn signal_name(signal: i32) -> String {
+    let known = [
+        (libc::SIGHUP, "SIGHUP"),
+        (libc::SIGINT, "SIGINT"),
+        (libc::SIGQUIT, "SIGQUIT"),
+        (libc::SIGILL, "SIGILL"),
+        (libc::SIGTRAP, "SIGTRAP"),
+        (libc::SIGABRT, "SIGABRT"),
+        (libc::SIGBUS, "SIGBUS"),
+        (libc::SIGFPE, "SIGFPE"),
+        (libc::SIGKILL, "SIGKILL"),
+        (libc::SIGSEGV, "SIGSEGV"),
+        (libc::SIGPIPE, "SIGPIPE"),
+        (libc::SIGTERM, "SIGTERM"),
+    ];
+    match known.iter().find(|(number, _)| *number == signal) {
+        Some((number, name)) => format!("signal {number} ({name})"),
+        None => format!("signal {signal}"),
+    }
+}
+
+/// Writes a file that is either there in full or not at all.
+fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), RunError> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let write = || {
+        // A pipe or a device is written to, not replaced.
+        if fs::metadata(path).is_ok_and(|there| !there.is_file()) {
+            return fs::write(path, bytes);
+        }
+        let mut file = tempfile::Builder::new().permissions(open_permissions()).tempfile_in(folder)?;
+        file.write_all(bytes)?;
+        file.persist(path)?;
+        Ok(())
+    };
+    write().map_err(|error| RunError::Write { path: path.into(), error })
+}
+
+/// Those of an ordinary new file; the system takes the user's mask off.
+fn open_permissions() -> fs::Permissions {
+    std::os::unix::fs::PermissionsExt::from_mode(0o666)
+}
+
+fn parse_seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_string())?;
+    Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
+}
+
+/// Simulated picoseconds for 1000 nanoseconds of CPU time.
+fn parse_compute(text: &str) -> Result<u64, String> {
+    if text == "zero" {
+        return Ok(0);
+    }
+    let scale = text.strip_prefix("measured:").ok_or("is `zero` or `measured:SCALE`")?;
+    let scale: f64 = scale.parse().map_err(|_| format!("the scale is a number, not `{scale}`"))?;
+    if !(1e-6..=1e6).contains(&scale) {
+        return Err(format!("the scale is between 0.000001 and 1000000, not {scale}"));
+    }
+    Ok((scale * 1e6).round() as u64)
+}
+
+fn parse_variable(text: &str) -> Result<(OsString, OsString), String> {
+    let (name, value) = text.split_once('=').ok_or("is NAME=VALUE")?;
+    Ok((name.into(), value.into()))
+}

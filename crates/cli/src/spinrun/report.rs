@@ -1,0 +1,155 @@
+//! The report of a run as JSON: the same run gives the same bytes.
+
+use std::collections::BTreeMap;
+use std::os::unix::process::ExitStatusExt;
+
+use host::{End, World};
+use machine::NicKind;
+use nic::{HandlerStats, Stats};
+use serde::Serialize;
+
+#[derive(Serialize)]
+struct Report<'a> {
+    /// Layout of this report.
+    version: u32,
+    machine: &'a str,
+    nic: &'static str,
+    ranks: usize,
+    end: EndReport,
+    /// Simulated time at the end of the run.
+    end_ps: u64,
+    rank_end_ps: Vec<u64>,
+    parameters: BTreeMap<&'static str, Parameter>,
+    cards: Vec<CardReport>,
+    /// Of all cards together, by name.
+    handlers: BTreeMap<String, HandlerReport>,
+}
+
+#[derive(Serialize)]
+struct Parameter {
+    value: String,
+    unit: &'static str,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "how", rename_all = "kebab-case")]
+enum EndReport {
+    Finished,
+    RankFailed { rank: usize, code: Option<i32>, signal: Option<i32> },
+    BadProgram { rank: usize, message: String },
+    Deadlock { waits: Vec<String> },
+    Interrupted { signal: i32 },
+    TimedOut,
+}
+
+#[derive(Serialize)]
+struct CardReport {
+    messages_sent: u64,
+    packets_sent: u64,
+    bytes_sent: u64,
+    messages_received: u64,
+    packets_received: u64,
+    bytes_received: u64,
+    dma_bytes: u64,
+    undeliverable: u64,
+    flow_control: u64,
+    packets_dropped: u64,
+    tx_busy_ps: u64,
+    rx_busy_ps: u64,
+    dma_busy_ps: u64,
+    hpu_busy_ps: u64,
+}
+
+#[derive(Serialize)]
+struct HandlerReport {
+    calls: u64,
+    instructions: u64,
+    min_instructions: u64,
+    max_instructions: u64,
+    cycles: u64,
+    min_cycles: u64,
+    max_cycles: u64,
+    occupancy_ps: u64,
+    bytes: u64,
+    puts: u64,
+    dmas: u64,
+    errors: u64,
+}
+
+/// The report.
+pub fn json(world: &World, end: &End) -> String {
+    let machine = world.machine();
+    let stats: Vec<Stats> = world.card_stats().collect();
+    let mut handlers: BTreeMap<String, HandlerStats> = BTreeMap::new();
+    for (name, handler) in stats.iter().flat_map(|card| &card.handlers) {
+        handlers.entry(name.clone()).or_default().merge(handler);
+    }
+    let report = Report {
+        version: 1,
+        machine: &machine.name,
+        nic: match machine.nic.kind {
+            NicKind::Rdma => "rdma",
+            NicKind::Portals4 => "portals4",
+            NicKind::Spin => "spin",
+        },
+        ranks: stats.len(),
+        end: end_report(end),
+        end_ps: world.now().as_ps(),
+        rank_end_ps: world.rank_ends().map(|end| end.as_ps()).collect(),
+        parameters: machine.describe().into_iter().map(|(key, value, unit)| (key, Parameter { value, unit })).collect(),
+        cards: stats.iter().map(card_report).collect(),
+        handlers: handlers.iter().map(|(name, handler)| (name.clone(), handler_report(handler))).collect(),
+    };
+    let mut text = serde_json::to_string_pretty(&report).expect("maps have text keys");
+    text.push('\n');
+    text
+}
+
+fn end_report(end: &End) -> EndReport {
+    match end {
+        End::Finished => EndReport::Finished,
+        End::RankFailed { rank, status, .. } => {
+            EndReport::RankFailed { rank: *rank, code: status.code(), signal: status.signal() }
+        }
+        End::BadProgram { rank, message } => EndReport::BadProgram { rank: *rank, message: message.clone() },
+        End::Deadlock { waits, .. } => EndReport::Deadlock { waits: waits.clone() },
+        End::Interrupted { signal, .. } => EndReport::Interrupted { signal: *signal },
+        End::TimedOut { .. } => EndReport::TimedOut,
+    }
+}
+
+fn card_report(card: &Stats) -> CardReport {
+    CardReport {
+        messages_sent: card.messages_sent,
+        packets_sent: card.packets_sent,
+        bytes_sent: card.bytes_sent,
+        messages_received: card.messages_received,
+        packets_received: card.packets_received,
+        bytes_received: card.bytes_received,
+        dma_bytes: card.dma_bytes,
+        undeliverable: card.undeliverable,
+        flow_control: card.flow_control,
+        packets_dropped: card.packets_dropped,
+        tx_busy_ps: card.tx_busy.as_ps(),
+        rx_busy_ps: card.rx_busy.as_ps(),
+        dma_busy_ps: card.dma_busy.as_ps(),
+        hpu_busy_ps: card.hpu_busy.as_ps(),
+    }
+}
+
+fn handler_report(handler: &HandlerStats) -> HandlerReport {
+    HandlerReport {
+        calls: handler.calls,
+        instructions: handler.instructions,
+        min_instructions: handler.min_instructions,
+        max_instructions: handler.max_instructions,
+        cycles: handler.cycles,
+        min_cycles: handler.min_cycles,
+        max_cycles: handler.max_cycles,
+        occupancy_ps: handler.occupancy.as_ps(),
+        bytes: handler.bytes,
+        puts: handler.puts,
+        dmas: handler.dmas,
+        errors: handler.errors,
+    }
+}
