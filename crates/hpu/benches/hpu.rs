@@ -1,1 +1,67 @@
-fn main() {}
+//! Simulated instructions per second with timing on: a long compute loop, and short handlers each started fresh.
+
+use std::hint::black_box;
+use std::sync::Arc;
+
+use abi::device::map;
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use hpu::{Engine, Memory, Program, Stop, Thread, Window};
+use machine::TimingKind;
+
+/// A compiled program: 64-bit shifts and multiplications, a jump table, divisions, loads and stores.
+const MIX: &[u8] = include_bytes!("../tests/hpu/mix.elf");
+const STACK_TOP: u32 = map::CONTEXTS + 0x4000;
+const STACK: u32 = 1024;
+
+const KINDS: [(&str, TimingKind); 2] = [("inorder", TimingKind::InOrder), ("ooo-a15", TimingKind::OooA15)];
+
+struct Card {
+    program: Arc<Program>,
+    engine: Engine,
+    arena: Vec<u8>,
+    windows: [Window; 3],
+}
+
+impl Card {
+    fn new(timing: TimingKind) -> Card {
+        let program = Arc::new(Program::load(MIX).expect("a device program"));
+        let (code, data) = (program.program_segment(), program.data_segment());
+        let (code_len, data_len) = (code.len() as u32, data.len() as u32);
+        let arena = [data, &vec![0; STACK as usize], code].concat();
+        let windows = [
+            Window { base: map::DATA, len: data_len, offset: 0, write: true },
+            Window { base: STACK_TOP - STACK, len: STACK, offset: data.len(), write: true },
+            Window { base: map::PROGRAM, len: code_len, offset: data.len() + STACK as usize, write: false },
+        ];
+        Card { engine: Engine::new(program.clone(), timing, 1), program, arena, windows }
+    }
+
+    /// Runs a handler to its end; its instructions.
+    fn run(&mut self, handler: &str, args: [u32; 3]) -> u64 {
+        let entry = self.program.entry(handler).expect("a handler");
+        let mut thread = Thread::new(&self.program, entry, STACK_TOP, args);
+        let mut memory = Memory { arena: &mut self.arena, windows: &self.windows };
+        let stop = self.engine.run(&mut thread, &mut memory, u64::MAX);
+        assert!(matches!(stop, Stop::Return(_)), "{stop:?}");
+        thread.instructions()
+    }
+}
+
+fn benchmark(criterion: &mut Criterion, group: &str, handler: &str, args: [u32; 3]) {
+    let mut group = criterion.benchmark_group(group);
+    for (name, timing) in KINDS {
+        let mut card = Card::new(timing);
+        group.throughput(Throughput::Elements(card.run(handler, args)));
+        group.bench_function(BenchmarkId::from_parameter(name), |b| b.iter(|| card.run(handler, black_box(args))));
+    }
+    group.finish();
+}
+
+fn hpu(criterion: &mut Criterion) {
+    benchmark(criterion, "compute loop", "hash", [0x1234_5678, 50_000, 3]);
+    benchmark(criterion, "compiled C with unpredictable branches", "mix", [0xdead_beef, 10_000, 7]);
+    benchmark(criterion, "short handlers", "header", [map::DATA + 4, 5, 1]);
+}
+
+criterion_group!(benches, hpu);
+criterion_main!(benches);

@@ -221,4 +221,75 @@ mod tests {
         }
         assert!(count > 30_000);
     }
+
+    /// 16-bit instructions and the 32-bit ones they stand for, both as LLVM's assembler encodes them.
+    #[rustfmt::skip]
+    const ASSEMBLED: &[(u16, u32)] = &[
+        (0x1fe8, 0x3fc1_0513),
+        (0x0040, 0x0041_0413),
+        (0x0024, 0x0081_0493),
+        (0x0a9c, 0x1501_0793),
+        (0x3fe8, 0x0f87_b507),
+        (0x2520, 0x0485_3407),
+        (0x5c68, 0x07c4_2503),
+        (0x42dc, 0x0046_a783),
+        (0x42bc, 0x0406_a783),
+        (0x62fc, 0x0446_a787),
+        (0xb4cc, 0x0ab4_b427),
+        (0xc8ec, 0x04b4_aa23),
+        (0xe8ec, 0x04b4_aa27),
+        (0x0001, 0x0000_0013),
+        (0x1f81, 0xfe0f_8f93),
+        (0x0ffd, 0x01ff_8f93),
+        (0x2ffd, 0x7fe0_00ef),
+        (0x3001, 0x801f_f0ef),
+        (0x5ffd, 0xfff0_0f93),
+        (0x7101, 0xe001_0113),
+        (0x617d, 0x1f01_0113),
+        (0x6171, 0x1501_0113),
+        (0x7f81, 0xfffe_0fb7),
+        (0x6ffd, 0x0001_ffb7),
+        (0x80fd, 0x01f4_d493),
+        (0x84c5, 0x4114_d493),
+        (0x9881, 0xfe04_f493),
+        (0x88d5, 0x0154_f493),
+        (0x8d1d, 0x40f5_0533),
+        (0x8d3d, 0x00f5_4533),
+        (0x8d5d, 0x00f5_6533),
+        (0x8d7d, 0x00f5_7533),
+        (0xab91, 0x5540_006f),
+        (0xb46d, 0xaabf_f06f),
+        (0xa46d, 0x2aa0_006f),
+        (0xcffd, 0x0e07_8f63),
+        (0xd381, 0xf007_80e3),
+        (0xe44d, 0x0a04_1563),
+        (0xe831, 0x0404_1a63),
+        (0x0ffe, 0x01ff_9f93),
+        (0x3ffe, 0x1f81_3f87),
+        (0x2fd6, 0x1501_3f87),
+        (0x5ffe, 0x0fc1_2f83),
+        (0x4fd6, 0x0541_2f83),
+        (0x7faa, 0x0a81_2f87),
+        (0x8f82, 0x000f_8067),
+        (0x8ffa, 0x01e0_0fb3),
+        (0x9002, 0x0010_0073),
+        (0x9f82, 0x000f_80e7),
+        (0x9ffa, 0x01ef_8fb3),
+        (0xbffe, 0x1ff1_3c27),
+        (0xaafe, 0x15f1_3827),
+        (0xdffe, 0x0ff1_2e23),
+        (0xcafe, 0x05f1_2a23),
+        (0xf57e, 0x0bf1_2427),
+    ];
+
+    #[test]
+    fn expansions_are_what_an_assembler_says() {
+        for (half, word) in ASSEMBLED {
+            assert_eq!(expand(*half), Some(*word), "{half:#06x}");
+        }
+        // All zero; reserved operands (27.4, 27.5, table 40)
+        for half in [0x0000, 0x0010 & 0x1c, 0x6101, 0x6001, 0x4002, 0x8002, 0x9c01, 0x9001] {
+            assert_eq!(expand(half), None, "{half:#06x}");
+        }
+    }
 }

@@ -1,0 +1,80 @@
+//! Encoders of the formats, written from RISC-V Unpriv. 2.2–2.3, and the instructions that most tests need.
+
+pub const A0: u32 = 10;
+pub const A1: u32 = 11;
+pub const A2: u32 = 12;
+pub const A3: u32 = 13;
+pub const A4: u32 = 14;
+pub const A5: u32 = 15;
+pub const SP: u32 = 2;
+pub const RET: u32 = 0x0000_8067;
+pub const ECALL: u32 = 0x0000_0073;
+pub const NOP: u32 = 0x0000_0013;
+/// `lui a5, 0x1c000`: the data segment
+pub const DATA_A5: u32 = 0x1c00_07b7;
+
+pub fn r(opcode: u32, f3: u32, f7: u32, rd: u32, rs1: u32, rs2: u32) -> u32 {
+    f7 << 25 | rs2 << 20 | rs1 << 15 | f3 << 12 | rd << 7 | opcode
+}
+
+pub fn i(opcode: u32, f3: u32, rd: u32, rs1: u32, imm: i32) -> u32 {
+    assert!((-2048..2048).contains(&imm));
+    (imm as u32) << 20 | rs1 << 15 | f3 << 12 | rd << 7 | opcode
+}
+
+pub fn s(opcode: u32, f3: u32, rs1: u32, rs2: u32, imm: i32) -> u32 {
+    let imm = imm as u32 & 0xfff;
+    (imm >> 5) << 25 | rs2 << 20 | rs1 << 15 | f3 << 12 | (imm & 31) << 7 | opcode
+}
+
+/// `op rd, rs1, rs2` of opcode 0x33
+pub fn op(f3: u32, f7: u32, rd: u32, rs1: u32, rs2: u32) -> u32 {
+    r(0x33, f3, f7, rd, rs1, rs2)
+}
+
+pub fn add(rd: u32, rs1: u32, rs2: u32) -> u32 {
+    op(0, 0, rd, rs1, rs2)
+}
+
+pub fn mul(rd: u32, rs1: u32, rs2: u32) -> u32 {
+    op(0, 1, rd, rs1, rs2)
+}
+
+pub fn addi(rd: u32, rs1: u32, imm: i32) -> u32 {
+    i(0x13, 0, rd, rs1, imm)
+}
+
+pub fn lw(rd: u32, rs1: u32, imm: i32) -> u32 {
+    i(0x03, 2, rd, rs1, imm)
+}
+
+pub fn sw(rs2: u32, rs1: u32, imm: i32) -> u32 {
+    s(0x23, 2, rs1, rs2, imm)
+}
+
+/// Branch by `offset` bytes on `f3`: 0 equal, 1 not equal, 4 less, 5 not less, 6 and 7 the same unsigned
+pub fn branch(f3: u32, rs1: u32, rs2: u32, offset: i32) -> u32 {
+    let o = offset as u32;
+    (o >> 12 & 1) << 31
+        | (o >> 5 & 63) << 25
+        | rs2 << 20
+        | rs1 << 15
+        | f3 << 12
+        | (o >> 1 & 15) << 8
+        | (o >> 11 & 1) << 7
+        | 0x63
+}
+
+pub fn jal(rd: u32, offset: i32) -> u32 {
+    let o = offset as u32;
+    (o >> 20 & 1) << 31 | (o >> 1 & 0x3ff) << 21 | (o >> 11 & 1) << 20 | (o >> 12 & 0xff) << 12 | rd << 7 | 0x6f
+}
+
+pub fn jalr(rd: u32, rs1: u32, imm: i32) -> u32 {
+    i(0x67, 0, rd, rs1, imm)
+}
+
+/// `csrrs rd, csr, x0`
+pub fn csrr(rd: u32, csr: u32) -> u32 {
+    csr << 20 | 2 << 12 | rd << 7 | 0x73
+}

@@ -1,0 +1,93 @@
+//! A card with nothing but memory: program, 4 KiB of data and a stack.
+
+use std::sync::Arc;
+
+use abi::device::map;
+use hpu::{Engine, Memory, Program, Stop, Thread, Window};
+use machine::TimingKind;
+
+use crate::elf::image;
+
+pub const STACK_TOP: u32 = map::CONTEXTS + 0x4000;
+const DATA_BYTES: usize = 4096;
+const STACK_BYTES: usize = 1024;
+
+pub struct Card {
+    pub program: Arc<Program>,
+    pub engine: Engine,
+    pub arena: Vec<u8>,
+    windows: [Window; 3],
+}
+
+impl Card {
+    /// In order, memory of one cycle.
+    pub fn new(words: &[u32]) -> Card {
+        Card::timed(words, TimingKind::InOrder, 1)
+    }
+
+    pub fn timed(words: &[u32], timing: TimingKind, scratchpad_cycles: u32) -> Card {
+        Card::of_bytes(&words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>(), timing, scratchpad_cycles)
+    }
+
+    pub fn of_bytes(code: &[u8], timing: TimingKind, scratchpad_cycles: u32) -> Card {
+        let program = Arc::new(Program::load(&image(code, &[], &[])).unwrap());
+        let stack_bytes = STACK_BYTES as u32;
+        let stack = Window {
+            base: STACK_TOP - stack_bytes,
+            len: stack_bytes,
+            offset: DATA_BYTES,
+            write: true,
+        };
+        let data = Window { base: map::DATA, len: DATA_BYTES as u32, offset: 0, write: true };
+        let code_window = Window {
+            base: map::PROGRAM,
+            len: code.len() as u32,
+            offset: DATA_BYTES + STACK_BYTES,
+            write: false,
+        };
+        let mut arena = vec![0; DATA_BYTES + STACK_BYTES];
+        arena.extend_from_slice(program.program_segment());
+        let engine = Engine::new(program.clone(), timing, scratchpad_cycles);
+        Card { program, engine, arena, windows: [data, stack, code_window] }
+    }
+
+    pub fn thread(&self, args: [u32; 3]) -> Thread {
+        Thread::new(&self.program, map::PROGRAM, STACK_TOP, args)
+    }
+
+    pub fn resume(&mut self, thread: &mut Thread, max_cycles: u64) -> Stop {
+        let mut memory = Memory { arena: &mut self.arena, windows: &self.windows };
+        self.engine.run(thread, &mut memory, max_cycles)
+    }
+
+    /// A whole handler; atomics happen as they come.
+    pub fn run(&mut self, args: [u32; 3]) -> (Stop, Thread) {
+        let mut thread = self.thread(args);
+        loop {
+            match self.resume(&mut thread, 1_000_000) {
+                Stop::Atomic => {}
+                stop => return (stop, thread),
+            }
+        }
+    }
+
+    pub fn word(&self, offset: usize) -> u32 {
+        u32::from_le_bytes(self.arena[offset..offset + 4].try_into().unwrap())
+    }
+
+    pub fn double(&self, offset: usize) -> u64 {
+        u64::from_le_bytes(self.arena[offset..offset + 8].try_into().unwrap())
+    }
+
+    pub fn set(&mut self, offset: usize, bytes: &[u8]) {
+        self.arena[offset..offset + bytes.len()].copy_from_slice(bytes);
+    }
+}
+
+/// What a handler of these words, and a return, returns.
+pub fn result(words: &[u32], args: [u32; 3]) -> u32 {
+    match Card::new(&[words, &[crate::asm::RET]].concat()).run(args).0 {
+        Stop::Return(value) => value,
+        stop => panic!("{stop:?}"),
+    }
+}

@@ -1,0 +1,133 @@
+//! The in-order core, cycle by cycle, against sums done by hand from the costs of CV32E40P (a return costs 2).
+
+use abi::device::map;
+use hpu::Stop;
+use machine::TimingKind;
+
+use crate::asm::*;
+use crate::card::Card;
+
+const RETURN: u64 = 2;
+
+/// Cycles of a handler whose `a5` is the data segment (1 cycle, not counted).
+fn cycles(words: &[u32], scratchpad: u32, args: [u32; 3]) -> u64 {
+    let mut card = Card::timed(&[&[DATA_A5], words, &[RET]].concat(), TimingKind::InOrder, scratchpad);
+    let (stop, thread) = card.run(args);
+    assert!(matches!(stop, Stop::Return(_)), "{stop:?}");
+    thread.cycles() - 1 - RETURN
+}
+
+#[test]
+fn one_cycle_each() {
+    assert_eq!(cycles(&[], 1, [0; 3]), 0);
+    let words = [addi(A1, A0, 1), add(A1, A1, A1), mul(A1, A1, A1), sw(A1, A5, 0), lw(A2, A5, 0)];
+    assert_eq!(cycles(&words, 1, [0; 3]), 5);
+}
+
+#[test]
+fn a_load_delays_its_user_by_one() {
+    assert_eq!(cycles(&[lw(A1, A5, 0), addi(A2, A1, 1)], 1, [0; 3]), 1 + 1 + 1);
+    assert_eq!(cycles(&[lw(A1, A5, 0), NOP, addi(A2, A1, 1)], 1, [0; 3]), 3);
+    assert_eq!(cycles(&[lw(A1, A5, 0), sw(A1, A5, 4)], 1, [0; 3]), 3);
+    // Loads of x0 delay nobody.
+    assert_eq!(cycles(&[lw(0, A5, 0), addi(A2, 0, 1)], 1, [0; 3]), 2);
+}
+
+#[test]
+fn the_state_of_the_pipeline_crosses_blocks() {
+    // lw a1; beq x0, a0 (not taken, a block's end); addi a2, a1
+    assert_eq!(cycles(&[lw(A1, A5, 0), branch(1, 0, 0, 8), addi(A2, A1, 1)], 1, [0; 3]), 3);
+    // lw a1; beq a1 (taken): load-use, then 3
+    assert_eq!(cycles(&[lw(A1, A5, 0), branch(0, A1, 0, 4)], 1, [0; 3]), 1 + 1 + 3);
+}
+
+#[test]
+fn slower_memory_stops_the_pipeline() {
+    assert_eq!(cycles(&[lw(A1, A5, 0), NOP], 3, [0; 3]), 3 + 1);
+    assert_eq!(cycles(&[lw(A1, A5, 0), addi(A2, A1, 1)], 3, [0; 3]), 3 + 1 + 1);
+    assert_eq!(cycles(&[sw(A1, A5, 0), NOP], 3, [0; 3]), 2);
+}
+
+#[test]
+fn accesses_across_words_take_another_cycle() {
+    assert_eq!(cycles(&[lw(A1, A5, 1)], 1, [0; 3]), 2);
+    assert_eq!(cycles(&[sw(A1, A5, 2)], 1, [0; 3]), 2);
+    // Half-words: at 1 within a word, at 3 across; bytes never. A double is two words.
+    assert_eq!(cycles(&[i(0x03, 1, A1, A5, 1)], 1, [0; 3]), 1);
+    assert_eq!(cycles(&[i(0x03, 1, A1, A5, 3)], 1, [0; 3]), 2);
+    assert_eq!(cycles(&[i(0x03, 0, A1, A5, 3)], 1, [0; 3]), 1);
+    assert_eq!(cycles(&[i(0x07, 3, 1, A5, 8)], 1, [0; 3]), 2);
+}
+
+#[test]
+fn branches_and_jumps() {
+    assert_eq!(cycles(&[branch(1, 0, 0, 8)], 1, [0; 3]), 1);
+    assert_eq!(cycles(&[branch(0, 0, 0, 4)], 1, [0; 3]), 3);
+    assert_eq!(cycles(&[jal(A1, 4)], 1, [0; 3]), 2);
+    // auipc a1, 0; jalr a2, 8(a1): the register is needed in decode
+    assert_eq!(cycles(&[0x0000_0597, jalr(A2, A1, 8)], 1, [0; 3]), 4);
+    assert_eq!(cycles(&[0x0000_0597, NOP, jalr(A2, A1, 12)], 1, [0; 3]), 4);
+    // lw a1; jalr (a1): two cycles to wait
+    let mut card = Card::new(&[DATA_A5, lw(A1, A5, 0), jalr(A2, A1, 0), RET]);
+    card.set(0, &(map::PROGRAM + 12).to_le_bytes());
+    assert_eq!(card.run([0; 3]).1.cycles(), 1 + 1 + 2 + 2 + RETURN);
+}
+
+#[test]
+fn a_split_target_takes_another_cycle() {
+    let run = |halves: &[u32]| {
+        let code: Vec<u8> = halves.iter().flat_map(|w| w.to_le_bytes().into_iter().take(if w & 3 == 3 { 4 } else { 2 })).collect();
+        Card::of_bytes(&code, TimingKind::InOrder, 1).run([0; 3]).1.cycles()
+    };
+    const C_NOP: u32 = 0x0001;
+    // Over one 16-bit instruction, to 32 bits at 6; the same to 16 bits; and without a jump
+    assert_eq!(run(&[jal(0, 6), C_NOP, NOP, RET]), 3 + 1 + RETURN);
+    assert_eq!(run(&[branch(0, 0, 0, 6), C_NOP, NOP, RET]), 4 + 1 + RETURN);
+    assert_eq!(run(&[branch(0, 0, 0, 6), C_NOP, C_NOP, C_NOP, RET]), 3 + 2 + RETURN);
+    assert_eq!(run(&[C_NOP, NOP, NOP, RET]), 3 + RETURN);
+}
+
+#[test]
+fn long_operations() {
+    assert_eq!(cycles(&[op(3, 1, A1, A0, A0)], 1, [0; 3]), 5);
+    assert_eq!(cycles(&[csrr(A1, 0xc00)], 1, [0; 3]), 4);
+    assert_eq!(cycles(&[0x0000_000f], 1, [0; 3]), 5);
+    // funct3 4 div, 5 divu, 7 remu; divisor, cycles
+    for (f3, divisor, expected) in [
+        (5, 0x8000_0000, 3),
+        (5, 1, 34),
+        (5, 0, 35),
+        (7, 0xff, 27),
+        (4, 1, 34),
+        (4, 0, 35),
+        (4, u32::MAX, 34),
+        (4, 0x8000_0000, 3),
+        (4, -256_i32 as u32, 3 + 23),
+    ] {
+        assert_eq!(cycles(&[op(f3, 1, A2, A0, A1)], 1, [1000, divisor, 0]), expected, "{f3} {divisor:#x}");
+    }
+}
+
+#[test]
+fn a_loop_costs_the_same_every_round() {
+    // addi, bne taken: 4; the last bne falls through
+    let words = [addi(A0, A0, -1), branch(1, A0, 0, -4)];
+    for rounds in [1, 2, 3, 1000] {
+        assert_eq!(cycles(&words, 1, [rounds, 0, 0]), 4 * u64::from(rounds) - 2);
+    }
+}
+
+#[test]
+fn a_warm_engine_tells_the_same_time() {
+    let mut card = Card::new(&[lw(A1, SP, -8), add(A0, A0, A1), branch(1, A0, 0, 8), NOP, RET]);
+    let times = [0, 1, 0, 1].map(|a0| card.run([a0, 0, 0]).1.cycles());
+    // lw, load-use, add, bne taken 3 or 1 + nop
+    assert_eq!(times, [5 + RETURN, 6 + RETURN, 5 + RETURN, 6 + RETURN]);
+}
+
+#[test]
+fn a_fault_has_a_time() {
+    let (stop, thread) = Card::new(&[mul(A1, A0, A0), NOP, lw(A1, 0, 0), NOP, RET]).run([0; 3]);
+    assert!(matches!(stop, Stop::Fault(_)));
+    assert_eq!((thread.cycles(), thread.instructions()), (3, 2));
+}

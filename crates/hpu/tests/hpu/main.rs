@@ -1,0 +1,11 @@
+//! The HPU from outside: programs as words, run on real bytes.
+
+mod asm;
+mod atomic;
+mod card;
+mod control;
+mod elf;
+mod float;
+mod inorder;
+mod integer;
+mod ooo;
