@@ -143,6 +143,10 @@ int spin_rank(void);
 /* The number of ranks of the job. */
 int spin_size(void);
 
+/* Gives the logical interface `ni` the map of the job: rank r is this job's process r. PtlSetMap does the same for
+ * programs that exchange ids themselves. Errors: as PtlSetMap. */
+int spin_set_map(ptl_handle_ni_t ni);
+
 #ifdef __cplusplus
 }
 #endif

@@ -191,6 +191,23 @@ pub extern "C" fn spin_size() -> c_int {
     Session::get().map_or(1, |session| session.ranks as c_int)
 }
 
+/// See `spin.h`.
+///
+/// # Safety
+/// None beyond those of `PtlSetMap`, which it calls.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn spin_set_map(ni: Handle) -> c_int {
+    let mut own = Process::default();
+    // SAFETY: `own` is a valid place.
+    let rc = unsafe { PtlGetPhysId(ni, Out::new(&raw mut own)) };
+    if rc != Rc::Ok as c_int {
+        return rc;
+    }
+    let map: Vec<Process> = (0..spin_size() as u32).map(|rank| Process { nid: rank, pid: own.pid }).collect();
+    // SAFETY: the map has as many elements as it is said to have.
+    unsafe { PtlSetMap(ni, map.len() as u64, Address::new(map.as_ptr().cast())) }
+}
+
 /// Called by the constructor that `spincc` adds to a program: makes its handlers known. The image stays where it is for
 /// as long as the process lives.
 ///

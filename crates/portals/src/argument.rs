@@ -66,6 +66,13 @@ impl Argument for CtEvent {
 #[repr(transparent)]
 pub struct Address(*const c_void);
 
+impl Address {
+    /// Of anything.
+    pub fn new(address: *const c_void) -> Address {
+        Address(address)
+    }
+}
+
 impl Argument for Address {
     fn give(&self, call: &mut Call) -> Result<(), Rc> {
         call.word(self.0 as u64);
@@ -120,6 +127,13 @@ impl Argument for PlainMe {
 /// A scalar to write.
 #[repr(transparent)]
 pub struct Out<T>(*mut T);
+
+impl<T> Out<T> {
+    /// To this place.
+    pub fn new(place: *mut T) -> Out<T> {
+        Out(place)
+    }
+}
 
 impl<T: Word> Argument for Out<T> {
     fn give(&self, _call: &mut Call) -> Result<(), Rc> {

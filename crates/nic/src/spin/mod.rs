@@ -199,7 +199,7 @@ impl SpinUnit {
             return Err(Code::ArgInvalid);
         }
         let state = match request.memory {
-            abi::portals::INVALID_HANDLE => None,
+            0 | abi::portals::INVALID_HANDLE => None,
             memory => Some(self.memory.find(memory)?),
         };
         if initial_state.len() as u64 > state.map_or(0, |(_, length)| u64::from(length)) {
