@@ -37,7 +37,7 @@ $(VENV)/.packages: requirements.txt
 	touch $@
 
 # The package itself, in place: the environment then points to python/ and is never stale.
-$(VENV)/.installed: $(VENV)/.packages pyproject.toml crates/cli/Cargo.toml | cargo
+$(VENV)/.installed: $(VENV)/.packages pyproject.toml Cargo.toml python/build_backend/spinkit_build.py
 	$(BIN)/pip install --quiet --no-deps --no-build-isolation --editable .
 	touch $@
 

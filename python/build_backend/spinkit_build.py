@@ -101,6 +101,6 @@ def build_editable(directory: str, settings: Settings = None, metadata: str | No
     with zipfile.ZipFile(Path(directory, wheel), "w") as archive:
         for name, text in {**files, f"{info}/RECORD": record}.items():
             entry = zipfile.ZipInfo(name)
-            entry.external_attr = (0o755 if "/scripts/" in name else 0o644) << 16
+            entry.external_attr = (0o100755 if "/scripts/" in name else 0o100644) << 16
             archive.writestr(entry, text)
     return wheel
