@@ -2,7 +2,7 @@
 //! its structures (`.spin_layouts`). The sections are marked to be left out of programs, so any linker drops them.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use abi::device::image::{DEVICE_SECTION_PREFIX, HANDLERS_SECTION};
@@ -20,6 +20,8 @@ const LAYOUTS_SECTION: &str = ".spin_layouts";
 pub struct Part {
     /// Source or object, for messages: "lib.a(member.o)" in an archive.
     pub origin: String,
+    /// The archive that it is a member of.
+    pub archive: Option<PathBuf>,
     /// Whether the host object has handlers.
     pub has_handlers: bool,
     /// Whether the host object needs the C++ library.
@@ -33,19 +35,19 @@ pub struct Part {
 }
 
 impl Part {
-    /// Puts this part into the host object at `object`; drops the object's debug information unless `debug`.
-    pub fn attach(&self, tools: &Tools, object: &Path, debug: bool) -> Result<()> {
+    /// Puts this part into the host object at `object`; takes its debug information out with `strip_debug`.
+    pub fn attach(&self, tools: &Tools, object: &Path, strip_debug: bool) -> Result<()> {
         let mut sections: Vec<(String, Vec<u8>)> =
             self.devices.iter().map(|(kind, elf)| (format!("{DEVICE_SECTION_PREFIX}{kind}"), elf.clone())).collect();
         if !sections.is_empty() {
             let layouts = serde_json::to_vec(&self.host_layouts).expect("layouts are plain data");
             sections.push((LAYOUTS_SECTION.into(), layouts));
         }
-        if sections.is_empty() && debug {
+        if sections.is_empty() && !strip_debug {
             return Ok(());
         }
         let mut objcopy = Command::new("objcopy");
-        if !debug {
+        if strip_debug {
             objcopy.arg("--strip-debug");
         }
         for (i, (name, content)) in sections.iter().enumerate() {
@@ -70,7 +72,8 @@ pub fn read(path: &Path) -> Result<Vec<Part>> {
     for member in archive.members() {
         let member = member.map_err(|e| Error::malformed(path, e))?;
         let content = member.data(&*bytes).map_err(|e| Error::malformed(path, e))?;
-        parts.extend(part(content, format!("{origin}({})", String::from_utf8_lossy(member.name())))?);
+        let part = part(content, format!("{origin}({})", String::from_utf8_lossy(member.name())))?;
+        parts.extend(part.map(|part| Part { archive: Some(path.to_owned()), ..part }));
     }
     Ok(parts)
 }
@@ -86,7 +89,11 @@ fn part(bytes: &[u8], origin: String) -> Result<Option<Part>> {
         let name = section.name().map_err(|e| malformed(e.to_string()))?;
         let content = || section.data().map_err(|e| malformed(e.to_string()));
         if let Some(kind) = name.strip_prefix(DEVICE_SECTION_PREFIX) {
-            part.devices.insert(kind.to_owned(), content()?.to_vec());
+            let device = content()?.to_vec();
+            // The host's own section of handlers is out of sight in an object for link-time optimization.
+            part.has_handlers |=
+                object::File::parse(&*device).is_ok_and(|d| d.section_by_name(HANDLERS_SECTION).is_some());
+            part.devices.insert(kind.to_owned(), device);
         } else if name == LAYOUTS_SECTION {
             part.host_layouts = serde_json::from_slice(content()?).map_err(|e| malformed(e.to_string()))?;
         }

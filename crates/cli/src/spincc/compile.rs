@@ -19,7 +19,7 @@ pub fn to_objects(tools: &Tools, options: &Options) -> Result<()> {
             None => PathBuf::from(source.path.file_name().unwrap_or_default()).with_extension("o"),
         };
         let part = one(tools, options, &kinds, source, &object)?;
-        part.attach(tools, &object, options.debug).inspect_err(|_| drop(std::fs::remove_file(&object)))?;
+        part.attach(tools, &object, options.borrows_debug()).inspect_err(|_| drop(std::fs::remove_file(&object)))?;
     }
     Ok(())
 }
@@ -27,9 +27,22 @@ pub fn to_objects(tools: &Tools, options: &Options) -> Result<()> {
 /// Compiles `source` for the host to `object`, which keeps its debug information, and for the card.
 pub fn one(tools: &Tools, options: &Options, kinds: &[Kind], source: &Source, object: &Path) -> Result<Part> {
     tools.run(host(tools, options, source).arg("-o").arg(object))?;
-    let bytes = std::fs::read(object).map_err(Error::read(object))?;
-    let file = object::File::parse(&*bytes).map_err(|e| Error::malformed(object, e))?;
-    let mut part = Part { origin: source.path.display().to_string(), ..bundle::inspect(&file) };
+    // What the user's flags hide is seen in a twin without them.
+    let twin = tools.temp_path("twin.o");
+    let visible = if options.opaque_debug { &twin } else { object };
+    if options.opaque_debug {
+        let mut command = host(tools, options, source);
+        command.args(["-w", "-O0", "-g2", "-gno-split-dwarf", "-fno-lto", "-o"]);
+        tools.run(command.arg(&twin))?;
+    }
+    let bytes = std::fs::read(visible).map_err(Error::read(visible))?;
+    let file = object::File::parse(&*bytes).map_err(|e| Error::malformed(visible, e))?;
+    let own = |file: &str| is_users(tools, file);
+    let mut part = Part {
+        origin: source.path.display().to_string(),
+        host_layouts: layouts::read(&bytes, Scope::All, &own).map_err(|reason| Error::malformed(visible, reason))?,
+        ..bundle::inspect(&file)
+    };
 
     // Every kind at once: they are independent, and together they take as long as the host's compiler.
     let objects: Vec<PathBuf> = kinds.iter().map(|k| tools.temp_path(format!("device.{}.o", k.name))).collect();
@@ -60,18 +73,6 @@ pub fn one(tools: &Tools, options: &Options, kinds: &[Kind], source: &Source, ob
             }
         }
     }
-
-    let own = |file: &str| is_users(tools, file);
-    let read = |bytes: &[u8]| layouts::read(bytes, Scope::All, &own).map_err(|reason| Error::malformed(object, reason));
-    part.host_layouts = if options.opaque_debug {
-        let twin = tools.temp_path("layouts.o");
-        tools.run(
-            host(tools, options, source).args(["-w", "-O0", "-g2", "-gno-split-dwarf", "-fno-lto", "-o"]).arg(&twin),
-        )?;
-        read(&std::fs::read(&twin).map_err(Error::read(&twin))?)?
-    } else {
-        read(&bytes)?
-    };
     Ok(part)
 }
 
@@ -84,8 +85,7 @@ pub fn is_users(tools: &Tools, file: &str) -> bool {
 
 fn host(tools: &Tools, options: &Options, source: &Source) -> Command {
     let mut command = tools.host(source.language);
-    if !options.debug {
-        // For the layouts of structures; dropped after.
+    if options.borrows_debug() {
         command.arg("-g");
     }
     command.args(&options.host_flags);
@@ -122,7 +122,8 @@ fn device(tools: &Tools, options: &Options, kind: &Kind, source: &Source, object
         if cfg!(target_arch = "x86_64") { "-fsigned-char" } else { "-funsigned-char" },
     ]);
     if source.language == Language::Cxx {
-        command.arg("-fno-threadsafe-statics");
+        // The host part may throw and catch; on the card that is neither an error here nor code.
+        command.args(["-fno-threadsafe-statics", "-Xclang", "-fignore-exceptions"]);
     }
     if !options.device_flags.iter().any(|flag| flag.starts_with("-O")) {
         command.args(["-O3", "-Xclang", "-O3"]);

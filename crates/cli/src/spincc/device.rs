@@ -1,12 +1,15 @@
 //! The device link: every source's object for one HPU kind, the device runtime, and what the card can hold.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use abi::device::image::HANDLERS_SECTION;
 use abi::device::map;
 use object::build::elf::{Builder, SectionData};
-use object::{Object, ObjectSection, ObjectSymbol, SymbolKind, elf};
+use object::elf::FileHeader32;
+use object::read::elf::{FileHeader, SectionHeader};
+use object::{Endian, Endianness, Object, ObjectSection, ObjectSymbol, SymbolKind, elf};
 
 use super::bundle::Part;
 use super::kind::Kind;
@@ -22,30 +25,55 @@ pub struct Program {
     pub elf: Vec<u8>,
 }
 
-/// The names of all handlers, sorted. A program cannot have two of one name, even static ones: the name is what host
-/// and card know a handler by.
-pub fn handlers(parts: &[Part]) -> Result<Vec<String>> {
-    let mut found: BTreeMap<String, Vec<(&Part, bool)>> = BTreeMap::new();
+/// Handlers by name, with where they are defined.
+pub type Candidates = BTreeMap<String, Vec<String>>;
+
+/// Every handler of `parts`, whether or not the link takes it from its archive. A program cannot have two of one name,
+/// even static ones: the name is what host and card know a handler by.
+pub fn candidates(parts: &[Part]) -> Result<Candidates> {
+    let mut found = Candidates::new();
+    // Of objects that are linked in any case; C++'s inline functions are weak and the same everywhere.
+    let mut certain: BTreeMap<String, u32> = BTreeMap::new();
     for part in parts {
         let Some(object) = part.devices.values().next() else { continue };
-        let malformed = |e: object::Error| Error::Program(format!("{}: {e}", part.origin));
+        let malformed = |e: object::Error| Error::malformed(Path::new(&part.origin), e);
         let file = object::File::parse(&**object).map_err(malformed)?;
         let Some(section) = file.section_by_name(HANDLERS_SECTION) else { continue };
         let functions =
             file.symbols().filter(|s| s.kind() == SymbolKind::Text && s.section_index() == Some(section.index()));
         for symbol in functions {
-            found.entry(symbol.name().map_err(malformed)?.into()).or_default().push((part, symbol.is_weak()));
+            let name = symbol.name().map_err(malformed)?;
+            found.entry(name.into()).or_default().push(part.origin.clone());
+            if part.archive.is_none() && !symbol.is_weak() {
+                *certain.entry(name.into()).or_default() += 1;
+            }
         }
     }
-    // Inline functions of C++ are weak and the same everywhere.
-    let twice = found.iter().filter(|(_, places)| places.len() > 1 && places.iter().any(|(_, weak)| !weak));
-    let errors: Vec<String> = twice
-        .map(|(name, places)| {
-            let origins: Vec<&str> = places.iter().map(|(part, _)| part.origin.as_str()).collect();
-            format!("handler '{}' is defined more than once: {}", undefined::readable(name), origins.join(", "))
-        })
-        .collect();
-    if errors.is_empty() { Ok(found.into_keys().collect()) } else { Err(Error::Program(errors.join("\n"))) }
+    refuse_twins(&found, &certain)?;
+    Ok(found)
+}
+
+/// The names of the handlers in a linked program, sorted.
+pub fn linked(candidates: &Candidates, program: &Program) -> Result<Vec<String>> {
+    let malformed = |e: object::Error| Error::Program(format!("device program for {}: {e}", program.kind.name));
+    let file = object::File::parse(&*program.elf).map_err(malformed)?;
+    let mut linked: BTreeMap<String, u32> = BTreeMap::new();
+    for symbol in file.symbols().filter(|s| s.kind() == SymbolKind::Text) {
+        let name = symbol.name().map_err(malformed)?;
+        if candidates.contains_key(name) {
+            *linked.entry(name.into()).or_default() += 1;
+        }
+    }
+    refuse_twins(candidates, &linked)?;
+    Ok(linked.into_keys().collect())
+}
+
+fn refuse_twins(candidates: &Candidates, counts: &BTreeMap<String, u32>) -> Result<()> {
+    let twins = counts.iter().filter(|(_, count)| **count > 1).map(|(name, _)| {
+        format!("handler '{}' is defined more than once: {}", undefined::readable(name), candidates[name].join(", "))
+    });
+    let errors: Vec<String> = twins.collect();
+    if errors.is_empty() { Ok(()) } else { Err(Error::Program(errors.join("\n"))) }
 }
 
 /// Links the device objects of `parts` for `kind`.
@@ -55,13 +83,28 @@ pub fn link(tools: &Tools, kind: &Kind, parts: &[Part]) -> Result<Program> {
     command.arg(format!("-Wl,-T,{}", kind.script.display()));
     command.args(["-Wl,--gc-sections", "-Wl,--entry=0", "-Wl,-z,max-page-size=16"]);
     let mut objects = vec![];
+    let mut archives: Vec<(&Path, Command)> = vec![];
     for (i, part) in parts.iter().enumerate() {
-        if let Some(bytes) = part.devices.get(&kind.name) {
-            let path = tools.temp_path(format!("{i}.{}.o", kind.name));
-            std::fs::write(&path, bytes).map_err(Error::write(&path))?;
-            command.arg(&path);
-            objects.push((path, part));
+        let Some(bytes) = part.devices.get(&kind.name) else { continue };
+        let path = tools.temp_path(format!("{i}.{}.o", kind.name));
+        let object = without_constructors(bytes).map_err(|e| Error::malformed(Path::new(&part.origin), e))?;
+        std::fs::write(&path, object).map_err(Error::write(&path))?;
+        match (&part.archive, archives.last_mut()) {
+            (None, _) => drop(command.arg(&path)),
+            (Some(archive), Some((last, members))) if last == archive => drop(members.arg(&path)),
+            (Some(archive), _) => {
+                // An archive again, from which the linker takes what is needed, as it does for the host.
+                let copy = tools.temp_path(format!("{i}.{}.a", kind.name));
+                command.arg(&copy);
+                let mut members = tools.zig()?;
+                members.args(["ar", "rc"]).arg(copy).arg(&path);
+                archives.push((archive, members));
+            }
         }
+        objects.push((path, part));
+    }
+    for (_, mut archive) in archives {
+        tools.run(&mut archive)?;
     }
     command.args(runtime(tools)?);
     let program = tools.temp_path(format!("{}.elf", kind.name));
@@ -70,9 +113,36 @@ pub fn link(tools: &Tools, kind: &Kind, parts: &[Part]) -> Result<Program> {
     if !output.status.success() {
         return Err(Error::Program(undefined::explain(&messages, kind, &objects)));
     }
+    let unset = undefined::set_by_constructors(kind, &objects);
+    if !unset.is_empty() {
+        return Err(Error::Program(unset.join("\n")));
+    }
     let elf = std::fs::read(&program).map_err(Error::read(&program))?;
     check_sizes(kind, &elf)?;
     Ok(Program { kind: kind.clone(), elf })
+}
+
+/// The object with its list of constructors marked as excluded (`SHF_EXCLUDE`): they are the host's, and the linker would
+/// take them for roots.
+fn without_constructors(object: &[u8]) -> object::Result<Vec<u8>> {
+    let header = FileHeader32::<Endianness>::parse(object)?;
+    let endian = header.endian()?;
+    let sections = header.sections(endian, object)?;
+    let mut bytes = object.to_vec();
+    for (i, section) in sections.iter().enumerate() {
+        if is_constructor_list(&String::from_utf8_lossy(sections.section_name(endian, section)?)) {
+            let entry = header.e_shoff(endian) as usize + i * usize::from(header.e_shentsize(endian));
+            let flags = (section.sh_flags(endian).0 | elf::SHF_EXCLUDE.0) as u32;
+            // sh_flags is the third word of a section header.
+            bytes[entry + 8..entry + 12].copy_from_slice(&endian.write_u32(flags));
+        }
+    }
+    Ok(bytes)
+}
+
+/// Whether a section lists functions that an operating system runs before `main` or after it.
+pub fn is_constructor_list(section: &str) -> bool {
+    [".init_array", ".fini_array", ".ctors", ".dtors"].iter().any(|prefix| section.starts_with(prefix))
 }
 
 fn runtime(tools: &Tools) -> Result<Vec<PathBuf>> {

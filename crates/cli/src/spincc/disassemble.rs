@@ -90,9 +90,8 @@ fn print(device: &Device, functions: &[Function]) -> Result<String, String> {
             let hex: String = instruction.bytes().iter().rev().map(|b| format!("{b:02x}")).collect();
             let (name, operands) =
                 (instruction.mnemonic().unwrap_or_default(), instruction.op_str().unwrap_or_default());
-            let target = target(instruction.address(), name, operands).and_then(|t| symbols.get(&t));
-            let target = target.map(|t| format!(" <{t}>")).unwrap_or_default();
-            let text = format!("{:8x}:  {hex:<10} {name:<10} {operands}{target}", instruction.address());
+            let operands = resolved(instruction.address(), name, operands, &symbols);
+            let text = format!("{:8x}:  {hex:<10} {name:<10} {operands}", instruction.address());
             writeln!(out, "{}", text.trim_end()).unwrap();
         }
     }
@@ -110,16 +109,18 @@ fn engine(architecture: Architecture) -> CsResult<Capstone> {
     }
 }
 
-/// Where a RISC-V jump goes: capstone prints the distance.
-fn target(address: u64, name: &str, operands: &str) -> Option<u64> {
-    if !matches!(name, "jal" | "j" | "c.j" | "c.jal") {
-        return None;
-    }
-    let distance = operands.rsplit(", ").next()?;
+/// The operands with a RISC-V jump's distance, which capstone prints, replaced by where it goes.
+fn resolved(address: u64, name: &str, operands: &str, symbols: &BTreeMap<u64, String>) -> String {
+    let name = name.trim_start_matches("c.");
+    let is_jump = ["j", "jal"].contains(&name) || (name.starts_with('b') && operands.contains(", "));
+    let (registers, distance) = operands.rsplit_once(", ").map_or(("", operands), |(r, d)| (r, d));
     let (negative, digits) = distance.strip_prefix('-').map_or((false, distance), |digits| (true, digits));
-    let distance =
-        digits.strip_prefix("0x").map_or_else(|| digits.parse().ok(), |h| u64::from_str_radix(h, 16).ok())?;
-    Some(if negative { address.wrapping_sub(distance) } else { address.wrapping_add(distance) })
+    let distance = digits.strip_prefix("0x").map_or_else(|| digits.parse().ok(), |h| u64::from_str_radix(h, 16).ok());
+    let (true, Some(distance)) = (is_jump, distance) else { return operands.to_owned() };
+    let target = if negative { address.wrapping_sub(distance) } else { address.wrapping_add(distance) };
+    let comma = if registers.is_empty() { "" } else { ", " };
+    let symbol = symbols.get(&target).map(|symbol| format!(" <{symbol}>")).unwrap_or_default();
+    format!("{registers}{comma}{target:x}{symbol}")
 }
 
 /// The source line of each address at which one starts.

@@ -142,6 +142,8 @@ impl Image {
                     continue;
                 }
                 let name = symbol.name().map_err(|e| e.to_string())?;
+                // GCC's link-time optimization renames static functions.
+                let name = name.split(".lto_priv").next().unwrap_or(name);
                 if let Ok(i) = self.handlers.binary_search_by(|h| h.name.as_str().cmp(name)) {
                     self.handlers[i].host_offset = Some((symbol.address() - handlers.address()) as u32);
                 }

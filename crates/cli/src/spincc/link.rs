@@ -16,7 +16,7 @@ use super::{Error, Result, compile};
 pub fn program(tools: &Tools, options: &Options) -> Result<()> {
     let inputs = Inputs::gather(tools, options)?;
     for object in &inputs.objects {
-        Part::default().attach(tools, object, options.debug)?;
+        Part::default().attach(tools, object, options.borrows_debug())?;
     }
     let output = options.output.clone().unwrap_or_else(|| "a.out".into());
     let mut image = device_image(tools, options, &inputs, options.debug)?;
@@ -135,10 +135,10 @@ struct DeviceImage {
 }
 
 fn device_image(tools: &Tools, options: &Options, inputs: &Inputs, debug: bool) -> Result<DeviceImage> {
-    let handlers = device::handlers(&inputs.parts)?;
-    if handlers.is_empty() {
+    if !inputs.parts.iter().any(|part| part.has_handlers) {
         return Ok(DeviceImage::default());
     }
+    let candidates = device::candidates(&inputs.parts)?;
     let kinds = common_kinds(options, inputs)?;
     let programs: Vec<Result<Program>> = std::thread::scope(|scope| {
         let running: Vec<_> =
@@ -147,6 +147,10 @@ fn device_image(tools: &Tools, options: &Options, inputs: &Inputs, debug: bool) 
     });
     let programs = programs.into_iter().collect::<Result<Vec<Program>>>()?;
 
+    let handlers = device::linked(&candidates, &programs[0])?;
+    if handlers.is_empty() {
+        return Ok(DeviceImage::default());
+    }
     let mut image = Image {
         handlers: handlers.into_iter().map(|name| Handler { name, host_offset: None }).collect(),
         ..Image::default()
@@ -194,7 +198,9 @@ fn common_kinds(options: &Options, inputs: &Inputs) -> Result<Vec<Kind>> {
 
 /// How the host lays `card` out differently, in any source that declares it.
 fn mismatches(card: &Structure, parts: &[Part]) -> Vec<String> {
-    let hosts = parts.iter().flat_map(|p| &p.host_layouts).filter(|h| h.name == card.name && h.file == card.file);
+    // The two compilers write the folders of headers differently.
+    let file = |s: &Structure| Path::new(&s.file).file_name().map(|name| name.to_owned());
+    let hosts = parts.iter().flat_map(|p| &p.host_layouts).filter(|h| h.name == card.name && file(h) == file(card));
     let sentence =
         |difference: String| format!("{}: struct {}: {difference}; use fixed-width types", card.file, card.name);
     hosts.flat_map(|host| layouts::differences(host, card)).map(sentence).collect()
@@ -219,7 +225,7 @@ fn report(lint: Lint, mut warnings: Vec<String>) -> Result<()> {
 fn image_object(tools: &Tools, options: &Options, image: &Image) -> Result<PathBuf> {
     let (data, source, object) = (tools.temp_path("image"), tools.temp_path("image.c"), tools.temp_path("image.o"));
     std::fs::write(&data, image.to_bytes()).map_err(Error::write(&data))?;
-    // No handler is left when all stay in archives; the section, and with it the symbol of its start, is absent then.
+    // Where the host linker takes no handler, their section, and with it the symbol of its start, is absent.
     let text = format!(
         r#"__asm__(".pushsection {section},\"a\"\n.balign 16\n.hidden spin_image\nspin_image:\n.incbin \"{data}\"\n.popsection");
 extern const char spin_image[] __attribute__((visibility("hidden")));

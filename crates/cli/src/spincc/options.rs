@@ -136,6 +136,11 @@ pub struct Options {
 }
 
 impl Options {
+    /// Whether host objects get debug information for the layouts of structures, which is taken out again.
+    pub fn borrows_debug(&self) -> bool {
+        !self.debug && !self.opaque_debug
+    }
+
     /// Whether the command prints something about a program and makes none.
     pub fn inspects(&self) -> bool {
         self.layouts || self.disassemble.is_some()

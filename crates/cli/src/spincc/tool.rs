@@ -43,11 +43,17 @@ impl Tools {
         command
     }
 
-    /// zig's Clang with what every use of `kind` needs.
-    pub fn device(&self, kind: &Kind, language: Language, target: &str) -> Result<Command> {
+    /// zig.
+    pub fn zig(&self) -> Result<Command> {
         let mut command = Command::new(self.sdk.zig()?);
         let cache = self.sdk.cache_dir();
         command.env("ZIG_GLOBAL_CACHE_DIR", &cache).env("ZIG_LOCAL_CACHE_DIR", &cache);
+        Ok(command)
+    }
+
+    /// zig's Clang with what every use of `kind` needs.
+    pub fn device(&self, kind: &Kind, language: Language, target: &str) -> Result<Command> {
+        let mut command = self.zig()?;
         command.arg(if language == Language::C { "cc" } else { "c++" });
         command.args(["-target", target]).arg(format!("-mcpu={}", kind.cpu)).args(&kind.flags);
         command.arg("-D__SPIN_DEVICE__=1").arg(format!("-DSPIN_ARCH_HEADER=<spin/arch/{}.h>", kind.arch));

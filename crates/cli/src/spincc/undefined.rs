@@ -2,14 +2,16 @@
 //! function that refers to it; the relocations of the objects lead from there back to a handler.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use abi::device::image::HANDLERS_SECTION;
 use object::{
-    Architecture, Object, ObjectSection, ObjectSymbol, RelocationFlags, RelocationTarget, SectionIndex, SymbolKind,
+    Architecture, Object, ObjectSection, ObjectSymbol, RelocationFlags, RelocationTarget, SectionIndex, SectionKind,
+    SymbolKind,
 };
 
 use super::bundle::Part;
+use super::device::is_constructor_list;
 use super::kind::Kind;
 
 /// The linker's messages about `objects`, explained where they are about undefined symbols.
@@ -21,7 +23,9 @@ pub fn explain(messages: &str, kind: &Kind, objects: &[(PathBuf, &Part)]) -> Str
     let graph = Graph::new(objects.iter().map(|(_, part)| part.devices[&kind.name].as_slice()));
     let mut lines = BTreeSet::new();
     for reference in &references {
-        let object = objects.iter().position(|(path, _)| reference.object == path.display().to_string());
+        // A member of an archive has no folder.
+        let name = Path::new(&reference.object).file_name();
+        let object = objects.iter().position(|(path, _)| path.file_name() == name);
         lines.insert(reference.explain(object, &graph, objects));
     }
     let mut lines: Vec<String> = lines.into_iter().collect();
@@ -32,6 +36,22 @@ pub fn explain(messages: &str, kind: &Kind, objects: &[(PathBuf, &Part)]) -> Str
         }
     }
     lines.join("\n")
+}
+
+/// Messages about data that handlers use and that constructors, which do not run on the card, set on the host.
+pub fn set_by_constructors(kind: &Kind, objects: &[(PathBuf, &Part)]) -> Vec<String> {
+    let graph = Graph::new(objects.iter().map(|(_, part)| part.devices[&kind.name].as_slice()));
+    let used = graph.constructed().into_iter().filter_map(|node| Some((node, graph.path(node).into_iter().next()?)));
+    used.map(|(node, handler)| {
+        let Node { object, name, .. } = &graph.nodes[node];
+        format!(
+            "{}: handler '{}' uses '{}', which a constructor sets; constructors do not run on the card",
+            objects[*object].1.origin,
+            readable(&handler),
+            readable(name)
+        )
+    })
+    .collect()
 }
 
 /// A symbol as the user wrote it.
@@ -73,7 +93,7 @@ impl Reference {
 }
 
 /// lld's messages: `ld.lld: error: undefined symbol: S`, then for each place `>>> referenced by FILE:LINE (PATH:LINE)`,
-/// left out without debug information, and `>>> OBJECT:(FUNCTION)`.
+/// left out without debug information, and `>>> OBJECT:(FUNCTION)`, with ` in archive PATH` where it is a member.
 fn references(messages: &str) -> Vec<Reference> {
     let mut found = vec![];
     let mut symbol = None;
@@ -85,6 +105,7 @@ fn references(messages: &str) -> Vec<Reference> {
         }
         let (Some(symbol), Some(rest)) = (&symbol, text.strip_prefix(">>> ")) else { continue };
         let rest = rest.trim().strip_prefix("referenced by ").unwrap_or(rest.trim());
+        let rest = rest.split(" in archive ").next().unwrap_or(rest);
         if let Some((object, function)) = rest.strip_suffix(')').and_then(|r| r.split_once(":(")) {
             let (object, function) = (object.to_owned(), function.to_owned());
             found.push(Reference { symbol: symbol.clone(), line: line.take(), object, function });
@@ -104,6 +125,8 @@ struct Node {
     section: SectionIndex,
     range: std::ops::Range<u64>,
     is_handler: bool,
+    /// Data that can change.
+    is_variable: bool,
     targets: Vec<Target>,
 }
 
@@ -117,11 +140,13 @@ struct Target {
 struct Graph {
     nodes: Vec<Node>,
     globals: BTreeMap<String, usize>,
+    /// Functions that an operating system would run before `main`.
+    constructors: Vec<usize>,
 }
 
 impl Graph {
     fn new<'a>(objects: impl Iterator<Item = &'a [u8]>) -> Graph {
-        let mut graph = Graph { nodes: vec![], globals: BTreeMap::new() };
+        let mut graph = Graph { nodes: vec![], globals: BTreeMap::new(), constructors: vec![] };
         for (i, bytes) in objects.enumerate() {
             // An object that cannot be read has no nodes; the linker has said what is wrong with it.
             if let Ok(file) = object::File::parse(bytes) {
@@ -148,19 +173,33 @@ impl Graph {
                 section,
                 range: symbol.address()..symbol.address() + symbol.size().max(1),
                 is_handler: Some(section) == handlers,
+                is_variable: file
+                    .section_by_index(section)
+                    .is_ok_and(|s| matches!(s.kind(), SectionKind::Data | SectionKind::UninitializedData)),
                 targets: vec![],
             });
         }
         let nodes = &mut self.nodes[first..];
         for section in file.sections() {
+            let lists_constructors = section.name().is_ok_and(is_constructor_list);
+            if !lists_constructors && !nodes.iter().any(|node| node.section == section.index()) {
+                continue;
+            }
             for (offset, relocation) in section.relocations() {
-                let Some(from) = find(nodes, section.index(), offset) else { continue };
+                let from = find(nodes, section.index(), offset);
+                if from.is_none() && !lists_constructors {
+                    continue;
+                }
                 let RelocationTarget::Symbol(index) = relocation.target() else { continue };
                 let Ok(symbol) = file.symbol_by_index(index) else { continue };
                 let local = symbol.section_index().and_then(|s| {
                     let addend = if symbol.kind() == SymbolKind::Section { relocation.addend() as u64 } else { 0 };
                     find(nodes, s, symbol.address().wrapping_add(addend))
                 });
+                let Some(from) = from else {
+                    self.constructors.extend(local.map(|n| first + n));
+                    continue;
+                };
                 let name = symbol.name().ok().filter(|name| !name.is_empty()).map(str::to_owned);
                 let is_call = is_call(file.architecture(), relocation.flags());
                 nodes[from].targets.push(Target { name, node: local.map(|n| first + n), is_call });
@@ -177,14 +216,23 @@ impl Graph {
         self.nodes[node].targets.iter().any(|t| t.is_call && t.name.as_deref().map(readable).as_deref() == Some(symbol))
     }
 
+    /// The variables that constructors refer to themselves.
+    fn constructed(&self) -> BTreeSet<usize> {
+        let targets = self.constructors.iter().flat_map(|n| &self.nodes[*n].targets);
+        targets.filter_map(|t| self.resolve(t)).filter(|n| self.nodes[*n].is_variable).collect()
+    }
+
+    fn resolve(&self, target: &Target) -> Option<usize> {
+        target.node.or_else(|| self.globals.get(target.name.as_ref()?).copied())
+    }
+
     /// The names on a shortest way from a handler to `goal`, both included; empty when no handler leads there.
     fn path(&self, goal: usize) -> Vec<String> {
         let mut queue: VecDeque<usize> = (0..self.nodes.len()).filter(|n| self.nodes[*n].is_handler).collect();
         let mut from: BTreeMap<usize, Option<usize>> = queue.iter().map(|n| (*n, None)).collect();
         while let Some(node) = queue.pop_front() {
             for target in &self.nodes[node].targets {
-                let by_name = || target.name.as_ref().and_then(|name| self.globals.get(name).copied());
-                if let Some(next) = target.node.or_else(by_name) {
+                if let Some(next) = self.resolve(target) {
                     from.entry(next).or_insert_with(|| {
                         queue.push_back(next);
                         Some(node)
@@ -234,7 +282,7 @@ ld.lld: error: undefined symbol: printf
 >>> referenced 3 more times
 
 ld.lld: error: undefined symbol: stdin
->>> referenced by /tmp/1.o:(deep)
+>>> referenced by 1.o:(deep) in archive /tmp/l.a
 ";
         let reference = |symbol: &str, line: Option<&str>, object: &str, function: &str| Reference {
             symbol: symbol.into(),
@@ -247,7 +295,7 @@ ld.lld: error: undefined symbol: stdin
             [
                 reference("printf", Some("t.c:8"), "/tmp/0.o", "foo"),
                 reference("printf", Some("dir/u.c:9"), "/tmp/1.o", "bar"),
-                reference("stdin", None, "/tmp/1.o", "deep"),
+                reference("stdin", None, "1.o", "deep"),
             ]
         );
     }

@@ -1,0 +1,135 @@
+//! `crates/abi` and `spin.h` lay the same things out in the same way: assertions made from the former are compiled
+//! against the latter, for the host and for every HPU kind.
+
+use std::fmt::Write as _;
+use std::mem::{offset_of, size_of};
+use std::path::Path;
+use std::process::Command;
+
+use abi::device::{DmaCmd, HeaderArgs, PayloadArgs, PutCmd, cmd, err, ret};
+
+/// C assertions that a structure's size and fields (`"C name" = rust name`) are those of a Rust type.
+macro_rules! structure {
+    ($text:ident, $rust:ty, $c:literal, { $($field:literal = $name:ident),+ $(,)? }) => {
+        writeln!($text, "_Static_assert(sizeof({}) == {}, \"{}\");", $c, size_of::<$rust>(), $c).unwrap();
+        $(
+            let (field, offset) = ($field, offset_of!($rust, $name));
+            writeln!($text, "_Static_assert(offsetof({}, {field}) == {offset}, \"{} {field}\");", $c, $c).unwrap();
+            let size = { fn size<T, F>(_: impl Fn(&T) -> &F) -> usize { size_of::<F>() } size(|s: &$rust| &s.$name) };
+            writeln!($text, "_Static_assert(sizeof((({} *)0)->{field}) == {size}, \"{} {field}\");", $c, $c).unwrap();
+        )+
+    };
+}
+
+macro_rules! numbers {
+    ($text:ident, $module:ident, $prefix:literal, $($name:ident),+ $(,)?) => { $(
+        let name = concat!($prefix, stringify!($name));
+        writeln!($text, "_Static_assert((int){name} == {}, \"{name}\");", $module::$name).unwrap();
+    )+ };
+}
+
+fn assertions() -> String {
+    let mut text =
+        String::from("struct my_hdr { int a; };\n#define PTL_USER_HEADER struct my_hdr\n#include <spin.h>\n");
+    let user = size_of::<HeaderArgs>();
+    writeln!(text, "_Static_assert(offsetof(ptl_header_t, user_hdr) == {user}, \"user_hdr\");").unwrap();
+    numbers!(
+        text,
+        ret,
+        "PTL_HANDLER_",
+        DROP,
+        DROP_PENDING,
+        PROCESS_DATA,
+        PROCESS_DATA_PENDING,
+        PROCEED,
+        PROCEED_PENDING,
+        SUCCESS,
+        SUCCESS_PENDING,
+        FAIL,
+        SEGV
+    );
+    numbers!(
+        text,
+        ret,
+        "",
+        DROP,
+        DROP_PENDING,
+        PROCESS_DATA,
+        PROCESS_DATA_PENDING,
+        PROCEED,
+        PROCEED_PENDING,
+        SUCCESS,
+        SUCCESS_PENDING,
+        FAIL,
+        SEGV
+    );
+    text += &header_fields().replace("sizeof(ptl_header_t)", "offsetof(ptl_header_t, user_hdr)");
+    writeln!(text, "_Static_assert(PTL_HANDLER_IOVEC == {}u, \"iovec\");", abi::portals::ME_HANDLER_IOVEC).unwrap();
+    numbers!(text, err, "SPIN_ERR_", INVALID, NO_SPACE);
+    text += "#ifdef __SPIN_DEVICE__\n";
+    numbers!(
+        text,
+        cmd,
+        "SPIN_CMD_",
+        PUT_FROM_DEVICE,
+        PUT_FROM_HOST,
+        DMA_TO_HOST,
+        DMA_FROM_HOST,
+        DMA_TEST,
+        DMA_WAIT,
+        YIELD,
+        CT_INC,
+        CT_GET,
+        CT_SET,
+        MY_HPU,
+        NUM_HPUS,
+        ABORT
+    );
+    structure!(text, PayloadArgs, "ptl_payload_t", { "length" = length, "offset" = offset, "base" = base });
+    structure!(text, PutCmd, "struct spin_put_cmd", {
+        "local" = local, "len" = len, "match_bits" = match_bits, "remote_offset" = remote_offset,
+        "hdr_data" = hdr_data, "target_id" = target_id, "user_ptr" = user_ptr, "ct" = ct, "ack_req" = ack_req,
+    });
+    structure!(text, DmaCmd, "struct spin_dma_cmd", {
+        "offset" = offset, "local" = local, "len" = len, "options" = options, "handle" = handle,
+    });
+    // With a handler, the file must compile for the card.
+    text += "#endif\n__handler int h(const ptl_header_t h, void *state) { return PROCEED; }\n";
+    text
+}
+
+fn header_fields() -> String {
+    let mut text = String::new();
+    structure!(text, HeaderArgs, "ptl_header_t", {
+        "type" = kind, "length" = length, "target_id" = target_id, "source_id" = source_id,
+        "match_bits" = match_bits, "offset" = offset, "hdr_data" = hdr_data,
+    });
+    text
+}
+
+fn compile(text: &str) -> (bool, String) {
+    let room = tempfile::tempdir().unwrap();
+    std::fs::write(room.path().join("layout.c"), text).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_spincc"))
+        .args(["-c", "layout.c"])
+        .current_dir(room.path())
+        .env("SPINKIT_HOME", Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."))
+        .output()
+        .unwrap();
+    (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+#[test]
+fn headers_agree_with_abi() {
+    let text = assertions();
+    // Names: 10 return codes twice, 2 errors, 13 commands, 1 option; user_hdr; and a size, then two for each field.
+    let expected = 2 * 10 + 2 + 13 + 1 + 1 + (1 + 2 * 7) + (1 + 2 * 3) + (1 + 2 * 9) + (1 + 2 * 5);
+    assert_eq!(text.matches("_Static_assert").count(), expected);
+    let (compiled, messages) = compile(&text);
+    assert!(compiled, "{messages}");
+    // The assertions do reach both compilers.
+    for (from, to) in [("SPIN_CMD_ABORT == 13", "SPIN_CMD_ABORT == 14"), ("int)SEGV == 9", "int)SEGV == 8")] {
+        assert!(text.contains(from));
+        assert!(!compile(&text.replace(from, to)).0, "{to}");
+    }
+}
