@@ -225,7 +225,7 @@ pub mod image {
     pub struct Handler {
         /// Offset of the symbol's name, NUL-terminated.
         pub name_offset: u32,
-        /// Where its host twin is, from `__start_spin_handlers`.
+        /// Where its host twin is, from `__start_spin_handlers`; `u32::MAX` when the host program lacks it.
         pub host_offset: u32,
     }
 }
