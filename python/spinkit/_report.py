@@ -98,19 +98,24 @@ def pictures(results: Results) -> dict[str, Picture]:
 
 
 def _handlers(runs: Iterable[Run]) -> list[dict[str, str]]:
+    """Lay out what handlers cost, as spinrun counted over a whole run."""
     return [
         {
             "machine": run.machine,
             "series": run.series.label,
-            "name": handler["name"],
-            "calls": str(handler["calls"]),
-            "instructions": f"{handler['instructions'] / handler['calls']:.1f}",
-            "cycles": f"{handler['cycles'] / handler['calls']:.1f}",
+            "name": name,
+            "calls": str(counted["calls"]),
+            **{what: _a_call(counted, what) for what in ("instructions", "cycles")},
         }
         for run in runs
-        for handler in run.report.get("handlers", [])
-        if handler["calls"]
+        for name, counted in run.report["handlers"].items()
+        if counted["calls"]
     ]
+
+
+def _a_call(counted: dict[str, int], what: str) -> str:
+    least, most = counted[f"min_{what}"], counted[f"max_{what}"]
+    return f"{least}" if least == most else f"{counted[what] / counted['calls']:.1f} ({least}–{most})"
 
 
 def html(results: Results, drawn: dict[str, Picture], machines: Sequence[Machine]) -> bytes:

@@ -37,7 +37,7 @@ def test_whole_experiment_holds_and_writes_everything(home: Path, program: Progr
     # (1,000,000 + 20·2^18) / (600,000 + 15·2^18) is less than the discrete card's quotient.
     assert claims["bandwidth"]["here"] == (1_000_000 + 20 * 2**18) / (600_000 + 15 * 2**18)
     assert all(claim["holds"] for claim in claims.values())
-    assert written["runs"][3]["report"]["handlers"][0]["calls"] == 4
+    assert written["runs"][3]["report"]["handlers"]["pong"]["calls"] == 4
     for name in ("index.html", "results.json", "integrated.png", "integrated.svg", "discrete.png", "discrete.svg"):
         assert (Path("out/ping-pong") / name).stat().st_size > 0
         assert f"out/ping-pong/{name}" in result.output
@@ -51,7 +51,7 @@ def test_page_is_self_contained(home: Path, program: Program) -> None:
     page = Path("out/ping-pong/index.html").read_text()
     assert page.count("data:image/svg+xml;base64,") == 2
     assert "http" not in page.replace("http://www.w3.org", "")
-    for expected in ("35.0 %", "40.0 %", "1.14", "hpu.put_blocks", "18.0", "quick run"):
+    for expected in ("35.0 %", "40.0 %", "1.14", "hpu.put_blocks", ">18<", "25.0 (20–40)", "quick run"):
         assert expected in page
 
 
