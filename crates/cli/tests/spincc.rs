@@ -251,6 +251,26 @@ fn too_big_for_the_card() {
 }
 
 #[test]
+fn sources_of_the_host_alone() {
+    let room = Room::new();
+    assert_eq!(room.builds("pingpong.c host_only.c -o @/prog"), "");
+    let message = room.fails("uses_one.c static_one.c host_only.c -o @/no", 1);
+    assert!(message.contains("handler 'mixing' calls 'mix', which the card does not have"), "{message}");
+    let reason =
+        "host_only.c is not in the card's program, because it does not compile: host_only.c:2:10: fatal error: ";
+    assert!(message.contains(reason), "{message}");
+}
+
+#[test]
+fn memory_functions_of_the_card() {
+    let room = Room::new();
+    let mut cc = Command::new("cc");
+    cc.args(["-O2", "-fno-builtin", "memory_check.c", "-o"]).arg(room.path("check")).current_dir(sources());
+    assert!(cc.status().unwrap().success());
+    assert_eq!(room.run("check"), format!("{}\n", 71 * 8 * 25));
+}
+
+#[test]
 fn missing_files() {
     let room = Room::new();
     assert!(room.fails("absent.c -o @/prog", 1).contains("absent.c"));

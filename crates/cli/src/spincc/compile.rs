@@ -90,19 +90,13 @@ fn host(tools: &Tools, options: &Options, source: &Source) -> Command {
     }
     command.args(&options.host_flags);
     if options.dependencies {
-        command.arg("-MF").arg(dependency_file(options, source));
+        // The program is what depends on the source, not an object that nobody sees.
+        let file = Path::new(source.path.file_name().unwrap_or_default()).with_extension("d");
+        let program = options.output.clone().unwrap_or_else(|| "a.out".into());
+        command.arg("-MF").arg(file).arg("-MQ").arg(program);
     }
     command.args(["-x", if source.language == Language::C { "c" } else { "c++" }, "-c"]).arg(&source.path);
     command
-}
-
-/// Where the host compiler would put `-MD`'s file by itself, did it write the program or object itself.
-fn dependency_file(options: &Options, source: &Source) -> PathBuf {
-    let stem = Path::new(source.path.file_name().unwrap_or_default()).with_extension("d");
-    match &options.output {
-        Some(output) if options.mode == super::options::Mode::Compile => output.with_extension("d"),
-        _ => stem,
-    }
 }
 
 /// Compiles for the card; the compiler's messages when it refuses.

@@ -111,7 +111,7 @@ pub fn link(tools: &Tools, kind: &Kind, parts: &[Part]) -> Result<Program> {
     let output = tools.capture(command.arg("-o").arg(&program))?;
     let messages = String::from_utf8_lossy(&output.stderr);
     if !output.status.success() {
-        return Err(Error::Program(undefined::explain(&messages, kind, &objects)));
+        return Err(Error::Program(undefined::explain(&messages, kind, &objects, parts)));
     }
     let unset = undefined::set_by_constructors(kind, &objects);
     if !unset.is_empty() {

@@ -119,7 +119,7 @@ pub struct Options {
     pub debug: bool,
     /// `-s`
     pub strip: bool,
-    /// `-MD` or `-MMD` without `-MF`.
+    /// `-MD` or `-MMD`, to whose file a program's sources have no name of their own to give.
     pub dependencies: bool,
     /// The host objects of these flags hold no DWARF types, or none that can be read: `-flto`, `-gsplit-dwarf`, `-g1`.
     pub opaque_debug: bool,
@@ -405,6 +405,15 @@ impl Parser {
     fn finish(self) -> Result<Options> {
         let mut options = self.options;
         let usage = |text: &str| Err(Error::Usage(text.into()));
+        let has_inputs = options.link.iter().any(|item| !matches!(item, LinkItem::Flag(_)));
+        // Questions to the host compiler, and assembler files.
+        let asks = |flag: &String| {
+            ["-v", "-###"].contains(&flag.as_str()) || ["-dump", "-print"].iter().any(|p| flag.starts_with(p))
+        };
+        let only_others = options.mode == Mode::Compile && options.sources.is_empty();
+        if (!has_inputs && options.host_flags.iter().any(asks)) || (has_inputs && only_others) {
+            options.mode = Mode::HostOnly;
+        }
         if options.mode == Mode::HostOnly {
             return if options.inspects() {
                 usage("--disassemble and --layouts need a whole compilation")
@@ -412,8 +421,16 @@ impl Parser {
                 Ok(options)
             };
         }
-        if !options.link.iter().any(|item| !matches!(item, LinkItem::Flag(_))) {
+        if !has_inputs {
             return usage("no input files (--help lists the options)");
+        }
+        if options.host_flags.iter().any(|flag| flag == "-r") {
+            return usage("-r: spincc links programs and shared libraries only");
+        }
+        let other =
+            options.link.iter().find_map(|item| if let LinkItem::File(path) = item { Some(path) } else { None });
+        if let (Mode::Compile, Some(path)) = (options.mode, other) {
+            return usage(&format!("-c with {}, which is no C or C++ source", path.display()));
         }
         if self.stdin {
             return usage(
@@ -423,9 +440,7 @@ impl Parser {
         if options.mode == Mode::Compile && options.sources.len() > 1 && options.output.is_some() {
             return usage("-o with -c and several sources");
         }
-        if options.host_flags.iter().any(|flag| flag == "-MF") {
-            options.dependencies = false;
-        }
+        options.dependencies &= options.mode == Mode::Link && !options.host_flags.iter().any(|flag| flag == "-MF");
         Ok(options)
     }
 }
@@ -544,7 +559,17 @@ mod tests {
         assert_eq!(usage_error("a.c -o"), "-o needs a value");
         assert_eq!(usage_error("-c a.c b.c -o x.o"), "-o with -c and several sources");
         assert!(usage_error("-x c -").starts_with("cannot compile standard input"));
+        assert_eq!(usage_error("-c a.c b.o"), "-c with b.o, which is no C or C++ source");
+        assert!(usage_error("-r a.o -o b.o").starts_with("-r:"));
         assert!(usage_error("--hpu= a.c").starts_with("--hpu needs"));
+    }
+
+    #[test]
+    fn the_host_compiler_alone() {
+        for line in ["-E a.c", "-v", "-dumpmachine", "-c a.S -o a.o", "-MM a.c b.c"] {
+            assert_eq!(options(line).mode, Mode::HostOnly, "{line}");
+            assert_eq!(options(line).host_line.join(" "), line);
+        }
     }
 
     #[test]

@@ -14,8 +14,9 @@ use super::bundle::Part;
 use super::device::is_constructor_list;
 use super::kind::Kind;
 
-/// The linker's messages about `objects`, explained where they are about undefined symbols.
-pub fn explain(messages: &str, kind: &Kind, objects: &[(PathBuf, &Part)]) -> String {
+/// The linker's messages about `objects`, explained where they are about undefined symbols; `parts` may hold what the
+/// objects lack.
+pub fn explain(messages: &str, kind: &Kind, objects: &[(PathBuf, &Part)], parts: &[Part]) -> String {
     let references = references(messages);
     if references.is_empty() {
         return format!("cannot link the program for {}:\n{}", kind.name, messages.trim_end());
@@ -29,7 +30,7 @@ pub fn explain(messages: &str, kind: &Kind, objects: &[(PathBuf, &Part)]) -> Str
         lines.insert(reference.explain(object, &graph, objects));
     }
     let mut lines: Vec<String> = lines.into_iter().collect();
-    for (_, part) in objects {
+    for part in parts {
         if let Some(reason) = &part.left_out {
             let first = reason.lines().next().unwrap_or_default();
             lines.push(format!("{} is not in the card's program, because it does not compile: {first}", part.origin));
