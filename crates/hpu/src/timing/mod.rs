@@ -204,3 +204,57 @@ impl Memo {
         self.transitions.len() as u32 - 1
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FALL: Exit = Exit { taken: false, mispredicted: false };
+
+    /// A load of x1, or an operation on it.
+    fn op(class: Class, dest: Register, source: Register) -> [Timed; 1] {
+        [Timed { class, dest, sources: [source, 0, 0], split: false }]
+    }
+
+    /// Cycles of a load in block 0 and its user in the next, a block that no other pass has run.
+    fn load_use(memo: &mut Memo, position: &mut Position, number: u32) -> u32 {
+        let (load, user) = (op(Class::Load, 1, 0), op(Class::Alu, 2, 1));
+        memo.advance(position, 0, FALL, || &load) + memo.advance(position, 1 + number, FALL, || &user)
+    }
+
+    #[test]
+    fn transitions_are_simulated_once() {
+        let mut memo = Memo::new(TimingKind::OooA15, 1);
+        let (mut position, mut first) = (Position::default(), 0);
+        // Until the buffers are full and the states repeat.
+        for round in 0..400 {
+            load_use(&mut memo, &mut position, 0);
+            if round == 200 {
+                first = memo.transitions.len();
+            }
+        }
+        assert_eq!(memo.transitions.len(), first);
+        let no_need = || -> &[Timed] { panic!("known") };
+        memo.advance(&mut position, 0, FALL, no_need);
+    }
+
+    #[test]
+    fn a_full_memo_starts_afresh_in_the_same_state() {
+        let mut memo = Memo::new(TimingKind::InOrder, 1);
+        let mut position = Position::default();
+        let mut old = Position::default();
+        for number in 0..CAPACITY as u32 {
+            // load, load-use, operation
+            assert_eq!(load_use(&mut memo, &mut position, number), 3);
+            if number == 0 {
+                old = position;
+            }
+        }
+        assert_eq!(memo.generation, 1);
+        assert!(memo.transitions.len() <= CAPACITY);
+        // A thread that was stopped before goes on with an empty pipeline.
+        memo.resume(&mut old);
+        assert_eq!((old.transition, old.generation), (0, 1));
+        assert_eq!(load_use(&mut memo, &mut old, 0), 3);
+    }
+}

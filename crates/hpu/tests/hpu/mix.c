@@ -48,14 +48,13 @@ u32 hash(u32 seed, u32 rounds, u32 step)
     return a ^ b ^ c ^ d;
 }
 
-/* As short as a header handler: some fields, a decision, some stores. */
+/* As short as a header handler: a decision, some fields, some stores. */
 u32 header(u32 *state, u32 length, u32 source)
 {
-    u32 bin = (source * 2654435761u) >> 28;
-    state[bin] += length;
     if (length > 4096)
         return 4;
+    u32 bin = source >> 28;
+    state[bin] += length;
     state[bin ^ 1] = state[bin] ^ source;
-    counter += 1;
     return length & 1 ? 2 : 3;
 }
