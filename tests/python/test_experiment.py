@@ -36,7 +36,7 @@ def test_ping_pong_is_the_papers_grid(home: Path, program: Program) -> None:
         ("quick_values = [8,", "quick_values = [9,", "run.quick_values[0]: 9 is not in sweep.values"),
         ("quick_values = [8,", "quick_values = [", "claim[0].values: run.quick_values leaves nothing"),
         ('name = "portals4"', 'name = "rdma"', "series[1].name: rdma is there twice"),
-        ('name = "order"', 'name = "latency"', "claim[2].name: latency is there twice"),
+        ('name = "large-order"', 'name = "latency"', "claim[4].name: latency is there twice"),
         ('machine = "sc17-int"', 'machine = "sc18"', "figure[0].machine: sc18 is not in machines"),
         ("half_rtt_ps", "half_rtt_ns", "measure.key: expected a time in picoseconds"),
         ("[measure]", "[measures]", "measure: missing"),
