@@ -182,10 +182,9 @@ typedef uint32_t ptl_dma_h;
 
 /* Sends `len` bytes at `local`, in card memory, as one packet: len <= max_payload_size. Portal table entry and the rest
  * come from the handler's entry. May block until the data has left the card; `local` may be reused on return. */
-SPIN_HANDLER_CALL int PtlHandlerPutFromDevice(const void *local, ptl_size_t len, ptl_req_ct_t ct,
-                                              ptl_ack_req_t ack_req, ptl_process_t target_id,
-                                              ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr,
-                                              ptl_hdr_data_t hdr_data);
+SPIN_HANDLER_CALL int PtlHandlerPutFromDevice(const void *local, ptl_size_t len, ptl_req_ct_t ct, ptl_ack_req_t ack_req,
+                                              ptl_process_t target_id, ptl_match_bits_t match_bits,
+                                              ptl_size_t remote_offset, void *user_ptr, ptl_hdr_data_t hdr_data);
 
 /* Sends `len` bytes at `offset` in the entry's host memory, as if the host had posted the put. Does not block; the data
  * is read later. */

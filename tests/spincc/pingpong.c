@@ -47,7 +47,8 @@ int main(void) {
                     {"pp_payload", (const void *)pp_payload},
                     {"pp_completion", (const void *)pp_completion}};
     for (int i = 0; i < 3; i++) {
-        struct host_only line = {handlers[i].name, (const char *)handlers[i].address - (const char *)stub_handlers_start};
+        struct host_only line = {handlers[i].name,
+                                 (const char *)handlers[i].address - (const char *)stub_handlers_start};
         show(&line);
     }
     return stub_image == NULL;

@@ -219,8 +219,8 @@ fn cxx() {
 #[test]
 fn errors_have_the_users_line() {
     let room = Room::new();
-    let message = room.fails("syntax_error.c -o @/prog", 1);
-    assert!(message.contains("syntax_error.c:2:") && !message.contains("spincc:"), "{message}");
+    let message = room.fails("compile_error.c -o @/prog", 1);
+    assert!(message.contains("compile_error.c:2:") && !message.contains("spincc:"), "{message}");
     let message = room.fails("card_only_error.c -o @/prog", 1);
     assert!(message.contains("card_only_error.c:5:12: error: "), "{message}");
     assert!(message.contains("note: this is the compilation for the card (rv32imac)"), "{message}");

@@ -60,10 +60,9 @@ SPIN_HANDLER_CALL int spin_put(uint32_t number, uint64_t local, ptl_size_t len, 
     return spin_command(number, spin_address(&cmd));
 }
 
-SPIN_HANDLER_CALL int PtlHandlerPutFromDevice(const void *local, ptl_size_t len, ptl_req_ct_t ct,
-                                              ptl_ack_req_t ack_req, ptl_process_t target_id,
-                                              ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr,
-                                              ptl_hdr_data_t hdr_data) {
+SPIN_HANDLER_CALL int PtlHandlerPutFromDevice(const void *local, ptl_size_t len, ptl_req_ct_t ct, ptl_ack_req_t ack_req,
+                                              ptl_process_t target_id, ptl_match_bits_t match_bits,
+                                              ptl_size_t remote_offset, void *user_ptr, ptl_hdr_data_t hdr_data) {
     return spin_put(SPIN_CMD_PUT_FROM_DEVICE, spin_address(local), len, ct, ack_req, target_id, match_bits,
                     remote_offset, user_ptr, hdr_data);
 }

@@ -121,10 +121,10 @@ impl<'u, 'a> Types<'u, 'a> {
                 scopes.iter().map(|(_, scope)| scope.as_str()).chain([name]).collect::<Vec<_>>().join("::")
             };
             match entry.tag() {
-                dw::DW_TAG_structure_type | dw::DW_TAG_class_type | dw::DW_TAG_union_type => {
-                    if entry.attr(dw::DW_AT_declaration).is_none() {
-                        types.structures.insert(entry.offset(), name.as_deref().map(qualified));
-                    }
+                dw::DW_TAG_structure_type | dw::DW_TAG_class_type | dw::DW_TAG_union_type
+                    if entry.attr(dw::DW_AT_declaration).is_none() =>
+                {
+                    types.structures.insert(entry.offset(), name.as_deref().map(qualified));
                 }
                 dw::DW_TAG_typedef => {
                     typedefs.extend(name.as_deref().map(qualified).zip(reference(entry, dw::DW_AT_type)))

@@ -42,7 +42,7 @@ pub enum Action {
     /// `--version`
     Version,
     /// Everything else.
-    Run(Options),
+    Run(Box<Options>),
 }
 
 /// How far to go.
@@ -213,7 +213,7 @@ pub fn parse(args: impl Iterator<Item = OsString>) -> Result<Action> {
             _ => parser.argument(arg)?,
         }
     }
-    parser.finish().map(Action::Run)
+    parser.finish().map(|options| Action::Run(Box::new(options)))
 }
 
 struct Parser {
@@ -501,7 +501,7 @@ mod tests {
 
     fn options(line: &str) -> Options {
         match parse(line.split_whitespace().map(OsString::from)) {
-            Ok(Action::Run(options)) => options,
+            Ok(Action::Run(options)) => *options,
             _ => panic!("{line}: no options"),
         }
     }

@@ -1,0 +1,4 @@
+int main(void) {
+    int status = missing;
+    return status;
+}
