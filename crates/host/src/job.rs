@@ -168,6 +168,12 @@ impl ReplyData {
 pub enum Pause {
     /// It made a call, and waits.
     Call(Call),
+    /// It has several threads, and none runs: some wait for answers to earlier calls, the others for something else, or
+    /// they have ended. Should one wake by itself, [`Job::poll`] has its call.
+    Asleep {
+        /// The rank.
+        rank: usize,
+    },
     /// A process has ended: usually the rank that ran; another one when something outside of the job ended it.
     Exited {
         /// The rank.
@@ -195,6 +201,8 @@ pub struct Job {
     output: Option<Output>,
     children_seen: u32,
     serve_copies: bool,
+    /// Ranks whose last pause was [`Pause::Asleep`].
+    asleep: Vec<usize>,
 }
 
 /// What is known of a rank's process.
@@ -238,6 +246,7 @@ impl Job {
             deadline: None,
             children_seen: signals::children(),
             serve_copies: spec.serve_copies,
+            asleep: Vec::new(),
             shared,
             spec,
         })
@@ -304,7 +313,7 @@ impl Job {
             .filter_map(|k| Some((k, self.shared.requested(rank, k)?)))
             .min_by_key(|&(_, tid)| tid)?;
         if tid != 0 {
-            threads::settle(&self.shared, rank);
+            threads::Watch::default().settle(&self.shared, rank);
         }
         let caller = Caller { rank: rank as u32, slot: slot as u32 };
         let Some(call) = self.shared.call(caller) else {
@@ -316,8 +325,20 @@ impl Job {
         Some(call)
     }
 
+    /// A call of a thread that woke by itself after [`Pause::Asleep`]. Ask before each event, and before a deadlock is
+    /// declared.
+    pub fn poll(&mut self) -> Option<Call> {
+        let rank = *self.asleep.iter().find(|&&rank| {
+            let inside = self.ranks[rank].inside;
+            (0..SLOTS).any(|k| inside & 1 << k == 0 && self.shared.requested(rank, k).is_some())
+        })?;
+        self.pending(rank)
+    }
+
     /// Waits for the next pause of a rank that runs: after [`Pause::Exited`] of another one.
     pub fn wait(&mut self, rank: usize) -> Pause {
+        self.asleep.retain(|&other| other != rank);
+        let mut watch = threads::Watch::default();
         loop {
             let seen = self.shared.doorbell();
             if let Some(call) = self.pending(rank) {
@@ -333,13 +354,23 @@ impl Job {
             if self.shared.spin(seen) {
                 continue;
             }
+            let threaded = self.ranks[rank].inside != 0;
+            if threaded && watch.quiet(&self.shared, rank) {
+                if self.shared.doorbell() != seen {
+                    continue;
+                }
+                self.drain(rank);
+                self.asleep.push(rank);
+                return Pause::Asleep { rank };
+            }
             let left = match self.deadline.map(|at| at.saturating_duration_since(Instant::now())) {
                 Some(Duration::ZERO) => return Pause::TimedOut,
                 left => left,
             };
             // A full pipe would hold the rank for ever, so look into it now and then.
-            let nap = if self.drain(rank) { left.into_iter().chain([Output::PERIOD]).min() } else { left };
-            self.shared.sleep(seen, nap);
+            let output = self.drain(rank).then_some(Output::PERIOD);
+            let threads = threaded.then_some(threads::PERIOD);
+            self.shared.sleep(seen, [left, output, threads].into_iter().flatten().min());
         }
     }
 

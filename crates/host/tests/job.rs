@@ -89,9 +89,9 @@ const MEMORY: &str = r#"
         static char big[200000];
         memset(big, 'x', sizeof big);
         void *page = mmap(0, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        munmap((char *)page + 4096, 4096);
         memset(page, 'p', 4096);
         mprotect(page, 4096, PROT_READ);
+        mprotect((char *)page + 4096, 4096, PROT_NONE);
         if (PtlInit() || PtlSetMap(0, (ptl_size_t)big, page)) return 1;
         for (int i = 0; i < 200000; i++) if (big[i] != (char)i) return 2;
         return 0;
@@ -115,7 +115,7 @@ fn memory_both_ways(serve_copies: bool) {
     assert_eq!(&four, b"pppp");
     let fault = |address, write| MemoryFault { rank: 0, address, length: 4, write };
     assert_eq!(job.read(0, 0, &mut four), Err(fault(0, false)));
-    assert_eq!(job.read(0, page + 4094, &mut four), Err(fault(page + 4094, false)), "half of it is unmapped");
+    assert_eq!(job.read(0, page + 4094, &mut four), Err(fault(page + 4094, false)), "half of it is not readable");
     assert_eq!(job.read(0, u64::MAX - 1, &mut four), Err(fault(u64::MAX - 1, false)));
     assert_eq!(job.write(0, page, &four), Err(fault(page, true)), "read-only");
     assert_eq!(job.write(0, 8, &four).unwrap_err().to_string(), "rank 0: 4 bytes at 0x8 cannot be written");
@@ -276,26 +276,22 @@ fn threads_pause_together_and_in_order() {
         }"#,
     );
     let mut job = job(&program, 1);
-    let mut pause = job.start(0).unwrap();
-    let mut order = Vec::new();
-    while let Pause::Call(first) = pause {
-        // Hold every call until no thread is left to call, then answer the last one first.
-        let mut calls = vec![first];
-        calls.extend(std::iter::from_fn(|| job.pending(0)));
-        order.push(calls.iter().map(|call| call.args[0]).collect::<Vec<_>>());
-        let last = calls.pop().unwrap();
-        pause = ok(&mut job, &last);
-        for call in calls.into_iter().rev() {
-            let Pause::Call(held) = pause else { panic!("{pause:?}") };
-            pause = ok(&mut job, &call);
-            order.push(vec![held.args[0]]);
-            let Pause::Call(again) = &pause else { panic!("{pause:?}") };
-            assert_ne!(again.args[0], held.args[0]);
-            pause = ok(&mut job, &held);
+    let attach = call(job.start(0).unwrap(), Op::SpinAttach);
+    let (mut pause, mut waiting, mut made) = (ok(&mut job, &attach), Vec::new(), Vec::new());
+    loop {
+        match pause {
+            Pause::Call(call) => waiting.push(call),
+            Pause::Asleep { rank: 0 } => assert!(job.poll().is_none()),
+            exited => break assert_eq!(exit_code(exited), Some(0)),
         }
+        waiting.extend(std::iter::from_fn(|| job.pending(0)));
+        made.push(waiting.iter().map(|call| call.args[0]).collect::<Vec<_>>());
+        // The last one first, so that the first thread is held until the second one has ended.
+        let last = waiting.pop().expect("one was just added");
+        pause = ok(&mut job, &last);
     }
-    assert_eq!(exit_code(pause), Some(0));
-    assert_eq!(order[1], [1, 2], "both wait, in the order in which they were made");
+    let expected = [vec![vec![1, 2]; 50], vec![vec![1]; 50]].concat();
+    assert_eq!(made, expected);
 }
 
 #[test]

@@ -5,17 +5,30 @@ use abi::mailbox::{SLOTS, state};
 use std::fs;
 use std::time::{Duration, Instant};
 
-/// Threads that compute for longer than this are not waited for: one may spin until another one's call is answered.
-const PATIENCE: Duration = Duration::from_millis(20);
 /// Between two looks.
-const PERIOD: Duration = Duration::from_micros(20);
+pub const PERIOD: Duration = Duration::from_micros(50);
+/// Threads that compute for longer than this are not waited for: one may spin until another one's call is answered.
+const PATIENCE: Duration = Duration::from_millis(100);
 
-/// Waits until every thread of a rank waits: for an answer, or asleep in the kernel. A thread that another one has woken
-/// counts as running from that moment, so nothing is missed between two looks.
-pub fn settle(shared: &Shared, rank: usize) {
-    let end = Instant::now() + PATIENCE;
-    while !quiet(shared, rank) && Instant::now() < end {
-        std::thread::sleep(PERIOD);
+/// A wait for the threads of a rank: until every one waits, for an answer or asleep in the kernel. A thread that another
+/// one has woken counts as running from that moment, so nothing is missed between two looks.
+#[derive(Default)]
+pub struct Watch {
+    since: Option<Instant>,
+}
+
+impl Watch {
+    /// Whether the threads of the rank all wait, or were given enough time to.
+    pub fn quiet(&mut self, shared: &Shared, rank: usize) -> bool {
+        let since = *self.since.get_or_insert_with(Instant::now);
+        quiet(shared, rank) || since.elapsed() > PATIENCE
+    }
+
+    /// Waits for that.
+    pub fn settle(&mut self, shared: &Shared, rank: usize) {
+        while !self.quiet(shared, rank) {
+            std::thread::sleep(PERIOD);
+        }
     }
 }
 

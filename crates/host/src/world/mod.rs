@@ -180,6 +180,10 @@ impl World {
             }
         }
         while self.end.is_none() {
+            if let Some(call) = self.job.poll() {
+                self.call(call);
+                continue;
+            }
             let Some((at, event)) = self.queue.pop() else {
                 self.end = Some(self.nothing_left());
                 break;
@@ -278,6 +282,8 @@ impl World {
                 self.queue.push(self.now + span, Event::Call(Box::new(call)));
             }
             Pause::Call(call) => self.call(call),
+            // Its threads go on when events answer them.
+            Pause::Asleep { .. } => {}
             Pause::Exited { rank, status } => {
                 self.exited(rank, status);
                 if rank != running && self.end.is_none() {
