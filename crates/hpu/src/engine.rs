@@ -133,7 +133,7 @@ impl Engine {
             if decoded.class.stands_alone() && pc != start {
                 break;
             }
-            let split = decoded.length == 4 && pc % 4 != 0;
+            let split = decoded.length == 4 && !pc.is_multiple_of(4);
             let isa::Decoded { op, class, length, dest, sources } = decoded;
             self.ops.push(op);
             self.timed.push(Timed { class, dest, sources, split });

@@ -7,7 +7,7 @@ use crate::thread::Thread;
 /// The word at `rs1`; a failed or misaligned access is the error.
 fn read(t: &Thread, m: &mut View<'_>, op: &Op) -> Result<(u32, u32), Flow> {
     let address = t.x(op.rs1);
-    if address % 4 != 0 {
+    if !address.is_multiple_of(4) {
         m.denied = (address, 4);
         return Err(Flow::Misaligned);
     }

@@ -74,8 +74,8 @@ const fn row(name: &'static str, mask: u32, bits: u32, format: Format, class: Cl
     Row { name, mask, bits, format, class, rounding: Absent, run }
 }
 
-const fn rounded(self_: Row, rounding: Rounding) -> Row {
-    Row { rounding, ..self_ }
+const fn rounded(row: Row, rounding: Rounding) -> Row {
+    Row { rounding, ..row }
 }
 
 const OP: u32 = 0x0000_007f;

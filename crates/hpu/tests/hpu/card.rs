@@ -26,25 +26,17 @@ impl Card {
     }
 
     pub fn timed(words: &[u32], timing: TimingKind, scratchpad_cycles: u32) -> Card {
-        Card::of_bytes(&words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>(), timing, scratchpad_cycles)
+        let code: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        Card::of_bytes(&code, timing, scratchpad_cycles)
     }
 
     pub fn of_bytes(code: &[u8], timing: TimingKind, scratchpad_cycles: u32) -> Card {
         let program = Arc::new(Program::load(&image(code, &[], &[])).unwrap());
         let stack_bytes = STACK_BYTES as u32;
-        let stack = Window {
-            base: STACK_TOP - stack_bytes,
-            len: stack_bytes,
-            offset: DATA_BYTES,
-            write: true,
-        };
+        let stack = Window { base: STACK_TOP - stack_bytes, len: stack_bytes, offset: DATA_BYTES, write: true };
         let data = Window { base: map::DATA, len: DATA_BYTES as u32, offset: 0, write: true };
-        let code_window = Window {
-            base: map::PROGRAM,
-            len: code.len() as u32,
-            offset: DATA_BYTES + STACK_BYTES,
-            write: false,
-        };
+        let code_window =
+            Window { base: map::PROGRAM, len: code.len() as u32, offset: DATA_BYTES + STACK_BYTES, write: false };
         let mut arena = vec![0; DATA_BYTES + STACK_BYTES];
         arena.extend_from_slice(program.program_segment());
         let engine = Engine::new(program.clone(), timing, scratchpad_cycles);

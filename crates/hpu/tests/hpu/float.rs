@@ -62,8 +62,12 @@ fn single_arithmetic_rounds_to_nearest_and_boxes() {
 
 #[test]
 fn double_arithmetic() {
-    let cases =
-        [(0x01, 0.1, 0.2, 0.1 + 0.2), (0x05, 1.0, 1e-17, 1.0), (0x09, 0.1, 3.0, 0.1 * 3.0), (0x0d, 2.0, 3.0, 2.0 / 3.0)];
+    let cases = [
+        (0x01, 0.1, 0.2, 0.1 + 0.2),
+        (0x05, 1.0, 1e-17, 1.0),
+        (0x09, 0.1, 3.0, 0.1 * 3.0),
+        (0x0d, 2.0, 3.0, 2.0 / 3.0),
+    ];
     for (f7, a, b, expected) in cases {
         assert_eq!(arithmetic(f7, 7, double(a), double(b)), double(expected), "{f7:#x} {a} {b}");
     }
@@ -149,8 +153,7 @@ fn comparisons() {
 
 #[test]
 fn classes() {
-    let singles =
-        [0xff80_0000, 0xbf80_0000, 0x8000_0001, 0x8000_0000, 0, 1, 0x3f80_0000, 0x7f80_0000, SNAN32, QNAN32];
+    let singles = [0xff80_0000, 0xbf80_0000, 0x8000_0001, 0x8000_0000, 0, 1, 0x3f80_0000, 0x7f80_0000, SNAN32, QNAN32];
     for (class, bits) in singles.into_iter().enumerate() {
         assert_eq!(run(r(0x53, 1, 0x70, A0, 1, 0), [boxed(bits), 0, 0], 0).1, 1 << class, "{bits:#x}");
     }
@@ -192,14 +195,9 @@ fn conversions_to_integers_round_by_mode_and_saturate() {
         assert_eq!(modes.map(|mode| convert(1, 0, mode, double(value))), expected, "{value}");
         assert_eq!(modes.map(|mode| convert(0, 0, mode, single(value as f32))), expected, "{value}");
     }
-    for (value, expected) in [
-        (3.0e9, 3_000_000_000),
-        (-0.9, 0),
-        (-1.0, 0),
-        (5.0e9, u32::MAX),
-        (f64::NEG_INFINITY, 0),
-        (f64::NAN, u32::MAX),
-    ] {
+    for (value, expected) in
+        [(3.0e9, 3_000_000_000), (-0.9, 0), (-1.0, 0), (5.0e9, u32::MAX), (f64::NEG_INFINITY, 0), (f64::NAN, u32::MAX)]
+    {
         assert_eq!(convert(1, 1, 1, double(value)), expected, "{value}");
         assert_eq!(convert(0, 1, 1, single(value as f32)), expected, "{value}");
     }

@@ -76,7 +76,8 @@ fn branches_and_jumps() {
 #[test]
 fn a_split_target_takes_another_cycle() {
     let run = |halves: &[u32]| {
-        let code: Vec<u8> = halves.iter().flat_map(|w| w.to_le_bytes().into_iter().take(if w & 3 == 3 { 4 } else { 2 })).collect();
+        let code: Vec<u8> =
+            halves.iter().flat_map(|w| w.to_le_bytes().into_iter().take(if w & 3 == 3 { 4 } else { 2 })).collect();
         Card::of_bytes(&code, TimingKind::InOrder, 1).run([0; 3]).1.cycles()
     };
     const C_NOP: u32 = 0x0001;

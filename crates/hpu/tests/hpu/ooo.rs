@@ -93,7 +93,8 @@ fn sixteen_in_the_load_and_store_queues() {
     assert_eq!(cycles(&[lw(A1, A0, 0); 16], FAR), 117);
     assert_eq!(cycles(&[lw(A1, A0, 0); 17], FAR), 204);
     // Behind a load, 16 stores (I up to 16) commit from 102 on: 2, 3, 3, 3, 3, 2. The 17th has D 102, R 104, C 107.
-    let stores = |n| [&[lw(A1, A0, 0)], vec![sw(A2, A0, 4); n].as_slice(), &[mul(A3, A4, A4), mul(A3, A3, A3)]].concat();
+    let stores =
+        |n| [&[lw(A1, A0, 0)], vec![sw(A2, A0, 4); n].as_slice(), &[mul(A3, A4, A4), mul(A3, A3, A3)]].concat();
     // Muls after 16 stores: D 17 / 3, R long before 102; 19 instructions and the return commit in 102 + 19 / 3.
     assert_eq!(cycles(&stores(16), FAR), 108);
     // After 17: mul D 102, I 103, R 106; mul I 106, R 109.
