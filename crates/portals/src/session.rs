@@ -188,7 +188,7 @@ pub fn register(image: Image) {
 
 impl Life {
     fn attach(&mut self) -> Rc {
-        if self.attached {
+        if self.attached && !forked() {
             return Rc::Ok;
         }
         if send(Op::SpinAttach, &[mailbox::MAGIC]) != Rc::Ok as i32
