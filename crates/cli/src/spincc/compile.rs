@@ -37,7 +37,7 @@ pub fn one(tools: &Tools, options: &Options, kinds: &[Kind], source: &Source, ob
     }
     let bytes = std::fs::read(visible).map_err(Error::read(visible))?;
     let file = object::File::parse(&*bytes).map_err(|e| Error::malformed(visible, e))?;
-    let own = |file: &str| is_users(tools, file);
+    let own = |file: &str| tools.is_users(file);
     let mut part = Part {
         origin: source.path.display().to_string(),
         host_layouts: layouts::read(&bytes, Scope::All, &own).map_err(|reason| Error::malformed(visible, reason))?,
@@ -74,13 +74,6 @@ pub fn one(tools: &Tools, options: &Options, kinds: &[Kind], source: &Source, ob
         }
     }
     Ok(part)
-}
-
-/// Whether a file is the user's, not the SDK's or the system's.
-pub fn is_users(tools: &Tools, file: &str) -> bool {
-    let zig = tools.sdk.zig().ok().and_then(|zig| Some(zig.parent()?.to_owned()));
-    let foreign = [Some(tools.sdk.include_dir()), zig, Some("/usr".into())];
-    !foreign.into_iter().flatten().any(|folder| Path::new(file).starts_with(folder))
 }
 
 fn host(tools: &Tools, options: &Options, source: &Source) -> Command {

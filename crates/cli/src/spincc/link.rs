@@ -158,7 +158,7 @@ fn device_image(tools: &Tools, options: &Options, inputs: &Inputs, debug: bool) 
     let mut warnings = vec![];
     for program in &programs {
         let kind = program.kind.name.clone();
-        let own = |file: &str| compile::is_users(tools, file);
+        let own = |file: &str| tools.is_users(file);
         let used = layouts::read(&program.elf, Scope::Linked, &own)
             .map_err(|reason| Error::Program(format!("device program for {kind}: {reason}")))?;
         warnings.extend(used.iter().flat_map(|card| mismatches(card, &inputs.parts)));

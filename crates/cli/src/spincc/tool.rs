@@ -3,6 +3,7 @@
 use std::env;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::OnceLock;
 
 use tempfile::TempDir;
 
@@ -16,12 +17,13 @@ pub struct Tools {
     pub sdk: Sdk,
     pub temp: TempDir,
     verbose: bool,
+    zig: OnceLock<PathBuf>,
 }
 
 impl Tools {
     pub fn new(sdk: Sdk, verbose: bool) -> Result<Tools> {
         let temp = tempfile::Builder::new().prefix("spincc-").tempdir().map_err(Error::write(&env::temp_dir()))?;
-        Ok(Tools { sdk, temp, verbose })
+        Ok(Tools { sdk, temp, verbose, zig: OnceLock::new() })
     }
 
     /// A path in the temporary folder.
@@ -43,9 +45,27 @@ impl Tools {
         command
     }
 
+    fn zig_path(&self) -> Result<&Path> {
+        // The search may start Python, which once is enough.
+        if self.zig.get().is_none() {
+            let _ = self.zig.set(self.sdk.zig()?);
+        }
+        Ok(self.zig.get().expect("just found"))
+    }
+
+    /// Whether a source file is the user's, not the SDK's, zig's or the system's.
+    pub fn is_users(&self, file: &str) -> bool {
+        let include = self.sdk.include_dir();
+        let zig = self.zig_path().ok().and_then(Path::parent);
+        ![Some(include.as_path()), zig, Some(Path::new("/usr"))]
+            .into_iter()
+            .flatten()
+            .any(|folder| Path::new(file).starts_with(folder))
+    }
+
     /// zig.
     pub fn zig(&self) -> Result<Command> {
-        let mut command = Command::new(self.sdk.zig()?);
+        let mut command = Command::new(self.zig_path()?);
         let cache = self.sdk.cache_dir();
         command.env("ZIG_GLOBAL_CACHE_DIR", &cache).env("ZIG_LOCAL_CACHE_DIR", &cache);
         Ok(command)
