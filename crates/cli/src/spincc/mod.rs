@@ -25,6 +25,7 @@ mod tool;
 pub mod undefined;
 
 use std::ffi::OsString;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -113,12 +114,10 @@ pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
 fn run(args: impl Iterator<Item = OsString>) -> Result<()> {
     let options = match options::parse(args)? {
         Action::Help => {
-            print!("{}", options::HELP);
-            return Ok(());
+            return print(options::HELP);
         }
         Action::Version => {
-            println!("spincc {}", env!("CARGO_PKG_VERSION"));
-            return Ok(());
+            return print(concat!("spincc ", env!("CARGO_PKG_VERSION"), "\n"));
         }
         Action::Run(options) => options,
     };
@@ -148,10 +147,20 @@ fn inspected_program(options: &Options) -> Result<Option<Image>> {
 
 fn inspect(options: &Options, image: &Image) -> Result<()> {
     if options.layouts {
-        println!("{}", serde_json::to_string_pretty(&image.layouts).expect("layouts are plain data"));
+        print(&(serde_json::to_string_pretty(&image.layouts).expect("layouts are plain data") + "\n"))?;
     }
     if let Some(handler) = &options.disassemble {
-        print!("{}", disassemble::image(image, options.kinds.as_deref(), handler.as_deref())?);
+        print(&disassemble::image(image, options.kinds.as_deref(), handler.as_deref())?)?;
     }
     Ok(())
+}
+
+/// Prints on standard output; a reader that has seen enough (`| head`) is no error.
+fn print(text: &str) -> Result<()> {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Error::write(Path::new("standard output"))(error))
+        }
+        _ => Ok(()),
+    }
 }
