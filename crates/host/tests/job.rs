@@ -251,7 +251,10 @@ fn output_is_tagged_line_by_line() {
     let err = err.0.lock().unwrap();
     let lines: Vec<&str> = str::from_utf8(&err).unwrap().lines().collect();
     assert_eq!(lines.len(), 40_000);
-    assert_eq!((lines[19_999], lines[39_999]), ("[1] a line that fills the pipe 19999", "[0] a line that fills the pipe 19999"));
+    assert_eq!(
+        (lines[19_999], lines[39_999]),
+        ("[1] a line that fills the pipe 19999", "[0] a line that fills the pipe 19999")
+    );
 }
 
 #[test]

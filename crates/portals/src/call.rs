@@ -59,9 +59,8 @@ impl Call {
         }
         let k = match SLOT.get() {
             Some(k) => k,
-            None => claim(session).ok_or_else(|| {
-                complain(session, &format!("more than {SLOTS} threads use the library"))
-            })?,
+            None => claim(session)
+                .ok_or_else(|| complain(session, &format!("more than {SLOTS} threads use the library")))?,
         };
         let slot = session.slot(k);
         // SAFETY: mapped, and this thread's until the call is sent.
@@ -118,7 +117,11 @@ impl Call {
                 }
             }
         }
-        if slept { patience.miss() } else { patience.hit() }
+        if slept {
+            patience.miss()
+        } else {
+            patience.hit()
+        }
         PATIENCE.set(patience);
         word.store(state::RUNNING, Ordering::Relaxed);
         if charged(self.session) {
@@ -142,9 +145,8 @@ impl Call {
         }
         let timeout = libc::timespec { tv_sec: CHECK_S, tv_nsec: 0 };
         // SAFETY: a system call on a mapped word.
-        let woken = unsafe {
-            libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, asleep, &raw const timeout)
-        };
+        let woken =
+            unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, asleep, &raw const timeout) };
         if woken == -1 && errno() == libc::ETIMEDOUT && !self.session.alive() {
             eprintln!("libportals: rank {}: spinrun is gone", self.session.rank);
             // SAFETY: ends the process without running its exit handlers, which would wait for the simulator.

@@ -29,7 +29,8 @@ pub fn compile(source: &str) -> Program {
         .arg(include)
         .arg("-L")
         .arg(libraries())
-        .arg(format!("-Wl,-rpath,{}", libraries().display()))
+        // The old kind of path, which goes before the LD_LIBRARY_PATH that cargo sets: an older build may be there.
+        .arg(format!("-Wl,--disable-new-dtags,-rpath,{}", libraries().display()))
         .arg("-lportals")
         .status()
         .expect("a C compiler is there");
@@ -43,6 +44,7 @@ pub fn spec(program: &Program, ranks: usize) -> JobSpec {
 }
 
 /// The code with which a pause says that a rank has exited.
+#[allow(dead_code, reason = "not every program that shares this module asks")]
 pub fn exit_code(pause: Pause) -> Option<i32> {
     match pause {
         Pause::Exited { status, .. } => status.code(),
