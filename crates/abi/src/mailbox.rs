@@ -165,7 +165,9 @@ macro_rules! ops {
         /// `ptl_process_t` is one word (nid or rank low, pid high); output pointers take no word. Structures
         /// (`ptl_md_t`, `ptl_le_t`, `ptl_me_t`, `ptl_ct_event_t`, `ptl_ni_limits_t`) are in `data` and take no word;
         /// arrays are passed as the address and read from the rank's memory. Structure results (`ptl_event_t`,
-        /// `ptl_ct_event_t`, `ptl_ni_limits_t`) come back in `data`, scalar results in `out`.
+        /// `ptl_ct_event_t`, `ptl_ni_limits_t`) come back in `data`, scalar results in `out`. Results are delivered with
+        /// `PTL_OK` and `PTL_EQ_DROPPED` only. `PtlNIInit` has a fourth word, 1 when `desired` is in `data`;
+        /// `PtlHPUFreeMem` has the handle itself. `SpinAttach` carries [`MAGIC`].
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u32)]
         pub enum Op { $(#[allow(missing_docs)] $name = $value),+ }
@@ -188,7 +190,7 @@ macro_rules! ops {
 }
 
 ops! {
-    // start-up: the first call of a process (args: version of this layout) and its last
+    // the first call of a process, and that of its last PtlFini (another SpinAttach may follow)
     SpinAttach = 1, SpinDetach = 2,
     // simulated time and host work: args in picoseconds or bytes
     SpinHostCompute = 3, SpinHostMemory = 4, SpinSleep = 5, SpinYield = 6,
