@@ -118,8 +118,9 @@ pub struct Patience {
 impl Patience {
     /// Looks at most: about ten microseconds.
     const SPINS: u32 = 500;
-    /// Misses in a row before looking is given up, and between two attempts after that.
+    /// Misses in a row before looking is given up.
     const TRIES: u32 = 4;
+    /// Misses between two attempts after that; a power of two.
     const RETRY: u32 = 64;
 
     /// A new patience.
@@ -129,7 +130,7 @@ impl Patience {
 
     /// How often to look (with a pause of `spin_loop`) before sleeping.
     pub fn spins(self) -> u32 {
-        if self.misses < Self::TRIES || self.misses % Self::RETRY == 0 { Self::SPINS } else { 0 }
+        if self.misses < Self::TRIES || self.misses & (Self::RETRY - 1) == 0 { Self::SPINS } else { 0 }
     }
 
     /// The word changed while we looked.

@@ -307,13 +307,11 @@ impl Job {
     /// Another call that came with the last pause of a rank with several threads. Ask after each pause whose call is
     /// not answered at once.
     pub fn pending(&mut self, rank: usize) -> Option<Call> {
-        let inside = self.ranks[rank].inside;
-        let (slot, tid) = (0..SLOTS)
-            .filter(|k| inside & 1 << k == 0)
-            .filter_map(|k| Some((k, self.shared.requested(rank, k)?)))
-            .min_by_key(|&(_, tid)| tid)?;
+        let (mut slot, tid) = self.first_request(rank)?;
         if tid != 0 {
+            // Threads made earlier may be about to call.
             threads::Watch::default().settle(&self.shared, rank);
+            (slot, _) = self.first_request(rank)?;
         }
         let caller = Caller { rank: rank as u32, slot: slot as u32 };
         let Some(call) = self.shared.call(caller) else {
@@ -325,13 +323,19 @@ impl Job {
         Some(call)
     }
 
+    /// The slot and thread id of the new call that is handed out next.
+    fn first_request(&self, rank: usize) -> Option<(usize, u32)> {
+        let inside = self.ranks[rank].inside;
+        (0..SLOTS)
+            .filter(|k| inside & 1 << k == 0)
+            .filter_map(|k| Some((k, self.shared.requested(rank, k)?)))
+            .min_by_key(|&(_, tid)| tid)
+    }
+
     /// A call of a thread that woke by itself after [`Pause::Asleep`]. Ask before each event, and before a deadlock is
     /// declared.
     pub fn poll(&mut self) -> Option<Call> {
-        let rank = *self.asleep.iter().find(|&&rank| {
-            let inside = self.ranks[rank].inside;
-            (0..SLOTS).any(|k| inside & 1 << k == 0 && self.shared.requested(rank, k).is_some())
-        })?;
+        let rank = *self.asleep.iter().find(|&&rank| self.first_request(rank).is_some())?;
         self.pending(rank)
     }
 

@@ -432,9 +432,12 @@ fn simulator_to_interrupt() {
         call(ok(&mut job, &attach), Op::SpinBarrier);
     }
     println!("READY");
-    match job.wait(0) {
-        Pause::Interrupted { signal } => println!("INTERRUPTED {signal}"),
-        other => panic!("{other:?}"),
+    loop {
+        match job.wait(0) {
+            Pause::Interrupted { signal } => break println!("INTERRUPTED {signal}"),
+            Pause::Asleep { rank: 0 } => std::thread::sleep(Duration::from_millis(1)),
+            other => panic!("{other:?}"),
+        }
     }
 }
 
