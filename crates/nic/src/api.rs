@@ -8,6 +8,7 @@ use abi::portals::{self as ptl, AckReq, CtEvent, Event, Handle, Iovec, List, NiL
 use abi::portals::{Plain, md, me};
 use sim::Time;
 
+use crate::atomic::{AtomicSpec, MAX_OPERAND};
 use crate::card::Card;
 use crate::entry::Entry;
 use crate::events::{Counter, EventRing};
@@ -16,7 +17,7 @@ use crate::interface::{Interface, MemoryDescriptor, Portal, clip_limits, index_o
 use crate::ports::Ports;
 use crate::region::Region;
 use crate::slab::{self, Kind};
-use crate::triggered::{Target, Transfer, TriggeredOp};
+use crate::triggered::{Action, FetchAction, Target, Transfer, TriggeredOp};
 use crate::unexpected::Offered;
 
 /// The pid of a process that did not ask for one. There is one process a node.
@@ -92,7 +93,7 @@ impl Card {
             4 => interface.entries.get(object).map(|_| ())?,
             5 => interface.queues.get(object).map(|_| ())?,
             6 => interface.counters.get(object).map(|_| ())?,
-            7 => spin.check_memory(object)?,
+            7 => spin.memory_range(object).map(|_| ())?,
             _ => return Err(Code::ArgInvalid),
         }
         Ok(slab::handle(Kind::Interface, index, 0, 0))
@@ -247,7 +248,6 @@ impl Card {
         let interface = self.ni(ni)?;
         let (index, limits) = (interface.index, interface.limits);
         let portal = interface.portal(new.pt_index)?;
-        let eq = portal.eq;
         if portal.list_mut(list).len() >= limits.max_list_size as usize {
             return Err(Code::ListTooLong);
         }
@@ -255,23 +255,62 @@ impl Card {
             return Err(Code::NoSpace);
         }
         entry.list = list;
-        let tell_link = !entry.has(me::EVENT_LINK_DISABLE);
-        if list == List::Priority && self.offer_to_unexpected(index, &mut entry, ports) == Offered::UsedUp {
-            // The handle is given even though the entry is gone already.
-            let entries = &mut self.ni(ni)?.entries;
-            let handle = entries.insert(limits.max_entries, entry)?;
-            entries.remove(handle)?;
-            return Ok(handle);
-        }
-        let (pt_index, user_ptr) = (entry.pt_index, entry.user_ptr);
-        entry.linked = true;
-        let interface = self.ni(ni)?;
         let handle = interface.entries.insert(limits.max_entries, entry)?;
-        interface.portal(pt_index)?.list_mut(list).push_back(handle);
-        if tell_link {
+        self.link(index, handle, list, ports);
+        Ok(handle)
+    }
+
+    /// Puts an entry into its list, unless unexpected messages use it up: its handle is given even then.
+    pub(crate) fn link(&mut self, index: u8, handle: Handle, list: List, ports: &mut impl Ports) {
+        let Some(Ok(mut entry)) = self.interface(index).map(|interface| interface.entries.get(handle).cloned()) else {
+            return;
+        };
+        let used_up = list == List::Priority && self.offer_to_unexpected(index, &mut entry, ports) == Offered::UsedUp;
+        let Some(interface) = self.interface(index) else { return };
+        if used_up {
+            drop(interface.entries.remove(handle));
+            return;
+        }
+        entry.linked = true;
+        let (pt_index, user_ptr, silent) = (entry.pt_index, entry.user_ptr, entry.has(me::EVENT_LINK_DISABLE));
+        if let Ok(slot) = interface.entries.get_mut(handle) {
+            *slot = entry;
+        }
+        let Ok(portal) = interface.portal(pt_index) else { return };
+        portal.list_mut(list).push_back(handle);
+        let eq = portal.eq;
+        if !silent {
             self.post(index, eq, crate::complete::plain_event(ptl::EventKind::Link, pt_index, user_ptr), ports);
         }
+    }
+
+    /// `PtlTriggeredMEAppend`: makes the entry, which joins its list when the counter is there.
+    pub fn append_triggered(
+        &mut self,
+        ni: Handle,
+        new: NewEntry,
+        list: u64,
+        trigger: (Handle, u64),
+        ports: &mut impl Ports,
+    ) -> Result<Handle> {
+        let list = List::from_raw(list).ok_or(Code::ArgInvalid)?;
+        let mut entry = self.entry(ni, new, ports)?;
+        entry.list = list;
+        let interface = self.ni(ni)?;
+        let (index, limit) = (interface.index, interface.limits.max_entries);
+        let handle = interface.entries.insert(limit, entry)?;
+        if let Err(code) = self.trigger(index, trigger.0, trigger.1, TriggeredOp::Append(handle, list), ports) {
+            self.ni(ni)?.entries.remove(handle)?;
+            return Err(code);
+        }
         Ok(handle)
+    }
+
+    /// The interface of a live entry.
+    pub fn entry_interface(&mut self, entry: Handle) -> Result<u8> {
+        let interface = self.owner(Kind::Entry, entry)?;
+        interface.entries.get(entry)?;
+        Ok(interface.index)
     }
 
     /// `PtlLEUnlink` and `PtlMEUnlink`.
@@ -332,25 +371,67 @@ impl Card {
     /// `PtlPut`, with its arguments checked.
     pub fn put(&mut self, md: Handle, local_offset: u64, length: u64, ack: u64, target: Target) -> Result<Transfer> {
         let ack = AckReq::from_raw(ack).ok_or(Code::ArgInvalid)?;
-        let transfer = self.transfer(md, local_offset, length, Some(ack), target)?;
-        match ack {
-            AckReq::Ack if transfer.md.eq == ptl::EQ_NONE && transfer.md.ct == ptl::CT_NONE => Err(Code::ArgInvalid),
-            AckReq::Ct | AckReq::Oc if transfer.md.ct == ptl::CT_NONE => Err(Code::ArgInvalid),
-            _ => Ok(transfer),
-        }
+        let transfer = self.transfer(Action::Put(ack), md, local_offset, length, target)?;
+        check_ack(&transfer, ack)?;
+        Ok(transfer)
     }
 
     /// `PtlGet`, with its arguments checked.
     pub fn get(&mut self, md: Handle, local_offset: u64, length: u64, target: Target) -> Result<Transfer> {
-        self.transfer(md, local_offset, length, None, target)
+        self.transfer(Action::Get, md, local_offset, length, target)
     }
 
-    fn transfer(
+    /// `PtlAtomic`, with its arguments checked.
+    pub fn atomic(
         &mut self,
         md: Handle,
         local_offset: u64,
         length: u64,
-        put: Option<AckReq>,
+        ack: u64,
+        target: Target,
+        spec: AtomicSpec,
+    ) -> Result<Transfer> {
+        let ack = AckReq::from_raw(ack).ok_or(Code::ArgInvalid)?;
+        let transfer = self.transfer(Action::Atomic(ack, spec), md, local_offset, length, target)?;
+        check_ack(&transfer, ack)?;
+        let limit = self.owner(Kind::Md, md)?.limits.max_atomic_size;
+        if !spec.is_plain() || !spec.is_defined() || length > limit {
+            return Err(Code::ArgInvalid);
+        }
+        Ok(transfer)
+    }
+
+    /// `PtlFetchAtomic` and (with `operand`) `PtlSwap`, with their arguments checked.
+    pub fn fetch_atomic(
+        &mut self,
+        get: (Handle, u64),
+        put: (Handle, u64),
+        length: u64,
+        target: Target,
+        spec: AtomicSpec,
+        operand: Option<[u8; MAX_OPERAND]>,
+    ) -> Result<Transfer> {
+        let one_item = !spec.is_conditional() || length == crate::atomic::size(spec.datatype) as u64;
+        if spec.is_plain() == operand.is_some() || !spec.is_defined() || !one_item {
+            return Err(Code::ArgInvalid);
+        }
+        let source = self.transfer(Action::Get, put.0, put.1, length, target)?;
+        let limit = self.owner(Kind::Md, put.0)?.limits.max_fetch_atomic_size;
+        let operand = operand.unwrap_or([0; MAX_OPERAND]);
+        let fetch = FetchAction { put_md: source.md, put_offset: put.1, spec, operand };
+        let transfer = self.transfer(Action::Fetch(Box::new(fetch)), get.0, get.1, length, target)?;
+        if transfer.interface != source.interface || length > limit {
+            return Err(Code::ArgInvalid);
+        }
+        Ok(transfer)
+    }
+
+    fn transfer(
+        &mut self,
+        action: Action,
+        md: Handle,
+        local_offset: u64,
+        length: u64,
         target: Target,
     ) -> Result<Transfer> {
         let interface = self.owner(Kind::Md, md)?;
@@ -366,7 +447,7 @@ impl Card {
         if !valid {
             return Err(Code::ArgInvalid);
         }
-        Ok(Transfer { put, interface: interface.index, md: descriptor, local_offset, length, target })
+        Ok(Transfer { action, interface: interface.index, md: descriptor, local_offset, length, target })
     }
 
     /// Starts an operation whose descriptor the CPU hands over at `at`.
@@ -507,6 +588,11 @@ impl Card {
 
     /// `PtlHPUFreeMem`.
     pub fn hpu_free(&mut self, memory: Handle) -> Result<()> {
+        let state = self.spin.memory_range(memory)?;
+        let uses = |entry: &Entry| entry.handlers.as_ref().is_some_and(|handlers| handlers.state == Some(state));
+        if self.interfaces.iter().flatten().any(|ni| ni.entries.iter().any(|(_, entry)| uses(entry))) {
+            return Err(Code::InUse);
+        }
         self.spin.free(memory)
     }
 
@@ -521,6 +607,16 @@ impl Card {
     fn owner(&mut self, kind: Kind, object: Handle) -> Result<&mut Interface> {
         let index = slab::interface_of(kind, object).ok_or(Code::ArgInvalid)?;
         self.interface(index).ok_or(Code::ArgInvalid)
+    }
+}
+
+/// Whether an acknowledgement has somewhere to go.
+fn check_ack(transfer: &Transfer, ack: AckReq) -> Result<()> {
+    let (eq, ct) = (transfer.md.eq != ptl::EQ_NONE, transfer.md.ct != ptl::CT_NONE);
+    match ack {
+        AckReq::Ack if !eq && !ct => Err(Code::ArgInvalid),
+        AckReq::Ct | AckReq::Oc if !ct => Err(Code::ArgInvalid),
+        _ => Ok(()),
     }
 }
 

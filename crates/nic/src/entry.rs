@@ -9,7 +9,7 @@ use crate::message::{Request, RequestKind};
 use crate::region::Region;
 
 /// An entry of a portal table entry's priority or overflow list.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Entry {
     /// Its portal table index.
     pub pt_index: u32,
@@ -75,16 +75,19 @@ impl Entry {
     /// Whether the entry permits what the request asks for.
     pub fn permits_operation(&self, request: &Request) -> bool {
         match request.kind {
-            RequestKind::Put => self.has(me::OP_PUT),
+            RequestKind::Put | RequestKind::Atomic(_) => self.has(me::OP_PUT),
             RequestKind::Get => self.has(me::OP_GET),
+            RequestKind::FetchAtomic(_) => self.has(me::OP_PUT) && self.has(me::OP_GET),
         }
     }
 
     /// The communication event of a request placed here.
     pub fn event(&self, request: &Request, placement: Placement) -> ptl::Event {
-        let kind = match request.kind {
-            RequestKind::Put => EventKind::Put,
-            RequestKind::Get => EventKind::Get,
+        let (kind, atomic) = match request.kind {
+            RequestKind::Put => (EventKind::Put, None),
+            RequestKind::Get => (EventKind::Get, None),
+            RequestKind::Atomic(spec) => (EventKind::Atomic, Some(spec)),
+            RequestKind::FetchAtomic(spec) => (EventKind::FetchAtomic, Some(spec)),
         };
         ptl::Event {
             start: self.region.address(placement.offset),
@@ -99,6 +102,8 @@ impl Entry {
             pt_index: self.pt_index,
             kind: kind as u8,
             ptl_list: self.list as u8,
+            atomic_operation: atomic.map_or(0, |spec| spec.op as u8),
+            atomic_type: atomic.map_or(0, |spec| spec.datatype as u8),
             ..ptl::Event::default()
         }
     }
@@ -172,6 +177,7 @@ mod tests {
             target: Process { nid: 0, pid: 1 },
             uid: 0,
             op: None,
+            operand: [0; 32],
         }
     }
 

@@ -7,6 +7,7 @@
 //! * `spin`: handlers on HPUs
 
 pub mod api;
+mod atomic;
 mod card;
 mod entry;
 mod events;
@@ -22,12 +23,13 @@ mod triggered;
 mod unexpected;
 
 pub use api::NewEntry;
+pub use atomic::{AtomicSpec, MAX_OPERAND, size as item_size};
 pub use card::{Card, CardEvent, Completion};
 pub use handlers::{DeviceProgram, HandlerRequest, ImageError};
 pub use message::{Header, MessageId, Packet};
 pub use ports::{MemoryFault, Notice, Ports, Slice, Track};
 pub use region::Region;
 pub use stats::{HandlerStats, Stats};
-pub use triggered::{Target, Transfer, TriggeredOp};
+pub use triggered::{Action, FetchAction, Target, Transfer, TriggeredOp};
 
 use card::complete;

@@ -2,6 +2,8 @@ use std::rc::Rc;
 
 use abi::portals::{AckReq, List, NiFail, Process};
 
+use crate::atomic::{AtomicSpec, MAX_OPERAND};
+
 /// A message's number, unique in a run: the sending node in the upper 24 bits, its count in the lower 40.
 pub type MessageId = u64;
 
@@ -15,6 +17,17 @@ pub enum RequestKind {
     Put,
     /// Send back data.
     Get,
+    /// Combine the data that follows with the target's memory.
+    Atomic(AtomicSpec),
+    /// The same, and send back what was there before.
+    FetchAtomic(AtomicSpec),
+}
+
+impl RequestKind {
+    /// Whether the initiator gets data back, rather than an acknowledgement.
+    pub fn replies(self) -> bool {
+        matches!(self, RequestKind::Get | RequestKind::FetchAtomic(_))
+    }
 }
 
 /// A request to a portal table entry.
@@ -42,6 +55,8 @@ pub struct Request {
     pub uid: u32,
     /// The initiator's operation, if it wants an answer.
     pub op: Option<OpToken>,
+    /// Operand of a conditional swap.
+    pub operand: [u8; MAX_OPERAND],
 }
 
 /// An answer to a request: an acknowledgement, or the data of a get.
@@ -89,8 +104,8 @@ impl Header {
     /// Bytes of data in the message.
     pub fn data_length(&self) -> u64 {
         match self.body {
-            Body::Request(Request { kind: RequestKind::Put, length, .. }) => length,
             Body::Request(Request { kind: RequestKind::Get, .. }) => 0,
+            Body::Request(Request { length, .. }) => length,
             Body::Response(response) => response.length,
         }
     }
@@ -100,6 +115,8 @@ impl Header {
         match self.body {
             Body::Request(Request { kind: RequestKind::Put, .. }) => "put",
             Body::Request(Request { kind: RequestKind::Get, .. }) => "get",
+            Body::Request(Request { kind: RequestKind::Atomic(_), .. }) => "atomic",
+            Body::Request(Request { kind: RequestKind::FetchAtomic(_), .. }) => "fetch-atomic",
             Body::Response(Response { length: 0, .. }) => "ack",
             Body::Response(_) => "reply",
         }

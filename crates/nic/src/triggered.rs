@@ -2,8 +2,9 @@
 
 use std::rc::Rc;
 
-use abi::portals::{AckReq, CtEvent, Handle, Process};
+use abi::portals::{AckReq, CtEvent, Handle, List, Process};
 
+use crate::atomic::{AtomicSpec, MAX_OPERAND};
 use crate::interface::MemoryDescriptor;
 
 /// Where an operation goes and what it carries along.
@@ -23,14 +24,40 @@ pub struct Target {
     pub hdr_data: u64,
 }
 
-/// `PtlPut` or `PtlGet`, with its arguments checked.
+/// What a transfer does at the target.
+#[derive(Clone, Debug)]
+pub enum Action {
+    /// `PtlPut`
+    Put(AckReq),
+    /// `PtlGet`
+    Get,
+    /// `PtlAtomic`
+    Atomic(AckReq, AtomicSpec),
+    /// `PtlFetchAtomic`, `PtlSwap`
+    Fetch(Box<FetchAction>),
+}
+
+/// The rest of a fetching atomic: where its data comes from.
+#[derive(Clone, Debug)]
+pub struct FetchAction {
+    /// Memory that the data is read from.
+    pub put_md: Rc<MemoryDescriptor>,
+    /// Offset in it.
+    pub put_offset: u64,
+    /// The operation.
+    pub spec: AtomicSpec,
+    /// Operand of a conditional swap.
+    pub operand: [u8; MAX_OPERAND],
+}
+
+/// A data movement operation, with its arguments checked.
 #[derive(Clone, Debug)]
 pub struct Transfer {
-    /// Put (with this acknowledgement) or get.
-    pub put: Option<AckReq>,
+    /// What it does.
+    pub action: Action,
     /// Interface of the MD.
     pub interface: u8,
-    /// Local memory.
+    /// Local memory: the source of puts and atomics, the destination of gets and fetching atomics.
     pub md: Rc<MemoryDescriptor>,
     /// Offset in it.
     pub local_offset: u64,
@@ -43,10 +70,14 @@ pub struct Transfer {
 /// An operation that waits for a counter (Portals 4.3 §3.17).
 #[derive(Clone, Debug)]
 pub enum TriggeredOp {
-    /// `PtlTriggeredPut`, `PtlTriggeredGet`
+    /// `PtlTriggeredPut` and its kin
     Transfer(Transfer),
     /// `PtlTriggeredCTInc`
     CtInc(Handle, CtEvent),
     /// `PtlTriggeredCTSet`
     CtSet(Handle, CtEvent),
+    /// `PtlTriggeredMEAppend`: the entry, which exists but is in no list, and its list.
+    Append(Handle, List),
+    /// `PtlTriggeredMEUnlink`
+    Unlink(Handle),
 }

@@ -3,6 +3,7 @@
 
 use abi::portals::{self as ptl, Event, EventKind, Handle, List, NiFail, Rc as Code, SearchOp, me};
 
+use crate::atomic::MAX_OPERAND;
 use crate::card::Card;
 use crate::complete::{FAILURE, plain_event, success};
 use crate::entry::Entry;
@@ -170,7 +171,7 @@ impl Card {
 /// The request that an unexpected header's event tells of, as far as matching looks at it.
 fn request_of(event: &Event) -> Request {
     Request {
-        kind: if event.kind == EventKind::Get as u8 { RequestKind::Get } else { RequestKind::Put },
+        kind: RequestKind::Put, // every kind matches alike
         pt_index: event.pt_index,
         match_bits: event.match_bits,
         remote_offset: event.remote_offset,
@@ -181,6 +182,7 @@ fn request_of(event: &Event) -> Request {
         target: ptl::Process::default(),
         uid: event.uid,
         op: None,
+        operand: [0; MAX_OPERAND],
     }
 }
 

@@ -5,9 +5,9 @@
 //! library, so describing them costs nothing and carrying them out costs CPU time later.
 
 use abi::mailbox::Op;
-use abi::portals::{self as ptl, CtEvent, Handle, NiLimits, Plain, Process, Rc as Code};
+use abi::portals::{self as ptl, AtomicOp, CtEvent, Datatype, Handle, NiLimits, Plain, Process, Rc as Code};
 use machine::NicKind;
-use nic::{DeviceProgram, NewEntry, Ports, Target, TriggeredOp};
+use nic::{AtomicSpec, DeviceProgram, MAX_OPERAND, NewEntry, Ports, Target, TriggeredOp};
 use sim::Time;
 
 use super::waiting::{Wait, event_reply};
@@ -79,12 +79,9 @@ impl World {
     fn perform(&mut self, call: &Call) -> Outcome {
         let (rank, a) = (call.caller.rank as usize, Words(&call.args));
         match call.op {
-            Op::SpinAttach => {
-                self.ranks[rank].attached = true;
-                done(Reply::new(Code::Ok))
-            }
+            Op::SpinAttach => done(Reply::new(Code::Ok)),
             Op::SpinDetach => {
-                self.ranks[rank].detached = true;
+                self.ranks[rank].aborted = false;
                 self.cards[rank].reset();
                 done(Reply::new(Code::Ok))
             }
@@ -104,7 +101,21 @@ impl World {
             Op::SpinSleep => Ok(Step::Reply(Time::from_ps(a.word(0)), Reply::new(Code::Ok))),
             Op::SpinYield => done(Reply::new(Code::Ok)),
             Op::SpinBarrier => Ok(self.barrier(call.caller)),
-            Op::PtlPut | Op::PtlGet | Op::PtlTriggeredPut | Op::PtlTriggeredGet => self.transfer(call),
+            Op::PtlPut
+            | Op::PtlGet
+            | Op::PtlAtomic
+            | Op::PtlFetchAtomic
+            | Op::PtlSwap
+            | Op::PtlTriggeredPut
+            | Op::PtlTriggeredGet
+            | Op::PtlTriggeredAtomic
+            | Op::PtlTriggeredFetchAtomic
+            | Op::PtlTriggeredSwap => self.transfer(call),
+            Op::PtlTriggeredMEAppend | Op::PtlTriggeredMEUnlink => self.triggered_entry(call),
+            Op::PtlAbort => {
+                self.abort_waits(rank);
+                done(Reply::new(Code::Ok))
+            }
             Op::PtlTriggeredCTInc | Op::PtlTriggeredCTSet => self.triggered_counter(call),
             Op::PtlLEAppend | Op::PtlMEAppend | Op::PtlMEAppendHandlers => self.append(call),
             Op::PtlLESearch | Op::PtlMESearch => self.search(call),
@@ -183,10 +194,7 @@ impl World {
                 value(memory?)
             }
             Op::PtlHPUFreeMem => unit(card.hpu_free(a.u32(0))),
-            other => {
-                self.warn(rank, &format!("{} is not in this version of spinkit", other.c_name()));
-                Err(Code::Fail)
-            }
+            other => unreachable!("{} is handled by perform", other.c_name()),
         }
     }
 
@@ -243,36 +251,78 @@ impl World {
         Step::Reply(Time::ZERO, Reply::new(Code::Ok))
     }
 
+    /// Data movement, now or when a counter is there.
     fn transfer(&mut self, call: &Call) -> Outcome {
         let (rank, a) = (call.caller.rank as usize, Words(&call.args));
-        let put = matches!(call.op, Op::PtlPut | Op::PtlTriggeredPut);
-        // A get has neither an acknowledgement nor header data.
-        let at = |word: usize| a.word(if put { word } else { word - 1 });
-        let target = Target {
-            process: unpack(at(4)),
-            pt_index: at(5) as u32,
-            match_bits: at(6),
-            remote_offset: at(7),
-            user_ptr: at(8),
-            hdr_data: if put { a.word(9) } else { 0 },
+        // The target's words are alike everywhere; `first` is the word of its id. A get has no header data.
+        let target = |first: usize, hdr_data: bool| Target {
+            process: unpack(a.word(first)),
+            pt_index: a.u32(first + 1),
+            match_bits: a.word(first + 2),
+            remote_offset: a.word(first + 3),
+            user_ptr: a.word(first + 4),
+            hdr_data: if hdr_data { a.word(first + 5) } else { 0 },
         };
-        let card = &mut self.cards[rank];
-        let transfer = match put {
-            true => card.put(a.u32(0), a.word(1), a.word(2), a.word(3), target)?,
-            false => card.get(a.u32(0), a.word(1), a.word(2), target)?,
+        let spec = |first: usize| -> Result<AtomicSpec, Code> {
+            Ok(AtomicSpec {
+                op: AtomicOp::from_raw(a.word(first)).ok_or(Code::ArgInvalid)?,
+                datatype: Datatype::from_raw(a.word(first + 1)).ok_or(Code::ArgInvalid)?,
+            })
         };
-        if matches!(call.op, Op::PtlPut | Op::PtlGet) {
+        let (get, put) = ((a.u32(0), a.word(1)), (a.u32(2), a.word(3)));
+        let (transfer, words) = match call.op {
+            Op::PtlPut | Op::PtlTriggeredPut => {
+                (self.cards[rank].put(get.0, get.1, a.word(2), a.word(3), target(4, true))?, 10)
+            }
+            Op::PtlGet | Op::PtlTriggeredGet => (self.cards[rank].get(get.0, get.1, a.word(2), target(3, false))?, 8),
+            Op::PtlAtomic | Op::PtlTriggeredAtomic => {
+                (self.cards[rank].atomic(get.0, get.1, a.word(2), a.word(3), target(4, true), spec(10)?)?, 12)
+            }
+            Op::PtlFetchAtomic | Op::PtlTriggeredFetchAtomic => {
+                (self.cards[rank].fetch_atomic(get, put, a.word(4), target(5, true), spec(11)?, None)?, 13)
+            }
+            _ => {
+                let spec = spec(12)?;
+                let operand = self.operand(rank, a.word(11), spec)?;
+                (self.cards[rank].fetch_atomic(get, put, a.word(4), target(5, true), spec, Some(operand))?, 14)
+            }
+        };
+        if matches!(call.op, Op::PtlPut | Op::PtlGet | Op::PtlAtomic | Op::PtlFetchAtomic | Op::PtlSwap) {
             let overhead = self.post_cost(rank);
             let start = self.now + overhead;
             self.on_card(rank, |card, ports| card.start(transfer, start, ports));
             return Ok(Step::Reply(overhead, Reply::new(Code::Ok)));
         }
-        let after = if put { 10 } else { 8 };
-        let (ct, threshold) = (a.u32(after), a.word(after + 1));
-        let interface = transfer.interface;
-        let op = TriggeredOp::Transfer(transfer);
+        let (interface, ct, threshold) = (transfer.interface, a.u32(words), a.word(words + 1));
+        self.trigger(rank, interface, ct, threshold, TriggeredOp::Transfer(transfer))
+    }
+
+    /// The operand of a swap: one item, read during the call; a plain swap needs none.
+    fn operand(&mut self, rank: usize, address: u64, spec: AtomicSpec) -> Result<[u8; MAX_OPERAND], Code> {
+        let mut operand = [0; MAX_OPERAND];
+        if spec.is_conditional() {
+            let size = nic::item_size(spec.datatype);
+            self.job.read(rank, address, &mut operand[..size]).map_err(|_| Code::ArgInvalid)?;
+        }
+        Ok(operand)
+    }
+
+    fn trigger(&mut self, rank: usize, interface: u8, ct: Handle, threshold: u64, op: TriggeredOp) -> Outcome {
         self.on_card(rank, |card, ports| card.trigger(interface, ct, threshold, op, ports))?;
         Ok(Step::Reply(self.describe_cost(rank), Reply::new(Code::Ok)))
+    }
+
+    /// Entries that join or leave their list when a counter is there (an extension of the reference implementation).
+    fn triggered_entry(&mut self, call: &Call) -> Outcome {
+        let (rank, a) = (call.caller.rank as usize, Words(&call.args));
+        if call.op == Op::PtlTriggeredMEUnlink {
+            let interface = self.cards[rank].entry_interface(a.u32(0))?;
+            return self.trigger(rank, interface, a.u32(1), a.word(2), TriggeredOp::Unlink(a.u32(0)));
+        }
+        let (new, trigger) = (self.new_entry(call, a.word(4)), (a.u32(5), a.word(6)));
+        let handle =
+            self.on_card(rank, |card, ports| card.append_triggered(a.u32(0), new, a.word(3), trigger, ports))?;
+        Ok(Step::Reply(self.describe_cost(rank), Reply::value(u64::from(handle))))
     }
 
     fn triggered_counter(&mut self, call: &Call) -> Outcome {
@@ -287,8 +337,7 @@ impl World {
                 TriggeredOp::CtInc(ct, amount)
             }
         };
-        self.on_card(rank, |card, ports| card.trigger(interface, trigger, threshold, op, ports))?;
-        Ok(Step::Reply(self.describe_cost(rank), Reply::new(Code::Ok)))
+        self.trigger(rank, interface, trigger, threshold, op)
     }
 
     fn append(&mut self, call: &Call) -> Outcome {
@@ -331,6 +380,10 @@ impl World {
     fn look_or_wait(&mut self, call: &Call) -> Outcome {
         let (rank, a) = (call.caller.rank as usize, Words(&call.args));
         let name = call.op.c_name();
+        let waits = matches!(call.op, Op::PtlEQWait | Op::PtlEQPoll | Op::PtlCTWait | Op::PtlCTPoll);
+        if waits && self.ranks[rank].aborted {
+            return Err(Code::Aborted);
+        }
         match call.op {
             Op::PtlPTDisable => {
                 let (ni, pt_index) = (a.u32(0), a.u32(1));

@@ -94,10 +94,8 @@ struct Rank {
     epoch: u64,
     /// Whether its CPU works on a completion (rdma).
     progressing: bool,
-    /// Whether it has attached.
-    attached: bool,
-    /// Its end was orderly: it has detached, or never attached.
-    detached: bool,
+    /// Whether `PtlAbort` has ended all waits until `PtlFini` (Portals 4.3 §3.3.3).
+    aborted: bool,
 }
 
 /// A job on a machine.
@@ -151,8 +149,7 @@ impl World {
             waits: BTreeMap::new(),
             epoch: 0,
             progressing: false,
-            attached: false,
-            detached: false,
+            aborted: false,
         };
         Ok(World {
             machine,

@@ -147,6 +147,18 @@ impl World {
         })
     }
 
+    /// `PtlAbort`: every wait for events or counters is over, now and until `PtlFini`.
+    pub(super) fn abort_waits(&mut self, rank: usize) {
+        self.ranks[rank].aborted = true;
+        let ends = |wait: &Wait| matches!(wait, Wait::Counters { .. } | Wait::Queues { .. });
+        let ended: Vec<u32> =
+            self.ranks[rank].waits.iter().filter(|(_, wait)| ends(wait)).map(|(slot, _)| *slot).collect();
+        for slot in ended {
+            self.ranks[rank].waits.remove(&slot);
+            self.answer(Caller { rank: rank as u32, slot }, Time::ZERO, Reply::new(Code::Aborted));
+        }
+    }
+
     pub(super) fn timed_out(&mut self, caller: Caller, due: u64) {
         let rank = &mut self.ranks[caller.rank as usize];
         let code = match rank.waits.get(&caller.slot) {

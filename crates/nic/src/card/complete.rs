@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use abi::portals::{self as ptl, AckReq, CtEvent, Event, EventKind, Handle, List, NiFail, md, me};
 
 use super::{ArrivedMessage, Card, CardEvent, Completion, Inbound, OperationKind, Sent, Sink};
-use crate::message::{Body, OpToken, RequestKind, Response};
+use crate::message::{Body, OpToken, Response};
 use crate::ports::{Notice, Ports};
 use crate::triggered::TriggeredOp;
 
@@ -21,7 +21,7 @@ impl Card {
             }
             Sink::Entry(ref delivery) => {
                 if let Body::Request(request) = inbound.header.body
-                    && request.kind == RequestKind::Put
+                    && !request.kind.replies()
                 {
                     let (placement, list) = (delivery.placement, delivery.list);
                     self.respond(&inbound.header, &request, placement, list, inbound.fail, ports);
@@ -136,7 +136,7 @@ impl Card {
     pub(super) fn operation_progress(&mut self, token: OpToken, answer: Option<Response>, ports: &mut impl Ports) {
         let Some(operation) = self.operations.get_mut(token) else { return };
         let seen = match (answer, operation.kind) {
-            (None, _) => operation.md.sees(md::EVENT_CT_SEND, md::EVENT_SEND_DISABLE),
+            (None, _) => operation.send_md.sees(md::EVENT_CT_SEND, md::EVENT_SEND_DISABLE),
             (Some(_), OperationKind::Get) => operation.md.sees(md::EVENT_CT_REPLY, 0),
             (Some(_), OperationKind::Put(_)) => operation.md.sees(md::EVENT_CT_ACK, 0),
         };
@@ -169,7 +169,8 @@ impl Card {
     /// Tells the program about its own operation.
     pub(super) fn finish_operation(&mut self, token: OpToken, answer: Option<Response>, ports: &mut impl Ports) {
         let Some(operation) = self.operations.get_mut(token).map(|operation| operation.clone()) else { return };
-        let (md, index) = (&operation.md, operation.interface);
+        let index = operation.interface;
+        let md = if answer.is_none() { &operation.send_md } else { &operation.md };
         let (kind, fail, counted, amount) = match (answer, operation.kind) {
             (None, _) => (EventKind::Send, operation.fail, md::EVENT_CT_SEND, operation.length),
             (Some(response), OperationKind::Get) => {
@@ -254,15 +255,14 @@ impl Card {
             }
             interface.triggered -= due.len();
             for op in due {
-                if self.host_completes() {
-                    self.completions.push_back(Completion::Triggered(index, op));
-                    ports.notify(Notice::Completion);
-                    continue;
-                }
                 match op {
-                    TriggeredOp::Transfer(transfer) => self.start_transfer(transfer, ports.now(), ports),
+                    op if self.host_completes() => {
+                        self.completions.push_back(Completion::Triggered(index, op));
+                        ports.notify(Notice::Completion);
+                    }
                     TriggeredOp::CtInc(ct, amount) => changes.push_back((ct, Change::Add(amount))),
                     TriggeredOp::CtSet(ct, value) => changes.push_back((ct, Change::Set(value))),
+                    op => self.fire(index, op, ports),
                 }
             }
         }
@@ -274,6 +274,9 @@ impl Card {
             TriggeredOp::Transfer(transfer) => self.start_transfer(transfer, ports.now(), ports),
             TriggeredOp::CtInc(ct, amount) => self.count(index, ct, amount, ports),
             TriggeredOp::CtSet(ct, value) => self.set_counter(index, ct, value, ports),
+            TriggeredOp::Append(entry, list) => self.link(index, entry, list, ports),
+            // An entry in use stays: a triggered unlink has nobody to tell.
+            TriggeredOp::Unlink(entry) => drop(self.unlink(entry)),
         }
     }
 }

@@ -38,6 +38,8 @@ pub enum CardEvent {
     Received(Box<Packet>),
     /// A DMA write has reached host memory.
     Written(Box<HostWrite>),
+    /// The target's operands of an atomic have come from host memory.
+    Atomic(Box<AtomicWork>),
     /// A message is done, and so is the (empty) DMA write that says so.
     Complete(MessageId),
     /// An HPU context reaches the point where it stopped.
@@ -62,7 +64,9 @@ pub struct Outgoing {
 pub enum Source {
     /// In host memory.
     Host(Rc<Region>, u64),
-    /// On the card.
+    /// In the descriptor that the host handed over; it keeps its place in the send queue.
+    Descriptor(Vec<u8>),
+    /// On the card, which sends it at once.
     Card(Vec<u8>),
 }
 
@@ -83,10 +87,11 @@ pub enum Sent {
 #[derive(Debug)]
 pub struct Fetch {
     header: Rc<Header>,
-    region: Rc<Region>,
-    region_offset: u64,
+    /// Where in host memory.
+    from: Option<(Rc<Region>, u64)>,
+    /// The data, as far as it does not come from there.
+    data: Vec<u8>,
     offset: u64,
-    length: u32,
     sent: Sent,
 }
 
@@ -96,6 +101,13 @@ pub struct HostWrite {
     message: MessageId,
     region: Rc<Region>,
     offset: u64,
+    data: Vec<u8>,
+}
+
+/// An atomic operation under way at its target.
+#[derive(Debug)]
+pub struct AtomicWork {
+    message: MessageId,
     data: Vec<u8>,
 }
 
@@ -150,7 +162,10 @@ enum Channel {
 #[derive(Clone, Debug)]
 pub(crate) struct Operation {
     pub interface: u8,
+    /// Local memory, and who is told of the answer.
     pub md: Rc<MemoryDescriptor>,
+    /// Who is told of the departure.
+    pub send_md: Rc<MemoryDescriptor>,
     pub local_offset: u64,
     pub length: u64,
     pub user_ptr: u64,
@@ -234,6 +249,7 @@ impl Card {
             CardEvent::Arrive(packet) => self.arrive(packet, ports),
             CardEvent::Received(packet) => self.received(*packet, ports),
             CardEvent::Written(write) => self.written(*write, ports),
+            CardEvent::Atomic(work) => self.combine(*work, ports),
             CardEvent::Complete(message) => self.complete(message, ports),
             CardEvent::Hpu(context) => self.hpu_stopped(context, ports),
             CardEvent::HandlerDma(dma) => self.handler_dma_done(*dma, ports),

@@ -4,7 +4,8 @@ use std::rc::Rc;
 
 use abi::portals::{self as ptl, AckReq, List, NiFail, StatusRegister, me};
 
-use super::{Card, CardEvent, Channel, Delivery, HostWrite, Inbound, Outgoing, Sent, Sink, Source};
+use super::{AtomicWork, Card, CardEvent, Channel, Delivery, HostWrite, Inbound, Outgoing, Sent, Sink, Source};
+use crate::atomic::{AtomicSpec, MAX_OPERAND};
 use crate::entry::Placement;
 use crate::interface::Unexpected;
 use crate::message::{Body, Header, Packet, Request, RequestKind, Response};
@@ -54,6 +55,7 @@ impl Card {
         match &inbound.sink {
             Sink::Nowhere => {}
             Sink::Entry(delivery) if delivery.spin.is_some() => return self.spin_packet(packet, ports),
+            Sink::Entry(_) if inbound.atomic().is_some() => return self.fetch_operands(id, packet.data, ports),
             Sink::Entry(_) | Sink::Operation(..) => self.deposit(id, packet.offset, packet.data, ports),
         }
         self.finish_if_done(id, ports);
@@ -140,8 +142,7 @@ impl Card {
                 if delivery.spin.is_some() && !self.spin_message_done(id, ports) {
                     return;
                 }
-                if matches!(self.inbound(id).map(|i| &i.header.body), Some(Body::Request(r)) if r.kind == RequestKind::Get)
-                {
+                if matches!(self.inbound(id).map(|i| &i.header.body), Some(Body::Request(r)) if r.kind.replies()) {
                     return; // ends when the reply has left
                 }
             }
@@ -293,6 +294,60 @@ impl Card {
         self.send(outgoing, ports);
     }
 
+    /// An atomic and its data have arrived (they fit into one packet): the card reads the operands at the target, and
+    /// combines and writes them when they are there.
+    fn fetch_operands(&mut self, id: u64, mut data: Vec<u8>, ports: &mut impl Ports) {
+        let Some(delivery) = self.delivery(id) else { return };
+        data.truncate(delivery.placement.mlength as usize);
+        let read = self.dma_read(data.len() as u64, "operands", Some(id), ports);
+        let Some(inbound) = self.inbound(id) else { return };
+        inbound.writes += 1;
+        ports.schedule(read, CardEvent::Atomic(Box::new(AtomicWork { message: id, data })));
+    }
+
+    /// The operands are there. Reading, combining and writing is one step of simulated time, so atomics of a card never
+    /// mix.
+    pub(super) fn combine(&mut self, work: AtomicWork, ports: &mut impl Ports) {
+        let id = work.message;
+        let Some((spec, operand)) = self.inbound(id).and_then(|inbound| inbound.atomic()) else { return };
+        let Some(inbound) = self.inbound(id) else { return };
+        let (header, index) = (inbound.header.clone(), inbound.header.interface);
+        let Some(delivery) = self.delivery(id) else { return };
+        let (entry, placement, list) = (delivery.entry, delivery.placement, delivery.list);
+        let region = match self.interface(index).map(|interface| interface.entries.get(entry)) {
+            Some(Ok(entry)) => entry.region.clone(),
+            _ => return,
+        };
+        let mut old = vec![0; work.data.len()];
+        let result = region.read(ports, placement.offset, &mut old).and_then(|()| {
+            let mut new = old.clone();
+            spec.apply(&mut new, &work.data, &operand);
+            region.write(ports, placement.offset, &new)
+        });
+        let written = self.dma_write(old.len() as u64, "result", Some(id), ports);
+        let Some(inbound) = self.inbound(id) else { return };
+        inbound.writes -= 1;
+        inbound.deposited = true;
+        if let Err(fault) = result {
+            inbound.fail = NiFail::Segv;
+            ports.warn(format!("atomic at node {}: {fault}", self.node));
+        }
+        let Body::Request(request) = header.body else { return };
+        match request.op {
+            Some(op) if request.kind.replies() => {
+                let fail = self.inbound(id).map_or(NiFail::Ok, |inbound| inbound.fail);
+                let Placement { offset: remote_offset, mlength } = placement;
+                let reply = self.response_header(
+                    &header,
+                    Response { op, mlength, remote_offset, fail, list, length: old.len() as u64 },
+                );
+                self.stats.messages_sent += 1;
+                self.inject(Packet { header: reply, offset: 0, data: old }, Sent::Get(id), ports);
+            }
+            _ => ports.schedule(written, CardEvent::Complete(id)),
+        }
+    }
+
     fn response_header(&mut self, to: &Header, response: Response) -> Rc<Header> {
         let id = self.next_message_id();
         let (source, target, interface) = (self.node, to.source, to.interface);
@@ -310,12 +365,26 @@ impl Card {
         ports: &mut impl Ports,
     ) {
         let Some(op) = request.op else { return };
-        if request.kind == RequestKind::Put && request.ack == AckReq::None {
+        if !request.kind.replies() && request.ack == AckReq::None {
             return;
         }
         let Placement { offset: remote_offset, mlength } = placement;
         let reply = self.response_header(header, Response { op, mlength, remote_offset, fail, list, length: 0 });
         self.stats.messages_sent += 1;
         self.inject(Packet { header: reply, offset: 0, data: Vec::new() }, Sent::Nothing, ports);
+    }
+}
+
+impl Inbound {
+    /// The atomic operation that the message asks for, and its operand.
+    fn atomic(&self) -> Option<(AtomicSpec, [u8; MAX_OPERAND])> {
+        match self.header.body {
+            Body::Request(Request {
+                kind: RequestKind::Atomic(spec) | RequestKind::FetchAtomic(spec),
+                operand,
+                ..
+            }) => Some((spec, operand)),
+            _ => None,
+        }
     }
 }

@@ -2,64 +2,81 @@
 
 use std::rc::Rc;
 
-use abi::portals::{AckReq, NiFail};
+use abi::portals::{AckReq, NiFail, md};
 use sim::Time;
+
+use crate::atomic::MAX_OPERAND;
 
 use super::{Card, CardEvent, Fetch, Operation, OperationKind, Outgoing, Sent, Source};
 use crate::message::{Body, Header, MessageId, Packet, Request, RequestKind};
 use crate::ports::{Ports, Slice, Track};
-use crate::triggered::Transfer;
+use crate::triggered::{Action, Transfer};
 
 impl Card {
     /// Starts a put or get whose descriptor reaches the card at `at`.
     pub(crate) fn start_transfer(&mut self, transfer: Transfer, at: Time, ports: &mut impl Ports) {
-        let outgoing = self.prepare(transfer);
+        let outgoing = self.prepare(transfer, ports);
         match outgoing {
             Some(outgoing) => ports.schedule(at, CardEvent::Send(Box::new(outgoing))),
             None => self.stats.undeliverable += 1,
         }
     }
 
-    fn prepare(&mut self, transfer: Transfer) -> Option<Outgoing> {
-        let Transfer { put, interface: index, md, local_offset, length, target, .. } = transfer;
+    fn prepare(&mut self, transfer: Transfer, ports: &mut impl Ports) -> Option<Outgoing> {
+        let Transfer { action, interface: index, md, local_offset, length, target } = transfer;
+        let (kind, ack, send_md, send_offset, operand) = match action {
+            Action::Put(ack) => (RequestKind::Put, ack, md.clone(), local_offset, [0; MAX_OPERAND]),
+            Action::Get => (RequestKind::Get, AckReq::None, md.clone(), 0, [0; MAX_OPERAND]),
+            Action::Atomic(ack, spec) => (RequestKind::Atomic(spec), ack, md.clone(), local_offset, [0; MAX_OPERAND]),
+            Action::Fetch(fetch) => {
+                (RequestKind::FetchAtomic(fetch.spec), AckReq::None, fetch.put_md, fetch.put_offset, fetch.operand)
+            }
+        };
+        let answered = ack == AckReq::None && !kind.replies();
         let interface = self.interfaces[usize::from(index)].as_deref()?;
         let place = interface.locate(target.process);
         let initiator = self.identity(interface);
-        let kind = put.map_or(OperationKind::Get, OperationKind::Put);
+        let volatile = send_md.has(md::VOLATILE) && length <= interface.limits.max_volatile_size;
         let token = self.operations.insert(Operation {
             interface: index,
-            md: md.clone(),
+            md,
+            send_md: send_md.clone(),
             local_offset,
             length,
             user_ptr: target.user_ptr,
-            kind,
-            sent: put.is_none(),
-            answered: put == Some(AckReq::None),
+            kind: if kind.replies() { OperationKind::Get } else { OperationKind::Put(ack) },
+            sent: kind == RequestKind::Get,
+            answered,
             fail: NiFail::Ok,
         });
         let request = Request {
-            kind: if put.is_some() { RequestKind::Put } else { RequestKind::Get },
+            kind,
             pt_index: target.pt_index,
             match_bits: target.match_bits,
             remote_offset: target.remote_offset,
             length,
             hdr_data: target.hdr_data,
-            ack: put.unwrap_or(AckReq::None),
+            ack,
             initiator,
             target: target.process,
             uid: self.uid,
-            op: (put != Some(AckReq::None)).then_some(token),
+            op: (!answered).then_some(token),
+            operand,
         };
         let id = self.next_message_id();
         // A node that does not exist is found out by the network, which answers in the node's place.
         let node = place.map_or(self.nodes, |place| place.nid);
         let header =
             Rc::new(Header { id, source: self.node, target: node, interface: index, body: Body::Request(request) });
-        let source = match put {
-            Some(_) => Source::Host(md.region.clone(), local_offset),
-            None => Source::Card(Vec::new()),
+        let mut data = vec![0; if volatile { length as usize } else { 0 }];
+        let source = if kind == RequestKind::Get {
+            Source::Descriptor(Vec::new())
+        } else if volatile && send_md.region.read(ports, send_offset, &mut data).is_ok() {
+            Source::Descriptor(data)
+        } else {
+            Source::Host(send_md.region.clone(), send_offset)
         };
-        let sent = if put.is_some() { Sent::Operation(token) } else { Sent::Nothing };
+        let sent = if kind == RequestKind::Get { Sent::Nothing } else { Sent::Operation(token) };
         Some(Outgoing { header, source, sent })
     }
 
@@ -73,11 +90,19 @@ impl Card {
         let length = header.data_length();
         let mtu = u64::from(self.machine.network.mtu);
         self.stats.messages_sent += 1;
-        let Source::Host(region, start) = source else {
-            let Source::Card(data) = source else { return };
-            debug_assert!(data.len() as u64 <= mtu, "card-side messages are single packets (sPIN App. B.6)");
-            self.inject(Packet { header, offset: 0, data }, sent, ports);
-            return;
+        let (region, start) = match source {
+            Source::Host(region, start) => (region, start),
+            Source::Card(data) => {
+                debug_assert!(data.len() as u64 <= mtu, "card-side messages are single packets (sPIN App. B.6)");
+                self.inject(Packet { header, offset: 0, data }, sent, ports);
+                return;
+            }
+            Source::Descriptor(data) => {
+                self.send_ready = self.send_ready.max(ports.now());
+                let fetch = Fetch { header, from: None, data, offset: 0, sent };
+                ports.schedule(self.send_ready, CardEvent::Fetched(Box::new(fetch)));
+                return;
+            }
         };
         let mut offset = 0;
         loop {
@@ -87,10 +112,9 @@ impl Card {
             let last = offset + bytes >= length;
             let fetch = Fetch {
                 header: header.clone(),
-                region: region.clone(),
-                region_offset: start + offset,
+                from: Some((region.clone(), start.wrapping_add(offset))),
+                data: vec![0; bytes as usize],
                 offset,
-                length: bytes as u32,
                 sent: if last { sent } else { Sent::Nothing },
             };
             ports.schedule(self.send_ready, CardEvent::Fetched(Box::new(fetch)));
@@ -102,9 +126,10 @@ impl Card {
     }
 
     pub(super) fn fetched(&mut self, fetch: Fetch, ports: &mut impl Ports) {
-        let Fetch { header, region, region_offset, offset, length, sent } = fetch;
-        let mut data = vec![0; length as usize];
-        if let Err(fault) = region.read(ports, region_offset, &mut data) {
+        let Fetch { header, from, mut data, offset, sent } = fetch;
+        if let Some((region, start)) = from
+            && let Err(fault) = region.read(ports, start, &mut data)
+        {
             self.local_fault(&header, fault.to_string(), ports);
         }
         self.inject(Packet { header, offset, data }, sent, ports);

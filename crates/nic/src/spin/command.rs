@@ -7,6 +7,7 @@ use abi::portals::{AckReq, CtEvent, NiFail, Plain, Process, md};
 use hpu::Window;
 
 use super::{SpinUnit, Wait};
+use crate::atomic::MAX_OPERAND;
 use crate::card::{Card, CardEvent, Operation, OperationKind, Outgoing, Sent, Source};
 use crate::interface::MemoryDescriptor;
 use crate::message::{Body, Header, MessageId, Packet, Request, RequestKind};
@@ -158,17 +159,18 @@ impl Card {
         let place: Process = interface.locate(command.target_id)?;
         let (pt_index, initiator, region) = (entry.pt_index, self.identity(interface), entry.region.clone());
         let counts = if command.ct != 0 { md::EVENT_CT_SEND | md::EVENT_CT_ACK } else { 0 };
-        let descriptor = MemoryDescriptor {
+        let descriptor = Rc::new(MemoryDescriptor {
             region: region.clone(),
             options: md::EVENT_SEND_DISABLE | counts,
             eq: portal.eq,
             ct: entry.ct,
-        };
+        });
         let answered = ack == AckReq::None;
         let token = (command.ct != 0 || !answered).then(|| {
             self.operations.insert(Operation {
                 interface: index,
-                md: Rc::new(descriptor),
+                send_md: descriptor.clone(),
+                md: descriptor,
                 local_offset: command.local,
                 length: command.len,
                 user_ptr: u64::from(command.user_ptr),
@@ -191,6 +193,7 @@ impl Card {
             target: command.target_id,
             uid: self.uid,
             op: token.filter(|_| !answered),
+            operand: [0; MAX_OPERAND],
         };
         let id = self.next_message_id();
         let body = Body::Request(request);

@@ -97,7 +97,12 @@ impl CardMemory {
         if start - map::HPU_MEMORY + length > self.capacity {
             return Err(Code::NoSpace);
         }
-        self.allocations[usize::from(interface & 3)].insert(i32::from(u16::MAX), (start, length))
+        let handle = self.allocations[usize::from(interface & 3)].insert(i32::from(u16::MAX), (start, length))?;
+        if !self.arena.is_empty() {
+            let offset = self.offset(start);
+            self.arena[offset..offset + length as usize].fill(0);
+        }
+        Ok(handle)
     }
 
     pub fn free(&mut self, memory: Handle) -> Result<(), Code> {

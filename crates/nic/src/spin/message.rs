@@ -302,6 +302,8 @@ impl Card {
             kind: match request.kind {
                 RequestKind::Put => 0,
                 RequestKind::Get => 1,
+                RequestKind::Atomic(_) => 2,
+                RequestKind::FetchAtomic(_) => 3,
             },
             pad: 0,
             length,

@@ -177,8 +177,9 @@ impl SpinUnit {
         self.memory.free(memory)
     }
 
-    pub(crate) fn check_memory(&self, memory: Handle) -> Result<(), Code> {
-        self.memory.find(memory).map(|_| ())
+    /// Card address and bytes of HPU memory.
+    pub(crate) fn memory_range(&self, memory: Handle) -> Result<(u32, u32), Code> {
+        self.memory.find(memory)
     }
 
     /// Resolves the handlers of an ME and writes its initial state.

@@ -13,6 +13,9 @@ use crate::ports::{Ports, Slice, Track};
 /// handlers that run at once are seen at most this much too early. Atomic operations are exact.
 const QUANTUM: u64 = 512;
 
+/// Grain of memory protection, bytes.
+const WORD: usize = 8;
+
 impl Card {
     /// Runs a handler, now if its HPU and a context are free.
     pub(super) fn run_task(&mut self, task: Task, ports: &mut impl Ports) {
@@ -39,13 +42,15 @@ impl Card {
         let state = self.spin_message(task.message).and_then(|message| message.handlers.state);
         let spin = &mut self.spin;
         let memory = &spin.memory;
+        // The runtime's memcpy reads whole aligned words.
+        let words = |bytes: usize| bytes.next_multiple_of(WORD) as u32;
         let mut windows = vec![
             memory.window(stack_top - spin.config.stack, spin.config.stack, true),
             memory.window(window, map::ARGS_BYTES, false),
-            memory.window(map::PROGRAM, program.program_segment().len() as u32, false),
+            memory.window(map::PROGRAM, words(program.program_segment().len()), false),
         ];
         if !program.data_segment().is_empty() {
-            windows.push(memory.window(map::DATA, program.data_segment().len() as u32, true));
+            windows.push(memory.window(map::DATA, words(program.data_segment().len()), true));
         }
         if let Some((address, length)) = state {
             windows.insert(0, memory.window(address, length, true));
@@ -53,7 +58,7 @@ impl Card {
         if let Some(packet) = task.packet
             && task.role == Role::Payload
         {
-            windows.insert(0, memory.window(spin.buffer_address(packet.buffer), packet.length, true));
+            windows.insert(0, memory.window(spin.buffer_address(packet.buffer), words(packet.length as usize), true));
         }
         let now = ports.now();
         let thread = Thread::new(&program, task.handler.entry, stack_top, args);
