@@ -319,9 +319,9 @@ impl World {
             let interface = self.cards[rank].entry_interface(a.u32(0))?;
             return self.trigger(rank, interface, a.u32(1), a.word(2), TriggeredOp::Unlink(a.u32(0)));
         }
-        let (new, trigger) = (self.new_entry(call, a.word(4)), (a.u32(5), a.word(6)));
+        let (new, trigger) = (self.new_entry(call, a.word(3)), (a.u32(4), a.word(5)));
         let handle =
-            self.on_card(rank, |card, ports| card.append_triggered(a.u32(0), new, a.word(3), trigger, ports))?;
+            self.on_card(rank, |card, ports| card.append_triggered(a.u32(0), new, a.word(2), trigger, ports))?;
         Ok(Step::Reply(self.describe_cost(rank), Reply::value(u64::from(handle))))
     }
 
@@ -342,7 +342,7 @@ impl World {
 
     fn append(&mut self, call: &Call) -> Outcome {
         let (rank, a) = (call.caller.rank as usize, Words(&call.args));
-        let mut new = self.new_entry(call, a.word(4));
+        let mut new = self.new_entry(call, a.word(3));
         let ni = a.u32(0);
         let mut handlers = None;
         if call.op == Op::PtlMEAppendHandlers {
@@ -356,14 +356,14 @@ impl World {
             };
             new.me.le.options &= !ptl::ME_HANDLER_IOVEC;
         }
-        let handle = self.on_card(rank, |card, ports| card.append(ni, new, a.word(3), handlers, ports))?;
+        let handle = self.on_card(rank, |card, ports| card.append(ni, new, a.word(2), handlers, ports))?;
         Ok(Step::Reply(self.describe_cost(rank), Reply::value(u64::from(handle))))
     }
 
     fn search(&mut self, call: &Call) -> Outcome {
         let (rank, a) = (call.caller.rank as usize, Words(&call.args));
-        let new = self.new_entry(call, a.word(4));
-        self.on_card(rank, |card, ports| card.search(a.u32(0), new, a.word(3), ports))?;
+        let new = self.new_entry(call, a.word(3));
+        self.on_card(rank, |card, ports| card.search(a.u32(0), new, a.word(2), ports))?;
         Ok(Step::Reply(self.describe_cost(rank), Reply::new(Code::Ok)))
     }
 
