@@ -38,7 +38,9 @@ pub(super) struct Transfer {
     waiter: Option<u16>,
 }
 
-/// `PTL_HANDLER_HOST_MEM` among the options of a DMA.
+/// `PTL_ME_HOST_MEM`, an option of a DMA.
+const ME_HOST_MEM: u32 = 0;
+/// `PTL_HANDLER_HOST_MEM`, likewise.
 const HANDLER_HOST_MEM: u32 = 1;
 
 /// What a command does to its handler.
@@ -241,8 +243,10 @@ impl Card {
     }
 
     fn dma_region(&mut self, message: MessageId, options: u32) -> Option<Rc<Region>> {
-        if options == HANDLER_HOST_MEM {
-            return Some(self.spin_message(message)?.handlers.host_memory.clone());
+        match options {
+            HANDLER_HOST_MEM => return Some(self.spin_message(message)?.handlers.host_memory.clone()),
+            ME_HOST_MEM => {}
+            _ => return None,
         }
         let interface = self.inbound(message)?.header.interface;
         let entry = self.delivery(message)?.entry;

@@ -228,7 +228,8 @@ impl Card {
 
     /// A command of a handler addresses memory that is not its own.
     pub(super) fn command_fault(&mut self, context: u16, what: String, addr: u32, ports: &mut impl Ports) {
-        let place = self.place(resident_pc(self.spin.contexts[usize::from(context)].as_ref()));
+        // The handler has stopped behind the command, an uncompressed instruction.
+        let place = self.place(resident_pc(self.spin.contexts[usize::from(context)].as_ref()).wrapping_sub(4));
         let error = HandlerError { fail: NiFail::Segv, message: format!("{what}{place}"), detail: u64::from(addr) };
         self.end_handler(context, Err(error), ports);
     }
