@@ -135,6 +135,8 @@ impl Program {
 
     /// The source line of the instruction at `pc`, when the program was compiled with `-g`.
     pub fn line(&self, pc: u32) -> Option<Location<'_>> {
+        // The line table also has code that the linker has left out, at address 0.
+        self.code.get(pc.checked_sub(map::PROGRAM)? as usize)?;
         let row = &self.rows[self.rows.partition_point(|row| row.start <= pc).checked_sub(1)?];
         let file = self.files.get(row.file? as usize)?;
         Some(Location { file, line: row.line })
