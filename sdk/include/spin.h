@@ -192,6 +192,26 @@ SPIN_HANDLER_CALL int PtlHandlerPutFromHost(ptl_size_t offset, ptl_size_t len, p
                                             ptl_process_t target_id, ptl_match_bits_t match_bits,
                                             ptl_size_t remote_offset, void *user_ptr, ptl_hdr_data_t hdr_data);
 
+/* Fetches `len` bytes of the target into the entry's host memory at `offset`; REPLY comes to the entry's event queue.
+ * Does not block. */
+SPIN_HANDLER_CALL int PtlHandlerGetToHost(ptl_size_t offset, ptl_size_t len, ptl_req_ct_t ct, ptl_process_t target_id,
+                                          ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr);
+
+/* Fetches `len` bytes of the target to `local`, in card memory, as one packet: len <= max_payload_size. Blocks until
+ * they are there; bytes that the target does not give stay as they are. */
+SPIN_HANDLER_CALL int PtlHandlerGetToDevice(void *local, ptl_size_t len, ptl_req_ct_t ct, ptl_process_t target_id,
+                                            ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr);
+
+/* PtlAtomic with data in card memory, or at `offset` in the entry's host memory: len <= max_atomic_size. */
+SPIN_HANDLER_CALL int PtlHandlerAtomicFromDevice(const void *local, ptl_size_t len, ptl_req_ct_t ct,
+                                                 ptl_ack_req_t ack_req, ptl_process_t target_id,
+                                                 ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr,
+                                                 ptl_hdr_data_t hdr_data, ptl_op_t operation, ptl_datatype_t datatype);
+SPIN_HANDLER_CALL int PtlHandlerAtomicFromHost(ptl_size_t offset, ptl_size_t len, ptl_req_ct_t ct,
+                                               ptl_ack_req_t ack_req, ptl_process_t target_id,
+                                               ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr,
+                                               ptl_hdr_data_t hdr_data, ptl_op_t operation, ptl_datatype_t datatype);
+
 /* Copies `len` bytes from `local`, in card memory, to `offset` in the host memory that `options` names. Returns at
  * once; `local` must stay as it is until the DMA `*h` is complete. */
 SPIN_HANDLER_CALL int PtlHandlerDMAToHostNB(const void *local, ptl_size_t offset, ptl_size_t len, unsigned int options,
@@ -211,6 +231,29 @@ SPIN_HANDLER_CALL int PtlHandlerDMATest(ptl_dma_h h);
 
 /* Blocks until the DMA is complete and frees the handle. */
 SPIN_HANDLER_CALL int PtlHandlerDMAWait(ptl_dma_h h);
+
+/* Atomically compares the 64 bits at `offset` in host memory with *cmpval and replaces them with swapval when they are
+ * equal; else writes what is there to *cmpval. Naturally aligned. Returns at once; *cmpval is the card's until the DMA
+ * is complete. The second blocks until then. */
+SPIN_HANDLER_CALL int PtlHandlerDMACASNB(ptl_size_t offset, uint64_t *cmpval, uint64_t swapval, unsigned int options,
+                                         ptl_dma_h *h);
+SPIN_HANDLER_CALL int PtlHandlerDMACASB(ptl_size_t offset, uint64_t *cmpval, uint64_t swapval, unsigned int options);
+
+/* Atomically adds `inc` to the value of type `type` (at most 8 bytes, naturally aligned; of floating-point types `inc`
+ * holds the bits) at `offset` in host memory and writes the value before, filled up with zeros, to *res. Returns at
+ * once; *res is the card's until the DMA is complete. The second blocks until then. */
+SPIN_HANDLER_CALL int PtlHandlerDMAFetchAddNB(ptl_size_t offset, ptl_size_t inc, ptl_size_t *res, ptl_datatype_t type,
+                                              unsigned int options, ptl_dma_h *h);
+SPIN_HANDLER_CALL int PtlHandlerDMAFetchAddB(ptl_size_t offset, ptl_size_t inc, ptl_size_t *res, ptl_datatype_t type,
+                                             unsigned int options);
+
+/* Atomically, among the handlers of the card, replaces the 64 aligned bits at `value`, in card memory, with swapval if
+ * they equal cmpval. 1 if it did, else 0. */
+SPIN_HANDLER_CALL int PtlHandlerCAS(uint64_t *value, uint64_t cmpval, uint64_t swapval);
+
+/* Atomically, among the handlers of the card, adds `inc` to the 64 aligned bits at `val`, in card memory, and writes
+ * the value before to *before. */
+SPIN_HANDLER_CALL int PtlHandlerFAdd(uint64_t *val, uint64_t *before, uint64_t inc);
 
 /* Lets another handler use this HPU; a hint that the card may ignore. */
 SPIN_HANDLER_CALL int PtlHandlerYield(void);

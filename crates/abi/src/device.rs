@@ -112,6 +112,22 @@ pub mod cmd {
     pub const NUM_HPUS: u32 = 12;
     /// Ends the handler as [`super::ret::FAIL`].
     pub const ABORT: u32 = 13;
+    /// `a0`: address of a [`super::PutCmd`] whose `local` is an offset in the ME; `hdr_data` and `ack_req` do not count.
+    pub const GET_TO_HOST: u32 = 14;
+    /// As [`GET_TO_HOST`], with a card address; waits for the data.
+    pub const GET_TO_DEVICE: u32 = 15;
+    /// `a0`: address of an [`super::AtomicCmd`].
+    pub const ATOMIC_FROM_DEVICE: u32 = 16;
+    /// `a0`: address of an [`super::AtomicCmd`] whose `local` is an offset in the ME.
+    pub const ATOMIC_FROM_HOST: u32 = 17;
+    /// `a0`: address of a [`super::DmaAtomicCmd`]; returns at once, handle in `DmaAtomicCmd::handle`.
+    pub const DMA_CAS: u32 = 18;
+    /// Like [`DMA_CAS`].
+    pub const DMA_FETCH_ADD: u32 = 19;
+    /// `a0`: address of a [`super::CasCmd`]; 1 when it swapped.
+    pub const CAS: u32 = 20;
+    /// `a0`: address of a [`super::FetchAddCmd`].
+    pub const FETCH_ADD: u32 = 21;
 }
 
 /// Results of commands.
@@ -162,13 +178,85 @@ pub struct DmaCmd {
     pub handle: u32,
 }
 
+/// Arguments of `PtlHandlerAtomicFromDevice` and `PtlHandlerAtomicFromHost` (sPIN App. B.6).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct AtomicCmd {
+    /// As for a put.
+    pub put: PutCmd,
+    /// An [`AtomicOp`](crate::portals::AtomicOp).
+    pub operation: u32,
+    /// A [`Datatype`](crate::portals::Datatype).
+    pub datatype: u32,
+}
+
+/// Arguments of `PtlHandlerDMACAS*` and `PtlHandlerDMAFetchAdd*` (sPIN App. B.6).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct DmaAtomicCmd {
+    /// Offset in the host memory chosen by `options`, naturally aligned.
+    pub offset: u64,
+    /// Value to compare with, or increment.
+    pub value: u64,
+    /// Value to store when the comparison holds.
+    pub swap: u64,
+    /// Card address of 8 bytes for the value before; a compare-and-swap writes it only when it fails.
+    pub result: u32,
+    /// A [`Datatype`](crate::portals::Datatype); `PTL_UINT64_T` for a compare-and-swap.
+    pub datatype: u32,
+    /// As [`DmaCmd::options`].
+    pub options: u32,
+    /// Written by the card.
+    pub handle: u32,
+}
+
+/// Arguments of `PtlHandlerCAS` (sPIN App. B.6).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct CasCmd {
+    /// `cmpval`
+    pub compare: u64,
+    /// `swapval`
+    pub swap: u64,
+    /// Card address of the value, a multiple of 8.
+    pub address: u32,
+    /// Padding.
+    pub pad: u32,
+}
+
+/// Arguments of `PtlHandlerFAdd` (sPIN App. B.6).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct FetchAddCmd {
+    /// `inc`
+    pub increment: u64,
+    /// The value before; written by the card.
+    pub before: u64,
+    /// Card address of the value, a multiple of 8.
+    pub address: u32,
+    /// Padding.
+    pub pad: u32,
+}
+
 macro_rules! plain {
     ($($t:ty),+) => { $(
         // SAFETY: `repr(C)`, only integers, padding spelled out.
         unsafe impl crate::portals::Plain for $t {}
     )+ };
 }
-plain!(HeaderArgs, PayloadArgs, PutCmd, DmaCmd, image::Preamble, image::Device, image::Handler);
+plain!(
+    HeaderArgs,
+    PayloadArgs,
+    PutCmd,
+    DmaCmd,
+    AtomicCmd,
+    DmaAtomicCmd,
+    CasCmd,
+    FetchAddCmd,
+    image::Preamble,
+    image::Device,
+    image::Handler
+);
 
 /// The device image that `spincc` embeds in section `.spin_image` of an executable or shared library and that a
 /// constructor registers with `libportals` (`spin_register_image`).

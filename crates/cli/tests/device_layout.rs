@@ -6,7 +6,9 @@ use std::mem::{offset_of, size_of};
 use std::path::Path;
 use std::process::Command;
 
-use abi::device::{DmaCmd, HeaderArgs, PayloadArgs, PutCmd, cmd, err, ret};
+use abi::device::{
+    AtomicCmd, CasCmd, DmaAtomicCmd, DmaCmd, FetchAddCmd, HeaderArgs, PayloadArgs, PutCmd, cmd, err, ret,
+};
 
 /// C assertions that a structure's size and fields (`"C name" = rust name`) are those of a Rust type.
 macro_rules! structure {
@@ -83,7 +85,15 @@ fn assertions() -> String {
         CT_SET,
         MY_HPU,
         NUM_HPUS,
-        ABORT
+        ABORT,
+        GET_TO_HOST,
+        GET_TO_DEVICE,
+        ATOMIC_FROM_DEVICE,
+        ATOMIC_FROM_HOST,
+        DMA_CAS,
+        DMA_FETCH_ADD,
+        CAS,
+        FETCH_ADD
     );
     structure!(text, PayloadArgs, "ptl_payload_t", { "length" = length, "offset" = offset, "base" = base });
     structure!(text, PutCmd, "struct spin_put_cmd", {
@@ -92,6 +102,17 @@ fn assertions() -> String {
     });
     structure!(text, DmaCmd, "struct spin_dma_cmd", {
         "offset" = offset, "local" = local, "len" = len, "options" = options, "handle" = handle,
+    });
+    structure!(text, AtomicCmd, "struct spin_atomic_cmd", {
+        "put" = put, "operation" = operation, "datatype" = datatype,
+    });
+    structure!(text, DmaAtomicCmd, "struct spin_dma_atomic_cmd", {
+        "offset" = offset, "value" = value, "swap" = swap, "result" = result, "datatype" = datatype,
+        "options" = options, "handle" = handle,
+    });
+    structure!(text, CasCmd, "struct spin_cas_cmd", { "compare" = compare, "swap" = swap, "address" = address });
+    structure!(text, FetchAddCmd, "struct spin_fetch_add_cmd", {
+        "increment" = increment, "before" = before, "address" = address,
     });
     // With a handler, the file must compile for the card.
     text += "#endif\n__handler int h(const ptl_header_t h, void *state) { return PROCEED; }\n";

@@ -180,7 +180,10 @@ impl Interface {
 
     /// The node and pid of a process as programs name it; `None` when there is no such process.
     pub fn locate(&self, process: Process) -> Option<Process> {
-        if self.logical() { self.map.as_ref()?.get(process.nid as usize).copied() } else { Some(process) }
+        match self.logical() {
+            true => self.map.as_ref()?.get(process.nid as usize).copied(),
+            false => (process.nid != ptl::ID_ANY && process.pid != ptl::ID_ANY).then_some(process),
+        }
     }
 }
 
@@ -203,13 +206,15 @@ pub fn default_limits(mtu: u32, hpu: &machine::Hpu) -> NiLimits {
         max_waw_ordered_size: 64,
         max_war_ordered_size: 8,
         max_volatile_size: 64,
-        features: ptl::feature::TOTAL_DATA_ORDERING | ptl::feature::COHERENT_ATOMICS,
+        features: ptl::feature::TARGET_BIND_INACCESSIBLE
+            | ptl::feature::TOTAL_DATA_ORDERING
+            | ptl::feature::COHERENT_ATOMICS,
         pad1: 0,
         max_user_hdr_size: u64::from(hpu.max_user_hdr),
         max_payload_size: u64::from(mtu),
         max_handler_mem: u64::from(hpu.memory),
         max_initial_state: u64::from(hpu.max_initial_state),
-        min_fragmentation_limit: 8,
+        min_fragmentation_limit: u64::from(crate::spin::FRAGMENT),
         max_cycles_per_byte: hpu.watchdog_cycles,
     }
 }

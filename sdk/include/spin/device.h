@@ -19,7 +19,15 @@ enum spin_command_number {
     SPIN_CMD_CT_SET = 10,
     SPIN_CMD_MY_HPU = 11,
     SPIN_CMD_NUM_HPUS = 12,
-    SPIN_CMD_ABORT = 13
+    SPIN_CMD_ABORT = 13,
+    SPIN_CMD_GET_TO_HOST = 14,
+    SPIN_CMD_GET_TO_DEVICE = 15,
+    SPIN_CMD_ATOMIC_FROM_DEVICE = 16,
+    SPIN_CMD_ATOMIC_FROM_HOST = 17,
+    SPIN_CMD_DMA_CAS = 18,
+    SPIN_CMD_DMA_FETCH_ADD = 19,
+    SPIN_CMD_CAS = 20,
+    SPIN_CMD_FETCH_ADD = 21
 };
 
 struct spin_put_cmd {
@@ -42,11 +50,42 @@ struct spin_dma_cmd {
     uint32_t handle;
 };
 
+struct spin_atomic_cmd {
+    struct spin_put_cmd put;
+    uint32_t operation;
+    uint32_t datatype;
+};
+
+struct spin_dma_atomic_cmd {
+    uint64_t offset;
+    uint64_t value;
+    uint64_t swap;
+    uint32_t result;
+    uint32_t datatype;
+    uint32_t options;
+    uint32_t handle;
+};
+
+struct spin_cas_cmd {
+    uint64_t compare;
+    uint64_t swap;
+    uint32_t address;
+    uint32_t pad;
+};
+
+struct spin_fetch_add_cmd {
+    uint64_t increment;
+    uint64_t before;
+    uint32_t address;
+    uint32_t pad;
+};
+
 SPIN_HANDLER_CALL uint32_t spin_address(const volatile void *p) { return (uint32_t)(uintptr_t)p; }
 
-SPIN_HANDLER_CALL int spin_put(uint32_t number, uint64_t local, ptl_size_t len, ptl_req_ct_t ct, ptl_ack_req_t ack_req,
-                               ptl_process_t target_id, ptl_match_bits_t match_bits, ptl_size_t remote_offset,
-                               void *user_ptr, ptl_hdr_data_t hdr_data) {
+SPIN_HANDLER_CALL struct spin_put_cmd spin_put_command(uint64_t local, ptl_size_t len, ptl_req_ct_t ct,
+                                                       ptl_ack_req_t ack_req, ptl_process_t target_id,
+                                                       ptl_match_bits_t match_bits, ptl_size_t remote_offset,
+                                                       void *user_ptr, ptl_hdr_data_t hdr_data) {
     struct spin_put_cmd cmd;
     cmd.local = local;
     cmd.len = len;
@@ -57,6 +96,25 @@ SPIN_HANDLER_CALL int spin_put(uint32_t number, uint64_t local, ptl_size_t len, 
     cmd.user_ptr = spin_address(user_ptr);
     cmd.ct = ct;
     cmd.ack_req = ack_req;
+    return cmd;
+}
+
+SPIN_HANDLER_CALL int spin_put(uint32_t number, uint64_t local, ptl_size_t len, ptl_req_ct_t ct, ptl_ack_req_t ack_req,
+                               ptl_process_t target_id, ptl_match_bits_t match_bits, ptl_size_t remote_offset,
+                               void *user_ptr, ptl_hdr_data_t hdr_data) {
+    struct spin_put_cmd cmd =
+        spin_put_command(local, len, ct, ack_req, target_id, match_bits, remote_offset, user_ptr, hdr_data);
+    return spin_command(number, spin_address(&cmd));
+}
+
+SPIN_HANDLER_CALL int spin_atomic(uint32_t number, uint64_t local, ptl_size_t len, ptl_req_ct_t ct,
+                                  ptl_ack_req_t ack_req, ptl_process_t target_id, ptl_match_bits_t match_bits,
+                                  ptl_size_t remote_offset, void *user_ptr, ptl_hdr_data_t hdr_data, ptl_op_t operation,
+                                  ptl_datatype_t datatype) {
+    struct spin_atomic_cmd cmd;
+    cmd.put = spin_put_command(local, len, ct, ack_req, target_id, match_bits, remote_offset, user_ptr, hdr_data);
+    cmd.operation = operation;
+    cmd.datatype = datatype;
     return spin_command(number, spin_address(&cmd));
 }
 
@@ -72,6 +130,34 @@ SPIN_HANDLER_CALL int PtlHandlerPutFromHost(ptl_size_t offset, ptl_size_t len, p
                                             ptl_size_t remote_offset, void *user_ptr, ptl_hdr_data_t hdr_data) {
     return spin_put(SPIN_CMD_PUT_FROM_HOST, offset, len, ct, ack_req, target_id, match_bits, remote_offset, user_ptr,
                     hdr_data);
+}
+
+SPIN_HANDLER_CALL int PtlHandlerGetToHost(ptl_size_t offset, ptl_size_t len, ptl_req_ct_t ct, ptl_process_t target_id,
+                                          ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr) {
+    return spin_put(SPIN_CMD_GET_TO_HOST, offset, len, ct, PTL_NO_ACK_REQ, target_id, match_bits, remote_offset,
+                    user_ptr, 0);
+}
+
+SPIN_HANDLER_CALL int PtlHandlerGetToDevice(void *local, ptl_size_t len, ptl_req_ct_t ct, ptl_process_t target_id,
+                                            ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr) {
+    return spin_put(SPIN_CMD_GET_TO_DEVICE, spin_address(local), len, ct, PTL_NO_ACK_REQ, target_id, match_bits,
+                    remote_offset, user_ptr, 0);
+}
+
+SPIN_HANDLER_CALL int PtlHandlerAtomicFromDevice(const void *local, ptl_size_t len, ptl_req_ct_t ct,
+                                                 ptl_ack_req_t ack_req, ptl_process_t target_id,
+                                                 ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr,
+                                                 ptl_hdr_data_t hdr_data, ptl_op_t operation, ptl_datatype_t datatype) {
+    return spin_atomic(SPIN_CMD_ATOMIC_FROM_DEVICE, spin_address(local), len, ct, ack_req, target_id, match_bits,
+                       remote_offset, user_ptr, hdr_data, operation, datatype);
+}
+
+SPIN_HANDLER_CALL int PtlHandlerAtomicFromHost(ptl_size_t offset, ptl_size_t len, ptl_req_ct_t ct,
+                                               ptl_ack_req_t ack_req, ptl_process_t target_id,
+                                               ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr,
+                                               ptl_hdr_data_t hdr_data, ptl_op_t operation, ptl_datatype_t datatype) {
+    return spin_atomic(SPIN_CMD_ATOMIC_FROM_HOST, offset, len, ct, ack_req, target_id, match_bits, remote_offset,
+                       user_ptr, hdr_data, operation, datatype);
 }
 
 SPIN_HANDLER_CALL int spin_dma(uint32_t number, const void *local, ptl_size_t offset, ptl_size_t len,
@@ -110,6 +196,60 @@ SPIN_HANDLER_CALL int PtlHandlerDMAFromHostB(ptl_size_t offset, void *local, ptl
     ptl_dma_h h;
     int result = PtlHandlerDMAFromHostNB(offset, local, len, options, &h);
     return result ? result : PtlHandlerDMAWait(h);
+}
+
+SPIN_HANDLER_CALL int spin_dma_atomic(uint32_t number, ptl_size_t offset, uint64_t value, uint64_t swap, void *result,
+                                      ptl_datatype_t datatype, unsigned int options, ptl_dma_h *h) {
+    struct spin_dma_atomic_cmd cmd;
+    cmd.offset = offset;
+    cmd.value = value;
+    cmd.swap = swap;
+    cmd.result = spin_address(result);
+    cmd.datatype = datatype;
+    cmd.options = options;
+    int answer = spin_command(number, spin_address(&cmd));
+    *h = cmd.handle;
+    return answer;
+}
+
+SPIN_HANDLER_CALL int PtlHandlerDMACASNB(ptl_size_t offset, uint64_t *cmpval, uint64_t swapval, unsigned int options,
+                                         ptl_dma_h *h) {
+    return spin_dma_atomic(SPIN_CMD_DMA_CAS, offset, *cmpval, swapval, cmpval, PTL_UINT64_T, options, h);
+}
+
+SPIN_HANDLER_CALL int PtlHandlerDMACASB(ptl_size_t offset, uint64_t *cmpval, uint64_t swapval, unsigned int options) {
+    ptl_dma_h h;
+    int result = PtlHandlerDMACASNB(offset, cmpval, swapval, options, &h);
+    return result ? result : PtlHandlerDMAWait(h);
+}
+
+SPIN_HANDLER_CALL int PtlHandlerDMAFetchAddNB(ptl_size_t offset, ptl_size_t inc, ptl_size_t *res, ptl_datatype_t type,
+                                              unsigned int options, ptl_dma_h *h) {
+    return spin_dma_atomic(SPIN_CMD_DMA_FETCH_ADD, offset, inc, 0, res, type, options, h);
+}
+
+SPIN_HANDLER_CALL int PtlHandlerDMAFetchAddB(ptl_size_t offset, ptl_size_t inc, ptl_size_t *res, ptl_datatype_t type,
+                                             unsigned int options) {
+    ptl_dma_h h;
+    int result = PtlHandlerDMAFetchAddNB(offset, inc, res, type, options, &h);
+    return result ? result : PtlHandlerDMAWait(h);
+}
+
+SPIN_HANDLER_CALL int PtlHandlerCAS(uint64_t *value, uint64_t cmpval, uint64_t swapval) {
+    struct spin_cas_cmd cmd;
+    cmd.compare = cmpval;
+    cmd.swap = swapval;
+    cmd.address = spin_address(value);
+    return spin_command(SPIN_CMD_CAS, spin_address(&cmd));
+}
+
+SPIN_HANDLER_CALL int PtlHandlerFAdd(uint64_t *val, uint64_t *before, uint64_t inc) {
+    struct spin_fetch_add_cmd cmd;
+    cmd.increment = inc;
+    cmd.address = spin_address(val);
+    int result = spin_command(SPIN_CMD_FETCH_ADD, spin_address(&cmd));
+    *before = cmd.before;
+    return result;
 }
 
 SPIN_HANDLER_CALL int PtlHandlerYield(void) { return spin_command(SPIN_CMD_YIELD, 0); }

@@ -35,6 +35,25 @@ SPIN_HOST_STUB(int, PtlHandlerDMAToHostB, const void *local, ptl_size_t offset, 
 SPIN_HOST_STUB(int, PtlHandlerDMAFromHostB, ptl_size_t offset, void *local, ptl_size_t len, unsigned int options)
 SPIN_HOST_STUB(int, PtlHandlerDMATest, ptl_dma_h h)
 SPIN_HOST_STUB(int, PtlHandlerDMAWait, ptl_dma_h h)
+SPIN_HOST_STUB(int, PtlHandlerGetToHost, ptl_size_t offset, ptl_size_t len, ptl_req_ct_t ct, ptl_process_t target_id,
+               ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr)
+SPIN_HOST_STUB(int, PtlHandlerGetToDevice, void *local, ptl_size_t len, ptl_req_ct_t ct, ptl_process_t target_id,
+               ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr)
+SPIN_HOST_STUB(int, PtlHandlerAtomicFromDevice, const void *local, ptl_size_t len, ptl_req_ct_t ct,
+               ptl_ack_req_t ack_req, ptl_process_t target_id, ptl_match_bits_t match_bits, ptl_size_t remote_offset,
+               void *user_ptr, ptl_hdr_data_t hdr_data, ptl_op_t operation, ptl_datatype_t datatype)
+SPIN_HOST_STUB(int, PtlHandlerAtomicFromHost, ptl_size_t offset, ptl_size_t len, ptl_req_ct_t ct, ptl_ack_req_t ack_req,
+               ptl_process_t target_id, ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr,
+               ptl_hdr_data_t hdr_data, ptl_op_t operation, ptl_datatype_t datatype)
+SPIN_HOST_STUB(int, PtlHandlerDMACASNB, ptl_size_t offset, uint64_t *cmpval, uint64_t swapval, unsigned int options,
+               ptl_dma_h *h)
+SPIN_HOST_STUB(int, PtlHandlerDMACASB, ptl_size_t offset, uint64_t *cmpval, uint64_t swapval, unsigned int options)
+SPIN_HOST_STUB(int, PtlHandlerDMAFetchAddNB, ptl_size_t offset, ptl_size_t inc, ptl_size_t *res, ptl_datatype_t type,
+               unsigned int options, ptl_dma_h *h)
+SPIN_HOST_STUB(int, PtlHandlerDMAFetchAddB, ptl_size_t offset, ptl_size_t inc, ptl_size_t *res, ptl_datatype_t type,
+               unsigned int options)
+SPIN_HOST_STUB(int, PtlHandlerCAS, uint64_t *value, uint64_t cmpval, uint64_t swapval)
+SPIN_HOST_STUB(int, PtlHandlerFAdd, uint64_t *val, uint64_t *before, uint64_t inc)
 SPIN_HOST_STUB(int, PtlHandlerYield, void)
 SPIN_HOST_STUB(int, PtlHandlerCTInc, ptl_ct_event_t increment)
 SPIN_HOST_STUB(int, PtlHandlerCTGet, ptl_ct_event_t *event)

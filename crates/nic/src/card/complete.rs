@@ -135,6 +135,10 @@ impl Card {
     /// An operation of this node has sent its last byte (`None`) or got its answer.
     pub(super) fn operation_progress(&mut self, token: OpToken, answer: Option<Response>, ports: &mut impl Ports) {
         let Some(operation) = self.operations.get_mut(token) else { return };
+        if let (Some(place), Some(_)) = (operation.card, answer) {
+            self.finish_operation(token, answer, ports);
+            return self.resume_waiting(place.context, ports);
+        }
         let seen = match (answer, operation.kind) {
             (None, _) => operation.send_md.sees(md::EVENT_CT_SEND, md::EVENT_SEND_DISABLE),
             (Some(_), OperationKind::Get) => operation.md.sees(md::EVENT_CT_REPLY, 0),

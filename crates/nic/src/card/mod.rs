@@ -164,6 +164,8 @@ pub(crate) struct Operation {
     pub interface: u8,
     /// Local memory, and who is told of the answer.
     pub md: Rc<MemoryDescriptor>,
+    /// Where on the card a handler waits for the data, instead of `md`.
+    pub card: Option<CardPlace>,
     /// Who is told of the departure.
     pub send_md: Rc<MemoryDescriptor>,
     pub local_offset: u64,
@@ -173,6 +175,14 @@ pub(crate) struct Operation {
     pub sent: bool,
     pub answered: bool,
     pub fail: NiFail,
+}
+
+/// A place in a handler's memory, and the context that waits for it to be filled.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CardPlace {
+    pub context: u16,
+    /// In the arena of the card's memories.
+    pub start: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -96,6 +96,9 @@ impl Card {
             Sink::Operation(token, response) => {
                 let (token, mlength) = (*token, response.mlength);
                 let Some(operation) = self.operations.get_mut(token) else { return };
+                if let Some(place) = operation.card {
+                    return self.spin.fill(place.start + offset as usize, &data);
+                }
                 (operation.md.region.clone(), operation.local_offset, mlength)
             }
         };
@@ -133,6 +136,12 @@ impl Card {
             return;
         }
         let deposited = inbound.deposited;
+        if let Sink::Operation(token, _) = inbound.sink
+            && self.operations.get_mut(token).is_some_and(|operation| operation.card.is_some())
+        {
+            return self.complete(id, ports); // the data stays on the card
+        }
+        let Some(inbound) = self.inbound(id) else { return };
         match &inbound.sink {
             Sink::Nowhere => {
                 self.close(id);

@@ -41,6 +41,7 @@ impl Card {
             interface: index,
             md,
             send_md: send_md.clone(),
+            card: None,
             local_offset,
             length,
             user_ptr: target.user_ptr,

@@ -1,47 +1,20 @@
 //! What handlers ask of the card (sPIN App. B.6; numbers and structures: `abi::device`).
+//!
+//! * `transfer`: DMA to and from host memory
+//! * `message`: puts, gets and atomics
 
-use std::rc::Rc;
+mod message;
+mod transfer;
 
-use abi::device::{DmaCmd, PutCmd, cmd, err};
-use abi::portals::{AckReq, CtEvent, NiFail, Plain, Process, md};
+use abi::device::{CasCmd, FetchAddCmd, cmd, err};
+use abi::portals::{CtEvent, Plain};
 use hpu::Window;
 
 use super::{SpinUnit, Wait};
-use crate::atomic::MAX_OPERAND;
-use crate::card::{Card, CardEvent, Operation, OperationKind, Outgoing, Sent, Source};
-use crate::interface::MemoryDescriptor;
-use crate::message::{Body, Header, MessageId, Packet, Request, RequestKind};
+use crate::card::{Card, CardEvent};
 use crate::ports::Ports;
-use crate::region::Region;
-
-/// A DMA transfer of a handler, ready to be carried out.
-#[derive(Debug)]
-pub struct HandlerDma {
-    transfer: u32,
-    region: Rc<Region>,
-    offset: u64,
-    direction: Direction,
-}
-
-#[derive(Debug)]
-enum Direction {
-    ToHost(Vec<u8>),
-    /// To the arena, at this place.
-    FromHost(usize, u32),
-}
-
-/// A DMA transfer that is under way, or done and not asked for.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Transfer {
-    message: MessageId,
-    done: bool,
-    waiter: Option<u16>,
-}
-
-/// `PTL_ME_HOST_MEM`, an option of a DMA.
-const ME_HOST_MEM: u32 = 0;
-/// `PTL_HANDLER_HOST_MEM`, likewise.
-const HANDLER_HOST_MEM: u32 = 1;
+pub use transfer::HandlerDma;
+pub(super) use transfer::Transfer;
 
 /// What a command does to its handler.
 enum Outcome {
@@ -51,28 +24,47 @@ enum Outcome {
     Until(sim::Time),
     /// It goes on when a transfer is done.
     For(u32),
+    /// It goes on when the data of a get is there.
+    ForReply,
     /// It gave memory that is not its own.
     Fault(String, u32),
 }
+
+/// The outcome, or an early one.
+type Commanded = Result<Outcome, Outcome>;
+
+/// An argument is out of range.
+const INVALID: Outcome = Outcome::Continue(err::INVALID);
 
 impl Card {
     pub(super) fn command(&mut self, context: u16, number: u32, argument: u32, ports: &mut impl Ports) {
         let outcome = match number {
             cmd::PUT_FROM_DEVICE => self.put_from_device(context, argument, ports),
             cmd::PUT_FROM_HOST => self.put_from_host(context, argument, ports),
+            cmd::GET_TO_HOST | cmd::GET_TO_DEVICE => {
+                self.get_by_handler(context, number == cmd::GET_TO_HOST, argument, ports)
+            }
+            cmd::ATOMIC_FROM_DEVICE | cmd::ATOMIC_FROM_HOST => {
+                self.atomic_by_handler(context, number == cmd::ATOMIC_FROM_HOST, argument, ports)
+            }
             cmd::DMA_TO_HOST | cmd::DMA_FROM_HOST => {
                 self.start_dma(context, number == cmd::DMA_TO_HOST, argument, ports)
             }
+            cmd::DMA_CAS | cmd::DMA_FETCH_ADD => {
+                self.start_dma_atomic(context, number == cmd::DMA_CAS, argument, ports)
+            }
             cmd::DMA_TEST | cmd::DMA_WAIT => self.await_dma(number == cmd::DMA_WAIT, argument),
+            cmd::CAS => self.compare_and_swap(context, argument),
+            cmd::FETCH_ADD => self.fetch_and_add(context, argument),
             cmd::CT_INC | cmd::CT_GET | cmd::CT_SET => self.counter_command(context, number, argument, ports),
-            cmd::MY_HPU => Outcome::Continue((usize::from(context) % self.spin.hpus.len()) as i32),
-            cmd::NUM_HPUS => Outcome::Continue(self.spin.hpus.len() as i32),
+            cmd::MY_HPU => Ok(Outcome::Continue((usize::from(context) % self.spin.hpus.len()) as i32)),
+            cmd::NUM_HPUS => Ok(Outcome::Continue(self.spin.hpus.len() as i32)),
             cmd::YIELD => return self.yield_hpu(context, ports),
             cmd::ABORT => return self.abort_handler(context, ports),
-            other => Outcome::Fault(format!("issued command {other}, which this card does not have"), other),
+            other => Err(Outcome::Fault(format!("issued command {other}, which this card does not have"), other)),
         };
         let Some(resident) = self.spin.contexts[usize::from(context)].as_mut() else { return };
-        match outcome {
+        match outcome.unwrap_or_else(|early| early) {
             Outcome::Continue(result) => {
                 resident.thread.set_result(result as u32);
                 self.run_on(context, ports);
@@ -85,10 +77,15 @@ impl Card {
             }
             Outcome::For(transfer) => {
                 resident.thread.set_result(0);
-                resident.waits = Wait::Transfer(transfer);
+                resident.waits = Wait::Event;
                 if let Some(Some(transfer)) = self.spin.transfers.get_mut(transfer as usize) {
                     transfer.waiter = Some(context);
                 }
+                self.deschedule(context, ports);
+            }
+            Outcome::ForReply => {
+                resident.thread.set_result(0);
+                resident.waits = Wait::Event;
                 self.deschedule(context, ports);
             }
             Outcome::Fault(what, addr) => self.command_fault(context, what, addr, ports),
@@ -107,223 +104,50 @@ impl Card {
         }
     }
 
-    /// A single-packet put from device memory.
-    fn put_from_device(&mut self, context: u16, argument: u32, ports: &mut impl Ports) -> Outcome {
-        let command: PutCmd = match self.spin.argument(context, argument) {
-            Ok(command) => command,
-            Err(fault) => return fault,
-        };
-        if command.len > u64::from(self.spin.mtu) {
-            return Outcome::Continue(err::INVALID);
+    /// An atomic compare-and-swap on 64 bits of card memory.
+    fn compare_and_swap(&mut self, context: u16, argument: u32) -> Commanded {
+        let command: CasCmd = self.spin.argument(context, argument)?;
+        let value = self.spin.word(context, command.address)?;
+        let equal = *value == command.compare.to_le_bytes();
+        if equal {
+            *value = command.swap.to_le_bytes();
         }
-        let Some(data) = self.spin.bytes_of(context, command.local as u32, command.len as u32) else {
-            let (addr, len) = (command.local as u32, command.len);
-            return Outcome::Fault(format!("put {len} bytes from {addr:#x}, which are not its own"), addr);
-        };
-        let Some((header, sent, _)) = self.handler_put(context, &command) else {
-            return Outcome::Continue(err::INVALID);
-        };
-        if header.target >= self.nodes {
-            return Outcome::Continue(err::INVALID);
-        }
-        self.stats.messages_sent += 1;
-        let left = self.inject(Packet { header, offset: 0, data }, sent, ports);
-        if self.machine.hpu.put_blocks { Outcome::Until(left) } else { Outcome::Continue(0) }
+        Ok(Outcome::Continue(i32::from(equal)))
     }
 
-    /// A put from the ME's host memory, as if the host had posted it.
-    fn put_from_host(&mut self, context: u16, argument: u32, ports: &mut impl Ports) -> Outcome {
-        let command: PutCmd = match self.spin.argument(context, argument) {
-            Ok(command) => command,
-            Err(fault) => return fault,
-        };
-        let Some((header, sent, region)) = self.handler_put(context, &command) else {
-            return Outcome::Continue(err::INVALID);
-        };
-        let inside = command.local.checked_add(command.len).is_some_and(|end| end <= region.length());
-        if !inside || header.target >= self.nodes {
-            return Outcome::Continue(err::INVALID);
-        }
-        self.send(Outgoing { header, source: Source::Host(region, command.local), sent }, ports);
-        Outcome::Continue(0)
-    }
-
-    /// The header of a handler's put; what the call does not say is inherited from the ME (App. B.6).
-    fn handler_put(&mut self, context: u16, command: &PutCmd) -> Option<(Rc<Header>, Sent, Rc<Region>)> {
-        let ack = AckReq::from_raw(u64::from(command.ack_req))?;
-        let id = self.spin.contexts[usize::from(context)].as_ref()?.task.message;
-        let handler = self.spin.contexts[usize::from(context)].as_ref()?.task.handler.name.to_string();
-        let entry = self.delivery(id)?.entry;
-        let index = self.inbound(id)?.header.interface;
-        let interface = self.interfaces[usize::from(index)].as_deref()?;
-        let entry = interface.entries.get(entry).ok()?;
-        let portal = interface.portals.get(entry.pt_index as usize)?.as_ref()?;
-        let place: Process = interface.locate(command.target_id)?;
-        let (pt_index, initiator, region) = (entry.pt_index, self.identity(interface), entry.region.clone());
-        let counts = if command.ct != 0 { md::EVENT_CT_SEND | md::EVENT_CT_ACK } else { 0 };
-        let descriptor = Rc::new(MemoryDescriptor {
-            region: region.clone(),
-            options: md::EVENT_SEND_DISABLE | counts,
-            eq: portal.eq,
-            ct: entry.ct,
-        });
-        let answered = ack == AckReq::None;
-        let token = (command.ct != 0 || !answered).then(|| {
-            self.operations.insert(Operation {
-                interface: index,
-                send_md: descriptor.clone(),
-                md: descriptor,
-                local_offset: command.local,
-                length: command.len,
-                user_ptr: u64::from(command.user_ptr),
-                kind: OperationKind::Put(ack),
-                sent: false,
-                answered,
-                fail: NiFail::Ok,
-            })
-        });
-        self.stats.handlers.entry(handler).or_default().puts += 1;
-        let request = Request {
-            kind: RequestKind::Put,
-            pt_index,
-            match_bits: command.match_bits,
-            remote_offset: command.remote_offset,
-            length: command.len,
-            hdr_data: command.hdr_data,
-            ack,
-            initiator,
-            target: command.target_id,
-            uid: self.uid,
-            op: token.filter(|_| !answered),
-            operand: [0; MAX_OPERAND],
-        };
-        let id = self.next_message_id();
-        let body = Body::Request(request);
-        let header = Header { id, source: self.node, target: place.nid, interface: index, body };
-        Some((Rc::new(header), token.map_or(Sent::Nothing, Sent::Operation), region))
-    }
-
-    fn start_dma(&mut self, context: u16, to_host: bool, argument: u32, ports: &mut impl Ports) -> Outcome {
-        let mut command: DmaCmd = match self.spin.argument(context, argument) {
-            Ok(command) => command,
-            Err(fault) => return fault,
-        };
-        let Some(resident) = self.spin.contexts[usize::from(context)].as_ref() else {
-            return Outcome::Continue(err::INVALID);
-        };
-        let (message, handler) = (resident.task.message, resident.task.handler.name.to_string());
-        let Some(region) = self.dma_region(message, command.options) else { return Outcome::Continue(err::INVALID) };
-        let (addr, len) = (command.local, command.len);
-        let window = self.spin.window_of(context, addr, len, !to_host);
-        let Some(window) = window else {
-            return Outcome::Fault(format!("moved {len} bytes at {addr:#x} by DMA, which are not its own"), addr);
-        };
-        if command.offset.checked_add(u64::from(len)).is_none_or(|end| end > region.length()) {
-            let what =
-                format!("moved {len} bytes at offset {} of {} bytes of host memory", command.offset, region.length());
-            return Outcome::Fault(what, addr);
-        }
-        let start = window.offset + (addr - window.base) as usize;
-        let (direction, done) = if to_host {
-            let data = self.spin.memory.arena()[start..start + len as usize].to_vec();
-            (Direction::ToHost(data), self.dma_write(u64::from(len), "to host", Some(message), ports))
-        } else {
-            (Direction::FromHost(start, len), self.dma_read(u64::from(len), "from host", Some(message), ports))
-        };
-        self.stats.handlers.entry(handler).or_default().dmas += 1;
-        if let Some(message) = self.spin_message(message) {
-            message.transfers += 1;
-        }
-        let transfer = self.spin.add_transfer(Transfer { message, done: false, waiter: None });
-        command.handle = transfer;
+    /// An atomic fetch-and-add on 64 bits of card memory.
+    fn fetch_and_add(&mut self, context: u16, argument: u32) -> Commanded {
+        let mut command: FetchAddCmd = self.spin.argument(context, argument)?;
+        let value = self.spin.word(context, command.address)?;
+        command.before = u64::from_le_bytes(*value);
+        *value = command.before.wrapping_add(command.increment).to_le_bytes();
         self.spin.answer(context, argument, command.as_bytes());
-        let dma = HandlerDma { transfer, region, offset: command.offset, direction };
-        ports.schedule(done, CardEvent::HandlerDma(Box::new(dma)));
-        Outcome::Continue(0)
+        Ok(Outcome::Continue(0))
     }
 
-    fn dma_region(&mut self, message: MessageId, options: u32) -> Option<Rc<Region>> {
-        match options {
-            HANDLER_HOST_MEM => return Some(self.spin_message(message)?.handlers.host_memory.clone()),
-            ME_HOST_MEM => {}
-            _ => return None,
-        }
-        let interface = self.inbound(message)?.header.interface;
-        let entry = self.delivery(message)?.entry;
-        Some(self.interface(interface)?.entries.get(entry).ok()?.region.clone())
-    }
-
-    fn await_dma(&mut self, wait: bool, handle: u32) -> Outcome {
-        match self.spin.transfers.get(handle as usize).copied().flatten() {
-            None => Outcome::Continue(err::INVALID),
-            Some(transfer) if transfer.done => {
-                self.spin.transfers[handle as usize] = None;
-                Outcome::Continue(i32::from(!wait))
-            }
-            Some(_) if wait => Outcome::For(handle),
-            Some(_) => Outcome::Continue(0),
-        }
-    }
-
-    /// A handler's transfer reaches host memory, or comes back from there.
-    pub(crate) fn handler_dma_done(&mut self, dma: HandlerDma, ports: &mut impl Ports) {
-        let Some(Some(transfer)) = self.spin.transfers.get(dma.transfer as usize).copied() else { return };
-        let result = match dma.direction {
-            Direction::ToHost(data) => dma.region.write(ports, dma.offset, &data),
-            Direction::FromHost(start, len) => {
-                let mut data = vec![0; len as usize];
-                let result = dma.region.read(ports, dma.offset, &mut data);
-                self.spin.memory.arena()[start..start + data.len()].copy_from_slice(&data);
-                result
-            }
-        };
-        if let Err(fault) = result {
-            ports.warn(format!("node {}: DMA of a handler: {fault}", self.node));
-            if let Some(inbound) = self.inbound(transfer.message) {
-                inbound.fail = NiFail::Segv;
-            }
-        }
-        if let Some(message) = self.spin_message(transfer.message) {
-            message.transfers -= 1;
-        }
-        match transfer.waiter {
-            Some(context) => {
-                self.spin.transfers[dma.transfer as usize] = None;
-                if let Some(resident) = self.spin.contexts[usize::from(context)].as_mut() {
-                    resident.waits = Wait::No;
-                }
-                self.wake(context, ports);
-            }
-            None => self.spin.transfers[dma.transfer as usize] = Some(Transfer { done: true, ..transfer }),
-        }
-        self.finish_if_done(transfer.message, ports);
-    }
-
-    fn counter_command(&mut self, context: u16, number: u32, argument: u32, ports: &mut impl Ports) -> Outcome {
-        let value: CtEvent = match self.spin.argument(context, argument) {
-            Ok(value) => value,
-            Err(fault) => return fault,
-        };
-        let Some(message) = self.spin.contexts[usize::from(context)].as_ref().map(|c| c.task.message) else {
-            return Outcome::Continue(err::INVALID);
-        };
-        let (Some(index), Some(entry)) =
-            (self.inbound(message).map(|i| i.header.interface), self.delivery(message).map(|d| d.entry))
-        else {
-            return Outcome::Continue(err::INVALID);
-        };
-        let Some(interface) = self.interface(index) else { return Outcome::Continue(err::INVALID) };
-        let Ok(ct) = interface.entries.get(entry).map(|entry| entry.ct) else { return Outcome::Continue(err::INVALID) };
-        let Ok(counter) = interface.counters.get(ct) else { return Outcome::Continue(err::INVALID) };
+    fn counter_command(&mut self, context: u16, number: u32, argument: u32, ports: &mut impl Ports) -> Commanded {
+        let value: CtEvent = self.spin.argument(context, argument)?;
+        let (index, ct) = self.counter_of(context).ok_or(INVALID)?;
         match number {
             cmd::CT_GET => {
-                let value = counter.value;
+                let interface = self.interface(index).ok_or(INVALID)?;
+                let value = interface.counters.get(ct).map_err(|_| INVALID)?.value;
                 self.spin.answer(context, argument, value.as_bytes());
             }
             cmd::CT_INC => self.count(index, ct, value, ports),
             _ => self.set_counter(index, ct, value, ports),
         }
-        Outcome::Continue(0)
+        Ok(Outcome::Continue(0))
+    }
+
+    /// Interface and counter of the entry that a handler works for.
+    fn counter_of(&mut self, context: u16) -> Option<(u8, abi::portals::Handle)> {
+        let message = self.spin.contexts[usize::from(context)].as_ref()?.task.message;
+        let index = self.inbound(message)?.header.interface;
+        let entry = self.delivery(message)?.entry;
+        let interface = self.interface(index)?;
+        let ct = interface.entries.get(entry).ok()?.ct;
+        interface.counters.get(ct).ok().map(|_| (index, ct))
     }
 }
 
@@ -335,13 +159,25 @@ impl SpinUnit {
         resident.windows.iter().filter(inside).find(|window| window.write || !write).copied()
     }
 
+    /// Where in the arena a handler's bytes are.
+    fn place_of(&self, context: u16, addr: u32, len: u32, write: bool) -> Option<usize> {
+        let window = self.window_of(context, addr, len, write)?;
+        Some(window.offset + (addr - window.base) as usize)
+    }
+
     fn bytes_of(&mut self, context: u16, addr: u32, len: u32) -> Option<Vec<u8>> {
         if len == 0 {
             return Some(Vec::new());
         }
-        let window = self.window_of(context, addr, len, false)?;
-        let start = window.offset + (addr - window.base) as usize;
+        let start = self.place_of(context, addr, len, false)?;
         Some(self.memory.arena()[start..start + len as usize].to_vec())
+    }
+
+    /// 64 aligned bits that the handler may write.
+    fn word(&mut self, context: u16, addr: u32) -> Result<&mut [u8; 8], Outcome> {
+        let fault = || Outcome::Fault(format!("asked for an atomic operation at {addr:#x}"), addr);
+        let start = self.place_of(context, addr, 8, true).filter(|_| addr % 8 == 0).ok_or_else(fault)?;
+        self.memory.arena()[start..].first_chunk_mut().ok_or_else(fault)
     }
 
     /// A command's structure, out of the handler's memory.
@@ -353,8 +189,7 @@ impl SpinUnit {
 
     /// Writes a command's structure back, where the handler may write.
     fn answer(&mut self, context: u16, addr: u32, bytes: &[u8]) {
-        if let Some(window) = self.window_of(context, addr, bytes.len() as u32, true) {
-            let start = window.offset + (addr - window.base) as usize;
+        if let Some(start) = self.place_of(context, addr, bytes.len() as u32, true) {
             self.memory.arena()[start..start + bytes.len()].copy_from_slice(bytes);
         }
     }

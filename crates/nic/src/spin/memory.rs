@@ -9,6 +9,11 @@ use crate::slab::{Kind, Slab, interface_of};
 /// HPU memory is given out in units of this many bytes.
 const GRAIN: u32 = 64;
 
+/// Bytes of a packet buffer: a packet, and room to align what follows a user header.
+pub(super) fn slot_bytes(mtu: u32) -> u32 {
+    mtu.next_multiple_of(GRAIN) + GRAIN
+}
+
 /// Program, static data, HPU memory, contexts and packet buffers. The arena is zero pages until it is touched, so cards
 /// that run no handlers cost nothing.
 pub(super) struct CardMemory {
@@ -21,7 +26,8 @@ pub(super) struct CardMemory {
 
 impl CardMemory {
     pub fn new(config: &machine::Hpu, mtu: u32) -> CardMemory {
-        let slots = config.packet_buffer / mtu.next_multiple_of(64);
+        let slot = slot_bytes(mtu);
+        let slots = config.packet_buffer / slot;
         CardMemory {
             arena: Vec::new(),
             parts: [
@@ -29,7 +35,7 @@ impl CardMemory {
                 (map::DATA, config.data),
                 (map::HPU_MEMORY, config.memory),
                 (map::CONTEXTS, config.contexts * map::CONTEXT_STRIDE),
-                (map::PACKETS, slots * mtu.next_multiple_of(64)),
+                (map::PACKETS, slots * slot),
             ],
             allocations: [0, 1, 2, 3].map(|interface| Slab::new(Kind::Hpu, interface)),
             capacity: config.memory,

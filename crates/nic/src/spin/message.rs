@@ -106,7 +106,9 @@ impl Card {
     /// Keeps a packet in the packet memory. When that is full, flow control stops the portal table entry and the
     /// message's completion handler will be told (sPIN §3.2).
     fn buffer_packet(&mut self, packet: &Packet, ports: &mut impl Ports) -> Option<Buffered> {
-        let buffered = self.spin.buffer(packet.offset, &packet.data);
+        let user_hdr = self.spin_message(packet.header.id).map_or(0, |message| message.handlers.user_hdr);
+        let skip = if packet.is_header() { user_hdr.min(packet.data.len() as u32) } else { 0 };
+        let buffered = self.spin.buffer(packet.offset, &packet.data, skip);
         if buffered.is_none() {
             self.stats.packets_dropped += 1;
             let interface = packet.header.interface;
@@ -315,8 +317,7 @@ impl Card {
         };
         let mut bytes = arguments.as_bytes().to_vec();
         if let Some(packet) = task.packet {
-            let address = self.spin.buffer_address(packet.buffer);
-            bytes.extend_from_slice(self.spin.memory.read(address, task.skip));
+            bytes.extend_from_slice(self.spin.memory.read(packet.start, task.skip));
         }
         bytes
     }

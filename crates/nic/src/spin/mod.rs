@@ -27,6 +27,9 @@ pub use message::SpinMessage;
 use command::Transfer;
 use memory::CardMemory;
 
+/// `min_fragmentation_limit`: alignment of the payload that handlers see, and the unit of packet sizes (App. B.2.1).
+pub(crate) const FRAGMENT: u32 = 8;
+
 /// The part of a card that runs handlers.
 pub struct SpinUnit {
     config: machine::Hpu,
@@ -78,6 +81,8 @@ impl Role {
 #[derive(Clone, Copy, Debug)]
 struct Buffered {
     buffer: u16,
+    /// Card address of its data.
+    start: u32,
     /// Offset of its data in the message.
     offset: u64,
     length: u32,
@@ -113,15 +118,15 @@ struct Context {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wait {
     No,
-    /// Until a DMA transfer is done.
-    Transfer(u32),
+    /// Until something that it has asked for is done.
+    Event,
     /// Until an event of its own (a put that has left).
     Time,
 }
 
 impl SpinUnit {
     pub(crate) fn new(config: &machine::Hpu, mtu: u32) -> SpinUnit {
-        let buffers = config.packet_buffer / mtu.next_multiple_of(64);
+        let buffers = config.packet_buffer / memory::slot_bytes(mtu);
         SpinUnit {
             config: config.clone(),
             mtu,
@@ -224,20 +229,25 @@ impl SpinUnit {
         u64::from(self.config.max_initial_state)
     }
 
-    /// Puts a packet into a buffer, if one is free.
-    fn buffer(&mut self, offset: u64, data: &[u8]) -> Option<Buffered> {
-        let buffer = self.buffers.pop()?;
-        self.memory.write(self.buffer_address(buffer), data);
-        Some(Buffered { buffer, offset, length: data.len() as u32 })
+    /// Writes data of a get to where its handler waits for it.
+    pub(crate) fn fill(&mut self, start: usize, data: &[u8]) {
+        self.memory.arena()[start..start + data.len()].copy_from_slice(data);
     }
 
-    fn buffer_address(&self, buffer: u16) -> u32 {
-        map::PACKETS + u32::from(buffer) * self.mtu.next_multiple_of(64)
+    /// Puts a packet into a buffer, if one is free.
+    ///
+    /// The data after the first `skip` bytes is aligned to `min_fragmentation_limit` (App. B.2.1).
+    fn buffer(&mut self, offset: u64, data: &[u8], skip: u32) -> Option<Buffered> {
+        let buffer = self.buffers.pop()?;
+        let pad = skip.next_multiple_of(FRAGMENT) - skip;
+        let start = map::PACKETS + u32::from(buffer) * memory::slot_bytes(self.mtu) + pad;
+        self.memory.write(start, data);
+        Some(Buffered { buffer, start, offset, length: data.len() as u32 })
     }
 
     /// Takes a packet's data out of its buffer, which is free then.
     fn unbuffer(&mut self, packet: Buffered) -> Vec<u8> {
-        let data = self.memory.read(self.buffer_address(packet.buffer), packet.length).to_vec();
+        let data = self.memory.read(packet.start, packet.length).to_vec();
         self.buffers.push(packet.buffer);
         data
     }

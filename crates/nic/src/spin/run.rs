@@ -58,7 +58,7 @@ impl Card {
         if let Some(packet) = task.packet
             && task.role == Role::Payload
         {
-            windows.insert(0, memory.window(spin.buffer_address(packet.buffer), words(packet.length as usize), true));
+            windows.insert(0, memory.window(packet.start, words(packet.length as usize), true));
         }
         let now = ports.now();
         let thread = Thread::new(&program, task.handler.entry, stack_top, args);
@@ -87,9 +87,9 @@ impl Card {
             Role::Completion => (Vec::new(), task.args),
             Role::Payload => {
                 let user_hdr = self.spin_message(task.message).map_or(0, |message| message.handlers.user_hdr);
-                let (base, offset) = task.packet.map_or((0, 0), |packet| {
-                    (self.spin.buffer_address(packet.buffer) + task.skip, packet.offset + u64::from(task.skip))
-                });
+                let (base, offset) = task
+                    .packet
+                    .map_or((0, 0), |packet| (packet.start + task.skip, packet.offset + u64::from(task.skip)));
                 let offset = offset.saturating_sub(u64::from(user_hdr));
                 let payload = PayloadArgs { length: task.payload_bytes(), offset, base, pad: 0 };
                 (payload.as_bytes().to_vec(), [window, state, 0])

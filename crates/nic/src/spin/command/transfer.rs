@@ -1,0 +1,228 @@
+//! DMA between handlers and host memory.
+
+use std::rc::Rc;
+
+use abi::device::{DmaAtomicCmd, DmaCmd};
+use abi::portals::{AtomicOp, Datatype, NiFail, Plain};
+
+use super::super::Wait;
+use super::{Commanded, INVALID, Outcome};
+use crate::atomic::{self, AtomicSpec};
+use crate::card::{Card, CardEvent};
+use crate::message::MessageId;
+use crate::ports::{MemoryFault, Ports};
+use crate::region::Region;
+
+/// A DMA transfer of a handler, ready to be carried out.
+#[derive(Debug)]
+pub struct HandlerDma {
+    transfer: u32,
+    region: Rc<Region>,
+    offset: u64,
+    work: Work,
+}
+
+#[derive(Debug)]
+enum Work {
+    ToHost(Vec<u8>),
+    /// To this place of the arena.
+    FromHost {
+        start: usize,
+        len: u32,
+    },
+    /// Compare and swap; the value before goes to this place of the arena when it fails.
+    CompareAndSwap {
+        compare: u64,
+        swap: u64,
+        result: usize,
+    },
+    /// Fetch and add; the value before goes to this place of the arena.
+    FetchAndAdd {
+        datatype: Datatype,
+        increment: u64,
+        result: usize,
+    },
+}
+
+/// A DMA transfer that is under way, or done and not asked for.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct Transfer {
+    message: MessageId,
+    done: bool,
+    pub(super) waiter: Option<u16>,
+}
+
+/// `PTL_HANDLER_HOST_MEM` among the options of a DMA.
+const HANDLER_HOST_MEM: u32 = 1;
+
+impl Card {
+    pub(super) fn start_dma(
+        &mut self,
+        context: u16,
+        to_host: bool,
+        argument: u32,
+        ports: &mut impl Ports,
+    ) -> Commanded {
+        let mut command: DmaCmd = self.spin.argument(context, argument)?;
+        let (message, region) = self.dma_region(context, command.options).ok_or(INVALID)?;
+        let (addr, len) = (command.local, command.len);
+        let fault = || Outcome::Fault(format!("moved {len} bytes at {addr:#x} by DMA, which are not its own"), addr);
+        let start = self.spin.place_of(context, addr, len, !to_host).ok_or_else(fault)?;
+        check_host_range(&region, command.offset, u64::from(len))?;
+        let (work, done) = if to_host {
+            let data = self.spin.memory.arena()[start..start + len as usize].to_vec();
+            (Work::ToHost(data), self.dma_write(u64::from(len), "to host", Some(message), ports))
+        } else {
+            (Work::FromHost { start, len }, self.dma_read(u64::from(len), "from host", Some(message), ports))
+        };
+        command.handle = self.begin_transfer(context, message, region, command.offset, work, done, ports);
+        self.spin.answer(context, argument, command.as_bytes());
+        Ok(Outcome::Continue(0))
+    }
+
+    /// An atomic on host memory: carried out there, one round trip over the host's interconnect.
+    pub(super) fn start_dma_atomic(
+        &mut self,
+        context: u16,
+        swap: bool,
+        argument: u32,
+        ports: &mut impl Ports,
+    ) -> Commanded {
+        let mut command: DmaAtomicCmd = self.spin.argument(context, argument)?;
+        let datatype = Datatype::from_raw(u64::from(command.datatype)).ok_or(INVALID)?;
+        let size = atomic::size(datatype) as u64;
+        let (message, region) = self.dma_region(context, command.options).ok_or(INVALID)?;
+        if size > 8 || !region.address(command.offset).is_multiple_of(size) {
+            return Err(INVALID);
+        }
+        let addr = command.result;
+        let fault = || Outcome::Fault(format!("gave {addr:#x} for a result, which is not its own"), addr);
+        let result = self.spin.place_of(context, addr, 8, true).ok_or_else(fault)?;
+        check_host_range(&region, command.offset, size)?;
+        let work = match swap {
+            true => Work::CompareAndSwap { compare: command.value, swap: command.swap, result },
+            false => Work::FetchAndAdd { datatype, increment: command.value, result },
+        };
+        let done = self.dma_read(size, "atomic", Some(message), ports);
+        command.handle = self.begin_transfer(context, message, region, command.offset, work, done, ports);
+        self.spin.answer(context, argument, command.as_bytes());
+        Ok(Outcome::Continue(0))
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "a transfer is all of these")]
+    fn begin_transfer(
+        &mut self,
+        context: u16,
+        message: MessageId,
+        region: Rc<Region>,
+        offset: u64,
+        work: Work,
+        done: sim::Time,
+        ports: &mut impl Ports,
+    ) -> u32 {
+        if let Some(resident) = self.spin.contexts[usize::from(context)].as_ref() {
+            let handler = resident.task.handler.name.to_string();
+            self.stats.handlers.entry(handler).or_default().dmas += 1;
+        }
+        if let Some(message) = self.spin_message(message) {
+            message.transfers += 1;
+        }
+        let transfer = self.spin.add_transfer(Transfer { message, done: false, waiter: None });
+        ports.schedule(done, CardEvent::HandlerDma(Box::new(HandlerDma { transfer, region, offset, work })));
+        transfer
+    }
+
+    /// The message that a handler works for, and the host memory that it means.
+    fn dma_region(&mut self, context: u16, options: u32) -> Option<(MessageId, Rc<Region>)> {
+        let message = self.spin.contexts[usize::from(context)].as_ref()?.task.message;
+        if options == HANDLER_HOST_MEM {
+            return Some((message, self.spin_message(message)?.handlers.host_memory.clone()));
+        }
+        let interface = self.inbound(message)?.header.interface;
+        let entry = self.delivery(message)?.entry;
+        Some((message, self.interface(interface)?.entries.get(entry).ok()?.region.clone()))
+    }
+
+    pub(super) fn await_dma(&mut self, wait: bool, handle: u32) -> Commanded {
+        match self.spin.transfers.get(handle as usize).copied().flatten() {
+            None => Err(INVALID),
+            Some(transfer) if transfer.done => {
+                self.spin.transfers[handle as usize] = None;
+                Ok(Outcome::Continue(i32::from(!wait)))
+            }
+            Some(_) if wait => Ok(Outcome::For(handle)),
+            Some(_) => Ok(Outcome::Continue(0)),
+        }
+    }
+
+    /// A handler's transfer reaches host memory, or comes back from there.
+    pub(crate) fn handler_dma_done(&mut self, dma: HandlerDma, ports: &mut impl Ports) {
+        let Some(Some(transfer)) = self.spin.transfers.get(dma.transfer as usize).copied() else { return };
+        if let Err(fault) = self.carry_out(&dma, ports) {
+            ports.warn(format!("node {}: DMA of a handler: {fault}", self.node));
+            if let Some(inbound) = self.inbound(transfer.message) {
+                inbound.fail = NiFail::Segv;
+            }
+        }
+        if let Some(message) = self.spin_message(transfer.message) {
+            message.transfers -= 1;
+        }
+        match transfer.waiter {
+            Some(context) => {
+                self.spin.transfers[dma.transfer as usize] = None;
+                self.resume_waiting(context, ports);
+            }
+            None => self.spin.transfers[dma.transfer as usize] = Some(Transfer { done: true, ..transfer }),
+        }
+        self.finish_if_done(transfer.message, ports);
+    }
+
+    /// A handler's wait for an event of another is over.
+    pub(crate) fn resume_waiting(&mut self, context: u16, ports: &mut impl Ports) {
+        if let Some(resident) = self.spin.contexts[usize::from(context)].as_mut() {
+            resident.waits = Wait::No;
+        }
+        self.wake(context, ports);
+    }
+
+    fn carry_out(&mut self, dma: &HandlerDma, ports: &mut impl Ports) -> Result<(), MemoryFault> {
+        let (region, offset) = (&dma.region, dma.offset);
+        match &dma.work {
+            Work::ToHost(data) => region.write(ports, offset, data),
+            Work::FromHost { start, len } => {
+                let mut data = vec![0; *len as usize];
+                region.read(ports, offset, &mut data)?;
+                self.spin.memory.arena()[*start..*start + data.len()].copy_from_slice(&data);
+                Ok(())
+            }
+            Work::CompareAndSwap { compare, swap, result } => {
+                let mut old = [0; 8];
+                region.read(ports, offset, &mut old)?;
+                if u64::from_ne_bytes(old) == *compare {
+                    return region.write(ports, offset, &swap.to_ne_bytes());
+                }
+                self.spin.memory.arena()[*result..*result + 8].copy_from_slice(&old);
+                Ok(())
+            }
+            Work::FetchAndAdd { datatype, increment, result } => {
+                let size = atomic::size(*datatype);
+                let mut old = [0; 8];
+                region.read(ports, offset, &mut old[..size])?;
+                let mut new = old;
+                let spec = AtomicSpec { op: AtomicOp::Sum, datatype: *datatype };
+                spec.apply(&mut new[..size], &increment.to_le_bytes()[..size], &[]);
+                region.write(ports, offset, &new[..size])?;
+                self.spin.memory.arena()[*result..*result + 8].copy_from_slice(&old);
+                Ok(())
+            }
+        }
+    }
+}
+
+fn check_host_range(region: &Region, offset: u64, len: u64) -> Result<(), Outcome> {
+    if offset.checked_add(len).is_some_and(|end| end <= region.length()) {
+        return Ok(());
+    }
+    let what = format!("moved {len} bytes at offset {offset} of {} bytes of host memory", region.length());
+    Err(Outcome::Fault(what, offset as u32))
+}
