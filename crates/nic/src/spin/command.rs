@@ -14,7 +14,7 @@ use super::{SpinUnit, Wait};
 use crate::card::{Card, CardEvent};
 use crate::ports::Ports;
 pub use transfer::HandlerDma;
-pub(super) use transfer::Transfer;
+pub(super) use transfer::{Transfer, TransferState};
 
 /// What a command does to its handler.
 enum Outcome {
@@ -22,10 +22,8 @@ enum Outcome {
     Continue(i32),
     /// It goes on when an event of its own comes.
     Until(sim::Time),
-    /// It goes on when a transfer is done.
-    For(u32),
-    /// It goes on when the data of a get is there.
-    ForReply,
+    /// It goes on when something that it has asked for is there, and wakes it.
+    ForEvent,
     /// It gave memory that is not its own.
     Fault(String, u32),
 }
@@ -53,7 +51,7 @@ impl Card {
             cmd::DMA_CAS | cmd::DMA_FETCH_ADD => {
                 self.start_dma_atomic(context, number == cmd::DMA_CAS, argument, ports)
             }
-            cmd::DMA_TEST | cmd::DMA_WAIT => self.await_dma(number == cmd::DMA_WAIT, argument),
+            cmd::DMA_TEST | cmd::DMA_WAIT => self.await_dma(context, number == cmd::DMA_WAIT, argument, ports),
             cmd::CAS => self.compare_and_swap(context, argument),
             cmd::FETCH_ADD => self.fetch_and_add(context, argument),
             cmd::CT_INC | cmd::CT_GET | cmd::CT_SET => self.counter_command(context, number, argument, ports),
@@ -75,15 +73,7 @@ impl Card {
                 ports.schedule(time, CardEvent::Hpu(context));
                 self.deschedule(context, ports);
             }
-            Outcome::For(transfer) => {
-                resident.thread.set_result(0);
-                resident.waits = Wait::Event;
-                if let Some(Some(transfer)) = self.spin.transfers.get_mut(transfer as usize) {
-                    transfer.waiter = Some(context);
-                }
-                self.deschedule(context, ports);
-            }
-            Outcome::ForReply => {
+            Outcome::ForEvent => {
                 resident.thread.set_result(0);
                 resident.waits = Wait::Event;
                 self.deschedule(context, ports);
@@ -191,6 +181,18 @@ impl SpinUnit {
     fn answer(&mut self, context: u16, addr: u32, bytes: &[u8]) {
         if let Some(start) = self.place_of(context, addr, bytes.len() as u32, true) {
             self.memory.arena()[start..start + bytes.len()].copy_from_slice(bytes);
+        }
+    }
+
+    /// Forgets the transfers of a handler that has ended.
+    pub(super) fn drop_transfers(&mut self, context: u16) {
+        for slot in &mut self.transfers {
+            match slot {
+                Some(transfer) if transfer.owner != context => {}
+                Some(Transfer { state: state @ TransferState::Pending(_), .. }) => *state = TransferState::Orphan,
+                Some(Transfer { state: TransferState::Orphan, .. }) | None => {}
+                _ => *slot = None,
+            }
         }
     }
 

@@ -116,7 +116,7 @@ impl Card {
                 message.flow_control = true;
             }
             if let Body::Request(request) = packet.header.body {
-                self.disable_portal(interface, request.pt_index, ports);
+                self.disable_portal(interface, request.pt_index, true, ports);
             }
         }
         buffered

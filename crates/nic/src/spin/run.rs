@@ -208,6 +208,7 @@ impl Card {
         self.end_stay(context, ports);
         let Some(resident) = self.spin.contexts[usize::from(context)].take() else { return };
         self.spin.core(context).resident -= 1;
+        self.spin.drop_transfers(context);
         let bytes = if resident.task.role == Role::Payload { resident.task.payload_bytes() } else { 0 };
         let (instructions, cycles) = (resident.thread.instructions(), resident.thread.cycles());
         let stats = self.stats.handlers.entry(resident.task.handler.name.to_string()).or_default();

@@ -80,7 +80,7 @@ impl Card {
             return Err(INVALID);
         }
         self.send(Outgoing { header: ready.header, source: Source::Card(Vec::new()), sent: Sent::Nothing }, ports);
-        Ok(if host { Outcome::Continue(0) } else { Outcome::ForReply })
+        Ok(if host { Outcome::Continue(0) } else { Outcome::ForEvent })
     }
 
     fn send_from_device(

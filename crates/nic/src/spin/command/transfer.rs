@@ -12,11 +12,14 @@ use crate::card::{Card, CardEvent};
 use crate::message::MessageId;
 use crate::ports::{MemoryFault, Ports};
 use crate::region::Region;
+use sim::Time;
 
 /// A DMA transfer of a handler, ready to be carried out.
 #[derive(Debug)]
 pub struct HandlerDma {
-    transfer: u32,
+    message: MessageId,
+    /// The transfer that its completion ends; a posted write has ended already.
+    transfer: Option<u32>,
     region: Rc<Region>,
     offset: u64,
     work: Work,
@@ -44,15 +47,30 @@ enum Work {
     },
 }
 
-/// A DMA transfer that is under way, or done and not asked for.
+/// A DMA transfer that its handler has not yet seen complete.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Transfer {
-    message: MessageId,
-    done: bool,
-    pub(super) waiter: Option<u16>,
+    /// Context of the handler.
+    pub(in super::super) owner: u16,
+    pub(in super::super) state: TransferState,
 }
 
-/// `PTL_HANDLER_HOST_MEM` among the options of a DMA.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) enum TransferState {
+    /// A write to the host: its data has left the card at this time, and that completes it (sPIN App. C.3.2: a write
+    /// "blocks HPUs to initiate the write request").
+    Posted(Time),
+    /// A read that is under way, and whether its handler waits for it.
+    Pending(bool),
+    /// A read whose data is there.
+    Done,
+    /// A read whose handler has ended.
+    Orphan,
+}
+
+/// `PTL_ME_HOST_MEM`, an option of a DMA.
+const ME_HOST_MEM: u32 = 0;
+/// `PTL_HANDLER_HOST_MEM`, likewise.
 const HANDLER_HOST_MEM: u32 = 1;
 
 impl Card {
@@ -69,13 +87,16 @@ impl Card {
         let fault = || Outcome::Fault(format!("moved {len} bytes at {addr:#x} by DMA, which are not its own"), addr);
         let start = self.spin.place_of(context, addr, len, !to_host).ok_or_else(fault)?;
         check_host_range(&region, command.offset, u64::from(len))?;
-        let (work, done) = if to_host {
+        let (work, done, transfer) = if to_host {
             let data = self.spin.memory.arena()[start..start + len as usize].to_vec();
-            (Work::ToHost(data), self.dma_write(u64::from(len), "to host", Some(message), ports))
+            let done = self.dma_write(u64::from(len), "to host", Some(message), ports);
+            (Work::ToHost(data), done, TransferState::Posted(done - self.machine.dma.latency))
         } else {
-            (Work::FromHost { start, len }, self.dma_read(u64::from(len), "from host", Some(message), ports))
+            let done = self.dma_read(u64::from(len), "from host", Some(message), ports);
+            (Work::FromHost { start, len }, done, TransferState::Pending(false))
         };
-        command.handle = self.begin_transfer(context, message, region, command.offset, work, done, ports);
+        let dma = HandlerDma { message, transfer: None, region, offset: command.offset, work };
+        command.handle = self.begin_transfer(context, dma, transfer, done, ports);
         self.spin.answer(context, argument, command.as_bytes());
         Ok(Outcome::Continue(0))
     }
@@ -104,77 +125,93 @@ impl Card {
             false => Work::FetchAndAdd { datatype, increment: command.value, result },
         };
         let done = self.dma_read(size, "atomic", Some(message), ports);
-        command.handle = self.begin_transfer(context, message, region, command.offset, work, done, ports);
+        let dma = HandlerDma { message, transfer: None, region, offset: command.offset, work };
+        command.handle = self.begin_transfer(context, dma, TransferState::Pending(false), done, ports);
         self.spin.answer(context, argument, command.as_bytes());
         Ok(Outcome::Continue(0))
     }
 
-    #[expect(clippy::too_many_arguments, reason = "a transfer is all of these")]
     fn begin_transfer(
         &mut self,
         context: u16,
-        message: MessageId,
-        region: Rc<Region>,
-        offset: u64,
-        work: Work,
-        done: sim::Time,
+        mut dma: HandlerDma,
+        state: TransferState,
+        done: Time,
         ports: &mut impl Ports,
     ) -> u32 {
         if let Some(resident) = self.spin.contexts[usize::from(context)].as_ref() {
             let handler = resident.task.handler.name.to_string();
             self.stats.handlers.entry(handler).or_default().dmas += 1;
         }
-        if let Some(message) = self.spin_message(message) {
+        if let Some(message) = self.spin_message(dma.message) {
             message.transfers += 1;
         }
-        let transfer = self.spin.add_transfer(Transfer { message, done: false, waiter: None });
-        ports.schedule(done, CardEvent::HandlerDma(Box::new(HandlerDma { transfer, region, offset, work })));
-        transfer
+        let handle = self.spin.add_transfer(Transfer { owner: context, state });
+        dma.transfer = matches!(state, TransferState::Pending(_)).then_some(handle);
+        ports.schedule(done, CardEvent::HandlerDma(Box::new(dma)));
+        handle
     }
 
     /// The message that a handler works for, and the host memory that it means.
     fn dma_region(&mut self, context: u16, options: u32) -> Option<(MessageId, Rc<Region>)> {
         let message = self.spin.contexts[usize::from(context)].as_ref()?.task.message;
-        if options == HANDLER_HOST_MEM {
-            return Some((message, self.spin_message(message)?.handlers.host_memory.clone()));
+        match options {
+            HANDLER_HOST_MEM => return Some((message, self.spin_message(message)?.handlers.host_memory.clone())),
+            ME_HOST_MEM => {}
+            _ => return None,
         }
         let interface = self.inbound(message)?.header.interface;
         let entry = self.delivery(message)?.entry;
         Some((message, self.interface(interface)?.entries.get(entry).ok()?.region.clone()))
     }
 
-    pub(super) fn await_dma(&mut self, wait: bool, handle: u32) -> Commanded {
-        match self.spin.transfers.get(handle as usize).copied().flatten() {
-            None => Err(INVALID),
-            Some(transfer) if transfer.done => {
-                self.spin.transfers[handle as usize] = None;
+    pub(super) fn await_dma(&mut self, context: u16, wait: bool, handle: u32, ports: &mut impl Ports) -> Commanded {
+        let slot = self.spin.transfers.get_mut(handle as usize).ok_or(INVALID)?;
+        let transfer =
+            slot.as_mut().filter(|t| t.owner == context && !matches!(t.state, TransferState::Orphan)).ok_or(INVALID)?;
+        match (&mut transfer.state, wait) {
+            (TransferState::Posted(gone), true) if *gone > ports.now() => {
+                let gone = *gone;
+                *slot = None;
+                Ok(Outcome::Until(gone))
+            }
+            (TransferState::Posted(gone), false) if *gone > ports.now() => Ok(Outcome::Continue(0)),
+            (TransferState::Pending(waits), true) => {
+                *waits = true;
+                Ok(Outcome::ForEvent)
+            }
+            (TransferState::Pending(_), false) => Ok(Outcome::Continue(0)),
+            (_, wait) => {
+                *slot = None;
                 Ok(Outcome::Continue(i32::from(!wait)))
             }
-            Some(_) if wait => Ok(Outcome::For(handle)),
-            Some(_) => Ok(Outcome::Continue(0)),
         }
     }
 
     /// A handler's transfer reaches host memory, or comes back from there.
     pub(crate) fn handler_dma_done(&mut self, dma: HandlerDma, ports: &mut impl Ports) {
-        let Some(Some(transfer)) = self.spin.transfers.get(dma.transfer as usize).copied() else { return };
         if let Err(fault) = self.carry_out(&dma, ports) {
             ports.warn(format!("node {}: DMA of a handler: {fault}", self.node));
-            if let Some(inbound) = self.inbound(transfer.message) {
+            if let Some(inbound) = self.inbound(dma.message) {
                 inbound.fail = NiFail::Segv;
             }
         }
-        if let Some(message) = self.spin_message(transfer.message) {
+        if let Some(message) = self.spin_message(dma.message) {
             message.transfers -= 1;
         }
-        match transfer.waiter {
-            Some(context) => {
-                self.spin.transfers[dma.transfer as usize] = None;
-                self.resume_waiting(context, ports);
+        if let Some(slot) = dma.transfer.and_then(|transfer| self.spin.transfers.get_mut(transfer as usize))
+            && let Some(Transfer { owner, state }) = *slot
+        {
+            match state {
+                TransferState::Pending(true) => {
+                    *slot = None;
+                    self.resume_waiting(owner, ports);
+                }
+                TransferState::Orphan => *slot = None,
+                _ => *slot = Some(Transfer { owner, state: TransferState::Done }),
             }
-            None => self.spin.transfers[dma.transfer as usize] = Some(Transfer { done: true, ..transfer }),
         }
-        self.finish_if_done(transfer.message, ports);
+        self.finish_if_done(dma.message, ports);
     }
 
     /// A handler's wait for an event of another is over.
