@@ -222,7 +222,8 @@ SPIN_HANDLER_CALL int PtlHandlerDMAToHostNB(const void *local, ptl_size_t offset
 SPIN_HANDLER_CALL int PtlHandlerDMAFromHostNB(ptl_size_t offset, void *local, ptl_size_t len, unsigned int options,
                                               ptl_dma_h *h);
 
-/* The same copies, blocking until they are done. */
+/* The same copies, blocking: to the host until the data has left the card (a posted write), from the host until it is
+ * there. */
 SPIN_HANDLER_CALL int PtlHandlerDMAToHostB(const void *local, ptl_size_t offset, ptl_size_t len, unsigned int options);
 SPIN_HANDLER_CALL int PtlHandlerDMAFromHostB(ptl_size_t offset, void *local, ptl_size_t len, unsigned int options);
 
