@@ -11,6 +11,8 @@ pub const EQ_NONE: Handle = 0xffff_fffe;
 /// `PTL_CT_NONE`.
 pub const CT_NONE: Handle = 0xffff_fffd;
 
+/// `PTL_IFACE_DEFAULT`, the only interface of a node.
+pub const IFACE_DEFAULT: u32 = 0;
 /// `PTL_SIZE_MAX`.
 pub const SIZE_MAX: u64 = u64::MAX;
 /// `PTL_TIME_FOREVER`.

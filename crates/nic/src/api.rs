@@ -46,8 +46,17 @@ impl Card {
     }
 
     /// `PtlNIInit`: the interface's handle and limits.
-    pub fn ni_init(&mut self, options: u32, pid: u32, desired: Option<NiLimits>) -> Result<(Handle, NiLimits)> {
+    pub fn ni_init(
+        &mut self,
+        iface: u32,
+        options: u32,
+        pid: u32,
+        desired: Option<NiLimits>,
+    ) -> Result<(Handle, NiLimits)> {
         let index = index_of_options(options).ok_or(Code::ArgInvalid)?;
+        if iface != ptl::IFACE_DEFAULT || pid > ptl::PID_MAX && pid != ptl::ID_ANY {
+            return Err(Code::ArgInvalid);
+        }
         let handle = slab::handle(Kind::Interface, index, 0, 0);
         if let Some(interface) = self.interface(index) {
             interface.references += 1;
@@ -122,6 +131,11 @@ impl Card {
         interface.map.clone().ok_or(Code::NoSpace)
     }
 
+    /// `PtlStartBundle` and `PtlEndBundle`, a hint that the card does without.
+    pub fn bundle(&mut self, ni: Handle) -> Result<()> {
+        self.ni(ni).map(|_| ())
+    }
+
     /// `PtlGetUid`.
     pub fn uid(&mut self, ni: Handle) -> Result<u32> {
         self.ni(ni)?;
@@ -185,6 +199,9 @@ impl Card {
             return Err(Code::PtInUse);
         }
         let (eq, controlled) = (portal.eq, portal.flow_controlled());
+        // Overflow entries that are unlinked already live on only in unexpected headers, which go now.
+        let held: Vec<Handle> = portal.unexpected.drain(..).map(|header| header.entry).collect();
+        held.into_iter().for_each(|entry| drop(interface.entries.remove(entry)));
         interface.portals[index as usize] = None;
         if controlled && let Ok(queue) = interface.queues.get_mut(eq) {
             queue.reserved -= 1;
@@ -439,9 +456,8 @@ impl Card {
         // An MD over the whole address space has offsets that are addresses: the sum may wrap, the length may not.
         let fits = descriptor.region.length() == ptl::SIZE_MAX
             || local_offset.checked_add(length).is_some_and(|end| end <= descriptor.region.length());
-        let reachable = !interface.logical() || interface.locate(target.process).is_some();
         let valid = fits
-            && reachable
+            && interface.locate(target.process).is_some()
             && length <= interface.limits.max_msg_size
             && i64::from(target.pt_index) <= i64::from(interface.limits.max_pt_index);
         if !valid {
@@ -465,6 +481,7 @@ impl Card {
         ports: &mut impl Ports,
     ) -> Result<()> {
         let interface = self.owner(Kind::Ct, ct)?;
+        let counter = interface.counters.get_mut(ct)?;
         if interface.index != ni_index {
             return Err(Code::ArgInvalid);
         }
@@ -472,7 +489,7 @@ impl Card {
             return Err(Code::NoSpace);
         }
         interface.triggered += 1;
-        interface.counters.get_mut(ct)?.add(threshold, op);
+        counter.add(threshold, op);
         self.count(ni_index, ct, CtEvent::default(), ports);
         Ok(())
     }
@@ -501,9 +518,11 @@ impl Card {
         Ok(self.owner(Kind::Eq, eq)?.queues.get_mut(eq)?.take())
     }
 
-    /// Whether it is a live event queue.
-    pub fn check_eq(&mut self, eq: Handle) -> Result<()> {
-        self.owner(Kind::Eq, eq)?.queues.get(eq).map(|_| ())
+    /// The interface of a live event queue.
+    pub fn eq_interface(&mut self, eq: Handle) -> Result<u8> {
+        let interface = self.owner(Kind::Eq, eq)?;
+        interface.queues.get(eq)?;
+        Ok(interface.index)
     }
 
     /// `PtlCTAlloc`.
@@ -612,10 +631,9 @@ impl Card {
 
 /// Whether an acknowledgement has somewhere to go.
 fn check_ack(transfer: &Transfer, ack: AckReq) -> Result<()> {
-    let (eq, ct) = (transfer.md.eq != ptl::EQ_NONE, transfer.md.ct != ptl::CT_NONE);
     match ack {
-        AckReq::Ack if !eq && !ct => Err(Code::ArgInvalid),
-        AckReq::Ct | AckReq::Oc if !ct => Err(Code::ArgInvalid),
+        AckReq::Ack if transfer.md.eq == ptl::EQ_NONE => Err(Code::ArgInvalid),
+        AckReq::Ct | AckReq::Oc if transfer.md.ct == ptl::CT_NONE => Err(Code::ArgInvalid),
         _ => Ok(()),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use abi::portals::{CtEvent, Event};
+use abi::portals::{CtEvent, Event, EventKind};
 
 use crate::triggered::TriggeredOp;
 
@@ -27,7 +27,9 @@ impl EventRing {
     /// Adds an event.
     pub fn post(&mut self, event: Event) {
         if self.events.len() >= self.capacity + self.reserved {
-            self.events.pop_front();
+            // News of flow control is never lost: the oldest other event goes.
+            let oldest = self.events.iter().position(|event| event.kind != EventKind::PtDisabled as u8);
+            self.events.remove(oldest.unwrap_or(0));
             self.lost = true;
         }
         self.events.push_back(event);
@@ -39,9 +41,9 @@ impl EventRing {
         Some((event, std::mem::take(&mut self.lost)))
     }
 
-    /// Whether one more message's event would find room.
-    pub fn has_room(&self) -> bool {
-        self.events.len() + self.promised < self.capacity
+    /// Whether so many more events would find room.
+    pub fn has_room(&self, events: usize) -> bool {
+        self.events.len() + self.promised + events <= self.capacity
     }
 }
 

@@ -7,7 +7,7 @@
 use abi::mailbox::Op;
 use abi::portals::{self as ptl, AtomicOp, CtEvent, Datatype, Handle, NiLimits, Plain, Process, Rc as Code};
 use machine::NicKind;
-use nic::{AtomicSpec, DeviceProgram, MAX_OPERAND, NewEntry, Ports, Target, TriggeredOp};
+use nic::{AtomicSpec, Card, DeviceProgram, MAX_OPERAND, NewEntry, Ports, Target, TriggeredOp};
 use sim::Time;
 
 use super::waiting::{Wait, event_reply};
@@ -138,10 +138,9 @@ impl World {
         match call.op {
             Op::PtlNIInit => {
                 let desired: Option<NiLimits> = (a.word(3) != 0).then(|| self.job.data(call.caller));
-                let (ni, limits) = card.ni_init(a.u32(1), a.u32(2), desired)?;
+                let (ni, limits) = card.ni_init(a.u32(0), a.u32(1), a.u32(2), desired)?;
                 done(Reply::value(u64::from(ni)).with(&limits))
             }
-            Op::PtlNIFini => unit(card.ni_fini(a.u32(0))),
             Op::PtlNIStatus => value(card.ni_status(a.u32(0), a.word(1))? as u32),
             Op::PtlNIHandle => value(card.ni_handle(a.u32(0))?),
             Op::PtlGetUid => value(card.uid(a.u32(0))?),
@@ -170,9 +169,16 @@ impl World {
             Op::PtlMDRelease => unit(card.md_release(a.u32(0))),
             Op::PtlLEUnlink | Op::PtlMEUnlink => unit(card.unlink(a.u32(0))),
             Op::PtlEQAlloc => value(card.eq_alloc(a.u32(0), a.word(1))?),
-            Op::PtlEQFree => unit(card.eq_free(a.u32(0))),
             Op::PtlCTAlloc => value(card.ct_alloc(a.u32(0))?),
-            Op::PtlCTFree => unit(card.ct_free(a.u32(0))),
+            Op::PtlNIFini | Op::PtlEQFree | Op::PtlCTFree => {
+                match call.op {
+                    Op::PtlNIFini => card.ni_fini(a.u32(0))?,
+                    Op::PtlEQFree => card.eq_free(a.u32(0))?,
+                    _ => card.ct_free(a.u32(0))?,
+                }
+                self.wake(rank); // threads that wait for what is gone
+                done(Reply::new(Code::Ok))
+            }
             Op::PtlCTCancelTriggered => unit(card.ct_cancel(a.u32(0))),
             Op::PtlCTSet | Op::PtlCTInc => {
                 let amount: CtEvent = self.job.data(call.caller);
@@ -184,7 +190,7 @@ impl World {
                 })?;
                 Ok(Step::Reply(self.describe_cost(rank), Reply::new(Code::Ok)))
             }
-            Op::PtlStartBundle | Op::PtlEndBundle => unit(card.ni_handle(a.u32(0)).map(|_| ())),
+            Op::PtlStartBundle | Op::PtlEndBundle => unit(card.bundle(a.u32(0))),
             Op::PtlAtomicSync => done(Reply::new(Code::Ok)),
             Op::PtlHPUAllocMem => {
                 let memory = card.hpu_alloc(a.word(0), a.u32(1));
@@ -405,9 +411,7 @@ impl World {
             Op::PtlEQWait | Op::PtlEQPoll => {
                 let poll = call.op == Op::PtlEQPoll;
                 let queues = if poll { self.handles(rank, a.word(0), a.word(1))? } else { vec![a.u32(0)] };
-                for eq in &queues {
-                    self.cards[rank].check_eq(*eq)?;
-                }
+                self.same_interface(rank, &queues, |card, eq| card.eq_interface(eq))?;
                 let limit = if poll { time_limit(a.u32(2)) } else { None };
                 if let Some(reply) = self.queue_reply(rank, &queues) {
                     return Ok(Step::Reply(self.poll_cost(rank), reply));
@@ -426,9 +430,8 @@ impl World {
                 } else {
                     vec![(a.u32(0), a.word(1))]
                 };
-                for (ct, _) in &tests {
-                    self.cards[rank].ct_value(*ct)?;
-                }
+                let counters: Vec<Handle> = tests.iter().map(|(ct, _)| *ct).collect();
+                self.same_interface(rank, &counters, |card, ct| card.ct_interface(ct))?;
                 let limit = if poll { time_limit(a.u32(3)) } else { None };
                 if let Some(reply) = self.counter_reply(rank, &tests) {
                     return Ok(Step::Reply(self.poll_cost(rank), reply));
@@ -443,6 +446,19 @@ impl World {
 
     /// An array of handles of a poll; an empty one is invalid.
     fn handles(&mut self, rank: usize, address: u64, count: u64) -> Result<Vec<Handle>, Code> {
+    /// Objects of one poll live, and on one interface.
+    fn same_interface(
+        &mut self,
+        rank: usize,
+        objects: &[Handle],
+        interface: fn(&mut Card, Handle) -> Result<u8, Code>,
+    ) -> Result<(), Code> {
+        let card = &mut self.cards[rank];
+        let first = interface(card, objects[0])?;
+        let all = objects.iter().all(|object| interface(card, *object) == Ok(first));
+        if all { Ok(()) } else { Err(Code::ArgInvalid) }
+    }
+
         let count =
             usize::try_from(count).ok().filter(|count| (1..=1 << 20).contains(count)).ok_or(Code::ArgInvalid)?;
         Ok(self.read_array::<HandleWord>(rank, address, count)?.into_iter().map(|word| word.0).collect())

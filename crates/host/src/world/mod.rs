@@ -92,6 +92,8 @@ struct Rank {
     waits: BTreeMap<u32, Wait>,
     /// Tells waits with a time limit apart.
     epoch: u64,
+    /// The queue that the next poll looks at first.
+    next_queue: usize,
     /// Whether its CPU works on a completion (rdma).
     progressing: bool,
     /// Whether `PtlAbort` has ended all waits until `PtlFini` (Portals 4.3 §3.3.3).
@@ -148,6 +150,7 @@ impl World {
             end: Time::ZERO,
             waits: BTreeMap::new(),
             epoch: 0,
+            next_queue: 0,
             progressing: false,
             aborted: false,
         };

@@ -139,10 +139,15 @@ impl World {
         })
     }
 
-    /// The answer of a wait for events, if there is one. It takes the event.
+    /// The answer of a wait for events, if there is one. It takes the event; the queues have turns (Portals 4.3 §3.13.7).
     pub(super) fn queue_reply(&mut self, rank: usize, queues: &[Handle]) -> Option<Reply> {
-        queues.iter().enumerate().find_map(|(which, eq)| match self.cards[rank].eq_take(*eq) {
-            Ok(event) => event.map(|event| event_reply(event).at(which)),
+        let first = self.ranks[rank].next_queue % queues.len();
+        let order = (first..queues.len()).chain(0..first);
+        order.into_iter().find_map(|which| match self.cards[rank].eq_take(queues[which]) {
+            Ok(event) => event.map(|event| {
+                self.ranks[rank].next_queue = which + 1;
+                event_reply(event).at(which)
+            }),
             Err(_) => Some(Reply::new(Code::Interrupted)),
         })
     }

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use abi::portals::{self as ptl, AckReq, CtEvent, Event, EventKind, Handle, List, NiFail, md, me};
 
 use super::{ArrivedMessage, Card, CardEvent, Completion, Inbound, OperationKind, Sent, Sink};
+use crate::interface::Portal;
 use crate::message::{Body, OpToken, Response};
 use crate::ports::{Notice, Ports};
 use crate::triggered::TriggeredOp;
@@ -75,10 +76,8 @@ impl Card {
             portal.list_mut(delivery.list).push_front(delivery.entry);
         }
         let eq = portal.eq;
-        if delivery.promised
-            && let Ok(queue) = interface.queues.get_mut(eq)
-        {
-            queue.promised -= 1;
+        if let Ok(queue) = interface.queues.get_mut(eq) {
+            queue.promised -= delivery.promised;
         }
         if !silent && !pending && !handler_failed {
             self.post(index, eq, event, ports);
@@ -109,15 +108,28 @@ impl Card {
     }
 
     /// Stops a portal table entry (Portals 4.3 §3.6.1: flow control); the event follows the messages under way.
-    pub(crate) fn disable_portal(&mut self, index: u8, pt_index: u32, ports: &mut impl Ports) {
+    /// Nobody is told unless `tell`.
+    pub(crate) fn disable_portal(&mut self, index: u8, pt_index: u32, tell: bool, ports: &mut impl Ports) {
         let Some(Ok(portal)) = self.interface(index).map(|interface| interface.portal(pt_index)) else { return };
         if !portal.enabled {
             return;
         }
         portal.enabled = false;
-        portal.disable_event_due = true;
+        portal.disable_event_due = tell;
         self.stats.flow_control += 1;
         self.portal_drained(index, pt_index, ports);
+    }
+
+    /// The event queue of a portal table entry is full: stops it and all flow-controlled others with that queue.
+    pub(super) fn disable_portals_of_queue(&mut self, index: u8, pt_index: u32, tell: bool, ports: &mut impl Ports) {
+        let Some(interface) = self.interface(index) else { return };
+        let Ok(eq) = interface.portal(pt_index).map(|portal| portal.eq) else { return };
+        let shares = |portal: &Portal| portal.flow_controlled() && portal.eq == eq;
+        let portals = interface.portals.iter().zip(0..);
+        let all: Vec<u32> = portals.filter(|(p, _)| p.as_ref().is_some_and(shares)).map(|(_, index)| index).collect();
+        for other in all {
+            self.disable_portal(index, other, tell || other != pt_index, ports);
+        }
     }
 
     fn portal_drained(&mut self, index: u8, pt_index: u32, ports: &mut impl Ports) {

@@ -38,7 +38,7 @@ pub enum CardEvent {
     Received(Box<Packet>),
     /// A DMA write has reached host memory.
     Written(Box<HostWrite>),
-    /// The target's operands of an atomic have come from host memory.
+    /// The target's operands of an atomic are read, or have come from host memory.
     Atomic(Box<AtomicWork>),
     /// A message is done, and so is the (empty) DMA write that says so.
     Complete(MessageId),
@@ -92,6 +92,8 @@ pub struct Fetch {
     /// The data, as far as it does not come from there.
     data: Vec<u8>,
     offset: u64,
+    /// When the packet may leave.
+    ready: Time,
     sent: Sent,
 }
 
@@ -108,7 +110,9 @@ pub struct HostWrite {
 #[derive(Debug)]
 pub struct AtomicWork {
     message: MessageId,
+    /// The initiator's data; once combined, what was at the target before.
     data: Vec<u8>,
+    combined: bool,
 }
 
 /// A message that is being received.
@@ -143,8 +147,8 @@ pub(crate) struct Delivery {
     pub placement: Placement,
     /// Whether the match used the entry up.
     pub unlinked: bool,
-    /// Whether an event queue slot is promised to it.
-    pub promised: bool,
+    /// Event queue slots that are promised to it.
+    pub promised: usize,
     /// An entry appended later that has taken the unexpected header.
     pub claim: Option<(crate::unexpected::Claim, abi::portals::Event)>,
     /// Handlers' work.

@@ -52,6 +52,11 @@ impl Card {
         }
         let Some(inbound) = self.inbound(id) else { return };
         inbound.remaining -= packet.data.len() as u64;
+        if let Body::Response(Response { fail, .. }) = packet.header.body
+            && inbound.fail == NiFail::Ok
+        {
+            inbound.fail = fail; // found out after the first packet had left
+        }
         match &inbound.sink {
             Sink::Nowhere => {}
             Sink::Entry(delivery) if delivery.spin.is_some() => return self.spin_packet(packet, ports),
@@ -144,7 +149,13 @@ impl Card {
         let Some(inbound) = self.inbound(id) else { return };
         match &inbound.sink {
             Sink::Nowhere => {
-                self.close(id);
+                // The last byte has arrived, and so left: SEND comes before the bad news.
+                if let Some(inbound) = self.close(id)
+                    && let Body::Request(request) = inbound.header.body
+                {
+                    let nowhere = Placement { offset: 0, mlength: 0 };
+                    self.respond(&inbound.header, &request, nowhere, List::Priority, inbound.fail, ports);
+                }
                 return;
             }
             Sink::Entry(delivery) => {
@@ -188,10 +199,7 @@ impl Card {
                     }
                     inbound.sink = Sink::Entry(Box::new(delivery));
                 }
-                Err(fail) => {
-                    inbound.fail = fail;
-                    self.respond(header, &request, Placement { offset: 0, mlength: 0 }, List::Priority, fail, ports);
-                }
+                Err(fail) => inbound.fail = fail,
             },
         }
         inbound
@@ -208,6 +216,9 @@ impl Card {
             return Err(NiFail::Dropped);
         };
         let (matching, logical) = (interface.matching(), interface.logical());
+        if !logical && request.target.pid != self.pid {
+            return Err(NiFail::Undeliverable);
+        }
         let headers_left = interface.unexpected_headers() < interface.limits.max_unexpected_headers as usize;
         let Some(portal) = interface.portals.get_mut(request.pt_index as usize).and_then(Option::as_mut) else {
             interface.status[StatusRegister::DropCount as usize] += 1;
@@ -218,7 +229,6 @@ impl Card {
             return Err(NiFail::PtDisabled);
         }
         let controlled = portal.flow_controlled();
-        let room = !controlled || interface.queues.get(portal.eq).is_ok_and(|queue| queue.has_room());
         let find = |list: &std::collections::VecDeque<ptl::Handle>| {
             list.iter()
                 .copied()
@@ -228,16 +238,13 @@ impl Card {
             Some(handle) => Some((handle, List::Priority)),
             None => find(&portal.overflow).map(|handle| (handle, List::Overflow)),
         };
-        let (handle, list) = match found {
-            Some(found) if room => found,
-            _ => {
-                interface.status[StatusRegister::DropCount as usize] += 1;
-                if !controlled {
-                    return Err(NiFail::Dropped);
-                }
-                self.disable_portal(header.interface, request.pt_index, ports);
-                return Err(NiFail::PtDisabled);
+        let Some((handle, list)) = found else {
+            interface.status[StatusRegister::DropCount as usize] += 1;
+            if !controlled {
+                return Err(NiFail::Dropped);
             }
+            self.disable_portal(header.interface, request.pt_index, true, ports);
+            return Err(NiFail::PtDisabled);
         };
         let Ok(entry) = interface.entries.get_mut(handle) else { return Err(NiFail::Dropped) };
         if entry.uid != ptl::ID_ANY && entry.uid != request.uid {
@@ -249,17 +256,29 @@ impl Card {
             return Err(NiFail::OpViolation);
         }
         let unexpected = list == List::Overflow && !entry.has(me::UNEXPECTED_HDR_DISABLE);
+        let tell = !entry.has(me::EVENT_FLOWCTRL_DISABLE);
         if unexpected && !headers_left {
             interface.status[StatusRegister::DropCount as usize] += 1;
             if controlled {
-                self.disable_portal(header.interface, request.pt_index, ports);
+                self.disable_portal(header.interface, request.pt_index, tell, ports);
                 return Err(NiFail::PtDisabled);
             }
             return Err(NiFail::Dropped);
         }
+        let before = entry.local_offset;
         let placement = entry.place(request);
-        entry.in_flight += 1;
         let unlinked = entry.used_up();
+        // A communication event, and perhaps an AUTO_UNLINK.
+        let comm = portal.eq != ptl::EQ_NONE && !entry.has(me::EVENT_COMM_DISABLE | me::EVENT_SUCCESS_DISABLE);
+        let promised = usize::from(comm) + usize::from(unlinked && !entry.has(me::EVENT_UNLINK_DISABLE));
+        let promised = if controlled { promised } else { 0 };
+        if promised > 0 && interface.queues.get(portal.eq).is_ok_and(|queue| !queue.has_room(promised)) {
+            entry.local_offset = before;
+            interface.status[StatusRegister::DropCount as usize] += 1;
+            self.disable_portals_of_queue(header.interface, request.pt_index, tell, ports);
+            return Err(NiFail::PtDisabled);
+        }
+        entry.in_flight += 1;
         if unlinked {
             entry.linked = false;
             portal.list_mut(list).retain(|other| *other != handle);
@@ -272,14 +291,14 @@ impl Card {
         let handlers = entry.handlers.clone();
         portal.in_flight += 1;
         let eq = portal.eq;
-        if controlled && let Ok(queue) = interface.queues.get_mut(eq) {
-            queue.promised += 1;
+        if let Ok(queue) = interface.queues.get_mut(eq) {
+            queue.promised += promised;
         }
         let spin = match handlers {
             Some(handlers) if request.kind == RequestKind::Put => Some(self.open_spin_message(handlers)),
             _ => None,
         };
-        Ok(Delivery { entry: handle, list, placement, unlinked, promised: controlled, claim: None, spin })
+        Ok(Delivery { entry: handle, list, placement, unlinked, promised, claim: None, spin })
     }
 
     fn serve_get(&mut self, header: &Rc<Header>, request: &Request, delivery: &Delivery, ports: &mut impl Ports) {
@@ -308,48 +327,58 @@ impl Card {
     fn fetch_operands(&mut self, id: u64, mut data: Vec<u8>, ports: &mut impl Ports) {
         let Some(delivery) = self.delivery(id) else { return };
         data.truncate(delivery.placement.mlength as usize);
-        let read = self.dma_read(data.len() as u64, "operands", Some(id), ports);
+        let latency = self.machine.dma.latency;
+        let read = self.dma_read(data.len() as u64, "operands", Some(id), ports).saturating_sub(latency);
         let Some(inbound) = self.inbound(id) else { return };
         inbound.writes += 1;
-        ports.schedule(read, CardEvent::Atomic(Box::new(AtomicWork { message: id, data })));
+        let work = AtomicWork { message: id, data, combined: false };
+        ports.schedule(read, CardEvent::Atomic(Box::new(work)));
     }
 
-    /// The operands are there. Reading, combining and writing is one step of simulated time, so atomics of a card never
-    /// mix.
-    pub(super) fn combine(&mut self, work: AtomicWork, ports: &mut impl Ports) {
+    /// The read has reached host memory. Reading, combining and writing is one step of simulated time, so that atomics
+    /// of a card never mix and later messages come later (Portals 4.3 §3.3); what the card has to do goes on.
+    pub(super) fn combine(&mut self, mut work: AtomicWork, ports: &mut impl Ports) {
         let id = work.message;
-        let Some((spec, operand)) = self.inbound(id).and_then(|inbound| inbound.atomic()) else { return };
+        if work.combined {
+            return self.combined(work, ports);
+        }
         let Some(inbound) = self.inbound(id) else { return };
-        let (header, index) = (inbound.header.clone(), inbound.header.interface);
+        let (Some((spec, operand)), index) = (inbound.atomic(), inbound.header.interface) else { return };
         let Some(delivery) = self.delivery(id) else { return };
-        let (entry, placement, list) = (delivery.entry, delivery.placement, delivery.list);
+        let (entry, offset) = (delivery.entry, delivery.placement.offset);
         let region = match self.interface(index).map(|interface| interface.entries.get(entry)) {
             Some(Ok(entry)) => entry.region.clone(),
             _ => return,
         };
         let mut old = vec![0; work.data.len()];
-        let result = region.read(ports, placement.offset, &mut old).and_then(|()| {
+        let result = region.read(ports, offset, &mut old).and_then(|()| {
             let mut new = old.clone();
             spec.apply(&mut new, &work.data, &operand);
-            region.write(ports, placement.offset, &new)
+            region.write(ports, offset, &new)
         });
+        if let (Err(fault), Some(inbound)) = (result, self.inbound(id)) {
+            inbound.fail = NiFail::Segv;
+            ports.warn(format!("atomic at node {}: {fault}", self.node));
+        }
+        (work.data, work.combined) = (old, true);
+        ports.schedule(ports.now() + self.machine.dma.latency, CardEvent::Atomic(Box::new(work)));
+    }
+
+    /// The operands are on the card: the result goes to host memory, and the old values to who wants them.
+    fn combined(&mut self, work: AtomicWork, ports: &mut impl Ports) {
+        let (id, old) = (work.message, work.data);
         let written = self.dma_write(old.len() as u64, "result", Some(id), ports);
         let Some(inbound) = self.inbound(id) else { return };
         inbound.writes -= 1;
         inbound.deposited = true;
-        if let Err(fault) = result {
-            inbound.fail = NiFail::Segv;
-            ports.warn(format!("atomic at node {}: {fault}", self.node));
-        }
+        let (header, fail) = (inbound.header.clone(), inbound.fail);
+        let Some(delivery) = self.delivery(id) else { return };
+        let (Placement { offset: remote_offset, mlength }, list) = (delivery.placement, delivery.list);
         let Body::Request(request) = header.body else { return };
         match request.op {
             Some(op) if request.kind.replies() => {
-                let fail = self.inbound(id).map_or(NiFail::Ok, |inbound| inbound.fail);
-                let Placement { offset: remote_offset, mlength } = placement;
-                let reply = self.response_header(
-                    &header,
-                    Response { op, mlength, remote_offset, fail, list, length: old.len() as u64 },
-                );
+                let response = Response { op, mlength, remote_offset, fail, list, length: old.len() as u64 };
+                let reply = self.response_header(&header, response);
                 self.stats.messages_sent += 1;
                 self.inject(Packet { header: reply, offset: 0, data: old }, Sent::Get(id), ports);
             }

@@ -100,11 +100,12 @@ impl Card {
             }
             Source::Descriptor(data) => {
                 self.send_ready = self.send_ready.max(ports.now());
-                let fetch = Fetch { header, from: None, data, offset: 0, sent };
+                let fetch = Fetch { header, from: None, data, offset: 0, ready: self.send_ready, sent };
                 ports.schedule(self.send_ready, CardEvent::Fetched(Box::new(fetch)));
                 return;
             }
         };
+        let serves = matches!(header.body, Body::Response(_));
         let mut offset = 0;
         loop {
             let bytes = mtu.min(length - offset);
@@ -116,9 +117,13 @@ impl Card {
                 from: Some((region.clone(), start.wrapping_add(offset))),
                 data: vec![0; bytes as usize],
                 offset,
+                ready: self.send_ready,
                 sent: if last { sent } else { Sent::Nothing },
             };
-            ports.schedule(self.send_ready, CardEvent::Fetched(Box::new(fetch)));
+            // What a get reads is what its target's memory holds when the request reaches it: DMA keeps reads and writes
+            // in order, and a later message must not change it (Portals 4.3 §3.3: write after read).
+            let read = if serves { fetched.saturating_sub(self.machine.dma.latency) } else { self.send_ready };
+            ports.schedule(read.max(ports.now()), CardEvent::Fetched(Box::new(fetch)));
             offset += bytes;
             if last {
                 break;
@@ -126,22 +131,33 @@ impl Card {
         }
     }
 
-    pub(super) fn fetched(&mut self, fetch: Fetch, ports: &mut impl Ports) {
-        let Fetch { header, from, mut data, offset, sent } = fetch;
-        if let Some((region, start)) = from
-            && let Err(fault) = region.read(ports, start, &mut data)
+    pub(super) fn fetched(&mut self, mut fetch: Fetch, ports: &mut impl Ports) {
+        if let Some((region, start)) = fetch.from.take()
+            && let Err(fault) = region.read(ports, start, &mut fetch.data)
         {
-            self.local_fault(&header, fault.to_string(), ports);
+            self.local_fault(&mut fetch, fault.to_string(), ports);
         }
+        if ports.now() < fetch.ready {
+            return ports.schedule(fetch.ready, CardEvent::Fetched(Box::new(fetch)));
+        }
+        let Fetch { header, data, offset, sent, .. } = fetch;
         self.inject(Packet { header, offset, data }, sent, ports);
     }
 
-    fn local_fault(&mut self, header: &Header, fault: String, ports: &mut impl Ports) {
-        ports.warn(format!("{} to node {}: {fault}", header.name(), header.target));
-        if let Body::Request(Request { op: Some(token), .. }) = header.body
-            && let Some(operation) = self.operations.get_mut(token)
-        {
-            operation.fail = NiFail::Segv;
+    /// The program's own memory is not there: the operation fails, or the answer says so.
+    fn local_fault(&mut self, fetch: &mut Fetch, fault: String, ports: &mut impl Ports) {
+        ports.warn(format!("{} to node {}: {fault}", fetch.header.name(), fetch.header.target));
+        match &mut Rc::make_mut(&mut fetch.header).body {
+            Body::Request(request) => {
+                let token = match fetch.sent {
+                    Sent::Operation(token) => Some(token),
+                    _ => request.op,
+                };
+                if let Some(operation) = token.and_then(|token| self.operations.get_mut(token)) {
+                    operation.fail = NiFail::Segv;
+                }
+            }
+            Body::Response(response) => response.fail = NiFail::Segv,
         }
     }
 
@@ -173,11 +189,17 @@ impl Card {
             (_, Body::Request(Request { op: Some(token), .. })) => token,
             _ => return,
         };
-        if let Some(operation) = self.operations.get_mut(token) {
-            operation.fail = NiFail::Undeliverable;
+        let Some(operation) = self.operations.get_mut(token) else { return };
+        operation.fail = NiFail::Undeliverable;
+        // Told once: by SEND when anybody sees that, else by the answer that will not come.
+        let departs = !operation.sent;
+        if departs && (operation.answered || operation.send_md.sees(md::EVENT_CT_SEND, md::EVENT_SEND_DISABLE)) {
+            operation.answered = true;
+            self.sent(Sent::Operation(token), ports);
+        } else {
+            operation.sent = true;
+            self.answer_undeliverable(token, ports);
         }
-        self.sent(Sent::Operation(token), ports);
-        self.answer_undeliverable(token, ports);
     }
 
     /// The last byte of a message has left.
