@@ -27,7 +27,7 @@ pub use atomic::{AtomicSpec, MAX_OPERAND, size as item_size};
 pub use card::{Card, CardEvent, Completion};
 pub use handlers::{DeviceProgram, HandlerRequest, ImageError};
 pub use message::{Header, MessageId, Packet};
-pub use ports::{MemoryFault, Notice, Ports, Slice, Track};
+pub use ports::{MemoryFault, Notice, PacketId, Ports, Slice, Track};
 pub use region::Region;
 pub use stats::{HandlerStats, Stats};
 pub use triggered::{Action, FetchAction, Target, Transfer, TriggeredOp};

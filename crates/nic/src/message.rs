@@ -3,6 +3,7 @@ use std::rc::Rc;
 use abi::portals::{AckReq, List, NiFail, Process};
 
 use crate::atomic::{AtomicSpec, MAX_OPERAND};
+use crate::ports::PacketId;
 
 /// A message's number, unique in a run: the sending node in the upper 24 bits, its count in the lower 40.
 pub type MessageId = u64;
@@ -135,6 +136,11 @@ pub struct Packet {
 }
 
 impl Packet {
+    /// For timelines.
+    pub fn id(&self) -> PacketId {
+        PacketId { message: self.header.id, offset: self.offset }
+    }
+
     /// Whether it is the first of its message.
     pub fn is_header(&self) -> bool {
         self.offset == 0

@@ -1,7 +1,7 @@
 use sim::Time;
 
 use crate::card::CardEvent;
-use crate::message::Packet;
+use crate::message::{MessageId, Packet};
 use abi::portals::Handle;
 
 /// A host address that cannot be read or written.
@@ -40,6 +40,15 @@ pub enum Track {
     Hpu(u32),
 }
 
+/// A packet of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PacketId {
+    /// The message.
+    pub message: MessageId,
+    /// Offset of the packet's data in it.
+    pub offset: u64,
+}
+
 /// A slice of a node's timeline.
 #[derive(Clone, Copy, Debug)]
 pub struct Slice<'a> {
@@ -51,8 +60,8 @@ pub struct Slice<'a> {
     pub end: Time,
     /// What happened.
     pub name: &'a str,
-    /// Message that the slice belongs to, for arrows.
-    pub message: Option<u64>,
+    /// Packet that the slice belongs to: arrows lead from one slice of a packet to the next.
+    pub packet: Option<PacketId>,
     /// Bytes moved.
     pub bytes: Option<u64>,
 }

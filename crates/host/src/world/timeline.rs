@@ -1,7 +1,9 @@
 //! The timeline of a run: a process for each rank, rows for its CPU, its card's ports, DMA engine and HPUs.
 
+use std::collections::HashMap;
+
 use machine::{Machine, NicKind};
-use nic::{Slice, Track};
+use nic::{PacketId, Slice, Track};
 use sim::Time;
 use sim::trace::{SliceExtras, Trace, TrackId, Value};
 
@@ -9,6 +11,8 @@ use sim::trace::{SliceExtras, Trace, TrackId, Value};
 pub struct Timeline {
     trace: Trace,
     rows: Vec<Rows>,
+    /// Arrow numbers of packets, by message and offset.
+    flows: HashMap<(u64, u64), u64>,
 }
 
 struct Rows {
@@ -33,7 +37,7 @@ impl Timeline {
                 hpus: (0..hpus).map(|hpu| trace.track(process, &format!("HPU {hpu}"))).collect(),
             });
         }
-        Timeline { trace, rows }
+        Timeline { trace, rows, flows: HashMap::new() }
     }
 
     pub fn is_on(&self) -> bool {
@@ -43,12 +47,17 @@ impl Timeline {
     /// Work of a rank's CPU.
     pub fn cpu(&mut self, rank: usize, start: Time, end: Time, name: &str) {
         if self.is_on() && end > start {
-            self.slice(rank, Slice { track: Track::Cpu, start, end, name, message: None, bytes: None });
+            self.slice(rank, Slice { track: Track::Cpu, start, end, name, packet: None, bytes: None });
         }
     }
 
-    /// A slice of a rank. An arrow leads from a message's departure over its arrival to the handlers and transfers that
-    /// it causes.
+    /// The number of a packet's arrows.
+    fn flow(&mut self, packet: PacketId) -> u64 {
+        let next = self.flows.len() as u64 + 1;
+        *self.flows.entry((packet.message, packet.offset)).or_insert(next)
+    }
+
+    /// A slice of a rank. Arrows lead a packet from its fetch over departure and arrival to its handlers or its deposit.
     pub fn slice(&mut self, rank: usize, slice: Slice<'_>) {
         let Some(rows) = self.rows.get(rank) else { return };
         let track = match slice.track {
@@ -59,17 +68,17 @@ impl Timeline {
             Track::Hpu(hpu) => rows.hpus[hpu as usize],
         };
         let mut args = Vec::new();
-        if let Some(message) = slice.message {
+        if let Some(packet) = slice.packet {
             // The number that people see: sender and its count.
-            args.push(("sender", Value::Uint(message >> 40)));
-            args.push(("message", Value::Uint(message & ((1 << 40) - 1))));
+            args.push(("sender", Value::Uint(packet.message >> 40)));
+            args.push(("message", Value::Uint(packet.message & ((1 << 40) - 1))));
+            args.push(("offset", Value::Uint(packet.offset)));
         }
         if let Some(bytes) = slice.bytes {
             args.push(("bytes", Value::Uint(bytes)));
         }
-        let flow_out = slice.message.filter(|_| slice.track == Track::NicOut || slice.track == Track::NicIn);
-        let flow_in = slice.message.filter(|_| slice.track != Track::NicOut);
-        let extras = SliceExtras { flow_in, flow_out, args: &args };
+        let flow = slice.packet.map(|packet| self.flow(packet));
+        let extras = SliceExtras { flow_in: flow, flow_out: flow, args: &args };
         self.trace.slice(track, slice.name, slice.start, slice.end, extras);
     }
 

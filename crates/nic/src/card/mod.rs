@@ -17,7 +17,7 @@ use sim::{Pipe, Time};
 use crate::entry::Placement;
 use crate::interface::{Interface, MemoryDescriptor, default_limits};
 use crate::message::{Header, MessageId, OpToken, Packet, Response};
-use crate::ports::{Ports, Slice, Track};
+use crate::ports::{PacketId, Ports, Slice, Track};
 use crate::region::Region;
 use crate::spin::{SpinMessage, SpinUnit};
 use crate::stats::Stats;
@@ -321,12 +321,18 @@ impl Card {
     }
 
     /// Reserves the DMA engine for `bytes`; returns when the last byte has crossed in one direction.
-    pub(crate) fn dma_write(&mut self, bytes: u64, name: &str, message: Option<u64>, ports: &mut impl Ports) -> Time {
+    pub(crate) fn dma_write(
+        &mut self,
+        bytes: u64,
+        name: &str,
+        packet: Option<PacketId>,
+        ports: &mut impl Ports,
+    ) -> Time {
         let dma = &self.machine.dma;
         let (start, end) = self.dma.reserve(ports.now(), bytes, dma.gap_per_byte, Time::ZERO);
         let done = end + dma.latency;
         if bytes > 0 && ports.tracing() {
-            ports.slice(Slice { track: Track::Dma, start, end, name, message, bytes: Some(bytes) });
+            ports.slice(Slice { track: Track::Dma, start, end, name, packet, bytes: Some(bytes) });
         }
         self.stats.dma_bytes += bytes;
         done
@@ -334,8 +340,14 @@ impl Card {
 
     /// As [`dma_write`](Card::dma_write) for a read: the request crosses first (sPIN App. C.3.2: "we pay two DMA
     /// latencies to read the data").
-    pub(crate) fn dma_read(&mut self, bytes: u64, name: &str, message: Option<u64>, ports: &mut impl Ports) -> Time {
-        self.dma_write(bytes, name, message, ports) + self.machine.dma.latency
+    pub(crate) fn dma_read(
+        &mut self,
+        bytes: u64,
+        name: &str,
+        packet: Option<PacketId>,
+        ports: &mut impl Ports,
+    ) -> Time {
+        self.dma_write(bytes, name, packet, ports) + self.machine.dma.latency
     }
 }
 

@@ -9,7 +9,7 @@ use crate::atomic::{AtomicSpec, MAX_OPERAND};
 use crate::entry::Placement;
 use crate::interface::Unexpected;
 use crate::message::{Body, Header, Packet, Request, RequestKind, Response};
-use crate::ports::{Ports, Slice, Track};
+use crate::ports::{PacketId, Ports, Slice, Track};
 use sim::Time;
 
 impl Card {
@@ -37,8 +37,7 @@ impl Card {
         }
         if ports.tracing() {
             let name = packet.header.name();
-            let message = Some(packet.header.id);
-            ports.slice(Slice { track: Track::NicIn, start, end, name, message, bytes: Some(bytes) });
+            ports.slice(Slice { track: Track::NicIn, start, end, name, packet: Some(packet.id()), bytes: Some(bytes) });
         }
         ports.schedule(matched, CardEvent::Received(packet));
     }
@@ -114,7 +113,7 @@ impl Card {
         let Some(inbound) = self.inbound(id) else { return };
         inbound.writes += 1;
         inbound.deposited = true;
-        let done = self.dma_write(data.len() as u64, "deposit", Some(id), ports);
+        let done = self.dma_write(data.len() as u64, "deposit", Some(PacketId { message: id, offset }), ports);
         let write = HostWrite { message: id, region, offset: start + offset, data };
         ports.schedule(done, CardEvent::Written(Box::new(write)));
     }
@@ -328,7 +327,9 @@ impl Card {
         let Some(delivery) = self.delivery(id) else { return };
         data.truncate(delivery.placement.mlength as usize);
         let latency = self.machine.dma.latency;
-        let read = self.dma_read(data.len() as u64, "operands", Some(id), ports).saturating_sub(latency);
+        let read = self
+            .dma_read(data.len() as u64, "operands", Some(PacketId { message: id, offset: 0 }), ports)
+            .saturating_sub(latency);
         let Some(inbound) = self.inbound(id) else { return };
         inbound.writes += 1;
         let work = AtomicWork { message: id, data, combined: false };
@@ -367,7 +368,7 @@ impl Card {
     /// The operands are on the card: the result goes to host memory, and the old values to who wants them.
     fn combined(&mut self, work: AtomicWork, ports: &mut impl Ports) {
         let (id, old) = (work.message, work.data);
-        let written = self.dma_write(old.len() as u64, "result", Some(id), ports);
+        let written = self.dma_write(old.len() as u64, "result", None, ports);
         let Some(inbound) = self.inbound(id) else { return };
         inbound.writes -= 1;
         inbound.deposited = true;

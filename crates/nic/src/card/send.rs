@@ -9,7 +9,7 @@ use crate::atomic::MAX_OPERAND;
 
 use super::{Card, CardEvent, Fetch, Operation, OperationKind, Outgoing, Sent, Source};
 use crate::message::{Body, Header, MessageId, Packet, Request, RequestKind};
-use crate::ports::{Ports, Slice, Track};
+use crate::ports::{PacketId, Ports, Slice, Track};
 use crate::triggered::{Action, Transfer};
 
 impl Card {
@@ -109,7 +109,11 @@ impl Card {
         let mut offset = 0;
         loop {
             let bytes = mtu.min(length - offset);
-            let fetched = if bytes > 0 { self.dma_read(bytes, "fetch", Some(header.id), ports) } else { ports.now() };
+            let fetched = if bytes > 0 {
+                self.dma_read(bytes, "fetch", Some(PacketId { message: header.id, offset }), ports)
+            } else {
+                ports.now()
+            };
             self.send_ready = self.send_ready.max(fetched);
             let last = offset + bytes >= length;
             let fetch = Fetch {
@@ -171,8 +175,14 @@ impl Card {
         self.stats.bytes_sent += bytes;
         if ports.tracing() {
             let name = packet.header.name();
-            let message = Some(packet.header.id);
-            ports.slice(Slice { track: Track::NicOut, start, end, name, message, bytes: Some(bytes) });
+            ports.slice(Slice {
+                track: Track::NicOut,
+                start,
+                end,
+                name,
+                packet: Some(packet.id()),
+                bytes: Some(bytes),
+            });
         }
         ports.transmit(start, Box::new(packet));
         if sent != Sent::Nothing {

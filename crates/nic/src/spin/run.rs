@@ -7,7 +7,7 @@ use hpu::{Fault, Memory, Stop, Thread};
 use super::message::HandlerError;
 use super::{Context, Core, Role, SpinUnit, Task, Wait};
 use crate::card::{Card, CardEvent};
-use crate::ports::{Ports, Slice, Track};
+use crate::ports::{PacketId, Ports, Slice, Track};
 
 /// Cycles that a handler runs ahead of the others before it yields to simulated time: plain loads and stores of
 /// handlers that run at once are seen at most this much too early. Atomic operations are exact.
@@ -188,15 +188,15 @@ impl Card {
     fn end_stay(&mut self, context: u16, ports: &mut impl Ports) {
         let (now, hpus) = (ports.now(), self.spin.hpus.len() as u32);
         let Some(resident) = self.spin.contexts[usize::from(context)].as_ref() else { return };
-        let (start, message) = (resident.stay, resident.task.message);
+        let (start, task) = (resident.stay, &resident.task);
         if ports.tracing() {
             ports.slice(Slice {
                 track: Track::Hpu(u32::from(context) % hpus),
                 start,
                 end: now,
-                name: &resident.task.handler.name,
-                message: Some(message),
-                bytes: resident.task.packet.map(|_| resident.task.payload_bytes()),
+                name: &task.handler.name,
+                packet: task.packet.map(|packet| PacketId { message: task.message, offset: packet.offset }),
+                bytes: task.packet.map(|_| task.payload_bytes()),
             });
         }
         let core = self.spin.core(context);

@@ -89,10 +89,10 @@ impl Card {
         check_host_range(&region, command.offset, u64::from(len))?;
         let (work, done, transfer) = if to_host {
             let data = self.spin.memory.arena()[start..start + len as usize].to_vec();
-            let done = self.dma_write(u64::from(len), "to host", Some(message), ports);
+            let done = self.dma_write(u64::from(len), "to host", None, ports);
             (Work::ToHost(data), done, TransferState::Posted(done - self.machine.dma.latency))
         } else {
-            let done = self.dma_read(u64::from(len), "from host", Some(message), ports);
+            let done = self.dma_read(u64::from(len), "from host", None, ports);
             (Work::FromHost { start, len }, done, TransferState::Pending(false))
         };
         let dma = HandlerDma { message, transfer: None, region, offset: command.offset, work };
@@ -124,7 +124,7 @@ impl Card {
             true => Work::CompareAndSwap { compare: command.value, swap: command.swap, result },
             false => Work::FetchAndAdd { datatype, increment: command.value, result },
         };
-        let done = self.dma_read(size, "atomic", Some(message), ports);
+        let done = self.dma_read(size, "atomic", None, ports);
         let dma = HandlerDma { message, transfer: None, region, offset: command.offset, work };
         command.handle = self.begin_transfer(context, dma, TransferState::Pending(false), done, ports);
         self.spin.answer(context, argument, command.as_bytes());
