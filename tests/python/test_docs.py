@@ -1,0 +1,71 @@
+"""The pages tell the truth: their programs compile and run, and the sums of docs/validation.md are those of a run."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from spinkit import _paths
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+NICS = {"rdma": "rdma", "triggered": "portals4", "store": "spin", "stream": "spin"}
+
+
+def page(name: str) -> str:
+    return (CHECKOUT / name).read_text()
+
+
+def blocks(name: str, language: str) -> list[str]:
+    found = re.findall(rf"^```{language}\n(.*?)^```$", page(name), re.MULTILINE | re.DOTALL)
+    assert found
+    return found
+
+
+def run(command: str, *arguments: str | Path, folder: Path | None = None) -> str:
+    done = subprocess.run(
+        [_paths.command(command), *arguments], cwd=folder, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, ""), f"{command} {arguments}"
+    return done.stdout
+
+
+def test_the_program_of_the_readme_prints_what_the_readme_says(tmp_path: Path) -> None:
+    [program] = blocks("README.md", "c")
+    (tmp_path / "sum.c").write_text(program)
+    [session] = blocks("README.md", "console")
+    steps = re.split(r"^\$ ", session, flags=re.MULTILINE)[1:]
+    commands = 0
+    for step in steps:
+        line, _, expected = step.partition("\n")
+        command, *arguments = line.split()
+        if command in ("spincc", "spinrun"):
+            assert run(command, *arguments, folder=tmp_path) == expected
+            commands += 1
+    assert commands == 3
+
+
+def test_handlers_of_the_guide_compile(tmp_path: Path) -> None:
+    for number, block in enumerate(blocks("docs/handler-guide.md", "c")):
+        source = tmp_path / f"block{number}.c"
+        include = "" if "#include <spin.h>" in block else "#include <spin.h>\n"
+        source.write_text(include + block + "\nint main(void) { return 0; }\n")
+        run("spincc", "-Wall", "-Wextra", "-Werror", source, "-o", tmp_path / "program")
+
+
+@pytest.mark.parametrize("machine", ["sc17-int", "sc17-dis"])
+@pytest.mark.parametrize("size", ["8", "8192"])
+def test_sums_by_hand_are_those_of_a_run(machine: str, size: str, tmp_path: Path) -> None:
+    _, _, rest = page("docs/validation.md").partition(f"| {machine} {size} | {' | '.join(NICS)} |\n")
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in rest.partition("\n\n")[0].splitlines()[1:]]
+    columns = dict(zip(NICS, list(zip(*rows, strict=True))[1:], strict=True))
+    run("spincc", CHECKOUT / "experiments/ping-pong/ping-pong.c", "-o", tmp_path / "ping-pong")
+    for mode, cells in columns.items():
+        *terms, round_trip, half = [Decimal(cell.replace("–", "0")) for cell in cells]
+        assert sum(terms) == round_trip == 2 * half, mode
+        options = ["-n", "2", "--machine", machine, "--nic", NICS[mode]]
+        point = json.loads(run("spinrun", *options, tmp_path / "ping-pong", "--mode", mode, "--sizes", size))
+        assert point == {"mode": mode, "bytes": int(size), "half_rtt_ps": int(half * 1000), "data_ok": True}
