@@ -116,5 +116,5 @@ fn at_most<T: PartialOrd + Parameter>(key: &str, value: T, most: T) -> Result<()
 }
 
 fn multiple_of(key: &str, value: u32, unit: u32) -> Result<(), Problem> {
-    if value % unit != 0 { problem(key, format!("must be a multiple of {unit}, is {value}")) } else { Ok(()) }
+    if !value.is_multiple_of(unit) { problem(key, format!("must be a multiple of {unit}, is {value}")) } else { Ok(()) }
 }
