@@ -52,7 +52,20 @@ impl World {
 
     /// Whether the CPU has to complete a message before this call can look at what has come (rdma cards).
     fn looks_at_completions(&self, call: &Call) -> bool {
-        let looks = matches!(call.op, Op::PtlEQGet | Op::PtlEQPoll | Op::PtlCTGet | Op::PtlCTPoll);
+        let looks = matches!(
+            call.op,
+            Op::PtlEQGet
+                | Op::PtlEQPoll
+                | Op::PtlCTGet
+                | Op::PtlCTPoll
+                | Op::PtlLEAppend
+                | Op::PtlMEAppend
+                | Op::PtlMEAppendHandlers
+                | Op::PtlLESearch
+                | Op::PtlMESearch
+                | Op::PtlLEUnlink
+                | Op::PtlMEUnlink
+        );
         looks
             && self.machine.nic.kind == NicKind::Rdma
             && self.cards[call.caller.rank as usize].next_completion().is_some()
@@ -74,6 +87,14 @@ impl World {
         let poll = self.machine.host.poll;
         self.timeline.cpu(rank, self.now, self.now + poll, "poll");
         poll
+    }
+
+    /// Programs ask again until an object is free, so time must pass.
+    fn unless_in_use(&mut self, rank: usize, result: Result<(), Code>) -> Outcome {
+        match result {
+            Err(code @ (Code::InUse | Code::PtInUse)) => Ok(Step::Reply(self.poll_cost(rank), Reply::new(code))),
+            other => unit(other),
+        }
     }
 
     fn perform(&mut self, call: &Call) -> Outcome {
@@ -160,14 +181,20 @@ impl World {
                 done(Reply::value(map.len() as u64))
             }
             Op::PtlPTAlloc => value(card.pt_alloc(a.u32(0), a.u32(1), a.u32(2), a.u32(3))?),
-            Op::PtlPTFree => unit(card.pt_free(a.u32(0), a.u32(1))),
+            Op::PtlPTFree => {
+                let result = card.pt_free(a.u32(0), a.u32(1));
+                self.unless_in_use(rank, result)
+            }
             Op::PtlPTEnable => unit(card.pt_enable(a.u32(0), a.u32(1))),
             Op::PtlMDBind => {
                 let md = self.job.data(call.caller);
                 value(self.on_card(rank, |card, ports| card.md_bind(a.u32(0), md, ports))?)
             }
             Op::PtlMDRelease => unit(card.md_release(a.u32(0))),
-            Op::PtlLEUnlink | Op::PtlMEUnlink => unit(card.unlink(a.u32(0))),
+            Op::PtlLEUnlink | Op::PtlMEUnlink => {
+                let result = card.unlink(a.u32(0));
+                self.unless_in_use(rank, result)
+            }
             Op::PtlEQAlloc => value(card.eq_alloc(a.u32(0), a.word(1))?),
             Op::PtlCTAlloc => value(card.ct_alloc(a.u32(0))?),
             Op::PtlNIFini | Op::PtlEQFree | Op::PtlCTFree => {
