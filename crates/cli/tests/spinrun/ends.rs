@@ -1,0 +1,172 @@
+//! How runs end: every way has its exit status and says what has happened, and none leaves anything behind.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::Stdio;
+
+use object::{Object, ObjectSection};
+
+use crate::harness::{Run, command, home, plain, program, reported, scratch, spincc, spinrun};
+
+fn ends(options: &str, how: &str) -> Run {
+    spinrun(options, &plain("ends"), how)
+}
+
+#[test]
+fn output_of_all_ranks_comes_through() {
+    let run = ends("-n 3 --tag-output", "hello");
+    let mut lines: Vec<_> = run.out.lines().collect();
+    lines.sort_unstable();
+    assert_eq!(lines, ["[0] hello from 0 of 3", "[1] hello from 1 of 3", "[2] hello from 2 of 3"]);
+    let mut lines: Vec<_> = run.err.lines().collect();
+    lines.sort_unstable();
+    assert_eq!(lines, ["[0] warned by 0", "[1] warned by 1", "[2] warned by 2"]);
+    assert_eq!(run.status, 0);
+}
+
+#[test]
+fn a_deadlock_names_what_every_rank_waits_for() {
+    let (run, report) = reported("-n 4", &plain("ends"), "deadlock");
+    // Rank 3 has gone on to the barrier at the end, where rank 2 is.
+    run.ended(1, "deadlock at ");
+    run.ended(1, " of simulated time: nothing is under way that could go on\n");
+    let waits: Vec<_> = run.err.lines().filter_map(|line| line.strip_prefix("spinrun:   ")).collect();
+    assert!(waits[0].starts_with("rank 0 waits in PtlCTWait for counter 0x") && waits[0].ends_with(" to reach 5"));
+    assert!(waits[1].starts_with("rank 1 waits in PtlEQWait for an event in queue 0x"), "{}", waits[1]);
+    let barrier = "waits in spin_barrier, where 2 of 4 ranks have come";
+    assert_eq!(waits[2..], [format!("rank 2 {barrier}"), format!("rank 3 {barrier}")]);
+    assert_eq!(report["end"]["how"], "deadlock");
+    assert_eq!(report["end"]["waits"], serde_json::json!(waits));
+    assert_eq!(report["end_ps"], 1_000_000); // they had computed for 1000 ns
+}
+
+#[test]
+fn crashes_name_rank_signal_and_time() {
+    let (run, report) = reported("-n 3", &plain("ends"), "crash");
+    run.ended(139, ": rank 1 was ended by signal 11 (SIGSEGV) at 2500.000 ns of simulated time\n");
+    assert_eq!(report["end"], serde_json::json!({"how": "rank-failed", "rank": 1, "code": null, "signal": 11}));
+    ends("-n 2", "abort").ended(134, ": rank 1 was ended by signal 6 (SIGABRT) at 2500.000 ns of simulated time\n");
+}
+
+#[test]
+fn the_status_of_the_first_rank_that_fails_is_that_of_the_run() {
+    let (run, report) = reported("-n 4", &plain("ends"), "exit");
+    run.ended(3, ": rank 1 exited with status 3 at 2500.000 ns of simulated time\n");
+    assert_eq!(report["end"], serde_json::json!({"how": "rank-failed", "rank": 1, "code": 3, "signal": null}));
+}
+
+#[test]
+fn wrong_use() {
+    let program = plain("ends");
+    let fails = |options: &str, words: &str| spinrun(options, &program, "hello").ended(2, words);
+    fails("--machine nowhere", "spinrun: error: ");
+    fails("--machine nowhere", "nowhere");
+    fails("--set hpu.counts=4", "hpu.counts");
+    fails("--set hpu.count=many", "hpu.count");
+    fails("--set hpu.count", "hpu.count");
+    fails("--nic ethernet", "ethernet");
+    fails("-n 0", "0 is not in 1..=65536");
+    fails("--compute fast", "is `zero` or `measured:SCALE`");
+    fails("--timeout soon", "not a number of seconds");
+
+    let file = scratch().join("bad.toml");
+    let wrong = |text: &str, words: &[&str]| {
+        std::fs::write(&file, text).unwrap();
+        let run = spinrun(&format!("--machine {}", file.display()), &program, "hello");
+        for word in words {
+            run.ended(2, word);
+        }
+    };
+    wrong("base = \"sc17-int\"\n[hpu]\ncolour = \"red\"\n", &["bad.toml", "hpu.colour"]);
+    wrong("base = \"sc17-int\"\n[network]\nwire_ns = \"long\"\n", &["bad.toml", "network.wire_ns"]);
+    wrong("base = \"sc17-int\"\n[network\n", &["bad.toml"]);
+
+    spinrun("", Path::new("./no-such-program"), "").ended(1, "cannot start \"./no-such-program\" as rank 0: No such file");
+    let run = spinrun("", &home().join("README.md"), "");
+    run.ended(1, "as rank 0: Permission denied");
+}
+
+#[test]
+fn a_time_limit_ends_the_run() {
+    let run = ends("-n 2 --timeout 0.2", "forever");
+    run.ended(124, ": time limit reached at ");
+}
+
+/// Processes whose executable is `program`.
+fn processes(program: &Path) -> usize {
+    let entries = std::fs::read_dir("/proc").unwrap();
+    entries.filter(|e| std::fs::read_link(e.as_ref().unwrap().path().join("exe")).is_ok_and(|exe| exe == program)).count()
+}
+
+#[test]
+fn an_interrupt_leaves_no_process() {
+    // An executable of its own, so that other tests' processes do not count.
+    let program = scratch().join("interrupted");
+    std::fs::copy(plain("ends"), &program).unwrap();
+    let mut child =
+        command("-n 3", &program, "forever").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    for rank in 0..3 {
+        assert_eq!(lines.next().unwrap().unwrap(), format!("rank {rank} runs"));
+    }
+    assert_eq!(processes(&program), 3);
+    // SAFETY: a signal to our own child, which nobody has waited for.
+    unsafe { libc::kill(child.id() as i32, libc::SIGINT) };
+    let mut err = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130), "{err}");
+    assert!(err.starts_with("spinrun: interrupted by signal 2 (SIGINT) at "), "{err}");
+    assert_eq!(processes(&program), 0);
+}
+
+#[test]
+fn handlers_need_a_card_that_runs_them() {
+    let program = program("errors");
+    for nic in ["portals4", "rdma"] {
+        let run = spinrun(&format!("-n 2 --nic {nic}"), &program, "payload fail");
+        // PTL_FAIL is 5.
+        run.ended(1, "PtlHPUAllocMem(sizeof *state, ni, &me.hpu_memory) returned 5");
+        run.ended(1, "spinrun: warning: rank 1: PtlHPUAllocMem: this card has no HPUs (--nic spin has)\n");
+    }
+}
+
+#[test]
+fn device_code_of_another_kind_is_refused() {
+    let source = home().join("tests/programs/errors.c");
+    let program = scratch().join("errors-imac");
+    spincc(&source, &["--hpu", "rv32imac"], &program);
+    let run = spinrun("-n 2", &program, "payload fail");
+    run.ended(1, "rv32imafdc");
+    run.ended(1, "(it has rv32imac): recompile with spincc --hpu rv32imafdc");
+    let run = spinrun("-n 2 --set hpu.kind=rv32imac", &program, "payload fail");
+    assert_eq!(run.status, 0, "{}", run.err);
+}
+
+/// The program `errors` with its device image changed.
+fn patched(name: &str, change: impl FnOnce(&mut [u8])) -> Run {
+    let mut bytes = std::fs::read(program("errors")).unwrap();
+    let file = object::File::parse(&*bytes).unwrap();
+    let (start, length) = file.section_by_name(abi::device::image::SECTION).unwrap().file_range().unwrap();
+    change(&mut bytes[start as usize..(start + length) as usize]);
+    let path = scratch().join(name);
+    let _ = std::fs::remove_file(&path);
+    std::fs::copy(program("errors"), &path).unwrap(); // with its permissions
+    std::fs::write(&path, bytes).unwrap();
+    spinrun("-n 2", &path, "payload fail")
+}
+
+#[test]
+fn damaged_device_code_is_refused() {
+    let elves = |image: &[u8]| -> Vec<usize> {
+        (0..image.len() - 4).filter(|at| image[*at..].starts_with(b"\x7fELF")).collect()
+    };
+    // e_machine, two bytes at 18: 40 is ARM.
+    let run = patched("errors-arm", |image| elves(image).iter().for_each(|at| image[at + 18] = 40));
+    run.ended(1, ": rank 0: device code for rv32imafdc: device program: machine is 40, expected 243 (RISC-V)\n");
+    let run = patched("errors-no-elf", |image| elves(image).iter().for_each(|at| image[at + 1] = b'e'));
+    run.ended(1, ": rank 0: device code for rv32imafdc: device program: not a valid 32-bit ELF file: ");
+    let run = patched("errors-version", |image| image[0] ^= 1);
+    run.ended(1, ": rank 0: ");
+    let run = patched("errors-devices", |image| image[16] = 200);
+    run.ended(1, ": rank 0: ");
+}

@@ -1,0 +1,152 @@
+//! Handlers that do what they must not: the host hears of it, nothing else suffers, and the run goes on (sPIN App.
+//! B.3–B.5).
+
+use crate::harness::{Run, program, source, spinrun};
+
+fn errors(options: &str, arguments: &str) -> Run {
+    let run = spinrun(&format!("-n 2 {options}"), &program("errors"), arguments);
+    assert_eq!(run.status, 0, "{arguments}: {}{}", run.out, run.err);
+    run
+}
+
+/// The line of `errors.c` that is marked with a comment.
+fn line(mark: &str) -> String {
+    let mark = format!("/* {mark} */");
+    let number = source("errors.c").lines().position(|line| line.contains(&mark)).unwrap() + 1;
+    format!("errors.c:{number}")
+}
+
+/// Runs `arguments`, whose handler must end with an error: `fail` in the event, `start` as its address, and in the
+/// warning all of `words`. The initiator hears it too; the healthy message comes through.
+fn fails(options: &str, arguments: &str, fail: &str, start: u32, words: &[&str]) -> Run {
+    let run = errors(options, arguments);
+    let error = format!("HANDLER_ERROR {fail} of 1, start {start:#x}").replace("start 0x0", "start 0");
+    let events: Vec<_> = run.rank(1).into_iter().take(2).map(str::to_owned).collect();
+    assert_eq!(events, [error, "PUT OK of 2, start 0".into()], "{arguments}: {}", run.err);
+    assert_eq!(run.rank(0), [format!("ACK {fail}"), "ACK OK".into()], "{arguments}");
+    for word in words {
+        assert!(run.err.contains(word), "{arguments}: {word:?} is not in {}", run.err);
+    }
+    assert_eq!(run.err.lines().count(), 1, "{arguments}: {}", run.err);
+    run
+}
+
+/// The handlers' own account: calls of each, dropped bytes, results.
+fn account(run: &Run) -> String {
+    run.rank(1).last().unwrap().to_string()
+}
+
+/// HPU memory starts at 0x1000_0000 (`abi::device::map`); the faulty entry has its first 64 bytes.
+#[test]
+fn stores_outside() {
+    let poke = line("poke");
+    for (address, what) in [
+        (0, "nothing"),
+        (0x1000_0040, "the next entry's HPU memory"),
+        (0x1000_003e, "half outside"),
+        (0x0fff_fffc, "in front of HPU memory"),
+        (0x1a00_0000, "the argument block"),
+        (0x1a00_4000 - 4 + 0x4000, "another context's stack"),
+        (0x1d00_0000, "the program"),
+        (0x1c40_0000 + 2 * 4096, "another packet"),
+        (0xffff_fffc, "the end"),
+    ] {
+        let words = [
+            "spinrun: warning: node 1: payload handler 'payload' failed: store of",
+            &format!(" at {address:#010x} is not allowed"),
+            &poke,
+        ];
+        // 6000 bytes are two packets; the data of the one whose handler failed counts as dropped.
+        let run = fails("", &format!("payload poke {address:#x}"), "SEGV", address, &words);
+        assert_eq!(account(&run), "handlers 1 2 1, dropped 4096, results 0 0 0 0 0 0", "{what}");
+    }
+}
+
+#[test]
+fn loads_outside() {
+    let peek = line("peek");
+    for address in [0u32, 0x1000_0040, 0x1c40_0000 + 2 * 4096, 0x8000_0000] {
+        let words = [&*format!("load of 4 B at {address:#010x} is not allowed"), &peek];
+        let run = fails("", &format!("payload peek {address:#x}"), "SEGV", address, &words);
+        assert_eq!(account(&run), "handlers 1 2 1, dropped 4096, results 0 0 0 0 0 0");
+    }
+    // Constants live with the program, which handlers may read.
+    let run = errors("", "payload peek 0x1d000000");
+    assert_eq!(run.rank(1)[0], "PUT OK of 1, start 0");
+    assert!(run.err.is_empty(), "{}", run.err);
+}
+
+#[test]
+fn header_handlers_that_fail_drop_their_message() {
+    let words = ["header handler 'header' failed: store of", &line("poke")];
+    let run = fails("", "header poke 0", "SEGV", 0, &words);
+    assert_eq!(account(&run), "handlers 1 0 1, dropped 6000, results 0 0 0 0 0 0");
+}
+
+#[test]
+fn completion_handlers_that_fail() {
+    let words = ["completion handler 'completion' failed: store of", &line("poke")];
+    fails("", "completion poke 4", "SEGV", 4, &words);
+    fails("", "completion fail", "HANDLER_FAIL", 8, &["completion handler 'completion' returned FAIL"]);
+}
+
+#[test]
+fn endless_handlers_are_killed() {
+    let words = ["handler 'payload' was killed after 20000 cycles (hpu.watchdog_cycles)", "errors.c:"];
+    let run = fails("--set hpu.watchdog_cycles=20000", "payload loop", "HANDLER_TIMEOUT", 20_000, &words);
+    assert_eq!(account(&run), "handlers 1 2 1, dropped 4096, results 0 0 0 0 0 0");
+    // On one HPU with one context, nothing else could run meanwhile.
+    let one = "--set hpu.watchdog_cycles=3000 --set hpu.count=1 --set hpu.contexts=1";
+    let run = fails(one, "header loop", "HANDLER_TIMEOUT", 3000, &["handler 'header' was killed after 3000 cycles"]);
+    assert_eq!(account(&run), "handlers 1 0 1, dropped 6000, results 0 0 0 0 0 0");
+}
+
+#[test]
+fn handlers_that_give_up() {
+    let run = fails("", "payload fail", "HANDLER_FAIL", 8, &["payload handler 'payload' returned FAIL"]);
+    assert_eq!(account(&run), "handlers 1 2 1, dropped 4096, results 0 0 0 0 0 0");
+    fails("", "header fail", "HANDLER_FAIL", 8, &["header handler 'header' returned FAIL"]);
+    fails("", "payload abort", "HANDLER_FAIL", 8, &["payload handler 'payload' aborted"]);
+    let words = ["payload handler 'payload' returned 77, which is no return code of a payload handler"];
+    fails("", "payload unknown", "HANDLER_FAIL", 77, &words);
+}
+
+#[test]
+fn stacks_end() {
+    let run = errors("", "payload deep");
+    let event = run.rank(1)[0];
+    let start = event.strip_prefix("HANDLER_ERROR SEGV of 1, start 0x").unwrap_or_else(|| panic!("{event}"));
+    // The first context's window ends at 0x1a00_4000; 8 KiB below it the stack ends.
+    let start = u32::from_str_radix(start, 16).unwrap();
+    let window = (start - 0x1a00_0000) % 0x4000;
+    assert!((0x1f00..0x2000).contains(&window), "{start:#x}");
+    assert!(run.err.contains(" is not allowed") && run.err.contains("errors.c:"), "{}", run.err);
+}
+
+#[test]
+fn execution_stays_in_the_program() {
+    let words = ["payload handler 'payload' failed: execution left the program (pc 0x10000000)"];
+    fails("", "payload jump 0x10000000", "SEGV", 0x1000_0000, &words);
+}
+
+/// Arguments out of range come back as SPIN_ERR_INVALID, and the handler goes on.
+#[test]
+fn commands_with_bad_arguments() {
+    let run = errors("", "payload commands");
+    assert_eq!(run.rank(1)[..2], ["PUT OK of 1, start 0", "PUT OK of 2, start 0"], "{}", run.err);
+    assert_eq!(account(&run), "handlers 1 2 1, dropped 0, results -1 -1 -1 -1 -1 -1");
+    assert!(run.err.is_empty(), "{}", run.err);
+}
+
+/// The card accesses memory for a handler only where the handler could.
+#[test]
+fn commands_on_memory_of_others() {
+    let words = ["payload handler 'payload' put 16 bytes from 0x10000038, which are not its own", "device.h:"];
+    let words = &words[..1]; // the place is where the call was inlined from
+    fails("", "payload wild-put 0x10000038", "SEGV", 0x1000_0038, words);
+    let words = ["payload handler 'payload' moved 16 bytes at 0x1d000000 by DMA, which are not its own"];
+    fails("", "payload wild-dma 0x1d000000", "SEGV", 0x1d00_0000, &words);
+    fails("", "payload wild-dma 0x10000040", "SEGV", 0x1000_0040, &[]);
+    let run = errors("", "payload far-dma 5985");
+    assert!(run.err.contains("moved 16 bytes at offset 5985 of 6000 bytes of host memory"), "{}", run.err);
+}

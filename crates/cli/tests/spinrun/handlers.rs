@@ -1,0 +1,122 @@
+//! When handlers run, what their return codes do, and what they can ask of the card (sPIN App. B.3–B.6). The programs
+//! check the values themselves; see there.
+
+use crate::harness::{program, reported, spinrun};
+
+/// Runs a case of `handlers.c`; what it printed.
+fn handlers(options: &str, case: &str) -> String {
+    spinrun(&format!("-n 2 {options}"), &program("handlers"), case).ok()
+}
+
+fn commands(case: &str) {
+    for options in ["", "--machine sc17-dis", "--set hpu.timing=inorder --set hpu.contexts=8"] {
+        assert_eq!(spinrun(&format!("-n 2 {options}"), &program("commands"), case).ok(), "");
+    }
+}
+
+#[test]
+fn header_first_payloads_in_parallel_completion_last() {
+    let four = "headers 1 payloads 8 completions 1 at once 4 hpus 0xf\n";
+    assert_eq!(handlers("", "order"), four);
+    let one = "headers 1 payloads 8 completions 1 at once 1 hpus 0x1\n";
+    assert_eq!(handlers("--set hpu.count=1 --set hpu.contexts=1", "order"), one);
+    let eight = "headers 1 payloads 8 completions 1 at once 8 hpus 0xff\n";
+    assert_eq!(handlers("--set hpu.count=8 --set hpu.contexts=8", "order"), eight);
+}
+
+/// With enough HPUs the payload handlers of a message overlap, with one they follow each other.
+#[test]
+fn hpus_work_in_parallel() {
+    let time = |options: &str| {
+        let (run, report) = reported(&format!("-n 2 {options}"), &program("handlers"), "order");
+        assert_eq!(run.status, 0, "{}", run.err);
+        let payload = &report["handlers"]["payload"];
+        assert_eq!((payload["calls"].as_u64(), payload["bytes"].as_u64()), (Some(8), Some(8 * 4096 - 64)));
+        (report["end_ps"].as_u64().unwrap(), payload["occupancy_ps"].as_u64().unwrap())
+    };
+    let (one, occupancy) = time("--set hpu.count=1 --set hpu.contexts=1");
+    let (four, _) = time("");
+    let (eight, _) = time("--set hpu.count=8 --set hpu.contexts=8");
+    // All eight take as long as each other, so four HPUs save three quarters of the time and eight seven eighths, less
+    // the time that packets arrive apart.
+    let wire = 7 * 4096 * 20;
+    assert!(one - four > occupancy * 3 / 4 - wire && one - four <= occupancy * 3 / 4, "{one} {four} {occupancy}");
+    assert!(one - eight > occupancy * 7 / 8 - wire && one - eight <= occupancy * 7 / 8, "{one} {eight} {occupancy}");
+}
+
+#[test]
+fn header_handlers_decide() {
+    for case in ["drop", "proceed", "process_without_handler"] {
+        assert_eq!(handlers("", case), "");
+    }
+}
+
+#[test]
+fn every_handler_can_be_left_out() {
+    for case in ["payload_alone", "completion_alone"] {
+        assert_eq!(handlers("", case), "");
+    }
+}
+
+#[test]
+fn payload_handlers_drop_packets() {
+    assert_eq!(handlers("", "drop_packets"), "");
+}
+
+#[test]
+fn user_headers() {
+    assert_eq!(handlers("", "user_header"), "");
+    assert_eq!(handlers("", "no_payload"), "");
+}
+
+#[test]
+fn pending_entries_wait_for_another_message() {
+    for case in ["pending_process", "pending_proceed", "pending_drop", "pending_completion", "once"] {
+        assert_eq!(handlers("", case), "");
+    }
+}
+
+#[test]
+fn hpu_memory_outlives_entries() {
+    assert_eq!(handlers("", "memory_outlives_entries"), "");
+}
+
+#[test]
+fn flow_control_drops_packets_and_says_so() {
+    // Buffers for two of eight packets.
+    let options = "-n 2 --set hpu.packet_buffer_bytes=8192";
+    let (run, report) = reported(options, &program("handlers"), "flow_control");
+    assert_eq!(run.ok(), format!("payloads 2 dropped {} flow control 1\n", 6 * 4096));
+    let card = &report["cards"][1];
+    assert_eq!((card["packets_dropped"].as_u64(), card["flow_control"].as_u64()), (Some(6), Some(1)));
+}
+
+#[test]
+fn dma() {
+    for case in ["dma_blocking", "dma_nonblocking", "dma_left_running", "dma_segments"] {
+        commands(case);
+    }
+}
+
+#[test]
+fn counters() {
+    commands("counters");
+}
+
+#[test]
+fn puts_with_acknowledgements() {
+    commands("put_from_device");
+    commands("put_from_host");
+}
+
+#[test]
+fn static_data() {
+    commands("static_data");
+}
+
+#[test]
+fn arithmetic_is_that_of_the_host() {
+    commands("arithmetic");
+    // Without floating point in hardware.
+    assert_eq!(spinrun("-n 2 --set hpu.kind=rv32imac", &program("commands"), "arithmetic").ok(), "");
+}

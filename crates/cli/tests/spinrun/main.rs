@@ -1,0 +1,9 @@
+//! `spincc` and `spinrun` together, on the programs of `tests/programs`: what programs see, and when.
+
+mod determinism;
+mod ends;
+mod errors;
+mod handlers;
+mod harness;
+mod portals;
+mod times;

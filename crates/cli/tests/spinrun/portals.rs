@@ -1,0 +1,74 @@
+//! Portals 4 programs on every kind of card, compiled as any C program. The programs check the values themselves; see
+//! there.
+
+use crate::harness::{plain, reported, spinrun};
+
+const NICS: [&str; 3] = ["rdma", "portals4", "spin"];
+
+fn portals(case: &str, ranks: u32) {
+    for nic in NICS {
+        let run = spinrun(&format!("-n {ranks} --nic {nic} --timeout 60"), &plain("portals"), case);
+        assert_eq!(run.ok(), "", "{case} on {nic}");
+    }
+}
+
+macro_rules! cases {
+    ($($case:ident),+ $(,)?) => { $(
+        #[test]
+        fn $case() {
+            portals(stringify!($case), 2);
+        }
+    )+ };
+}
+cases!(
+    puts,
+    gets,
+    triggered_chain,
+    counting_events,
+    event_queues,
+    unexpected_messages,
+    unlinking,
+    physical_addresses,
+    segments,
+    truncation,
+    failures,
+    managed_offsets,
+    limits_of_the_queue,
+);
+
+#[test]
+fn all_to_all() {
+    for nic in NICS {
+        for bytes in [1, 4096, 10_000] {
+            let run = spinrun(&format!("-n 4 --nic {nic}"), &plain("alltoall"), &bytes.to_string());
+            let out = run.ok();
+            let mut ranks: Vec<_> = out.lines().map(|line| line.split_once(": done at ").unwrap().0).collect();
+            ranks.sort_unstable();
+            assert_eq!(ranks, ["rank 0", "rank 1", "rank 2", "rank 3"], "{nic} {bytes}");
+        }
+    }
+}
+
+#[test]
+fn computing_takes_exactly_its_time() {
+    for nic in NICS {
+        let (run, report) = reported(&format!("--nic {nic}"), &plain("clocks"), "compute");
+        assert_eq!(run.ok(), "");
+        // 7 ns, then 1 KiB of DRAM: 51 ns + 1024 * 6.7 ps.
+        assert_eq!(report["end_ps"], 7_000 + 51_000 + 6_861, "{nic}");
+    }
+}
+
+#[test]
+fn computing_can_be_measured() {
+    let end = |options: &str| reported(options, &plain("clocks"), "spin").1["end_ps"].as_u64().unwrap();
+    assert_eq!(end("--compute zero"), 0);
+    // The program computes for 5 ms of its CPU time; what it needs beside that is of no account at this scale.
+    let measured = end("--compute measured:100");
+    assert!(measured >= 500_000_000_000, "{measured}");
+}
+
+#[test]
+fn clocks_can_tell_simulated_time() {
+    assert_eq!(spinrun("--clock simulated", &plain("clocks"), "simulated").ok(), "");
+}
