@@ -195,8 +195,8 @@ ops! {
     SpinAttach = 1, SpinDetach = 2,
     // simulated time and host work: args in picoseconds or bytes
     SpinHostCompute = 3, SpinHostMemory = 4, SpinSleep = 5, SpinYield = 6,
-    // job-wide barrier outside of Portals (start-up, tests)
-    SpinBarrier = 7,
+    // job-wide barriers outside of Portals: of the library, and of PMI, which comes by the rank's PMI socket
+    SpinBarrier = 7, PmiBarrier = 9,
     // device code: address, length and first handler address of an image, see `device::image`
     SpinRegisterImage = 8,
 

@@ -7,9 +7,12 @@
 //! Threads: a rank with several threads pauses when each of them waits, in the library or for something else, so that
 //! what it does does not depend on how the machine schedules them. Calls that came with the same pause are handed out one
 //! by one, in the order in which the threads were made ([`Job::pending`]).
+//!
+//! A rank may also speak PMI-1 with the simulator. Its barrier looks like one more call, from slot [`PMI`].
 
 mod memory;
 mod output;
+mod pmi;
 mod shared;
 mod signals;
 mod spawn;
@@ -20,10 +23,12 @@ pub use memory::MemoryFault;
 use abi::mailbox::{ARGS, Op, SLOTS};
 use abi::portals::{Plain, Rc};
 use output::Output;
+use pmi::Pmi;
 use shared::Shared;
 use sim::Time;
 use std::ffi::OsString;
 use std::io::{self, Write};
+use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
@@ -87,9 +92,12 @@ impl JobError {
 pub struct Caller {
     /// Its rank.
     pub rank: u32,
-    /// Its slot, below [`SLOTS`].
+    /// Its slot, below [`SLOTS`], or [`PMI`].
     pub slot: u32,
 }
+
+/// In place of a slot: the rank's PMI connection.
+pub const PMI: u32 = SLOTS as u32;
 
 /// A library call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -174,7 +182,8 @@ pub enum Pause {
         /// The rank.
         rank: usize,
     },
-    /// A process has ended: usually the rank that ran; another one when something outside of the job ended it.
+    /// A process has ended: usually the rank that ran; another one when something outside of the job ended it. Or the
+    /// rank has asked by PMI that the job be aborted.
     Exited {
         /// The rank.
         rank: usize,
@@ -199,6 +208,7 @@ pub struct Job {
     ranks: Vec<Rank>,
     deadline: Option<Instant>,
     output: Option<Output>,
+    pmi: Pmi,
     children_seen: u32,
     serve_copies: bool,
     /// Ranks whose last pause was [`Pause::Asleep`].
@@ -220,10 +230,10 @@ struct Rank {
     /// The process that made the last call: `process`, or a descendant of it.
     caller_pid: u32,
     /// Bit k: the call in slot k was handed out and is not answered.
-    inside: u16,
+    inside: u32,
 }
 
-const _: () = assert!(SLOTS <= u16::BITS as usize);
+const _: () = assert!(PMI < u32::BITS);
 
 impl Job {
     /// Most ranks of a job.
@@ -239,10 +249,12 @@ impl Job {
         if !(1..=Job::MAX_RANKS).contains(&spec.ranks) {
             return Err(JobError::Ranks(spec.ranks));
         }
+        spawn::raise_descriptor_limit();
         let shared = Shared::new(spec.ranks, spec.compute_scale_milli)?;
         Ok(Job {
             ranks: vec![Rank::default(); spec.ranks],
             output: spec.tag_output.then(|| Output::new(spec.ranks)),
+            pmi: Pmi::new(spec.ranks),
             deadline: None,
             children_seen: signals::children(),
             serve_copies: spec.serve_copies,
@@ -289,7 +301,7 @@ impl Job {
     /// When the rank was started before.
     pub fn start(&mut self, rank: usize) -> Result<Pause, JobError> {
         assert!(matches!(self.ranks[rank].process, Process::Unborn), "rank {rank} is started twice");
-        let pid = spawn::spawn(&self.spec, rank, &self.shared, self.output.as_mut())?;
+        let pid = spawn::spawn(&self.spec, rank, &self.shared, &mut self.pmi, self.output.as_mut())?;
         self.ranks[rank].process = Process::Alive(pid);
         Ok(self.wait(rank))
     }
@@ -300,20 +312,31 @@ impl Job {
         debug_assert!(self.ranks[rank].inside & 1 << caller.slot != 0, "{caller:?} does not wait");
         self.ranks[rank].inside &= !(1 << caller.slot);
         self.shared.set_now(now);
-        self.shared.answer(caller, reply);
+        match caller.slot {
+            PMI => self.pmi.leave_barrier(rank),
+            _ => self.shared.answer(caller, reply),
+        }
         self.wait(rank)
     }
 
     /// Another call that came with the last pause of a rank with several threads. Ask after each pause whose call is
     /// not answered at once.
     pub fn pending(&mut self, rank: usize) -> Option<Call> {
+        self.pmi.serve(rank);
         let (mut slot, tid) = self.first_request(rank)?;
         if tid != 0 {
             // Threads made earlier may be about to call.
-            threads::Watch::default().settle(&self.shared, rank);
+            let mut watch = threads::Watch::default();
+            while !watch.quiet(&self.shared, rank) || self.pmi.serve(rank) {
+                std::thread::sleep(threads::PERIOD);
+            }
             (slot, _) = self.first_request(rank)?;
         }
         let caller = Caller { rank: rank as u32, slot: slot as u32 };
+        if caller.slot == PMI {
+            self.ranks[rank].inside |= 1 << PMI;
+            return Some(Call { caller, op: Op::PmiBarrier, elapsed_ns: 0, args: [0; ARGS] });
+        }
         let Some(call) = self.shared.call(caller) else {
             self.shared.answer(caller, &Reply::new(Rc::Fail));
             return None;
@@ -323,13 +346,13 @@ impl Job {
         Some(call)
     }
 
-    /// The slot and thread id of the new call that is handed out next.
+    /// The slot and thread id of the new call that is handed out next; a PMI barrier comes last.
     fn first_request(&self, rank: usize) -> Option<(usize, u32)> {
         let inside = self.ranks[rank].inside;
-        (0..SLOTS)
-            .filter(|k| inside & 1 << k == 0)
-            .filter_map(|k| Some((k, self.shared.requested(rank, k)?)))
-            .min_by_key(|&(_, tid)| tid)
+        let calls = (0..SLOTS).filter(|k| inside & 1 << k == 0);
+        let first = calls.filter_map(|k| Some((k, self.shared.requested(rank, k)?))).min_by_key(|&(_, tid)| tid);
+        let barrier = || (inside & 1 << PMI == 0 && self.pmi.in_barrier(rank)).then_some((PMI as usize, u32::MAX));
+        first.or_else(barrier)
     }
 
     /// A call of a thread that woke by itself after [`Pause::Asleep`]. Ask before each event, and before a deadlock is
@@ -354,6 +377,9 @@ impl Job {
             }
             if let Some((rank, status)) = self.ended(rank) {
                 return Pause::Exited { rank, status };
+            }
+            if let Some(code) = self.pmi.aborted(rank) {
+                return Pause::Exited { rank, status: ExitStatus::from_raw((code & 0xff).max(1) << 8) };
             }
             if self.shared.spin(seen) {
                 continue;
@@ -439,6 +465,7 @@ impl Job {
         let Process::Alive(pid) = self.ranks[rank].process else { return None };
         let status = spawn::reap(pid)?;
         self.ranks[rank] = Rank { process: Process::Ended(status), ..Rank::default() };
+        self.pmi.disconnect(rank);
         if let Some(output) = &mut self.output {
             output.finish(rank);
         }

@@ -22,6 +22,8 @@ use crate::sdk::{Sdk, SdkError};
 
 /// Exit status when `--timeout` ends the run, as that of timeout(1).
 const TIMED_OUT: u8 = 124;
+/// A test that cannot run here exits with this (automake, meson).
+const SKIPPED: i32 = 77;
 /// Added to a signal's number for the exit status of what it ended.
 const SIGNALLED: i32 = 128;
 
@@ -178,6 +180,8 @@ fn tell(end: &End, program: &OsString) -> u8 {
         End::RankFailed { rank, status, at } => {
             let status = *status;
             match (status.code(), status.signal()) {
+                // The test's own word for it; a test suite shows what else it said.
+                (Some(code @ SKIPPED), _) => code as u8,
                 (Some(code), _) => {
                     eprintln!("spinrun: {program}: rank {rank} exited with status {code} at {at} of simulated time");
                     code as u8

@@ -25,7 +25,6 @@ impl Output {
 
     /// Nothing yet, leading to standard output and error.
     pub fn new(ranks: usize) -> Output {
-        raise_descriptor_limit();
         let pipes = std::iter::repeat_with(|| [None, None]).take(ranks).collect();
         Output { pipes, sinks: [Box::new(io::stdout()), Box::new(io::stderr())] }
     }
@@ -95,16 +94,4 @@ impl Pipe {
 fn print(sink: &mut dyn Write, rank: usize, line: &[u8]) {
     let tagged = [format!("[{rank}] ").as_bytes(), line, b"\n"].concat();
     let _ = sink.write_all(&tagged);
-}
-
-/// Two pipes a rank can be more than the usual 1,024 descriptors.
-fn raise_descriptor_limit() {
-    // SAFETY: reads and writes a local.
-    unsafe {
-        let mut limit: libc::rlimit = std::mem::zeroed();
-        if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) == 0 {
-            limit.rlim_cur = limit.rlim_max;
-            libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
-        }
-    }
 }

@@ -1,7 +1,8 @@
-//! Signals to the simulator: its children's deaths, and requests to end.
+//! Signals to the simulator: its children's deaths, input of theirs, and requests to end.
 
 use super::{JobError, shared};
 use std::io;
+use std::os::fd::RawFd;
 use std::ptr::null_mut;
 use std::sync::Once;
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, Ordering::SeqCst};
@@ -13,6 +14,7 @@ static BELLS: [AtomicPtr<AtomicU32>; JOBS] = [const { AtomicPtr::new(null_mut())
 static HANDLING: AtomicU32 = AtomicU32::new(0);
 static RECEIVED: AtomicI32 = AtomicI32::new(0);
 static CHILDREN: AtomicU32 = AtomicU32::new(0);
+static INPUTS: AtomicU32 = AtomicU32::new(0);
 
 /// The last signal that asks the simulator to end.
 pub fn received() -> Option<i32> {
@@ -24,11 +26,28 @@ pub fn children() -> u32 {
     CHILDREN.load(SeqCst)
 }
 
+/// Changes whenever something can be read from a descriptor of [`on_input`].
+pub fn inputs() -> u32 {
+    INPUTS.load(SeqCst)
+}
+
+/// From now on input on `fd`, and its end, ring the doorbells.
+pub fn on_input(fd: RawFd) -> io::Result<()> {
+    // SAFETY: plain system calls on a descriptor.
+    let set = unsafe {
+        let flags = libc::fcntl(fd, libc::F_GETFL);
+        flags != -1
+            && libc::fcntl(fd, libc::F_SETOWN, libc::getpid()) != -1
+            && libc::fcntl(fd, libc::F_SETFL, flags | libc::O_ASYNC) != -1
+    };
+    if set { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
 /// From now on signals ring this doorbell.
 pub fn watch(bell: &AtomicU32) -> Result<(), JobError> {
     static INSTALL: Once = Once::new();
     INSTALL.call_once(|| {
-        install(libc::SIGCHLD);
+        [libc::SIGCHLD, libc::SIGIO].into_iter().for_each(install);
         [libc::SIGINT, libc::SIGTERM, libc::SIGHUP].into_iter().for_each(install);
     });
     let bell = std::ptr::from_ref(bell).cast_mut();
@@ -54,7 +73,7 @@ fn install(signal: i32) {
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         libc::sigaction(signal, std::ptr::null(), &raw mut action);
-        if action.sa_sigaction == libc::SIG_IGN && signal != libc::SIGCHLD {
+        if action.sa_sigaction == libc::SIG_IGN && !matches!(signal, libc::SIGCHLD | libc::SIGIO) {
             return;
         }
         action.sa_sigaction = handle as extern "C" fn(i32) as usize;
@@ -70,6 +89,8 @@ extern "C" fn handle(signal: i32) {
     let bells = || BELLS.iter().map(|place| place.load(SeqCst)).filter(|bell| !bell.is_null());
     if signal == libc::SIGCHLD {
         CHILDREN.fetch_add(1, SeqCst);
+    } else if signal == libc::SIGIO {
+        INPUTS.fetch_add(1, SeqCst);
     } else if bells().next().is_some() {
         RECEIVED.store(signal, SeqCst);
     } else {

@@ -1,16 +1,24 @@
 //! Rank processes: start, end.
 
 use super::output::Output;
+use super::pmi::Pmi;
 use super::shared::Shared;
 use super::{JobError, JobSpec};
 use abi::mailbox::env;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IsTerminal};
+use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitStatus, Stdio};
 
 /// Starts a rank; its process id.
-pub fn spawn(spec: &JobSpec, rank: usize, shared: &Shared, output: Option<&mut Output>) -> Result<u32, JobError> {
+pub fn spawn(
+    spec: &JobSpec,
+    rank: usize,
+    shared: &Shared,
+    pmi: &mut Pmi,
+    output: Option<&mut Output>,
+) -> Result<u32, JobError> {
     let simulator = std::process::id();
     // A rank is not in the terminal's foreground group and must not read from it.
     let forward = rank == 0 && io::stdin().is_terminal();
@@ -35,9 +43,13 @@ pub fn spawn(spec: &JobSpec, rank: usize, shared: &Shared, output: Option<&mut O
     if output.is_some() {
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
     }
-    // SAFETY: only system calls between fork and exec.
-    unsafe { command.pre_exec(move || prepare(simulator)) };
     let failed = |source| JobError::Spawn { program: spec.program.clone(), rank, source };
+    // The memory file is reached through the simulator, so its number is free in the rank: the same in all, and low
+    // enough for select(2).
+    let pmi_fd = shared.fd();
+    let socket = pmi.connect(rank, &mut command, pmi_fd).map_err(failed)?;
+    // SAFETY: only system calls between fork and exec.
+    unsafe { command.pre_exec(move || prepare(simulator, socket.as_raw_fd(), pmi_fd)) };
     let mut child = command.spawn().map_err(failed)?;
     if let Some(output) = output {
         output.add(rank, child.stdout.take(), child.stderr.take()).map_err(failed)?;
@@ -56,12 +68,13 @@ fn preload(spec: &JobSpec) -> OsString {
     libraries.collect::<Vec<_>>().join(OsStr::new(":"))
 }
 
-/// In the new process: it ends with the simulator, and its addresses are the same in every run.
-fn prepare(simulator: u32) -> io::Result<()> {
+/// In the new process: it ends with the simulator, its addresses are the same in every run, and `socket` stays open as
+/// `pmi_fd`, also in the programs that it starts.
+fn prepare(simulator: u32, socket: RawFd, pmi_fd: RawFd) -> io::Result<()> {
     const ASK: libc::c_ulong = 0xffff_ffff;
     // SAFETY: plain system calls.
     unsafe {
-        if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) == -1 {
+        if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) == -1 || libc::dup2(socket, pmi_fd) == -1 {
             return Err(io::Error::last_os_error());
         }
         if libc::getppid() as u32 != simulator {
@@ -102,4 +115,16 @@ pub fn ended(pid: u32) -> bool {
 pub fn signal_group(pid: u32, signal: i32) {
     // SAFETY: a plain system call.
     unsafe { libc::kill(-(pid as i32), signal) };
+}
+
+/// A socket and perhaps two pipes a rank can be more than the usual 1,024 descriptors.
+pub fn raise_descriptor_limit() {
+    // SAFETY: reads and writes a local.
+    unsafe {
+        let mut limit: libc::rlimit = std::mem::zeroed();
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) == 0 {
+            limit.rlim_cur = limit.rlim_max;
+            libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
+        }
+    }
 }

@@ -23,13 +23,6 @@ impl Watch {
         let since = *self.since.get_or_insert_with(Instant::now);
         quiet(shared, rank) || since.elapsed() > PATIENCE
     }
-
-    /// Waits for that.
-    pub fn settle(&mut self, shared: &Shared, rank: usize) {
-        while !self.quiet(shared, rank) {
-            std::thread::sleep(PERIOD);
-        }
-    }
 }
 
 fn quiet(shared: &Shared, rank: usize) -> bool {

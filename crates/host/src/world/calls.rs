@@ -10,7 +10,7 @@ use machine::NicKind;
 use nic::{AtomicSpec, Card, DeviceProgram, MAX_OPERAND, NewEntry, Ports, Target, TriggeredOp};
 use sim::Time;
 
-use super::waiting::{Wait, event_reply};
+use super::waiting::{Meeting, Wait, event_reply};
 use super::{End, Event, World};
 use crate::job::{Call, Caller, Reply};
 
@@ -121,7 +121,8 @@ impl World {
             }
             Op::SpinSleep => Ok(Step::Reply(Time::from_ps(a.word(0)), Reply::new(Code::Ok))),
             Op::SpinYield => done(Reply::new(Code::Ok)),
-            Op::SpinBarrier => Ok(self.barrier(call.caller)),
+            Op::SpinBarrier => Ok(self.barrier(call.caller, Meeting::Spin)),
+            Op::PmiBarrier => Ok(self.barrier(call.caller, Meeting::Pmi)),
             Op::PtlPut
             | Op::PtlGet
             | Op::PtlAtomic
@@ -262,20 +263,21 @@ impl World {
     }
 
     /// All ranks meet; the last one lets everybody go on.
-    fn barrier(&mut self, caller: Caller) -> Step {
-        self.barrier.push(caller);
-        let (arrived, ranks) = (self.barrier.len(), self.ranks.len());
+    fn barrier(&mut self, caller: Caller, of: Meeting) -> Step {
+        let ranks = self.ranks.len();
+        let waiting = &mut self.barriers[of as usize];
+        waiting.push(caller);
+        let arrived = waiting.len();
         if arrived < ranks {
-            for rank in &mut self.ranks {
-                for wait in rank.waits.values_mut() {
-                    if let Wait::Barrier { arrived: known, .. } = wait {
-                        *known = arrived;
-                    }
+            for wait in self.ranks.iter_mut().flat_map(|rank| rank.waits.values_mut()) {
+                match wait {
+                    Wait::Barrier { of: other, arrived: known, .. } if *other == of => *known = arrived,
+                    _ => {}
                 }
             }
-            return Step::Wait(Wait::Barrier { arrived, ranks }, None);
+            return Step::Wait(Wait::Barrier { of, arrived, ranks }, None);
         }
-        for other in std::mem::take(&mut self.barrier) {
+        for other in std::mem::take(waiting) {
             if other != caller {
                 self.ranks[other.rank as usize].waits.remove(&other.slot);
                 self.queue.push(self.now, Event::Resume(other, Box::new(Reply::new(Code::Ok))));
@@ -471,8 +473,6 @@ impl World {
         }
     }
 
-    /// An array of handles of a poll; an empty one is invalid.
-    fn handles(&mut self, rank: usize, address: u64, count: u64) -> Result<Vec<Handle>, Code> {
     /// Objects of one poll live, and on one interface.
     fn same_interface(
         &mut self,
@@ -486,6 +486,8 @@ impl World {
         if all { Ok(()) } else { Err(Code::ArgInvalid) }
     }
 
+    /// An array of handles of a poll; an empty one is invalid.
+    fn handles(&mut self, rank: usize, address: u64, count: u64) -> Result<Vec<Handle>, Code> {
         let count =
             usize::try_from(count).ok().filter(|count| (1..=1 << 20).contains(count)).ok_or(Code::ArgInvalid)?;
         Ok(self.read_array::<HandleWord>(rank, address, count)?.into_iter().map(|word| word.0).collect())

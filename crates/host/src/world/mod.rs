@@ -111,8 +111,8 @@ pub struct World {
     notices: Vec<Notice>,
     timeline: Timeline,
     warnings: Warnings,
-    /// Calls waiting in `spin_barrier`.
-    barrier: Vec<Caller>,
+    /// Calls waiting in each kind of barrier.
+    barriers: [Vec<Caller>; 2],
     now: Time,
     end: Option<End>,
 }
@@ -164,7 +164,7 @@ impl World {
             notices: Vec::new(),
             timeline,
             warnings: Warnings { counts: BTreeMap::new(), tell: Some(warn) },
-            barrier: Vec::new(),
+            barriers: Default::default(),
             now: Time::ZERO,
             end: None,
         })

@@ -34,8 +34,10 @@ pub enum Wait {
         /// Index.
         pt_index: u32,
     },
-    /// The other ranks (`spin_barrier`).
+    /// The other ranks.
     Barrier {
+        /// Which barrier.
+        of: Meeting,
         /// How many have come so far.
         arrived: usize,
         /// Of how many.
@@ -43,6 +45,15 @@ pub enum Wait {
     },
     /// The CPU, which completes a message first (rdma cards); the call is made then.
     Completion(Box<Call>),
+}
+
+/// Where all ranks meet. Arriving and leaving take no simulated time: the last one's arrival lets everybody go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Meeting {
+    /// `spin_barrier`.
+    Spin,
+    /// The barrier of PMI.
+    Pmi,
 }
 
 impl Wait {
@@ -60,7 +71,13 @@ impl Wait {
             Wait::Portal { pt_index, .. } => {
                 format!("PtlPTDisable for the messages under way to portal table entry {pt_index}")
             }
-            Wait::Barrier { arrived, ranks } => format!("spin_barrier, where {arrived} of {ranks} ranks have come"),
+            Wait::Barrier { of, arrived, ranks } => {
+                let name = match of {
+                    Meeting::Spin => "spin_barrier",
+                    Meeting::Pmi => "a PMI barrier",
+                };
+                format!("{name}, where {arrived} of {ranks} ranks have come")
+            }
             Wait::Completion(call) => format!("{} for a completion", call.op.c_name()),
         }
     }

@@ -56,3 +56,26 @@ pub fn exit_code(pause: Pause) -> Option<i32> {
 pub fn job(program: &Program, ranks: usize) -> Job {
     Job::new(spec(program, ranks)).unwrap()
 }
+
+/// What a run on the default machine left.
+#[allow(dead_code, reason = "as above")]
+pub struct Run {
+    pub end: host::End,
+    /// Simulated time at the end of each rank.
+    pub ends: Vec<sim::Time>,
+    pub warnings: Vec<String>,
+}
+
+/// Runs a job on the default machine.
+#[allow(dead_code, reason = "as above")]
+pub fn run(spec: JobSpec) -> Run {
+    let machines = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../machines");
+    let machine = machine::Machine::load("sc17-int", &[machines], &[]).unwrap();
+    let warnings = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
+    let heard = warnings.clone();
+    let warn = Box::new(move |message: &str| heard.borrow_mut().push(message.to_owned()));
+    let mut world = host::World::new(machine, Job::new(spec).unwrap(), sim::trace::Trace::off(), warn).unwrap();
+    let end = world.run().unwrap();
+    let (ends, warnings) = (world.rank_ends().collect(), warnings.take());
+    Run { end, ends, warnings }
+}
