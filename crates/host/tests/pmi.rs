@@ -1,0 +1,191 @@
+//! PMI-1 between ranks and the simulator.
+
+mod common;
+
+use common::{compile, run, spec};
+use host::End;
+use sim::Time;
+use std::os::unix::process::ExitStatusExt;
+
+/// A C program that includes the PMI client.
+fn pmi_program(main: &str) -> common::Program {
+    compile(&format!("#include <portals4.h>\n#include <spin.h>\n{}\n{main}", include_str!("common/pmi.h")))
+}
+
+#[test]
+fn answers_are_those_of_the_protocol() {
+    let program = pmi_program(
+        r#"
+        static int wrong(const char *answer, const char *expected) {
+            if (!strcmp(answer, expected)) return 0;
+            fprintf(stderr, "%s\n%s\n", answer, expected);
+            return 1;
+        }
+        int main(void) {
+            pmi_init();
+            if (pmi_env("PMI_RANK") != 0 || pmi_env("PMI_ID") != 0 || pmi_env("PMI_SIZE") != 1) return 1;
+            if (pmi_env("PMI_SPAWNED") != 0) return 2;
+            return wrong(pmi_ask("cmd=init pmi_version=2 pmi_subversion=0\n"),
+                         "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=-1")
+                || wrong(pmi_ask("cmd=get_maxes\n"), "cmd=maxes kvsname_max=256 keylen_max=64 vallen_max=1024 rc=0")
+                || wrong(pmi_ask("cmd=get_appnum\n"), "cmd=appnum appnum=0 rc=0")
+                || wrong(pmi_ask("cmd=get_universe_size\n"), "cmd=universe_size size=1 rc=0")
+                || wrong(pmi_ask("cmd=get_my_kvsname\n"), "cmd=my_kvsname kvsname=kvs_spin_0 rc=0")
+                || wrong(pmi_ask("cmd=get kvsname=kvs_spin_0 key=PMI_process_mapping\n"),
+                         "cmd=get_result rc=0 msg=success value=(vector,(0,1,1))")
+                || wrong(pmi_ask("cmd=get kvsname=kvs_spin_0 key=a\n"),
+                         "cmd=get_result rc=-1 msg=key_a_not_found value=unknown")
+                || wrong(pmi_ask("cmd=put kvsname=kvs_spin_0 key=a value=1=2\n"), "cmd=put_result rc=0 msg=success")
+                || wrong(pmi_ask("cmd=put kvsname=kvs_spin_0 key=b value=3\n"), "cmd=put_result rc=0 msg=success")
+                || wrong(pmi_ask("cmd=put kvsname=kvs_spin_0 key=a value=4\n"), "cmd=put_result rc=0 msg=success")
+                || wrong(pmi_ask("cmd=get kvsname=kvs_spin_0 key=a\n"), "cmd=get_result rc=0 msg=success value=4")
+                || wrong(pmi_ask("cmd=put kvsname=other key=a value=1\n"), "cmd=put_result rc=-1 msg=no_such_kvs")
+                || wrong(pmi_ask("cmd=put kvsname=kvs_spin_0 key=%065d value=1\n", 0),
+                         "cmd=put_result rc=-1 msg=bad_key_length")
+                || wrong(pmi_ask("cmd=put kvsname=kvs_spin_0 key=c value=%01025d\n", 0),
+                         "cmd=put_result rc=-1 msg=value_too_long")
+                || wrong(pmi_ask("cmd=getbyidx kvsname=kvs_spin_0 idx=1\n"),
+                         "cmd=getbyidx_results rc=0 nextidx=2 key=a val=4")
+                || wrong(pmi_ask("cmd=getbyidx kvsname=kvs_spin_0 idx=3\n"),
+                         "cmd=getbyidx_results rc=-2 reason=no_more_keyvals")
+                || wrong(pmi_ask("cmd=publish_name service=s port=p\n"), "cmd=publish_result rc=0 info=ok")
+                || wrong(pmi_ask("cmd=lookup_name service=s\n"), "cmd=lookup_result rc=0 info=ok port=p")
+                || wrong(pmi_ask("cmd=unpublish_name service=s\n"), "cmd=unpublish_result rc=0 info=ok")
+                || wrong(pmi_ask("cmd=lookup_name service=s\n"), "cmd=lookup_result rc=-1 info=no_such_service")
+                || wrong(pmi_ask("mcmd=spawn\nnprocs=1\nexecname=a\ntotspawns=2\nspawnssofar=1\nendcmd\n"
+                                 "mcmd=spawn\nnprocs=1\nexecname=b\ntotspawns=2\nspawnssofar=2\narg1=x y=z\nendcmd\n"),
+                         "cmd=spawn_result rc=-1 msg=a_simulated_job_has_a_fixed_number_of_ranks")
+                || wrong(pmi_ask("cmd=dance now=1\n"), "cmd=dance_result rc=-1 msg=unknown_command")
+                || wrong(pmi_ask("nonsense\n"), "cmd=error_result rc=-1 msg=unknown_command");
+        }"#,
+    );
+    assert_eq!(run(spec(&program, 1)).end, End::Finished);
+}
+
+/// Ranks exchange their ids by PMI, map a logical interface with them, and put their rank into the next one's memory.
+const RING: &str = r#"
+    #define CHECK(call) do { int rc_ = (call); if (rc_ != PTL_OK) exit(10 + rc_); } while (0)
+    int main(void) {
+        pmi_init();
+        int rank = pmi_env("PMI_RANK"), size = pmi_env("PMI_SIZE");
+        char kvs[300];
+        pmi_ask("cmd=get_my_kvsname\n");
+        strcpy(kvs, pmi_field("kvsname"));
+
+        ptl_handle_ni_t ni;
+        ptl_process_t me;
+        CHECK(PtlInit());
+        CHECK(PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_LOGICAL, PTL_PID_ANY, NULL, NULL, &ni));
+        CHECK(PtlGetPhysId(ni, &me));
+        spin_host_compute(1000 * (rank + 1));
+        pmi_ask("cmd=put kvsname=%s key=id-%d value=%u:%u\n", kvs, rank, me.phys.nid, me.phys.pid);
+        if (strcmp(pmi_field("rc"), "0")) return 1;
+        pmi_barrier();
+        if (spin_time_ps() != 1000000ull * size) return 2;
+        ptl_process_t *map = calloc(size, sizeof *map);
+        for (int i = 0; i < size; i++) {
+            pmi_ask("cmd=get kvsname=%s key=id-%d\n", kvs, i);
+            if (sscanf(pmi_field("value"), "%u:%u", &map[i].phys.nid, &map[i].phys.pid) != 2) return 3;
+        }
+        CHECK(PtlSetMap(ni, size, map));
+
+        static int word = -1;
+        ptl_pt_index_t pt;
+        ptl_handle_ct_t ct;
+        ptl_handle_me_t entry;
+        ptl_handle_md_t md;
+        ptl_ct_event_t event;
+        CHECK(PtlPTAlloc(ni, 0, PTL_EQ_NONE, 4, &pt));
+        CHECK(PtlCTAlloc(ni, &ct));
+        ptl_me_t accept = {.start = &word, .length = sizeof word, .ct_handle = ct, .uid = PTL_UID_ANY,
+                           .options = PTL_ME_OP_PUT | PTL_ME_EVENT_CT_COMM, .match_id = {.rank = PTL_RANK_ANY}};
+        CHECK(PtlMEAppend(ni, pt, &accept, PTL_PRIORITY_LIST, NULL, &entry));
+        ptl_md_t all = {.start = NULL, .length = PTL_SIZE_MAX, .eq_handle = PTL_EQ_NONE, .ct_handle = PTL_CT_NONE};
+        CHECK(PtlMDBind(ni, &all, &md));
+        pmi_barrier();
+        ptl_process_t next = {.rank = (rank + 1) % size};
+        CHECK(PtlPut(md, (ptl_size_t)&rank, sizeof rank, PTL_NO_ACK_REQ, next, pt, 0, 0, NULL, 0));
+        CHECK(PtlCTWait(ct, 1, &event));
+        if (word != (rank + size - 1) % size) return 4;
+        pmi_barrier();
+        PtlFini();
+        pmi_finalize();
+        return 0;
+    }"#;
+
+#[test]
+fn ranks_find_each_other_by_pmi() {
+    let program = pmi_program(RING);
+    for ranks in [1, 2, 5] {
+        let (first, second) = (run(spec(&program, ranks)), run(spec(&program, ranks)));
+        assert_eq!(first.end, End::Finished, "{ranks} ranks");
+        assert_eq!(first.ends, second.ends, "simulated times are the same in every run");
+    }
+}
+
+#[test]
+fn many_ranks_meet() {
+    let program = pmi_program("int main(void) { pmi_init(); pmi_barrier(); pmi_finalize(); return 0; }");
+    assert_eq!(run(spec(&program, 256)).end, End::Finished);
+}
+
+#[test]
+fn a_barrier_that_nobody_completes_is_a_deadlock() {
+    let program = pmi_program(
+        "int main(void) { pmi_init(); if (pmi_env(\"PMI_RANK\") == 1) pmi_barrier(); PtlInit(); PtlFini(); return 0; }",
+    );
+    let waits = vec!["rank 0 has ended".into(), "rank 1 waits in a PMI barrier, where 1 of 2 ranks have come".into()];
+    assert_eq!(run(spec(&program, 2)).end, End::Deadlock { at: Time::ZERO, waits });
+}
+
+#[test]
+fn the_connection_passes_through_wrappers() {
+    let program = pmi_program("int main(void) { pmi_init(); pmi_barrier(); pmi_finalize(); return 0; }");
+    let args = vec!["-c".into(), "$0 && exit 7".into(), program.path.clone().into()];
+    let spec = host::job::JobSpec { program: "sh".into(), args, ranks: 2, ..Default::default() };
+    match run(spec).end {
+        End::RankFailed { rank: 0, status, .. } => assert_eq!(status.code(), Some(7)),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_barrier_waits_while_other_threads_call() {
+    let program = pmi_program(
+        r#"
+        #include <pthread.h>
+        static void *compute(void *unused) {
+            (void)unused;
+            for (int i = 0; i < 20; i++) spin_host_compute(500);
+            return NULL;
+        }
+        int main(void) {
+            pthread_t thread;
+            PtlInit();
+            pmi_init();
+            pthread_create(&thread, NULL, compute, NULL);
+            pmi_barrier();
+            pthread_join(thread, NULL);
+            PtlFini();
+            return spin_time_ps() == 10000000 ? 0 : 1;
+        }"#,
+    );
+    assert_eq!(run(spec(&program, 2)).end, End::Finished);
+}
+
+#[test]
+fn an_abort_ends_the_job_with_its_code() {
+    let program = pmi_program(
+        r#"
+        int main(void) {
+            pmi_init();
+            if (pmi_env("PMI_RANK") == 1) pmi_ask("cmd=abort exitcode=9\n");
+            pmi_barrier();
+            return 0;
+        }"#,
+    );
+    match run(spec(&program, 3)).end {
+        End::RankFailed { rank: 1, status, at: Time::ZERO } => assert_eq!(status.into_raw(), 9 << 8),
+        other => panic!("{other:?}"),
+    }
+}
