@@ -1,0 +1,106 @@
+/* What the programs of the experiments share: checked calls, test data, arguments, start and end. */
+#ifndef EXPERIMENTS_COMMON_H
+#define EXPERIMENTS_COMMON_H
+
+#include <spin.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Ends the program, and with it the run, with this rank's number and a message. */
+__attribute__((noreturn, format(printf, 1, 2))) static inline void fail(const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    fprintf(stderr, "rank %d: ", spin_rank());
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+    va_end(args);
+    exit(1);
+}
+
+/* Makes a call that must return PTL_OK. */
+#define CHECK(call)                                                                                                    \
+    do {                                                                                                               \
+        int rc_ = (call);                                                                                              \
+        if (rc_ != PTL_OK)                                                                                             \
+            fail("%s:%d: %s returned %d", __FILE__, __LINE__, #call, rc_);                                             \
+    } while (0)
+
+/* Memory that the program keeps to its end, filled with zeros. */
+static inline void *allocate(size_t bytes) {
+    void *memory = calloc(1, bytes);
+    if (memory == NULL)
+        fail("no memory for %zu bytes", bytes);
+    return memory;
+}
+
+/* Byte `i` of the test data number `seed`: neighbours, and data of other seeds, differ. */
+static inline unsigned char pattern(size_t i, unsigned seed) {
+    return (unsigned char)((i * 2654435761u + seed * 40503u) >> 13);
+}
+
+/* The argument after `name`; without it the program ends and says `usage`. */
+static inline const char *option(int argc, char **argv, const char *name, const char *usage) {
+    for (int i = 1; i + 1 < argc; i += 2)
+        if (strcmp(argv[i], name) == 0)
+            return argv[i + 1];
+    fprintf(stderr, "usage: %s\n", usage);
+    exit(2);
+}
+
+/* The index of `word` among `count` words; if it is none of them the program ends and says `usage`. */
+static inline int choice(const char *word, const char *const *words, int count, const char *usage) {
+    for (int i = 0; i < count; i++)
+        if (strcmp(word, words[i]) == 0)
+            return i;
+    fprintf(stderr, "%s: not understood; usage: %s\n", word, usage);
+    exit(2);
+}
+
+/* Takes the first number off a comma-separated list; false when the list is empty. */
+static inline bool next_number(const char **list, size_t *number) {
+    char *end;
+    if (**list == '\0')
+        return false;
+    *number = strtoull(*list, &end, 10);
+    if (end == *list || (*end != ',' && *end != '\0')) {
+        fprintf(stderr, "%s: not a list of numbers\n", *list);
+        exit(2);
+    }
+    *list = *end == ',' ? end + 1 : end;
+    return true;
+}
+
+/* This process's interface, and what its card can do. */
+static ptl_handle_ni_t ni;
+static ptl_ni_limits_t limits;
+
+/* Starts Portals with a matching, logical interface of all ranks and the portal table entry `pt`, whose events go to
+ * `eq` if that is not NULL. */
+__attribute__((unused)) static void start(ptl_pt_index_t pt, ptl_handle_eq_t *eq) {
+    ptl_pt_index_t given;
+    CHECK(PtlInit());
+    CHECK(PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_LOGICAL, PTL_PID_ANY, NULL, &limits, &ni));
+    CHECK(spin_set_map(ni));
+    if (eq != NULL)
+        CHECK(PtlEQAlloc(ni, 4096, eq));
+    CHECK(PtlPTAlloc(ni, 0, eq == NULL ? PTL_EQ_NONE : *eq, pt, &given));
+}
+
+/* Ends Portals; frees all that this process still has there. */
+__attribute__((unused)) static void finish(void) {
+    fflush(stdout);
+    CHECK(PtlNIFini(ni));
+    PtlFini();
+}
+
+/* Binds memory to send from; completed operations count at `ct` (PTL_CT_NONE: nowhere). */
+__attribute__((unused)) static ptl_handle_md_t bind_memory(void *memory, size_t bytes, ptl_handle_ct_t ct) {
+    ptl_md_t md = {.start = memory, .length = bytes, .eq_handle = PTL_EQ_NONE, .ct_handle = ct};
+    ptl_handle_md_t handle;
+    CHECK(PtlMDBind(ni, &md, &handle));
+    return handle;
+}
+
+#endif
