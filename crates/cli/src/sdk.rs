@@ -61,6 +61,11 @@ impl Sdk {
         self.home.join("sdk/include")
     }
 
+    /// The folder of `handlers/`, the handler library: `<handlers/accumulate/accumulate.h>`.
+    pub fn library_dir(&self) -> PathBuf {
+        self.home.join("sdk")
+    }
+
     /// One folder an HPU kind, and the device runtime.
     pub fn device_dir(&self) -> PathBuf {
         self.home.join("sdk/device")

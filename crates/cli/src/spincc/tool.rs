@@ -41,7 +41,7 @@ impl Tools {
         // Like CC in make, it may hold arguments ("ccache gcc").
         let mut words = compiler.split_whitespace();
         let mut command = Command::new(words.next().unwrap_or(default));
-        command.args(words).arg("-isystem").arg(self.sdk.include_dir());
+        command.args(words).arg("-isystem").arg(self.sdk.include_dir()).arg("-isystem").arg(self.sdk.library_dir());
         command
     }
 
@@ -77,7 +77,7 @@ impl Tools {
         command.arg(if language == Language::C { "cc" } else { "c++" });
         command.args(["-target", target]).arg(format!("-mcpu={}", kind.cpu)).args(&kind.flags);
         command.arg("-D__SPIN_DEVICE__=1").arg(format!("-DSPIN_ARCH_HEADER=<spin/arch/{}.h>", kind.arch));
-        command.arg("-isystem").arg(self.sdk.include_dir());
+        command.arg("-isystem").arg(self.sdk.include_dir()).arg("-isystem").arg(self.sdk.library_dir());
         command.args([
             // One section a function, so that the link drops what handlers do not reach; line numbers for errors.
             "-g",
