@@ -49,7 +49,7 @@ impl Tree {
         if nodes == 0 {
             return Err(NetError::NoNodes);
         }
-        if radix == 0 || radix % 2 != 0 {
+        if radix == 0 || !radix.is_multiple_of(2) {
             return Err(NetError::Radix { radix });
         }
         let down = (radix / 2) as usize;

@@ -166,7 +166,7 @@ impl SpinUnit {
     /// 64 aligned bits that the handler may write.
     fn word(&mut self, context: u16, addr: u32) -> Result<&mut [u8; 8], Outcome> {
         let fault = || Outcome::Fault(format!("asked for an atomic operation at {addr:#x}"), addr);
-        let start = self.place_of(context, addr, 8, true).filter(|_| addr % 8 == 0).ok_or_else(fault)?;
+        let start = self.place_of(context, addr, 8, true).filter(|_| addr.is_multiple_of(8)).ok_or_else(fault)?;
         self.memory.arena()[start..].first_chunk_mut().ok_or_else(fault)
     }
 
