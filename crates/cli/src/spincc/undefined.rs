@@ -55,9 +55,10 @@ pub fn set_by_constructors(kind: &Kind, objects: &[(PathBuf, &Part)]) -> Vec<Str
     .collect()
 }
 
-/// A symbol as the user wrote it.
+/// A symbol as the user wrote it. A C name can look like the encoding of a type: only names of C++ are decoded.
 pub fn readable(symbol: &str) -> String {
-    let demangled = cpp_demangle::Symbol::new(symbol).ok().and_then(|s| s.demangle().ok());
+    let mangled = symbol.starts_with("_Z").then(|| cpp_demangle::Symbol::new(symbol).ok()).flatten();
+    let demangled = mangled.and_then(|s| s.demangle().ok());
     demangled.unwrap_or_else(|| symbol.to_owned())
 }
 

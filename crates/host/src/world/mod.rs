@@ -117,27 +117,43 @@ pub struct World {
     end: Option<End>,
 }
 
-/// Messages for the user, each told once and then counted.
+/// Takes a message for the user.
+pub type Tell = Box<dyn FnMut(&str)>;
+
+/// Messages for the user. Those that differ only in addresses are told once and then counted.
 #[derive(Default)]
 struct Warnings {
-    counts: BTreeMap<String, u64>,
-    tell: Option<Box<dyn FnMut(&str)>>,
+    /// By the message without addresses: the first such message, and how many there were.
+    told: BTreeMap<String, (String, u64)>,
+    tell: Option<Tell>,
 }
 
 impl Warnings {
     fn add(&mut self, message: String) {
-        if let Some(tell) = &mut self.tell
-            && !self.counts.contains_key(&message)
-        {
-            tell(&message);
-        }
-        *self.counts.entry(message).or_default() += 1;
+        let (_, count) = self.told.entry(without_addresses(&message)).or_insert_with(|| {
+            if let Some(tell) = &mut self.tell {
+                tell(&message);
+            }
+            (message, 0)
+        });
+        *count += 1;
     }
+}
+
+/// A message with its hexadecimal numbers taken out.
+fn without_addresses(message: &str) -> String {
+    let mut parts = message.split("0x");
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        text.push_str("0x");
+        text.push_str(part.trim_start_matches(|digit: char| digit.is_ascii_hexdigit()));
+    }
+    text
 }
 
 impl World {
     /// A world for `job` on `machine`. `warn` gets messages for the user as they come up.
-    pub fn new(machine: Machine, job: Job, trace: Trace, warn: Box<dyn FnMut(&str)>) -> Result<World, net::NetError> {
+    pub fn new(machine: Machine, job: Job, trace: Trace, warn: Tell) -> Result<World, net::NetError> {
         let ranks = job.ranks();
         let machine = Rc::new(machine);
         let network = Network::new(&machine.network, ranks)?;
@@ -163,7 +179,7 @@ impl World {
             job,
             notices: Vec::new(),
             timeline,
-            warnings: Warnings { counts: BTreeMap::new(), tell: Some(warn) },
+            warnings: Warnings { told: BTreeMap::new(), tell: Some(warn) },
             barriers: Default::default(),
             now: Time::ZERO,
             end: None,
@@ -222,7 +238,7 @@ impl World {
 
     /// Messages that came up more than once, with their counts.
     pub fn repeated_warnings(&self) -> impl Iterator<Item = (&str, u64)> {
-        self.warnings.counts.iter().filter(|(_, count)| **count > 1).map(|(text, count)| (text.as_str(), *count))
+        self.warnings.told.values().filter(|(_, count)| *count > 1).map(|(text, count)| (text.as_str(), *count))
     }
 
     /// Writes the timeline, if one was asked for.

@@ -295,7 +295,12 @@ impl Card {
         }
         let spin = match handlers {
             Some(handlers) if request.kind == RequestKind::Put => Some(self.open_spin_message(handlers)),
-            _ => None,
+            Some(_) => {
+                let (node, name) = (self.node, header.name());
+                ports.warn(format!("node {node}: a {name} matched an entry with handlers, which run for puts only"));
+                None
+            }
+            None => None,
         };
         Ok(Delivery { entry: handle, list, placement, unlinked, promised, claim: None, spin })
     }
