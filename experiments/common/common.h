@@ -95,9 +95,10 @@ __attribute__((unused)) static void finish(void) {
     PtlFini();
 }
 
-/* Binds memory to send from; completed operations count at `ct` (PTL_CT_NONE: nowhere). */
-__attribute__((unused)) static ptl_handle_md_t bind_memory(void *memory, size_t bytes, ptl_handle_ct_t ct) {
-    ptl_md_t md = {.start = memory, .length = bytes, .eq_handle = PTL_EQ_NONE, .ct_handle = ct};
+/* Binds memory to send from; `options` (PTL_MD_EVENT_CT_…) say what counts at `ct` (PTL_CT_NONE: nothing). */
+__attribute__((unused)) static ptl_handle_md_t bind_memory(void *memory, size_t bytes, unsigned options,
+                                                           ptl_handle_ct_t ct) {
+    ptl_md_t md = {.start = memory, .length = bytes, .options = options, .eq_handle = PTL_EQ_NONE, .ct_handle = ct};
     ptl_handle_md_t handle;
     CHECK(PtlMDBind(ni, &md, &handle));
     return handle;
