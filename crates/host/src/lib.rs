@@ -3,4 +3,4 @@
 pub mod job;
 mod world;
 
-pub use world::{End, World};
+pub use world::{End, Tell, World};

@@ -6,7 +6,8 @@ use crate::harness::{ping_pong, plain, scratch, spinrun};
 
 fn twice(name: &str, options: &str, program: &Path, arguments: &str) {
     let run = |number: u32| {
-        let (json, trace) = (scratch().join(format!("{name}.{number}.json")), scratch().join(format!("{name}.{number}.trace")));
+        let (json, trace) =
+            (scratch().join(format!("{name}.{number}.json")), scratch().join(format!("{name}.{number}.trace")));
         let options = format!("{options} --json {} --trace {}", json.display(), trace.display());
         let out = spinrun(&options, program, arguments).ok();
         (out, std::fs::read(json).unwrap(), std::fs::read(trace).unwrap())

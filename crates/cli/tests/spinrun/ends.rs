@@ -81,7 +81,8 @@ fn wrong_use() {
     wrong("base = \"sc17-int\"\n[network]\nwire_ns = \"long\"\n", &["bad.toml", "network.wire_ns"]);
     wrong("base = \"sc17-int\"\n[network\n", &["bad.toml"]);
 
-    spinrun("", Path::new("./no-such-program"), "").ended(1, "cannot start \"./no-such-program\" as rank 0: No such file");
+    spinrun("", Path::new("./no-such-program"), "")
+        .ended(1, "cannot start \"./no-such-program\" as rank 0: No such file");
     let run = spinrun("", &home().join("README.md"), "");
     run.ended(1, "as rank 0: Permission denied");
 }
@@ -95,7 +96,9 @@ fn a_time_limit_ends_the_run() {
 /// Processes whose executable is `program`.
 fn processes(program: &Path) -> usize {
     let entries = std::fs::read_dir("/proc").unwrap();
-    entries.filter(|e| std::fs::read_link(e.as_ref().unwrap().path().join("exe")).is_ok_and(|exe| exe == program)).count()
+    entries
+        .filter(|e| std::fs::read_link(e.as_ref().unwrap().path().join("exe")).is_ok_and(|exe| exe == program))
+        .count()
 }
 
 #[test]
@@ -103,8 +106,7 @@ fn an_interrupt_leaves_no_process() {
     // An executable of its own, so that other tests' processes do not count.
     let program = scratch().join("interrupted");
     std::fs::copy(plain("ends"), &program).unwrap();
-    let mut child =
-        command("-n 3", &program, "forever").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = command("-n 3", &program, "forever").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     for rank in 0..3 {
         assert_eq!(lines.next().unwrap().unwrap(), format!("rank {rank} runs"));

@@ -1,4 +1,5 @@
 //! Small C programs as ranks.
+#![allow(dead_code)] // no test uses everything
 
 use host::job::{Job, JobSpec, Pause};
 use std::path::{Path, PathBuf};
