@@ -14,6 +14,12 @@ pub(super) fn slot_bytes(mtu: u32) -> u32 {
     mtu.next_multiple_of(GRAIN) + GRAIN
 }
 
+/// Number of packet buffers: as many full packets as the machine has room for, the padding not counted.
+pub(super) fn slots(config: &machine::Hpu, mtu: u32) -> u32 {
+    let addressable = (map::PROGRAM - map::PACKETS) / slot_bytes(mtu);
+    (config.packet_buffer / mtu).min(addressable).min(u32::from(u16::MAX))
+}
+
 /// Program, static data, HPU memory, contexts and packet buffers. The arena is zero pages until it is touched, so cards
 /// that run no handlers cost nothing.
 pub(super) struct CardMemory {
@@ -26,8 +32,6 @@ pub(super) struct CardMemory {
 
 impl CardMemory {
     pub fn new(config: &machine::Hpu, mtu: u32) -> CardMemory {
-        let slot = slot_bytes(mtu);
-        let slots = config.packet_buffer / slot;
         CardMemory {
             arena: Vec::new(),
             parts: [
@@ -35,7 +39,7 @@ impl CardMemory {
                 (map::DATA, config.data),
                 (map::HPU_MEMORY, config.memory),
                 (map::CONTEXTS, config.contexts * map::CONTEXT_STRIDE),
-                (map::PACKETS, slots * slot),
+                (map::PACKETS, slots(config, mtu) * slot_bytes(mtu)),
             ],
             allocations: [0, 1, 2, 3].map(|interface| Slab::new(Kind::Hpu, interface)),
             capacity: config.memory,

@@ -126,13 +126,12 @@ enum Wait {
 
 impl SpinUnit {
     pub(crate) fn new(config: &machine::Hpu, mtu: u32) -> SpinUnit {
-        let buffers = config.packet_buffer / memory::slot_bytes(mtu);
         SpinUnit {
             config: config.clone(),
             mtu,
             memory: CardMemory::new(config, mtu),
             program: None,
-            buffers: (0..buffers.min(u32::from(u16::MAX)) as u16).rev().collect(),
+            buffers: (0..memory::slots(config, mtu) as u16).rev().collect(),
             contexts: (0..config.contexts).map(|_| None).collect(),
             hpus: vec![Core::default(); config.count as usize],
             tasks: VecDeque::new(),
