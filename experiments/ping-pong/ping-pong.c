@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PT = 3, PING = 20, PONG = 10 };         /* portal table index and match bits */
-enum { WARM_UP = 2, ROUNDS = WARM_UP + 1 };    /* branch predictors of the HPUs settle; then every round is the same */
+enum { PT = 3, PING = 20, PONG = 10 };          /* portal table index and match bits */
+enum { WARM_UP = 2, ROUNDS = WARM_UP + 1 };     /* branch predictors of the HPUs settle; then every round is the same */
 enum { MAX_BYTES = 1 << 22, UNTOUCHED = 0xA5 }; /* a byte that no message has written */
 
 /* ---- On the card ------------------------------------------------------------------------------------------------ */
@@ -44,7 +44,8 @@ __handler int ping_payload(const ptl_payload_t p, void *state) {
 __handler int ping_completion(int dropped_bytes, bool flow_control_triggered, void *state) {
     struct pingpong *i = state;
     (void)dropped_bytes, (void)flow_control_triggered;
-    if (!i->stream) PtlHandlerPutFromHost(0, i->length, 0, PTL_NO_ACK_REQ, i->source, PONG, 0, NULL, 0);
+    if (!i->stream)
+        PtlHandlerPutFromHost(0, i->length, 0, PTL_NO_ACK_REQ, i->source, PONG, 0, NULL, 0);
     return SUCCESS;
 }
 
@@ -72,14 +73,16 @@ static unsigned char pattern(size_t i, size_t bytes, int round) {
 
 static int matches(const unsigned char *data, size_t bytes, int round) {
     for (size_t i = 0; i < bytes; i++)
-        if (data[i] != pattern(i, bytes, round)) return 0;
+        if (data[i] != pattern(i, bytes, round))
+            return 0;
     return 1;
 }
 
 /* Whether the message left everything from `from` on as it was. */
 static int untouched(const unsigned char *data, size_t from) {
     for (size_t i = from; i < MAX_BYTES; i++)
-        if (data[i] != UNTOUCHED) return 0;
+        if (data[i] != UNTOUCHED)
+            return 0;
     return 1;
 }
 
@@ -116,7 +119,8 @@ static void ping(enum mode mode, size_t bytes) {
     ptl_handle_md_t md = bind(sent);
     memset(received, UNTOUCHED, MAX_BYTES);
     for (int round = 0; round < ROUNDS; round++) {
-        for (size_t i = 0; i < bytes; i++) sent[i] = pattern(i, bytes, round);
+        for (size_t i = 0; i < bytes; i++)
+            sent[i] = pattern(i, bytes, round);
         CHECK(spin_barrier()); /* rank 1 is ready */
         uint64_t start = spin_time_ps();
         CHECK(PtlPut(md, 0, bytes, PTL_NO_ACK_REQ, peer, PT, PING, 0, NULL, 0));
@@ -155,14 +159,15 @@ static void pong(enum mode mode, size_t bytes) {
     memset(received, UNTOUCHED, MAX_BYTES);
     if (mode == TRIGGERED)
         for (int round = 0; round < ROUNDS; round++)
-            CHECK(PtlTriggeredPut(md, 0, bytes, PTL_NO_ACK_REQ, peer, PT, PONG, 0, NULL, 0, pings,
-                                  (round + 1) * bytes));
+            CHECK(
+                PtlTriggeredPut(md, 0, bytes, PTL_NO_ACK_REQ, peer, PT, PONG, 0, NULL, 0, pings, (round + 1) * bytes));
     /* What the card answers by itself never reaches host memory. */
     int stored = mode == RDMA || mode == TRIGGERED || (mode == STORE && bytes > limits.max_payload_size);
     for (int round = 0; round < ROUNDS; round++) {
         CHECK(spin_barrier());
         CHECK(PtlCTWait(pings, (round + 1) * bytes, &counted));
-        if (mode == RDMA) CHECK(PtlPut(md, 0, bytes, PTL_NO_ACK_REQ, peer, PT, PONG, 0, NULL, 0));
+        if (mode == RDMA)
+            CHECK(PtlPut(md, 0, bytes, PTL_NO_ACK_REQ, peer, PT, PONG, 0, NULL, 0));
         if (counted.failure != 0 || (stored && !matches(received, bytes, round)) ||
             !untouched(received, stored ? bytes : 0)) {
             fprintf(stderr, "ping-pong: rank 1: wrong data in round %d of %zu bytes\n", round, bytes);
@@ -173,7 +178,8 @@ static void pong(enum mode mode, size_t bytes) {
     CHECK(PtlMEUnlink(entry));
     CHECK(PtlMDRelease(md));
     CHECK(PtlCTFree(pings));
-    if (me.hpu_memory != PTL_INVALID_HANDLE) CHECK(PtlHPUFreeMem(&me.hpu_memory));
+    if (me.hpu_memory != PTL_INVALID_HANDLE)
+        CHECK(PtlHPUFreeMem(&me.hpu_memory));
 }
 
 static void usage(void) {
@@ -185,11 +191,14 @@ int main(int argc, char **argv) {
     const char *sizes = NULL;
     int mode = -1;
     for (int i = 1; i + 1 < argc; i += 2) {
-        if (strcmp(argv[i], "--sizes") == 0) sizes = argv[i + 1];
+        if (strcmp(argv[i], "--sizes") == 0)
+            sizes = argv[i + 1];
         for (int m = RDMA; strcmp(argv[i], "--mode") == 0 && m <= STREAM; m++)
-            if (strcmp(argv[i + 1], modes[m]) == 0) mode = m;
+            if (strcmp(argv[i + 1], modes[m]) == 0)
+                mode = m;
     }
-    if (mode < 0 || sizes == NULL || spin_size() != 2) usage();
+    if (mode < 0 || sizes == NULL || spin_size() != 2)
+        usage();
 
     ptl_pt_index_t pt;
     CHECK(PtlInit());
@@ -198,12 +207,14 @@ int main(int argc, char **argv) {
     CHECK(PtlPTAlloc(ni, 0, PTL_EQ_NONE, PT, &pt));
     sent = malloc(MAX_BYTES);
     received = malloc(MAX_BYTES);
-    if (sent == NULL || received == NULL) return 1;
+    if (sent == NULL || received == NULL)
+        return 1;
 
     for (const char *at = sizes; *at != '\0';) {
         char *end;
         unsigned long bytes = strtoul(at, &end, 10);
-        if (end == at || bytes == 0 || bytes > MAX_BYTES) usage();
+        if (end == at || bytes == 0 || bytes > MAX_BYTES)
+            usage();
         (spin_rank() == 0 ? ping : pong)((enum mode)mode, bytes);
         at = *end == ',' ? end + 1 : end;
     }

@@ -21,17 +21,17 @@ extern "C" {
 
 /* ---- Scalar types ------------------------------------------------------------------------------------------------ */
 
-typedef uint64_t ptl_size_t;         /* bytes, or a count */
-typedef uint64_t ptl_match_bits_t;   /* what a message is matched by */
-typedef uint64_t ptl_hdr_data_t;     /* user data that travels in a message's header */
-typedef uint32_t ptl_pt_index_t;     /* index of a portal table entry */
-typedef uint32_t ptl_nid_t;          /* node */
-typedef uint32_t ptl_pid_t;          /* process on a node */
-typedef uint32_t ptl_rank_t;         /* process in the map of a logical interface, from 0 */
-typedef uint32_t ptl_uid_t;          /* user */
-typedef unsigned int ptl_time_t;     /* milliseconds */
+typedef uint64_t ptl_size_t;          /* bytes, or a count */
+typedef uint64_t ptl_match_bits_t;    /* what a message is matched by */
+typedef uint64_t ptl_hdr_data_t;      /* user data that travels in a message's header */
+typedef uint32_t ptl_pt_index_t;      /* index of a portal table entry */
+typedef uint32_t ptl_nid_t;           /* node */
+typedef uint32_t ptl_pid_t;           /* process on a node */
+typedef uint32_t ptl_rank_t;          /* process in the map of a logical interface, from 0 */
+typedef uint32_t ptl_uid_t;           /* user */
+typedef unsigned int ptl_time_t;      /* milliseconds */
 typedef unsigned int ptl_interface_t; /* network interface of the node */
-typedef int ptl_sr_value_t;          /* value of a status register */
+typedef int ptl_sr_value_t;           /* value of a status register */
 
 /* Handles are scalars: copy, compare and print them. The same object has the same value in every process of a job that
  * made its objects in the same order. */
@@ -53,23 +53,23 @@ typedef unsigned char ptl_ni_fail_t;    /* PTL_NI_OK and following */
 
 /* ---- Return codes ------------------------------------------------------------------------------------------------ */
 
-#define PTL_OK 0               /* success */
-#define PTL_ARG_INVALID 1      /* bad handle, option, index, size, list, or pair of operation and datatype */
-#define PTL_CT_NONE_REACHED 2  /* PtlCTPoll timed out */
-#define PTL_EQ_DROPPED 3       /* an event is returned, and at least one before it was lost */
-#define PTL_EQ_EMPTY 4         /* no event; PtlEQPoll timed out */
-#define PTL_FAIL 5             /* anything else; a message on standard error says what */
-#define PTL_IGNORED 6          /* PtlSetMap: there is a map already */
-#define PTL_IN_USE 7           /* unlink of an entry that takes part in an operation or holds unexpected headers */
-#define PTL_LIST_TOO_LONG 8    /* more than max_list_size entries */
-#define PTL_NO_INIT 9          /* before PtlInit or after the last PtlFini */
-#define PTL_NO_SPACE 10        /* a limit of the interface is reached */
-#define PTL_PID_IN_USE 11      /* the pid asked for is taken */
-#define PTL_PT_FULL 12         /* no free portal table entry */
-#define PTL_PT_EQ_NEEDED 13    /* PTL_PT_FLOWCTRL without an event queue */
-#define PTL_PT_IN_USE 14       /* the portal table index is taken, or still has entries */
-#define PTL_ABORTED 15         /* PtlAbort ended the wait */
-#define PTL_INTERRUPTED 16     /* before 4.3: the object went away during the wait */
+#define PTL_OK 0              /* success */
+#define PTL_ARG_INVALID 1     /* bad handle, option, index, size, list, or pair of operation and datatype */
+#define PTL_CT_NONE_REACHED 2 /* PtlCTPoll timed out */
+#define PTL_EQ_DROPPED 3      /* an event is returned, and at least one before it was lost */
+#define PTL_EQ_EMPTY 4        /* no event; PtlEQPoll timed out */
+#define PTL_FAIL 5            /* anything else; a message on standard error says what */
+#define PTL_IGNORED 6         /* PtlSetMap: there is a map already */
+#define PTL_IN_USE 7          /* unlink of an entry that takes part in an operation or holds unexpected headers */
+#define PTL_LIST_TOO_LONG 8   /* more than max_list_size entries */
+#define PTL_NO_INIT 9         /* before PtlInit or after the last PtlFini */
+#define PTL_NO_SPACE 10       /* a limit of the interface is reached */
+#define PTL_PID_IN_USE 11     /* the pid asked for is taken */
+#define PTL_PT_FULL 12        /* no free portal table entry */
+#define PTL_PT_EQ_NEEDED 13   /* PTL_PT_FLOWCTRL without an event queue */
+#define PTL_PT_IN_USE 14      /* the portal table index is taken, or still has entries */
+#define PTL_ABORTED 15        /* PtlAbort ended the wait */
+#define PTL_INTERRUPTED 16    /* before 4.3: the object went away during the wait */
 #define PTL_STATUS_LAST 17
 
 /* ---- Special values ---------------------------------------------------------------------------------------------- */
@@ -79,13 +79,13 @@ typedef unsigned char ptl_ni_fail_t;    /* PTL_NI_OK and following */
 #define PTL_CT_NONE ((ptl_handle_ct_t)0xfffffffd)         /* no counting event */
 
 #define PTL_IFACE_DEFAULT ((ptl_interface_t)0) /* the only interface of a simulated node */
-#define PTL_SIZE_MAX ((ptl_size_t)-1)          /* as length with start = NULL: the whole address space */
-#define PTL_TIME_FOREVER ((ptl_time_t)-1)      /* no time-out */
-#define PTL_PT_ANY ((ptl_pt_index_t)-1)        /* the lowest free index */
-#define PTL_PID_ANY ((ptl_pid_t)-1)            /* any process; in PtlNIInit: choose one */
-#define PTL_NID_ANY ((ptl_nid_t)-1)            /* any node */
-#define PTL_RANK_ANY ((ptl_rank_t)-1)          /* any rank */
-#define PTL_UID_ANY ((ptl_uid_t)-1)            /* any user */
+#define PTL_SIZE_MAX ((ptl_size_t) - 1)        /* as length with start = NULL: the whole address space */
+#define PTL_TIME_FOREVER ((ptl_time_t) - 1)    /* no time-out */
+#define PTL_PT_ANY ((ptl_pt_index_t) - 1)      /* the lowest free index */
+#define PTL_PID_ANY ((ptl_pid_t) - 1)          /* any process; in PtlNIInit: choose one */
+#define PTL_NID_ANY ((ptl_nid_t) - 1)          /* any node */
+#define PTL_RANK_ANY ((ptl_rank_t) - 1)        /* any rank */
+#define PTL_UID_ANY ((ptl_uid_t) - 1)          /* any user */
 #define PTL_PID_MAX 1024                       /* pids that a program may ask for are below this */
 
 /* ---- Options ----------------------------------------------------------------------------------------------------- */
@@ -199,9 +199,9 @@ typedef unsigned char ptl_ni_fail_t;    /* PTL_NI_OK and following */
 #define PTL_EVENT_PT_DISABLED 11          /* target: flow control stopped the portal table entry */
 #define PTL_EVENT_LINK 12                 /* target: the entry is in its list */
 #define PTL_EVENT_AUTO_UNLINK 13          /* target: the entry is used up */
-#define PTL_EVENT_AUTO_FREE 14            /* target: no unexpected header refers to the unlinked overflow entry any more */
-#define PTL_EVENT_SEARCH 15               /* target: result of a search */
-#define PTL_EVENT_HANDLER_ERROR 16        /* target: a handler failed, see ni_fail_type (sPIN App. B.3) */
+#define PTL_EVENT_AUTO_FREE 14     /* target: no unexpected header refers to the unlinked overflow entry any more */
+#define PTL_EVENT_SEARCH 15        /* target: result of a search */
+#define PTL_EVENT_HANDLER_ERROR 16 /* target: a handler failed, see ni_fail_type (sPIN App. B.3) */
 
 #define PTL_NI_OK 0              /* success */
 #define PTL_NI_UNDELIVERABLE 1   /* no way to the target */
@@ -334,18 +334,18 @@ typedef struct ptl_ct_event {
 
 /* A full event. type is always valid; which other fields are depends on it. */
 typedef struct ptl_event {
-    void *start;               /* where the data is */
-    void *user_ptr;            /* what was given to the append, search or operation */
-    ptl_hdr_data_t hdr_data;   /* from the initiator */
+    void *start;             /* where the data is */
+    void *user_ptr;          /* what was given to the append, search or operation */
+    ptl_hdr_data_t hdr_data; /* from the initiator */
     ptl_match_bits_t match_bits;
-    ptl_size_t rlength;        /* bytes asked for */
-    ptl_size_t mlength;        /* bytes moved */
-    ptl_size_t remote_offset;  /* target: asked for; initiator: used at the target */
+    ptl_size_t rlength;       /* bytes asked for */
+    ptl_size_t mlength;       /* bytes moved */
+    ptl_size_t remote_offset; /* target: asked for; initiator: used at the target */
     ptl_process_t initiator;
     ptl_uid_t uid;
     ptl_pt_index_t pt_index;
     ptl_event_kind_t type;
-    ptl_list_t ptl_list;       /* the list that matched */
+    ptl_list_t ptl_list; /* the list that matched */
     ptl_ni_fail_t ni_fail_type;
     ptl_op_t atomic_operation;
     ptl_datatype_t atomic_type;
@@ -353,15 +353,15 @@ typedef struct ptl_event {
 
 /* Limits of an interface. */
 typedef struct ptl_ni_limits {
-    int max_entries;            /* entries alive */
+    int max_entries; /* entries alive */
     int max_unexpected_headers;
     int max_mds;
     int max_cts;
     int max_eqs;
-    int max_pt_index;           /* highest valid index */
-    int max_iovecs;             /* segments of one object */
-    int max_list_size;          /* entries of one list */
-    int max_triggered_ops;      /* pending triggered operations */
+    int max_pt_index;                 /* highest valid index */
+    int max_iovecs;                   /* segments of one object */
+    int max_list_size;                /* entries of one list */
+    int max_triggered_ops;            /* pending triggered operations */
     ptl_size_t max_msg_size;          /* bytes of a put, get or reply */
     ptl_size_t max_atomic_size;       /* bytes of PtlAtomic */
     ptl_size_t max_fetch_atomic_size; /* bytes of PtlFetchAtomic and PtlSwap */

@@ -22,11 +22,13 @@ PMI_CLIENT const char *pmi_ask(const char *format, ...) {
     va_start(arguments, format);
     int length = vsnprintf(line, sizeof line, format, arguments);
     va_end(arguments);
-    if (write(pmi_fd, line, length) != length) exit(90);
+    if (write(pmi_fd, line, length) != length)
+        exit(90);
     size_t have = 0;
     do {
         ssize_t more = read(pmi_fd, pmi_answer + have, sizeof pmi_answer - 1 - have);
-        if (more <= 0) exit(91);
+        if (more <= 0)
+            exit(91);
         have += more;
     } while (pmi_answer[have - 1] != '\n');
     pmi_answer[have - 1] = 0;
@@ -39,7 +41,8 @@ PMI_CLIENT const char *pmi_field(const char *name) {
     char pattern[80];
     snprintf(pattern, sizeof pattern, " %s=", name);
     const char *start = strstr(pmi_answer, pattern);
-    if (!start) return "";
+    if (!start)
+        return "";
     start += strlen(pattern);
     snprintf(value, sizeof value, "%.*s", (int)strcspn(start, " "), start);
     return value;
@@ -53,10 +56,12 @@ PMI_CLIENT void pmi_init(void) {
 }
 
 PMI_CLIENT void pmi_barrier(void) {
-    if (strncmp(pmi_ask("cmd=barrier_in\n"), "cmd=barrier_out", 15)) exit(93);
+    if (strncmp(pmi_ask("cmd=barrier_in\n"), "cmd=barrier_out", 15))
+        exit(93);
 }
 
 PMI_CLIENT void pmi_finalize(void) {
-    if (strncmp(pmi_ask("cmd=finalize\n"), "cmd=finalize_ack", 16)) exit(94);
+    if (strncmp(pmi_ask("cmd=finalize\n"), "cmd=finalize_ack", 16))
+        exit(94);
     close(pmi_fd);
 }
