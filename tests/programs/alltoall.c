@@ -28,7 +28,8 @@ int main(int argc, char **argv) {
     me.ignore_bits = ~(ptl_match_bits_t)0;
     CHECK(PtlMEAppend(ni, pt, &me, PTL_PRIORITY_LIST, NULL, &handle));
     ptl_handle_md_t md = bind(out, ranks * bytes, 0, PTL_EQ_NONE, PTL_CT_NONE);
-    for (unsigned int to = 0; to < ranks; to++) fill(out + to * bytes, bytes, own * ranks + to);
+    for (unsigned int to = 0; to < ranks; to++)
+        fill(out + to * bytes, bytes, own * ranks + to);
     CHECK(spin_barrier());
     for (unsigned int k = 0; k < ranks; k++) {
         unsigned int to = (own + k) % ranks;
@@ -36,7 +37,8 @@ int main(int argc, char **argv) {
     }
     CHECK(PtlCTWait(arrived, ranks, &counted));
     EXPECT(counted.success == ranks && counted.failure == 0);
-    for (unsigned int from = 0; from < ranks; from++) EXPECT(filled(in + from * bytes, bytes, from * ranks + own));
+    for (unsigned int from = 0; from < ranks; from++)
+        EXPECT(filled(in + from * bytes, bytes, from * ranks + own));
     printf("rank %u: done at %llu ps\n", own, (unsigned long long)spin_time_ps());
     CHECK(spin_barrier());
     CHECK(PtlMEUnlink(handle));

@@ -21,7 +21,8 @@ int main(int argc, char **argv) {
         EXPECT(spin_time_ps() == 7000 + 51000 + 6861); /* DRAM latency and 6.7 ps a byte, rounded up */
     } else if (strcmp(name, "spin") == 0) {
         uint64_t start = nanoseconds(CLOCK_THREAD_CPUTIME_ID);
-        while (nanoseconds(CLOCK_THREAD_CPUTIME_ID) - start < 5000000) {}
+        while (nanoseconds(CLOCK_THREAD_CPUTIME_ID) - start < 5000000) {
+        }
     } else if (strcmp(name, "simulated") == 0) {
         struct timeval before, after;
         uint64_t start = nanoseconds(CLOCK_MONOTONIC), real = nanoseconds(CLOCK_REALTIME);

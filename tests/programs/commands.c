@@ -15,8 +15,10 @@ struct table {
 __handler int scale_blocking(const ptl_payload_t p, void *state) {
     uint32_t factor;
     (void)state;
-    if (PtlHandlerDMAFromHostB(0, &factor, sizeof factor, PTL_HANDLER_HOST_MEM) != 0) return FAIL;
-    for (ptl_size_t i = 0; i < p.length; i++) p.base[i] = (uint8_t)(p.base[i] * factor);
+    if (PtlHandlerDMAFromHostB(0, &factor, sizeof factor, PTL_HANDLER_HOST_MEM) != 0)
+        return FAIL;
+    for (ptl_size_t i = 0; i < p.length; i++)
+        p.base[i] = (uint8_t)(p.base[i] * factor);
     return PtlHandlerDMAToHostB(p.base, p.offset, p.length, PTL_ME_HOST_MEM) == 0 ? SUCCESS : FAIL;
 }
 
@@ -25,19 +27,26 @@ __handler int scale_nonblocking(const ptl_payload_t p, void *state) {
     uint32_t factor, polls = 0;
     ptl_dma_h first, second, parts[4];
     (void)state;
-    if (PtlHandlerDMAFromHostNB(0, &factor, 2, PTL_HANDLER_HOST_MEM, &first) != 0) return FAIL;
-    if (PtlHandlerDMAFromHostNB(2, (uint8_t *)&factor + 2, 2, PTL_HANDLER_HOST_MEM, &second) != 0) return FAIL;
-    while (PtlHandlerDMATest(first) == 0) polls++;
-    if (polls == 0 || PtlHandlerDMAWait(second) != 0) return FAIL;
+    if (PtlHandlerDMAFromHostNB(0, &factor, 2, PTL_HANDLER_HOST_MEM, &first) != 0)
+        return FAIL;
+    if (PtlHandlerDMAFromHostNB(2, (uint8_t *)&factor + 2, 2, PTL_HANDLER_HOST_MEM, &second) != 0)
+        return FAIL;
+    while (PtlHandlerDMATest(first) == 0)
+        polls++;
+    if (polls == 0 || PtlHandlerDMAWait(second) != 0)
+        return FAIL;
     ptl_size_t part = p.length / 4;
     for (ptl_size_t k = 0; k < 4; k++) {
-        for (ptl_size_t i = k * part; i < (k + 1) * part; i++) p.base[i] = (uint8_t)(p.base[i] * factor);
+        for (ptl_size_t i = k * part; i < (k + 1) * part; i++)
+            p.base[i] = (uint8_t)(p.base[i] * factor);
         if (PtlHandlerDMAToHostNB(p.base + k * part, p.offset + k * part, part, PTL_ME_HOST_MEM, &parts[k]) != 0)
             return FAIL;
     }
     for (int k = 3; k >= 0; k--)
-        if (PtlHandlerDMAWait(parts[k]) != 0) return FAIL;
-    if (PtlHandlerDMAWait(parts[0]) >= 0) return FAIL; /* its handle is free */
+        if (PtlHandlerDMAWait(parts[k]) != 0)
+            return FAIL;
+    if (PtlHandlerDMAWait(parts[0]) >= 0)
+        return FAIL; /* its handle is free */
     return PtlHandlerYield() == 0 ? SUCCESS : FAIL;
 }
 
@@ -53,11 +62,16 @@ __handler int leave_running(const ptl_payload_t p, void *state) {
 __handler int count(int dropped_bytes, bool flow_control_triggered, void *state) {
     ptl_ct_event_t *seen = state;
     (void)dropped_bytes, (void)flow_control_triggered;
-    if (PtlHandlerCTGet(&seen[0]) != 0) return FAIL;
-    if (PtlHandlerCTInc((ptl_ct_event_t){.success = 1ull << 33}) != 0) return FAIL;
-    if (PtlHandlerCTGet(&seen[1]) != 0) return FAIL;
-    if (PtlHandlerCTSet((ptl_ct_event_t){.success = 41}) != 0) return FAIL;
-    if (PtlHandlerCTInc((ptl_ct_event_t){.success = 1}) != 0) return FAIL;
+    if (PtlHandlerCTGet(&seen[0]) != 0)
+        return FAIL;
+    if (PtlHandlerCTInc((ptl_ct_event_t){.success = 1ull << 33}) != 0)
+        return FAIL;
+    if (PtlHandlerCTGet(&seen[1]) != 0)
+        return FAIL;
+    if (PtlHandlerCTSet((ptl_ct_event_t){.success = 41}) != 0)
+        return FAIL;
+    if (PtlHandlerCTInc((ptl_ct_event_t){.success = 1}) != 0)
+        return FAIL;
     return PtlHandlerDMAToHostB(seen, 0, 2 * sizeof *seen, PTL_HANDLER_HOST_MEM) == 0 ? SUCCESS : FAIL;
 }
 
@@ -68,7 +82,8 @@ __handler int echo(const ptl_payload_t p, void *state) {
     if (PtlHandlerPutFromDevice(p.base, p.length, PTL_LOCAL_ME_CT, PTL_CT_ACK_REQ, *origin, ECHO, p.offset, NULL,
                                 p.offset) != 0)
         return FAIL;
-    for (ptl_size_t i = 0; i < p.length; i++) p.base[i] = 0; /* it has left the card */
+    for (ptl_size_t i = 0; i < p.length; i++)
+        p.base[i] = 0; /* it has left the card */
     return SUCCESS;
 }
 
@@ -158,7 +173,8 @@ __handler int calculate(const ptl_payload_t p, void *state) {
         __builtin_memcpy(&o, p.base + k * sizeof o, sizeof o);
         compute(&o, r);
         ptl_size_t to = (p.offset / sizeof o + k) * sizeof *r;
-        if (PtlHandlerDMAToHostB(r, to, sizeof *r, PTL_HANDLER_HOST_MEM) != 0) return FAIL;
+        if (PtlHandlerDMAToHostB(r, to, sizeof *r, PTL_HANDLER_HOST_MEM) != 0)
+            return FAIL;
     }
     return SUCCESS;
 }
@@ -193,7 +209,8 @@ static void sends(size_t bytes) {
     CHECK(spin_barrier());
     CHECK(PtlPut(md, 0, bytes, PTL_ACK_REQ, rank(1), pt, BITS, 0, NULL, 0));
     ptl_event_t event;
-    do CHECK(PtlEQWait(eq, &event)); /* an echo may come first */
+    do
+        CHECK(PtlEQWait(eq, &event)); /* an echo may come first */
     while (event.type != PTL_EVENT_ACK);
     EXPECT(event.ni_fail_type == PTL_NI_OK);
 }
@@ -203,10 +220,12 @@ static void delivered(void) { EXPECT(next_event(eq, PTL_EVENT_PUT).ni_fail_type 
 static void scale(ptl_payload_handler_t handler) {
     static struct table table = {.factor = 251};
     fill(sent, BYTES, 2);
-    if (!receiver()) return sends(BYTES);
+    if (!receiver())
+        return sends(BYTES);
     serve(NULL, handler, NULL, &table, sizeof table);
     delivered();
-    for (size_t i = 0; i < BYTES; i++) EXPECT(received[i] == (unsigned char)(sent[i] * 251));
+    for (size_t i = 0; i < BYTES; i++)
+        EXPECT(received[i] == (unsigned char)(sent[i] * 251));
 }
 
 static void dma_blocking(void) { scale(scale_blocking); }
@@ -214,7 +233,8 @@ static void dma_nonblocking(void) { scale(scale_nonblocking); }
 
 static void dma_left_running(void) {
     fill(sent, BYTES, 2);
-    if (!receiver()) return sends(BYTES);
+    if (!receiver())
+        return sends(BYTES);
     serve(NULL, leave_running, NULL, NULL, 0);
     delivered();
     EXPECT(filled(received, BYTES, 2)); /* before the event */
@@ -225,7 +245,8 @@ static void dma_segments(void) {
     static uint8_t bytes[4] = {0, 0, 251, 0};
     ptl_iovec_t segments[] = {{bytes + 2, 1}, {bytes, 2}, {bytes + 3, 1}};
     fill(sent, BYTES, 2);
-    if (!receiver()) return sends(BYTES);
+    if (!receiver())
+        return sends(BYTES);
     ptl_handle_me_t handle;
     ptl_me_t me = entry(received, BYTES, BITS, PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE | PTL_HANDLER_IOVEC);
     me.payload_handler = scale_blocking;
@@ -235,13 +256,15 @@ static void dma_segments(void) {
     CHECK(PtlMEAppend(ni, pt, &me, PTL_PRIORITY_LIST, NULL, &handle));
     CHECK(spin_barrier());
     delivered();
-    for (size_t i = 0; i < BYTES; i++) EXPECT(received[i] == (unsigned char)(sent[i] * 251));
+    for (size_t i = 0; i < BYTES; i++)
+        EXPECT(received[i] == (unsigned char)(sent[i] * 251));
 }
 
 static void counters(void) {
     static ptl_ct_event_t seen[2];
     ptl_ct_event_t now;
-    if (!receiver()) return sends(10);
+    if (!receiver())
+        return sends(10);
     CHECK(PtlCTSet(ct, (ptl_ct_event_t){.success = 7, .failure = 2}));
     serve(NULL, NULL, count, seen, sizeof seen);
     delivered();
@@ -253,8 +276,8 @@ static void counters(void) {
 /* Receives what comes back. */
 static void echoed(unsigned int seed, size_t from, int messages) {
     ptl_handle_me_t handle;
-    ptl_me_t me = entry(received, BYTES, ECHO, PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE | PTL_ME_EVENT_CT_COMM |
-                                                   PTL_ME_EVENT_COMM_DISABLE);
+    ptl_me_t me = entry(received, BYTES, ECHO,
+                        PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE | PTL_ME_EVENT_CT_COMM | PTL_ME_EVENT_COMM_DISABLE);
     ptl_ct_event_t counted;
     me.ct_handle = ct;
     memset(received, UNTOUCHED, BYTES);
@@ -263,12 +286,14 @@ static void echoed(unsigned int seed, size_t from, int messages) {
     sends(BYTES);
     CHECK(PtlCTWait(ct, (ptl_size_t)messages, &counted));
     EXPECT(counted.failure == 0 && untouched(received, from));
-    for (size_t i = from; i < BYTES; i++) EXPECT(received[i] == sent[i]);
+    for (size_t i = from; i < BYTES; i++)
+        EXPECT(received[i] == sent[i]);
 }
 
 static void put_from_device(void) {
     ptl_ct_event_t counted;
-    if (!receiver()) return echoed(3, 0, 3);
+    if (!receiver())
+        return echoed(3, 0, 3);
     serve(remember_origin, echo, NULL, NULL, 0);
     delivered();
     CHECK(PtlCTWait(ct, 6, &counted)); /* three departures, three acknowledgements */
@@ -277,7 +302,8 @@ static void put_from_device(void) {
 
 static void put_from_host(void) {
     ptl_ct_event_t counted;
-    if (!receiver()) return echoed(4, 100, 1);
+    if (!receiver())
+        return echoed(4, 100, 1);
     serve(deposit, NULL, echo_from_host, NULL, 0);
     delivered();
     EXPECT(filled(received, BYTES, 4));
@@ -326,7 +352,8 @@ static void arithmetic(void) {
         };
     }
     memcpy(sent, operands, sizeof operands);
-    if (!receiver()) return sends(sizeof operands);
+    if (!receiver())
+        return sends(sizeof operands);
     serve(NULL, calculate, NULL, results, sizeof results);
     delivered();
     for (int k = 0; k < COUNT; k++) {
@@ -349,7 +376,8 @@ int main(int argc, char **argv) {
     CHECK(PtlCTAlloc(ni, &ct));
     CHECK(PtlPTAlloc(ni, 0, eq, 5, &pt));
     for (size_t i = 0; argc > 1 && i < sizeof cases / sizeof *cases; i++) {
-        if (strcmp(argv[1], cases[i].name) != 0) continue;
+        if (strcmp(argv[1], cases[i].name) != 0)
+            continue;
         cases[i].run();
         CHECK(spin_barrier());
         return finish();

@@ -34,7 +34,8 @@ static inline void open_interface(unsigned int options) {
     setvbuf(stdout, NULL, _IOLBF, 0);
     CHECK(PtlInit());
     CHECK(PtlNIInit(PTL_IFACE_DEFAULT, options, PTL_PID_ANY, NULL, &limits, &ni));
-    if (options & PTL_NI_LOGICAL) CHECK(spin_set_map(ni));
+    if (options & PTL_NI_LOGICAL)
+        CHECK(spin_set_map(ni));
 }
 
 static inline ptl_process_t rank(unsigned int number) { return (ptl_process_t){.rank = number}; }
@@ -63,33 +64,35 @@ static inline unsigned char pattern(size_t i, unsigned int seed) {
 }
 
 static inline void fill(unsigned char *data, size_t bytes, unsigned int seed) {
-    for (size_t i = 0; i < bytes; i++) data[i] = pattern(i, seed);
+    for (size_t i = 0; i < bytes; i++)
+        data[i] = pattern(i, seed);
 }
 
 static inline int filled(const unsigned char *data, size_t bytes, unsigned int seed) {
     for (size_t i = 0; i < bytes; i++)
-        if (data[i] != pattern(i, seed)) return 0;
+        if (data[i] != pattern(i, seed))
+            return 0;
     return 1;
 }
 
 static inline int untouched(const unsigned char *data, size_t bytes) {
     for (size_t i = 0; i < bytes; i++)
-        if (data[i] != UNTOUCHED) return 0;
+        if (data[i] != UNTOUCHED)
+            return 0;
     return 1;
 }
 
 static inline const char *event_name(ptl_event_kind_t kind) {
     static const char *const names[] = {
-        "GET",   "GET_OVERFLOW", "PUT", "PUT_OVERFLOW", "ATOMIC", "ATOMIC_OVERFLOW", "FETCH_ATOMIC", "FETCH_OVERFLOW",
-        "REPLY", "SEND",         "ACK", "PT_DISABLED",  "LINK",   "AUTO_UNLINK",     "AUTO_FREE",    "SEARCH",
-        "HANDLER_ERROR"};
+        "GET",          "GET_OVERFLOW",   "PUT",       "PUT_OVERFLOW", "ATOMIC",       "ATOMIC_OVERFLOW",
+        "FETCH_ATOMIC", "FETCH_OVERFLOW", "REPLY",     "SEND",         "ACK",          "PT_DISABLED",
+        "LINK",         "AUTO_UNLINK",    "AUTO_FREE", "SEARCH",       "HANDLER_ERROR"};
     return kind < sizeof names / sizeof *names ? names[kind] : "?";
 }
 
 static inline const char *fail_name(ptl_ni_fail_t fail) {
-    static const char *const names[] = {"OK",           "UNDELIVERABLE", "DROPPED",      "PT_DISABLED",
-                                        "PERM_VIOLATION", "OP_VIOLATION",  "NO_MATCH",     "SEGV",
-                                        "HANDLER_FAIL", "HANDLER_TIMEOUT"};
+    static const char *const names[] = {"OK",           "UNDELIVERABLE", "DROPPED", "PT_DISABLED",  "PERM_VIOLATION",
+                                        "OP_VIOLATION", "NO_MATCH",      "SEGV",    "HANDLER_FAIL", "HANDLER_TIMEOUT"};
     return fail < sizeof names / sizeof *names ? names[fail] : "?";
 }
 

@@ -11,9 +11,12 @@ static void deadlock(void) {
     spin_host_compute(1000);
     CHECK(PtlCTAlloc(ni, &ct));
     CHECK(PtlEQAlloc(ni, 1, &eq));
-    if (spin_rank() == 0) CHECK(PtlCTWait(ct, 5, &count));
-    if (spin_rank() == 1) CHECK(PtlEQWait(eq, &event));
-    if (spin_rank() == 2) CHECK(spin_barrier());
+    if (spin_rank() == 0)
+        CHECK(PtlCTWait(ct, 5, &count));
+    if (spin_rank() == 1)
+        CHECK(PtlEQWait(eq, &event));
+    if (spin_rank() == 2)
+        CHECK(spin_barrier());
 }
 
 int main(int argc, char **argv) {
@@ -24,15 +27,19 @@ int main(int argc, char **argv) {
     } else if (strcmp(how, "forever") == 0) {
         printf("rank %d runs\n", spin_rank());
         CHECK(spin_barrier());
-        for (;;) spin_host_compute(1000000);
+        for (;;)
+            spin_host_compute(1000000);
     } else if (strcmp(how, "hello") == 0) {
         printf("hello from %d of %d\n", spin_rank(), spin_size());
         fprintf(stderr, "warned by %d\n", spin_rank());
     } else if (spin_rank() == 1) {
         spin_host_compute(2500);
-        if (strcmp(how, "exit") == 0) exit(3);
-        if (strcmp(how, "crash") == 0) *nowhere = 1;
-        if (strcmp(how, "abort") == 0) abort();
+        if (strcmp(how, "exit") == 0)
+            exit(3);
+        if (strcmp(how, "crash") == 0)
+            *nowhere = 1;
+        if (strcmp(how, "abort") == 0)
+            abort();
     }
     CHECK(spin_barrier());
     return finish();

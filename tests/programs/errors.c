@@ -33,26 +33,44 @@ static int misbehave(struct state *s, int fine) {
     uint8_t *wild = (uint8_t *)(uintptr_t)s->address;
     uint8_t here[16] = {0};
     switch (s->act) {
-        case POKE: *(volatile uint32_t *)wild = 7; /* poke */ break;
-        case PEEK: s->results[0] = *(volatile int32_t *)wild; /* peek */ break;
-        case LOOP:
-            for (;;) (*(volatile uint32_t *)&s->marks[6])++; /* loop */
-        case FAILS: return FAIL;
-        case UNKNOWN: return 77;
-        case DEEP: s->results[0] = dig((volatile char *)here, 0); break;
-        case ABORT: abort();
-        case JUMP: ((void (*)(void))(uintptr_t)s->address)(); break;
-        case COMMANDS:
-            s->results[0] = PtlHandlerPutFromDevice(here, 4097, 0, PTL_NO_ACK_REQ, self, 9, 0, NULL, 0);
-            s->results[1] = PtlHandlerPutFromDevice(here, 16, 0, PTL_NO_ACK_REQ, nobody, 9, 0, NULL, 0);
-            s->results[2] = PtlHandlerPutFromHost(1 << 20, 16, 0, PTL_NO_ACK_REQ, self, 9, 0, NULL, 0);
-            s->results[3] = PtlHandlerDMAToHostB(here, 0, 16, 5);
-            s->results[4] = PtlHandlerDMAWait(12345);
-            s->results[5] = PtlHandlerCTInc((ptl_ct_event_t){1, 0}); /* the entry has no counter */
-            break;
-        case WILD_PUT: PtlHandlerPutFromDevice(wild, 16, 0, PTL_NO_ACK_REQ, self, 9, 0, NULL, 0); break;
-        case WILD_DMA: PtlHandlerDMAFromHostB(0, wild, 16, PTL_ME_HOST_MEM); break;
-        case FAR_DMA: PtlHandlerDMAToHostB(here, s->address, 16, PTL_ME_HOST_MEM); break;
+    case POKE:
+        *(volatile uint32_t *)wild = 7; /* poke */
+        break;
+    case PEEK:
+        s->results[0] = *(volatile int32_t *)wild; /* peek */
+        break;
+    case LOOP:
+        for (;;)
+            (*(volatile uint32_t *)&s->marks[6])++; /* loop */
+    case FAILS:
+        return FAIL;
+    case UNKNOWN:
+        return 77;
+    case DEEP:
+        s->results[0] = dig((volatile char *)here, 0);
+        break;
+    case ABORT:
+        abort();
+    case JUMP:
+        ((void (*)(void))(uintptr_t)s->address)();
+        break;
+    case COMMANDS:
+        s->results[0] = PtlHandlerPutFromDevice(here, 4097, 0, PTL_NO_ACK_REQ, self, 9, 0, NULL, 0);
+        s->results[1] = PtlHandlerPutFromDevice(here, 16, 0, PTL_NO_ACK_REQ, nobody, 9, 0, NULL, 0);
+        s->results[2] = PtlHandlerPutFromHost(1 << 20, 16, 0, PTL_NO_ACK_REQ, self, 9, 0, NULL, 0);
+        s->results[3] = PtlHandlerDMAToHostB(here, 0, 16, 5);
+        s->results[4] = PtlHandlerDMAWait(12345);
+        s->results[5] = PtlHandlerCTInc((ptl_ct_event_t){1, 0}); /* the entry has no counter */
+        break;
+    case WILD_PUT:
+        PtlHandlerPutFromDevice(wild, 16, 0, PTL_NO_ACK_REQ, self, 9, 0, NULL, 0);
+        break;
+    case WILD_DMA:
+        PtlHandlerDMAFromHostB(0, wild, 16, PTL_ME_HOST_MEM);
+        break;
+    case FAR_DMA:
+        PtlHandlerDMAToHostB(here, s->address, 16, PTL_ME_HOST_MEM);
+        break;
     }
     return fine;
 }
@@ -76,7 +94,8 @@ __handler int completion(int dropped_bytes, bool flow_control_triggered, void *s
     s->marks[2]++;
     s->marks[3] = (uint32_t)dropped_bytes;
     s->marks[4] = flow_control_triggered;
-    if (s->role == COMPLETION) return misbehave(s, SUCCESS);
+    if (s->role == COMPLETION)
+        return misbehave(s, SUCCESS);
     return PtlHandlerDMAToHostB(s, 0, sizeof *s, PTL_HANDLER_HOST_MEM) == 0 ? SUCCESS : FAIL;
 }
 
@@ -86,7 +105,8 @@ enum { FAULTY = 1, HEALTHY = 2, BYTES = 6000 };
 
 static int find(const char *const *names, int count, const char *name) {
     for (int i = 0; i < count; i++)
-        if (strcmp(names[i], name) == 0) return i;
+        if (strcmp(names[i], name) == 0)
+            return i;
     fprintf(stderr, "errors: no %s\n", name);
     exit(2);
 }
@@ -94,7 +114,8 @@ static int find(const char *const *names, int count, const char *name) {
 static void send(ptl_handle_md_t md, ptl_handle_eq_t eq, ptl_match_bits_t bits) {
     ptl_event_t event;
     CHECK(PtlPut(md, 0, BYTES, PTL_ACK_REQ, rank(1), 0, bits, 0, NULL, bits));
-    do CHECK(PtlEQWait(eq, &event));
+    do
+        CHECK(PtlEQWait(eq, &event));
     while (event.type != PTL_EVENT_ACK);
     printf("rank 0: ACK %s\n", fail_name(event.ni_fail_type));
 }
@@ -146,7 +167,8 @@ int main(int argc, char **argv) {
     struct state state = {0};
     ptl_handle_eq_t eq;
     ptl_pt_index_t pt;
-    if (argc < 3) return 2;
+    if (argc < 3)
+        return 2;
     state.role = (uint32_t)find(roles, 3, argv[1]);
     state.act = (uint32_t)find(acts, sizeof acts / sizeof *acts, argv[2]);
     state.address = argc > 3 ? (uint32_t)strtoul(argv[3], NULL, 0) : 0;

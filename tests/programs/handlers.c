@@ -47,7 +47,8 @@ __handler int header(const ptl_header_t h, void *state) {
     s->offset = h.offset;
     s->hdr_data = h.hdr_data;
     s->user = h.user_hdr;
-    for (volatile uint32_t i = 0; i < s->work; i++) s->disorder |= s->running != 0 || s->completions >= s->headers;
+    for (volatile uint32_t i = 0; i < s->work; i++)
+        s->disorder |= s->running != 0 || s->completions >= s->headers;
     return s->headers <= s->pendings ? (int)s->verdict : PROCESS_DATA;
 }
 
@@ -55,14 +56,18 @@ __handler int payload(const ptl_payload_t p, void *state) {
     struct state *s = state;
     uint32_t running = __atomic_add_fetch(&s->running, 1, __ATOMIC_RELAXED);
     uint32_t packet = (uint32_t)(p.offset + MTU - 1) / MTU;
-    while (running > s->most_running) s->most_running = running;
+    while (running > s->most_running)
+        s->most_running = running;
     s->disorder |= s->completions >= s->headers && s->headers != 0;
     __atomic_fetch_or(&s->hpus, 1u << PTL_MY_HPU, __ATOMIC_RELAXED);
     __atomic_fetch_add(&s->payloads, 1, __ATOMIC_RELAXED);
     __atomic_fetch_add(&s->bytes, (uint32_t)p.length, __ATOMIC_RELAXED);
-    if (packet == 0) s->first_length = (uint32_t)p.length, s->first_offset = (uint32_t)p.offset;
-    if (packet == 1) s->second_offset = (uint32_t)p.offset;
-    for (volatile uint32_t i = 0; i < s->work; i++) {}
+    if (packet == 0)
+        s->first_length = (uint32_t)p.length, s->first_offset = (uint32_t)p.offset;
+    if (packet == 1)
+        s->second_offset = (uint32_t)p.offset;
+    for (volatile uint32_t i = 0; i < s->work; i++) {
+    }
     __atomic_fetch_sub(&s->running, 1, __ATOMIC_RELAXED);
     return s->drop_odd && packet % 2 == 1 ? DROP : SUCCESS;
 }
@@ -148,14 +153,15 @@ static void order(void) {
     EXPECT(told.source.rank == 0 && told.target.rank == 1);
     EXPECT(told.bytes == PACKETS * MTU - 64 && told.dropped == 0 && told.flow_control == 0);
     EXPECT(untouched(received, sizeof received)); /* what handlers do not copy does not reach the host */
-    printf("headers %u payloads %u completions %u at once %u hpus %#x\n", told.headers, told.payloads,
-           told.completions, told.most_running, told.hpus);
+    printf("headers %u payloads %u completions %u at once %u hpus %#x\n", told.headers, told.payloads, told.completions,
+           told.most_running, told.hpus);
 }
 
 static void drop(void) {
     struct state first = plainly();
     first.verdict = DROP;
-    if (!receiver()) return sends(BYTES);
+    if (!receiver())
+        return sends(BYTES);
     serve(first, header, payload, completion, 0, 0);
     delivered(BYTES);
     EXPECT(told.headers == 1 && told.payloads == 0 && told.completions == 1);
@@ -166,7 +172,8 @@ static void drop(void) {
 static void proceed(void) {
     struct state first = plainly();
     first.verdict = PROCEED;
-    if (!receiver()) return sends(BYTES);
+    if (!receiver())
+        return sends(BYTES);
     serve(first, header, payload, completion, sizeof(struct user_header), 0);
     ptl_event_t event = delivered(BYTES);
     EXPECT(event.start == received && event.mlength == BYTES && told.payloads == 0 && told.dropped == 0);
@@ -175,7 +182,8 @@ static void proceed(void) {
 
 /* PROCESS_DATA without payload handlers leaves the data to the default action. */
 static void process_without_handler(void) {
-    if (!receiver()) return sends(BYTES);
+    if (!receiver())
+        return sends(BYTES);
     serve(plainly(), header, NULL, completion, 0, 0);
     delivered(BYTES);
     EXPECT(filled(received, BYTES, 1) && told.headers == 1 && told.payloads == 0 && told.completions == 1);
@@ -183,14 +191,16 @@ static void process_without_handler(void) {
 
 /* Each handler can be left out (App. B.1). */
 static void payload_alone(void) {
-    if (!receiver()) return sends(BYTES);
+    if (!receiver())
+        return sends(BYTES);
     serve(plainly(), NULL, payload, NULL, 0, 0);
     delivered(BYTES);
     EXPECT(told.completions == 0 && untouched(received, BYTES));
 }
 
 static void completion_alone(void) {
-    if (!receiver()) return sends(BYTES);
+    if (!receiver())
+        return sends(BYTES);
     serve(plainly(), NULL, NULL, completion, 0, 0);
     delivered(BYTES);
     EXPECT(filled(received, BYTES, 1) && told.headers == 0 && told.completions == 1);
@@ -199,7 +209,8 @@ static void completion_alone(void) {
 static void drop_packets(void) {
     struct state first = plainly();
     first.drop_odd = 1;
-    if (!receiver()) return sends(BYTES);
+    if (!receiver())
+        return sends(BYTES);
     serve(first, header, payload, completion, 0, 0);
     delivered(BYTES);
     EXPECT(told.payloads == 3 && told.dropped == MTU && told.flow_control == 0);
@@ -208,7 +219,8 @@ static void drop_packets(void) {
 /* The user header goes to the header handler and not to payload handlers, whose offsets count behind it. */
 static void user_header(void) {
     struct user_header head;
-    if (!receiver()) return sends(BYTES);
+    if (!receiver())
+        return sends(BYTES);
     serve(plainly(), header, payload, completion, sizeof head, 0);
     delivered(BYTES);
     fill(sent, sizeof sent, 1);
@@ -250,7 +262,7 @@ static void pending(uint32_t verdict, uint32_t ending) {
     CHECK(spin_barrier());
     EXPECT(PtlEQGet(eq, &event) == PTL_EQ_EMPTY);
     EXPECT(told.completions == 2 && told.length == 200); /* the state is shared by all messages */
-    delivered(300); /* the one that completes the entry */
+    delivered(300);                                      /* the one that completes the entry */
     next_event(eq, PTL_EVENT_AUTO_UNLINK);
     EXPECT(told.completions == 3 && told.length == 300);
 }
@@ -262,7 +274,8 @@ static void pending_completion(void) { pending(PROCESS_DATA, SUCCESS_PENDING); }
 
 /* Without PENDING, a use-once entry is gone after one message. */
 static void once(void) {
-    if (!receiver()) return sends(100);
+    if (!receiver())
+        return sends(100);
     serve(plainly(), header, payload, completion, 0, PTL_ME_USE_ONCE);
     delivered(100);
     next_event(eq, PTL_EVENT_AUTO_UNLINK);
@@ -345,7 +358,8 @@ int main(int argc, char **argv) {
     CHECK(PtlEQAlloc(ni, 64, &eq));
     CHECK(PtlPTAlloc(ni, PTL_PT_FLOWCTRL, eq, 5, &pt));
     for (size_t i = 0; argc > 1 && i < sizeof cases / sizeof *cases; i++) {
-        if (strcmp(argv[1], cases[i].name) != 0) continue;
+        if (strcmp(argv[1], cases[i].name) != 0)
+            continue;
         cases[i].run();
         CHECK(spin_barrier());
         return finish();

@@ -77,7 +77,8 @@ static void puts_of_all_sizes(void) {
     static const size_t sizes[] = {0, 1, 8, MTU - 1, MTU, MTU + 1, 3 * MTU + 5, BIG - 100};
     CHECK(PtlMEUnlink(append(PTL_ME_OP_PUT)));
     ptl_handle_me_t handle = append(PTL_ME_OP_PUT);
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) puts_of(sizes[i]);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        puts_of(sizes[i]);
     CHECK(PtlMEUnlink(handle));
     memset(in, UNTOUCHED, BIG);
     /* All of it. */
@@ -103,7 +104,8 @@ static void gets(void) {
             if (event.type == PTL_EVENT_REPLY) {
                 replies++;
                 EXPECT(event.user_ptr == out + 2);
-                for (size_t b = 0; b < bytes; b++) EXPECT(out[b] == pattern(BIG - bytes + b, 11 + peer().rank));
+                for (size_t b = 0; b < bytes; b++)
+                    EXPECT(out[b] == pattern(BIG - bytes + b, 11 + peer().rank));
                 EXPECT(untouched(out + bytes, BIG - bytes));
             } else {
                 got++;
@@ -141,7 +143,8 @@ static void triggered_chain(void) {
     CHECK(PtlTriggeredCTInc(sent, (ptl_ct_event_t){.failure = 5}, ct, STEPS));
     fill(out, STEPS, 21 + (unsigned int)spin_rank()); /* read when they start */
     both();
-    if (spin_rank() == 0) CHECK(PtlPut(quiet, 0, 1, PTL_NO_ACK_REQ, peer(), pt, BITS, 0, NULL, 0));
+    if (spin_rank() == 0)
+        CHECK(PtlPut(quiet, 0, 1, PTL_NO_ACK_REQ, peer(), pt, BITS, 0, NULL, 0));
     CHECK(PtlCTWait(ct, STEPS, &counted));
     EXPECT(counted.success == STEPS && counted.failure == 0);
     EXPECT(filled(in, STEPS, 21 + peer().rank) && untouched(in + STEPS, BIG - STEPS));
@@ -205,7 +208,8 @@ static void counting_events(void) {
     EXPECT(value.success == 5000 && value.failure == 1);
     EXPECT(PtlCTFree(other) == PTL_OK && PtlCTGet(other, &value) == PTL_ARG_INVALID);
     next_event(eq, PTL_EVENT_LINK);
-    for (int k = 0; k < 3; k++) next_event(eq, PTL_EVENT_PUT);
+    for (int k = 0; k < 3; k++)
+        next_event(eq, PTL_EVENT_PUT);
 }
 
 static void event_queues(void) {
@@ -255,7 +259,8 @@ static void limits_of_the_queue(void) {
     spin_host_compute(100000);
     int lost = 0;
     for (int k = 0, rc; (rc = PtlEQGet(little, &event)) != PTL_EQ_EMPTY; k++) {
-        if (k == 0 && spin_rank() >= 0) lost = rc == PTL_EQ_DROPPED;
+        if (k == 0 && spin_rank() >= 0)
+            lost = rc == PTL_EQ_DROPPED;
         EXPECT(event.rlength == (ptl_size_t)(SENT - ROOM + k) && (k == 0 || rc == PTL_OK));
     }
     EXPECT(lost);
@@ -279,7 +284,8 @@ static void unexpected_messages(void) {
     put(400, 1, 0);
     put(200, 2, 0); /* leaves less than 500: the first entry is used up */
     put(100, 3, 0);
-    for (int k = 0; k < 3; k++) next_event(eq, PTL_EVENT_SEND);
+    for (int k = 0; k < 3; k++)
+        next_event(eq, PTL_EVENT_SEND);
     both();
     spin_host_compute(10000);
     event = next_event(eq, PTL_EVENT_AUTO_UNLINK);
@@ -420,7 +426,7 @@ static void truncation(void) {
     const struct {
         ptl_size_t bytes, offset, moved;
         const char *entry;
-    } puts[] = {{5000, 0, 5000, "exact"}, {5001, 0, 5000, "cut"}, {9000, 1000, 4000, "cut"},
+    } puts[] = {{5000, 0, 5000, "exact"}, {5001, 0, 5000, "cut"},  {9000, 1000, 4000, "cut"},
                 {10, 4995, 5, "cut"},     {10, 4990, 10, "exact"}, {10, 6000, 0, "cut"}};
     for (size_t k = 0; k < sizeof puts / sizeof *puts; k++) {
         both();
@@ -428,7 +434,8 @@ static void truncation(void) {
         ptl_event_t event = next_event(eq, PTL_EVENT_PUT);
         EXPECT(event.rlength == puts[k].bytes && event.mlength == puts[k].moved);
         EXPECT(strcmp(event.user_ptr, puts[k].entry) == 0);
-        if (puts[k].offset < 5000) EXPECT(filled(in + puts[k].offset, puts[k].moved, 61));
+        if (puts[k].offset < 5000)
+            EXPECT(filled(in + puts[k].offset, puts[k].moved, 61));
         EXPECT(untouched(in + 5000, 10000));
     }
     both();
@@ -443,12 +450,15 @@ static void failures(void) {
     CHECK(PtlGetUid(ni, &foreign.uid));
     foreign.uid++;
     CHECK(PtlMEAppend(ni, pt, &foreign, PTL_PRIORITY_LIST, NULL, &not_mine));
-    for (int k = 0; k < 3; k++) CHECK(PtlNIStatus(ni, (ptl_sr_index_t)k, &before[k]));
+    for (int k = 0; k < 3; k++)
+        CHECK(PtlNIStatus(ni, (ptl_sr_index_t)k, &before[k]));
     const struct {
         ptl_pt_index_t pt;
         ptl_match_bits_t bits;
         ptl_ni_fail_t fail;
-    } puts[] = {{pt, BITS, PTL_NI_OP_VIOLATION}, {pt, 77, PTL_NI_PERM_VIOLATION}, {pt, 5, PTL_NI_DROPPED},
+    } puts[] = {{pt, BITS, PTL_NI_OP_VIOLATION},
+                {pt, 77, PTL_NI_PERM_VIOLATION},
+                {pt, 5, PTL_NI_DROPPED},
                 {pt + 20, BITS, PTL_NI_DROPPED}};
     for (size_t k = 0; k < sizeof puts / sizeof *puts; k++) {
         both();
@@ -464,7 +474,8 @@ static void failures(void) {
     EXPECT(next_event(eq, PTL_EVENT_REPLY).ni_fail_type == PTL_NI_PT_DISABLED);
     both();
     CHECK(PtlPTEnable(ni, pt));
-    for (int k = 0; k < 3; k++) CHECK(PtlNIStatus(ni, (ptl_sr_index_t)k, &after[k]));
+    for (int k = 0; k < 3; k++)
+        CHECK(PtlNIStatus(ni, (ptl_sr_index_t)k, &after[k]));
     EXPECT(after[PTL_SR_OPERATION_VIOLATIONS] - before[PTL_SR_OPERATION_VIOLATIONS] == 1);
     EXPECT(after[PTL_SR_PERMISSION_VIOLATIONS] - before[PTL_SR_PERMISSION_VIOLATIONS] == 1);
     EXPECT(after[PTL_SR_DROP_COUNT] - before[PTL_SR_DROP_COUNT] == 3);
@@ -505,8 +516,10 @@ static void managed_offsets(void) {
             puts++;
         } else if (event.type == PTL_EVENT_ACK) {
             /* The offset that was used. */
-            if (event.ni_fail_type == PTL_NI_OK) EXPECT(event.remote_offset == (event.mlength == 5000 ? 0 : 5000));
-            if (acks++ == 2) EXPECT(event.ni_fail_type == PTL_NI_DROPPED || event.mlength == 3000);
+            if (event.ni_fail_type == PTL_NI_OK)
+                EXPECT(event.remote_offset == (event.mlength == 5000 ? 0 : 5000));
+            if (acks++ == 2)
+                EXPECT(event.ni_fail_type == PTL_NI_DROPPED || event.mlength == 3000);
         } else {
             EXPECT(event.type == PTL_EVENT_AUTO_UNLINK || event.type == PTL_EVENT_SEND);
             event.type == PTL_EVENT_SEND ? sends++ : unlinks++;
@@ -520,9 +533,18 @@ static void managed_offsets(void) {
 static const struct {
     const char *name;
     void (*run)(void);
-} cases[] = {{"puts", puts_of_all_sizes}, CASE(gets),         CASE(triggered_chain),     CASE(counting_events),
-             CASE(event_queues),          CASE(unexpected_messages), CASE(unlinking),    CASE(physical_addresses),
-             CASE(segments),              CASE(truncation),   CASE(failures),            CASE(managed_offsets),
+} cases[] = {{"puts", puts_of_all_sizes},
+             CASE(gets),
+             CASE(triggered_chain),
+             CASE(counting_events),
+             CASE(event_queues),
+             CASE(unexpected_messages),
+             CASE(unlinking),
+             CASE(physical_addresses),
+             CASE(segments),
+             CASE(truncation),
+             CASE(failures),
+             CASE(managed_offsets),
              CASE(limits_of_the_queue)};
 
 int main(int argc, char **argv) {
@@ -533,7 +555,8 @@ int main(int argc, char **argv) {
     EXPECT(pt == 0);
     md = bind(out, BIG, 0, eq, ct);
     for (size_t i = 0; argc > 1 && i < sizeof cases / sizeof *cases; i++) {
-        if (strcmp(argv[1], cases[i].name) != 0) continue;
+        if (strcmp(argv[1], cases[i].name) != 0)
+            continue;
         cases[i].run();
         both();
         return finish();
