@@ -130,8 +130,9 @@ uint64_t spin_time_ps(void);
 /* Charges `ns` nanoseconds of CPU time to this rank; returns when they have passed in simulated time. */
 void spin_host_compute(uint64_t ns);
 
-/* Charges the time that this rank's CPU needs to read and write so many bytes of DRAM; returns when it has passed in
- * simulated time. */
+/* Charges the time that one core of this rank's CPU needs to read and write so many bytes of DRAM: the latency, then
+ * what is read as fast as a core fetches lines, and no faster than DRAM takes all. Returns when it has passed in simulated
+ * time. */
 void spin_host_memory(uint64_t read_bytes, uint64_t written_bytes);
 
 /* Waits until every rank of the job has called it; costs no simulated time of its own. PTL_OK, or PTL_NO_INIT. */

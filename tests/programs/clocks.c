@@ -17,8 +17,10 @@ int main(int argc, char **argv) {
         EXPECT(spin_time_ps() == 0);
         spin_host_compute(7);
         EXPECT(spin_time_ps() == 7000);
-        spin_host_memory(1000, 24);
-        EXPECT(spin_time_ps() == 7000 + 51000 + 6861); /* DRAM latency and 6.7 ps a byte, rounded up */
+        spin_host_memory(1000, 24); /* DRAM latency; 1000 bytes, of which 10 lines of 64 come in that time */
+        EXPECT(spin_time_ps() == 7000 + 51000 + 79688);
+        spin_host_memory(10, 1000); /* DRAM latency and 6.7 ps a byte */
+        EXPECT(spin_time_ps() == 7000 + 51000 + 79688 + 51000 + 6767);
     } else if (strcmp(name, "spin") == 0) {
         uint64_t start = nanoseconds(CLOCK_THREAD_CPUTIME_ID);
         while (nanoseconds(CLOCK_THREAD_CPUTIME_ID) - start < 5000000) {

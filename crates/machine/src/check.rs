@@ -18,6 +18,7 @@ impl Machine {
     pub(crate) fn check(&self) -> Result<(), Problem> {
         self.network.check()?;
         at_least("host.cores", self.host.cores, 1)?;
+        at_least("host.core_lines", self.host.core_lines, 1)?;
         self.hpu.check()?;
         if self.network.mtu > self.hpu.packet_buffer {
             let (mtu, buffer) = (self.network.mtu, self.hpu.packet_buffer);

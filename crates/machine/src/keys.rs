@@ -40,6 +40,7 @@ section!("host" Host {
     matching = "match_ns",
     dram_latency = "dram_latency_ns",
     dram_gap_per_byte = "dram_G_ps_per_byte",
+    core_lines = "core_lines",
 });
 
 section!("nic" Nic {

@@ -77,6 +77,27 @@ pub struct Host {
     pub dram_latency: Time,
     /// `dram_G_ps_per_byte`: inverse memory bandwidth
     pub dram_gap_per_byte: Rate,
+    /// `core_lines`: cache lines that one core fetches from DRAM at once
+    pub core_lines: u32,
+}
+
+impl Host {
+    /// Bytes of a cache line.
+    const LINE: u64 = 64;
+
+    /// The time in which one core reads and writes so many bytes of DRAM, rounded up to a picosecond: what it reads is
+    /// limited by the lines that it can wait for at once (Little's law), all together by the memory's bandwidth. Writes
+    /// drain in the background.
+    pub fn memory_time(&self, read: u64, written: u64) -> Time {
+        let bytes = read.saturating_add(written);
+        if bytes == 0 {
+            return Time::ZERO;
+        }
+        let at_once = u128::from(self.core_lines) * u128::from(Self::LINE);
+        let fetched = (u128::from(self.dram_latency.as_ps()) * u128::from(read)).div_ceil(at_once);
+        let fetched = Time::from_ps(fetched.try_into().unwrap_or(u64::MAX));
+        self.dram_latency.saturating_add(fetched.max(self.dram_gap_per_byte.time(bytes)))
+    }
 }
 
 /// What a card does by itself.

@@ -48,6 +48,7 @@ fn sc17_int_is_the_paper() {
             matching: Time::from_ns(30),
             dram_latency: Time::from_ns(51),
             dram_gap_per_byte: Rate::from_fs_per_byte(6_700),
+            core_lines: 10,
         },
         nic: Nic { kind: NicKind::Spin, match_header: Time::from_ns(30), match_cam: Time::from_ns(2) },
         dma: Dma { latency: Time::from_ns(50), gap_per_byte: Rate::from_fs_per_byte(6_700) },

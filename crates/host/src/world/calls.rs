@@ -113,9 +113,7 @@ impl World {
                 Ok(Step::Reply(span, Reply::new(Code::Ok)))
             }
             Op::SpinHostMemory => {
-                let host = &self.machine.host;
-                let bytes = a.word(0).saturating_add(a.word(1));
-                let span = if bytes == 0 { Time::ZERO } else { host.dram_latency + host.dram_gap_per_byte.time(bytes) };
+                let span = self.machine.host.memory_time(a.word(0), a.word(1));
                 self.timeline.cpu(rank, self.now, self.now + span, "memory");
                 Ok(Step::Reply(span, Reply::new(Code::Ok)))
             }
@@ -232,7 +230,7 @@ impl World {
         }
     }
 
-    fn warn(&mut self, rank: usize, message: &str) {
+    pub(super) fn warn(&mut self, rank: usize, message: &str) {
         self.on_card(rank, |_, ports| ports.warn(format!("rank {rank}: {message}")));
     }
 

@@ -97,12 +97,20 @@ impl Card {
         }
     }
 
-    /// Lets the next ready handler of a context's HPU run, if the HPU is free.
+    /// Lets the next ready handler of a context's HPU run, if the HPU is free or its handler waits.
     fn next_on_hpu(&mut self, context: u16, ports: &mut impl Ports) {
         let core = self.spin.core(context);
-        if core.running.is_some() {
+        if core.ready.is_empty() {
             return;
         }
+        if let Some(occupant) = core.running {
+            let resident = self.spin.contexts[usize::from(occupant)].as_ref();
+            if resident.is_none_or(|resident| resident.waits == Wait::No) {
+                return;
+            }
+            self.end_stay(occupant, ports);
+        }
+        let core = self.spin.core(context);
         let Some(next) = core.ready.pop_front() else { return };
         core.running = Some(next);
         if let Some(resident) = self.spin.contexts[usize::from(next)].as_mut() {
