@@ -1,0 +1,77 @@
+/* Broadcast: a binomial tree whose inner nodes are cards (sPIN §4.4.3, App. C.3.3). A rank's card sends what it gets on
+ * to the rank's children without its CPU: streaming, packet by packet out of the packet buffer, or, when the message
+ * has more than one packet and streaming is off, out of host memory after the last packet.
+ *
+ * Setup: README.md. Streamed packets are messages of their own, and many of them are under way at a time, so they cannot
+ * leave their offsets in the state that they share. Their match bits have them: the packet with the bytes from `offset`
+ * on goes to the entry with the bits `bits + offset`, whose memory begins there. */
+#ifndef HANDLERS_BROADCAST_H
+#define HANDLERS_BROADCAST_H
+
+#include <spin.h>
+
+/* HPU memory of an entry; set by the host. */
+struct broadcast {
+    ptl_match_bits_t bits; /* of the entry */
+    uint32_t rank;         /* of this process in the tree, counted from the root */
+    uint32_t ranks;        /* in the tree */
+    uint32_t reach;        /* distance of the farthest child: broadcast_reach() */
+    uint32_t root;         /* process at which the tree's ranks begin; they wrap around at `ranks` */
+    uint32_t max_packet;   /* max_payload_size of the interface */
+    uint8_t streaming;     /* send packets on, not messages */
+    uint8_t stream;        /* what the header handler decided */
+    uint16_t unused;
+    ptl_size_t length; /* of the message, bytes */
+};
+
+/* The distance from `rank` of a tree with `ranks` ranks to its farthest child; the others are at half of it, a quarter,
+ * and so on to 1. 0 for a leaf. A child's distance is a power of two below the lowest set bit of its parent's rank. */
+static inline uint32_t broadcast_reach(uint32_t rank, uint32_t ranks) {
+    uint32_t reach = rank == 0 ? 1 : rank & -rank;
+    while (rank == 0 && reach < ranks)
+        reach *= 2;
+    for (reach /= 2; reach > 0 && rank + reach >= ranks;)
+        reach /= 2;
+    return reach;
+}
+
+/* The child at a distance, as a process. */
+static inline ptl_process_t broadcast_child(uint32_t rank, uint32_t ranks, uint32_t root, uint32_t distance) {
+    uint32_t process = rank + distance + root;
+    return (ptl_process_t){.rank = process < ranks ? process : process - ranks};
+}
+
+/* Header handler: one packet, or streaming: from the card; else from host memory. */
+__handler int broadcast_header(const ptl_header_t h, void *state) {
+    struct broadcast *b = state;
+    b->stream = b->streaming || h.length <= b->max_packet;
+    b->length = h.length;
+    return b->stream ? PROCESS_DATA : PROCEED;
+}
+
+/* Payload handler: sends the packet to the children, the one with the most descendants first, then writes it to host
+ * memory. Fails when it does not fit there. */
+__handler int broadcast_payload(const ptl_payload_t p, void *state) {
+    const struct broadcast *b = state;
+    for (uint32_t distance = b->reach; distance > 0; distance /= 2)
+        if (PtlHandlerPutFromDevice(p.base, p.length, 0, PTL_NO_ACK_REQ,
+                                    broadcast_child(b->rank, b->ranks, b->root, distance), b->bits + p.offset, 0, NULL,
+                                    0))
+            return FAIL;
+    return PtlHandlerDMAToHostB(p.base, p.offset, p.length, PTL_ME_HOST_MEM) == 0 ? SUCCESS : FAIL;
+}
+
+/* Completion handler: sends a stored message to the children. */
+__handler int broadcast_completion(int dropped_bytes, bool flow_control_triggered, void *state) {
+    const struct broadcast *b = state;
+    if (dropped_bytes > 0 || flow_control_triggered)
+        return FAIL;
+    if (!b->stream)
+        for (uint32_t distance = b->reach; distance > 0; distance /= 2)
+            if (PtlHandlerPutFromHost(0, b->length, 0, PTL_NO_ACK_REQ,
+                                      broadcast_child(b->rank, b->ranks, b->root, distance), b->bits, 0, NULL, 0))
+                return FAIL;
+    return SUCCESS;
+}
+
+#endif
