@@ -15,8 +15,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from spinkit import _experiment, _run
+from spinkit import _experiment
 from spinkit._errors import SpinkitError
+from spinkit._pool import Settings, run_all
 from spinkit._results import write_atomically
 from spinkit._run import Toolchain
 
@@ -118,8 +119,11 @@ def _ranks(home: Path, tools: Toolchain, folder: Path) -> Number:
 def _experiments(home: Path, tools: Toolchain, folder: Path) -> Iterator[Number]:
     for name in _experiment.available(home):
         start = time.perf_counter()
-        _run.run(_experiment.load(home, name), tools, folder, False, lambda *_: None)
-        yield Number(f"experiment/{name}", time.perf_counter() - start, "s")
+        settings = Settings(home, tools, folder, quick=True, fresh=True)
+        for _, outcome in run_all([_experiment.load(home, name)], settings, lambda _: None):
+            if isinstance(outcome, SpinkitError):
+                raise outcome
+        yield Number(f"experiment/{name}/quick", time.perf_counter() - start, "s")
 
 
 def _machine() -> dict[str, Any]:

@@ -42,6 +42,19 @@ class Verdict:
     failed: int
 
     @property
+    def fails(self) -> bool:
+        """Whether it does not hold and nothing explains that."""
+        return not self.holds and self.claim.why is None
+
+    @property
+    def word(self) -> str:
+        """The verdict in words."""
+        if self.holds:
+            return "holds" if self.claim.why is None else "holds, though marked"
+        count = f" at {self.failed} of {self.samples}" if self.samples > 1 else ""
+        return f"differs{count}" if self.claim.why is None else f"differs{count} (explained)"
+
+    @property
     def ratio(self) -> float | None:
         """Here / paper, where the paper gives a number."""
         return self.worst.number / self.claim.paper if self.claim.paper else None
@@ -54,6 +67,8 @@ class Claim:
     name: str
     text: str
     source: str
+    why: str | None
+    """The documented reason why it is known not to hold here."""
     paper: float | None
     at_least: float | None
     at_most: float | None
@@ -102,6 +117,7 @@ def read_claim(table: Table, scope: Scope) -> Claim:
         name=table.take("name", str),
         text=table.take("text", str),
         source=table.take("source", str),
+        why=table.maybe("why", str),
         paper=table.maybe("paper", float),
         at_least=table.maybe("at_least", float),
         at_most=table.maybe("at_most", float),

@@ -16,30 +16,39 @@ from spinkit._toml import Table
 
 @dataclass(frozen=True)
 class Program:
-    """The C program: `args` may hold `{mode}` (of the series) and `{values}` (the sweep, comma-separated)."""
+    """The C program: `args` may hold `{mode}` (of the series) and `{values}` (the sweep, comma-separated).
+
+    With `run.one_by_one` each run has one value of the sweep, and `{value}` stands for it there and in `ranks`.
+    """
 
     sources: tuple[str, ...]
-    ranks: int
+    ranks: str
     args: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """The axis that one run of the program walks through, and the key that names a point of it in the output."""
+    """The axis that a run of the program walks through, and the key that names a point of it in the output."""
 
     axis: str
     label: str
+    unit: str
+    """`B`, written with binary prefixes, or any other, or none."""
     values: tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class Series:
-    """One curve: a card and a mode of the program."""
+    """One curve: a card, a mode of the program, and what else sets it apart."""
 
     name: str
     label: str
     nic: str
     mode: str
+    args: tuple[str, ...] = ()
+    """More arguments of the program, as those of all series."""
+    set: tuple[str, ...] = ()
+    """Changed parameters of the machine, `hpu.count=8`; `{value}` as in arguments."""
 
 
 @dataclass(frozen=True)
@@ -52,12 +61,14 @@ class Measure:
 
 @dataclass(frozen=True)
 class Figure:
-    """One plot of all series on one machine."""
+    """One plot of series on one machine."""
 
     name: str
     title: str
     paper: str
     machine: str
+    series: tuple[str, ...]
+    """Names of the plotted series; all unless it says which."""
     zoom_to: int | None
 
 
@@ -79,6 +90,8 @@ class Experiment:
     figures: tuple[Figure, ...]
     timeout_s: int
     quick_values: tuple[int, ...]
+    one_by_one: bool
+    """Whether each value of the sweep is a run of its own."""
 
     def values(self, quick: bool) -> tuple[int, ...]:
         """Return the sweep's values of a whole or a quick run."""
@@ -106,7 +119,7 @@ def read(file: Path) -> Experiment:
     sweep = _sweep(root.table("sweep"))
     series = _series(root)
     scope = Scope(machines, tuple(one.name for one in series), sweep.values)
-    timeout_s, quick_values = _run(root.table("run"), sweep)
+    timeout_s, quick_values, one_by_one = _run(root.table("run"), sweep)
     experiment = Experiment(
         name=file.parent.name,
         folder=file.parent,
@@ -119,27 +132,34 @@ def read(file: Path) -> Experiment:
         series=series,
         measure=_measure(root.table("measure")),
         claims=_claims(root, scope, quick_values),
-        figures=tuple(_figure(table, machines) for table in root.tables("figure")),
+        figures=tuple(_figure(table, scope) for table in root.tables("figure")),
         timeout_s=timeout_s,
         quick_values=quick_values,
+        one_by_one=one_by_one,
     )
+    if experiment.program.ranks == "{value}" and not one_by_one:
+        raise root.error("program.ranks", "{value} needs run.one_by_one")
     root.close()
     return experiment
 
 
 def _program(table: Table, folder: Path) -> Program:
-    program = Program(table.items("sources", str), table.take("ranks", int), table.items("args", str))
+    sources, args = table.items("sources", str), table.items("args", str)
+    # A number, or as many as the value of the sweep.
+    ranks = table.take("ranks", str) if table.is_a("ranks", str) else str(table.take("ranks", int))
+    program = Program(sources, ranks, args)
     for index, source in enumerate(program.sources):
         if not (folder / source).is_file():
             raise table.error(f"sources[{index}]", f"no file {source} beside this one")
-    if program.ranks < 1:
-        raise table.error("ranks", "expected at least 1")
+    if ranks != "{value}" and not (ranks.isdecimal() and int(ranks) >= 1):
+        raise table.error("ranks", "expected at least 1, or {value}")
     table.close()
     return program
 
 
 def _sweep(table: Table) -> Sweep:
-    sweep = Sweep(table.take("axis", str), table.take("label", str), table.items("values", int))
+    axis, label, unit = table.take("axis", str), table.take("label", str), table.get("unit", str, "B")
+    sweep = Sweep(axis, label, unit, table.items("values", int))
     if not sweep.values or list(sweep.values) != sorted(set(sweep.values)):
         raise table.error("values", "expected increasing numbers")
     table.close()
@@ -149,7 +169,9 @@ def _sweep(table: Table) -> Sweep:
 def _series(root: Table) -> tuple[Series, ...]:
     found: list[Series] = []
     for table in root.tables("series"):
-        one = Series(*(table.take(key, str) for key in ("name", "label", "nic", "mode")))
+        name, label, nic, mode = (table.take(key, str) for key in ("name", "label", "nic", "mode"))
+        more = {key: table.items(key, str) for key in ("args", "set") if key in table}
+        one = Series(name, label, nic, mode, **more)
         if one.name in (other.name for other in found):
             raise table.error("name", f"{one.name} is there twice")
         table.close()
@@ -165,13 +187,14 @@ def _measure(table: Table) -> Measure:
     return measure
 
 
-def _run(table: Table, sweep: Sweep) -> tuple[int, tuple[int, ...]]:
+def _run(table: Table, sweep: Sweep) -> tuple[int, tuple[int, ...], bool]:
     timeout_s, quick = table.take("timeout_s", int), table.items("quick_values", int)
+    one_by_one = table.get("one_by_one", bool, False)
     for index, value in enumerate(quick):
         if value not in sweep.values:
             raise table.error(f"quick_values[{index}]", f"{value} is not in sweep.values")
     table.close()
-    return timeout_s, quick
+    return timeout_s, quick, one_by_one
 
 
 def _claims(root: Table, scope: Scope, quick: Sequence[int]) -> tuple[Claim, ...]:
@@ -186,10 +209,14 @@ def _claims(root: Table, scope: Scope, quick: Sequence[int]) -> tuple[Claim, ...
     return tuple(found)
 
 
-def _figure(table: Table, machines: tuple[str, ...]) -> Figure:
+def _figure(table: Table, scope: Scope) -> Figure:
     name, title, paper, machine = (table.take(key, str) for key in ("name", "title", "paper", "machine"))
-    figure = Figure(name, title, paper, machine, table.maybe("zoom_to", int))
-    if figure.machine not in machines:
+    series = table.items("series", str) if "series" in table else scope.series
+    figure = Figure(name, title, paper, machine, series, table.maybe("zoom_to", int))
+    if figure.machine not in scope.machines:
         raise table.error("machine", f"{figure.machine} is not in machines")
+    for index, one in enumerate(series):
+        if one not in scope.series:
+            raise table.error(f"series[{index}]", f"{one} is not a series; there are {', '.join(scope.series)}")
     table.close()
     return figure

@@ -46,3 +46,12 @@ def command(name: str) -> Path:
     if found is None:
         raise SpinkitError(f"{name}: command not found; `make build` or `pip install .` provides it")
     return found
+
+
+def library(spinrun: Path) -> Path | None:
+    """Return the `libportals.so` that programs use, found as `spincc` finds it."""
+    named = os.environ.get("SPIN_LIBDIR")
+    root = home().resolve()
+    places = [root / "target" / "release", root.parent.parent / "lib" / "spinkit"]
+    folders = [Path(named)] if named else [spinrun.resolve().parent, *places]
+    return next((folder / "libportals.so" for folder in folders if (folder / "libportals.so").is_file()), None)

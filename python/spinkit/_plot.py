@@ -87,9 +87,15 @@ def _style() -> Iterator[None]:
 
 
 def lines(
-    title: str, x_label: str, y_label: str, xs: Sequence[int], curves: Sequence[Curve], zoom_to: int | None = None
+    title: str,
+    x_label: str,
+    y_label: str,
+    xs: Sequence[int],
+    curves: Sequence[Curve],
+    zoom_to: int | None = None,
+    in_bytes: bool = True,
 ) -> Picture:
-    """Draw curves over sizes in bytes, both axes logarithmic; an inset shows x up to `zoom_to` with a linear y axis."""
+    """Draw curves on logarithmic axes, x in bytes or plain; an inset shows x up to `zoom_to` with a linear y axis."""
     with _style():
         figure = Canvas(figsize=(7.2, 4.5), layout="constrained")
         FigureCanvasAgg(figure)
@@ -99,7 +105,7 @@ def lines(
         axes.xaxis.set_major_locator(LogLocator(base=2, subs=(1,), numticks=40))
         axes.set_xticks([x for x in xs if x.bit_length() % 2 == xs[0].bit_length() % 2])
         axes.xaxis.set_minor_locator(NullLocator())
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: byte_label(x)))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: byte_label(x) if in_bytes else f"{x:g}"))
         axes.tick_params(axis="x", labelsize=8.5)
         axes.yaxis.set_major_locator(LogLocator(base=10, subs=(1, 2, 5), numticks=20))
         axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:g}"))

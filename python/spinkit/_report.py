@@ -11,6 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from spinkit import __version__, _plot
 from spinkit._claims import Verdict
+from spinkit._experiment import Experiment, Sweep
 from spinkit._machines import Machine
 from spinkit._plot import Curve, Picture
 from spinkit._run import Results, Run
@@ -27,6 +28,11 @@ class TimeTable:
     rows: Sequence[Sequence[str]]
 
 
+def label(sweep: Sweep, value: int) -> str:
+    """Write a value of the sweep with its unit."""
+    return _plot.byte_label(value) if sweep.unit == "B" else f"{value} {sweep.unit}".rstrip()
+
+
 def time_tables(results: Results) -> list[TimeTable]:
     """Lay out all times in µs; wrong data is marked."""
     experiment = results.experiment
@@ -41,7 +47,7 @@ def time_tables(results: Results) -> list[TimeTable]:
             machine,
             [experiment.sweep.label, *(series.label for series in experiment.series)],
             [
-                [_plot.byte_label(value), *(cell(machine, series.name, value) for series in experiment.series)]
+                [label(experiment.sweep, value), *(cell(machine, series.name, value) for series in experiment.series)]
                 for value in results.values
             ],
         )
@@ -61,9 +67,15 @@ def claim_cells(verdict: Verdict) -> dict[str, Any]:
         "paper": "–" if claim.paper is None else claim.format(claim.paper),
         "here": claim.format(verdict.worst.number),
         "ratio": "–" if verdict.ratio is None else f"{verdict.ratio:.2f}",
-        "holds": verdict.holds,
-        "verdict": "holds" if verdict.holds else f"fails ({verdict.failed} of {verdict.samples})",
+        "why": claim.why,
+        "kind": kind(verdict),
+        "verdict": verdict.word,
     }
+
+
+def kind(verdict: Verdict) -> str:
+    """Return the class of a verdict: `holds`, `explained` or `fails`."""
+    return "holds" if verdict.holds else "fails" if verdict.fails else "explained"
 
 
 def _bounds(verdict: Verdict) -> str:
@@ -90,8 +102,10 @@ def pictures(results: Results) -> dict[str, Picture]:
                     [times[figure.machine, series.name, value] / _PS_PER_US for value in results.values],
                 )
                 for series in experiment.series
+                if series.name in figure.series
             ],
             figure.zoom_to,
+            in_bytes=experiment.sweep.unit == "B",
         )
         for figure in experiment.figures
     }
@@ -118,9 +132,53 @@ def _a_call(counted: dict[str, int], what: str) -> str:
     return f"{least}" if least == most else f"{counted[what] / counted['calls']:.1f} ({least}–{most})"
 
 
-def html(results: Results, drawn: dict[str, Picture], machines: Sequence[Machine]) -> bytes:
-    """Write the page."""
-    experiment = results.experiment
+def section(results: Results, drawn: dict[str, Picture]) -> dict[str, Any]:
+    """Lay out an experiment for a page."""
+    experiment, verdicts = results.experiment, results.verdicts
+    figures = [
+        {"title": figure.title, "paper": figure.paper, "svg": b64encode(drawn[figure.name].svg).decode()}
+        for figure in experiment.figures
+    ]
+    counts = count(verdicts)
+    bad = bool(results.wrong or counts["fails"])
+    return {
+        **_heading(experiment),
+        "failure": None,
+        "kind": "fails" if bad else "explained" if counts["explained"] else "holds",
+        "mark": f"{counts['holds']}/{counts['all']}",
+        "points": len(results.points),
+        "wrong": len(results.wrong),
+        "measure": experiment.measure.label,
+        "axis": experiment.sweep.label,
+        "figures": figures,
+        "claims": [claim_cells(verdict) for verdict in verdicts],
+        "counts": counts,
+        "tables": time_tables(results),
+        "handlers": _handlers(results.runs),
+    }
+
+
+def failed_section(experiment: Experiment, failure: str) -> dict[str, Any]:
+    """Lay out an experiment that has no results."""
+    return {**_heading(experiment), "failure": failure, "kind": "fails", "mark": "–", "counts": count([])}
+
+
+def _heading(experiment: Experiment) -> dict[str, Any]:
+    return {
+        "name": experiment.name,
+        "title": experiment.title,
+        "paper": experiment.paper,
+        "summary": experiment.summary,
+    }
+
+
+def count(verdicts: Sequence[Verdict]) -> dict[str, int]:
+    """Count verdicts of each kind, and all."""
+    kinds = [kind(verdict) for verdict in verdicts]
+    return {"all": len(kinds), **{name: kinds.count(name) for name in ("holds", "explained", "fails")}}
+
+
+def _render(template: str, **content: Any) -> bytes:
     environment = Environment(
         loader=PackageLoader("spinkit"),
         autoescape=True,
@@ -129,26 +187,25 @@ def html(results: Results, drawn: dict[str, Picture], machines: Sequence[Machine
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    figures = [
-        {"title": figure.title, "paper": figure.paper, "svg": b64encode(drawn[figure.name].svg).decode()}
-        for figure in experiment.figures
-    ]
-    page = environment.get_template("report.html.j2").render(
-        name=experiment.name,
-        title=experiment.title,
-        paper=experiment.paper,
-        summary=experiment.summary,
-        quick=results.quick,
-        points=len(results.points),
-        wrong=len(results.wrong),
-        unmet=len(results.unmet),
-        measure=experiment.measure.label,
-        axis=experiment.sweep.label,
-        figures=figures,
-        claims=[claim_cells(verdict) for verdict in results.verdicts],
-        tables=time_tables(results),
-        handlers=_handlers(results.runs),
+    return environment.get_template(template).render(**content, version=__version__).encode()
+
+
+def page(section: dict[str, Any], machines: Sequence[Machine], quick: bool) -> bytes:
+    """Write the page of one experiment."""
+    return _render("experiment.html.j2", title=section["title"], e=section, machines=machines, quick=quick)
+
+
+def report(
+    sections: Sequence[dict[str, Any]], machines: Sequence[Machine], versions: dict[str, str], quick: bool
+) -> bytes:
+    """Write one page with everything."""
+    counts = {key: sum(section["counts"][key] for section in sections) for key in count([])}
+    return _render(
+        "report.html.j2",
+        title="The experiments of the sPIN papers",
+        experiments=sections,
+        counts=counts,
         machines=machines,
-        version=__version__,
+        versions=versions,
+        quick=quick,
     )
-    return page.encode()

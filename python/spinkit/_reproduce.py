@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from contextlib import closing
+from importlib import metadata
 from pathlib import Path
 
 from rich.box import HEAVY_HEAD
@@ -11,13 +14,19 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from spinkit import _machines, _report, _run
+from spinkit import __version__, _machines, _pool, _report
 from spinkit._experiment import Experiment
+from spinkit._kept import digest
+from spinkit._machines import Machine
+from spinkit._pool import Outcome, Settings, Step
 from spinkit._results import to_json, write_atomically
-from spinkit._run import Results, Toolchain
+from spinkit._run import Results
 
 _PLAIN_WIDTH = 160
 """Columns of output that goes to a file or pipe."""
+
+
+_STYLES = {"holds": "green", "explained": "yellow", "fails": "bold red"}
 
 
 def _console(stderr: bool = False) -> Console:
@@ -37,42 +46,76 @@ def _print(console: Console, content: RenderableType) -> None:
         console.print(line.rstrip(), markup=False, soft_wrap=True)
 
 
-def run(experiment: Experiment, tools: Toolchain, folder: Path, quick: bool) -> Results:
-    """Run an experiment with a progress bar on a terminal, or a line a run elsewhere (on standard error)."""
+def run(experiments: Sequence[Experiment], settings: Settings) -> list[Outcome]:
+    """Run experiments and write the files of each; with a progress bar on a terminal, or a line a run elsewhere.
+
+    Outcomes are in the order of the experiments. Progress goes to standard error.
+    """
     console = _console(stderr=True)
-    if not console.is_terminal:
-        return _run.run(
-            experiment,
-            tools,
-            folder,
-            quick,
-            lambda what, done, total: console.print(f"{experiment.name} {done}/{total}: {what}", markup=False),
-        )
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task(experiment.name, total=None)
-        return _run.run(
-            experiment,
-            tools,
-            folder,
-            quick,
-            lambda _, done, total: progress.update(task, completed=done, total=total),
-        )
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("compile", total=None)
+
+        def tell(step: Step) -> None:
+            bar.update(task, description=step.what, completed=step.done, total=step.total)
+            if not console.is_terminal:
+                before = " (kept from before)" if step.kept else ""
+                console.print(f"{step.done}/{step.total} {step.what}{before}", markup=False, soft_wrap=True)
+
+        ended = {}
+        with closing(_pool.run_all(experiments, settings, tell)) as outcomes:
+            for experiment, outcome in outcomes:
+                ended[experiment.name] = (experiment, outcome)
+                if isinstance(outcome, Results):
+                    write(outcome, settings)
+    return [ended[experiment.name] for experiment in experiments]
 
 
-def write(results: Results, home: Path, folder: Path) -> list[Path]:
-    """Write JSON, pictures and page; return the files for people, the page first."""
+def files(results: Results, out: Path) -> list[Path]:
+    """Return what `write` writes for people, the page first."""
+    folder = out / results.experiment.name
+    pictures = [f"{figure.name}.{kind}" for figure in results.experiment.figures for kind in ("png", "svg")]
+    return [folder / name for name in ("index.html", *pictures, "results.json")]
+
+
+def write(results: Results, settings: Settings) -> None:
+    """Write JSON, pictures and page."""
+    folder = settings.out / results.experiment.name
     drawn = _report.pictures(results)
-    machines = [_machines.load(home / "machines" / f"{name}.toml") for name in results.experiment.machines]
-    page = folder / "index.html"
-    written = [page]
+    machines = _machines_of([results.experiment], settings.home)
     write_atomically(folder / "results.json", to_json(results))
-    write_atomically(page, _report.html(results, drawn, machines))
     for name, picture in drawn.items():
-        for file, content in ((f"{name}.png", picture.png), (f"{name}.svg", picture.svg)):
-            write_atomically(folder / file, content)
-            written.append(folder / file)
-    return [*written, folder / "results.json"]
+        write_atomically(folder / f"{name}.png", picture.png)
+        write_atomically(folder / f"{name}.svg", picture.svg)
+    page = _report.page(_report.section(results, drawn), machines, results.quick)
+    write_atomically(folder / "index.html", page)
+
+
+def write_report(outcomes: Sequence[Outcome], settings: Settings) -> Path:
+    """Write the page of all experiments."""
+    sections = [
+        _report.section(outcome, _report.pictures(outcome))
+        if isinstance(outcome, Results)
+        else _report.failed_section(experiment, str(outcome))
+        for experiment, outcome in outcomes
+    ]
+    machines = _machines_of([experiment for experiment, _ in outcomes], settings.home)
+    file = settings.out / "report.html"
+    write_atomically(file, _report.report(sections, machines, _versions(settings), settings.quick))
+    return file
+
+
+def _machines_of(experiments: Sequence[Experiment], home: Path) -> list[Machine]:
+    names = dict.fromkeys(name for experiment in experiments for name in experiment.machines)
+    return [_machines.load(home / "machines" / f"{name}.toml") for name in names]
+
+
+def _versions(settings: Settings) -> dict[str, str]:
+    """Return the version of each part that results depend on, and digests that tell builds apart."""
+    tools = settings.tools
+    files = {"spincc": tools.spincc, "spinrun": tools.spinrun, "libportals.so": tools.library}
+    builds = {name: f"SHA-256 {digest([file], [])[:16]}…" for name, file in files.items() if file is not None}
+    return {"spinkit": __version__, "zig (clang) for the card": metadata.version("ziglang"), **builds}
 
 
 def show(results: Results) -> None:
@@ -95,10 +138,10 @@ def show(results: Results) -> None:
     table.add_column("verdict", no_wrap=True)
     for verdict in results.verdicts:
         cells = _report.claim_cells(verdict)
-        style = "green" if verdict.holds else "bold red"
+        why = f"\nwhy: {cells['why']}" if cells["why"] else ""
         table.add_row(
-            Text(f"{cells['text']} ({cells['source']})"),
+            Text(f"{cells['text']} ({cells['source']}){why}"),
             *(cells[key] for key in ("paper", "here", "ratio")),
-            Text(cells["verdict"], style=style),
+            Text(cells["verdict"], style=_STYLES[cells["kind"]]),
         )
     _print(console, table)

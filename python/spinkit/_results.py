@@ -41,6 +41,7 @@ def _run(run: Run) -> dict[str, Any]:
         "series": run.series.name,
         "nic": run.series.nic,
         "mode": run.series.mode,
+        "values": [point.value for point in run.points],
         "report": run.report,
     }
 
@@ -61,6 +62,7 @@ def _verdict(verdict: Verdict) -> dict[str, Any]:
         "samples": verdict.samples,
         "failed": verdict.failed,
         "holds": verdict.holds,
+        "why": claim.why,
     }
 
 

@@ -76,5 +76,9 @@ class Table:
         for key in self._left:
             raise self.error(key, "unknown key")
 
+    def is_a(self, key: str, kind: type) -> bool:
+        """Tell whether a key is there and holds a value of this type."""
+        return isinstance(self._left.get(key), kind)
+
     def __contains__(self, key: str) -> bool:
         return key in self._left

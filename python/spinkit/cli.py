@@ -46,44 +46,67 @@ _FOLDER = click.Path(file_okay=False, writable=True, path_type=Path)
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option("--all", "everything", is_flag=True, help="Every experiment.")
 @click.option("--quick", is_flag=True, help="Fewer points, as the experiment says.")
-@click.option("--check", is_flag=True, help="Exit with 1 unless every statement of the paper holds.")
+@click.option(
+    "--check", is_flag=True, help="Exit with 1 if a statement of the paper does not hold without a documented reason."
+)
+@click.option("--fresh", is_flag=True, help="Run anew what an earlier call has finished.")
 @click.option("--json", "json_file", type=_FILE, help="Also write all points to this file.")
 @click.option(
     "--out", type=_FOLDER, default=Path("out"), show_default=True, help="Where each experiment's folder goes."
 )
 def reproduce(
-    names: tuple[str, ...], everything: bool, quick: bool, check: bool, json_file: Path | None, out: Path
+    names: tuple[str, ...],
+    everything: bool,
+    quick: bool,
+    check: bool,
+    fresh: bool,
+    json_file: Path | None,
+    out: Path,
 ) -> None:
     """Rerun experiments of the papers, plot them, and compare them with what the paper says.
 
-    Wrong data or a failed run always ends with exit status 1.
+    Runs that an earlier call has finished are kept: with the same inputs they are not run again. --all also writes
+    report.html, one page with everything. Wrong data or a failed run always ends with exit status 1.
     """
     from spinkit import _reproduce  # matplotlib takes a while
+    from spinkit._pool import Settings
 
     home = _paths.home()
     if everything == bool(names):
         there = ", ".join(_experiment.available(home)) or "none"
         raise click.UsageError(f"name experiments or give --all; there are: {there}")
-    chosen = [_experiment.load(home, name) for name in names or _experiment.available(home)]
+    chosen = [_experiment.load(home, name) for name in dict.fromkeys(names) or _experiment.available(home)]
     if json_file is not None and len(chosen) != 1:
         raise click.UsageError("--json takes exactly one experiment")
-    tools = Toolchain(_paths.command("spincc"), _paths.command("spinrun"))
+    settings = Settings(home, _tools(), out, quick, fresh)
+    outcomes = _reproduce.run(chosen, settings)
     problems = []
-    for experiment in chosen:
-        folder = out / experiment.name
-        folder.mkdir(parents=True, exist_ok=True)
-        results = _reproduce.run(experiment, tools, folder, quick)
-        written = _reproduce.write(results, home, folder)
+    for _, outcome in outcomes:
+        if isinstance(outcome, SpinkitError):
+            problems.append(str(outcome))
+            continue
+        written = _reproduce.files(outcome, out)
         if json_file is not None:
-            write_atomically(json_file, to_json(results))
+            write_atomically(json_file, to_json(outcome))
             written.append(json_file)
-        _reproduce.show(results)
+        _reproduce.show(outcome)
         click.echo()
         for file in written:
             click.echo(str(file))
-        problems += _problems(results, check)
+        problems += _problems(outcome, check)
+        for verdict in outcome.verdicts:
+            if verdict.holds and verdict.claim.why is not None:
+                text = f"{outcome.experiment.name}: holds, though marked as different: {verdict.claim.text}"
+                click.echo(f"spinkit: note: {text}", err=True)
+    if everything:
+        click.echo(str(_reproduce.write_report(outcomes, settings)))
     if problems:
         raise SpinkitError("\n".join(problems))
+
+
+def _tools() -> Toolchain:
+    spinrun = _paths.command("spinrun")
+    return Toolchain(_paths.command("spincc"), spinrun, _paths.library(spinrun))
 
 
 @main.command()
@@ -94,9 +117,8 @@ def bench(out: Path) -> None:
 
     folder = out / "bench"
     folder.mkdir(parents=True, exist_ok=True)
-    tools = Toolchain(_paths.command("spincc"), _paths.command("spinrun"))
     numbers = []
-    for number in _bench.measure(_paths.home(), tools, folder):
+    for number in _bench.measure(_paths.home(), _tools(), folder):
         click.echo(str(number))
         numbers.append(number)
     _bench.write(numbers, out / "bench.json")

@@ -1,0 +1,260 @@
+"""Running experiments: compile each once, run all their points on this computer's cores, keep what has finished."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Lock
+
+from spinkit import _kept
+from spinkit._errors import SpinkitError
+from spinkit._experiment import Experiment, Series
+from spinkit._kept import Kept
+from spinkit._run import Results, Run, Toolchain, judge, parse_json, read_points
+
+_GRACE_S = 30
+"""Beyond its own --timeout, spinrun gets this long to end."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """What was just done, for those who wait."""
+
+    what: str
+    done: int
+    total: int
+    kept: bool
+    """Whether it had been done before."""
+
+
+Progress = Callable[[Step], None]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What all experiments of a call have in common."""
+
+    home: Path
+    tools: Toolchain
+    out: Path
+    """Each experiment has a folder of its name there."""
+    quick: bool = False
+    fresh: bool = False
+    """Run anew what is kept from before."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Job:
+    """One run of an experiment's program."""
+
+    experiment: Experiment
+    machine: str
+    series: Series
+    values: tuple[int, ...]
+    name: str
+    """Unique in its experiment."""
+
+    @property
+    def what(self) -> str:
+        where = f"{self.series.label} on {self.machine}"
+        return f"{where}, {self.experiment.sweep.axis} = {self.values[0]}" if self.experiment.one_by_one else where
+
+    @property
+    def ranks(self) -> int:
+        return int(self._fill(self.experiment.program.ranks))
+
+    @property
+    def options(self) -> list[str]:
+        """Options of spinrun that the outcome depends on."""
+        changes = [word for change in self.series.set for word in ("--set", self._fill(change))]
+        return ["-n", str(self.ranks), "--machine", self.machine, "--nic", self.series.nic, *changes]
+
+    @property
+    def arguments(self) -> list[str]:
+        return [self._fill(arg) for arg in (*self.experiment.program.args, *self.series.args)]
+
+    def _fill(self, text: str) -> str:
+        fields = {"mode": self.series.mode, "values": ",".join(map(str, self.values))}
+        if self.experiment.one_by_one:
+            fields["value"] = str(self.values[0])
+        try:
+            return text.format_map(fields)
+        except (LookupError, ValueError):
+            known = ", ".join(f"{{{field}}}" for field in fields)
+            raise SpinkitError(f"{self.experiment.name}: {text!r} may hold only {known}") from None
+
+
+def _jobs(experiment: Experiment, quick: bool) -> list[_Job]:
+    values = experiment.values(quick)
+    whole = [("quick" if quick else "all", values)]
+    parts = [(str(value), (value,)) for value in values] if experiment.one_by_one else whole
+    return [
+        _Job(experiment, machine, series, part, f"{machine}.{series.name}.{name}")
+        for machine in experiment.machines
+        for series in experiment.series
+        for name, part in parts
+    ]
+
+
+class _Processes:
+    """The processes that run now, so that an interrupt can end them all."""
+
+    def __init__(self) -> None:
+        self._live: set[subprocess.Popen[str]] = set()
+        self._lock = Lock()
+        self._closed = False
+
+    def execute(self, command: list[str], timeout_s: float | None) -> tuple[int, str, str]:
+        """Run a command; return its exit status, output and error output."""
+        with self._lock:
+            if self._closed:
+                raise SpinkitError("interrupted")
+            try:
+                process = subprocess.Popen(
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    text=True,
+                    errors="replace",
+                )
+            except OSError as error:
+                raise SpinkitError(f"{command[0]}: {error.strerror}") from None
+            self._live.add(process)
+        try:
+            output, errors = process.communicate(timeout=timeout_s)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+            raise SpinkitError(f"{command[0]} did not end within {timeout_s} s") from None
+        finally:
+            with self._lock:
+                self._live.discard(process)
+        return process.returncode, output, errors
+
+    def interrupt(self) -> None:
+        """Start no more and send SIGINT to all, on which spinrun ends its ranks."""
+        with self._lock:
+            self._closed = True
+            for process in self._live:
+                process.send_signal(signal.SIGINT)
+
+
+class _Pool:
+    """What the runs of all experiments share."""
+
+    def __init__(self, settings: Settings, scratch: Path) -> None:
+        tools = settings.tools
+        self._settings = settings
+        self._scratch = scratch
+        self._tools_digest = _kept.digest([file for file in (tools.spinrun, tools.library) if file], [])
+        self.processes = _Processes()
+
+    def compile(self, experiment: Experiment) -> _Program:
+        folder = self._settings.out / experiment.name
+        folder.mkdir(exist_ok=True)
+        program = folder.resolve() / experiment.name
+        sources = [str(experiment.folder / source) for source in experiment.program.sources]
+        command = [str(self._settings.tools.spincc), "-O3", *sources, "-o", str(program)]
+        status, _, errors = self.processes.execute(command, None)
+        if status != 0:
+            raise SpinkitError(f"{experiment.name} does not compile:\n{errors.strip()}")
+        return _Program(program, _kept.digest([program], []))
+
+    def run(self, job: _Job, program: _Program) -> tuple[Run, bool]:
+        """Run a job, unless it is kept from before; tell whether it was."""
+        settings = self._settings
+        words = [self._tools_digest, program.digest, *job.options, "--", *job.arguments]
+        key = _kept.digest(_kept.machine_files(settings.home, job.machine), words)
+        file = settings.out / job.experiment.name / "runs" / f"{job.name}.json"
+        kept = None if settings.fresh else _kept.load(file, key)
+        found = kept or self._execute(job, program.file)
+        points = read_points(job.experiment, job.machine, job.series, job.values, found.output)
+        if kept is None:
+            _kept.save(file, key, found)
+        return Run(job.machine, job.series, points, found.report), kept is not None
+
+    def _execute(self, job: _Job, program: Path) -> Kept:
+        limit = job.experiment.timeout_s
+        report = self._scratch / f"{job.experiment.name}.{job.name}.json"
+        command = [str(self._settings.tools.spinrun), *job.options, "--timeout", str(limit), "--json", str(report)]
+        status, output, errors = self.processes.execute([*command, str(program), *job.arguments], limit + _GRACE_S)
+        if status != 0:
+            raise SpinkitError(f"spinrun ended with status {status}\n{errors.strip()}".rstrip())
+        try:
+            return Kept(output, parse_json(report.read_text(encoding="utf-8")))
+        except (OSError, ValueError) as error:
+            raise SpinkitError(f"spinrun's report: {error}") from None
+
+
+@dataclass(frozen=True)
+class _Program:
+    """A compiled program."""
+
+    file: Path
+    digest: str
+
+
+Outcome = tuple[Experiment, Results | SpinkitError]
+
+
+def run_all(
+    experiments: Sequence[Experiment], settings: Settings, progress: Progress
+) -> Generator[Outcome, None, None]:
+    """Run experiments, their points in one pool; each outcome comes as soon as it is there.
+
+    What fails in an experiment, in any of its runs, is one error and does not end the others.
+    """
+    settings.out.mkdir(parents=True, exist_ok=True)
+    with (
+        TemporaryDirectory(prefix=".run-", dir=settings.out) as scratch,
+        ThreadPoolExecutor(len(os.sched_getaffinity(0))) as threads,
+    ):
+        pool = _Pool(settings, Path(scratch))
+        try:
+            yield from _drive(experiments, settings.quick, pool, threads, progress)
+        except BaseException:
+            pool.processes.interrupt()
+            threads.shutdown(cancel_futures=True)
+            raise
+
+
+def _drive(
+    experiments: Sequence[Experiment], quick: bool, pool: _Pool, threads: ThreadPoolExecutor, progress: Progress
+) -> Generator[Outcome, None, None]:
+    compiled = [(experiment, threads.submit(pool.compile, experiment)) for experiment in experiments]
+    programs = {}
+    for experiment, program in compiled:
+        try:
+            programs[experiment.name] = program.result()
+        except SpinkitError as error:
+            yield experiment, error
+    left = {one.name: _jobs(one, quick) for one in experiments if one.name in programs}
+    # Runs with many ranks take longest: they must not be what all wait for at the end.
+    ordered = sorted((job for jobs in left.values() for job in jobs), key=lambda job: -job.ranks)
+    futures = {threads.submit(pool.run, job, programs[job.experiment.name]): job for job in ordered}
+    done: dict[_Job, Run | SpinkitError] = {}
+    for future in as_completed(futures):
+        job = futures[future]
+        kept = False
+        try:
+            done[job], kept = future.result()
+        except SpinkitError as error:
+            done[job] = SpinkitError(f"{job.what}: {error}")
+        progress(Step(f"{job.experiment.name}: {job.what}", len(done), len(ordered), kept))
+        jobs = left[job.experiment.name]
+        if all(other in done for other in jobs):
+            yield job.experiment, _outcome(job.experiment, quick, [done[other] for other in jobs])
+
+
+def _outcome(experiment: Experiment, quick: bool, ended: Sequence[Run | SpinkitError]) -> Results | SpinkitError:
+    failures = [one for one in ended if isinstance(one, SpinkitError)]
+    if failures:
+        return SpinkitError("\n".join(f"{experiment.name}: {failure}" for failure in failures))
+    return judge(experiment, quick, [one for one in ended if isinstance(one, Run)])
