@@ -9,7 +9,7 @@ from itertools import pairwise
 from spinkit._toml import Table
 
 Times = Mapping[tuple[str, str, int], int]
-"""Measured time in ps by (machine, series, value of the sweep)."""
+"""What is measured, a time in ps or a count, by (machine, series, value of the sweep)."""
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,10 @@ class Scope:
     machines: tuple[str, ...]
     series: tuple[str, ...]
     values: tuple[int, ...]
+    unit: str = "µs"
+    """Of what is measured, as people read it; none for a count."""
+    shown: Callable[[int], float] = lambda time_ps: time_ps / 1_000_000
+    """What is measured, in that unit."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +106,9 @@ class Claim:
 
     def format(self, number: float) -> str:
         """Write a number of this claim with its unit."""
-        return f"{100 * number:.1f} %" if self.unit == "%" else f"{number:.3g}×"
+        if self.unit == "%":
+            return f"{100 * number:.1f} %"
+        return f"{number:.3g}×" if self.unit == "×" else f"{number:.4g} {self.unit}".rstrip()
 
 
 def read_claim(table: Table, scope: Scope) -> Claim:
@@ -123,7 +129,7 @@ def read_claim(table: Table, scope: Scope) -> Claim:
         at_most=table.maybe("at_most", float),
         machines=machines,
         values=_values(table, scope),
-        unit=unit,
+        unit=scope.unit if unit is None else unit,
         statement=statement,
         numbers=numbers,
     )
@@ -242,15 +248,26 @@ def _close(table: Table, scope: Scope, machines: tuple[str, ...]) -> _Built:
     return f"distance of {of} from {against}", numbers, machines
 
 
+def _value(table: Table, scope: Scope, machines: tuple[str, ...]) -> _Built:
+    """What is measured itself, in the unit in which it is shown."""
+    of = _name(table, "of", scope)
+
+    def numbers(times: Times, machine: str, value: int) -> Iterable[tuple[str, float, float]]:
+        yield "", scope.shown(times[machine, of, value]), -float("inf")
+
+    return of, numbers, machines
+
+
 _EITHER = frozenset({"at_least", "at_most"})
 _AT_MOST = frozenset({"at_most"})
 _NONE: frozenset[str] = frozenset()
 
-_RELATIONS: dict[str, tuple[str, frozenset[str], Callable[[Table, Scope, tuple[str, ...]], _Built]]] = {
+_RELATIONS: dict[str, tuple[str | None, frozenset[str], Callable[[Table, Scope, tuple[str, ...]], _Built]]] = {
     "reduction": ("%", _EITHER, _reduction),
     "speedup": ("×", _EITHER, _speedup),
     "order": ("×", _NONE, _order),
     "wider": ("×", _NONE, _wider),
     "close": ("%", _AT_MOST, _close),
+    "value": (None, _EITHER, _value),
 }
-"""By name: unit of the number, bounds that the claim must (in part) and may give, and what builds the relation."""
+"""By name: unit of the number (None: of what is measured), bounds that the claim must (in part) and may give, and what builds the relation."""

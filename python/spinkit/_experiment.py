@@ -16,9 +16,9 @@ from spinkit._toml import Table
 
 @dataclass(frozen=True)
 class Program:
-    """The C program: `args` may hold `{mode}` (of the series) and `{values}` (the sweep, comma-separated).
+    """The C program: `args` may hold `{mode}` (of the series) and `{values}` (of the sweep, comma-separated).
 
-    With `run.one_by_one` each run has one value of the sweep, and `{value}` stands for it there and in `ranks`.
+    `{max}`, the largest value, may also stand in `ranks`. With `run.one_by_one` each run has one value.
     """
 
     sources: tuple[str, ...]
@@ -48,15 +48,37 @@ class Series:
     args: tuple[str, ...] = ()
     """More arguments of the program, as those of all series."""
     set: tuple[str, ...] = ()
-    """Changed parameters of the machine, `hpu.count=8`; `{value}` as in arguments."""
+    """Changed parameters of the machine, `hpu.count=8`; `{max}` as in arguments."""
 
 
 @dataclass(frozen=True)
 class Measure:
-    """What each point measures: a key of the program's output, an integer number of picoseconds."""
+    """What each point measures: a key of the program's output, whole picoseconds if its name ends in `_ps`, or a count."""
 
     key: str
     label: str
+    bytes: int | None = None
+    """Moved in the measured time, which is then shown as a bandwidth."""
+
+    @property
+    def unit(self) -> str:
+        """In which it is shown."""
+        return "" if not self.key.endswith("_ps") else "µs" if self.bytes is None else "GiB/s"
+
+    @property
+    def heading(self) -> str:
+        """What it is, with its unit."""
+        return f"{self.label} [{self.unit}]" if self.unit else self.label
+
+    def shown(self, raw: int) -> float:
+        """Return a measured number as it is shown."""
+        if not self.unit:
+            return raw
+        return raw / 1e6 if self.bytes is None else self.bytes / 2**30 / (raw / 1e12)
+
+    def text(self, raw: int) -> str:
+        """Write a measured number, without its unit."""
+        return str(raw) if not self.unit else f"{self.shown(raw):.{4 if self.bytes is None else 2}f}"
 
 
 @dataclass(frozen=True)
@@ -118,7 +140,8 @@ def read(file: Path) -> Experiment:
     machines = root.items("machines", str)
     sweep = _sweep(root.table("sweep"))
     series = _series(root)
-    scope = Scope(machines, tuple(one.name for one in series), sweep.values)
+    measure = _measure(root.table("measure"))
+    scope = Scope(machines, tuple(one.name for one in series), sweep.values, measure.unit, measure.shown)
     timeout_s, quick_values, one_by_one = _run(root.table("run"), sweep)
     experiment = Experiment(
         name=file.parent.name,
@@ -130,29 +153,26 @@ def read(file: Path) -> Experiment:
         machines=machines,
         sweep=sweep,
         series=series,
-        measure=_measure(root.table("measure")),
+        measure=measure,
         claims=_claims(root, scope, quick_values),
         figures=tuple(_figure(table, scope) for table in root.tables("figure")),
         timeout_s=timeout_s,
         quick_values=quick_values,
         one_by_one=one_by_one,
     )
-    if experiment.program.ranks == "{value}" and not one_by_one:
-        raise root.error("program.ranks", "{value} needs run.one_by_one")
     root.close()
     return experiment
 
 
 def _program(table: Table, folder: Path) -> Program:
     sources, args = table.items("sources", str), table.items("args", str)
-    # A number, or as many as the value of the sweep.
     ranks = table.take("ranks", str) if table.is_a("ranks", str) else str(table.take("ranks", int))
     program = Program(sources, ranks, args)
     for index, source in enumerate(program.sources):
         if not (folder / source).is_file():
             raise table.error(f"sources[{index}]", f"no file {source} beside this one")
-    if ranks != "{value}" and not (ranks.isdecimal() and int(ranks) >= 1):
-        raise table.error("ranks", "expected at least 1, or {value}")
+    if ranks != "{max}" and not (ranks.isdecimal() and int(ranks) >= 1):
+        raise table.error("ranks", "expected at least 1, or {max}")
     table.close()
     return program
 
@@ -180,9 +200,9 @@ def _series(root: Table) -> tuple[Series, ...]:
 
 
 def _measure(table: Table) -> Measure:
-    measure = Measure(table.take("key", str), table.take("label", str))
-    if not measure.key.endswith("_ps"):
-        raise table.error("key", "expected a time in picoseconds, named …_ps")
+    measure = Measure(table.take("key", str), table.take("label", str), table.maybe("bytes", int))
+    if measure.bytes is not None and (measure.bytes < 1 or not measure.unit):
+        raise table.error("bytes", "expected at least 1, and a key …_ps")
     table.close()
     return measure
 

@@ -80,9 +80,8 @@ class _Job:
         return [self._fill(arg) for arg in (*self.experiment.program.args, *self.series.args)]
 
     def _fill(self, text: str) -> str:
-        fields = {"mode": self.series.mode, "values": ",".join(map(str, self.values))}
-        if self.experiment.one_by_one:
-            fields["value"] = str(self.values[0])
+        values = map(str, self.values)
+        fields = {"mode": self.series.mode, "values": ",".join(values), "max": str(max(self.values))}
         try:
             return text.format_map(fields)
         except (LookupError, ValueError):

@@ -16,8 +16,6 @@ from spinkit._machines import Machine
 from spinkit._plot import Curve, Picture
 from spinkit._run import Results, Run
 
-_PS_PER_US = 1_000_000
-
 
 @dataclass(frozen=True)
 class TimeTable:
@@ -34,13 +32,13 @@ def label(sweep: Sweep, value: int) -> str:
 
 
 def time_tables(results: Results) -> list[TimeTable]:
-    """Lay out all times in µs; wrong data is marked."""
+    """Lay out all that was measured; wrong data is marked."""
     experiment = results.experiment
     points = {(point.machine, point.series.name, point.value): point for point in results.points}
 
     def cell(machine: str, series: str, value: int) -> str:
         point = points[machine, series, value]
-        return f"{point.time_ps / _PS_PER_US:.4f}{'' if point.data_ok else ' (wrong data)'}"
+        return f"{experiment.measure.text(point.measured)}{'' if point.data_ok else ' (wrong data)'}"
 
     return [
         TimeTable(
@@ -94,12 +92,12 @@ def pictures(results: Results) -> dict[str, Picture]:
         figure.name: _plot.lines(
             figure.title,
             experiment.sweep.label,
-            f"{experiment.measure.label} [µs]",
+            experiment.measure.heading,
             results.values,
             [
                 Curve(
                     series.label,
-                    [times[figure.machine, series.name, value] / _PS_PER_US for value in results.values],
+                    [experiment.measure.shown(times[figure.machine, series.name, value]) for value in results.values],
                 )
                 for series in experiment.series
                 if series.name in figure.series

@@ -29,7 +29,7 @@ def _point(results: Results, point: Point) -> dict[str, Any]:
         "nic": point.series.nic,
         "mode": point.series.mode,
         results.experiment.sweep.axis: point.value,
-        results.experiment.measure.key: point.time_ps,
+        results.experiment.measure.key: point.measured,
         "data_ok": point.data_ok,
         **point.line,  # whatever more the program tells
     }

@@ -128,7 +128,7 @@ def _point(experiment: Experiment, machine: str, series: Series, number: int, te
             raise SpinkitError(f"output line {number}: {key}: expected {kind.__name__}, found {value!r}")
         return value
 
-    time_ps = take(experiment.measure.key, int)
+    measured = take(experiment.measure.key, int)
     if time_ps <= 0:
         raise SpinkitError(f"output line {number}: {experiment.measure.key}: expected a time, found {time_ps}")
     if "mode" in line and line["mode"] != series.mode:
