@@ -1,0 +1,62 @@
+/* conformance: ranks=1,2
+ * PtlAbort: threads in waits and polls return PTL_ABORTED, later ones at once; objects can be freed then. */
+#include "harness.h"
+#include <pthread.h>
+
+enum { WAITERS = 4 };
+static ptl_handle_eq_t eq;
+static ptl_handle_ct_t ct;
+static int codes[WAITERS];
+
+static void *wait_for(void *which) {
+    int w = (int)(intptr_t)which;
+    ptl_event_t event;
+    ptl_ct_event_t count;
+    ptl_size_t test = 5;
+    unsigned int at;
+    switch (w) {
+        case 0: codes[w] = PtlEQWait(eq, &event); break;
+        case 1: codes[w] = PtlEQPoll(&eq, 1, PTL_TIME_FOREVER, &event, &at); break;
+        case 2: codes[w] = PtlCTWait(ct, 5, &count); break;
+        default: codes[w] = PtlCTPoll(&ct, &test, 1, PTL_TIME_FOREVER, &count, &at);
+    }
+    return NULL;
+}
+
+int main(int argc, char **argv) {
+    pthread_t threads[WAITERS];
+    ptl_event_t event;
+    ptl_ct_event_t count;
+    ptl_size_t test = 1;
+    unsigned int at;
+    arguments(argc, argv);
+    PtlAbort(); /* before PtlInit: nothing to end */
+    start(argc, argv);
+    eq = queue(4);
+    ct = counter();
+    for (int w = 0; w < WAITERS; w++)
+        if (pthread_create(&threads[w], NULL, wait_for, (void *)(intptr_t)w)) return 2;
+    spin_host_compute(1000000); /* they wait by now */
+    PtlAbort();
+    for (int w = 0; w < WAITERS; w++) {
+        pthread_join(threads[w], NULL);
+        EQUAL("abort ends a wait", codes[w], PTL_ABORTED);
+    }
+    CODE("abort: later PtlEQWait", PtlEQWait(eq, &event), PTL_ABORTED);
+    CODE("abort: later PtlEQPoll", PtlEQPoll(&eq, 1, 0, &event, &at), PTL_ABORTED);
+    CODE("abort: later PtlCTWait", PtlCTWait(ct, 1, &count), PTL_ABORTED);
+    CODE("abort: later PtlCTPoll", PtlCTPoll(&ct, &test, 1, 0, &count, &at), PTL_ABORTED);
+    CODE("abort comes before the handle", PtlEQWait(PTL_INVALID_HANDLE, &event), PTL_ABORTED);
+    CODE("abort: gets go on", PtlEQGet(eq, &event), PTL_EQ_EMPTY);
+    COUNTS("abort: counters go on", ct, 0, 0);
+    CODE("abort: free the queue", PtlEQFree(eq), PTL_OK);
+    CODE("abort: free the counter", PtlCTFree(ct), PTL_OK);
+    barrier();
+    MUST(PtlNIFini(ni));
+    PtlFini();
+    /* A new start waits again. */
+    start(argc, argv);
+    ct = counter();
+    CODE("abort is over after PtlFini", PtlCTPoll(&ct, &test, 1, 1, &count, &at), PTL_CT_NONE_REACHED);
+    return finish();
+}
