@@ -249,7 +249,7 @@ def _close(table: Table, scope: Scope, machines: tuple[str, ...]) -> _Built:
 
 
 def _value(table: Table, scope: Scope, machines: tuple[str, ...]) -> _Built:
-    """What is measured itself, in the unit in which it is shown."""
+    """`of` itself, in the unit in which it is shown."""
     of = _name(table, "of", scope)
 
     def numbers(times: Times, machine: str, value: int) -> Iterable[tuple[str, float, float]]:
@@ -270,4 +270,5 @@ _RELATIONS: dict[str, tuple[str | None, frozenset[str], Callable[[Table, Scope, 
     "close": ("%", _AT_MOST, _close),
     "value": (None, _EITHER, _value),
 }
-"""By name: unit of the number (None: of what is measured), bounds that the claim must (in part) and may give, and what builds the relation."""
+"""By name: unit of the number (None: of what is measured), bounds that the claim must (in part) and may give, and what
+builds the relation."""

@@ -53,7 +53,10 @@ class Series:
 
 @dataclass(frozen=True)
 class Measure:
-    """What each point measures: a key of the program's output, whole picoseconds if its name ends in `_ps`, or a count."""
+    """What each point measures: a key of the program's output, a whole number.
+
+    It is a time in picoseconds if its name ends in `_ps`, else a count.
+    """
 
     key: str
     label: str

@@ -147,6 +147,7 @@ def section(results: Results, drawn: dict[str, Picture]) -> dict[str, Any]:
         "points": len(results.points),
         "wrong": len(results.wrong),
         "measure": experiment.measure.label,
+        "heading": experiment.measure.heading,
         "axis": experiment.sweep.label,
         "figures": figures,
         "claims": [claim_cells(verdict) for verdict in verdicts],

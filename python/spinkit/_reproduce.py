@@ -125,7 +125,7 @@ def show(results: Results) -> None:
     experiment = results.experiment
     console.print(Text(f"{experiment.title} · {experiment.paper}", style="bold"))
     for times in _report.time_tables(results):
-        table = Table(title=f"{experiment.measure.label} in µs on {times.machine}", title_justify="left", box=box)
+        table = Table(title=f"{experiment.measure.heading} on {times.machine}", title_justify="left", box=box)
         for heading in times.headings:
             table.add_column(heading, justify="right", no_wrap=True)
         for row in times.rows:

@@ -30,7 +30,7 @@ class Point:
     machine: str
     series: Series
     value: int
-    time_ps: int
+    measured: int
     data_ok: bool
     line: Mapping[str, Any]
     """All that the program printed for it."""
@@ -67,8 +67,8 @@ class Results:
 
     @property
     def times(self) -> dict[tuple[str, str, int], int]:
-        """The time of each point in ps."""
-        return {(point.machine, point.series.name, point.value): point.time_ps for point in self.points}
+        """What was measured at each point."""
+        return {(point.machine, point.series.name, point.value): point.measured for point in self.points}
 
     @property
     def wrong(self) -> list[Point]:
@@ -129,8 +129,8 @@ def _point(experiment: Experiment, machine: str, series: Series, number: int, te
         return value
 
     measured = take(experiment.measure.key, int)
-    if time_ps <= 0:
-        raise SpinkitError(f"output line {number}: {experiment.measure.key}: expected a time, found {time_ps}")
+    if measured <= 0:
+        raise SpinkitError(f"output line {number}: {experiment.measure.key}: expected at least 1, found {measured}")
     if "mode" in line and line["mode"] != series.mode:
         raise SpinkitError(f"output line {number}: mode: expected {series.mode}, found {line['mode']!r}")
-    return Point(machine, series, take(experiment.sweep.axis, int), time_ps, take("data_ok", bool), line)
+    return Point(machine, series, take(experiment.sweep.axis, int), measured, take("data_ok", bool), line)

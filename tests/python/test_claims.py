@@ -56,6 +56,15 @@ def test_speedup_reports_the_point_nearest_to_its_bound() -> None:
     assert (verdict.worst.number, verdict.worst.point, verdict.samples, verdict.failed) == (1.25, "int, 4", 6, 1)
 
 
+def test_value_is_what_is_measured_in_its_unit() -> None:
+    verdict = verdict_of(relation="value", of="slow", machines=["dis"], values=[8192], paper=0.01, at_most=0.009)
+    assert (verdict.holds, verdict.worst.number, verdict.claim.format(0.009)) == (True, 0.009, "0.009 µs")
+    count = Scope(SCOPE.machines, SCOPE.series, SCOPE.values, "", float)
+    table = Table(claim(relation="value", of="slow", machines=["int"], at_least=101), Path("x.toml"), "claim[0]")
+    verdict = read_claim(table, count).test(TIMES, SCOPE.values)
+    assert (verdict.failed, verdict.worst.number, verdict.claim.format(100.0)) == (1, 100, "100")
+
+
 def test_order_is_strict_or_forgives() -> None:
     assert verdict_of(relation="order", order="slow > fast").holds
     assert not verdict_of(relation="order", order="fast > slow").holds
@@ -91,7 +100,7 @@ def test_ranges_select_values() -> None:
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        ({"relation": "bigger"}, "claim[0].relation: expected one of close, order, reduction, speedup, wider"),
+        ({"relation": "bigger"}, "claim[0].relation: expected one of close, order, reduction, speedup, value, wider"),
         ({"relation": "speedup", "of": "fast"}, "claim[0].against: missing"),
         ({"relation": "speedup", "of": "fst", "against": "slow"}, "claim[0].of: fst is not a series"),
         ({"relation": "speedup", "of": "fast", "against": "slow"}, "claim[0].at_least: missing"),

@@ -38,7 +38,8 @@ def test_ping_pong_is_the_papers_grid(home: Path, program: Program) -> None:
         ('name = "portals4"', 'name = "rdma"', "series[1].name: rdma is there twice"),
         ('name = "large-order"', 'name = "latency"', "claim[4].name: latency is there twice"),
         ('machine = "sc17-int"', 'machine = "sc18"', "figure[0].machine: sc18 is not in machines"),
-        ("half_rtt_ps", "half_rtt_ns", "measure.key: expected a time in picoseconds"),
+        ('key = "half_rtt_ps"', 'key = "half_rtt_ps"\nbytes = 0', "measure.bytes: expected at least 1, and a key"),
+        ('key = "half_rtt_ps"', 'key = "count"\nbytes = 64', "measure.bytes: expected at least 1, and a key"),
         ("[measure]", "[measures]", "measure: missing"),
         ('title = "Ping-pong latency"', "title =", "Invalid value"),
     ],
@@ -51,3 +52,11 @@ def test_mistakes_name_file_and_key(home: Path, program: Program, old: str, new:
     with pytest.raises(SpinkitError) as error:
         _experiment.load(home, "ping-pong")
     assert str(error.value).startswith(f"{file}: {message}")
+
+
+def test_measures_are_shown_as_times_bandwidths_and_counts() -> None:
+    time, count = _experiment.Measure("x_ps", "X"), _experiment.Measure("hpus", "HPUs")
+    bandwidth = _experiment.Measure("x_ps", "X", bytes=1 << 30)
+    assert (time.heading, time.shown(1_500_000), time.text(1_500_000)) == ("X [µs]", 1.5, "1.5000")
+    assert (bandwidth.heading, bandwidth.shown(10**12), bandwidth.text(10**12)) == ("X [GiB/s]", 1.0, "1.00")
+    assert (count.heading, count.shown(8), count.text(8)) == ("HPUs", 8, "8")

@@ -95,7 +95,7 @@ GOOD = {"mode": "store", "bytes": 8, "half_rtt_ps": 5, "data_ok": True}
         ([GOOD, GOOD], "output line 2: bytes = 8 is there twice"),
         ([GOOD | {"bytes": 9}], "output line 1: bytes = 9 was not asked for"),
         ([GOOD | {"mode": "stream"}], "output line 1: mode: expected store, found 'stream'"),
-        ([GOOD | {"half_rtt_ps": 0}], "output line 1: half_rtt_ps: expected a time, found 0"),
+        ([GOOD | {"half_rtt_ps": 0}], "output line 1: half_rtt_ps: expected at least 1, found 0"),
         ([GOOD | {"half_rtt_ps": 1.5}], "output line 1: half_rtt_ps: expected int, found 1.5"),
         ([GOOD | {"half_rtt_ps": float("nan")}], "output line 1 is not JSON"),
         ([GOOD | {"data_ok": 1}], "output line 1: data_ok: expected bool, found 1"),
