@@ -106,7 +106,11 @@ impl Rate {
     }
 
     /// The time that `bytes` take, rounded up to a picosecond.
+    #[inline]
     pub fn time(self, bytes: u64) -> Time {
+        if let Some(fs) = self.0.checked_mul(bytes) {
+            return Time(fs.div_ceil(1000));
+        }
         Time((u128::from(self.0) * u128::from(bytes)).div_ceil(1000).try_into().unwrap_or(u64::MAX))
     }
 }

@@ -1,0 +1,16 @@
+//! GOAL schedules: what each rank of a parallel program sends, receives and computes, and what waits for what.
+//!
+//! A [`Schedule`] comes from [text](text::read()), from a generator, or from a binary file that is mapped into memory.
+//! [`loggops`] executes it in the LogGOPS model.
+
+mod build;
+pub mod loggops;
+mod nic;
+mod op;
+mod schedule;
+pub mod text;
+
+pub use build::{BuildError, Builder};
+pub use nic::{Append, List, NicOp, Verb};
+pub use op::{Action, Kind, MAX_CALC_NS, MAX_OPS, MAX_RANKS, MAX_SPACE};
+pub use schedule::{Schedule, Wait};

@@ -1,0 +1,17 @@
+//! Execution of a [`Schedule`](crate::Schedule) in the LogGOPS model (LogGP with an overhead O a byte and rendezvous
+//! above S bytes), with the semantics of LogGOPSim to the nanosecond.
+//!
+//! Everything happens in the order of (time, number), where an operation gets its number when it is freed and a message
+//! when it is sent. What finds its CPU or NIC busy waits there, keeping its number.
+
+mod engine;
+mod matching;
+mod parameters;
+mod progress;
+mod queue;
+mod stuck;
+mod waiting;
+
+pub use engine::{Options, Outcome, run};
+pub use parameters::LogGops;
+pub use stuck::{Blocked, RunError, StuckRank};

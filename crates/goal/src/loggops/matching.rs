@@ -1,0 +1,330 @@
+use std::collections::VecDeque;
+
+use crate::op::{ANY, Kind, Op};
+use crate::schedule::Schedule;
+
+/// Posted receives and unexpected messages of all ranks. A message is named by its send operation.
+///
+/// Those with the same receiver, source, tag and space are a list in the order of their posting or arrival; it holds
+/// either receives or messages, as a pair of both would have matched. A hash table finds the list. Receives with
+/// wildcards are searched one by one; only a schedule that has some pays for keeping order across lists.
+#[derive(Debug)]
+pub(super) struct Matching<'a> {
+    schedule: &'a Schedule,
+    /// The hash of a list in the upper half; its last member plus one in the lower; 0 when empty.
+    slots: Vec<u64>,
+    lists: usize,
+    /// For each member of a list, the next; for the last, the first.
+    next: Vec<u32>,
+    wildcards: Option<Wildcards>,
+}
+
+#[derive(Debug)]
+struct Wildcards {
+    /// The number under which an operation joined a list, or [`GONE`] when it has left.
+    order: Vec<u32>,
+    joined: u32,
+    /// For each rank, posted receives with wildcards.
+    posted: Vec<VecDeque<u32>>,
+    /// For each rank, unexpected messages.
+    arrived: Vec<Arrived>,
+}
+
+/// Those that have left disappear when they are first or the majority.
+#[derive(Clone, Debug, Default)]
+struct Arrived {
+    messages: VecDeque<u32>,
+    gone: usize,
+}
+
+const GONE: u32 = u32::MAX;
+
+/// Receiver, source, tag, space.
+type Key = (u32, u32, u32, u32);
+
+#[inline]
+fn key(record: &Op) -> Key {
+    if record.kind() == Kind::Recv {
+        (record.rank, record.peer, record.tag, record.space())
+    } else {
+        (record.peer, record.rank, record.tag, record.space())
+    }
+}
+
+#[inline]
+fn hash((receiver, source, tag, space): Key) -> u32 {
+    let one = (u64::from(receiver) << 32 | u64::from(source)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let two = (u64::from(tag) << 12 | u64::from(space)).wrapping_add(1).wrapping_mul(0xd6e8_feb8_6659_fd93);
+    let mixed = (one ^ two.rotate_left(29)).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    (mixed >> 32) as u32
+}
+
+#[inline]
+fn fits(receive: &Op, message: &Op) -> bool {
+    (receive.peer == message.rank || receive.peer == ANY)
+        && (receive.tag == message.tag || receive.tag == ANY)
+        && receive.space() == message.space()
+}
+
+impl<'a> Matching<'a> {
+    pub fn new(schedule: &'a Schedule) -> Matching<'a> {
+        let ranks = schedule.ranks() as usize;
+        let wildcards = schedule.has_wildcards.then(|| Wildcards {
+            order: vec![GONE; schedule.len()],
+            joined: 0,
+            posted: vec![VecDeque::new(); ranks],
+            arrived: vec![Arrived::default(); ranks],
+        });
+        Matching { schedule, slots: vec![0; 64], lists: 0, next: vec![0; schedule.len()], wildcards }
+    }
+
+    /// Posts a receive, or returns the first message that arrived for it.
+    #[inline]
+    pub fn post(&mut self, receive: u32) -> Option<u32> {
+        let record = &self.schedule.ops[receive as usize];
+        if record.peer == ANY || record.tag == ANY {
+            return self.post_wildcard(receive);
+        }
+        let slot = self.find(key(record));
+        if let Ok(slot) = slot
+            && self.holds(slot) == Kind::Send
+        {
+            let message = self.pop(slot);
+            if let Some(wildcards) = &mut self.wildcards {
+                wildcards.leave(message, record.rank);
+            }
+            return Some(message);
+        }
+        self.join(receive, slot);
+        None
+    }
+
+    /// The first posted receive for a message, or keeps the message.
+    #[inline]
+    pub fn arrive(&mut self, message: u32) -> Option<u32> {
+        let record = &self.schedule.ops[message as usize];
+        let slot = self.find(key(record));
+        let exact = slot.ok().filter(|&slot| self.holds(slot) == Kind::Recv);
+        if let Some(wildcards) = &mut self.wildcards {
+            let before = exact.map_or(GONE, |slot| {
+                let last = self.slots[slot] as u32 - 1;
+                wildcards.order[self.next[last as usize] as usize]
+            });
+            let posted = &mut wildcards.posted[record.peer as usize];
+            let ops = &self.schedule.ops;
+            let place = posted.iter().position(|&receive| fits(&ops[receive as usize], record));
+            if let Some(place) = place.filter(|&place| wildcards.order[posted[place] as usize] < before) {
+                return posted.remove(place);
+            }
+            if exact.is_none() {
+                wildcards.arrived[record.peer as usize].messages.push_back(message);
+            }
+        }
+        if let Some(slot) = exact {
+            return Some(self.pop(slot));
+        }
+        self.join(message, slot);
+        None
+    }
+
+    #[cold]
+    fn post_wildcard(&mut self, receive: u32) -> Option<u32> {
+        let wildcards = self.wildcards.as_mut().expect("the schedule has wildcards");
+        let ops = &self.schedule.ops;
+        let record = &ops[receive as usize];
+        let arrived = &wildcards.arrived[record.rank as usize].messages;
+        let found = arrived.iter().copied().find(|&message| {
+            wildcards.order[message as usize] != GONE && fits(record, &ops[message as usize])
+        });
+        let Some(message) = found else {
+            wildcards.posted[record.rank as usize].push_back(receive);
+            wildcards.join(receive);
+            return None;
+        };
+        wildcards.leave(message, record.rank);
+        // The first of all that fit is the first of its own list.
+        let slot = self.find(key(&ops[message as usize])).expect("an unexpected message is in a list");
+        let first = self.pop(slot);
+        debug_assert_eq!(first, message);
+        Some(message)
+    }
+
+    /// Where the list of a key is, or where it would go.
+    #[inline]
+    fn find(&self, wanted: Key) -> Result<usize, usize> {
+        let hash = hash(wanted);
+        let mask = self.slots.len() - 1;
+        let mut slot = hash as usize & mask;
+        loop {
+            let value = self.slots[slot];
+            if value == 0 {
+                return Err(slot);
+            }
+            if (value >> 32) as u32 == hash && key(&self.schedule.ops[value as u32 as usize - 1]) == wanted {
+                return Ok(slot);
+            }
+            slot = (slot + 1) & mask;
+        }
+    }
+
+    /// Where the search for an operation's list would start; for prefetching.
+    #[inline]
+    pub fn slot_of(&self, op: u32) -> *const u64 {
+        let slot = hash(key(&self.schedule.ops[op as usize])) as usize & (self.slots.len() - 1);
+        &raw const self.slots[slot]
+    }
+
+    /// What a list holds.
+    #[inline]
+    fn holds(&self, slot: usize) -> Kind {
+        self.schedule.ops[self.slots[slot] as u32 as usize - 1].kind()
+    }
+
+    /// Adds to the end of the list at `slot`, or makes one there.
+    #[inline]
+    fn join(&mut self, op: u32, slot: Result<usize, usize>) {
+        if let Some(wildcards) = &mut self.wildcards {
+            wildcards.join(op);
+        }
+        match slot {
+            Ok(slot) => {
+                let last = self.slots[slot] as u32 - 1;
+                self.next[op as usize] = self.next[last as usize];
+                self.next[last as usize] = op;
+                self.slots[slot] = self.slots[slot] >> 32 << 32 | u64::from(op + 1);
+            }
+            Err(slot) => {
+                self.next[op as usize] = op;
+                self.slots[slot] = u64::from(hash(key(&self.schedule.ops[op as usize]))) << 32 | u64::from(op + 1);
+                self.lists += 1;
+                if self.lists * 4 > self.slots.len() * 3 {
+                    self.grow();
+                }
+            }
+        }
+    }
+
+    /// Takes the first of a list.
+    #[inline]
+    fn pop(&mut self, slot: usize) -> u32 {
+        let last = self.slots[slot] as u32 - 1;
+        let first = self.next[last as usize];
+        if first == last {
+            self.delete(slot);
+        } else {
+            self.next[last as usize] = self.next[first as usize];
+        }
+        first
+    }
+
+    /// Empties a slot and moves up those behind it that had to pass it.
+    #[inline]
+    fn delete(&mut self, mut hole: usize) {
+        self.lists -= 1;
+        let mask = self.slots.len() - 1;
+        let mut slot = hole;
+        loop {
+            slot = (slot + 1) & mask;
+            let value = self.slots[slot];
+            if value == 0 {
+                break;
+            }
+            let home = (value >> 32) as usize & mask;
+            if (slot.wrapping_sub(home) & mask) >= (slot.wrapping_sub(hole) & mask) {
+                self.slots[hole] = value;
+                hole = slot;
+            }
+        }
+        self.slots[hole] = 0;
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let size = self.slots.len() * 2;
+        for value in std::mem::replace(&mut self.slots, vec![0; size]) {
+            if value != 0 {
+                let mut slot = (value >> 32) as usize & (size - 1);
+                while self.slots[slot] != 0 {
+                    slot = (slot + 1) & (size - 1);
+                }
+                self.slots[slot] = value;
+            }
+        }
+    }
+}
+
+impl Wildcards {
+    fn join(&mut self, op: u32) {
+        self.order[op as usize] = self.joined;
+        self.joined += 1;
+    }
+
+    /// Of an unexpected message.
+    fn leave(&mut self, message: u32, rank: u32) {
+        self.order[message as usize] = GONE;
+        let Arrived { messages, gone } = &mut self.arrived[rank as usize];
+        *gone += 1;
+        while messages.front().is_some_and(|&message| self.order[message as usize] == GONE) {
+            messages.pop_front();
+            *gone -= 1;
+        }
+        if *gone > messages.len() / 2 {
+            messages.retain(|&message| self.order[message as usize] != GONE);
+            *gone = 0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{Action, Builder};
+
+    proptest! {
+        /// Against lists that are searched from their start.
+        #[test]
+        fn the_first_that_fits_is_taken(
+            // Whether it is a receive; source, tag and space, where 3 is any.
+            all in prop::collection::vec((any::<bool>(), 0u32..4, 0u32..4, 0u16..2), 1..120),
+            with_wildcards: bool,
+        ) {
+            let all: Vec<_> = all.into_iter().filter(|&(is_receive, from, tag, _)| {
+                (with_wildcards && is_receive) || (from < 3 && tag < 3)
+            }).collect();
+            let mut builder = Builder::new(3);
+            let mut ops = vec![0; all.len()];
+            for rank in 0..3 {
+                builder.begin_rank(rank);
+                for (op, &(is_receive, from, tag, space)) in ops.iter_mut().zip(&all) {
+                    let some = |number: u32| (number < 3).then_some(number);
+                    if is_receive && rank == 0 {
+                        let action = Action::Recv { bytes: 1, from: some(from), tag: some(tag), space };
+                        *op = builder.add(action, 0, 0).unwrap();
+                    } else if !is_receive && rank == from {
+                        *op = builder.add(Action::Send { bytes: 1, to: 0, tag, space }, 0, 0).unwrap();
+                    }
+                }
+                builder.end_rank().unwrap();
+            }
+            let schedule = builder.finish().unwrap();
+            let mut matching = Matching::new(&schedule);
+            let (mut posted, mut arrived) = (Vec::new(), Vec::new());
+            for (&op, &(is_receive, ..)) in ops.iter().zip(&all) {
+                let record = &schedule.ops[op as usize];
+                let (others, own) = if is_receive { (&mut arrived, &mut posted) } else { (&mut posted, &mut arrived) };
+                let place = others.iter().position(|&other: &u32| {
+                    let other = &schedule.ops[other as usize];
+                    if is_receive { fits(record, other) } else { fits(other, record) }
+                });
+                let expected = place.map(|place| others.remove(place));
+                if expected.is_none() {
+                    own.push(op);
+                }
+                let found = if is_receive { matching.post(op) } else { matching.arrive(op) };
+                prop_assert_eq!(found, expected);
+            }
+        }
+    }
+}

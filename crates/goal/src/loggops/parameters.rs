@@ -1,0 +1,46 @@
+use sim::{Rate, Time};
+
+/// The parameters of the model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogGops {
+    /// L: latency of the network
+    pub latency: Time,
+    /// o: CPU time for a message
+    pub overhead: Time,
+    /// g: NIC time for a message
+    pub gap: Time,
+    /// G: NIC time for each byte after the first
+    pub gap_per_byte: Rate,
+    /// O: CPU time for each byte after the first
+    pub overhead_per_byte: Rate,
+    /// S: size in bytes of the largest message that does not wait for its receive
+    pub eager: u64,
+}
+
+impl Default for LogGops {
+    /// Those of LogGOPSim.
+    fn default() -> LogGops {
+        LogGops {
+            latency: Time::from_ns(2500),
+            overhead: Time::from_ns(1500),
+            gap: Time::from_ns(1000),
+            gap_per_byte: Rate::from_fs_per_byte(6_000_000),
+            overhead_per_byte: Rate::INFINITE,
+            eager: 65_535,
+        }
+    }
+}
+
+impl LogGops {
+    /// Those of a machine whose network has the latency `latency` between the cards. The machine has no time a byte on
+    /// the CPU, as its cards move the data, and knows no rendezvous: `eager` remains as it is by default.
+    pub fn of_machine(machine: &machine::Machine, latency: Time) -> LogGops {
+        LogGops {
+            latency,
+            overhead: machine.host.overhead,
+            gap: machine.network.gap,
+            gap_per_byte: machine.network.gap_per_byte,
+            ..LogGops::default()
+        }
+    }
+}

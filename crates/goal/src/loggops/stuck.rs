@@ -1,0 +1,93 @@
+use std::fmt;
+
+use thiserror::Error;
+
+use super::progress::{Progress, State};
+use crate::op::{Action, Kind};
+use crate::schedule::Schedule;
+
+/// Why a schedule cannot be executed to its end.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum RunError {
+    /// Ranks wait for each other, or for messages that nobody sends.
+    #[error("the schedule cannot finish: {done} of {operations} operations are done{}", lines(.ranks))]
+    Stuck {
+        /// Operations that were done
+        done: usize,
+        /// All operations
+        operations: usize,
+        /// Who waits, by rank
+        ranks: Vec<StuckRank>,
+    },
+    /// More time than the clock can count.
+    #[error("{0} ends after more than 2^64 picoseconds (213 days) of simulated time")]
+    TooLate(String),
+    /// An operation that the model does not have.
+    #[error("{0}: LogGOPS has no cards that could do this")]
+    NeedsCard(String),
+}
+
+/// A rank that waits for ever.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StuckRank {
+    /// Its number
+    pub rank: u32,
+    /// What it has begun and cannot complete
+    pub blocked: Vec<Blocked>,
+    /// How many of its operations can therefore not start
+    pub held: usize,
+}
+
+/// An operation that waits for another rank.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Blocked {
+    /// Its place in the rank, from 1
+    pub ordinal: u32,
+    /// As in GOAL text
+    pub action: String,
+    /// Whether it is a receive that waits for a message; otherwise a send above S that waits for its receive
+    pub is_receive: bool,
+}
+
+/// Blocked operations shown for a rank.
+const SHOWN: usize = 3;
+
+fn lines(ranks: &[StuckRank]) -> String {
+    ranks.iter().map(|rank| format!("\n  {rank}")).collect()
+}
+
+impl fmt::Display for StuckRank {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "rank {} waits", self.rank)?;
+        for (index, Blocked { ordinal, action, is_receive }) in self.blocked.iter().take(SHOWN).enumerate() {
+            let what = if *is_receive { "a message" } else { "the receive" };
+            let comma = if index > 0 { "," } else { "" };
+            write!(f, "{comma} for {what} of operation {ordinal} ({action})")?;
+        }
+        if self.blocked.len() > SHOWN {
+            write!(f, ", and for {} more", self.blocked.len() - SHOWN)?;
+        }
+        if self.held > 0 { write!(f, "; {} more operations need these", self.held) } else { Ok(()) }
+    }
+}
+
+/// What is left when nothing happens any more.
+pub(super) fn stuck(schedule: &Schedule, progress: &Progress) -> RunError {
+    let of_rank = |rank| {
+        let of_state = |state| schedule.of_rank(rank).filter(move |&op| progress.state(op) == state);
+        let blocked = of_state(State::Going).map(|op| Blocked {
+            ordinal: schedule.ordinal(op),
+            action: schedule.action(op).to_string(),
+            is_receive: matches!(schedule.action(op), Action::Recv { .. }),
+        });
+        StuckRank { rank, blocked: blocked.collect(), held: of_state(State::Held).count() }
+    };
+    let ranks = (0..schedule.ranks()).map(of_rank).filter(|rank| !rank.blocked.is_empty()).collect();
+    RunError::Stuck { done: progress.done, operations: schedule.len(), ranks }
+}
+
+/// The first operation that the model does not have.
+pub(super) fn needs_card(schedule: &Schedule) -> Option<RunError> {
+    let op = schedule.ops[..schedule.len()].iter().position(|record| record.kind() == Kind::Nic)?;
+    Some(RunError::NeedsCard(schedule.describe(op as u32).to_string()))
+}

@@ -1,0 +1,165 @@
+use std::fmt;
+
+use crate::nic::NicOp;
+
+/// Most operations of a schedule: the engine keeps two bits of an operation's number for itself.
+pub const MAX_OPS: usize = 1 << 30;
+/// Most ranks of a schedule.
+pub const MAX_RANKS: u32 = 1 << 30;
+/// Highest matching space.
+pub const MAX_SPACE: u16 = (1 << 12) - 1;
+/// Longest calculation in nanoseconds: the clock of the simulation counts picoseconds.
+pub const MAX_CALC_NS: u64 = u64::MAX / 1000;
+/// In `peer` or `tag` of a receive: any. No rank and no tag has this number.
+pub(crate) const ANY: u32 = u32::MAX;
+/// Marks an edge of an `irequires`.
+pub(crate) const ON_START: u32 = 1 << 31;
+
+/// What kind of operation, in the order in which those that are freed at the same instant are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// Sends a message.
+    Send,
+    /// Receives a message.
+    Recv,
+    /// Keeps a CPU busy.
+    Calc,
+    /// An operation of a Portals or sPIN card.
+    Nic,
+}
+
+/// What an operation does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action<'a> {
+    /// Keeps the CPU busy for so many nanoseconds.
+    Calc(u64),
+    /// Sends.
+    Send {
+        /// Size of the message
+        bytes: u64,
+        /// Its receiver
+        to: u32,
+        /// What the receive must name
+        tag: u32,
+        /// Matching space; wildcards see only messages of their own
+        space: u16,
+    },
+    /// Receives.
+    Recv {
+        /// Size of the buffer
+        bytes: u64,
+        /// The sender, or any
+        from: Option<u32>,
+        /// The tag, or any
+        tag: Option<u32>,
+        /// Matching space
+        space: u16,
+    },
+    /// Is the card's business.
+    Nic(&'a NicOp),
+}
+
+impl fmt::Display for Action<'_> {
+    /// As in GOAL text.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        struct OrAny(Option<u32>);
+        impl fmt::Display for OrAny {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                match self.0 {
+                    Some(number) => number.fmt(f),
+                    None => f.write_str("any"),
+                }
+            }
+        }
+        let space = match *self {
+            Action::Calc(ns) => return write!(f, "calc {ns}"),
+            Action::Nic(op) => return op.fmt(f),
+            Action::Send { bytes, to, tag, space } => {
+                write!(f, "send {bytes}b to {to} tag {tag}")?;
+                space
+            }
+            Action::Recv { bytes, from, tag, space } => {
+                write!(f, "recv {bytes}b from {} tag {}", OrAny(from), OrAny(tag))?;
+                space
+            }
+        };
+        if space != 0 { write!(f, " space {space}") } else { Ok(()) }
+    }
+}
+
+/// An operation as it is stored: 24 bytes, the same in memory and in a file.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Op {
+    /// Bytes, or where they are in the table of wide sizes; low half of a calculation's nanoseconds; number of a card's
+    /// operation.
+    pub size: u32,
+    /// The other rank; high half of a calculation's nanoseconds.
+    pub peer: u32,
+    pub tag: u32,
+    /// Where the operations that depend on this one start in the table of edges; they end where those of the next start.
+    pub edges: u32,
+    pub rank: u32,
+    /// Kind (2 bits), whether the size is wide (1), cpu (8), nic (8), matching space (12).
+    pub bits: u32,
+}
+
+// SAFETY: six u32 in C layout: no padding, every bit pattern is valid.
+unsafe impl bytemuck::Zeroable for Op {}
+// SAFETY: as above.
+unsafe impl bytemuck::Pod for Op {}
+
+impl Op {
+    pub const USED_BITS: u32 = u32::MAX >> 1;
+
+    pub fn new(kind: Kind, cpu: u8, nic: u8, space: u16) -> Op {
+        let bits = kind as u32 | u32::from(cpu) << 3 | u32::from(nic) << 11 | u32::from(space) << 19;
+        Op { bits, ..Op::default() }
+    }
+
+    /// Marks the size as a place in the table of wide sizes.
+    pub fn widen(&mut self, place: u32) {
+        self.bits |= 1 << 2;
+        self.size = place;
+    }
+
+    #[inline]
+    pub fn kind(&self) -> Kind {
+        match self.bits & 3 {
+            0 => Kind::Send,
+            1 => Kind::Recv,
+            2 => Kind::Calc,
+            _ => Kind::Nic,
+        }
+    }
+
+    #[inline]
+    pub fn is_wide(&self) -> bool {
+        self.bits & 4 != 0
+    }
+
+    #[inline]
+    pub fn cpu(&self) -> usize {
+        (self.bits >> 3) as usize & 0xff
+    }
+
+    #[inline]
+    pub fn nic(&self) -> usize {
+        (self.bits >> 11) as usize & 0xff
+    }
+
+    #[inline]
+    pub fn space(&self) -> u32 {
+        self.bits >> 19 & 0xfff
+    }
+
+    pub fn has_unused_bits(&self) -> bool {
+        self.bits & !Self::USED_BITS != 0
+    }
+
+    /// Of a calculation.
+    #[inline]
+    pub fn calc_ns(&self) -> u64 {
+        u64::from(self.peer) << 32 | u64::from(self.size)
+    }
+}

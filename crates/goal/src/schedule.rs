@@ -1,0 +1,174 @@
+use std::fmt;
+use std::ops::{Deref, Range};
+use std::sync::Arc;
+
+use bytemuck::Pod;
+
+use crate::nic::NicOp;
+use crate::op::{ANY, Action, Kind, ON_START, Op};
+
+/// A schedule: for each rank, operations and which of them wait for which.
+///
+/// Operations are numbered through, rank by rank, in the order of the text. Built by a [`Builder`](crate::Builder), by
+/// [`text::read`](crate::text::read()), or mapped from a binary file; dependencies have no cycle and stay within a rank.
+#[derive(Debug)]
+pub struct Schedule {
+    /// And one more, whose `edges` is the number of edges.
+    pub(crate) ops: Table<Op>,
+    /// Numbers of dependent operations, those of `irequires` first and with [`ON_START`].
+    pub(crate) edges: Table<u32>,
+    /// The first operation of each rank, and the number of operations.
+    pub(crate) ranks: Table<u32>,
+    /// Sizes of messages that do not fit in 32 bits.
+    pub(crate) wide: Table<u64>,
+    pub(crate) nic_ops: Vec<NicOp>,
+    pub(crate) cpus: usize,
+    pub(crate) nics: usize,
+    /// Whether any receive takes any source or any tag.
+    pub(crate) has_wildcards: bool,
+}
+
+/// What an operation must wait for of another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// `requires`
+    Done,
+    /// `irequires`
+    Started,
+}
+
+impl Schedule {
+    /// Number of ranks.
+    pub fn ranks(&self) -> u32 {
+        (self.ranks.len() - 1) as u32
+    }
+
+    /// Number of operations.
+    pub fn len(&self) -> usize {
+        self.ops.len() - 1
+    }
+
+    /// Whether there is no operation.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Number of dependencies.
+    pub fn dependencies(&self) -> usize {
+        self.edges.len()
+    }
+
+    /// Highest CPU number of an operation, plus one.
+    pub fn cpus(&self) -> usize {
+        self.cpus
+    }
+
+    /// Highest NIC number of an operation, plus one.
+    pub fn nics(&self) -> usize {
+        self.nics
+    }
+
+    /// The operations of a rank.
+    pub fn of_rank(&self, rank: u32) -> Range<u32> {
+        self.ranks[rank as usize]..self.ranks[rank as usize + 1]
+    }
+
+    /// What operation `op` does.
+    pub fn action(&self, op: u32) -> Action<'_> {
+        let record = &self.ops[op as usize];
+        let space = record.space() as u16;
+        match record.kind() {
+            Kind::Calc => Action::Calc(record.calc_ns()),
+            Kind::Send => Action::Send { bytes: self.bytes(record), to: record.peer, tag: record.tag, space },
+            Kind::Recv => Action::Recv {
+                bytes: self.bytes(record),
+                from: (record.peer != ANY).then_some(record.peer),
+                tag: (record.tag != ANY).then_some(record.tag),
+                space,
+            },
+            Kind::Nic => Action::Nic(&self.nic_ops[record.size as usize]),
+        }
+    }
+
+    /// The rank of an operation.
+    pub fn rank(&self, op: u32) -> u32 {
+        self.ops[op as usize].rank
+    }
+
+    /// The operation's place among those of its rank, from 1.
+    pub fn ordinal(&self, op: u32) -> u32 {
+        op - self.ranks[self.rank(op) as usize] + 1
+    }
+
+    /// CPU and NIC of an operation.
+    pub fn resources(&self, op: u32) -> (usize, usize) {
+        let record = &self.ops[op as usize];
+        (record.cpu(), record.nic())
+    }
+
+    /// The operations that wait for `op`, and what for.
+    pub fn dependents(&self, op: u32) -> impl Iterator<Item = (u32, Wait)> {
+        self.edges_of(op).iter().map(|edge| {
+            let wait = if edge & ON_START != 0 { Wait::Started } else { Wait::Done };
+            (edge & !ON_START, wait)
+        })
+    }
+
+    #[inline]
+    pub(crate) fn edges_of(&self, op: u32) -> &[u32] {
+        let op = op as usize;
+        &self.edges[self.ops[op].edges as usize..self.ops[op + 1].edges as usize]
+    }
+
+    /// Size of a message.
+    #[inline]
+    pub(crate) fn bytes(&self, record: &Op) -> u64 {
+        if record.is_wide() { self.wide[record.size as usize] } else { u64::from(record.size) }
+    }
+
+    /// An operation for people: `rank 3, operation 5 (send 8b to 1 tag 0)`.
+    pub fn describe(&self, op: u32) -> impl fmt::Display {
+        fmt::from_fn(move |f| {
+            write!(f, "rank {}, operation {} ({})", self.rank(op), self.ordinal(op), self.action(op))
+        })
+    }
+}
+
+/// A table in memory of our own or in a mapped file.
+#[derive(Debug)]
+pub(crate) enum Table<T> {
+    Owned(Vec<T>),
+    /// Checked to be in bounds and aligned.
+    Mapped(Arc<Bytes>, Range<usize>),
+}
+
+/// Bytes of a file.
+#[derive(Debug)]
+pub(crate) enum Bytes {
+    Mapped(memmap2::Mmap),
+    /// Words, for their alignment; and how many bytes count.
+    Read(Vec<u64>, usize),
+}
+
+impl Deref for Bytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Bytes::Mapped(map) => map,
+            Bytes::Read(words, len) => &bytemuck::cast_slice(words)[..*len],
+        }
+    }
+}
+
+impl<T: Pod> Deref for Table<T> {
+    type Target = [T];
+
+    #[inline]
+    fn deref(&self) -> &[T] {
+        match self {
+            Table::Owned(all) => all,
+            Table::Mapped(bytes, range) => bytemuck::cast_slice(&bytes[range.clone()]),
+        }
+    }
+}

@@ -1,0 +1,269 @@
+use thiserror::Error;
+
+/// What is wrong with a text, and where.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("{line}:{column}: {problem}")]
+pub struct TextError {
+    /// From 1
+    pub line: usize,
+    /// In bytes, from 1
+    pub column: usize,
+    /// What
+    pub problem: Problem,
+}
+
+/// What is wrong with a text.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum Problem {
+    /// Something else was expected.
+    #[error("expected {expected}, found {found}")]
+    Expected {
+        /// What
+        expected: String,
+        /// What is there
+        found: String,
+    },
+    /// A number that is too large for what it stands for.
+    #[error("{what} {number} is too large: at most {most}")]
+    TooLarge {
+        /// What
+        what: &'static str,
+        /// As in the text
+        number: String,
+        /// The largest
+        most: u64,
+    },
+    /// A rank that there is not.
+    #[error("rank {rank} does not exist: num_ranks is {ranks}, ranks are numbered from 0")]
+    NoSuchRank {
+        /// As in the text
+        rank: String,
+        /// `num_ranks`
+        ranks: u32,
+    },
+    /// A label twice in a rank.
+    #[error("label {0} is defined twice in rank {1}")]
+    LabelTwice(String, u32),
+    /// A label that the rank does not define.
+    #[error("label {0} is not defined in rank {1}")]
+    NoSuchLabel(String, u32),
+    /// An attribute twice at an operation.
+    #[error("{0} is given twice")]
+    Twice(&'static str),
+    /// An attribute that the operation cannot have.
+    #[error("{0} has no {1}")]
+    NotHere(&'static str, &'static str),
+    /// An attribute that the operation must have.
+    #[error("{0} needs {1}")]
+    Missing(&'static str, &'static str),
+    /// `send` and `put` name one rank and one tag.
+    #[error("only a receive may have any {0}")]
+    Wildcard(&'static str),
+    /// A comment without its end.
+    #[error("comment without end")]
+    OpenComment,
+    /// The text ends within a rank.
+    #[error("the text ends within rank {0}: no }}")]
+    OpenRank(u32),
+    /// Dependencies, sizes or ranks that cannot be.
+    #[error(transparent)]
+    Build(#[from] crate::BuildError),
+}
+
+/// A problem and the byte where it is.
+pub(super) type Fault = Box<(usize, Problem)>;
+
+/// A place in a text.
+pub(super) struct Cursor<'a> {
+    pub text: &'a [u8],
+    pub at: usize,
+}
+
+const WORD: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        table[byte] = (byte as u8).is_ascii_alphanumeric() || matches!(byte as u8, b'_' | b'.');
+        byte += 1;
+    }
+    table
+};
+
+impl<'a> Cursor<'a> {
+    pub fn new(text: &'a [u8]) -> Cursor<'a> {
+        Cursor { text, at: 0 }
+    }
+
+    /// The next byte, or 0 at the end.
+    #[inline]
+    pub fn peek(&self) -> u8 {
+        self.text.get(self.at).copied().unwrap_or(0)
+    }
+
+    pub fn is_at_end(&self) -> bool {
+        self.at >= self.text.len()
+    }
+
+    /// Skips blanks and comments.
+    #[inline]
+    pub fn skip(&mut self) -> Result<(), Fault> {
+        loop {
+            match self.peek() {
+                b' ' | b'\n' | b'\t' | b'\r' => self.at += 1,
+                b'/' => {
+                    let start = self.at;
+                    self.comment()?;
+                    if self.at == start {
+                        return Ok(());
+                    }
+                }
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    /// Skips a comment if one is here.
+    #[cold]
+    fn comment(&mut self) -> Result<(), Fault> {
+        let rest = &self.text[self.at..];
+        if rest.starts_with(b"//") {
+            self.at += rest.iter().position(|&byte| byte == b'\n').unwrap_or(rest.len());
+        } else if rest.starts_with(b"/*") {
+            let end = rest[2..].windows(2).position(|two| two == b"*/");
+            self.at += end.ok_or_else(|| self.fault(Problem::OpenComment))? + 4;
+        }
+        Ok(())
+    }
+
+    /// Letters, digits, `_` and `.`; perhaps none.
+    #[inline]
+    pub fn word(&mut self) -> &'a [u8] {
+        let start = self.at;
+        while WORD[usize::from(self.peek())] {
+            self.at += 1;
+        }
+        &self.text[start..self.at]
+    }
+
+    /// Blanks and then a word.
+    #[inline]
+    pub fn next_word(&mut self) -> Result<&'a [u8], Fault> {
+        self.skip()?;
+        Ok(self.word())
+    }
+
+    /// The byte `expected`, after blanks.
+    pub fn expect_byte(&mut self, expected: u8) -> Result<(), Fault> {
+        self.skip()?;
+        if self.peek() != expected {
+            return Err(self.expected(&(expected as char).to_string()));
+        }
+        self.at += 1;
+        Ok(())
+    }
+
+    /// The word `expected`, after blanks.
+    #[inline]
+    pub fn expect_word(&mut self, expected: &str) -> Result<(), Fault> {
+        self.skip()?;
+        let start = self.at;
+        if self.word() == expected.as_bytes() {
+            return Ok(());
+        }
+        self.at = start;
+        Err(self.expected(expected))
+    }
+
+    /// A number of at most `most`, after blanks.
+    #[inline]
+    pub fn number(&mut self, what: &'static str, most: u64) -> Result<u64, Fault> {
+        self.skip()?;
+        let start = self.at;
+        let (mut value, mut fits) = (0u64, true);
+        while let digit @ b'0'..=b'9' = self.peek() {
+            match value.checked_mul(10).and_then(|value| value.checked_add(u64::from(digit - b'0'))) {
+                Some(next) => value = next,
+                None => fits = false,
+            }
+            self.at += 1;
+        }
+        if self.at == start {
+            return Err(self.expected(what));
+        }
+        if !fits || value > most {
+            let number = String::from_utf8_lossy(&self.text[start..self.at]).into_owned();
+            return Err(Box::new((start, Problem::TooLarge { what, number, most })));
+        }
+        Ok(value)
+    }
+
+    /// A number as above, with nothing but a blank or a `}` behind it.
+    #[inline]
+    pub fn whole_number(&mut self, what: &'static str, most: u64) -> Result<u64, Fault> {
+        let value = self.number(what, most)?;
+        if WORD[usize::from(self.peek())] {
+            return Err(self.expected(&format!("the end of the {what}")));
+        }
+        Ok(value)
+    }
+
+    /// A number of bytes: `8b`.
+    #[inline]
+    pub fn bytes(&mut self) -> Result<u64, Fault> {
+        let value = self.number("size in bytes", u64::MAX >> 1)?;
+        if self.peek() != b'b' {
+            return Err(self.expected("b behind the number of bytes"));
+        }
+        self.at += 1;
+        Ok(value)
+    }
+
+    /// `-1` or `any`.
+    #[inline]
+    pub fn takes_any(&mut self) -> Result<bool, Fault> {
+        self.skip()?;
+        let (start, first) = (self.at, self.peek());
+        if first == b'-' {
+            self.at += 1;
+            if self.word() == b"1" {
+                return Ok(true);
+            }
+        } else if first == b'a' && self.word() == b"any" {
+            return Ok(true);
+        }
+        self.at = start;
+        Ok(false)
+    }
+
+    /// A problem here.
+    #[cold]
+    pub fn fault(&self, problem: Problem) -> Fault {
+        Box::new((self.at, problem))
+    }
+
+    #[cold]
+    pub fn expected(&self, expected: &str) -> Fault {
+        let rest = &self.text[self.at.min(self.text.len())..];
+        let word = rest.iter().take_while(|&&byte| WORD[usize::from(byte)]).count();
+        let found = match rest {
+            [] => "the end of the text".to_owned(),
+            _ => format!("{:?}", String::from_utf8_lossy(&rest[..word.clamp(1, 40)])),
+        };
+        self.fault(Problem::Expected { expected: expected.to_owned(), found })
+    }
+}
+
+/// The place of a byte.
+pub(super) fn located(text: &[u8], fault: Fault) -> TextError {
+    let (at, problem) = *fault;
+    let before = &text[..at.min(text.len())];
+    let line_start = before.iter().rposition(|&byte| byte == b'\n').map_or(0, |newline| newline + 1);
+    let line = 1 + before.iter().filter(|&&byte| byte == b'\n').count();
+    TextError { line, column: before.len() - line_start + 1, problem }
+}
+
+/// Bytes of a text for people.
+pub(super) fn shown(word: &[u8]) -> String {
+    String::from_utf8_lossy(word).into_owned()
+}
+
