@@ -25,5 +25,6 @@ mod read;
 mod write;
 
 pub use cursor::{Problem, TextError};
+pub(crate) use nic::read_nic_op;
 pub use read::read;
 pub use write::write;

@@ -1,0 +1,280 @@
+//! Schedules as files that are mapped into memory and executed where they are.
+//!
+//! Little-endian: a [`Header`], then tables without gaps, each of as many entries as the header says. Everything is
+//! checked when a file is opened, so a truncated or damaged one is an error and never a wrong result.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use bytemuck::{Pod, Zeroable};
+use thiserror::Error;
+
+use crate::nic::NicOp;
+use crate::op::{ANY, Kind, MAX_CALC_NS, MAX_OPS, MAX_RANKS, ON_START, Op};
+use crate::schedule::{Bytes, Schedule, Table};
+use crate::text::read_nic_op;
+
+/// The first bytes of a file; neither text nor, when a transfer has changed line ends, a valid file.
+pub const MAGIC: [u8; 8] = *b"\x89GOAL\r\n\x1a";
+/// Of this format.
+const VERSION: u32 = 1;
+
+#[cfg(target_endian = "big")]
+compile_error!("tables are used as they are in the file: little-endian");
+
+/// 64 bytes at the start.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Zeroable, Pod)]
+struct Header {
+    magic: [u8; 8],
+    version: u32,
+    ranks: u32,
+    ops: u64,
+    edges: u64,
+    wide: u64,
+    /// Bytes of the card's operations: one a line, as in GOAL text.
+    nic_text: u64,
+    cpus: u16,
+    nics: u16,
+    has_wildcards: u32,
+    /// Of everything else.
+    checksum: u64,
+}
+
+/// Why a file is no schedule.
+#[derive(Debug, Error)]
+pub enum BinaryError {
+    /// It does not start as one does.
+    #[error("not a binary GOAL file")]
+    NotBinary,
+    /// Made by another version of spinkit.
+    #[error("binary GOAL of version {0}; this spinkit reads version {VERSION}: convert the text again")]
+    Version(u32),
+    /// Shorter or longer than it says.
+    #[error("{found} bytes, but its header says {expected}: truncated or damaged")]
+    Length {
+        /// What there is
+        found: u64,
+        /// What there must be
+        expected: u64,
+    },
+    /// Checksum or contents are wrong.
+    #[error("damaged: {0}")]
+    Damaged(&'static str),
+    /// Reading failed.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// Writes a schedule.
+///
+/// # Errors
+/// When writing fails.
+pub fn write(schedule: &Schedule, out: &mut impl Write) -> io::Result<()> {
+    let nic_text: String = schedule.nic_ops.iter().map(|op| format!("{op}\n")).collect();
+    let mut header = Header {
+        magic: MAGIC,
+        version: VERSION,
+        ranks: schedule.ranks(),
+        ops: schedule.len() as u64,
+        edges: schedule.edges.len() as u64,
+        wide: schedule.wide.len() as u64,
+        nic_text: nic_text.len() as u64,
+        cpus: schedule.cpus as u16,
+        nics: schedule.nics as u16,
+        has_wildcards: schedule.has_wildcards.into(),
+        checksum: 0,
+    };
+    let tables: [&[u8]; 5] = [
+        bytemuck::cast_slice(&schedule.wide),
+        bytemuck::cast_slice(&schedule.ops),
+        bytemuck::cast_slice(&schedule.edges),
+        bytemuck::cast_slice(&schedule.ranks),
+        nic_text.as_bytes(),
+    ];
+    header.checksum = checksum(&header, &tables);
+    out.write_all(bytemuck::bytes_of(&header))?;
+    tables.iter().try_for_each(|table| out.write_all(table))
+}
+
+/// Maps a file.
+///
+/// # Errors
+/// See [`BinaryError`].
+pub fn open(path: &Path) -> Result<Schedule, BinaryError> {
+    let file = File::open(path)?;
+    // SAFETY: a file that another program changes while it is mapped could change what was checked. All later accesses are
+    // checked against the bounds of their tables as well, so the worst is a wrong result or a panic.
+    let map = unsafe { memmap2::Mmap::map(&file)? };
+    load(Bytes::Mapped(map))
+}
+
+/// Reads a stream to its end, of which `start` was already read.
+///
+/// # Errors
+/// See [`BinaryError`].
+pub fn read(start: &[u8], rest: &mut impl Read) -> Result<Schedule, BinaryError> {
+    const STEP: usize = 1 << 20;
+    let mut words = vec![0; start.len().div_ceil(8)];
+    bytemuck::cast_slice_mut(&mut words)[..start.len()].copy_from_slice(start);
+    let mut len = start.len();
+    loop {
+        if len + STEP > words.len() * 8 {
+            words.resize((words.len() * 2).max(STEP / 4), 0);
+        }
+        match rest.read(&mut bytemuck::cast_slice_mut(&mut words)[len..]) {
+            Ok(0) => return load(Bytes::Read(words, len)),
+            Ok(count) => len += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+fn load(bytes: Bytes) -> Result<Schedule, BinaryError> {
+    let header: Header = match bytes.get(..size_of::<Header>()) {
+        Some(start) if start.starts_with(&MAGIC) => bytemuck::pod_read_unaligned(start),
+        _ => return Err(BinaryError::NotBinary),
+    };
+    if header.version != VERSION {
+        return Err(BinaryError::Version(header.version));
+    }
+    let damaged = |what| Err(BinaryError::Damaged(what));
+    let most = MAX_OPS as u64;
+    let counts = [header.ops, header.edges, header.wide, header.nic_text, header.ranks.into()];
+    if counts.iter().any(|&count| count > most) || header.ranks == 0 || header.ranks > MAX_RANKS {
+        return damaged("sizes beyond all limits");
+    }
+    let mut end = size_of::<Header>();
+    let mut part = |bytes: usize| -> Range<usize> {
+        end += bytes;
+        end - bytes..end
+    };
+    let wide = part(header.wide as usize * 8);
+    let ops = part((header.ops as usize + 1) * size_of::<Op>());
+    let edges = part(header.edges as usize * 4);
+    let ranks = part((header.ranks as usize + 1) * 4);
+    let nic_text = part(header.nic_text as usize);
+    if end != bytes.len() {
+        return Err(BinaryError::Length { found: bytes.len() as u64, expected: end as u64 });
+    }
+    let tables = [&wide, &ops, &edges, &ranks, &nic_text].map(|range| &bytes[range.clone()]);
+    if checksum(&header, &tables) != header.checksum {
+        return damaged("wrong checksum");
+    }
+    let nic_ops = std::str::from_utf8(tables[4]).ok().and_then(|text| {
+        text.lines().map(|line| read_nic_op(line.as_bytes(), header.ranks)).collect::<Option<Vec<NicOp>>>()
+    });
+    let Some(nic_ops) = nic_ops else { return damaged("an operation of a card") };
+    let bytes = Arc::new(bytes);
+    let schedule = Schedule {
+        wide: Table::Mapped(bytes.clone(), wide),
+        ops: Table::Mapped(bytes.clone(), ops),
+        edges: Table::Mapped(bytes.clone(), edges),
+        ranks: Table::Mapped(bytes, ranks),
+        nic_ops,
+        cpus: header.cpus.into(),
+        nics: header.nics.into(),
+        has_wildcards: header.has_wildcards != 0,
+    };
+    check(&schedule).map_err(BinaryError::Damaged)?;
+    Ok(schedule)
+}
+
+/// Checks what the engines rely on. A checksum is no proof: a file may have been made to deceive.
+fn check(schedule: &Schedule) -> Result<(), &'static str> {
+    let (ops, edges, ranks) = (&*schedule.ops, &*schedule.edges, &*schedule.ranks);
+    let count = ranks.len() as u32 - 1;
+    if ranks[0] != 0 || *ranks.last().expect("not empty") as usize != schedule.len() || !ranks.is_sorted() {
+        return Err("the table of ranks");
+    }
+    if ops[0].edges != 0 || ops[schedule.len()].edges as usize != edges.len() {
+        return Err("the table of dependencies");
+    }
+    for rank in 0..count {
+        let of_rank = schedule.of_rank(rank);
+        let mut backwards = false;
+        for op in of_rank.clone() {
+            let record = &ops[op as usize];
+            let is_message = matches!(record.kind(), Kind::Send | Kind::Recv);
+            let is_receive = record.kind() == Kind::Recv;
+            let fine = record.rank == rank
+                && !record.has_unused_bits()
+                && record.cpu() < schedule.cpus
+                && record.nic() < schedule.nics
+                && (!is_message || record.peer < count || (is_receive && record.peer == ANY && schedule.has_wildcards))
+                && (!is_message || record.tag != ANY || (is_receive && schedule.has_wildcards))
+                && (!record.is_wide() || (record.size as usize) < schedule.wide.len())
+                && (record.kind() != Kind::Calc || record.calc_ns() <= MAX_CALC_NS)
+                && (record.kind() != Kind::Nic || (record.size as usize) < schedule.nic_ops.len());
+            if !fine {
+                return Err("an operation");
+            }
+            if record.edges > ops[op as usize + 1].edges || ops[op as usize + 1].edges as usize > edges.len() {
+                return Err("the table of dependencies");
+            }
+            let mut on_done = false;
+            for edge in schedule.edges_of(op) {
+                let later = edge & !ON_START;
+                if !of_rank.contains(&later) || (on_done && edge & ON_START != 0) {
+                    return Err("a dependency");
+                }
+                on_done |= edge & ON_START == 0;
+                backwards |= later <= op;
+            }
+        }
+        if backwards && has_cycle(schedule, of_rank) {
+            return Err("a cycle of dependencies");
+        }
+    }
+    Ok(())
+}
+
+fn has_cycle(schedule: &Schedule, of_rank: Range<u32>) -> bool {
+    let mut held = vec![0u32; of_rank.len()];
+    for (later, _) in of_rank.clone().flat_map(|op| schedule.dependents(op)) {
+        held[(later - of_rank.start) as usize] += 1;
+    }
+    let mut free: Vec<u32> = of_rank.clone().filter(|op| held[(op - of_rank.start) as usize] == 0).collect();
+    let mut passed = 0;
+    while let Some(op) = free.pop() {
+        passed += 1;
+        for (later, _) in schedule.dependents(op) {
+            let held = &mut held[(later - of_rank.start) as usize];
+            *held -= 1;
+            if *held == 0 {
+                free.push(later);
+            }
+        }
+    }
+    passed < of_rank.len()
+}
+
+/// Of the header without its checksum and of all tables.
+fn checksum(header: &Header, tables: &[&[u8]]) -> u64 {
+    let header = Header { checksum: 0, ..*header };
+    tables.iter().fold(hash(0, bytemuck::bytes_of(&header)), |sum, table| hash(sum, table))
+}
+
+/// Four independent lanes of multiplications, so that it is as fast as memory.
+fn hash(seed: u64, bytes: &[u8]) -> u64 {
+    const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+    let step = |sum: u64, word: u64| (sum ^ word).wrapping_mul(FACTOR).rotate_left(29);
+    let word = |bytes: &[u8]| {
+        let mut word = [0; 8];
+        word[..bytes.len()].copy_from_slice(bytes);
+        u64::from_le_bytes(word)
+    };
+    let mut lanes = [seed, !seed, seed.rotate_left(32), bytes.len() as u64];
+    let mut blocks = bytes.chunks_exact(32);
+    for block in &mut blocks {
+        for (lane, bytes) in lanes.iter_mut().zip(block.chunks_exact(8)) {
+            *lane = step(*lane, word(bytes));
+        }
+    }
+    let tail = blocks.remainder().chunks(8).fold(seed, |sum, bytes| step(sum, word(bytes)));
+    lanes.iter().fold(tail, |sum, &lane| step(sum, lane))
+}
