@@ -101,7 +101,7 @@ def _jobs(experiment: Experiment, quick: bool) -> list[_Job]:
     ]
 
 
-class _Processes:
+class Processes:
     """The processes that run now, so that an interrupt can end them all."""
 
     def __init__(self) -> None:
@@ -153,7 +153,7 @@ class _Pool:
         self._settings = settings
         self._scratch = scratch
         self._tools_digest = _kept.digest([file for file in (tools.spinrun, tools.library) if file], [])
-        self.processes = _Processes()
+        self.processes = Processes()
 
     def compile(self, experiment: Experiment) -> _Program:
         folder = self._settings.out / experiment.name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import sys
 from pathlib import Path
@@ -123,6 +124,40 @@ def bench(out: Path) -> None:
         numbers.append(number)
     _bench.write(numbers, out / "bench.json")
     click.echo(str(out / "bench.json"), err=True)
+
+
+@main.command()
+@click.option("--group", "names", multiple=True, help="Only this feature group; may be given again.")
+@click.option(
+    "--nic",
+    "nics",
+    multiple=True,
+    type=click.Choice(["portals4", "spin", "rdma"]),
+    default=("portals4", "spin"),
+    show_default=True,
+    help="Kind of card; may be given again.",
+)
+@click.option("--json", "json_file", type=_FILE, help="Also write every run to this file.")
+def conformance(names: tuple[str, ...], nics: tuple[str, ...], json_file: Path | None) -> None:
+    """Run the Portals 4 tests: every feature on every card and kind of interface.
+
+    Exits with 1 when a check fails.
+    """
+    from spinkit import _conformance
+
+    home = _paths.home()
+    there = {group.name: group for group in _conformance.groups(home)}
+    unknown = [name for name in names if name not in there]
+    if unknown:
+        raise click.UsageError(f"no group {unknown[0]}; there are: {', '.join(there)}")
+    chosen = [there[name] for name in dict.fromkeys(names) or there]
+    outcomes = _conformance.run(home, chosen, tuple(dict.fromkeys(nics)), _tools())
+    _conformance.show(outcomes)
+    if json_file is not None:
+        text = json.dumps(_conformance.report(outcomes), indent=1) + "\n"
+        write_atomically(json_file, text.encode())
+    if any(outcome.status == "failed" for outcome in outcomes):
+        sys.exit(1)
 
 
 def _problems(results: Results, check: bool) -> list[str]:

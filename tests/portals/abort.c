@@ -15,10 +15,10 @@ static void *wait_for(void *which) {
     ptl_size_t test = 5;
     unsigned int at;
     switch (w) {
-        case 0: codes[w] = PtlEQWait(eq, &event); break;
-        case 1: codes[w] = PtlEQPoll(&eq, 1, PTL_TIME_FOREVER, &event, &at); break;
-        case 2: codes[w] = PtlCTWait(ct, 5, &count); break;
-        default: codes[w] = PtlCTPoll(&ct, &test, 1, PTL_TIME_FOREVER, &count, &at);
+    case 0: codes[w] = PtlEQWait(eq, &event); break;
+    case 1: codes[w] = PtlEQPoll(&eq, 1, PTL_TIME_FOREVER, &event, &at); break;
+    case 2: codes[w] = PtlCTWait(ct, 5, &count); break;
+    default: codes[w] = PtlCTPoll(&ct, &test, 1, PTL_TIME_FOREVER, &count, &at);
     }
     return NULL;
 }
@@ -35,7 +35,8 @@ int main(int argc, char **argv) {
     eq = queue(4);
     ct = counter();
     for (int w = 0; w < WAITERS; w++)
-        if (pthread_create(&threads[w], NULL, wait_for, (void *)(intptr_t)w)) return 2;
+        if (pthread_create(&threads[w], NULL, wait_for, (void *)(intptr_t)w))
+            return 2;
     spin_host_compute(1000000); /* they wait by now */
     PtlAbort();
     for (int w = 0; w < WAITERS; w++) {

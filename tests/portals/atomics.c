@@ -11,14 +11,16 @@ static void pairs(ptl_pt_index_t pt, ptl_handle_eq_t eq, ptl_handle_eq_t own, pt
             size_t length = ITEMS * types[type].size;
             const char *name = pair_name("atomic", op, type);
             if (op >= PTL_SWAP || !defined(op, type)) {
-                CODE(name, PtlAtomic(md, 0, length, PTL_NO_ACK_REQ, next(), pt, 0, 0, NULL, 0, (ptl_op_t)op,
-                                     (ptl_datatype_t)type),
+                CODE(name,
+                     PtlAtomic(md, 0, length, PTL_NO_ACK_REQ, next(), pt, 0, 0, NULL, 0, (ptl_op_t)op,
+                               (ptl_datatype_t)type),
                      PTL_ARG_INVALID);
                 continue;
             }
             clear(target, BYTES);
             for (size_t i = 0; i < ITEMS; i++) {
-                static const int there[ITEMS] = {0, 0, 5, -3, 7, 7, 100, 1, -1}, sent[ITEMS] = {0, 3, 0, 4, 7, -7, 1, 1, 1};
+                static const int there[ITEMS] = {0, 0, 5, -3, 7, 7, 100, 1, -1},
+                                 sent[ITEMS] = {0, 3, 0, 4, 7, -7, 1, 1, 1};
                 set_item(type, target + 64, i, there[i]);
                 set_item(type, data, i, sent[i]);
             }

@@ -56,7 +56,8 @@ static void polls(void) {
     CODE("count poll, a failure", PtlCTPoll(cts, tests, 3, 0, &now, &which), PTL_OK);
     EQUAL("count poll, a failure", which, 2);
     CODE("count poll of nothing", PtlCTPoll(cts, tests, 0, 0, &now, &which), PTL_ARG_INVALID);
-    for (int i = 0; i < 3; i++) MUST(PtlCTFree(cts[i]));
+    for (int i = 0; i < 3; i++)
+        MUST(PtlCTFree(cts[i]));
 }
 
 /* What each option of an MD counts, alone and together. */
@@ -68,7 +69,8 @@ static void descriptors(ptl_pt_index_t pt, ptl_pt_index_t nowhere) {
                 unsigned int options = (bytes ? PTL_MD_EVENT_CT_BYTES : 0) |
                                        (silent ? PTL_MD_EVENT_SUCCESS_DISABLE | PTL_MD_EVENT_SEND_DISABLE : 0);
                 for (int k = 0; k < 3; k++)
-                    if (set >> k & 1) options |= kinds[k];
+                    if (set >> k & 1)
+                        options |= kinds[k];
                 ptl_handle_ct_t ct = counter();
                 ptl_handle_eq_t eq = queue(8);
                 ptl_handle_md_t md = descriptor(source, BYTES, options, eq, ct);
@@ -95,7 +97,8 @@ static void descriptors(ptl_pt_index_t pt, ptl_pt_index_t nowhere) {
                 /* Full events: of successes unless disabled, of failures always. */
                 ptl_event_t event;
                 int events = 0;
-                while (PtlEQGet(eq, &event) == PTL_OK) events++;
+                while (PtlEQGet(eq, &event) == PTL_OK)
+                    events++;
                 EQUAL("count leaves full events alone", events, silent ? 2 : 8);
                 MUST(PtlMDRelease(md));
                 MUST(PtlCTFree(ct));
@@ -111,9 +114,9 @@ static void entries(ptl_handle_md_t md) {
             for (int counts = 0; counts < 2; counts++) {
                 ptl_handle_eq_t eq = queue(8);
                 ptl_pt_index_t pt = portal(eq, 0);
-                ptl_me_t me = entry(target, BYTES, PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_EVENT_LINK_DISABLE | quiet[i] |
-                                                       (counts ? PTL_ME_EVENT_CT_COMM : 0) |
-                                                       (bytes ? PTL_ME_EVENT_CT_BYTES : 0));
+                ptl_me_t me = entry(target, BYTES,
+                                    PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_EVENT_LINK_DISABLE | quiet[i] |
+                                        (counts ? PTL_ME_EVENT_CT_COMM : 0) | (bytes ? PTL_ME_EVENT_CT_BYTES : 0));
                 me.ct_handle = counter();
                 ptl_handle_me_t handle = append(pt, me, PTL_PRIORITY_LIST, NULL);
                 barrier();
@@ -125,7 +128,8 @@ static void entries(ptl_handle_md_t md) {
                 COUNTS("count of an entry", me.ct_handle, counts ? (bytes ? LENGTH + 10 + 7 + 8 : 4) : 0, 0);
                 ptl_event_t event;
                 int events = 0;
-                while (PtlEQGet(eq, &event) == PTL_OK) events++;
+                while (PtlEQGet(eq, &event) == PTL_OK)
+                    events++;
                 EQUAL("count of an entry, full events", events, i ? 0 : 4);
                 MUST(unlink_entry(handle));
                 MUST(PtlPTFree(ni, pt));

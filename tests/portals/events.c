@@ -7,13 +7,12 @@ static unsigned char source[BYTES], target[BYTES];
 
 static void operation(int kind, ptl_handle_md_t md, ptl_pt_index_t pt) {
     switch (kind) {
-        case PTL_EVENT_PUT: MUST(PtlPut(md, 0, 16, PTL_ACK_REQ, next(), pt, 0, 0, NULL, 0)); break;
-        case PTL_EVENT_GET: MUST(PtlGet(md, 0, 16, next(), pt, 0, 0, NULL)); break;
-        case PTL_EVENT_ATOMIC:
-            MUST(PtlAtomic(md, 0, 16, PTL_ACK_REQ, next(), pt, 0, 0, NULL, 0, PTL_SUM, PTL_INT32_T));
-            break;
-        default:
-            MUST(PtlFetchAtomic(md, 0, md, 0, 16, next(), pt, 0, 0, NULL, 0, PTL_SUM, PTL_INT32_T));
+    case PTL_EVENT_PUT: MUST(PtlPut(md, 0, 16, PTL_ACK_REQ, next(), pt, 0, 0, NULL, 0)); break;
+    case PTL_EVENT_GET: MUST(PtlGet(md, 0, 16, next(), pt, 0, 0, NULL)); break;
+    case PTL_EVENT_ATOMIC:
+        MUST(PtlAtomic(md, 0, 16, PTL_ACK_REQ, next(), pt, 0, 0, NULL, 0, PTL_SUM, PTL_INT32_T));
+        break;
+    default: MUST(PtlFetchAtomic(md, 0, md, 0, 16, next(), pt, 0, 0, NULL, 0, PTL_SUM, PTL_INT32_T));
     }
 }
 
@@ -35,11 +34,12 @@ static void kinds(void) {
                 operation(operations[o], md, pt);
                 settle();
                 int sends = operations[o] != PTL_EVENT_GET && m == 0;
-                if (sends) EVENT("events SEND first", own, PTL_EVENT_SEND);
+                if (sends)
+                    EVENT("events SEND first", own, PTL_EVENT_SEND);
                 if (m != 2)
                     EVENT("events answer", own,
                           operations[o] == PTL_EVENT_PUT || operations[o] == PTL_EVENT_ATOMIC ? PTL_EVENT_ACK
-                                                                                             : PTL_EVENT_REPLY);
+                                                                                              : PTL_EVENT_REPLY);
                 NO_MORE("events of the initiator", own);
                 ptl_event_t event;
                 if (e != 3) {
@@ -76,7 +76,8 @@ static void fields(ptl_handle_eq_t eq, ptl_pt_index_t pt) {
     EQUAL("event start", (uintptr_t)event.start, (uintptr_t)target + BYTES - 60);
     EQUAL("event user_ptr", (uintptr_t)event.user_ptr, 0x5A);
     EQUAL("event hdr_data", event.hdr_data, 0xfedcba0987654321u);
-    if (matching) EQUAL("event match_bits", event.match_bits, 0x1234567890abcdefu);
+    if (matching)
+        EQUAL("event match_bits", event.match_bits, 0x1234567890abcdefu);
     EQUAL("event rlength", event.rlength, 100);
     EQUAL("event mlength", event.mlength, 60);
     EQUAL("event remote_offset", event.remote_offset, BYTES - 60);
@@ -96,7 +97,8 @@ static void overflow(ptl_handle_md_t md) {
     ptl_event_t event;
     append(pt, entry(target, BYTES, PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE), PTL_PRIORITY_LIST, NULL);
     barrier();
-    for (ptl_hdr_data_t i = 0; i < 40; i++) MUST(PtlPut(md, 0, 1, PTL_NO_ACK_REQ, next(), pt, 0, 0, NULL, i));
+    for (ptl_hdr_data_t i = 0; i < 40; i++)
+        MUST(PtlPut(md, 0, 1, PTL_NO_ACK_REQ, next(), pt, 0, 0, NULL, i));
     settle();
     CODE("event lost", PtlEQGet(small, &event), PTL_EQ_DROPPED);
     EQUAL("event lost, still one", event.type, PTL_EVENT_PUT);
@@ -112,9 +114,11 @@ static void overflow(ptl_handle_md_t md) {
     EQUAL("event after loss", EVENT("event after loss", small, PTL_EVENT_PUT).hdr_data, 77);
     /* Exactly as many as asked for fit. */
     barrier();
-    for (ptl_hdr_data_t i = 0; i < 4; i++) MUST(PtlPut(md, 0, 1, PTL_NO_ACK_REQ, next(), pt, 0, 0, NULL, i));
+    for (ptl_hdr_data_t i = 0; i < 4; i++)
+        MUST(PtlPut(md, 0, 1, PTL_NO_ACK_REQ, next(), pt, 0, 0, NULL, i));
     settle();
-    for (ptl_hdr_data_t i = 0; i < 4; i++) EQUAL("event fits", EVENT("event fits", small, PTL_EVENT_PUT).hdr_data, i);
+    for (ptl_hdr_data_t i = 0; i < 4; i++)
+        EQUAL("event fits", EVENT("event fits", small, PTL_EVENT_PUT).hdr_data, i);
 }
 
 static void polls(ptl_handle_md_t md) {
@@ -141,7 +145,8 @@ static void polls(ptl_handle_md_t md) {
     barrier();
     /* Queues have turns: a full one does not starve the others. */
     for (int k = 0; k < 4; k++)
-        for (int i = 0; i < 3; i++) MUST(PtlPut(md, 0, 1, PTL_NO_ACK_REQ, next(), pts[i], 0, 0, NULL, 0));
+        for (int i = 0; i < 3; i++)
+            MUST(PtlPut(md, 0, 1, PTL_NO_ACK_REQ, next(), pts[i], 0, 0, NULL, 0));
     settle();
     for (int k = 0; k < 3; k++) {
         CODE("event poll in turns", PtlEQPoll(queues, 3, 0, &event, &which), PTL_OK);
@@ -149,7 +154,8 @@ static void polls(ptl_handle_md_t md) {
     }
     TRUE("event poll in turns", seen[0] == 1 && seen[1] == 1 && seen[2] == 1);
     barrier();
-    for (int i = 0; i < 3; i++) MUST(PtlEQFree(queues[i]));
+    for (int i = 0; i < 3; i++)
+        MUST(PtlEQFree(queues[i]));
     CODE("event queue freed", PtlEQGet(queues[0], &event), PTL_ARG_INVALID);
 }
 

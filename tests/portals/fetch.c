@@ -28,7 +28,8 @@ static void one(ptl_pt_index_t pt, ptl_handle_eq_t eq, int op, int type, size_t 
     }
     memcpy(before, target, BYTES);
     memcpy(want, target, BYTES);
-    for (size_t i = 0; i < items; i++) combine(op, type, want + 64 + i * size, data + i * size, operand);
+    for (size_t i = 0; i < items; i++)
+        combine(op, type, want + 64 + i * size, data + i * size, operand);
     barrier();
     MUST(fetch(pt, length, op, type, op == PTL_SWAP ? NULL : operand));
     memset(operand, 0, sizeof operand); /* is copied during the call */
@@ -66,8 +67,8 @@ static void pairs(ptl_pt_index_t pt, ptl_handle_eq_t eq) {
                 one(pt, eq, op, type, ITEMS, -2, 3, 0);
             }
         }
-    CODE("fetch takes no swaps", PtlFetchAtomic(get_md, 0, put_md, 0, 8, next(), pt, 0, 0, NULL, 0, PTL_SWAP,
-                                                PTL_INT64_T), PTL_ARG_INVALID);
+    CODE("fetch takes no swaps",
+         PtlFetchAtomic(get_md, 0, put_md, 0, 8, next(), pt, 0, 0, NULL, 0, PTL_SWAP, PTL_INT64_T), PTL_ARG_INVALID);
     CODE("swap takes no sums", PtlSwap(get_md, 0, put_md, 0, 8, next(), pt, 0, 0, NULL, 0, NULL, PTL_SUM, PTL_INT64_T),
          PTL_ARG_INVALID);
 }
@@ -109,8 +110,10 @@ static void counted(ptl_pt_index_t pt) {
         MUST(PtlMDRelease(get));
         MUST(PtlMDRelease(put));
     }
-    CODE("fetch too long", PtlFetchAtomic(get_md, 0, put_md, 0, limits.max_fetch_atomic_size + 8, next(), pt, 0, 0,
-                                          NULL, 0, PTL_SUM, PTL_UINT64_T), PTL_ARG_INVALID);
+    CODE("fetch too long",
+         PtlFetchAtomic(get_md, 0, put_md, 0, limits.max_fetch_atomic_size + 8, next(), pt, 0, 0, NULL, 0, PTL_SUM,
+                        PTL_UINT64_T),
+         PTL_ARG_INVALID);
 }
 
 /* A fetching atomic needs both permissions. */
@@ -122,8 +125,7 @@ static void permission(void) {
         barrier();
         MUST(PtlFetchAtomic(get_md, 0, put_md, 0, 8, next(), pt, 0, 0, NULL, 0, PTL_SUM, PTL_UINT64_T));
         EVENT("fetch needs both SEND", put_eq, PTL_EVENT_SEND);
-        EQUAL("fetch needs both", EVENT("fetch needs both", get_eq, PTL_EVENT_REPLY).ni_fail_type,
-              PTL_NI_OP_VIOLATION);
+        EQUAL("fetch needs both", EVENT("fetch needs both", get_eq, PTL_EVENT_REPLY).ni_fail_type, PTL_NI_OP_VIOLATION);
     }
 }
 
@@ -148,7 +150,8 @@ static void tickets(ptl_pt_index_t pt) {
     MUST(PtlFetchAtomic(get_md, 0, put_md, 0, 8, process(0), pt, 0, 8, NULL, 0, PTL_BXOR, PTL_UINT64_T));
     settle();
     memcpy(&drawn, target + 8, 8);
-    if (me_ == 0) EQUAL("fetch tickets together", drawn, (UINT64_C(1) << (size_ * TURNS)) - 1);
+    if (me_ == 0)
+        EQUAL("fetch tickets together", drawn, (UINT64_C(1) << (size_ * TURNS)) - 1);
 }
 
 int main(int argc, char **argv) {

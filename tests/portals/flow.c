@@ -17,9 +17,7 @@ static void put(ptl_pt_index_t pt, ptl_hdr_data_t data) {
     MUST(PtlPut(md, 0, 8, PTL_ACK_REQ, next(), pt, 0, 0, NULL, data));
 }
 
-static void acked(const char *name, int fail) {
-    EQUAL(name, EVENT(name, acks, PTL_EVENT_ACK).ni_fail_type, fail);
-}
+static void acked(const char *name, int fail) { EQUAL(name, EVENT(name, acks, PTL_EVENT_ACK).ni_fail_type, fail); }
 
 static void disabled(const char *name, ptl_handle_eq_t eq, ptl_pt_index_t pt) {
     ptl_event_t event = EVENT(name, eq, PTL_EVENT_PT_DISABLED);
@@ -32,9 +30,11 @@ static void no_entry(void) {
     ptl_pt_index_t pt = portal(eq, PTL_PT_FLOWCTRL);
     int before = drops();
     settle();
-    for (int i = 0; i < 3; i++) put(pt, 0);
+    for (int i = 0; i < 3; i++)
+        put(pt, 0);
     settle();
-    for (int i = 0; i < 3; i++) acked("flow: no entry", PTL_NI_PT_DISABLED);
+    for (int i = 0; i < 3; i++)
+        acked("flow: no entry", PTL_NI_PT_DISABLED);
     EQUAL("flow: no entry, drops", drops() - before, 3);
     disabled("flow: no entry", eq, pt);
     NO_MORE("flow: one event only", eq);
@@ -72,23 +72,28 @@ static void headers(void) {
         ptl_handle_eq_t eq = queue(64);
         ptl_pt_index_t pt = portal(eq, PTL_PT_FLOWCTRL);
         int most = limits.max_unexpected_headers, before = drops();
-        ptl_me_t me = entry(target, BYTES, PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE |
-                                               (silent ? PTL_ME_EVENT_FLOWCTRL_DISABLE : 0));
+        ptl_me_t me = entry(target, BYTES,
+                            PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE | (silent ? PTL_ME_EVENT_FLOWCTRL_DISABLE : 0));
         ptl_handle_me_t overflow = append(pt, me, PTL_OVERFLOW_LIST, NULL);
         settle();
-        for (int i = 0; i < most + 2; i++) put(pt, (ptl_hdr_data_t)i);
+        for (int i = 0; i < most + 2; i++)
+            put(pt, (ptl_hdr_data_t)i);
         settle();
-        for (int i = 0; i < most; i++) acked("flow: header kept", PTL_NI_OK);
-        for (int i = 0; i < 2; i++) acked("flow: no header left", PTL_NI_PT_DISABLED);
+        for (int i = 0; i < most; i++)
+            acked("flow: header kept", PTL_NI_OK);
+        for (int i = 0; i < 2; i++)
+            acked("flow: no header left", PTL_NI_PT_DISABLED);
         EQUAL("flow: headers, drops", drops() - before, 2);
         for (int i = 0; i < most; i++)
             EQUAL("flow: headers", EVENT("flow: headers", eq, PTL_EVENT_PUT).hdr_data, i);
-        if (!silent) disabled("flow: headers", eq, pt);
+        if (!silent)
+            disabled("flow: headers", eq, pt);
         NO_MORE("flow: headers", eq);
         settle();
         me.options = PTL_ME_OP_PUT;
         MUST(search(pt, me, PTL_SEARCH_DELETE, NULL));
-        for (int i = 0; i < most; i++) EVENT("flow: drain", eq, PTL_EVENT_PUT_OVERFLOW);
+        for (int i = 0; i < most; i++)
+            EVENT("flow: drain", eq, PTL_EVENT_PUT_OVERFLOW);
         MUST(PtlPTEnable(ni, pt));
         settle();
         put(pt, 77);
@@ -106,7 +111,8 @@ static void headers(void) {
     ptl_pt_index_t pt = portal(eq, 0);
     append(pt, entry(target, BYTES, PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE), PTL_OVERFLOW_LIST, NULL);
     settle();
-    for (int i = 0; i < limits.max_unexpected_headers + 1; i++) put(pt, 0);
+    for (int i = 0; i < limits.max_unexpected_headers + 1; i++)
+        put(pt, 0);
     settle();
     for (int i = 0; i < limits.max_unexpected_headers; i++) {
         acked("no flow control: header kept", PTL_NI_OK);
@@ -127,7 +133,8 @@ static void full_queue(void) {
     for (int i = 0; i < 3; i++)
         append(pts[i], entry(target, BYTES, PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE), PTL_PRIORITY_LIST, NULL);
     settle();
-    for (int i = 0; i < 12; i++) put(pts[0], (ptl_hdr_data_t)i);
+    for (int i = 0; i < 12; i++)
+        put(pts[0], (ptl_hdr_data_t)i);
     settle();
     for (int i = 0; i < 12; i++) {
         int fail = EVENT("flow: full queue ACK", acks, PTL_EVENT_ACK).ni_fail_type;
@@ -144,14 +151,17 @@ static void full_queue(void) {
     acked("flow: has another queue", PTL_NI_OK);
     settle();
     int seen[2] = {0, 0};
-    for (int i = 0; i < taken; i++) EQUAL("flow: no event is lost", EVENT("flow: no event is lost", eq, PTL_EVENT_PUT).hdr_data, i);
+    for (int i = 0; i < taken; i++)
+        EQUAL("flow: no event is lost", EVENT("flow: no event is lost", eq, PTL_EVENT_PUT).hdr_data, i);
     for (int i = 0; i < 2; i++) {
         ptl_event_t event = EVENT("flow: both are told of", eq, PTL_EVENT_PT_DISABLED);
-        for (int k = 0; k < 2; k++) seen[k] += event.pt_index == pts[k];
+        for (int k = 0; k < 2; k++)
+            seen[k] += event.pt_index == pts[k];
     }
     TRUE("flow: both are told of", seen[0] == 1 && seen[1] == 1);
     NO_MORE("flow: full queue", eq);
-    for (int i = 0; i < 2; i++) MUST(PtlPTEnable(ni, pts[i]));
+    for (int i = 0; i < 2; i++)
+        MUST(PtlPTEnable(ni, pts[i]));
     settle();
     put(pts[0], 50);
     acked("flow: room again", PTL_NI_OK);
@@ -175,7 +185,8 @@ static void full_queue(void) {
     }
     EQUAL("flow: news is never lost", news, 1);
     EQUAL("flow: loss of others is told", lost, 1);
-    for (int i = 0; i < 3 * SLOTS; i++) MUST(unlink_entry(more[i]));
+    for (int i = 0; i < 3 * SLOTS; i++)
+        MUST(unlink_entry(more[i]));
 }
 
 int main(int argc, char **argv) {

@@ -6,9 +6,9 @@ enum { BYTES = 70000 };
 static unsigned char source[BYTES], result[BYTES];
 
 static void lengths(ptl_pt_index_t pt, ptl_handle_eq_t target, ptl_handle_eq_t eq, ptl_handle_md_t md) {
-    static const ptl_size_t cases[][3] = {/* length, local offset, remote offset */
-                                          {0, 0, 0},    {1, 5, 0},     {8, 0, 64},        {4096, 3, 9},
-                                          {4097, 0, 1}, {65536, 0, 0}, {1, BYTES - 1, BYTES - 1}};
+    static const ptl_size_t cases[][3] = {
+        /* length, local offset, remote offset */
+        {0, 0, 0}, {1, 5, 0}, {8, 0, 64}, {4096, 3, 9}, {4097, 0, 1}, {65536, 0, 0}, {1, BYTES - 1, BYTES - 1}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         ptl_size_t length = cases[i][0], to = cases[i][1], from = cases[i][2];
         clear(result, BYTES);

@@ -34,7 +34,8 @@ static ptl_process_t *table; /* every rank by nid and pid */
 
 /* ---- Checks ------------------------------------------------------------------------------------------------------ */
 
-__attribute__((format(printf, 5, 6))) static inline void judge(int holds, const char *file, int line, const char *name, const char *form, ...) {
+__attribute__((format(printf, 5, 6))) static inline void judge(int holds, const char *file, int line, const char *name,
+                                                               const char *form, ...) {
     if (holds) {
         passed_++;
         return;
@@ -67,20 +68,18 @@ __attribute__((format(printf, 5, 6))) static inline void judge(int holds, const 
     } while (0)
 
 static inline const char *code_name(int code) {
-    static const char *const names[] = {"PTL_OK",          "PTL_ARG_INVALID",  "PTL_CT_NONE_REACHED", "PTL_EQ_DROPPED",
-                                        "PTL_EQ_EMPTY",    "PTL_FAIL",         "PTL_IGNORED",         "PTL_IN_USE",
-                                        "PTL_LIST_TOO_LONG", "PTL_NO_INIT",    "PTL_NO_SPACE",        "PTL_PID_IN_USE",
-                                        "PTL_PT_FULL",     "PTL_PT_EQ_NEEDED", "PTL_PT_IN_USE",       "PTL_ABORTED",
-                                        "PTL_INTERRUPTED"};
+    static const char *const names[] = {
+        "PTL_OK",      "PTL_ARG_INVALID",  "PTL_CT_NONE_REACHED", "PTL_EQ_DROPPED", "PTL_EQ_EMPTY",   "PTL_FAIL",
+        "PTL_IGNORED", "PTL_IN_USE",       "PTL_LIST_TOO_LONG",   "PTL_NO_INIT",    "PTL_NO_SPACE",   "PTL_PID_IN_USE",
+        "PTL_PT_FULL", "PTL_PT_EQ_NEEDED", "PTL_PT_IN_USE",       "PTL_ABORTED",    "PTL_INTERRUPTED"};
     return code >= 0 && code < (int)(sizeof names / sizeof *names) ? names[code] : "no return code";
 }
 
 static inline const char *event_name(int kind) {
-    static const char *const names[] = {"GET",          "GET_OVERFLOW",          "PUT",   "PUT_OVERFLOW",
-                                        "ATOMIC",       "ATOMIC_OVERFLOW",       "FETCH_ATOMIC",
-                                        "FETCH_ATOMIC_OVERFLOW", "REPLY",        "SEND",  "ACK",
-                                        "PT_DISABLED",  "LINK",                  "AUTO_UNLINK",
-                                        "AUTO_FREE",    "SEARCH"};
+    static const char *const names[] = {
+        "GET",          "GET_OVERFLOW",          "PUT",       "PUT_OVERFLOW", "ATOMIC", "ATOMIC_OVERFLOW",
+        "FETCH_ATOMIC", "FETCH_ATOMIC_OVERFLOW", "REPLY",     "SEND",         "ACK",    "PT_DISABLED",
+        "LINK",         "AUTO_UNLINK",           "AUTO_FREE", "SEARCH"};
     return kind >= 0 && kind < (int)(sizeof names / sizeof *names) ? names[kind] : "no event";
 }
 
@@ -104,7 +103,8 @@ static inline const char *event_name(int kind) {
 
 static inline size_t difference(const void *a, const void *b, size_t length) {
     size_t at = 0;
-    while (at < length && ((const unsigned char *)a)[at] == ((const unsigned char *)b)[at]) at++;
+    while (at < length && ((const unsigned char *)a)[at] == ((const unsigned char *)b)[at])
+        at++;
     return at;
 }
 
@@ -141,7 +141,8 @@ static inline void arguments(int argc, char **argv) {
 }
 
 static inline void skip_unless(int applicable) {
-    if (applicable) return;
+    if (applicable)
+        return;
     printf("CHECKS 0 passed 0 failed\n");
     exit(SKIPPED);
 }
@@ -164,7 +165,8 @@ static inline void open_with(int argc, char **argv, const ptl_ni_limits_t *desir
     MUST(PtlGetMap(guide, (ptl_size_t)size_, table, &known));
     MUST(PtlNIFini(guide));
     MUST(PtlNIInit(PTL_IFACE_DEFAULT, kind_bits(), PTL_PID_ANY, desired, &limits, &ni));
-    if (logical) MUST(PtlSetMap(ni, (ptl_size_t)size_, table));
+    if (logical)
+        MUST(PtlSetMap(ni, (ptl_size_t)size_, table));
 }
 
 static inline void start(int argc, char **argv) { open_with(argc, argv, NULL); }
@@ -217,16 +219,18 @@ static inline ptl_me_t entry(void *start, ptl_size_t length, unsigned int option
     me.options = options;
     me.match_id.phys.nid = PTL_NID_ANY;
     me.match_id.phys.pid = PTL_PID_ANY;
-    if (logical) me.match_id.rank = PTL_RANK_ANY;
+    if (logical)
+        me.match_id.rank = PTL_RANK_ANY;
     me.match_bits = 0;
     me.ignore_bits = ~(ptl_match_bits_t)0;
-    if (options & PTL_ME_MANAGE_LOCAL) me.min_free = 0;
+    if (options & PTL_ME_MANAGE_LOCAL)
+        me.min_free = 0;
     return me;
 }
 
 static inline ptl_le_t list_entry(const ptl_me_t *me) {
-    ptl_le_t le = {.start = me->start, .length = me->length, .ct_handle = me->ct_handle, .uid = me->uid,
-                   .options = me->options};
+    ptl_le_t le = {
+        .start = me->start, .length = me->length, .ct_handle = me->ct_handle, .uid = me->uid, .options = me->options};
     return le;
 }
 
@@ -259,7 +263,8 @@ static inline ptl_event_t next_event(ptl_handle_eq_t eq) {
     unsigned int which;
     memset(&event, 0xDD, sizeof event);
     int rc = PtlEQPoll(&eq, 1, PATIENCE_MS, &event, &which);
-    if (rc != PTL_OK) event.type = NO_EVENT;
+    if (rc != PTL_OK)
+        event.type = NO_EVENT;
     return event;
 }
 
@@ -302,7 +307,8 @@ static inline ptl_event_t checked_event(const char *file, int line, const char *
 static inline void await(ptl_handle_ct_t ct, ptl_size_t success, ptl_size_t failure) {
     ptl_ct_event_t now;
     for (int turn = 0; turn < 200; turn++) {
-        if (PtlCTGet(ct, &now) != PTL_OK || (now.success >= success && now.failure >= failure)) break;
+        if (PtlCTGet(ct, &now) != PTL_OK || (now.success >= success && now.failure >= failure))
+            break;
         spin_host_compute(1000);
     }
 }
@@ -320,19 +326,22 @@ static inline unsigned char pattern(size_t i, unsigned int seed) {
 }
 
 static inline void fill(void *data, size_t length, unsigned int seed) {
-    for (size_t i = 0; i < length; i++) ((unsigned char *)data)[i] = pattern(i, seed);
+    for (size_t i = 0; i < length; i++)
+        ((unsigned char *)data)[i] = pattern(i, seed);
 }
 
 /* The first byte that is not as `fill` left it; `length` when all are. */
 static inline size_t filled(const void *data, size_t length, unsigned int seed) {
     size_t i = 0;
-    while (i < length && ((const unsigned char *)data)[i] == pattern(i, seed)) i++;
+    while (i < length && ((const unsigned char *)data)[i] == pattern(i, seed))
+        i++;
     return i;
 }
 
 static inline size_t untouched(const void *data, size_t length) {
     size_t i = 0;
-    while (i < length && ((const unsigned char *)data)[i] == UNTOUCHED) i++;
+    while (i < length && ((const unsigned char *)data)[i] == UNTOUCHED)
+        i++;
     return i;
 }
 

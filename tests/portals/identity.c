@@ -13,12 +13,16 @@ static void ids(void) {
     CODE("user id", PtlGetUid(ni, &uid), PTL_OK);
     TRUE("physical id is no wildcard", phys.phys.nid != PTL_NID_ANY && phys.phys.pid != PTL_PID_ANY);
     TRUE("user id is no wildcard", uid != PTL_UID_ANY);
-    TRUE("physical id is that of the table", phys.phys.nid == table[me_].phys.nid && phys.phys.pid == table[me_].phys.pid);
-    if (logical) EQUAL("id is the rank", id.rank, me_);
-    else TRUE("id is physical", id.phys.nid == phys.phys.nid && id.phys.pid == phys.phys.pid);
+    TRUE("physical id is that of the table",
+         phys.phys.nid == table[me_].phys.nid && phys.phys.pid == table[me_].phys.pid);
+    if (logical)
+        EQUAL("id is the rank", id.rank, me_);
+    else
+        TRUE("id is physical", id.phys.nid == phys.phys.nid && id.phys.pid == phys.phys.pid);
     for (int a = 0; a < size_; a++)
         for (int b = 0; b < a; b++)
-            TRUE("physical ids differ", table[a].phys.nid != table[b].phys.nid || table[a].phys.pid != table[b].phys.pid);
+            TRUE("physical ids differ",
+                 table[a].phys.nid != table[b].phys.nid || table[a].phys.pid != table[b].phys.pid);
 }
 
 static void maps(void) {
@@ -61,11 +65,13 @@ static void permuted(void) {
     CODE("map without its process", PtlSetMap(ni, 1, &stranger), PTL_ARG_INVALID);
     CODE("map of nothing", PtlSetMap(ni, 0, table), PTL_ARG_INVALID);
     CODE("map from nowhere", PtlSetMap(ni, 1, NULL), PTL_ARG_INVALID);
-    for (int i = 0; i < size_; i++) reversed[i] = table[size_ - 1 - i];
+    for (int i = 0; i < size_; i++)
+        reversed[i] = table[size_ - 1 - i];
     CODE("permuted map", PtlSetMap(ni, (ptl_size_t)size_, reversed), PTL_OK);
     CODE("permuted id", PtlGetId(ni, &id), PTL_OK);
     EQUAL("permuted id", id.rank, size_ - 1 - me_);
-    CODE("rank beyond the map", PtlPut(md, 0, 8, PTL_NO_ACK_REQ, (ptl_process_t){.rank = (ptl_rank_t)size_}, pt, 0, 0, NULL, 0),
+    CODE("rank beyond the map",
+         PtlPut(md, 0, 8, PTL_NO_ACK_REQ, (ptl_process_t){.rank = (ptl_rank_t)size_}, pt, 0, 0, NULL, 0),
          PTL_ARG_INVALID);
     /* Every process sends its spinrun rank to reversed rank 0, which is the last process. */
     ptl_me_t me = entry(target, BYTES, PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE);
@@ -94,7 +100,8 @@ static void unknown(void) {
     ptl_handle_md_t md = descriptor(source, BYTES, 0, eq, PTL_CT_NONE);
     ptl_handle_md_t counted = descriptor(source, BYTES, PTL_MD_EVENT_CT_ACK, PTL_EQ_NONE, ct);
     ptl_process_t nobody = table[me_], wildcard = table[me_], wrong_pid = next();
-    if (logical) return;
+    if (logical)
+        return;
     nobody.phys.nid = 5000;
     MUST(PtlPut(md, 0, 8, PTL_ACK_REQ, nobody, 0, 0, 0, NULL, 0));
     EQUAL("no such node: put", EVENT("no such node: put", eq, PTL_EVENT_SEND).ni_fail_type, PTL_NI_UNDELIVERABLE);

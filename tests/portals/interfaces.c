@@ -49,8 +49,10 @@ static void four(void) {
         MUST(PtlGetPhysId(all[k], &phys));
         TRUE("four: one nid and pid", phys.phys.nid == table[me_].phys.nid && phys.phys.pid == table[me_].phys.pid);
         MUST(PtlGetId(all[k], &id));
-        if (kinds[k] & PTL_NI_LOGICAL) EQUAL("four: rank", id.rank, me_);
-        for (int j = 0; j < k; j++) TRUE("four: different handles", !PtlHandleIsEqual(all[j], all[k]));
+        if (kinds[k] & PTL_NI_LOGICAL)
+            EQUAL("four: rank", id.rank, me_);
+        for (int j = 0; j < k; j++)
+            TRUE("four: different handles", !PtlHandleIsEqual(all[j], all[k]));
     }
     for (int k = 0; k < 4; k++) {
         ni = all[k];
@@ -74,11 +76,14 @@ static void four(void) {
         TRUE("four: initiator", same_process(event.initiator, prev()));
         FILLED("four: data", target[k], BYTES, 10u + (unsigned int)k);
         barrier();
-        for (int j = 0; j < 4; j++) NO_MORE("four: no other queue", eqs[j]);
+        for (int j = 0; j < 4; j++)
+            NO_MORE("four: no other queue", eqs[j]);
         for (int j = 0; j < 4; j++) {
-            ptl_md_t foreign = {.start = source, .length = 8, .options = 0, .eq_handle = eqs[j], .ct_handle = PTL_CT_NONE};
+            ptl_md_t foreign = {
+                .start = source, .length = 8, .options = 0, .eq_handle = eqs[j], .ct_handle = PTL_CT_NONE};
             ptl_handle_md_t handle;
-            CODE("four: queue of another interface", PtlMDBind(ni, &foreign, &handle), j == k ? PTL_OK : PTL_ARG_INVALID);
+            CODE("four: queue of another interface", PtlMDBind(ni, &foreign, &handle),
+                 j == k ? PTL_OK : PTL_ARG_INVALID);
             ptl_handle_ni_t owner;
             CODE("owner of a queue", PtlNIHandle(eqs[j], &owner), PTL_OK);
             EQUAL("owner of a queue", owner, all[j]);
@@ -95,7 +100,8 @@ static void four(void) {
         ptl_uid_t uid;
         MUST(PtlNIFini(all[k]));
         CODE("four: closed or open", PtlGetUid(all[k], &uid), all[k] == ni ? PTL_OK : PTL_ARG_INVALID);
-        if (all[k] != ni) CODE("four: its objects are gone", PtlEQGet(eqs[k], &event), PTL_ARG_INVALID);
+        if (all[k] != ni)
+            CODE("four: its objects are gone", PtlEQGet(eqs[k], &event), PTL_ARG_INVALID);
     }
 }
 
@@ -106,18 +112,20 @@ static void handles(void) {
     ptl_handle_ct_t ct = counter();
     ptl_handle_md_t md = descriptor(source, BYTES, 0, PTL_EQ_NONE, PTL_CT_NONE);
     ptl_pt_index_t pt = portal(eq, 0);
-    ptl_handle_me_t me = append(pt, entry(target, BYTES, PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE), PTL_PRIORITY_LIST, NULL);
+    ptl_handle_me_t me =
+        append(pt, entry(target, BYTES, PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE), PTL_PRIORITY_LIST, NULL);
     ptl_handle_any_t objects[5] = {ni, eq, ct, md, me};
     for (int i = 0; i < 5; i++) {
         CODE("owner", PtlNIHandle(objects[i], &owner), PTL_OK);
         EQUAL("owner", owner, ni);
-        for (int j = 0; j < 5; j++) EQUAL("equal handles", !!PtlHandleIsEqual(objects[i], objects[j]), i == j);
-        TRUE("no object has a special handle", objects[i] != PTL_INVALID_HANDLE && objects[i] != PTL_EQ_NONE &&
-                                                   objects[i] != PTL_CT_NONE);
+        for (int j = 0; j < 5; j++)
+            EQUAL("equal handles", !!PtlHandleIsEqual(objects[i], objects[j]), i == j);
+        TRUE("no object has a special handle",
+             objects[i] != PTL_INVALID_HANDLE && objects[i] != PTL_EQ_NONE && objects[i] != PTL_CT_NONE);
     }
     TRUE("invalid handles are equal", PtlHandleIsEqual(PTL_INVALID_HANDLE, PTL_INVALID_HANDLE));
-    TRUE("special handles differ", PTL_INVALID_HANDLE != PTL_EQ_NONE && PTL_EQ_NONE != PTL_CT_NONE &&
-                                       PTL_CT_NONE != PTL_INVALID_HANDLE);
+    TRUE("special handles differ",
+         PTL_INVALID_HANDLE != PTL_EQ_NONE && PTL_EQ_NONE != PTL_CT_NONE && PTL_CT_NONE != PTL_INVALID_HANDLE);
     CODE("owner of nothing", PtlNIHandle(PTL_INVALID_HANDLE, &owner), PTL_ARG_INVALID);
     barrier();
     for (int i = 0; i < 5; i++) {

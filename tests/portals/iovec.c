@@ -43,11 +43,13 @@ int main(int argc, char **argv) {
     append(pt, entry(to, n_to, PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_IOVEC | PTL_ME_EVENT_LINK_DISABLE),
            PTL_PRIORITY_LIST, NULL);
     size_t whole = gather(from, n_from, sent), room = 0;
-    for (ptl_size_t i = 0; i < n_to; i++) room += to[i].iov_len;
+    for (ptl_size_t i = 0; i < n_to; i++)
+        room += to[i].iov_len;
     TRUE("iovec test has many segments", n_from > 20 && n_to == 200 && whole > 8192);
 
     static const size_t cases[][3] = {/* length, local offset, remote offset */
-                                      {1, 0, 0}, {9, 0, 0}, {20, 3, 5}, {300, 8, 7}, {900, 4, 1}, {16, 4400, 33}, {0, 9, 9}};
+                                      {1, 0, 0},   {9, 0, 0},      {20, 3, 5}, {300, 8, 7},
+                                      {900, 4, 1}, {16, 4400, 33}, {0, 9, 9}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         size_t length = cases[i][0], local = cases[i][1], remote = cases[i][2];
         size_t moved = length < room - remote ? length : room - remote;
@@ -94,10 +96,12 @@ int main(int argc, char **argv) {
     EVENT("iovec atomic", own, PTL_EVENT_REPLY);
     EVENT("iovec atomic", eq, PTL_EVENT_FETCH_ATOMIC);
     memcpy(old, plain, 24);
-    for (int i = 0; i < 3; i++) EQUAL("iovec atomic, old values", old[i], there[i]);
+    for (int i = 0; i < 3; i++)
+        EQUAL("iovec atomic, old values", old[i], there[i]);
     gather(to, n_there, got);
     memcpy(old, got, 24);
-    for (int i = 0; i < 3; i++) EQUAL("iovec atomic, new values", old[i], there[i] + items[i]);
+    for (int i = 0; i < 3; i++)
+        EQUAL("iovec atomic, new values", old[i], there[i] + items[i]);
     CODE("iovec beyond the end", PtlPut(atomic, 20, 5, PTL_NO_ACK_REQ, next(), pt, 0, 0, NULL, 0), PTL_ARG_INVALID);
     return finish();
 }

@@ -54,17 +54,20 @@ int main(int argc, char **argv) {
     MUST(PtlNIFini(same));
 
     /* Objects. */
-    for (int i = 0; i < FEW; i++) CODE("limit of MDs", make_md(), PTL_OK);
+    for (int i = 0; i < FEW; i++)
+        CODE("limit of MDs", make_md(), PTL_OK);
     CODE("limit of MDs", make_md(), PTL_NO_SPACE);
     ptl_handle_ct_t ct = PTL_CT_NONE, last_ct = PTL_CT_NONE;
-    for (int i = 0; i < FEW + 1; i++) CODE("limit of CTs", PtlCTAlloc(ni, &last_ct), PTL_OK);
+    for (int i = 0; i < FEW + 1; i++)
+        CODE("limit of CTs", PtlCTAlloc(ni, &last_ct), PTL_OK);
     CODE("limit of CTs", PtlCTAlloc(ni, &ct), PTL_NO_SPACE);
     EQUAL("limit of CTs, nothing written", ct, PTL_CT_NONE);
     MUST(PtlCTFree(last_ct));
     CODE("limit of CTs, one freed", PtlCTAlloc(ni, &ct), PTL_OK);
     TRUE("limit of CTs, a new handle", !PtlHandleIsEqual(ct, last_ct));
     ptl_handle_eq_t eq = PTL_EQ_NONE;
-    for (int i = 0; i < FEW + 2; i++) CODE("limit of EQs", PtlEQAlloc(ni, 4, &eq), PTL_OK);
+    for (int i = 0; i < FEW + 2; i++)
+        CODE("limit of EQs", PtlEQAlloc(ni, 4, &eq), PTL_OK);
     ptl_handle_eq_t no_eq = PTL_EQ_NONE;
     CODE("limit of EQs", PtlEQAlloc(ni, 4, &no_eq), PTL_NO_SPACE);
     EQUAL("limit of EQs, nothing written", no_eq, PTL_EQ_NONE);
@@ -73,7 +76,8 @@ int main(int argc, char **argv) {
     ptl_pt_index_t pt = portal(PTL_EQ_NONE, 0), other = portal(PTL_EQ_NONE, 0);
     ptl_me_t me = entry(memory, sizeof memory, PTL_ME_OP_PUT);
     ptl_handle_me_t handles[2 * FEW], handle = PTL_INVALID_HANDLE;
-    for (int i = 0; i < FEW; i++) CODE("limit of a list", append_code(pt, &me, PTL_PRIORITY_LIST, NULL, &handles[i]), PTL_OK);
+    for (int i = 0; i < FEW; i++)
+        CODE("limit of a list", append_code(pt, &me, PTL_PRIORITY_LIST, NULL, &handles[i]), PTL_OK);
     CODE("limit of a list", append_code(pt, &me, PTL_PRIORITY_LIST, NULL, &handle), PTL_LIST_TOO_LONG);
     for (int i = FEW; i < 2 * FEW - 1; i++)
         CODE("limit of the other list", append_code(pt, &me, PTL_OVERFLOW_LIST, NULL, &handles[i]), PTL_OK);
@@ -94,7 +98,8 @@ int main(int argc, char **argv) {
     desired = limits;
     desired.max_mds = FEW;
     MUST(PtlNIInit(PTL_IFACE_DEFAULT, kind_bits(), PTL_PID_ANY, &desired, &limits, &ni));
-    if (logical) MUST(PtlSetMap(ni, (ptl_size_t)size_, table));
+    if (logical)
+        MUST(PtlSetMap(ni, (ptl_size_t)size_, table));
     ptl_handle_md_t md = descriptor(NULL, PTL_SIZE_MAX, 0, PTL_EQ_NONE, PTL_CT_NONE);
     ptl_size_t at = (uintptr_t)memory;
     CODE("limit of a put", PtlPut(md, at, 1001, PTL_NO_ACK_REQ, next(), 0, 0, 0, NULL, 0), PTL_ARG_INVALID);
@@ -113,7 +118,8 @@ int main(int argc, char **argv) {
         ptl_handle_ni_t fresh;
         unsigned int other_kind = (matching ? PTL_NI_NO_MATCHING : PTL_NI_MATCHING) | PTL_NI_PHYSICAL;
         memset(&desired, rubbish[i], sizeof desired);
-        CODE("limits: rubbish", PtlNIInit(PTL_IFACE_DEFAULT, other_kind, PTL_PID_ANY, &desired, &again, &fresh), PTL_OK);
+        CODE("limits: rubbish", PtlNIInit(PTL_IFACE_DEFAULT, other_kind, PTL_PID_ANY, &desired, &again, &fresh),
+             PTL_OK);
         TRUE("limits: rubbish clipped", again.max_entries > 0 && again.max_mds > 0 && again.max_cts > 0 &&
                                             again.max_eqs > 0 && again.max_pt_index >= 63 && again.max_list_size > 0 &&
                                             again.max_msg_size > 0 && again.max_atomic_size >= 8);

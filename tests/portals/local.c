@@ -132,17 +132,21 @@ static void together(void) {
     ptl_handle_me_t handle = add(PTL_ME_MANAGE_LOCAL, BYTES, 0);
     memset(source, 'A' + me_, BYTES);
     settle();
-    for (int i = 0; i < EACH; i++) MUST(PtlPut(md, 0, LENGTH, PTL_ACK_REQ, process(0), pt, 0, 0, NULL, 0));
-    for (int i = 0; i < EACH; i++) answer("local together");
+    for (int i = 0; i < EACH; i++)
+        MUST(PtlPut(md, 0, LENGTH, PTL_ACK_REQ, process(0), pt, 0, 0, NULL, 0));
+    for (int i = 0; i < EACH; i++)
+        answer("local together");
     settle();
     int counts[4] = {0}, whole = 1;
     for (int i = 0; me_ == 0 && i < EACH * size_; i++) {
         EVENT("local together", eq, PTL_EVENT_PUT);
         unsigned char *at = target + i * LENGTH;
-        for (int k = 1; k < LENGTH; k++) whole &= at[k] == at[0];
+        for (int k = 1; k < LENGTH; k++)
+            whole &= at[k] == at[0];
         counts[(at[0] - 'A') & 3]++;
     }
-    for (int i = 0; me_ == 0 && i < size_; i++) EQUAL("local together", counts[i], EACH);
+    for (int i = 0; me_ == 0 && i < size_; i++)
+        EQUAL("local together", counts[i], EACH);
     TRUE("local together", whole);
     MUST(unlink_entry(handle));
 }

@@ -52,22 +52,28 @@ static void bits(void) {
     EQUAL("matching after unlink, overflow", taker(0xffff), matching ? 6 : 1);
     MUST(unlink_entry(handles[0]));
     EQUAL("matching first of the rest", taker(0xff42), 3);
-    for (int i = 2; i < 6; i++) MUST(unlink_entry(handles[i]));
+    for (int i = 2; i < 6; i++)
+        MUST(unlink_entry(handles[i]));
     EQUAL("matching an empty list", taker(0xff42), 0);
 }
 
 static void ids(void) {
-    if (!matching) return;
+    if (!matching)
+        return;
     /* From prev, from a rank that does not exist, from anybody. */
     ptl_me_t me = entry(target, BYTES, PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE);
     ptl_handle_me_t handles[5];
     me.match_id = prev();
-    if (logical) me.match_id.rank = 1000;
-    else me.match_id.phys.nid += 1000;
+    if (logical)
+        me.match_id.rank = 1000;
+    else
+        me.match_id.phys.nid += 1000;
     handles[0] = append(pt, me, PTL_PRIORITY_LIST, (void *)1);
     me.match_id = prev();
-    if (!logical) me.match_id.phys.pid += 1;
-    else me.match_id.rank = 1001;
+    if (!logical)
+        me.match_id.phys.pid += 1;
+    else
+        me.match_id.rank = 1001;
     handles[1] = append(pt, me, PTL_PRIORITY_LIST, (void *)2);
     me.match_id = prev();
     handles[2] = append(pt, me, PTL_PRIORITY_LIST, (void *)3);
@@ -96,9 +102,10 @@ static void ids(void) {
 /* Use-once entries are taken in order; a message finds the list as its predecessors left it. */
 static void order(void) {
     enum { MESSAGES = 20 };
-    ptl_me_t me = entry(target, BYTES, PTL_ME_OP_PUT | PTL_ME_USE_ONCE | PTL_ME_EVENT_LINK_DISABLE |
-                                           PTL_ME_EVENT_UNLINK_DISABLE);
-    for (uintptr_t i = 0; i < MESSAGES; i++) append(pt, me, PTL_PRIORITY_LIST, (void *)i);
+    ptl_me_t me =
+        entry(target, BYTES, PTL_ME_OP_PUT | PTL_ME_USE_ONCE | PTL_ME_EVENT_LINK_DISABLE | PTL_ME_EVENT_UNLINK_DISABLE);
+    for (uintptr_t i = 0; i < MESSAGES; i++)
+        append(pt, me, PTL_PRIORITY_LIST, (void *)i);
     settle();
     for (ptl_hdr_data_t i = 0; i < MESSAGES; i++)
         MUST(PtlPut(md, 0, i % 3 ? 8 : 0, PTL_NO_ACK_REQ, next(), pt, 0, 0, NULL, i));

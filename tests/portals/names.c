@@ -10,31 +10,32 @@ static const ptl_ct_event_t one = {1, 0};
 
 static int label(int code) {
     switch (code) {
-        case PTL_OK: return 0;
-        case PTL_ARG_INVALID: return 1;
-        case PTL_CT_NONE_REACHED: return 2;
-        case PTL_EQ_DROPPED: return 3;
-        case PTL_EQ_EMPTY: return 4;
-        case PTL_FAIL: return 5;
-        case PTL_IGNORED: return 6;
-        case PTL_IN_USE: return 7;
-        case PTL_LIST_TOO_LONG: return 8;
-        case PTL_NO_INIT: return 9;
-        case PTL_NO_SPACE: return 10;
-        case PTL_PID_IN_USE: return 11;
-        case PTL_PT_FULL: return 12;
-        case PTL_PT_EQ_NEEDED: return 13;
-        case PTL_PT_IN_USE: return 14;
-        case PTL_ABORTED: return 15;
-        case PTL_INTERRUPTED: return 16;
-        default: return -1;
+    case PTL_OK: return 0;
+    case PTL_ARG_INVALID: return 1;
+    case PTL_CT_NONE_REACHED: return 2;
+    case PTL_EQ_DROPPED: return 3;
+    case PTL_EQ_EMPTY: return 4;
+    case PTL_FAIL: return 5;
+    case PTL_IGNORED: return 6;
+    case PTL_IN_USE: return 7;
+    case PTL_LIST_TOO_LONG: return 8;
+    case PTL_NO_INIT: return 9;
+    case PTL_NO_SPACE: return 10;
+    case PTL_PID_IN_USE: return 11;
+    case PTL_PT_FULL: return 12;
+    case PTL_PT_EQ_NEEDED: return 13;
+    case PTL_PT_IN_USE: return 14;
+    case PTL_ABORTED: return 15;
+    case PTL_INTERRUPTED: return 16;
+    default: return -1;
     }
 }
 
 #define ORDERED(name, ...)                                                                                             \
     do {                                                                                                               \
         static const int values_[] = {__VA_ARGS__};                                                                    \
-        for (size_t i_ = 0; i_ < sizeof values_ / sizeof *values_; i_++) EQUAL(name, values_[i_], i_);                 \
+        for (size_t i_ = 0; i_ < sizeof values_ / sizeof *values_; i_++)                                               \
+            EQUAL(name, values_[i_], i_);                                                                              \
     } while (0)
 
 #define BITS(name, mask, ...)                                                                                          \
@@ -49,13 +50,14 @@ static int label(int code) {
     } while (0)
 
 static void values(void) {
-    for (int code = 0; code < PTL_STATUS_LAST; code++) TRUE("return codes are distinct", label(code) >= 0);
+    for (int code = 0; code < PTL_STATUS_LAST; code++)
+        TRUE("return codes are distinct", label(code) >= 0);
     EQUAL("PTL_OK", PTL_OK, 0);
     EQUAL("PTL_NI_OK", PTL_NI_OK, 0);
-    ORDERED("event kinds", PTL_EVENT_GET, PTL_EVENT_GET_OVERFLOW, PTL_EVENT_PUT, PTL_EVENT_PUT_OVERFLOW, PTL_EVENT_ATOMIC,
-            PTL_EVENT_ATOMIC_OVERFLOW, PTL_EVENT_FETCH_ATOMIC, PTL_EVENT_FETCH_ATOMIC_OVERFLOW, PTL_EVENT_REPLY,
-            PTL_EVENT_SEND, PTL_EVENT_ACK, PTL_EVENT_PT_DISABLED, PTL_EVENT_LINK, PTL_EVENT_AUTO_UNLINK,
-            PTL_EVENT_AUTO_FREE, PTL_EVENT_SEARCH);
+    ORDERED("event kinds", PTL_EVENT_GET, PTL_EVENT_GET_OVERFLOW, PTL_EVENT_PUT, PTL_EVENT_PUT_OVERFLOW,
+            PTL_EVENT_ATOMIC, PTL_EVENT_ATOMIC_OVERFLOW, PTL_EVENT_FETCH_ATOMIC, PTL_EVENT_FETCH_ATOMIC_OVERFLOW,
+            PTL_EVENT_REPLY, PTL_EVENT_SEND, PTL_EVENT_ACK, PTL_EVENT_PT_DISABLED, PTL_EVENT_LINK,
+            PTL_EVENT_AUTO_UNLINK, PTL_EVENT_AUTO_FREE, PTL_EVENT_SEARCH);
     ORDERED("fail types", PTL_NI_OK, PTL_NI_UNDELIVERABLE, PTL_NI_DROPPED, PTL_NI_PT_DISABLED, PTL_NI_PERM_VIOLATION,
             PTL_NI_OP_VIOLATION, PTL_NI_NO_MATCH, PTL_NI_SEGV);
     ORDERED("operations", PTL_MIN, PTL_MAX, PTL_SUM, PTL_PROD, PTL_LOR, PTL_LAND, PTL_BOR, PTL_BAND, PTL_LXOR, PTL_BXOR,
@@ -86,7 +88,8 @@ static void values(void) {
          PTL_LE_EVENT_FLOWCTRL_DISABLE, PTL_LE_EVENT_SUCCESS_DISABLE, PTL_LE_EVENT_OVER_DISABLE,
          PTL_LE_EVENT_UNLINK_DISABLE, PTL_LE_EVENT_CT_COMM, PTL_LE_EVENT_CT_OVERFLOW, PTL_LE_ACK_DISABLE,
          PTL_LE_EVENT_CT_BYTES);
-    TRUE("LE and ME options are the same", PTL_LE_OP_PUT == PTL_ME_OP_PUT && PTL_LE_EVENT_CT_BYTES == PTL_ME_EVENT_CT_BYTES);
+    TRUE("LE and ME options are the same",
+         PTL_LE_OP_PUT == PTL_ME_OP_PUT && PTL_LE_EVENT_CT_BYTES == PTL_ME_EVENT_CT_BYTES);
     TRUE("MD and ME count bytes by the same bit", PTL_MD_EVENT_CT_BYTES == PTL_ME_EVENT_CT_BYTES);
     BITS("features", 7, PTL_TARGET_BIND_INACCESSIBLE, PTL_TOTAL_DATA_ORDERING, PTL_COHERENT_ATOMICS);
     EQUAL("PTL_SIZE_MAX", PTL_SIZE_MAX, UINT64_MAX);
@@ -98,27 +101,38 @@ static void values(void) {
 
 static void types(void) {
     EQUAL("sizes", sizeof(ptl_size_t) + sizeof(ptl_match_bits_t) + sizeof(ptl_hdr_data_t), 24);
-    EQUAL("indices", sizeof(ptl_pt_index_t) + sizeof(ptl_nid_t) + sizeof(ptl_pid_t) + sizeof(ptl_rank_t) + sizeof(ptl_uid_t), 20);
+    EQUAL("indices",
+          sizeof(ptl_pt_index_t) + sizeof(ptl_nid_t) + sizeof(ptl_pid_t) + sizeof(ptl_rank_t) + sizeof(ptl_uid_t), 20);
     EQUAL("handles", sizeof(ptl_handle_any_t), 4);
-    EQUAL("handles alike", sizeof(ptl_handle_ni_t) + sizeof(ptl_handle_eq_t) + sizeof(ptl_handle_ct_t) + sizeof(ptl_handle_md_t) +
-                               sizeof(ptl_handle_le_t) + sizeof(ptl_handle_me_t), 24);
-    EQUAL("small types", sizeof(ptl_list_t) + sizeof(ptl_search_op_t) + sizeof(ptl_ack_req_t) + sizeof(ptl_op_t) +
-                             sizeof(ptl_datatype_t) + sizeof(ptl_event_kind_t) + sizeof(ptl_ni_fail_t), 7);
+    EQUAL("handles alike",
+          sizeof(ptl_handle_ni_t) + sizeof(ptl_handle_eq_t) + sizeof(ptl_handle_ct_t) + sizeof(ptl_handle_md_t) +
+              sizeof(ptl_handle_le_t) + sizeof(ptl_handle_me_t),
+          24);
+    EQUAL("small types",
+          sizeof(ptl_list_t) + sizeof(ptl_search_op_t) + sizeof(ptl_ack_req_t) + sizeof(ptl_op_t) +
+              sizeof(ptl_datatype_t) + sizeof(ptl_event_kind_t) + sizeof(ptl_ni_fail_t),
+          7);
     EQUAL("int types", sizeof(ptl_time_t) + sizeof(ptl_interface_t) + sizeof(ptl_sr_value_t), 12);
     TRUE("enumerations", (ptl_sr_index_t)PTL_SR_DROP_COUNT == 0 && (ptl_ct_type_t)PTL_CT_BYTE == 1);
     TRUE("process", offsetof(ptl_process_t, phys) == 0 && sizeof(ptl_process_t) == 8);
     TRUE("iovec", offsetof(ptl_iovec_t, iov_base) == 0 && offsetof(ptl_iovec_t, iov_len) == sizeof(void *));
     TRUE("counting event", offsetof(ptl_ct_event_t, success) == 0 && offsetof(ptl_ct_event_t, failure) == 8);
-    TRUE("MD", offsetof(ptl_md_t, start) < offsetof(ptl_md_t, length) && offsetof(ptl_md_t, options) < offsetof(ptl_md_t, eq_handle) &&
+    TRUE("MD", offsetof(ptl_md_t, start) < offsetof(ptl_md_t, length) &&
+                   offsetof(ptl_md_t, options) < offsetof(ptl_md_t, eq_handle) &&
                    offsetof(ptl_md_t, eq_handle) < offsetof(ptl_md_t, ct_handle));
-    TRUE("an ME starts as an LE", offsetof(ptl_me_t, start) == offsetof(ptl_le_t, start) && offsetof(ptl_me_t, length) == offsetof(ptl_le_t, length) &&
-                                      offsetof(ptl_me_t, ct_handle) == offsetof(ptl_le_t, ct_handle) && offsetof(ptl_me_t, uid) == offsetof(ptl_le_t, uid) &&
+    TRUE("an ME starts as an LE", offsetof(ptl_me_t, start) == offsetof(ptl_le_t, start) &&
+                                      offsetof(ptl_me_t, length) == offsetof(ptl_le_t, length) &&
+                                      offsetof(ptl_me_t, ct_handle) == offsetof(ptl_le_t, ct_handle) &&
+                                      offsetof(ptl_me_t, uid) == offsetof(ptl_le_t, uid) &&
                                       offsetof(ptl_me_t, options) == offsetof(ptl_le_t, options));
-    TRUE("ME order", offsetof(ptl_me_t, match_id) < offsetof(ptl_me_t, match_bits) && offsetof(ptl_me_t, match_bits) < offsetof(ptl_me_t, ignore_bits) &&
+    TRUE("ME order", offsetof(ptl_me_t, match_id) < offsetof(ptl_me_t, match_bits) &&
+                         offsetof(ptl_me_t, match_bits) < offsetof(ptl_me_t, ignore_bits) &&
                          offsetof(ptl_me_t, ignore_bits) < offsetof(ptl_me_t, min_free));
-    TRUE("event order", offsetof(ptl_event_t, start) == 0 && offsetof(ptl_event_t, type) < offsetof(ptl_event_t, ptl_list) &&
+    TRUE("event order", offsetof(ptl_event_t, start) == 0 &&
+                            offsetof(ptl_event_t, type) < offsetof(ptl_event_t, ptl_list) &&
                             offsetof(ptl_event_t, atomic_operation) < offsetof(ptl_event_t, atomic_type));
-    TRUE("limits order", offsetof(ptl_ni_limits_t, max_entries) == 0 && offsetof(ptl_ni_limits_t, max_msg_size) < offsetof(ptl_ni_limits_t, features));
+    TRUE("limits order", offsetof(ptl_ni_limits_t, max_entries) == 0 &&
+                             offsetof(ptl_ni_limits_t, max_msg_size) < offsetof(ptl_ni_limits_t, features));
 }
 
 int main(int argc, char **argv) {
@@ -130,7 +144,8 @@ int main(int argc, char **argv) {
     ptl_handle_eq_t eq = queue(8);
     ptl_pt_index_t pt = portal(eq, 0);
     ptl_handle_md_t md = descriptor(memory, 8, 0, eq, PTL_CT_NONE);
-    append(pt, entry(memory, 8, PTL_ME_OP_PUT | PTL_ME_ACK_DISABLE | PTL_ME_EVENT_LINK_DISABLE), PTL_PRIORITY_LIST, NULL);
+    append(pt, entry(memory, 8, PTL_ME_OP_PUT | PTL_ME_ACK_DISABLE | PTL_ME_EVENT_LINK_DISABLE), PTL_PRIORITY_LIST,
+           NULL);
     MUST(PtlPut(md, 0, 8, PTL_ACK_REQ, process(0), pt, 0, 0, NULL, 0));
     settle();
     EVENT("PTL_ME_ACK_DISABLE: SEND", eq, PTL_EVENT_SEND);

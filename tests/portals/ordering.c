@@ -16,23 +16,27 @@ static void add(int from) {
     MUST(PtlAtomic(md, 8 * (ptl_size_t)from, 8, PTL_NO_ACK_REQ, next(), pt, 0, 0, NULL, 0, PTL_SUM, PTL_UINT64_T));
 }
 static void fetch_add(int to, int from) {
-    MUST(PtlFetchAtomic(into, 8 * (ptl_size_t)to, md, 8 * (ptl_size_t)from, 8, next(), pt, 0, 0, NULL, 0, PTL_SUM, PTL_UINT64_T));
+    MUST(PtlFetchAtomic(into, 8 * (ptl_size_t)to, md, 8 * (ptl_size_t)from, 8, next(), pt, 0, 0, NULL, 0, PTL_SUM,
+                        PTL_UINT64_T));
 }
 static void swap(int to, int from) {
-    MUST(PtlSwap(into, 8 * (ptl_size_t)to, md, 8 * (ptl_size_t)from, 8, next(), pt, 0, 0, NULL, 0, NULL, PTL_SWAP, PTL_UINT64_T));
+    MUST(PtlSwap(into, 8 * (ptl_size_t)to, md, 8 * (ptl_size_t)from, 8, next(), pt, 0, 0, NULL, 0, NULL, PTL_SWAP,
+                 PTL_UINT64_T));
 }
 
 static void begin(uint64_t value) {
     settle();
     cell[0] = value;
     memset(fetched, 0, sizeof fetched);
-    for (int i = 0; i < 4; i++) word[i] = 10u * (unsigned)i;
+    for (int i = 0; i < 4; i++)
+        word[i] = 10u * (unsigned)i;
     barrier();
 }
 
 static void small(void) {
     begin(1);
-    for (int i = 0; i < 4; i++) put(i);
+    for (int i = 0; i < 4; i++)
+        put(i);
     settle();
     EQUAL("write after write", cell[0], 30);
 
@@ -93,7 +97,8 @@ static void whole(void) {
     static unsigned char seen[BYTES];
     ptl_handle_md_t look = descriptor(seen, BYTES, 0, PTL_EQ_NONE, PTL_CT_NONE);
     settle();
-    if (!(limits.features & PTL_TOTAL_DATA_ORDERING)) return;
+    if (!(limits.features & PTL_TOTAL_DATA_ORDERING))
+        return;
     MUST(PtlPut(big[0], 0, BYTES, PTL_NO_ACK_REQ, next(), large, 0, 0, NULL, 0));
     MUST(PtlGet(look, 0, BYTES, next(), large, 0, 0, NULL));
     MUST(PtlPut(big[1], 0, BYTES, PTL_NO_ACK_REQ, next(), large, 0, 0, NULL, 0));
@@ -110,15 +115,20 @@ static void matches(void) {
     ptl_handle_eq_t eq = queue(64);
     ptl_pt_index_t once = portal(eq, 0);
     for (uintptr_t i = 0; i < MESSAGES; i++)
-        append(once, entry(target, BYTES, PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_USE_ONCE | PTL_ME_EVENT_LINK_DISABLE |
-                                              PTL_ME_EVENT_UNLINK_DISABLE),
+        append(once,
+               entry(target, BYTES,
+                     PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_USE_ONCE | PTL_ME_EVENT_LINK_DISABLE |
+                         PTL_ME_EVENT_UNLINK_DISABLE),
                PTL_PRIORITY_LIST, (void *)i);
     settle();
     for (ptl_size_t i = 0; i < MESSAGES; i++) {
         ptl_size_t length = i % 5 == 0 ? BYTES - 64 : i % 5 == 1 ? 0 : 8 * i;
-        if (i % 3 == 0) MUST(PtlPut(big[0], 0, length, PTL_NO_ACK_REQ, next(), once, 0, i, NULL, 0));
-        if (i % 3 == 1) MUST(PtlGet(big[1], 0, length, next(), once, 0, i, NULL));
-        if (i % 3 == 2) MUST(PtlAtomic(big[0], 0, 16, PTL_NO_ACK_REQ, next(), once, 0, i, NULL, 0, PTL_MAX, PTL_UINT8_T));
+        if (i % 3 == 0)
+            MUST(PtlPut(big[0], 0, length, PTL_NO_ACK_REQ, next(), once, 0, i, NULL, 0));
+        if (i % 3 == 1)
+            MUST(PtlGet(big[1], 0, length, next(), once, 0, i, NULL));
+        if (i % 3 == 2)
+            MUST(PtlAtomic(big[0], 0, 16, PTL_NO_ACK_REQ, next(), once, 0, i, NULL, 0, PTL_MAX, PTL_UINT8_T));
     }
     settle();
     settle();
@@ -159,7 +169,8 @@ int main(int argc, char **argv) {
     replies = counter();
     md = descriptor(word, sizeof word, 0, PTL_EQ_NONE, PTL_CT_NONE);
     into = descriptor(fetched, sizeof fetched, PTL_MD_EVENT_CT_REPLY, PTL_EQ_NONE, replies);
-    for (int i = 0; i < 2; i++) big[i] = descriptor(source[i], BYTES, 0, PTL_EQ_NONE, PTL_CT_NONE);
+    for (int i = 0; i < 2; i++)
+        big[i] = descriptor(source[i], BYTES, 0, PTL_EQ_NONE, PTL_CT_NONE);
     pt = portal(PTL_EQ_NONE, 0);
     large = portal(PTL_EQ_NONE, 0);
     append(pt, entry(cell, sizeof cell, PTL_ME_OP_PUT | PTL_ME_OP_GET), PTL_PRIORITY_LIST, NULL);

@@ -71,9 +71,11 @@ static void persistent(void) {
     fresh();
     append(pt, entry(pool, BYTES, PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE), PTL_OVERFLOW_LIST, NULL);
     barrier();
-    for (ptl_hdr_data_t i = 0; i < 6; i++) put(i % 2, 8, i);
+    for (ptl_hdr_data_t i = 0; i < 6; i++)
+        put(i % 2, 8, i);
     settle();
-    for (int i = 0; i < 6; i++) EVENT("overflow PUT", eq, PTL_EVENT_PUT);
+    for (int i = 0; i < 6; i++)
+        EVENT("overflow PUT", eq, PTL_EVENT_PUT);
     ptl_handle_me_t handle = append(pt, expecting(0, 0), PTL_PRIORITY_LIST, NULL);
     for (ptl_hdr_data_t i = 0; i < 6; i++)
         if (i % 2 == 0 || !matching)
@@ -87,7 +89,8 @@ static void persistent(void) {
           PTL_PRIORITY_LIST);
     settle();
     CODE("overflow persistent unlink", unlink_entry(handle), PTL_OK);
-    if (!matching) return;
+    if (!matching)
+        return;
     /* Use-once takes the oldest only; the others stay. */
     for (ptl_hdr_data_t i = 1; i < 6; i += 2) {
         append(pt, expecting(1, PTL_ME_USE_ONCE), PTL_PRIORITY_LIST, NULL);
@@ -157,9 +160,9 @@ static void kinds(void) {
     for (int silent = 0; silent < 2; silent++)
         for (int bytes = 0; bytes < 2; bytes++) {
             fresh();
-            ptl_me_t me = entry(pool, BYTES, PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_EVENT_LINK_DISABLE |
-                                                 PTL_ME_EVENT_CT_COMM | (silent ? PTL_ME_EVENT_COMM_DISABLE : 0) |
-                                                 (bytes ? PTL_ME_EVENT_CT_BYTES : 0));
+            ptl_me_t me = entry(pool, BYTES,
+                                PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_EVENT_LINK_DISABLE | PTL_ME_EVENT_CT_COMM |
+                                    (silent ? PTL_ME_EVENT_COMM_DISABLE : 0) | (bytes ? PTL_ME_EVENT_CT_BYTES : 0));
             me.ct_handle = counter();
             append(pt, me, PTL_OVERFLOW_LIST, NULL);
             barrier();
@@ -168,19 +171,22 @@ static void kinds(void) {
             MUST(PtlAtomic(md, 0, 24, PTL_NO_ACK_REQ, next(), pt, 3, 0, NULL, 0, PTL_MAX, PTL_INT8_T));
             MUST(PtlFetchAtomic(md, 0, md, 0, 32, next(), pt, 3, 0, NULL, 0, PTL_MIN, PTL_UINT8_T));
             settle();
-            for (int i = 0; i < 4 && !silent; i++) EVENT("overflow communication", eq, base[i]);
+            for (int i = 0; i < 4 && !silent; i++)
+                EVENT("overflow communication", eq, base[i]);
             NO_MORE("overflow communication", eq);
             COUNTS("overflow communication counted", me.ct_handle, bytes ? 80 : 4, 0);
-            ptl_me_t late = expecting(3, PTL_ME_EVENT_LINK_DISABLE | PTL_ME_EVENT_CT_OVERFLOW |
-                                             (silent ? PTL_ME_EVENT_OVER_DISABLE : 0) |
-                                             (bytes ? PTL_ME_EVENT_CT_BYTES : 0));
+            ptl_me_t late =
+                expecting(3, PTL_ME_EVENT_LINK_DISABLE | PTL_ME_EVENT_CT_OVERFLOW |
+                                 (silent ? PTL_ME_EVENT_OVER_DISABLE : 0) | (bytes ? PTL_ME_EVENT_CT_BYTES : 0));
             late.ct_handle = counter();
             append(pt, late, PTL_PRIORITY_LIST, NULL);
             for (int i = 0; i < 4 && !silent; i++) {
                 ptl_event_t event = EVENT("overflow kind", eq, base[i] + 1);
                 EQUAL("overflow kind mlength", event.mlength, 8 * (i + 1));
-                if (i == 2) EQUAL("overflow operation", event.atomic_operation, PTL_MAX);
-                if (i == 3) EQUAL("overflow datatype", event.atomic_type, PTL_UINT8_T);
+                if (i == 2)
+                    EQUAL("overflow operation", event.atomic_operation, PTL_MAX);
+                if (i == 3)
+                    EQUAL("overflow datatype", event.atomic_type, PTL_UINT8_T);
             }
             NO_MORE("overflow kinds", eq);
             COUNTS("overflow events counted", late.ct_handle, bytes ? 80 : 4, 0);
@@ -198,7 +204,8 @@ static void arriving(void) {
     /* Look until the header is there, long before the last of eight packets. */
     for (int i = 0; i < 200; i++) {
         MUST(search(pt, expecting(1, PTL_ME_USE_ONCE), PTL_SEARCH_ONLY, NULL));
-        if (EVENT("arriving search", eq, PTL_EVENT_SEARCH).ni_fail_type == PTL_NI_OK) break;
+        if (EVENT("arriving search", eq, PTL_EVENT_SEARCH).ni_fail_type == PTL_NI_OK)
+            break;
         spin_host_compute(50);
     }
     append(pt, expecting(1, PTL_ME_USE_ONCE), PTL_PRIORITY_LIST, NULL);
@@ -212,13 +219,16 @@ static void arriving(void) {
 
 /* Offsets by rlength of unexpected headers (4.3). */
 static void by_rlength(void) {
-    if (!matching) return;
+    if (!matching)
+        return;
     fresh();
     append(pt, entry(pool, 4, PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE), PTL_OVERFLOW_LIST, NULL);
     barrier();
-    for (ptl_hdr_data_t i = 0; i < 4; i++) put(1, 100, i); /* truncated to 4 bytes */
+    for (ptl_hdr_data_t i = 0; i < 4; i++)
+        put(1, 100, i); /* truncated to 4 bytes */
     settle();
-    for (int i = 0; i < 4; i++) EQUAL("rlength PUT", EVENT("rlength PUT", eq, PTL_EVENT_PUT).mlength, 4);
+    for (int i = 0; i < 4; i++)
+        EQUAL("rlength PUT", EVENT("rlength PUT", eq, PTL_EVENT_PUT).mlength, 4);
     ptl_me_t me = expecting(1, PTL_ME_MANAGE_LOCAL | PTL_ME_LOCAL_INC_UH_RLENGTH);
     me.length = 400;
     me.min_free = 150; /* 300 and 200 bytes are enough, 100 are not */

@@ -21,17 +21,24 @@ static void registers(const char *name, int drops, int users, int operations) {
 /* Each operation on entry options; `fail` is what its answer says. */
 static void attempt(const char *name, int kind, ptl_pt_index_t pt, int fail) {
     settle();
-    if (kind == 0) MUST(PtlPut(md, 0, 8, PTL_ACK_REQ, next(), pt, 0, 0, NULL, 0));
-    if (kind == 1) MUST(PtlGet(md, 0, 8, next(), pt, 0, 0, NULL));
-    if (kind == 2) MUST(PtlAtomic(md, 0, 8, PTL_ACK_REQ, next(), pt, 0, 0, NULL, 0, PTL_SUM, PTL_INT8_T));
-    if (kind == 3) MUST(PtlFetchAtomic(md, 0, md, 0, 8, next(), pt, 0, 0, NULL, 0, PTL_SUM, PTL_INT8_T));
-    if (kind == 4) MUST(PtlSwap(md, 0, md, 0, 8, next(), pt, 0, 0, NULL, 0, NULL, PTL_SWAP, PTL_INT8_T));
+    if (kind == 0)
+        MUST(PtlPut(md, 0, 8, PTL_ACK_REQ, next(), pt, 0, 0, NULL, 0));
+    if (kind == 1)
+        MUST(PtlGet(md, 0, 8, next(), pt, 0, 0, NULL));
+    if (kind == 2)
+        MUST(PtlAtomic(md, 0, 8, PTL_ACK_REQ, next(), pt, 0, 0, NULL, 0, PTL_SUM, PTL_INT8_T));
+    if (kind == 3)
+        MUST(PtlFetchAtomic(md, 0, md, 0, 8, next(), pt, 0, 0, NULL, 0, PTL_SUM, PTL_INT8_T));
+    if (kind == 4)
+        MUST(PtlSwap(md, 0, md, 0, 8, next(), pt, 0, 0, NULL, 0, NULL, PTL_SWAP, PTL_INT8_T));
     ptl_event_t answer = EVENT(name, own, kind == 0 || kind == 2 ? PTL_EVENT_ACK : PTL_EVENT_REPLY);
     EQUAL(name, answer.ni_fail_type, fail);
     EQUAL(name, answer.mlength, fail ? 0 : 8);
     settle();
-    if (fail == PTL_NI_OK) next_event(eq);
-    else INTACT(name, target, BYTES);
+    if (fail == PTL_NI_OK)
+        next_event(eq);
+    else
+        INTACT(name, target, BYTES);
     NO_MORE(name, eq);
 }
 
@@ -52,8 +59,9 @@ int main(int argc, char **argv) {
             clear(target, BYTES);
             /* Use-once: a refused message leaves the entry where it is. */
             ptl_handle_me_t handle =
-                append(pt, entry(target, BYTES, accepts[a] | PTL_ME_USE_ONCE | PTL_ME_EVENT_LINK_DISABLE |
-                                                    PTL_ME_EVENT_UNLINK_DISABLE),
+                append(pt,
+                       entry(target, BYTES,
+                             accepts[a] | PTL_ME_USE_ONCE | PTL_ME_EVENT_LINK_DISABLE | PTL_ME_EVENT_UNLINK_DISABLE),
                        PTL_PRIORITY_LIST, NULL);
             int fine = (a & needs[kind]) == needs[kind];
             attempt("operation permitted or not", kind, pt, fine ? PTL_NI_OK : PTL_NI_OP_VIOLATION);
@@ -71,8 +79,7 @@ int main(int argc, char **argv) {
         append(pt, me, PTL_PRIORITY_LIST, NULL);
         /* No further search: an entry behind it, for everybody, is not tried. The user is looked at first. */
         append(pt, entry(target, BYTES, PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE), PTL_PRIORITY_LIST, NULL);
-        attempt(mine ? "user of the entry" : "another user's entry", 0, pt,
-                mine ? PTL_NI_OK : PTL_NI_PERM_VIOLATION);
+        attempt(mine ? "user of the entry" : "another user's entry", 0, pt, mine ? PTL_NI_OK : PTL_NI_PERM_VIOLATION);
         users += !mine;
         registers("permission violations", 0, users, operations);
     }

@@ -38,7 +38,8 @@ int main(int argc, char **argv) {
     index = 1234;
     CODE("table: full", PtlPTAlloc(ni, 0, eq, PTL_PT_ANY, &index), PTL_PT_FULL);
     EQUAL("table: full, nothing written", index, 1234);
-    for (i = 0; i <= last; i++) CODE("table: free", PtlPTFree(ni, i), PTL_OK);
+    for (i = 0; i <= last; i++)
+        CODE("table: free", PtlPTFree(ni, i), PTL_OK);
 
     /* Hints change nothing that can be seen. */
     unsigned int hints = PTL_PT_ONLY_TRUNCATE | PTL_PT_MATCH_UNORDERED;

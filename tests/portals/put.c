@@ -6,10 +6,10 @@ enum { BYTES = 70000 };
 static unsigned char source[BYTES], target[BYTES];
 
 static void lengths(ptl_pt_index_t pt, ptl_handle_eq_t eq, ptl_handle_md_t md) {
-    static const ptl_size_t cases[][3] = {/* length, local offset, remote offset */
-                                          {0, 0, 0},       {1, 0, 0},        {7, 3, 5},          {8, 0, 64},
-                                          {4095, 1, 0},    {4096, 0, 0},     {4097, 0, 1},       {65536, 17, 4001},
-                                          {0, BYTES, BYTES}, {1, BYTES - 1, BYTES - 1}};
+    static const ptl_size_t cases[][3] = {
+        /* length, local offset, remote offset */
+        {0, 0, 0},    {1, 0, 0},    {7, 3, 5},         {8, 0, 64},        {4095, 1, 0},
+        {4096, 0, 0}, {4097, 0, 1}, {65536, 17, 4001}, {0, BYTES, BYTES}, {1, BYTES - 1, BYTES - 1}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         ptl_size_t length = cases[i][0], from = cases[i][1], to = cases[i][2];
         clear(target, BYTES);
@@ -144,7 +144,8 @@ static void hints(ptl_pt_index_t pt, ptl_handle_eq_t eq) {
     barrier();
     MUST(PtlPut(md, 0, sizeof constant, PTL_NO_ACK_REQ, next(), pt, 0, 0, NULL, 0));
     int rc;
-    while ((rc = PtlMDRelease(md)) == PTL_IN_USE) spin_host_compute(100);
+    while ((rc = PtlMDRelease(md)) == PTL_IN_USE)
+        spin_host_compute(100);
     EQUAL("put release during a put", rc, PTL_OK);
     EVENT("put read-only event", eq, PTL_EVENT_PUT);
     SAME_BYTES("put read-only data", target, constant, sizeof constant);

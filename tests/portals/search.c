@@ -41,7 +41,8 @@ static void found(const char *name, int kind, ptl_hdr_data_t which) {
     EQUAL(name, (uintptr_t)event.user_ptr, 0x5E);
     EQUAL(name, event.pt_index, pt);
     TRUE(name, same_process(event.initiator, prev()));
-    if (matching) EQUAL(name, event.match_bits, 0x10 + which % 2);
+    if (matching)
+        EQUAL(name, event.match_bits, 0x10 + which % 2);
 }
 
 static void nothing(const char *name) {
@@ -58,7 +59,8 @@ static void modes(int bytes) {
     ptl_handle_ct_t ct;
     ptl_sr_value_t registers[3], again;
     unexpected(0);
-    for (int i = 0; i < 3; i++) MUST(PtlNIStatus(ni, (ptl_sr_index_t)i, &registers[i]));
+    for (int i = 0; i < 3; i++)
+        MUST(PtlNIStatus(ni, (ptl_sr_index_t)i, &registers[i]));
 
     ct = counter();
     for (int i = 0; i < 2; i++) { /* the header stays: twice the same */
@@ -70,7 +72,8 @@ static void modes(int bytes) {
     ct = counter();
     MUST(search(pt, wanted(0, all, more, ct), PTL_SEARCH_ONLY, (void *)0x5E));
     COUNTS("search only, all: counted", ct, bytes ? 8 + 16 + 24 + 32 + 40 : HEADERS, 1);
-    for (ptl_hdr_data_t i = 0; i < HEADERS; i++) found("search only, all", PTL_EVENT_SEARCH, i);
+    for (ptl_hdr_data_t i = 0; i < HEADERS; i++)
+        found("search only, all", PTL_EVENT_SEARCH, i);
     NO_MORE("search only, all: no event behind", eq);
     if (matching) {
         ct = counter();
@@ -96,7 +99,8 @@ static void modes(int bytes) {
     MUST(search(pt, wanted(0x11, 0, PTL_ME_USE_ONCE | more, ct), PTL_SEARCH_DELETE, (void *)0x5E));
     found("search delete, once", PTL_EVENT_PUT_OVERFLOW, 1);
     MUST(search(pt, wanted(0, all, more, ct), PTL_SEARCH_DELETE, (void *)0x5E));
-    for (ptl_hdr_data_t i = 2; i < HEADERS; i++) found("search delete, all", PTL_EVENT_PUT_OVERFLOW, i);
+    for (ptl_hdr_data_t i = 2; i < HEADERS; i++)
+        found("search delete, all", PTL_EVENT_PUT_OVERFLOW, i);
     NO_MORE("search delete, all", eq);
     COUNTS("search delete, all: counted", ct, bytes ? 16 + 24 + 32 + 40 : HEADERS - 1, 1);
     MUST(search(pt, wanted(0, all, PTL_ME_USE_ONCE, PTL_CT_NONE), PTL_SEARCH_DELETE, (void *)0x5E));

@@ -41,7 +41,8 @@ int main(int argc, char **argv) {
     EVENT("space get", own, PTL_EVENT_REPLY);
     EVENT("space get", eq, PTL_EVENT_GET);
     for (size_t i = 0; i < sizeof stack; i++)
-        if (stack[i] != pattern(100 + i, 50u + (unsigned int)next_rank())) TRUE("space get data", 0);
+        if (stack[i] != pattern(100 + i, 50u + (unsigned int)next_rank()))
+            TRUE("space get data", 0);
 
     word = 5;
     addresses[0] = 100;
@@ -63,9 +64,11 @@ int main(int argc, char **argv) {
         MUST(PtlPut(md, (uintptr_t)source, 8, PTL_ACK_REQ, next(), open, 0, 16, NULL, 0));
         EQUAL("space put to nowhere", EVENT("space put to nowhere", own, PTL_EVENT_ACK).ni_fail_type, PTL_NI_SEGV);
         MUST(PtlGet(md, (uintptr_t)target, 8, next(), open, 0, 16, NULL));
-        EQUAL("space get from nowhere", EVENT("space get from nowhere", own, PTL_EVENT_REPLY).ni_fail_type, PTL_NI_SEGV);
+        EQUAL("space get from nowhere", EVENT("space get from nowhere", own, PTL_EVENT_REPLY).ni_fail_type,
+              PTL_NI_SEGV);
         MUST(PtlAtomic(md, (uintptr_t)source, 8, PTL_ACK_REQ, next(), open, 0, 16, NULL, 0, PTL_SUM, PTL_INT8_T));
-        EQUAL("space atomic to nowhere", EVENT("space atomic to nowhere", own, PTL_EVENT_ACK).ni_fail_type, PTL_NI_SEGV);
+        EQUAL("space atomic to nowhere", EVENT("space atomic to nowhere", own, PTL_EVENT_ACK).ni_fail_type,
+              PTL_NI_SEGV);
         settle();
     }
     MUST(PtlPut(md, (uintptr_t)source, 8, PTL_ACK_REQ, next(), pt, 0, (uintptr_t)0, NULL, 0));

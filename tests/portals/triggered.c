@@ -20,7 +20,8 @@ static void reset(void) {
 }
 
 static void inc(ptl_handle_ct_t ct, unsigned int times) {
-    while (times--) MUST(PtlCTInc(ct, one));
+    while (times--)
+        MUST(PtlCTInc(ct, one));
 }
 
 /* Each kind of transfer waits for its threshold, then does what its plain call does, from the buffer as it is then. */
@@ -133,7 +134,8 @@ static void order(void) {
         MUST(PtlTriggeredPut(md, 0, 4, PTL_NO_ACK_REQ, next(), pt, 0, 0, NULL, i, trigger, posted[i]));
     ptl_ct_event_t all = {3, 0};
     MUST(PtlCTSet(trigger, all));
-    for (size_t i = 0; i < 6; i++) EQUAL("triggered order", EVENT("triggered order", eq, PTL_EVENT_PUT).hdr_data, fired[i]);
+    for (size_t i = 0; i < 6; i++)
+        EQUAL("triggered order", EVENT("triggered order", eq, PTL_EVENT_PUT).hdr_data, fired[i]);
 }
 
 /* A message goes round the ring three times with no rank's help: its arrival triggers the next put. */
@@ -149,25 +151,28 @@ static void ring(void) {
         if (me_ != 0 || round < ROUNDS)
             MUST(PtlTriggeredPut(md, 0, 8, PTL_NO_ACK_REQ, next(), ring_pt, 0, 0, NULL, 0, arrived, round));
     barrier();
-    if (me_ == 0) MUST(PtlPut(md, 0, 8, PTL_NO_ACK_REQ, next(), ring_pt, 0, 0, NULL, 0));
+    if (me_ == 0)
+        MUST(PtlPut(md, 0, 8, PTL_NO_ACK_REQ, next(), ring_pt, 0, 0, NULL, 0));
     settle();
     COUNTS("triggered ring", arrived, ROUNDS, 0);
     /* A long chain of counters on one card. */
     enum { LINKS = 64 };
     ptl_handle_ct_t chain[LINKS];
-    for (int i = 0; i < LINKS; i++) chain[i] = counter();
-    for (int i = 1; i < LINKS; i++) MUST(PtlTriggeredCTInc(chain[i], one, chain[i - 1], 1));
+    for (int i = 0; i < LINKS; i++)
+        chain[i] = counter();
+    for (int i = 1; i < LINKS; i++)
+        MUST(PtlTriggeredCTInc(chain[i], one, chain[i - 1], 1));
     inc(chain[0], 1);
     COUNTS("triggered chain", chain[LINKS - 1], 1, 0);
-    for (int i = 0; i < LINKS; i++) MUST(PtlCTFree(chain[i]));
+    for (int i = 0; i < LINKS; i++)
+        MUST(PtlCTFree(chain[i]));
 }
 
 /* A counter of an MD triggers: acknowledgement, then the next put; in bytes too. */
 static void by_md(void) {
     reset();
     ptl_handle_ct_t acks = counter(), last = counter();
-    ptl_handle_md_t counted =
-        descriptor(source, BYTES, PTL_MD_EVENT_CT_ACK | PTL_MD_EVENT_CT_BYTES, PTL_EQ_NONE, acks);
+    ptl_handle_md_t counted = descriptor(source, BYTES, PTL_MD_EVENT_CT_ACK | PTL_MD_EVENT_CT_BYTES, PTL_EQ_NONE, acks);
     MUST(PtlTriggeredPut(counted, 0, 20, PTL_CT_ACK_REQ, next(), pt, 0, 0, NULL, 2, acks, 10));
     MUST(PtlTriggeredCTInc(last, one, acks, 30));
     MUST(PtlPut(counted, 0, 10, PTL_CT_ACK_REQ, next(), pt, 0, 0, NULL, 1));
@@ -183,7 +188,8 @@ static void by_md(void) {
 static void limit(void) {
     reset();
     ptl_handle_ct_t ct = counter(), done = counter();
-    for (int i = 0; i < limits.max_triggered_ops; i++) CODE("triggered up to the limit", PtlTriggeredCTInc(done, one, ct, 1 + (ptl_size_t)i), PTL_OK);
+    for (int i = 0; i < limits.max_triggered_ops; i++)
+        CODE("triggered up to the limit", PtlTriggeredCTInc(done, one, ct, 1 + (ptl_size_t)i), PTL_OK);
     CODE("triggered beyond the limit", PtlTriggeredCTInc(done, one, ct, 1), PTL_NO_SPACE);
     CODE("triggered put beyond the limit", PtlTriggeredPut(md, 0, 8, PTL_NO_ACK_REQ, next(), pt, 0, 0, NULL, 0, ct, 1),
          PTL_NO_SPACE);
@@ -196,7 +202,8 @@ static void limit(void) {
     MUST(PtlCTFree(ct));
     COUNTS("triggered dropped with its counter", done, 1, 0);
     ct = counter();
-    for (int i = 0; i < limits.max_triggered_ops; i++) MUST(PtlTriggeredCTInc(done, one, ct, 1000));
+    for (int i = 0; i < limits.max_triggered_ops; i++)
+        MUST(PtlTriggeredCTInc(done, one, ct, 1000));
     MUST(PtlCTFree(ct));
     CODE("triggered on a freed counter", PtlTriggeredCTInc(done, one, ct, 1), PTL_ARG_INVALID);
     COUNTS("triggered on a freed counter", done, 1, 0);
@@ -245,7 +252,8 @@ int main(int argc, char **argv) {
     trigger = counter();
     pt = portal(eq, 0);
     md = descriptor(source, BYTES, 0, PTL_EQ_NONE, PTL_CT_NONE);
-    append(pt, entry(target, BYTES, PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_EVENT_LINK_DISABLE), PTL_PRIORITY_LIST, NULL);
+    append(pt, entry(target, BYTES, PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_EVENT_LINK_DISABLE), PTL_PRIORITY_LIST,
+           NULL);
     kinds();
     thresholds();
     order();
@@ -254,7 +262,8 @@ int main(int argc, char **argv) {
     entries();
     MUST(PtlNIFini(ni)); /* room for the chain */
     MUST(PtlNIInit(PTL_IFACE_DEFAULT, kind_bits(), PTL_PID_ANY, NULL, &limits, &ni));
-    if (logical) MUST(PtlSetMap(ni, (ptl_size_t)size_, table));
+    if (logical)
+        MUST(PtlSetMap(ni, (ptl_size_t)size_, table));
     trigger = counter();
     md = descriptor(source, BYTES, 0, PTL_EQ_NONE, PTL_CT_NONE);
     ring();

@@ -7,9 +7,9 @@ static unsigned char source[BYTES], target[BYTES], result[BYTES];
 
 int main(int argc, char **argv) {
     static const ptl_size_t cases[][3] = {/* length, offset, bytes moved */
-                                          {ROOM, 0, ROOM},       {BYTES, 0, ROOM},      {100, ROOM - 1, 1},
-                                          {100, ROOM, 0},        {100, ROOM + 1, 0},    {BYTES, 904, 4096},
-                                          {BYTES, 903, 4097},    {5, PTL_SIZE_MAX, 0},  {0, ROOM + 7, 0}};
+                                          {ROOM, 0, ROOM},    {BYTES, 0, ROOM},     {100, ROOM - 1, 1},
+                                          {100, ROOM, 0},     {100, ROOM + 1, 0},   {BYTES, 904, 4096},
+                                          {BYTES, 903, 4097}, {5, PTL_SIZE_MAX, 0}, {0, ROOM + 7, 0}};
     start(argc, argv);
     ptl_handle_eq_t eq = queue(16), own = queue(16);
     ptl_pt_index_t pt = portal(eq, 0);
@@ -29,7 +29,8 @@ int main(int argc, char **argv) {
         EQUAL("truncated put ACK mlength", ack.mlength, moved);
         EQUAL("truncated put rlength", event.rlength, length);
         EQUAL("truncated put mlength", event.mlength, moved);
-        if (moved) SAME_BYTES("truncated put data", target + offset, source, moved);
+        if (moved)
+            SAME_BYTES("truncated put data", target + offset, source, moved);
         INTACT("truncated put before", target, offset < ROOM ? offset : ROOM);
         INTACT("truncated put behind", target + ROOM, BYTES - ROOM);
         barrier();
@@ -39,7 +40,8 @@ int main(int argc, char **argv) {
         EQUAL("truncated get REPLY mlength", reply.mlength, moved);
         EQUAL("truncated get rlength", event.rlength, length);
         EQUAL("truncated get mlength", event.mlength, moved);
-        if (moved) SAME_BYTES("truncated get data", result, source, moved);
+        if (moved)
+            SAME_BYTES("truncated get data", result, source, moved);
         INTACT("truncated get behind", result + moved, BYTES - moved);
         barrier();
     }

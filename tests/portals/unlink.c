@@ -34,7 +34,8 @@ int main(int argc, char **argv) {
         }
         rc = unlink_entry(handle);
         TRUE("unlink during a message", rc == PTL_IN_USE);
-        if (rc != PTL_IN_USE) break;
+        if (rc != PTL_IN_USE)
+            break;
         busy++;
         spin_host_compute(500);
     }
