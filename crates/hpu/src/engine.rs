@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use abi::device::map;
@@ -5,6 +6,7 @@ use machine::TimingKind;
 
 use crate::isa::{self, Class, Flow, Op};
 use crate::memory::View;
+use crate::profile::{Profile, count};
 use crate::timing::{Exit, Memo, Timed};
 use crate::{Fault, Memory, Program, Stop, Thread};
 
@@ -38,6 +40,7 @@ pub struct Engine {
     index: Vec<u32>,
     memo: Memo,
     in_order: bool,
+    profile: Option<Profile>,
 }
 
 impl Engine {
@@ -51,7 +54,28 @@ impl Engine {
             blocks: Vec::new(),
             memo: Memo::new(timing, scratchpad_cycles),
             in_order: timing == TimingKind::InOrder,
+            profile: None,
         }
+    }
+
+    /// Counts from now on how often each instruction runs.
+    pub fn set_profiling(&mut self) {
+        self.profile.get_or_insert_default();
+    }
+
+    /// How often each instruction ran: by the handler's first instruction, then by address. Empty unless
+    /// [`Engine::set_profiling`] was called.
+    pub fn profile(&self) -> BTreeMap<u32, BTreeMap<u32, u64>> {
+        let Some(profile) = &self.profile else { return BTreeMap::new() };
+        let mut addresses = vec![Vec::new(); self.blocks.len()];
+        for (half_word, number) in self.index.iter().enumerate().filter(|(_, number)| **number != UNKNOWN) {
+            let mut pc = map::PROGRAM + 2 * half_word as u32;
+            for _ in 0..self.blocks[*number as usize].len {
+                addresses[*number as usize].push(pc);
+                pc += self.length(pc);
+            }
+        }
+        profile.instructions(&addresses)
     }
 
     /// Runs `thread` until something that the card must decide, or until it has used more than `max_cycles` in all;
@@ -61,6 +85,22 @@ impl Engine {
     /// the simulated time of [`Thread::cycles`] has come, runs it first. So atomics of different HPUs happen in the
     /// order of time.
     pub fn run(&mut self, thread: &mut Thread, memory: &mut Memory<'_>, max_cycles: u64) -> Stop {
+        let mut counts = self.profile.as_mut().map(|profile| profile.lend(thread.entry));
+        let stop = self.run_blocks(thread, memory, max_cycles, counts.as_mut());
+        if let (Some(profile), Some(counts)) = (&mut self.profile, counts) {
+            profile.give_back(thread.entry, counts);
+        }
+        stop
+    }
+
+    #[inline(always)]
+    fn run_blocks(
+        &mut self,
+        thread: &mut Thread,
+        memory: &mut Memory<'_>,
+        max_cycles: u64,
+        mut counts: Option<&mut Vec<u64>>,
+    ) -> Stop {
         let mut view = View::new(memory);
         self.memo.resume(&mut thread.pipeline);
         loop {
@@ -95,6 +135,9 @@ impl Engine {
             }
 
             thread.instructions += u64::from(block.len);
+            if let Some(counts) = &mut counts {
+                count(counts, number);
+            }
             let taken = flow == Flow::Jump;
             let exit = if self.in_order {
                 thread.cycles += u64::from(thread.data_cycles);
@@ -156,6 +199,11 @@ impl Engine {
         Some(number)
     }
 
+    /// Bytes of the instruction at `pc`.
+    fn length(&self, pc: u32) -> u32 {
+        if self.program.program_segment()[(pc - map::PROGRAM) as usize] & 3 == 3 { 4 } else { 2 }
+    }
+
     /// Ends a thread at operation `at` of the block at `start`, and counts those before it.
     #[cold]
     fn fault(
@@ -167,11 +215,12 @@ impl Engine {
         at: usize,
         flow: Flow,
     ) -> Stop {
-        let code = self.program.program_segment();
         let mut pc = start;
-        let length = |pc: u32| if code[(pc - map::PROGRAM) as usize] & 3 == 3 { 4 } else { 2 };
         for _ in 0..at {
-            pc += length(pc);
+            if let Some(profile) = &mut self.profile {
+                profile.add_partial(thread.entry, pc);
+            }
+            pc += self.length(pc);
         }
         thread.pc = pc;
         thread.instructions += at as u64;
@@ -189,7 +238,8 @@ impl Engine {
             Flow::Break => Fault::Breakpoint { pc },
             _ => {
                 let mut word = [0; 4];
-                let bytes = &code[(pc - map::PROGRAM) as usize..][..length(pc) as usize];
+                let code = self.program.program_segment();
+                let bytes = &code[(pc - map::PROGRAM) as usize..][..self.length(pc) as usize];
                 word[..bytes.len()].copy_from_slice(bytes);
                 Fault::Illegal { pc, word: u32::from_le_bytes(word) }
             }

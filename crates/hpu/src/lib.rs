@@ -6,6 +6,7 @@
 //! * `program`: the ELF, its segments, symbols and line table
 //! * `isa`: RV32IMAFDC with Zicsr, Zifencei and Zicntr: a table of encodings, one semantic function for each instruction
 //! * `engine`: code is decoded once into straight-line blocks, which then run from the decoded form
+//! * `profile`: how often each instruction ran, on request
 //! * `timing`: HPU memory has fixed latency and no caches, so a block that starts in a given pipeline state always takes
 //!   the same cycles and leaves the same state; each such transition is simulated once and looked up after
 //!
@@ -15,6 +16,7 @@
 mod engine;
 mod isa;
 mod memory;
+mod profile;
 mod program;
 mod stop;
 mod thread;

@@ -13,6 +13,8 @@ pub struct Thread {
     x: [u32; REGISTERS],
     /// Floating-point registers; a single is boxed (RISC-V Unpriv. 21.2).
     f: [u64; 32],
+    /// Where it started.
+    pub(crate) entry: u32,
     pub(crate) pc: u32,
     pub(crate) cycles: u64,
     pub(crate) instructions: u64,
@@ -38,6 +40,7 @@ impl Thread {
         Thread {
             x,
             f: [0; 32],
+            entry,
             pc: entry & !1,
             cycles: 0,
             instructions: 0,

@@ -8,6 +8,7 @@ use abi::portals::{Handle, Me, Plain};
 use hpu::Program;
 
 use crate::region::Region;
+use crate::stats::SourcePlace;
 
 /// A handler of the loaded program.
 #[derive(Clone, Debug)]
@@ -155,6 +156,12 @@ impl DeviceProgram {
     /// The handler with this host twin.
     pub fn handler(&self, host_address: u64) -> Option<&Handler> {
         self.handlers.iter().find(|(address, _)| *address == host_address).map(|(_, handler)| handler)
+    }
+
+    /// Where the instruction at `pc` comes from.
+    pub fn place(&self, pc: u32) -> SourcePlace {
+        let line = self.program.line(pc).map(|location| (location.file.to_owned(), location.line));
+        SourcePlace { function: self.program.function(pc).map(str::to_owned), line }
     }
 }
 

@@ -29,7 +29,7 @@ pub use handlers::{DeviceProgram, HandlerRequest, ImageError};
 pub use message::{Header, MessageId, Packet};
 pub use ports::{MemoryFault, Notice, PacketId, Ports, Slice, Track};
 pub use region::Region;
-pub use stats::{HandlerStats, Stats};
+pub use stats::{HandlerStats, Profile, SourcePlace, Stats};
 pub use triggered::{Action, FetchAction, Target, Transfer, TriggeredOp};
 
 use card::complete;

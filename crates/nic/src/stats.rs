@@ -37,6 +37,20 @@ pub struct Stats {
     pub hpu_busy: Time,
     /// By handler name.
     pub handlers: BTreeMap<String, HandlerStats>,
+    /// Instructions by handler name and place in the source; empty unless the card profiles.
+    pub profile: Profile,
+}
+
+/// Instructions that ran, by handler name and place in the source.
+pub type Profile = BTreeMap<String, BTreeMap<SourcePlace, u64>>;
+
+/// Where an instruction comes from.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SourcePlace {
+    /// The function of the device program that it is in.
+    pub function: Option<String>,
+    /// File, as the compiler recorded it, and line from 1; `None` without `-g`.
+    pub line: Option<(String, u32)>,
 }
 
 /// Counts of one handler.
@@ -60,6 +74,12 @@ pub struct HandlerStats {
     pub occupancy: Time,
     /// Payload bytes handed to it.
     pub bytes: u64,
+    /// Calls with a full packet (the card's MTU).
+    pub full_packets: u64,
+    /// Cycles of those calls, without waiting.
+    pub full_packet_cycles: u64,
+    /// Time from the start to the end of those calls, waiting included.
+    pub full_packet_occupancy: Time,
     /// Puts that it issued.
     pub puts: u64,
     /// DMA transfers that it issued.
@@ -69,14 +89,19 @@ pub struct HandlerStats {
 }
 
 impl HandlerStats {
-    /// Adds one call.
-    pub fn add_call(&mut self, instructions: u64, cycles: u64, occupancy: Time, bytes: u64) {
+    /// Adds one call; `full`: with a full packet.
+    pub fn add_call(&mut self, instructions: u64, cycles: u64, occupancy: Time, bytes: u64, full: bool) {
         let first = self.calls == 0;
         self.calls += 1;
         self.instructions += instructions;
         self.cycles += cycles;
         self.occupancy += occupancy;
         self.bytes += bytes;
+        if full {
+            self.full_packets += 1;
+            self.full_packet_cycles += cycles;
+            self.full_packet_occupancy += occupancy;
+        }
         self.min_cycles = if first { cycles } else { self.min_cycles.min(cycles) };
         self.max_cycles = self.max_cycles.max(cycles);
         self.min_instructions = if first { instructions } else { self.min_instructions.min(instructions) };
@@ -99,6 +124,9 @@ impl HandlerStats {
         self.cycles += other.cycles;
         self.occupancy += other.occupancy;
         self.bytes += other.bytes;
+        self.full_packets += other.full_packets;
+        self.full_packet_cycles += other.full_packet_cycles;
+        self.full_packet_occupancy += other.full_packet_occupancy;
         self.puts += other.puts;
         self.dmas += other.dmas;
         self.errors += other.errors;

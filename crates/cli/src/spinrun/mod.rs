@@ -53,6 +53,9 @@ struct Options {
     /// Write a report of the run as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Count instructions by source line, for the report (handlers compiled with -g)
+    #[arg(long, requires = "json")]
+    profile: bool,
     /// End the run after this many seconds of real time
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     timeout: Option<Duration>,
@@ -150,13 +153,16 @@ fn run(options: &Options) -> Result<u8, RunError> {
     };
     let warn = Box::new(|message: &str| eprintln!("spinrun: warning: {message}"));
     let mut world = World::new(machine, job, trace, warn)?;
+    if options.profile {
+        world.set_profiling();
+    }
     let end = world.run()?;
     for (message, count) in world.repeated_warnings() {
         eprintln!("spinrun: warning: ({count} times) {message}");
     }
     let status = tell(&end, &options.program[0]);
     if let Some(path) = &options.json {
-        write_whole(path, report::json(&world, &end).as_bytes())?;
+        write_whole(path, report::json(&world, &end, options.profile).as_bytes())?;
     }
     if let Some(path) = &options.trace {
         world.finish_trace().map_err(|error| RunError::Write { path: path.clone(), error })?;

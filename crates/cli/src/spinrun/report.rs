@@ -1,11 +1,12 @@
 //! The report of a run as JSON: the same run gives the same bytes.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;
 
 use host::{End, World};
 use machine::NicKind;
-use nic::{HandlerStats, Stats};
+use nic::{HandlerStats, Profile, SourcePlace, Stats};
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -23,6 +24,18 @@ struct Report<'a> {
     cards: Vec<CardReport>,
     /// Of all cards together, by name.
     handlers: BTreeMap<String, HandlerReport>,
+    /// By handler name, the lines with the most instructions first; only with `--profile`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    profile: Option<BTreeMap<String, Vec<LineReport>>>,
+}
+
+/// Instructions of one source line; file and line are null without `-g`.
+#[derive(Serialize)]
+struct LineReport {
+    function: Option<String>,
+    file: Option<String>,
+    line: Option<u32>,
+    instructions: u64,
 }
 
 #[derive(Serialize)]
@@ -71,13 +84,16 @@ struct HandlerReport {
     max_cycles: u64,
     occupancy_ps: u64,
     bytes: u64,
+    full_packets: u64,
+    full_packet_cycles: u64,
+    full_packet_occupancy_ps: u64,
     puts: u64,
     dmas: u64,
     errors: u64,
 }
 
-/// The report.
-pub fn json(world: &World, end: &End) -> String {
+/// The report; with instructions by source line if the cards have counted them.
+pub fn json(world: &World, end: &End, profiled: bool) -> String {
     let machine = world.machine();
     let stats: Vec<Stats> = world.card_stats().collect();
     let mut handlers: BTreeMap<String, HandlerStats> = BTreeMap::new();
@@ -99,10 +115,34 @@ pub fn json(world: &World, end: &End) -> String {
         parameters: machine.describe().into_iter().map(|(key, value, unit)| (key, Parameter { value, unit })).collect(),
         cards: stats.iter().map(card_report).collect(),
         handlers: handlers.iter().map(|(name, handler)| (name.clone(), handler_report(handler))).collect(),
+        profile: profiled.then(|| profile(&stats)),
     };
     let mut text = serde_json::to_string_pretty(&report).expect("maps have text keys");
     text.push('\n');
     text
+}
+
+fn profile(cards: &[Stats]) -> BTreeMap<String, Vec<LineReport>> {
+    let mut sums = Profile::new();
+    for (handler, places) in cards.iter().flat_map(|card| &card.profile) {
+        let sum = sums.entry(handler.clone()).or_default();
+        for (place, instructions) in places {
+            *sum.entry(place.clone()).or_default() += instructions;
+        }
+    }
+    let lines = |places: BTreeMap<SourcePlace, u64>| {
+        let mut lines: Vec<_> = places.into_iter().collect();
+        // Stable: lines with the same count stay in the order of their places.
+        lines.sort_by_key(|(_, instructions)| Reverse(*instructions));
+        lines
+            .into_iter()
+            .map(|(SourcePlace { function, line }, instructions)| {
+                let (file, line) = line.unzip();
+                LineReport { function, file, line, instructions }
+            })
+            .collect()
+    };
+    sums.into_iter().map(|(handler, places)| (handler, lines(places))).collect()
 }
 
 fn end_report(end: &End) -> EndReport {
@@ -148,6 +188,9 @@ fn handler_report(handler: &HandlerStats) -> HandlerReport {
         max_cycles: handler.max_cycles,
         occupancy_ps: handler.occupancy.as_ps(),
         bytes: handler.bytes,
+        full_packets: handler.full_packets,
+        full_packet_cycles: handler.full_packet_cycles,
+        full_packet_occupancy_ps: handler.full_packet_occupancy.as_ps(),
         puts: handler.puts,
         dmas: handler.dmas,
         errors: handler.errors,

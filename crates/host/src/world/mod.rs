@@ -231,6 +231,11 @@ impl World {
         self.ranks.iter().map(|rank| rank.end)
     }
 
+    /// Counts from now on which source lines handlers run; [`World::card_stats`] then has them.
+    pub fn set_profiling(&mut self) {
+        self.cards.iter_mut().for_each(Card::set_profiling);
+    }
+
     /// What each card did.
     pub fn card_stats(&self) -> impl Iterator<Item = Stats> {
         self.cards.iter().map(Card::stats)

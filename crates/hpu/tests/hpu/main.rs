@@ -9,3 +9,4 @@ mod float;
 mod inorder;
 mod integer;
 mod ooo;
+mod profile;

@@ -270,11 +270,17 @@ impl Card {
         }
     }
 
+    /// Counts from now on which source lines handlers run.
+    pub fn set_profiling(&mut self) {
+        self.spin.set_profiling();
+    }
+
     /// What the card has done so far.
     pub fn stats(&self) -> Stats {
         let mut stats = self.stats.clone();
         (stats.tx_busy, stats.rx_busy, stats.dma_busy) = (self.tx.busy(), self.rx.busy(), self.dma.busy());
         stats.hpu_busy = self.spin.busy();
+        stats.profile = self.spin.profile();
         stats
     }
 

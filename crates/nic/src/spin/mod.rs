@@ -21,6 +21,7 @@ use sim::Time;
 use crate::handlers::{DeviceProgram, Handler, HandlerRequest, Handlers, ImageError};
 use crate::message::MessageId;
 use crate::region::Region;
+use crate::stats::Profile;
 pub use command::HandlerDma;
 pub use message::SpinMessage;
 
@@ -43,6 +44,9 @@ pub struct SpinUnit {
     /// Handlers that wait for a context.
     tasks: VecDeque<Task>,
     transfers: Vec<Option<Transfer>>,
+    profiling: bool,
+    /// Of programs that are no longer loaded.
+    profile: Profile,
 }
 
 struct Loaded {
@@ -136,7 +140,34 @@ impl SpinUnit {
             hpus: vec![Core::default(); config.count as usize],
             tasks: VecDeque::new(),
             transfers: Vec::new(),
+            profiling: false,
+            profile: Profile::new(),
         }
+    }
+
+    /// Counts from now on which source lines handlers run.
+    pub(crate) fn set_profiling(&mut self) {
+        self.profiling = true;
+        if let Some(loaded) = &mut self.program {
+            loaded.engine.set_profiling();
+        }
+    }
+
+    /// Instructions so far.
+    pub(crate) fn profile(&self) -> Profile {
+        let mut profile = self.profile.clone();
+        if let Some(Loaded { device, engine }) = &self.program {
+            for (entry, counts) in engine.profile() {
+                let Some((_, handler)) = device.handlers.iter().find(|(_, handler)| handler.entry == entry) else {
+                    continue;
+                };
+                let places = profile.entry(handler.name.to_string()).or_default();
+                for (pc, runs) in counts {
+                    *places.entry(device.place(pc)).or_default() += runs;
+                }
+            }
+        }
+        profile
     }
 
     /// How long the HPUs were occupied.
@@ -154,7 +185,10 @@ impl SpinUnit {
             return Err(ImageError::TooLarge { what: "static data", bytes: data.len(), room: self.config.data });
         }
         self.memory.load(code, data);
-        let engine = Engine::new(device.program.clone(), self.config.timing, self.config.scratchpad_cycles);
+        let mut engine = Engine::new(device.program.clone(), self.config.timing, self.config.scratchpad_cycles);
+        if self.profiling {
+            engine.set_profiling();
+        }
         self.program = Some(Loaded { device, engine });
         Ok(())
     }
@@ -162,7 +196,12 @@ impl SpinUnit {
     /// Forgets the device program and everything that runs or waits.
     pub(crate) fn unload(&mut self) {
         if self.program.is_some() {
-            *self = SpinUnit { hpus: std::mem::take(&mut self.hpus), ..SpinUnit::new(&self.config, self.mtu) };
+            *self = SpinUnit {
+                hpus: std::mem::take(&mut self.hpus),
+                profiling: self.profiling,
+                profile: self.profile(),
+                ..SpinUnit::new(&self.config, self.mtu)
+            };
             for hpu in &mut self.hpus {
                 *hpu = Core { busy: hpu.busy, ..Core::default() };
             }

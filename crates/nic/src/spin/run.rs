@@ -218,9 +218,10 @@ impl Card {
         self.spin.core(context).resident -= 1;
         self.spin.drop_transfers(context);
         let bytes = if resident.task.role == Role::Payload { resident.task.payload_bytes() } else { 0 };
+        let full = bytes == u64::from(self.spin.mtu);
         let (instructions, cycles) = (resident.thread.instructions(), resident.thread.cycles());
         let stats = self.stats.handlers.entry(resident.task.handler.name.to_string()).or_default();
-        stats.add_call(instructions, cycles, ports.now() - resident.started, bytes);
+        stats.add_call(instructions, cycles, ports.now() - resident.started, bytes, full);
         self.next_on_hpu(context, ports);
         match outcome {
             Ok(value) => self.handler_returned(&resident.task, value, ports),
