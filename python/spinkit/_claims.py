@@ -221,6 +221,19 @@ def _order(table: Table, scope: Scope, machines: tuple[str, ...]) -> _Built:
     return f"time of {text}", numbers, machines
 
 
+def _largest(table: Table, scope: Scope, machines: tuple[str, ...]) -> _Built:
+    """1 − of / against here, over the largest such reduction anywhere else."""
+    of, against = _name(table, "of", scope), _name(table, "against", scope)
+
+    def numbers(times: Times, machine: str, value: int) -> Iterable[tuple[str, float, float]]:
+        reductions = {(m, v): 1 - time / times[m, against, v] for (m, series, v), time in times.items() if series == of}
+        here = reductions.pop((machine, value))
+        most = max(reductions.values(), default=0.0)
+        yield "", here / most if most > 0 else float("inf"), 1.0
+
+    return f"reduction of the time of {of} below {against}, over the largest elsewhere", numbers, machines
+
+
 def _wider(table: Table, scope: Scope, machines: tuple[str, ...]) -> _Built:
     """Against − of is more on machine `on` than on machine `than`."""
     of, against = _name(table, "of", scope), _name(table, "against", scope)
@@ -266,6 +279,7 @@ _RELATIONS: dict[str, tuple[str | None, frozenset[str], Callable[[Table, Scope, 
     "reduction": ("%", _EITHER, _reduction),
     "speedup": ("×", _EITHER, _speedup),
     "order": ("×", _NONE, _order),
+    "largest": ("×", _NONE, _largest),
     "wider": ("×", _NONE, _wider),
     "close": ("%", _AT_MOST, _close),
     "value": (None, _EITHER, _value),

@@ -1,0 +1,173 @@
+/* Broadcast (sPIN §4.4.3, App. C.3.3): rank 0 sends a message to ranks 1 … P-1 over a binomial tree.
+ *
+ *   --mode rdma       a rank's CPU sees the message and posts it to the rank's children
+ *   --mode triggered  a rank's card sends it from host memory when it is there (Portals 4 triggered puts)
+ *   --mode store      handlers send it: from the card if it is one packet, else from host memory
+ *   --mode stream     payload handlers send every packet on from the card
+ *   --bytes N         size of the message
+ *   --ranks P,P,…     numbers of ranks, powers of two up to that of the job; ranks beyond wait
+ *
+ * Prints one JSON object a line for each number of ranks: {"mode", "bytes", "ranks", "time_ps", "data_ok"}. The time runs
+ * from the root's start until the last rank's CPU knows that the message is in its memory. */
+#include "../common/common.h"
+#include <handlers/broadcast/broadcast.h>
+
+enum { DATA = 3, RESULT = 4 }; /* portal table indices */
+enum { TAG = 1 << 24 };        /* match bits; below are those of packets */
+enum { MAX_BYTES = 1 << 20 };  /* below TAG */
+enum { WARM_UP = 2 };          /* broadcasts after which the branch predictors of the HPUs have settled */
+
+enum mode { RDMA, TRIGGERED, STORE, STREAM, MODES };
+static const char *const modes[MODES] = {"rdma", "triggered", "store", "stream"};
+static const char usage[] = "broadcast --mode rdma|triggered|store|stream --bytes N --ranks P[,P...]";
+
+static enum mode mode;
+static size_t bytes;
+static uint32_t rank;
+static unsigned char *message;
+static ptl_handle_md_t md;
+static ptl_handle_ct_t arrived; /* bytes of the message */
+
+/* Entries for the message: one, or when packets stream one for each. */
+static void expect_message(void) {
+    struct broadcast state = {.rank = rank,
+                              .ranks = (uint32_t)spin_size(),
+                              .reach = broadcast_reach(rank, (uint32_t)spin_size()),
+                              .max_packet = (uint32_t)limits.max_payload_size,
+                              .streaming = mode == STREAM};
+    size_t step = mode == STREAM ? limits.max_payload_size : bytes;
+    for (size_t offset = 0; offset < bytes; offset += step) {
+        ptl_handle_me_t handle;
+        ptl_me_t me = {.start = message + offset,
+                       .length = bytes - offset,
+                       .ct_handle = arrived,
+                       .uid = PTL_UID_ANY,
+                       .options = PTL_ME_OP_PUT | PTL_ME_EVENT_CT_COMM | PTL_ME_EVENT_CT_BYTES,
+                       .match_id.rank = PTL_RANK_ANY,
+                       .match_bits = state.bits = TAG + offset,
+                       .hpu_memory = PTL_INVALID_HANDLE};
+        if (mode == STORE || mode == STREAM) {
+            CHECK(PtlHPUAllocMem(sizeof state, ni, &me.hpu_memory));
+            me.hpu_initial_state = &state;
+            me.hpu_initial_state_length = sizeof state;
+            me.header_handler = broadcast_header;
+            me.payload_handler = broadcast_payload;
+            me.completion_handler = broadcast_completion;
+        }
+        CHECK(PtlMEAppend(ni, DATA, &me, PTL_PRIORITY_LIST, NULL, &handle));
+    }
+}
+
+/* Calls `send` for the children of this rank in a tree of `ranks`. */
+static void to_children(uint32_t ranks, void (*send)(ptl_process_t child, ptl_size_t threshold), ptl_size_t threshold) {
+    for (uint32_t distance = broadcast_reach(rank, ranks); distance > 0; distance /= 2)
+        send(broadcast_child(rank, ranks, 0, distance), threshold);
+}
+
+static void put(ptl_process_t child, ptl_size_t threshold) {
+    (void)threshold;
+    CHECK(PtlPut(md, 0, bytes, PTL_NO_ACK_REQ, child, DATA, TAG, 0, NULL, 0));
+}
+
+static void prepare_put(ptl_process_t child, ptl_size_t threshold) {
+    CHECK(PtlTriggeredPut(md, 0, bytes, PTL_NO_ACK_REQ, child, DATA, TAG, 0, NULL, 0, arrived, threshold));
+}
+
+/* The root's side; returns when it started. */
+static uint64_t lead(uint32_t ranks, unsigned seed) {
+    for (size_t i = 0; i < bytes; i++)
+        message[i] = pattern(i, seed);
+    CHECK(spin_barrier()); /* all are ready */
+    uint64_t start = spin_time_ps();
+    to_children(ranks, put, 0);
+    return start;
+}
+
+/* The others' side; returns when the message was there. */
+static uint64_t follow(uint32_t ranks, unsigned seed) {
+    static ptl_size_t total; /* what has come by then, bytes */
+    ptl_ct_event_t counted;
+    total += bytes;
+    memset(message, 0, bytes);
+    if (mode == TRIGGERED)
+        to_children(ranks, prepare_put, total);
+    CHECK(spin_barrier());
+    CHECK(PtlCTWait(arrived, total, &counted));
+    uint64_t end = spin_time_ps();
+    if (mode == RDMA)
+        to_children(ranks, put, 0);
+    if (counted.success != total || counted.failure != 0)
+        fail("%zu and %zu arrivals, expected %zu", (size_t)counted.success, (size_t)counted.failure, (size_t)total);
+    for (size_t i = 0; i < bytes; i++)
+        if (message[i] != pattern(i, seed))
+            fail("wrong byte %zu of %zu in a tree of %u", i, bytes, ranks);
+    return end;
+}
+
+/* One broadcast; returns when the root started, or when this rank had the message. */
+static uint64_t broadcast(uint32_t ranks) {
+    static unsigned seed;
+    seed++;
+    CHECK(spin_barrier()); /* the last message has reached everybody, so nobody reads or sends it any more */
+    if (rank == 0)
+        return lead(ranks, seed);
+    if (rank < ranks)
+        return follow(ranks, seed);
+    CHECK(spin_barrier());
+    return 0;
+}
+
+int main(int argc, char **argv) {
+    mode = (enum mode)choice(option(argc, argv, "--mode", usage), modes, MODES, usage);
+    const char *size = option(argc, argv, "--bytes", usage), *list = option(argc, argv, "--ranks", usage);
+    size_t ranks;
+    if (!next_number(&size, &bytes) || bytes == 0 || bytes > MAX_BYTES)
+        fail("--bytes: expected 1 to %d", MAX_BYTES);
+
+    ptl_pt_index_t pt;
+    ptl_handle_ct_t told;
+    ptl_handle_me_t handle;
+    uint64_t last = 0; /* at the root: when the last rank had the message; elsewhere: when this one had it */
+    start(DATA, NULL);
+    rank = (uint32_t)spin_rank();
+    message = allocate(bytes);
+    md = bind_memory(message, bytes, 0, PTL_CT_NONE);
+    ptl_handle_md_t last_md = bind_memory(&last, sizeof last, 0, PTL_CT_NONE);
+    CHECK(PtlCTAlloc(ni, &arrived));
+    CHECK(PtlCTAlloc(ni, &told));
+    CHECK(PtlPTAlloc(ni, 0, PTL_EQ_NONE, RESULT, &pt));
+    ptl_me_t me = {.start = &last,
+                   .length = sizeof last,
+                   .ct_handle = told,
+                   .uid = PTL_UID_ANY,
+                   .options = PTL_ME_OP_PUT | PTL_ME_EVENT_CT_COMM,
+                   .match_id.rank = PTL_RANK_ANY,
+                   .hpu_memory = PTL_INVALID_HANDLE};
+    if (rank == 0)
+        CHECK(PtlMEAppend(ni, RESULT, &me, PTL_PRIORITY_LIST, NULL, &handle));
+    else
+        expect_message();
+
+    for (int i = 0; i < WARM_UP && (mode == STORE || mode == STREAM); i++)
+        broadcast((uint32_t)spin_size());
+    ptl_size_t answers = 0;
+    while (next_number(&list, &ranks)) {
+        if (ranks < 2 || ranks > (size_t)spin_size() || (ranks & (ranks - 1)) != 0)
+            fail("--ranks: %zu is no power of two from 2 to the %d ranks of the job", ranks, spin_size());
+        uint64_t begun = last = broadcast((uint32_t)ranks);
+        CHECK(spin_barrier());
+        /* The latest time of all: after the measurement, at the root's card. */
+        if (rank > 0 && rank < ranks)
+            CHECK(PtlAtomic(last_md, 0, sizeof last, PTL_NO_ACK_REQ, (ptl_process_t){.rank = 0}, RESULT, 0, 0, NULL, 0,
+                            PTL_MAX, PTL_UINT64_T));
+        if (rank == 0) {
+            ptl_ct_event_t counted;
+            CHECK(PtlCTWait(told, answers += ranks - 1, &counted));
+            printf("{\"mode\":\"%s\",\"bytes\":%zu,\"ranks\":%zu,\"time_ps\":%llu,\"data_ok\":true}\n", modes[mode],
+                   bytes, ranks, (unsigned long long)(last - begun));
+        }
+    }
+    CHECK(spin_barrier()); /* nobody leaves with data that others still expect */
+    finish();
+    return 0;
+}

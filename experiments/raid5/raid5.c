@@ -1,0 +1,335 @@
+/* RAID-5 (sPIN §5.3, App. C.3.5): rank 0 is the client, rank 1 the parity node, ranks 2 to 5 hold the data.
+ *
+ *   --mode rdma       the CPUs of the nodes answer reads, compute differences and parity, and pass acknowledgements on
+ *   --mode triggered  likewise, but triggered puts pass the acknowledgements on (Portals 4)
+ *   --mode spin       handlers on the cards do all of it
+ * and either
+ *   --bytes N,N,…     writes of so many bytes, a quarter to each data node
+ *   --traces T,T,…    replays made-up traces, 1 to 5 (spc.h), of --requests N requests each
+ *   --file FILE       replays a trace in SPC format; it counts as trace 0
+ *
+ * Prints one JSON object a line: {"mode", "bytes" or "trace", …, "time_ps", "data_ok"}. The time of a write runs from the
+ * client's first put until its CPU has seen all acknowledgements; that of a trace is the sum of its requests, one after
+ * the other. In the end every node compares its memory with a plain computation. */
+#include "../common/common.h"
+#include "spc.h"
+#include <handlers/raid5/raid5.h>
+
+enum { PT = 3, STOP = 99 };
+enum { CLIENT = 0, PARITY = 1, DATA = 2, NODES = 4 }; /* ranks, and the number of data nodes */
+enum { NODE_BYTES = 1 << 20, VOLUME = NODES * NODE_BYTES };
+enum { STRIPE_UNIT = 4096 }; /* of the volume that traces work on */
+enum { WARM_UP = 2 };        /* rounds until the branch predictors of the HPUs have settled */
+enum { MESSAGES = 256 };     /* that can be under way to a node at once: packets of the largest write */
+
+enum mode { RDMA, TRIGGERED, SPIN, MODES };
+static const char *const modes[MODES] = {"rdma", "triggered", "spin"};
+static const char usage[] =
+    "raid5 --mode rdma|triggered|spin [--bytes N,N,...] [--traces T,T,... --requests N] [--file F]";
+
+/* A piece of a request that lies on one data node. */
+struct piece {
+    uint32_t node, length;
+    size_t offset; /* on the node */
+    size_t at;     /* in the request */
+};
+
+static enum mode mode;
+static int rank;
+static ptl_handle_eq_t eq;    /* of the nodes' CPUs */
+static unsigned char *volume; /* what the data nodes must hold, computed on every rank: node after node */
+static unsigned char *memory; /* of this node; the client's: data to send, then data received */
+
+/* The piece at `at` of a request that begins at `address`. */
+static struct piece piece_at(size_t address, size_t length, size_t at, size_t unit) {
+    size_t place = address + at, left = unit - place % unit;
+    return (struct piece){.node = (uint32_t)(place / unit % NODES),
+                          .length = (uint32_t)(length - at < left ? length - at : left),
+                          .offset = place / unit / NODES * unit + place % unit,
+                          .at = at};
+}
+
+/* Applies a write to the plain volume: its byte at `at` is pattern(at, seed). */
+static void write_plainly(size_t address, size_t length, size_t unit, unsigned seed) {
+    struct piece piece;
+    for (size_t at = 0; at < length; at += piece.length) {
+        piece = piece_at(address, length, at, unit);
+        for (size_t i = 0; i < piece.length; i++)
+            volume[piece.node * NODE_BYTES + piece.offset + i] = pattern(at + i, seed);
+    }
+}
+
+static unsigned char expected(size_t offset) {
+    unsigned char parity = 0;
+    if (rank >= DATA)
+        return volume[(rank - DATA) * NODE_BYTES + offset];
+    for (size_t node = 0; node < NODES; node++)
+        parity ^= volume[node * NODE_BYTES + offset];
+    return parity;
+}
+
+/* Compares this node's memory with the plain volume. */
+static void check_memory(void) {
+    for (size_t i = 0; i < NODE_BYTES && rank != CLIENT; i++)
+        if (memory[i] != expected(i))
+            fail("%s byte %zu is %u, not %u", rank == PARITY ? "parity" : "data", i, memory[i], expected(i));
+}
+
+/* ---- Nodes whose CPUs do the work -------------------------------------------------------------------------------- */
+
+static unsigned char *staged; /* what has come, at its place; of the parity node: one area for each data node */
+static unsigned char *diff;   /* old ^ new, at its place */
+static ptl_handle_md_t memory_md, diff_md, byte_md;
+static ptl_handle_ct_t acks; /* from the parity node (Portals 4) */
+
+/* An entry for messages with these match bits of this rank (or PTL_RANK_ANY). */
+static void expect(ptl_match_bits_t bits, ptl_rank_t from, void *start, size_t length, unsigned options,
+                   ptl_handle_ct_t ct) {
+    ptl_handle_me_t handle;
+    ptl_me_t me = {.start = start,
+                   .length = length,
+                   .ct_handle = ct,
+                   .uid = PTL_UID_ANY,
+                   .options = PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE | options,
+                   .match_id.rank = from,
+                   .match_bits = bits,
+                   .hpu_memory = PTL_INVALID_HANDLE};
+    CHECK(PtlMEAppend(ni, PT, &me, PTL_PRIORITY_LIST, NULL, &handle));
+}
+
+static void prepare_node(void) {
+    static unsigned char byte;
+    memory_md = bind_memory(memory, NODE_BYTES, 0, PTL_CT_NONE);
+    byte_md = bind_memory(&byte, sizeof byte, 0, PTL_CT_NONE);
+    staged = allocate(rank == PARITY ? VOLUME : NODE_BYTES);
+    expect(STOP, PTL_RANK_ANY, NULL, 0, 0, PTL_CT_NONE);
+    if (rank == PARITY) {
+        for (ptl_rank_t node = 0; node < NODES; node++)
+            expect(RAID5_DIFF, DATA + node, staged + node * NODE_BYTES, NODE_BYTES, 0, PTL_CT_NONE);
+        return;
+    }
+    CHECK(PtlCTAlloc(ni, &acks));
+    diff = allocate(NODE_BYTES);
+    diff_md = bind_memory(diff, NODE_BYTES, 0, PTL_CT_NONE);
+    expect(RAID5_WRITE, PTL_RANK_ANY, staged, NODE_BYTES, 0, PTL_CT_NONE);
+    expect(RAID5_READ, PTL_RANK_ANY, NULL, 0, 0, PTL_CT_NONE);
+    expect(RAID5_ACK, PTL_RANK_ANY, &byte, sizeof byte,
+           mode == TRIGGERED ? PTL_ME_EVENT_CT_COMM | PTL_ME_EVENT_COMM_DISABLE : 0,
+           mode == TRIGGERED ? acks : PTL_CT_NONE);
+}
+
+/* The new data is staged: replaces the old, and sends the difference on. Memory traffic of the CPU: old and new are
+ * read, the difference and the new data are written. */
+static void update_data(const ptl_event_t *event) {
+    static ptl_size_t expected_acks;
+    size_t at = event->remote_offset, length = event->mlength;
+    for (size_t i = at; i < at + length; i++) {
+        diff[i] = memory[i] ^ staged[i];
+        memory[i] = staged[i];
+    }
+    spin_host_memory(2 * length, 2 * length);
+    CHECK(PtlPut(diff_md, at, length, PTL_NO_ACK_REQ, (ptl_process_t){.rank = PARITY}, PT, RAID5_DIFF, at, NULL,
+                 event->initiator.rank));
+    if (mode == TRIGGERED)
+        CHECK(PtlTriggeredPut(byte_md, 0, 1, PTL_NO_ACK_REQ, event->initiator, PT, RAID5_DONE, 0, NULL, 0, acks,
+                              ++expected_acks));
+}
+
+/* A difference is staged: adds it to the parity. Difference and parity are read, the parity is written. */
+static void update_parity(const ptl_event_t *event) {
+    size_t at = event->remote_offset, length = event->mlength;
+    const unsigned char *from = staged + (event->initiator.rank - DATA) * NODE_BYTES;
+    for (size_t i = at; i < at + length; i++)
+        memory[i] ^= from[i];
+    spin_host_memory(2 * length, length);
+    CHECK(PtlPut(byte_md, 0, 1, PTL_NO_ACK_REQ, event->initiator, PT, RAID5_ACK, 0, NULL, event->hdr_data));
+}
+
+/* Serves until the client says stop. */
+static void serve(void) {
+    ptl_event_t event;
+    for (;;) {
+        CHECK(PtlEQWait(eq, &event));
+        if (event.ni_fail_type != PTL_NI_OK)
+            fail("event %d failed: %d", event.type, event.ni_fail_type);
+        if (event.type != PTL_EVENT_PUT)
+            continue;
+        switch (event.match_bits) {
+        case RAID5_WRITE: update_data(&event); break;
+        case RAID5_DIFF: update_parity(&event); break;
+        case RAID5_READ:
+            CHECK(PtlPut(memory_md, event.remote_offset, event.hdr_data >> 32, PTL_NO_ACK_REQ, event.initiator, PT,
+                         RAID5_DATA, (uint32_t)event.hdr_data, NULL, 0));
+            break;
+        case RAID5_ACK:
+            CHECK(PtlPut(byte_md, 0, 1, PTL_NO_ACK_REQ, (ptl_process_t){.rank = (ptl_rank_t)event.hdr_data}, PT,
+                         RAID5_DONE, 0, NULL, 0));
+            break;
+        default: return;
+        }
+    }
+}
+
+/* ---- Client ------------------------------------------------------------------------------------------------------ */
+
+static ptl_handle_md_t client_md;
+static ptl_handle_ct_t done, bytes_read;
+static ptl_size_t expected_done, expected_bytes;
+static unsigned char done_byte;
+
+static void prepare_client(void) {
+    CHECK(PtlCTAlloc(ni, &done));
+    CHECK(PtlCTAlloc(ni, &bytes_read));
+    client_md = bind_memory(memory, VOLUME, 0, PTL_CT_NONE);
+    expect(RAID5_DONE, PTL_RANK_ANY, &done_byte, sizeof done_byte, PTL_ME_EVENT_CT_COMM | PTL_ME_EVENT_COMM_DISABLE,
+           done);
+    expect(RAID5_DATA, PTL_RANK_ANY, memory + VOLUME, VOLUME,
+           PTL_ME_EVENT_CT_COMM | PTL_ME_EVENT_CT_BYTES | PTL_ME_EVENT_COMM_DISABLE, bytes_read);
+}
+
+/* Makes a request and waits until it is done; returns how long that took, in ps. */
+static uint64_t request(bool writes, size_t address, size_t length, size_t unit, unsigned seed) {
+    struct piece piece;
+    ptl_ct_event_t counted;
+    for (size_t i = 0; i < length && writes; i++)
+        memory[i] = pattern(i, seed);
+    uint64_t start = spin_time_ps();
+    for (size_t at = 0; at < length; at += piece.length) {
+        piece = piece_at(address, length, at, unit);
+        ptl_process_t node = {.rank = DATA + piece.node};
+        CHECK(PtlPut(client_md, at, writes ? piece.length : 0, PTL_NO_ACK_REQ, node, PT,
+                     writes ? RAID5_WRITE : RAID5_READ, piece.offset, NULL,
+                     writes ? 0 : raid5_wanted(piece.length, (uint32_t)at)));
+        /* Handlers acknowledge differences, CPUs messages. */
+        if (writes)
+            expected_done += mode == SPIN ? raid5_dones(piece.length, limits.max_payload_size) : 1;
+        expected_bytes += writes ? 0 : piece.length;
+    }
+    CHECK(writes ? PtlCTWait(done, expected_done, &counted) : PtlCTWait(bytes_read, expected_bytes, &counted));
+    uint64_t time = spin_time_ps() - start;
+    if (counted.failure != 0 || counted.success != (writes ? expected_done : expected_bytes))
+        fail("%zu answers and %zu failures", (size_t)counted.success, (size_t)counted.failure);
+    for (size_t at = 0; at < length && !writes; at += piece.length) {
+        piece = piece_at(address, length, at, unit);
+        if (memcmp(memory + VOLUME + at, volume + piece.node * NODE_BYTES + piece.offset, piece.length) != 0)
+            fail("wrong data read at %zu", address + at);
+    }
+    return time;
+}
+
+/* Ends the nodes' service, so that they can check their memory. */
+static void stop(void) {
+    for (ptl_rank_t node = PARITY; node < DATA + NODES && mode != SPIN; node++)
+        CHECK(PtlPut(client_md, 0, 0, PTL_NO_ACK_REQ, (ptl_process_t){.rank = node}, PT, STOP, 0, NULL, 0));
+}
+
+/* ---- Runs -------------------------------------------------------------------------------------------------------- */
+
+static unsigned seed; /* of the next write's data */
+
+/* The nodes' part of a run of requests, of which the last data is known now. */
+static void node_part(void) {
+    if (mode != SPIN)
+        serve();
+    CHECK(spin_barrier());
+    check_memory();
+}
+
+static void write_bytes(size_t bytes) {
+    uint64_t time = 0;
+    if (bytes < NODES || bytes % NODES != 0 || bytes > VOLUME)
+        fail("--bytes: %zu is no multiple of %d up to %d", bytes, NODES, VOLUME);
+    CHECK(spin_barrier());
+    for (int round = 0; round <= WARM_UP; round++) {
+        write_plainly(0, bytes, bytes / NODES, ++seed);
+        if (rank == CLIENT)
+            time = request(true, 0, bytes, bytes / NODES, seed);
+    }
+    if (rank != CLIENT)
+        return node_part();
+    stop();
+    CHECK(spin_barrier());
+    printf("{\"mode\":\"%s\",\"bytes\":%zu,\"time_ps\":%llu,\"data_ok\":true}\n", modes[mode], bytes,
+           (unsigned long long)time);
+}
+
+static void replay(unsigned number, const struct spc_trace *trace) {
+    uint64_t time = 0, bytes = 0, writes = 0;
+    CHECK(spin_barrier());
+    for (size_t i = 0; i < trace->count; i++) {
+        const struct spc_request *r = &trace->requests[i];
+        if (r->bytes == 0 || r->bytes > VOLUME)
+            fail("request %zu has %u bytes; the volume has %d", i + 1, r->bytes, VOLUME);
+        /* The volume is smaller than the traced one: addresses wrap around. */
+        size_t address = ((uint64_t)r->asu * NODE_BYTES + r->lba * SPC_BLOCK) % VOLUME;
+        if (address + r->bytes > VOLUME)
+            address = VOLUME - r->bytes;
+        if (r->write)
+            write_plainly(address, r->bytes, STRIPE_UNIT, ++seed);
+        if (rank == CLIENT)
+            time += request(r->write, address, r->bytes, STRIPE_UNIT, seed);
+        bytes += r->bytes;
+        writes += r->write;
+    }
+    if (rank != CLIENT)
+        return node_part();
+    stop();
+    CHECK(spin_barrier());
+    printf("{\"mode\":\"%s\",\"trace\":%u,\"requests\":%zu,\"writes\":%llu,\"request_bytes\":%llu,\"time_ps\":%llu,"
+           "\"data_ok\":true}\n",
+           modes[mode], number, trace->count, (unsigned long long)writes, (unsigned long long)bytes,
+           (unsigned long long)time);
+}
+
+/* The argument after `name`, or NULL. */
+static const char *argument(int argc, char **argv, const char *name) {
+    for (int i = 1; i + 1 < argc; i += 2)
+        if (strcmp(argv[i], name) == 0)
+            return argv[i + 1];
+    return NULL;
+}
+
+int main(int argc, char **argv) {
+    mode = (enum mode)choice(option(argc, argv, "--mode", usage), modes, MODES, usage);
+    const char *sizes = argument(argc, argv, "--bytes"), *traces = argument(argc, argv, "--traces");
+    const char *file = argument(argc, argv, "--file"), *requests = argument(argc, argv, "--requests");
+    size_t number, count = 1000;
+    if (spin_size() != DATA + NODES)
+        fail("this needs %d ranks", DATA + NODES);
+    if (requests != NULL)
+        next_number(&requests, &count);
+
+    rank = spin_rank();
+    bool cpu = mode != SPIN && rank != CLIENT;
+    start(PT, cpu ? &eq : NULL);
+    volume = allocate(VOLUME);
+    memory = allocate(rank == CLIENT ? 2 * VOLUME : NODE_BYTES);
+    for (size_t i = 0; i < VOLUME; i++)
+        volume[i] = pattern(i, 0);
+    for (size_t i = 0; i < NODE_BYTES && rank != CLIENT; i++)
+        memory[i] = expected(i);
+    if (rank == CLIENT)
+        prepare_client();
+    else if (cpu)
+        prepare_node();
+    else
+        CHECK(raid5_serve(ni, PT, rank == PARITY ? RAID5_DIFF : RAID5_WRITE, memory, NODE_BYTES,
+                          (ptl_process_t){.rank = PARITY}, MESSAGES));
+    if (mode == SPIN && rank >= DATA)
+        CHECK(raid5_serve_reads(ni, PT, memory, NODE_BYTES));
+
+    while (sizes != NULL && next_number(&sizes, &number))
+        write_bytes(number);
+    while (traces != NULL && next_number(&traces, &number)) {
+        struct spc_trace trace = spc_generate((unsigned)number, count);
+        replay((unsigned)number, &trace);
+        free(trace.requests);
+    }
+    if (file != NULL) {
+        struct spc_trace trace = spc_read(file);
+        replay(0, &trace);
+        free(trace.requests);
+    }
+    finish();
+    return 0;
+}
