@@ -27,9 +27,10 @@ pub(super) trait Float: Copy + PartialOrd {
     /// Exact.
     fn widen(self) -> f64;
 
-    /// NaNs that are computed are the canonical one (21.3).
-    fn canonical(self) -> Self {
-        if self.is_nan() { Self::NAN } else { self }
+    /// To a register; NaNs that are computed are the canonical one (21.3). Chosen among integers: to the compiler one
+    /// NaN is as good as another.
+    fn canonical(self) -> u64 {
+        if self.is_nan() { Self::NAN.boxed() } else { self.boxed() }
     }
 }
 
@@ -97,7 +98,7 @@ float!(f64, u64, 0x7ff8_0000_0000_0000, 52, f64::from_bits, |bits| bits);
 #[inline(always)]
 fn compute<F: Float>(t: &mut Thread, op: &Op, f: impl FnOnce(F, F) -> F) -> Flow {
     let value = f(F::unbox(t.f(op.rs1)), F::unbox(t.f(op.rs2)));
-    t.set_f(op.rd, value.canonical().boxed());
+    t.set_f(op.rd, value.canonical());
     Flow::Next
 }
 
@@ -273,13 +274,13 @@ pub fn fcvt_d_wu(t: &mut Thread, _: &mut View<'_>, op: &Op) -> Flow {
 
 pub fn fcvt_s_d(t: &mut Thread, _: &mut View<'_>, op: &Op) -> Flow {
     let value = f64::unbox(t.f(op.rs1)) as f32;
-    t.set_f(op.rd, value.canonical().boxed());
+    t.set_f(op.rd, value.canonical());
     Flow::Next
 }
 
 pub fn fcvt_d_s(t: &mut Thread, _: &mut View<'_>, op: &Op) -> Flow {
     let value = f64::from(f32::unbox(t.f(op.rs1)));
-    t.set_f(op.rd, value.canonical().boxed());
+    t.set_f(op.rd, value.canonical());
     Flow::Next
 }
 
