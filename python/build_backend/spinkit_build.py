@@ -21,7 +21,7 @@ from maturin import build_sdist, get_requires_for_build_sdist, get_requires_for_
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT / "target" / "spinkit.data"
-FOLDERS = ("sdk", "machines", "experiments")
+FOLDERS = ("sdk", "machines", "experiments", "tests/portals")
 
 # A script and no entry point, which maturin would not put beside binaries. pip names its Python in the first line.
 COMMAND = """#!python
