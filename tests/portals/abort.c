@@ -1,5 +1,6 @@
 /* conformance: ranks=1,2
- * PtlAbort: threads in waits and polls return PTL_ABORTED, later ones at once; objects can be freed then. */
+ * PtlAbort: threads in waits and polls return PTL_ABORTED, later ones at once; objects can be freed then.
+ * Several threads in waits: one event wakes one; what goes away ends its waits. */
 #include "harness.h"
 #include <pthread.h>
 
@@ -23,6 +24,26 @@ static void *wait_for(void *which) {
     return NULL;
 }
 
+/* Two threads wait for one event: one of them gets it. Then the queue goes away under the other. */
+static void shared_queue(void) {
+    pthread_t threads[2];
+    static unsigned char memory[8];
+    eq = queue(4);
+    codes[0] = codes[1] = -1;
+    for (int w = 0; w < 2; w++)
+        if (pthread_create(&threads[w], NULL, wait_for, (void *)(intptr_t)w))
+            exit(2);
+    spin_host_compute(1000000);
+    ptl_pt_index_t pt = portal(eq, 0);
+    append(pt, entry(memory, 8, PTL_ME_OP_PUT), PTL_PRIORITY_LIST, NULL); /* LINK */
+    spin_host_compute(1000000);
+    EQUAL("one event wakes one waiter", (codes[0] == PTL_OK) + (codes[1] == PTL_OK), 1);
+    MUST(PtlEQFree(eq));
+    for (int w = 0; w < 2; w++)
+        pthread_join(threads[w], NULL);
+    EQUAL("a queue that goes away ends a wait", (codes[0] == PTL_INTERRUPTED) + (codes[1] == PTL_INTERRUPTED), 1);
+}
+
 int main(int argc, char **argv) {
     pthread_t threads[WAITERS];
     ptl_event_t event;
@@ -32,6 +53,7 @@ int main(int argc, char **argv) {
     arguments(argc, argv);
     PtlAbort(); /* before PtlInit: nothing to end */
     start(argc, argv);
+    shared_queue();
     eq = queue(4);
     ct = counter();
     for (int w = 0; w < WAITERS; w++)
