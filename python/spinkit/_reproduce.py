@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from contextlib import closing
 from importlib import metadata
 from pathlib import Path
 
-from rich.box import HEAVY_HEAD
-from rich.console import Console, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
@@ -21,29 +18,9 @@ from spinkit._machines import Machine
 from spinkit._pool import Outcome, Settings, Step
 from spinkit._results import to_json, write_atomically
 from spinkit._run import Results
-
-_PLAIN_WIDTH = 160
-"""Columns of output that goes to a file or pipe."""
-
+from spinkit._text import console, print_block, table_box
 
 _STYLES = {"holds": "green", "explained": "yellow", "fails": "bold red"}
-
-
-def _console(stderr: bool = False) -> Console:
-    terminal = (sys.stderr if stderr else sys.stdout).isatty()
-    return Console(stderr=stderr, width=None if terminal else _PLAIN_WIDTH, highlight=False)
-
-
-def _print(console: Console, content: RenderableType) -> None:
-    """Print after an empty line; without rich's padding at line ends where that would go to a file."""
-    console.print()
-    if console.is_terminal:
-        console.print(content)
-        return
-    with console.capture() as captured:
-        console.print(content)
-    for line in captured.get().splitlines():
-        console.print(line.rstrip(), markup=False, soft_wrap=True)
 
 
 def run(experiments: Sequence[Experiment], settings: Settings) -> list[Outcome]:
@@ -51,16 +28,16 @@ def run(experiments: Sequence[Experiment], settings: Settings) -> list[Outcome]:
 
     Outcomes are in the order of the experiments. Progress goes to standard error.
     """
-    console = _console(stderr=True)
+    log = console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+    with Progress(*columns, console=log, transient=True, disable=not log.is_terminal) as bar:
         task = bar.add_task("compile", total=None)
 
         def tell(step: Step) -> None:
             bar.update(task, description=step.what, completed=step.done, total=step.total)
-            if not console.is_terminal:
+            if not log.is_terminal:
                 before = " (kept from before)" if step.kept else ""
-                console.print(f"{step.done}/{step.total} {step.what}{before}", markup=False, soft_wrap=True)
+                log.print(f"{step.done}/{step.total} {step.what}{before}", markup=False, soft_wrap=True)
 
         ended = {}
         with closing(_pool.run_all(experiments, settings, tell)) as outcomes:
@@ -120,17 +97,17 @@ def _versions(settings: Settings) -> dict[str, str]:
 
 def show(results: Results) -> None:
     """Print the times and the comparison with the paper."""
-    console = _console()
-    box = HEAVY_HEAD if console.is_terminal else None
+    out = console()
+    box = table_box(out)
     experiment = results.experiment
-    console.print(Text(f"{experiment.title} · {experiment.paper}", style="bold"))
+    out.print(Text(f"{experiment.title} · {experiment.paper}", style="bold"))
     for times in _report.time_tables(results):
         table = Table(title=f"{experiment.measure.heading} on {times.machine}", title_justify="left", box=box)
         for heading in times.headings:
             table.add_column(heading, justify="right", no_wrap=True)
         for row in times.rows:
             table.add_row(*row)
-        _print(console, table)
+        print_block(out, table)
     table = Table(title="Paper and here", title_justify="left", box=box)
     table.add_column("what the paper says")
     for heading in ("paper", "here", "here / paper"):
@@ -144,4 +121,4 @@ def show(results: Results) -> None:
             *(cells[key] for key in ("paper", "here", "ratio")),
             Text(cells["verdict"], style=_STYLES[cells["kind"]]),
         )
-    _print(console, table)
+    print_block(out, table)

@@ -174,6 +174,29 @@ def _problems(results: Results, check: bool) -> list[str]:
     return wrong + (unmet if check else [])
 
 
+@main.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.option("-n", "ranks", type=click.IntRange(min=1), default=1, show_default=True, help="Number of ranks.")
+@click.option("--machine", default="sc17-int", show_default=True, help="Machine: a name, or a TOML file.")
+@click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help="Change a parameter of the machine.")
+@click.option("--lines", type=click.IntRange(min=0), default=8, show_default=True, help="Source lines a handler.")
+@click.option("--json", "json_file", type=_FILE, help="Also write everything to this file.")
+@click.argument("program", nargs=-1, required=True, type=click.UNPROCESSED)
+def profile(
+    ranks: int, machine: str, changes: tuple[str, ...], lines: int, json_file: Path | None, program: tuple[str, ...]
+) -> None:
+    """Run PROGRAM and show what its handlers cost, whether the card keeps up with the line, and the hottest lines.
+
+    Compile with -g to see source lines.
+    """
+    from spinkit import _profile, _profile_view
+
+    options = ["-n", str(ranks), "--machine", machine, *(word for change in changes for word in ("--set", change))]
+    measured = _profile.run(_paths.command("spinrun"), options, program)
+    _profile_view.show(measured, lines)
+    if json_file is not None:
+        write_atomically(json_file, measured.to_json())
+
+
 @main.command()
 def machines() -> None:
     """List the machines that come with spinkit."""

@@ -1,0 +1,34 @@
+"""Text for terminals, and as plain text for files and pipes."""
+
+from __future__ import annotations
+
+import sys
+
+from rich.box import HEAVY_HEAD, Box
+from rich.console import Console, RenderableType
+
+_PLAIN_WIDTH = 160
+"""Columns of output that goes to a file or pipe."""
+
+
+def console(stderr: bool = False) -> Console:
+    """Open standard output or standard error."""
+    terminal = (sys.stderr if stderr else sys.stdout).isatty()
+    return Console(stderr=stderr, width=None if terminal else _PLAIN_WIDTH, highlight=False)
+
+
+def table_box(console: Console) -> Box | None:
+    """Return the lines of a table; none where it goes to a file."""
+    return HEAVY_HEAD if console.is_terminal else None
+
+
+def print_block(console: Console, content: RenderableType) -> None:
+    """Print after an empty line; without rich's padding at line ends where that would go to a file."""
+    console.print()
+    if console.is_terminal:
+        console.print(content)
+        return
+    with console.capture() as captured:
+        console.print(content)
+    for line in captured.get().splitlines():
+        console.print(line.rstrip(), markup=False, soft_wrap=True)
