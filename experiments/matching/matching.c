@@ -1,0 +1,286 @@
+/* Message matching (sPIN §5.1, Fig. 5b): rank 0 receives a message of rank 1 or 2 and computes meanwhile.
+ *
+ *   --mode rdma       every message lands in a bounce buffer; the CPU matches it, and copies it or gets its data
+ *   --mode triggered  the card matches; a triggered get fetches the rest of a long message (Portals 4, Barrett et al.)
+ *   --mode spin       the card matches; a header handler fetches the rest of a long message
+ *   --case early      the receive is posted before the message is sent, then the CPU computes, then it waits
+ *   --case late       the CPU computes while the message arrives, then it receives
+ *   --compute yes|no  no: the CPU does not compute, it waits (early), or looks after a while (late)
+ *   --bytes N,N,…     sizes; up to 8 KiB a message is short (eager), beyond long (rendezvous)
+ *
+ * Prints one JSON object a line for each size: {"mode", "case", "bytes", "time_ps", "data_ok"}. The time is the receive's
+ * own: posting it and completing it, without what passed while the CPU computed. */
+#include <handlers/matching/matching.h>
+
+#include "../common/common.h"
+
+enum { PT = 3 };
+enum { RECEIVER = 0, SENDERS = 2 }; /* ranks 1 and 2 send in turn */
+enum { EAGER = 8192, MAX_BYTES = 1 << 20 };
+enum { PEEK = 8 }; /* bytes beyond EAGER that make a triggered-get message long */
+enum { TAG = 7 };
+enum { WARM_UP = 2, ROUNDS = WARM_UP + 2 };         /* branch predictors of the HPUs settle, for both senders */
+static const ptl_match_bits_t EXPOSED = 1ull << 63; /* match bits of data to be got; below: number of the message */
+
+enum mode { RDMA, TRIGGERED, SPIN, MODES };
+enum when { EARLY, LATE, CASES };
+static const char *const modes[MODES] = {"rdma", "triggered", "spin"};
+static const char *const cases[CASES] = {"early", "late"};
+static const char *const answers[2] = {"no", "yes"};
+static const char usage[] = "matching --mode rdma|triggered|spin --case early|late --compute yes|no --bytes N[,N...]";
+
+static enum mode mode;
+static enum when when;
+static int computes;
+static ptl_handle_eq_t eq;
+static unsigned char *data;   /* the sender's message, and where the receive puts it */
+static unsigned char *bounce; /* what arrives before its receive is posted (rdma: always) */
+static ptl_handle_md_t data_md;
+static ptl_handle_ct_t replies; /* to gets of the receiver's CPU and to triggered gets */
+static ptl_size_t gets;
+
+/* ---- Sender ------------------------------------------------------------------------------------------------------ */
+
+/* Sends message `number`. */
+static void send(size_t bytes, unsigned number) {
+    struct matching_long header = {.total = bytes, .source_bits = EXPOSED | number};
+    ptl_iovec_t first[] = {{&header, sizeof header}, {data, EAGER}}; /* of a long message */
+    const ptl_process_t receiver = {.rank = RECEIVER};
+    ptl_handle_me_t exposed;
+    for (size_t i = 0; i < bytes; i++)
+        data[i] = pattern(i, number);
+    CHECK(spin_barrier()); /* the receiver is ready */
+    if (bytes <= EAGER) {
+        CHECK(PtlPut(data_md, 0, bytes, PTL_NO_ACK_REQ, receiver, PT, TAG, 0, NULL, 0));
+        CHECK(spin_barrier()); /* it has been received */
+        return;
+    }
+    ptl_me_t me = {.start = data,
+                   .length = bytes,
+                   .ct_handle = PTL_CT_NONE,
+                   .uid = PTL_UID_ANY,
+                   .options = PTL_ME_OP_GET | PTL_ME_EVENT_COMM_DISABLE | PTL_ME_EVENT_LINK_DISABLE,
+                   .match_id.rank = RECEIVER,
+                   .match_bits = EXPOSED | number,
+                   .hpu_memory = PTL_INVALID_HANDLE};
+    CHECK(PtlMEAppend(ni, PT, &me, PTL_PRIORITY_LIST, NULL, &exposed));
+    if (mode == TRIGGERED) { /* longer than short messages, and the rest is where it belongs */
+        CHECK(PtlPut(data_md, 0, EAGER + PEEK, PTL_NO_ACK_REQ, receiver, PT, TAG, 0, NULL, number));
+    } else {
+        ptl_handle_md_t md;
+        size_t part = mode == SPIN ? EAGER : 0; /* rdma: the data stays until its place is known */
+        ptl_md_t pieces = {
+            .start = first, .length = 2, .options = PTL_IOVEC, .eq_handle = PTL_EQ_NONE, .ct_handle = PTL_CT_NONE};
+        CHECK(PtlMDBind(ni, &pieces, &md));
+        CHECK(PtlPut(md, 0, sizeof header + part, PTL_NO_ACK_REQ, receiver, PT, TAG, 0, NULL, number));
+        CHECK(spin_barrier());
+        CHECK(PtlMDRelease(md));
+        CHECK(PtlMEUnlink(exposed));
+        return;
+    }
+    CHECK(spin_barrier());
+    CHECK(PtlMEUnlink(exposed));
+}
+
+/* ---- Receiver ---------------------------------------------------------------------------------------------------- */
+
+/* Room for messages without a receive; with rdma for all messages. */
+static ptl_handle_me_t expect_unexpected(void) {
+    ptl_handle_me_t handle;
+    ptl_me_t me = {.start = bounce,
+                   .length = ROUNDS * (EAGER + sizeof(struct matching_long)),
+                   .ct_handle = PTL_CT_NONE,
+                   .uid = PTL_UID_ANY,
+                   .options = PTL_ME_OP_PUT | PTL_ME_MANAGE_LOCAL | PTL_ME_EVENT_LINK_DISABLE |
+                              (mode == RDMA ? 0 : PTL_ME_EVENT_COMM_DISABLE),
+                   .match_id.rank = PTL_RANK_ANY,
+                   .ignore_bits = ~0ull,
+                   .hpu_memory = PTL_INVALID_HANDLE};
+    CHECK(PtlMEAppend(ni, PT, &me, mode == RDMA ? PTL_PRIORITY_LIST : PTL_OVERFLOW_LIST, NULL, &handle));
+    return handle;
+}
+
+/* A receive under way. */
+struct receive {
+    ptl_handle_me_t entry;
+    ptl_hpu_md_h hpu_memory;
+    ptl_handle_ct_t arrived; /* triggered: bytes; spin: up to MATCHING_COMPLETE */
+    bool unexpected;         /* `event` tells of the message, which came first */
+    ptl_event_t event;
+};
+
+/* Copies what has come to the bounce buffer to its place. */
+static void copy(const unsigned char *from, size_t bytes) {
+    memcpy(data, from, bytes);
+    spin_host_memory(bytes, bytes);
+}
+
+/* Gets the rest of a long message from its sender. */
+static void fetch(ptl_process_t source, ptl_match_bits_t bits, size_t offset, size_t bytes) {
+    ptl_ct_event_t counted;
+    CHECK(PtlGet(data_md, offset, bytes - offset, source, PT, bits, offset, NULL));
+    CHECK(PtlCTWait(replies, ++gets, &counted));
+}
+
+/* The next event of a message. */
+static bool next_event(ptl_event_t *event) {
+    int rc;
+    while ((rc = PtlEQGet(eq, event)) == PTL_OK)
+        if (event->type == PTL_EVENT_PUT || event->type == PTL_EVENT_PUT_OVERFLOW)
+            return true;
+    if (rc != PTL_EQ_EMPTY)
+        fail("PtlEQGet returned %d", rc);
+    return false;
+}
+
+/* Posts a receive for TAG of any sender; of `source` with triggered gets, which have to know it. */
+static struct receive post(ptl_process_t source, unsigned number) {
+    struct receive receive = {.hpu_memory = PTL_INVALID_HANDLE, .event.type = PTL_EVENT_LINK};
+    if (mode == RDMA)
+        return receive; /* the library remembers it */
+    struct matching state = {.eager = EAGER, .room = MAX_BYTES};
+    ptl_me_t me = {.start = data,
+                   .length = MAX_BYTES,
+                   .uid = PTL_UID_ANY,
+                   .options = PTL_ME_OP_PUT | PTL_ME_USE_ONCE | PTL_ME_EVENT_CT_COMM | PTL_ME_EVENT_LINK_DISABLE |
+                              PTL_ME_EVENT_UNLINK_DISABLE,
+                   .match_id = mode == TRIGGERED ? source : (ptl_process_t){.rank = PTL_RANK_ANY},
+                   .match_bits = TAG,
+                   .hpu_memory = PTL_INVALID_HANDLE};
+    CHECK(PtlCTAlloc(ni, &receive.arrived));
+    me.ct_handle = receive.arrived;
+    if (mode == TRIGGERED) {
+        me.options |= PTL_ME_EVENT_CT_BYTES;
+        CHECK(PtlTriggeredGet(data_md, EAGER + PEEK, MAX_BYTES - EAGER - PEEK, source, PT, EXPOSED | number,
+                              EAGER + PEEK, NULL, receive.arrived, EAGER + 1));
+    } else {
+        CHECK(PtlHPUAllocMem(sizeof state, ni, &receive.hpu_memory));
+        me.options |= PTL_ME_EVENT_COMM_DISABLE;
+        me.hpu_memory = receive.hpu_memory;
+        me.hpu_initial_state = &state;
+        me.hpu_initial_state_length = sizeof state;
+        me.user_hdr_size = sizeof(struct matching_long);
+        me.header_handler = matching_header;
+        me.payload_handler = matching_payload;
+    }
+    CHECK(PtlMEAppend(ni, PT, &me, PTL_PRIORITY_LIST, NULL, &receive.entry));
+    receive.unexpected = when == LATE && next_event(&receive.event);
+    return receive;
+}
+
+/* Waits until the message is in `data`; afterwards `release` frees what the receive had. */
+static void complete(struct receive *receive, size_t bytes) {
+    ptl_ct_event_t counted;
+    ptl_event_t *event = &receive->event;
+    if (mode == SPIN && !receive->unexpected) {
+        CHECK(PtlCTWait(receive->arrived, MATCHING_COMPLETE, &counted));
+        if (counted.failure != 0)
+            fail("a handler failed");
+        return;
+    }
+    while (!receive->unexpected && event->type != PTL_EVENT_PUT)
+        CHECK(PtlEQWait(eq, event));
+    bool is_long = mode == RDMA ? event->hdr_data != 0 : event->mlength > EAGER;
+    struct matching_long header;
+    if (!is_long) {
+        if (mode == RDMA || receive->unexpected)
+            copy(event->start, event->mlength);
+    } else if (mode == TRIGGERED && !receive->unexpected) {
+        CHECK(PtlCTWait(replies, ++gets, &counted));
+    } else if (mode == TRIGGERED) {
+        copy(event->start, event->mlength);
+        fetch(event->initiator, EXPOSED | event->hdr_data, EAGER + PEEK, bytes);
+    } else {
+        memcpy(&header, event->start, sizeof header);
+        size_t part = event->mlength - sizeof header;
+        if (part > 0)
+            copy((unsigned char *)event->start + sizeof header, part);
+        fetch(event->initiator, header.source_bits, part, header.total);
+    }
+}
+
+static void release(struct receive *receive) {
+    ptl_event_t event;
+    while (next_event(&event))
+        fail("a message too many");
+    if (mode == RDMA)
+        return;
+    CHECK(PtlCTFree(receive->arrived)); /* and the triggered get of a short message */
+    if (receive->hpu_memory != PTL_INVALID_HANDLE)
+        CHECK(PtlHPUFreeMem(&receive->hpu_memory));
+}
+
+/* Receives message `number`; returns the time that the receive itself took. */
+static uint64_t receive(size_t bytes, unsigned number) {
+    const ptl_process_t source = {.rank = 1 + number % SENDERS};
+    /* Long enough for the whole message, wherever it goes. */
+    const uint64_t compute_ns = 5000 + bytes / 10;
+    struct receive receive;
+    uint64_t posted = 0;
+    memset(data, 0, bytes);
+    if (when == EARLY) {
+        uint64_t start = spin_time_ps();
+        receive = post(source, number);
+        posted = spin_time_ps() - start;
+    }
+    CHECK(spin_barrier());
+    uint64_t start = spin_time_ps(), computed = 0;
+    if (computes || when == LATE) {
+        spin_host_compute(compute_ns);
+        computed = spin_time_ps() - start;
+    }
+    if (when == LATE)
+        receive = post(source, number);
+    complete(&receive, bytes);
+    uint64_t time = posted + spin_time_ps() - start - computed;
+    for (size_t i = 0; i < bytes; i++)
+        if (data[i] != pattern(i, number))
+            fail("wrong byte %zu of %zu", i, bytes);
+    CHECK(spin_barrier());
+    release(&receive);
+    return time;
+}
+
+int main(int argc, char **argv) {
+    mode = (enum mode)choice(option(argc, argv, "--mode", usage), modes, MODES, usage);
+    when = (enum when)choice(option(argc, argv, "--case", usage), cases, CASES, usage);
+    computes = choice(option(argc, argv, "--compute", usage), answers, 2, usage);
+    const char *sizes = option(argc, argv, "--bytes", usage);
+    size_t bytes;
+    if (spin_size() != 1 + SENDERS)
+        fail("this needs %d ranks", 1 + SENDERS);
+
+    unsigned number = 0;
+    int rank = spin_rank();
+    start(PT, rank == RECEIVER ? &eq : NULL);
+    CHECK(PtlCTAlloc(ni, &replies));
+    data = allocate(MAX_BYTES);
+    data_md = bind_memory(data, MAX_BYTES, rank == RECEIVER ? PTL_MD_EVENT_CT_REPLY : 0, replies);
+    if (rank == RECEIVER)
+        bounce = allocate(ROUNDS * (EAGER + sizeof(struct matching_long)));
+    while (next_number(&sizes, &bytes)) {
+        uint64_t time = 0;
+        ptl_handle_me_t unexpected = PTL_INVALID_HANDLE;
+        if (bytes == 0 || bytes > MAX_BYTES)
+            fail("--bytes: expected 1 to %d", MAX_BYTES);
+        if (rank == RECEIVER)
+            unexpected = expect_unexpected();
+        for (int round = 0; round < ROUNDS; round++) {
+            number++;
+            if (rank == RECEIVER)
+                time = receive(bytes, number);
+            else if ((unsigned)rank == 1 + number % SENDERS)
+                send(bytes, number);
+            else
+                for (int barrier = 0; barrier < 2; barrier++)
+                    CHECK(spin_barrier());
+        }
+        if (rank != RECEIVER)
+            continue;
+        CHECK(PtlMEUnlink(unexpected));
+        printf("{\"mode\":\"%s\",\"case\":\"%s\",\"bytes\":%zu,\"time_ps\":%llu,\"data_ok\":true}\n", modes[mode],
+               cases[when], bytes, (unsigned long long)time);
+    }
+    finish();
+    return 0;
+}
