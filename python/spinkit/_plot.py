@@ -110,8 +110,8 @@ def lines(
         axes.yaxis.set_major_locator(LogLocator(base=10, subs=(1, 2, 5), numticks=20))
         axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:g}"))
         axes.yaxis.set_minor_formatter(NullFormatter())
-        axes.legend(loc="upper left")
         zoomed = sum(x <= zoom_to for x in xs) if zoom_to else 0
+        axes.legend(loc="upper left" if zoomed > 1 else "best")
         if zoomed > 1:
             _inset(axes, xs[:zoomed], [Curve(curve.label, curve.values[:zoomed]) for curve in curves])
         return _render(figure)
