@@ -148,6 +148,9 @@ fn load(bytes: Bytes) -> Result<Schedule, BinaryError> {
     if counts.iter().any(|&count| count > most) || header.ranks == 0 || header.ranks > MAX_RANKS {
         return damaged("sizes beyond all limits");
     }
+    if ![header.cpus, header.nics].iter().all(|count| (1..=256).contains(count)) {
+        return damaged("number of CPUs or NICs");
+    }
     let mut end = size_of::<Header>();
     let mut part = |bytes: usize| -> Range<usize> {
         end += bytes;

@@ -6,6 +6,7 @@
 pub mod binary;
 mod build;
 mod file;
+pub mod generate;
 pub mod loggops;
 mod nic;
 mod op;

@@ -24,8 +24,8 @@ pub struct Outcome {
     pub ends: Vec<Time>,
     /// Operations and messages.
     pub events: u64,
-    /// Messages that no receive took.
-    pub unreceived: u64,
+    /// The sends of messages that no receive took.
+    pub unreceived: Vec<u32>,
 }
 
 impl Outcome {
@@ -64,7 +64,7 @@ pub fn run(schedule: &Schedule, parameters: &LogGops, options: &Options) -> Resu
     Ok(Outcome {
         ends: engine.free.chunks(engine.stride).map(cpus).collect(),
         events: schedule.len() as u64 + engine.messages,
-        unreceived: engine.unexpected,
+        unreceived: engine.matching.unexpected(),
     })
 }
 
@@ -80,8 +80,6 @@ struct Engine<'a> {
     waiting: Vec<Waiting>,
     number: u32,
     messages: u64,
-    /// Messages that wait for their receives.
-    unexpected: u64,
     freed: Vec<u32>,
 }
 
@@ -100,7 +98,6 @@ impl<'a> Engine<'a> {
             waiting: std::iter::repeat_with(Waiting::default).take(ranks).collect(),
             number: 0,
             messages: 0,
-            unexpected: 0,
             freed: Vec::new(),
         }
     }
@@ -248,10 +245,7 @@ impl<'a> Engine<'a> {
                     }
                     self.progress.done(receive, end);
                 }
-                None => {
-                    self.progress.not_before(op, end);
-                    self.unexpected += 1;
-                }
+                None => self.progress.not_before(op, end),
             }
         }
         self.enqueue_freed();
@@ -261,7 +255,6 @@ impl<'a> Engine<'a> {
     fn receive(&mut self, now: u64, op: u32) {
         self.progress.started(op, now);
         if let Some(message) = self.matching.post(op) {
-            self.unexpected -= 1;
             let send = &self.schedule.ops[message as usize];
             if self.schedule.bytes(send) > self.parameters.eager {
                 self.release_sender(now, message, send);

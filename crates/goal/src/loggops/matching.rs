@@ -149,6 +149,24 @@ impl<'a> Matching<'a> {
         Some(message)
     }
 
+    /// All messages that no receive has taken, by the number of their send.
+    pub fn unexpected(&self) -> Vec<u32> {
+        let mut all = Vec::new();
+        for slot in (0..self.slots.len()).filter(|&slot| self.slots[slot] != 0 && self.holds(slot) == Kind::Send) {
+            let last = self.slots[slot] as u32 - 1;
+            let mut message = last;
+            loop {
+                message = self.next[message as usize];
+                all.push(message);
+                if message == last {
+                    break;
+                }
+            }
+        }
+        all.sort_unstable();
+        all
+    }
+
     /// Where the list of a key is, or where it would go.
     #[inline]
     fn find(&self, wanted: Key) -> Result<usize, usize> {

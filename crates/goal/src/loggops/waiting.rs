@@ -21,11 +21,6 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
-    #[inline]
-    pub fn is_empty(&self) -> bool {
-        self.classes.is_empty()
-    }
-
     pub fn add(&mut self, needs: Needs, number: u32, event: u32) {
         let entry = Reverse(u64::from(number) << 32 | u64::from(event));
         match self.classes.iter_mut().find(|class| class.0 == needs) {

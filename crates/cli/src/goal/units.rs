@@ -1,0 +1,76 @@
+//! Values of options: times with decimals, exactly, and grids.
+
+use sim::Time;
+
+/// A decimal number in units of ten to the minus `decimals`.
+fn decimal(text: &str, decimals: usize) -> Result<u64, String> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let all_digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+    if (whole.is_empty() && fraction.is_empty()) || !all_digits(whole) || !all_digits(fraction) {
+        return Err("not a number of nanoseconds".into());
+    }
+    if fraction.trim_end_matches('0').len() > decimals {
+        return Err(format!("at most {decimals} decimals"));
+    }
+    let digits = format!("{whole}{fraction:0<decimals$.decimals$}");
+    digits.parse().map_err(|_| "too large".into())
+}
+
+/// Nanoseconds, to the picosecond.
+pub fn parse_ns(text: &str) -> Result<Time, String> {
+    decimal(text, 3).map(Time::from_ps)
+}
+
+/// Nanoseconds a byte, to the femtosecond.
+pub fn parse_ns_per_byte(text: &str) -> Result<sim::Rate, String> {
+    decimal(text, 6).map(sim::Rate::from_fs_per_byte)
+}
+
+/// A time in nanoseconds as JSON: whole if it is.
+pub fn json_ns(time: Time) -> serde_json::Value {
+    let ps = time.as_ps();
+    if ps.is_multiple_of(1000) { (ps / 1000).into() } else { time.as_ns_f64().into() }
+}
+
+/// Sides of a grid.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dims(pub Vec<u32>);
+
+/// `8x4x2`
+pub fn parse_dims(text: &str) -> Result<Dims, String> {
+    let sides: Result<Vec<u32>, _> = text.split('x').map(str::parse).collect();
+    match sides {
+        Ok(sides) if sides.iter().all(|&side| side > 0) => Ok(Dims(sides)),
+        _ => Err("is like 8x4, each side at least 1".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decimals_are_exact() {
+        assert_eq!(parse_ns("2500"), Ok(Time::from_ns(2500)));
+        assert_eq!(parse_ns("6.70"), Ok(Time::from_ps(6700)));
+        assert_eq!(parse_ns(".5"), Ok(Time::from_ps(500)));
+        assert_eq!(parse_ns("1.5000"), Ok(Time::from_ps(1500)));
+        assert_eq!(parse_ns_per_byte("0.0067"), Ok(sim::Rate::from_fs_per_byte(6_700)));
+        for (text, error) in [
+            ("", "not a number of nanoseconds"),
+            (".", "not a number of nanoseconds"),
+            ("-1", "not a number of nanoseconds"),
+            ("1e3", "not a number of nanoseconds"),
+            ("1.0001", "at most 3 decimals"),
+            ("99999999999999999999", "too large"),
+        ] {
+            assert_eq!(parse_ns(text), Err(error.to_owned()), "{text}");
+        }
+    }
+
+    #[test]
+    fn whole_nanoseconds_are_whole_numbers() {
+        assert_eq!(json_ns(Time::from_ns(7)).to_string(), "7");
+        assert_eq!(json_ns(Time::from_ps(7_250)).to_string(), "7.25");
+    }
+}

@@ -1,0 +1,158 @@
+use super::Rank;
+use crate::build::BuildError;
+
+/// Powers of two below `ranks`.
+fn distances(ranks: u32) -> impl DoubleEndedIterator<Item = u32> {
+    (0..ranks.next_power_of_two().trailing_zeros()).map(|bit| 1 << bit)
+}
+
+pub fn dissemination(rank: &mut Rank) -> Result<(), BuildError> {
+    let (bytes, mut last) = (rank.spec.bytes, None);
+    for distance in distances(rank.ranks()) {
+        rank.send(rank.ahead(distance), bytes, last.as_slice())?;
+        last = Some(rank.recv(rank.behind(distance), bytes)?);
+    }
+    Ok(())
+}
+
+pub fn scan(rank: &mut Rank) -> Result<(), BuildError> {
+    let (bytes, me, mut last) = (rank.spec.bytes, rank.me, None);
+    for distance in distances(rank.ranks()) {
+        if me + distance < rank.ranks() {
+            rank.send(me + distance, bytes, last.as_slice())?;
+        }
+        if me >= distance {
+            let from = rank.recv(me - distance, bytes)?;
+            // The part that arrives is added to what is there.
+            rank.after(from, last.as_slice());
+            last = Some(from);
+        }
+    }
+    Ok(())
+}
+
+pub fn ring(rank: &mut Rank) -> Result<(), BuildError> {
+    let (ranks, me, mut last) = (rank.ranks(), rank.me, None);
+    // Each block goes around once to be reduced, and once more to be known.
+    for round in 0..2 * (ranks - 1) {
+        let block = |behind: u32| ((u64::from(me) + 2 * u64::from(ranks) - u64::from(behind)) % u64::from(ranks)) as u32;
+        let (out, into) = (block(round), block(round + 1));
+        rank.send(rank.ahead(1), rank.blocks(out, out + 1), last.as_slice())?;
+        last = Some(rank.recv(rank.behind(1), rank.blocks(into, into + 1))?);
+    }
+    Ok(())
+}
+
+/// The largest power of two of ranks takes part; each of the others first gives its vector to a neighbour that does, and
+/// in the end gets the result from it (Thakur, Rabenseifner, Gropp 2005).
+struct Fold {
+    /// Number among those that take part.
+    number: Option<u32>,
+    extra: u32,
+    last: Option<u32>,
+}
+
+impl Fold {
+    fn begin(rank: &mut Rank) -> Result<Fold, BuildError> {
+        let (bytes, me) = (rank.spec.bytes, rank.me);
+        let extra = rank.ranks() - Fold::power(rank);
+        let mut fold = Fold { number: None, extra, last: None };
+        if me >= 2 * extra {
+            fold.number = Some(me - extra);
+        } else if me % 2 == 1 {
+            fold.number = Some(me / 2);
+            fold.last = Some(rank.recv(me - 1, bytes)?);
+        } else {
+            rank.send(me + 1, bytes, &[])?;
+        }
+        Ok(fold)
+    }
+
+    /// How many take part.
+    fn power(rank: &Rank) -> u32 {
+        1 << rank.ranks().ilog2()
+    }
+
+    /// The rank of one that takes part.
+    fn rank(&self, number: u32) -> u32 {
+        if number < self.extra { 2 * number + 1 } else { number + self.extra }
+    }
+
+    fn end(self, rank: &mut Rank) -> Result<(), BuildError> {
+        let (bytes, me) = (rank.spec.bytes, rank.me);
+        if self.number.is_none() {
+            rank.tagged_recv(me + 1, bytes, rank.spec.tag)?;
+        } else if me < 2 * self.extra {
+            rank.send(me - 1, bytes, self.last.as_slice())?;
+        }
+        Ok(())
+    }
+}
+
+pub fn recursive_doubling(rank: &mut Rank) -> Result<(), BuildError> {
+    let bytes = rank.spec.bytes;
+    let mut fold = Fold::begin(rank)?;
+    if let Some(number) = fold.number {
+        for distance in distances(Fold::power(rank)) {
+            let partner = fold.rank(number ^ distance);
+            rank.send(partner, bytes, fold.last.as_slice())?;
+            fold.last = Some(rank.recv(partner, bytes)?);
+        }
+    }
+    fold.end(rank)
+}
+
+/// Halves of the vector are exchanged and reduced at doubling distance until everyone has a block, and then the blocks
+/// are put together on the way back.
+pub fn rabenseifner(rank: &mut Rank) -> Result<(), BuildError> {
+    let (power, total) = (Fold::power(rank), rank.spec.bytes);
+    let mut fold = Fold::begin(rank)?;
+    let start = |block: u32| (u128::from(total) * u128::from(block) / u128::from(power)) as u64;
+    let bytes = |from: u32, blocks: u32| start(from + blocks) - start(from);
+    if let Some(number) = fold.number {
+        // `first` and `blocks` are what this rank still reduces.
+        let (mut first, mut blocks, mut steps) = (0, power, Vec::new());
+        for distance in distances(power) {
+            blocks /= 2;
+            let keeps_upper = number & distance != 0;
+            let (kept, given) = if keeps_upper { (first + blocks, first) } else { (first, first + blocks) };
+            let partner = fold.rank(number ^ distance);
+            rank.send(partner, bytes(given, blocks), fold.last.as_slice())?;
+            fold.last = Some(rank.recv(partner, bytes(kept, blocks))?);
+            steps.push((partner, given, kept, blocks));
+            first = kept;
+        }
+        for (partner, given, kept, blocks) in steps.into_iter().rev() {
+            rank.send(partner, bytes(kept, blocks), fold.last.as_slice())?;
+            // What comes back is the result: nothing to compute.
+            fold.last = Some(rank.tagged_recv(partner, bytes(given, blocks), rank.spec.tag)?);
+        }
+    }
+    fold.end(rank)
+}
+
+pub fn all_to_all(rank: &mut Rank) -> Result<(), BuildError> {
+    let bytes = rank.spec.bytes;
+    for distance in 1..rank.ranks() {
+        rank.send(rank.ahead(distance), bytes, &[])?;
+        rank.recv(rank.behind(distance), bytes)?;
+    }
+    Ok(())
+}
+
+pub fn pairwise(rank: &mut Rank) -> Result<(), BuildError> {
+    let (bytes, is_power) = (rank.spec.bytes, rank.ranks().is_power_of_two());
+    let mut last: Option<[u32; 2]> = None;
+    for distance in 1..rank.ranks() {
+        let (to, from) = match is_power {
+            true => (rank.me ^ distance, rank.me ^ distance),
+            false => (rank.ahead(distance), rank.behind(distance)),
+        };
+        let after = last.as_ref().map_or(&[][..], |last| last);
+        let send = rank.send(to, bytes, after)?;
+        let recv = rank.tagged_recv(from, bytes, rank.spec.tag)?;
+        rank.after(recv, after);
+        last = Some([send, rank.computed(recv)?]);
+    }
+    Ok(())
+}

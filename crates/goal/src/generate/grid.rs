@@ -1,0 +1,87 @@
+use std::ops::RangeInclusive;
+
+use super::{Rank, Spec, SpecError};
+use crate::build::BuildError;
+
+/// The grid: as given, or of two dimensions that are as even as the number of ranks allows.
+pub fn dims(
+    pattern: &'static str,
+    spec: &Spec,
+    allowed: RangeInclusive<usize>,
+    expected: &'static str,
+) -> Result<Vec<u32>, SpecError> {
+    if spec.dims.is_empty() {
+        let root = spec.ranks.isqrt();
+        let first = (1..=root).rev().find(|side| spec.ranks.is_multiple_of(*side)).unwrap_or(1);
+        return Ok(vec![spec.ranks / first, first]);
+    }
+    if !allowed.contains(&spec.dims.len()) {
+        return Err(SpecError::Dimensions { pattern, expected, found: spec.dims.len() });
+    }
+    let product = spec.dims.iter().fold(1u64, |product, &side| product.saturating_mul(side.into()));
+    if product != u64::from(spec.ranks) {
+        return Err(SpecError::Grid { dims: spec.dims.clone(), product, ranks: spec.ranks });
+    }
+    Ok(spec.dims.clone())
+}
+
+/// The neighbour of a rank in one dimension; the last dimension is that of consecutive ranks.
+fn neighbour(rank: &Rank, dimension: usize, up: bool, periodic: bool) -> Option<u32> {
+    let stride: u32 = rank.dims[dimension + 1..].iter().product();
+    let side = rank.dims[dimension];
+    let place = rank.me / stride % side;
+    let next = match (up, place) {
+        (true, place) if place + 1 < side => place + 1,
+        (false, 1..) => place - 1,
+        _ if periodic && side > 1 => side - 1 - place,
+        _ => return None,
+    };
+    Some(rank.me - place * stride + next * stride)
+}
+
+/// Step by step: exchange with all neighbours, then computation; the next step's messages leave after it.
+pub fn halo(rank: &mut Rank) -> Result<(), BuildError> {
+    let (bytes, periodic) = (rank.spec.bytes, rank.spec.periodic);
+    let mut last = None;
+    for _ in 0..rank.spec.iterations {
+        let mut step = Vec::new();
+        for dimension in 0..rank.dims.len() {
+            for up in [false, true] {
+                if let Some(other) = neighbour(rank, dimension, up, periodic) {
+                    let tag = |up| rank.spec.tag + 2 * dimension as u32 + u32::from(up);
+                    let (out, into) = (tag(up), tag(!up));
+                    step.push(rank.tagged_send(other, bytes, out, last.as_slice())?);
+                    let received = rank.tagged_recv(other, bytes, into)?;
+                    step.push(rank.after(received, last.as_slice()));
+                }
+            }
+        }
+        step.extend(last);
+        last = Some(rank.calc(&step)?);
+    }
+    Ok(())
+}
+
+/// Wavefronts as of Sweep3D: what comes from two neighbours is computed on and goes to the two opposite ones. Each step
+/// starts from the next of the four corners.
+pub fn sweep(rank: &mut Rank) -> Result<(), BuildError> {
+    let bytes = rank.spec.bytes;
+    let mut last = None;
+    for step in 0..rank.spec.iterations {
+        let ups = [step % 4 < 2, step % 2 == 0];
+        let mut needed = Vec::from_iter(last);
+        for (dimension, up) in ups.into_iter().enumerate() {
+            if let Some(from) = neighbour(rank, dimension, !up, false) {
+                needed.push(rank.tagged_recv(from, bytes, rank.spec.tag)?);
+            }
+        }
+        let calc = rank.calc(&needed)?;
+        for (dimension, up) in ups.into_iter().enumerate() {
+            if let Some(to) = neighbour(rank, dimension, up, false) {
+                rank.send(to, bytes, &[calc])?;
+            }
+        }
+        last = Some(calc);
+    }
+    Ok(())
+}
