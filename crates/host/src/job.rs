@@ -16,9 +16,16 @@ mod pmi;
 mod shared;
 mod signals;
 mod spawn;
+mod spin;
+#[cfg(target_arch = "x86_64")]
+mod steps;
+#[cfg(not(target_arch = "x86_64"))]
+#[path = "job/no_steps.rs"]
+mod steps;
 mod threads;
 
 pub use memory::MemoryFault;
+pub use spin::{Polled, Polling};
 
 use abi::mailbox::{ARGS, Op, SLOTS};
 use abi::portals::{Plain, Rc};
@@ -26,6 +33,8 @@ use output::Output;
 use pmi::Pmi;
 use shared::Shared;
 use sim::Time;
+use spin::Silence;
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::os::unix::process::ExitStatusExt;
@@ -53,6 +62,9 @@ pub struct JobSpec {
     pub compute_scale_milli: u64,
     /// Let the ranks' library copy memory even where `process_vm_readv` is permitted.
     pub serve_copies: bool,
+    /// How long a rank may be silent before it is looked at: it may poll its own memory ([`Pause::Polls`]). `None`:
+    /// never.
+    pub spin_quantum: Option<Duration>,
 }
 
 /// Why a job cannot run.
@@ -182,6 +194,14 @@ pub enum Pause {
         /// The rank.
         rank: usize,
     },
+    /// It polls its memory, and is held; or, where it cannot be looked at, is taken to. Its next call comes after
+    /// [`Job::carry_on`], when [`Job::touched`] names it, or after [`Job::not_polling`].
+    Polls {
+        /// The rank.
+        rank: usize,
+        /// Whether it has been silent for a long time.
+        patient: bool,
+    },
     /// A process has ended: usually the rank that ran; another one when something outside of the job ended it. Or the
     /// rank has asked by PMI that the job be aborted.
     Exited {
@@ -211,8 +231,11 @@ pub struct Job {
     pmi: Pmi,
     children_seen: u32,
     serve_copies: bool,
-    /// Ranks whose last pause was [`Pause::Asleep`].
+    /// Ranks that may call by themselves: those whose last pause was [`Pause::Asleep`], and those that are not proven to
+    /// poll.
     asleep: Vec<usize>,
+    /// Ranks that poll what was written.
+    touched: BTreeSet<usize>,
 }
 
 /// What is known of a rank's process.
@@ -224,13 +247,14 @@ enum Process {
     Ended(ExitStatus),
 }
 
-#[derive(Clone, Copy, Default)]
+#[derive(Default)]
 struct Rank {
     process: Process,
     /// The process that made the last call: `process`, or a descendant of it.
     caller_pid: u32,
     /// Bit k: the call in slot k was handed out and is not answered.
     inside: u32,
+    silence: Silence,
 }
 
 const _: () = assert!(PMI < u32::BITS);
@@ -252,13 +276,14 @@ impl Job {
         spawn::raise_descriptor_limit();
         let shared = Shared::new(spec.ranks, spec.compute_scale_milli)?;
         Ok(Job {
-            ranks: vec![Rank::default(); spec.ranks],
+            ranks: std::iter::repeat_with(Rank::default).take(spec.ranks).collect(),
             output: spec.tag_output.then(|| Output::new(spec.ranks)),
             pmi: Pmi::new(spec.ranks),
             deadline: None,
             children_seen: signals::children(),
             serve_copies: spec.serve_copies,
             asleep: Vec::new(),
+            touched: BTreeSet::new(),
             shared,
             spec,
         })
@@ -311,6 +336,8 @@ impl Job {
         let rank = caller.rank as usize;
         debug_assert!(self.ranks[rank].inside & 1 << caller.slot != 0, "{caller:?} does not wait");
         self.ranks[rank].inside &= !(1 << caller.slot);
+        self.let_go(rank);
+        self.ranks[rank].silence = Silence::default();
         self.shared.set_now(now);
         match caller.slot {
             PMI => self.pmi.leave_barrier(rank),
@@ -327,7 +354,7 @@ impl Job {
         if tid != 0 {
             // Threads made earlier may be about to call.
             let mut watch = threads::Watch::default();
-            while !watch.quiet(&self.shared, rank) || self.pmi.serve(rank) {
+            while !(watch.quiet(&self.shared, rank) || self.is_stuck(rank)) || self.pmi.serve(rank) {
                 std::thread::sleep(threads::PERIOD);
             }
             (slot, _) = self.first_request(rank)?;
@@ -393,6 +420,11 @@ impl Job {
                 self.asleep.push(rank);
                 return Pause::Asleep { rank };
             }
+            let look = match self.listen(rank) {
+                Ok(Some(Duration::ZERO)) => continue,
+                Ok(left) => left,
+                Err(polls) => return polls,
+            };
             let left = match self.deadline.map(|at| at.saturating_duration_since(Instant::now())) {
                 Some(Duration::ZERO) => return Pause::TimedOut,
                 left => left,
@@ -400,7 +432,7 @@ impl Job {
             // A full pipe would hold the rank for ever, so look into it now and then.
             let output = self.drain(rank).then_some(Output::PERIOD);
             let threads = threaded.then_some(threads::PERIOD);
-            self.shared.sleep(seen, [left, output, threads].into_iter().flatten().min());
+            self.shared.sleep(seen, [left, look, output, threads].into_iter().flatten().min());
         }
     }
 
@@ -416,6 +448,7 @@ impl Job {
 
     /// Ends every process of the job: asks, and after a moment kills.
     pub fn kill(&mut self) {
+        (0..self.ranks.len()).for_each(|rank| self.let_go(rank));
         self.signal(libc::SIGTERM);
         let patience = Instant::now() + Job::GRACE;
         while self.reap_all() && Instant::now() < patience {
@@ -463,6 +496,7 @@ impl Job {
     /// The status of a rank that has ended since the last look. What it has left running ends with it.
     fn reap(&mut self, rank: usize) -> Option<ExitStatus> {
         let Process::Alive(pid) = self.ranks[rank].process else { return None };
+        self.bury(rank);
         let status = spawn::reap(pid)?;
         self.ranks[rank] = Rank { process: Process::Ended(status), ..Rank::default() };
         self.pmi.disconnect(rank);

@@ -27,6 +27,21 @@ impl Region {
         self.length
     }
 
+    /// Whether it is the whole address space.
+    pub fn is_everything(&self) -> bool {
+        self.start == 0 && self.length == u64::MAX
+    }
+
+    /// Whether a byte of `length` bytes at `address` is in it.
+    pub fn overlaps(&self, address: u64, length: u64) -> bool {
+        let within =
+            |start: u64, bytes: u64| start < address.saturating_add(length) && address < start.saturating_add(bytes);
+        match &self.segments {
+            None => within(self.start, self.length),
+            Some(segments) => segments.iter().any(|segment| within(segment.base, segment.len)),
+        }
+    }
+
     /// The address of the byte at `offset`.
     pub fn address(&self, mut offset: u64) -> u64 {
         let Some(segments) = &self.segments else { return self.start.wrapping_add(offset) };

@@ -20,6 +20,8 @@ unsafe extern "C" {
 thread_local! {
     static SLOT: Cell<Option<usize>> = const { Cell::new(None) };
     static LEASE: Lease = const { Lease };
+    /// Looks at the time since the last call.
+    static READS: Cell<u32> = const { Cell::new(0) };
     static PATIENCE: Cell<Patience> = const { Cell::new(Patience::new()) };
     /// CPU time of the thread at its last answer, nanoseconds.
     static ANSWERED_NS: Cell<u64> = const { Cell::new(0) };
@@ -63,6 +65,9 @@ impl Call {
                 .ok_or_else(|| complain(session, &format!("more than {SLOTS} threads use the library")))?,
         };
         let slot = session.slot(k);
+        if op != Op::SpinSleep {
+            READS.set(0);
+        }
         // SAFETY: mapped, and this thread's until the call is sent.
         unsafe {
             (*slot).op = op as u32;
@@ -194,6 +199,12 @@ impl Answer {
         // SAFETY: as above.
         T::from_bytes(unsafe { &(*self.slot).data }).expect("structures fit into a slot")
     }
+}
+
+/// Counts a look of this thread at the time; how many there were since its last call other than for the time.
+pub fn reads_in_a_row() -> u32 {
+    READS.set(READS.get().saturating_add(1));
+    READS.get()
 }
 
 /// Simulated time of the thread's own work since its last answer, picoseconds; 0 unless it is measured.

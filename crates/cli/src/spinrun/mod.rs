@@ -68,6 +68,16 @@ struct Options {
     /// What clock_gettime and its kin tell the ranks
     #[arg(long, value_enum, default_value_t = Clock::Real)]
     clock: Clock,
+    /// Look whether a rank polls its memory after so long without a library call
+    #[arg(long, value_name = "MS|off", default_value = "20", value_parser = parse_quantum)]
+    #[arg(long_help = "Look whether a rank polls its memory after so many milliseconds without a library call.\n\n\
+        A rank that spins until a message changes its memory makes no call, so nothing would ever happen. spinrun follows \
+        a silent rank for a few rounds of its loop (ptrace). If it only reads memory that messages may write, and at most \
+        counts, yields, sleeps or reads a clock, it is held until that memory is written, sees it after one poll, and \
+        goes on at that simulated time. If nothing is left that could write it, the run ends as a deadlock. A rank that \
+        computes is left alone, and computing takes no simulated time however long it takes. Where ptrace is not \
+        permitted, silence for a second is taken for polling.")]
+    spin_quantum: Quantum,
     /// Set an environment variable for the ranks
     #[arg(short = 'x', long = "env", value_name = "NAME=VALUE", value_parser = parse_variable)]
     env: Vec<(OsString, OsString)>,
@@ -145,6 +155,7 @@ fn run(options: &Options) -> Result<u8, RunError> {
         preload,
         compute_scale_milli: options.compute,
         serve_copies: false,
+        spin_quantum: options.spin_quantum.0,
     })?;
     job.set_deadline(options.timeout.map(|limit| Instant::now() + limit));
     let trace = match &options.trace {
@@ -280,6 +291,18 @@ fn parse_compute(text: &str) -> Result<u64, String> {
         return Err(format!("the scale is between 0.000001 and 1000000, not {scale}"));
     }
     Ok((scale * 1e6).round() as u64)
+}
+
+/// After how much silence to look at a rank, if ever.
+#[derive(Clone, Copy, Debug)]
+struct Quantum(Option<Duration>);
+
+fn parse_quantum(text: &str) -> Result<Quantum, String> {
+    match text.parse() {
+        _ if text == "off" => Ok(Quantum(None)),
+        Ok(milliseconds @ 1..=3_600_000) => Ok(Quantum(Some(Duration::from_millis(milliseconds)))),
+        _ => Err("is a number of milliseconds from 1 on, or `off`".into()),
+    }
 }
 
 fn parse_variable(text: &str) -> Result<(OsString, OsString), String> {

@@ -27,7 +27,7 @@ pub struct MemoryFault {
 const CHECK: Duration = Duration::from_millis(50);
 
 impl Job {
-    /// Reads memory of a rank that waits in a call.
+    /// Reads memory of a rank that waits, in a call or polling.
     ///
     /// # Errors
     /// When a byte of it is not mapped or not readable; `out` may then be partly written.
@@ -49,7 +49,7 @@ impl Job {
         Ok(())
     }
 
-    /// Writes memory of a rank that waits in a call.
+    /// Writes memory of a rank that waits, in a call or polling.
     ///
     /// # Errors
     /// When a byte of it is not mapped or not writable; the bytes before it may have been written.
@@ -68,6 +68,7 @@ impl Job {
                 }
             };
         }
+        self.note_write(rank, address, bytes.len() as u64);
         Ok(())
     }
 

@@ -94,6 +94,14 @@ impl Shared {
         unsafe { (&raw const (*self.slot(rank, k)).tid).read_volatile() }
     }
 
+    /// Whether a thread of a process waits in the library.
+    pub fn is_inside(&self, rank: usize, pid: u32, tid: u32) -> bool {
+        (0..mailbox::SLOTS).any(|k| {
+            let waits = matches!(self.activity(rank, k), state::REQUEST | state::COPY | state::COPIED);
+            waits && self.pid(rank, k) == pid && [0, tid].contains(&self.tid(rank, k))
+        })
+    }
+
     /// The caller's thread id when a call is in the slot.
     pub fn requested(&self, rank: usize, k: usize) -> Option<u32> {
         (self.activity(rank, k) == state::REQUEST).then(|| self.tid(rank, k))

@@ -101,13 +101,16 @@ pub fn reap(pid: u32) -> Option<ExitStatus> {
     Some(ExitStatus::from_raw(status))
 }
 
-/// Whether a child has ended and nobody has waited for it.
+/// Whether a child, or a thread that we trace, has ended and nobody has waited for it.
 pub fn ended(pid: u32) -> bool {
     // SAFETY: writes to a local.
     unsafe {
         let mut info: libc::siginfo_t = std::mem::zeroed();
-        let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
-        libc::waitid(libc::P_PID, pid, &raw mut info, options) == 0 && info.si_pid() != 0
+        let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT | libc::__WALL;
+        // A traced thread that has stopped is reported, too.
+        libc::waitid(libc::P_PID, pid, &raw mut info, options) == 0
+            && info.si_pid() != 0
+            && matches!(info.si_code, libc::CLD_EXITED | libc::CLD_KILLED | libc::CLD_DUMPED)
     }
 }
 

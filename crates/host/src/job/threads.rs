@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 /// Between two looks.
 pub const PERIOD: Duration = Duration::from_micros(50);
 /// Threads that compute for longer than this are not waited for: one may spin until another one's call is answered.
-const PATIENCE: Duration = Duration::from_millis(100);
+const PATIENCE: Duration = Duration::from_millis(250);
 
 /// A wait for the threads of a rank: until every one waits, for an answer or asleep in the kernel. A thread that another
 /// one has woken counts as running from that moment, so nothing is missed between two looks.

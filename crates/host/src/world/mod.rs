@@ -5,10 +5,12 @@
 //!
 //! * `calls`: what each library call does and costs
 //! * `waiting`: threads of ranks that wait inside the library
+//! * `polling`: ranks that wait for their own memory to change
 //! * `ports`: what a card sees of the world
 //! * [`report`](crate::report): what is told at the end
 
 mod calls;
+mod polling;
 mod ports;
 mod timeline;
 mod waiting;
@@ -38,6 +40,8 @@ enum Event {
     Call(Box<Call>),
     /// A rank's CPU has done a piece of work that an rdma card left to it.
     Progress(u32),
+    /// A rank that polls its memory sees what was written to it.
+    Notice(u32),
     /// A wait with a time limit ends, unless it is over already.
     Timeout(Caller, u64),
 }
@@ -63,7 +67,7 @@ pub enum End {
         /// Why.
         message: String,
     },
-    /// Every rank waits and nothing is left that could happen.
+    /// Every rank waits, in the library or polling its memory, and nothing is left that could happen.
     Deadlock {
         /// When.
         at: Time,
@@ -201,11 +205,14 @@ impl World {
                 continue;
             }
             let Some((at, event)) = self.queue.pop() else {
-                self.end = Some(self.nothing_left());
-                break;
+                if !self.last_chances() {
+                    self.end = Some(self.nothing_left());
+                }
+                continue;
             };
             self.now = at;
             self.dispatch(event);
+            self.notify_pollers();
         }
         self.job.kill();
         Ok(self.end.clone().unwrap_or(End::Finished))
@@ -259,6 +266,7 @@ impl World {
             Event::Resume(caller, reply) => self.resume(caller, *reply),
             Event::Call(call) => self.call(*call),
             Event::Progress(rank) => self.progressed(rank as usize),
+            Event::Notice(rank) => self.notice(rank as usize),
             Event::Timeout(caller, epoch) => self.timed_out(caller, epoch),
         }
     }
@@ -305,6 +313,7 @@ impl World {
             Pause::Call(call) => self.call(call),
             // Its threads go on when events answer them.
             Pause::Asleep { .. } => {}
+            Pause::Polls { rank, patient } => self.polls(rank, patient),
             Pause::Exited { rank, status } => {
                 self.exited(rank, status);
                 if rank != running && self.end.is_none() {
@@ -339,6 +348,7 @@ impl World {
             .enumerate()
             .map(|(number, rank)| match (&rank.status, rank.waits.values().next()) {
                 (Some(_), _) => format!("rank {number} has ended"),
+                (None, _) if self.job.polling(number).is_some() => self.describe_polling(number),
                 (None, Some(wait)) => format!("rank {number} waits in {}", wait.describe()),
                 (None, None) => format!("rank {number} waits outside of the library"),
             })
@@ -349,7 +359,8 @@ impl World {
     /// On rdma cards the CPU completes messages, one after the other, whenever it is inside the library: it finds the
     /// completion entry, matches the message, and starts what it triggers (sPIN §4.4.1).
     fn progress(&mut self, rank: usize) {
-        if self.machine.nic.kind != NicKind::Rdma || self.ranks[rank].progressing || self.ranks[rank].waits.is_empty() {
+        let here = !self.ranks[rank].waits.is_empty() || self.job.polling(rank).is_some();
+        if self.machine.nic.kind != NicKind::Rdma || self.ranks[rank].progressing || !here {
             return;
         }
         let host = &self.machine.host;

@@ -19,12 +19,19 @@ pub fn libraries() -> PathBuf {
 
 /// Compiles a program against the SDK's headers and this build's library.
 pub fn compile(source: &str) -> Program {
+    compile_with(source, &[])
+}
+
+/// The same with options for the compiler.
+pub fn compile_with(source: &str, options: &[&str]) -> Program {
     let folder = TempDir::new().unwrap();
     let (file, path) = (folder.path().join("program.c"), folder.path().join("program"));
     std::fs::write(&file, source).unwrap();
     let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../sdk/include");
     let status = Command::new("cc")
-        .args(["-std=gnu11", "-Wall", "-Werror", "-pthread", "-o"])
+        .args(["-std=gnu11", "-Wall", "-Werror", "-pthread"])
+        .args(options)
+        .arg("-o")
         .args([&path, &file])
         .arg("-I")
         .arg(include)

@@ -264,10 +264,19 @@ impl Card {
             CardEvent::Received(packet) => self.received(*packet, ports),
             CardEvent::Written(write) => self.written(*write, ports),
             CardEvent::Atomic(work) => self.combine(*work, ports),
+            CardEvent::Moved(message) => self.moved(message, ports),
             CardEvent::Complete(message) => self.complete(message, ports),
             CardEvent::Hpu(context) => self.hpu_stopped(context, ports),
             CardEvent::HandlerDma(dma) => self.handler_dma_done(*dma, ports),
         }
+    }
+
+    /// The memory of the host that messages may write: of every entry and every memory descriptor.
+    pub fn exposed(&self) -> impl Iterator<Item = &Region> {
+        self.interfaces.iter().flatten().flat_map(|interface| {
+            let entries = interface.entries.iter().map(|(_, entry)| &*entry.region);
+            entries.chain(interface.mds.iter().map(|(_, md)| &*md.region))
+        })
     }
 
     /// Counts from now on which source lines handlers run.
