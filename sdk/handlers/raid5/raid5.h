@@ -33,7 +33,7 @@ struct raid5 {
     ptl_size_t offset;
     ptl_size_t bytes; /* of the entry's memory; set by the host */
     uint32_t step;    /* bytes of a difference */
-    uint32_t unused;
+    uint32_t turn;    /* of this data node among others, to begin with different parts of the parity */
 };
 
 /* Bytes that one DIFF covers, of a write with so many bytes. Packets of long writes keep all HPUs busy and are sent on
@@ -69,6 +69,7 @@ __handler int raid5_write_header(const ptl_header_t h, void *state) {
     r->source = h.source_id;
     r->offset = h.offset;
     r->step = raid5_step(h.length);
+    r->turn = h.target_id.rank;
     return h.offset + h.length <= r->bytes ? PROCESS_DATA : FAIL;
 }
 
@@ -81,10 +82,11 @@ __handler int raid5_write_payload(const ptl_payload_t p, void *state) {
     if (p.length > sizeof old || PtlHandlerDMAFromHostB(at, old, p.length, PTL_ME_HOST_MEM) ||
         PtlHandlerDMAToHostNB(p.base, at, p.length, PTL_ME_HOST_MEM, &written))
         return FAIL;
-    for (uint32_t done = 0, length = p.length, part; done < length; done += part) {
-        part = length - done < r->step ? length - done : r->step;
-        raid5_xor(old + done, p.base + done, part);
-        if (PtlHandlerPutFromDevice(old + done, part, 0, PTL_NO_ACK_REQ, r->parity, RAID5_DIFF, at + done, NULL,
+    uint32_t length = p.length, steps = (length + r->step - 1) / r->step, number = r->turn % steps;
+    for (uint32_t i = 0; i < steps; i++, number = number + 1 < steps ? number + 1 : 0) {
+        uint32_t from = number * r->step, part = length - from < r->step ? length - from : r->step;
+        raid5_xor(old + from, p.base + from, part);
+        if (PtlHandlerPutFromDevice(old + from, part, 0, PTL_NO_ACK_REQ, r->parity, RAID5_DIFF, at + from, NULL,
                                     r->source.rank))
             return FAIL;
     }
