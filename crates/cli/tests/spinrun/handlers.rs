@@ -44,6 +44,21 @@ fn hpus_work_in_parallel() {
     assert!(one - eight > occupancy * 7 / 8 - wire && one - eight <= occupancy * 7 / 8, "{one} {eight} {occupancy}");
 }
 
+/// A handler that waits for DMA leaves its HPU to those that come later, if there are contexts for them: of three
+/// handlers that each wait 2 L = 500 ns for host memory, two wait while another computes.
+#[test]
+fn waiting_handlers_leave_their_hpu() {
+    let end = |contexts: u32| {
+        let options = format!("-n 2 --machine sc17-dis --set hpu.count=1 --set hpu.contexts={contexts}");
+        let (run, report) = reported(&options, &program("commands"), "dma_blocking");
+        assert_eq!(run.status, 0, "{}", run.err);
+        report["end_ps"].as_u64().unwrap()
+    };
+    let (one, three) = (end(1), end(3));
+    // Writes of the first two, 64 ns each, go on meanwhile too.
+    assert!(one - three > 1_000_000 && one - three < 1_200_000, "{one} {three}");
+}
+
 #[test]
 fn header_handlers_decide() {
     for case in ["drop", "proceed", "process_without_handler"] {
