@@ -11,7 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from spinkit import __version__, _plot
 from spinkit._claims import Verdict
-from spinkit._experiment import Experiment, Sweep
+from spinkit._experiment import Figure, Sweep
 from spinkit._machines import Machine
 from spinkit._plot import Curve, Picture
 from spinkit._run import Results, Run
@@ -27,7 +27,9 @@ class TimeTable:
 
 
 def label(sweep: Sweep, value: int) -> str:
-    """Write a value of the sweep with its unit."""
+    """Write a value of the sweep with its unit, or its name."""
+    if sweep.names:
+        return sweep.names[sweep.values.index(value)]
     return _plot.byte_label(value) if sweep.unit == "B" else f"{value} {sweep.unit}".rstrip()
 
 
@@ -87,26 +89,21 @@ def _bounds(verdict: Verdict) -> str:
 
 def pictures(results: Results) -> dict[str, Picture]:
     """Draw the experiment's figures, by name."""
+    return {figure.name: _picture(results, figure) for figure in results.experiment.figures}
+
+
+def _picture(results: Results, figure: Figure) -> Picture:
     experiment, times = results.experiment, results.times
-    return {
-        figure.name: _plot.lines(
-            figure.title,
-            experiment.sweep.label,
-            experiment.measure.heading,
-            results.values,
-            [
-                Curve(
-                    series.label,
-                    [experiment.measure.shown(times[figure.machine, series.name, value]) for value in results.values],
-                )
-                for series in experiment.series
-                if series.name in figure.series
-            ],
-            figure.zoom_to,
-            in_bytes=experiment.sweep.unit == "B",
-        )
-        for figure in experiment.figures
-    }
+    sweep, measure, values = experiment.sweep, experiment.measure, results.values
+    curves = [
+        Curve(series.label, [measure.shown(times[figure.machine, series.name, value]) for value in values])
+        for series in experiment.series
+        if series.name in figure.series
+    ]
+    if sweep.names:
+        return _plot.bars(figure.title, measure.heading, [label(sweep, value) for value in values], curves)
+    in_bytes = sweep.unit == "B"
+    return _plot.lines(figure.title, sweep.label, measure.heading, values, curves, figure.zoom_to, in_bytes=in_bytes)
 
 
 def _handlers(runs: Iterable[Run]) -> list[dict[str, str]]:
@@ -167,7 +164,7 @@ def _heading(experiment: Experiment) -> dict[str, Any]:
         "name": experiment.name,
         "title": experiment.title,
         "paper": experiment.paper,
-        "summary": experiment.summary,
+        "summary": experiment.summary.split("\n\n"),
     }
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -121,6 +122,92 @@ def test_wrong_data_always_fails_but_claims_only_the_check(home: Path, program: 
     assert "(wrong data)" in result.output
     assert "does not hold" not in result.stderr
     assert "differs at " in result.output
+
+
+def test_finished_runs_are_kept_until_an_input_changes(home: Path, program: Program) -> None:
+    def kept(*options: str) -> int:
+        result = spinkit("reproduce", "ping-pong", "--quick", *options)
+        assert result.exit_code == 0, result.output
+        assert result.stderr.count("ping-pong: ") == 8
+        return result.stderr.count("(kept from before)")
+
+    assert kept() == 0
+    first = Path("out/ping-pong/results.json").read_bytes()
+    assert kept() == 8
+    assert Path("out/ping-pong/results.json").read_bytes() == first
+    assert kept("--fresh") == 0
+    # A machine file that another one builds on changes both; the other one only itself.
+    for machine, left in (("sc17-dis", 4), ("sc17-int", 0)):
+        with (home / "machines" / f"{machine}.toml").open("a") as file:
+            file.write("# changed\n")
+        assert kept() == left
+    program(note="another program")
+    assert kept() == 0
+    # What is damaged is run again.
+    Path("out/ping-pong/runs/sc17-int.rdma.quick.json").write_text("{")
+    assert kept() == 7
+    # A whole run is another one.
+    assert "(kept from before)" not in spinkit("reproduce", "ping-pong").stderr
+    assert kept() == 8
+
+
+def test_failed_runs_lose_nothing_that_has_finished(home: Path, program: Program) -> None:
+    # The quick sizes of a series are one run, so only that of the series with the fault is missing.
+    (home / "machines" / "sc17-dis.toml").rename(home / "machines" / "hidden")
+    program(times={"sc17-int": TIMES["sc17-int"]})
+    assert spinkit("reproduce", "ping-pong", "--quick").exit_code == 1
+    assert len(list(Path("out/ping-pong/runs").iterdir())) == 4
+
+
+def test_all_writes_one_report(home: Path, program: Program) -> None:
+    broken = home / "experiments" / "broken"
+    shutil.copytree(home / "experiments" / "ping-pong", broken)
+    text = (broken / "experiment.toml").read_text()
+    (broken / "experiment.toml").write_text(text.replace("Ping-pong latency", "Broken one"))
+    (broken / "ping-pong.c").write_text("#error")
+    result = spinkit("reproduce", "--all", "--quick")
+    assert result.exit_code == 1
+    assert "broken does not compile" in result.stderr
+    assert "out/report.html" in result.stdout
+    page = Path("out/report.html").read_text()
+    assert "http" not in page.replace("http://www.w3.org", "")
+    for expected in (
+        'href="#ping-pong"',
+        'id="ping-pong"',
+        "Broken one",
+        "as it says",
+        "did not run to its end",
+        "All 7 statements of the paper hold here.",
+        "hpu.put_blocks",
+        "SHA-256",
+    ):
+        assert expected in page
+    assert page.count("data:image/svg+xml;base64,") == 2
+    assert Path("out/ping-pong/index.html").exists()
+
+
+def test_marked_claims_differ_without_failing(home: Path, program: Program) -> None:
+    file = home / "experiments" / "ping-pong" / "experiment.toml"
+    marked = file.read_text().replace('name = "latency"', 'name = "latency"\nwhy = "the paper\'s CPU is slower"', 1)
+    file.write_text(marked)
+    slower = TIMES | {"sc17-int": TIMES["sc17-int"] | {"stream": [790_000, 15], "store": [790_008, 15, 900_000, 20]}}
+    program(times=slower)
+    result = spinkit("reproduce", "ping-pong", "--quick", "--check")
+    assert result.exit_code == 0, result.output
+    assert "differs (explained)" in result.output
+    assert "why: the paper's CPU is slower" in result.output
+    page = Path("out/ping-pong/index.html").read_text()
+    assert "6 of 7 statements of the paper hold here." in page
+    assert "1 differs, explained." in page
+    assert "why: the paper&#39;s CPU is slower" in page
+    [latency] = [c for c in json.loads(Path("out/ping-pong/results.json").read_text())["claims"] if c["why"]]
+    assert (latency["name"], latency["holds"]) == ("latency", False)
+
+    program()
+    result = spinkit("reproduce", "ping-pong", "--quick", "--check")
+    assert result.exit_code == 0
+    assert "holds, though marked" in result.output
+    assert "ping-pong: holds, though marked as different: 35 % lower latency than RDMA" in result.stderr
 
 
 def test_compile_error_is_shown(home: Path, program: Program) -> None:
