@@ -6,9 +6,9 @@
  * whose HPU memory lies behind it. Rank 1 prints every event, and what the handler has found out. */
 #include "common.h"
 
-enum act { POKE, PEEK, LOOP, FAILS, UNKNOWN, DEEP, ABORT, JUMP, COMMANDS, WILD_PUT, WILD_DMA, FAR_DMA };
-static const char *const acts[] = {"poke",  "peek", "loop",     "fail",     "unknown",  "deep",
-                                   "abort", "jump", "commands", "wild-put", "wild-dma", "far-dma"};
+enum act { POKE, PEEK, LOOP, FAILS, UNKNOWN, DEEP, ABORT, JUMP, COMMANDS, WILD_PUT, WILD_DMA };
+static const char *const acts[] = {"poke", "peek",  "loop", "fail",     "unknown",  "deep",
+                                   "abort", "jump", "commands", "wild-put", "wild-dma"};
 static const char *const roles[] = {"header", "payload", "completion"};
 enum { HEADER, PAYLOAD, COMPLETION, NOBODY };
 
@@ -67,9 +67,6 @@ static int misbehave(struct state *s, int fine) {
         break;
     case WILD_DMA:
         PtlHandlerDMAFromHostB(0, wild, 16, PTL_ME_HOST_MEM);
-        break;
-    case FAR_DMA:
-        PtlHandlerDMAToHostB(here, s->address, 16, PTL_ME_HOST_MEM);
         break;
     }
     return fine;

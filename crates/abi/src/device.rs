@@ -136,6 +136,8 @@ pub mod err {
     pub const INVALID: i32 = -1;
     /// The card has no room for the command.
     pub const NO_SPACE: i32 = -2;
+    /// The data did not come: host memory that is not there, or a target that gave none.
+    pub const FAILED: i32 = -3;
 }
 
 /// Arguments of `PtlHandlerPutFromDevice` and `PtlHandlerPutFromHost` (sPIN App. B.6).

@@ -67,7 +67,7 @@ fn assertions() -> String {
     );
     text += &header_fields().replace("sizeof(ptl_header_t)", "offsetof(ptl_header_t, user_hdr)");
     writeln!(text, "_Static_assert(PTL_HANDLER_IOVEC == {}u, \"iovec\");", abi::portals::ME_HANDLER_IOVEC).unwrap();
-    numbers!(text, err, "SPIN_ERR_", INVALID, NO_SPACE);
+    numbers!(text, err, "SPIN_ERR_", INVALID, NO_SPACE, FAILED);
     text += "#ifdef __SPIN_DEVICE__\n";
     numbers!(
         text,
@@ -143,8 +143,9 @@ fn compile(text: &str) -> (bool, String) {
 #[test]
 fn headers_agree_with_abi() {
     let text = assertions();
-    // Names: 10 return codes twice, 2 errors, 13 commands, 1 option; user_hdr; and a size, then two for each field.
-    let expected = 2 * 10 + 2 + 13 + 1 + 1 + (1 + 2 * 7) + (1 + 2 * 3) + (1 + 2 * 9) + (1 + 2 * 5);
+    // Names: 10 return codes twice, 3 errors, 21 commands, 1 option; user_hdr; and a size, then two for each field.
+    let fields = [7, 3, 9, 5, 3, 7, 3, 3].map(|fields| 1 + 2 * fields);
+    let expected = 2 * 10 + 3 + 21 + 1 + 1 + fields.iter().sum::<usize>();
     assert_eq!(text.matches("_Static_assert").count(), expected);
     let (compiled, messages) = compile(&text);
     assert!(compiled, "{messages}");

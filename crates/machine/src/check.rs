@@ -27,6 +27,18 @@ impl Machine {
                 format!("must hold a packet of network.mtu_bytes ({mtu}), is {buffer}"),
             );
         }
+        let (slots, slot) = (self.hpu.slots(self.network.mtu), Hpu::slot_bytes(self.network.mtu));
+        let most = ((map::PROGRAM - map::PACKETS) / slot).min(u32::from(u16::MAX));
+        if slots > most {
+            let bytes = most * self.network.mtu;
+            return problem(
+                "hpu.packet_buffer_bytes",
+                format!(
+                    "has addresses for {most} packets of network.mtu_bytes, {bytes} bytes; is {}",
+                    self.hpu.packet_buffer
+                ),
+            );
+        }
         for (key, time) in [
             ("network.switch_ns", self.network.switch),
             ("network.wire_ns", self.network.wire),

@@ -174,3 +174,16 @@ pub struct Hpu {
     /// `put_blocks`: whether `PtlHandlerPutFromDevice` holds the HPU until the packet has left
     pub put_blocks: bool,
 }
+
+impl Hpu {
+    /// Bytes of card addresses that a packet buffer takes: a packet of `mtu` bytes, and room to align what follows a
+    /// user header.
+    pub fn slot_bytes(mtu: u32) -> u32 {
+        mtu.next_multiple_of(64) + 64
+    }
+
+    /// Number of packet buffers: as many full packets as `packet_buffer` holds, the padding not counted.
+    pub fn slots(&self, mtu: u32) -> u32 {
+        self.packet_buffer / mtu
+    }
+}

@@ -199,6 +199,12 @@ fn wrong_values_name_file_and_key() {
             "machines/x.toml: hpu.packet_buffer_bytes: must hold a packet of network.mtu_bytes (4096), is 2048",
         ),
         (
+            "packet_buffer_bytes = 1_048_576",
+            "packet_buffer_bytes = 12_582_912",
+            "machines/x.toml: hpu.packet_buffer_bytes: has addresses for 3024 packets of network.mtu_bytes, 12386304 \
+             bytes; is 12582912",
+        ),
+        (
             "max_user_hdr_bytes = 64",
             "max_user_hdr_bytes = 1024",
             "machines/x.toml: hpu.max_user_hdr_bytes: must be at most 968, is 1024",

@@ -201,8 +201,8 @@ pub fn default_limits(mtu: u32, hpu: &machine::Hpu) -> NiLimits {
         max_triggered_ops: 16 * 1024,
         pad0: 0,
         max_msg_size: 1 << 32,
-        max_atomic_size: 512,
-        max_fetch_atomic_size: 512,
+        max_atomic_size: u64::from(mtu.min(512)), // one packet
+        max_fetch_atomic_size: u64::from(mtu.min(512)),
         max_waw_ordered_size: 64,
         max_war_ordered_size: 8,
         max_volatile_size: 64,
@@ -215,7 +215,8 @@ pub fn default_limits(mtu: u32, hpu: &machine::Hpu) -> NiLimits {
         max_handler_mem: u64::from(hpu.memory),
         max_initial_state: u64::from(hpu.max_initial_state),
         min_fragmentation_limit: u64::from(crate::spin::FRAGMENT),
-        max_cycles_per_byte: hpu.watchdog_cycles,
+        // Whatever the packet's size, a handler that takes no more outlives the watchdog.
+        max_cycles_per_byte: hpu.watchdog_cycles / u64::from(mtu),
     }
 }
 

@@ -147,6 +147,4 @@ fn commands_on_memory_of_others() {
     let words = ["payload handler 'payload' moved 16 bytes at 0x1d000000 by DMA, which are not its own"];
     fails("", "payload wild-dma 0x1d000000", "SEGV", 0x1d00_0000, &words);
     fails("", "payload wild-dma 0x10000040", "SEGV", 0x1000_0040, &[]);
-    let run = errors("", "payload far-dma 5985");
-    assert!(run.err.contains("moved 16 bytes at offset 5985 of 6000 bytes of host memory"), "{}", run.err);
 }

@@ -5,5 +5,8 @@ mod ends;
 mod errors;
 mod handlers;
 mod harness;
+mod p4spin;
+mod p4spin_limits;
+mod p4spin_times;
 mod portals;
 mod times;

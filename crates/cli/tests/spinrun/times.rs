@@ -13,21 +13,21 @@ const MTU: u64 = 4096;
 const MTU_AND_MORE: u64 = MTU + 1;
 
 /// Parameters of a machine in picoseconds, femtoseconds a byte.
-struct Machine {
-    o: u64,
-    wire_g: u64,
-    dma_g: u64,
-    dma_latency: u64,
-    network: u64,
-    match_header: u64,
-    cam: u64,
-    poll: u64,
-    host_match: u64,
-    cycle: u64,
+pub struct Machine {
+    pub o: u64,
+    pub wire_g: u64,
+    pub dma_g: u64,
+    pub dma_latency: u64,
+    pub network: u64,
+    pub match_header: u64,
+    pub cam: u64,
+    pub poll: u64,
+    pub host_match: u64,
+    pub cycle: u64,
 }
 
 impl Machine {
-    fn of(report: &Value) -> Machine {
+    pub fn of(report: &Value) -> Machine {
         let parameter = |key: &str| report["parameters"][key]["value"].as_str().unwrap().parse::<f64>().unwrap();
         let ps = |key: &str| (parameter(key) * 1e3).round() as u64;
         Machine {
@@ -46,30 +46,30 @@ impl Machine {
     }
 
     /// Bytes on the wire.
-    fn wire(&self, bytes: u64) -> u64 {
+    pub fn wire(&self, bytes: u64) -> u64 {
         (bytes * self.wire_g).div_ceil(1000)
     }
 
     /// Bytes from the card to host memory: L + s G.
-    fn dma_write(&self, bytes: u64) -> u64 {
+    pub fn dma_write(&self, bytes: u64) -> u64 {
         self.dma_latency + (bytes * self.dma_g).div_ceil(1000)
     }
 
     /// Bytes from host memory to the card: there and back, 2 L + s G (App. C.3.2).
-    fn dma_read(&self, bytes: u64) -> u64 {
+    pub fn dma_read(&self, bytes: u64) -> u64 {
         self.dma_latency + self.dma_write(bytes)
     }
 
     /// From the moment that the card has a message's descriptor until a first packet of `bytes` bytes has left and
     /// come in whole. The packets behind it are read from host memory while it is on the wire.
-    fn first_packet(&self, bytes: u64) -> u64 {
+    pub fn first_packet(&self, bytes: u64) -> u64 {
         self.dma_read(bytes) + self.network + self.wire(bytes)
     }
 
     /// From the same moment until the data of a message of at most two packets is in the other host's memory. The first
     /// packet is held up by its match and then for `header`. The second comes behind it on the wire, is matched, and
     /// waits for the DMA engine when that is still busy with the first.
-    fn to_host(&self, bytes: u64, header: u64) -> u64 {
+    pub fn to_host(&self, bytes: u64, header: u64) -> u64 {
         let first = bytes.min(MTU);
         let matched = self.match_header + header;
         if bytes <= MTU {

@@ -1,8 +1,9 @@
 //! What each library call does, and what it costs the CPU.
 //!
-//! Handing an operation to the card costs LogGP's o; looking at a completion costs a poll; everything else is free
-//! until a program charges it (`spin_host_compute`). On rdma cards entries and triggered operations live in the
-//! library, so describing them costs nothing and carrying them out costs CPU time later.
+//! Handing an operation to the card costs LogGP's o; looking at a completion or a status register, and being told to
+//! try again later, costs a poll; everything else is free until a program charges it (`spin_host_compute`). On rdma cards
+//! entries and triggered operations live in the library, so describing them costs nothing and carrying them out costs
+//! CPU time later.
 
 use abi::mailbox::Op;
 use abi::portals::{self as ptl, AtomicOp, CtEvent, Datatype, Handle, NiLimits, Plain, Process, Rc as Code};
@@ -40,7 +41,10 @@ impl World {
                 match self.perform(&call) {
                     Ok(Step::Reply(after, reply)) => self.answer(caller, after, reply),
                     Ok(Step::Wait(wait, limit)) => self.wait(caller, wait, limit),
-                    Err(code) => self.answer(caller, Time::ZERO, Reply::new(code)),
+                    Err(code) => {
+                        let after = self.refusal_cost(rank, code);
+                        self.answer(caller, after, Reply::new(code));
+                    }
                 }
             }
             if self.end.is_some() {
@@ -89,11 +93,11 @@ impl World {
         poll
     }
 
-    /// Programs ask again until an object is free, so time must pass.
-    fn unless_in_use(&mut self, rank: usize, result: Result<(), Code>) -> Outcome {
-        match result {
-            Err(code @ (Code::InUse | Code::PtInUse)) => Ok(Step::Reply(self.poll_cost(rank), Reply::new(code))),
-            other => unit(other),
+    /// Programs ask again until something is free, so time must pass.
+    fn refusal_cost(&mut self, rank: usize, code: Code) -> Time {
+        match code {
+            Code::InUse | Code::PtInUse | Code::PtFull | Code::NoSpace => self.poll_cost(rank),
+            _ => Time::ZERO,
         }
     }
 
@@ -161,7 +165,11 @@ impl World {
                 let (ni, limits) = card.ni_init(a.u32(0), a.u32(1), a.u32(2), desired)?;
                 done(Reply::value(u64::from(ni)).with(&limits))
             }
-            Op::PtlNIStatus => value(card.ni_status(a.u32(0), a.word(1))? as u32),
+            // Programs wait for a register to change.
+            Op::PtlNIStatus => {
+                let value = card.ni_status(a.u32(0), a.word(1))?;
+                Ok(Step::Reply(self.poll_cost(rank), Reply::value(u64::from(value as u32))))
+            }
             Op::PtlNIHandle => value(card.ni_handle(a.u32(0))?),
             Op::PtlGetUid => value(card.uid(a.u32(0))?),
             Op::PtlGetId => done(Reply::value(pack(card.id(a.u32(0))?))),
@@ -180,20 +188,14 @@ impl World {
                 done(Reply::value(map.len() as u64))
             }
             Op::PtlPTAlloc => value(card.pt_alloc(a.u32(0), a.u32(1), a.u32(2), a.u32(3))?),
-            Op::PtlPTFree => {
-                let result = card.pt_free(a.u32(0), a.u32(1));
-                self.unless_in_use(rank, result)
-            }
+            Op::PtlPTFree => unit(card.pt_free(a.u32(0), a.u32(1))),
             Op::PtlPTEnable => unit(card.pt_enable(a.u32(0), a.u32(1))),
             Op::PtlMDBind => {
                 let md = self.job.data(call.caller);
                 value(self.on_card(rank, |card, ports| card.md_bind(a.u32(0), md, ports))?)
             }
             Op::PtlMDRelease => unit(card.md_release(a.u32(0))),
-            Op::PtlLEUnlink | Op::PtlMEUnlink => {
-                let result = card.unlink(a.u32(0));
-                self.unless_in_use(rank, result)
-            }
+            Op::PtlLEUnlink | Op::PtlMEUnlink => unit(card.unlink(a.u32(0))),
             Op::PtlEQAlloc => value(card.eq_alloc(a.u32(0), a.word(1))?),
             Op::PtlCTAlloc => value(card.ct_alloc(a.u32(0))?),
             Op::PtlNIFini | Op::PtlEQFree | Op::PtlCTFree => {
@@ -504,7 +506,7 @@ fn handlers_refused(code: Code, program: bool) -> &'static str {
         (Code::Fail, _) => "PtlMEAppend: handlers on a card without HPUs (--nic spin has)",
         (_, false) => "PtlMEAppend: handlers, but the program has no device code for this card (compile with spincc)",
         (_, true) => {
-            "PtlMEAppend: a handler is not of this program, or its HPU memory or initial state is out of range"
+            "PtlMEAppend: a handler is not of this program, or its HPU memory, initial state or user header is out of range"
         }
     }
 }

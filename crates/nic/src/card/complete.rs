@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use abi::device::err;
 use abi::portals::{self as ptl, AckReq, CtEvent, Event, EventKind, Handle, List, NiFail, md, me};
 
 use super::{ArrivedMessage, Card, CardEvent, Completion, Inbound, OperationKind, Sent, Sink};
@@ -147,9 +148,10 @@ impl Card {
     /// An operation of this node has sent its last byte (`None`) or got its answer.
     pub(super) fn operation_progress(&mut self, token: OpToken, answer: Option<Response>, ports: &mut impl Ports) {
         let Some(operation) = self.operations.get_mut(token) else { return };
-        if let (Some(place), Some(_)) = (operation.card, answer) {
+        if let (Some(place), Some(response)) = (operation.card, answer) {
             self.finish_operation(token, answer, ports);
-            return self.resume_waiting(place.context, ports);
+            let result = if response.fail == NiFail::Ok { 0 } else { err::FAILED };
+            return self.resume_waiting(place.context, result, ports);
         }
         let seen = match (answer, operation.kind) {
             (None, _) => operation.send_md.sees(md::EVENT_CT_SEND, md::EVENT_SEND_DISABLE),

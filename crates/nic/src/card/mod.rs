@@ -40,6 +40,8 @@ pub enum CardEvent {
     Written(Box<HostWrite>),
     /// The target's operands of an atomic are read, or have come from host memory.
     Atomic(Box<AtomicWork>),
+    /// The result of an atomic is in host memory.
+    Moved(MessageId),
     /// A message is done, and so is the (empty) DMA write that says so.
     Complete(MessageId),
     /// An HPU context reaches the point where it stopped.
@@ -79,8 +81,8 @@ pub enum Sent {
     Operation(OpToken),
     /// The same, once the news has crossed to the host.
     Told(OpToken),
-    /// The service of a get.
-    Get(MessageId),
+    /// The answer to a get or a fetching atomic.
+    Reply(MessageId),
 }
 
 /// A packet on its way from host memory.
@@ -121,8 +123,8 @@ pub(crate) struct Inbound {
     pub header: Rc<Header>,
     /// Bytes that have not arrived.
     pub remaining: u64,
-    /// DMA writes under way.
-    pub writes: u32,
+    /// DMA writes and replies under way.
+    pub moving: u32,
     /// Whether any data went to host memory.
     pub deposited: bool,
     /// First thing that went wrong.

@@ -10,6 +10,7 @@ use crate::entry::Placement;
 use crate::interface::Unexpected;
 use crate::message::{Body, Header, Packet, Request, RequestKind, Response};
 use crate::ports::{PacketId, Ports, Slice, Track};
+use crate::spin::SpinMessage;
 use sim::Time;
 
 impl Card {
@@ -59,10 +60,22 @@ impl Card {
         match &inbound.sink {
             Sink::Nowhere => {}
             Sink::Entry(delivery) if delivery.spin.is_some() => return self.spin_packet(packet, ports),
-            Sink::Entry(_) if inbound.atomic().is_some() => return self.fetch_operands(id, packet.data, ports),
-            Sink::Entry(_) | Sink::Operation(..) => self.deposit(id, packet.offset, packet.data, ports),
+            Sink::Entry(_) | Sink::Operation(..) => self.act(id, packet.offset, packet.data, ports),
         }
         self.finish_if_done(id, ports);
+    }
+
+    /// Does with a packet what its message asks for (the "default action" of sPIN App. B.3).
+    pub(crate) fn act(&mut self, id: u64, offset: u64, data: Vec<u8>, ports: &mut impl Ports) {
+        let kind = match self.inbound(id).map(|inbound| inbound.header.body) {
+            Some(Body::Request(request)) => request.kind,
+            _ => RequestKind::Put, // a response's data goes to memory as a put's does
+        };
+        match kind {
+            RequestKind::Put => self.deposit(id, offset, data, ports),
+            RequestKind::Get => self.serve_get(id, ports),
+            RequestKind::Atomic(_) | RequestKind::FetchAtomic(_) => self.fetch_operands(id, data, ports),
+        }
     }
 
     pub(crate) fn inbound(&mut self, id: u64) -> Option<&mut Inbound> {
@@ -111,7 +124,7 @@ impl Card {
             return;
         }
         let Some(inbound) = self.inbound(id) else { return };
-        inbound.writes += 1;
+        inbound.moving += 1;
         inbound.deposited = true;
         let done = self.dma_write(data.len() as u64, "deposit", Some(PacketId { message: id, offset }), ports);
         let write = HostWrite { message: id, region, offset: start + offset, data };
@@ -121,7 +134,7 @@ impl Card {
     pub(super) fn written(&mut self, write: HostWrite, ports: &mut impl Ports) {
         let result = write.region.write(ports, write.offset, &write.data);
         let Some(inbound) = self.inbound(write.message) else { return };
-        inbound.writes -= 1;
+        inbound.moving -= 1;
         if let Err(fault) = result {
             if inbound.fail == NiFail::Ok {
                 inbound.fail = NiFail::Segv;
@@ -136,7 +149,7 @@ impl Card {
     /// behind the data, or alone when there was none.
     pub(crate) fn finish_if_done(&mut self, id: u64, ports: &mut impl Ports) {
         let Some(inbound) = self.inbound(id) else { return };
-        if inbound.remaining > 0 || inbound.writes > 0 {
+        if inbound.remaining > 0 || inbound.moving > 0 {
             return;
         }
         let deposited = inbound.deposited;
@@ -161,9 +174,6 @@ impl Card {
                 if delivery.spin.is_some() && !self.spin_message_done(id, ports) {
                     return;
                 }
-                if matches!(self.inbound(id).map(|i| &i.header.body), Some(Body::Request(r)) if r.kind.replies()) {
-                    return; // ends when the reply has left
-                }
             }
             Sink::Operation(..) => {}
         }
@@ -181,7 +191,7 @@ impl Card {
         let mut inbound = Inbound {
             header: header.clone(),
             remaining: header.data_length(),
-            writes: 0,
+            moving: 0,
             deposited: false,
             fail: NiFail::Ok,
             sink: Sink::Nowhere,
@@ -192,12 +202,7 @@ impl Card {
                 inbound.sink = Sink::Operation(response.op, response);
             }
             Body::Request(request) => match self.match_request(header, &request, ports) {
-                Ok(delivery) => {
-                    if request.kind == RequestKind::Get {
-                        self.serve_get(header, &request, &delivery, ports);
-                    }
-                    inbound.sink = Sink::Entry(Box::new(delivery));
-                }
+                Ok(delivery) => inbound.sink = Sink::Entry(Box::new(delivery)),
                 Err(fail) => inbound.fail = fail,
             },
         }
@@ -293,37 +298,39 @@ impl Card {
         if let Ok(queue) = interface.queues.get_mut(eq) {
             queue.promised += promised;
         }
-        let spin = match handlers {
-            Some(handlers) if request.kind == RequestKind::Put => Some(self.open_spin_message(handlers)),
-            Some(_) => {
-                let (node, name) = (self.node, header.name());
-                ports.warn(format!("node {node}: a {name} matched an entry with handlers, which run for puts only"));
-                None
-            }
-            None => None,
-        };
+        let spin = handlers.map(|handlers| SpinMessage::new(handlers, request.kind));
         Ok(Delivery { entry: handle, list, placement, unlinked, promised, claim: None, spin })
     }
 
-    fn serve_get(&mut self, header: &Rc<Header>, request: &Request, delivery: &Delivery, ports: &mut impl Ports) {
-        let Some(op) = request.op else { return };
-        let placement = delivery.placement;
-        let region = match self.interface(header.interface).map(|ni| ni.entries.get(delivery.entry)) {
+    fn serve_get(&mut self, id: u64, ports: &mut impl Ports) {
+        let Some(inbound) = self.inbound(id) else { return };
+        let header = inbound.header.clone();
+        let (Body::Request(Request { op: Some(op), .. }), Sink::Entry(delivery)) = (header.body, &inbound.sink) else {
+            return;
+        };
+        let (entry, list) = (delivery.entry, delivery.list);
+        let Placement { offset: remote_offset, mlength } = delivery.placement;
+        let region = match self.interface(header.interface).map(|ni| ni.entries.get(entry)) {
             Some(Ok(entry)) => entry.region.clone(),
             _ => return,
         };
-        let response = Response {
-            op,
-            mlength: placement.mlength,
-            remote_offset: placement.offset,
-            fail: NiFail::Ok,
-            list: delivery.list,
-            length: placement.mlength,
-        };
-        let reply = self.response_header(header, response);
-        let outgoing =
-            Outgoing { header: reply, source: Source::Host(region, placement.offset), sent: Sent::Get(header.id) };
-        self.send(outgoing, ports);
+        if let Some(inbound) = self.inbound(id) {
+            inbound.moving += 1;
+        }
+        let response = Response { op, mlength, remote_offset, fail: NiFail::Ok, list, length: mlength };
+        let reply = self.response_header(&header, response);
+        self.send(
+            Outgoing { header: reply, source: Source::Host(region, remote_offset), sent: Sent::Reply(id) },
+            ports,
+        );
+    }
+
+    /// The last byte of a reply has left, or the result of an atomic is in host memory.
+    pub(super) fn moved(&mut self, id: u64, ports: &mut impl Ports) {
+        if let Some(inbound) = self.inbound(id) {
+            inbound.moving -= 1;
+        }
+        self.finish_if_done(id, ports);
     }
 
     /// An atomic and its data have arrived (they fit into one packet): the card reads the operands at the target, and
@@ -336,7 +343,7 @@ impl Card {
             .dma_read(data.len() as u64, "operands", Some(PacketId { message: id, offset: 0 }), ports)
             .saturating_sub(latency);
         let Some(inbound) = self.inbound(id) else { return };
-        inbound.writes += 1;
+        inbound.moving += 1;
         let work = AtomicWork { message: id, data, combined: false };
         ports.schedule(read, CardEvent::Atomic(Box::new(work)));
     }
@@ -375,20 +382,22 @@ impl Card {
         let (id, old) = (work.message, work.data);
         let written = self.dma_write(old.len() as u64, "result", None, ports);
         let Some(inbound) = self.inbound(id) else { return };
-        inbound.writes -= 1;
-        inbound.deposited = true;
         let (header, fail) = (inbound.header.clone(), inbound.fail);
-        let Some(delivery) = self.delivery(id) else { return };
+        let (Sink::Entry(delivery), Body::Request(request)) = (&inbound.sink, header.body) else { return };
         let (Placement { offset: remote_offset, mlength }, list) = (delivery.placement, delivery.list);
-        let Body::Request(request) = header.body else { return };
-        match request.op {
-            Some(op) if request.kind.replies() => {
-                let response = Response { op, mlength, remote_offset, fail, list, length: old.len() as u64 };
-                let reply = self.response_header(&header, response);
-                self.stats.messages_sent += 1;
-                self.inject(Packet { header: reply, offset: 0, data: old }, Sent::Get(id), ports);
-            }
-            _ => ports.schedule(written, CardEvent::Complete(id)),
+        let reply = request.op.filter(|_| request.kind.replies());
+        // The reply's departure stands for the write too, but for a completion handler: it may read the result.
+        let waits = reply.is_none() || delivery.spin.is_some();
+        inbound.moving = inbound.moving - 1 + u32::from(reply.is_some()) + u32::from(waits);
+        inbound.deposited = reply.is_none();
+        if let Some(op) = reply {
+            let response = Response { op, mlength, remote_offset, fail, list, length: old.len() as u64 };
+            let reply = self.response_header(&header, response);
+            self.stats.messages_sent += 1;
+            self.inject(Packet { header: reply, offset: 0, data: old }, Sent::Reply(id), ports);
+        }
+        if waits {
+            ports.schedule(written, CardEvent::Moved(id));
         }
     }
 
@@ -399,7 +408,7 @@ impl Card {
     }
 
     /// Answers a request without data, if its initiator wants an answer.
-    pub(super) fn respond(
+    pub(crate) fn respond(
         &mut self,
         header: &Header,
         request: &Request,

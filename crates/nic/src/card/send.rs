@@ -8,7 +8,7 @@ use sim::Time;
 use crate::atomic::MAX_OPERAND;
 
 use super::{Card, CardEvent, Fetch, Operation, OperationKind, Outgoing, Sent, Source};
-use crate::message::{Body, Header, MessageId, Packet, Request, RequestKind};
+use crate::message::{Body, Header, Packet, Request, RequestKind};
 use crate::ports::{PacketId, Ports, Slice, Track};
 use crate::triggered::{Action, Transfer};
 
@@ -218,12 +218,7 @@ impl Card {
             Sent::Nothing => {}
             Sent::Operation(token) => self.operation_progress(token, None, ports),
             Sent::Told(token) => self.finish_operation(token, None, ports),
-            Sent::Get(message) => self.get_served(message, ports),
+            Sent::Reply(message) => self.moved(message, ports),
         }
-    }
-
-    fn get_served(&mut self, message: MessageId, ports: &mut impl Ports) {
-        let done = self.dma_write(0, "", None, ports);
-        ports.schedule(done, CardEvent::Complete(message));
     }
 }

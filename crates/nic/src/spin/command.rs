@@ -13,6 +13,7 @@ use hpu::Window;
 use super::{SpinUnit, Wait};
 use crate::card::{Card, CardEvent};
 use crate::ports::Ports;
+use crate::region::Region;
 pub use transfer::HandlerDma;
 pub(super) use transfer::{Transfer, TransferState};
 
@@ -30,6 +31,11 @@ enum Outcome {
 
 /// The outcome, or an early one.
 type Commanded = Result<Outcome, Outcome>;
+
+/// Whether these bytes lie in the host memory that a command means.
+fn inside(region: &Region, offset: u64, len: u64) -> bool {
+    offset.checked_add(len).is_some_and(|end| end <= region.length())
+}
 
 /// An argument is out of range.
 const INVALID: Outcome = Outcome::Continue(err::INVALID);
@@ -151,14 +157,14 @@ impl SpinUnit {
 
     /// Where in the arena a handler's bytes are.
     fn place_of(&self, context: u16, addr: u32, len: u32, write: bool) -> Option<usize> {
+        if len == 0 {
+            return Some(0); // nothing is anybody's own
+        }
         let window = self.window_of(context, addr, len, write)?;
         Some(window.offset + (addr - window.base) as usize)
     }
 
     fn bytes_of(&mut self, context: u16, addr: u32, len: u32) -> Option<Vec<u8>> {
-        if len == 0 {
-            return Some(Vec::new());
-        }
         let start = self.place_of(context, addr, len, false)?;
         Some(self.memory.arena()[start..start + len as usize].to_vec())
     }

@@ -9,17 +9,6 @@ use crate::slab::{Kind, Slab, interface_of};
 /// HPU memory is given out in units of this many bytes.
 const GRAIN: u32 = 64;
 
-/// Bytes of a packet buffer: a packet, and room to align what follows a user header.
-pub(super) fn slot_bytes(mtu: u32) -> u32 {
-    mtu.next_multiple_of(GRAIN) + GRAIN
-}
-
-/// Number of packet buffers: as many full packets as the machine has room for, the padding not counted.
-pub(super) fn slots(config: &machine::Hpu, mtu: u32) -> u32 {
-    let addressable = (map::PROGRAM - map::PACKETS) / slot_bytes(mtu);
-    (config.packet_buffer / mtu).min(addressable).min(u32::from(u16::MAX))
-}
-
 /// Program, static data, HPU memory, contexts and packet buffers. The arena is zero pages until it is touched, so cards
 /// that run no handlers cost nothing.
 pub(super) struct CardMemory {
@@ -39,7 +28,7 @@ impl CardMemory {
                 (map::DATA, config.data),
                 (map::HPU_MEMORY, config.memory),
                 (map::CONTEXTS, config.contexts * map::CONTEXT_STRIDE),
-                (map::PACKETS, slots(config, mtu) * slot_bytes(mtu)),
+                (map::PACKETS, config.slots(mtu) * machine::Hpu::slot_bytes(mtu)),
             ],
             allocations: [0, 1, 2, 3].map(|interface| Slab::new(Kind::Hpu, interface)),
             capacity: config.memory,

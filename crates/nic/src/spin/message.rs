@@ -7,7 +7,8 @@ use abi::portals::{EventKind, NiFail, Plain};
 
 use super::{Buffered, Role, Task};
 use crate::card::Card;
-use crate::handlers::Handlers;
+use crate::entry::Placement;
+use crate::handlers::{Handler, Handlers};
 use crate::message::{Body, MessageId, Packet, RequestKind};
 use crate::ports::Ports;
 
@@ -19,6 +20,8 @@ pub struct SpinMessage {
     /// Whether a handler failed; the program has been told by an event.
     pub failed: bool,
     pub(super) handlers: Rc<Handlers>,
+    /// The payload handler: of puts only. Data of gets passes no handler (sPIN §5.4), atomics are the card's own work.
+    payload: Option<Handler>,
     verdict: Verdict,
     /// Packets that wait for the header handler.
     waiting: Vec<Buffered>,
@@ -60,14 +63,15 @@ pub(super) struct HandlerError {
     pub detail: u64,
 }
 
-impl Card {
-    pub(crate) fn open_spin_message(&mut self, handlers: Rc<Handlers>) -> Box<SpinMessage> {
-        let verdict = if handlers.header.is_some() { Verdict::Open } else { Verdict::Process };
+impl SpinMessage {
+    /// The state of a message that has just been matched.
+    pub fn new(handlers: Rc<Handlers>, kind: RequestKind) -> Box<SpinMessage> {
         Box::new(SpinMessage {
             pending: false,
             failed: false,
+            payload: handlers.payload.clone().filter(|_| kind == RequestKind::Put),
+            verdict: if handlers.header.is_some() { Verdict::Open } else { Verdict::Process },
             handlers,
-            verdict,
             waiting: Vec::new(),
             running: 0,
             transfers: 0,
@@ -76,7 +80,9 @@ impl Card {
             completion: Progress::NotYet,
         })
     }
+}
 
+impl Card {
     pub(super) fn spin_message(&mut self, id: MessageId) -> Option<&mut SpinMessage> {
         self.delivery(id)?.spin.as_deref_mut()
     }
@@ -87,14 +93,26 @@ impl Card {
         let Some(message) = self.spin_message(id) else { return };
         match message.verdict {
             Verdict::Open => self.hold_for_header_handler(packet, ports),
-            Verdict::Process if message.handlers.payload.is_some() => match self.buffer_packet(&packet, ports) {
+            Verdict::Process if message.payload.is_some() => match self.buffer_packet(&packet, ports) {
                 Some(buffered) => self.payload_task(id, buffered, ports),
                 None => self.drop_bytes(id, packet.data.len() as u64),
             },
-            Verdict::Process | Verdict::Proceed => self.deposit(id, packet.offset, packet.data, ports),
+            Verdict::Process | Verdict::Proceed => self.act(id, packet.offset, packet.data, ports),
             Verdict::Drop => self.drop_bytes(id, packet.data.len() as u64),
         }
         self.finish_if_done(id, ports);
+    }
+
+    /// Tells an initiator that waits for data that none will come.
+    fn refuse(&mut self, id: MessageId, reason: NiFail, ports: &mut impl Ports) {
+        let Some(inbound) = self.inbound(id) else { return };
+        let header = inbound.header.clone();
+        let fail = if inbound.fail == NiFail::Ok { reason } else { inbound.fail };
+        let (Body::Request(request), Some(delivery)) = (header.body, self.delivery(id)) else { return };
+        let (nothing, list) = (Placement { offset: delivery.placement.offset, mlength: 0 }, delivery.list);
+        if request.kind.replies() {
+            self.respond(&header, &request, nothing, list, fail, ports);
+        }
     }
 
     fn drop_bytes(&mut self, id: MessageId, bytes: u64) {
@@ -131,6 +149,7 @@ impl Card {
             {
                 // Without its header packet the message cannot be processed.
                 message.verdict = Verdict::Drop;
+                self.refuse(id, NiFail::PtDisabled, ports);
             }
             return;
         };
@@ -147,7 +166,7 @@ impl Card {
 
     fn payload_task(&mut self, id: MessageId, packet: Buffered, ports: &mut impl Ports) {
         let Some(message) = self.spin_message(id) else { return };
-        let Some(handler) = message.handlers.payload.clone() else { return };
+        let Some(handler) = message.payload.clone() else { return };
         let user_hdr = message.handlers.user_hdr;
         let skip = if packet.offset == 0 { user_hdr.min(packet.length) } else { 0 };
         if packet.length == skip {
@@ -218,13 +237,13 @@ impl Card {
             }
             Role::Completion => message.completion = Progress::Done,
         }
+        if first {
+            self.report_handler_error(task.message, &error, ports);
+        }
         match task.role {
             Role::Header => self.release_waiting(task.message, ports),
             Role::Payload => self.free_packet(task),
             Role::Completion => {}
-        }
-        if first {
-            self.report_handler_error(task.message, &error, ports);
         }
         self.finish_if_done(task.message, ports);
     }
@@ -249,7 +268,7 @@ impl Card {
     /// The header handler has decided: its packet and those that have arrived meanwhile go their way.
     fn release_waiting(&mut self, id: MessageId, ports: &mut impl Ports) {
         let Some(message) = self.spin_message(id) else { return };
-        let process = message.verdict == Verdict::Process && message.handlers.payload.is_some();
+        let process = message.verdict == Verdict::Process && message.payload.is_some();
         let drop = message.verdict == Verdict::Drop;
         for packet in std::mem::take(&mut message.waiting) {
             if process {
@@ -260,8 +279,11 @@ impl Card {
             if drop {
                 self.drop_bytes(id, data.len() as u64);
             } else {
-                self.deposit(id, packet.offset, data, ports);
+                self.act(id, packet.offset, data, ports);
             }
+        }
+        if drop {
+            self.refuse(id, NiFail::Dropped, ports);
         }
     }
 
@@ -298,7 +320,6 @@ impl Card {
     pub(super) fn header_argument(&mut self, task: &Task) -> Vec<u8> {
         let Some(inbound) = self.inbound(task.message) else { return Vec::new() };
         let Body::Request(request) = inbound.header.body else { return Vec::new() };
-        let length = inbound.header.data_length();
         let offset = self.delivery(task.message).map_or(0, |delivery| delivery.placement.offset);
         let arguments = HeaderArgs {
             kind: match request.kind {
@@ -308,7 +329,7 @@ impl Card {
                 RequestKind::FetchAtomic(_) => 3,
             },
             pad: 0,
-            length,
+            length: request.length,
             target_id: request.target,
             source_id: request.initiator,
             match_bits: request.match_bits,
@@ -316,9 +337,12 @@ impl Card {
             hdr_data: request.hdr_data,
         };
         let mut bytes = arguments.as_bytes().to_vec();
+        let user_hdr = self.spin_message(task.message).map_or(0, |message| message.handlers.user_hdr);
+        let end = bytes.len() + user_hdr as usize;
         if let Some(packet) = task.packet {
             bytes.extend_from_slice(self.spin.memory.read(packet.start, task.skip));
         }
+        bytes.resize(end, 0); // a message may be shorter than the user header
         bytes
     }
 }

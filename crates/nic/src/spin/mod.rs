@@ -135,7 +135,7 @@ impl SpinUnit {
             mtu,
             memory: CardMemory::new(config, mtu),
             program: None,
-            buffers: (0..memory::slots(config, mtu) as u16).rev().collect(),
+            buffers: (0..config.slots(mtu) as u16).rev().collect(),
             contexts: (0..config.contexts).map(|_| None).collect(),
             hpus: vec![Core::default(); config.count as usize],
             tasks: VecDeque::new(),
@@ -278,7 +278,7 @@ impl SpinUnit {
     fn buffer(&mut self, offset: u64, data: &[u8], skip: u32) -> Option<Buffered> {
         let buffer = self.buffers.pop()?;
         let pad = skip.next_multiple_of(FRAGMENT) - skip;
-        let start = map::PACKETS + u32::from(buffer) * memory::slot_bytes(self.mtu) + pad;
+        let start = map::PACKETS + u32::from(buffer) * machine::Hpu::slot_bytes(self.mtu) + pad;
         self.memory.write(start, data);
         Some(Buffered { buffer, start, offset, length: data.len() as u32 })
     }

@@ -5,13 +5,16 @@ use std::rc::Rc;
 use abi::device::{AtomicCmd, PutCmd};
 use abi::portals::{AckReq, AtomicOp, Datatype, NiFail, Process, md};
 
-use super::{Commanded, INVALID, Outcome};
+use super::{Commanded, INVALID, Outcome, inside};
 use crate::atomic::{AtomicSpec, MAX_OPERAND};
 use crate::card::{Card, CardPlace, Operation, OperationKind, Outgoing, Sent, Source};
 use crate::interface::MemoryDescriptor;
 use crate::message::{Body, Header, Packet, Request, RequestKind};
 use crate::ports::Ports;
 use crate::region::Region;
+
+/// `PTL_LOCAL_ME_CT`: the operation counts on the ME's counter.
+const LOCAL_ME_CT: u16 = 1;
 
 /// A message of a handler, ready to go.
 struct Ready {
@@ -46,7 +49,7 @@ impl Card {
             op: AtomicOp::from_raw(u64::from(command.operation)).ok_or(INVALID)?,
             datatype: Datatype::from_raw(u64::from(command.datatype)).ok_or(INVALID)?,
         };
-        if !spec.is_plain() || !spec.is_defined() || command.put.len > self.offered_limits().max_atomic_size {
+        if !spec.is_plain() || !spec.is_defined() {
             return Err(INVALID);
         }
         match host {
@@ -75,10 +78,7 @@ impl Card {
                 || Outcome::Fault(format!("got {} bytes to {addr:#x}, which are not its own", command.len), addr);
             place = Some(CardPlace { context, start: start.ok_or_else(fault)? });
         }
-        let ready = self.handler_message(context, &command, RequestKind::Get, place)?;
-        if host && !inside(&ready.region, &command) {
-            return Err(INVALID);
-        }
+        let ready = self.handler_message(context, &command, RequestKind::Get, host, place)?;
         self.send(Outgoing { header: ready.header, source: Source::Card(Vec::new()), sent: Sent::Nothing }, ports);
         Ok(if host { Outcome::Continue(0) } else { Outcome::ForEvent })
     }
@@ -96,7 +96,7 @@ impl Card {
         let (addr, len) = (command.local as u32, command.len as u32);
         let fault = || Outcome::Fault(format!("put {len} bytes from {addr:#x}, which are not its own"), addr);
         let data = self.spin.bytes_of(context, addr, len).ok_or_else(fault)?;
-        let ready = self.handler_message(context, command, kind, None)?;
+        let ready = self.handler_message(context, command, kind, false, None)?;
         self.stats.messages_sent += 1;
         let left = self.inject(Packet { header: ready.header, offset: 0, data }, ready.sent, ports);
         Ok(if self.machine.hpu.put_blocks { Outcome::Until(left) } else { Outcome::Continue(0) })
@@ -109,21 +109,20 @@ impl Card {
         kind: RequestKind,
         ports: &mut impl Ports,
     ) -> Commanded {
-        let ready = self.handler_message(context, command, kind, None)?;
-        if !inside(&ready.region, command) {
-            return Err(INVALID);
-        }
+        let ready = self.handler_message(context, command, kind, true, None)?;
         let source = Source::Host(ready.region, command.local);
         self.send(Outgoing { header: ready.header, source, sent: ready.sent }, ports);
         Ok(Outcome::Continue(0))
     }
 
-    /// The header of a handler's message; what the call does not say is inherited from the ME (App. B.6).
+    /// The header of a handler's message; what the call does not say is inherited from the ME (App. B.6). `host`: its
+    /// data is in the ME's memory.
     fn handler_message(
         &mut self,
         context: u16,
         command: &PutCmd,
         kind: RequestKind,
+        host: bool,
         card: Option<CardPlace>,
     ) -> Result<Ready, Outcome> {
         let ack =
@@ -134,14 +133,20 @@ impl Card {
         let index = self.inbound(message).ok_or(INVALID)?.header.interface;
         let interface = self.interfaces[usize::from(index)].as_deref().ok_or(INVALID)?;
         let entry = interface.entries.get(entry).map_err(|_| INVALID)?;
+        let limits = &interface.limits;
+        let most = if matches!(kind, RequestKind::Atomic(_)) { limits.max_atomic_size } else { limits.max_msg_size };
+        if command.ct > LOCAL_ME_CT || command.len > most || host && !inside(&entry.region, command.local, command.len)
+        {
+            return Err(INVALID);
+        }
         let portal = interface.portals.get(entry.pt_index as usize).and_then(Option::as_ref).ok_or(INVALID)?;
         let place: Process =
             interface.locate(command.target_id).filter(|place| place.nid < self.nodes).ok_or(INVALID)?;
         let (pt_index, initiator, region) = (entry.pt_index, self.identity(interface), entry.region.clone());
         let counts = match (command.ct, kind.replies()) {
             (0, _) => 0,
-            (_, false) => md::EVENT_CT_SEND | md::EVENT_CT_ACK,
-            (_, true) => md::EVENT_CT_REPLY,
+            (LOCAL_ME_CT.., false) => md::EVENT_CT_SEND | md::EVENT_CT_ACK,
+            (LOCAL_ME_CT.., true) => md::EVENT_CT_REPLY,
         };
         let descriptor = Rc::new(MemoryDescriptor {
             region: region.clone(),
@@ -185,9 +190,4 @@ impl Card {
         let header = Rc::new(Header { id, source: self.node, target: place.nid, interface: index, body });
         Ok(Ready { header, sent: token.map_or(Sent::Nothing, Sent::Operation), region })
     }
-}
-
-/// Whether the host memory that a command names lies in the ME.
-fn inside(region: &Region, command: &PutCmd) -> bool {
-    command.local.checked_add(command.len).is_some_and(|end| end <= region.length())
 }

@@ -2,11 +2,11 @@
 
 use std::rc::Rc;
 
-use abi::device::{DmaAtomicCmd, DmaCmd};
+use abi::device::{DmaAtomicCmd, DmaCmd, err};
 use abi::portals::{AtomicOp, Datatype, NiFail, Plain};
 
 use super::super::Wait;
-use super::{Commanded, INVALID, Outcome};
+use super::{Commanded, INVALID, Outcome, inside};
 use crate::atomic::{self, AtomicSpec};
 use crate::card::{Card, CardEvent};
 use crate::message::MessageId;
@@ -62,8 +62,8 @@ pub(in super::super) enum TransferState {
     Posted(Time),
     /// A read that is under way, and whether its handler waits for it.
     Pending(bool),
-    /// A read whose data is there.
-    Done,
+    /// A read whose data is there (0), or will not come (negative).
+    Done(i32),
     /// A read whose handler has ended.
     Orphan,
 }
@@ -85,8 +85,10 @@ impl Card {
         let (message, region) = self.dma_region(context, command.options).ok_or(INVALID)?;
         let (addr, len) = (command.local, command.len);
         let fault = || Outcome::Fault(format!("moved {len} bytes at {addr:#x} by DMA, which are not its own"), addr);
+        if !inside(&region, command.offset, u64::from(len)) {
+            return Err(INVALID);
+        }
         let start = self.spin.place_of(context, addr, len, !to_host).ok_or_else(fault)?;
-        check_host_range(&region, command.offset, u64::from(len))?;
         let (work, done, transfer) = if to_host {
             let data = self.spin.memory.arena()[start..start + len as usize].to_vec();
             let done = self.dma_write(u64::from(len), "to host", None, ports);
@@ -110,16 +112,19 @@ impl Card {
         ports: &mut impl Ports,
     ) -> Commanded {
         let mut command: DmaAtomicCmd = self.spin.argument(context, argument)?;
-        let datatype = Datatype::from_raw(u64::from(command.datatype)).ok_or(INVALID)?;
+        let datatype = match swap {
+            true => Datatype::Uint64,
+            false => Datatype::from_raw(u64::from(command.datatype)).ok_or(INVALID)?,
+        };
         let size = atomic::size(datatype) as u64;
         let (message, region) = self.dma_region(context, command.options).ok_or(INVALID)?;
-        if size > 8 || !region.address(command.offset).is_multiple_of(size) {
+        let aligned = region.address(command.offset).is_multiple_of(size);
+        if size > 8 || !inside(&region, command.offset, size) || !aligned {
             return Err(INVALID);
         }
         let addr = command.result;
         let fault = || Outcome::Fault(format!("gave {addr:#x} for a result, which is not its own"), addr);
         let result = self.spin.place_of(context, addr, 8, true).ok_or_else(fault)?;
-        check_host_range(&region, command.offset, size)?;
         let work = match swap {
             true => Work::CompareAndSwap { compare: command.value, swap: command.swap, result },
             false => Work::FetchAndAdd { datatype, increment: command.value, result },
@@ -181,6 +186,11 @@ impl Card {
                 Ok(Outcome::ForEvent)
             }
             (TransferState::Pending(_), false) => Ok(Outcome::Continue(0)),
+            (TransferState::Done(result), _) if *result != 0 => {
+                let result = *result;
+                *slot = None;
+                Ok(Outcome::Continue(result))
+            }
             (_, wait) => {
                 *slot = None;
                 Ok(Outcome::Continue(i32::from(!wait)))
@@ -190,7 +200,9 @@ impl Card {
 
     /// A handler's transfer reaches host memory, or comes back from there.
     pub(crate) fn handler_dma_done(&mut self, dma: HandlerDma, ports: &mut impl Ports) {
+        let mut result = 0;
         if let Err(fault) = self.carry_out(&dma, ports) {
+            result = err::FAILED;
             ports.warn(format!("node {}: DMA of a handler: {fault}", self.node));
             if let Some(inbound) = self.inbound(dma.message) {
                 inbound.fail = NiFail::Segv;
@@ -205,21 +217,23 @@ impl Card {
             match state {
                 TransferState::Pending(true) => {
                     *slot = None;
-                    self.resume_waiting(owner, ports);
+                    self.resume_waiting(owner, result, ports);
                 }
                 TransferState::Orphan => *slot = None,
-                _ => *slot = Some(Transfer { owner, state: TransferState::Done }),
+                _ => *slot = Some(Transfer { owner, state: TransferState::Done(result) }),
             }
         }
         self.finish_if_done(dma.message, ports);
     }
 
-    /// A handler's wait for an event of another is over.
-    pub(crate) fn resume_waiting(&mut self, context: u16, ports: &mut impl Ports) {
+    /// What a handler has waited for is over, with this result.
+    pub(crate) fn resume_waiting(&mut self, context: u16, result: i32, ports: &mut impl Ports) {
+        // The process may have let go of its card meanwhile.
         if let Some(resident) = self.spin.contexts[usize::from(context)].as_mut() {
             resident.waits = Wait::No;
+            resident.thread.set_result(result as u32);
+            self.wake(context, ports);
         }
-        self.wake(context, ports);
     }
 
     fn carry_out(&mut self, dma: &HandlerDma, ports: &mut impl Ports) -> Result<(), MemoryFault> {
@@ -254,12 +268,4 @@ impl Card {
             }
         }
     }
-}
-
-fn check_host_range(region: &Region, offset: u64, len: u64) -> Result<(), Outcome> {
-    if offset.checked_add(len).is_some_and(|end| end <= region.length()) {
-        return Ok(());
-    }
-    let what = format!("moved {len} bytes at offset {offset} of {} bytes of host memory", region.length());
-    Err(Outcome::Fault(what, offset as u32))
 }

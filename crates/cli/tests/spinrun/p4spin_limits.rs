@@ -1,0 +1,50 @@
+//! The limits of sPIN App. B.2.1: what programs are told, and what the card keeps to. The programs try both sides of
+//! each limit themselves.
+
+use crate::harness::{Run, program, spinrun};
+
+fn limits(options: &str, case: &str) -> Run {
+    spinrun(&format!("-n 2 {options}"), &program("p4spin_limits"), case)
+}
+
+const OTHER: &str = "--set network.mtu_bytes=1024 --set hpu.max_user_hdr_bytes=128 --set hpu.memory_bytes=65536 \
+                     --set hpu.max_initial_state_bytes=2048 --set hpu.watchdog_cycles=299100";
+
+#[test]
+fn are_those_of_the_machine() {
+    let run = limits("", "queried");
+    // The watchdog's cycles over the bytes of the largest packet.
+    assert_eq!(run.rank(1), ["64 4096 1048576 4096 8 244"]);
+    assert_eq!(limits(OTHER, "queried").rank(1), ["128 1024 65536 2048 8 292"]);
+}
+
+#[test]
+fn are_kept() {
+    for options in ["", OTHER] {
+        for case in ["user_header", "initial_state"] {
+            limits(options, case).ended(0, "HPU memory, initial state or user header is out of range");
+        }
+        assert_eq!(limits(options, "payload_size").ok(), "");
+    }
+}
+
+/// A refusal costs a poll of 51 ns, so that programs may try again until there is room.
+#[test]
+fn handler_memory() {
+    for options in ["", OTHER] {
+        assert_eq!(limits(options, "handler_memory").rank(0), ["refused for 102000"]);
+    }
+}
+
+#[test]
+fn cycles_per_byte_are_the_watchdog_s() {
+    for options in ["", OTHER] {
+        limits(options, "cycles").ended(0, "payload handler 'takes_time' was killed after");
+    }
+}
+
+#[test]
+fn looks_in_a_loop_take_time() {
+    let run = limits("", "loops");
+    assert_eq!(run.rank(1), ["a look takes 51000"], "{}", run.err);
+}

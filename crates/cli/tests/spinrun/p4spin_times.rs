@@ -1,0 +1,202 @@
+//! When the calls for handlers take effect, and for how long they hold the HPU, as sums of the machine's parameters
+//! (docs/handler-guide.md, "Commands and what they cost").
+
+use serde_json::Value;
+
+use crate::harness::{program, reported};
+use crate::times::Machine;
+
+/// The card reads and writes 64-bit words for the atomics of these tests.
+const WORD: u64 = 8;
+
+/// A call is this many cycles of instructions at most.
+const CALL: u64 = 60;
+
+/// A run of `p4spin_times.c`.
+struct Timed {
+    m: Machine,
+    /// When rank 0 called `PtlPut` for the message that starts the handler.
+    start: u64,
+    /// When the effect was seen.
+    seen: Option<u64>,
+    /// Cycles of the handler before and after the call, and before and after a wait for it.
+    cycles: [u64; 4],
+    /// How long the handler held its HPU without running.
+    waited: u64,
+}
+
+fn timed(options: &str, call: &str, bytes: u64) -> Timed {
+    let (run, report) = reported(&format!("-n 2 {options}"), &program("p4spin_times"), &format!("{call} {bytes}"));
+    let out = run.ok();
+    let find = |name: &str| out.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    let number = |text: &str| text.parse::<u64>().unwrap();
+    let cycles: Vec<u64> = find("cycles").unwrap().split(' ').map(number).collect();
+    let m = Machine::of(&report);
+    let result = if matches!(call, "NumHpus") { "4 0" } else { "0 0" };
+    let expected = if call == "CAS" { "1 0" } else { result };
+    assert_eq!(find("result"), Some(expected), "{call}");
+    let handler: &Value = &report["handlers"]["timed"];
+    let (occupied, ran) = (handler["occupancy_ps"].as_u64().unwrap(), handler["cycles"].as_u64().unwrap());
+    let waited = occupied - ran * m.cycle;
+    let (start, seen) = (number(find("start").unwrap()), find("seen").map(number));
+    assert!(cycles[1] - cycles[0] <= CALL, "{call}: {cycles:?}");
+    Timed { m, start, seen, cycles: cycles.try_into().unwrap(), waited }
+}
+
+impl Timed {
+    /// When the payload handler started: a message of 8 bytes was sent, has arrived and was matched.
+    fn began(&self) -> u64 {
+        self.start + self.m.o + self.m.first_packet(8) + self.m.match_header
+    }
+
+    /// The effect was seen this long after a moment within the call.
+    fn took(&self, call: &str, time: u64) {
+        let at = self.seen.unwrap() - time - self.began();
+        let [before, after, ..] = self.cycles.map(|cycles| cycles * self.m.cycle);
+        assert!(at.is_multiple_of(self.m.cycle) && (before..=after).contains(&at), "{call}: {at} {:?}", self.cycles);
+    }
+
+    /// The wait went on until this long after a moment within the call.
+    fn waited_for(&self, call: &str, time: u64) {
+        let [before, after, before_wait, after_wait] = self.cycles.map(|cycles| cycles * self.m.cycle);
+        let between = time - self.waited;
+        let range = before_wait - after..=after_wait - before;
+        assert!(
+            between.is_multiple_of(self.m.cycle) && range.contains(&between),
+            "{call}: {between} {:?}",
+            self.cycles
+        );
+    }
+}
+
+/// On both cards, and with small and full packets.
+fn everywhere(call: &str, sizes: &[u64], check: impl Fn(&Timed, u64)) {
+    for options in ["", "--machine sc17-dis", "--set hpu.timing=inorder"] {
+        for bytes in sizes {
+            check(&timed(options, call, *bytes), *bytes);
+        }
+    }
+}
+
+/// Blocks until the last byte has left the card; from there on it is a put like others.
+#[test]
+fn put_from_device() {
+    everywhere("PutFromDevice", &[8, 4096], |t, bytes| {
+        assert_eq!(t.waited, t.m.wire(bytes));
+        t.took("PutFromDevice", t.m.network + t.m.wire(bytes) + t.m.match_header + t.m.dma_write(bytes) + t.m.poll);
+    });
+    let free = timed("--set hpu.put_blocks=false", "PutFromDevice", 4096);
+    assert_eq!(free.waited, 0);
+}
+
+/// Does not block: the card fetches the data as for a put of the host.
+#[test]
+fn put_from_host() {
+    everywhere("PutFromHost", &[8, 4096], |t, bytes| {
+        assert_eq!(t.waited, 0);
+        t.took("PutFromHost", t.m.to_host(bytes, 0) + t.m.poll);
+    });
+}
+
+/// The request, then the target's read and the reply.
+fn round_trip(m: &Machine, bytes: u64) -> u64 {
+    m.network + m.match_header + m.first_packet(bytes) + m.cam
+}
+
+#[test]
+fn get_to_host() {
+    everywhere("GetToHost", &[8, 4096], |t, bytes| {
+        assert_eq!(t.waited, 0);
+        t.took("GetToHost", round_trip(&t.m, bytes) + t.m.dma_write(bytes) + t.m.poll);
+    });
+}
+
+#[test]
+fn get_to_device() {
+    everywhere("GetToDevice", &[8, 4096], |t, bytes| assert_eq!(t.waited, round_trip(&t.m, bytes)));
+}
+
+/// The target reads the operands and writes the result.
+fn combine(m: &Machine, bytes: u64) -> u64 {
+    m.match_header + m.dma_read(bytes) + m.dma_write(bytes) + m.poll
+}
+
+#[test]
+fn atomic_from_device() {
+    everywhere("AtomicFromDevice", &[8, 512], |t, bytes| {
+        assert_eq!(t.waited, t.m.wire(bytes));
+        t.took("AtomicFromDevice", t.m.network + t.m.wire(bytes) + combine(&t.m, bytes));
+    });
+}
+
+#[test]
+fn atomic_from_host() {
+    everywhere("AtomicFromHost", &[8, 512], |t, bytes| {
+        assert_eq!(t.waited, 0);
+        t.took("AtomicFromHost", t.m.first_packet(bytes) + combine(&t.m, bytes));
+    });
+}
+
+/// A posted write holds the HPU until the data has left (App. C.3.2): s G.
+#[test]
+fn dma_to_host() {
+    everywhere("DMAToHostB", &[8, 4096], |t, bytes| {
+        // The few cycles from the start of the transfer to the wait for it count as waiting no more.
+        let left = t.m.dma_write(bytes) - t.m.dma_latency;
+        let [before, after, ..] = t.cycles;
+        let between = left.saturating_sub(t.waited);
+        assert!(between <= (after - before) * t.m.cycle, "{} {left} {:?}", t.waited, t.cycles);
+    });
+    everywhere("DMAToHostNB", &[4096], |t, bytes| {
+        t.waited_for("DMAToHostNB", t.m.dma_write(bytes) - t.m.dma_latency);
+    });
+}
+
+/// A read takes two latencies: 2 L + s G.
+#[test]
+fn dma_from_host() {
+    everywhere("DMAFromHostB", &[8, 4096], |t, bytes| {
+        let between = t.m.dma_read(bytes) - t.waited;
+        let [before, after, ..] = t.cycles;
+        assert!(
+            between.is_multiple_of(t.m.cycle) && between < (after - before) * t.m.cycle,
+            "{between} {:?}",
+            t.cycles
+        );
+    });
+    everywhere("DMAFromHostNB", &[8, 4096], |t, bytes| t.waited_for("DMAFromHostNB", t.m.dma_read(bytes)));
+}
+
+/// Atomics on host memory are carried out there: a round trip with the word.
+#[test]
+fn dma_atomics() {
+    for call in ["DMACASB", "DMAFetchAddB"] {
+        everywhere(call, &[WORD], |t, _| {
+            let between = t.m.dma_read(WORD) - t.waited;
+            let [before, after, ..] = t.cycles;
+            assert!(between.is_multiple_of(t.m.cycle) && between < (after - before) * t.m.cycle, "{call} {between}");
+        });
+    }
+    for call in ["DMACASNB", "DMAFetchAddNB"] {
+        everywhere(call, &[WORD], |t, _| t.waited_for(call, t.m.dma_read(WORD)));
+    }
+}
+
+/// Counters change at once; the host sees it after a poll.
+#[test]
+fn counters() {
+    for call in ["CTInc", "CTSet"] {
+        everywhere(call, &[0], |t, _| {
+            assert_eq!(t.waited, 0);
+            t.took(call, t.m.poll);
+        });
+    }
+}
+
+/// What needs nothing from outside of the card takes its instructions only.
+#[test]
+fn calls_that_do_not_block() {
+    for call in ["DMATest", "CAS", "FAdd", "Yield", "CTGet", "MyHpu", "NumHpus"] {
+        everywhere(call, &[8], |t, _| assert_eq!(t.waited, 0, "{call}"));
+    }
+}
