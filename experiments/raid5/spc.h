@@ -94,7 +94,7 @@ static inline struct spc_trace spc_read(const char *file) {
         request.bytes = (uint32_t)spc_number(&at, UINT32_MAX, file, line, "expected a size in bytes, then a comma");
         if (request.bytes == 0)
             spc_error(file, line, "a request of 0 bytes");
-        if (strchr("rRwW", *at) == NULL || at[1] != ',')
+        if (*at == '\0' || strchr("rRwW", *at) == NULL || at[1] != ',')
             spc_error(file, line, "expected r or w, then a comma");
         request.write = tolower((unsigned char)*at) == 'w';
         at += 2;

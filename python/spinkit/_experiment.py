@@ -35,6 +35,8 @@ class Sweep:
     unit: str
     """`B`, written with binary prefixes, or any other, or none."""
     values: tuple[int, ...]
+    names: tuple[str, ...] = ()
+    """What each value stands for, when values only number things: these are drawn as bars."""
 
 
 @dataclass(frozen=True)
@@ -182,9 +184,12 @@ def _program(table: Table, folder: Path) -> Program:
 
 def _sweep(table: Table) -> Sweep:
     axis, label, unit = table.take("axis", str), table.take("label", str), table.get("unit", str, "B")
-    sweep = Sweep(axis, label, unit, table.items("values", int))
+    names = table.items("names", str) if "names" in table else ()
+    sweep = Sweep(axis, label, unit, table.items("values", int), names)
     if not sweep.values or list(sweep.values) != sorted(set(sweep.values)):
         raise table.error("values", "expected increasing numbers")
+    if names and len(names) != len(sweep.values):
+        raise table.error("names", f"expected one for each of the {len(sweep.values)} values")
     table.close()
     return sweep
 

@@ -117,6 +117,23 @@ def lines(
         return _render(figure)
 
 
+def bars(title: str, y_label: str, names: Sequence[str], curves: Sequence[Curve]) -> Picture:
+    """Draw a group of bars for each name, one for each curve."""
+    with _style():
+        figure = Canvas(figsize=(7.2, 4.5), layout="constrained")
+        FigureCanvasAgg(figure)
+        axes = figure.add_subplot()
+        width = 0.8 / len(curves)
+        for place, (curve, (color, _, _)) in enumerate(zip(curves, _LOOKS, strict=False)):
+            middles = [x + (place - (len(curves) - 1) / 2) * width for x in range(len(names))]
+            axes.bar(middles, curve.values, width * 0.92, label=curve.label, color=color)
+        axes.set(title=title, ylabel=y_label)
+        axes.set_xticks(range(len(names)), names)
+        axes.grid(visible=False, axis="x")
+        axes.legend(loc="best")
+        return _render(figure)
+
+
 def _draw(axes: Axes, xs: Sequence[int], curves: Sequence[Curve]) -> None:
     for curve, (color, marker, dashes) in zip(curves, _LOOKS, strict=False):
         axes.plot(xs, curve.values, label=curve.label, color=color, marker=marker, linestyle=dashes)

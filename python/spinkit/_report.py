@@ -11,7 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from spinkit import __version__, _plot
 from spinkit._claims import Verdict
-from spinkit._experiment import Figure, Sweep
+from spinkit._experiment import Experiment, Figure, Sweep
 from spinkit._machines import Machine
 from spinkit._plot import Curve, Picture
 from spinkit._run import Results, Run

@@ -85,6 +85,13 @@ def test_wider_compares_differences_of_two_machines() -> None:
     assert not verdict_of(relation="wider", of="slow", against="fast", on="dis", than="int").holds
 
 
+def test_largest_compares_a_reduction_with_all_others() -> None:
+    keys = {"relation": "largest", "of": "fast", "against": "slow", "values": [8192]}
+    # int: 20 %, 25 %, 50 %; dis: 37.5 %, 40 %, 66.7 %
+    assert verdict_of(**keys, machines=["dis"]).worst.number == pytest.approx(4 / 3)
+    assert not verdict_of(**keys, machines=["int"]).holds
+
+
 def test_close_is_a_distance_either_way() -> None:
     keys = {"relation": "close", "machines": ["int"], "values": [4]}
     assert verdict_of(**keys, of="fast", against="slow", at_most=0.2001).holds

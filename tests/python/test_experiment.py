@@ -32,6 +32,7 @@ def test_ping_pong_is_the_papers_grid(home: Path, program: Program) -> None:
         ('"ping-pong.c"', '"pong.c"', "program.sources[0]: no file pong.c"),
         ('axis = "bytes"', "axis = 3", "sweep.axis: expected a string, found 3"),
         ("    4, 8,", "    8, 4,", "sweep.values: expected increasing numbers"),
+        ('axis = "bytes"', 'axis = "bytes"\nnames = ["four"]', "sweep.names: expected one for each of the 17 values"),
         ("timeout_s = 120", "", "run.timeout_s: missing"),
         ("quick_values = [8,", "quick_values = [9,", "run.quick_values[0]: 9 is not in sweep.values"),
         ("quick_values = [8,", "quick_values = [", "claim[0].values: run.quick_values leaves nothing"),

@@ -1,0 +1,68 @@
+"""Parts of the handler library and the experiments that need no card."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def compiled(name: str, folder: Path) -> str:
+    program = str(folder / name)
+    source = ROOT / "tests" / "programs" / f"{name}.c"
+    includes = (f"-I{ROOT / 'sdk'}", f"-I{ROOT / 'sdk' / 'include'}")
+    subprocess.run(["cc", "-Wall", "-Wextra", "-Werror", *includes, str(source), "-o", program], check=True)
+    return program
+
+
+def test_broadcast_reaches_every_rank_once(tmp_path: Path) -> None:
+    assert subprocess.run([compiled("broadcast_tree", tmp_path)], capture_output=True, text=True).stdout == ""
+
+
+@pytest.fixture(scope="module")
+def spc(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return compiled("spc_traces", tmp_path_factory.mktemp("spc"))
+
+
+def test_traces_are_read(spc: str, tmp_path: Path) -> None:
+    file = tmp_path / "t.spc"
+    file.write_text("0,20941264,8192,W,0.551706\n\n3,7,512,r,0.554041,more\n")
+    assert subprocess.check_output([spc, str(file)], text=True) == "0,20941264,8192,w,0\n3,7,512,r,0\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("x,1,512,r,0", "expected an ASU (a number), then a comma"),
+        ("0,-1,512,r,0", "expected an LBA (a number), then a comma"),
+        ("0,1,99999999999,r,0", "expected a size in bytes, then a comma"),
+        ("0,1,0,r,0", "a request of 0 bytes"),
+        ("0,1,512,x,0", "expected r or w, then a comma"),
+        ("0,1,512,,0", "expected r or w, then a comma"),
+        ("0,1,512,r", "expected r or w, then a comma"),
+        ("0,1,512,r,soon", "expected a timestamp in seconds"),
+        ("0,1,512,r,0," + 300 * "9", "this line is too long"),
+    ],
+)
+def test_mistakes_in_traces_name_their_line(spc: str, tmp_path: Path, line: str, message: str) -> None:
+    file = tmp_path / "t.spc"
+    file.write_text(f"0,1,512,r,0\n{line}\n")
+    run = subprocess.run([spc, str(file)], capture_output=True, text=True)
+    assert (run.returncode, run.stderr) == (1, f"{file}:2: {message}\n")
+
+
+@pytest.mark.parametrize(
+    ("number", "writes", "kib"),
+    [(1, 0.768, 3.4), (2, 0.176, 2.4), (3, 0.0002, 15.1), (4, 0.0002, 15.1), (5, 0.0003, 15.4)],
+)
+def test_made_up_traces_have_the_published_shares(spc: str, number: int, writes: float, kib: float) -> None:
+    count = 20_000
+    lines = subprocess.check_output([spc, str(number), str(count)], text=True).splitlines()
+    fields = [line.split(",") for line in lines]
+    assert len(lines) == count
+    assert sum(field[3] == "w" for field in fields) / count == pytest.approx(writes, rel=0.03, abs=0.0005)
+    assert sum(int(field[2]) for field in fields) / count / 1024 == pytest.approx(kib, rel=0.06)
+    assert subprocess.check_output([spc, str(number), str(count)], text=True).splitlines() == lines
