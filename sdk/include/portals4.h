@@ -374,9 +374,9 @@ typedef struct ptl_ni_limits {
     ptl_size_t max_payload_size;        /* bytes of payload in a packet */
     ptl_size_t max_handler_mem;         /* bytes of HPU memory */
     ptl_size_t max_initial_state;       /* bytes of initial HPU state */
-    ptl_size_t min_fragmentation_limit; /* payloads are aligned to these bytes, and multiples of them but at the end of a
-                                           message, and in front when the user header is not */
-    ptl_size_t max_cycles_per_byte;     /* HPU cycles for a byte of payload that the watchdog lets pass in every packet */
+    ptl_size_t min_fragmentation_limit; /* alignment of payloads, bytes; their size is a multiple of it, but of a
+                                           message's last, and of its first when the user header's is not */
+    ptl_size_t max_cycles_per_byte;     /* HPU cycles a byte of payload that the watchdog lets pass in every packet */
 } ptl_ni_limits_t;
 
 /* Status registers; all start at 0. */

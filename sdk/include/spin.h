@@ -43,18 +43,18 @@ enum { PTL_REQUEST_PUT = 0, PTL_REQUEST_GET = 1, PTL_REQUEST_ATOMIC = 2, PTL_REQ
 /* Argument of a header handler (sPIN App. B.3). Owned by the card, readable until the handler returns. */
 struct ptl_header {
     ptl_request_type_t type;     /* one of PTL_REQUEST_* */
-    ptl_size_t length;           /* bytes of the message, user header included */
+    ptl_size_t length;           /* bytes of the message, user header included; of a get: bytes asked for */
     ptl_process_t target_id;     /* this process */
     ptl_process_t source_id;     /* the process that sent the message */
     ptl_match_bits_t match_bits; /* as sent */
     ptl_size_t offset;           /* in the entry, bytes */
     ptl_hdr_data_t hdr_data;     /* as sent */
 #ifdef PTL_USER_HEADER
-    PTL_USER_HEADER user_hdr; /* the first bytes of the message */
+    PTL_USER_HEADER user_hdr; /* the first bytes of the message; zeros where it has none, as gets have */
 #endif
 };
 
-/* Argument of a payload handler (sPIN App. B.4): the data of one packet, without the user header. */
+/* Argument of a payload handler (sPIN App. B.4): the data of one packet of a put, without the user header. */
 struct ptl_payload {
     ptl_size_t length; /* bytes at base */
     ptl_size_t offset; /* of the data in the message, bytes after the user header */
@@ -65,10 +65,12 @@ struct ptl_payload {
 /* Return codes of handlers (sPIN App. B.3 to B.5). HEADER, PAYLOAD, COMPLETION say which handlers may return them; the
  * ..._PENDING codes leave the entry in place to wait for another message. */
 enum ptl_handler_return {
-    PTL_HANDLER_DROP = 0,                 /* HEADER: discard the message; PAYLOAD: discard the packet, counted in
+    PTL_HANDLER_DROP = 0,                 /* HEADER: discard the message, and fail the reply to a get or fetching atomic
+                                             with PTL_NI_DROPPED; PAYLOAD: discard the packet, which counts in
                                              dropped_bytes */
     PTL_HANDLER_DROP_PENDING = 1,         /* HEADER: as DROP */
-    PTL_HANDLER_PROCESS_DATA = 2,         /* HEADER: call payload handlers */
+    PTL_HANDLER_PROCESS_DATA = 2,         /* HEADER: call payload handlers; PROCEED for gets and atomics, and without
+                                             a payload handler */
     PTL_HANDLER_PROCESS_DATA_PENDING = 3, /* HEADER: as PROCESS_DATA */
     PTL_HANDLER_PROCEED = 4,              /* HEADER: do what the request says, user header included, without payload
                                              handlers */
@@ -156,12 +158,13 @@ int spin_set_map(ptl_handle_ni_t ni);
  * Only for code on the card; on the host they end the program with a message. Unless said otherwise they return 0 or a
  * negative number: */
 enum {
-    SPIN_ERR_INVALID = -1,  /* a number is out of range: length, host offset, alignment, option, type, target or handle */
+    SPIN_ERR_INVALID = -1,  /* a number is out of range: length, host offset, option, type, target or handle */
     SPIN_ERR_NO_SPACE = -2, /* the card has no room for one more such operation; try again later */
     SPIN_ERR_FAILED = -3    /* the data did not come: host memory that is not mapped, a get that its target refused */
 };
 /* Card memory that is not the handler's own (sPIN 3.2: HPU memory of its entry, stack, static data, packet) is no error
- * to handle: it ends the handler as SEGV, with every call as with a load or store. Numbers are looked at first. */
+ * to handle: it ends the handler as SEGV, with every call as with a load or store. Numbers are looked at first; nothing
+ * is started when one is wrong. Host offsets of atomics must be multiples of the type's size. */
 
 /* Which host memory an offset counts in: of the entry, or its handler_host_mem_start (sPIN App. B.6). */
 enum { PTL_ME_HOST_MEM = 0, PTL_HANDLER_HOST_MEM = 1 };
@@ -202,7 +205,8 @@ SPIN_HANDLER_CALL int PtlHandlerGetToHost(ptl_size_t offset, ptl_size_t len, ptl
                                           ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr);
 
 /* Fetches `len` bytes of the target to `local`, in card memory, as one packet: len <= max_payload_size. Blocks until
- * they are there; bytes that the target does not give stay as they are. */
+ * they are there; bytes that the target does not give stay as they are. Makes no event. SPIN_ERR_FAILED when the target
+ * refuses. */
 SPIN_HANDLER_CALL int PtlHandlerGetToDevice(void *local, ptl_size_t len, ptl_req_ct_t ct, ptl_process_t target_id,
                                             ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr);
 
@@ -231,10 +235,11 @@ SPIN_HANDLER_CALL int PtlHandlerDMAFromHostNB(ptl_size_t offset, void *local, pt
 SPIN_HANDLER_CALL int PtlHandlerDMAToHostB(const void *local, ptl_size_t offset, ptl_size_t len, unsigned int options);
 SPIN_HANDLER_CALL int PtlHandlerDMAFromHostB(ptl_size_t offset, void *local, ptl_size_t len, unsigned int options);
 
-/* 1 when the DMA is complete, which frees the handle; 0 while it runs. Does not block. */
+/* 1 when the DMA is complete or SPIN_ERR_FAILED, which frees the handle; 0 while it runs. Does not block. */
 SPIN_HANDLER_CALL int PtlHandlerDMATest(ptl_dma_h h);
 
-/* Blocks until the DMA is complete and frees the handle. */
+/* Blocks until the DMA is complete and frees the handle. SPIN_ERR_FAILED, also of blocking calls, when host memory to
+ * be read is not mapped; a write is posted and can only fail the message (PTL_NI_SEGV in its event). */
 SPIN_HANDLER_CALL int PtlHandlerDMAWait(ptl_dma_h h);
 
 /* Atomically compares the 64 bits at `offset` in host memory with *cmpval and replaces them with swapval when they are
@@ -252,12 +257,12 @@ SPIN_HANDLER_CALL int PtlHandlerDMAFetchAddNB(ptl_size_t offset, ptl_size_t inc,
 SPIN_HANDLER_CALL int PtlHandlerDMAFetchAddB(ptl_size_t offset, ptl_size_t inc, ptl_size_t *res, ptl_datatype_t type,
                                              unsigned int options);
 
-/* Atomically, among the handlers of the card, replaces the 64 aligned bits at `value`, in card memory, with swapval if
- * they equal cmpval. 1 if it did, else 0. */
+/* Atomically, among the handlers of the card, replaces the 64 bits at `value`, in card memory and aligned (else
+ * SEGV), with swapval if they equal cmpval. 1 if it did, else 0. */
 SPIN_HANDLER_CALL int PtlHandlerCAS(uint64_t *value, uint64_t cmpval, uint64_t swapval);
 
-/* Atomically, among the handlers of the card, adds `inc` to the 64 aligned bits at `val`, in card memory, and writes
- * the value before to *before. */
+/* Atomically, among the handlers of the card, adds `inc` to the 64 bits at `val`, in card memory and aligned (else
+ * SEGV), and writes the value before to *before. */
 SPIN_HANDLER_CALL int PtlHandlerFAdd(uint64_t *val, uint64_t *before, uint64_t inc);
 
 /* Lets another handler use this HPU; a hint that the card may ignore. */

@@ -7,7 +7,7 @@
 #include "common.h"
 
 enum act { POKE, PEEK, LOOP, FAILS, UNKNOWN, DEEP, ABORT, JUMP, COMMANDS, WILD_PUT, WILD_DMA };
-static const char *const acts[] = {"poke", "peek",  "loop", "fail",     "unknown",  "deep",
+static const char *const acts[] = {"poke",  "peek", "loop",     "fail",     "unknown", "deep",
                                    "abort", "jump", "commands", "wild-put", "wild-dma"};
 static const char *const roles[] = {"header", "payload", "completion"};
 enum { HEADER, PAYLOAD, COMPLETION, NOBODY };
@@ -42,18 +42,11 @@ static int misbehave(struct state *s, int fine) {
     case LOOP:
         for (;;)
             (*(volatile uint32_t *)&s->marks[6])++; /* loop */
-    case FAILS:
-        return FAIL;
-    case UNKNOWN:
-        return 77;
-    case DEEP:
-        s->results[0] = dig((volatile char *)here, 0);
-        break;
-    case ABORT:
-        abort();
-    case JUMP:
-        ((void (*)(void))(uintptr_t)s->address)();
-        break;
+    case FAILS: return FAIL;
+    case UNKNOWN: return 77;
+    case DEEP: s->results[0] = dig((volatile char *)here, 0); break;
+    case ABORT: abort();
+    case JUMP: ((void (*)(void))(uintptr_t)s->address)(); break;
     case COMMANDS:
         s->results[0] = PtlHandlerPutFromDevice(here, 4097, 0, PTL_NO_ACK_REQ, self, 9, 0, NULL, 0);
         s->results[1] = PtlHandlerPutFromDevice(here, 16, 0, PTL_NO_ACK_REQ, nobody, 9, 0, NULL, 0);
@@ -62,12 +55,8 @@ static int misbehave(struct state *s, int fine) {
         s->results[4] = PtlHandlerDMAWait(12345);
         s->results[5] = PtlHandlerCTInc((ptl_ct_event_t){1, 0}); /* the entry has no counter */
         break;
-    case WILD_PUT:
-        PtlHandlerPutFromDevice(wild, 16, 0, PTL_NO_ACK_REQ, self, 9, 0, NULL, 0);
-        break;
-    case WILD_DMA:
-        PtlHandlerDMAFromHostB(0, wild, 16, PTL_ME_HOST_MEM);
-        break;
+    case WILD_PUT: PtlHandlerPutFromDevice(wild, 16, 0, PTL_NO_ACK_REQ, self, 9, 0, NULL, 0); break;
+    case WILD_DMA: PtlHandlerDMAFromHostB(0, wild, 16, PTL_ME_HOST_MEM); break;
     }
     return fine;
 }

@@ -60,8 +60,8 @@ __handler int atomics_from_device(int dropped_bytes, bool flow_control_triggered
     if (PtlHandlerDMAFromHostB(0, s->data, ATOMICS * SLOT, PTL_ME_HOST_MEM) != 0)
         return FAIL;
     for (unsigned k = 0; k < ATOMICS; k++)
-        if (PtlHandlerAtomicFromDevice(s->data + k * SLOT, ITEMS * atomics[k].bytes, PTL_LOCAL_ME_CT, PTL_CT_ACK_REQ, zero,
-                                       SOURCE, k * SLOT, NULL, 5, atomics[k].operation, atomics[k].type) != 0)
+        if (PtlHandlerAtomicFromDevice(s->data + k * SLOT, ITEMS * atomics[k].bytes, PTL_LOCAL_ME_CT, PTL_CT_ACK_REQ,
+                                       zero, SOURCE, k * SLOT, NULL, 5, atomics[k].operation, atomics[k].type) != 0)
             return FAIL;
     return SUCCESS;
 }
@@ -97,11 +97,13 @@ __handler int dma_compare_and_swap(int dropped_bytes, bool flow_control_triggere
     return PtlHandlerDMAToHostB(s, 0, TOLD, PTL_HANDLER_HOST_MEM) == 0 ? SUCCESS : FAIL;
 }
 
-static const uint64_t increments[TYPES] = {INCREMENT, INCREMENT, INCREMENT, INCREMENT, INCREMENT, INCREMENT,
-                                           INCREMENT, INCREMENT, 0x3FC00000 /* 1.5f */, 0x3FC000003FC00000,
-                                           0x3FF8000000000000 /* 1.5 */};
-static const uint8_t types[TYPES] = {PTL_INT8_T,  PTL_UINT8_T, PTL_INT16_T,  PTL_UINT16_T, PTL_INT32_T,        PTL_UINT32_T,
-                                     PTL_INT64_T, PTL_UINT64_T, PTL_FLOAT,   PTL_FLOAT_COMPLEX, PTL_DOUBLE};
+static const uint64_t increments[TYPES] = {INCREMENT,          INCREMENT,         INCREMENT,
+                                           INCREMENT,          INCREMENT,         INCREMENT,
+                                           INCREMENT,          INCREMENT,         0x3FC00000 /* 1.5f */,
+                                           0x3FC000003FC00000, 0x3FF8000000000000 /* 1.5 */};
+static const uint8_t types[TYPES] = {PTL_INT8_T,  PTL_UINT8_T,       PTL_INT16_T, PTL_UINT16_T,
+                                     PTL_INT32_T, PTL_UINT32_T,      PTL_INT64_T, PTL_UINT64_T,
+                                     PTL_FLOAT,   PTL_FLOAT_COMPLEX, PTL_DOUBLE};
 
 __handler int dma_fetch_and_add(int dropped_bytes, bool flow_control_triggered, void *state) {
     struct state *s = state;
@@ -296,30 +298,16 @@ __handler int wild(int dropped_bytes, bool flow_control_triggered, void *state) 
     void *theirs = (void *)0x40;
     (void)dropped_bytes, (void)flow_control_triggered;
     switch (s->number) {
-    case 0:
-        PtlHandlerPutFromDevice(theirs, 8, 0, PTL_NO_ACK_REQ, zero, ECHO, 0, NULL, 0);
-        break;
-    case 1:
-        PtlHandlerGetToDevice(theirs, 8, 0, zero, SOURCE, 0, NULL);
-        break;
+    case 0: PtlHandlerPutFromDevice(theirs, 8, 0, PTL_NO_ACK_REQ, zero, ECHO, 0, NULL, 0); break;
+    case 1: PtlHandlerGetToDevice(theirs, 8, 0, zero, SOURCE, 0, NULL); break;
     case 2:
         PtlHandlerAtomicFromDevice(theirs, 8, 0, PTL_NO_ACK_REQ, zero, SOURCE, 0, NULL, 0, PTL_SUM, PTL_UINT64_T);
         break;
-    case 3:
-        PtlHandlerDMAToHostB(theirs, 0, 8, PTL_ME_HOST_MEM);
-        break;
-    case 4:
-        PtlHandlerDMAFromHostB(0, theirs, 8, PTL_ME_HOST_MEM);
-        break;
-    case 5:
-        PtlHandlerDMAFetchAddB(0, 1, theirs, PTL_UINT64_T, PTL_ME_HOST_MEM);
-        break;
-    case 6:
-        PtlHandlerCAS(theirs, 0, 1);
-        break;
-    case 7:
-        PtlHandlerFAdd(theirs, s->words, 1);
-        break;
+    case 3: PtlHandlerDMAToHostB(theirs, 0, 8, PTL_ME_HOST_MEM); break;
+    case 4: PtlHandlerDMAFromHostB(0, theirs, 8, PTL_ME_HOST_MEM); break;
+    case 5: PtlHandlerDMAFetchAddB(0, 1, theirs, PTL_UINT64_T, PTL_ME_HOST_MEM); break;
+    case 6: PtlHandlerCAS(theirs, 0, 1); break;
+    case 7: PtlHandlerFAdd(theirs, s->words, 1); break;
     case 8:
         PtlHandlerDMAFromHostB(0, s->data + sizeof s->data - 4, 128, PTL_ME_HOST_MEM); /* some of it its own */
         break;
@@ -465,7 +453,10 @@ static void operands(unsigned char *slots, unsigned int seed) {
             unsigned char *item = slots + k * SLOT + i * atomics[k].bytes;
             float f = (float)value;
             double d = (double)value;
-            memcpy(item, atomics[k].type == PTL_FLOAT ? (void *)&f : atomics[k].type == PTL_DOUBLE ? (void *)&d : &value,
+            memcpy(item,
+                   atomics[k].type == PTL_FLOAT    ? (void *)&f
+                   : atomics[k].type == PTL_DOUBLE ? (void *)&d
+                                                   : &value,
                    atomics[k].bytes);
         }
 }
@@ -480,33 +471,15 @@ static void operands(unsigned char *slots, unsigned int seed) {
 
 static void combine(unsigned k, unsigned char *x, const unsigned char *y) {
     switch (k) {
-    case 0:
-        COMBINE(uint64_t, a + b);
-        break;
-    case 1:
-        COMBINE(int32_t, a *b);
-        break;
-    case 2:
-        COMBINE(int16_t, a < b ? a : b);
-        break;
-    case 3:
-        COMBINE(uint8_t, a > b ? a : b);
-        break;
-    case 4:
-        COMBINE(int64_t, a ^ b);
-        break;
-    case 5:
-        COMBINE(uint32_t, a &b);
-        break;
-    case 6:
-        COMBINE(int8_t, a || b);
-        break;
-    case 7:
-        COMBINE(float, a + b);
-        break;
-    default:
-        COMBINE(double, a *b);
-        break;
+    case 0: COMBINE(uint64_t, a + b); break;
+    case 1: COMBINE(int32_t, a *b); break;
+    case 2: COMBINE(int16_t, a < b ? a : b); break;
+    case 3: COMBINE(uint8_t, a > b ? a : b); break;
+    case 4: COMBINE(int64_t, a ^ b); break;
+    case 5: COMBINE(uint32_t, a &b); break;
+    case 6: COMBINE(int8_t, a || b); break;
+    case 7: COMBINE(float, a + b); break;
+    default: COMBINE(double, a *b); break;
     }
 }
 
@@ -590,9 +563,7 @@ static void dma_fetch_add(void) {
                 d += 1.5;
                 memcpy(expected + 8 * k, &d, 8);
                 break;
-            default:
-                word += INCREMENT;
-                memcpy(expected + 8 * k, &word, sizes[k]);
+            default: word += INCREMENT; memcpy(expected + 8 * k, &word, sizes[k]);
             }
         }
     }
@@ -759,10 +730,10 @@ static void unmapped_memory(void) {
 static const struct {
     const char *name;
     void (*run)(void);
-} cases[] = {CASE(gets_to_host),  CASE(gets_to_device), CASE(atomics_device), CASE(atomics_host), CASE(dma_cas),
-             CASE(dma_fetch_add), CASE(dma_contended),  CASE(hpu_contended),  CASE(posted),       CASE(contexts),
-             CASE(yields),        CASE(aligned),        CASE(interleave),     CASE(bad_numbers),  CASE(wild_memory),
-             CASE(unmapped_memory)};
+} cases[] = {CASE(gets_to_host), CASE(gets_to_device), CASE(atomics_device), CASE(atomics_host),
+             CASE(dma_cas),      CASE(dma_fetch_add),  CASE(dma_contended),  CASE(hpu_contended),
+             CASE(posted),       CASE(contexts),       CASE(yields),         CASE(aligned),
+             CASE(interleave),   CASE(bad_numbers),    CASE(wild_memory),    CASE(unmapped_memory)};
 
 int main(int argc, char **argv) {
     open_interface(PTL_NI_MATCHING | PTL_NI_LOGICAL);

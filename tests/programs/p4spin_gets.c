@@ -293,8 +293,8 @@ static void times(void) {
 static const struct {
     const char *name;
     void (*run)(void);
-} cases[] = {CASE(proceed), CASE(process),      CASE(drop), CASE(fail), CASE(completion_fails),
-             CASE(pending), CASE(flow_control), CASE(times)};
+} cases[] = {CASE(proceed),          CASE(process), CASE(drop),         CASE(fail),
+             CASE(completion_fails), CASE(pending), CASE(flow_control), CASE(times)};
 
 int main(int argc, char **argv) {
     open_interface(PTL_NI_MATCHING | PTL_NI_LOGICAL);

@@ -113,8 +113,8 @@ static void payload_size(void) {
     for (unsigned more = 0; more < 2; more++) {
         if (!receiver()) {
             ptl_me_t me = entry(landed, sizeof landed, BITS, PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE);
-            me.options |= PTL_ME_USE_ONCE | PTL_ME_EVENT_COMM_DISABLE | PTL_ME_EVENT_UNLINK_DISABLE | PTL_ME_EVENT_CT_COMM |
-                          PTL_ME_EVENT_CT_BYTES;
+            me.options |= PTL_ME_USE_ONCE | PTL_ME_EVENT_COMM_DISABLE | PTL_ME_EVENT_UNLINK_DISABLE |
+                          PTL_ME_EVENT_CT_COMM | PTL_ME_EVENT_CT_BYTES;
             me.ct_handle = ct;
             fill(sent, sizeof sent, 9);
             CHECK(append(&me));

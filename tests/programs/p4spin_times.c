@@ -63,11 +63,29 @@ enum what {
     MY_HPU,
     NUM_HPUS
 };
-static const char *const names[] = {
-    "PutFromDevice", "PutFromHost", "GetToHost",  "GetToDevice", "AtomicFromDevice", "AtomicFromHost",
-    "DMAToHostB",    "DMAFromHostB", "DMAToHostNB", "DMAFromHostNB", "DMACASB",        "DMACASNB",
-    "DMAFetchAddB",  "DMAFetchAddNB", "DMATest",  "CAS",         "FAdd",             "Yield",
-    "CTInc",         "CTGet",        "CTSet",     "MyHpu",       "NumHpus"};
+static const char *const names[] = {"PutFromDevice",
+                                    "PutFromHost",
+                                    "GetToHost",
+                                    "GetToDevice",
+                                    "AtomicFromDevice",
+                                    "AtomicFromHost",
+                                    "DMAToHostB",
+                                    "DMAFromHostB",
+                                    "DMAToHostNB",
+                                    "DMAFromHostNB",
+                                    "DMACASB",
+                                    "DMACASNB",
+                                    "DMAFetchAddB",
+                                    "DMAFetchAddNB",
+                                    "DMATest",
+                                    "CAS",
+                                    "FAdd",
+                                    "Yield",
+                                    "CTInc",
+                                    "CTGet",
+                                    "CTSet",
+                                    "MyHpu",
+                                    "NumHpus"};
 
 __handler int timed(const ptl_payload_t p, void *state) {
     struct state *s = state;
@@ -80,15 +98,9 @@ __handler int timed(const ptl_payload_t p, void *state) {
     case PUT_FROM_DEVICE:
         TIMED(PtlHandlerPutFromDevice(s->data, s->bytes, 0, PTL_NO_ACK_REQ, zero, ECHO, 0, NULL, 0));
         break;
-    case PUT_FROM_HOST:
-        TIMED(PtlHandlerPutFromHost(0, s->bytes, 0, PTL_NO_ACK_REQ, zero, ECHO, 0, NULL, 0));
-        break;
-    case GET_TO_HOST:
-        TIMED(PtlHandlerGetToHost(0, s->bytes, PTL_LOCAL_ME_CT, zero, ECHO, 0, NULL));
-        break;
-    case GET_TO_DEVICE:
-        TIMED(PtlHandlerGetToDevice(s->data, s->bytes, PTL_LOCAL_ME_CT, zero, ECHO, 0, NULL));
-        break;
+    case PUT_FROM_HOST: TIMED(PtlHandlerPutFromHost(0, s->bytes, 0, PTL_NO_ACK_REQ, zero, ECHO, 0, NULL, 0)); break;
+    case GET_TO_HOST: TIMED(PtlHandlerGetToHost(0, s->bytes, PTL_LOCAL_ME_CT, zero, ECHO, 0, NULL)); break;
+    case GET_TO_DEVICE: TIMED(PtlHandlerGetToDevice(s->data, s->bytes, PTL_LOCAL_ME_CT, zero, ECHO, 0, NULL)); break;
     case ATOMIC_FROM_DEVICE:
         TIMED(PtlHandlerAtomicFromDevice(s->data, s->bytes, 0, PTL_NO_ACK_REQ, zero, ECHO, 0, NULL, 0, PTL_SUM,
                                          PTL_UINT64_T));
@@ -96,12 +108,8 @@ __handler int timed(const ptl_payload_t p, void *state) {
     case ATOMIC_FROM_HOST:
         TIMED(PtlHandlerAtomicFromHost(0, s->bytes, 0, PTL_NO_ACK_REQ, zero, ECHO, 0, NULL, 0, PTL_SUM, PTL_UINT64_T));
         break;
-    case DMA_TO_HOST_B:
-        TIMED(PtlHandlerDMAToHostB(s->data, 0, s->bytes, PTL_ME_HOST_MEM));
-        break;
-    case DMA_FROM_HOST_B:
-        TIMED(PtlHandlerDMAFromHostB(0, s->data, s->bytes, PTL_ME_HOST_MEM));
-        break;
+    case DMA_TO_HOST_B: TIMED(PtlHandlerDMAToHostB(s->data, 0, s->bytes, PTL_ME_HOST_MEM)); break;
+    case DMA_FROM_HOST_B: TIMED(PtlHandlerDMAFromHostB(0, s->data, s->bytes, PTL_ME_HOST_MEM)); break;
     case DMA_TO_HOST_NB:
         TIMED(PtlHandlerDMAToHostNB(s->data, 0, s->bytes, PTL_ME_HOST_MEM, &h));
         WAITED();
@@ -110,16 +118,12 @@ __handler int timed(const ptl_payload_t p, void *state) {
         TIMED(PtlHandlerDMAFromHostNB(0, s->data, s->bytes, PTL_ME_HOST_MEM, &h));
         WAITED();
         break;
-    case DMA_CAS_B:
-        TIMED(PtlHandlerDMACASB(0, &s->word, 1, PTL_ME_HOST_MEM));
-        break;
+    case DMA_CAS_B: TIMED(PtlHandlerDMACASB(0, &s->word, 1, PTL_ME_HOST_MEM)); break;
     case DMA_CAS_NB:
         TIMED(PtlHandlerDMACASNB(0, &s->word, 1, PTL_ME_HOST_MEM, &h));
         WAITED();
         break;
-    case DMA_FETCH_ADD_B:
-        TIMED(PtlHandlerDMAFetchAddB(0, 1, &s->word, PTL_UINT64_T, PTL_ME_HOST_MEM));
-        break;
+    case DMA_FETCH_ADD_B: TIMED(PtlHandlerDMAFetchAddB(0, 1, &s->word, PTL_UINT64_T, PTL_ME_HOST_MEM)); break;
     case DMA_FETCH_ADD_NB:
         TIMED(PtlHandlerDMAFetchAddNB(0, 1, &s->word, PTL_UINT64_T, PTL_ME_HOST_MEM, &h));
         WAITED();
@@ -129,33 +133,18 @@ __handler int timed(const ptl_payload_t p, void *state) {
             return FAIL;
         TIMED(PtlHandlerDMATest(h));
         break;
-    case CAS:
-        TIMED(PtlHandlerCAS(&s->word, 0, 1));
-        break;
-    case FADD:
-        TIMED(PtlHandlerFAdd(&s->word, &s->other, 1));
-        break;
-    case YIELD:
-        TIMED(PtlHandlerYield());
-        break;
-    case CT_INC:
-        TIMED(PtlHandlerCTInc(two));
-        break;
+    case CAS: TIMED(PtlHandlerCAS(&s->word, 0, 1)); break;
+    case FADD: TIMED(PtlHandlerFAdd(&s->word, &s->other, 1)); break;
+    case YIELD: TIMED(PtlHandlerYield()); break;
+    case CT_INC: TIMED(PtlHandlerCTInc(two)); break;
     case CT_GET:
         TIMED(PtlHandlerCTGet(&read));
         s->word = read.success;
         break;
-    case CT_SET:
-        TIMED(PtlHandlerCTSet(two));
-        break;
-    case MY_HPU:
-        TIMED(PTL_MY_HPU);
-        break;
-    case NUM_HPUS:
-        TIMED(PTL_NUM_HPUS);
-        break;
-    default:
-        return FAIL;
+    case CT_SET: TIMED(PtlHandlerCTSet(two)); break;
+    case MY_HPU: TIMED(PTL_MY_HPU); break;
+    case NUM_HPUS: TIMED(PTL_NUM_HPUS); break;
+    default: return FAIL;
     }
     return SUCCESS;
 }
