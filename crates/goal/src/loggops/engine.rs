@@ -57,19 +57,26 @@ pub fn run(schedule: &Schedule, parameters: &LogGops, options: &Options) -> Resu
         engine.prefetch();
         engine.entry(at, number, event)?;
     }
+    let left = engine.matching.left(&engine.progress.words);
     if engine.progress.done < schedule.len() {
-        return Err(stuck(schedule, &engine.progress));
+        let is_blocked = |op: &u32| {
+            let record = &schedule.ops[*op as usize];
+            record.kind() == Kind::Recv || schedule.bytes(record) > parameters.eager
+        };
+        let blocked: Vec<u32> = left.into_iter().filter(is_blocked).collect();
+        return Err(stuck(schedule, &engine.progress, &blocked));
     }
     let cpus = |free: &[u64]| Time::from_ps(free[..schedule.cpus].iter().copied().max().unwrap_or(0));
     Ok(Outcome {
         ends: engine.free.chunks(engine.stride).map(cpus).collect(),
         events: schedule.len() as u64 + engine.messages,
-        unreceived: engine.matching.unexpected(),
+        unreceived: left,
     })
 }
 
 struct Engine<'a> {
     schedule: &'a Schedule,
+    ops: &'a [Op],
     parameters: &'a LogGops,
     progress: Progress<'a>,
     matching: Matching<'a>,
@@ -89,6 +96,7 @@ impl<'a> Engine<'a> {
         let stride = schedule.cpus + 2 * schedule.nics;
         Engine {
             schedule,
+            ops: &schedule.ops,
             parameters,
             progress: Progress::new(schedule, schedule.cpus > 1 && !options.ignore_other_cpus),
             matching: Matching::new(schedule),
@@ -104,15 +112,13 @@ impl<'a> Engine<'a> {
 
     /// Takes all operations that depend on nothing: rank by rank, at time zero, before anything else.
     fn begin(&mut self) -> Result<(), RunError> {
-        let counts = self.progress.counts();
-        let roots = counts.iter().filter(|&&count| count == 0).count() as u32;
-        self.number = roots;
+        self.number = self.progress.words.iter().filter(|&&word| word == 0).count() as u32;
         let (mut number, mut of_rank) = (0, Vec::new());
         for rank in 0..self.schedule.ranks() {
             // Before any of them is executed, as that frees others.
             of_rank.clear();
-            of_rank.extend(self.schedule.of_rank(rank).filter(|&op| self.progress.counts()[op as usize] == 0));
-            of_rank.sort_by_key(|&op| self.schedule.ops[op as usize].kind());
+            of_rank.extend(self.schedule.of_rank(rank).filter(|&op| !self.progress.is_held(op)));
+            of_rank.sort_by_key(|&op| self.ops[op as usize].kind());
             for &op in &of_rank {
                 self.entry(0, number, op)?;
                 number += 1;
@@ -125,26 +131,36 @@ impl<'a> Engine<'a> {
     #[inline]
     fn prefetch(&self) {
         if let Some(event) = self.queue.soon(12) {
-            prefetch(&raw const self.schedule.ops[(event & OP) as usize]);
+            prefetch(&raw const self.ops[(event & OP) as usize]);
         }
-        if let Some(event) = self.queue.soon(6) {
-            let op = event & OP;
-            let record = &self.schedule.ops[op as usize];
-            let rank = if event & MESSAGE != 0 { record.peer } else { record.rank };
-            prefetch(&raw const self.free[rank as usize * self.stride]);
-            prefetch(&raw const self.waiting[rank as usize]);
-            prefetch(&raw const self.progress.counts()[op as usize]);
-            if record.kind() != Kind::Calc {
-                prefetch(self.matching.slot_of(op));
+        if let Some(event) = self.queue.soon(8) {
+            let record = &self.ops[(event & OP) as usize];
+            let rank = rank_of(event, record) as usize;
+            prefetch(&raw const self.free[rank * self.stride]);
+            prefetch(&raw const self.waiting[rank]);
+            if record.kind() == Kind::Recv || event & MESSAGE != 0 {
+                prefetch(self.matching.slot_of(record));
+            } else {
+                self.progress.prefetch_dependents(record);
+            }
+        }
+        if let Some(event) = self.queue.soon(4) {
+            let record = &self.ops[(event & OP) as usize];
+            prefetch(self.waiting[rank_of(event, record) as usize].place());
+            if record.kind() == Kind::Recv || event & MESSAGE != 0 {
+                let last = (*self.matching.slot_of(record) as u32).wrapping_sub(1) as usize;
+                if last < self.progress.words.len() {
+                    prefetch(&raw const self.ops[last]);
+                    prefetch(&raw const self.progress.words[last]);
+                }
             }
         }
     }
 
     #[inline]
     fn entry(&mut self, now: u64, number: u32, event: u32) -> Result<(), RunError> {
-        let schedule = self.schedule;
-        let record = &schedule.ops[(event & OP) as usize];
-        let rank = if event & MESSAGE != 0 { record.peer } else { record.rank };
+        let record = &self.ops[(event & OP) as usize];
+        let rank = rank_of(event, record);
         if event & WAKE != 0 {
             return self.wake(now, number, rank);
         }
@@ -178,7 +194,7 @@ impl<'a> Engine<'a> {
         let Some((at, first, event, place)) = waiting.first(&self.free) else { return Ok(()) };
         if (at, first) == (now, number) {
             waiting.take(place);
-            let record = &self.schedule.ops[(event & OP) as usize];
+            let record = &self.ops[(event & OP) as usize];
             self.execute(now, event, record, self.needs(event, record, rank))?;
         }
         let waiting = &mut self.waiting[rank as usize];
@@ -238,7 +254,7 @@ impl<'a> Engine<'a> {
         } else {
             let end = self.in_time(time(overhead, overhead_per_byte.max(gap_per_byte)), op)?;
             self.free[cpu] = end;
-            match self.matching.arrive(op) {
+            match self.matching.arrive(op, &mut self.progress.words) {
                 Some(receive) => {
                     if bytes > eager {
                         self.release_sender(now, op, record);
@@ -254,8 +270,8 @@ impl<'a> Engine<'a> {
 
     fn receive(&mut self, now: u64, op: u32) {
         self.progress.started(op, now);
-        if let Some(message) = self.matching.post(op) {
-            let send = &self.schedule.ops[message as usize];
+        if let Some(message) = self.matching.post(op, &mut self.progress.words) {
+            let send = &self.ops[message as usize];
             if self.schedule.bytes(send) > self.parameters.eager {
                 self.release_sender(now, message, send);
             }
@@ -281,16 +297,15 @@ impl<'a> Engine<'a> {
             return;
         }
         std::mem::swap(&mut self.freed, &mut self.progress.freed);
-        let schedule = self.schedule;
         if self.freed.len() > 1 {
             self.freed.sort_by_key(|&op| {
-                let record = &schedule.ops[op as usize];
+                let record = &self.ops[op as usize];
                 (record.rank, record.kind())
             });
         }
         for index in 0..self.freed.len() {
             let op = self.freed[index];
-            let record = &schedule.ops[op as usize];
+            let record = &self.ops[op as usize];
             let Needs { cpu, nic } = self.needs(op, record, record.rank);
             let free = self.free[cpu].max(self.free[nic]);
             let number = self.next_number();
@@ -317,8 +332,15 @@ impl<'a> Engine<'a> {
     }
 }
 
+/// Where an event happens.
 #[inline]
-fn prefetch<T>(place: *const T) {
+fn rank_of(event: u32, record: &Op) -> u32 {
+    if event & MESSAGE != 0 { record.peer } else { record.rank }
+}
+
+/// Has the processor fetch what will soon be needed.
+#[inline]
+pub(super) fn prefetch<T>(place: *const T) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: a hint that reads nothing the program could see; any address will do.
     unsafe {

@@ -8,14 +8,14 @@ use crate::schedule::Schedule;
 /// Those with the same receiver, source, tag and space are a list in the order of their posting or arrival; it holds
 /// either receives or messages, as a pair of both would have matched. A hash table finds the list. Receives with
 /// wildcards are searched one by one; only a schedule that has some pays for keeping order across lists.
+///
+/// `next`, which the caller keeps, has for each member of a list the next, and for the last the first.
 #[derive(Debug)]
 pub(super) struct Matching<'a> {
-    schedule: &'a Schedule,
+    ops: &'a [Op],
     /// The hash of a list in the upper half; its last member plus one in the lower; 0 when empty.
     slots: Vec<u64>,
     lists: usize,
-    /// For each member of a list, the next; for the last, the first.
-    next: Vec<u32>,
     wildcards: Option<Wildcards>,
 }
 
@@ -75,43 +75,43 @@ impl<'a> Matching<'a> {
             posted: vec![VecDeque::new(); ranks],
             arrived: vec![Arrived::default(); ranks],
         });
-        Matching { schedule, slots: vec![0; 64], lists: 0, next: vec![0; schedule.len()], wildcards }
+        Matching { ops: &schedule.ops, slots: vec![0; 64], lists: 0, wildcards }
     }
 
     /// Posts a receive, or returns the first message that arrived for it.
     #[inline]
-    pub fn post(&mut self, receive: u32) -> Option<u32> {
-        let record = &self.schedule.ops[receive as usize];
+    pub fn post(&mut self, receive: u32, next: &mut [u32]) -> Option<u32> {
+        let record = &self.ops[receive as usize];
         if record.peer == ANY || record.tag == ANY {
-            return self.post_wildcard(receive);
+            return self.post_wildcard(receive, next);
         }
         let slot = self.find(key(record));
         if let Ok(slot) = slot
             && self.holds(slot) == Kind::Send
         {
-            let message = self.pop(slot);
+            let message = self.pop(slot, next);
             if let Some(wildcards) = &mut self.wildcards {
                 wildcards.leave(message, record.rank);
             }
             return Some(message);
         }
-        self.join(receive, slot);
+        self.join(receive, slot, next);
         None
     }
 
     /// The first posted receive for a message, or keeps the message.
     #[inline]
-    pub fn arrive(&mut self, message: u32) -> Option<u32> {
-        let record = &self.schedule.ops[message as usize];
+    pub fn arrive(&mut self, message: u32, next: &mut [u32]) -> Option<u32> {
+        let record = &self.ops[message as usize];
         let slot = self.find(key(record));
         let exact = slot.ok().filter(|&slot| self.holds(slot) == Kind::Recv);
         if let Some(wildcards) = &mut self.wildcards {
             let before = exact.map_or(GONE, |slot| {
                 let last = self.slots[slot] as u32 - 1;
-                wildcards.order[self.next[last as usize] as usize]
+                wildcards.order[next[last as usize] as usize]
             });
             let posted = &mut wildcards.posted[record.peer as usize];
-            let ops = &self.schedule.ops;
+            let ops = self.ops;
             let place = posted.iter().position(|&receive| fits(&ops[receive as usize], record));
             if let Some(place) = place.filter(|&place| wildcards.order[posted[place] as usize] < before) {
                 return posted.remove(place);
@@ -121,16 +121,16 @@ impl<'a> Matching<'a> {
             }
         }
         if let Some(slot) = exact {
-            return Some(self.pop(slot));
+            return Some(self.pop(slot, next));
         }
-        self.join(message, slot);
+        self.join(message, slot, next);
         None
     }
 
     #[cold]
-    fn post_wildcard(&mut self, receive: u32) -> Option<u32> {
+    fn post_wildcard(&mut self, receive: u32, next: &mut [u32]) -> Option<u32> {
         let wildcards = self.wildcards.as_mut().expect("the schedule has wildcards");
-        let ops = &self.schedule.ops;
+        let ops = self.ops;
         let record = &ops[receive as usize];
         let arrived = &wildcards.arrived[record.rank as usize].messages;
         let found = arrived.iter().copied().find(|&message| {
@@ -144,24 +144,21 @@ impl<'a> Matching<'a> {
         wildcards.leave(message, record.rank);
         // The first of all that fit is the first of its own list.
         let slot = self.find(key(&ops[message as usize])).expect("an unexpected message is in a list");
-        let first = self.pop(slot);
+        let first = self.pop(slot, next);
         debug_assert_eq!(first, message);
         Some(message)
     }
 
-    /// All messages that no receive has taken, by the number of their send.
-    pub fn unexpected(&self) -> Vec<u32> {
+    /// All posted receives and unexpected messages, by number.
+    pub fn left(&self, next: &[u32]) -> Vec<u32> {
         let mut all = Vec::new();
-        for slot in (0..self.slots.len()).filter(|&slot| self.slots[slot] != 0 && self.holds(slot) == Kind::Send) {
-            let last = self.slots[slot] as u32 - 1;
-            let mut message = last;
-            loop {
-                message = self.next[message as usize];
-                all.push(message);
-                if message == last {
-                    break;
-                }
-            }
+        for slot in self.slots.iter().filter(|&&slot| slot != 0) {
+            let last = *slot as u32 - 1;
+            let members = std::iter::successors(Some(last), |&op| Some(next[op as usize]).filter(|&op| op != last));
+            all.extend(members);
+        }
+        if let Some(wildcards) = &self.wildcards {
+            all.extend(wildcards.posted.iter().flatten());
         }
         all.sort_unstable();
         all
@@ -178,42 +175,41 @@ impl<'a> Matching<'a> {
             if value == 0 {
                 return Err(slot);
             }
-            if (value >> 32) as u32 == hash && key(&self.schedule.ops[value as u32 as usize - 1]) == wanted {
+            if (value >> 32) as u32 == hash && key(&self.ops[value as u32 as usize - 1]) == wanted {
                 return Ok(slot);
             }
             slot = (slot + 1) & mask;
         }
     }
 
-    /// Where the search for an operation's list would start; for prefetching.
+    /// Where the search for an operation's list starts; for prefetching.
     #[inline]
-    pub fn slot_of(&self, op: u32) -> *const u64 {
-        let slot = hash(key(&self.schedule.ops[op as usize])) as usize & (self.slots.len() - 1);
-        &raw const self.slots[slot]
+    pub fn slot_of(&self, record: &Op) -> &u64 {
+        &self.slots[hash(key(record)) as usize & (self.slots.len() - 1)]
     }
 
     /// What a list holds.
     #[inline]
     fn holds(&self, slot: usize) -> Kind {
-        self.schedule.ops[self.slots[slot] as u32 as usize - 1].kind()
+        self.ops[self.slots[slot] as u32 as usize - 1].kind()
     }
 
     /// Adds to the end of the list at `slot`, or makes one there.
     #[inline]
-    fn join(&mut self, op: u32, slot: Result<usize, usize>) {
+    fn join(&mut self, op: u32, slot: Result<usize, usize>, next: &mut [u32]) {
         if let Some(wildcards) = &mut self.wildcards {
             wildcards.join(op);
         }
         match slot {
             Ok(slot) => {
                 let last = self.slots[slot] as u32 - 1;
-                self.next[op as usize] = self.next[last as usize];
-                self.next[last as usize] = op;
+                next[op as usize] = next[last as usize];
+                next[last as usize] = op;
                 self.slots[slot] = self.slots[slot] >> 32 << 32 | u64::from(op + 1);
             }
             Err(slot) => {
-                self.next[op as usize] = op;
-                self.slots[slot] = u64::from(hash(key(&self.schedule.ops[op as usize]))) << 32 | u64::from(op + 1);
+                next[op as usize] = op;
+                self.slots[slot] = u64::from(hash(key(&self.ops[op as usize]))) << 32 | u64::from(op + 1);
                 self.lists += 1;
                 if self.lists * 4 > self.slots.len() * 3 {
                     self.grow();
@@ -224,13 +220,13 @@ impl<'a> Matching<'a> {
 
     /// Takes the first of a list.
     #[inline]
-    fn pop(&mut self, slot: usize) -> u32 {
+    fn pop(&mut self, slot: usize, next: &mut [u32]) -> u32 {
         let last = self.slots[slot] as u32 - 1;
-        let first = self.next[last as usize];
+        let first = next[last as usize];
         if first == last {
             self.delete(slot);
         } else {
-            self.next[last as usize] = self.next[first as usize];
+            next[last as usize] = next[first as usize];
         }
         first
     }
@@ -328,6 +324,7 @@ mod tests {
             }
             let schedule = builder.finish().unwrap();
             let mut matching = Matching::new(&schedule);
+            let mut next = vec![0; schedule.len()];
             let (mut posted, mut arrived) = (Vec::new(), Vec::new());
             for (&op, &(is_receive, ..)) in ops.iter().zip(&all) {
                 let record = &schedule.ops[op as usize];
@@ -340,7 +337,7 @@ mod tests {
                 if expected.is_none() {
                     own.push(op);
                 }
-                let found = if is_receive { matching.post(op) } else { matching.arrive(op) };
+                let found = if is_receive { matching.post(op, &mut next) } else { matching.arrive(op, &mut next) };
                 prop_assert_eq!(found, expected);
             }
         }

@@ -1,25 +1,18 @@
-use crate::op::ON_START;
+use super::engine::prefetch;
+use crate::op::{ON_START, Op};
 use crate::schedule::Schedule;
 
-/// In place of a number of dependencies: the operation is done.
-const DONE: u32 = u32::MAX;
-
-/// Where an operation is in its life.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
-    /// Waits for other operations.
-    Held,
-    /// Free to start, or started and not done.
-    Going,
-    Done,
-}
+/// Marks a word that counts dependencies.
+const HELD: u32 = 1 << 31;
 
 /// Which operations have started and are done, and whom that frees.
 #[derive(Debug)]
 pub(super) struct Progress<'a> {
-    schedule: &'a Schedule,
-    /// Dependencies of each operation that are not yet satisfied.
-    held: Vec<u32>,
+    ops: &'a [Op],
+    edges: &'a [u32],
+    /// One word an operation: with [`HELD`], how many of its dependencies are not yet satisfied; later whatever
+    /// [`Matching`](super::matching::Matching) needs to remember of it.
+    pub words: Vec<u32>,
     /// When the last of each operation's dependencies was satisfied, in picoseconds. Only for schedules with several CPUs:
     /// on a single one, no dependency ends after the CPU is free.
     ready: Vec<u64>,
@@ -30,12 +23,19 @@ pub(super) struct Progress<'a> {
 
 impl<'a> Progress<'a> {
     pub fn new(schedule: &'a Schedule, with_ready_times: bool) -> Progress<'a> {
-        let mut held = vec![0; schedule.len()];
+        let mut words = vec![0; schedule.len()];
         for edge in &*schedule.edges {
-            held[(edge & !ON_START) as usize] += 1;
+            let word = &mut words[(edge & !ON_START) as usize];
+            *word = (*word | HELD) + 1;
         }
         let ready = if with_ready_times { vec![0; schedule.len()] } else { Vec::new() };
-        Progress { schedule, held, ready, freed: Vec::new(), done: 0 }
+        Progress { ops: &schedule.ops, edges: &schedule.edges, words, ready, freed: Vec::new(), done: 0 }
+    }
+
+    /// Whether the operation waits for others of its rank.
+    #[inline]
+    pub fn is_held(&self, op: u32) -> bool {
+        self.words[op as usize] & HELD != 0
     }
 
     /// When all that the operation waited for had happened.
@@ -52,34 +52,29 @@ impl<'a> Progress<'a> {
         }
     }
 
-    pub fn state(&self, op: u32) -> State {
-        match self.held[op as usize] {
-            DONE => State::Done,
-            0 => State::Going,
-            _ => State::Held,
-        }
+    #[inline]
+    fn edges_of(&self, op: u32) -> &'a [u32] {
+        let op = op as usize;
+        &self.edges[self.ops[op].edges as usize..self.ops[op + 1].edges as usize]
     }
 
-    /// Where dependencies are counted; for prefetching.
+    /// Fetches what [`Progress::done`] will need.
     #[inline]
-    pub fn counts(&self) -> &[u32] {
-        &self.held
+    pub fn prefetch_dependents(&self, record: &Op) {
+        prefetch(self.edges.as_ptr().wrapping_add(record.edges as usize));
     }
 
     #[inline]
     pub fn started(&mut self, op: u32, at: u64) {
-        let schedule = self.schedule;
-        for edge in schedule.edges_of(op).iter().take_while(|edge| *edge & ON_START != 0) {
+        for edge in self.edges_of(op).iter().take_while(|edge| *edge & ON_START != 0) {
             self.satisfy(edge & !ON_START, at);
         }
     }
 
     #[inline]
     pub fn done(&mut self, op: u32, at: u64) {
-        self.held[op as usize] = DONE;
         self.done += 1;
-        let schedule = self.schedule;
-        for &edge in schedule.edges_of(op).iter().skip_while(|edge| *edge & ON_START != 0) {
+        for &edge in self.edges_of(op).iter().skip_while(|edge| *edge & ON_START != 0) {
             self.satisfy(edge, at);
         }
     }
@@ -87,9 +82,10 @@ impl<'a> Progress<'a> {
     #[inline]
     fn satisfy(&mut self, op: u32, at: u64) {
         self.not_before(op, at);
-        let held = &mut self.held[op as usize];
-        *held -= 1;
-        if *held == 0 {
+        let word = &mut self.words[op as usize];
+        *word -= 1;
+        if *word == HELD {
+            *word = 0;
             self.freed.push(op);
         }
     }

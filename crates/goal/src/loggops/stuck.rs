@@ -2,7 +2,7 @@ use std::fmt;
 
 use thiserror::Error;
 
-use super::progress::{Progress, State};
+use super::progress::Progress;
 use crate::op::{Action, Kind};
 use crate::schedule::Schedule;
 
@@ -71,18 +71,19 @@ impl fmt::Display for StuckRank {
     }
 }
 
-/// What is left when nothing happens any more.
-pub(super) fn stuck(schedule: &Schedule, progress: &Progress) -> RunError {
-    let of_rank = |rank| {
-        let of_state = |state| schedule.of_rank(rank).filter(move |&op| progress.state(op) == state);
-        let blocked = of_state(State::Going).map(|op| Blocked {
+/// What is left when nothing happens any more; `blocked` have started and are not done.
+pub(super) fn stuck(schedule: &Schedule, progress: &Progress, blocked: &[u32]) -> RunError {
+    let of_rank = |ops: &[u32]| {
+        let rank = schedule.rank(ops[0]);
+        let blocked = ops.iter().map(|&op| Blocked {
             ordinal: schedule.ordinal(op),
             action: schedule.action(op).to_string(),
             is_receive: matches!(schedule.action(op), Action::Recv { .. }),
         });
-        StuckRank { rank, blocked: blocked.collect(), held: of_state(State::Held).count() }
+        let held = schedule.of_rank(rank).filter(|&op| progress.is_held(op)).count();
+        StuckRank { rank, blocked: blocked.collect(), held }
     };
-    let ranks = (0..schedule.ranks()).map(of_rank).filter(|rank| !rank.blocked.is_empty()).collect();
+    let ranks = blocked.chunk_by(|&one, &other| schedule.rank(one) == schedule.rank(other)).map(of_rank).collect();
     RunError::Stuck { done: progress.done, operations: schedule.len(), ranks }
 }
 

@@ -21,6 +21,7 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
+    #[inline]
     pub fn add(&mut self, needs: Needs, number: u32, event: u32) {
         let entry = Reverse(u64::from(number) << 32 | u64::from(event));
         match self.classes.iter_mut().find(|class| class.0 == needs) {
@@ -30,6 +31,7 @@ impl Waiting {
     }
 
     /// Who goes first: time, number, event, and place of its class.
+    #[inline]
     pub fn first(&self, free: &[u64]) -> Option<(u64, u32, u32, usize)> {
         let heads = self.classes.iter().enumerate().filter_map(|(place, (needs, waiters))| {
             let Reverse(head) = *waiters.peek()?;
@@ -39,12 +41,15 @@ impl Waiting {
         heads.min()
     }
 
-    /// Takes out the first of a class.
+    /// Takes out the first of a class. The class stays: its needs come again.
+    #[inline]
     pub fn take(&mut self, place: usize) {
-        let waiters = &mut self.classes[place].1;
-        waiters.pop();
-        if waiters.is_empty() {
-            self.classes.swap_remove(place);
-        }
+        self.classes[place].1.pop();
+    }
+
+    /// Where the classes are; for prefetching.
+    #[inline]
+    pub fn place(&self) -> *const u8 {
+        self.classes.as_ptr().cast()
     }
 }
