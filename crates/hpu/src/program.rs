@@ -76,6 +76,25 @@ struct Row {
     line: u32,
 }
 
+/// Code of an inlined function: the call that it stands for.
+struct Inlined {
+    start: u32,
+    end: u32,
+    /// Index into the file names.
+    file: u32,
+    line: u32,
+}
+
+/// Line information of a program.
+#[derive(Default)]
+struct Lines {
+    files: Vec<String>,
+    /// By start.
+    rows: Vec<Row>,
+    /// Inlined functions that were called from elsewhere than the SDK; inner ones behind outer ones.
+    inlined: Vec<Inlined>,
+}
+
 struct Function {
     start: u32,
     end: u32,
@@ -90,9 +109,7 @@ pub struct Program {
     entries: BTreeMap<String, u32>,
     /// By start.
     functions: Vec<Function>,
-    files: Vec<String>,
-    /// By start.
-    rows: Vec<Row>,
+    lines: Lines,
 }
 
 impl Program {
@@ -111,9 +128,9 @@ impl Program {
         kind("type", header.e_type(LittleEndian).0, ET_EXEC.0, "2 (executable)")?;
 
         let (code, data) = segments(&file)?;
-        let (files, rows) = line_table(&file)?;
+        let lines = line_table(&file)?;
         let mut program =
-            Program { code, data, global_pointer: 0, entries: BTreeMap::new(), functions: Vec::new(), files, rows };
+            Program { code, data, global_pointer: 0, entries: BTreeMap::new(), functions: Vec::new(), lines };
         program.read_symbols(&file)?;
         Ok(program)
     }
@@ -133,13 +150,20 @@ impl Program {
         &self.data
     }
 
-    /// The source line of the instruction at `pc`, when the program was compiled with `-g`.
+    /// The source line of the instruction at `pc`, when the program was compiled with `-g`. That of a handler call of
+    /// the SDK, which is inlined, is where the program calls it.
     pub fn line(&self, pc: u32) -> Option<Location<'_>> {
         // The line table also has code that the linker has left out, at address 0.
         self.code.get(pc.checked_sub(map::PROGRAM)? as usize)?;
-        let row = &self.rows[self.rows.partition_point(|row| row.start <= pc).checked_sub(1)?];
-        let file = self.files.get(row.file? as usize)?;
-        Some(Location { file, line: row.line })
+        let Lines { files, rows, inlined } = &self.lines;
+        let row = &rows[rows.partition_point(|row| row.start <= pc).checked_sub(1)?];
+        let place = |file: u32, line: u32| files.get(file as usize).map(|file| Location { file, line });
+        let here = place(row.file?, row.line)?;
+        if !of_sdk(here.file) {
+            return Some(here);
+        }
+        let call = inlined.iter().rev().find(|call| (call.start..call.end).contains(&pc));
+        call.and_then(|call| place(call.file, call.line)).or(Some(here))
     }
 
     /// The function that `pc` is in.
@@ -204,21 +228,48 @@ fn segments(file: &ElfFile32<'_, LittleEndian>) -> Result<(Vec<u8>, Vec<u8>), El
     if code.is_empty() { Err(ElfError::NoCode) } else { Ok((code, data)) }
 }
 
-/// File names, and the rows of all line programs by address.
-fn line_table(file: &ElfFile32<'_, LittleEndian>) -> Result<(Vec<String>, Vec<Row>), ElfError> {
+/// Whether a file holds handler calls (`spin/device.h` and what it includes), not a program's own code.
+fn of_sdk(file: &str) -> bool {
+    file.contains("include/spin/")
+}
+
+/// File names, the rows of all line programs by address, and inlined calls.
+fn line_table(file: &ElfFile32<'_, LittleEndian>) -> Result<Lines, ElfError> {
     let section = |id: gimli::SectionId| -> Result<std::borrow::Cow<'_, [u8]>, object::Error> {
         file.section_by_name(id.name()).map_or(Ok(Default::default()), |section| section.uncompressed_data())
     };
     let sections = gimli::DwarfSections::load(section)?;
     let dwarf = sections.borrow(|bytes| gimli::EndianSlice::new(bytes, gimli::LittleEndian));
 
-    let (mut files, mut rows) = (Vec::new(), Vec::new());
+    let Lines { mut files, mut rows, mut inlined } = Lines::default();
     let mut units = dwarf.units();
     while let Some(header) = units.next()? {
         let unit = dwarf.unit(header)?;
         let Some(program) = unit.line_program.clone() else { continue };
         // File numbers of this unit's table to ours.
         let mut numbers = BTreeMap::new();
+        let mut number = |index: u64, header: &gimli::LineProgramHeader<Slice<'_>>| {
+            if let (None, Some(entry)) = (numbers.get(&index), header.file(index)) {
+                files.push(path(&dwarf, &unit, header, entry)?);
+                numbers.insert(index, files.len() as u32 - 1);
+            }
+            Ok::<_, gimli::Error>(numbers.get(&index).copied())
+        };
+        let mut entries = unit.entries();
+        while let Some(entry) = entries.next_dfs()? {
+            let attribute = |name| entry.attr_value(name).and_then(|value| value.udata_value());
+            let call = match entry.attr_value(gimli::DW_AT_call_file) {
+                Some(gimli::AttributeValue::FileIndex(file)) => Some(file).zip(attribute(gimli::DW_AT_call_line)),
+                _ => None,
+            };
+            let (gimli::DW_TAG_inlined_subroutine, Some((file, line))) = (entry.tag(), call) else { continue };
+            let Some(file) = number(file, program.header())? else { continue };
+            let mut ranges = dwarf.die_ranges(&unit, entry)?;
+            while let Some(range) = ranges.next()? {
+                let (start, end) = (range.begin as u32, range.end as u32);
+                inlined.push(Inlined { start, end, file, line: u32::try_from(line).unwrap_or(u32::MAX) });
+            }
+        }
         let mut lines = program.rows();
         while let Some((header, row)) = lines.next_row()? {
             let start = row.address() as u32;
@@ -231,22 +282,14 @@ fn line_table(file: &ElfFile32<'_, LittleEndian>) -> Result<(Vec<String>, Vec<Ro
                 rows.push(Row { start, file: None, line: 0 });
                 continue;
             };
-            let number = match numbers.get(&row.file_index()) {
-                Some(number) => *number,
-                None => {
-                    let Some(entry) = row.file(header) else { continue };
-                    files.push(path(&dwarf, &unit, header, entry)?);
-                    let number = files.len() as u32 - 1;
-                    numbers.insert(row.file_index(), number);
-                    number
-                }
-            };
-            rows.push(Row { start, file: Some(number), line: u32::try_from(line.get()).unwrap_or(u32::MAX) });
+            let Some(file) = number(row.file_index(), header)? else { continue };
+            rows.push(Row { start, file: Some(file), line: u32::try_from(line.get()).unwrap_or(u32::MAX) });
         }
     }
     // Where one sequence ends and another starts, the start comes last and wins.
     rows.sort_by_key(|row| (row.start, row.file.is_some()));
-    Ok((files, rows))
+    inlined.retain(|call| !of_sdk(&files[call.file as usize]));
+    Ok(Lines { files, rows, inlined })
 }
 
 type Slice<'a> = gimli::EndianSlice<'a, gimli::LittleEndian>;

@@ -141,10 +141,11 @@ fn commands_with_bad_arguments() {
 /// The card accesses memory for a handler only where the handler could.
 #[test]
 fn commands_on_memory_of_others() {
-    let words = ["payload handler 'payload' put 16 bytes from 0x10000038, which are not its own", "device.h:"];
-    let words = &words[..1]; // the place is where the call was inlined from
-    fails("", "payload wild-put 0x10000038", "SEGV", 0x1000_0038, words);
-    let words = ["payload handler 'payload' moved 16 bytes at 0x1d000000 by DMA, which are not its own"];
+    // The line is that of the call, although the SDK's code is inlined there.
+    let what = "payload handler 'payload' put 16 bytes from 0x10000038, which are not its own";
+    fails("", "payload wild-put 0x10000038", "SEGV", 0x1000_0038, &[what, &line("wild put")]);
+    let what = "payload handler 'payload' moved 16 bytes at 0x1d000000 by DMA, which are not its own";
+    let words = [what, &line("wild dma")];
     fails("", "payload wild-dma 0x1d000000", "SEGV", 0x1d00_0000, &words);
     fails("", "payload wild-dma 0x10000040", "SEGV", 0x1000_0040, &[]);
 }

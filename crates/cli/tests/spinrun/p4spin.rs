@@ -115,6 +115,7 @@ fn memory_of_others_ends_the_handler() {
         let run = calls("", &format!("wild_memory {number}"));
         run.ended(0, &format!("completion handler 'wild' {what}"));
         assert_eq!(run.out, format!("{address:#x}\n"));
+        assert!(run.err.contains("p4spin_calls.c:"), "{}", run.err);
     }
 }
 
