@@ -1,6 +1,6 @@
 """`spinkit bench`: how fast the simulator itself is.
 
-Three kinds of numbers: the crates' own benchmarks (Criterion), the start and end of many ranks, and whole experiments.
+Three kinds of numbers: the crates' own benchmarks (Criterion), the start and end of many ranks, and all experiments.
 """
 
 from __future__ import annotations
@@ -24,6 +24,12 @@ from spinkit._run import Toolchain
 RANKS = 1024
 """Ranks of the start-up benchmark."""
 
+_CRITERION = (
+    *("--noplot", "--warm-up-time", "0.5", "--measurement-time", "1.5"),
+    *("--sample-size", "20", "--nresamples", "10000"),
+)
+"""Enough for two digits."""
+
 _METHOD = (
     "Criterion's median for the crates' benchmarks (release profile, one core); wall-clock time of one run for the rest"
 )
@@ -45,7 +51,7 @@ def measure(home: Path, tools: Toolchain, folder: Path) -> Iterator[Number]:
     """Measure all, one after the other, each number as soon as it is there."""
     yield from _criterion(home, folder)
     yield _ranks(home, tools, folder)
-    yield from _experiments(home, tools, folder)
+    yield _experiments(home, tools, folder)
 
 
 def write(numbers: list[Number], file: Path) -> None:
@@ -87,7 +93,7 @@ def _criterion(home: Path, folder: Path) -> Iterator[Number]:
     for package, target in targets:
         results = folder / "criterion" / package / target
         _call(
-            ["cargo", "bench", "--locked", "-p", package, "--bench", target, "--", "--noplot"],
+            ["cargo", "bench", "--locked", "-p", package, "--bench", target, "--", *_CRITERION],
             home,
             CRITERION_HOME=str(results.resolve()),
         )
@@ -116,14 +122,13 @@ def _ranks(home: Path, tools: Toolchain, folder: Path) -> Number:
     return Number(f"ranks/start-barrier-end/{RANKS}", time.perf_counter() - start, "s")
 
 
-def _experiments(home: Path, tools: Toolchain, folder: Path) -> Iterator[Number]:
-    for name in _experiment.available(home):
-        start = time.perf_counter()
-        settings = Settings(home, tools, folder, quick=True, fresh=True)
-        for _, outcome in run_all([_experiment.load(home, name)], settings, lambda _: None):
-            if isinstance(outcome, SpinkitError):
-                raise outcome
-        yield Number(f"experiment/{name}/quick", time.perf_counter() - start, "s")
+def _experiments(home: Path, tools: Toolchain, folder: Path) -> Number:
+    experiments = [_experiment.load(home, name) for name in _experiment.available(home)]
+    start = time.perf_counter()
+    for _, outcome in run_all(experiments, Settings(home, tools, folder, quick=True, fresh=True), lambda _: None):
+        if isinstance(outcome, SpinkitError):
+            raise outcome
+    return Number("reproduce/all/quick", time.perf_counter() - start, "s")
 
 
 def _machine() -> dict[str, Any]:
