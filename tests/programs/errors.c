@@ -55,8 +55,8 @@ static int misbehave(struct state *s, int fine) {
         s->results[4] = PtlHandlerDMAWait(12345);
         s->results[5] = PtlHandlerCTInc((ptl_ct_event_t){1, 0}); /* the entry has no counter */
         break;
-    case WILD_PUT: PtlHandlerPutFromDevice(wild, 16, 0, PTL_NO_ACK_REQ, self, 9, 0, NULL, 0); break;
-    case WILD_DMA: PtlHandlerDMAFromHostB(0, wild, 16, PTL_ME_HOST_MEM); break;
+    case WILD_PUT: PtlHandlerPutFromDevice(wild, 16, 0, PTL_NO_ACK_REQ, self, 9, 0, NULL, 0); break; /* wild put */
+    case WILD_DMA: PtlHandlerDMAFromHostB(0, wild, 16, PTL_ME_HOST_MEM); break;                      /* wild dma */
     }
     return fine;
 }
