@@ -17,7 +17,7 @@
 enum { PT = 3 };
 enum { RECEIVER = 0, SENDERS = 2 }; /* ranks 1 and 2 send in turn */
 enum { EAGER = 8192, MAX_BYTES = 1 << 20 };
-enum { PEEK = 8 }; /* bytes beyond EAGER that make a triggered-get message long */
+enum { PEEK = 1 }; /* bytes beyond EAGER that make a triggered-get message long */
 enum { TAG = 7 };
 enum { WARM_UP = 2, ROUNDS = WARM_UP + 2 };         /* branch predictors of the HPUs settle, for both senders */
 static const ptl_match_bits_t EXPOSED = 1ull << 63; /* match bits of data to be got; below: number of the message */
