@@ -24,6 +24,9 @@ help: ## show this list
 
 build: cargo $(VENV)/.installed ## build everything; the commands are then in .venv/bin
 	@for command in spincc spinrun; do ln -sf "$$(realpath $(TARGET))/release/$$command" $(VENV)/bin/$$command; done
+	@mkdir -p $(VENV)/lib/pkgconfig
+	@sed -e 's|@PREFIX@|$(CURDIR)|' -e 's|@INCLUDEDIR@|$${prefix}/sdk/include|' \
+	    -e "s|@LIBDIR@|$$(realpath $(TARGET))/release|" sdk/portals4.pc.in > $(VENV)/lib/pkgconfig/portals4.pc
 
 cargo:
 	cargo build $(CARGO_FLAGS)
@@ -86,7 +89,8 @@ PREFIX ?= $(HOME)/.local/share/spinkit-venv
 install: ## install for use outside this folder: make install PREFIX=DIR
 	python3 -m venv "$(PREFIX)"
 	"$(PREFIX)/bin/pip" install --quiet .
-	@echo "spincc, spinrun and spinkit are in $(PREFIX)/bin"
+	@cd "$(PREFIX)/lib" && ln -sf libportals.so.4.3.0 libportals.so.4 && ln -sf libportals.so.4 libportals.so
+	@echo "spincc, spinrun and spinkit are in $(PREFIX)/bin, portals4 for pkg-config in $(PREFIX)/lib/pkgconfig"
 
 clean: ## remove all that was made here
 	rm -rf $(VENV) .cache out target .pytest_cache .ruff_cache .mypy_cache .hypothesis

@@ -1,12 +1,14 @@
 """PEP 517 backend: maturin, after the files a sPIN program needs are laid out for the wheel.
 
-A wheel puts them under `<prefix>/share/spinkit` and `<prefix>/lib/spinkit`, where spincc, spinrun and `spinkit` look
-(crates/cli/src/sdk.rs and `spinkit._paths`).
+A wheel puts them under `<prefix>/share/spinkit` and `<prefix>/lib`, where spincc, spinrun and `spinkit` look
+(crates/cli/src/sdk.rs and `spinkit._paths`); and headers under `<prefix>/include` and what `pkg-config portals4` needs
+under `<prefix>/lib/pkgconfig`, so that Portals programs build as they do with any other implementation.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import tomllib
@@ -23,6 +25,11 @@ ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT / "target" / "spinkit.data"
 FOLDERS = ("sdk", "machines", "experiments", "tests/portals")
 
+# The name that programs keep (crates/portals/build.rs), and the file. `make install` makes links of the shorter names;
+# a wheel has no links.
+SONAME = "libportals.so.4"
+LIBRARY = "libportals.so.4.3.0"
+
 # A script and no entry point, which maturin would not put beside binaries. pip names its Python in the first line.
 COMMAND = """#!python
 from spinkit.cli import main
@@ -37,20 +44,47 @@ def _cargo(*arguments: str) -> str:
     return subprocess.run(["cargo", *arguments], cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
-def _libraries() -> list[Path]:
-    """Build and return the workspace's C libraries (libportals.so and those it needs)."""
-    workspace = json.loads(_cargo("metadata", "--no-deps", "--locked", "--format-version=1"))
-    packages = [p["name"] for p in workspace["packages"] if any("cdylib" in t["kind"] for t in p["targets"])]
-    selected = [argument for name in packages for argument in ("-p", name)]
-    messages = _cargo("build", "--release", "--locked", "--message-format=json-render-diagnostics", *selected)
+def _artifact(package: str, kind: str) -> Path:
+    """Build a library of the workspace as a crate type, and return its file."""
+    select = ("-p", package, "--lib", "--crate-type", kind)
+    messages = _cargo("rustc", "--release", "--locked", "--message-format=json-render-diagnostics", *select)
     artifacts = [json.loads(line) for line in messages.splitlines()]
-    return [
+    files = [
         Path(file)
         for artifact in artifacts
-        if artifact["reason"] == "compiler-artifact" and "cdylib" in artifact["target"]["kind"]
+        if artifact["reason"] == "compiler-artifact" and artifact["target"]["name"] == package
         for file in artifact["filenames"]
-        if file.endswith(".so")
     ]
+    return next(file for file in files if file.suffix in (".so", ".a"))
+
+
+def _link_portals(output: Path) -> None:
+    """Link libportals.so with versioned symbols: cargo has no way to give them."""
+    versions = ROOT / "crates" / "portals" / "portals.map"
+    options = ["-shared", "-o", str(output), f"-Wl,-soname,{SONAME}", f"-Wl,--version-script={versions}"]
+    whole = ["-Wl,--whole-archive", str(_artifact("portals", "staticlib")), "-Wl,--no-whole-archive"]
+    trim = ["-Wl,--gc-sections", "-Wl,--strip-debug", "-Wl,-z,defs"]
+    system = ["-lgcc_s", "-lpthread", "-ldl", "-lm"]
+    subprocess.run([os.environ.get("CC", "cc"), *options, *whole, *trim, *system], check=True)
+
+
+def lay_out(prefix: Path) -> None:
+    """Put below `prefix` all that an installation has besides commands and Python modules."""
+    for folder in FOLDERS:
+        shutil.copytree(ROOT / folder, prefix / "share" / "spinkit" / folder)
+    shutil.copytree(ROOT / "sdk" / "include", prefix / "include")
+    libraries = prefix / "lib"
+    (libraries / "pkgconfig").mkdir(parents=True)
+    shutil.copy2(_artifact("simclock", "cdylib"), libraries)
+    _link_portals(libraries / LIBRARY)
+    for name in (SONAME, "libportals.so"):
+        shutil.copy2(libraries / LIBRARY, libraries / name)
+    # Relative, so that the prefix may be moved.
+    places = {"PREFIX": "${pcfiledir}/../..", "LIBDIR": "${prefix}/lib", "INCLUDEDIR": "${prefix}/include"}
+    description = (ROOT / "sdk" / "portals4.pc.in").read_text()
+    for name, place in places.items():
+        description = description.replace(f"@{name}@", place)
+    (libraries / "pkgconfig" / "portals4.pc").write_text(description)
 
 
 def _empty_data() -> None:
@@ -61,17 +95,11 @@ def _empty_data() -> None:
 def _stage() -> None:
     """Lay out what goes below the prefix in maturin's data folder."""
     _empty_data()
-    prefix = DATA / "data"
-    for folder in FOLDERS:
-        shutil.copytree(ROOT / folder, prefix / "share" / "spinkit" / folder)
+    lay_out(DATA / "data")
     command = DATA / "scripts" / "spinkit"
     command.parent.mkdir()
     command.write_text(COMMAND)
     command.chmod(0o755)
-    libraries = prefix / "lib" / "spinkit"
-    libraries.mkdir(parents=True)
-    for library in _libraries():
-        shutil.copy2(library, libraries)
 
 
 def build_wheel(directory: str, settings: Settings = None, metadata: str | None = None) -> str:

@@ -52,6 +52,6 @@ def library(spinrun: Path) -> Path | None:
     """Return the `libportals.so` that programs use, found as `spincc` finds it."""
     named = os.environ.get("SPIN_LIBDIR")
     root = home().resolve()
-    places = [root / "target" / "release", root.parent.parent / "lib" / "spinkit"]
+    places = [root / "target" / "release", root.parent.parent / "lib"]
     folders = [Path(named)] if named else [spinrun.resolve().parent, *places]
     return next((folder / "libportals.so" for folder in folders if (folder / "libportals.so").is_file()), None)

@@ -72,14 +72,14 @@ impl Sdk {
     }
 
     /// The folder of `libportals.so`: `$SPIN_LIBDIR`, beside the executable, the release build of a checkout, or
-    /// `lib/spinkit` of an installation.
+    /// `lib` of an installation.
     pub fn lib_dir(&self) -> Result<PathBuf, SdkError> {
         let candidates: Vec<PathBuf> = match env::var_os("SPIN_LIBDIR") {
             Some(dir) => vec![PathBuf::from(dir)],
             None => [
                 self.executable.parent().map(Path::to_owned),
                 Some(self.home.join("target/release")),
-                self.home.parent().and_then(Path::parent).map(|prefix| prefix.join("lib/spinkit")),
+                self.home.parent().and_then(Path::parent).map(|prefix| prefix.join("lib")),
             ]
             .into_iter()
             .flatten()

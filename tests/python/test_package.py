@@ -1,0 +1,68 @@
+"""An installation: Portals programs in C and C++, built as pkg-config says, run under its spinrun wherever it is."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from spinkit import _paths
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+PROGRAM = """
+#include <portals4.h>
+#include <spin.h>
+int main(void) {
+    ptl_handle_ni_t ni;
+    ptl_process_t id;
+    if (PtlInit() != PTL_OK) return 1;
+    if (PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_PHYSICAL, PTL_PID_ANY, NULL, NULL, &ni)) return 2;
+    if (PtlGetPhysId(ni, &id) != PTL_OK || (int)id.phys.nid != spin_rank() || spin_size() != 2) return 3;
+    PtlFini();
+    return 0;
+}
+"""
+
+
+def run(*command: object, **environment: str) -> str:
+    words = [str(word) for word in command]
+    # Nothing leads back to the checkout.
+    inherited = {name: value for name, value in os.environ.items() if name not in ("SPINKIT_HOME", "SPIN_LIBDIR")}
+    done = subprocess.run(words, env=inherited | environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def prefix(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Lay out an installation, and move it."""
+    first = tmp_path_factory.mktemp("package") / "first"
+    script = "import pathlib, sys; sys.path.append(sys.argv[1])\n"
+    script += "import spinkit_build; spinkit_build.lay_out(pathlib.Path(sys.argv[2]))"
+    run(sys.executable, "-c", script, CHECKOUT / "python" / "build_backend", first)
+    (first / "bin").mkdir()
+    shutil.copy2(_paths.command("spinrun").resolve(), first / "bin")
+    return first.rename(first.with_name("moved"))
+
+
+@pytest.mark.skipif(shutil.which("pkg-config") is None, reason="pkg-config is not installed")
+@pytest.mark.parametrize(("compiler", "standard"), [("cc", "-std=c99"), ("c++", "-std=c++11")])
+def test_programs_build_by_pkg_config_and_run(prefix: Path, tmp_path: Path, compiler: str, standard: str) -> None:
+    source, program = tmp_path / ("program.c" if compiler == "cc" else "program.cpp"), tmp_path / "program"
+    source.write_text(PROGRAM)
+    options = run("pkg-config", "--cflags", "--libs", "portals4", PKG_CONFIG_PATH=f"{prefix}/lib/pkgconfig").split()
+    run(compiler, standard, "-pedantic", "-Wall", "-Werror", source, "-o", program, *options)
+    needed = run("readelf", "-d", program)
+    assert "[libportals.so.4]" in needed
+    run(prefix / "bin" / "spinrun", "-n", 2, "--clock", "simulated", program)
+
+
+def test_every_export_has_a_version(prefix: Path) -> None:
+    lines = run("nm", "-D", "--defined-only", prefix / "lib" / "libportals.so.4.3.0").splitlines()
+    names = {line.split()[2] for line in lines if line.split()[1] == "T"}
+    assert {"PtlPut@@PORTALS_4.3", "spin_rank@@SPIN_1"} <= names
+    other = [name for name in names if not (name.startswith("Ptl") and name.endswith("@@PORTALS_4.3"))]
+    assert all(name.startswith("spin_") and name.endswith("@@SPIN_1") for name in other)
