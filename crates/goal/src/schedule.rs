@@ -1,4 +1,3 @@
-use std::fmt;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
@@ -127,10 +126,8 @@ impl Schedule {
     }
 
     /// An operation for people: `rank 3, operation 5 (send 8b to 1 tag 0)`.
-    pub fn describe(&self, op: u32) -> impl fmt::Display {
-        fmt::from_fn(move |f| {
-            write!(f, "rank {}, operation {} ({})", self.rank(op), self.ordinal(op), self.action(op))
-        })
+    pub fn describe(&self, op: u32) -> String {
+        format!("rank {}, operation {} ({})", self.rank(op), self.ordinal(op), self.action(op))
     }
 }
 

@@ -27,8 +27,7 @@ fn every_row_is_exact() {
         };
         let text = fs::read(folder().join(fields[0])).unwrap();
         let schedule = goal::text::read(&text).unwrap_or_else(|error| panic!("{row}: {error}"));
-        let outcome =
-            run(&schedule, &parameters, &Options::default()).unwrap_or_else(|error| panic!("{row}: {error}"));
+        let outcome = run(&schedule, &parameters, &Options::default()).unwrap_or_else(|error| panic!("{row}: {error}"));
         let ends: Vec<Time> = fields[11].split(',').map(|end| Time::from_ns(end.parse().unwrap())).collect();
         assert_eq!(outcome.ends, ends, "{row}");
         assert_eq!((outcome.events, outcome.end()), (number(8), Time::from_ns(number(9))), "{row}");

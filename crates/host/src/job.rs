@@ -37,6 +37,7 @@ use spin::Silence;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io::{self, Write};
+use std::ops::ControlFlow;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::ExitStatus;
@@ -421,9 +422,9 @@ impl Job {
                 return Pause::Asleep { rank };
             }
             let look = match self.listen(rank) {
-                Ok(Some(Duration::ZERO)) => continue,
-                Ok(left) => left,
-                Err(polls) => return polls,
+                ControlFlow::Continue(Some(Duration::ZERO)) => continue,
+                ControlFlow::Continue(left) => left,
+                ControlFlow::Break(polls) => return polls,
             };
             let left = match self.deadline.map(|at| at.saturating_duration_since(Instant::now())) {
                 Some(Duration::ZERO) => return Pause::TimedOut,

@@ -35,7 +35,8 @@ pub fn ring(rank: &mut Rank) -> Result<(), BuildError> {
     let (ranks, me, mut last) = (rank.ranks(), rank.me, None);
     // Each block goes around once to be reduced, and once more to be known.
     for round in 0..2 * (ranks - 1) {
-        let block = |behind: u32| ((u64::from(me) + 2 * u64::from(ranks) - u64::from(behind)) % u64::from(ranks)) as u32;
+        let block =
+            |behind: u32| ((u64::from(me) + 2 * u64::from(ranks) - u64::from(behind)) % u64::from(ranks)) as u32;
         let (out, into) = (block(round), block(round + 1));
         rank.send(rank.ahead(1), rank.blocks(out, out + 1), last.as_slice())?;
         last = Some(rank.recv(rank.behind(1), rank.blocks(into, into + 1))?);

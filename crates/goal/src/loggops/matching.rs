@@ -133,9 +133,10 @@ impl<'a> Matching<'a> {
         let ops = self.ops;
         let record = &ops[receive as usize];
         let arrived = &wildcards.arrived[record.rank as usize].messages;
-        let found = arrived.iter().copied().find(|&message| {
-            wildcards.order[message as usize] != GONE && fits(record, &ops[message as usize])
-        });
+        let found = arrived
+            .iter()
+            .copied()
+            .find(|&message| wildcards.order[message as usize] != GONE && fits(record, &ops[message as usize]));
         let Some(message) = found else {
             wildcards.posted[record.rank as usize].push_back(receive);
             wildcards.join(receive);

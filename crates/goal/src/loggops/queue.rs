@@ -176,7 +176,10 @@ mod tests {
         assert_eq!(queue.pop(), Some(entry(100, 0)));
         queue.push(entry(50, 2));
         queue.push(entry(70, 3));
-        assert_eq!([queue.pop(), queue.pop(), queue.pop()], [Some(entry(50, 2)), Some(entry(70, 3)), Some(entry(100, 1))]);
+        assert_eq!(
+            [queue.pop(), queue.pop(), queue.pop()],
+            [Some(entry(50, 2)), Some(entry(70, 3)), Some(entry(100, 1))]
+        );
         assert_eq!(queue.pop(), None);
     }
 }

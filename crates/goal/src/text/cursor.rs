@@ -254,8 +254,7 @@ impl<'a> Cursor<'a> {
 }
 
 /// The place of a byte.
-pub(super) fn located(text: &[u8], fault: Fault) -> TextError {
-    let (at, problem) = *fault;
+pub(super) fn located(text: &[u8], at: usize, problem: Problem) -> TextError {
     let before = &text[..at.min(text.len())];
     let line_start = before.iter().rposition(|&byte| byte == b'\n').map_or(0, |newline| newline + 1);
     let line = 1 + before.iter().filter(|&&byte| byte == b'\n').count();
@@ -266,4 +265,3 @@ pub(super) fn located(text: &[u8], fault: Fault) -> TextError {
 pub(super) fn shown(word: &[u8]) -> String {
     String::from_utf8_lossy(word).into_owned()
 }
-

@@ -39,7 +39,8 @@ impl<'a> Labels<'a> {
                 if number >= self.numbered.len() {
                     self.numbered.resize(2 * most, 0);
                 }
-                let free = self.numbered[number] <= self.first && (self.named.is_empty() || !self.named.contains_key(label));
+                let free =
+                    self.numbered[number] <= self.first && (self.named.is_empty() || !self.named.contains_key(label));
                 if free {
                     self.numbered[number] = op + 1;
                 }

@@ -10,7 +10,7 @@ use crate::schedule::{Schedule, Wait};
 /// # Errors
 /// When the text is not GOAL or the schedule cannot be, with the place.
 pub fn read(text: &[u8]) -> Result<Schedule, TextError> {
-    Reader::new(text).and_then(Reader::schedule).map_err(|fault| located(text, fault))
+    Reader::new(text).and_then(Reader::schedule).map_err(|fault| located(text, fault.0, fault.1))
 }
 
 struct Reader<'a> {

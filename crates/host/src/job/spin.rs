@@ -14,6 +14,7 @@ use super::steps::{self, Held};
 use super::{Job, Pause, Process, signals};
 use sim::Time;
 use std::collections::BTreeSet;
+use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 /// Where steps are not permitted, silence for this long is taken for polling.
@@ -118,12 +119,12 @@ impl Job {
     /// then until a call of the rank is answered, or what they poll is written.
     pub(super) fn is_stuck(&mut self, rank: usize) -> bool {
         match self.listen(rank) {
-            Err(_) if self.polling(rank) == Some(Polling::Stuck) => true,
-            Err(_) => {
+            ControlFlow::Break(_) if self.polling(rank) == Some(Polling::Stuck) => true,
+            ControlFlow::Break(_) => {
                 self.dismiss(rank);
                 false
             }
-            Ok(_) => false,
+            ControlFlow::Continue(_) => false,
         }
     }
 
@@ -161,10 +162,10 @@ impl Job {
     }
 
     /// A silent rank: whether it is time to look at it, and whether it polls then. Otherwise, when to ask again.
-    pub(super) fn listen(&mut self, rank: usize) -> Result<Option<Duration>, Pause> {
-        let Some(quantum) = self.spec.spin_quantum else { return Ok(None) };
+    pub(super) fn listen(&mut self, rank: usize) -> ControlFlow<Pause, Option<Duration>> {
+        let Some(quantum) = self.spec.spin_quantum else { return ControlFlow::Continue(None) };
         if self.ranks[rank].caller_pid == 0 {
-            return Ok(None); // no card could write its memory
+            return ControlFlow::Continue(None); // no card could write its memory
         }
         let silence = &mut self.ranks[rank].silence;
         let since = *silence.since.get_or_insert_with(Instant::now);
@@ -173,7 +174,7 @@ impl Job {
         }
         let left = silence.look_after.saturating_sub(since.elapsed());
         if !left.is_zero() {
-            return Ok(Some(left));
+            return ControlFlow::Continue(Some(left));
         }
         match self.look(rank) {
             Some(Look::Polls(polling)) => {
@@ -182,15 +183,15 @@ impl Job {
                 if polling == Polling::Unproven {
                     self.asleep.push(rank);
                 }
-                Err(Pause::Polls { rank, patient: since.elapsed() > UNPROVEN })
+                ControlFlow::Break(Pause::Polls { rank, patient: since.elapsed() > UNPROVEN })
             }
             // Twice as long between two looks, so that long work is not held up by them.
             Some(Look::Computes) => {
                 let silence = &mut self.ranks[rank].silence;
                 silence.look_after = since.elapsed() * 2;
-                Ok(Some(since.elapsed()))
+                ControlFlow::Continue(Some(since.elapsed()))
             }
-            None => Ok(Some(Duration::ZERO)),
+            None => ControlFlow::Continue(Some(Duration::ZERO)),
         }
     }
 
