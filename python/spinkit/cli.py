@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import sys
 from pathlib import Path
@@ -215,3 +216,11 @@ def doctor() -> None:
         click.echo(f"{'ok     ' if check.ok else 'missing'}  {check.name:{width}}  {check.detail}")
     if not all(check.ok for check in checks):
         sys.exit(1)
+
+
+@main.command(add_help_option=False, context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def goal(arguments: tuple[str, ...]) -> None:
+    """Run, check, convert and make GOAL schedules (LogGOPSim's workloads)."""
+    program = _paths.command("spinkit-goal")
+    os.execv(program, [str(program), *arguments])

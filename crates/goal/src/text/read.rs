@@ -239,13 +239,18 @@ impl<'a> Cursor<'a> {
     #[inline]
     fn attributes(&mut self, verb: &'static str, is_message: bool) -> Result<Attributes, Fault> {
         let mut attributes = Attributes::default();
-        while self.attribute(&mut attributes)? {}
-        let not_here = match attributes {
-            Attributes { tag: Some(_), .. } if !is_message => "tag",
-            Attributes { space: Some(_), .. } if !is_message => "space",
-            _ => return Ok(attributes),
-        };
-        Err(self.fault(Problem::NotHere(verb, not_here)))
+        loop {
+            self.skip()?;
+            let start = self.at;
+            if !self.attribute(&mut attributes)? {
+                return Ok(attributes);
+            }
+            let is_of_message = attributes.tag.is_some() || attributes.space.is_some();
+            if is_of_message && !is_message {
+                let name = if attributes.tag.is_some() { "tag" } else { "space" };
+                return Err(Box::new((start, Problem::NotHere(verb, name))));
+            }
+        }
     }
 
     /// One of the attributes above, if one is next.

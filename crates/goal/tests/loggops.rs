@@ -1,0 +1,93 @@
+//! The model beyond the golden rows: several CPUs, wildcards, spaces, rendezvous, and schedules that cannot finish.
+
+use goal::loggops::{LogGops, Options, Outcome, RunError, run};
+use goal::text::read;
+use sim::Time;
+
+/// Runs ranks with the given bodies and default parameters (L 2500, o 1500, g 1000, G 6, O 0, S 65535).
+fn outcome_with(options: &Options, bodies: &[&str]) -> Result<Outcome, RunError> {
+    let blocks: String = bodies.iter().enumerate().map(|(rank, body)| format!("rank {rank} {{ {body} }}\n")).collect();
+    let schedule = read(format!("num_ranks {}\n{blocks}", bodies.len()).as_bytes()).unwrap();
+    run(&schedule, &LogGops::default(), options)
+}
+
+fn ends(bodies: &[&str]) -> Vec<u64> {
+    let outcome = outcome_with(&Options::default(), bodies).unwrap();
+    assert_eq!(outcome.unreceived, []);
+    outcome.ends.iter().map(|end| end.as_ps() / 1000).collect()
+}
+
+#[test]
+fn a_dependency_on_another_cpu_counts_in_time() {
+    let body = "a: calc 1000 cpu 0 b: calc 10 cpu 1 b requires a";
+    assert_eq!(ends(&[body]), [1010]);
+    let compat = Options { ignore_other_cpus: true };
+    assert_eq!(outcome_with(&compat, &[body]).unwrap().end(), Time::from_ns(1000));
+    // A start is not an end.
+    assert_eq!(ends(&["a: calc 1000 cpu 0 b: calc 1500 cpu 1 b irequires a"]), [1500]);
+    // The message occupies CPU 0 of rank 1 from 4000 to 5500; CPU 1 waits for that.
+    let bodies = ["send 1b to 1", "a: recv 1b from 0 cpu 1 b: calc 100 cpu 1 b requires a"];
+    assert_eq!(ends(&bodies), [1500, 5600]);
+}
+
+#[test]
+fn nics_overlap_gaps_and_cpus_overlap_overheads() {
+    // o = 1500 exceeds g = 1000: with one CPU the second message leaves at 1500, with two and two NICs at 0.
+    let receiver = "recv 1b from 0 recv 1b from 0";
+    assert_eq!(ends(&["send 1b to 1 send 1b to 1", receiver]), [3000, 7000]);
+    assert_eq!(ends(&["send 1b to 1 send 1b to 1 cpu 1 nic 1", receiver]), [1500, 5500]);
+    assert_eq!(ends(&["send 1b to 1 send 1b to 1 cpu 1", receiver]), [2500, 6500]);
+}
+
+#[test]
+fn wildcards_take_what_was_posted_or_arrived_first_in_their_space() {
+    // The wildcard is posted first and takes the message of tag 5: the calculation behind it runs from 5500.
+    let receiver = "a: recv 1b from any tag any b: recv 1b from 0 tag 5 c: calc 10000 c requires a";
+    assert_eq!(
+        ends(&["a: send 1b to 1 tag 5 c: calc 50000 d: send 1b to 1 tag 5 c requires a d requires c", receiver])[1],
+        57_000
+    );
+    // Collective traffic has a space of its own.
+    let bodies = [
+        "send 1b to 1 tag 5 space 1 a: calc 50000 b: send 1b to 1 tag 6 b requires a",
+        "a: recv 1b from any tag any b: recv 1b from 0 tag 5 space 1 c: calc 10 c requires b",
+    ];
+    assert_eq!(ends(&bodies)[0], 53_000);
+    let error = outcome_with(&Options::default(), &["send 1b to 1 tag 5 space 1", "recv 1b from any tag any"]);
+    assert!(matches!(error, Err(RunError::Stuck { .. })));
+}
+
+#[test]
+fn a_rendezvous_ends_when_it_is_matched() {
+    // Posted at 0, matched when the message arrives at 4000; the receiver reads 69999 bytes from then on.
+    let receiver = "recv 70000b from 0";
+    assert_eq!(ends(&["a: send 70000b to 1 b: calc 5 b requires a", receiver]), [4005, 4000 + 1500 + 69_999 * 6]);
+    // Posted only at 1000000, when the CPU is free: at once done, and the sender with it.
+    let receiver = "a: calc 1000000 b: recv 70000b from 0 c: calc 7 b requires a c requires b";
+    let arrival_end = 1_000_000 + 1500 + 69_999 * 6;
+    assert_eq!(ends(&["a: send 70000b to 1 b: calc 5 b requires a", receiver])[1], arrival_end + 7);
+}
+
+#[test]
+fn what_cannot_finish_says_who_waits_for_what() {
+    let bodies = ["a: recv 8b from 1 tag 3 b: send 8b to 1 tag 4 b requires a", "a: recv 8b from 0 tag 4", "calc 5"];
+    let error = outcome_with(&Options::default(), &bodies).unwrap_err();
+    let expected = "the schedule cannot finish: 1 of 4 operations are done
+  rank 0 waits for a message of operation 1 (recv 8b from 1 tag 3); 1 more operations need these
+  rank 1 waits for a message of operation 1 (recv 8b from 0 tag 4)";
+    assert_eq!(error.to_string(), expected);
+    let error = outcome_with(&Options::default(), &["send 70000b to 1 tag 1", ""]).unwrap_err();
+    let expected = "the schedule cannot finish: 0 of 1 operations are done
+  rank 0 waits for the receive of operation 1 (send 70000b to 1 tag 1)";
+    assert_eq!(error.to_string(), expected);
+    assert_eq!(outcome_with(&Options::default(), &["send 7b to 1 tag 1", ""]).unwrap().unreceived, [0]);
+}
+
+#[test]
+fn what_the_model_cannot_do_is_an_error() {
+    let error = outcome_with(&Options::default(), &["calc 5 put 8b to 0 tag 1"]).unwrap_err();
+    assert_eq!(error.to_string(), "rank 0, operation 2 (put 8b to 0 tag 1): LogGOPS has no cards that could do this");
+    let error = outcome_with(&Options::default(), &["calc 18446744073709551 calc 18446744073709551"]).unwrap_err();
+    let expected = "rank 0, operation 2 (calc 18446744073709551) ends after more than 2^64 picoseconds";
+    assert!(error.to_string().starts_with(expected), "{error}");
+}
