@@ -35,7 +35,7 @@ fn statements_that_are_wrong() {
     for (body, expected) in [
         ("calc 18446744073709552", "2:15: calc 18446744073709552 is too large: at most 18446744073709551"),
         ("calc 5x", "2:16: expected the end of the calc, found \"x\""),
-        ("calc 5 tag 3", "2:21: calc has no tag"),
+        ("calc 5 tag 3", "2:17: calc has no tag"),
         ("l1: clac 5", "2:14: expected an operation, found \"clac\""),
         ("send 8 to 1", "2:16: expected b behind the number of bytes, found \" \""),
         ("send 8b from 1", "2:18: expected to, found \"from\""),

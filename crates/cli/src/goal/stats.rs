@@ -17,7 +17,7 @@ pub struct Arguments {
     json: bool,
 }
 
-/// In the order of printing.
+/// What is counted.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
 struct Stats {
     ranks: u32,

@@ -1,0 +1,93 @@
+//! `spinkit goal` as users call it.
+
+use std::fs;
+use std::io::Write;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+fn goal(arguments: &[&str], input: &[u8]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_spinkit-goal"));
+    command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    // A command that ends without reading closes the pipe.
+    let _ = child.stdin.take().unwrap().write_all(input);
+    child.wait_with_output().unwrap()
+}
+
+fn fine(arguments: &[&str], input: &[u8]) -> Vec<u8> {
+    let output = goal(arguments, input);
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    output.stdout
+}
+
+fn json(arguments: &[&str], input: &[u8]) -> Value {
+    serde_json::from_slice(&fine(arguments, input)).unwrap()
+}
+
+fn fails(arguments: &[&str], input: &str, status: i32) -> String {
+    let output = goal(arguments, input.as_bytes());
+    assert_eq!(output.status.code(), Some(status), "{arguments:?}");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+#[test]
+fn what_is_made_runs_in_both_forms() {
+    let text = fine(&["gen", "bcast", "--ranks", "8", "--size", "1024"], b"");
+    let binary = fine(&["convert", "-", "-", "--format", "binary"], &text);
+    assert_eq!(fine(&["show", "-"], &binary), text);
+    for schedule in [&text, &binary] {
+        let report = json(&["run", "-", "--json", "-"], schedule);
+        let ends: Value = serde_json::from_str("[15776,20276,20276,24776,25914,30414,30414,34914]").unwrap();
+        assert_eq!(
+            (&report["ranks"], &report["events"], &report["max_end_ns"]),
+            (&8.into(), &21.into(), &34914.into())
+        );
+        assert_eq!(report["end_ns"], ends);
+        assert!(report["cpu_seconds"].as_f64().unwrap() >= 0.0);
+    }
+    let parameters = ["-L", "3700", "-o", "200", "-g", "5", "-G", "1", "-O", "0", "-S", "255000"];
+    let report = json(&[&["run", "-", "--json", "-"], &parameters[..]].concat(), &text);
+    assert_eq!(report["max_end_ns"], 15369);
+    let report = json(&["run", "-", "--json", "-", "-L", "2500.5"], &text);
+    assert_eq!(report["max_end_ns"], 34915.5);
+}
+
+#[test]
+fn files_are_converted_and_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    fine(&["gen", "halo", "-n", "6", "--dims", "3x2", "--size", "100", "-o", &path("a.bin")], b"");
+    fine(&["convert", &path("a.bin"), &path("a.goal")], b"");
+    let stats = json(&["stats", "--json", &path("a.goal")], b"");
+    assert_eq!(stats, json(&["stats", "--json", &path("a.bin")], b""));
+    assert_eq!((&stats["sends"], &stats["sent_bytes"], &stats["calcs"]), (&14.into(), &1400.into(), &6.into()));
+    assert!(
+        String::from_utf8(fine(&["check", &path("a.bin")], b"")).unwrap().ends_with("6 ranks, 34 operations: ok\n")
+    );
+    let bytes = fs::read(path("a.bin")).unwrap();
+    fs::write(path("b.bin"), &bytes[..bytes.len() - 9]).unwrap();
+    assert!(fails(&["run", &path("b.bin")], "", 1).contains("truncated or damaged"));
+    assert!(fails(&["convert", &path("a.bin"), &path("a.what")], "", 2).contains("say --format text"));
+}
+
+#[test]
+fn failures_say_where_and_why() {
+    let message = fails(&["run", "-"], "num_ranks 1\nrank 0 {\n  l1: send 8b to 7\n}\n", 1);
+    assert!(message.starts_with("spinkit goal: error: <stdin>:3:18: rank 7 does not exist"), "{message}");
+    let stuck = "num_ranks 2 rank 0 { recv 8b from 1 tag 4 } rank 1 { send 8b to 0 tag 5 }";
+    let message = fails(&["run", "-"], stuck, 1);
+    assert!(message.contains("rank 0 waits for a message of operation 1 (recv 8b from 1 tag 4)"), "{message}");
+    let lost = "num_ranks 1 rank 0 { send 8b to 0 tag 5 }";
+    assert!(fails(&["check", "-"], lost, 1).contains("rank 0, operation 1 (send 8b to 0 tag 5)"));
+    assert!(fails(&["gen", "bcast", "-n", "4", "--root", "4"], "", 2).contains("root 4 does not exist"));
+    assert!(fails(&["run", "-", "--model", "packet"], lost, 2).contains("invalid value 'packet'"));
+    assert!(fails(&["run", "/nowhere.goal"], "", 1).contains("cannot read /nowhere.goal"));
+}
+
+#[test]
+fn other_cpus_count_unless_asked_not_to() {
+    let schedule = b"num_ranks 1 rank 0 { a: calc 1000 b: calc 10 cpu 1 b requires a }";
+    assert_eq!(json(&["run", "-", "--json", "-"], schedule)["max_end_ns"], 1010);
+    assert_eq!(json(&["run", "-", "--json", "-", "--compat", "cross-cpu"], schedule)["max_end_ns"], 1000);
+}
