@@ -218,7 +218,9 @@ def doctor() -> None:
         sys.exit(1)
 
 
-@main.command(add_help_option=False, context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@main.command(
+    add_help_option=False, context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False}
+)
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def goal(arguments: tuple[str, ...]) -> None:
     """Run, check, convert and make GOAL schedules (LogGOPSim's workloads)."""
