@@ -10,6 +10,8 @@ const HELD: u32 = 1 << 31;
 pub(super) struct Progress<'a> {
     ops: &'a [Op],
     edges: &'a [u32],
+    /// Whether anything waits for a start.
+    has_starts: bool,
     /// One word an operation: with [`HELD`], how many of its dependencies are not yet satisfied; later whatever
     /// [`Matching`](super::matching::Matching) needs to remember of it.
     pub words: Vec<u32>,
@@ -23,13 +25,14 @@ pub(super) struct Progress<'a> {
 
 impl<'a> Progress<'a> {
     pub fn new(schedule: &'a Schedule, with_ready_times: bool) -> Progress<'a> {
-        let mut words = vec![0; schedule.len()];
+        let (mut words, mut has_starts) = (vec![0; schedule.len()], false);
         for edge in &*schedule.edges {
+            has_starts |= edge & ON_START != 0;
             let word = &mut words[(edge & !ON_START) as usize];
             *word = (*word | HELD) + 1;
         }
         let ready = if with_ready_times { vec![0; schedule.len()] } else { Vec::new() };
-        Progress { ops: &schedule.ops, edges: &schedule.edges, words, ready, freed: Vec::new(), done: 0 }
+        Progress { ops: &schedule.ops, edges: &schedule.edges, has_starts, words, ready, freed: Vec::new(), done: 0 }
     }
 
     /// Whether the operation waits for others of its rank.
@@ -66,6 +69,9 @@ impl<'a> Progress<'a> {
 
     #[inline]
     pub fn started(&mut self, op: u32, at: u64) {
+        if !self.has_starts {
+            return;
+        }
         for edge in self.edges_of(op).iter().take_while(|edge| *edge & ON_START != 0) {
             self.satisfy(edge & !ON_START, at);
         }
