@@ -355,7 +355,9 @@ impl Job {
         if tid != 0 {
             // Threads made earlier may be about to call.
             let mut watch = threads::Watch::default();
-            while !(watch.quiet(&self.shared, rank) || self.is_stuck(rank)) || self.pmi.serve(rank) {
+            while !(watch.quiet(&self.shared, rank, self.ranks[rank].caller_pid) || self.is_stuck(rank))
+                || self.pmi.serve(rank)
+            {
                 std::thread::sleep(threads::PERIOD);
             }
             (slot, _) = self.first_request(rank)?;
@@ -413,7 +415,7 @@ impl Job {
                 continue;
             }
             let threaded = self.ranks[rank].inside != 0;
-            if threaded && watch.quiet(&self.shared, rank) {
+            if threaded && watch.quiet(&self.shared, rank, self.ranks[rank].caller_pid) {
                 if self.shared.doorbell() != seen {
                     continue;
                 }

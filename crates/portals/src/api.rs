@@ -7,10 +7,11 @@ use abi::mailbox::Op;
 use abi::portals::{CtEvent, Event, Handle, Le, Md, Me, NiLimits, Process, Rc};
 use std::ffi::{c_int, c_void};
 
-/// What a look at the clock costs: about what clock_gettime costs a CPU, picoseconds.
-const CLOCK_READ_PS: u64 = 25_000;
-/// After so many looks at the time without a call, a thread waits for it, and looking costs as above.
-const FREE_READS: u32 = 1000;
+/// Looks at the time of a thread without another call between them that are free, so that measuring changes nothing.
+/// After them it waits for a time, which comes as each look takes a moment.
+const FREE_LOOKS: u32 = 1000;
+/// That moment: about what clock_gettime takes a CPU, picoseconds.
+const LOOK_PS: u64 = 25_000;
 
 macro_rules! api {
     ($($name:ident($($argument:ident: $type:ty),* $(,)?);)+) => { $(
@@ -157,20 +158,10 @@ pub extern "C" fn PtlHandleIsEqual(a: Handle, b: Handle) -> c_int {
 /// See `spin.h`. 0 outside of spinrun.
 #[unsafe(no_mangle)]
 pub extern "C" fn spin_time_ps() -> u64 {
-    if call::reads_in_a_row() > FREE_READS {
-        return spin_clock_ps();
+    if call::looks_in_a_row() > FREE_LOOKS && !session::forked() {
+        host_call(Op::SpinSleep, &[&LOOK_PS]);
     }
     Session::get().map_or(0, |session| session.now_ps() + call::unanswered_ps(session))
-}
-
-/// Reads the time as a program does that waits for it: that takes a little time, so the wait ends. For the clock that
-/// `spinrun --clock simulated` preloads.
-#[unsafe(no_mangle)]
-pub extern "C" fn spin_clock_ps() -> u64 {
-    if !session::forked() {
-        host_call(Op::SpinSleep, &[&CLOCK_READ_PS]);
-    }
-    Session::get().map_or(0, Session::now_ps)
 }
 
 /// See `spin.h`.

@@ -21,7 +21,7 @@ thread_local! {
     static SLOT: Cell<Option<usize>> = const { Cell::new(None) };
     static LEASE: Lease = const { Lease };
     /// Looks at the time since the last call.
-    static READS: Cell<u32> = const { Cell::new(0) };
+    static LOOKS: Cell<u32> = const { Cell::new(0) };
     static PATIENCE: Cell<Patience> = const { Cell::new(Patience::new()) };
     /// CPU time of the thread at its last answer, nanoseconds.
     static ANSWERED_NS: Cell<u64> = const { Cell::new(0) };
@@ -66,7 +66,7 @@ impl Call {
         };
         let slot = session.slot(k);
         if op != Op::SpinSleep {
-            READS.set(0);
+            LOOKS.set(0);
         }
         // SAFETY: mapped, and this thread's until the call is sent.
         unsafe {
@@ -202,9 +202,9 @@ impl Answer {
 }
 
 /// Counts a look of this thread at the time; how many there were since its last call other than for the time.
-pub fn reads_in_a_row() -> u32 {
-    READS.set(READS.get().saturating_add(1));
-    READS.get()
+pub fn looks_in_a_row() -> u32 {
+    LOOKS.set(LOOKS.get().saturating_add(1));
+    LOOKS.get()
 }
 
 /// Simulated time of the thread's own work since its last answer, picoseconds; 0 unless it is measured.

@@ -1,7 +1,7 @@
 //! `libsimclock.so`, preloaded by `spinrun --clock simulated`: the clocks of a rank show simulated time, and sleeping
 //! passes it.
 //!
-//! A look at a clock takes 25 ns, so a program may wait for a time by looking at it.
+//! Looking takes no time, but a thread that looks again and again waits, and its looks take 25 ns each (`spin_time_ps`).
 //!
 //! Clocks start at a fixed date, so runs are reproducible. CPU-time clocks stay real, and so does everything in processes
 //! that are no rank (no `libportals.so`, or not started by spinrun): a shell around the program, a compiler it calls.
@@ -16,7 +16,7 @@ const PS_PER_S: u64 = 1_000_000_000_000;
 
 /// What of `libportals.so` is needed.
 struct Simulator {
-    clock_ps: unsafe extern "C" fn() -> u64,
+    time_ps: unsafe extern "C" fn() -> u64,
     sleep_ps: unsafe extern "C" fn(u64),
 }
 
@@ -26,13 +26,13 @@ impl Simulator {
         let find = || {
             // SAFETY: valid strings; the symbols, when they are there, are the functions of these types.
             unsafe {
-                let time = libc::dlsym(libc::RTLD_DEFAULT, c"spin_clock_ps".as_ptr());
+                let time = libc::dlsym(libc::RTLD_DEFAULT, c"spin_time_ps".as_ptr());
                 let sleep = libc::dlsym(libc::RTLD_DEFAULT, c"spin_sleep_ps".as_ptr());
                 if libc::getenv(c"SPIN_RANK".as_ptr()).is_null() || time.is_null() || sleep.is_null() {
                     return None;
                 }
                 Some(Simulator {
-                    clock_ps: transmute::<*mut c_void, unsafe extern "C" fn() -> u64>(time),
+                    time_ps: transmute::<*mut c_void, unsafe extern "C" fn() -> u64>(time),
                     sleep_ps: transmute::<*mut c_void, unsafe extern "C" fn(u64)>(sleep),
                 })
             }
@@ -43,7 +43,7 @@ impl Simulator {
     /// Time since the epoch for wall clocks, since the start of the job for others.
     fn time(&self, clock: clockid_t) -> timespec {
         // SAFETY: the function of this type, see `get`.
-        let ps = unsafe { (self.clock_ps)() };
+        let ps = unsafe { (self.time_ps)() };
         let start = if wall(clock) { EPOCH_S } else { 0 };
         timespec { tv_sec: (start + ps / PS_PER_S) as time_t, tv_nsec: (ps % PS_PER_S / 1000) as c_long }
     }

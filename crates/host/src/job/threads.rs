@@ -18,17 +18,17 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Whether the threads of the rank all wait, or were given enough time to.
-    pub fn quiet(&mut self, shared: &Shared, rank: usize) -> bool {
+    /// Whether the threads of the rank all wait, those of `process` and those that call, or were given enough time to.
+    pub fn quiet(&mut self, shared: &Shared, rank: usize, process: u32) -> bool {
         let since = *self.since.get_or_insert_with(Instant::now);
-        quiet(shared, rank) || since.elapsed() > PATIENCE
+        quiet(shared, rank, process) || since.elapsed() > PATIENCE
     }
 }
 
-fn quiet(shared: &Shared, rank: usize) -> bool {
+fn quiet(shared: &Shared, rank: usize, process: u32) -> bool {
     let calls = (0..SLOTS).filter(|&k| matches!(shared.activity(rank, k), state::REQUEST | state::COPIED));
     let callers: Vec<(u32, u32)> = calls.map(|k| (shared.pid(rank, k), shared.tid(rank, k))).collect();
-    callers.iter().all(|&(pid, _)| {
+    callers.iter().map(|&(pid, _)| pid).chain((process != 0).then_some(process)).all(|pid| {
         let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return true };
         let tids = tasks.filter_map(|task| task.ok()?.file_name().to_str()?.parse().ok());
         tids.into_iter().all(|tid: u32| callers.contains(&(pid, tid)) || asleep(pid, tid))
