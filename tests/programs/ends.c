@@ -2,6 +2,7 @@
 #include "common.h"
 
 static int *volatile nowhere;
+static volatile int never;
 
 static void deadlock(void) {
     ptl_handle_ct_t ct;
@@ -32,6 +33,11 @@ int main(int argc, char **argv) {
     } else if (strcmp(how, "hello") == 0) {
         printf("hello from %d of %d\n", spin_rank(), spin_size());
         fprintf(stderr, "warned by %d\n", spin_rank());
+    } else if (strcmp(how, "skip") == 0) {
+        exit(77);
+    } else if (strcmp(how, "poll") == 0) {
+        while (never == spin_rank()) {
+        }
     } else if (spin_rank() == 1) {
         spin_host_compute(2500);
         if (strcmp(how, "exit") == 0)

@@ -56,6 +56,22 @@ fn the_status_of_the_first_rank_that_fails_is_that_of_the_run() {
 }
 
 #[test]
+fn a_test_that_skips_itself_has_not_failed() {
+    let run = ends("-n 2", "skip");
+    assert_eq!((run.status, run.err.as_str()), (77, ""));
+}
+
+#[test]
+fn a_rank_that_polls_its_memory_for_ever_is_a_deadlock() {
+    let run = ends("-n 2 --spin-quantum 5", "poll");
+    run.ended(1, "deadlock at ");
+    run.ended(1, "  rank 0 spins on its own memory at 0x");
+    run.ended(1, "  rank 1 waits in spin_barrier, where 1 of 2 ranks have come\n");
+    ends("--spin-quantum 0", "hello").ended(2, "is a number of milliseconds from 1 on, or `off`");
+    ends("--spin-quantum off --timeout 0.2", "poll").ended(124, "time limit reached");
+}
+
+#[test]
 fn wrong_use() {
     let program = plain("ends");
     let fails = |options: &str, words: &str| spinrun(options, &program, "hello").ended(2, words);
