@@ -13,6 +13,9 @@ from spinkit._claims import Claim, Scope, read_claim
 from spinkit._errors import SpinkitError
 from spinkit._toml import Table
 
+MOST_CURVES = 6
+"""Of one figure."""
+
 
 @dataclass(frozen=True)
 class Program:
@@ -243,6 +246,8 @@ def _figure(table: Table, scope: Scope) -> Figure:
     figure = Figure(name, title, paper, machine, series, table.maybe("zoom_to", int))
     if figure.machine not in scope.machines:
         raise table.error("machine", f"{figure.machine} is not in machines")
+    if len(series) > MOST_CURVES:
+        raise table.error("series", f"at most {MOST_CURVES} can be told apart, these are {len(series)}")
     for index, one in enumerate(series):
         if one not in scope.series:
             raise table.error(f"series[{index}]", f"{one} is not a series; there are {', '.join(scope.series)}")
