@@ -158,6 +158,24 @@ fn computing_takes_no_simulated_time() {
 }
 
 #[test]
+fn computing_and_polling_differ_when_all_memory_is_open_to_messages() {
+    let open = "
+        ptl_me_t all = {.length = PTL_SIZE_MAX, .options = PTL_ME_OP_PUT, .ct_handle = PTL_CT_NONE, .uid = PTL_UID_ANY,
+                        .match_id = {.rank = PTL_RANK_ANY}, .match_bits = 1};
+        ptl_handle_me_t entry;
+        CHECK(PtlMEAppend(ni, pt, &all, PTL_PRIORITY_LIST, NULL, &entry));";
+    let expected = time(&exchange(&format!("{open} while (flag != 3);"), &["-O0"]));
+    let bodies = [
+        "for (long tries = 0; tries < 1000000000000 && flag != 3; tries++);",
+        "int limit = 100000000; for (int i = 0; i < limit; i++) {} while (flag != 3);",
+        "for (int i = 0; i < 5; i++) usleep(10000); while (flag != 3);",
+    ];
+    for body in bodies {
+        assert_eq!(time(&exchange(&format!("{open} {body}"), &["-O0"])), expected, "{body}");
+    }
+}
+
+#[test]
 fn polling_for_nothing_is_a_deadlock() {
     for wait in ["while (flag != 9);", "for (long tries = 0; flag != 9; tries++);"] {
         match run(polling(&exchange(wait, &["-O1"]), 2)).end {
