@@ -5,13 +5,11 @@
 //! when it is sent. What finds its CPU or NIC busy waits there, keeping its number.
 
 mod engine;
-mod matching;
+mod error;
 mod parameters;
-mod progress;
 mod queue;
-mod stuck;
 mod waiting;
 
 pub use engine::{Options, Outcome, run};
+pub use error::RunError;
 pub use parameters::LogGops;
-pub use stuck::{Blocked, RunError, StuckRank};

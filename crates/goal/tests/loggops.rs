@@ -54,7 +54,7 @@ fn wildcards_take_what_was_posted_or_arrived_first_in_their_space() {
     ];
     assert_eq!(ends(&bodies)[0], 53_000);
     let error = outcome_with(&Options::default(), &["send 1b to 1 tag 5 space 1", "recv 1b from any tag any"]);
-    assert!(matches!(error, Err(RunError::Stuck { .. })));
+    assert!(matches!(error, Err(RunError::Stuck(_))));
 }
 
 #[test]

@@ -1,13 +1,15 @@
 use sim::{Rate, Time};
 
-use super::matching::Matching;
+use super::error::{RunError, needs_card};
 use super::parameters::LogGops;
-use super::progress::Progress;
 use super::queue::{Entry, Queue};
-use super::stuck::{RunError, needs_card, stuck};
 use super::waiting::{Needs, Waiting};
+use crate::matching::Matching;
 use crate::op::{Kind, Op};
+use crate::prefetch::prefetch;
+use crate::progress::Progress;
 use crate::schedule::Schedule;
+use crate::stuck::Stuck;
 
 /// How to execute.
 #[derive(Clone, Debug, Default)]
@@ -57,14 +59,14 @@ pub fn run(schedule: &Schedule, parameters: &LogGops, options: &Options) -> Resu
         engine.prefetch();
         engine.entry(at, number, event)?;
     }
-    let left = engine.matching.left(&engine.progress.words);
-    if engine.progress.done < schedule.len() {
+    let left = engine.matching.left(&engine.progress);
+    if engine.progress.count() < schedule.len() {
         let is_blocked = |op: &u32| {
             let record = &schedule.ops[*op as usize];
             record.kind() == Kind::Recv || schedule.bytes(record) > parameters.eager
         };
         let blocked: Vec<u32> = left.into_iter().filter(is_blocked).collect();
-        return Err(stuck(schedule, &engine.progress, &blocked));
+        return Err(Stuck::new(schedule, &engine.progress, &blocked).into());
     }
     let cpus = |free: &[u64]| Time::from_ps(free[..schedule.cpus].iter().copied().max().unwrap_or(0));
     Ok(Outcome {
@@ -141,7 +143,7 @@ impl<'a> Engine<'a> {
             if record.kind() == Kind::Recv || event & MESSAGE != 0 {
                 prefetch(self.matching.slot_of(record));
             } else {
-                self.progress.prefetch_dependents(record);
+                prefetch(self.schedule.edges.as_ptr().wrapping_add(record.edges as usize));
             }
         }
         if let Some(event) = self.queue.soon(4) {
@@ -228,8 +230,8 @@ impl<'a> Engine<'a> {
         if record.kind() == Kind::Calc {
             let end = now.saturating_add(record.calc_ns() * 1000);
             self.free[cpu] = self.in_time(end, op)?;
-            self.progress.started(op, now);
-            self.progress.done(op, end);
+            self.progress.started(op, Time::from_ps(now));
+            self.progress.done(op, Time::from_ps(end));
             self.enqueue_freed();
             return Ok(());
         }
@@ -247,21 +249,21 @@ impl<'a> Engine<'a> {
             self.messages += 1;
             let number = self.next_number();
             self.queue.push(Entry { at, number, event: op | MESSAGE });
-            self.progress.started(op, now);
+            self.progress.started(op, Time::from_ps(now));
             if bytes <= eager {
-                self.progress.done(op, end);
+                self.progress.done(op, Time::from_ps(end));
             }
         } else {
             let end = self.in_time(time(overhead, overhead_per_byte.max(gap_per_byte)), op)?;
             self.free[cpu] = end;
-            match self.matching.arrive(op, &mut self.progress.words) {
+            match self.matching.arrive(op, &mut self.progress) {
                 Some(receive) => {
                     if bytes > eager {
                         self.release_sender(now, op, record);
                     }
-                    self.progress.done(receive, end);
+                    self.progress.done(receive, Time::from_ps(end));
                 }
-                None => self.progress.not_before(op, end),
+                None => self.progress.not_before(op, Time::from_ps(end)),
             }
         }
         self.enqueue_freed();
@@ -269,13 +271,13 @@ impl<'a> Engine<'a> {
     }
 
     fn receive(&mut self, now: u64, op: u32) {
-        self.progress.started(op, now);
-        if let Some(message) = self.matching.post(op, &mut self.progress.words) {
+        self.progress.started(op, Time::from_ps(now));
+        if let Some(message) = self.matching.post(op, &mut self.progress) {
             let send = &self.ops[message as usize];
             if self.schedule.bytes(send) > self.parameters.eager {
                 self.release_sender(now, message, send);
             }
-            self.progress.done(op, now.max(self.progress.ready(message)));
+            self.progress.done(op, Time::from_ps(now).max(self.progress.ready(message)));
         }
     }
 
@@ -286,32 +288,21 @@ impl<'a> Engine<'a> {
             let free = &mut self.free[free];
             *free = (*free).max(now);
         }
-        self.progress.done(op, now);
+        self.progress.done(op, Time::from_ps(now));
     }
 
-    /// Gives numbers to the operations that an event has freed: rank by rank, sends before receives before calculations,
-    /// otherwise in the order in which they were freed.
+    /// Gives numbers to the operations that an event has freed.
     #[inline]
     fn enqueue_freed(&mut self) {
-        if self.progress.freed.is_empty() {
-            return;
-        }
-        std::mem::swap(&mut self.freed, &mut self.progress.freed);
-        if self.freed.len() > 1 {
-            self.freed.sort_by_key(|&op| {
-                let record = &self.ops[op as usize];
-                (record.rank, record.kind())
-            });
-        }
+        self.progress.take_freed(&mut self.freed);
         for index in 0..self.freed.len() {
             let op = self.freed[index];
             let record = &self.ops[op as usize];
             let Needs { cpu, nic } = self.needs(op, record, record.rank);
             let free = self.free[cpu].max(self.free[nic]);
             let number = self.next_number();
-            self.queue.push(Entry { at: free.max(self.progress.ready(op)), number, event: op });
+            self.queue.push(Entry { at: free.max(self.progress.ready(op).as_ps()), number, event: op });
         }
-        self.freed.clear();
     }
 
     #[inline]
@@ -336,16 +327,4 @@ impl<'a> Engine<'a> {
 #[inline]
 fn rank_of(event: u32, record: &Op) -> u32 {
     if event & MESSAGE != 0 { record.peer } else { record.rank }
-}
-
-/// Has the processor fetch what will soon be needed.
-#[inline]
-pub(super) fn prefetch<T>(place: *const T) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a hint that reads nothing the program could see; any address will do.
-    unsafe {
-        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(place.cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = place;
 }

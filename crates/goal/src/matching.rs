@@ -1,17 +1,21 @@
 use std::collections::VecDeque;
 
 use crate::op::{ANY, Kind, Op};
+use crate::progress::Progress;
 use crate::schedule::Schedule;
 
 /// Posted receives and unexpected messages of all ranks. A message is named by its send operation.
 ///
-/// Those with the same receiver, source, tag and space are a list in the order of their posting or arrival; it holds
-/// either receives or messages, as a pair of both would have matched. A hash table finds the list. Receives with
-/// wildcards are searched one by one; only a schedule that has some pays for keeping order across lists.
-///
-/// `next`, which the caller keeps, has for each member of a list the next, and for the last the first.
+/// Nothing here takes time: an executor decides when a message arrives and a receive is posted.
+//
+// Those with the same receiver, source, tag and space are a list in the order of their posting or arrival; it holds
+// either receives or messages, as a pair of both would have matched. A hash table finds the list. Receives with
+// wildcards are searched one by one; only a schedule that has some pays for keeping order across lists.
+//
+// The words of `Progress`, free again when an operation has started, have for each member of a list the next, and for the
+// last the first.
 #[derive(Debug)]
-pub(super) struct Matching<'a> {
+pub struct Matching<'a> {
     ops: &'a [Op],
     /// The hash of a list in the upper half; its last member plus one in the lower; 0 when empty.
     slots: Vec<u64>,
@@ -67,6 +71,7 @@ fn fits(receive: &Op, message: &Op) -> bool {
 }
 
 impl<'a> Matching<'a> {
+    /// With nothing posted or arrived.
     pub fn new(schedule: &'a Schedule) -> Matching<'a> {
         let ranks = schedule.ranks() as usize;
         let wildcards = schedule.has_wildcards.then(|| Wildcards {
@@ -78,9 +83,10 @@ impl<'a> Matching<'a> {
         Matching { ops: &schedule.ops, slots: vec![0; 64], lists: 0, wildcards }
     }
 
-    /// Posts a receive, or returns the first message that arrived for it.
+    /// Posts a receive that is not held, or returns the first message that arrived for it.
     #[inline]
-    pub fn post(&mut self, receive: u32, next: &mut [u32]) -> Option<u32> {
+    pub fn post(&mut self, receive: u32, progress: &mut Progress) -> Option<u32> {
+        let next = &mut progress.words[..];
         let record = &self.ops[receive as usize];
         if record.peer == ANY || record.tag == ANY {
             return self.post_wildcard(receive, next);
@@ -99,9 +105,10 @@ impl<'a> Matching<'a> {
         None
     }
 
-    /// The first posted receive for a message, or keeps the message.
+    /// The first posted receive for the message of a send that has started, or keeps the message.
     #[inline]
-    pub fn arrive(&mut self, message: u32, next: &mut [u32]) -> Option<u32> {
+    pub fn arrive(&mut self, message: u32, progress: &mut Progress) -> Option<u32> {
+        let next = &mut progress.words[..];
         let record = &self.ops[message as usize];
         let slot = self.find(key(record));
         let exact = slot.ok().filter(|&slot| self.holds(slot) == Kind::Recv);
@@ -151,7 +158,8 @@ impl<'a> Matching<'a> {
     }
 
     /// All posted receives and unexpected messages, by number.
-    pub fn left(&self, next: &[u32]) -> Vec<u32> {
+    pub fn left(&self, progress: &Progress) -> Vec<u32> {
+        let next = &progress.words;
         let mut all = Vec::new();
         for slot in self.slots.iter().filter(|&&slot| slot != 0) {
             let last = *slot as u32 - 1;
@@ -185,7 +193,7 @@ impl<'a> Matching<'a> {
 
     /// Where the search for an operation's list starts; for prefetching.
     #[inline]
-    pub fn slot_of(&self, record: &Op) -> &u64 {
+    pub(crate) fn slot_of(&self, record: &Op) -> &u64 {
         &self.slots[hash(key(record)) as usize & (self.slots.len() - 1)]
     }
 
@@ -325,7 +333,7 @@ mod tests {
             }
             let schedule = builder.finish().unwrap();
             let mut matching = Matching::new(&schedule);
-            let mut next = vec![0; schedule.len()];
+            let mut progress = Progress::new(&schedule, false);
             let (mut posted, mut arrived) = (Vec::new(), Vec::new());
             for (&op, &(is_receive, ..)) in ops.iter().zip(&all) {
                 let record = &schedule.ops[op as usize];
@@ -338,7 +346,8 @@ mod tests {
                 if expected.is_none() {
                     own.push(op);
                 }
-                let found = if is_receive { matching.post(op, &mut next) } else { matching.arrive(op, &mut next) };
+                let found =
+                    if is_receive { matching.post(op, &mut progress) } else { matching.arrive(op, &mut progress) };
                 prop_assert_eq!(found, expected);
             }
         }

@@ -1,0 +1,93 @@
+//! `--model loggops`
+
+use clap::ValueEnum;
+use goal::Schedule;
+use goal::loggops::{LogGops, Options, run as execute};
+use net::Network;
+use serde_json::{Map, json};
+use sim::{Rate, Time};
+
+use super::super::GoalError;
+use super::super::units::{json_ns, parse_ns, parse_ns_per_byte};
+use super::Common;
+use super::report::{Report, timed};
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "LogGOPS")]
+pub struct Arguments {
+    /// Latency L in ns [default: 2500, or the machine's longest]
+    #[arg(short = 'L', value_name = "NS", value_parser = parse_ns)]
+    latency: Option<Time>,
+    /// CPU time o for a message in ns [default: 1500, or the machine's]
+    #[arg(short = 'o', value_name = "NS", value_parser = parse_ns)]
+    overhead: Option<Time>,
+    /// NIC time g for a message in ns [default: 1000, or the machine's]
+    #[arg(short = 'g', value_name = "NS", value_parser = parse_ns)]
+    gap: Option<Time>,
+    /// NIC time G for a byte in ns [default: 6, or the machine's]
+    #[arg(short = 'G', value_name = "NS", value_parser = parse_ns_per_byte)]
+    gap_per_byte: Option<Rate>,
+    /// CPU time O for a byte in ns [default: 0]
+    #[arg(short = 'O', value_name = "NS", value_parser = parse_ns_per_byte)]
+    overhead_per_byte: Option<Rate>,
+    /// Largest message S in bytes that is sent without waiting for its receive [default: 65535]
+    #[arg(short = 'S', value_name = "BYTES")]
+    eager: Option<u64>,
+    /// Do as LogGOPSim does where we differ; may be given several times
+    #[arg(long, value_enum, value_name = "WHAT")]
+    compat: Vec<Compat>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Compat {
+    /// What depends on an operation of another CPU of its rank starts when its own CPU is free, even before that ends
+    CrossCpu,
+}
+
+pub fn run(schedule: &Schedule, common: &Common, arguments: &Arguments) -> Result<Report, GoalError> {
+    let parameters = parameters(schedule, common, arguments)?;
+    let options = Options { ignore_other_cpus: arguments.compat.contains(&Compat::CrossCpu) };
+    let (outcome, cpu_time) = timed(|| execute(schedule, &parameters, &options));
+    let outcome = outcome.map_err(|error| GoalError::Run { file: common.file.clone(), error })?;
+    if let Some(&first) = outcome.unreceived.first() {
+        let (count, first) = (outcome.unreceived.len(), schedule.describe(first));
+        eprintln!("spinkit goal: warning: {count} messages are never received, first that of {first}");
+    }
+    let per_byte = |rate: Rate| rate.as_fs_per_byte() as f64 / 1e6;
+    Ok(Report {
+        model: "loggops",
+        parameters: json!({
+            "L_ns": json_ns(parameters.latency),
+            "o_ns": json_ns(parameters.overhead),
+            "g_ns": json_ns(parameters.gap),
+            "G_ns_per_byte": per_byte(parameters.gap_per_byte),
+            "O_ns_per_byte": per_byte(parameters.overhead_per_byte),
+            "S_bytes": parameters.eager,
+        }),
+        events: outcome.events,
+        ends: outcome.ends,
+        cpu_time,
+        more: Map::from_iter([("unreceived_messages".to_owned(), outcome.unreceived.len().into())]),
+        lines: Vec::new(),
+    })
+}
+
+fn parameters(schedule: &Schedule, common: &Common, arguments: &Arguments) -> Result<LogGops, GoalError> {
+    let mut parameters = match common.machine()? {
+        None => LogGops::default(),
+        Some(machine) => {
+            let nodes = schedule.ranks() as usize;
+            // The model has one latency: that between the first and the last node, which no pair exceeds.
+            let latency = Network::new(&machine.network, nodes)?.latency(0, nodes - 1);
+            LogGops::of_machine(&machine, latency)
+        }
+    };
+    let given = |value: &mut Time, option: Option<Time>| *value = option.unwrap_or(*value);
+    given(&mut parameters.latency, arguments.latency);
+    given(&mut parameters.overhead, arguments.overhead);
+    given(&mut parameters.gap, arguments.gap);
+    parameters.gap_per_byte = arguments.gap_per_byte.unwrap_or(parameters.gap_per_byte);
+    parameters.overhead_per_byte = arguments.overhead_per_byte.unwrap_or(parameters.overhead_per_byte);
+    parameters.eager = arguments.eager.unwrap_or(parameters.eager);
+    Ok(parameters)
+}

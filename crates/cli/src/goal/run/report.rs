@@ -1,0 +1,85 @@
+//! What a run tells: the same head whatever the model, then what is the model's own.
+
+use std::path::Path;
+use std::time::Duration;
+
+use goal::Schedule;
+use serde_json::{Map, Value, json};
+use sim::Time;
+
+use super::super::units::json_ns;
+use super::super::{GoalError, files};
+
+/// The results of a run.
+#[derive(Debug)]
+pub struct Report {
+    /// As in `--model`
+    pub model: &'static str,
+    /// A JSON object: name with unit, and value
+    pub parameters: Value,
+    /// What the model counts as events
+    pub events: u64,
+    /// For each rank, its end
+    pub ends: Vec<Time>,
+    /// Of the run without reading
+    pub cpu_time: Duration,
+    /// Further members of the JSON object
+    pub more: Map<String, Value>,
+    /// Further lines for the terminal: name and value
+    pub lines: Vec<(&'static str, String)>,
+}
+
+impl Report {
+    /// Writes the JSON if asked for, and prints a table unless standard output has the JSON.
+    ///
+    /// # Errors
+    /// When writing fails.
+    pub fn deliver(self, schedule: &Schedule, json: Option<&Path>) -> Result<(), GoalError> {
+        let (seconds, end) = (self.cpu_time.as_secs_f64(), self.ends.iter().copied().max().unwrap_or_default());
+        if json != Some(Path::new("-")) {
+            let rate = self.events as f64 / seconds.max(1e-9) / 1e6;
+            let head = [
+                ("ranks", schedule.ranks().to_string()),
+                ("events", self.events.to_string()),
+                ("end", end.to_string()),
+                ("CPU", format!("{seconds:.3} s, {rate:.1} million events/s")),
+            ];
+            files::print(|out| {
+                use std::io::Write;
+                head.iter().chain(&self.lines).try_for_each(|(name, value)| writeln!(out, "{name:8} {value}"))
+            })?;
+        }
+        let Some(path) = json else { return Ok(()) };
+        let mut report = self.more;
+        let head = json!({
+            "model": self.model,
+            "parameters": self.parameters,
+            "ranks": schedule.ranks(),
+            "operations": schedule.len(),
+            "events": self.events,
+            "max_end_ns": json_ns(end),
+            "end_ns": self.ends.into_iter().map(json_ns).collect::<Vec<_>>(),
+            "cpu_seconds": seconds,
+        });
+        if let Value::Object(head) = head {
+            report.extend(head);
+        }
+        let report = Value::Object(report);
+        files::write_whole(path, |out| writeln!(out, "{report}"))
+    }
+}
+
+/// Does something and says how much CPU time of this process it took.
+pub fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
+    let start = cpu_time();
+    let result = work();
+    (result, cpu_time() - start)
+}
+
+/// CPU time of this process so far.
+fn cpu_time() -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is valid for the call, which every kernel that runs this has.
+    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time) };
+    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
+}

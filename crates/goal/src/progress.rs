@@ -1,0 +1,124 @@
+use sim::Time;
+
+use crate::op::{ON_START, Op};
+use crate::schedule::Schedule;
+
+/// Marks a word that counts dependencies.
+const HELD: u32 = 1 << 31;
+
+/// Which operations have started and are done, and whom that frees: what every executor of a [`Schedule`] needs.
+///
+/// An executor first takes the operations that are not [held](Progress::is_held), says of each when it
+/// [starts](Progress::started) and when it is [done](Progress::done), and thereafter
+/// [takes](Progress::take_freed) what that has freed.
+#[derive(Debug)]
+pub struct Progress<'a> {
+    ops: &'a [Op],
+    edges: &'a [u32],
+    /// Whether anything waits for a start.
+    has_starts: bool,
+    /// One word an operation: with [`HELD`], how many of its dependencies are not yet satisfied; later whatever
+    /// [`Matching`](crate::Matching) needs to remember of it.
+    pub(crate) words: Vec<u32>,
+    /// When the last of each operation's dependencies was satisfied, in picoseconds, if asked for.
+    ready: Vec<u64>,
+    /// Operations freed since they were last taken.
+    pub(crate) freed: Vec<u32>,
+    done: usize,
+}
+
+impl<'a> Progress<'a> {
+    /// Of a schedule that has not begun. Only `with_ready_times` are the times given to [`Progress::started`] and
+    /// [`Progress::done`] kept, for 8 bytes an operation.
+    pub fn new(schedule: &'a Schedule, with_ready_times: bool) -> Progress<'a> {
+        let (mut words, mut has_starts) = (vec![0; schedule.len()], false);
+        for edge in &*schedule.edges {
+            has_starts |= edge & ON_START != 0;
+            let word = &mut words[(edge & !ON_START) as usize];
+            *word = (*word | HELD) + 1;
+        }
+        let ready = if with_ready_times { vec![0; schedule.len()] } else { Vec::new() };
+        Progress { ops: &schedule.ops, edges: &schedule.edges, has_starts, words, ready, freed: Vec::new(), done: 0 }
+    }
+
+    /// Whether the operation waits for others of its rank.
+    #[inline]
+    pub fn is_held(&self, op: u32) -> bool {
+        self.words[op as usize] & HELD != 0
+    }
+
+    /// The latest of the times at which what the operation waited for had happened; zero without ready times.
+    #[inline]
+    pub fn ready(&self, op: u32) -> Time {
+        Time::from_ps(self.ready.get(op as usize).copied().unwrap_or(0))
+    }
+
+    /// Raises [`Progress::ready`].
+    #[inline]
+    pub fn not_before(&mut self, op: u32, at: Time) {
+        if let Some(ready) = self.ready.get_mut(op as usize) {
+            *ready = (*ready).max(at.as_ps());
+        }
+    }
+
+    #[inline]
+    fn edges_of(&self, op: u32) -> &'a [u32] {
+        let op = op as usize;
+        &self.edges[self.ops[op].edges as usize..self.ops[op + 1].edges as usize]
+    }
+
+    /// Says that an operation starts: what `irequires` it need not wait for it any more. Once, before
+    /// [`Progress::done`].
+    #[inline]
+    pub fn started(&mut self, op: u32, at: Time) {
+        if !self.has_starts {
+            return;
+        }
+        for edge in self.edges_of(op).iter().take_while(|edge| *edge & ON_START != 0) {
+            self.satisfy(edge & !ON_START, at);
+        }
+    }
+
+    /// Says that an operation is done: what `requires` it need not wait for it any more. Once.
+    #[inline]
+    pub fn done(&mut self, op: u32, at: Time) {
+        self.done += 1;
+        for &edge in self.edges_of(op).iter().skip_while(|edge| *edge & ON_START != 0) {
+            self.satisfy(edge, at);
+        }
+    }
+
+    #[inline]
+    fn satisfy(&mut self, op: u32, at: Time) {
+        self.not_before(op, at);
+        let word = &mut self.words[op as usize];
+        *word -= 1;
+        if *word == HELD {
+            *word = 0;
+            self.freed.push(op);
+        }
+    }
+
+    /// Replaces the contents of `freed` by the operations freed since the last call: rank by rank, sends before receives
+    /// before calculations, otherwise in the order in which they were freed.
+    #[inline]
+    pub fn take_freed(&mut self, freed: &mut Vec<u32>) {
+        freed.clear();
+        if self.freed.is_empty() {
+            return;
+        }
+        std::mem::swap(freed, &mut self.freed);
+        if freed.len() > 1 {
+            freed.sort_by_key(|&op| {
+                let record = &self.ops[op as usize];
+                (record.rank, record.kind())
+            });
+        }
+    }
+
+    /// Number of operations that are done.
+    #[inline]
+    pub fn count(&self) -> usize {
+        self.done
+    }
+}
