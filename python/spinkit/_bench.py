@@ -1,6 +1,6 @@
 """`spinkit bench`: how fast the simulator itself is.
 
-Three kinds of numbers: the crates' own benchmarks (Criterion), the start and end of many ranks, and all experiments.
+The crates' own benchmarks (Criterion), messages of running ranks, the start and end of many ranks, and all experiments.
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ from spinkit._run import Toolchain
 
 RANKS = 1024
 """Ranks of the start-up benchmark."""
+
+MESSAGES = (("stream", 2, 100_000), ("alltoall", 64, 25), ("chain", 64, 1_000))
+"""Patterns of the benchmark of messages: ranks and rounds."""
 
 _CRITERION = (
     *("--noplot", "--warm-up-time", "0.5", "--measurement-time", "1.5"),
@@ -50,6 +53,7 @@ class Number:
 def measure(home: Path, tools: Toolchain, folder: Path) -> Iterator[Number]:
     """Measure all, one after the other, each number as soon as it is there."""
     yield from _criterion(home, folder)
+    yield from _messages(home, tools, folder)
     yield _ranks(home, tools, folder)
     yield _experiments(home, tools, folder)
 
@@ -114,9 +118,22 @@ def _estimate(package: str, estimates: Path) -> Number:
     return Number(name, amount / nanoseconds * 1e9, f"{kind.lower()}/s")
 
 
+def _compile(home: Path, tools: Toolchain, folder: Path, name: str) -> str:
+    program = str(folder.resolve() / name)
+    _call([str(tools.spincc), "-O2", str(home / "experiments" / "bench" / f"{name}.c"), "-o", program])
+    return program
+
+
+def _messages(home: Path, tools: Toolchain, folder: Path) -> Iterator[Number]:
+    program = _compile(home, tools, folder, "messages")
+    for pattern, ranks, rounds in MESSAGES:
+        job = [str(tools.spinrun), "-n", str(ranks), "--nic", "portals4", program]
+        found = json.loads(_call([*job, "--pattern", pattern, "--rounds", str(rounds)]))
+        yield Number(f"messages/{pattern}/{ranks}", found["messages"] / found["seconds"], "messages/s")
+
+
 def _ranks(home: Path, tools: Toolchain, folder: Path) -> Number:
-    program = str(folder.resolve() / "barrier")
-    _call([str(tools.spincc), "-O2", str(home / "experiments" / "bench" / "barrier.c"), "-o", program])
+    program = _compile(home, tools, folder, "barrier")
     start = time.perf_counter()
     _call([str(tools.spinrun), "-n", str(RANKS), program])
     return Number(f"ranks/start-barrier-end/{RANKS}", time.perf_counter() - start, "s")

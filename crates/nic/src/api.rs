@@ -201,6 +201,7 @@ impl Card {
         let (eq, controlled) = (portal.eq, portal.flow_controlled());
         // Overflow entries that are unlinked already live on only in unexpected headers, which go now.
         let held: Vec<Handle> = portal.unexpected.drain(..).map(|header| header.entry).collect();
+        interface.unexpected_headers -= held.len();
         held.into_iter().for_each(|entry| drop(interface.entries.remove(entry)));
         interface.portals[index as usize] = None;
         if controlled && let Ok(queue) = interface.queues.get_mut(eq) {

@@ -99,6 +99,8 @@ pub struct Interface {
     pub map: Option<Rc<[Process]>>,
     /// The portal table.
     pub portals: Vec<Option<Portal>>,
+    /// Headers on all its unexpected lists.
+    pub unexpected_headers: usize,
     /// Memory descriptors.
     pub mds: Slab<Rc<MemoryDescriptor>>,
     /// List entries and match list entries.
@@ -139,6 +141,7 @@ impl Interface {
             limits,
             map: None,
             portals,
+            unexpected_headers: 0,
             mds: Slab::new(Kind::Md, index),
             entries: Slab::new(Kind::Entry, index),
             counters: Slab::new(Kind::Ct, index),
@@ -171,11 +174,6 @@ impl Interface {
     /// As [`check_eq`](Interface::check_eq), for counters.
     pub fn check_ct(&self, ct: Handle) -> Result<(), Code> {
         if ct == ptl::CT_NONE { Ok(()) } else { self.counters.get(ct).map(|_| ()) }
-    }
-
-    /// Headers on all unexpected lists.
-    pub fn unexpected_headers(&self) -> usize {
-        self.portals.iter().flatten().map(|portal| portal.unexpected.len()).sum()
     }
 
     /// The node and pid of a process as programs name it; `None` when there is no such process.

@@ -124,7 +124,9 @@ impl Card {
     }
 
     fn drop_header(&mut self, index: u8, entry: Handle, ports: &mut impl Ports) {
-        if let Some(Ok(overflow)) = self.interface(index).map(|interface| interface.entries.get_mut(entry)) {
+        let Some(interface) = self.interface(index) else { return };
+        interface.unexpected_headers -= 1;
+        if let Ok(overflow) = interface.entries.get_mut(entry) {
             overflow.unexpected -= 1;
         }
         self.release_entry(index, entry, ports);

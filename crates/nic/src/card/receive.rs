@@ -223,7 +223,7 @@ impl Card {
         if !logical && request.target.pid != self.pid {
             return Err(NiFail::Undeliverable);
         }
-        let headers_left = interface.unexpected_headers() < interface.limits.max_unexpected_headers as usize;
+        let headers_left = interface.unexpected_headers < interface.limits.max_unexpected_headers as usize;
         let Some(portal) = interface.portals.get_mut(request.pt_index as usize).and_then(Option::as_mut) else {
             interface.status[StatusRegister::DropCount as usize] += 1;
             return Err(NiFail::Dropped);
@@ -289,6 +289,7 @@ impl Card {
         }
         if unexpected {
             entry.unexpected += 1;
+            interface.unexpected_headers += 1;
             let event = entry.event(request, placement);
             portal.unexpected.push_back(Unexpected { message: header.id, entry: handle, event, complete: false });
         }
