@@ -14,6 +14,8 @@ use crate::{Fault, Memory, Program, Stop, Thread};
 const BLOCK: usize = 64;
 /// Entry of the block index where no block has been decoded yet.
 const UNKNOWN: u32 = u32::MAX;
+/// Counter of a branch that has not been seen.
+const UNSEEN: u8 = u8::MAX;
 
 /// A run of instructions that is entered only at its start and left only at its end, or by a fault.
 struct Block {
@@ -24,18 +26,31 @@ struct Block {
     end: u32,
     /// Class of its last instruction.
     last: Class,
-    /// Two-bit counter of the branch predictor: taken from 2 on.
+    /// Whether its last instruction is a branch backwards.
+    backward: bool,
+}
+
+/// What the branch predictor of a card has learned; all its HPUs share it. The default has learned nothing.
+#[derive(Clone, Debug, Default)]
+pub struct Predictor(Vec<Learned>);
+
+/// Of the last instruction of a block.
+#[derive(Clone, Copy, Debug)]
+struct Learned {
+    /// Two-bit counter of a branch: taken from 2 on.
     counter: u8,
-    /// Where the indirect jump went the last time.
+    /// Where an indirect jump went the last time.
     target: u32,
 }
 
-/// Runs the handlers of one program on one kind of core; the HPUs of a card share it.
+/// Runs the handlers of one program on one kind of core; the HPUs of a card share it. Cards may share one too, if each
+/// brings its own [`Predictor`].
 pub struct Engine {
     program: Arc<Program>,
     ops: Vec<Op>,
     timed: Vec<Timed>,
     blocks: Vec<Block>,
+    predictor: Predictor,
     /// Block by half-word of the program.
     index: Vec<u32>,
     memo: Memo,
@@ -52,10 +67,17 @@ impl Engine {
             ops: Vec::new(),
             timed: Vec::new(),
             blocks: Vec::new(),
+            predictor: Predictor::default(),
             memo: Memo::new(timing, scratchpad_cycles),
             in_order: timing == TimingKind::InOrder,
             profile: None,
         }
+    }
+
+    /// Exchanges what the branch predictor has learned.
+    #[inline]
+    pub fn swap_predictor(&mut self, other: &mut Predictor) {
+        std::mem::swap(&mut self.predictor, other);
     }
 
     /// Counts from now on how often each instruction runs.
@@ -114,7 +136,7 @@ impl Engine {
             if thread.cycles > max_cycles {
                 return Stop::Limit;
             }
-            let block = &mut self.blocks[number as usize];
+            let block = &self.blocks[number as usize];
             if block.last == Class::Atomic {
                 thread.atomic_granted = !thread.atomic_granted;
                 if thread.atomic_granted {
@@ -143,7 +165,7 @@ impl Engine {
                 thread.cycles += u64::from(thread.data_cycles);
                 Exit { taken, mispredicted: false }
             } else {
-                Exit { taken, mispredicted: block.mispredicts(taken, thread.pc) }
+                Exit { taken, mispredicted: self.predictor.mispredicts(number, block, taken, thread.pc) }
             };
             let timed = &self.timed;
             thread.cycles += u64::from(self.memo.advance(&mut thread.pipeline, number, exit, || &timed[range]));
@@ -190,9 +212,8 @@ impl Engine {
         if len == 0 {
             return None;
         }
-        // Before it has been seen, a branch is predicted taken when it goes backwards.
         let backward = self.ops.last().is_some_and(|op| op.imm < pc);
-        let block = Block { first: first as u32, len, end: pc, last, counter: 1 + u8::from(backward), target: 0 };
+        let block = Block { first: first as u32, len, end: pc, last, backward };
         self.blocks.push(block);
         let number = self.blocks.len() as u32 - 1;
         self.index[((start - map::PROGRAM) >> 1) as usize] = number;
@@ -247,20 +268,35 @@ impl Engine {
     }
 }
 
-impl Block {
-    /// Whether the predictor was wrong about how the block was left; it learns. Branches have two-bit counters, indirect
-    /// jumps go where they went the last time, returns are always right (return-address stack). All HPUs of a card
-    /// share what is learned.
+impl Predictor {
+    /// Whether the predictor was wrong about how block `number` was left; it learns. Branches have two-bit counters,
+    /// indirect jumps go where they went the last time, returns are always right (return-address stack). All HPUs of a
+    /// card share what is learned.
     #[inline(always)]
-    fn mispredicts(&mut self, taken: bool, target: u32) -> bool {
-        match self.last {
+    fn mispredicts(&mut self, number: u32, block: &Block, taken: bool, target: u32) -> bool {
+        match block.last {
             Class::Branch => {
-                let predicted = self.counter >= 2;
-                self.counter = if taken { (self.counter + 1).min(3) } else { self.counter.saturating_sub(1) };
+                let counter = &mut self.learned(number, block).counter;
+                let predicted = *counter >= 2;
+                *counter = if taken { (*counter + 1).min(3) } else { counter.saturating_sub(1) };
                 predicted != taken
             }
-            Class::JumpIndirect => std::mem::replace(&mut self.target, target) != target,
+            Class::JumpIndirect => std::mem::replace(&mut self.learned(number, block).target, target) != target,
             _ => false,
         }
+    }
+
+    #[inline(always)]
+    fn learned(&mut self, number: u32, block: &Block) -> &mut Learned {
+        let index = number as usize;
+        if index >= self.0.len() {
+            self.0.resize(index + 1, Learned { counter: UNSEEN, target: 0 });
+        }
+        let learned = &mut self.0[index];
+        if learned.counter == UNSEEN {
+            // Before it has been seen, a branch is predicted taken when it goes backwards.
+            learned.counter = 1 + u8::from(block.backward);
+        }
+        learned
     }
 }

@@ -11,7 +11,7 @@
 //!   the same cycles and leaves the same state; each such transition is simulated once and looked up after
 //!
 //! Determinism: the outcome depends on the program, the arguments, the bytes and, for `ooo-a15`, on the branches that
-//! the engine has run before (its branch predictor learns, as a core's does).
+//! the card has run before (its branch predictor learns, as a core's does).
 
 mod engine;
 mod isa;
@@ -22,7 +22,7 @@ mod stop;
 mod thread;
 mod timing;
 
-pub use engine::Engine;
+pub use engine::{Engine, Predictor};
 pub use memory::{Memory, Window};
 pub use program::{ElfError, Location, Program};
 pub use stop::{Fault, Stop};
