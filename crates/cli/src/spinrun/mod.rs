@@ -222,12 +222,13 @@ fn tell(end: &End, program: &OsString) -> u8 {
             }
             1
         }
-        End::Interrupted { signal, at } => {
-            eprintln!("spinrun: interrupted by {} at {at} of simulated time", signal_name(*signal));
+        End::Interrupted { signal, running, at } => {
+            let name = signal_name(*signal);
+            eprintln!("spinrun: interrupted by {name} at {at} of simulated time, in rank {running}'s own code");
             (SIGNALLED + signal) as u8
         }
-        End::TimedOut { at } => {
-            eprintln!("spinrun: {program}: time limit reached at {at} of simulated time");
+        End::TimedOut { running, at } => {
+            eprintln!("spinrun: {program}: time limit reached at {at} of simulated time, in rank {running}'s own code");
             TIMED_OUT
         }
     }

@@ -106,7 +106,7 @@ fn wrong_use() {
 #[test]
 fn a_time_limit_ends_the_run() {
     let run = ends("-n 2 --timeout 0.2", "forever");
-    run.ended(124, ": time limit reached at ");
+    run.ended(124, ": time limit reached at 0.000 ns of simulated time, in rank 0's own code\n");
 }
 
 /// Processes whose executable is `program`.
@@ -135,6 +135,7 @@ fn an_interrupt_leaves_no_process() {
     child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(130), "{err}");
     assert!(err.starts_with("spinrun: interrupted by signal 2 (SIGINT) at "), "{err}");
+    assert!(err.ends_with("'s own code\n"), "{err}");
     assert_eq!(processes(&program), 0);
 }
 

@@ -78,11 +78,15 @@ pub enum End {
     Interrupted {
         /// Signal.
         signal: i32,
+        /// The rank whose own code ran then: all others stand still meanwhile.
+        running: usize,
         /// When, in simulated time.
         at: Time,
     },
     /// The time limit was reached.
     TimedOut {
+        /// The rank whose own code ran then.
+        running: usize,
         /// When, in simulated time.
         at: Time,
     },
@@ -321,8 +325,8 @@ impl World {
                     self.paused(running, pause);
                 }
             }
-            Pause::Interrupted { signal } => self.end = Some(End::Interrupted { signal, at: self.now }),
-            Pause::TimedOut => self.end = Some(End::TimedOut { at: self.now }),
+            Pause::Interrupted { signal } => self.end = Some(End::Interrupted { signal, running, at: self.now }),
+            Pause::TimedOut => self.end = Some(End::TimedOut { running, at: self.now }),
         }
     }
 
