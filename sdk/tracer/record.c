@@ -1,0 +1,182 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "trace.h"
+
+/* A block is closed by the first record that takes it past this: at most so much is lost when the program dies. */
+#define BLOCK_BYTES (64 * 1024)
+#define HEADER_BYTES 4
+/* More than the longest varint. */
+#define NUMBER_BYTES 10
+
+/* No lock: a traced program gets at most MPI_THREAD_SERIALIZED, so only one thread is in MPI at a time. */
+static struct {
+    bool running;
+    int file;
+    char path[4096];
+    unsigned char *buffer; /* the header of the block, then its payload */
+    size_t used, capacity;
+    uint64_t wall_start, cpu_start;
+} trace = {.file = -1};
+
+static __thread struct {
+    int depth;
+    uint64_t cpu_last;     /* CPU time at the end of the last call */
+    uint64_t gap, wall;    /* not yet recorded */
+    uint64_t wall_entered; /* start of the present call */
+} thread;
+
+static uint64_t now(clockid_t clock)
+{
+    struct timespec time;
+    clock_gettime(clock, &time);
+    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+static void fail(const char *what)
+{
+    fprintf(stderr, "spintrace: cannot %s %s: %s; the trace ends here\n", what, trace.path, strerror(errno));
+    trace.running = false;
+}
+
+static void write_all(const void *bytes, size_t count)
+{
+    for (const char *from = bytes; count > 0 && trace.running;) {
+        ssize_t written = write(trace.file, from, count);
+        if (written < 0 && errno != EINTR) {
+            fail("write");
+        } else if (written > 0) {
+            from += written;
+            count -= (size_t)written;
+        }
+    }
+}
+
+static void reserve(size_t more)
+{
+    if (trace.used + more <= trace.capacity)
+        return;
+    while (trace.used + more > trace.capacity)
+        trace.capacity = 2 * trace.capacity + BLOCK_BYTES;
+    unsigned char *larger = realloc(trace.buffer, trace.capacity);
+    if (!larger) {
+        fprintf(stderr, "spintrace: out of memory\n");
+        abort();
+    }
+    trace.buffer = larger;
+}
+
+void spt_flush(void)
+{
+    if (trace.used > HEADER_BYTES && trace.running) {
+        size_t payload = trace.used - HEADER_BYTES;
+        for (int byte = 0; byte < HEADER_BYTES; byte++)
+            trace.buffer[byte] = (unsigned char)(payload >> 8 * byte);
+        write_all(trace.buffer, trace.used);
+        trace.used = HEADER_BYTES;
+    }
+}
+
+void spt_put(uint64_t number)
+{
+    reserve(NUMBER_BYTES);
+    for (; number >= 0x80; number >>= 7)
+        trace.buffer[trace.used++] = (unsigned char)(number | 0x80);
+    trace.buffer[trace.used++] = (unsigned char)number;
+}
+
+void spt_put_text(const char *text)
+{
+    size_t length = strlen(text);
+    spt_put(length);
+    reserve(length);
+    memcpy(trace.buffer + trace.used, text, length);
+    trace.used += length;
+}
+
+void spt_begin(int kind)
+{
+    reserve(1);
+    trace.buffer[trace.used++] = (unsigned char)kind;
+    if (kind >= SPT_SEND) {
+        spt_put(thread.gap);
+        spt_put(thread.wall);
+        thread.gap = thread.wall = 0;
+    }
+}
+
+void spt_commit(void)
+{
+    if (trace.used >= BLOCK_BYTES)
+        spt_flush();
+}
+
+void spt_enter(void)
+{
+    if (thread.depth++ == 0 && trace.running) {
+        thread.gap += now(CLOCK_THREAD_CPUTIME_ID) - thread.cpu_last;
+        thread.wall_entered = now(CLOCK_MONOTONIC);
+    }
+}
+
+bool spt_leave(int result)
+{
+    if (--thread.depth > 0 || !trace.running)
+        return false;
+    thread.wall += now(CLOCK_MONOTONIC) - thread.wall_entered;
+    thread.cpu_last = now(CLOCK_THREAD_CPUTIME_ID);
+    return result == MPI_SUCCESS;
+}
+
+void spt_start(void)
+{
+    int rank, ranks, length;
+    char library[MPI_MAX_LIBRARY_VERSION_STRING];
+    const char *folder = getenv("SPINTRACE_DIR");
+    PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    PMPI_Get_library_version(library, &length);
+    library[strcspn(library, "\r\n\t,")] = 0;
+    snprintf(trace.path, sizeof trace.path, "%s/rank-%d.spintrace", folder ? folder : ".", rank);
+    trace.file = open(trace.path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    trace.running = true;
+    if (trace.file < 0) {
+        fail("create");
+        return;
+    }
+    write_all(SPT_MAGIC, strlen(SPT_MAGIC));
+    reserve(BLOCK_BYTES);
+    trace.used = HEADER_BYTES;
+    spt_begin(SPT_START);
+    spt_put((uint64_t)rank);
+    spt_put((uint64_t)ranks);
+    spt_put_text(library);
+    spt_handles_start();
+    thread.cpu_last = trace.cpu_start = now(CLOCK_THREAD_CPUTIME_ID);
+    trace.wall_start = now(CLOCK_MONOTONIC);
+}
+
+void spt_end(void)
+{
+    if (!trace.running)
+        return;
+    uint64_t cpu = now(CLOCK_THREAD_CPUTIME_ID);
+    spt_begin(SPT_END);
+    spt_put(thread.gap + cpu - thread.cpu_last);
+    spt_put(now(CLOCK_MONOTONIC) - trace.wall_start);
+    spt_put(cpu - trace.cpu_start);
+    spt_flush();
+    trace.running = false;
+    close(trace.file);
+}
+
+/* A program that ends without MPI_Finalize leaves what it has recorded. */
+__attribute__((destructor)) static void end_of_process(void)
+{
+    spt_flush();
+}
