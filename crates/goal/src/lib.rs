@@ -1,7 +1,8 @@
 //! GOAL schedules: what each rank of a parallel program sends, receives and computes, and what waits for what.
 //!
 //! A [`Schedule`] comes from [text](text::read()), from a generator, or from a binary file that is mapped into memory.
-//! [`loggops`] executes it in the LogGOPS model. [`Progress`] and [`Matching`] are what any executor needs.
+//! [`loggops`] executes it in the LogGOPS model, [`mod@packet`] over a network of packets. [`Progress`] and [`Matching`] are
+//! what any executor needs.
 
 pub mod binary;
 mod build;
@@ -11,6 +12,7 @@ pub mod loggops;
 mod matching;
 mod nic;
 mod op;
+pub mod packet;
 mod prefetch;
 mod progress;
 mod schedule;

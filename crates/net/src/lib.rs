@@ -1,12 +1,19 @@
 //! The network between the cards: where the nodes are, and how long a packet is on its way.
 //!
-//! [`Tree`] knows the topology and nothing of time. [`Network`] gives the latency of the contention-free network of the
-//! sPIN paper (§4.2): a packet meets a fixed delay in each switch and wire of its path; that two packets share an
+//! [`Tree`] knows a fat tree's distances and nothing of time. [`Network`] gives the latency of the contention-free network
+//! of the sPIN paper (§4.2): a packet meets a fixed delay in each switch and wire of its path; that two packets share an
 //! injecting or receiving port is the cards' business, who own the ports.
+//!
+//! [`Topology`] is a network link by link, and [`packet`] simulates packets that queue for these links.
 
+mod error;
+pub mod packet;
+mod topology;
 mod tree;
 
-pub use tree::{Hops, NetError, Tree};
+pub use error::NetError;
+pub use topology::{Dragonfly, Topology};
+pub use tree::{Hops, Tree};
 
 use sim::Time;
 

@@ -1,3 +1,5 @@
+use crate::NetError;
+
 /// What a packet passes between two cards.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Hops {
@@ -5,26 +7,6 @@ pub struct Hops {
     pub switches: u32,
     /// Wires, those at the cards included.
     pub wires: u32,
-}
-
-/// Why there is no such network.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NetError {
-    /// A network needs a node.
-    #[error("a network needs at least one node")]
-    NoNodes,
-    /// Switches with an odd number of ports, or none, make no fat tree.
-    #[error("a fat tree needs switches with an even number of ports, at least 2; network.radix is {radix}")]
-    Radix {
-        /// Ports of a switch.
-        radix: u32,
-    },
-    /// Switches with 2 ports cannot branch.
-    #[error("a fat tree of 2-port switches has at most 2 nodes, not {nodes}; raise network.radix")]
-    TooManyNodes {
-        /// Asked for.
-        nodes: usize,
-    },
 }
 
 /// A folded Clos network of equal switches with full bisection; the nodes fill it from the left.

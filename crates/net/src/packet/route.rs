@@ -1,0 +1,77 @@
+use sim::Time;
+
+use super::{Packet, PacketNetwork, Routing};
+use crate::topology::Trail;
+
+/// What a packet's choices depend on besides queues.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Hash(u32);
+
+impl Hash {
+    /// Of a pair of hosts and the number of a packet.
+    pub fn new(seed: u64, from: u32, to: u32, packet: u64) -> Hash {
+        Hash((mix(mix(seed ^ packet) ^ (u64::from(from) << 32 | u64::from(to))) >> 32) as u32)
+    }
+
+    /// One of `count`, as this switch sees it: without the switch, packets that met would choose alike ever after.
+    #[inline]
+    fn pick(self, switch: u32, count: usize) -> usize {
+        let mixed = mix(u64::from(switch) << 32 | u64::from(self.0)) >> 32;
+        ((mixed * count as u64) >> 32) as usize
+    }
+}
+
+/// Scatters the bits (the finalizer of MurmurHash3 behind an odd constant).
+#[inline]
+fn mix(bits: u64) -> u64 {
+    let bits = bits.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let bits = (bits ^ bits >> 33).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    let bits = (bits ^ bits >> 33).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+    bits ^ bits >> 33
+}
+
+impl PacketNetwork {
+    /// Link, lane and class by which a packet leaves a switch.
+    #[inline]
+    pub(super) fn choose(&self, now: Time, vertex: u32, packet: &Packet) -> (u32, u8, u8) {
+        let (switch, first) = (vertex - self.hosts, self.topology.first(vertex));
+        let trail = packet.trail;
+        let is_adaptive = self.parameters.routing == Routing::Adaptive;
+        if self.classes > 1 && trail.hops == 0 {
+            return self.choose_class(now, vertex, packet);
+        }
+        let ways = self.topology.ways(switch, packet.to, trail);
+        let place = match ways.ports.len() {
+            1 => 0,
+            count if is_adaptive => self.shortest(now, first, ways.ports, packet.hash.pick(switch, count)),
+            count => packet.hash.pick(switch, count),
+        };
+        (first + ways.ports[place], ways.lane(place), trail.class)
+    }
+
+    /// At its first switch a packet may choose among classes too.
+    fn choose_class(&self, now: Time, vertex: u32, packet: &Packet) -> (u32, u8, u8) {
+        let (switch, first) = (vertex - self.hosts, self.topology.first(vertex));
+        let start = packet.hash.pick(switch, usize::from(self.classes)) as u8;
+        let ways = (0..self.classes).map(|offset| {
+            let class = (start + offset) % self.classes;
+            let ways = self.topology.ways(switch, packet.to, Trail { class, ..packet.trail });
+            let place = self.shortest(now, first, ways.ports, packet.hash.pick(switch, ways.ports.len()));
+            (first + ways.ports[place], ways.lane(place), class)
+        });
+        ways.min_by_key(|&(link, ..)| self.queue(now, link)).expect("there is a class")
+    }
+
+    /// How long a new packet would wait for a link.
+    #[inline]
+    fn queue(&self, now: Time, link: u32) -> Time {
+        self.free[link as usize].saturating_sub(now) + self.held[link as usize]
+    }
+
+    /// The place of the port with the shortest queue; of equal ones, the first from `start` on.
+    #[inline]
+    fn shortest(&self, now: Time, first: u32, ports: &[u32], start: usize) -> usize {
+        let queue = |place: usize| self.queue(now, first + ports[place]);
+        (start..ports.len()).chain(0..start).min_by_key(|&place| queue(place)).expect("a host can be reached")
+    }
+}

@@ -1,0 +1,122 @@
+use super::{Plan, Topology, Ways, too_large};
+use crate::NetError;
+
+/// The shape of a dragonfly: groups of routers, every router of a group a neighbour of the others, and every group of all
+/// others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dragonfly {
+    /// p: hosts of a router
+    pub hosts: u32,
+    /// a: routers of a group
+    pub routers: u32,
+    /// h: links of a router to other groups
+    pub global: u32,
+    /// g: groups, at most a h + 1
+    pub groups: u32,
+}
+
+impl Dragonfly {
+    /// The smallest balanced one (a = 2p = 2h, g = a h + 1) with room for so many hosts.
+    pub fn for_hosts(hosts: usize) -> Dragonfly {
+        let balanced = |h: u32| Dragonfly { hosts: h, routers: 2 * h, global: h, groups: 2 * h * h + 1 };
+        let room = |shape: &Dragonfly| u64::from(shape.hosts) * u64::from(shape.routers) * u64::from(shape.groups);
+        (1..200).map(balanced).find(|shape| room(shape) >= hosts as u64).unwrap_or(balanced(200))
+    }
+}
+
+/// To another group: to a router with a link there, over that link, and to the host's router. Lane 0 until the packet is in
+/// the host's group and lane 1 there, so that nobody in lane 1 waits for lane 0 (Kim et al., §4.1).
+///
+/// A router's ports are first to its hosts, then to the other routers of its group, then to other groups. Global link j of
+/// a group belongs to router j / h and leads to the group that is 1 + j mod (g - 1) further on.
+#[derive(Clone, Debug)]
+pub(super) struct DragonflyWays {
+    shape: Dragonfly,
+    /// The numbers from 0 on, of which ports are a range.
+    ports: Vec<u32>,
+    /// For each router of a group and each distance of groups, where its ports are in `gates`.
+    starts: Vec<u32>,
+    /// Ports to that group, or else to the routers that have some.
+    gates: Vec<u32>,
+}
+
+impl DragonflyWays {
+    pub const LANES: u32 = 2;
+    /// To a router, within its group, to another, within that, to a host.
+    pub const LONGEST_PATH: u32 = 5;
+
+    #[inline]
+    pub fn ways(&self, switch: u32, to: u32) -> Ways<'_> {
+        let Dragonfly { hosts, routers, groups, .. } = self.shape;
+        let goal = to / hosts;
+        let (group, goal_group) = (switch / routers, goal / routers);
+        if group == goal_group {
+            let port =
+                if goal == switch { to - goal * hosts } else { self.local(switch - group * routers, goal % routers) };
+            return Ways { ports: &self.ports[port as usize..=port as usize], lane: 1, is_pair: false };
+        }
+        let distance = if goal_group > group { goal_group - group } else { goal_group + groups - group };
+        let place = ((switch - group * routers) * (groups - 1) + distance - 1) as usize;
+        let ports = &self.gates[self.starts[place] as usize..self.starts[place + 1] as usize];
+        Ways { ports, lane: 0, is_pair: false }
+    }
+
+    /// The port from one router of a group to another.
+    #[inline]
+    fn local(&self, from: u32, to: u32) -> u32 {
+        self.shape.hosts + if to < from { to } else { to - 1 }
+    }
+
+    pub fn name(&self, switch: u32) -> String {
+        format!("router {} of group {}", switch % self.shape.routers, switch / self.shape.routers)
+    }
+}
+
+pub(super) fn build(shape: Dragonfly) -> Result<Topology, NetError> {
+    let Dragonfly { hosts, routers, global, groups } = shape;
+    if hosts == 0 || routers == 0 || groups == 0 {
+        return Err(NetError::DragonflyEmpty);
+    }
+    if u64::from(groups) > u64::from(routers) * u64::from(global) + 1 {
+        return Err(NetError::DragonflyGroups { routers, global, groups });
+    }
+    let radix = u64::from(hosts) + u64::from(routers) + u64::from(global);
+    let switches = u64::from(routers) * u64::from(groups);
+    too_large(switches.saturating_mul(radix))?;
+    let all = (switches * u64::from(hosts)) as u32;
+    // Every other group gets as many links; what does not divide evenly is left unplugged.
+    let others = groups - 1;
+    let rounds = (routers * global).checked_div(others).unwrap_or(0);
+    let mut plan = DragonflyWays { shape, ports: (0..hosts + routers).collect(), starts: vec![0], gates: Vec::new() };
+    for router in 0..routers {
+        for distance in 1..groups {
+            let links = || (0..rounds).map(|round| round * others + distance - 1);
+            let own = links().filter(|link| link / global == router);
+            let start = plan.gates.len();
+            plan.gates.extend(own.map(|link| hosts + routers - 1 + link % global));
+            if plan.gates.len() == start {
+                let gates = links().map(|link| plan.local(router, link / global)).collect::<Vec<_>>();
+                plan.gates.extend(gates);
+            }
+            plan.starts.push(plan.gates.len() as u32);
+        }
+    }
+    let mut neighbours: Vec<Vec<u32>> = (0..all).map(|host| vec![all + host / hosts]).collect();
+    for group in 0..groups {
+        for router in 0..routers {
+            let base = all + group * routers;
+            let own = (group * routers + router) * hosts;
+            let mut ports: Vec<u32> = (own..own + hosts).collect();
+            ports.extend((0..routers).filter(|&other| other != router).map(|other| base + other));
+            for link in (router * global..(router + 1) * global).take_while(|&link| link < rounds * others) {
+                let (round, distance) = (link / others, link % others + 1);
+                let back = round * others + groups - distance - 1;
+                ports.push(all + (group + distance) % groups * routers + back / global);
+            }
+            neighbours.push(ports);
+        }
+    }
+    let description =
+        format!("dragonfly of {groups} groups of {routers} routers, {global} global links and {hosts} hosts each");
+    Topology::new(description, all, &neighbours, Plan::Dragonfly(plan))
+}

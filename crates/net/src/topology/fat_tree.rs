@@ -1,0 +1,134 @@
+use super::{Plan, Topology, Ways, too_large};
+use crate::NetError;
+
+/// Up to the lowest switch above the host, over any of the ways up, and down again. Nobody on the way down waits for
+/// somebody on the way up, so one lane will do.
+#[derive(Clone, Debug)]
+pub(super) struct TreeWays {
+    levels: u32,
+    switches: Vec<Switch>,
+    /// The numbers from 0 on, of which ports are a range.
+    ports: Vec<u32>,
+}
+
+#[derive(Clone, Debug)]
+struct Switch {
+    /// Hosts below are those from here.
+    low: u32,
+    hosts: u32,
+    /// Hosts below each of its ports but the last.
+    each: u32,
+    /// Ports down, which come first.
+    down: u32,
+    up: u32,
+    level: u32,
+    /// Its number on that level.
+    number: u32,
+}
+
+impl TreeWays {
+    #[inline]
+    pub fn ways(&self, switch: u32, to: u32) -> Ways<'_> {
+        let switch = &self.switches[switch as usize];
+        let place = to.wrapping_sub(switch.low);
+        let (first, count) = if place < switch.hosts { (place / switch.each, 1) } else { (switch.down, switch.up) };
+        Ways { ports: &self.ports[first as usize..(first + count) as usize], lane: 0, is_pair: false }
+    }
+
+    pub fn longest_path(&self) -> u32 {
+        2 * self.levels
+    }
+
+    pub fn name(&self, switch: u32) -> String {
+        let Switch { level, number, .. } = self.switches[switch as usize];
+        if self.levels == 1 { "switch".into() } else { format!("switch {number} of level {level}") }
+    }
+}
+
+pub(super) fn single(hosts: usize) -> Result<Topology, NetError> {
+    if hosts == 0 {
+        return Err(NetError::NoNodes);
+    }
+    too_large(2 * hosts as u64)?;
+    let hosts = hosts as u32;
+    let switch = Switch { low: 0, hosts, each: 1, down: hosts, up: 0, level: 1, number: 0 };
+    let mut neighbours = vec![vec![hosts]; hosts as usize];
+    neighbours.push((0..hosts).collect());
+    let plan = TreeWays { levels: 1, switches: vec![switch], ports: (0..hosts).collect() };
+    Topology::new("single switch".into(), hosts, &neighbours, Plan::Tree(plan))
+}
+
+/// A *subtree* of level i is what hangs below one switch of that level. Its top are as many switches as a subtree of the
+/// level below has ways up, and each of these ways leads to another of them.
+pub(super) fn build(radix: u32, taper: u32, hosts: usize) -> Result<Topology, NetError> {
+    if hosts == 0 {
+        return Err(NetError::NoNodes);
+    }
+    if radix == 0 || !radix.is_multiple_of(2) {
+        return Err(NetError::Radix { radix });
+    }
+    let wrong_taper = NetError::Taper { radix, taper };
+    let up_of_leaf = taper.checked_add(1).map_or(0, |ports| radix / ports);
+    if taper == 0 || up_of_leaf == 0 {
+        return Err(wrong_taper);
+    }
+    too_large(hosts as u64)?;
+    let half = radix / 2;
+    let levels = levels(radix, taper * up_of_leaf, hosts)?;
+    if levels == 1 {
+        return Ok(Topology { description: format!("fat tree of one {radix}-port switch"), ..single(hosts)? });
+    }
+    let hosts = hosts as u32;
+    let mut neighbours: Vec<Vec<u32>> = vec![Vec::new(); hosts as usize];
+    let mut switches: Vec<Switch> = Vec::new();
+    // Of the level below: hosts of a subtree, switches at its top, ways up of each, and the first switch.
+    let (mut each, mut tops, mut ways, mut below) = (1u64, 1u32, 1u32, 0u32);
+    for level in 1..=levels {
+        let (down, up) = if level == levels {
+            (radix, 0)
+        } else if level == 1 {
+            (taper * up_of_leaf, up_of_leaf)
+        } else {
+            (half, half)
+        };
+        let size = each * u64::from(down);
+        let subtrees = u64::from(hosts).div_ceil(size);
+        let children = u64::from(hosts).div_ceil(each);
+        let (top, base) = (tops * ways, neighbours.len() as u32);
+        too_large(subtrees * u64::from(top) * u64::from(radix))?;
+        for subtree in 0..subtrees {
+            let low = (subtree * size) as u32;
+            let first_child = (subtree * u64::from(down)) as u32;
+            let own = (children - u64::from(first_child)).min(u64::from(down)) as u32;
+            for index in 0..top {
+                let vertex = neighbours.len() as u32;
+                let child = |number: u32| below + (first_child + number) * tops + index / ways;
+                neighbours.push((0..own).map(child).collect());
+                for number in 0..own {
+                    neighbours[child(number) as usize].push(vertex);
+                }
+                let hosts = size.min(u64::from(hosts - low)) as u32;
+                let (each, number) = (each as u32, vertex - base);
+                switches.push(Switch { low, hosts, each, down: own, up, level, number });
+            }
+        }
+        (each, tops, ways, below) = (size, top, up, base);
+    }
+    let tapered = if taper > 1 { format!(" tapered {taper}:1") } else { String::new() };
+    let description = format!("fat tree of {radix}-port switches, {levels} levels{tapered}");
+    let plan = TreeWays { levels, switches, ports: (0..radix).collect() };
+    Topology::new(description, hosts, &neighbours, Plan::Tree(plan))
+}
+
+/// As few as the hosts need.
+fn levels(radix: u32, leaf: u32, hosts: usize) -> Result<u32, NetError> {
+    let (mut levels, mut room, hosts_needed) = (1, u64::from(radix), hosts as u64);
+    while room < hosts_needed {
+        room = if levels == 1 { u64::from(leaf) * u64::from(radix) } else { room * u64::from(radix / 2) };
+        levels += 1;
+        if radix == 2 {
+            return Err(NetError::TooManyNodes { nodes: hosts });
+        }
+    }
+    Ok(levels)
+}

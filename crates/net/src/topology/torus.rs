@@ -1,0 +1,108 @@
+use super::{Plan, Topology, Ways, too_large};
+use crate::NetError;
+
+/// Most dimensions.
+const MOST: usize = 5;
+
+/// Dimension by dimension, the shorter way around each ring, either when both are equal.
+///
+/// A ring could wait for itself; so packets that still have to pass its end go in lane 0 and all others in lane 1 (Dally
+/// and Seitz, 1987). Packets of class 0 go through the dimensions from the first to the last, those of class 1 from the
+/// last to the first, in lanes of their own.
+#[derive(Clone, Debug)]
+pub(super) struct TorusWays {
+    sides: [u16; MOST],
+    hosts: u32,
+    /// Where each switch is.
+    places: Vec<[u16; MOST]>,
+    /// The first port of each dimension.
+    first: [u32; MOST],
+    /// The numbers from 0 on, of which ports are a range.
+    ports: Vec<u32>,
+}
+
+impl TorusWays {
+    pub const CLASSES: u8 = 2;
+    /// Of a class.
+    pub const LANES: u32 = 2;
+
+    #[inline]
+    pub fn ways(&self, switch: u32, to: u32, class: u8) -> Ways<'_> {
+        let goal = to / self.hosts;
+        let (here, there) = (&self.places[switch as usize], &self.places[goal as usize]);
+        let mut dimensions = 0..MOST;
+        let differs = |&dimension: &usize| here[dimension] != there[dimension];
+        let next = if class == 0 { dimensions.find(differs) } else { dimensions.rev().find(differs) };
+        let Some(dimension) = next else {
+            let port = (to - goal * self.hosts) as usize;
+            return Ways { ports: &self.ports[port..=port], lane: 0, is_pair: false };
+        };
+        let (here, there, side) = (here[dimension], there[dimension], self.sides[dimension]);
+        let up = if there > here { there - here } else { there + side - here };
+        let (first, base) = (self.first[dimension] as usize, 2 * class);
+        // Upwards the end lies ahead of who is beyond its goal, downwards of who is before it.
+        let (up_lane, down_lane) = (u8::from(there > here), u8::from(there < here));
+        let (ports, lane, is_pair) = match up.cmp(&(side - up)) {
+            _ if side == 2 => (first..first + 1, up_lane, false),
+            std::cmp::Ordering::Less => (first..first + 1, up_lane, false),
+            std::cmp::Ordering::Greater => (first + 1..first + 2, down_lane, false),
+            std::cmp::Ordering::Equal => (first..first + 2, up_lane, true),
+        };
+        Ways { ports: &self.ports[ports], lane: base + lane, is_pair }
+    }
+
+    pub fn longest_path(&self) -> u32 {
+        2 + self.sides.iter().map(|&side| u32::from(side / 2)).sum::<u32>()
+    }
+
+    pub fn name(&self, switch: u32) -> String {
+        let dimensions = self.sides.iter().rposition(|&side| side > 1).map_or(1, |last| last + 1);
+        let place: Vec<String> = self.places[switch as usize][..dimensions].iter().map(u16::to_string).collect();
+        format!("switch ({})", place.join(","))
+    }
+}
+
+pub(super) fn build(sides: &[u32], hosts: u32) -> Result<Topology, NetError> {
+    if sides.is_empty() || sides.len() > MOST || sides.contains(&0) || hosts == 0 {
+        return Err(NetError::TorusSides);
+    }
+    let switches = sides.iter().fold(1u64, |all, &side| all.saturating_mul(u64::from(side)));
+    too_large(switches.saturating_mul(u64::from(hosts) + 2 * sides.len() as u64))?;
+    let mut all_sides = [1u16; MOST];
+    for (side, &given) in all_sides.iter_mut().zip(sides) {
+        // Longer rings than that are no networks.
+        *side = u16::try_from(given).ok().filter(|&side| side <= 1 << 14).ok_or(NetError::TooLarge)?;
+    }
+    let switches = switches as u32;
+    let all = switches * hosts;
+    let mut first = [0; MOST];
+    let mut ports = hosts;
+    for (first, &side) in first.iter_mut().zip(&all_sides) {
+        *first = ports;
+        ports += u32::from(side.min(3) - 1);
+    }
+    let mut neighbours: Vec<Vec<u32>> = (0..all).map(|host| vec![all + host / hosts]).collect();
+    let mut places = Vec::with_capacity(switches as usize);
+    for switch in 0..switches {
+        let mut own: Vec<u32> = (switch * hosts..(switch + 1) * hosts).collect();
+        let (mut place, mut stride) = ([0; MOST], 1);
+        for (place, &side) in place.iter_mut().zip(&all_sides) {
+            let side = u32::from(side);
+            let at = switch / stride % side;
+            *place = at as u16;
+            let beside = |step: u32| all + switch - at * stride + (at + step) % side * stride;
+            match side {
+                1 => {}
+                2 => own.push(beside(1)),
+                _ => own.extend([beside(1), beside(side - 1)]),
+            }
+            stride *= side;
+        }
+        places.push(place);
+        neighbours.push(own);
+    }
+    let names: Vec<String> = sides.iter().map(u32::to_string).collect();
+    let description = format!("torus of {} switches", names.join("x"));
+    let plan = TorusWays { sides: all_sides, hosts, places, first, ports: (0..ports).collect() };
+    Topology::new(description, all, &neighbours, Plan::Torus(plan))
+}
