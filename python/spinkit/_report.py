@@ -174,10 +174,11 @@ def count(verdicts: Sequence[Verdict]) -> dict[str, int]:
     return {"all": len(kinds), **{name: kinds.count(name) for name in ("holds", "explained", "fails")}}
 
 
-def _render(template: str, **content: Any) -> bytes:
+def render(template: str, **content: Any) -> bytes:
+    """Fill in a template, of HTML or Markdown."""
     environment = Environment(
         loader=PackageLoader("spinkit"),
-        autoescape=True,
+        autoescape=lambda name: name is not None and name.endswith(".html.j2"),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -188,7 +189,7 @@ def _render(template: str, **content: Any) -> bytes:
 
 def page(section: dict[str, Any], machines: Sequence[Machine], quick: bool) -> bytes:
     """Write the page of one experiment."""
-    return _render("experiment.html.j2", title=section["title"], e=section, machines=machines, quick=quick)
+    return render("experiment.html.j2", title=section["title"], e=section, machines=machines, quick=quick)
 
 
 def report(
@@ -196,7 +197,7 @@ def report(
 ) -> bytes:
     """Write one page with everything."""
     counts = {key: sum(section["counts"][key] for section in sections) for key in count([])}
-    return _render(
+    return render(
         "report.html.j2",
         title="The experiments of the sPIN papers",
         experiments=sections,

@@ -199,6 +199,14 @@ def profile(
 
 
 @main.command()
+def handlers() -> None:
+    """Measure what the handlers of the library cost, and write the table that is in sdk/handlers/README.md."""
+    from spinkit import _handlers
+
+    click.echo(_handlers.page(_handlers.measure(_paths.home(), _tools())), nl=False)
+
+
+@main.command()
 def machines() -> None:
     """List the machines that come with spinkit."""
     found = _machines.load_all(_paths.home())

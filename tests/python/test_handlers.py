@@ -1,4 +1,4 @@
-"""Parts of the handler library and the experiments that need no card."""
+"""The handler library: what it costs, and what can be tested without a card."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from spinkit import _handlers, _paths
+from spinkit._errors import SpinkitError
+from spinkit._run import Toolchain
 
 ROOT = Path(__file__).parents[2]
 
@@ -16,6 +19,19 @@ def compiled(name: str, folder: Path) -> str:
     includes = (f"-I{ROOT / 'sdk'}", f"-I{ROOT / 'sdk' / 'include'}")
     subprocess.run(["cc", "-Wall", "-Wextra", "-Werror", *includes, str(source), "-o", program], check=True)
     return program
+
+
+def test_the_table_of_costs_is_what_a_run_gives() -> None:
+    tools = Toolchain(_paths.command("spincc"), _paths.command("spinrun"))
+    fresh = _handlers.page(_handlers.measure(ROOT, tools))
+    assert fresh == (ROOT / "sdk" / "handlers" / "README.md").read_text(), "spinkit handlers > sdk/handlers/README.md"
+
+
+def test_what_handlers_do_is_taken_from_the_comments_above_them() -> None:
+    header = "/* Payload handler: adds\n * one. Slow. */\n__handler int one(const ptl_payload_t p, void *state) {"
+    assert _handlers.described(f"/* Other. */\nint f(void);\n{header}") == {"one": "adds one"}
+    with pytest.raises(SpinkitError, match="two: no comment"):
+        _handlers.described(f"{header}\n}}\n__handler int two(")
 
 
 def test_broadcast_reaches_every_rank_once(tmp_path: Path) -> None:

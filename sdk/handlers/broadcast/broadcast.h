@@ -41,7 +41,7 @@ static inline ptl_process_t broadcast_child(uint32_t rank, uint32_t ranks, uint3
     return (ptl_process_t){.rank = process < ranks ? process : process - ranks};
 }
 
-/* Header handler: one packet, or streaming: from the card; else from host memory. */
+/* Header handler: decides where to send from: the card if it is one packet or streaming, else host memory. */
 __handler int broadcast_header(const ptl_header_t h, void *state) {
     struct broadcast *b = state;
     b->stream = b->streaming || h.length <= b->max_packet;

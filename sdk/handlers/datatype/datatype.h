@@ -20,7 +20,7 @@ struct datatype_vector {
     uint32_t stride;   /* from the start of one block to that of the next, bytes */
 };
 
-/* Payload handler: one DMA for each piece of a block that is in the packet. They do not wait for each other; since the
+/* Payload handler: writes by one DMA each piece of a block that is in the packet. They do not wait for each other; since the
  * card carries them out in order, the last one's wait is for all. Fails when a block is outside the entry's memory. */
 __handler int datatype_unpack(const ptl_payload_t p, void *state) {
     const struct datatype_vector *v = state;

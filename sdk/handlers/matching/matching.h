@@ -31,7 +31,7 @@ struct matching {
 /* What the entry's counter counts when a receive is complete, be the message short or long. */
 enum { MATCHING_COMPLETE = 2 };
 
-/* Header handler. A long message counts when its first part is there and when the get's reply is; a short one would
+/* Header handler: has a short message deposited, gets the rest of a long one. A long message counts when its first part is there and when the get's reply is; a short one would
  * count once, so the handler counts for the other. */
 __handler int matching_header(const ptl_header_t h, void *state) {
     const struct matching *m = state;
@@ -47,7 +47,7 @@ __handler int matching_header(const ptl_header_t h, void *state) {
     return is_long ? PROCESS_DATA : PROCEED;
 }
 
-/* Payload handler of long messages: writes the first part to the beginning of the receive's memory. */
+/* Payload handler: writes the first part of a long message to the beginning of the receive's memory. */
 __handler int matching_payload(const ptl_payload_t p, void *state) {
     const struct matching *m = state;
     ptl_size_t left = m->room > p.offset ? m->room - p.offset : 0;

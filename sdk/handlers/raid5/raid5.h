@@ -64,6 +64,7 @@ static inline void raid5_xor(void *restrict onto, const void *restrict by, uint3
 
 /* ---- Data node --------------------------------------------------------------------------------------------------- */
 
+/* Header handler: keeps whom to tell and where the data goes. Fails when it does not fit the entry's memory. */
 __handler int raid5_write_header(const ptl_header_t h, void *state) {
     struct raid5 *r = state;
     r->source = h.source_id;
@@ -73,7 +74,7 @@ __handler int raid5_write_header(const ptl_header_t h, void *state) {
     return h.offset + h.length <= r->bytes ? PROCESS_DATA : FAIL;
 }
 
-/* Replaces the old data by the packet and sends the difference to the parity node. */
+/* Payload handler: replaces the old data by the packet and sends the difference to the parity node. */
 __handler int raid5_write_payload(const ptl_payload_t p, void *state) {
     const struct raid5 *r = state;
     uint8_t old[RAID5_PACKET] __attribute__((aligned(8)));
@@ -93,13 +94,13 @@ __handler int raid5_write_payload(const ptl_payload_t p, void *state) {
     return PtlHandlerDMAWait(written) == 0 ? SUCCESS : FAIL;
 }
 
-/* The entry is free for the next message. */
+/* Completion handler: frees the entry for the next message. */
 __handler int raid5_write_completion(int dropped_bytes, bool flow_control_triggered, void *state) {
     (void)dropped_bytes, (void)flow_control_triggered, (void)state;
     return SUCCESS_PENDING;
 }
 
-/* Answers from host memory. */
+/* Header handler: answers from host memory. */
 __handler int raid5_read_header(const ptl_header_t h, void *state) {
     (void)state;
     if (PtlHandlerPutFromHost(h.offset, h.hdr_data >> 32, 0, PTL_NO_ACK_REQ, h.source_id, RAID5_DATA,
@@ -108,7 +109,7 @@ __handler int raid5_read_header(const ptl_header_t h, void *state) {
     return DROP;
 }
 
-/* Passes the parity node's acknowledgement to the client. */
+/* Header handler: passes the parity node's acknowledgement to the client. */
 __handler int raid5_ack_header(const ptl_header_t h, void *state) {
     const uint8_t reply = SUCCESS;
     (void)state;
@@ -153,6 +154,7 @@ static inline struct raid5_piece raid5_fetch(uint32_t *pending, uint32_t pieces,
     return piece;
 }
 
+/* Header handler: keeps whom to tell and where the difference goes. Fails when it does not fit the entry's memory. */
 __handler int raid5_diff_header(const ptl_header_t h, void *state) {
     struct raid5 *r = state;
     r->source = h.source_id;
@@ -161,8 +163,8 @@ __handler int raid5_diff_header(const ptl_header_t h, void *state) {
     return h.offset + h.length <= r->bytes ? PROCESS_DATA : FAIL;
 }
 
-/* Adds the difference to the parity, piece by piece. Up to RAID5_AHEAD pieces are fetched before they are needed, if
- * nobody else has them. Waits for a lock only while it holds none. */
+/* Payload handler: adds the difference to the parity, piece by piece. Up to RAID5_AHEAD pieces are fetched before they
+ * are needed, if nobody else has them. Waits for a lock only while it holds none. */
 __handler int raid5_diff_payload(const ptl_payload_t p, void *state) {
     const struct raid5 *r = state;
     uint8_t parity[RAID5_PACKET] __attribute__((aligned(8)));
@@ -197,7 +199,7 @@ __handler int raid5_diff_payload(const ptl_payload_t p, void *state) {
     return SUCCESS;
 }
 
-/* Acknowledges to the data node; the entry is free for the next message. */
+/* Completion handler: acknowledges to the data node, frees the entry for the next message. */
 __handler int raid5_diff_completion(int dropped_bytes, bool flow_control_triggered, void *state) {
     const struct raid5 *r = state;
     const uint8_t reply = SUCCESS;

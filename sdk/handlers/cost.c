@@ -1,0 +1,174 @@
+/* What the library's handlers cost: `spinkit handlers` runs one case after the other on each kind of HPU, and writes
+ * README.md. Rank 1's card runs the handlers; rank 0 sends what they handle and takes what they send.
+ *
+ *   cost         prints the names of the cases
+ *   cost CASE    prints one JSON object: {"library", "message", "state", "bytes"}, the last two being the structure in
+ *                HPU memory and its size. What the handlers cost is in spinrun's report */
+#include <handlers/matching/matching.h>
+
+#include <handlers/accumulate/accumulate.h>
+#include <handlers/broadcast/broadcast.h>
+#include <handlers/datatype/datatype.h>
+#include <handlers/raid5/raid5.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PEER, CARD };        /* ranks */
+enum { PT = 3, BITS = 20 }; /* portal table index, match bits */
+enum { PACKET = 4096, MEMORY = 2 * PACKET };
+enum { ROUNDS = 4 };           /* branch predictors settle */
+enum { PATIENCE_NS = 100000 }; /* all that a message leads to is over by then */
+
+#define CHECK(call)                                                                                                    \
+    do {                                                                                                               \
+        int rc_ = (call);                                                                                              \
+        if (rc_ != PTL_OK) {                                                                                           \
+            fprintf(stderr, "cost: %s returned %d\n", #call, rc_);                                                     \
+            exit(1);                                                                                                   \
+        }                                                                                                              \
+    } while (0)
+
+static ptl_handle_ni_t ni;
+static ptl_handle_md_t md;
+static ptl_hdr_data_t aligned_memory[MEMORY / sizeof(ptl_hdr_data_t)];
+static void *const memory = aligned_memory;
+static const ptl_process_t peer = {.rank = PEER}, card = {.rank = CARD};
+
+/* An entry over all memory. */
+static void append(ptl_me_t me, const void *state, size_t bytes) {
+    ptl_handle_me_t handle;
+    me.start = memory;
+    me.length = MEMORY;
+    me.uid = PTL_UID_ANY;
+    me.match_id.rank = PTL_RANK_ANY;
+    me.options = PTL_ME_OP_PUT | PTL_ME_OP_GET;
+    me.hpu_memory = PTL_INVALID_HANDLE;
+    me.hpu_initial_state = state;
+    me.hpu_initial_state_length = bytes;
+    CHECK(PtlCTAlloc(ni, &me.ct_handle));
+    if (bytes > 0)
+        CHECK(PtlHPUAllocMem(bytes, ni, &me.hpu_memory));
+    CHECK(PtlMEAppend(ni, PT, &me, PTL_PRIORITY_LIST, NULL, &handle));
+}
+
+static void put(ptl_size_t bytes, ptl_match_bits_t bits, ptl_hdr_data_t hdr_data) {
+    CHECK(PtlPut(md, 0, bytes, PTL_NO_ACK_REQ, card, PT, bits, 0, NULL, hdr_data));
+}
+
+static void one_packet(void) { put(PACKET, BITS, 0); }
+static void two_packets(void) { put(2 * PACKET, BITS, 0); }
+
+static void accumulate(void) {
+    struct accumulate state = {.offset = 0};
+    append((ptl_me_t){.match_bits = BITS, .payload_handler = accumulate_payload}, &state, sizeof state);
+}
+
+/* The first of two ranks in a tree that begins at the card: its one child is the peer. */
+static void broadcast(bool streaming) {
+    struct broadcast state = {.bits = BITS, .ranks = 2, .root = CARD, .reach = broadcast_reach(0, 2)};
+    state.max_packet = PACKET;
+    state.streaming = streaming;
+    append((ptl_me_t){.match_bits = BITS,
+                      .header_handler = broadcast_header,
+                      .payload_handler = broadcast_payload,
+                      .completion_handler = broadcast_completion},
+           &state, sizeof state);
+}
+
+static void broadcast_streams(void) { broadcast(true); }
+static void broadcast_stores(void) { broadcast(false); }
+
+static void datatype(uint32_t block) {
+    struct datatype_vector state = {.offset = 0, .block = block, .stride = 2 * block};
+    append((ptl_me_t){.match_bits = BITS, .payload_handler = datatype_unpack}, &state, sizeof state);
+}
+
+static void datatype_one(void) { datatype(PACKET); }
+static void datatype_many(void) { datatype(PACKET / 16); }
+
+static void matching(ptl_size_t eager) {
+    struct matching state = {.eager = eager, .room = MEMORY};
+    ptl_me_t me = {.match_bits = BITS, .header_handler = matching_header, .payload_handler = matching_payload};
+    me.user_hdr_size = sizeof(struct matching_long);
+    append(me, &state, sizeof state);
+}
+
+static void matching_short(void) { matching(PACKET); }
+
+/* One packet of user header and data; the rest of the data is at the peer. */
+enum { FIRST = PACKET - sizeof(struct matching_long) };
+static void matching_longer(void) { matching(FIRST); }
+static void put_first(void) {
+    *(struct matching_long *)memory = (struct matching_long){.total = MEMORY, .source_bits = BITS};
+    one_packet();
+}
+
+static void raid5_data(void) {
+    CHECK(raid5_serve(ni, PT, RAID5_WRITE, memory, MEMORY, peer, ROUNDS));
+    CHECK(raid5_serve_reads(ni, PT, memory, MEMORY));
+}
+
+static void raid5_parity(void) { CHECK(raid5_serve(ni, PT, RAID5_DIFF, memory, MEMORY, peer, ROUNDS)); }
+
+static void raid5_write(void) { put(2 * PACKET, RAID5_WRITE, 0); }
+static void raid5_read(void) { put(0, RAID5_READ, raid5_wanted(PACKET, 0)); }
+static void raid5_ack(void) { put(0, RAID5_ACK, PEER); }
+static void raid5_diff(void) { put(PACKET, RAID5_DIFF, PEER); }
+
+#define STATE(type) #type, sizeof(type)
+static const struct test {
+    const char *name, *library, *message, *state;
+    size_t bytes;
+    void (*prepare)(void); /* the card */
+    void (*send)(void);    /* by the peer */
+} cases[] = {
+    {"accumulate", "accumulate", "256 complex numbers", STATE(struct accumulate), accumulate, one_packet},
+    {"broadcast-stream", "broadcast", "streaming, one child", STATE(struct broadcast), broadcast_streams, one_packet},
+    {"broadcast-store", "broadcast", "stored two packets, one child", STATE(struct broadcast), broadcast_stores,
+     two_packets},
+    {"datatype-one", "datatype", "one block", STATE(struct datatype_vector), datatype_one, one_packet},
+    {"datatype-many", "datatype", "16 blocks of 256 B", STATE(struct datatype_vector), datatype_many, one_packet},
+    {"matching-short", "matching", "short message", STATE(struct matching), matching_short, one_packet},
+    {"matching-long", "matching", "long message", STATE(struct matching), matching_longer, put_first},
+    {"raid5-write", "raid5", "write of two packets", STATE(struct raid5), raid5_data, raid5_write},
+    {"raid5-read", "raid5", "read", STATE(struct raid5), raid5_data, raid5_read},
+    {"raid5-ack", "raid5", "acknowledgement", STATE(struct raid5), raid5_data, raid5_ack},
+    {"raid5-diff", "raid5", "difference, of nobody else", STATE(struct raid5), raid5_parity, raid5_diff},
+};
+
+int main(int argc, char **argv) {
+    const struct test *test = NULL;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        if (argc < 2)
+            puts(cases[i].name);
+        else if (strcmp(argv[1], cases[i].name) == 0)
+            test = &cases[i];
+    }
+    if (test == NULL)
+        return argc < 2 ? 0 : 2;
+    ptl_md_t all = {.start = memory, .length = MEMORY, .eq_handle = PTL_EQ_NONE, .ct_handle = PTL_CT_NONE};
+    ptl_pt_index_t pt;
+    CHECK(PtlInit());
+    CHECK(PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_LOGICAL, PTL_PID_ANY, NULL, NULL, &ni));
+    CHECK(spin_set_map(ni));
+    CHECK(PtlPTAlloc(ni, 0, PTL_EQ_NONE, PT, &pt));
+    CHECK(PtlMDBind(ni, &all, &md));
+    if (spin_rank() == CARD)
+        test->prepare();
+    else
+        append((ptl_me_t){.ignore_bits = ~0ull}, NULL, 0);
+    for (int round = 0; round < ROUNDS; round++) {
+        CHECK(spin_barrier());
+        if (spin_rank() == PEER)
+            test->send();
+        spin_host_compute(PATIENCE_NS);
+    }
+    CHECK(spin_barrier());
+    if (spin_rank() == CARD)
+        printf("{\"library\":\"%s\",\"message\":\"%s\",\"state\":\"%s\",\"bytes\":%zu}\n", test->library, test->message,
+               test->state, test->bytes);
+    CHECK(PtlNIFini(ni));
+    PtlFini();
+    return 0;
+}
