@@ -81,7 +81,7 @@ fn failures_say_where_and_why() {
     let lost = "num_ranks 1 rank 0 { send 8b to 0 tag 5 }";
     assert!(fails(&["check", "-"], lost, 1).contains("rank 0, operation 1 (send 8b to 0 tag 5)"));
     assert!(fails(&["gen", "bcast", "-n", "4", "--root", "4"], "", 2).contains("root 4 does not exist"));
-    assert!(fails(&["run", "-", "--model", "packet"], lost, 2).contains("invalid value 'packet'"));
+    assert!(fails(&["run", "-", "--model", "telepathy"], lost, 2).contains("invalid value 'telepathy'"));
     assert!(fails(&["run", "/nowhere.goal"], "", 1).contains("cannot read /nowhere.goal"));
 }
 

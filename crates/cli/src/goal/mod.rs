@@ -6,11 +6,12 @@ mod run;
 mod stats;
 mod units;
 
-use std::path::PathBuf;
+use std::error::Error;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use goal::loggops::{LogGops, Options, RunError, run as execute};
+use goal::loggops::{LogGops, Options, run as execute};
 use goal::{ReadError, Schedule, text};
 use machine::MachineError;
 use thiserror::Error;
@@ -32,7 +33,7 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Execute a schedule
-    Run(run::Arguments),
+    Run(Box<run::Arguments>),
     /// Check a schedule: that it can be read, that it finishes, and that all messages are received
     Check {
         /// The schedule
@@ -67,7 +68,7 @@ enum GoalError {
     #[error(transparent)]
     Read(#[from] ReadError),
     #[error("{}: {error}", file.display())]
-    Run { file: PathBuf, error: RunError },
+    Run { file: PathBuf, error: Box<dyn Error> },
     #[error("{}: {}", file.display(), lost(schedule_lines))]
     Lost { file: PathBuf, schedule_lines: Vec<String> },
     #[error(transparent)]
@@ -89,6 +90,11 @@ fn lost(messages: &[String]) -> String {
 }
 
 impl GoalError {
+    /// A run that failed, whatever the model.
+    fn run(file: &Path, error: impl Error + 'static) -> GoalError {
+        GoalError::Run { file: file.to_owned(), error: Box::new(error) }
+    }
+
     fn status(&self) -> u8 {
         match self {
             GoalError::Machine(_) | GoalError::Network(_) | GoalError::Spec(_) | GoalError::Usage(_) => 2,
@@ -128,7 +134,7 @@ fn check(file: PathBuf) -> Result<(), GoalError> {
     let schedule = files::load(&file)?;
     let outcome = match execute(&schedule, &LogGops::default(), &Options::default()) {
         Ok(outcome) => outcome,
-        Err(error) => return Err(GoalError::Run { file, error }),
+        Err(error) => return Err(GoalError::run(&file, error)),
     };
     if !outcome.unreceived.is_empty() {
         let schedule_lines = outcome.unreceived.iter().map(|&op| schedule.describe(op).to_string()).collect();

@@ -1,6 +1,6 @@
 //! Values of options: times with decimals, exactly, and grids.
 
-use sim::Time;
+use sim::{Rate, Time};
 
 /// A decimal number in units of ten to the minus `decimals`.
 fn decimal(text: &str, decimals: usize) -> Result<u64, String> {
@@ -22,8 +22,16 @@ pub fn parse_ns(text: &str) -> Result<Time, String> {
 }
 
 /// Nanoseconds a byte, to the femtosecond.
-pub fn parse_ns_per_byte(text: &str) -> Result<sim::Rate, String> {
-    decimal(text, 6).map(sim::Rate::from_fs_per_byte)
+pub fn parse_ns_per_byte(text: &str) -> Result<Rate, String> {
+    decimal(text, 6).map(Rate::from_fs_per_byte)
+}
+
+/// Gbit/s, as the time of a byte to the femtosecond.
+pub fn parse_gbit_per_s(text: &str) -> Result<Rate, String> {
+    // 1 Gbit/s is 8 ns a byte.
+    let milli = u128::from(decimal(text, 3).map_err(|error| error.replace("nanoseconds", "Gbit/s"))?);
+    let fs = |milli: u128| u64::try_from((8_000_000_000 + milli / 2) / milli).map_err(|_| "too small".to_owned());
+    if milli == 0 { Err("a link needs some bandwidth".into()) } else { fs(milli).map(Rate::from_fs_per_byte) }
 }
 
 /// A time in nanoseconds as JSON: whole if it is.
@@ -55,7 +63,7 @@ mod tests {
         assert_eq!(parse_ns("6.70"), Ok(Time::from_ps(6700)));
         assert_eq!(parse_ns(".5"), Ok(Time::from_ps(500)));
         assert_eq!(parse_ns("1.5000"), Ok(Time::from_ps(1500)));
-        assert_eq!(parse_ns_per_byte("0.0067"), Ok(sim::Rate::from_fs_per_byte(6_700)));
+        assert_eq!(parse_ns_per_byte("0.0067"), Ok(Rate::from_fs_per_byte(6_700)));
         for (text, error) in [
             ("", "not a number of nanoseconds"),
             (".", "not a number of nanoseconds"),
@@ -66,6 +74,15 @@ mod tests {
         ] {
             assert_eq!(parse_ns(text), Err(error.to_owned()), "{text}");
         }
+    }
+
+    #[test]
+    fn bandwidths_are_times_of_a_byte() {
+        assert_eq!(parse_gbit_per_s("400"), Ok(Rate::from_fs_per_byte(20_000)));
+        assert_eq!(parse_gbit_per_s("0.8"), Ok(Rate::from_fs_per_byte(10_000_000)));
+        assert_eq!(parse_gbit_per_s("300"), Ok(Rate::from_fs_per_byte(26_667)));
+        assert_eq!(parse_gbit_per_s("0"), Err("a link needs some bandwidth".to_owned()));
+        assert_eq!(parse_gbit_per_s("fast"), Err("not a number of Gbit/s".to_owned()));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use sim::{Rate, Time};
 use super::super::GoalError;
 use super::super::units::{json_ns, parse_ns, parse_ns_per_byte};
 use super::Common;
-use super::report::{Report, timed};
+use super::report::{Report, timed, warn_of_lost};
 
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "LogGOPS")]
@@ -20,19 +20,19 @@ pub struct Arguments {
     latency: Option<Time>,
     /// CPU time o for a message in ns [default: 1500, or the machine's]
     #[arg(short = 'o', value_name = "NS", value_parser = parse_ns)]
-    overhead: Option<Time>,
+    pub overhead: Option<Time>,
     /// NIC time g for a message in ns [default: 1000, or the machine's]
     #[arg(short = 'g', value_name = "NS", value_parser = parse_ns)]
-    gap: Option<Time>,
+    pub gap: Option<Time>,
     /// NIC time G for a byte in ns [default: 6, or the machine's]
     #[arg(short = 'G', value_name = "NS", value_parser = parse_ns_per_byte)]
-    gap_per_byte: Option<Rate>,
+    pub gap_per_byte: Option<Rate>,
     /// CPU time O for a byte in ns [default: 0]
     #[arg(short = 'O', value_name = "NS", value_parser = parse_ns_per_byte)]
-    overhead_per_byte: Option<Rate>,
+    pub overhead_per_byte: Option<Rate>,
     /// Largest message S in bytes that is sent without waiting for its receive [default: 65535]
     #[arg(short = 'S', value_name = "BYTES")]
-    eager: Option<u64>,
+    pub eager: Option<u64>,
     /// Do as LogGOPSim does where we differ; may be given several times
     #[arg(long, value_enum, value_name = "WHAT")]
     compat: Vec<Compat>,
@@ -44,15 +44,23 @@ enum Compat {
     CrossCpu,
 }
 
+impl Arguments {
+    /// An option that was given and that the packet model does not have.
+    pub fn not_of_packets(&self) -> Option<&'static str> {
+        match self {
+            Arguments { latency: Some(_), .. } => Some("-L"),
+            Arguments { compat, .. } if !compat.is_empty() => Some("--compat"),
+            _ => None,
+        }
+    }
+}
+
 pub fn run(schedule: &Schedule, common: &Common, arguments: &Arguments) -> Result<Report, GoalError> {
     let parameters = parameters(schedule, common, arguments)?;
     let options = Options { ignore_other_cpus: arguments.compat.contains(&Compat::CrossCpu) };
     let (outcome, cpu_time) = timed(|| execute(schedule, &parameters, &options));
-    let outcome = outcome.map_err(|error| GoalError::Run { file: common.file.clone(), error })?;
-    if let Some(&first) = outcome.unreceived.first() {
-        let (count, first) = (outcome.unreceived.len(), schedule.describe(first));
-        eprintln!("spinkit goal: warning: {count} messages are never received, first that of {first}");
-    }
+    let outcome = outcome.map_err(|error| GoalError::run(&common.file, error))?;
+    warn_of_lost(schedule, &outcome.unreceived);
     let per_byte = |rate: Rate| rate.as_fs_per_byte() as f64 / 1e6;
     Ok(Report {
         model: "loggops",

@@ -1,6 +1,7 @@
 //! `spinkit goal run`: one module a model, each with options of its own and a report.
 
 mod loggops;
+mod packet;
 mod report;
 
 use std::path::PathBuf;
@@ -20,12 +21,16 @@ pub struct Arguments {
     common: Common,
     #[command(flatten)]
     loggops: loggops::Arguments,
+    #[command(flatten)]
+    packet: packet::Arguments,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Model {
     /// LogGP with CPU time a byte (O) and rendezvous above a size (S)
     Loggops,
+    /// Packets that queue for the links of a network
+    Packet,
 }
 
 /// What all models have.
@@ -47,15 +52,24 @@ struct Common {
 impl Common {
     /// The machine, if one was named.
     fn machine(&self) -> Result<Option<Machine>, GoalError> {
-        let Some(name) = &self.machine else { return Ok(None) };
-        Ok(Some(Machine::load(name, &[Sdk::find()?.home.join("machines")], &self.set)?))
+        self.machine.as_deref().map(|name| self.machine_or(name)).transpose()
+    }
+
+    /// The machine that was named, or else this one.
+    fn machine_or(&self, default: &str) -> Result<Machine, GoalError> {
+        let name = self.machine.as_deref().unwrap_or(default);
+        Ok(Machine::load(name, &[Sdk::find()?.home.join("machines")], &self.set)?)
     }
 }
 
 pub fn run(arguments: &Arguments) -> Result<(), GoalError> {
+    if let Some(option) = arguments.packet.given().filter(|_| arguments.model != Model::Packet) {
+        return Err(GoalError::Usage(format!("{option} is for --model packet")));
+    }
     let schedule = files::load(&arguments.common.file)?;
     let report = match arguments.model {
         Model::Loggops => loggops::run(&schedule, &arguments.common, &arguments.loggops),
+        Model::Packet => packet::run(&schedule, &arguments.common, &arguments.loggops, &arguments.packet),
     }?;
     report.deliver(&schedule, arguments.common.json.as_deref())
 }

@@ -69,6 +69,14 @@ impl Report {
     }
 }
 
+/// Says on standard error that messages are lost, if any are.
+pub fn warn_of_lost(schedule: &Schedule, unreceived: &[u32]) {
+    if let Some(&first) = unreceived.first() {
+        let (count, first) = (unreceived.len(), schedule.describe(first));
+        eprintln!("spinkit goal: warning: {count} messages are never received, first that of {first}");
+    }
+}
+
 /// Does something and says how much CPU time of this process it took.
 pub fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     let start = cpu_time();
