@@ -7,26 +7,35 @@
  *   --bytes N         size of the message
  *   --ranks P,P,…     numbers of ranks, powers of two up to that of the job; ranks beyond wait
  *
- * Prints one JSON object a line for each number of ranks: {"mode", "bytes", "ranks", "time_ps", "data_ok"}. The time runs
- * from the root's start until the last rank's CPU knows that the message is in its memory. */
+ * After `--ranks`, `--mode M --bytes N` may be there several times: starting many ranks takes longer than what they do.
+ * Prints one JSON object a line for each of these and number of ranks: {"mode", "bytes", "ranks", "time_ps", "data_ok"}.
+ * The time runs from the root's start until the last rank's CPU knows that the message is in its memory. */
 #include "../common/common.h"
 #include <handlers/broadcast/broadcast.h>
 
-enum { DATA = 3, RESULT = 4 }; /* portal table indices */
+enum { RESULT = 3, DATA = 4 }; /* portal table indices: of results, and from DATA on one for each curve */
 enum { TAG = 1 << 24 };        /* match bits; below are those of packets */
 enum { MAX_BYTES = 1 << 20 };  /* below TAG */
 enum { WARM_UP = 2 };          /* broadcasts after which the branch predictors of the HPUs have settled */
 
 enum mode { RDMA, TRIGGERED, STORE, STREAM, MODES };
 static const char *const modes[MODES] = {"rdma", "triggered", "store", "stream"};
-static const char usage[] = "broadcast --mode rdma|triggered|store|stream --bytes N --ranks P[,P...]";
+static const char usage[] = "broadcast --ranks P[,P...] --mode rdma|triggered|store|stream --bytes N [--mode ...]";
 
-static enum mode mode;
-static size_t bytes;
 static uint32_t rank;
 static unsigned char *message;
 static ptl_handle_md_t md;
+static ptl_handle_ct_t told; /* rank 0: when another rank had the message */
+static ptl_size_t answers;
+static uint64_t last; /* rank 0: when the last rank had the message; elsewhere: when this one had it */
+static ptl_handle_md_t last_md;
+
+/* Of the curve that is measured. */
+static enum mode mode;
+static size_t bytes;
+static ptl_pt_index_t data;
 static ptl_handle_ct_t arrived; /* bytes of the message */
+static ptl_size_t total;        /* what has come, bytes */
 
 /* Entries for the message: one, or when packets stream one for each. */
 static void expect_message(void) {
@@ -54,7 +63,7 @@ static void expect_message(void) {
             me.payload_handler = broadcast_payload;
             me.completion_handler = broadcast_completion;
         }
-        CHECK(PtlMEAppend(ni, DATA, &me, PTL_PRIORITY_LIST, NULL, &handle));
+        CHECK(PtlMEAppend(ni, data, &me, PTL_PRIORITY_LIST, NULL, &handle));
     }
 }
 
@@ -66,11 +75,11 @@ static void to_children(uint32_t ranks, void (*send)(ptl_process_t child, ptl_si
 
 static void put(ptl_process_t child, ptl_size_t threshold) {
     (void)threshold;
-    CHECK(PtlPut(md, 0, bytes, PTL_NO_ACK_REQ, child, DATA, TAG, 0, NULL, 0));
+    CHECK(PtlPut(md, 0, bytes, PTL_NO_ACK_REQ, child, data, TAG, 0, NULL, 0));
 }
 
 static void prepare_put(ptl_process_t child, ptl_size_t threshold) {
-    CHECK(PtlTriggeredPut(md, 0, bytes, PTL_NO_ACK_REQ, child, DATA, TAG, 0, NULL, 0, arrived, threshold));
+    CHECK(PtlTriggeredPut(md, 0, bytes, PTL_NO_ACK_REQ, child, data, TAG, 0, NULL, 0, arrived, threshold));
 }
 
 /* The root's side; returns when it started. */
@@ -85,7 +94,6 @@ static uint64_t lead(uint32_t ranks, unsigned seed) {
 
 /* The others' side; returns when the message was there. */
 static uint64_t follow(uint32_t ranks, unsigned seed) {
-    static ptl_size_t total; /* what has come by then, bytes */
     ptl_ct_event_t counted;
     total += bytes;
     memset(message, 0, bytes);
@@ -117,40 +125,16 @@ static uint64_t broadcast(uint32_t ranks) {
     return 0;
 }
 
-int main(int argc, char **argv) {
-    mode = (enum mode)choice(option(argc, argv, "--mode", usage), modes, MODES, usage);
-    const char *size = option(argc, argv, "--bytes", usage), *list = option(argc, argv, "--ranks", usage);
+/* Trees of all sizes in `list`, with one mode and size of the message. */
+static void measure(const char *list) {
     size_t ranks;
-    if (!next_number(&size, &bytes) || bytes == 0 || bytes > MAX_BYTES)
-        fail("--bytes: expected 1 to %d", MAX_BYTES);
-
-    ptl_pt_index_t pt;
-    ptl_handle_ct_t told;
-    ptl_handle_me_t handle;
-    uint64_t last = 0; /* at the root: when the last rank had the message; elsewhere: when this one had it */
-    start(DATA, NULL);
-    rank = (uint32_t)spin_rank();
-    message = allocate(bytes);
-    md = bind_memory(message, bytes, 0, PTL_CT_NONE);
-    ptl_handle_md_t last_md = bind_memory(&last, sizeof last, 0, PTL_CT_NONE);
+    total = 0;
     CHECK(PtlCTAlloc(ni, &arrived));
-    CHECK(PtlCTAlloc(ni, &told));
-    CHECK(PtlPTAlloc(ni, 0, PTL_EQ_NONE, RESULT, &pt));
-    ptl_me_t me = {.start = &last,
-                   .length = sizeof last,
-                   .ct_handle = told,
-                   .uid = PTL_UID_ANY,
-                   .options = PTL_ME_OP_PUT | PTL_ME_EVENT_CT_COMM,
-                   .match_id.rank = PTL_RANK_ANY,
-                   .hpu_memory = PTL_INVALID_HANDLE};
-    if (rank == 0)
-        CHECK(PtlMEAppend(ni, RESULT, &me, PTL_PRIORITY_LIST, NULL, &handle));
-    else
+    CHECK(PtlPTAlloc(ni, 0, PTL_EQ_NONE, data, &data));
+    if (rank > 0)
         expect_message();
-
     for (int i = 0; i < WARM_UP && (mode == STORE || mode == STREAM); i++)
         broadcast((uint32_t)spin_size());
-    ptl_size_t answers = 0;
     while (next_number(&list, &ranks)) {
         if (ranks < 2 || ranks > (size_t)spin_size() || (ranks & (ranks - 1)) != 0)
             fail("--ranks: %zu is no power of two from 2 to the %d ranks of the job", ranks, spin_size());
@@ -168,6 +152,34 @@ int main(int argc, char **argv) {
         }
     }
     CHECK(spin_barrier()); /* nobody leaves with data that others still expect */
+}
+
+int main(int argc, char **argv) {
+    const char *list = option(argc, argv, "--ranks", usage);
+    ptl_handle_me_t handle;
+    start(RESULT, NULL);
+    rank = (uint32_t)spin_rank();
+    message = allocate(MAX_BYTES);
+    md = bind_memory(message, MAX_BYTES, 0, PTL_CT_NONE);
+    last_md = bind_memory(&last, sizeof last, 0, PTL_CT_NONE);
+    CHECK(PtlCTAlloc(ni, &told));
+    ptl_me_t me = {.start = &last,
+                   .length = sizeof last,
+                   .ct_handle = told,
+                   .uid = PTL_UID_ANY,
+                   .options = PTL_ME_OP_PUT | PTL_ME_EVENT_CT_COMM,
+                   .match_id.rank = PTL_RANK_ANY,
+                   .hpu_memory = PTL_INVALID_HANDLE};
+    if (rank == 0)
+        CHECK(PtlMEAppend(ni, RESULT, &me, PTL_PRIORITY_LIST, NULL, &handle));
+    data = DATA;
+    for (int i = 3; i + 3 < argc; i += 4, data++) {
+        const char *size = option(argc - i + 1, argv + i - 1, "--bytes", usage);
+        mode = (enum mode)choice(option(argc - i + 1, argv + i - 1, "--mode", usage), modes, MODES, usage);
+        if (!next_number(&size, &bytes) || bytes == 0 || bytes > MAX_BYTES)
+            fail("--bytes: expected 1 to %d", MAX_BYTES);
+        measure(list);
+    }
     finish();
     return 0;
 }

@@ -21,7 +21,7 @@ MOST_CURVES = 6
 class Program:
     """The C program: `args` may hold `{mode}` (of the series) and `{values}` (of the sweep, comma-separated).
 
-    `{max}`, the largest value, may also stand in `ranks`. With `run.one_by_one` each run has one value.
+    `{max}`, the largest value, may also stand in `ranks`. With `run.together` only a series' own `args` have a mode.
     """
 
     sources: tuple[str, ...]
@@ -120,8 +120,8 @@ class Experiment:
     figures: tuple[Figure, ...]
     timeout_s: int
     quick_values: tuple[int, ...]
-    one_by_one: bool
-    """Whether each value of the sweep is a run of its own."""
+    together: bool
+    """Whether series of one card share a run, which gets their arguments one after the other, and prints as it goes."""
 
     def values(self, quick: bool) -> tuple[int, ...]:
         """Return the sweep's values of a whole or a quick run."""
@@ -150,7 +150,7 @@ def read(file: Path) -> Experiment:
     series = _series(root)
     measure = _measure(root.table("measure"))
     scope = Scope(machines, tuple(one.name for one in series), sweep.values, measure.unit, measure.shown)
-    timeout_s, quick_values, one_by_one = _run(root.table("run"), sweep)
+    timeout_s, quick_values, together = _run(root.table("run"), sweep)
     experiment = Experiment(
         name=file.parent.name,
         folder=file.parent,
@@ -166,7 +166,7 @@ def read(file: Path) -> Experiment:
         figures=tuple(_figure(table, scope) for table in root.tables("figure")),
         timeout_s=timeout_s,
         quick_values=quick_values,
-        one_by_one=one_by_one,
+        together=together,
     )
     root.close()
     return experiment
@@ -220,12 +220,12 @@ def _measure(table: Table) -> Measure:
 
 def _run(table: Table, sweep: Sweep) -> tuple[int, tuple[int, ...], bool]:
     timeout_s, quick = table.take("timeout_s", int), table.items("quick_values", int)
-    one_by_one = table.get("one_by_one", bool, False)
+    together = table.get("together", bool, False)
     for index, value in enumerate(quick):
         if value not in sweep.values:
             raise table.error(f"quick_values[{index}]", f"{value} is not in sweep.values")
     table.close()
-    return timeout_s, quick, one_by_one
+    return timeout_s, quick, together
 
 
 def _claims(root: Table, scope: Scope, quick: Sequence[int]) -> tuple[Claim, ...]:

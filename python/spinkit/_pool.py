@@ -50,20 +50,20 @@ class Settings:
 
 
 @dataclass(frozen=True, eq=False)
-class _Job:
+class Job:
     """One run of an experiment's program."""
 
     experiment: Experiment
     machine: str
-    series: Series
+    series: tuple[Series, ...]
+    """Those that the run is for; one, unless they run together."""
     values: tuple[int, ...]
     name: str
     """Unique in its experiment."""
 
     @property
     def what(self) -> str:
-        where = f"{self.series.label} on {self.machine}"
-        return f"{where}, {self.experiment.sweep.axis} = {self.values[0]}" if self.experiment.one_by_one else where
+        return f"{'; '.join(series.label for series in self.series)} on {self.machine}"
 
     @property
     def ranks(self) -> int:
@@ -72,16 +72,17 @@ class _Job:
     @property
     def options(self) -> list[str]:
         """Options of spinrun that the outcome depends on."""
-        changes = [word for change in self.series.set for word in ("--set", self._fill(change))]
-        return ["-n", str(self.ranks), "--machine", self.machine, "--nic", self.series.nic, *changes]
+        changes = [word for change in self.series[0].set for word in ("--set", self._fill(change))]
+        return ["-n", str(self.ranks), "--machine", self.machine, "--nic", self.series[0].nic, *changes]
 
     @property
     def arguments(self) -> list[str]:
-        return [self._fill(arg) for arg in (*self.experiment.program.args, *self.series.args)]
+        common = {} if self.experiment.together else {"mode": self.series[0].mode}
+        own = [self._fill(arg, mode=series.mode) for series in self.series for arg in series.args]
+        return [*(self._fill(arg, **common) for arg in self.experiment.program.args), *own]
 
-    def _fill(self, text: str) -> str:
-        values = map(str, self.values)
-        fields = {"mode": self.series.mode, "values": ",".join(values), "max": str(max(self.values))}
+    def _fill(self, text: str, **more: str) -> str:
+        fields = {"values": ",".join(map(str, self.values)), "max": str(max(self.values)), **more}
         try:
             return text.format_map(fields)
         except (LookupError, ValueError):
@@ -89,15 +90,21 @@ class _Job:
             raise SpinkitError(f"{self.experiment.name}: {text!r} may hold only {known}") from None
 
 
-def _jobs(experiment: Experiment, quick: bool) -> list[_Job]:
-    values = experiment.values(quick)
-    whole = [("quick" if quick else "all", values)]
-    parts = [(str(value), (value,)) for value in values] if experiment.one_by_one else whole
+def jobs(experiment: Experiment, quick: bool) -> list[Job]:
+    """Return the runs that an experiment takes."""
+    groups: dict[object, list[Series]] = {}
+    for series in experiment.series:
+        groups.setdefault((series.nic, series.set) if experiment.together else series, []).append(series)
     return [
-        _Job(experiment, machine, series, part, f"{machine}.{series.name}.{name}")
+        Job(
+            experiment,
+            machine,
+            tuple(group),
+            experiment.values(quick),
+            f"{machine}.{group[0].name}.{'quick' if quick else 'all'}",
+        )
         for machine in experiment.machines
-        for series in experiment.series
-        for name, part in parts
+        for group in groups.values()
     ]
 
 
@@ -166,7 +173,7 @@ class _Pool:
             raise SpinkitError(f"{experiment.name} does not compile:\n{errors.strip()}")
         return _Program(program, _kept.digest([program], []))
 
-    def run(self, job: _Job, program: _Program) -> tuple[Run, bool]:
+    def run(self, job: Job, program: _Program) -> tuple[Run, bool]:
         """Run a job, unless it is kept from before; tell whether it was."""
         settings = self._settings
         words = [self._tools_digest, program.digest, *job.options, "--", *job.arguments]
@@ -179,7 +186,7 @@ class _Pool:
             _kept.save(file, key, found)
         return Run(job.machine, job.series, points, found.report), kept is not None
 
-    def _execute(self, job: _Job, program: Path) -> Kept:
+    def _execute(self, job: Job, program: Path) -> Kept:
         limit = job.experiment.timeout_s
         report = self._scratch / f"{job.experiment.name}.{job.name}.json"
         command = [str(self._settings.tools.spinrun), *job.options, "--timeout", str(limit), "--json", str(report)]
@@ -234,11 +241,11 @@ def _drive(
             programs[experiment.name] = program.result()
         except SpinkitError as error:
             yield experiment, error
-    left = {one.name: _jobs(one, quick) for one in experiments if one.name in programs}
+    left = {one.name: jobs(one, quick) for one in experiments if one.name in programs}
     # Runs with many ranks take longest: they must not be what all wait for at the end.
-    ordered = sorted((job for jobs in left.values() for job in jobs), key=lambda job: -job.ranks)
+    ordered = sorted((job for several in left.values() for job in several), key=lambda job: -job.ranks)
     futures = {threads.submit(pool.run, job, programs[job.experiment.name]): job for job in ordered}
-    done: dict[_Job, Run | SpinkitError] = {}
+    done: dict[Job, Run | SpinkitError] = {}
     for future in as_completed(futures):
         job = futures[future]
         kept = False
@@ -247,9 +254,9 @@ def _drive(
         except SpinkitError as error:
             done[job] = SpinkitError(f"{job.what}: {error}")
         progress(Step(f"{job.experiment.name}: {job.what}", len(done), len(ordered), kept))
-        jobs = left[job.experiment.name]
-        if all(other in done for other in jobs):
-            yield job.experiment, _outcome(job.experiment, quick, [done[other] for other in jobs])
+        others = left[job.experiment.name]
+        if all(other in done for other in others):
+            yield job.experiment, _outcome(job.experiment, quick, [done[other] for other in others])
 
 
 def _outcome(experiment: Experiment, quick: bool, ended: Sequence[Run | SpinkitError]) -> Results | SpinkitError:

@@ -111,7 +111,7 @@ def _handlers(runs: Iterable[Run]) -> list[dict[str, str]]:
     return [
         {
             "machine": run.machine,
-            "series": run.series.label,
+            "series": "; ".join(series.label for series in run.series),
             "name": name,
             "calls": str(counted["calls"]),
             **{what: _a_call(counted, what) for what in ("instructions", "cycles")},

@@ -38,10 +38,8 @@ def _point(results: Results, point: Point) -> dict[str, Any]:
 def _run(run: Run) -> dict[str, Any]:
     return {
         "machine": run.machine,
-        "series": run.series.name,
-        "nic": run.series.nic,
-        "mode": run.series.mode,
-        "values": [point.value for point in run.points],
+        "series": [series.name for series in run.series],
+        "nic": run.series[0].nic,
         "report": run.report,
     }
 

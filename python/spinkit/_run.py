@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -38,10 +38,11 @@ class Point:
 
 @dataclass(frozen=True)
 class Run:
-    """One run of the program: its points, by the sweep's value, and spinrun's report."""
+    """One run of the program: its points, by series and the sweep's value, and spinrun's report."""
 
     machine: str
-    series: Series
+    series: tuple[Series, ...]
+    """One, unless they run together."""
     points: tuple[Point, ...]
     report: Mapping[str, Any]
 
@@ -98,20 +99,23 @@ def parse_json(text: str) -> Any:
 
 
 def read_points(
-    experiment: Experiment, machine: str, series: Series, values: tuple[int, ...], output: str
+    experiment: Experiment, machine: str, series: Sequence[Series], values: tuple[int, ...], output: str
 ) -> tuple[Point, ...]:
-    """Read the program's lines, one JSON object for each value of the sweep and nothing else."""
-    found: dict[int, Point] = {}
+    """Read the program's lines: for each series one JSON object for each value of the sweep, and nothing else."""
+    found: dict[tuple[str, int], Point] = {}
     for number, text in enumerate(output.splitlines(), 1):
-        point = _point(experiment, machine, series, number, text)
-        if point.value not in values or point.value in found:
-            problem = "is there twice" if point.value in found else "was not asked for"
+        one = series[min(len(found) // len(values), len(series) - 1)]
+        point = _point(experiment, machine, one, number, text)
+        if point.value not in values or (one.name, point.value) in found:
+            problem = "is there twice" if point.value in values else "was not asked for"
             raise SpinkitError(f"output line {number}: {experiment.sweep.axis} = {point.value} {problem}")
-        found[point.value] = point
-    missing = [value for value in values if value not in found]
-    if missing:
-        raise SpinkitError(f"no result for {experiment.sweep.axis} = {', '.join(map(str, missing))}")
-    return tuple(found[value] for value in values)
+        found[one.name, point.value] = point
+    for one in series:
+        missing = [str(value) for value in values if (one.name, value) not in found]
+        if missing:
+            which = f" of {one.label}" if len(series) > 1 else ""
+            raise SpinkitError(f"no result{which} for {experiment.sweep.axis} = {', '.join(missing)}")
+    return tuple(found[one.name, value] for one in series for value in values)
 
 
 def _point(experiment: Experiment, machine: str, series: Series, number: int, text: str) -> Point:

@@ -3,10 +3,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from spinkit import _experiment
+from spinkit import _experiment, _pool
 from spinkit._errors import SpinkitError
 
-from .conftest import Program
+from .conftest import CHECKOUT, Program
 
 
 def test_ping_pong_is_the_papers_grid(home: Path, program: Program) -> None:
@@ -53,6 +53,16 @@ def test_mistakes_name_file_and_key(home: Path, program: Program, old: str, new:
     with pytest.raises(SpinkitError) as error:
         _experiment.load(home, "ping-pong")
     assert str(error.value).startswith(f"{file}: {message}")
+
+
+def test_series_of_one_card_run_together() -> None:
+    experiment = _experiment.read(CHECKOUT / "experiments" / "broadcast" / "experiment.toml")
+    jobs = _pool.jobs(experiment, quick=True)
+    assert [(job.machine, len(job.series)) for job in jobs[:3]] == [("sc17-dis", 2), ("sc17-dis", 2), ("sc17-dis", 4)]
+    assert len(jobs) == 6
+    assert jobs[0].options == ["-n", "128", "--machine", "sc17-dis", "--nic", "rdma"]
+    pairs = ("--mode", "rdma", "--bytes", "8", "--mode", "rdma", "--bytes", "65536")
+    assert jobs[0].arguments == ["--ranks", "2,8,64,128", *pairs]
 
 
 def test_measures_are_shown_as_times_bandwidths_and_counts() -> None:
