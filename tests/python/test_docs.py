@@ -9,7 +9,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from spinkit import _paths
+from spinkit import _experiment, _paths
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 NICS = {"rdma": "rdma", "triggered": "portals4", "store": "spin", "stream": "spin"}
@@ -54,6 +54,13 @@ def test_handlers_of_the_guide_compile(tmp_path: Path) -> None:
         include = "" if "#include <spin.h>" in block else "#include <spin.h>\n"
         source.write_text(include + block + "\nint main(void) { return 0; }\n")
         run("spincc", "-Wall", "-Wextra", "-Werror", source, "-o", tmp_path / "program")
+
+
+@pytest.mark.parametrize("name", _experiment.available(CHECKOUT))
+def test_every_difference_that_is_known_is_explained(name: str) -> None:
+    validation = page("docs/validation.md")
+    for claim in _experiment.load(CHECKOUT, name).claims:
+        assert claim.why is None or f"`{claim.name}`)" in validation, claim.name
 
 
 @pytest.mark.parametrize("machine", ["sc17-int", "sc17-dis"])
