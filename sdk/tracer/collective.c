@@ -4,8 +4,7 @@
 #include "trace.h"
 
 /* What a collective's record starts with. */
-static struct spt_comm *begin(int kind, MPI_Comm comm, const MPI_Request *request)
-{
+static struct spt_comm *begin(int kind, MPI_Comm comm, const MPI_Request *request) {
     struct spt_comm *known = spt_comm_of(comm);
     spt_begin(request ? kind | SPT_NONBLOCKING : kind);
     spt_put(known->number);
@@ -20,22 +19,19 @@ static struct spt_comm *begin(int kind, MPI_Comm comm, const MPI_Request *reques
 static void put_root(int root) { spt_put(root == MPI_ROOT ? 0 : (uint64_t)root + 1); }
 
 /* Sizes for or from each peer; the datatypes are one for all, or one for each. */
-static void put_sizes(int count, const int *counts, MPI_Datatype type, const MPI_Datatype *types)
-{
+static void put_sizes(int count, const int *counts, MPI_Datatype type, const MPI_Datatype *types) {
     spt_put((uint64_t)count);
     for (int peer = 0; peer < count; peer++)
         spt_put(spt_bytes(counts[peer], types ? types[peer] : type));
 }
 
-static void note_plain(int kind, uint64_t bytes, MPI_Comm comm, const MPI_Request *request)
-{
+static void note_plain(int kind, uint64_t bytes, MPI_Comm comm, const MPI_Request *request) {
     begin(kind, comm, request);
     spt_put(bytes);
     spt_commit();
 }
 
-static void note_rooted(int kind, int root, uint64_t bytes, MPI_Comm comm, const MPI_Request *request)
-{
+static void note_rooted(int kind, int root, uint64_t bytes, MPI_Comm comm, const MPI_Request *request) {
     /* A process beside the root in an intercommunicator has no part. */
     if (root == MPI_PROC_NULL)
         return;
@@ -45,14 +41,12 @@ static void note_rooted(int kind, int root, uint64_t bytes, MPI_Comm comm, const
     spt_commit();
 }
 
-void spt_note_barrier(MPI_Comm comm, const MPI_Request *request)
-{
+void spt_note_barrier(MPI_Comm comm, const MPI_Request *request) {
     begin(SPT_BARRIER, comm, request);
     spt_commit();
 }
 
-static bool is_root(int root, MPI_Comm comm)
-{
+static bool is_root(int root, MPI_Comm comm) {
     const struct spt_comm *known = spt_comm_of(comm);
     return known->inter ? root == MPI_ROOT : root == known->me;
 }
@@ -60,14 +54,12 @@ static bool is_root(int root, MPI_Comm comm)
 /* Gather and scatter: the root's side says how much everywhere, the other side elsewhere; at the root the other side may
  * be MPI_IN_PLACE. */
 static void note_one_to_all(int kind, int root, uint64_t at_root, uint64_t elsewhere, MPI_Comm comm,
-                            const MPI_Request *request)
-{
+                            const MPI_Request *request) {
     note_rooted(kind, root, is_root(root, comm) ? at_root : elsewhere, comm, request);
 }
 
 static void note_one_to_all_v(int kind, int root, const int *counts, MPI_Datatype root_type, int count,
-                              MPI_Datatype type, MPI_Comm comm, const MPI_Request *request)
-{
+                              MPI_Datatype type, MPI_Comm comm, const MPI_Request *request) {
     if (root == MPI_PROC_NULL)
         return;
     bool here = is_root(root, comm);
@@ -81,15 +73,13 @@ static void note_one_to_all_v(int kind, int root, const int *counts, MPI_Datatyp
     spt_commit();
 }
 
-static void note_allgatherv(const int *counts, MPI_Datatype type, MPI_Comm comm, const MPI_Request *request)
-{
+static void note_allgatherv(const int *counts, MPI_Datatype type, MPI_Comm comm, const MPI_Request *request) {
     const struct spt_comm *known = begin(SPT_ALLGATHERV, comm, request);
     put_sizes(known->size, counts, type, NULL);
     spt_commit();
 }
 
-static void note_reduce_scatter(const int *counts, MPI_Datatype type, MPI_Comm comm, const MPI_Request *request)
-{
+static void note_reduce_scatter(const int *counts, MPI_Datatype type, MPI_Comm comm, const MPI_Request *request) {
     int size;
     PMPI_Comm_size(comm, &size);
     begin(SPT_REDUCE_SCATTER, comm, request);
@@ -99,8 +89,7 @@ static void note_reduce_scatter(const int *counts, MPI_Datatype type, MPI_Comm c
 
 static void note_alltoallv(const void *out, const int *send_counts, MPI_Datatype send_type,
                            const MPI_Datatype *send_types, const int *recv_counts, MPI_Datatype recv_type,
-                           const MPI_Datatype *recv_types, MPI_Comm comm, const MPI_Request *request)
-{
+                           const MPI_Datatype *recv_types, MPI_Comm comm, const MPI_Request *request) {
     const struct spt_comm *known = begin(SPT_ALLTOALLV, comm, request);
     if (out == MPI_IN_PLACE)
         put_sizes(known->size, recv_counts, recv_type, recv_types);
@@ -112,8 +101,7 @@ static void note_alltoallv(const void *out, const int *send_counts, MPI_Datatype
 
 /* Bytes for or from each neighbour: `counts` times `type`, or `types`, or `all` to each. */
 static void put_neighbors(const struct spt_neighbors *neighbors, uint64_t all, const int *counts, MPI_Datatype type,
-                          const MPI_Datatype *types)
-{
+                          const MPI_Datatype *types) {
     uint64_t there = 0;
     for (int index = 0; index < neighbors->count; index++)
         there += neighbors->peers[index] >= 0;
@@ -127,8 +115,7 @@ static void put_neighbors(const struct spt_neighbors *neighbors, uint64_t all, c
 
 static void note_neighbor(uint64_t out, const int *send_counts, MPI_Datatype send_type, const MPI_Datatype *send_types,
                           uint64_t in, const int *recv_counts, MPI_Datatype recv_type, const MPI_Datatype *recv_types,
-                          MPI_Comm comm, const MPI_Request *request)
-{
+                          MPI_Comm comm, const MPI_Request *request) {
     struct spt_comm *known = spt_comm_of(comm);
     spt_find_neighbors(comm, known);
     begin(SPT_NEIGHBOR, comm, request);
@@ -141,8 +128,7 @@ static void note_neighbor(uint64_t out, const int *send_counts, MPI_Datatype sen
 
 /* The blocking and the non-blocking call of a collective; `note` uses `request`, which is NULL in the first. */
 #define COLLECTIVE(Blocking, Nonblocking, Parameters, Arguments, note)                                                 \
-    SPT_API int MPI_##Blocking(UNPACK Parameters)                                                                      \
-    {                                                                                                                  \
+    SPT_API int MPI_##Blocking(UNPACK Parameters) {                                                                    \
         const MPI_Request *request = NULL;                                                                             \
         spt_enter();                                                                                                   \
         int result = PMPI_##Blocking(UNPACK Arguments);                                                                \
@@ -150,8 +136,7 @@ static void note_neighbor(uint64_t out, const int *send_counts, MPI_Datatype sen
             note;                                                                                                      \
         return result;                                                                                                 \
     }                                                                                                                  \
-    SPT_API int MPI_##Nonblocking(UNPACK Parameters, MPI_Request *request)                                             \
-    {                                                                                                                  \
+    SPT_API int MPI_##Nonblocking(UNPACK Parameters, MPI_Request *request) {                                           \
         spt_enter();                                                                                                   \
         int result = PMPI_##Nonblocking(UNPACK Arguments, request);                                                    \
         if (spt_leave(result))                                                                                         \
@@ -166,8 +151,7 @@ COLLECTIVE(Bcast, Ibcast, (void *buffer, int count, MPI_Datatype type, int root,
 
 COLLECTIVE(Reduce, Ireduce,
            (const void *out, void *in, int count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm),
-           (out, in, count, type, op, root, comm),
-           note_rooted(SPT_REDUCE, root, spt_bytes(count, type), comm, request))
+           (out, in, count, type, op, root, comm), note_rooted(SPT_REDUCE, root, spt_bytes(count, type), comm, request))
 
 #define REDUCTION(Blocking, Nonblocking, Kind)                                                                         \
     COLLECTIVE(Blocking, Nonblocking,                                                                                  \

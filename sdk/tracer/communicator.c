@@ -4,8 +4,7 @@
 #include "trace.h"
 
 /* `through` is the communicator whose processes all take part; the new one is recorded if it is not MPI_COMM_NULL. */
-static void note_new(MPI_Comm through, MPI_Comm made)
-{
+static void note_new(MPI_Comm through, MPI_Comm made) {
     if (made != MPI_COMM_NULL)
         spt_comm_of(made);
     if (through != MPI_COMM_NULL)
@@ -15,8 +14,7 @@ static void note_new(MPI_Comm through, MPI_Comm made)
 #define UNPACK(...) __VA_ARGS__
 
 #define CREATES(Name, Parameters, Arguments, through)                                                                  \
-    SPT_API int MPI_##Name(UNPACK Parameters, MPI_Comm *made)                                                          \
-    {                                                                                                                  \
+    SPT_API int MPI_##Name(UNPACK Parameters, MPI_Comm *made) {                                                        \
         spt_enter();                                                                                                   \
         int result = PMPI_##Name(UNPACK Arguments, made);                                                              \
         if (spt_leave(result))                                                                                         \

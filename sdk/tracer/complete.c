@@ -12,8 +12,7 @@ static __thread struct {
 } scratch;
 
 /* Numbers of the requests, which are gone after the call. */
-static const int *numbers_of(int count, const MPI_Request *requests)
-{
+static const int *numbers_of(int count, const MPI_Request *requests) {
     if (count >= scratch.capacity) {
         scratch.capacity = 2 * count + 8;
         scratch.numbers = realloc(scratch.numbers, (size_t)scratch.capacity * sizeof *scratch.numbers);
@@ -31,13 +30,11 @@ static const int *numbers_of(int count, const MPI_Request *requests)
     return scratch.numbers;
 }
 
-static MPI_Status *status_or_own(MPI_Status *status)
-{
+static MPI_Status *status_or_own(MPI_Status *status) {
     return status == MPI_STATUS_IGNORE || status == MPI_STATUSES_IGNORE ? scratch.statuses : status;
 }
 
-static void complete(int number, const MPI_Status *status)
-{
+static void complete(int number, const MPI_Status *status) {
     struct spt_request *request = spt_request(number);
     int cancelled = 0;
     if (request->cancelled)
@@ -52,8 +49,7 @@ static void complete(int number, const MPI_Status *status)
 }
 
 /* Requests `indices` (all without them) of a call are complete; status `i` is that of the i-th of them. */
-static void note_completed(int count, const int *indices, const int *numbers, const MPI_Status *statuses)
-{
+static void note_completed(int count, const int *indices, const int *numbers, const MPI_Status *statuses) {
     int known = 0;
     for (int index = 0; index < count; index++)
         known += numbers[indices ? indices[index] : index] >= 0;
@@ -69,8 +65,7 @@ static void note_completed(int count, const int *indices, const int *numbers, co
     spt_commit();
 }
 
-SPT_API int MPI_Wait(MPI_Request *request, MPI_Status *status)
-{
+SPT_API int MPI_Wait(MPI_Request *request, MPI_Status *status) {
     spt_enter();
     const int *numbers = numbers_of(1, request);
     MPI_Status *used = status_or_own(status);
@@ -80,8 +75,7 @@ SPT_API int MPI_Wait(MPI_Request *request, MPI_Status *status)
     return result;
 }
 
-SPT_API int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status)
-{
+SPT_API int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status) {
     spt_enter();
     const int *numbers = numbers_of(1, request);
     MPI_Status *used = status_or_own(status);
@@ -91,8 +85,7 @@ SPT_API int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status)
     return result;
 }
 
-SPT_API int MPI_Waitall(int count, MPI_Request requests[], MPI_Status *statuses)
-{
+SPT_API int MPI_Waitall(int count, MPI_Request requests[], MPI_Status *statuses) {
     spt_enter();
     const int *numbers = numbers_of(count, requests);
     MPI_Status *used = status_or_own(statuses);
@@ -102,8 +95,7 @@ SPT_API int MPI_Waitall(int count, MPI_Request requests[], MPI_Status *statuses)
     return result;
 }
 
-SPT_API int MPI_Testall(int count, MPI_Request requests[], int *flag, MPI_Status *statuses)
-{
+SPT_API int MPI_Testall(int count, MPI_Request requests[], int *flag, MPI_Status *statuses) {
     spt_enter();
     const int *numbers = numbers_of(count, requests);
     MPI_Status *used = status_or_own(statuses);
@@ -113,8 +105,7 @@ SPT_API int MPI_Testall(int count, MPI_Request requests[], int *flag, MPI_Status
     return result;
 }
 
-SPT_API int MPI_Waitany(int count, MPI_Request requests[], int *index, MPI_Status *status)
-{
+SPT_API int MPI_Waitany(int count, MPI_Request requests[], int *index, MPI_Status *status) {
     spt_enter();
     const int *numbers = numbers_of(count, requests);
     MPI_Status *used = status_or_own(status);
@@ -124,8 +115,7 @@ SPT_API int MPI_Waitany(int count, MPI_Request requests[], int *index, MPI_Statu
     return result;
 }
 
-SPT_API int MPI_Testany(int count, MPI_Request requests[], int *index, int *flag, MPI_Status *status)
-{
+SPT_API int MPI_Testany(int count, MPI_Request requests[], int *index, int *flag, MPI_Status *status) {
     spt_enter();
     const int *numbers = numbers_of(count, requests);
     MPI_Status *used = status_or_own(status);
@@ -136,8 +126,7 @@ SPT_API int MPI_Testany(int count, MPI_Request requests[], int *index, int *flag
 }
 
 #define SOME(Name)                                                                                                     \
-    SPT_API int MPI_##Name(int count, MPI_Request requests[], int *completed, int indices[], MPI_Status *statuses)     \
-    {                                                                                                                  \
+    SPT_API int MPI_##Name(int count, MPI_Request requests[], int *completed, int indices[], MPI_Status *statuses) {   \
         spt_enter();                                                                                                   \
         const int *numbers = numbers_of(count, requests);                                                              \
         MPI_Status *used = status_or_own(statuses);                                                                    \
@@ -150,8 +139,7 @@ SPT_API int MPI_Testany(int count, MPI_Request requests[], int *index, int *flag
 SOME(Waitsome)
 SOME(Testsome)
 
-SPT_API int MPI_Cancel(MPI_Request *request)
-{
+SPT_API int MPI_Cancel(MPI_Request *request) {
     int number = spt_request_find(*request);
     spt_enter();
     int result = PMPI_Cancel(request);
@@ -160,8 +148,7 @@ SPT_API int MPI_Cancel(MPI_Request *request)
     return result;
 }
 
-SPT_API int MPI_Request_free(MPI_Request *request)
-{
+SPT_API int MPI_Request_free(MPI_Request *request) {
     int number = spt_request_find(*request);
     spt_enter();
     int result = PMPI_Request_free(request);

@@ -3,8 +3,7 @@
 
 #include "trace.h"
 
-SPT_API int MPI_Init(int *argc, char ***argv)
-{
+SPT_API int MPI_Init(int *argc, char ***argv) {
     int result = PMPI_Init(argc, argv);
     if (result == MPI_SUCCESS)
         spt_start();
@@ -12,8 +11,7 @@ SPT_API int MPI_Init(int *argc, char ***argv)
 }
 
 /* Records of several threads at a time would have no order that a schedule could keep. */
-SPT_API int MPI_Init_thread(int *argc, char ***argv, int required, int *provided)
-{
+SPT_API int MPI_Init_thread(int *argc, char ***argv, int required, int *provided) {
     bool lowered = required == MPI_THREAD_MULTIPLE;
     int result = PMPI_Init_thread(argc, argv, lowered ? MPI_THREAD_SERIALIZED : required, provided);
     if (result != MPI_SUCCESS)
@@ -28,28 +26,24 @@ SPT_API int MPI_Init_thread(int *argc, char ***argv, int required, int *provided
     return result;
 }
 
-SPT_API int MPI_Query_thread(int *provided)
-{
+SPT_API int MPI_Query_thread(int *provided) {
     int result = PMPI_Query_thread(provided);
     if (*provided == MPI_THREAD_MULTIPLE)
         *provided = MPI_THREAD_SERIALIZED;
     return result;
 }
 
-SPT_API int MPI_Finalize(void)
-{
+SPT_API int MPI_Finalize(void) {
     spt_end();
     return PMPI_Finalize();
 }
 
-SPT_API int MPI_Abort(MPI_Comm comm, int status)
-{
+SPT_API int MPI_Abort(MPI_Comm comm, int status) {
     spt_flush();
     return PMPI_Abort(comm, status);
 }
 
-static void note_other(bool *known, const char *name)
-{
+static void note_other(bool *known, const char *name) {
     if (*known)
         return;
     *known = true;
@@ -61,8 +55,7 @@ static void note_other(bool *known, const char *name)
 #define UNPACK(...) __VA_ARGS__
 
 #define OTHER(Name, Parameters, Arguments)                                                                             \
-    SPT_API int MPI_##Name(UNPACK Parameters)                                                                          \
-    {                                                                                                                  \
+    SPT_API int MPI_##Name(UNPACK Parameters) {                                                                        \
         static bool known;                                                                                             \
         spt_enter();                                                                                                   \
         int result = PMPI_##Name(UNPACK Arguments);                                                                    \
@@ -119,8 +112,7 @@ OTHER(Win_unlock_all, (MPI_Win window), (window))
 FILE_DATA(File_read_all, void *)
 FILE_DATA(File_write_all, const void *)
 #define FILE_DATA_AT(Name, Buffer)                                                                                     \
-    OTHER(Name,                                                                                                        \
-          (MPI_File file, MPI_Offset offset, Buffer buffer, int count, MPI_Datatype type, MPI_Status *status),         \
+    OTHER(Name, (MPI_File file, MPI_Offset offset, Buffer buffer, int count, MPI_Datatype type, MPI_Status *status),   \
           (file, offset, buffer, count, type, status))
 FILE_DATA_AT(File_read_at_all, void *)
 FILE_DATA_AT(File_write_at_all, const void *)

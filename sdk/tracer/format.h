@@ -31,7 +31,7 @@
 enum {
     SPT_START = 1, /* rank, ranks, length of a name, the name of the MPI library */
     SPT_END = 2,   /* gap, ns since MPI_Init, ns of CPU time since MPI_Init */
-    SPT_COMM = 3,  /* comm, 1 if it is an intercommunicator else 0, group [remote group]; group = number of runs, and for
+    SPT_COMM = 3, /* comm, 1 if it is an intercommunicator else 0, group [remote group]; group = number of runs, and for
                       each first rank, number of ranks, stride (zigzag) */
     SPT_OTHER = 4, /* length of a name, the name: a call that is not recorded otherwise, each name once */
 

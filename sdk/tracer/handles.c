@@ -4,8 +4,7 @@
 
 #include "trace.h"
 
-static void *allocate(size_t count, size_t size)
-{
+static void *allocate(size_t count, size_t size) {
     void *memory = calloc(count ? count : 1, size);
     if (!memory) {
         fprintf(stderr, "spintrace: out of memory\n");
@@ -20,8 +19,7 @@ static int keyval = MPI_KEYVAL_INVALID;
 static uint64_t comms;
 static MPI_Group world_group;
 
-static void release(struct spt_comm *comm)
-{
+static void release(struct spt_comm *comm) {
     if (--comm->references == 0) {
         free(comm->world);
         free(comm->in.peers);
@@ -30,16 +28,14 @@ static void release(struct spt_comm *comm)
     }
 }
 
-static int freed(MPI_Comm comm, int of, void *value, void *extra)
-{
+static int freed(MPI_Comm comm, int of, void *value, void *extra) {
     (void)comm, (void)of, (void)extra;
     release(value);
     return MPI_SUCCESS;
 }
 
 /* Ranks of a group in MPI_COMM_WORLD. */
-static int *translate(MPI_Group group, int *size)
-{
+static int *translate(MPI_Group group, int *size) {
     PMPI_Group_size(group, size);
     int *own = allocate((size_t)*size, sizeof *own), *world = allocate((size_t)*size, sizeof *world);
     for (int rank = 0; rank < *size; rank++)
@@ -53,16 +49,14 @@ static int *translate(MPI_Group group, int *size)
 }
 
 /* Length of the run with constant stride that starts at `from`. */
-static int run_length(const int *ranks, int from, int size)
-{
+static int run_length(const int *ranks, int from, int size) {
     int end = from + 1;
     while (end < size && ranks[end] - ranks[end - 1] == ranks[from + 1] - ranks[from])
         end++;
     return end - from;
 }
 
-static void put_group(const int *ranks, int size)
-{
+static void put_group(const int *ranks, int size) {
     uint64_t runs = 0;
     for (int from = 0; from < size; from += run_length(ranks, from, size))
         runs++;
@@ -76,8 +70,7 @@ static void put_group(const int *ranks, int size)
     }
 }
 
-static struct spt_comm *describe(MPI_Comm comm)
-{
+static struct spt_comm *describe(MPI_Comm comm) {
     struct spt_comm *new = allocate(1, sizeof *new);
     int is_inter, local_size;
     MPI_Group group;
@@ -108,16 +101,14 @@ static struct spt_comm *describe(MPI_Comm comm)
     return new;
 }
 
-struct spt_comm *spt_comm_of(MPI_Comm comm)
-{
+struct spt_comm *spt_comm_of(MPI_Comm comm) {
     struct spt_comm *known;
     int found;
     PMPI_Comm_get_attr(comm, keyval, &known, &found);
     return found ? known : describe(comm);
 }
 
-void spt_handles_start(void)
-{
+void spt_handles_start(void) {
     PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, freed, &keyval, NULL);
     PMPI_Comm_group(MPI_COMM_WORLD, &world_group);
     describe(MPI_COMM_WORLD);
@@ -126,8 +117,7 @@ void spt_handles_start(void)
 
 int spt_world(const struct spt_comm *comm, int rank) { return rank < 0 || rank >= comm->size ? -1 : comm->world[rank]; }
 
-static struct spt_neighbors world_ranks(const struct spt_comm *comm, const int *ranks, int count)
-{
+static struct spt_neighbors world_ranks(const struct spt_comm *comm, const int *ranks, int count) {
     struct spt_neighbors all = {.count = count, .peers = allocate((size_t)count, sizeof(int))};
     for (int index = 0; index < count; index++)
         all.peers[index] = spt_world(comm, ranks[index]);
@@ -135,8 +125,7 @@ static struct spt_neighbors world_ranks(const struct spt_comm *comm, const int *
 }
 
 /* The order of the neighbours is that of MPI 4.1 §8.6. */
-void spt_find_neighbors(MPI_Comm comm, struct spt_comm *known)
-{
+void spt_find_neighbors(MPI_Comm comm, struct spt_comm *known) {
     int topology, in = 0, out = 0, *sources = NULL, *targets = NULL;
     if (known->has_neighbors)
         return;
@@ -183,15 +172,13 @@ static int capacity; /* of both; a power of two */
 static int free_entry = -1;
 
 /* Handles are numbers or pointers; those of messages are told apart from those of requests. */
-static uint64_t key_of_request(MPI_Request request)
-{
+static uint64_t key_of_request(MPI_Request request) {
     uint64_t bits = 0;
     memcpy(&bits, &request, sizeof request);
     return bits;
 }
 
-static uint64_t key_of_message(MPI_Message message)
-{
+static uint64_t key_of_message(MPI_Message message) {
     uint64_t bits = 0;
     memcpy(&bits, &message, sizeof message);
     return ~bits;
@@ -199,8 +186,7 @@ static uint64_t key_of_message(MPI_Message message)
 
 static int *bucket(uint64_t of) { return &buckets[of * 0x9e3779b97f4a7c15u >> 32 & (unsigned)(capacity - 1)]; }
 
-static void grow(void)
-{
+static void grow(void) {
     int before = capacity;
     capacity = before ? 2 * before : 256;
     entries = realloc(entries, (size_t)capacity * sizeof *entries);
@@ -221,8 +207,7 @@ static void grow(void)
     }
 }
 
-static int insert(uint64_t key)
-{
+static int insert(uint64_t key) {
     if (free_entry < 0)
         grow();
     int number = free_entry, *first = bucket(key);
@@ -232,8 +217,7 @@ static int insert(uint64_t key)
     return number;
 }
 
-static int find(uint64_t key)
-{
+static int find(uint64_t key) {
     int number = capacity ? *bucket(key) : -1;
     while (number >= 0 && entries[number].key != key)
         number = entries[number].next;
@@ -244,8 +228,7 @@ int spt_request_new(MPI_Request request) { return insert(key_of_request(request)
 
 int spt_request_find(MPI_Request request) { return request == MPI_REQUEST_NULL ? -1 : find(key_of_request(request)); }
 
-int spt_request_claim(MPI_Request request)
-{
+int spt_request_claim(MPI_Request request) {
     if (request == MPI_REQUEST_NULL)
         return -1;
     int number = find(key_of_request(request));
@@ -263,8 +246,7 @@ int spt_message_find(MPI_Message message) { return find(key_of_message(message))
 
 struct spt_request *spt_request(int number) { return &entries[number]; }
 
-void spt_request_delete(int number)
-{
+void spt_request_delete(int number) {
     int *link = bucket(entries[number].key);
     while (*link != number)
         link = &entries[*link].next;

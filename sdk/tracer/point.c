@@ -3,8 +3,7 @@
 
 #include "trace.h"
 
-uint64_t spt_bytes(int64_t count, MPI_Datatype type)
-{
+uint64_t spt_bytes(int64_t count, MPI_Datatype type) {
     MPI_Count size;
     /* MPI_DATATYPE_NULL may come with nothing. */
     if (count == 0)
@@ -13,14 +12,12 @@ uint64_t spt_bytes(int64_t count, MPI_Datatype type)
     return (uint64_t)count * (uint64_t)size;
 }
 
-void spt_put_envelope(int peer, int tag)
-{
+void spt_put_envelope(int peer, int tag) {
     spt_put((uint64_t)(peer + 1));
     spt_put(tag == MPI_ANY_TAG ? 0 : (uint64_t)tag + 1);
 }
 
-void spt_put_actual(const struct spt_comm *comm, const MPI_Status *status)
-{
+void spt_put_actual(const struct spt_comm *comm, const MPI_Status *status) {
     spt_put_envelope(spt_world(comm, status->MPI_SOURCE), status->MPI_TAG);
 }
 
@@ -29,14 +26,12 @@ static bool is_wild(int from, int tag) { return from == MPI_ANY_SOURCE || tag ==
 /* Rank in MPI_COMM_WORLD, or -1 for any. */
 static int sender(const struct spt_comm *comm, int from) { return from == MPI_ANY_SOURCE ? -1 : spt_world(comm, from); }
 
-static struct spt_request *new_request(const MPI_Request *handle, int *number)
-{
+static struct spt_request *new_request(const MPI_Request *handle, int *number) {
     *number = spt_request_new(*handle);
     return spt_request(*number);
 }
 
-void spt_note_send(int kind, uint64_t bytes, int to, int tag, MPI_Comm comm, const MPI_Request *request)
-{
+void spt_note_send(int kind, uint64_t bytes, int to, int tag, MPI_Comm comm, const MPI_Request *request) {
     struct spt_comm *known = spt_comm_of(comm);
     if (spt_world(known, to) < 0)
         return;
@@ -52,15 +47,13 @@ void spt_note_send(int kind, uint64_t bytes, int to, int tag, MPI_Comm comm, con
     spt_commit();
 }
 
-static void refer(struct spt_request *request, struct spt_comm *comm)
-{
+static void refer(struct spt_request *request, struct spt_comm *comm) {
     request->comm = comm;
     comm->references++;
 }
 
 void spt_note_recv(int kind, uint64_t bytes, int from, int tag, MPI_Comm comm, const MPI_Request *request,
-                   const MPI_Status *status)
-{
+                   const MPI_Status *status) {
     struct spt_comm *known = spt_comm_of(comm);
     if (from != MPI_ANY_SOURCE && spt_world(known, from) < 0)
         return;
@@ -83,8 +76,7 @@ void spt_note_recv(int kind, uint64_t bytes, int from, int tag, MPI_Comm comm, c
 }
 
 #define BLOCKING_SEND(Name)                                                                                            \
-    SPT_API int MPI_##Name(const void *buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm)           \
-    {                                                                                                                  \
+    SPT_API int MPI_##Name(const void *buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm) {         \
         spt_enter();                                                                                                   \
         int result = PMPI_##Name(buffer, count, type, to, tag, comm);                                                  \
         if (spt_leave(result))                                                                                         \
@@ -99,8 +91,7 @@ BLOCKING_SEND(Rsend)
 
 #define NONBLOCKING_SEND(Name)                                                                                         \
     SPT_API int MPI_##Name(const void *buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,           \
-                           MPI_Request *request)                                                                       \
-    {                                                                                                                  \
+                           MPI_Request *request) {                                                                     \
         spt_enter();                                                                                                   \
         int result = PMPI_##Name(buffer, count, type, to, tag, comm, request);                                         \
         if (spt_leave(result))                                                                                         \
@@ -113,8 +104,7 @@ NONBLOCKING_SEND(Ibsend)
 NONBLOCKING_SEND(Issend)
 NONBLOCKING_SEND(Irsend)
 
-SPT_API int MPI_Recv(void *buffer, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm, MPI_Status *status)
-{
+SPT_API int MPI_Recv(void *buffer, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm, MPI_Status *status) {
     MPI_Status own, *used = status == MPI_STATUS_IGNORE ? &own : status;
     spt_enter();
     int result = PMPI_Recv(buffer, count, type, from, tag, comm, used);
@@ -124,8 +114,7 @@ SPT_API int MPI_Recv(void *buffer, int count, MPI_Datatype type, int from, int t
 }
 
 SPT_API int MPI_Irecv(void *buffer, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
-                      MPI_Request *request)
-{
+                      MPI_Request *request) {
     spt_enter();
     int result = PMPI_Irecv(buffer, count, type, from, tag, comm, request);
     if (spt_leave(result))
@@ -135,8 +124,7 @@ SPT_API int MPI_Irecv(void *buffer, int count, MPI_Datatype type, int from, int 
 
 /* Both halves; one of them is left if the other's peer is MPI_PROC_NULL. */
 static void note_sendrecv(uint64_t sent, int to, int send_tag, uint64_t received, int from, int recv_tag, MPI_Comm comm,
-                          const MPI_Status *status)
-{
+                          const MPI_Status *status) {
     struct spt_comm *known = spt_comm_of(comm);
     bool sends = spt_world(known, to) >= 0, receives = from == MPI_ANY_SOURCE || spt_world(known, from) >= 0;
     if (!sends) {
@@ -160,12 +148,11 @@ static void note_sendrecv(uint64_t sent, int to, int send_tag, uint64_t received
 
 SPT_API int MPI_Sendrecv(const void *out, int send_count, MPI_Datatype send_type, int to, int send_tag, void *in,
                          int recv_count, MPI_Datatype recv_type, int from, int recv_tag, MPI_Comm comm,
-                         MPI_Status *status)
-{
+                         MPI_Status *status) {
     MPI_Status own, *used = status == MPI_STATUS_IGNORE ? &own : status;
     spt_enter();
-    int result = PMPI_Sendrecv(out, send_count, send_type, to, send_tag, in, recv_count, recv_type, from, recv_tag,
-                               comm, used);
+    int result =
+        PMPI_Sendrecv(out, send_count, send_type, to, send_tag, in, recv_count, recv_type, from, recv_tag, comm, used);
     if (spt_leave(result))
         note_sendrecv(spt_bytes(send_count, send_type), to, send_tag, spt_bytes(recv_count, recv_type), from, recv_tag,
                       comm, used);
@@ -173,8 +160,7 @@ SPT_API int MPI_Sendrecv(const void *out, int send_count, MPI_Datatype send_type
 }
 
 SPT_API int MPI_Sendrecv_replace(void *buffer, int count, MPI_Datatype type, int to, int send_tag, int from,
-                                 int recv_tag, MPI_Comm comm, MPI_Status *status)
-{
+                                 int recv_tag, MPI_Comm comm, MPI_Status *status) {
     MPI_Status own, *used = status == MPI_STATUS_IGNORE ? &own : status;
     spt_enter();
     int result = PMPI_Sendrecv_replace(buffer, count, type, to, send_tag, from, recv_tag, comm, used);
@@ -186,27 +172,23 @@ SPT_API int MPI_Sendrecv_replace(void *buffer, int count, MPI_Datatype type, int
 /* ---- probes: a schedule has none, the receive that follows waits for the message ---- */
 
 /* Only its time counts. */
-static int left(int result)
-{
+static int left(int result) {
     spt_leave(result);
     return result;
 }
 
-SPT_API int MPI_Probe(int from, int tag, MPI_Comm comm, MPI_Status *status)
-{
+SPT_API int MPI_Probe(int from, int tag, MPI_Comm comm, MPI_Status *status) {
     spt_enter();
     return left(PMPI_Probe(from, tag, comm, status));
 }
 
-SPT_API int MPI_Iprobe(int from, int tag, MPI_Comm comm, int *flag, MPI_Status *status)
-{
+SPT_API int MPI_Iprobe(int from, int tag, MPI_Comm comm, int *flag, MPI_Status *status) {
     spt_enter();
     return left(PMPI_Iprobe(from, tag, comm, flag, status));
 }
 
 /* A matched message is kept among the requests: what is received later is known now. */
-static void matched(MPI_Message message, MPI_Comm comm, const MPI_Status *status)
-{
+static void matched(MPI_Message message, MPI_Comm comm, const MPI_Status *status) {
     if (message == MPI_MESSAGE_NULL || message == MPI_MESSAGE_NO_PROC)
         return;
     struct spt_comm *known = spt_comm_of(comm);
@@ -216,8 +198,7 @@ static void matched(MPI_Message message, MPI_Comm comm, const MPI_Status *status
     refer(entry, known);
 }
 
-SPT_API int MPI_Mprobe(int from, int tag, MPI_Comm comm, MPI_Message *message, MPI_Status *status)
-{
+SPT_API int MPI_Mprobe(int from, int tag, MPI_Comm comm, MPI_Message *message, MPI_Status *status) {
     MPI_Status own, *used = status == MPI_STATUS_IGNORE ? &own : status;
     spt_enter();
     int result = PMPI_Mprobe(from, tag, comm, message, used);
@@ -226,8 +207,7 @@ SPT_API int MPI_Mprobe(int from, int tag, MPI_Comm comm, MPI_Message *message, M
     return result;
 }
 
-SPT_API int MPI_Improbe(int from, int tag, MPI_Comm comm, int *flag, MPI_Message *message, MPI_Status *status)
-{
+SPT_API int MPI_Improbe(int from, int tag, MPI_Comm comm, int *flag, MPI_Message *message, MPI_Status *status) {
     MPI_Status own, *used = status == MPI_STATUS_IGNORE ? &own : status;
     spt_enter();
     int result = PMPI_Improbe(from, tag, comm, flag, message, used);
@@ -236,8 +216,7 @@ SPT_API int MPI_Improbe(int from, int tag, MPI_Comm comm, int *flag, MPI_Message
     return result;
 }
 
-static void note_matched(int kind, int number, uint64_t bytes, const MPI_Request *request)
-{
+static void note_matched(int kind, int number, uint64_t bytes, const MPI_Request *request) {
     if (number < 0)
         return;
     struct spt_request *entry = spt_request(number);
@@ -255,8 +234,7 @@ static void note_matched(int kind, int number, uint64_t bytes, const MPI_Request
     spt_commit();
 }
 
-SPT_API int MPI_Mrecv(void *buffer, int count, MPI_Datatype type, MPI_Message *message, MPI_Status *status)
-{
+SPT_API int MPI_Mrecv(void *buffer, int count, MPI_Datatype type, MPI_Message *message, MPI_Status *status) {
     int number = spt_message_find(*message);
     spt_enter();
     int result = PMPI_Mrecv(buffer, count, type, message, status);
@@ -265,8 +243,7 @@ SPT_API int MPI_Mrecv(void *buffer, int count, MPI_Datatype type, MPI_Message *m
     return result;
 }
 
-SPT_API int MPI_Imrecv(void *buffer, int count, MPI_Datatype type, MPI_Message *message, MPI_Request *request)
-{
+SPT_API int MPI_Imrecv(void *buffer, int count, MPI_Datatype type, MPI_Message *message, MPI_Request *request) {
     int number = spt_message_find(*message);
     spt_enter();
     int result = PMPI_Imrecv(buffer, count, type, message, request);
@@ -277,8 +254,7 @@ SPT_API int MPI_Imrecv(void *buffer, int count, MPI_Datatype type, MPI_Message *
 
 /* ---- persistent requests ---- */
 
-static void keep(int kind, uint64_t bytes, int peer, int tag, MPI_Comm comm, const MPI_Request *request, int parts)
-{
+static void keep(int kind, uint64_t bytes, int peer, int tag, MPI_Comm comm, const MPI_Request *request, int parts) {
     int number;
     struct spt_request *entry = new_request(request, &number);
     entry->persistent = true;
@@ -293,8 +269,7 @@ static void keep(int kind, uint64_t bytes, int peer, int tag, MPI_Comm comm, con
 
 #define PERSISTENT(Name, Kind, Buffer)                                                                                 \
     SPT_API int MPI_##Name(Buffer buffer, int count, MPI_Datatype type, int peer, int tag, MPI_Comm comm,              \
-                           MPI_Request *request)                                                                       \
-    {                                                                                                                  \
+                           MPI_Request *request) {                                                                     \
         spt_enter();                                                                                                   \
         int result = PMPI_##Name(buffer, count, type, peer, tag, comm, request);                                       \
         if (spt_leave(result))                                                                                         \
@@ -309,8 +284,7 @@ PERSISTENT(Rsend_init, SPT_ISEND, const void *)
 PERSISTENT(Recv_init, SPT_IRECV, void *)
 
 /* The message of a persistent request. */
-static void launch(int number)
-{
+static void launch(int number) {
     struct spt_request *entry = spt_request(number);
     struct spt_comm *comm = entry->comm;
     bool receives = entry->kind == SPT_IRECV;
@@ -326,8 +300,7 @@ static void launch(int number)
     spt_commit();
 }
 
-static void started(MPI_Request request)
-{
+static void started(MPI_Request request) {
     int number = spt_request_find(request);
     if (number < 0 || !spt_request(number)->persistent)
         return;
@@ -337,8 +310,7 @@ static void started(MPI_Request request)
         launch(number);
 }
 
-SPT_API int MPI_Start(MPI_Request *request)
-{
+SPT_API int MPI_Start(MPI_Request *request) {
     spt_enter();
     int result = PMPI_Start(request);
     if (spt_leave(result))
@@ -346,8 +318,7 @@ SPT_API int MPI_Start(MPI_Request *request)
     return result;
 }
 
-SPT_API int MPI_Startall(int count, MPI_Request requests[])
-{
+SPT_API int MPI_Startall(int count, MPI_Request requests[]) {
     spt_enter();
     int result = PMPI_Startall(count, requests);
     if (spt_leave(result))
@@ -359,8 +330,7 @@ SPT_API int MPI_Startall(int count, MPI_Request requests[])
 #if MPI_VERSION >= 4
 /* A partitioned message is one message, sent when its last part is ready. */
 SPT_API int MPI_Psend_init(const void *buffer, int parts, MPI_Count count, MPI_Datatype type, int to, int tag,
-                           MPI_Comm comm, MPI_Info info, MPI_Request *request)
-{
+                           MPI_Comm comm, MPI_Info info, MPI_Request *request) {
     spt_enter();
     int result = PMPI_Psend_init(buffer, parts, count, type, to, tag, comm, info, request);
     if (spt_leave(result))
@@ -369,8 +339,7 @@ SPT_API int MPI_Psend_init(const void *buffer, int parts, MPI_Count count, MPI_D
 }
 
 SPT_API int MPI_Precv_init(void *buffer, int parts, MPI_Count count, MPI_Datatype type, int from, int tag,
-                           MPI_Comm comm, MPI_Info info, MPI_Request *request)
-{
+                           MPI_Comm comm, MPI_Info info, MPI_Request *request) {
     spt_enter();
     int result = PMPI_Precv_init(buffer, parts, count, type, from, tag, comm, info, request);
     if (spt_leave(result))
@@ -378,8 +347,7 @@ SPT_API int MPI_Precv_init(void *buffer, int parts, MPI_Count count, MPI_Datatyp
     return result;
 }
 
-static void ready(MPI_Request request, int parts)
-{
+static void ready(MPI_Request request, int parts) {
     int number = spt_request_find(request);
     if (number < 0)
         return;
@@ -389,8 +357,7 @@ static void ready(MPI_Request request, int parts)
         launch(number);
 }
 
-SPT_API int MPI_Pready(int part, MPI_Request request)
-{
+SPT_API int MPI_Pready(int part, MPI_Request request) {
     spt_enter();
     int result = PMPI_Pready(part, request);
     if (spt_leave(result))
@@ -398,8 +365,7 @@ SPT_API int MPI_Pready(int part, MPI_Request request)
     return result;
 }
 
-SPT_API int MPI_Pready_range(int low, int high, MPI_Request request)
-{
+SPT_API int MPI_Pready_range(int low, int high, MPI_Request request) {
     spt_enter();
     int result = PMPI_Pready_range(low, high, request);
     if (spt_leave(result))
@@ -407,8 +373,7 @@ SPT_API int MPI_Pready_range(int low, int high, MPI_Request request)
     return result;
 }
 
-SPT_API int MPI_Pready_list(int count, const int parts[], MPI_Request request)
-{
+SPT_API int MPI_Pready_list(int count, const int parts[], MPI_Request request) {
     spt_enter();
     int result = PMPI_Pready_list(count, parts, request);
     if (spt_leave(result))

@@ -31,21 +31,18 @@ static __thread struct {
     uint64_t wall_entered; /* start of the present call */
 } thread;
 
-static uint64_t now(clockid_t clock)
-{
+static uint64_t now(clockid_t clock) {
     struct timespec time;
     clock_gettime(clock, &time);
     return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
-static void fail(const char *what)
-{
+static void fail(const char *what) {
     fprintf(stderr, "spintrace: cannot %s %s: %s; the trace ends here\n", what, trace.path, strerror(errno));
     trace.running = false;
 }
 
-static void write_all(const void *bytes, size_t count)
-{
+static void write_all(const void *bytes, size_t count) {
     for (const char *from = bytes; count > 0 && trace.running;) {
         ssize_t written = write(trace.file, from, count);
         if (written < 0 && errno != EINTR) {
@@ -57,8 +54,7 @@ static void write_all(const void *bytes, size_t count)
     }
 }
 
-static void reserve(size_t more)
-{
+static void reserve(size_t more) {
     if (trace.used + more <= trace.capacity)
         return;
     while (trace.used + more > trace.capacity)
@@ -71,8 +67,7 @@ static void reserve(size_t more)
     trace.buffer = larger;
 }
 
-void spt_flush(void)
-{
+void spt_flush(void) {
     if (trace.used > HEADER_BYTES && trace.running) {
         size_t payload = trace.used - HEADER_BYTES;
         for (int byte = 0; byte < HEADER_BYTES; byte++)
@@ -82,16 +77,14 @@ void spt_flush(void)
     }
 }
 
-void spt_put(uint64_t number)
-{
+void spt_put(uint64_t number) {
     reserve(NUMBER_BYTES);
     for (; number >= 0x80; number >>= 7)
         trace.buffer[trace.used++] = (unsigned char)(number | 0x80);
     trace.buffer[trace.used++] = (unsigned char)number;
 }
 
-void spt_put_text(const char *text)
-{
+void spt_put_text(const char *text) {
     size_t length = strlen(text);
     spt_put(length);
     reserve(length);
@@ -99,8 +92,7 @@ void spt_put_text(const char *text)
     trace.used += length;
 }
 
-void spt_begin(int kind)
-{
+void spt_begin(int kind) {
     reserve(1);
     trace.buffer[trace.used++] = (unsigned char)kind;
     if (kind >= SPT_SEND) {
@@ -110,22 +102,19 @@ void spt_begin(int kind)
     }
 }
 
-void spt_commit(void)
-{
+void spt_commit(void) {
     if (trace.used >= BLOCK_BYTES)
         spt_flush();
 }
 
-void spt_enter(void)
-{
+void spt_enter(void) {
     if (thread.depth++ == 0 && trace.running) {
         thread.gap += now(CLOCK_THREAD_CPUTIME_ID) - thread.cpu_last;
         thread.wall_entered = now(CLOCK_MONOTONIC);
     }
 }
 
-bool spt_leave(int result)
-{
+bool spt_leave(int result) {
     if (--thread.depth > 0 || !trace.running)
         return false;
     thread.wall += now(CLOCK_MONOTONIC) - thread.wall_entered;
@@ -133,8 +122,7 @@ bool spt_leave(int result)
     return result == MPI_SUCCESS;
 }
 
-void spt_start(void)
-{
+void spt_start(void) {
     int rank, ranks, length;
     char library[MPI_MAX_LIBRARY_VERSION_STRING];
     const char *folder = getenv("SPINTRACE_DIR");
@@ -161,8 +149,7 @@ void spt_start(void)
     trace.wall_start = now(CLOCK_MONOTONIC);
 }
 
-void spt_end(void)
-{
+void spt_end(void) {
     if (!trace.running)
         return;
     uint64_t cpu = now(CLOCK_THREAD_CPUTIME_ID);
@@ -176,7 +163,4 @@ void spt_end(void)
 }
 
 /* A program that ends without MPI_Finalize leaves what it has recorded. */
-__attribute__((destructor)) static void end_of_process(void)
-{
-    spt_flush();
-}
+__attribute__((destructor)) static void end_of_process(void) { spt_flush(); }

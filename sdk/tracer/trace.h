@@ -96,7 +96,6 @@ void spt_note_recv(int kind, uint64_t bytes, int from, int tag, MPI_Comm comm, c
                    const MPI_Status *status);
 uint64_t spt_bytes(int64_t count, MPI_Datatype type);
 
-
 /* ---- collective.c ---- */
 
 void spt_note_barrier(MPI_Comm comm, const MPI_Request *request);

@@ -41,6 +41,16 @@ pub enum Pattern {
     Gather,
     /// Scatter, the root straight to each rank.
     Scatter,
+    /// Gather along a binomial tree.
+    GatherBinomial,
+    /// Scatter along a binomial tree.
+    ScatterBinomial,
+    /// All-gather around a ring.
+    AllgatherRing,
+    /// All-gather at doubling distance (Bruck).
+    AllgatherBruck,
+    /// Reduce-scatter around a ring.
+    ReduceScatterRing,
     /// Inclusive prefix by doubling distance (Hillis and Steele).
     Scan,
     /// Exchange with all neighbours of a grid with [`Spec::dims`], then computation, again and again.
@@ -51,7 +61,7 @@ pub enum Pattern {
 
 impl Pattern {
     /// All.
-    pub const ALL: [Pattern; 17] = [
+    pub const ALL: [Pattern; 22] = [
         Pattern::Bcast,
         Pattern::BcastKnomial,
         Pattern::BcastPipeline,
@@ -66,6 +76,11 @@ impl Pattern {
         Pattern::AlltoallPairwise,
         Pattern::Gather,
         Pattern::Scatter,
+        Pattern::GatherBinomial,
+        Pattern::ScatterBinomial,
+        Pattern::AllgatherRing,
+        Pattern::AllgatherBruck,
+        Pattern::ReduceScatterRing,
         Pattern::Scan,
         Pattern::Halo,
         Pattern::Sweep,
@@ -88,6 +103,11 @@ impl Pattern {
             Pattern::AlltoallPairwise => "alltoall-pairwise",
             Pattern::Gather => "gather",
             Pattern::Scatter => "scatter",
+            Pattern::GatherBinomial => "gather-binomial",
+            Pattern::ScatterBinomial => "scatter-binomial",
+            Pattern::AllgatherRing => "allgather-ring",
+            Pattern::AllgatherBruck => "allgather-bruck",
+            Pattern::ReduceScatterRing => "reduce-scatter-ring",
             Pattern::Scan => "scan",
             Pattern::Halo => "halo",
             Pattern::Sweep => "sweep",
@@ -111,6 +131,11 @@ impl Pattern {
             Pattern::AlltoallPairwise => "all-to-all, one partner a round",
             Pattern::Gather => "gather, straight to the root",
             Pattern::Scatter => "scatter, straight from the root",
+            Pattern::GatherBinomial => "gather, binomial tree",
+            Pattern::ScatterBinomial => "scatter, binomial tree",
+            Pattern::AllgatherRing => "all-gather, ring",
+            Pattern::AllgatherBruck => "all-gather, doubling distance",
+            Pattern::ReduceScatterRing => "reduce-scatter, ring",
             Pattern::Scan => "inclusive prefix, doubling distance",
             Pattern::Halo => "exchange with the neighbours of a grid of 1 to 4 dimensions (--dims, --iterations)",
             Pattern::Sweep => "wavefronts over a grid of 2 dimensions (--dims, --iterations)",
@@ -123,7 +148,8 @@ impl Pattern {
 pub struct Spec {
     /// Number of ranks
     pub ranks: u32,
-    /// Bytes of the collective's vector; of a message in all-to-all, gather, scatter, halo and sweep
+    /// Bytes of the collective's vector; of one rank's part in all-to-all, gather, scatter and all-gather; of a message
+    /// of halo and sweep
     pub bytes: u64,
     /// Where broadcast and scatter start, and reduce and gather end
     pub root: u32,
@@ -209,13 +235,73 @@ pub enum SpecError {
 /// Largest size of a message in a generated schedule.
 const MAX_BYTES: u64 = 1 << 62;
 
+/// Where the operations of one rank's part in a pattern go: into a rank of a schedule in the making.
+#[derive(Clone, Copy)]
+pub struct Place<'a> {
+    /// The rank's number in the pattern
+    pub me: u32,
+    /// The schedule's rank of each number
+    pub members: &'a dyn Fn(u32) -> u32,
+    /// Matching space of the messages
+    pub space: u16,
+    /// Sizes that differ from rank to rank: of the linear, pairwise and ring patterns without a root, and of the root of
+    /// linear gather and scatter
+    pub sizes: Option<Sizes<'a>>,
+    /// What the pattern's first operations wait for
+    pub after: &'a [(u32, Wait)],
+}
+
+/// Bytes by number in the pattern; counted through again from the start where there are fewer than ranks.
+#[derive(Clone, Copy, Debug)]
+pub struct Sizes<'a> {
+    /// For each rank
+    pub send: &'a [u64],
+    /// From each rank
+    pub recv: &'a [u64],
+}
+
 /// Makes the schedule of a pattern.
 ///
 /// # Errors
 /// See [`SpecError`].
 pub fn generate(pattern: Pattern, spec: &Spec) -> Result<Schedule, SpecError> {
+    let (of_rank, dims) = prepare(pattern, spec)?;
+    let mut builder = Builder::new(spec.ranks);
+    for me in 0..spec.ranks {
+        let place = Place { me, members: &|rank| rank, space: 0, sizes: None, after: &[] };
+        builder.begin_rank(me);
+        of_rank(&mut Rank { builder: &mut builder, spec, dims: &dims, place, waited_for: None })?;
+        builder.end_rank()?;
+    }
+    Ok(builder.finish()?)
+}
+
+/// Adds one rank's part of a pattern to the present rank of a schedule in the making. `ends` gets the operations that
+/// no other of the part waits for.
+///
+/// # Errors
+/// See [`SpecError`].
+pub fn emit(
+    pattern: Pattern,
+    spec: &Spec,
+    place: Place,
+    builder: &mut Builder,
+    ends: &mut Vec<u32>,
+) -> Result<(), SpecError> {
+    let (of_rank, dims) = prepare(pattern, spec)?;
+    let first = builder.len();
+    let mut rank = Rank { builder, spec, dims: &dims, place, waited_for: Some((first, Vec::new())) };
+    of_rank(&mut rank)?;
+    let (_, waited_for) = rank.waited_for.unwrap_or_default();
+    ends.extend((first..builder.len()).filter(|op| !waited_for.get((op - first) as usize).unwrap_or(&false)));
+    Ok(())
+}
+
+type OfRank = fn(&mut Rank) -> Result<(), BuildError>;
+
+fn prepare(pattern: Pattern, spec: &Spec) -> Result<(OfRank, Vec<u32>), SpecError> {
     check(spec)?;
-    let of_rank: fn(&mut Rank) -> Result<(), BuildError> = match pattern {
+    let of_rank: OfRank = match pattern {
         Pattern::Bcast => |rank| tree::broadcast(rank, 2),
         Pattern::BcastKnomial if spec.radix < 2 => return Err(SpecError::Radix(spec.radix)),
         Pattern::BcastKnomial => |rank| tree::broadcast(rank, rank.spec.radix),
@@ -231,6 +317,11 @@ pub fn generate(pattern: Pattern, spec: &Spec) -> Result<Schedule, SpecError> {
         Pattern::AlltoallPairwise => exchange::pairwise,
         Pattern::Gather => tree::gather,
         Pattern::Scatter => tree::scatter,
+        Pattern::GatherBinomial => tree::gather_binomial,
+        Pattern::ScatterBinomial => tree::scatter_binomial,
+        Pattern::AllgatherRing => exchange::allgather_ring,
+        Pattern::AllgatherBruck => exchange::allgather_bruck,
+        Pattern::ReduceScatterRing => exchange::reduce_scatter_ring,
         Pattern::Scan => exchange::scan,
         Pattern::Halo => grid::halo,
         Pattern::Sweep => grid::sweep,
@@ -240,13 +331,7 @@ pub fn generate(pattern: Pattern, spec: &Spec) -> Result<Schedule, SpecError> {
         Pattern::Sweep => grid::dims(pattern.name(), spec, 2..=2, "2")?,
         _ => Vec::new(),
     };
-    let mut builder = Builder::new(spec.ranks);
-    for me in 0..spec.ranks {
-        builder.begin_rank(me);
-        of_rank(&mut Rank { builder: &mut builder, spec, dims: &dims, me })?;
-        builder.end_rank()?;
-    }
-    Ok(builder.finish()?)
+    Ok((of_rank, dims))
 }
 
 fn check(spec: &Spec) -> Result<(), SpecError> {
@@ -274,17 +359,24 @@ struct Rank<'a> {
     builder: &'a mut Builder,
     spec: &'a Spec,
     dims: &'a [u32],
-    me: u32,
+    place: Place<'a>,
+    /// The first operation, and for each from there on whether another waits for it; if anyone wants to know.
+    waited_for: Option<(u32, Vec<bool>)>,
 }
 
 impl Rank<'_> {
+    /// This rank's number.
+    fn me(&self) -> u32 {
+        self.place.me
+    }
+
     fn ranks(&self) -> u32 {
         self.spec.ranks
     }
 
     /// This rank's number when the root is 0 and the others follow it.
     fn relative(&self) -> u32 {
-        (u64::from(self.me) + u64::from(self.ranks()) - u64::from(self.spec.root)) as u32 % self.ranks()
+        (u64::from(self.me()) + u64::from(self.ranks()) - u64::from(self.spec.root)) as u32 % self.ranks()
     }
 
     /// The rank of a relative number.
@@ -294,7 +386,7 @@ impl Rank<'_> {
 
     /// The rank `ahead` after this one, in a ring.
     fn ahead(&self, ahead: u32) -> u32 {
-        ((u64::from(self.me) + u64::from(ahead)) % u64::from(self.ranks())) as u32
+        ((u64::from(self.me()) + u64::from(ahead)) % u64::from(self.ranks())) as u32
     }
 
     /// The rank `behind` before this one, in a ring.
@@ -305,17 +397,34 @@ impl Rank<'_> {
     fn after(&mut self, op: u32, after: &[u32]) -> u32 {
         for &earlier in after {
             self.builder.depend(op, earlier, Wait::Done);
+            if let Some((first, waited_for)) = &mut self.waited_for {
+                let index = (earlier - *first) as usize;
+                waited_for.resize(waited_for.len().max(index + 1), false);
+                waited_for[index] = true;
+            }
         }
         op
     }
 
-    fn tagged_send(&mut self, to: u32, bytes: u64, tag: u32, after: &[u32]) -> Result<u32, BuildError> {
-        let op = self.builder.add(Action::Send { bytes, to, tag, space: 0 }, 0, 0)?;
+    /// Adds an operation, that of the pattern's start if it is after none.
+    fn add(&mut self, action: Action, after: &[u32]) -> Result<u32, BuildError> {
+        let op = self.builder.add(action, 0, 0)?;
+        if after.is_empty() {
+            for &(earlier, wait) in self.place.after {
+                self.builder.depend(op, earlier, wait);
+            }
+        }
         Ok(self.after(op, after))
     }
 
+    fn tagged_send(&mut self, to: u32, bytes: u64, tag: u32, after: &[u32]) -> Result<u32, BuildError> {
+        let to = (self.place.members)(to);
+        self.add(Action::Send { bytes, to, tag, space: self.place.space }, after)
+    }
+
     fn tagged_recv(&mut self, from: u32, bytes: u64, tag: u32) -> Result<u32, BuildError> {
-        self.builder.add(Action::Recv { bytes, from: Some(from), tag: Some(tag), space: 0 }, 0, 0)
+        let from = Some((self.place.members)(from));
+        self.add(Action::Recv { bytes, from, tag: Some(tag), space: self.place.space }, &[])
     }
 
     fn send(&mut self, to: u32, bytes: u64, after: &[u32]) -> Result<u32, BuildError> {
@@ -334,8 +443,22 @@ impl Rank<'_> {
     }
 
     fn calc(&mut self, after: &[u32]) -> Result<u32, BuildError> {
-        let op = self.builder.add(Action::Calc(self.spec.calc_ns), 0, 0)?;
-        Ok(self.after(op, after))
+        self.add(Action::Calc(self.spec.calc_ns), after)
+    }
+
+    /// Bytes of so many ranks' parts.
+    fn parts(&self, count: u32) -> u64 {
+        self.spec.bytes.saturating_mul(count.into())
+    }
+
+    /// Bytes for another rank, where each gets its own.
+    fn bytes_to(&self, other: u32) -> u64 {
+        self.place.sizes.map_or(self.spec.bytes, |sizes| sizes.send[other as usize % sizes.send.len()])
+    }
+
+    /// Bytes from another rank, where each gives its own.
+    fn bytes_from(&self, other: u32) -> u64 {
+        self.place.sizes.map_or(self.spec.bytes, |sizes| sizes.recv[other as usize % sizes.recv.len()])
     }
 
     /// Bytes of the blocks `from..to` when the vector is cut into one block a rank, as even as can be.

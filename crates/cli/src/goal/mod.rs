@@ -2,6 +2,7 @@
 
 mod files;
 mod generate;
+mod import;
 mod run;
 mod stats;
 mod units;
@@ -53,6 +54,8 @@ enum Command {
     },
     /// Make the schedule of a collective operation or of a pattern of applications
     Gen(generate::Arguments),
+    /// Make a schedule of the traces of an MPI program
+    Import(import::Arguments),
     /// Print a schedule as text
     Show {
         /// The schedule
@@ -71,6 +74,8 @@ enum GoalError {
     Run { file: PathBuf, error: Box<dyn Error> },
     #[error("{}: {}", file.display(), lost(schedule_lines))]
     Lost { file: PathBuf, schedule_lines: Vec<String> },
+    #[error(transparent)]
+    Import(#[from] mpi::ImportError),
     #[error(transparent)]
     Sdk(#[from] SdkError),
     #[error(transparent)]
@@ -126,6 +131,7 @@ fn dispatch(command: Command) -> Result<(), GoalError> {
             files::save(&files::load(&file)?, &out, format)
         }
         Command::Gen(arguments) => generate::run(&arguments),
+        Command::Import(arguments) => import::run(arguments),
         Command::Show { file, rank } => show(&files::load(&file)?, rank),
     }
 }

@@ -16,7 +16,7 @@ pub fn dissemination(rank: &mut Rank) -> Result<(), BuildError> {
 }
 
 pub fn scan(rank: &mut Rank) -> Result<(), BuildError> {
-    let (bytes, me, mut last) = (rank.spec.bytes, rank.me, None);
+    let (bytes, me, mut last) = (rank.spec.bytes, rank.me(), None);
     for distance in distances(rank.ranks()) {
         if me + distance < rank.ranks() {
             rank.send(me + distance, bytes, last.as_slice())?;
@@ -32,7 +32,7 @@ pub fn scan(rank: &mut Rank) -> Result<(), BuildError> {
 }
 
 pub fn ring(rank: &mut Rank) -> Result<(), BuildError> {
-    let (ranks, me, mut last) = (rank.ranks(), rank.me, None);
+    let (ranks, me, mut last) = (rank.ranks(), rank.me(), None);
     // Each block goes around once to be reduced, and once more to be known.
     for round in 0..2 * (ranks - 1) {
         let block =
@@ -55,7 +55,7 @@ struct Fold {
 
 impl Fold {
     fn begin(rank: &mut Rank) -> Result<Fold, BuildError> {
-        let (bytes, me) = (rank.spec.bytes, rank.me);
+        let (bytes, me) = (rank.spec.bytes, rank.me());
         let extra = rank.ranks() - Fold::power(rank);
         let mut fold = Fold { number: None, extra, last: None };
         if me >= 2 * extra {
@@ -80,7 +80,7 @@ impl Fold {
     }
 
     fn end(self, rank: &mut Rank) -> Result<(), BuildError> {
-        let (bytes, me) = (rank.spec.bytes, rank.me);
+        let (bytes, me) = (rank.spec.bytes, rank.me());
         if self.number.is_none() {
             rank.tagged_recv(me + 1, bytes, rank.spec.tag)?;
         } else if me < 2 * self.extra {
@@ -133,27 +133,64 @@ pub fn rabenseifner(rank: &mut Rank) -> Result<(), BuildError> {
 }
 
 pub fn all_to_all(rank: &mut Rank) -> Result<(), BuildError> {
-    let bytes = rank.spec.bytes;
     for distance in 1..rank.ranks() {
-        rank.send(rank.ahead(distance), bytes, &[])?;
-        rank.recv(rank.behind(distance), bytes)?;
+        let (to, from) = (rank.ahead(distance), rank.behind(distance));
+        rank.send(to, rank.bytes_to(to), &[])?;
+        rank.recv(from, rank.bytes_from(from))?;
     }
     Ok(())
 }
 
 pub fn pairwise(rank: &mut Rank) -> Result<(), BuildError> {
-    let (bytes, is_power) = (rank.spec.bytes, rank.ranks().is_power_of_two());
+    let is_power = rank.ranks().is_power_of_two();
     let mut last: Option<[u32; 2]> = None;
     for distance in 1..rank.ranks() {
         let (to, from) = match is_power {
-            true => (rank.me ^ distance, rank.me ^ distance),
+            true => (rank.me() ^ distance, rank.me() ^ distance),
             false => (rank.ahead(distance), rank.behind(distance)),
         };
         let after = last.as_ref().map_or(&[][..], |last| last);
-        let send = rank.send(to, bytes, after)?;
-        let recv = rank.tagged_recv(from, bytes, rank.spec.tag)?;
+        let send = rank.send(to, rank.bytes_to(to), after)?;
+        let recv = rank.tagged_recv(from, rank.bytes_from(from), rank.spec.tag)?;
         rank.after(recv, after);
         last = Some([send, rank.computed(recv)?]);
+    }
+    Ok(())
+}
+
+/// What comes from one neighbour goes on to the other.
+pub fn allgather_ring(rank: &mut Rank) -> Result<(), BuildError> {
+    let mut last = None;
+    for round in 0..rank.ranks() - 1 {
+        let (out, into) = (rank.bytes_from(rank.behind(round)), rank.bytes_from(rank.behind(round + 1)));
+        rank.send(rank.ahead(1), out, last.as_slice())?;
+        last = Some(rank.recv(rank.behind(1), into)?);
+    }
+    Ok(())
+}
+
+/// Bruck et al.: all that is known goes to the rank at a distance that doubles (1997).
+pub fn allgather_bruck(rank: &mut Rank) -> Result<(), BuildError> {
+    let mut last = None;
+    for distance in distances(rank.ranks()) {
+        let bytes = rank.parts(distance.min(rank.ranks() - distance));
+        rank.send(rank.behind(distance), bytes, last.as_slice())?;
+        last = Some(rank.recv(rank.ahead(distance), bytes)?);
+    }
+    Ok(())
+}
+
+/// Each block goes around once and ends, reduced, at the rank of its number.
+pub fn reduce_scatter_ring(rank: &mut Rank) -> Result<(), BuildError> {
+    let mut last = None;
+    let bytes = |rank: &Rank, block: u32| match rank.place.sizes {
+        Some(_) => rank.bytes_from(block),
+        None => rank.blocks(block, block + 1),
+    };
+    for round in 1..rank.ranks() {
+        let (out, into) = (bytes(rank, rank.behind(round)), bytes(rank, rank.behind(round + 1)));
+        rank.send(rank.ahead(1), out, last.as_slice())?;
+        last = Some(rank.recv(rank.behind(1), into)?);
     }
     Ok(())
 }

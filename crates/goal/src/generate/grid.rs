@@ -29,14 +29,14 @@ pub fn dims(
 fn neighbour(rank: &Rank, dimension: usize, up: bool, periodic: bool) -> Option<u32> {
     let stride: u32 = rank.dims[dimension + 1..].iter().product();
     let side = rank.dims[dimension];
-    let place = rank.me / stride % side;
+    let place = rank.me() / stride % side;
     let next = match (up, place) {
         (true, place) if place + 1 < side => place + 1,
         (false, 1..) => place - 1,
         _ if periodic && side > 1 => side - 1 - place,
         _ => return None,
     };
-    Some(rank.me - place * stride + next * stride)
+    Some(rank.me() - place * stride + next * stride)
 }
 
 /// Step by step: exchange with all neighbours, then computation; the next step's messages leave after it.

@@ -50,6 +50,14 @@ fn all_finish_with_any_number_of_ranks_and_the_right_traffic() {
                             2 * (power - 1) * bytes + 2 * extra * bytes,
                         ))
                     }
+                    Pattern::GatherBinomial | Pattern::ScatterBinomial => {
+                        // Each part crosses as many edges as its relative rank has bits.
+                        let edges: u64 = (0..ranks).map(|rank| u64::from(rank.count_ones())).sum();
+                        Some((n - 1, edges * bytes))
+                    }
+                    Pattern::AllgatherRing => Some((n * (n - 1), n * (n - 1) * bytes)),
+                    Pattern::AllgatherBruck => Some((n * log, n * (n - 1) * bytes)),
+                    Pattern::ReduceScatterRing => Some((n * (n - 1), (n - 1) * bytes)),
                     Pattern::Dissemination => Some((n * log, n * log * bytes)),
                     Pattern::Alltoall | Pattern::AlltoallPairwise => Some((n * (n - 1), n * (n - 1) * bytes)),
                     Pattern::Scan => {

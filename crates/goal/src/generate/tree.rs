@@ -138,17 +138,52 @@ pub fn scatter_allgather(rank: &mut Rank) -> Result<(), BuildError> {
 }
 
 pub fn gather(rank: &mut Rank) -> Result<(), BuildError> {
-    let bytes = rank.spec.bytes;
     if rank.relative() > 0 {
-        return rank.send(rank.spec.root, bytes, &[]).map(drop);
+        return rank.send(rank.spec.root, rank.spec.bytes, &[]).map(drop);
     }
-    (1..rank.ranks()).try_for_each(|other| rank.recv(rank.absolute(other), bytes).map(drop))
+    (1..rank.ranks()).try_for_each(|other| {
+        let other = rank.absolute(other);
+        rank.recv(other, rank.bytes_from(other)).map(drop)
+    })
 }
 
 pub fn scatter(rank: &mut Rank) -> Result<(), BuildError> {
-    let bytes = rank.spec.bytes;
     if rank.relative() > 0 {
-        return rank.recv(rank.spec.root, bytes).map(drop);
+        return rank.recv(rank.spec.root, rank.spec.bytes).map(drop);
     }
-    (1..rank.ranks()).try_for_each(|other| rank.send(rank.absolute(other), bytes, &[]).map(drop))
+    (1..rank.ranks()).try_for_each(|other| {
+        let other = rank.absolute(other);
+        rank.send(other, rank.bytes_to(other), &[]).map(drop)
+    })
+}
+
+/// Parent in a binomial tree whose subtrees are consecutive ranks, size of the own subtree, and children with the sizes
+/// of theirs, largest first.
+fn halving(relative: u32, ranks: u32) -> (Option<u32>, u32, Vec<(u32, u32)>) {
+    let reach = if relative == 0 { ranks.next_power_of_two() } else { 1 << relative.trailing_zeros() };
+    let steps = std::iter::successors(Some(reach / 2), |step| Some(step / 2)).take_while(|&step| step > 0);
+    let children = steps.map(|step| (relative + step, step)).filter(|&(child, _)| child < ranks);
+    let children = children.map(|(child, step)| (child, step.min(ranks - child))).collect();
+    ((relative > 0).then(|| relative - reach), reach.min(ranks - relative), children)
+}
+
+pub fn gather_binomial(rank: &mut Rank) -> Result<(), BuildError> {
+    let (parent, size, children) = halving(rank.relative(), rank.ranks());
+    let mut parts = Vec::new();
+    for (child, size) in children.into_iter().rev() {
+        parts.push(rank.recv(rank.absolute(child), rank.parts(size))?);
+    }
+    if let Some(parent) = parent {
+        rank.send(rank.absolute(parent), rank.parts(size), &parts)?;
+    }
+    Ok(())
+}
+
+pub fn scatter_binomial(rank: &mut Rank) -> Result<(), BuildError> {
+    let (parent, size, children) = halving(rank.relative(), rank.ranks());
+    let from = parent.map(|parent| rank.recv(rank.absolute(parent), rank.parts(size))).transpose()?;
+    for (child, size) in children {
+        rank.send(rank.absolute(child), rank.parts(size), from.as_slice())?;
+    }
+    Ok(())
 }

@@ -1,0 +1,94 @@
+//! `spinkit goal import`
+
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+use mpi::{Collectives, Import, Options, RankReport, Wildcards};
+use serde_json::json;
+
+use super::GoalError;
+use super::files::{self, Format};
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Any {
+    /// What they receive is decided in the simulation
+    Keep,
+    /// They receive what they received when the program was traced, where the trace says it
+    Resolve,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// Folder with one trace a rank: rank-N.spintrace of `spinkit trace`, or pmpi-trace-rank-N.txt of liballprof
+    folder: PathBuf,
+    /// Schedule to write; without it the traces are only read
+    #[arg(short, long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Form to write [default: binary for .bin, else text]
+    #[arg(long, value_enum)]
+    format: Option<Format>,
+    /// Factor on all computation
+    #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = parse_scale)]
+    calc_scale: f64,
+    /// Algorithms of collectives, such as allreduce=ring,bcast=binomial [default: by size]
+    #[arg(long, value_name = "COLLECTIVE=ALGORITHM,…")]
+    collectives: Option<Collectives>,
+    /// Receives from any source or with any tag
+    #[arg(long, value_enum, default_value_t = Any::Resolve)]
+    wildcards: Any,
+    /// So many copies of the program; collectives on all ranks are on all ranks of all copies
+    #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    extrapolate: u32,
+    /// Also write what each rank did to this file, or `-`
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+fn parse_scale(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(scale) if (0.0..=1e9).contains(&scale) => Ok(scale),
+        _ => Err("is a number from 0 to 1e9".into()),
+    }
+}
+
+pub fn run(arguments: Arguments) -> Result<(), GoalError> {
+    let (ranks, warnings) = match &arguments.out {
+        None => mpi::report(&arguments.folder)?,
+        Some(out) => {
+            let options = Options {
+                calc_scale: arguments.calc_scale,
+                collectives: arguments.collectives.unwrap_or_default(),
+                wildcards: match arguments.wildcards {
+                    Any::Keep => Wildcards::Keep,
+                    Any::Resolve => Wildcards::Resolve,
+                },
+                extrapolate: arguments.extrapolate,
+            };
+            let Import { schedule, ranks, warnings } = mpi::import(&arguments.folder, &options)?;
+            let format = arguments.format.or_else(|| Format::of(out)).unwrap_or(Format::Text);
+            files::save(&schedule, out, format)?;
+            (ranks, warnings)
+        }
+    };
+    for warning in &warnings {
+        eprintln!("spinkit goal: warning: {warning}");
+    }
+    if let Some(path) = &arguments.json {
+        let ranks: Vec<_> = ranks.iter().map(report).collect();
+        files::write_whole(path, |out| writeln!(out, "{:#}", json!({ "ranks": ranks, "warnings": warnings })))?;
+    }
+    Ok(())
+}
+
+fn report(rank: &RankReport) -> serde_json::Value {
+    json!({
+        "calls": rank.calls,
+        "messages": rank.messages,
+        "message_bytes": rank.message_bytes,
+        "collectives": rank.collectives,
+        "collective_bytes": rank.collective_bytes,
+        "mpi_ns": rank.mpi_ns,
+        "compute_ns": rank.compute_ns,
+        "total_ns": rank.total_ns,
+    })
+}
