@@ -80,7 +80,8 @@ impl<'a> Lexer<'a> {
         loop {
             let at = self.skip_while(char::is_whitespace);
             let rest = &self.text[at..];
-            let starts_line = self.text[..at].rfind('\n').map_or(0, |end| end + 1) == at;
+            let line = self.text[..at].rfind('\n').map_or(0, |end| end + 1);
+            let starts_line = self.text[line..at].trim().is_empty();
             if rest.starts_with("//") || (starts_line && rest.starts_with('#')) {
                 self.skip_while(|c| c != '\n');
             } else if let Some(comment) = rest.strip_prefix("/*") {

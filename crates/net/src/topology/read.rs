@@ -53,9 +53,8 @@ pub(super) fn read(text: &str) -> Result<Topology, NetError> {
     let hosts = hosts.len() as u32;
     one_link_each(&links, &names, hosts)?;
     let (links, routes): (Vec<Link>, Vec<Route>) = links.into_iter().unzip();
-    let description = format!("{hosts} hosts and {} switches from a file", switches.len());
     let ways = table::build(names, hosts, &links, &routes)?;
-    Topology::from_links(description, hosts, order.len(), links, Plan::Table(ways))
+    Topology::from_links("network from a file".into(), hosts, order.len(), links, Plan::Table(ways))
 }
 
 fn is_host(name: &str) -> bool {
