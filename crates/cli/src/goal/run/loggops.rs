@@ -13,6 +13,7 @@ use super::Common;
 use super::report::{Report, timed, warn_of_lost};
 
 #[derive(Debug, clap::Args)]
+#[group(id = "loggops")]
 #[command(next_help_heading = "LogGOPS")]
 pub struct Arguments {
     /// Latency L in ns [default: 2500, or the machine's longest]
