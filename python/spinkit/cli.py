@@ -234,3 +234,25 @@ def goal(arguments: tuple[str, ...]) -> None:
     """Run, check, convert and make GOAL schedules (LogGOPSim's workloads)."""
     program = _paths.command("spinkit-goal")
     os.execv(program, [str(program), *arguments])
+
+
+@main.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.option("-o", "--out", type=_FOLDER, default=Path("trace"), show_default=True, help="Where the traces go.")
+@click.option("--mpicc", help="Compiler of the program's MPI [default: the one beside the launcher, else on PATH].")
+@click.option("--gzip", "packed", is_flag=True, help="Compress the traces.")
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+def trace(out: Path, mpicc: str | None, packed: bool, command: tuple[str, ...]) -> None:
+    """Run an MPI program, such as `mpirun -n 16 ./app`, and record what its ranks do.
+
+    `spinkit goal import` makes a schedule of the traces. Ends with the launcher's status.
+    """
+    from spinkit import _trace
+
+    status = _trace.run(_paths.home(), command, out, mpicc)
+    if not any(out.glob("rank-*.spintrace")):
+        raise SpinkitError(f"{out}: no trace was written: is it an MPI program, linked with a shared library?")
+    _trace.show(_trace.report(_paths.command("spinkit-goal"), out))
+    if packed:
+        _trace.compress(out)
+    click.echo(str(out))
+    sys.exit(status)

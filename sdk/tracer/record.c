@@ -18,6 +18,7 @@
 static struct {
     bool running;
     int file;
+    pid_t process; /* a child that it forks must not write */
     char path[4096];
     unsigned char *buffer; /* the header of the block, then its payload */
     size_t used, capacity;
@@ -133,6 +134,7 @@ void spt_start(void) {
     snprintf(trace.path, sizeof trace.path, "%s/rank-%d.spintrace", folder ? folder : ".", rank);
     trace.file = open(trace.path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     trace.running = true;
+    trace.process = getpid();
     if (trace.file < 0) {
         fail("create");
         return;
@@ -163,4 +165,8 @@ void spt_end(void) {
 }
 
 /* A program that ends without MPI_Finalize leaves what it has recorded. */
-__attribute__((destructor)) static void end_of_process(void) { spt_flush(); }
+__attribute__((destructor)) static void end_of_process(void)
+{
+    if (trace.process == getpid())
+        spt_flush();
+}

@@ -1,0 +1,160 @@
+"""Traces of MPI programs: builds `libspintrace.so` for an MPI, runs a program with it, and tells what its ranks did."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+
+from spinkit._errors import SpinkitError
+from spinkit._text import console, print_block, table_box
+
+_FLAGS = ["-std=c99", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-D_POSIX_C_SOURCE=200809L"]
+
+
+@dataclass(frozen=True)
+class Rank:
+    """What one rank did; times in nanoseconds."""
+
+    calls: int
+    messages: int
+    message_bytes: int
+    collectives: int
+    collective_bytes: int
+    mpi_ns: int
+    compute_ns: int
+    total_ns: int
+
+    @property
+    def compute_share(self) -> float:
+        """Part of the time that is computation."""
+        busy = self.compute_ns + self.mpi_ns
+        return self.compute_ns / busy if busy else 0.0
+
+
+@dataclass(frozen=True)
+class Report:
+    """What the ranks did, and what a schedule made of their traces lacks."""
+
+    ranks: list[Rank]
+    warnings: list[str]
+
+
+def compiler(launcher: str, named: str | None) -> str:
+    """Return the `mpicc` to use: the named one, that beside the launcher, or the one on PATH."""
+    if named is not None:
+        found = shutil.which(named)
+        if found is None:
+            raise SpinkitError(f"{named}: no such compiler")
+        return found
+    beside = shutil.which(launcher)
+    folders = [str(Path(beside).parent)] if beside else []
+    found = shutil.which("mpicc", path=os.pathsep.join([*folders, os.environ.get("PATH", os.defpath)]))
+    if found is None:
+        raise SpinkitError("mpicc: command not found; name the compiler of your MPI with --mpicc")
+    return found
+
+
+def _cache() -> Path:
+    named = os.environ.get("XDG_CACHE_HOME")
+    return Path(named) if named else Path.home() / ".cache"
+
+
+def library(home: Path, mpicc: str) -> Path:
+    """Build `libspintrace.so` with this compiler, or return the one that was built before."""
+    sources = sorted((home / "sdk" / "tracer").glob("*.[ch]"))
+    shown = subprocess.run([mpicc, "-show"], capture_output=True, text=True, check=False)
+    key = hashlib.sha256("\0".join([mpicc, shown.stdout, *_FLAGS]).encode())
+    for source in sources:
+        key.update(source.read_bytes())
+    built = _cache() / "spinkit" / "tracer" / key.hexdigest()[:16] / "libspintrace.so"
+    if built.is_file():
+        return built
+    built.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=built.parent) as folder:
+        fresh = Path(folder) / built.name
+        command = [mpicc, *_FLAGS, *(str(source) for source in sources if source.suffix == ".c"), "-o", str(fresh)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise SpinkitError(f"{mpicc} cannot compile the tracer:\n{done.stderr.strip()}")
+        fresh.replace(built)
+    return built
+
+
+def command_line(command: tuple[str, ...], variables: dict[str, str]) -> tuple[list[str], dict[str, str]]:
+    """Return the command and the environment that give these variables to every rank.
+
+    Open MPI's launcher is told by `-x`, MPICH's by `-genv`; any other is taken to pass its environment on.
+    """
+    try:
+        asked = subprocess.run([command[0], "--version"], capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise SpinkitError(f"{command[0]}: {error.strerror}") from error
+    words = [command[0]]
+    if any(name in asked.stdout for name in ("Open MPI", "OpenRTE", "PRRTE")):
+        words += [word for name, value in variables.items() for word in ("-x", f"{name}={value}")]
+    elif any(name in asked.stdout for name in ("HYDRA", "Hydra", "Intel(R) MPI")):
+        words += [word for name, value in variables.items() for word in ("-genv", name, value)]
+    else:
+        return [*command], os.environ | variables
+    return [*words, *command[1:]], dict(os.environ)
+
+
+def run(home: Path, command: tuple[str, ...], out: Path, mpicc: str | None) -> int:
+    """Run an MPI program and record each rank in `out`; return the exit status of its launcher."""
+    tracer = library(home, compiler(command[0], mpicc))
+    out.mkdir(parents=True, exist_ok=True)
+    for old in out.glob("rank-*.spintrace*"):
+        old.unlink()
+    before = os.environ.get("LD_PRELOAD")
+    preload = f"{tracer}:{before}" if before else str(tracer)
+    words, environment = command_line(command, {"LD_PRELOAD": preload, "SPINTRACE_DIR": str(out.resolve())})
+    return subprocess.run(words, env=environment, check=False).returncode
+
+
+def compress(out: Path) -> None:
+    """Compress the traces in a folder; the same trace gives the same file."""
+    for trace in sorted(out.glob("rank-*.spintrace")):
+        packed = gzip.compress(trace.read_bytes(), compresslevel=9, mtime=0)
+        trace.with_name(trace.name + ".gz").write_bytes(packed)
+        trace.unlink()
+
+
+def report(goal: Path, out: Path) -> Report:
+    """Read the traces in a folder."""
+    done = subprocess.run([goal, "import", out, "--json", "-"], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise SpinkitError(done.stderr.strip().removeprefix("spinkit goal: error: "))
+    read: dict[str, Any] = json.loads(done.stdout)
+    return Report([Rank(**rank) for rank in read["ranks"]], read["warnings"])
+
+
+def show(found: Report) -> None:
+    """Print a row for each rank."""
+    out = console()
+    table = Table(box=table_box(out))
+    for heading in ("rank", "calls", "messages", "bytes sent", "collectives", "MPI s", "computation s", "share"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for number, rank in enumerate(found.ranks):
+        table.add_row(
+            str(number),
+            f"{rank.calls:,}",
+            f"{rank.messages:,}",
+            f"{rank.message_bytes:,}",
+            f"{rank.collectives:,}",
+            f"{rank.mpi_ns / 1e9:.3f}",
+            f"{rank.compute_ns / 1e9:.3f}",
+            f"{rank.compute_share:.1%}",
+        )
+    print_block(out, table)
+    for warning in found.warnings:
+        out.print(f"warning: {warning}", markup=False, soft_wrap=True)
