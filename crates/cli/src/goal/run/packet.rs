@@ -23,6 +23,7 @@ const MACHINE: &str = "sc17-int";
 const BUFFER: u64 = 65_536;
 
 #[derive(Debug, clap::Args)]
+#[group(id = "packet")]
 #[command(
     next_help_heading = "Packets (--model packet; also -o, -g, -G, -O and -S; the machine is sc17-int by default)"
 )]
