@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import matplotlib as mpl
@@ -23,6 +23,9 @@ _LOOKS = (
     ("#009E73", "v", (0, (1, 1))),
     ("#CC79A7", "P", (0, (5, 1, 1, 1))),
 )
+_SIZE = (6.2, 4.1)
+"""Inches: two figures side by side on a laptop are about as many points wide, so text keeps its size."""
+
 _INK = "#22272e"
 _FAINT = "#d9dee4"
 
@@ -60,6 +63,8 @@ class Curve:
 
     label: str
     values: Sequence[float]
+    look: int
+    """Colour, marker and dashes, from 0."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +102,7 @@ def lines(
 ) -> Picture:
     """Draw curves on logarithmic axes, x in bytes or plain; an inset shows x up to `zoom_to` with a linear y axis."""
     with _style():
-        figure = Canvas(figsize=(7.2, 4.5), layout="constrained")
+        figure = Canvas(figsize=_SIZE, layout="constrained")
         FigureCanvasAgg(figure)
         axes = figure.add_subplot()
         _draw(axes, xs, curves)
@@ -113,18 +118,19 @@ def lines(
         zoomed = sum(x <= zoom_to for x in xs) if zoom_to else 0
         axes.legend(loc="upper left" if zoomed > 1 else "best")
         if zoomed > 1:
-            _inset(axes, xs[:zoomed], [Curve(curve.label, curve.values[:zoomed]) for curve in curves])
+            _inset(axes, xs[:zoomed], [replace(curve, values=curve.values[:zoomed]) for curve in curves])
         return _render(figure)
 
 
 def bars(title: str, y_label: str, names: Sequence[str], curves: Sequence[Curve]) -> Picture:
     """Draw a group of bars for each name, one for each curve."""
     with _style():
-        figure = Canvas(figsize=(7.2, 4.5), layout="constrained")
+        figure = Canvas(figsize=_SIZE, layout="constrained")
         FigureCanvasAgg(figure)
         axes = figure.add_subplot()
         width = 0.8 / len(curves)
-        for place, (curve, (color, _, _)) in enumerate(zip(curves, _LOOKS, strict=False)):
+        for place, curve in enumerate(curves):
+            color, _, _ = _LOOKS[curve.look]
             middles = [x + (place - (len(curves) - 1) / 2) * width for x in range(len(names))]
             axes.bar(middles, curve.values, width * 0.92, label=curve.label, color=color)
         axes.set(title=title, ylabel=y_label)
@@ -135,7 +141,8 @@ def bars(title: str, y_label: str, names: Sequence[str], curves: Sequence[Curve]
 
 
 def _draw(axes: Axes, xs: Sequence[int], curves: Sequence[Curve]) -> None:
-    for curve, (color, marker, dashes) in zip(curves, _LOOKS, strict=False):
+    for curve in curves:
+        color, marker, dashes = _LOOKS[curve.look]
         axes.plot(xs, curve.values, label=curve.label, color=color, marker=marker, linestyle=dashes)
 
 

@@ -11,7 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from spinkit import __version__, _plot
 from spinkit._claims import Verdict
-from spinkit._experiment import Experiment, Figure, Sweep
+from spinkit._experiment import MOST_CURVES, Experiment, Figure, Series, Sweep
 from spinkit._machines import Machine
 from spinkit._plot import Curve, Picture
 from spinkit._run import Results, Run
@@ -95,15 +95,22 @@ def pictures(results: Results) -> dict[str, Picture]:
 def _picture(results: Results, figure: Figure) -> Picture:
     experiment, times = results.experiment, results.times
     sweep, measure, values = experiment.sweep, experiment.measure, results.values
+    shown = [series for series in experiment.series if series.name in figure.series]
     curves = [
-        Curve(series.label, [measure.shown(times[figure.machine, series.name, value]) for value in values])
-        for series in experiment.series
-        if series.name in figure.series
+        Curve(series.label, [measure.shown(times[figure.machine, series.name, value]) for value in values], look)
+        for series, look in zip(shown, _looks(experiment, shown), strict=True)
     ]
     if sweep.names:
         return _plot.bars(figure.title, measure.heading, [label(sweep, value) for value in values], curves)
     in_bytes = sweep.unit == "B"
     return _plot.lines(figure.title, sweep.label, measure.heading, values, curves, figure.zoom_to, in_bytes=in_bytes)
+
+
+def _looks(experiment: Experiment, shown: Sequence[Series]) -> Sequence[int]:
+    """Give what has the same card and mode the same look in all figures, where that tells the curves of each apart."""
+    kinds = list(dict.fromkeys((series.nic, series.mode) for series in experiment.series))
+    looks = [kinds.index((series.nic, series.mode)) for series in shown]
+    return looks if len(set(looks)) == len(looks) and max(looks) < MOST_CURVES else range(len(shown))
 
 
 def _handlers(runs: Iterable[Run]) -> list[dict[str, str]]:
