@@ -11,6 +11,7 @@ const PAIR: &str = "num_ranks 2 rank 0 { send 4096b to 1 } rank 1 { recv 4096b f
 fn run(options: &str, schedule: &str) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_spinkit-goal"));
     command.args(["run", "-"]).args(options.split_whitespace());
+    command.env("SPINKIT_HOME", concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     // A command that ends without reading closes the pipe.
