@@ -1,8 +1,10 @@
 /* conformance: ranks=1,2
  * PtlAbort: threads in waits and polls return PTL_ABORTED, later ones at once; objects can be freed then.
- * Several threads in waits: one event wakes one; what goes away ends its waits. */
+ * Several threads in waits: one event wakes one; what goes away ends its waits; threads that sleep are waited for. */
+#define _POSIX_C_SOURCE 200809L
 #include "harness.h"
 #include <pthread.h>
+#include <time.h>
 
 enum { WAITERS = 4 };
 static ptl_handle_eq_t eq;
@@ -44,6 +46,33 @@ static void shared_queue(void) {
     EQUAL("a queue that goes away ends a wait", (codes[0] == PTL_INTERRUPTED) + (codes[1] == PTL_INTERRUPTED), 1);
 }
 
+static void *sleep_and_count(void *by) {
+    struct timespec moment = {.tv_nsec = 20000000};
+    ptl_ct_event_t amount = {.success = (ptl_size_t)(intptr_t)by};
+    nanosleep(&moment, NULL);
+    MUST(PtlCTInc(ct, amount));
+    return NULL;
+}
+
+/* Nothing is under way but a thread that sleeps in real time: neither a deadlock nor a time-out comes before it wakes. */
+static void sleeper(void) {
+    pthread_t thread;
+    ptl_ct_event_t count;
+    ptl_size_t test = 7;
+    unsigned int at;
+    ct = counter();
+    if (pthread_create(&thread, NULL, sleep_and_count, (void *)5))
+        exit(2);
+    CODE("a wait outlasts a sleep", PtlCTWait(ct, 5, &count), PTL_OK);
+    pthread_join(thread, NULL);
+    if (pthread_create(&thread, NULL, sleep_and_count, (void *)2))
+        exit(2);
+    CODE("a time-out outlasts a sleep", PtlCTPoll(&ct, &test, 1, 60000, &count, &at), PTL_OK);
+    EQUAL("a time-out outlasts a sleep", count.success, 7);
+    pthread_join(thread, NULL);
+    MUST(PtlCTFree(ct));
+}
+
 int main(int argc, char **argv) {
     pthread_t threads[WAITERS];
     ptl_event_t event;
@@ -54,6 +83,7 @@ int main(int argc, char **argv) {
     PtlAbort(); /* before PtlInit: nothing to end */
     start(argc, argv);
     shared_queue();
+    sleeper();
     eq = queue(4);
     ct = counter();
     for (int w = 0; w < WAITERS; w++)

@@ -33,7 +33,7 @@ use output::Output;
 use pmi::Pmi;
 use shared::Shared;
 use sim::Time;
-use spin::Silence;
+use spin::{Experience, Silence};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -232,8 +232,7 @@ pub struct Job {
     pmi: Pmi,
     children_seen: u32,
     serve_copies: bool,
-    /// Ranks that may call by themselves: those whose last pause was [`Pause::Asleep`], and those that are not proven to
-    /// poll.
+    /// Ranks that may call by themselves: those with several threads, and those that are not proven to poll.
     asleep: Vec<usize>,
     /// Ranks that poll what was written.
     touched: BTreeSet<usize>,
@@ -256,6 +255,7 @@ struct Rank {
     /// Bit k: the call in slot k was handed out and is not answered.
     inside: u32,
     silence: Silence,
+    experience: Experience,
 }
 
 const _: () = assert!(PMI < u32::BITS);
@@ -385,9 +385,11 @@ impl Job {
         first.or_else(barrier)
     }
 
-    /// A call of a thread that woke by itself after [`Pause::Asleep`]. Ask before each event, and before a deadlock is
-    /// declared.
+    /// A call of a thread that woke by itself. Ask before each event, and before a deadlock is declared.
     pub fn poll(&mut self) -> Option<Call> {
+        for rank in &self.asleep {
+            self.pmi.serve(*rank);
+        }
         let rank = *self.asleep.iter().find(|&&rank| self.first_request(rank).is_some())?;
         self.pending(rank)
     }
@@ -400,6 +402,10 @@ impl Job {
             let seen = self.shared.doorbell();
             if let Some(call) = self.pending(rank) {
                 self.drain(rank);
+                // Its other threads may sleep, and call by themselves.
+                if call.caller.slot != PMI && self.shared.tid(rank, call.caller.slot as usize) != 0 {
+                    self.asleep.push(rank);
+                }
                 return Pause::Call(call);
             }
             if let Some(signal) = signals::received() {

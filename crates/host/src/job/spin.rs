@@ -11,7 +11,7 @@
 //! A rank that polls is held in its loop, uses no CPU time, and goes on when a place that it reads is written.
 
 use super::steps::{self, Held};
-use super::{Job, Pause, Process, signals};
+use super::{Job, Pause, Process, Rank, signals};
 use sim::Time;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -19,6 +19,10 @@ use std::time::{Duration, Instant};
 
 /// Where steps are not permitted, silence for this long is taken for polling.
 const UNPROVEN: Duration = Duration::from_secs(1);
+/// After how much silence a rank is looked at that has polled before.
+const EAGER: Duration = Duration::from_millis(2);
+/// Loops of a rank that are remembered.
+const LOOPS: usize = 256;
 /// How long a rank may take to see what was written before it is looked at again.
 const REACTION: Duration = Duration::from_millis(1);
 /// How long a loop that counts may go on when nothing else is left to happen.
@@ -71,6 +75,15 @@ pub struct Silence {
     held: Vec<Held>,
 }
 
+/// What is known from earlier silences of a rank.
+#[derive(Default)]
+pub struct Experience {
+    /// What loops read that ended when it was written.
+    loops: BTreeSet<BTreeSet<Polled>>,
+    /// Whether the last look at it found it polling.
+    eager: bool,
+}
+
 /// How sure it is that a rank polls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Polling {
@@ -102,6 +115,11 @@ impl Job {
     pub fn carry_on(&mut self, rank: usize, now: Time) -> Pause {
         let suspect = std::mem::take(&mut self.ranks[rank].silence.suspect);
         let unproven = self.ranks[rank].silence.polling == Some(Polling::Unproven);
+        let experience = &mut self.ranks[rank].experience;
+        if !unproven && experience.loops.len() < LOOPS {
+            experience.eager = true;
+            experience.loops.insert(suspect.clone());
+        }
         let look_after = if unproven { self.spec.spin_quantum.unwrap_or_default() } else { REACTION };
         self.shared.set_now(now);
         self.let_go(rank);
@@ -167,10 +185,10 @@ impl Job {
         if self.ranks[rank].caller_pid == 0 {
             return ControlFlow::Continue(None); // no card could write its memory
         }
-        let silence = &mut self.ranks[rank].silence;
+        let Rank { silence, experience, .. } = &mut self.ranks[rank];
         let since = *silence.since.get_or_insert_with(Instant::now);
         if silence.look_after.is_zero() {
-            silence.look_after = quantum;
+            silence.look_after = if experience.eager { EAGER.min(quantum) } else { quantum };
         }
         let left = silence.look_after.saturating_sub(since.elapsed());
         if !left.is_zero() {
@@ -187,9 +205,10 @@ impl Job {
             }
             // Twice as long between two looks, so that long work is not held up by them.
             Some(Look::Computes) => {
-                let silence = &mut self.ranks[rank].silence;
-                silence.look_after = since.elapsed() * 2;
-                ControlFlow::Continue(Some(since.elapsed()))
+                let Rank { silence, experience, .. } = &mut self.ranks[rank];
+                experience.eager = false;
+                silence.look_after = quantum.max(since.elapsed() * 2);
+                ControlFlow::Continue(Some(silence.look_after.saturating_sub(since.elapsed())))
             }
             None => ControlFlow::Continue(Some(Duration::ZERO)),
         }
@@ -226,9 +245,11 @@ impl Job {
                 }
             }
         }
-        let silence = &mut self.ranks[rank].silence;
-        // Two looks that find the same: not an inner loop of something that moves on.
-        if held.is_empty() || std::mem::replace(&mut silence.suspect, reads.clone()) != reads {
+        let Rank { silence, experience, .. } = &mut self.ranks[rank];
+        // Two looks that find the same, or the same as before: not an inner loop of something that moves on.
+        let known = experience.loops.contains(&reads);
+        let same = std::mem::replace(&mut silence.suspect, reads.clone()) == reads;
+        if held.is_empty() || !(known || same) {
             return Some(Look::Computes);
         }
         silence.held = held;

@@ -208,6 +208,9 @@ impl World {
                 self.call(call);
                 continue;
             }
+            if self.sleepers() {
+                continue;
+            }
             let Some((at, event)) = self.queue.pop() else {
                 if !self.last_chances() {
                     self.end = Some(self.nothing_left());

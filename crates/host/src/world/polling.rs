@@ -3,8 +3,14 @@
 //! Their simulated time goes on with the events. When one of these writes what the rank polls, the rank sees it after
 //! one look of its CPU, as if it had waited in `PtlCTWait`, and makes its next call at that time.
 
+use std::time::Duration;
+
 use super::{Event, World};
 use crate::job::{Polled, Polling};
+use sim::Time;
+
+/// Idle time that threads may sleep through; the shortest time-out of a poll.
+const IDLE: Time = Time::from_ns(1_000_000);
 
 impl World {
     /// A rank goes round in a loop that reads its memory. That is no computation if the loop cannot end by itself, or
@@ -56,6 +62,22 @@ impl World {
             }
         }
         false
+    }
+
+    /// Time is about to pass without anything happening, or nothing is left. A thread that sleeps in real time may call
+    /// before; whether one has done anything.
+    pub(super) fn sleepers(&mut self) -> bool {
+        if !self.job.has_free_threads() {
+            return false;
+        }
+        let idle = self.queue.peek_time().map(|at| at - self.now);
+        if idle.is_some_and(|idle| idle < IDLE) {
+            return false;
+        }
+        let span = idle.map(|idle| Duration::from_nanos(idle.as_ps() / 1000));
+        let Some((rank, pause)) = self.job.await_sleepers(span) else { return false };
+        self.paused(rank, pause);
+        true
     }
 
     pub(super) fn describe_polling(&self, rank: usize) -> String {
