@@ -245,6 +245,21 @@ static void by_rlength(void) {
     barrier();
     put(1, 20, 4);
     EQUAL("rlength offset", (uintptr_t)EVENT("rlength offset", eq, PTL_EVENT_PUT).start, (uintptr_t)target + 100);
+    /* Without the option headers take no room, so min_free does not stop the entry before it is linked. */
+    for (ptl_hdr_data_t i = 0; i < 2; i++)
+        put(9, 100, i);
+    settle();
+    for (int i = 0; i < 2; i++)
+        EVENT("local PUT", eq, PTL_EVENT_PUT);
+    me = expecting(9, PTL_ME_MANAGE_LOCAL);
+    me.length = 50;
+    me.min_free = 60;
+    ptl_handle_me_t handle = append(pt, me, PTL_PRIORITY_LIST, NULL);
+    for (ptl_hdr_data_t i = 0; i < 2; i++)
+        EQUAL("local claims all", EVENT("local claims all", eq, PTL_EVENT_PUT_OVERFLOW).hdr_data, i);
+    EVENT("local linked", eq, PTL_EVENT_LINK);
+    NO_MORE("local stays", eq);
+    CODE("local stays", unlink_entry(handle), PTL_OK);
 }
 
 int main(int argc, char **argv) {

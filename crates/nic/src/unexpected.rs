@@ -44,7 +44,8 @@ impl Card {
             if counts_up {
                 entry.local_offset = entry.local_offset.saturating_add(length);
             }
-            let used_up = entry.used_up();
+            // Without LOCAL_INC_UH_RLENGTH a header takes no room: min_free is for what arrives later.
+            let used_up = entry.has(me::USE_ONCE) || counts_up && entry.used_up();
             self.claim(index, entry.pt_index, position, Claim::of(entry, used_up), ports);
             if used_up {
                 return Offered::UsedUp;
