@@ -15,14 +15,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from spinkit import _experiment
+from spinkit import _experiment, _paths
 from spinkit._errors import SpinkitError
 from spinkit._pool import Settings, run_all
 from spinkit._results import write_atomically
 from spinkit._run import Toolchain
 
 RANKS = 1024
-"""Ranks of the start-up benchmark."""
+"""Ranks of the benchmarks of the start-up and of packets."""
 
 MESSAGES = (("stream", 2, 100_000), ("alltoall", 64, 25), ("chain", 64, 1_000))
 """Patterns of the benchmark of messages: ranks and rounds."""
@@ -55,6 +55,7 @@ def measure(home: Path, tools: Toolchain, folder: Path) -> Iterator[Number]:
     yield from _criterion(home, folder)
     yield from _messages(home, tools, folder)
     yield _ranks(home, tools, folder)
+    yield _packets(folder)
     yield _experiments(home, tools, folder)
 
 
@@ -137,6 +138,14 @@ def _ranks(home: Path, tools: Toolchain, folder: Path) -> Number:
     start = time.perf_counter()
     _call([str(tools.spinrun), "-n", str(RANKS), program])
     return Number(f"ranks/start-barrier-end/{RANKS}", time.perf_counter() - start, "s")
+
+
+def _packets(folder: Path) -> Number:
+    """Dissemination of 64 KiB over a fat tree of 16-port switches: links that packets passed a CPU second."""
+    goal, schedule = str(_paths.command("spinkit-goal")), str(folder.resolve() / "dissemination.bin")
+    _call([goal, "gen", "dissemination", "--ranks", str(RANKS), "--size", "65536", "-o", schedule])
+    report = json.loads(_call([goal, "run", schedule, "--model", "packet", "--radix", "16", "--json", "-"]))
+    return Number(f"goal/packet/dissemination/{RANKS}", report["network"]["packet_hops_per_cpu_second"], "hops/s")
 
 
 def _experiments(home: Path, tools: Toolchain, folder: Path) -> Number:
