@@ -1,11 +1,13 @@
 //! GOAL schedules: what each rank of a parallel program sends, receives and computes, and what waits for what.
 //!
 //! A [`Schedule`] comes from [text](text::read()), from a generator, or from a binary file that is mapped into memory.
-//! [`loggops`] executes it in the LogGOPS model, [`mod@packet`] over a network of packets. [`Progress`] and [`Matching`] are
+//! [`loggops`] executes it in the LogGOPS model, [`mod@packet`] over a network of packets, and [`protocol`] with the
+//! protocols of message passing, on cards that match or not. [`Progress`] and [`Matching`] are
 //! what any executor needs.
 
 pub mod binary;
 mod build;
+mod cpu;
 mod file;
 pub mod generate;
 pub mod loggops;
@@ -15,6 +17,7 @@ mod op;
 pub mod packet;
 mod prefetch;
 mod progress;
+pub mod protocol;
 mod schedule;
 mod stuck;
 pub mod text;

@@ -15,8 +15,8 @@
 //! t + 2o + L + s G + (s-1) O, where L is the latency of the path: one G later than in LogGOPS with that L and O = 0, as
 //! bytes count from the first. One above S ends at t + 3o + 3L + (s+2) G + (s-1) O.
 
-mod cpu;
 mod engine;
+mod task;
 
 use net::packet::Report;
 use sim::{Rate, Time};

@@ -2,8 +2,9 @@ use net::packet::{Message, Notice, PacketNetwork};
 use net::{NetError, Topology};
 use sim::{EventQueue, Time};
 
-use super::cpu::{Cpu, Phase, Task};
+use super::task::{Phase, Task};
 use super::{Outcome, Parameters, RunError, hosts};
+use crate::cpu::Cpu;
 use crate::matching::Matching;
 use crate::op::{Kind, Op};
 use crate::progress::Progress;
@@ -60,7 +61,7 @@ struct Engine<'a> {
     queue: EventQueue<Event>,
     network: PacketNetwork,
     /// By rank and number.
-    cpus: Vec<Cpu>,
+    cpus: Vec<Cpu<Task>>,
     /// By rank and NIC, when it may take the next message.
     cards: Vec<Time>,
     ends: Vec<Time>,

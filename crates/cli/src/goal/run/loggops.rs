@@ -46,6 +46,18 @@ enum Compat {
 }
 
 impl Arguments {
+    /// An option that was given and that the protocol model does not have: it has only -S.
+    pub fn not_of_protocols(&self) -> Option<&'static str> {
+        let machine = [
+            ("-o", self.overhead.is_some()),
+            ("-g", self.gap.is_some()),
+            ("-G", self.gap_per_byte.is_some()),
+            ("-O", self.overhead_per_byte.is_some()),
+        ];
+        let given = machine.into_iter().find(|(_, is_given)| *is_given).map(|(name, _)| name);
+        self.not_of_packets().or(given)
+    }
+
     /// An option that was given and that the packet model does not have.
     pub fn not_of_packets(&self) -> Option<&'static str> {
         match self {

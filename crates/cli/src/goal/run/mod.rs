@@ -2,6 +2,7 @@
 
 mod loggops;
 mod packet;
+mod protocol;
 mod report;
 
 use std::path::PathBuf;
@@ -23,6 +24,8 @@ pub struct Arguments {
     loggops: loggops::Arguments,
     #[command(flatten)]
     packet: packet::Arguments,
+    #[command(flatten)]
+    protocol: protocol::Arguments,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -31,6 +34,8 @@ enum Model {
     Loggops,
     /// Packets that queue for the links of a network
     Packet,
+    /// Message passing where the CPU, the card or handlers match, copy and answer (sPIN paper §5.1)
+    Protocol,
 }
 
 /// What all models have.
@@ -66,10 +71,14 @@ pub fn run(arguments: &Arguments) -> Result<(), GoalError> {
     if let Some(option) = arguments.packet.given().filter(|_| arguments.model != Model::Packet) {
         return Err(GoalError::Usage(format!("{option} is for --model packet")));
     }
+    if let Some(option) = arguments.protocol.given().filter(|_| arguments.model != Model::Protocol) {
+        return Err(GoalError::Usage(format!("{option} is for --model protocol")));
+    }
     let schedule = files::load(&arguments.common.file)?;
     let report = match arguments.model {
         Model::Loggops => loggops::run(&schedule, &arguments.common, &arguments.loggops),
         Model::Packet => packet::run(&schedule, &arguments.common, &arguments.loggops, &arguments.packet),
+        Model::Protocol => protocol::run(&schedule, &arguments.common, &arguments.loggops, &arguments.protocol),
     }?;
     report.deliver(&schedule, arguments.common.json.as_deref())
 }

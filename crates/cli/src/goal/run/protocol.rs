@@ -1,0 +1,122 @@
+//! `--model protocol`
+
+use clap::ValueEnum;
+use goal::Schedule;
+use goal::protocol::{Outcome, Parameters, run as execute};
+use machine::NicKind;
+use serde_json::json;
+use sim::Time;
+
+use super::super::GoalError;
+use super::super::units::{json_ns, parse_ns};
+use super::report::{Report, timed, warn_of_lost};
+use super::{Common, loggops};
+
+/// The sPIN paper's.
+const MACHINE: &str = "sc17-int";
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Protocols (--model protocol; also -S; the machine is sc17-int by default)")]
+pub struct Arguments {
+    /// Who matches, copies and answers [default: the machine's card]
+    #[arg(long, value_enum)]
+    card: Option<Card>,
+    /// Time of the header handler that gets the data of a long message in ns [default: that of the library's handler]
+    #[arg(long, value_name = "NS", value_parser = parse_ns)]
+    handler_time: Option<Time>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Card {
+    /// The CPU, with a copy of each short message
+    Rdma,
+    /// The card matches; triggered gets, where the source is known
+    Portals4,
+    /// The card matches, handlers get
+    Spin,
+}
+
+impl Arguments {
+    /// An option that was given: no other model has it.
+    pub fn given(&self) -> Option<&'static str> {
+        let all = [("--card", self.card.is_some()), ("--handler-time", self.handler_time.is_some())];
+        all.into_iter().find(|(_, is_given)| *is_given).map(|(name, _)| name)
+    }
+}
+
+pub fn run(
+    schedule: &Schedule,
+    common: &Common,
+    cpu: &loggops::Arguments,
+    arguments: &Arguments,
+) -> Result<Report, GoalError> {
+    if let Some(name) = cpu.not_of_protocols() {
+        return Err(GoalError::Usage(format!("{name} is not for --model protocol")));
+    }
+    let machine = common.machine_or(MACHINE)?;
+    let mut parameters = Parameters::new(&machine, cpu.eager.unwrap_or(goal::loggops::LogGops::default().eager));
+    parameters.handler = arguments.handler_time.unwrap_or(parameters.handler);
+    parameters.card = arguments.card.map_or(parameters.card, |card| match card {
+        Card::Rdma => NicKind::Rdma,
+        Card::Portals4 => NicKind::Portals4,
+        Card::Spin => NicKind::Spin,
+    });
+    let (outcome, cpu_time) = timed(|| execute(schedule, &parameters));
+    let outcome = outcome.map_err(|error| GoalError::run(&common.file, error))?;
+    warn_of_lost(schedule, &outcome.unreceived);
+    Ok(report(schedule, &parameters, outcome, cpu_time))
+}
+
+fn report(schedule: &Schedule, parameters: &Parameters, outcome: Outcome, cpu_time: std::time::Duration) -> Report {
+    let card = match parameters.card {
+        NicKind::Rdma => "rdma",
+        NicKind::Portals4 => "portals4",
+        NicKind::Spin => "spin",
+    };
+    let all = outcome.end() * u64::from(schedule.ranks());
+    let percent = |part: Time| 100.0 * part.as_ns_f64() / all.as_ns_f64().max(f64::MIN_POSITIVE);
+    let shares = &outcome.shares;
+    let more = [
+        ("messages", json!(outcome.messages)),
+        ("long_messages", json!(outcome.long)),
+        ("unexpected_messages", json!(outcome.unexpected)),
+        ("copied_bytes", json!(outcome.copied)),
+        ("unreceived_messages", json!(outcome.unreceived.len())),
+        (
+            "cpu_time_percent",
+            json!({
+                "compute": percent(shares.compute),
+                "point_to_point": percent(shares.point_to_point),
+                "collective": percent(shares.collective),
+            }),
+        ),
+    ];
+    let lines = vec![
+        ("card", card.to_owned()),
+        ("messages", format!("{} point to point, {} of them long", outcome.messages, outcome.long)),
+        ("", format!("{} before their receive, {} bytes copied", outcome.unexpected, outcome.copied)),
+        (
+            "time",
+            format!(
+                "{:.1} % computation, {:.1} % point to point, {:.1} % collective",
+                percent(shares.compute),
+                percent(shares.point_to_point),
+                percent(shares.collective)
+            ),
+        ),
+    ];
+    Report {
+        model: "protocol",
+        parameters: json!({
+            "card": card,
+            "S_bytes": parameters.eager,
+            "o_ns": json_ns(parameters.machine.host.overhead),
+            "handler_ns": json_ns(parameters.handler),
+        }),
+        events: outcome.events,
+        ends: outcome.ends,
+        cpu_time,
+        more: more.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+        lines,
+    }
+}

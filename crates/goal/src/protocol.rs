@@ -1,0 +1,129 @@
+//! Execution of a [`Schedule`] with the message-passing protocols of the sPIN paper (§5.1, Fig. 5b): who matches, copies
+//! and answers, the CPU, the card, or handlers on it.
+//!
+//! A CPU does one thing at a time, in the order in which it comes up, and is not interrupted: while it computes it makes
+//! no progress with messages. That is what offloading changes. The terms are those of the machine file and of the
+//! experiment `matching`:
+//!
+//! | step | RDMA | Portals 4 | sPIN |
+//! | --- | --- | --- | --- |
+//! | send | CPU: o | CPU: o | CPU: o |
+//! | receive is posted | CPU: match (the library's list) | CPU: o (an entry for the card) | CPU: o |
+//! | … whose message is there | + copy (eager), or + o (get) | + poll, and copy (eager) or o (get) | as Portals 4 |
+//! | message finds its receive | CPU: poll, match, and copy (eager) or o (get) | card: deposits (eager), gets (see below) | card: deposits (eager), gets (handler) |
+//! | data is in place | CPU: poll, if it came by a get | CPU: poll | CPU: poll |
+//! | … of a get | CPU: + o for the message that ends the send | – | – |
+//! | long send is done | CPU: poll, when that message is there | CPU: poll, when the card has answered the get | as Portals 4 |
+//!
+//! - **Eager** messages (up to S bytes) travel with their data. Under RDMA they land in a bounce buffer and are always
+//!   copied; a card that matches puts them in place, unless the receive comes later.
+//! - **Rendezvous** messages announce themselves by a header; the receiver gets the data, which the sender's card serves
+//!   alone. Under Portals 4 a get that the receive has prepared is triggered by the header; that takes a second
+//!   descriptor (o more to post the receive) and a known source: with any source, the CPU gets the data when it sees the
+//!   header (§5.1: the protocol "does not support wildcard receives"). A header handler needs neither.
+//! - **Collective traffic** is never offloaded ("We only considered point-to-point operations"): messages in matching
+//!   spaces of odd number, where the trace reader puts them, use the RDMA protocol on every card.
+//!
+//! A message of s bytes is on its way: DMA from host memory (2 L + G of one packet), injection (s G, at least g apart),
+//! the path's latency, reception (one message after the other), the card's match (30 ns, or 2 ns for a last packet that is
+//! not the first), DMA to host memory (L + G of the last packet). Messages without data need no DMA. With one message at a
+//! time that is what `spinrun` takes.
+
+mod engine;
+
+use machine::{Machine, NicKind, TimingKind};
+use sim::Time;
+use thiserror::Error;
+
+use crate::stuck::Stuck;
+
+pub use engine::run;
+
+/// What to simulate.
+#[derive(Clone, Debug)]
+pub struct Parameters<'a> {
+    /// Host, card and network; one rank a node
+    pub machine: &'a Machine,
+    /// Who matches and answers: the CPU, the card, or handlers
+    pub card: NicKind,
+    /// S: size in bytes of the largest message that travels with its data
+    pub eager: u64,
+    /// Time of the header handler that gets the data of a long message
+    pub handler: Time,
+}
+
+impl<'a> Parameters<'a> {
+    /// With the machine's own card, and the header handler of the library (`sdk/handlers/README.md`: `matching_header`,
+    /// long message).
+    pub fn new(machine: &'a Machine, eager: u64) -> Parameters<'a> {
+        let cycles = match machine.hpu.timing {
+            TimingKind::InOrder => 60,
+            TimingKind::OooA15 => 30,
+        };
+        Parameters { machine, card: machine.nic.kind, eager, handler: machine.hpu.clock.time(cycles) }
+    }
+}
+
+/// Where the time of the CPUs went, all ranks together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Shares {
+    /// Calculations
+    pub compute: Time,
+    /// Point-to-point messages: the CPU's part, and waiting that such a message ended
+    pub point_to_point: Time,
+    /// Collective traffic, likewise
+    pub collective: Time,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// For each rank, when its last operation was done
+    pub ends: Vec<Time>,
+    /// Operations and messages
+    pub events: u64,
+    /// Point-to-point messages
+    pub messages: u64,
+    /// Of these, those above S
+    pub long: u64,
+    /// Of all, those that came before their receive
+    pub unexpected: u64,
+    /// Bytes that CPUs copied from bounce buffers
+    pub copied: u64,
+    /// Where the time went
+    pub shares: Shares,
+    /// The sends of messages that no receive took
+    pub unreceived: Vec<u32>,
+}
+
+impl Outcome {
+    /// The end of the last rank.
+    pub fn end(&self) -> Time {
+        self.ends.iter().copied().max().unwrap_or_default()
+    }
+}
+
+/// Why a schedule cannot be executed to its end.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum RunError {
+    /// Ranks wait for each other, or for messages that nobody sends.
+    #[error(transparent)]
+    Stuck(#[from] Stuck),
+    /// More time than the clock can count.
+    #[error("{0} ends after more than 2^63 picoseconds (106 days) of simulated time")]
+    TooLate(String),
+    /// An operation that the model does not have.
+    #[error("{0}: the protocol model has no such operation; --model nic has")]
+    NeedsCard(String),
+    /// A rank has several CPUs or NICs.
+    #[error("the protocol model has one CPU and one NIC a rank; the schedule uses {cpus} and {nics}")]
+    Resources {
+        /// Highest CPU number, plus one
+        cpus: usize,
+        /// Highest NIC number, plus one
+        nics: usize,
+    },
+    /// A network that cannot be.
+    #[error(transparent)]
+    Network(#[from] net::NetError),
+}
