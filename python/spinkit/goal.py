@@ -29,7 +29,7 @@ from spinkit._results import write_atomically
 __all__ = ["Builder", "Operation", "Option", "Result", "Schedule", "SpinkitError", "generate", "run"]
 
 Option = str | int | float | bool | Path | Sequence[str] | None
-"""Value of an option of `spinkit goal`: True is a flag alone, a sequence the option for each item, False and None none."""
+"""Value of an option of `spinkit goal`. True is a flag alone, a list the option for each item, False and None none."""
 
 
 @dataclass(frozen=True)

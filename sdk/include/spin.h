@@ -27,6 +27,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* glibc's <signal.h>, and with it <sys/wait.h>, has parameters of the name __handler: it must come before the macro. */
+#ifndef __SPIN_DEVICE__
+#include <signal.h>
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -158,9 +163,8 @@ int spin_set_map(ptl_handle_ni_t ni);
  * Only for code on the card; on the host they end the program with a message. Unless said otherwise they return 0 or a
  * negative number: */
 enum {
-    SPIN_ERR_INVALID = -1,  /* a number is out of range: length, host offset, option, type, target or handle */
-    SPIN_ERR_NO_SPACE = -2, /* the card has no room for one more such operation; try again later */
-    SPIN_ERR_FAILED = -3    /* the data did not come: host memory that is not mapped, a get that its target refused */
+    SPIN_ERR_INVALID = -1, /* a number is out of range: length, host offset, option, type, target or handle */
+    SPIN_ERR_FAILED = -2   /* the data did not come: host memory that is not mapped, a get that its target refused */
 };
 /* Card memory that is not the handler's own (sPIN 3.2: HPU memory of its entry, stack, static data, packet) is no error
  * to handle: it ends the handler as SEGV, with every call as with a load or store. Numbers are looked at first; nothing

@@ -134,10 +134,8 @@ pub mod cmd {
 pub mod err {
     /// An argument is out of range.
     pub const INVALID: i32 = -1;
-    /// The card has no room for the command.
-    pub const NO_SPACE: i32 = -2;
     /// The data did not come: host memory that is not there, or a target that gave none.
-    pub const FAILED: i32 = -3;
+    pub const FAILED: i32 = -2;
 }
 
 /// Arguments of `PtlHandlerPutFromDevice` and `PtlHandlerPutFromHost` (sPIN App. B.6).

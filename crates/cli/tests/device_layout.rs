@@ -67,7 +67,7 @@ fn assertions() -> String {
     );
     text += &header_fields().replace("sizeof(ptl_header_t)", "offsetof(ptl_header_t, user_hdr)");
     writeln!(text, "_Static_assert(PTL_HANDLER_IOVEC == {}u, \"iovec\");", abi::portals::ME_HANDLER_IOVEC).unwrap();
-    numbers!(text, err, "SPIN_ERR_", INVALID, NO_SPACE, FAILED);
+    numbers!(text, err, "SPIN_ERR_", INVALID, FAILED);
     text += "#ifdef __SPIN_DEVICE__\n";
     numbers!(
         text,
