@@ -188,6 +188,15 @@ fn what_cannot_finish_or_run_is_an_error() {
         run(&schedule(&["a: calc 9000000000000000 b: calc 9000000000000000 b requires a"]), one_switch(1), &sc17());
     let expected = "rank 0, operation 2 (calc 9000000000000000) ends after more than 2^63 picoseconds";
     assert!(error.unwrap_err().to_string().starts_with(expected));
+    for eager in [1, u64::MAX] {
+        for to in [0, 1] {
+            let body = format!("send 9223372036854775807b to {to}");
+            let receiver = "recv 9223372036854775807b from 0";
+            let bodies = if to == 0 { [&*format!("{body} {receiver}"), ""] } else { [&*body, receiver] };
+            let error = run(&schedule(&bodies), one_switch(2), &Parameters { eager, ..sc17() }).unwrap_err();
+            assert!(error.to_string().starts_with("rank 0, operation 1 (send 9223372036854775807b to"), "{error}");
+        }
+    }
 }
 
 #[test]

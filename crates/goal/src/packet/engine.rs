@@ -166,10 +166,8 @@ impl<'a> Engine<'a> {
                 self.post(now, op)?;
                 continue;
             }
-            let end = now.saturating_add(self.start(now, task));
-            if end > LATEST {
-                return Err(RunError::TooLate(self.schedule.describe(op)));
-            }
+            let end = now.saturating_add(self.start(now, task)?);
+            self.in_time(end, op)?;
             self.cpus[cpu].begin(task);
             self.queue.push(end, Event::Cpu(cpu as u32));
             // Those that only waited for its start.
@@ -180,32 +178,38 @@ impl<'a> Engine<'a> {
 
     /// Starts a task; returns how long it takes.
     #[inline]
-    fn start(&mut self, now: Time, task: Task) -> Time {
+    fn start(&mut self, now: Time, task: Task) -> Result<Time, RunError> {
         let op = task.op();
         let record = &self.ops[op as usize];
         let overhead = self.parameters.overhead;
         let of_bytes =
             |bytes: u64| overhead.saturating_add(self.parameters.overhead_per_byte.time(bytes.saturating_sub(1)));
-        match task.phase() {
+        Ok(match task.phase() {
             Phase::Operation => {
                 self.progress.started(op, now);
                 if record.kind() == Kind::Calc {
-                    return Time::from_ns(record.calc_ns());
+                    return Ok(Time::from_ns(record.calc_ns()));
                 }
                 let time = of_bytes(self.bytes(op));
                 self.messages += 1;
                 let bytes = if self.is_eager(op) { self.bytes(op) } else { 0 };
                 let at = now.saturating_add(overhead).min(LATEST);
-                self.send(now, at, op, Phase::Message, bytes);
+                self.send(now, at, op, Phase::Message, bytes)?;
                 time
             }
             Phase::Message if !self.is_eager(op) => overhead,
             _ => of_bytes(self.bytes(op)),
-        }
+        })
+    }
+
+    #[inline]
+    fn in_time(&self, at: Time, op: u32) -> Result<(), RunError> {
+        if at > LATEST { Err(RunError::TooLate(self.schedule.describe(op))) } else { Ok(()) }
     }
 
     /// Sends the message of a send, or what belongs to it.
-    fn send(&mut self, now: Time, at: Time, op: u32, phase: Phase, bytes: u64) {
+    fn send(&mut self, now: Time, at: Time, op: u32, phase: Phase, bytes: u64) -> Result<(), RunError> {
+        self.in_time(at.saturating_add(self.parameters.network.gap_per_byte.time(bytes)), op)?;
         let record = &self.ops[op as usize];
         let (mut from, mut to) = (self.card(record.rank, op), self.card(record.peer, op));
         let is_answer = phase == Phase::Clear;
@@ -215,6 +219,7 @@ impl<'a> Engine<'a> {
         let (token, tell_sent) = (Task::new(op, phase).token(), phase == Phase::Data);
         let message = Message { from, to, bytes, token, tell_sent, is_urgent: is_answer };
         self.network.send(now, at, message, &mut self.queue);
+        Ok(())
     }
 
     /// What a CPU does is done.
@@ -231,7 +236,7 @@ impl<'a> Engine<'a> {
             Phase::Operation => {}
             Phase::Message => {
                 if let Some(receive) = self.matching.arrive(op, &mut self.progress) {
-                    self.matched(now, op, receive);
+                    self.matched(now, op, receive)?;
                 }
             }
             _ => {
@@ -246,30 +251,30 @@ impl<'a> Engine<'a> {
     fn post(&mut self, now: Time, receive: u32) -> Result<(), RunError> {
         self.progress.started(receive, now);
         if let Some(message) = self.matching.post(receive, &mut self.progress) {
-            self.matched(now, message, receive);
+            self.matched(now, message, receive)?;
         }
         self.request_freed(now)
     }
 
-    fn matched(&mut self, now: Time, message: u32, receive: u32) {
+    fn matched(&mut self, now: Time, message: u32, receive: u32) -> Result<(), RunError> {
         if self.is_eager(message) {
-            return self.progress.done(receive, now);
+            self.progress.done(receive, now);
+            return Ok(());
         }
         // The word of a matched send is free; its data will ask for whom it is.
         self.progress.words[message as usize] = receive;
-        self.send(now, now, message, Phase::Clear, 0);
+        self.send(now, now, message, Phase::Clear, 0)
     }
 
     /// A card has all of a message.
     fn arrived(&mut self, now: Time, task: Task) -> Result<(), RunError> {
         let op = task.op();
         if task.phase() == Phase::Clear {
-            self.send(now, now, op, Phase::Data, self.bytes(op));
-            return Ok(());
+            return self.send(now, now, op, Phase::Data, self.bytes(op));
         }
         let card = self.card(self.ops[op as usize].peer, op) as usize;
         let at = now.max(self.cards[card]);
-        self.cards[card] = at + self.parameters.network.gap;
+        self.cards[card] = at.saturating_add(self.parameters.network.gap);
         if at > now {
             self.queue.push(at, Event::Take(task.token()));
             return Ok(());

@@ -53,6 +53,7 @@ impl PacketNetwork {
     pub fn send<E: From<Event>>(&mut self, now: Time, at: Time, message: Message, queue: &mut EventQueue<E>) {
         let Message { from, to, bytes, token, tell_sent, is_urgent } = message;
         debug_assert!(from < self.hosts && to < self.hosts, "{from} to {to} of {} hosts", self.hosts);
+        debug_assert!(!is_urgent || bytes <= u64::from(self.parameters.mtu), "an answer is a packet");
         let (pays_gap, left) = (!is_urgent, bytes.max(1));
         let (packets, on_the_way, latest) = (0, 0, Time::ZERO);
         let transfer = Transfer { from, to, token, tell_sent, pays_gap, at, left, packets, on_the_way, latest };
@@ -164,7 +165,7 @@ impl PacketNetwork {
             // LogGP: g and the bytes after the first.
             let gap = self.parameters.gap.saturating_sub(self.transmission(self.topology.first(host), 1));
             let card = &mut self.cards[host as usize];
-            card.next = card.next.max(end + gap);
+            card.next = card.next.max(end.saturating_add(gap));
         }
     }
 
