@@ -11,7 +11,7 @@
  *   record  = kind (one byte) [gap wall] fields
  *
  * The kinds from SPT_SEND on have `gap`, the CPU time in ns that this thread used between the end of its last call and
- * the start of this one, and `wall`, the time in ns that the call took. Calls that moved no data and completed nothing
+ * the start of this one, and `wall`, the time in us that the call took. Calls that moved no data and completed nothing
  * (a failed MPI_Test, anything with MPI_PROC_NULL) leave no record: their times are added to those of the next one.
  *
  *   peer    = 0 any source | 1 + rank in MPI_COMM_WORLD

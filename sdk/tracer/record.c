@@ -11,6 +11,8 @@
 /* A block is closed by the first record that takes it past this: at most so much is lost when the program dies. */
 #define BLOCK_BYTES (64 * 1024)
 #define HEADER_BYTES 4
+/* ns; what is left over counts for the next record, so that sums are exact. */
+#define WALL_UNIT 1000
 /* More than the longest varint. */
 #define NUMBER_BYTES 10
 
@@ -98,8 +100,9 @@ void spt_begin(int kind) {
     trace.buffer[trace.used++] = (unsigned char)kind;
     if (kind >= SPT_SEND) {
         spt_put(thread.gap);
-        spt_put(thread.wall);
-        thread.gap = thread.wall = 0;
+        spt_put(thread.wall / WALL_UNIT);
+        thread.gap = 0;
+        thread.wall %= WALL_UNIT;
     }
 }
 

@@ -113,7 +113,7 @@ impl Reader<'_> {
             }
             _ => {}
         }
-        let (gap_ns, wall_ns) = (self.numbers.number()?, self.numbers.number()?);
+        let (gap_ns, wall_ns) = (self.numbers.number()?, self.numbers.number()?.saturating_mul(1000));
         self.trace.calls += 1;
         let first = self.trace.events.len();
         match kind {

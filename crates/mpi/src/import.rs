@@ -11,6 +11,7 @@ use crate::choice::Collectives;
 use crate::convert::Converter;
 use crate::error::ImportError;
 use crate::event::{Amount, RankTrace, What};
+use crate::text;
 
 /// What to make of receives that took any source or any tag.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -185,34 +186,49 @@ impl Notes {
 /// The trace files of a folder, by rank.
 struct Files {
     paths: Vec<PathBuf>,
+    form: Form,
 }
 
-/// The rank in a file's name, if it is a trace file's.
-fn rank_of(name: &str) -> Option<u32> {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Form {
+    /// `rank-N.spintrace`
+    Tracer,
+    /// `pmpi-trace-rank-N.txt`, N perhaps with zeros in front
+    Liballprof,
+}
+
+/// The form and the rank in a file's name, if it is a trace file's.
+fn recognise(name: &str) -> Option<(Form, u32)> {
     let stem = name.strip_suffix(".gz").unwrap_or(name);
-    stem.strip_prefix("rank-")?.strip_suffix(".spintrace")?.parse().ok()
+    let number = |start, end| stem.strip_prefix(start)?.strip_suffix(end)?.parse().ok();
+    let tracer = number("rank-", ".spintrace").map(|rank| (Form::Tracer, rank));
+    tracer.or_else(|| number("pmpi-trace-rank-", ".txt").map(|rank| (Form::Liballprof, rank)))
 }
 
 impl Files {
     fn find(folder: &Path) -> Result<Files, ImportError> {
         let failed = |error| ImportError::Io { path: folder.into(), error };
+        let wrong = |problem| ImportError::Files { folder: folder.into(), problem };
         let mut found = BTreeMap::new();
         for entry in fs::read_dir(folder).map_err(failed)? {
             let path = entry.map_err(failed)?.path();
             let name = path.file_name().and_then(|name| name.to_str());
-            if let Some(rank) = name.and_then(rank_of)
-                && let Some(other) = found.insert(rank, path.clone())
+            if let Some((form, rank)) = name.and_then(recognise)
+                && let Some(other) = found.insert((form, rank), path.clone())
             {
-                let problem = format!("{} and {} are of the same rank", other.display(), path.display());
-                return Err(ImportError::Files { folder: folder.into(), problem });
+                return Err(wrong(format!("{} and {} are of the same rank", other.display(), path.display())));
             }
         }
-        let problem = match found.keys().zip(0..).find(|&(&rank, expected)| rank != expected) {
-            Some((_, missing)) => format!("the trace of rank {missing} is missing"),
-            None if found.is_empty() => "no traces: neither rank-N.spintrace nor pmpi-trace-rank-N.txt".into(),
-            None => return Ok(Files { paths: found.into_values().collect() }),
+        let Some(&(form, _)) = found.keys().next() else {
+            return Err(wrong("no traces: neither rank-N.spintrace nor pmpi-trace-rank-N.txt".into()));
         };
-        Err(ImportError::Files { folder: folder.into(), problem })
+        if found.keys().any(|key| key.0 != form) {
+            return Err(wrong("traces of libspintrace.so and of liballprof: which ones?".into()));
+        }
+        match found.keys().zip(0..).find(|(key, expected)| key.1 != *expected) {
+            Some((_, missing)) => Err(wrong(format!("the trace of rank {missing} is missing"))),
+            None => Ok(Files { paths: found.into_values().collect(), form }),
+        }
     }
 
     fn ranks(&self) -> u32 {
@@ -223,55 +239,95 @@ impl Files {
     fn read(
         &self,
         options: &Options,
-        mut take: impl FnMut(u32, RankTrace) -> Result<(), ImportError>,
+        take: impl FnMut(u32, RankTrace) -> Result<(), ImportError>,
     ) -> Result<(), ImportError> {
         let resolve = options.wildcards == Wildcards::Resolve;
+        match self.form {
+            Form::Tracer => self.each(|rank, path, bytes| self.read_tracer(rank, path, bytes, resolve), take),
+            Form::Liballprof => {
+                let damaged = |path: &Path, damage| ImportError::Damaged { path: path.into(), damage };
+                let mut surveys = Vec::with_capacity(self.paths.len());
+                self.each(
+                    |_, path, bytes| text::survey(bytes).map_err(|damage| damaged(path, damage)),
+                    |_, survey| {
+                        surveys.push(survey);
+                        Ok(())
+                    },
+                )?;
+                let known = text::resolve(&surveys)
+                    .map_err(|misfit| damaged(&self.paths[misfit.rank as usize], misfit.damage))?;
+                let read = |rank: u32, path: &Path, bytes: &[u8]| {
+                    text::read(bytes, &known[rank as usize]).map_err(|damage| damaged(path, damage))
+                };
+                self.each(read, take)
+            }
+        }
+    }
+
+    /// Applies `read` to all files, several at a time, and `take` to what comes of it, in the order of the ranks.
+    fn each<T: Send>(
+        &self,
+        read: impl Fn(u32, &Path, &[u8]) -> Result<T, ImportError> + Sync,
+        mut take: impl FnMut(u32, T) -> Result<(), ImportError>,
+    ) -> Result<(), ImportError> {
         let at_once = thread::available_parallelism().map_or(1, usize::from);
         for (first, paths) in (0..).step_by(at_once).zip(self.paths.chunks(at_once)) {
-            let traces: Vec<_> = thread::scope(|scope| {
-                let read = |(rank, path): (u32, &'_ PathBuf)| {
-                    let path = path.clone();
-                    scope.spawn(move || self.read_one(rank, &path, resolve))
+            let results: Vec<_> = thread::scope(|scope| {
+                let start = |(rank, path): (u32, &'_ PathBuf)| {
+                    let (path, read) = (path.clone(), &read);
+                    scope.spawn(move || read(rank, &path, &load(&path)?))
                 };
-                let threads: Vec<_> = (first..).zip(paths).map(read).collect();
-                threads
-                    .into_iter()
-                    .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-                    .collect()
+                let threads: Vec<_> = (first..).zip(paths).map(start).collect();
+                let join = |thread: thread::ScopedJoinHandle<'_, _>| {
+                    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+                };
+                threads.into_iter().map(join).collect()
             });
-            for (rank, trace) in (first..).zip(traces) {
-                take(rank, trace?)?;
+            for (rank, result) in (first..).zip(results) {
+                take(rank, result?)?;
             }
         }
         Ok(())
     }
 
-    fn read_one(&self, rank: u32, path: &Path, resolve: bool) -> Result<RankTrace, ImportError> {
-        let bytes = load(path)?;
+    fn read_tracer(&self, rank: u32, path: &Path, bytes: &[u8], resolve: bool) -> Result<RankTrace, ImportError> {
         let damaged = |damage| ImportError::Damaged { path: path.into(), damage };
-        let start = binary::start(&bytes).map_err(damaged)?;
+        let start = binary::start(bytes).map_err(damaged)?;
         if (start.rank, start.ranks) != (rank, self.ranks()) {
             let folder = path.parent().unwrap_or(path).into();
-            let problem = format!(
-                "{} is of rank {} of {}, but there are {} files",
-                path.display(),
-                start.rank,
-                start.ranks,
-                self.ranks()
-            );
-            return Err(ImportError::Files { folder, problem });
+            let of = format!("{} is of rank {} of {}", path.display(), start.rank, start.ranks);
+            return Err(ImportError::Files { folder, problem: format!("{of}, but there are {} files", self.ranks()) });
         }
-        binary::read(&bytes, resolve).map_err(damaged)
+        binary::read(bytes, resolve).map_err(damaged)
     }
 }
 
-fn load(path: &Path) -> Result<Vec<u8>, ImportError> {
-    let failed = |error| ImportError::Io { path: path.into(), error };
-    let bytes = fs::read(path).map_err(failed)?;
-    if path.extension().is_none_or(|ending| ending != "gz") {
-        return Ok(bytes);
+/// The bytes of a file, which may be compressed.
+enum Content {
+    Mapped(memmap2::Mmap),
+    Unpacked(Vec<u8>),
+}
+
+impl std::ops::Deref for Content {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Content::Mapped(map) => map,
+            Content::Unpacked(bytes) => bytes,
+        }
     }
-    let mut whole = Vec::new();
-    flate2::read::MultiGzDecoder::new(&bytes[..]).read_to_end(&mut whole).map_err(failed)?;
-    Ok(whole)
+}
+
+fn load(path: &Path) -> Result<Content, ImportError> {
+    let failed = |error| ImportError::Io { path: path.into(), error };
+    let file = fs::File::open(path).map_err(failed)?;
+    if path.extension().is_some_and(|ending| ending == "gz") {
+        let mut bytes = Vec::new();
+        flate2::read::MultiGzDecoder::new(file).read_to_end(&mut bytes).map_err(failed)?;
+        return Ok(Content::Unpacked(bytes));
+    }
+    // SAFETY: traces are read once, right now; a program that changes one meanwhile gets an error or a wrong schedule.
+    let map = unsafe { memmap2::Mmap::map(&file) };
+    map.map(Content::Mapped).map_err(failed)
 }

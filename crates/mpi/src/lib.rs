@@ -8,6 +8,7 @@ mod convert;
 mod error;
 mod event;
 mod import;
+mod text;
 
 pub use choice::{ChoiceError, Collectives};
 pub use error::{Damage, ImportError};

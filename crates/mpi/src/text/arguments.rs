@@ -1,0 +1,98 @@
+use super::calls::{self, Call};
+use super::line::Line;
+use crate::error::Damage;
+
+/// The arguments of a call that matter, by kind and in order.
+#[derive(Debug, Default)]
+pub struct Arguments {
+    pub counts: Vec<i64>,
+    /// Sizes of datatypes
+    pub types: Vec<i64>,
+    pub ranks: Vec<i64>,
+    pub tags: Vec<i64>,
+    pub comm: Option<CommUse>,
+    /// Address of the requests, and of a communicator
+    pub request: Option<u64>,
+    pub made: Option<u64>,
+    pub keys: Vec<i64>,
+    /// Those of `v`; empty where the trace has only their address
+    pub lists: Vec<Vec<i64>>,
+    numbers: Vec<i64>,
+}
+
+/// A communicator as a call names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CommUse {
+    pub handle: i64,
+    pub rank: u32,
+    pub size: u32,
+    pub field: usize,
+}
+
+impl Arguments {
+    /// Takes them from a line, between the times.
+    pub fn read(&mut self, line: &Line, name: &str, letters: &str, asks: bool) -> Result<(), Damage> {
+        for list in [&mut self.counts, &mut self.types, &mut self.ranks, &mut self.tags, &mut self.keys] {
+            list.clear();
+        }
+        self.lists.clear();
+        (self.comm, self.request, self.made) = (None, None, None);
+        let letters: Vec<u8> = letters.bytes().chain(asks.then_some(b'q')).collect();
+        let doubles = letters.iter().filter(|letter| matches!(letter, b'v' | b'x')).count();
+        let found = line.fields() - 2;
+        let has_lists = found == letters.len() + doubles;
+        if !has_lists && found != letters.len() {
+            let expected = letters.len() + if found > letters.len() { doubles } else { 0 };
+            let next =
+                letters.get(found).map_or(String::new(), |&letter| format!("; {} is next", calls::meaning(letter)));
+            let what = format!("{name} has {expected} arguments, the line {found}{next}");
+            return Err(line.damage_in(Some(found.min(expected) + 1), what));
+        }
+        let mut field = 1;
+        for &letter in &letters {
+            let skips = has_lists && matches!(letter, b'v' | b'x');
+            field += usize::from(skips);
+            self.one(line, letter, field, has_lists)?;
+            field += 1;
+        }
+        Ok(())
+    }
+
+    fn one(&mut self, line: &Line, letter: u8, field: usize, has_lists: bool) -> Result<(), Damage> {
+        if matches!(letter, b'b' | b'x') {
+            return Ok(());
+        }
+        let expected = || line.damage_in(Some(field), format!("{} is expected here", calls::meaning(letter)));
+        if letter == b'v' && !has_lists {
+            self.lists.push(Vec::new());
+            return Ok(());
+        }
+        line.numbers(field, &mut self.numbers)?;
+        match (letter, &self.numbers[..]) {
+            (b'v', all) if all.iter().all(|&count| count >= 0) => self.lists.push(all.to_vec()),
+            // liballprof 2 has only the size.
+            (b'd', &[_, size, _] | &[size]) if size >= 0 => self.types.push(size),
+            (b'c', &[handle, rank, size]) if 0 <= rank && rank < size && size <= i64::from(goal::MAX_RANKS) => {
+                self.comm = Some(CommUse { handle, rank: rank as u32, size: size as u32, field });
+            }
+            (b'n', &[count]) if count >= 0 => self.counts.push(count),
+            (b'r', &[rank]) => self.ranks.push(rank),
+            (b't', &[tag]) => self.tags.push(tag),
+            (b'k', &[key]) => self.keys.push(key),
+            (b'q', &[address]) => self.request = Some(address as u64),
+            (b'm', &[address]) => self.made = Some(address as u64),
+            _ => return Err(expected()),
+        }
+        Ok(())
+    }
+}
+
+/// A call of a line, its arguments taken; none for one that is not known.
+pub fn parse<'a>(line: &Line<'a>, arguments: &mut Arguments) -> Result<Result<Call, &'a str>, Damage> {
+    let (shown, name) = line.name()?;
+    let Some((call, letters, asks)) = calls::find(&name) else { return Ok(Err(shown)) };
+    if call != Call::Local {
+        arguments.read(line, shown, letters, asks)?;
+    }
+    Ok(Ok(call))
+}

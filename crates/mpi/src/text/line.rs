@@ -1,0 +1,132 @@
+use crate::error::Damage;
+
+/// A call as a trace tells it: `MPI_Send:start:…:end`.
+pub struct Line<'a> {
+    number: u64,
+    text: &'a [u8],
+    /// Where each field starts, that of the name left out; and one past the end of the line
+    starts: Vec<usize>,
+}
+
+impl<'a> Line<'a> {
+    pub fn new() -> Line<'a> {
+        Line { number: 0, text: &[], starts: Vec::new() }
+    }
+
+    /// Takes the next line with a call from `rest`; false at the end.
+    pub fn next(&mut self, rest: &mut &'a [u8]) -> Result<bool, Damage> {
+        loop {
+            if rest.is_empty() {
+                return Ok(false);
+            }
+            self.number += 1;
+            let end = rest.iter().position(|&byte| byte == b'\n');
+            let (line, after) = match end {
+                Some(end) => (&rest[..end], &rest[end + 1..]),
+                None => (*rest, &rest[rest.len()..]),
+            };
+            *rest = after;
+            self.text = line.strip_suffix(b"\r").unwrap_or(line);
+            if self.text.is_empty() || self.text[0] == b'#' {
+                continue;
+            }
+            if end.is_none() {
+                return Err(self.damage(self.text.len(), "the file is cut off within this line".into()));
+            }
+            self.starts.clear();
+            self.starts
+                .extend(self.text.iter().enumerate().filter(|(_, byte)| **byte == b':').map(|(place, _)| place + 1));
+            self.starts.push(self.text.len() + 1);
+            return Ok(true);
+        }
+    }
+
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    fn damage(&self, place: usize, what: String) -> Damage {
+        Damage::at_line(self.number, place as u64 + 1, what)
+    }
+
+    /// Damage in a field; in the name without one.
+    pub fn damage_in(&self, field: Option<usize>, what: String) -> Damage {
+        self.damage(field.map_or(0, |field| self.starts[field.min(self.starts.len() - 1)].min(self.text.len())), what)
+    }
+
+    /// The function's name as it stands, and as written in C but without `MPI_` and in lower case.
+    pub fn name(&self) -> Result<(&'a str, String), Damage> {
+        let name = &self.text[..self.starts[0] - 1];
+        let plain = std::str::from_utf8(name).ok().filter(|name| name.is_ascii());
+        let lower = plain.map(|name| name.trim_end_matches('_').to_ascii_lowercase());
+        match (plain, lower.as_deref().and_then(|name| name.strip_prefix("mpi_"))) {
+            (Some(plain), Some(lower)) if self.fields() >= 2 => Ok((plain, lower.to_owned())),
+            (Some(_), Some(_)) => {
+                Err(self.damage(self.text.len(), "the line ends before the times of the call".into()))
+            }
+            _ => Err(self.damage(0, "a call starts with MPI_ (or mpi_) and the name of a function".into())),
+        }
+    }
+
+    /// Number of fields, the times included.
+    pub fn fields(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    fn field(&self, field: usize) -> &'a [u8] {
+        &self.text[self.starts[field]..self.starts[field + 1] - 1]
+    }
+
+    /// Microseconds, perhaps with decimals, as nanoseconds; none for `-`.
+    pub fn time(&self, field: usize) -> Result<Option<u64>, Damage> {
+        let text = self.field(field);
+        if text == b"-" {
+            return Ok(None);
+        }
+        let point = text.iter().position(|&byte| byte == b'.').unwrap_or(text.len());
+        let (whole, decimals) = (&text[..point], text.get(point + 1..).unwrap_or(&[]));
+        let wrong = || self.damage(self.starts[field], "no time in microseconds".into());
+        let mut ns = digits(whole).and_then(|us| us.checked_mul(1000)).ok_or_else(wrong)?;
+        if !decimals.is_empty() {
+            digits(decimals).ok_or_else(wrong)?;
+            for (digit, worth) in decimals.iter().zip([100, 10, 1]) {
+                ns += u64::from(digit - b'0') * worth;
+            }
+        }
+        Ok(Some(ns))
+    }
+
+    /// Whole numbers with commas between.
+    pub fn numbers(&self, field: usize, into: &mut Vec<i64>) -> Result<(), Damage> {
+        into.clear();
+        let mut place = self.starts[field];
+        for part in self.field(field).split(|&byte| byte == b',') {
+            let (negative, text) = match part.strip_prefix(b"-") {
+                Some(text) => (true, text),
+                None => (false, part),
+            };
+            let number = match text.strip_prefix(b"0x") {
+                Some(hex) => std::str::from_utf8(hex).ok().and_then(|hex| u64::from_str_radix(hex, 16).ok()),
+                None => digits(text),
+            };
+            let Some(number) = number else {
+                let found = String::from_utf8_lossy(part).into_owned();
+                return Err(self.damage(place, format!("`{found}` is no number")));
+            };
+            // Handles fill all 64 bits.
+            into.push(if negative { (number as i64).wrapping_neg() } else { number as i64 });
+            place += part.len() + 1;
+        }
+        Ok(())
+    }
+}
+
+fn digits(text: &[u8]) -> Option<u64> {
+    if text.is_empty() {
+        return None;
+    }
+    text.iter().try_fold(0u64, |number, byte| {
+        let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
+        number.checked_mul(10)?.checked_add(digit)
+    })
+}
