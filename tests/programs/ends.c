@@ -1,5 +1,8 @@
 /* Ways for a run to end: `ends HOW`. */
+#define _POSIX_C_SOURCE 200809L
 #include "common.h"
+#include <pthread.h>
+#include <time.h>
 
 static int *volatile nowhere;
 static volatile int never;
@@ -18,6 +21,24 @@ static void deadlock(void) {
         CHECK(PtlEQWait(eq, &event));
     if (spin_rank() == 2)
         CHECK(spin_barrier());
+}
+
+static void *wait_for_ever(void *unused) {
+    ptl_handle_ct_t ct;
+    ptl_ct_event_t count;
+    CHECK(PtlCTAlloc(ni, &ct));
+    CHECK(PtlCTWait(ct, 1, &count));
+    return unused;
+}
+
+/* Ends while a thread waits: at once, or after a sleep in real time. */
+static void leave(long nanoseconds) {
+    pthread_t thread;
+    struct timespec moment = {.tv_nsec = nanoseconds};
+    if (pthread_create(&thread, NULL, wait_for_ever, NULL))
+        exit(2);
+    nanosleep(&moment, NULL);
+    exit(4);
 }
 
 int main(int argc, char **argv) {
@@ -46,6 +67,10 @@ int main(int argc, char **argv) {
             *nowhere = 1;
         if (strcmp(how, "abort") == 0)
             abort();
+        if (strcmp(how, "leave") == 0)
+            leave(0);
+        if (strcmp(how, "sleep") == 0)
+            leave(20000000);
     }
     CHECK(spin_barrier());
     return finish();

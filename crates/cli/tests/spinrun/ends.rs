@@ -56,6 +56,13 @@ fn the_status_of_the_first_rank_that_fails_is_that_of_the_run() {
 }
 
 #[test]
+fn a_rank_may_end_while_its_threads_wait() {
+    for how in ["leave", "sleep"] {
+        ends("-n 2", how).ended(4, ": rank 1 exited with status 4 at 2500.000 ns of simulated time\n");
+    }
+}
+
+#[test]
 fn a_test_that_skips_itself_has_not_failed() {
     let run = ends("-n 2", "skip");
     assert_eq!((run.status, run.err.as_str()), (77, ""));

@@ -12,6 +12,8 @@ pub const PERIOD: Duration = Duration::from_micros(50);
 const PATIENCE: Duration = Duration::from_millis(250);
 /// How long threads that sleep again and again are waited for when nothing else is left to happen.
 const LAST_CHANCE: Duration = Duration::from_secs(3);
+/// How long all threads must wait before it is said that none will call: a process takes a moment to end.
+const SETTLED: Duration = Duration::from_millis(100);
 /// Between two looks at threads that sleep; a call of theirs is seen at once.
 const NAP: Duration = Duration::from_millis(1);
 
@@ -58,8 +60,9 @@ impl Job {
     /// while a sleep lasts, and then for a moment. Gives the rank that goes on.
     pub fn await_sleepers(&mut self, span: Option<Duration>) -> Option<(usize, Pause)> {
         let began = self.sleeps();
-        let running = *self.asleep.first().filter(|_| !began.is_empty())?;
+        let running = *self.asleep.first().filter(|_| span.is_none() || !began.is_empty())?;
         let since = Instant::now();
+        let mut settled = None;
         let mut watch = Watch::default();
         loop {
             let seen = self.shared.doorbell();
@@ -85,11 +88,12 @@ impl Job {
                 let quiet = |&rank: &usize| watch.quiet(&self.shared, rank, self.ranks[rank].caller_pid);
                 self.asleep.iter().all(quiet)
             };
-            if over || all_wait && self.shared.doorbell() == seen {
-                return None;
-            }
             if !sleeps.is_empty() {
                 watch = Watch::default();
+            }
+            settled = settled.filter(|_| all_wait).or(all_wait.then(Instant::now));
+            if over || settled.is_some_and(|settled: Instant| settled.elapsed() >= SETTLED) {
+                return None;
             }
             for rank in self.asleep.clone() {
                 self.drain(rank);
