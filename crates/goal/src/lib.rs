@@ -12,6 +12,7 @@ mod file;
 pub mod generate;
 pub mod loggops;
 mod matching;
+mod memory;
 mod nic;
 mod op;
 pub mod packet;

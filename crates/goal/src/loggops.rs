@@ -6,9 +6,10 @@
 
 mod engine;
 mod error;
+mod number;
 mod parameters;
 mod queue;
-mod waiting;
+mod resources;
 
 pub use engine::{Options, Outcome, run};
 pub use error::RunError;

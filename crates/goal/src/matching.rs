@@ -1,5 +1,6 @@
 use std::collections::VecDeque;
 
+use crate::memory::Zeroed;
 use crate::op::{ANY, Kind, Op};
 use crate::progress::Progress;
 use crate::schedule::Schedule;
@@ -18,7 +19,7 @@ use crate::schedule::Schedule;
 pub struct Matching<'a> {
     ops: &'a [Op],
     /// The hash of a list in the upper half; its last member plus one in the lower; 0 when empty.
-    slots: Vec<u64>,
+    slots: Zeroed<u64>,
     lists: usize,
     wildcards: Option<Wildcards>,
 }
@@ -80,7 +81,7 @@ impl<'a> Matching<'a> {
             posted: vec![VecDeque::new(); ranks],
             arrived: vec![Arrived::default(); ranks],
         });
-        Matching { ops: &schedule.ops, slots: vec![0; 64], lists: 0, wildcards }
+        Matching { ops: &schedule.ops, slots: Zeroed::new(512), lists: 0, wildcards }
     }
 
     /// Posts a receive that is not held, or returns the first message that arrived for it.
@@ -264,7 +265,8 @@ impl<'a> Matching<'a> {
     #[cold]
     fn grow(&mut self) {
         let size = self.slots.len() * 2;
-        for value in std::mem::replace(&mut self.slots, vec![0; size]) {
+        let old = std::mem::replace(&mut self.slots, Zeroed::new(size));
+        for &value in &*old {
             if value != 0 {
                 let mut slot = (value >> 32) as usize & (size - 1);
                 while self.slots[slot] != 0 {

@@ -1,6 +1,8 @@
 use sim::Time;
 
+use crate::memory::Zeroed;
 use crate::op::{ON_START, Op};
+use crate::prefetch::prefetch;
 use crate::schedule::Schedule;
 
 /// Marks a word that counts dependencies.
@@ -19,7 +21,7 @@ pub struct Progress<'a> {
     has_starts: bool,
     /// One word an operation: with [`HELD`], how many of its dependencies are not yet satisfied; later whatever
     /// [`Matching`](crate::Matching) needs to remember of it.
-    pub(crate) words: Vec<u32>,
+    pub(crate) words: Zeroed<u32>,
     /// When the last of each operation's dependencies was satisfied, in picoseconds, if asked for.
     ready: Vec<u64>,
     /// Operations freed since they were last taken.
@@ -31,10 +33,10 @@ impl<'a> Progress<'a> {
     /// Of a schedule that has not begun. Only `with_ready_times` are the times given to [`Progress::started`] and
     /// [`Progress::done`] kept, for 8 bytes an operation.
     pub fn new(schedule: &'a Schedule, with_ready_times: bool) -> Progress<'a> {
-        let (mut words, mut has_starts) = (vec![0; schedule.len()], false);
+        let (mut words, mut has_starts) = (Zeroed::new(schedule.len()), false);
         for edge in &*schedule.edges {
             has_starts |= edge & ON_START != 0;
-            let word = &mut words[(edge & !ON_START) as usize];
+            let word: &mut u32 = &mut words[(edge & !ON_START) as usize];
             *word = (*word | HELD) + 1;
         }
         let ready = if with_ready_times { vec![0; schedule.len()] } else { Vec::new() };
@@ -69,7 +71,7 @@ impl<'a> Progress<'a> {
 
     /// Says that an operation starts: what `irequires` it need not wait for it any more. Once, before
     /// [`Progress::done`].
-    #[inline]
+    #[inline(always)]
     pub fn started(&mut self, op: u32, at: Time) {
         if !self.has_starts {
             return;
@@ -79,12 +81,30 @@ impl<'a> Progress<'a> {
         }
     }
 
+    /// Fetches what the operation `ahead` places behind this one will need: ranks go through their operations more or less
+    /// in order, but there are too many ranks for the processor to see that.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, op: u32, ahead: usize) {
+        let op = op as usize;
+        prefetch(self.ops.as_ptr().wrapping_add(op + ahead));
+        prefetch(self.words.as_ptr().wrapping_add(op + ahead));
+        prefetch(self.edges.as_ptr().wrapping_add(self.ops[op].edges as usize + ahead));
+    }
+
+    /// Fetches what says which operations wait for this one.
+    #[inline(always)]
+    pub(crate) fn prefetch_dependents(&self, record: &Op) {
+        prefetch(self.edges.as_ptr().wrapping_add(record.edges as usize));
+    }
+
     /// Says that an operation is done: what `requires` it need not wait for it any more. Once.
     #[inline]
     pub fn done(&mut self, op: u32, at: Time) {
         self.done += 1;
-        for &edge in self.edges_of(op).iter().skip_while(|edge| *edge & ON_START != 0) {
-            self.satisfy(edge, at);
+        for &edge in self.edges_of(op) {
+            if !self.has_starts || edge & ON_START == 0 {
+                self.satisfy(edge, at);
+            }
         }
     }
 

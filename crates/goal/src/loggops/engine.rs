@@ -1,9 +1,10 @@
 use sim::{Rate, Time};
 
 use super::error::{RunError, needs_card};
+use super::number::Number;
 use super::parameters::LogGops;
 use super::queue::{Entry, Queue};
-use super::waiting::{Needs, Waiting};
+use super::resources::{Many, One, Place, Resources, Side};
 use crate::matching::Matching;
 use crate::op::{Kind, Op};
 use crate::prefetch::prefetch;
@@ -43,6 +44,11 @@ const MESSAGE: u32 = 1 << 30;
 const WAKE: u32 = 1 << 31;
 const OP: u32 = MESSAGE - 1;
 
+/// How many operations ahead of the present one of a rank are fetched.
+const AHEAD: usize = 16;
+/// Of so many ranks the cache holds what is fetched ahead until it is needed.
+const CACHED_RANKS: u32 = 1 << 15;
+
 /// Executes a schedule.
 ///
 /// # Errors
@@ -53,102 +59,97 @@ pub fn run(schedule: &Schedule, parameters: &LogGops, options: &Options) -> Resu
     {
         return Err(error);
     }
-    let mut engine = Engine::new(schedule, parameters, options);
-    engine.begin()?;
-    while let Some(Entry { at, number, event }) = engine.queue.pop() {
-        engine.prefetch();
-        engine.entry(at, number, event)?;
+    match (schedule.cpus, schedule.nics) {
+        (1, 1) => Engine::<One<u32>>::new(schedule, parameters, options).run(),
+        _ => Engine::<Many<u32>>::new(schedule, parameters, options).run(),
     }
-    let left = engine.matching.left(&engine.progress);
-    if engine.progress.count() < schedule.len() {
-        let is_blocked = |op: &u32| {
-            let record = &schedule.ops[*op as usize];
-            record.kind() == Kind::Recv || schedule.bytes(record) > parameters.eager
-        };
-        let blocked: Vec<u32> = left.into_iter().filter(is_blocked).collect();
-        return Err(Stuck::new(schedule, &engine.progress, &blocked).into());
-    }
-    let cpus = |free: &[u64]| Time::from_ps(free[..schedule.cpus].iter().copied().max().unwrap_or(0));
-    Ok(Outcome {
-        ends: engine.free.chunks(engine.stride).map(cpus).collect(),
-        events: schedule.len() as u64 + engine.messages,
-        unreceived: left,
-    })
 }
 
-struct Engine<'a> {
+struct Engine<'a, R> {
     schedule: &'a Schedule,
     ops: &'a [Op],
     parameters: &'a LogGops,
     progress: Progress<'a>,
     matching: Matching<'a>,
-    queue: Queue,
-    /// For each rank: when its CPUs, then the sending, then the receiving sides of its NICs are free, in picoseconds.
-    free: Vec<u64>,
-    stride: usize,
-    waiting: Vec<Waiting>,
+    queue: Queue<u32>,
+    resources: R,
     number: u32,
     messages: u64,
     freed: Vec<u32>,
+    /// See [`Progress::prefetch`].
+    ahead: usize,
 }
 
-impl<'a> Engine<'a> {
-    fn new(schedule: &'a Schedule, parameters: &'a LogGops, options: &Options) -> Engine<'a> {
-        let ranks = schedule.ranks() as usize;
-        let stride = schedule.cpus + 2 * schedule.nics;
+impl<'a, R: Resources<u32>> Engine<'a, R> {
+    fn new(schedule: &'a Schedule, parameters: &'a LogGops, options: &Options) -> Engine<'a, R> {
         Engine {
             schedule,
             ops: &schedule.ops,
             parameters,
+            // On a single CPU no dependency ends after the CPU is free.
             progress: Progress::new(schedule, schedule.cpus > 1 && !options.ignore_other_cpus),
             matching: Matching::new(schedule),
             queue: Queue::new(),
-            free: vec![0; ranks * stride],
-            stride,
-            waiting: std::iter::repeat_with(Waiting::default).take(ranks).collect(),
+            resources: R::new(schedule),
             number: 0,
             messages: 0,
             freed: Vec::new(),
+            ahead: if schedule.ranks() <= CACHED_RANKS { AHEAD } else { 0 },
         }
     }
 
-    /// Takes all operations that depend on nothing: rank by rank, at time zero, before anything else.
-    fn begin(&mut self) -> Result<(), RunError> {
-        self.number = self.progress.words.iter().filter(|&&word| word == 0).count() as u32;
-        let (mut number, mut of_rank) = (0, Vec::new());
-        for rank in 0..self.schedule.ranks() {
-            // Before any of them is executed, as that frees others.
-            of_rank.clear();
-            of_rank.extend(self.schedule.of_rank(rank).filter(|&op| !self.progress.is_held(op)));
-            of_rank.sort_by_key(|&op| self.ops[op as usize].kind());
-            for &op in &of_rank {
-                self.entry(0, number, op)?;
-                number += 1;
-            }
+    fn run(mut self) -> Result<Outcome, RunError> {
+        self.begin();
+        while let Some(Entry { at, number, event }) = self.queue.pop() {
+            self.prefetch();
+            self.entry(at, number, event)?;
         }
-        Ok(())
+        let (schedule, left) = (self.schedule, self.matching.left(&self.progress));
+        if self.progress.count() < schedule.len() {
+            let is_blocked = |op: &u32| {
+                let record = &schedule.ops[*op as usize];
+                record.kind() == Kind::Recv || schedule.bytes(record) > self.parameters.eager
+            };
+            let blocked: Vec<u32> = left.into_iter().filter(is_blocked).collect();
+            return Err(Stuck::new(schedule, &self.progress, &blocked).into());
+        }
+        Ok(Outcome {
+            ends: (0..schedule.ranks()).map(|rank| Time::from_ps(self.resources.end(rank))).collect(),
+            events: schedule.len() as u64 + self.messages,
+            unreceived: left,
+        })
+    }
+
+    /// Takes all operations that depend on nothing, rank by rank.
+    fn begin(&mut self) {
+        for rank in 0..self.schedule.ranks() {
+            let all = self.schedule.of_rank(rank).filter(|&op| !self.progress.is_held(op));
+            self.freed.extend(all);
+            self.freed.sort_by_key(|&op| self.ops[op as usize].kind());
+            let freed = std::mem::take(&mut self.freed);
+            self.enqueue(0, &freed);
+            self.freed = freed;
+            self.freed.clear();
+        }
     }
 
     /// Fetches what the events that are due soon will need: with many ranks, little of it is in the cache.
-    #[inline]
+    #[inline(always)]
     fn prefetch(&self) {
         if let Some(event) = self.queue.soon(12) {
             prefetch(&raw const self.ops[(event & OP) as usize]);
         }
         if let Some(event) = self.queue.soon(8) {
             let record = &self.ops[(event & OP) as usize];
-            let rank = rank_of(event, record) as usize;
-            prefetch(&raw const self.free[rank * self.stride]);
-            prefetch(&raw const self.waiting[rank]);
+            self.resources.prefetch(rank_of(event, record));
             if record.kind() == Kind::Recv || event & MESSAGE != 0 {
                 prefetch(self.matching.slot_of(record));
             } else {
-                prefetch(self.schedule.edges.as_ptr().wrapping_add(record.edges as usize));
+                self.progress.prefetch_dependents(record);
             }
         }
         if let Some(event) = self.queue.soon(4) {
             let record = &self.ops[(event & OP) as usize];
-            prefetch(self.waiting[rank_of(event, record) as usize].place());
             if record.kind() == Kind::Recv || event & MESSAGE != 0 {
                 let last = (*self.matching.slot_of(record) as u32).wrapping_sub(1) as usize;
                 if last < self.progress.words.len() {
@@ -159,80 +160,72 @@ impl<'a> Engine<'a> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn entry(&mut self, now: u64, number: u32, event: u32) -> Result<(), RunError> {
-        let record = &self.ops[(event & OP) as usize];
-        let rank = rank_of(event, record);
+        let op = event & OP;
+        let record = &self.ops[op as usize];
+        self.progress.prefetch(op, self.ahead);
         if event & WAKE != 0 {
-            return self.wake(now, number, rank);
+            return self.wake(now, number, rank_of(event, record));
         }
-        if record.kind() == Kind::Recv {
-            self.receive(now, event);
-            self.enqueue_freed();
+        if event & MESSAGE == 0 && record.kind() == Kind::Recv {
+            self.receive(now, op);
+            self.settle(now);
             return Ok(());
         }
-        let needs = self.needs(event, record, rank);
-        let free = self.free[needs.cpu].max(self.free[needs.nic]);
-        if free > now {
-            let waiting = &mut self.waiting[rank as usize];
-            waiting.add(needs, number, event);
-            if waiting.wake.is_none_or(|wake| (free, number) < wake) {
-                waiting.wake = Some((free, number));
-                self.queue.push(Entry { at: free, number, event: event | WAKE });
-            }
-            return Ok(());
+        let place = place(record, event & MESSAGE != 0);
+        if self.resources.free(place) > now {
+            self.resources.add(place, number, op, &mut self.progress.words);
+        } else {
+            self.execute(now, op, record, place)?;
+            self.settle(now);
         }
-        self.execute(now, event, record, needs)
-    }
-
-    /// Lets the first of those who wait at a rank go, if it is its turn.
-    fn wake(&mut self, now: u64, number: u32, rank: u32) -> Result<(), RunError> {
-        let waiting = &mut self.waiting[rank as usize];
-        // A wake-up may have become unnecessary by an earlier one.
-        if waiting.wake != Some((now, number)) {
-            return Ok(());
-        }
-        waiting.wake = None;
-        let Some((at, first, event, place)) = waiting.first(&self.free) else { return Ok(()) };
-        if (at, first) == (now, number) {
-            waiting.take(place);
-            let record = &self.ops[(event & OP) as usize];
-            self.execute(now, event, record, self.needs(event, record, rank))?;
-        }
-        let waiting = &mut self.waiting[rank as usize];
-        if let Some((at, number, event, _)) = waiting.first(&self.free) {
-            waiting.wake = Some((at, number));
-            self.queue.push(Entry { at, number, event: event | WAKE });
-        }
+        self.schedule_wake(place.rank);
         Ok(())
     }
 
+    /// Lets the first of those who wait at a rank go, if it is its turn.
     #[inline]
-    fn needs(&self, event: u32, record: &Op, rank: u32) -> Needs {
-        let base = rank as usize * self.stride;
-        let cpu = base + record.cpu();
-        let sides = base + self.schedule.cpus + record.nic();
-        let nic = if event & MESSAGE != 0 {
-            sides + self.schedule.nics
-        } else if record.kind() == Kind::Send {
-            sides
-        } else {
-            cpu
-        };
-        Needs { cpu, nic }
+    fn wake(&mut self, now: u64, number: u32, rank: u32) -> Result<(), RunError> {
+        // A wake-up may have become unnecessary by an earlier one.
+        if *self.resources.wake(rank) != number {
+            return Ok(());
+        }
+        *self.resources.wake(rank) = u32::NONE;
+        if let Some(first) = self.resources.first(rank)
+            && (first.at, first.number) == (now, number)
+        {
+            self.resources.take(rank, first.list, &self.progress.words);
+            let record = &self.ops[first.op as usize];
+            self.execute(now, first.op, record, place(record, first.is_message))?;
+            self.settle(now);
+        }
+        self.schedule_wake(rank);
+        Ok(())
+    }
+
+    /// Has the queue come back to a rank when the first of those who wait there can go. All times only ever grow later, so
+    /// a wake-up is never too late; if it is too early, there is another.
+    #[inline(always)]
+    fn schedule_wake(&mut self, rank: u32) {
+        let Some(first) = self.resources.first(rank) else { return };
+        let wake = self.resources.wake(rank);
+        if *wake != first.number {
+            *wake = first.number;
+            let event = first.op | WAKE | if first.is_message { MESSAGE } else { 0 };
+            self.queue.push(Entry { at: first.at, number: first.number, event });
+        }
     }
 
     /// Executes what found its resources free.
-    #[inline]
-    fn execute(&mut self, now: u64, event: u32, record: &Op, needs: Needs) -> Result<(), RunError> {
-        let op = event & OP;
-        let Needs { cpu, nic } = needs;
-        if record.kind() == Kind::Calc {
+    #[inline(always)]
+    fn execute(&mut self, now: u64, op: u32, record: &Op, place: Place) -> Result<(), RunError> {
+        if place.side == Side::Calc {
             let end = now.saturating_add(record.calc_ns() * 1000);
-            self.free[cpu] = self.in_time(end, op)?;
+            let end = self.in_time(end, op)?;
+            self.resources.occupy(place, end, end);
             self.progress.started(op, Time::from_ps(now));
             self.progress.done(op, Time::from_ps(end));
-            self.enqueue_freed();
             return Ok(());
         }
         let LogGops { latency, overhead, gap, gap_per_byte, overhead_per_byte, eager } = *self.parameters;
@@ -240,10 +233,10 @@ impl<'a> Engine<'a> {
         // An empty message costs what one of a byte costs.
         let more = bytes.saturating_sub(1);
         let time = |fixed: Time, rate: Rate| now.saturating_add((fixed.saturating_add(rate.time(more))).as_ps());
-        self.free[nic] = self.in_time(time(gap, gap_per_byte), op)?;
-        if event & MESSAGE == 0 {
+        let nic_end = self.in_time(time(gap, gap_per_byte), op)?;
+        if place.side == Side::Send {
             let end = self.in_time(time(overhead, overhead_per_byte), op)?;
-            self.free[cpu] = end;
+            self.resources.occupy(place, end, nic_end);
             let at = now.saturating_add(overhead.saturating_add(latency).as_ps());
             let at = self.in_time(at, op)?;
             self.messages += 1;
@@ -255,7 +248,7 @@ impl<'a> Engine<'a> {
             }
         } else {
             let end = self.in_time(time(overhead, overhead_per_byte.max(gap_per_byte)), op)?;
-            self.free[cpu] = end;
+            self.resources.occupy(place, end, nic_end);
             match self.matching.arrive(op, &mut self.progress) {
                 Some(receive) => {
                     if bytes > eager {
@@ -266,10 +259,10 @@ impl<'a> Engine<'a> {
                 None => self.progress.not_before(op, Time::from_ps(end)),
             }
         }
-        self.enqueue_freed();
         Ok(())
     }
 
+    #[inline(always)]
     fn receive(&mut self, now: u64, op: u32) {
         self.progress.started(op, Time::from_ps(now));
         if let Some(message) = self.matching.post(op, &mut self.progress) {
@@ -283,43 +276,71 @@ impl<'a> Engine<'a> {
 
     /// A send above S is done when it is matched.
     fn release_sender(&mut self, now: u64, op: u32, record: &Op) {
-        let Needs { cpu, nic } = self.needs(op, record, record.rank);
-        for free in [cpu, nic] {
-            let free = &mut self.free[free];
-            *free = (*free).max(now);
-        }
+        self.resources.raise(place(record, false), now);
         self.progress.done(op, Time::from_ps(now));
     }
 
-    /// Gives numbers to the operations that an event has freed.
+    /// Gives numbers to the operations that an event at a rank has freed.
+    #[inline(always)]
+    fn settle(&mut self, now: u64) {
+        if self.progress.freed.is_empty() {
+            return;
+        }
+        let mut freed = std::mem::take(&mut self.freed);
+        self.progress.take_freed(&mut freed);
+        for of_rank in freed.chunk_by(|&one, &other| self.ops[one as usize].rank == self.ops[other as usize].rank) {
+            self.enqueue(now, of_rank);
+        }
+        self.freed = freed;
+    }
+
+    /// Gives operations of one rank that wait for no other their numbers. A receive comes when its CPU is free as of now,
+    /// whatever happens until then.
     #[inline]
-    fn enqueue_freed(&mut self) {
-        self.progress.take_freed(&mut self.freed);
-        for index in 0..self.freed.len() {
-            let op = self.freed[index];
-            let record = &self.ops[op as usize];
-            let Needs { cpu, nic } = self.needs(op, record, record.rank);
-            let free = self.free[cpu].max(self.free[nic]);
+    fn enqueue(&mut self, now: u64, ops: &[u32]) {
+        // The first goes straight to the queue if it can go now. It will let the others follow.
+        let (mut is_first, mut goes) = (true, false);
+        for &op in ops {
             let number = self.next_number();
-            self.queue.push(Entry { at: free.max(self.progress.ready(op).as_ps()), number, event: op });
+            let record = &self.ops[op as usize];
+            let ready = self.progress.ready(op).as_ps();
+            if record.kind() == Kind::Recv {
+                let at = self.resources.cpu_free(record.rank, record.cpu()).max(ready);
+                self.queue.push(Entry { at, number, event: op });
+                continue;
+            }
+            let place = place(record, false);
+            let free = self.resources.free(place);
+            if ready > now && ready > free {
+                self.queue.push(Entry { at: ready, number, event: op });
+            } else if is_first && free <= now && self.resources.is_idle(place) {
+                self.queue.push(Entry { at: free.max(ready), number, event: op });
+                goes = true;
+            } else {
+                self.resources.add(place, number, op, &mut self.progress.words);
+            }
+            is_first = false;
+        }
+        if !is_first && !goes {
+            self.schedule_wake(self.ops[ops[0] as usize].rank);
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn next_number(&mut self) -> u32 {
         self.number += 1;
         self.number - 1
     }
 
     /// The end of an operation, unless it is beyond the end of time.
-    #[inline]
+    #[inline(always)]
     fn in_time(&self, at: u64, op: u32) -> Result<u64, RunError> {
         if at == u64::MAX { Err(self.too_late(op)) } else { Ok(at) }
     }
 
     #[cold]
     fn too_late(&self, op: u32) -> RunError {
-        RunError::TooLate(self.schedule.describe(op).to_string())
+        RunError::TooLate(self.schedule.describe(op))
     }
 }
 
@@ -327,4 +348,15 @@ impl<'a> Engine<'a> {
 #[inline]
 fn rank_of(event: u32, record: &Op) -> u32 {
     if event & MESSAGE != 0 { record.peer } else { record.rank }
+}
+
+/// What an operation or its message needs.
+#[inline]
+fn place(record: &Op, is_message: bool) -> Place {
+    let (rank, side) = match (is_message, record.kind()) {
+        (true, _) => (record.peer, Side::Message),
+        (false, Kind::Send) => (record.rank, Side::Send),
+        (false, _) => (record.rank, Side::Calc),
+    };
+    Place { rank, cpu: record.cpu(), nic: record.nic(), side }
 }

@@ -1,46 +1,53 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use super::number::Number;
+
 /// Bits of a time that one level of the wheel tells apart.
 const BITS: u32 = 6;
 const SLOTS: usize = 1 << BITS;
 const LEVELS: usize = u64::BITS.div_ceil(BITS) as usize;
+/// So many entries are sorted rather than distributed further.
+const BATCH: usize = 16;
+    std::sync::LazyLock::new(|| std::env::var("B").map_or(16, |b| b.parse().unwrap()));
 /// Entries that an empty slot keeps room for. What a burst needed beyond is given back.
 const KEPT: usize = 256;
 
 /// Something that happens at a time in picoseconds; of those at one time, the one with the smallest number comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Entry {
+pub(super) struct Entry<N> {
     pub at: u64,
-    pub number: u32,
+    pub number: N,
     pub event: u32,
 }
 
 /// A queue in the order of (time, number).
 ///
 /// The same timing wheel as [`sim::EventQueue`], with numbers that are given from outside: what had to wait keeps its
-/// number and so comes before what was inserted earlier. Numbers mostly ascend, so that sorting those of one time costs
-/// little more than a look. Unlike there, an entry may lie in the past (see [`Options`](super::Options)).
+/// number and so comes before what was inserted earlier. It differs in two more ways: a slot with few entries is sorted
+/// as a whole, so that the engine sees what comes soon and can fetch it; and an entry may lie in the past (see
+/// [`Options`](super::Options)).
 #[derive(Debug)]
-pub(super) struct Queue {
-    now: u64,
-    /// Entries of this very moment in the order of their numbers, from `next` on.
-    due: Vec<Entry>,
+pub(super) struct Queue<N> {
+    /// The wheel has what is later; all else is in one of the following two.
+    horizon: u64,
+    /// In order, from `next` on.
+    due: Vec<Entry<N>>,
     next: usize,
-    /// Entries of this moment, or of the past, with numbers out of turn.
-    late: BinaryHeap<Reverse<Entry>>,
+    /// What would have to go far before the end of `due`.
+    late: BinaryHeap<Reverse<Entry<N>>>,
     /// Level by level.
-    slots: Vec<Vec<Entry>>,
+    slots: Vec<Vec<Entry<N>>>,
     /// For each level, which slots are not empty.
     used: [u64; LEVELS],
     /// Which levels are not empty.
     used_levels: u32,
 }
 
-impl Queue {
-    pub fn new() -> Queue {
+impl<N: Number> Queue<N> {
+    pub fn new() -> Queue<N> {
         Queue {
-            now: 0,
+            horizon: 0,
             due: Vec::new(),
             next: 0,
             late: BinaryHeap::new(),
@@ -50,34 +57,48 @@ impl Queue {
         }
     }
 
-    #[inline]
-    pub fn push(&mut self, entry: Entry) {
-        if entry.at <= self.now {
-            let is_last = self.due.last().is_none_or(|last| last.number < entry.number);
-            if entry.at == self.now && is_last {
-                self.due.push(entry);
-            } else {
-                self.late.push(Reverse(entry));
-            }
-        } else {
+    #[inline(always)]
+    pub fn push(&mut self, entry: Entry<N>) {
+        if entry.at > self.horizon {
             self.place(entry);
+        } else if self.due.last().is_none_or(|last| *last < entry) {
+            self.due.push(entry);
+        } else {
+            self.insert(entry);
         }
     }
 
-    #[inline]
-    pub fn pop(&mut self) -> Option<Entry> {
-        if self.next == self.due.len() && self.late.is_empty() {
+    fn insert(&mut self, entry: Entry<N>) {
+        let due = &self.due[self.next..];
+        if due.len() > 2 * BATCH {
+            self.late.push(Reverse(entry));
+        } else {
+            let place = self.next + due.partition_point(|other| *other < entry);
+            self.due.insert(place, entry);
+        }
+    }
+
+    #[inline(always)]
+    pub fn pop(&mut self) -> Option<Entry<N>> {
+        if !self.late.is_empty() {
+            return self.pop_of_both();
+        }
+        if self.next == self.due.len() {
             self.advance()?;
         }
-        let due = self.due.get(self.next).copied();
-        if let Some(&Reverse(late)) = self.late.peek()
-            && due.is_none_or(|due| late < due)
-        {
-            self.late.pop();
-            return Some(late);
-        }
+        let entry = self.due[self.next];
         self.next += 1;
-        due
+        Some(entry)
+    }
+
+    fn pop_of_both(&mut self) -> Option<Entry<N>> {
+        let (due, late) = (self.due.get(self.next).copied(), self.late.peek()?.0);
+        if due.is_some_and(|due| due < late) {
+            self.next += 1;
+            return due;
+        }
+        self.late.pop();
+        Some(late)
     }
 
     /// The event that comes `ahead` entries after the next, if that is already known.
@@ -86,17 +107,17 @@ impl Queue {
         self.due.get(self.next + ahead).map(|entry| entry.event)
     }
 
-    /// Puts an entry of the future in the slot of the highest bits in which its time differs from now.
+    /// Puts an entry in the slot of the highest bits in which its time differs from the horizon.
     #[inline]
-    fn place(&mut self, entry: Entry) {
-        let level = ((entry.at ^ self.now).ilog2() / BITS) as usize;
+    fn place(&mut self, entry: Entry<N>) {
+        let level = ((entry.at ^ self.horizon).ilog2() / BITS) as usize;
         let number = (entry.at >> (level as u32 * BITS)) as usize % SLOTS;
         self.used[level] |= 1 << number;
         self.used_levels |= 1 << level;
         self.slots[level * SLOTS + number].push(entry);
     }
 
-    /// Moves time to the first entry, when none is due.
+    /// Moves the horizon on, when nothing is before it.
     fn advance(&mut self) -> Option<()> {
         self.due.clear();
         self.next = 0;
@@ -108,14 +129,14 @@ impl Queue {
             self.used_levels &= self.used_levels - 1;
         }
         let mut entries = std::mem::take(&mut self.slots[slot]);
-        if level == 0 {
-            // All of one time.
-            self.now = entries[0].at;
+        if level == 0 || entries.len() <= BATCH {
+            // The last moment of the slot.
+            self.horizon = entries[0].at | ((1 << (level as u32 * BITS)) - 1);
             std::mem::swap(&mut self.due, &mut entries);
         } else {
-            self.now = entries.iter().map(|entry| entry.at).min()?;
+            self.horizon = entries.iter().map(|entry| entry.at).min()?;
             for entry in entries.drain(..) {
-                if entry.at == self.now {
+                if entry.at == self.horizon {
                     self.due.push(entry);
                 } else {
                     self.place(entry);
@@ -124,8 +145,8 @@ impl Queue {
         }
         entries.shrink_to(KEPT);
         self.slots[slot] = entries;
-        if !self.due.is_sorted_by_key(|entry| entry.number) {
-            self.due.sort_unstable_by_key(|entry| entry.number);
+        if !self.due.is_sorted() {
+            self.due.sort_unstable();
         }
         Some(())
     }
@@ -142,12 +163,12 @@ mod tests {
         #[test]
         fn entries_come_by_time_and_then_by_number(
             // None takes an entry out; a push is this far ahead, and takes a number of before or a fresh one.
-            steps in prop::collection::vec(prop::option::weighted(0.6, (0u64..8, 0u32..40, any::<bool>())), 1..200),
+            steps in prop::collection::vec(prop::option::weighted(0.6, (0u64..8, 0u32..40, any::<bool>())), 1..400),
         ) {
             let (mut queue, mut list, mut now) = (Queue::new(), Vec::new(), 0);
-            let mut numbers: Vec<u32> = (0..100).collect();
-            let mut fresh = 100;
-            for step in steps.into_iter().chain(std::iter::repeat_n(None, 200)) {
+            let mut numbers: Vec<u32> = (0..200).collect();
+            let mut fresh = 200;
+            for step in steps.into_iter().chain(std::iter::repeat_n(None, 400)) {
                 match step {
                     Some((ahead, shift, old)) => {
                         let number = if old { numbers.pop().unwrap_or(fresh) } else { fresh };
@@ -170,7 +191,7 @@ mod tests {
     #[test]
     fn the_past_comes_first() {
         let mut queue = Queue::new();
-        let entry = |at, number| Entry { at, number, event: 0 };
+        let entry = |at, number: u32| Entry { at, number, event: 0 };
         queue.push(entry(100, 0));
         queue.push(entry(100, 1));
         assert_eq!(queue.pop(), Some(entry(100, 0)));
