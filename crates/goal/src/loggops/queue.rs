@@ -9,7 +9,6 @@ const SLOTS: usize = 1 << BITS;
 const LEVELS: usize = u64::BITS.div_ceil(BITS) as usize;
 /// So many entries are sorted rather than distributed further.
 const BATCH: usize = 16;
-    std::sync::LazyLock::new(|| std::env::var("B").map_or(16, |b| b.parse().unwrap()));
 /// Entries that an empty slot keeps room for. What a burst needed beyond is given back.
 const KEPT: usize = 256;
 
