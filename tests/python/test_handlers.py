@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from spinkit import _handlers, _paths
 from spinkit._errors import SpinkitError
 from spinkit._run import Toolchain
@@ -47,6 +50,33 @@ def test_traces_are_read(spc: str, tmp_path: Path) -> None:
     file = tmp_path / "t.spc"
     file.write_text("0,20941264,8192,W,0.551706\n\n3,7,512,r,0.554041,more\n")
     assert subprocess.check_output([spc, str(file)], text=True) == "0,20941264,8192,w,0\n3,7,512,r,0\n"
+
+
+RECORDS = st.tuples(
+    st.integers(0, 2**32 - 1),
+    st.integers(0, 2**55 - 1),
+    st.integers(1, 2**32 - 1),
+    st.sampled_from("rwRW"),
+    st.floats(0, 1e6).map(str),
+    st.sampled_from(["", ",", ",more", "\r"]),
+)
+ALWAYS_THE_SAME = settings(max_examples=100, derandomize=True, database=None, deadline=None)
+
+
+@ALWAYS_THE_SAME
+@given(records=st.lists(RECORDS, min_size=1, max_size=20))
+def test_whatever_is_in_the_format_is_read_as_it_stands(spc: str, records: list[tuple[object, ...]]) -> None:
+    text = "".join(f"{asu},{lba},{size},{op},{time}{rest}\n" for asu, lba, size, op, time, rest in records)
+    read = subprocess.run([spc, "/dev/stdin"], input=text, capture_output=True, text=True, check=True).stdout
+    assert read == "".join(f"{asu},{lba},{size},{str(op).lower()},0\n" for asu, lba, size, op, *_ in records)
+
+
+@ALWAYS_THE_SAME
+@given(text=st.binary(max_size=40) | st.text("0123456789,rw.-\n \0", max_size=60).map(str.encode))
+def test_anything_else_is_an_error_with_its_line(spc: str, text: bytes) -> None:
+    run = subprocess.run([spc, "/dev/stdin"], input=text, capture_output=True, check=False)
+    assert run.returncode in (0, 1)
+    assert run.returncode == 0 or re.fullmatch(rb"/dev/stdin:[1-9]\d*: .+\n", run.stderr)
 
 
 @pytest.mark.parametrize(

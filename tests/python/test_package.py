@@ -12,6 +12,7 @@ import pytest
 from spinkit import _paths
 
 CHECKOUT = Path(__file__).resolve().parents[2]
+PKG_CONFIG = (sys.executable, "-m", "pkgconf")
 PROGRAM = """
 #include <portals4.h>
 #include <spin.h>
@@ -48,12 +49,11 @@ def prefix(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return first.rename(first.with_name("moved"))
 
 
-@pytest.mark.skipif(shutil.which("pkg-config") is None, reason="pkg-config is not installed")
 @pytest.mark.parametrize(("compiler", "standard"), [("cc", "-std=c99"), ("c++", "-std=c++11")])
 def test_programs_build_by_pkg_config_and_run(prefix: Path, tmp_path: Path, compiler: str, standard: str) -> None:
     source, program = tmp_path / ("program.c" if compiler == "cc" else "program.cpp"), tmp_path / "program"
     source.write_text(PROGRAM)
-    options = run("pkg-config", "--cflags", "--libs", "portals4", PKG_CONFIG_PATH=f"{prefix}/lib/pkgconfig").split()
+    options = run(*PKG_CONFIG, "--cflags", "--libs", "portals4", PKG_CONFIG_PATH=f"{prefix}/lib/pkgconfig").split()
     run(compiler, standard, "-pedantic", "-Wall", "-Werror", source, "-o", program, *options)
     needed = run("readelf", "-d", program)
     assert "[libportals.so.4]" in needed
