@@ -39,6 +39,12 @@ $(VENV)/.packages: requirements.txt
 	$(BIN)/pip install --quiet --no-deps -r requirements.txt
 	touch $@
 
+# Two MPIs, for tests: they have commands of the same names, so each gets its own folder.
+$(VENV)/.mpi: requirements-mpi.txt $(VENV)/.packages
+	grep -v '^#' $< | while read -r package; do \
+	    $(BIN)/pip install --quiet --no-deps --prefix "$(VENV)/mpi/$${package%%==*}" "$$package"; done
+	touch $@
+
 # The package itself, in place: the environment then points to python/ and is never stale.
 $(VENV)/.installed: $(VENV)/.packages pyproject.toml Cargo.toml python/build_backend/spinkit_build.py
 	$(BIN)/pip install --quiet --no-deps --no-build-isolation --editable .
@@ -54,7 +60,7 @@ bench: build ## measure how fast the simulator is (out/bench.json)
 	$(BIN)/spinkit bench
 
 # Both suites always run; the last line says how many tests passed and failed.
-test: build ## run all tests
+test: build $(VENV)/.mpi ## run all tests
 	@mkdir -p out/test; status=0; \
 	cargo test $(CARGO_FLAGS) --no-fail-fast 2>&1 | tee out/test/cargo.log || status=1; \
 	$(BIN)/pytest 2>&1 | tee out/test/pytest.log || status=1; \

@@ -8,8 +8,10 @@
 
 #include "trace.h"
 
-/* A block is closed by the first record that takes it past this: at most so much is lost when the program dies. */
+/* A block is closed by the first record that takes it past this size, or so many ns after the block before: what is not
+ * written yet is lost when the program is killed. */
 #define BLOCK_BYTES (64 * 1024)
+#define BLOCK_TIME 100000000
 #define HEADER_BYTES 4
 /* ns; what is left over counts for the next record, so that sums are exact. */
 #define WALL_UNIT 1000
@@ -24,7 +26,7 @@ static struct {
     char path[4096];
     unsigned char *buffer; /* the header of the block, then its payload */
     size_t used, capacity;
-    uint64_t wall_start, cpu_start;
+    uint64_t wall_start, cpu_start, wall_flushed;
 } trace = {.file = -1};
 
 static __thread struct {
@@ -107,8 +109,10 @@ void spt_begin(int kind) {
 }
 
 void spt_commit(void) {
-    if (trace.used >= BLOCK_BYTES)
+    if (trace.used >= BLOCK_BYTES || thread.wall_entered - trace.wall_flushed > BLOCK_TIME) {
+        trace.wall_flushed = thread.wall_entered;
         spt_flush();
+    }
 }
 
 void spt_enter(void) {
@@ -149,9 +153,10 @@ void spt_start(void) {
     spt_put((uint64_t)rank);
     spt_put((uint64_t)ranks);
     spt_put_text(library);
+    trace.wall_start = trace.wall_flushed = thread.wall_entered = now(CLOCK_MONOTONIC);
     spt_handles_start();
+    spt_flush();
     thread.cpu_last = trace.cpu_start = now(CLOCK_THREAD_CPUTIME_ID);
-    trace.wall_start = now(CLOCK_MONOTONIC);
 }
 
 void spt_end(void) {
@@ -168,8 +173,7 @@ void spt_end(void) {
 }
 
 /* A program that ends without MPI_Finalize leaves what it has recorded. */
-__attribute__((destructor)) static void end_of_process(void)
-{
+__attribute__((destructor)) static void end_of_process(void) {
     if (trace.process == getpid())
         spt_flush();
 }

@@ -146,7 +146,7 @@ fn damage_is_named_with_its_place() {
         (
             "-1006632960,1,2:1000257",
             "-1006632960,1,3:1000257",
-            "18:1",
+            "19:1",
             "communicator -1006632960 (rank 1 of 3) comes from no call before, or the calls of other ranks are missing",
         ),
         ("\nMPI_Finalize:1000427:-\n", "\nMPI_Fin", "29:8", "the file is cut off within this line"),

@@ -1,0 +1,197 @@
+"""MPI programs traced under MPICH and Open MPI, and schedules made of the traces."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from spinkit import _paths, _trace
+from spinkit._errors import SpinkitError
+
+ROOT = Path(__file__).parents[2]
+RANKS = 4
+# mpirun as root, with more ranks than cores.
+OPEN_MPI = {
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "PRTE_ALLOW_RUN_AS_ROOT": "1",
+    "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+}
+
+Message = tuple[int, int, str, str]
+
+
+class Mpi:
+    """One of the MPIs of requirements-mpi.txt."""
+
+    def __init__(self, name: str, folder: Path) -> None:
+        self.bin = Path(sys.prefix) / "mpi" / name / "bin"
+        assert self.bin.is_dir(), "`make test` installs the MPIs of requirements-mpi.txt"
+        self.folder = folder
+        self.environment = os.environ | OPEN_MPI | {"XDG_CACHE_HOME": str(folder / "cache")}
+        self.program = folder / "calls"
+        source = ROOT / "tests" / "traces" / "calls.c"
+        subprocess.run([self.bin / "mpicc", "-Wall", "-Werror", source, "-o", self.program], check=True)
+
+    def trace(self, out: str, *arguments: str, options: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+        launch = [str(self.bin / "mpirun"), "-n", str(RANKS), str(self.program), *arguments]
+        command = [sys.executable, "-m", "spinkit", "trace", "-o", str(self.folder / out), *options, *launch]
+        return subprocess.run(command, env=self.environment, capture_output=True, text=True, timeout=120, check=False)
+
+
+@pytest.fixture(scope="module", params=["mpich", "openmpi"])
+def mpi(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Mpi:
+    found = Mpi(request.param, tmp_path_factory.mktemp(request.param))
+    done = found.trace("trace")
+    assert done.returncode == 0, done.stderr
+    return found
+
+
+def goal(*words: object) -> subprocess.CompletedProcess[str]:
+    command = [str(_paths.command("spinkit-goal")), *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def messages(traces: Path, kind: str, *options: str) -> list[Counter[Message]]:
+    """Import, and return peer, bytes, tag and matching space of each rank's sends or receives."""
+    schedule = traces.parent / "schedule.goal"
+    done = goal("import", traces, "-o", schedule, *options)
+    assert (done.returncode, done.stderr) == (0, "")
+    ranks: list[Counter[Message]] = []
+    for block in schedule.read_text().split("\nrank ")[1:]:
+        found = re.findall(rf"{kind} (\d+)b (?:to|from) (\w+) tag (\w+)(?: space (\d+))?", block)
+        ranks.append(
+            Counter((int(peer) if peer != "any" else -1, int(size), tag, space) for size, peer, tag, space in found)
+        )
+    return ranks
+
+
+def point_to_point(all_messages: Counter[Message]) -> Counter[Message]:
+    """Those in the even matching spaces, which are the programs' own."""
+    return Counter({message: n for message, n in all_messages.items() if int(message[3] or 0) % 2 == 0})
+
+
+def expected_sends(me: int) -> Counter[Message]:
+    """What rank `me` of calls.c sends by point-to-point calls."""
+    sent: list[Message] = [((me + 1) % RANKS, 1000, "7", "")]
+    if me < RANKS - 1:
+        sent += [(me + 1, 800, "1", ""), *[(me + 1, 1600, "3", "")] * 3, (me + 1, 400, "4", "")]
+    if me > 0:
+        sent += [(me - 1, 800, "2", ""), (0, 4, str(100 + me), ""), (0, 4, "200", "")]
+    # The halves are in reverse order: ranks 2 and 3 come first. Communicators are numbered by rank 0's traces first:
+    # MPI_COMM_WORLD, MPI_COMM_SELF, the half of the even ranks, the copy (6), the ring.
+    if me == 2:
+        sent.append((0, 300, "5", "4"))
+    if me == 3:
+        sent += [(1, 300, "5", "12"), (1, 33, "6", "6")]
+    return Counter(sent)
+
+
+def test_sends_are_those_of_the_program(mpi: Mpi) -> None:
+    for me, found in enumerate(messages(mpi.folder / "trace", "send")):
+        assert point_to_point(found) == expected_sends(me), me
+
+
+def test_wildcards_are_kept_or_resolved(mpi: Mpi) -> None:
+    kept = messages(mpi.folder / "trace", "recv", "--wildcards", "keep")
+    assert kept[0][(-1, 4, "200", "")] == 3
+    assert kept[0][(-1, 4, "any", "")] == 3
+    assert kept[1][(3, 300, "any", "12")] == 1
+    resolved = messages(mpi.folder / "trace", "recv")
+    for other in (1, 2, 3):
+        assert resolved[0][(other, 4, "200", "")] == 1
+        assert resolved[0][(other, 4, str(100 + other), "")] == 1
+    assert resolved[1][(3, 300, "5", "12")] == 1
+    # What a matched probe has found is known either way.
+    assert kept[1][(3, 33, "6", "6")] == resolved[1][(3, 33, "6", "6")] == 1
+
+
+def test_schedules_finish_with_every_message_received(mpi: Mpi) -> None:
+    schedule = mpi.folder / "checked.bin"
+    choices = "allreduce=ring,alltoall=pairwise,bcast=pipeline,gather=linear,scatter=linear,allgather=ring"
+    for options in ([], ["--wildcards", "keep"], ["--extrapolate", "5"], ["--collectives", choices]):
+        assert goal("import", mpi.folder / "trace", "-o", schedule, *options).returncode == 0
+        done = goal("check", schedule)
+        assert done.returncode == 0, done.stderr
+
+
+def test_collectives_move_what_the_program_says(mpi: Mpi) -> None:
+    options = ("--collectives", "gather=linear,scatter=linear,allgather=ring")
+    everything = messages(mpi.folder / "trace", "send", *options)
+    world = [Counter({m[:3]: n for m, n in found.items() if m[3] == "1"}) for found in everything]
+    sizes = [Counter[int]() for _ in range(RANKS)]
+    for me, found in enumerate(world):
+        for (_, size, _), count in found.items():
+            sizes[me][size] += count
+    # Dissemination: two rounds for the barrier, and for the making of each of three communicators… of the world: two.
+    assert [size[1] for size in sizes] == [6] * RANKS
+    # Broadcast of 64 bytes from 1; reduction of 64 bytes to 3: three messages each.
+    assert sum(size[64] for size in sizes) == 6
+    # Ring all-gather of 8 bytes: each passes on three parts; with the 8 bytes of the scan (3 + 2 messages in all).
+    assert sum(size[8] for size in sizes) == 12 + 5
+    assert [size[9] for size in sizes] == [3] * RANKS
+    assert [size[5] for size in sizes] == [0, 1, 1, 1]
+    assert [size[6] for size in sizes] == [3, 0, 0, 0]
+    # To rank 2 by gatherv, everyone's part; from everyone to r by alltoallv, 10 (r + 1); around by allgatherv, all but
+    # the next one's part.
+    for me in range(RANKS):
+        by_gatherv = Counter([10 * (me + 1)] if me != 2 else [])
+        by_alltoallv = Counter(10 * (rank + 1) for rank in range(RANKS) if rank != me)
+        by_allgatherv = Counter(10 * (rank + 1) for rank in range(RANKS) if rank != (me + 1) % RANKS)
+        expected = by_gatherv + by_alltoallv + by_allgatherv
+        assert Counter({size: sizes[me][size] for size in (10, 20, 30, 40)}) == expected, me
+
+
+def test_report_counts_calls_and_times(mpi: Mpi) -> None:
+    report = _trace.report(_paths.command("spinkit-goal"), mpi.folder / "trace")
+    assert report.warnings == []
+    assert [rank.messages for rank in report.ranks] == [sum(expected_sends(me).values()) for me in range(RANKS)]
+    assert [rank.collectives for rank in report.ranks] == [20] * RANKS
+    for rank in report.ranks:
+        assert 0 < rank.compute_ns < rank.total_ns
+        assert 0 < rank.mpi_ns < rank.total_ns
+        assert 0 < rank.compute_share < 1
+
+
+def test_a_program_that_aborts_leaves_what_it_did(mpi: Mpi) -> None:
+    done = mpi.trace("aborted", "abort", options=("--gzip",))
+    assert done.returncode != 0
+    lines = re.findall(r"warning: rank (\d): its trace is cut off .*: (\d+) calls are used", done.stdout)
+    # Each has sent, received and been at a barrier; whoever is killed may leave nothing but the start.
+    assert ("2", "3") in lines
+    read = json.loads(goal("import", mpi.folder / "aborted", "--json", "-").stdout)
+    assert read["ranks"][2]["messages"] == 1
+
+
+def test_the_library_is_built_once(mpi: Mpi, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", mpi.environment["XDG_CACHE_HOME"])
+    mpicc = str(mpi.bin / "mpicc")
+    first = _trace.library(ROOT, mpicc)
+    made = first.stat().st_mtime_ns
+    assert _trace.library(ROOT, mpicc).stat().st_mtime_ns == made
+    assert _trace.compiler(str(mpi.bin / "mpirun"), None) == mpicc
+
+
+def test_what_cannot_be_traced_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with pytest.raises(SpinkitError, match="nowhere: no such compiler"):
+        _trace.compiler("mpirun", "nowhere")
+    with pytest.raises(SpinkitError, match="nowhere: No such file"):
+        _trace.command_line(("nowhere",), {})
+    with pytest.raises(SpinkitError, match="no traces: neither"):
+        _trace.report(_paths.command("spinkit-goal"), tmp_path)
+    fake = tmp_path / "mpicc"
+    fake.write_text("#!/bin/sh\necho no mpi.h >&2\nexit 1\n")
+    fake.chmod(0o755)
+    with pytest.raises(SpinkitError, match=r"cannot compile the tracer:\nno mpi\.h"):
+        _trace.library(ROOT, str(fake))
+    # A launcher that is neither MPI's gets an environment.
+    words, environment = _trace.command_line(("true", "x"), {"LD_PRELOAD": "lib"})
+    assert (words, environment["LD_PRELOAD"]) == (["true", "x"], "lib")
