@@ -56,6 +56,12 @@ def test_handlers_of_the_guide_compile(tmp_path: Path) -> None:
         run("spincc", "-Wall", "-Wextra", "-Werror", source, "-o", tmp_path / "program")
 
 
+def test_python_of_the_goal_page_prints_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:
+    [program], [expected] = blocks("docs/goal.md", "python"), blocks("docs/goal.md", "text")
+    exec(program, {})
+    assert capsys.readouterr().out == expected
+
+
 @pytest.mark.parametrize("name", _experiment.available(CHECKOUT))
 def test_every_difference_that_is_known_is_explained(name: str) -> None:
     validation = page("docs/validation.md")
