@@ -363,25 +363,14 @@ static void arithmetic(void) {
     }
 }
 
-#define CASE(function) {#function, function}
-static const struct {
-    const char *name;
-    void (*run)(void);
-} cases[] = {CASE(dma_blocking),    CASE(dma_nonblocking), CASE(dma_left_running), CASE(dma_segments), CASE(counters),
-             CASE(put_from_device), CASE(put_from_host),   CASE(static_data),      CASE(arithmetic)};
+static const struct test_case cases[] = {CASE(dma_blocking),  CASE(dma_nonblocking), CASE(dma_left_running),
+                                         CASE(dma_segments),  CASE(counters),        CASE(put_from_device),
+                                         CASE(put_from_host), CASE(static_data),     CASE(arithmetic)};
 
 int main(int argc, char **argv) {
     open_interface(PTL_NI_MATCHING | PTL_NI_LOGICAL);
     CHECK(PtlEQAlloc(ni, 64, &eq));
     CHECK(PtlCTAlloc(ni, &ct));
     CHECK(PtlPTAlloc(ni, 0, eq, 5, &pt));
-    for (size_t i = 0; argc > 1 && i < sizeof cases / sizeof *cases; i++) {
-        if (strcmp(argv[1], cases[i].name) != 0)
-            continue;
-        cases[i].run();
-        CHECK(spin_barrier());
-        return finish();
-    }
-    fprintf(stderr, "commands: no such case\n");
-    return 2;
+    return RUN_CASE(argc, argv, cases);
 }

@@ -115,4 +115,25 @@ static inline int finish(void) {
     return 0;
 }
 
+/* A part of a program that is run by its name. */
+struct test_case {
+    const char *name;
+    void (*run)(void);
+};
+#define CASE(function) {#function, function}
+
+/* What main() returns: runs the case that the first argument names, and ends the rank. */
+#define RUN_CASE(argc, argv, cases) run_case(argc, argv, cases, sizeof cases / sizeof *cases)
+static inline int run_case(int argc, char **argv, const struct test_case *cases, size_t count) {
+    for (size_t i = 0; argc > 1 && i < count; i++) {
+        if (strcmp(argv[1], cases[i].name) != 0)
+            continue;
+        cases[i].run();
+        CHECK(spin_barrier());
+        return finish();
+    }
+    fprintf(stderr, "%s: no case %s\n", argv[0], argc > 1 ? argv[1] : "named");
+    return 2;
+}
+
 #endif

@@ -332,38 +332,26 @@ static void flow_control(void) {
     EXPECT(told.completions == 2 && told.dropped == 0 && told.flow_control == 0);
 }
 
-#define CASE(function) {#function, function}
-static const struct {
-    const char *name;
-    void (*run)(void);
-} cases[] = {CASE(order),
-             CASE(drop),
-             CASE(proceed),
-             CASE(process_without_handler),
-             CASE(payload_alone),
-             CASE(completion_alone),
-             CASE(drop_packets),
-             CASE(user_header),
-             CASE(no_payload),
-             CASE(pending_process),
-             CASE(pending_proceed),
-             CASE(pending_drop),
-             CASE(pending_completion),
-             CASE(once),
-             CASE(memory_outlives_entries),
-             CASE(flow_control)};
+static const struct test_case cases[] = {CASE(order),
+                                         CASE(drop),
+                                         CASE(proceed),
+                                         CASE(process_without_handler),
+                                         CASE(payload_alone),
+                                         CASE(completion_alone),
+                                         CASE(drop_packets),
+                                         CASE(user_header),
+                                         CASE(no_payload),
+                                         CASE(pending_process),
+                                         CASE(pending_proceed),
+                                         CASE(pending_drop),
+                                         CASE(pending_completion),
+                                         CASE(once),
+                                         CASE(memory_outlives_entries),
+                                         CASE(flow_control)};
 
 int main(int argc, char **argv) {
     open_interface(PTL_NI_MATCHING | PTL_NI_LOGICAL);
     CHECK(PtlEQAlloc(ni, 64, &eq));
     CHECK(PtlPTAlloc(ni, PTL_PT_FLOWCTRL, eq, 5, &pt));
-    for (size_t i = 0; argc > 1 && i < sizeof cases / sizeof *cases; i++) {
-        if (strcmp(argv[1], cases[i].name) != 0)
-            continue;
-        cases[i].run();
-        CHECK(spin_barrier());
-        return finish();
-    }
-    fprintf(stderr, "handlers: no such case\n");
-    return 2;
+    return RUN_CASE(argc, argv, cases);
 }

@@ -726,14 +726,11 @@ static void unmapped_memory(void) {
     EXPECT(told.results[2] == 0 && told.results[3] == SPIN_ERR_FAILED);
 }
 
-#define CASE(function) {#function, function}
-static const struct {
-    const char *name;
-    void (*run)(void);
-} cases[] = {CASE(gets_to_host), CASE(gets_to_device), CASE(atomics_device), CASE(atomics_host),
-             CASE(dma_cas),      CASE(dma_fetch_add),  CASE(dma_contended),  CASE(hpu_contended),
-             CASE(posted),       CASE(contexts),       CASE(yields),         CASE(aligned),
-             CASE(interleave),   CASE(bad_numbers),    CASE(wild_memory),    CASE(unmapped_memory)};
+static const struct test_case cases[] = {
+    CASE(gets_to_host), CASE(gets_to_device), CASE(atomics_device), CASE(atomics_host),
+    CASE(dma_cas),      CASE(dma_fetch_add),  CASE(dma_contended),  CASE(hpu_contended),
+    CASE(posted),       CASE(contexts),       CASE(yields),         CASE(aligned),
+    CASE(interleave),   CASE(bad_numbers),    CASE(wild_memory),    CASE(unmapped_memory)};
 
 int main(int argc, char **argv) {
     open_interface(PTL_NI_MATCHING | PTL_NI_LOGICAL);
@@ -741,13 +738,5 @@ int main(int argc, char **argv) {
     CHECK(PtlCTAlloc(ni, &ct));
     CHECK(PtlPTAlloc(ni, 0, eq, 5, &pt));
     number = argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 0) : 0;
-    for (size_t i = 0; argc > 1 && i < sizeof cases / sizeof *cases; i++) {
-        if (strcmp(argv[1], cases[i].name) != 0)
-            continue;
-        cases[i].run();
-        CHECK(spin_barrier());
-        return finish();
-    }
-    fprintf(stderr, "p4spin_calls: no such case\n");
-    return 2;
+    return RUN_CASE(argc, argv, cases);
 }

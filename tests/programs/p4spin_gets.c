@@ -289,24 +289,12 @@ static void times(void) {
     CHECK(spin_barrier());
 }
 
-#define CASE(function) {#function, function}
-static const struct {
-    const char *name;
-    void (*run)(void);
-} cases[] = {CASE(proceed),          CASE(process), CASE(drop),         CASE(fail),
-             CASE(completion_fails), CASE(pending), CASE(flow_control), CASE(times)};
+static const struct test_case cases[] = {CASE(proceed),          CASE(process), CASE(drop),         CASE(fail),
+                                         CASE(completion_fails), CASE(pending), CASE(flow_control), CASE(times)};
 
 int main(int argc, char **argv) {
     open_interface(PTL_NI_MATCHING | PTL_NI_LOGICAL);
     CHECK(PtlEQAlloc(ni, 64, &eq));
     CHECK(PtlPTAlloc(ni, argc > 1 && strcmp(argv[1], "flow_control") == 0 ? PTL_PT_FLOWCTRL : 0, eq, 5, &pt));
-    for (size_t i = 0; argc > 1 && i < sizeof cases / sizeof *cases; i++) {
-        if (strcmp(argv[1], cases[i].name) != 0)
-            continue;
-        cases[i].run();
-        CHECK(spin_barrier());
-        return finish();
-    }
-    fprintf(stderr, "p4spin_gets: no such case\n");
-    return 2;
+    return RUN_CASE(argc, argv, cases);
 }

@@ -191,24 +191,13 @@ static void loops(void) {
     CHECK(spin_barrier());
 }
 
-#define CASE(function) {#function, function}
-static const struct {
-    const char *name;
-    void (*run)(void);
-} cases[] = {CASE(queried),      CASE(user_header), CASE(handler_memory), CASE(initial_state),
-             CASE(payload_size), CASE(cycles),      CASE(loops)};
+static const struct test_case cases[] = {CASE(queried),       CASE(user_header),  CASE(handler_memory),
+                                         CASE(initial_state), CASE(payload_size), CASE(cycles),
+                                         CASE(loops)};
 
 int main(int argc, char **argv) {
     open_interface(PTL_NI_MATCHING | PTL_NI_LOGICAL);
     CHECK(PtlEQAlloc(ni, 64, &eq));
     CHECK(PtlPTAlloc(ni, 0, eq, 5, &pt));
-    for (size_t i = 0; argc > 1 && i < sizeof cases / sizeof *cases; i++) {
-        if (strcmp(argv[1], cases[i].name) != 0)
-            continue;
-        cases[i].run();
-        CHECK(spin_barrier());
-        return finish();
-    }
-    fprintf(stderr, "p4spin_limits: no such case\n");
-    return 2;
+    return RUN_CASE(argc, argv, cases);
 }

@@ -529,23 +529,19 @@ static void managed_offsets(void) {
     both();
 }
 
-#define CASE(function) {#function, function}
-static const struct {
-    const char *name;
-    void (*run)(void);
-} cases[] = {{"puts", puts_of_all_sizes},
-             CASE(gets),
-             CASE(triggered_chain),
-             CASE(counting_events),
-             CASE(event_queues),
-             CASE(unexpected_messages),
-             CASE(unlinking),
-             CASE(physical_addresses),
-             CASE(segments),
-             CASE(truncation),
-             CASE(failures),
-             CASE(managed_offsets),
-             CASE(limits_of_the_queue)};
+static const struct test_case cases[] = {{"puts", puts_of_all_sizes},
+                                         CASE(gets),
+                                         CASE(triggered_chain),
+                                         CASE(counting_events),
+                                         CASE(event_queues),
+                                         CASE(unexpected_messages),
+                                         CASE(unlinking),
+                                         CASE(physical_addresses),
+                                         CASE(segments),
+                                         CASE(truncation),
+                                         CASE(failures),
+                                         CASE(managed_offsets),
+                                         CASE(limits_of_the_queue)};
 
 int main(int argc, char **argv) {
     open_interface(PTL_NI_MATCHING | PTL_NI_LOGICAL);
@@ -554,13 +550,5 @@ int main(int argc, char **argv) {
     CHECK(PtlPTAlloc(ni, 0, eq, PTL_PT_ANY, &pt));
     EXPECT(pt == 0);
     md = bind(out, BIG, 0, eq, ct);
-    for (size_t i = 0; argc > 1 && i < sizeof cases / sizeof *cases; i++) {
-        if (strcmp(argv[1], cases[i].name) != 0)
-            continue;
-        cases[i].run();
-        both();
-        return finish();
-    }
-    fprintf(stderr, "portals: no such case\n");
-    return 2;
+    return RUN_CASE(argc, argv, cases);
 }

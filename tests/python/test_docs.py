@@ -19,8 +19,10 @@ def page(name: str) -> str:
     return (CHECKOUT / name).read_text()
 
 
-def blocks(name: str, language: str) -> list[str]:
-    found = re.findall(rf"^```{language}\n(.*?)^```$", page(name), re.MULTILINE | re.DOTALL)
+def blocks(name: str, language: str, below: str = "") -> list[str]:
+    """Return the blocks in a language, below a heading."""
+    text = page(name).partition(below)[2] if below else page(name)
+    found = re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     assert found
     return found
 
@@ -57,7 +59,7 @@ def test_handlers_of_the_guide_compile(tmp_path: Path) -> None:
 
 
 def test_python_of_the_goal_page_prints_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:
-    [program], [expected] = blocks("docs/goal.md", "python"), blocks("docs/goal.md", "text")
+    program, expected = (blocks("docs/goal.md", language, "## From Python")[0] for language in ("python", "text"))
     exec(program, {})
     assert capsys.readouterr().out == expected
 
