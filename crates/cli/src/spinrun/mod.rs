@@ -75,8 +75,8 @@ struct Options {
         a silent rank for a few rounds of its loop (ptrace). If it only reads memory that messages may write, and at most \
         counts, yields, sleeps or reads a clock, it is held until that memory is written, sees it after one poll, and \
         goes on at that simulated time. If nothing is left that could write it, the run ends as a deadlock. A rank that \
-        computes is left alone, and computing takes no simulated time however long it takes. Where ptrace is not \
-        permitted, silence for a second is taken for polling.")]
+        computes is left alone, and computing takes no simulated time however long it takes. A rank that has polled \
+        before is looked at sooner. Where ptrace is not permitted, silence for a second is taken for polling.")]
     spin_quantum: Quantum,
     /// Set an environment variable for the ranks
     #[arg(short = 'x', long = "env", value_name = "NAME=VALUE", value_parser = parse_variable)]
