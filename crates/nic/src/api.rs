@@ -12,7 +12,7 @@ use crate::atomic::{AtomicSpec, MAX_OPERAND};
 use crate::card::Card;
 use crate::entry::Entry;
 use crate::events::{Counter, EventRing};
-use crate::handlers::{DeviceProgram, HandlerRequest, Handlers, ImageError};
+use crate::handlers::{CardProgram, DeviceProgram, HandlerRequest, Handlers, ImageError};
 use crate::interface::{Interface, MemoryDescriptor, Portal, clip_limits, index_of_options};
 use crate::ports::Ports;
 use crate::region::Region;
@@ -109,16 +109,19 @@ impl Card {
     }
 
     /// `PtlSetMap`.
-    pub fn set_map(&mut self, ni: Handle, map: Vec<Process>) -> Result<()> {
+    pub fn set_map(&mut self, ni: Handle, map: Rc<[Process]>) -> Result<()> {
         let own = Process { nid: self.node, pid: self.pid };
+        // Most maps give a node's only process the node's number.
+        let rank = match map.get(own.nid as usize) {
+            Some(process) if *process == own => Some(own.nid as usize),
+            _ => map.iter().position(|process| *process == own),
+        };
         let interface = self.ni(ni)?;
-        if !interface.logical() || !map.contains(&own) {
-            return Err(Code::ArgInvalid);
-        }
+        let rank = rank.filter(|_| interface.logical()).ok_or(Code::ArgInvalid)?;
         if interface.map.is_some() {
             return Err(Code::Ignored);
         }
-        interface.map = Some(map.into());
+        (interface.map, interface.rank) = (Some(map), rank as u32);
         Ok(())
     }
 
@@ -168,9 +171,15 @@ impl Card {
             return Err(Code::PtEqNeeded);
         }
         let index = match wanted {
-            ptl::PT_ANY => interface.portals.iter().position(Option::is_none).ok_or(Code::PtFull)?,
+            ptl::PT_ANY => interface.portals.iter().position(Option::is_none).unwrap_or(interface.portals.len()),
             wanted => wanted as usize,
         };
+        if i64::try_from(index).is_ok_and(|index| index > i64::from(interface.limits.max_pt_index)) {
+            return Err(if wanted == ptl::PT_ANY { Code::PtFull } else { Code::ArgInvalid });
+        }
+        if index >= interface.portals.len() {
+            interface.portals.resize_with(index + 1, || None);
+        }
         let slot = interface.portals.get_mut(index).ok_or(Code::ArgInvalid)?;
         if slot.is_some() {
             return Err(Code::PtInUse);
@@ -308,12 +317,13 @@ impl Card {
         ni: Handle,
         new: NewEntry,
         list: u64,
+        handlers: Option<Handlers>,
         trigger: (Handle, u64),
         ports: &mut impl Ports,
     ) -> Result<Handle> {
         let list = List::from_raw(list).ok_or(Code::ArgInvalid)?;
         let mut entry = self.entry(ni, new, ports)?;
-        entry.list = list;
+        (entry.list, entry.handlers) = (list, handlers.map(Rc::new));
         let interface = self.ni(ni)?;
         let (index, limit) = (interface.index, interface.limits.max_entries);
         let handle = interface.entries.insert(limit, entry)?;
@@ -467,6 +477,11 @@ impl Card {
         Ok(Transfer { action, interface: interface.index, md: descriptor, local_offset, length, target })
     }
 
+    /// Triggered operations that wait for their counters.
+    pub fn triggered_left(&self) -> usize {
+        self.interfaces.iter().flatten().map(|interface| interface.triggered).sum()
+    }
+
     /// Starts an operation whose descriptor the CPU hands over at `at`.
     pub fn start(&mut self, transfer: Transfer, at: Time, ports: &mut impl Ports) {
         self.start_transfer(transfer, at, ports);
@@ -570,12 +585,23 @@ impl Card {
 
     /// Loads the device program of the process.
     pub fn load_program(&mut self, program: DeviceProgram) -> std::result::Result<(), ImageError> {
-        self.spin.load(program)
+        self.share_program(CardProgram::new(program, &self.machine.hpu)?);
+        Ok(())
+    }
+
+    /// Loads a device program that other cards may have too.
+    pub fn share_program(&mut self, program: Rc<CardProgram>) {
+        self.spin.load(program);
     }
 
     /// Whether a device program is loaded.
     pub fn has_program(&self) -> bool {
-        self.spin.loaded()
+        self.spin.loaded().is_some()
+    }
+
+    /// Gives memory back that nobody needs while no handler runs here.
+    pub fn trim(&mut self) {
+        self.spin.trim();
     }
 
     /// Prepares the handlers of an ME: reads its initial state and writes it into the HPU memory (App. B.2). `None`
@@ -586,6 +612,12 @@ impl Card {
         if self.machine.nic.kind != machine::NicKind::Spin {
             return Err(Code::Fail);
         }
+        let program = self.spin.loaded().ok_or(Code::ArgInvalid)?;
+        let find = |address: u64| match address {
+            0 => Ok(None),
+            address => program.device.handler(address).cloned().map(Some).ok_or(Code::ArgInvalid),
+        };
+        let handlers = [find(request.header)?, find(request.payload)?, find(request.completion)?];
         let length = if me.hpu_initial_state == 0 { 0 } else { me.hpu_initial_state_length };
         if length > self.spin.max_initial_state() {
             return Err(Code::ArgInvalid);
@@ -594,7 +626,27 @@ impl Card {
         ports.read_host(me.hpu_initial_state, &mut state).map_err(|_| Code::ArgInvalid)?;
         let iovec = me.le.options & ptl::ME_HANDLER_IOVEC != 0;
         let host = region(me.handler_host_mem_start, me.handler_host_mem_length, iovec, limit, ports)?;
-        self.spin.install(me, request, &state, host).map(Some)
+        self.spin.install(handlers, request.memory, &state, host, me.user_hdr_size).map(Some)
+    }
+
+    /// Prepares handlers by their names, header, payload and completion, for a program that has no host part: with
+    /// `state` as the initial state, and `host` as `PTL_HANDLER_HOST_MEM`. An unknown name is `PTL_ARG_INVALID`.
+    pub fn handlers_by_name(
+        &mut self,
+        names: [Option<&str>; 3],
+        memory: Handle,
+        state: &[u8],
+        host: Region,
+    ) -> Result<Handlers> {
+        if self.machine.nic.kind != machine::NicKind::Spin {
+            return Err(Code::Fail);
+        }
+        let program = self.spin.loaded().ok_or(Code::ArgInvalid)?;
+        let mut handlers = [const { None }; 3];
+        for (handler, name) in handlers.iter_mut().zip(names) {
+            *handler = name.map(|name| program.named(name).cloned().ok_or(Code::ArgInvalid)).transpose()?;
+        }
+        self.spin.install(handlers, memory, state, host, 0)
     }
 
     /// `PtlHPUAllocMem` (sPIN App. B.2).

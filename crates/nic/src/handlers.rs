@@ -1,11 +1,12 @@
 //! Device programs on a card, and the handlers of an entry (sPIN §3.2, App. B.1).
 
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use abi::device::image;
 use abi::portals::{Handle, Me, Plain};
-use hpu::Program;
+use hpu::{Engine, Program};
 
 use crate::region::Region;
 use crate::stats::SourcePlace;
@@ -116,6 +117,42 @@ pub enum ImageError {
         /// Bytes of the card.
         room: u32,
     },
+}
+
+/// A device program as cards hold it. Cards that share one share the work of decoding it and of finding out how long its
+/// code takes; what branch predictors learn and the bytes of memories are each card's own.
+pub struct CardProgram {
+    pub(crate) device: DeviceProgram,
+    pub(crate) engine: RefCell<Engine>,
+}
+
+impl CardProgram {
+    /// For cards with these HPUs.
+    ///
+    /// # Errors
+    /// When it does not fit in their memories.
+    pub fn new(device: DeviceProgram, config: &machine::Hpu) -> Result<Rc<CardProgram>, ImageError> {
+        let program = &device.program;
+        let (code, data) = (program.program_segment().len(), program.data_segment().len());
+        if code > config.program as usize {
+            return Err(ImageError::TooLarge { what: "code", bytes: code, room: config.program });
+        }
+        if data > config.data as usize {
+            return Err(ImageError::TooLarge { what: "static data", bytes: data, room: config.data });
+        }
+        let engine = RefCell::new(Engine::new(program.clone(), config.timing, config.scratchpad_cycles));
+        Ok(Rc::new(CardProgram { device, engine }))
+    }
+
+    /// The names of its handlers, sorted.
+    pub fn handlers(&self) -> impl Iterator<Item = &str> {
+        self.device.handlers.iter().map(|(_, handler)| &*handler.name)
+    }
+
+    /// A handler by name.
+    pub(crate) fn named(&self, name: &str) -> Option<&Handler> {
+        self.device.handlers.iter().map(|(_, handler)| handler).find(|handler| &*handler.name == name)
+    }
 }
 
 impl DeviceProgram {

@@ -97,7 +97,9 @@ pub struct Interface {
     pub limits: NiLimits,
     /// Rank to nid and pid.
     pub map: Option<Rc<[Process]>>,
-    /// The portal table.
+    /// This process in the map; `PTL_RANK_ANY` before there is one.
+    pub rank: u32,
+    /// The portal table up to the highest index that was ever allocated.
     pub portals: Vec<Option<Portal>>,
     /// Headers on all its unexpected lists.
     pub unexpected_headers: usize,
@@ -134,13 +136,13 @@ pub fn index_of_options(options: u32) -> Option<u8> {
 impl Interface {
     /// A fresh interface.
     pub fn new(index: u8, limits: NiLimits) -> Interface {
-        let portals = (0..=limits.max_pt_index).map(|_| None).collect();
         Interface {
             index,
             references: 1,
             limits,
             map: None,
-            portals,
+            rank: ptl::ID_ANY,
+            portals: Vec::new(),
             unexpected_headers: 0,
             mds: Slab::new(Kind::Md, index),
             entries: Slab::new(Kind::Entry, index),

@@ -5,6 +5,7 @@
 //! * `card`: injection, reception, DMA, completion
 //! * `entry`, `unexpected`, `interface`, `events`: Portals objects and their rules
 //! * `spin`: handlers on HPUs
+//! * `timeline`: what cards and CPUs did, for people
 
 pub mod api;
 mod atomic;
@@ -19,17 +20,19 @@ mod region;
 mod slab;
 mod spin;
 mod stats;
+mod timeline;
 mod triggered;
 mod unexpected;
 
 pub use api::NewEntry;
 pub use atomic::{AtomicSpec, MAX_OPERAND, size as item_size};
 pub use card::{Card, CardEvent, Completion};
-pub use handlers::{DeviceProgram, HandlerRequest, ImageError};
+pub use handlers::{CardProgram, DeviceProgram, HandlerRequest, ImageError};
 pub use message::{Header, MessageId, Packet};
 pub use ports::{MemoryFault, Notice, PacketId, Ports, Slice, Track};
 pub use region::Region;
 pub use stats::{HandlerStats, Profile, SourcePlace, Stats};
+pub use timeline::Timeline;
 pub use triggered::{Action, FetchAction, Target, Transfer, TriggeredOp};
 
 use card::complete;

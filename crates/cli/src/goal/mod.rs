@@ -76,6 +76,8 @@ enum GoalError {
     Lost { file: PathBuf, schedule_lines: Vec<String> },
     #[error(transparent)]
     Import(#[from] mpi::ImportError),
+    #[error("{}: {reason}", file.display())]
+    Device { file: PathBuf, reason: String },
     #[error(transparent)]
     Sdk(#[from] SdkError),
     #[error(transparent)]

@@ -5,6 +5,7 @@ mod ends;
 mod errors;
 mod handlers;
 mod harness;
+mod offload;
 mod p4spin;
 mod p4spin_limits;
 mod p4spin_times;

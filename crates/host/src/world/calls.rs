@@ -178,7 +178,7 @@ impl World {
                 let count = usize::try_from(a.word(1)).ok().filter(|count| *count <= self.ranks.len() * 64);
                 let count = count.ok_or(Code::ArgInvalid)?;
                 let map = self.read_array::<Process>(rank, a.word(2), count)?;
-                unit(self.cards[rank].set_map(a.u32(0), map))
+                unit(self.cards[rank].set_map(a.u32(0), map.into()))
             }
             Op::PtlGetMap => {
                 let map = card.map(a.u32(0))?;
@@ -356,7 +356,7 @@ impl World {
         }
         let (new, trigger) = (self.new_entry(call, a.word(3)), (a.u32(4), a.word(5)));
         let handle =
-            self.on_card(rank, |card, ports| card.append_triggered(a.u32(0), new, a.word(2), trigger, ports))?;
+            self.on_card(rank, |card, ports| card.append_triggered(a.u32(0), new, a.word(2), None, trigger, ports))?;
         Ok(Step::Reply(self.describe_cost(rank), Reply::value(u64::from(handle))))
     }
 

@@ -12,7 +12,6 @@
 mod calls;
 mod polling;
 mod ports;
-mod timeline;
 mod waiting;
 
 use std::collections::BTreeMap;
@@ -20,7 +19,7 @@ use std::rc::Rc;
 
 use machine::{Machine, NicKind};
 use net::Network;
-use nic::{Card, CardEvent, Completion, Notice, Stats};
+use nic::{Card, CardEvent, Completion, Notice, Stats, Timeline};
 use sim::trace::Trace;
 use sim::{EventQueue, Time};
 
@@ -28,7 +27,6 @@ use std::process::ExitStatus;
 
 use crate::job::{Call, Caller, Job, JobError, Pause, Reply};
 use ports::WorldPorts;
-use timeline::Timeline;
 use waiting::Wait;
 
 /// Something that is due.

@@ -1,8 +1,7 @@
 use net::Network;
-use nic::{CardEvent, MemoryFault, Notice, Packet, Ports, Slice};
+use nic::{CardEvent, MemoryFault, Notice, Packet, Ports, Slice, Timeline};
 use sim::{EventQueue, Time};
 
-use super::timeline::Timeline;
 use super::{Event, Warnings};
 use crate::job::Job;
 

@@ -20,7 +20,7 @@ use crate::message::{Header, MessageId, OpToken, Packet, Response};
 use crate::ports::{PacketId, Ports, Slice, Track};
 use crate::region::Region;
 use crate::spin::{SpinMessage, SpinUnit};
-use crate::stats::Stats;
+use crate::stats::{HandlerStats, Stats};
 use crate::triggered::TriggeredOp;
 
 /// Something that happens at a card.
@@ -187,8 +187,8 @@ pub(crate) struct Operation {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CardPlace {
     pub context: u16,
-    /// In the arena of the card's memories.
-    pub start: usize,
+    /// Card address.
+    pub start: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -223,6 +223,8 @@ pub struct Card {
     pub(crate) operations: Operations,
     pub(crate) spin: SpinUnit,
     pub(crate) stats: Stats,
+    /// Stands for [`Stats::handlers`]: few, and found by comparing pointers.
+    handler_stats: Vec<(Rc<str>, HandlerStats)>,
     channels: HashMap<MessageId, Channel>,
     completions: VecDeque<Completion>,
     tx: Pipe,
@@ -245,6 +247,7 @@ impl Card {
             operations: Operations::default(),
             spin: SpinUnit::new(&machine.hpu, machine.network.mtu),
             stats: Stats::default(),
+            handler_stats: Vec::new(),
             channels: HashMap::new(),
             completions: VecDeque::new(),
             tx: Pipe::default(),
@@ -290,6 +293,9 @@ impl Card {
     pub fn stats(&self) -> Stats {
         let mut stats = self.stats.clone();
         (stats.tx_busy, stats.rx_busy, stats.dma_busy) = (self.tx.busy(), self.rx.busy(), self.dma.busy());
+        for (name, handler) in &self.handler_stats {
+            stats.handlers.entry(name.to_string()).or_default().merge(handler);
+        }
         stats.hpu_busy = self.spin.busy();
         stats.profile = self.spin.profile();
         stats
@@ -310,6 +316,16 @@ impl Card {
         }
     }
 
+    /// The counts of a handler.
+    pub(crate) fn handler_stats(&mut self, name: &Rc<str>) -> &mut HandlerStats {
+        let known = self.handler_stats.iter().position(|(other, _)| Rc::ptr_eq(other, name));
+        let index = known.unwrap_or_else(|| {
+            self.handler_stats.push((name.clone(), HandlerStats::default()));
+            self.handler_stats.len() - 1
+        });
+        &mut self.handler_stats[index].1
+    }
+
     pub(crate) fn offered_limits(&self) -> NiLimits {
         default_limits(self.machine.network.mtu, &self.machine.hpu)
     }
@@ -328,8 +344,7 @@ impl Card {
         if !interface.logical() {
             return physical;
         }
-        let rank = interface.map.as_ref().and_then(|map| map.iter().position(|entry| *entry == physical));
-        Process { nid: rank.map_or(abi::portals::ID_ANY, |rank| rank as u32), pid: 0 }
+        Process { nid: interface.rank, pid: 0 }
     }
 
     pub(crate) fn next_message_id(&mut self) -> MessageId {

@@ -114,7 +114,7 @@ impl Card {
                 let (token, mlength) = (*token, response.mlength);
                 let Some(operation) = self.operations.get_mut(token) else { return };
                 if let Some(place) = operation.card {
-                    return self.spin.fill(place.start + offset as usize, &data);
+                    return self.spin.fill(place.start + offset as u32, &data);
                 }
                 (operation.md.region.clone(), operation.local_offset, mlength)
             }

@@ -148,32 +148,24 @@ impl Card {
 }
 
 impl SpinUnit {
-    /// The window of a context that holds `len` bytes at `addr`.
-    fn window_of(&self, context: u16, addr: u32, len: u32, write: bool) -> Option<Window> {
-        let resident = self.contexts[usize::from(context)].as_ref()?;
-        let inside = |w: &&Window| u64::from(addr.wrapping_sub(w.base)) + u64::from(len) <= u64::from(w.len);
-        resident.windows.iter().filter(inside).find(|window| window.write || !write).copied()
-    }
-
-    /// Where in the arena a handler's bytes are.
-    fn place_of(&self, context: u16, addr: u32, len: u32, write: bool) -> Option<usize> {
-        if len == 0 {
-            return Some(0); // nothing is anybody's own
-        }
-        let window = self.window_of(context, addr, len, write)?;
-        Some(window.offset + (addr - window.base) as usize)
+    /// Whether bytes are a handler's own; nothing is anybody's.
+    fn owns(&self, context: u16, addr: u32, len: u32, write: bool) -> bool {
+        let Some(resident) = self.contexts[usize::from(context)].as_ref() else { return false };
+        let inside = |w: &Window| u64::from(addr.wrapping_sub(w.base)) + u64::from(len) <= u64::from(w.len);
+        len == 0 || resident.windows.iter().any(|window| inside(window) && (window.write || !write))
     }
 
     fn bytes_of(&mut self, context: u16, addr: u32, len: u32) -> Option<Vec<u8>> {
-        let start = self.place_of(context, addr, len, false)?;
-        Some(self.memory.arena()[start..start + len as usize].to_vec())
+        self.owns(context, addr, len, false).then(|| self.memory.slice(addr, len).to_vec())
     }
 
     /// 64 aligned bits that the handler may write.
     fn word(&mut self, context: u16, addr: u32) -> Result<&mut [u8; 8], Outcome> {
         let fault = || Outcome::Fault(format!("asked for an atomic operation at {addr:#x}"), addr);
-        let start = self.place_of(context, addr, 8, true).filter(|_| addr.is_multiple_of(8)).ok_or_else(fault)?;
-        self.memory.arena()[start..].first_chunk_mut().ok_or_else(fault)
+        if !self.owns(context, addr, 8, true) || !addr.is_multiple_of(8) {
+            return Err(fault());
+        }
+        self.memory.slice(addr, 8).first_chunk_mut().ok_or_else(fault)
     }
 
     /// A command's structure, out of the handler's memory.
@@ -185,8 +177,8 @@ impl SpinUnit {
 
     /// Writes a command's structure back, where the handler may write.
     fn answer(&mut self, context: u16, addr: u32, bytes: &[u8]) {
-        if let Some(start) = self.place_of(context, addr, bytes.len() as u32, true) {
-            self.memory.arena()[start..start + bytes.len()].copy_from_slice(bytes);
+        if self.owns(context, addr, bytes.len() as u32, true) {
+            self.memory.write(addr, bytes);
         }
     }
 

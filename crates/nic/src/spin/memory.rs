@@ -1,4 +1,4 @@
-//! The memories of a card in one arena, and the allocator of HPU memory.
+//! The memories of a card, and the allocator of HPU memory.
 
 use abi::device::map;
 use abi::portals::{Handle, Rc as Code};
@@ -9,71 +9,129 @@ use crate::slab::{Kind, Slab, interface_of};
 /// HPU memory is given out in units of this many bytes.
 const GRAIN: u32 = 64;
 
-/// Program, static data, HPU memory, contexts and packet buffers. The arena is zero pages until it is touched, so cards
-/// that run no handlers cost nothing.
+/// A memory of the card. Only its first bytes, as far as they have been needed, are in the arena.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    /// Card address.
+    base: u32,
+    /// From `base` to the end of the memory.
+    reach: u32,
+    /// In the arena.
+    bytes: usize,
+}
+
+/// Place in [`CardMemory::parts`].
+const HPU_MEMORY: usize = 2;
+/// From here on what nobody needs when no handler runs.
+const CONTEXTS: usize = 3;
+
+/// Program, static data, HPU memory, contexts and packet buffers. One arena has what has been needed of each, so that
+/// tens of thousands of cards fit.
 pub(super) struct CardMemory {
     arena: Vec<u8>,
-    /// Base address and bytes of each memory, in arena order.
-    parts: [(u32, u32); 5],
+    /// In arena order.
+    parts: [Part; 5],
+    /// Of a context.
+    stack: u32,
+    /// Counts the changes of places in the arena.
+    layout: u32,
     allocations: [Slab<(u32, u32)>; 4],
     capacity: u32,
 }
 
 impl CardMemory {
     pub fn new(config: &machine::Hpu, mtu: u32) -> CardMemory {
+        let part = |base, reach| Part { base, reach, bytes: 0 };
         CardMemory {
             arena: Vec::new(),
             parts: [
-                (map::PROGRAM, config.program),
-                (map::DATA, config.data),
-                (map::HPU_MEMORY, config.memory),
-                (map::CONTEXTS, config.contexts * map::CONTEXT_STRIDE),
-                (map::PACKETS, config.slots(mtu) * machine::Hpu::slot_bytes(mtu)),
+                part(map::PROGRAM, config.program),
+                part(map::DATA, config.data),
+                part(map::HPU_MEMORY, config.memory),
+                part(map::CONTEXTS, config.contexts * map::CONTEXT_STRIDE),
+                part(map::PACKETS, config.slots(mtu) * machine::Hpu::slot_bytes(mtu)),
             ],
+            stack: config.stack,
+            layout: 0,
             allocations: [0, 1, 2, 3].map(|interface| Slab::new(Kind::Hpu, interface)),
             capacity: config.memory,
         }
     }
 
-    /// The bytes that handlers address through windows.
+    /// The bytes that handlers address through windows of the present [`layout`](CardMemory::layout).
     pub fn arena(&mut self) -> &mut [u8] {
-        if self.arena.is_empty() {
-            self.arena = vec![0; self.parts.iter().map(|(_, bytes)| *bytes as usize).sum()];
-        }
         &mut self.arena
     }
 
-    /// A window onto `len` bytes at `base`, which must lie in one of the memories.
-    pub fn window(&self, base: u32, len: u32, write: bool) -> Window {
-        Window { base, len, offset: self.offset(base), write }
+    /// A number that changes with the places of bytes in the arena.
+    pub fn layout(&self) -> u32 {
+        self.layout
     }
 
-    fn offset(&self, address: u32) -> usize {
-        let mut offset = 0;
-        for (base, bytes) in self.parts {
-            if address.wrapping_sub(base) < bytes {
-                return offset + (address - base) as usize;
-            }
-            offset += bytes as usize;
+    /// Finds the places of windows, which must lie in the memories, and returns the layout that they belong to.
+    pub fn locate(&mut self, windows: &mut [Window]) -> u32 {
+        for window in &mut *windows {
+            self.place(window.base, window.len); // making one may move the others
         }
-        offset
+        for window in windows {
+            window.offset = self.place(window.base, window.len);
+        }
+        self.layout
+    }
+
+    /// Where the `len` bytes at `address`, which must lie in one of the memories, are in the arena; they are made if they
+    /// are not there yet.
+    pub fn place(&mut self, address: u32, len: u32) -> usize {
+        let index = self.parts.iter().position(|part| address.wrapping_sub(part.base) < part.reach).unwrap_or(0);
+        let within = address.wrapping_sub(self.parts[index].base);
+        let within = if index == CONTEXTS { self.in_contexts(within) } else { within as usize };
+        let start: usize = self.parts[..index].iter().map(|part| part.bytes).sum();
+        let (end, present) = (within + len as usize, self.parts[index].bytes);
+        if end > present {
+            // Windows are whole words beyond it at most.
+            let missing = end.next_multiple_of(GRAIN as usize) - present;
+            self.arena.splice(start + present..start + present, std::iter::repeat_n(0, missing));
+            self.parts[index].bytes += missing;
+            self.layout = self.layout.wrapping_add(1);
+        }
+        start + within
+    }
+
+    /// A context has its argument block and its stack, and nothing between.
+    fn in_contexts(&self, within: u32) -> usize {
+        let (context, within) = (within / map::CONTEXT_STRIDE, within % map::CONTEXT_STRIDE);
+        let gap = map::CONTEXT_STRIDE - map::ARGS_BYTES - self.stack;
+        let within = if within < map::ARGS_BYTES { within } else { within.saturating_sub(gap) };
+        (context * (map::ARGS_BYTES + self.stack) + within) as usize
+    }
+
+    /// Forgets stacks and packet buffers.
+    pub fn trim(&mut self) {
+        let kept = self.parts[..CONTEXTS].iter().map(|part| part.bytes).sum();
+        if self.arena.len() > kept {
+            self.arena.truncate(kept);
+            self.arena.shrink_to_fit();
+            self.parts[CONTEXTS..].iter_mut().for_each(|part| part.bytes = 0);
+            self.layout = self.layout.wrapping_add(1);
+        }
     }
 
     pub fn write(&mut self, address: u32, bytes: &[u8]) {
-        let offset = self.offset(address);
-        self.arena()[offset..offset + bytes.len()].copy_from_slice(bytes);
+        self.slice(address, bytes.len() as u32).copy_from_slice(bytes);
     }
 
-    pub fn read(&mut self, address: u32, len: u32) -> &[u8] {
-        let offset = self.offset(address);
-        &self.arena()[offset..offset + len as usize]
+    /// The `len` bytes at `address`.
+    pub fn slice(&mut self, address: u32, len: u32) -> &mut [u8] {
+        if len == 0 {
+            return &mut []; // nothing is anywhere
+        }
+        let start = self.place(address, len);
+        &mut self.arena[start..start + len as usize]
     }
 
     pub fn load(&mut self, code: &[u8], data: &[u8]) {
         self.write(map::PROGRAM, code);
-        if !data.is_empty() {
-            self.write(map::DATA, data);
-        }
+        self.write(map::DATA, data);
     }
 
     /// Allocates HPU memory: the first gap that is large enough.
@@ -97,10 +155,10 @@ impl CardMemory {
             return Err(Code::NoSpace);
         }
         let handle = self.allocations[usize::from(interface & 3)].insert(i32::from(u16::MAX), (start, length))?;
-        if !self.arena.is_empty() {
-            let offset = self.offset(start);
-            self.arena[offset..offset + length as usize].fill(0);
-        }
+        // What is not in the arena yet is zero anyway.
+        let present = self.parts[HPU_MEMORY].bytes as u32;
+        let old = (present.saturating_sub(start - map::HPU_MEMORY)).min(length);
+        self.slice(start, old).fill(0);
         Ok(handle)
     }
 
@@ -113,5 +171,57 @@ impl CardMemory {
     pub fn find(&self, memory: Handle) -> Result<(u32, u32), Code> {
         let interface = interface_of(Kind::Hpu, memory).ok_or(Code::ArgInvalid)?;
         self.allocations[usize::from(interface)].get(memory).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn memory() -> CardMemory {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../machines");
+        let machine = machine::Machine::load("sc17-int", &[folder], &[]).unwrap();
+        CardMemory::new(&machine.hpu, machine.network.mtu)
+    }
+
+    #[test]
+    fn bytes_keep_their_values_when_memories_grow() {
+        let mut memory = memory();
+        memory.load(&[1; 100], &[2; 50]);
+        let packet = map::PACKETS + 3 * 4160;
+        memory.write(packet, &[3; 4096]);
+        let stack_end = map::CONTEXTS + 2 * map::CONTEXT_STRIDE;
+        memory.write(stack_end - 8192, &[4; 8192]);
+        memory.write(map::CONTEXTS + map::CONTEXT_STRIDE, &[5; 1024]);
+        let first = memory.allocate(0, 100).unwrap();
+        let (address, length) = memory.find(first).unwrap();
+        assert_eq!((address, length), (map::HPU_MEMORY, 128));
+        memory.write(address, &[6; 128]);
+        let mut windows = [(map::PROGRAM, 100), (stack_end - 8192, 8192), (packet, 4096), (address, 128)]
+            .map(|(base, len)| Window { base, len, offset: 0, write: true });
+        assert_eq!(memory.locate(&mut windows), memory.layout());
+        for (window, value) in windows.iter().zip([1, 4, 3, 6]) {
+            let bytes = &memory.arena()[window.offset..][..window.len as usize];
+            assert!(bytes.iter().all(|byte| *byte == value), "{value}");
+        }
+        assert_eq!(memory.slice(map::CONTEXTS + map::CONTEXT_STRIDE, 1024), [5; 1024]);
+        assert_eq!(memory.slice(map::DATA, 50), [2; 50]);
+    }
+
+    #[test]
+    fn what_is_given_out_again_is_zero_and_the_rest_outlives_a_trim() {
+        let mut memory = memory();
+        let old = memory.allocate(0, 64).unwrap();
+        let kept = memory.allocate(0, 64).unwrap();
+        memory.write(map::HPU_MEMORY, &[7; 128]);
+        memory.write(map::PACKETS, &[8; 100]);
+        memory.free(old).unwrap();
+        memory.trim();
+        let address = memory.find(kept).unwrap().0;
+        assert_eq!(memory.slice(address, 64), [7; 64]);
+        let again = memory.allocate(0, 64).unwrap();
+        let address = memory.find(again).unwrap().0;
+        assert_eq!((address, memory.slice(address, 64)), (map::HPU_MEMORY, &mut [0; 64][..]));
+        assert_eq!(memory.slice(map::PACKETS, 100), [0; 100]);
     }
 }

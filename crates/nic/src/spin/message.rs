@@ -226,7 +226,7 @@ impl Card {
     pub(super) fn handler_failed(&mut self, task: &Task, error: HandlerError, ports: &mut impl Ports) {
         let name = &task.handler.name;
         ports.warn(format!("node {}: {} handler '{name}' {}", self.node, task.role.name(), error.message));
-        self.stats.handlers.entry(name.to_string()).or_default().errors += 1;
+        self.handler_stats(name).errors += 1;
         let Some(message) = self.spin_message(task.message) else { return };
         let first = !std::mem::replace(&mut message.failed, true);
         match task.role {
@@ -289,7 +289,7 @@ impl Card {
 
     fn free_packet(&mut self, task: &Task) {
         if let Some(packet) = task.packet {
-            self.spin.buffers.push(packet.buffer);
+            self.spin.free_buffers.push(packet.buffer);
         }
     }
 
@@ -340,7 +340,7 @@ impl Card {
         let user_hdr = self.spin_message(task.message).map_or(0, |message| message.handlers.user_hdr);
         let end = bytes.len() + user_hdr as usize;
         if let Some(packet) = task.packet {
-            bytes.extend_from_slice(self.spin.memory.read(packet.start, task.skip));
+            bytes.extend_from_slice(self.spin.memory.slice(packet.start, task.skip));
         }
         bytes.resize(end, 0); // a message may be shorter than the user header
         bytes

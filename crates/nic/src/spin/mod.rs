@@ -14,11 +14,11 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use abi::device::map;
-use abi::portals::{Handle, Me, Rc as Code};
-use hpu::{Engine, Stop, Thread, Window};
+use abi::portals::{Handle, Rc as Code};
+use hpu::{Predictor, Stop, Thread, Window};
 use sim::Time;
 
-use crate::handlers::{DeviceProgram, Handler, HandlerRequest, Handlers, ImageError};
+use crate::handlers::{CardProgram, Handler, Handlers};
 use crate::message::MessageId;
 use crate::region::Region;
 use crate::stats::Profile;
@@ -37,9 +37,10 @@ pub struct SpinUnit {
     mtu: u32,
     memory: CardMemory,
     program: Option<Loaded>,
-    /// Free packet buffers.
-    buffers: Vec<u16>,
-    contexts: Vec<Option<Context>>,
+    /// Free packet buffers that have been used; those from `fresh_buffer` on have not.
+    free_buffers: Vec<u16>,
+    fresh_buffer: u16,
+    contexts: Vec<Option<Box<Context>>>,
     hpus: Vec<Core>,
     /// Handlers that wait for a context.
     tasks: VecDeque<Task>,
@@ -50,8 +51,8 @@ pub struct SpinUnit {
 }
 
 struct Loaded {
-    device: DeviceProgram,
-    engine: Engine,
+    program: Rc<CardProgram>,
+    predictor: Predictor,
 }
 
 /// An HPU: contexts `index + k * hpus` are its own, for handlers may not migrate (sPIN §3.2.2).
@@ -109,6 +110,8 @@ struct Context {
     task: Task,
     thread: Thread,
     windows: Vec<Window>,
+    /// Of the card's memory, to which the windows' places belong.
+    layout: Option<u32>,
     stop: Option<Stop>,
     /// When the thread last ran on, and its cycles then.
     resumed: (Time, u64),
@@ -135,7 +138,8 @@ impl SpinUnit {
             mtu,
             memory: CardMemory::new(config, mtu),
             program: None,
-            buffers: (0..config.slots(mtu) as u16).rev().collect(),
+            free_buffers: Vec::new(),
+            fresh_buffer: 0,
             contexts: (0..config.contexts).map(|_| None).collect(),
             hpus: vec![Core::default(); config.count as usize],
             tasks: VecDeque::new(),
@@ -149,15 +153,16 @@ impl SpinUnit {
     pub(crate) fn set_profiling(&mut self) {
         self.profiling = true;
         if let Some(loaded) = &mut self.program {
-            loaded.engine.set_profiling();
+            loaded.program.engine.borrow_mut().set_profiling();
         }
     }
 
     /// Instructions so far.
     pub(crate) fn profile(&self) -> Profile {
         let mut profile = self.profile.clone();
-        if let Some(Loaded { device, engine }) = &self.program {
-            for (entry, counts) in engine.profile() {
+        if let Some(Loaded { program, .. }) = &self.program {
+            let device = &program.device;
+            for (entry, counts) in program.engine.borrow().profile() {
                 let Some((_, handler)) = device.handlers.iter().find(|(_, handler)| handler.entry == entry) else {
                     continue;
                 };
@@ -176,21 +181,13 @@ impl SpinUnit {
     }
 
     /// Loads a device program; a card holds one.
-    pub(crate) fn load(&mut self, device: DeviceProgram) -> Result<(), ImageError> {
-        let (code, data) = (device.program.program_segment(), device.program.data_segment());
-        if code.len() > self.config.program as usize {
-            return Err(ImageError::TooLarge { what: "code", bytes: code.len(), room: self.config.program });
-        }
-        if data.len() > self.config.data as usize {
-            return Err(ImageError::TooLarge { what: "static data", bytes: data.len(), room: self.config.data });
-        }
-        self.memory.load(code, data);
-        let mut engine = Engine::new(device.program.clone(), self.config.timing, self.config.scratchpad_cycles);
+    pub(crate) fn load(&mut self, program: Rc<CardProgram>) {
+        let device = &program.device.program;
+        self.memory.load(device.program_segment(), device.data_segment());
         if self.profiling {
-            engine.set_profiling();
+            program.engine.borrow_mut().set_profiling();
         }
-        self.program = Some(Loaded { device, engine });
-        Ok(())
+        self.program = Some(Loaded { program, predictor: Predictor::default() });
     }
 
     /// Forgets the device program and everything that runs or waits.
@@ -208,8 +205,19 @@ impl SpinUnit {
         }
     }
 
-    pub(crate) fn loaded(&self) -> bool {
-        self.program.is_some()
+    /// The device program.
+    pub(crate) fn loaded(&self) -> Option<&CardProgram> {
+        self.program.as_ref().map(|loaded| &*loaded.program)
+    }
+
+    /// Gives the memory of stacks and packet buffers back if no handler runs and no packet waits.
+    pub(crate) fn trim(&mut self) {
+        let idle = self.free_buffers.len() == usize::from(self.fresh_buffer)
+            && self.contexts.iter().all(Option::is_none)
+            && self.tasks.is_empty();
+        if idle {
+            self.memory.trim();
+        }
     }
 
     pub(crate) fn allocate(&mut self, interface: u8, length: u64) -> Result<Handle, Code> {
@@ -225,24 +233,19 @@ impl SpinUnit {
         self.memory.find(memory)
     }
 
-    /// Resolves the handlers of an ME and writes its initial state.
+    /// The handlers of an entry, header, payload and completion; writes the initial state of what they share.
     pub(crate) fn install(
         &mut self,
-        me: &Me,
-        request: HandlerRequest,
+        [header, payload, completion]: [Option<Handler>; 3],
+        memory: Handle,
         initial_state: &[u8],
         host_memory: Region,
+        user_hdr: u64,
     ) -> Result<Handlers, Code> {
-        let device = &self.program.as_ref().ok_or(Code::ArgInvalid)?.device;
-        let find = |address: u64| match address {
-            0 => Ok(None),
-            address => device.handler(address).cloned().map(Some).ok_or(Code::ArgInvalid),
-        };
-        let (header, payload, completion) = (find(request.header)?, find(request.payload)?, find(request.completion)?);
-        if me.user_hdr_size > u64::from(self.config.max_user_hdr) {
+        if user_hdr > u64::from(self.config.max_user_hdr) || initial_state.len() as u64 > self.max_initial_state() {
             return Err(Code::ArgInvalid);
         }
-        let state = match request.memory {
+        let state = match memory {
             0 | abi::portals::INVALID_HANDLE => None,
             memory => Some(self.memory.find(memory)?),
         };
@@ -258,7 +261,7 @@ impl SpinUnit {
             completion,
             state,
             host_memory: Rc::new(host_memory),
-            user_hdr: me.user_hdr_size as u32,
+            user_hdr: user_hdr as u32,
         })
     }
 
@@ -268,15 +271,22 @@ impl SpinUnit {
     }
 
     /// Writes data of a get to where its handler waits for it.
-    pub(crate) fn fill(&mut self, start: usize, data: &[u8]) {
-        self.memory.arena()[start..start + data.len()].copy_from_slice(data);
+    pub(crate) fn fill(&mut self, start: u32, data: &[u8]) {
+        self.memory.write(start, data);
     }
 
     /// Puts a packet into a buffer, if one is free.
     ///
     /// The data after the first `skip` bytes is aligned to `min_fragmentation_limit` (App. B.2.1).
     fn buffer(&mut self, offset: u64, data: &[u8], skip: u32) -> Option<Buffered> {
-        let buffer = self.buffers.pop()?;
+        let buffer = match self.free_buffers.pop() {
+            Some(buffer) => buffer,
+            None if u32::from(self.fresh_buffer) < self.config.slots(self.mtu) => {
+                self.fresh_buffer += 1;
+                self.fresh_buffer - 1
+            }
+            None => return None,
+        };
         let pad = skip.next_multiple_of(FRAGMENT) - skip;
         let start = map::PACKETS + u32::from(buffer) * machine::Hpu::slot_bytes(self.mtu) + pad;
         self.memory.write(start, data);
@@ -285,8 +295,8 @@ impl SpinUnit {
 
     /// Takes a packet's data out of its buffer, which is free then.
     fn unbuffer(&mut self, packet: Buffered) -> Vec<u8> {
-        let data = self.memory.read(packet.start, packet.length).to_vec();
-        self.buffers.push(packet.buffer);
+        let data = self.memory.slice(packet.start, packet.length).to_vec();
+        self.free_buffers.push(packet.buffer);
         data
     }
 }

@@ -2,7 +2,7 @@
 
 use abi::device::{PayloadArgs, map, ret};
 use abi::portals::{NiFail, Plain};
-use hpu::{Fault, Memory, Stop, Thread};
+use hpu::{Fault, Memory, Stop, Thread, Window};
 
 use super::message::HandlerError;
 use super::{Context, Core, Role, SpinUnit, Task, Wait};
@@ -37,41 +37,42 @@ impl Card {
         let (argument, args) = self.arguments(&task, window);
         let spin = &mut self.spin;
         spin.memory.write(window, &argument);
-        let Some(program) = spin.program.as_ref().map(|loaded| loaded.device.program.clone()) else { return };
+        let Some(program) = spin.program.as_ref().map(|loaded| loaded.program.device.program.clone()) else { return };
         let stack_top = window + map::CONTEXT_STRIDE;
         let state = self.spin_message(task.message).and_then(|message| message.handlers.state);
         let spin = &mut self.spin;
-        let memory = &spin.memory;
+        let window_on = |base, len, write| Window { base, len, offset: 0, write };
         // The runtime's memcpy reads whole aligned words.
         let words = |bytes: usize| bytes.next_multiple_of(WORD) as u32;
         let mut windows = vec![
-            memory.window(stack_top - spin.config.stack, spin.config.stack, true),
-            memory.window(window, map::ARGS_BYTES, false),
-            memory.window(map::PROGRAM, words(program.program_segment().len()), false),
+            window_on(stack_top - spin.config.stack, spin.config.stack, true),
+            window_on(window, map::ARGS_BYTES, false),
+            window_on(map::PROGRAM, words(program.program_segment().len()), false),
         ];
         if !program.data_segment().is_empty() {
-            windows.push(memory.window(map::DATA, words(program.data_segment().len()), true));
+            windows.push(window_on(map::DATA, words(program.data_segment().len()), true));
         }
         if let Some((address, length)) = state {
-            windows.insert(0, memory.window(address, length, true));
+            windows.insert(0, window_on(address, length, true));
         }
         if let Some(packet) = task.packet
             && task.role == Role::Payload
         {
-            windows.insert(0, memory.window(packet.start, words(packet.length as usize), true));
+            windows.insert(0, window_on(packet.start, words(packet.length as usize), true));
         }
         let now = ports.now();
         let thread = Thread::new(&program, task.handler.entry, stack_top, args);
-        spin.contexts[usize::from(context)] = Some(Context {
+        spin.contexts[usize::from(context)] = Some(Box::new(Context {
             task,
             thread,
             windows,
+            layout: None,
             stop: None,
             resumed: (now, 0),
             started: now,
             stay: now,
             waits: Wait::No,
-        });
+        }));
         let core = spin.core(context);
         core.resident += 1;
         core.ready.push_back(context);
@@ -128,8 +129,14 @@ impl Card {
         let before = resident.thread.cycles();
         resident.resumed = (ports.now(), before);
         let limit = (before + QUANTUM).min(spin.config.watchdog_cycles);
+        if resident.layout != Some(spin.memory.layout()) {
+            resident.layout = Some(spin.memory.locate(&mut resident.windows));
+        }
         let mut memory = Memory { arena: spin.memory.arena(), windows: &resident.windows };
-        let stop = loaded.engine.run(&mut resident.thread, &mut memory, limit);
+        let mut engine = loaded.program.engine.borrow_mut();
+        engine.swap_predictor(&mut loaded.predictor);
+        let stop = engine.run(&mut resident.thread, &mut memory, limit);
+        engine.swap_predictor(&mut loaded.predictor);
         resident.stop = Some(stop);
         let ran = spin.config.clock.time(resident.thread.cycles() - before);
         ports.schedule(ports.now() + ran, CardEvent::Hpu(context));
@@ -158,7 +165,7 @@ impl Card {
             }
             Stop::Call { .. } | Stop::Atomic | Stop::Limit if over => {
                 let cycles = self.spin.config.watchdog_cycles;
-                let place = self.place(resident_pc(self.spin.contexts[usize::from(context)].as_ref()));
+                let place = self.place(resident_pc(self.spin.contexts[usize::from(context)].as_deref()));
                 let message = format!("was killed after {cycles} cycles (hpu.watchdog_cycles){place}");
                 let error = HandlerError { fail: NiFail::HandlerTimeout, message, detail: cycles };
                 self.end_handler(context, Err(error), ports);
@@ -169,7 +176,7 @@ impl Card {
     }
 
     fn place(&self, pc: u32) -> String {
-        let location = self.spin.program.as_ref().and_then(|loaded| loaded.device.program.line(pc));
+        let location = self.spin.program.as_ref().and_then(|loaded| loaded.program.device.program.line(pc));
         location.map_or_else(String::new, |place| format!(", {}:{}", place.file, place.line))
     }
 
@@ -220,8 +227,9 @@ impl Card {
         let bytes = if resident.task.role == Role::Payload { resident.task.payload_bytes() } else { 0 };
         let full = bytes == u64::from(self.spin.mtu);
         let (instructions, cycles) = (resident.thread.instructions(), resident.thread.cycles());
-        let stats = self.stats.handlers.entry(resident.task.handler.name.to_string()).or_default();
-        stats.add_call(instructions, cycles, ports.now() - resident.started, bytes, full);
+        let occupancy = ports.now() - resident.started;
+        let stats = self.handler_stats(&resident.task.handler.name);
+        stats.add_call(instructions, cycles, occupancy, bytes, full);
         self.next_on_hpu(context, ports);
         match outcome {
             Ok(value) => self.handler_returned(&resident.task, value, ports),
@@ -239,7 +247,7 @@ impl Card {
     /// A command of a handler addresses memory that is not its own.
     pub(super) fn command_fault(&mut self, context: u16, what: String, addr: u32, ports: &mut impl Ports) {
         // The handler has stopped behind the command, an uncompressed instruction.
-        let place = self.place(resident_pc(self.spin.contexts[usize::from(context)].as_ref()).wrapping_sub(4));
+        let place = self.place(resident_pc(self.spin.contexts[usize::from(context)].as_deref()).wrapping_sub(4));
         let error = HandlerError { fail: NiFail::Segv, message: format!("{what}{place}"), detail: u64::from(addr) };
         self.end_handler(context, Err(error), ports);
     }

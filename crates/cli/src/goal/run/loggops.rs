@@ -66,6 +66,18 @@ impl Arguments {
             _ => None,
         }
     }
+
+    /// An option that was given and that cards do not have.
+    pub fn not_of_cards(&self) -> Option<&'static str> {
+        let others = [
+            ("-o", self.overhead.is_some()),
+            ("-g", self.gap.is_some()),
+            ("-G", self.gap_per_byte.is_some()),
+            ("-O", self.overhead_per_byte.is_some()),
+        ];
+        let given = others.into_iter().find(|(_, is_given)| *is_given).map(|(name, _)| name);
+        self.not_of_packets().or(given)
+    }
 }
 
 pub fn run(schedule: &Schedule, common: &Common, arguments: &Arguments) -> Result<Report, GoalError> {

@@ -1,6 +1,7 @@
 //! `spinkit goal run`: one module a model, each with options of its own and a report.
 
 mod loggops;
+mod nic;
 mod packet;
 mod protocol;
 mod report;
@@ -25,6 +26,8 @@ pub struct Arguments {
     #[command(flatten)]
     packet: packet::Arguments,
     #[command(flatten)]
+    nic: nic::Arguments,
+    #[command(flatten)]
     protocol: protocol::Arguments,
 }
 
@@ -34,6 +37,8 @@ enum Model {
     Loggops,
     /// Packets that queue for the links of a network
     Packet,
+    /// Cards that match messages and run handlers
+    Nic,
     /// Message passing where the CPU, the card or handlers match, copy and answer (sPIN paper §5.1)
     Protocol,
 }
@@ -71,6 +76,9 @@ pub fn run(arguments: &Arguments) -> Result<(), GoalError> {
     if let Some(option) = arguments.packet.given().filter(|_| arguments.model != Model::Packet) {
         return Err(GoalError::Usage(format!("{option} is for --model packet")));
     }
+    if let Some(option) = arguments.nic.given().filter(|_| arguments.model != Model::Nic) {
+        return Err(GoalError::Usage(format!("{option} is for --model nic")));
+    }
     if let Some(option) = arguments.protocol.given().filter(|_| arguments.model != Model::Protocol) {
         return Err(GoalError::Usage(format!("{option} is for --model protocol")));
     }
@@ -78,6 +86,7 @@ pub fn run(arguments: &Arguments) -> Result<(), GoalError> {
     let report = match arguments.model {
         Model::Loggops => loggops::run(&schedule, &arguments.common, &arguments.loggops),
         Model::Packet => packet::run(&schedule, &arguments.common, &arguments.loggops, &arguments.packet),
+        Model::Nic => nic::run(&schedule, &arguments.common, &arguments.loggops, &arguments.nic),
         Model::Protocol => protocol::run(&schedule, &arguments.common, &arguments.loggops, &arguments.protocol),
     }?;
     report.deliver(&schedule, arguments.common.json.as_deref())

@@ -73,10 +73,11 @@ impl Card {
                 return Err(INVALID);
             }
             let addr = command.local as u32;
-            let start = self.spin.place_of(context, addr, command.len as u32, true);
-            let fault =
-                || Outcome::Fault(format!("got {} bytes to {addr:#x}, which are not its own", command.len), addr);
-            place = Some(CardPlace { context, start: start.ok_or_else(fault)? });
+            if !self.spin.owns(context, addr, command.len as u32, true) {
+                let what = format!("got {} bytes to {addr:#x}, which are not its own", command.len);
+                return Err(Outcome::Fault(what, addr));
+            }
+            place = Some(CardPlace { context, start: addr });
         }
         let ready = self.handler_message(context, &command, RequestKind::Get, host, place)?;
         self.send(Outgoing { header: ready.header, source: Source::Card(Vec::new()), sent: Sent::Nothing }, ports);
@@ -128,7 +129,7 @@ impl Card {
         let ack =
             if kind.replies() { AckReq::None } else { AckReq::from_raw(command.ack_req.into()).ok_or(INVALID)? };
         let task = &self.spin.contexts[usize::from(context)].as_ref().ok_or(INVALID)?.task;
-        let (message, handler) = (task.message, task.handler.name.to_string());
+        let (message, handler) = (task.message, task.handler.name.clone());
         let entry = self.delivery(message).ok_or(INVALID)?.entry;
         let index = self.inbound(message).ok_or(INVALID)?.header.interface;
         let interface = self.interfaces[usize::from(index)].as_deref().ok_or(INVALID)?;
@@ -170,7 +171,7 @@ impl Card {
                 fail: NiFail::Ok,
             })
         });
-        self.stats.handlers.entry(handler).or_default().puts += 1;
+        self.handler_stats(&handler).puts += 1;
         let request = Request {
             kind,
             pt_index,

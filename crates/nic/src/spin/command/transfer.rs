@@ -28,22 +28,22 @@ pub struct HandlerDma {
 #[derive(Debug)]
 enum Work {
     ToHost(Vec<u8>),
-    /// To this place of the arena.
+    /// To this card address.
     FromHost {
-        start: usize,
+        start: u32,
         len: u32,
     },
-    /// Compare and swap; the value before goes to this place of the arena when it fails.
+    /// Compare and swap; the value before goes to this card address when it fails.
     CompareAndSwap {
         compare: u64,
         swap: u64,
-        result: usize,
+        result: u32,
     },
-    /// Fetch and add; the value before goes to this place of the arena.
+    /// Fetch and add; the value before goes to this card address.
     FetchAndAdd {
         datatype: Datatype,
         increment: u64,
-        result: usize,
+        result: u32,
     },
 }
 
@@ -88,14 +88,16 @@ impl Card {
         if !inside(&region, command.offset, u64::from(len)) {
             return Err(INVALID);
         }
-        let start = self.spin.place_of(context, addr, len, !to_host).ok_or_else(fault)?;
+        if !self.spin.owns(context, addr, len, !to_host) {
+            return Err(fault());
+        }
         let (work, done, transfer) = if to_host {
-            let data = self.spin.memory.arena()[start..start + len as usize].to_vec();
+            let data = self.spin.memory.slice(addr, len).to_vec();
             let done = self.dma_write(u64::from(len), "to host", None, ports);
             (Work::ToHost(data), done, TransferState::Posted(done - self.machine.dma.latency))
         } else {
             let done = self.dma_read(u64::from(len), "from host", None, ports);
-            (Work::FromHost { start, len }, done, TransferState::Pending(false))
+            (Work::FromHost { start: addr, len }, done, TransferState::Pending(false))
         };
         let dma = HandlerDma { message, transfer: None, region, offset: command.offset, work };
         command.handle = self.begin_transfer(context, dma, transfer, done, ports);
@@ -122,9 +124,11 @@ impl Card {
         if size > 8 || !inside(&region, command.offset, size) || !aligned {
             return Err(INVALID);
         }
-        let addr = command.result;
-        let fault = || Outcome::Fault(format!("gave {addr:#x} for a result, which is not its own"), addr);
-        let result = self.spin.place_of(context, addr, 8, true).ok_or_else(fault)?;
+        let result = command.result;
+        if !self.spin.owns(context, result, 8, true) {
+            let what = format!("gave {result:#x} for a result, which is not its own");
+            return Err(Outcome::Fault(what, result));
+        }
         let work = match swap {
             true => Work::CompareAndSwap { compare: command.value, swap: command.swap, result },
             false => Work::FetchAndAdd { datatype, increment: command.value, result },
@@ -145,8 +149,8 @@ impl Card {
         ports: &mut impl Ports,
     ) -> u32 {
         if let Some(resident) = self.spin.contexts[usize::from(context)].as_ref() {
-            let handler = resident.task.handler.name.to_string();
-            self.stats.handlers.entry(handler).or_default().dmas += 1;
+            let handler = resident.task.handler.name.clone();
+            self.handler_stats(&handler).dmas += 1;
         }
         if let Some(message) = self.spin_message(dma.message) {
             message.transfers += 1;
@@ -243,7 +247,7 @@ impl Card {
             Work::FromHost { start, len } => {
                 let mut data = vec![0; *len as usize];
                 region.read(ports, offset, &mut data)?;
-                self.spin.memory.arena()[*start..*start + data.len()].copy_from_slice(&data);
+                self.spin.memory.write(*start, &data);
                 Ok(())
             }
             Work::CompareAndSwap { compare, swap, result } => {
@@ -252,7 +256,7 @@ impl Card {
                 if u64::from_ne_bytes(old) == *compare {
                     return region.write(ports, offset, &swap.to_ne_bytes());
                 }
-                self.spin.memory.arena()[*result..*result + 8].copy_from_slice(&old);
+                self.spin.memory.write(*result, &old);
                 Ok(())
             }
             Work::FetchAndAdd { datatype, increment, result } => {
@@ -263,7 +267,7 @@ impl Card {
                 let spec = AtomicSpec { op: AtomicOp::Sum, datatype: *datatype };
                 spec.apply(&mut new[..size], &increment.to_le_bytes()[..size], &[]);
                 region.write(ports, offset, &new[..size])?;
-                self.spin.memory.arena()[*result..*result + 8].copy_from_slice(&old);
+                self.spin.memory.write(*result, &old);
                 Ok(())
             }
         }

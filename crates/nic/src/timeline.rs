@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 
 use machine::{Machine, NicKind};
-use nic::{PacketId, Slice, Track};
 use sim::Time;
 use sim::trace::{SliceExtras, Trace, TrackId, Value};
+
+use crate::ports::{PacketId, Slice, Track};
 
 /// Where slices go; nothing happens when no trace was asked for.
 pub struct Timeline {
@@ -24,6 +25,7 @@ struct Rows {
 }
 
 impl Timeline {
+    /// With rows for the nodes of `machine`.
     pub fn new(mut trace: Trace, ranks: usize, machine: &Machine) -> Timeline {
         let hpus = if machine.nic.kind == NicKind::Spin { machine.hpu.count } else { 0 };
         let mut rows = Vec::new();
@@ -40,6 +42,7 @@ impl Timeline {
         Timeline { trace, rows, flows: HashMap::new() }
     }
 
+    /// Whether anything is recorded.
     pub fn is_on(&self) -> bool {
         self.trace.is_on()
     }
@@ -82,6 +85,10 @@ impl Timeline {
         self.trace.slice(track, slice.name, slice.start, slice.end, extras);
     }
 
+    /// Writes it.
+    ///
+    /// # Errors
+    /// When writing fails.
     pub fn finish(self) -> std::io::Result<()> {
         self.trace.finish()
     }

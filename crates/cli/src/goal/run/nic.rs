@@ -1,0 +1,152 @@
+//! `--model nic`
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use abi::device::image::SECTION;
+use goal::Schedule;
+use machine::{Machine, NicKind};
+use nic::{CardProgram, DeviceProgram, HandlerStats};
+use object::{Object, ObjectSection};
+use offload::World;
+use serde_json::{Map, Value, json};
+use sim::trace::Trace;
+
+use super::super::GoalError;
+use super::super::units::json_ns;
+use super::report::{Report, timed};
+use super::{Common, loggops};
+
+/// The sPIN paper's.
+const MACHINE: &str = "sc17-int";
+/// As in the other models.
+const EAGER: u64 = 65_535;
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Cards (--model nic; also -S; the machine is sc17-int by default)")]
+pub struct Arguments {
+    /// Program or shared library from spincc that has the handlers which the schedule names
+    #[arg(long, value_name = "FILE")]
+    device: Option<PathBuf>,
+    /// Write the timeline for ui.perfetto.dev
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+}
+
+impl Arguments {
+    /// An option that was given: no other model has it.
+    pub fn given(&self) -> Option<&'static str> {
+        match self {
+            Arguments { device: Some(_), .. } => Some("--device"),
+            Arguments { trace: Some(_), .. } => Some("--trace"),
+            _ => None,
+        }
+    }
+}
+
+pub fn run(
+    schedule: &Schedule,
+    common: &Common,
+    loggops: &loggops::Arguments,
+    arguments: &Arguments,
+) -> Result<Report, GoalError> {
+    if let Some(option) = loggops.not_of_cards() {
+        return Err(GoalError::Usage(format!("{option}: with --model nic times are the machine's; use --set")));
+    }
+    let machine = common.machine_or(MACHINE)?;
+    let eager = loggops.eager.unwrap_or(EAGER);
+    let program = match &arguments.device {
+        Some(file) => Some(device(file, &machine)?),
+        None => None,
+    };
+    let trace = match &arguments.trace {
+        Some(path) => Trace::to_file(path).map_err(|error| GoalError::Write { path: path.clone(), error })?,
+        None => Trace::off(),
+    };
+    let parameters = parameters(&machine, eager);
+    let (outcome, cpu_time) = timed(|| {
+        let mut world = World::new(schedule, machine, program, eager, trace)?;
+        let outcome = world.run();
+        outcome.map(|outcome| (outcome, world))
+    });
+    let (outcome, world) = outcome.map_err(|error| GoalError::run(&common.file, error))?;
+    if let Some(path) = &arguments.trace {
+        world.finish_trace().map_err(|error| GoalError::Write { path: path.clone(), error })?;
+    }
+    if outcome.dropped > 0 {
+        eprintln!("spinkit goal: warning: {} messages found no entry and were dropped", outcome.dropped);
+    }
+    if outcome.untriggered > 0 {
+        eprintln!("spinkit goal: warning: {} triggered operations never happened", outcome.untriggered);
+    }
+    let handlers: Map<String, Value> =
+        outcome.handlers.iter().map(|(name, handler)| (name.clone(), handler_report(handler))).collect();
+    let more = json!({
+        "last_ns": json_ns(outcome.last),
+        "messages": outcome.messages,
+        "packets": outcome.packets,
+        "bytes": outcome.bytes,
+        "dropped_messages": outcome.dropped,
+        "untriggered_operations": outcome.untriggered,
+        "simulation_steps": outcome.steps,
+        "handlers": handlers,
+    });
+    let calls: u64 = outcome.handlers.values().map(|handler| handler.calls).sum();
+    Ok(Report {
+        model: "nic",
+        parameters,
+        events: schedule.len() as u64 + outcome.messages,
+        ends: outcome.ends,
+        cpu_time,
+        more: if let Value::Object(more) = more { more } else { Map::new() },
+        lines: vec![
+            ("cards", outcome.last.to_string()),
+            ("messages", outcome.messages.to_string()),
+            ("handlers", format!("{calls} calls")),
+        ],
+    })
+}
+
+fn parameters(machine: &Machine, eager: u64) -> Value {
+    let described = machine
+        .describe()
+        .into_iter()
+        .map(|(key, value, unit)| (key.to_owned(), json!({ "value": value, "unit": unit })));
+    let mut parameters: Map<String, Value> = described.collect();
+    parameters.insert("machine".into(), machine.name.clone().into());
+    parameters.insert("S_bytes".into(), eager.into());
+    Value::Object(parameters)
+}
+
+fn handler_report(handler: &HandlerStats) -> Value {
+    json!({
+        "calls": handler.calls,
+        "instructions": handler.instructions,
+        "cycles": handler.cycles,
+        "min_cycles": handler.min_cycles,
+        "max_cycles": handler.max_cycles,
+        "occupancy_ns": json_ns(handler.occupancy),
+        "bytes": handler.bytes,
+        "puts": handler.puts,
+        "dmas": handler.dmas,
+    })
+}
+
+/// The device program of a file that spincc made.
+fn device(file: &Path, machine: &Machine) -> Result<Rc<CardProgram>, GoalError> {
+    if machine.nic.kind != NicKind::Spin {
+        return Err(GoalError::Usage(
+            "--device: the cards of this machine have no HPUs (nic.kind = \"spin\" has)".into(),
+        ));
+    }
+    let bad = |reason: String| GoalError::Device { file: file.to_owned(), reason };
+    let bytes = fs::read(file).map_err(|error| bad(error.to_string()))?;
+    let object = object::File::parse(&*bytes).map_err(|error| bad(error.to_string()))?;
+    let section = object.section_by_name(SECTION);
+    let section =
+        section.ok_or_else(|| bad("it has no handlers; link it with spincc, as a program or with -shared".into()))?;
+    let image = section.data().map_err(|error| bad(error.to_string()))?;
+    let program = DeviceProgram::from_image(image, 0, &machine.hpu.kind).map_err(|error| bad(error.to_string()))?;
+    CardProgram::new(program, &machine.hpu).map_err(|error| bad(error.to_string()))
+}

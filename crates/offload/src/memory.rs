@@ -1,0 +1,162 @@
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+/// Bytes of a page.
+const PAGE: usize = 1024;
+/// Bytes of a word of untouched memory.
+const WORD: usize = 8;
+
+/// Where a rank's buffer of a tag is: what is put, sent or got under a tag lies there, and what comes under it goes
+/// there. It has 4 GiB; those of address 0 on belong to no tag.
+pub fn buffer(tag: u32) -> u64 {
+    (u64::from(tag) + 1) << 32
+}
+
+/// The memories of all ranks. Only pages that have been written exist. All other bytes are a function of rank and
+/// address, so that misplaced data shows.
+#[derive(Debug, Default)]
+pub struct HostMemory {
+    pages: HashMap<(u32, u64), Box<[u8; PAGE]>, BuildHasherDefault<Mixer>>,
+}
+
+impl HostMemory {
+    /// Copies what is at `address` of a rank.
+    pub fn read(&self, rank: u32, address: u64, out: &mut [u8]) {
+        pieces(address, out.len(), |page, start, piece| match self.pages.get(&(rank, page)) {
+            Some(bytes) => out[piece.clone()].copy_from_slice(&bytes[start..start + piece.len()]),
+            None => untouched(rank, page * PAGE as u64 + start as u64, &mut out[piece]),
+        });
+    }
+
+    /// Writes to `address` of a rank.
+    pub fn write(&mut self, rank: u32, address: u64, bytes: &[u8]) {
+        pieces(address, bytes.len(), |page, start, piece| {
+            let whole = piece.len() == PAGE;
+            let there = self.pages.entry((rank, page)).or_insert_with(|| {
+                let mut fresh = Box::new([0; PAGE]);
+                if !whole {
+                    untouched(rank, page * PAGE as u64, &mut *fresh);
+                }
+                fresh
+            });
+            there[start..start + piece.len()].copy_from_slice(&bytes[piece]);
+        });
+    }
+
+    /// Copies within a rank.
+    pub fn copy(&mut self, rank: u32, from: u64, to: u64, length: u64) {
+        let mut bytes = [0; PAGE];
+        for done in (0..length).step_by(PAGE) {
+            let piece = &mut bytes[..(length - done).min(PAGE as u64) as usize];
+            self.read(rank, from + done, piece);
+            self.write(rank, to + done, piece);
+        }
+    }
+
+    /// Forgets what was written to the pages that lie within.
+    pub fn forget(&mut self, rank: u32, address: u64, length: u64) {
+        let pages = address.div_ceil(PAGE as u64)..(address + length) / PAGE as u64;
+        for page in pages {
+            self.pages.remove(&(rank, page));
+        }
+    }
+}
+
+/// Calls `each` with page number, start in the page, and the piece of the `length` bytes from `address` on there.
+fn pieces(address: u64, length: usize, mut each: impl FnMut(u64, usize, std::ops::Range<usize>)) {
+    let mut done = 0;
+    while done < length {
+        let at = address.wrapping_add(done as u64);
+        let start = (at % PAGE as u64) as usize;
+        let end = length.min(done + PAGE - start);
+        each(at / PAGE as u64, start, done..end);
+        done = end;
+    }
+}
+
+/// What untouched memory holds.
+fn untouched(rank: u32, address: u64, out: &mut [u8]) {
+    let mut at = address;
+    let mut rest = out;
+    while !rest.is_empty() {
+        let within = (at % WORD as u64) as usize;
+        let word = mix(u64::from(rank) << 32 ^ (at / WORD as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)).to_le_bytes();
+        let (now, later) = rest.split_at_mut(rest.len().min(WORD - within));
+        now.copy_from_slice(&word[within..within + now.len()]);
+        at = at.wrapping_add(now.len() as u64);
+        rest = later;
+    }
+}
+
+/// A bijection that spreads every bit over all (the finalizer of MurmurHash3).
+fn mix(mut word: u64) -> u64 {
+    word = (word ^ word >> 33).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    word = (word ^ word >> 33).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+    word ^ word >> 33
+}
+
+/// A hasher for the two numbers of a page.
+#[derive(Debug, Default)]
+struct Mixer(u64);
+
+impl Hasher for Mixer {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
+    }
+
+    fn write_u32(&mut self, number: u32) {
+        self.write_u64(u64::from(number));
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = mix(self.0.rotate_left(32) ^ number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(memory: &HostMemory, rank: u32, address: u64, length: usize) -> Vec<u8> {
+        let mut out = vec![0; length];
+        memory.read(rank, address, &mut out);
+        out
+    }
+
+    #[test]
+    fn writes_change_their_bytes_and_no_others() {
+        let mut memory = HostMemory::default();
+        let start = buffer(7) + 1000;
+        let before = bytes(&memory, 3, start, 3000);
+        memory.write(3, start + 10, &[1; 2050]);
+        let after = bytes(&memory, 3, start, 3000);
+        assert_eq!((&after[..10], &after[2060..]), (&before[..10], &before[2060..]));
+        assert_eq!(after[10..2060], [1; 2050]);
+        assert_eq!(bytes(&memory, 4, start, 8), bytes(&HostMemory::default(), 4, start, 8));
+        memory.copy(3, start + 10, buffer(9) + 5, 2050);
+        assert_eq!(bytes(&memory, 3, buffer(9) + 5, 2050), [1; 2050]);
+    }
+
+    #[test]
+    fn untouched_bytes_do_not_depend_on_how_they_are_read() {
+        let memory = HostMemory::default();
+        let all = bytes(&memory, 1, 100, 5000);
+        let parts: Vec<u8> = (0..5000).step_by(7).flat_map(|at| bytes(&memory, 1, 100 + at, 7)).collect();
+        assert_eq!(all, parts[..5000]);
+        assert_ne!(all[..64], bytes(&memory, 2, 100, 64));
+    }
+
+    #[test]
+    fn only_whole_pages_are_forgotten() {
+        let mut memory = HostMemory::default();
+        memory.write(0, 0, &[9; 4 * PAGE]);
+        memory.forget(0, 100, 2 * PAGE as u64);
+        assert_eq!(memory.pages.len(), 3);
+        assert_eq!(bytes(&memory, 0, 0, PAGE), [9; PAGE]);
+        assert_eq!(bytes(&memory, 0, PAGE as u64, 8), bytes(&HostMemory::default(), 0, PAGE as u64, 8));
+    }
+}

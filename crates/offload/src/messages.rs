@@ -1,0 +1,217 @@
+//! `send` and `recv` over Portals matching, with a portal table entry of their own.
+//!
+//! A receive is an entry in the priority list, matched by source, tag and space. Eager messages are puts; those that come
+//! before their receive land in one of two large overflow entries and are copied out by the CPU. A message above the eager
+//! limit is announced by an empty put and fetched by the receiver with a get.
+
+use abi::portals::{self as ptl, AckReq, Event, EventKind, List, Process, me};
+use goal::Action;
+use nic::{NewEntry, Target};
+use sim::Time;
+
+use crate::cpu::{After, Spans, Task};
+use crate::entries::Memory;
+use crate::error::RunError;
+use crate::memory::buffer;
+use crate::world::World;
+
+/// Portal table index of messages.
+const MESSAGES: u32 = 1;
+/// Portal table index of data that waits to be fetched.
+const DATA: u32 = 2;
+/// The memory below the first buffer takes unexpected messages, in halves: while one is in use the other is renewed.
+const HALF: u64 = 1 << 31;
+/// `user_ptr` of the overflow entry for the first half; that for the second is one less.
+const OVERFLOW: u64 = u64::MAX;
+/// Events that a rank's queue holds.
+const EVENTS: u64 = (1 << 24) - 1;
+
+impl World<'_> {
+    /// Readies all ranks for messages.
+    pub(crate) fn open_messages(&mut self) {
+        let ni = self.ni;
+        for rank in 0..self.schedule.ranks() {
+            let card = &mut self.cards[rank as usize];
+            let queue = card.eq_alloc(ni, EVENTS).expect("the first queue of a card");
+            for portal in [MESSAGES, DATA] {
+                card.pt_alloc(ni, 0, queue, portal).expect("the portal table is empty there");
+            }
+            self.ranks[rank as usize].queue = Some(queue);
+            for half in 0..2 {
+                self.renew_overflow(rank, OVERFLOW - half);
+            }
+        }
+    }
+
+    /// Appends an overflow entry.
+    fn renew_overflow(&mut self, rank: u32, user_ptr: u64) {
+        let quiet = me::EVENT_COMM_DISABLE | me::EVENT_LINK_DISABLE;
+        let le = ptl::Le {
+            start: (OVERFLOW - user_ptr) * HALF,
+            length: HALF,
+            ct_handle: ptl::CT_NONE,
+            uid: ptl::ID_ANY,
+            options: me::OP_PUT | me::MANAGE_LOCAL | quiet,
+            pad: 0,
+        };
+        // The next message may be as large as the eager limit.
+        let min_free = self.eager.clamp(1, HALF);
+        let match_id = Process { nid: ptl::ID_ANY, pid: 0 };
+        let me = ptl::Me { le, match_id, ignore_bits: u64::MAX, min_free, ..ptl::Me::default() };
+        let new = NewEntry { me, matching: true, pt_index: MESSAGES, user_ptr };
+        let ni = self.ni;
+        let appended = self.on_card(rank, |card, ports| card.append(ni, new, List::Overflow as u64, None, ports));
+        appended.expect("two overflow entries fit in any list");
+    }
+
+    /// Starts a send.
+    pub(crate) fn send(&mut self, op: u32) -> Result<(Spans, After), RunError> {
+        let Action::Send { bytes, to, tag, space } = self.schedule.action(op) else {
+            return Ok((Vec::new(), After::Nothing));
+        };
+        let rendezvous = bytes > self.eager;
+        let (mut spans, mut delay) = (Vec::new(), Time::ZERO);
+        if rendezvous {
+            self.offer(op, bytes, to, tag)?;
+            spans = self.describe();
+            delay = spans.iter().map(|(_, span)| *span).sum();
+        }
+        let memory = quiet(buffer(tag), if rendezvous { 0 } else { bytes });
+        let target = Target {
+            process: Process { nid: to, pid: 0 },
+            pt_index: MESSAGES,
+            match_bits: bits(space, tag),
+            remote_offset: 0,
+            user_ptr: 0,
+            hdr_data: if rendezvous { announced(op) } else { 0 },
+        };
+        self.move_data(op, memory, Some(AckReq::None), target, delay)?;
+        spans.push(self.post());
+        if !rendezvous {
+            return Ok((spans, After::Done(op)));
+        }
+        self.ranks[self.schedule.rank(op) as usize].messages.push(op);
+        Ok((spans, After::Nothing))
+    }
+
+    /// Lets the receiver fetch the data of a send.
+    fn offer(&mut self, op: u32, bytes: u64, to: u32, tag: u32) -> Result<(), RunError> {
+        let le = ptl::Le {
+            start: buffer(tag),
+            length: bytes,
+            ct_handle: ptl::CT_NONE,
+            uid: ptl::ID_ANY,
+            options: me::OP_GET | me::USE_ONCE | me::EVENT_LINK_DISABLE | me::EVENT_UNLINK_DISABLE,
+            pad: 0,
+        };
+        let me = ptl::Me { le, match_id: Process { nid: to, pid: 0 }, match_bits: announced(op), ..ptl::Me::default() };
+        self.post_entry(op, DATA, me)
+    }
+
+    /// Starts a receive.
+    pub(crate) fn receive(&mut self, op: u32) -> Result<(Spans, After), RunError> {
+        let Action::Recv { bytes, from, tag, space } = self.schedule.action(op) else {
+            return Ok((Vec::new(), After::Nothing));
+        };
+        let le = ptl::Le {
+            start: place(tag),
+            length: bytes,
+            ct_handle: ptl::CT_NONE,
+            uid: ptl::ID_ANY,
+            options: me::OP_PUT | me::USE_ONCE | me::EVENT_LINK_DISABLE | me::EVENT_UNLINK_DISABLE,
+            pad: 0,
+        };
+        let me = ptl::Me {
+            le,
+            match_id: Process { nid: from.unwrap_or(ptl::ID_ANY), pid: 0 },
+            match_bits: bits(space, tag.unwrap_or(0)),
+            ignore_bits: if tag.is_none() { u64::from(u32::MAX) } else { 0 },
+            ..ptl::Me::default()
+        };
+        self.ranks[self.schedule.rank(op) as usize].messages.push(op);
+        self.post_entry(op, MESSAGES, me)?;
+        Ok((self.describe(), After::Nothing))
+    }
+
+    fn post_entry(&mut self, op: u32, pt_index: u32, me: ptl::Me) -> Result<(), RunError> {
+        let (rank, ni) = (self.schedule.rank(op), self.ni);
+        let new = NewEntry { me, matching: true, pt_index, user_ptr: u64::from(op) };
+        let appended = self.on_card(rank, |card, ports| card.append(ni, new, List::Priority as u64, None, ports));
+        appended.map(|_| ()).map_err(|code| self.refused(op, "PtlMEAppend", code))
+    }
+
+    /// Takes the events of a rank's sends and receives.
+    pub(crate) fn take_events(&mut self, rank: u32) -> Result<(), RunError> {
+        let Some(queue) = self.ranks[rank as usize].queue else { return Ok(()) };
+        while let Ok(Some((event, _))) = self.cards[rank as usize].eq_take(queue) {
+            if event.user_ptr >= OVERFLOW - 1 {
+                if event.kind == EventKind::AutoUnlink as u8 {
+                    self.renew_overflow(rank, event.user_ptr);
+                }
+                continue;
+            }
+            let op = event.user_ptr as u32;
+            if event.kind == EventKind::Get as u8 || event.kind == EventKind::Reply as u8 {
+                self.ranks[rank as usize].messages.retain(|other| *other != op);
+                self.enqueue(op, Task::Look(op))?;
+            } else {
+                self.enqueue(op, Task::Arrived(op, Box::new(event)))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The CPU sees that a receive's message is there, or announced.
+    pub(crate) fn arrived(&mut self, op: u32, event: &Event) -> Result<(Spans, After), RunError> {
+        let Action::Recv { bytes, tag, .. } = self.schedule.action(op) else { return Ok((Vec::new(), After::Nothing)) };
+        let rank = self.schedule.rank(op);
+        let mut spans = self.look();
+        if event.hdr_data != 0 {
+            let Action::Send { bytes: sent, .. } = self.schedule.action((event.hdr_data - 1) as u32) else {
+                return Ok((spans, After::Nothing));
+            };
+            let delay = spans.iter().map(|(_, span)| *span).sum();
+            let queue = self.ranks[rank as usize].queue.unwrap_or(ptl::EQ_NONE);
+            let memory = Memory { eq: queue, ..quiet(place(tag), sent.min(bytes)) };
+            let target = Target {
+                process: event.initiator,
+                pt_index: DATA,
+                match_bits: event.hdr_data,
+                remote_offset: 0,
+                user_ptr: u64::from(op),
+                hdr_data: 0,
+            };
+            self.move_data(op, memory, None, target, delay)?;
+            spans.push(self.post());
+            return Ok((spans, After::Nothing));
+        }
+        if event.kind == EventKind::PutOverflow as u8 {
+            let length = event.mlength.min(bytes);
+            self.memory.copy(rank, event.start, place(tag), length);
+            self.memory.forget(rank, event.start, event.mlength);
+            spans.push(("copy", self.machine.host.memory_time(length, length)));
+        }
+        self.ranks[rank as usize].messages.retain(|other| *other != op);
+        Ok((spans, After::Done(op)))
+    }
+}
+
+/// Memory whose operation tells nobody of its progress.
+fn quiet(start: u64, bytes: u64) -> Memory {
+    Memory { start, bytes, options: 0, eq: ptl::EQ_NONE, ct: ptl::CT_NONE }
+}
+
+/// Where a receive's data goes; that of any tag to a buffer that no other shares but the last tag's.
+fn place(tag: Option<u32>) -> u64 {
+    buffer(tag.unwrap_or(u32::MAX - 1))
+}
+
+/// Match bits of a message.
+fn bits(space: u16, tag: u32) -> u64 {
+    u64::from(space) << 32 | u64::from(tag)
+}
+
+/// Header data that announces a send, and the match bits of its data.
+fn announced(op: u32) -> u64 {
+    u64::from(op) + 1
+}
