@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -195,3 +196,18 @@ def test_what_cannot_be_traced_is_said(tmp_path: Path, monkeypatch: pytest.Monke
     # A launcher that is neither MPI's gets an environment.
     words, environment = _trace.command_line(("true", "x"), {"LD_PRELOAD": "lib"})
     assert (words, environment["LD_PRELOAD"]) == (["true", "x"], "lib")
+
+
+@pytest.mark.skipif(shutil.which("mpif90") is None, reason="no Fortran compiler of an MPI; PyPI's have none")
+def test_fortran_calls_are_recorded_like_those_of_c(tmp_path: Path) -> None:
+    source, program = ROOT / "tests" / "traces" / "fortran.f90", tmp_path / "fortran"
+    subprocess.run(["mpif90", source, "-o", program], check=True)
+    environment = os.environ | OPEN_MPI | {"XDG_CACHE_HOME": str(tmp_path), "OMPI_MCA_rmaps_base_oversubscribe": "1"}
+    launch = ("mpirun", "-n", str(RANKS), program)
+    command = [sys.executable, "-m", "spinkit", "trace", "-o", tmp_path / "trace", *launch]
+    subprocess.run(command, env=environment, capture_output=True, timeout=120, check=True)
+    for me, found in enumerate(messages(tmp_path / "trace", "send")):
+        up = (me + 1) % RANKS
+        assert point_to_point(found) == Counter([(up, 80, "5", ""), (up, 24, "6", "")])
+    for me, found in enumerate(messages(tmp_path / "trace", "recv")):
+        assert found[((me - 1) % RANKS, 80, "5", "")] == 1
