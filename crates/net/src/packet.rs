@@ -26,7 +26,7 @@ pub use stats::{LinkReport, Report};
 
 use sim::{EventQueue, Rate, Time};
 
-use crate::topology::Trail;
+use crate::topology::{Link, Trail};
 use crate::{NetError, Topology};
 use card::{Card, Transfer};
 use credit::Credit;
@@ -119,18 +119,25 @@ pub struct Message {
     pub is_urgent: bool,
 }
 
-/// No link: the packet is still in its card.
+/// No channel: the packet is still in its card.
 const NOWHERE: u32 = u32::MAX;
 
+// What a hop needs is in as few lines of the cache as can be: a packet, a link and a credit have one each.
+
 #[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
 struct Packet {
     transfer: u32,
     to: u32,
     bytes: u32,
     hash: Hash,
-    /// The link by which it came, or [`NOWHERE`]; it fills a buffer of that link's `lane`.
-    link: u32,
-    lane: u8,
+    /// The channel by which it came and whose buffer it fills, or [`NOWHERE`].
+    channel: u32,
+    /// The kind of that link, and the vertex at its end.
+    kind: u32,
+    at: u32,
+    /// Who waits behind it for credit.
+    next: u32,
     trail: Trail,
     losses: u8,
     /// When it joined the queue where it is.
@@ -139,14 +146,39 @@ struct Packet {
     sent: Time,
 }
 
-/// A link and who waits for it. Its busy time is kept apart, for adaptive packets to look at those of many links.
+/// A link.
 #[derive(Clone, Debug)]
+#[repr(align(64))]
 struct Wire {
+    /// Until when it is taken.
+    free: Time,
+    /// How long those packets will take it that wait for credit.
+    held: Time,
     to: u32,
-    from: u32,
+    /// Its place among the kinds.
+    kind: u32,
+    counts: Counts,
+}
+
+/// What all links of a kind have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Kind {
     gap_per_byte: Rate,
     latency: Time,
-    counts: Counts,
+}
+
+impl Kind {
+    /// How long so many bytes take a link.
+    #[inline]
+    fn transmission(&self, bytes: u32) -> Time {
+        self.gap_per_byte.time(u64::from(bytes))
+    }
+
+    /// The bytes that take it so long.
+    fn bytes_in(&self, time: Time) -> u64 {
+        let rate = self.gap_per_byte.as_fs_per_byte();
+        if rate == 0 { 0 } else { (u128::from(time.as_ps()) * 1000 / u128::from(rate)).try_into().unwrap_or(u64::MAX) }
+    }
 }
 
 /// The simulation.
@@ -158,13 +190,12 @@ pub struct PacketNetwork {
     classes: u8,
     lanes: u32,
     time_out: Time,
-    /// Until when each link is taken.
-    free: Vec<Time>,
-    /// How long those packets will take each link that wait for credit.
-    held: Vec<Time>,
+    kinds: Vec<Kind>,
     wires: Vec<Wire>,
-    /// By link and lane.
+    /// By channel: a lane of a link.
     credits: Vec<Credit>,
+    /// By link, packets lost.
+    drops: Vec<u64>,
     cards: Vec<Card>,
     packets: Slab<Packet>,
     transfers: Slab<Transfer>,
@@ -183,23 +214,27 @@ impl PacketNetwork {
     /// When a parameter is impossible.
     pub fn new(topology: Topology, parameters: Parameters) -> Result<PacketNetwork, NetError> {
         parameters.check()?;
-        let wires: Vec<Wire> = topology
-            .links()
-            .iter()
-            .map(|link| Wire {
-                to: link.to,
-                from: link.from,
-                gap_per_byte: link.gap_per_byte.unwrap_or(parameters.gap_per_byte),
-                latency: link.latency.unwrap_or(parameters.wire),
-                counts: Counts::default(),
-            })
-            .collect();
+        let kind = |link: &Link| Kind {
+            gap_per_byte: link.gap_per_byte.unwrap_or(parameters.gap_per_byte),
+            latency: link.latency.unwrap_or(parameters.wire),
+        };
+        let mut kinds: Vec<Kind> = topology.links().iter().map(kind).collect();
+        kinds.sort_unstable();
+        kinds.dedup();
+        let wire = |link: &Link| Wire {
+            free: Time::ZERO,
+            held: Time::ZERO,
+            to: link.to,
+            kind: kinds.partition_point(|other| *other < kind(link)) as u32,
+            counts: Counts::default(),
+        };
+        let wires: Vec<Wire> = topology.links().iter().map(wire).collect();
         let classes = if parameters.routing == Routing::Adaptive { topology.classes() } else { 1 };
         let lanes = topology.lanes(classes);
         let channels = if parameters.flow == Flow::Credits { wires.len() * lanes as usize } else { 0 };
         // Longer than any packet that is not lost can take: at each link, a full queue, its own bytes and the latencies.
-        let slowest = wires.iter().map(|wire| wire.gap_per_byte).max().unwrap_or_default();
-        let latency = wires.iter().map(|wire| wire.latency).max().unwrap_or_default();
+        let slowest = kinds.iter().map(|kind| kind.gap_per_byte).max().unwrap_or_default();
+        let latency = kinds.iter().map(|kind| kind.latency).max().unwrap_or_default();
         let queue = slowest.time(parameters.buffer.saturating_add(2 * u64::from(parameters.mtu)));
         let link = queue.saturating_add(latency).saturating_add(parameters.switch);
         let time_out = link.as_ps().checked_mul(u64::from(topology.longest_path()));
@@ -209,8 +244,6 @@ impl PacketNetwork {
             classes,
             lanes,
             time_out: time_out.map_or(LONGEST, Time::from_ps).min(LONGEST),
-            free: vec![Time::ZERO; wires.len()],
-            held: vec![Time::ZERO; wires.len()],
             credits: std::iter::repeat_with(Credit::default).take(channels).collect(),
             cards: std::iter::repeat_with(Card::default).take(hosts as usize).collect(),
             packets: Slab::default(),
@@ -218,6 +251,8 @@ impl PacketNetwork {
             sent_packets: 0,
             resent: 0,
             hops: 0,
+            drops: vec![0; if parameters.flow == Flow::Drop { wires.len() } else { 0 }],
+            kinds,
             wires,
             topology,
             parameters,
@@ -234,10 +269,9 @@ impl PacketNetwork {
         self.hops
     }
 
-    /// How long so many bytes take a link.
     #[inline]
-    fn transmission(&self, link: u32, bytes: u32) -> Time {
-        self.wires[link as usize].gap_per_byte.time(u64::from(bytes))
+    fn kind(&self, link: u32) -> &Kind {
+        &self.kinds[self.wires[link as usize].kind as usize]
     }
 
     /// What happens at `now`, as the queue gave it back.
@@ -258,83 +292,77 @@ impl PacketNetwork {
     #[inline]
     fn hop<E: From<Event>>(&mut self, now: Time, id: u32, queue: &mut EventQueue<E>) {
         let packet = self.packets[id];
-        let switch = self.wires[packet.link as usize].to;
-        let (link, lane, class) = self.choose(now, switch, &packet);
-        let wire = &self.wires[link as usize];
-        let transmission = wire.gap_per_byte.time(u64::from(packet.bytes));
-        let backlog = self.free[link as usize].saturating_sub(now) + self.held[link as usize] + transmission;
-        let is_full = self.parameters.flow == Flow::Drop && wire.bytes_in(backlog) > self.parameters.buffer;
-        if is_full {
+        let (link, lane, class) = self.choose(now, packet.at, &packet);
+        let kind = *self.kind(link);
+        let wire = &mut self.wires[link as usize];
+        let backlog = wire.queue(now) + kind.transmission(packet.bytes);
+        if self.parameters.flow == Flow::Drop && kind.bytes_in(backlog) > self.parameters.buffer {
             return self.lose(now, link, id, queue);
         }
+        wire.counts.see(backlog);
         let packet = &mut self.packets[id];
         packet.joined = now;
         packet.trail.class = class;
-        self.wires[link as usize].counts.see(backlog);
         self.join(now, link, lane, id, queue);
     }
 
     /// Puts a packet at the end of a queue, or on the link.
     #[inline]
     fn join<E: From<Event>>(&mut self, now: Time, link: u32, lane: u8, id: u32, queue: &mut EventQueue<E>) {
+        let channel = link * self.lanes + u32::from(lane);
         let has_buffer = self.parameters.flow == Flow::Credits && self.wires[link as usize].to >= self.hosts;
         if has_buffer {
-            let channel = self.channel(link, lane);
             let bytes = self.packets[id].bytes;
             let credit = &mut self.credits[channel as usize];
             if credit.is_waited_for() || !credit.take(now, bytes, self.parameters.buffer) {
-                credit.wait(id);
-                let transmission = self.transmission(link, bytes);
-                self.held[link as usize] += transmission;
+                if let Some(last) = credit.wait(id) {
+                    self.packets[last].next = id;
+                }
+                let transmission = self.kind(link).transmission(bytes);
+                self.wires[link as usize].held += transmission;
                 return self.wake(channel, queue);
             }
         }
-        self.transmit(now, link, lane, id, queue);
+        self.transmit(now, link, channel, id, queue);
     }
 
     /// Sends a packet that may go over its link.
     #[inline]
-    fn transmit<E: From<Event>>(&mut self, now: Time, link: u32, lane: u8, id: u32, queue: &mut EventQueue<E>) {
+    fn transmit<E: From<Event>>(&mut self, now: Time, link: u32, channel: u32, id: u32, queue: &mut EventQueue<E>) {
         self.hops += 1;
         let packet = &mut self.packets[id];
-        let &Packet { transfer, bytes, link: came_by, lane: came_in, .. } = &*packet;
-        let is_from_card = came_by == NOWHERE;
-        let wire = &self.wires[link as usize];
-        let (latency, from, to) = (wire.latency, wire.from, wire.to);
-        let transmission = wire.gap_per_byte.time(u64::from(bytes));
-        let mut start = now.max(self.free[link as usize]);
-        if !is_from_card {
-            let arrival = self.wires[came_by as usize].gap_per_byte.time(u64::from(bytes));
+        let &mut Packet { transfer, bytes, channel: came, kind: came_by, .. } = packet;
+        let is_from_card = came == NOWHERE;
+        let wire = &mut self.wires[link as usize];
+        let kind = self.kinds[wire.kind as usize];
+        let transmission = kind.transmission(bytes);
+        let mut start = now.max(wire.free);
+        if !is_from_card && came_by != wire.kind {
+            let arrival = self.kinds[came_by as usize].transmission(bytes);
             start = start.max(packet.joined + arrival.saturating_sub(transmission));
         }
         let end = start + transmission;
-        self.free[link as usize] = end;
-        self.wires[link as usize].counts.add(start - packet.joined, transmission, bytes);
-        if to < self.hosts {
+        wire.free = end;
+        wire.counts.add(start - packet.joined, transmission, bytes);
+        if wire.to < self.hosts {
             self.packets.remove(id);
-            self.arrive(transfer, end + latency, queue);
+            self.arrive(transfer, end + kind.latency, queue);
         } else {
-            (packet.link, packet.lane) = (link, lane);
+            (packet.channel, packet.kind, packet.at) = (channel, wire.kind, wire.to);
             if is_from_card {
                 packet.sent = start;
             } else {
                 packet.trail.hops += 1;
             }
-            queue.push(start + latency + self.parameters.switch, Event::Hop(id).into());
+            queue.push(start + kind.latency + self.parameters.switch, Event::Hop(id).into());
         }
         if is_from_card {
-            self.card_sent(from, transfer, end, queue);
+            self.card_sent(transfer, end, queue);
         } else if self.parameters.flow == Flow::Credits {
-            let back = end + self.wires[came_by as usize].latency;
-            let channel = self.channel(came_by, came_in);
-            self.credits[channel as usize].give(back, bytes);
-            self.wake(channel, queue);
+            let back = end + self.kinds[came_by as usize].latency;
+            self.credits[came as usize].give(back, bytes);
+            self.wake(came, queue);
         }
-    }
-
-    #[inline]
-    fn channel(&self, link: u32, lane: u8) -> u32 {
-        link * self.lanes + u32::from(lane)
     }
 
     /// Counts a packet of a message that will have arrived in full at `at`.
@@ -356,26 +384,26 @@ impl PacketNetwork {
     }
 
     fn credit_came<E: From<Event>>(&mut self, now: Time, channel: u32, queue: &mut EventQueue<E>) {
-        let (link, lane) = (channel / self.lanes, (channel % self.lanes) as u8);
+        let link = channel / self.lanes;
         self.credits[channel as usize].woken(now);
         while let Some(id) = self.credits[channel as usize].first() {
-            let bytes = self.packets[id].bytes;
+            let Packet { bytes, next, .. } = self.packets[id];
             let credit = &mut self.credits[channel as usize];
             if !credit.take(now, bytes, self.parameters.buffer) {
                 return self.wake(channel, queue);
             }
-            credit.stop_waiting();
-            let transmission = self.transmission(link, bytes);
-            let held = &mut self.held[link as usize];
+            credit.stop_waiting(next);
+            let transmission = self.kind(link).transmission(bytes);
+            let held = &mut self.wires[link as usize].held;
             *held = held.saturating_sub(transmission);
-            self.transmit(now, link, lane, id, queue);
+            self.transmit(now, link, channel, id, queue);
         }
     }
 
     fn lose<E: From<Event>>(&mut self, now: Time, link: u32, id: u32, queue: &mut EventQueue<E>) {
         /// The time-out does not double for ever.
         const MOST_DOUBLINGS: u8 = 10;
-        self.wires[link as usize].counts.drops += 1;
+        self.drops[link as usize] += 1;
         let packet = &mut self.packets[id];
         let time_out = self.time_out * (1 << packet.losses.min(MOST_DOUBLINGS));
         packet.losses = packet.losses.saturating_add(1);
@@ -385,7 +413,7 @@ impl PacketNetwork {
     fn send_again<E: From<Event>>(&mut self, now: Time, id: u32, queue: &mut EventQueue<E>) {
         self.resent += 1;
         let packet = &mut self.packets[id];
-        packet.link = NOWHERE;
+        packet.channel = NOWHERE;
         packet.trail = Trail::default();
         let from = self.transfers[packet.transfer].from;
         self.cards[from as usize].urgent.push_back(id);

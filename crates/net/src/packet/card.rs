@@ -73,7 +73,7 @@ impl PacketNetwork {
         if card.is_stalled {
             return;
         }
-        let mut at = now.max(self.free[self.topology.first(host) as usize]);
+        let mut at = now.max(self.wires[self.topology.first(host) as usize].free);
         if card.urgent.is_empty() {
             let Some(&first) = card.queue.front() else { return };
             let transfer = &self.transfers[first];
@@ -135,8 +135,10 @@ impl PacketNetwork {
             to,
             bytes: bytes as u32,
             hash,
-            link: NOWHERE,
-            lane: 0,
+            channel: NOWHERE,
+            kind: 0,
+            at: 0,
+            next: 0,
             trail: Trail::default(),
             losses: 0,
             joined: Time::ZERO,
@@ -144,8 +146,9 @@ impl PacketNetwork {
         })
     }
 
-    /// A packet of a card is on its link until `end`.
-    pub(super) fn card_sent<E: From<Event>>(&mut self, host: u32, id: u32, end: Time, queue: &mut EventQueue<E>) {
+    /// A packet of a message is on its card's link until `end`.
+    pub(super) fn card_sent<E: From<Event>>(&mut self, id: u32, end: Time, queue: &mut EventQueue<E>) {
+        let host = self.transfers[id].from;
         self.cards[host as usize].is_stalled = false;
         // A lost packet is not the last of its message.
         let is_last = self.transfers[id].is_sent() && self.cards[host as usize].queue.front() != Some(&id);
@@ -163,7 +166,7 @@ impl PacketNetwork {
         }
         if std::mem::take(&mut transfer.pays_gap) {
             // LogGP: g and the bytes after the first.
-            let gap = self.parameters.gap.saturating_sub(self.transmission(self.topology.first(host), 1));
+            let gap = self.parameters.gap.saturating_sub(self.kind(self.topology.first(host)).transmission(1));
             let card = &mut self.cards[host as usize];
             card.next = card.next.max(end.saturating_add(gap));
         }
@@ -172,14 +175,15 @@ impl PacketNetwork {
     /// Sends the whole of a message to the card itself.
     fn turn_around<E: From<Event>>(&mut self, now: Time, host: u32, queue: &mut EventQueue<E>) {
         let Some(id) = self.cards[host as usize].queue.pop_front() else { return };
-        let rate = self.wires[self.topology.first(host) as usize].gap_per_byte;
+        let link = self.topology.first(host);
+        let rate = self.kind(link).gap_per_byte;
         let transfer = &mut self.transfers[id];
         let end = now.saturating_add(rate.time(transfer.left));
         transfer.left = 0;
         self.message_sent(host, id, end, queue);
         queue.push(end, Event::Arrived(id).into());
-        let link = self.topology.first(host) as usize;
-        self.free[link] = self.free[link].max(end);
+        let free = &mut self.wires[link as usize].free;
+        *free = end.max(*free);
         self.kick(now, host, queue);
     }
 }

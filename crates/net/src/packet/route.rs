@@ -1,6 +1,6 @@
 use sim::Time;
 
-use super::{Packet, PacketNetwork, Routing};
+use super::{Packet, PacketNetwork, Routing, Wire};
 use crate::topology::Trail;
 
 /// What a packet's choices depend on besides queues.
@@ -28,6 +28,14 @@ fn mix(bits: u64) -> u64 {
     let bits = (bits ^ bits >> 33).wrapping_mul(0xff51_afd7_ed55_8ccd);
     let bits = (bits ^ bits >> 33).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
     bits ^ bits >> 33
+}
+
+impl Wire {
+    /// How long a new packet would wait.
+    #[inline]
+    pub(super) fn queue(&self, now: Time) -> Time {
+        self.free.saturating_sub(now) + self.held
+    }
 }
 
 impl PacketNetwork {
@@ -59,19 +67,13 @@ impl PacketNetwork {
             let place = self.shortest(now, first, ways.ports, packet.hash.pick(switch, ways.ports.len()));
             (first + ways.ports[place], ways.lane(place), class)
         });
-        ways.min_by_key(|&(link, ..)| self.queue(now, link)).expect("there is a class")
-    }
-
-    /// How long a new packet would wait for a link.
-    #[inline]
-    fn queue(&self, now: Time, link: u32) -> Time {
-        self.free[link as usize].saturating_sub(now) + self.held[link as usize]
+        ways.min_by_key(|&(link, ..)| self.wires[link as usize].queue(now)).expect("there is a class")
     }
 
     /// The place of the port with the shortest queue; of equal ones, the first from `start` on.
     #[inline]
     fn shortest(&self, now: Time, first: u32, ports: &[u32], start: usize) -> usize {
-        let queue = |place: usize| self.queue(now, first + ports[place]);
+        let queue = |place: usize| self.wires[(first + ports[place]) as usize].queue(now);
         (start..ports.len()).chain(0..start).min_by_key(|&place| queue(place)).expect("a host can be reached")
     }
 }

@@ -1,17 +1,16 @@
 use sim::Time;
 
-use super::{PacketNetwork, Wire};
+use super::PacketNetwork;
 
 /// What a link has seen.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Counts {
     packets: u64,
-    pub drops: u64,
     busy: Time,
     /// The longest time that the bytes in the queue would have taken, those on their way onto the link included.
     longest: Time,
-    /// Time times bytes in the queue.
-    area: u128,
+    /// Twice the time, in ps, times the bytes in the queue.
+    area: f64,
 }
 
 impl Counts {
@@ -21,22 +20,13 @@ impl Counts {
         self.packets += 1;
         self.busy += transmission;
         // While it leaves, half of its bytes are still there on average.
-        self.area += u128::from(2 * wait.as_ps() + transmission.as_ps()) * u128::from(bytes);
+        self.area += (2 * wait.as_ps() + transmission.as_ps()) as f64 * f64::from(bytes);
     }
 
     /// The queue, as a time, with a new packet.
     #[inline]
     pub fn see(&mut self, backlog: Time) {
         self.longest = self.longest.max(backlog);
-    }
-}
-
-impl Wire {
-    /// The bytes that take a link so long.
-    #[inline]
-    pub fn bytes_in(&self, time: Time) -> u64 {
-        let rate = self.gap_per_byte.as_fs_per_byte();
-        if rate == 0 { 0 } else { (u128::from(time.as_ps()) * 1000 / u128::from(rate)).try_into().unwrap_or(u64::MAX) }
     }
 }
 
@@ -89,11 +79,9 @@ pub struct Report {
 impl PacketNetwork {
     /// What became of the network until `end`; `busiest` links are listed.
     pub fn report(&self, end: Time, busiest: usize) -> Report {
-        let longest = self
-            .wires
-            .iter()
-            .enumerate()
-            .max_by_key(|(index, wire)| (wire.bytes_in(wire.counts.longest), std::cmp::Reverse(*index)));
+        let longest = |&link: &usize| self.kind(link as u32).bytes_in(self.wires[link].counts.longest);
+        // The first of the longest.
+        let queued = (0..self.wires.len()).filter(|link| longest(link) > 0).rev().max_by_key(longest);
         let mut order: Vec<usize> = (0..self.wires.len()).filter(|&link| self.wires[link].counts.packets > 0).collect();
         order.sort_by_key(|&link| std::cmp::Reverse(self.wires[link].counts.busy));
         order.truncate(busiest);
@@ -105,26 +93,24 @@ impl PacketNetwork {
             links: self.wires.len(),
             packets: self.sent_packets,
             packet_hops: self.hops,
-            drops: self.wires.iter().map(|wire| wire.counts.drops).sum(),
+            drops: self.drops.iter().sum(),
             resent: self.resent,
             mean_utilization: share(busy as f64, end) / self.wires.len().max(1) as f64,
-            longest_queue: longest
-                .filter(|(_, wire)| wire.counts.longest > Time::ZERO)
-                .map(|(_, wire)| self.link_report(wire, end)),
-            busiest: order.into_iter().map(|link| self.link_report(&self.wires[link], end)).collect(),
+            longest_queue: queued.map(|link| self.link_report(link, end)),
+            busiest: order.into_iter().map(|link| self.link_report(link, end)).collect(),
         }
     }
 
-    fn link_report(&self, wire: &Wire, end: Time) -> LinkReport {
-        let counts = &wire.counts;
+    fn link_report(&self, link: usize, end: Time) -> LinkReport {
+        let (counts, ends) = (&self.wires[link].counts, self.topology.links()[link]);
         LinkReport {
-            from: self.topology.name(wire.from),
-            to: self.topology.name(wire.to),
+            from: self.topology.name(ends.from),
+            to: self.topology.name(ends.to),
             utilization: share(counts.busy.as_ps() as f64, end),
             packets: counts.packets,
-            drops: counts.drops,
-            longest_queue: wire.bytes_in(counts.longest),
-            mean_queue: share(counts.area as f64, end) / 2.0,
+            drops: self.drops.get(link).copied().unwrap_or(0),
+            longest_queue: self.kind(link as u32).bytes_in(counts.longest),
+            mean_queue: share(counts.area, end) / 2.0,
         }
     }
 
