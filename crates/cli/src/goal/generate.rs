@@ -60,6 +60,9 @@ pub struct Arguments {
     /// Grid of halo and sweep, such as 8x4 [default: two dimensions, as even as can be]
     #[arg(long, value_name = "AxB", value_parser = units::parse_dims)]
     dims: Option<units::Dims>,
+    /// Computation of a halo step in ns that needs no message and runs while they travel
+    #[arg(long, value_name = "NS", default_value_t = 0)]
+    overlap: u64,
     /// The grid of a halo exchange is a torus
     #[arg(long)]
     periodic: bool,
@@ -84,6 +87,7 @@ pub fn run(arguments: &Arguments) -> Result<(), GoalError> {
         segment: arguments.segment.unwrap_or(0),
         radix: arguments.radix,
         dims: arguments.dims.as_ref().map_or(Vec::new(), |dims| dims.0.clone()),
+        overlap_ns: arguments.overlap,
         periodic: arguments.periodic,
         iterations: arguments.iterations,
     };

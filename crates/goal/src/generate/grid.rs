@@ -39,7 +39,8 @@ fn neighbour(rank: &Rank, dimension: usize, up: bool, periodic: bool) -> Option<
     Some(rank.me() - place * stride + next * stride)
 }
 
-/// Step by step: exchange with all neighbours, then computation; the next step's messages leave after it.
+/// Step by step: exchange with all neighbours and, meanwhile, computation that needs none of them; then computation; the
+/// next step's messages leave after it.
 pub fn halo(rank: &mut Rank) -> Result<(), BuildError> {
     let (bytes, periodic) = (rank.spec.bytes, rank.spec.periodic);
     let mut last = None;
@@ -55,6 +56,9 @@ pub fn halo(rank: &mut Rank) -> Result<(), BuildError> {
                     step.push(rank.after(received, last.as_slice()));
                 }
             }
+        }
+        if rank.spec.overlap_ns > 0 {
+            step.push(rank.calc_for(rank.spec.overlap_ns, last.as_slice())?);
         }
         step.extend(last);
         last = Some(rank.calc(&step)?);

@@ -107,6 +107,9 @@ fn closed_forms() {
     assert!((6 * 10_000 + 5 * hop(1)..6 * 10_000 + 5 * (hop(1) + 3000)).contains(&end), "{end}");
     let halo = Spec { dims: vec![3, 3, 3, 2], periodic: true, iterations: 2, ..spec(54, 8) };
     assert_eq!(outcome(Pattern::Halo, &halo).0, 2 * 54 * 8);
+    // A step: messages of o + L + o at both ends, hidden by what needs none; then the rest.
+    let hidden = Spec { dims: vec![2], overlap_ns: 50_000, calc_ns: 7_000, iterations: 3, ..spec(2, 1) };
+    assert_eq!(outcome(Pattern::Halo, &hidden).2, 3 * (1_500 + 50_000 + 1_500 + 7_000));
     let halo = Spec { dims: vec![4, 5], iterations: 1, ..spec(20, 8) };
     assert_eq!(outcome(Pattern::Halo, &halo).0, 2 * (3 * 5 + 4 * 4));
 }
