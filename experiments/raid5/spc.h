@@ -5,8 +5,7 @@
  * application storage unit, logical block of 512 bytes, bytes, r or w (either case), seconds; further fields are ignored.
  *
  * The five traces that the paper replays (§5.3; UMass trace repository: Financial1 and 2, WebSearch1 to 3) may not be
- * passed on. spc_generate makes up requests with their shares of writes and about their mean sizes, as the storage
- * literature tabulates them:
+ * passed on. spc_generate makes up requests like theirs:
  *
  *     trace          writes    mean size
  *     1 Financial1   76.8 %    3.4 KiB
@@ -14,6 +13,11 @@
  *     3 WebSearch1    0.02 %  15.1 KiB
  *     4 WebSearch2    0.02 %  15.1 KiB
  *     5 WebSearch3    0.03 %  15.4 KiB
+ *
+ * Where that is from. An analysis of the original WebSearch2 (https://gist.github.com/prtitrz/2706994) counts 4,579,809
+ * requests, all reads, 99.95 % of them evenly to ASUs 0, 1 and 2, and shows sizes of 8 and 24 KiB: as here. For the other
+ * numbers no source that can be cited was found: they are the usual ones of the literature, from memory. The originals
+ * are read by `raid5 --file`.
  *
  * Sizes are drawn from those typical of such traces (OLTP: 512 B to 8 KiB; search: 8 to 32 KiB), addresses evenly. Order,
  * locality and arrival times are not modelled: a replay makes one request after the other. */

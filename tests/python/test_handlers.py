@@ -104,7 +104,7 @@ def test_mistakes_in_traces_name_their_line(spc: str, tmp_path: Path, line: str,
     ("number", "writes", "kib"),
     [(1, 0.768, 3.4), (2, 0.176, 2.4), (3, 0.0002, 15.1), (4, 0.0002, 15.1), (5, 0.0003, 15.4)],
 )
-def test_made_up_traces_have_the_published_shares(spc: str, number: int, writes: float, kib: float) -> None:
+def test_made_up_traces_have_the_shares_that_are_stated(spc: str, number: int, writes: float, kib: float) -> None:
     count = 20_000
     lines = subprocess.check_output([spc, str(number), str(count)], text=True).splitlines()
     fields = [line.split(",") for line in lines]
