@@ -7,6 +7,7 @@ use super::{Outcome, Parameters, RunError, hosts};
 use crate::cpu::Cpu;
 use crate::matching::Matching;
 use crate::op::{Kind, Op};
+use crate::prefetch::prefetch;
 use crate::progress::Progress;
 use crate::schedule::Schedule;
 use crate::stuck::Stuck;
@@ -282,9 +283,11 @@ impl<'a> Engine<'a> {
         self.take(now, task)
     }
 
-    /// Hands a message to the CPU.
+    /// Hands a message to the CPU, which will look for its receive.
     fn take(&mut self, now: Time, task: Task) -> Result<(), RunError> {
-        let cpu = self.cpu(self.ops[task.op() as usize].peer, task.op());
+        let record = &self.ops[task.op() as usize];
+        prefetch(self.matching.slot_of(record));
+        let cpu = self.cpu(record.peer, task.op());
         self.request(now, cpu, task)
     }
 

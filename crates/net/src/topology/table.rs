@@ -61,7 +61,11 @@ pub(super) fn build(names: Vec<String>, hosts: u32, links: &[Link], routes: &[Ro
         })
         .collect();
     let mut ways = TableWays { names, hosts, starts: vec![0], ports: Vec::new(), hops: 0, lanes: 1 };
-    let by_host = (0..hosts).map(|host| ports_to(host, hosts, links, routes, &ranges)).collect::<Vec<_>>();
+    let mut into: Vec<Vec<u32>> = vec![Vec::new(); ways.names.len()];
+    for link in links.iter().filter(|link| link.from >= hosts) {
+        into[link.to as usize].push(link.from);
+    }
+    let by_host: Vec<_> = (0..hosts).map(|host| ports_to(host, &into, links, routes, &ranges)).collect();
     for switch in 0..switches {
         for ports in &by_host {
             ways.ports.extend(&ports[switch]);
@@ -80,18 +84,14 @@ pub(super) fn build(names: Vec<String>, hosts: u32, links: &[Link], routes: &[Ro
     Ok(ways)
 }
 
-/// For each switch, the ports on the way to a host.
+/// For each switch, the ports on the way to a host; `into` has the switches with links to each vertex.
 fn ports_to(
     host: u32,
-    hosts: u32,
+    into: &[Vec<u32>],
     links: &[Link],
     routes: &[Route],
     ranges: &[std::ops::Range<usize>],
 ) -> Vec<Vec<u32>> {
-    let mut into: Vec<Vec<u32>> = vec![Vec::new(); ranges.len() + hosts as usize];
-    for link in links.iter().filter(|link| link.from >= hosts) {
-        into[link.to as usize].push(link.from);
-    }
     let mut distance = vec![u32::MAX; into.len()];
     distance[host as usize] = 0;
     let mut queue = VecDeque::from([host]);
@@ -181,42 +181,37 @@ impl TableWays {
 
     /// Whether the links between switches, each waiting for those that packets take next, form a circle (Dally and Seitz).
     fn can_wait_for_itself(&self, links: &[Link], ranges: &[std::ops::Range<usize>]) -> bool {
-        let between = |link: &Link| link.from >= self.hosts && link.to >= self.hosts;
-        let mut next: Vec<Vec<u32>> = vec![Vec::new(); links.len()];
+        // By link, whether each port of the switch at its end comes next.
+        let mut next: Vec<Vec<bool>> = vec![Vec::new(); links.len()];
         for (switch, range) in ranges.iter().enumerate() {
             for to in 0..self.hosts {
                 for &port in self.ports(switch as u32, to) {
                     let link = range.start + port as usize;
-                    if !between(&links[link]) {
-                        continue;
-                    }
-                    let there = links[link].to - self.hosts;
-                    let first = ranges[there as usize].start as u32;
-                    next[link].extend(self.ports(there, to).iter().map(|port| first + port));
-                    if next[link].len() > 4 * ranges[there as usize].len() {
-                        next[link].sort_unstable();
-                        next[link].dedup();
+                    let Some(there) = links[link].to.checked_sub(self.hosts) else { continue };
+                    next[link].resize(ranges[there as usize].len(), false);
+                    for &port in self.ports(there, to) {
+                        next[link][port as usize] = true;
                     }
                 }
             }
         }
+        let next_of = |link: usize| {
+            let first = links[link].to.checked_sub(self.hosts).map_or(0, |there| ranges[there as usize].start);
+            (first..).zip(&next[link]).filter(|(_, comes)| **comes).map(|(link, _)| link)
+        };
         let mut waited_for = vec![0u32; links.len()];
-        for all in &mut next {
-            all.sort_unstable();
-            all.dedup();
-            for &link in &*all {
-                waited_for[link as usize] += 1;
-            }
+        for link in (0..links.len()).flat_map(next_of) {
+            waited_for[link] += 1;
         }
         // What is left when those that nobody waits for are taken away, again and again, is on a circle or behind one.
         let mut free: Vec<usize> = (0..links.len()).filter(|&link| waited_for[link] == 0).collect();
         let mut taken = 0;
         while let Some(link) = free.pop() {
             taken += 1;
-            for &link in &next[link] {
-                waited_for[link as usize] -= 1;
-                if waited_for[link as usize] == 0 {
-                    free.push(link as usize);
+            for link in next_of(link) {
+                waited_for[link] -= 1;
+                if waited_for[link] == 0 {
+                    free.push(link);
                 }
             }
         }
