@@ -24,6 +24,9 @@ from spinkit._run import Toolchain
 RANKS = 1024
 """Ranks of the benchmarks of the start-up and of packets."""
 
+CARDS = 65_536
+"""Ranks of the benchmark of schedules on cards."""
+
 MESSAGES = (("stream", 2, 100_000), ("alltoall", 64, 25), ("chain", 64, 1_000))
 """Patterns of the benchmark of messages: ranks and rounds."""
 
@@ -56,6 +59,7 @@ def measure(home: Path, tools: Toolchain, folder: Path) -> Iterator[Number]:
     yield from _messages(home, tools, folder)
     yield _ranks(home, tools, folder)
     yield _packets(folder)
+    yield from _cards(home, tools, folder)
     yield _experiments(home, tools, folder)
 
 
@@ -146,6 +150,18 @@ def _packets(folder: Path) -> Number:
     _call([goal, "gen", "dissemination", "--ranks", str(RANKS), "--size", "65536", "-o", schedule])
     report = json.loads(_call([goal, "run", schedule, "--model", "packet", "--radix", "16", "--json", "-"]))
     return Number(f"goal/packet/dissemination/{RANKS}", report["network"]["packet_hops_per_cpu_second"], "hops/s")
+
+
+def _cards(home: Path, tools: Toolchain, folder: Path) -> Iterator[Number]:
+    """Broadcast by handlers on many cards: ranks and messages a CPU second, cards and memories made included."""
+    goal, room = str(_paths.command("spinkit-goal")), folder.resolve()
+    program, schedule = str(room / "broadcast"), str(room / "broadcast.bin")
+    source = home / "experiments" / "broadcast" / "broadcast.c"
+    _call([str(tools.spincc), "-O2", str(source), "-o", program])
+    _call([goal, "gen", "bcast-spin", "--ranks", str(CARDS), "--size", "8", "-o", schedule])
+    report = json.loads(_call([goal, "run", schedule, "--model", "nic", "--device", program, "--json", "-"]))
+    for what in ("ranks", "messages"):
+        yield Number(f"goal/nic/bcast-spin/{CARDS}/{what}", report[what] / report["cpu_seconds"], f"{what}/s")
 
 
 def _experiments(home: Path, tools: Toolchain, folder: Path) -> Number:

@@ -8,6 +8,7 @@ from rich.box import Box
 from rich.table import Table
 from rich.text import Text
 
+from spinkit import _paths
 from spinkit._profile import Handler, Profile, Spread
 from spinkit._text import console, print_block, table_box
 
@@ -58,12 +59,12 @@ def _spread(spread: Spread) -> str:
 
 
 def _hottest(handler: Handler, lines: int, box: Box | None) -> Table:
-    table = Table(title=f"{handler.name}: where its instructions are", title_justify="left", box=box)
+    table = Table(title=f"{handler.name}: where its instructions are", title_justify="left", box=box, expand=True)
     table.add_column("instructions", justify="right", no_wrap=True)
     table.add_column("share", justify="right", no_wrap=True)
-    table.add_column("place", overflow="fold")
-    table.add_column("source", no_wrap=True, overflow="ellipsis")
+    table.add_column("place", no_wrap=True)
+    table.add_column("source", no_wrap=True, overflow="ellipsis", ratio=1)  # gets the width that is left
     for line in handler.lines[:lines]:
-        place = line.place.removeprefix(f"{Path.cwd()}/")
+        place = line.place.removeprefix(f"{Path.cwd()}/").removeprefix(f"{_paths.home()}/")
         table.add_row(str(line.instructions), f"{100 * line.share:.1f} %", Text(place), Text(line.text))
     return table

@@ -193,9 +193,9 @@ def profile(
 
     options = ["-n", str(ranks), "--machine", machine, *(word for change in changes for word in ("--set", change))]
     measured = _profile.run(_paths.command("spinrun"), options, program)
-    _profile_view.show(measured, lines)
     if json_file is not None:
         write_atomically(json_file, measured.to_json())
+    _profile_view.show(measured, lines)
 
 
 @main.command()
