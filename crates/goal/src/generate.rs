@@ -165,6 +165,8 @@ pub struct Spec {
     pub dims: Vec<u32>,
     /// Nanoseconds of a halo step's computation that needs no message, and runs while they travel
     pub overlap_ns: u64,
+    /// Whether the receives of a halo step are posted before the last step's computation
+    pub early_receives: bool,
     /// Whether the grid of a halo exchange is a torus
     pub periodic: bool,
     /// Steps of halo and sweep
@@ -184,6 +186,7 @@ impl Default for Spec {
             radix: 2,
             dims: Vec::new(),
             overlap_ns: 0,
+            early_receives: false,
             periodic: false,
             iterations: 1,
         }

@@ -63,6 +63,9 @@ pub struct Arguments {
     /// Computation of a halo step in ns that needs no message and runs while they travel
     #[arg(long, value_name = "NS", default_value_t = 0)]
     overlap: u64,
+    /// Post the receives of a halo step before the last step's computation
+    #[arg(long)]
+    early_receives: bool,
     /// The grid of a halo exchange is a torus
     #[arg(long)]
     periodic: bool,
@@ -88,6 +91,7 @@ pub fn run(arguments: &Arguments) -> Result<(), GoalError> {
         radix: arguments.radix,
         dims: arguments.dims.as_ref().map_or(Vec::new(), |dims| dims.0.clone()),
         overlap_ns: arguments.overlap,
+        early_receives: arguments.early_receives,
         periodic: arguments.periodic,
         iterations: arguments.iterations,
     };

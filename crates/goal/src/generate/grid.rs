@@ -40,12 +40,14 @@ fn neighbour(rank: &Rank, dimension: usize, up: bool, periodic: bool) -> Option<
 }
 
 /// Step by step: exchange with all neighbours and, meanwhile, computation that needs none of them; then computation; the
-/// next step's messages leave after it.
+/// next step's messages leave after it. So do its receives, unless they are posted early: as soon as their buffers have
+/// been taken over, before the computation.
 pub fn halo(rank: &mut Rank) -> Result<(), BuildError> {
-    let (bytes, periodic) = (rank.spec.bytes, rank.spec.periodic);
+    let (bytes, periodic, early) = (rank.spec.bytes, rank.spec.periodic, rank.spec.early_receives);
     let mut last = None;
+    let mut receives = Vec::new();
     for _ in 0..rank.spec.iterations {
-        let mut step = Vec::new();
+        let (mut step, earlier) = (Vec::new(), std::mem::take(&mut receives));
         for dimension in 0..rank.dims.len() {
             for up in [false, true] {
                 if let Some(other) = neighbour(rank, dimension, up, periodic) {
@@ -53,7 +55,8 @@ pub fn halo(rank: &mut Rank) -> Result<(), BuildError> {
                     let (out, into) = (tag(up), tag(!up));
                     step.push(rank.tagged_send(other, bytes, out, last.as_slice())?);
                     let received = rank.tagged_recv(other, bytes, into)?;
-                    step.push(rank.after(received, last.as_slice()));
+                    step.push(rank.after(received, if early { &earlier } else { last.as_slice() }));
+                    receives.push(received);
                 }
             }
         }

@@ -110,6 +110,9 @@ fn closed_forms() {
     // A step: messages of o + L + o at both ends, hidden by what needs none; then the rest.
     let hidden = Spec { dims: vec![2], overlap_ns: 50_000, calc_ns: 7_000, iterations: 3, ..spec(2, 1) };
     assert_eq!(outcome(Pattern::Halo, &hidden).2, 3 * (1_500 + 50_000 + 1_500 + 7_000));
+    // Posting takes no time here: the same end.
+    let early = Spec { early_receives: true, ..hidden };
+    assert_eq!(outcome(Pattern::Halo, &early).2, 3 * (1_500 + 50_000 + 1_500 + 7_000));
     let halo = Spec { dims: vec![4, 5], iterations: 1, ..spec(20, 8) };
     assert_eq!(outcome(Pattern::Halo, &halo).0, 2 * (3 * 5 + 4 * 4));
 }
