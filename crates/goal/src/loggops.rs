@@ -6,6 +6,7 @@
 
 mod engine;
 mod error;
+mod noise;
 mod number;
 mod parameters;
 mod queue;
@@ -13,4 +14,5 @@ mod resources;
 
 pub use engine::{Options, Outcome, run};
 pub use error::RunError;
+pub use noise::{Detours, Noise, NoiseError, Trace};
 pub use parameters::LogGops;

@@ -1,6 +1,6 @@
 //! The model beyond the golden rows: several CPUs, wildcards, spaces, rendezvous, and schedules that cannot finish.
 
-use goal::loggops::{LogGops, Options, Outcome, RunError, run};
+use goal::loggops::{Detours, LogGops, Noise, Options, Outcome, RunError, run};
 use goal::text::read;
 use sim::Time;
 
@@ -21,7 +21,7 @@ fn ends(bodies: &[&str]) -> Vec<u64> {
 fn a_dependency_on_another_cpu_counts_in_time() {
     let body = "a: calc 1000 cpu 0 b: calc 10 cpu 1 b requires a";
     assert_eq!(ends(&[body]), [1010]);
-    let compat = Options { ignore_other_cpus: true };
+    let compat = Options { ignore_other_cpus: true, ..Options::default() };
     assert_eq!(outcome_with(&compat, &[body]).unwrap().end(), Time::from_ns(1000));
     // A start is not an end.
     assert_eq!(ends(&["a: calc 1000 cpu 0 b: calc 1500 cpu 1 b irequires a"]), [1500]);
@@ -90,4 +90,25 @@ fn what_the_model_cannot_do_is_an_error() {
     let error = outcome_with(&Options::default(), &["calc 18446744073709551 calc 18446744073709551"]).unwrap_err();
     let expected = "rank 0, operation 2 (calc 18446744073709551) ends after more than 2^64 picoseconds";
     assert!(error.to_string().starts_with(expected), "{error}");
+}
+
+#[test]
+fn noise_delays_and_is_the_same_for_the_same_seed() {
+    let bodies = ["a: calc 1000000 b: send 1b to 1 b requires a", "a: calc 1000000 b: recv 1b from 0 b requires a"];
+    let run = |seed, co_scheduled| {
+        let detours = Detours::Poisson { interval: Time::from_ns(9_000), length: Time::from_ns(1_000) };
+        let options = Options { noise: Some(Noise { detours, seed, co_scheduled }), ..Options::default() };
+        outcome_with(&options, &bodies).unwrap().ends
+    };
+    let quiet = outcome_with(&Options::default(), &bodies).unwrap().ends;
+    let noisy = run(1, false);
+    assert!(noisy.iter().zip(&quiet).all(|(noisy, quiet)| noisy.as_ps() >= quiet.as_ps() + 70_000_000), "{noisy:?}");
+    assert_eq!(noisy, run(1, false));
+    assert_ne!(noisy, run(2, false));
+    // All at the same time: both ranks calculate equally long, and then o + L or o more.
+    let bodies = ["calc 1000000", "calc 1000000"];
+    let detours = Detours::Poisson { interval: Time::from_ns(9_000), length: Time::from_ns(500) };
+    let options = Options { noise: Some(Noise { detours, seed: 5, co_scheduled: true }), ..Options::default() };
+    let ends = outcome_with(&options, &bodies).unwrap().ends;
+    assert!(ends[0] == ends[1] && ends[0] > Time::from_ns(1_000_000), "{ends:?}");
 }

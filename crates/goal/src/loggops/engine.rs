@@ -1,6 +1,7 @@
 use sim::{Rate, Time};
 
 use super::error::{RunError, needs_card};
+use super::noise::{Noise, Noisy, Quiet, Stretch};
 use super::number::Number;
 use super::parameters::LogGops;
 use super::queue::{Entry, Queue};
@@ -18,6 +19,8 @@ pub struct Options {
     /// As LogGOPSim does, start an operation that depends on one of another CPU of its rank when its own CPU is free, even
     /// if what it depends on ends later.
     pub ignore_other_cpus: bool,
+    /// What else the CPUs have to do.
+    pub noise: Option<Noise>,
 }
 
 /// What came of it.
@@ -59,13 +62,28 @@ pub fn run(schedule: &Schedule, parameters: &LogGops, options: &Options) -> Resu
     {
         return Err(error);
     }
-    match (schedule.cpus, schedule.nics) {
-        (1, 1) => Engine::<One<u32>>::new(schedule, parameters, options).run(),
-        _ => Engine::<Many<u32>>::new(schedule, parameters, options).run(),
+    match &options.noise {
+        None => run_with(schedule, parameters, options, Quiet),
+        Some(noise) => {
+            let cpus = schedule.ranks() as usize * schedule.cpus;
+            run_with(schedule, parameters, options, Noisy::new(noise, cpus))
+        }
     }
 }
 
-struct Engine<'a, R> {
+fn run_with(
+    schedule: &Schedule,
+    parameters: &LogGops,
+    options: &Options,
+    noise: impl Stretch,
+) -> Result<Outcome, RunError> {
+    match (schedule.cpus, schedule.nics) {
+        (1, 1) => Engine::<One<u32>, _>::new(schedule, parameters, options, noise).run(),
+        _ => Engine::<Many<u32>, _>::new(schedule, parameters, options, noise).run(),
+    }
+}
+
+struct Engine<'a, R, X> {
     schedule: &'a Schedule,
     ops: &'a [Op],
     parameters: &'a LogGops,
@@ -73,6 +91,7 @@ struct Engine<'a, R> {
     matching: Matching<'a>,
     queue: Queue<u32>,
     resources: R,
+    noise: X,
     number: u32,
     messages: u64,
     freed: Vec<u32>,
@@ -80,8 +99,8 @@ struct Engine<'a, R> {
     ahead: usize,
 }
 
-impl<'a, R: Resources<u32>> Engine<'a, R> {
-    fn new(schedule: &'a Schedule, parameters: &'a LogGops, options: &Options) -> Engine<'a, R> {
+impl<'a, R: Resources<u32>, X: Stretch> Engine<'a, R, X> {
+    fn new(schedule: &'a Schedule, parameters: &'a LogGops, options: &Options, noise: X) -> Engine<'a, R, X> {
         Engine {
             schedule,
             ops: &schedule.ops,
@@ -91,6 +110,7 @@ impl<'a, R: Resources<u32>> Engine<'a, R> {
             matching: Matching::new(schedule),
             queue: Queue::new(),
             resources: R::new(schedule),
+            noise,
             number: 0,
             messages: 0,
             freed: Vec::new(),
@@ -220,8 +240,9 @@ impl<'a, R: Resources<u32>> Engine<'a, R> {
     /// Executes what found its resources free.
     #[inline(always)]
     fn execute(&mut self, now: u64, op: u32, record: &Op, place: Place) -> Result<(), RunError> {
+        let cpu = place.rank as usize * self.schedule.cpus + place.cpu;
         if place.side == Side::Calc {
-            let end = now.saturating_add(record.calc_ns() * 1000);
+            let end = self.noise.end(cpu, now, record.calc_ns() * 1000);
             let end = self.in_time(end, op)?;
             self.resources.occupy(place, end, end);
             self.progress.started(op, Time::from_ps(now));
@@ -232,10 +253,12 @@ impl<'a, R: Resources<u32>> Engine<'a, R> {
         let bytes = self.schedule.bytes(record);
         // An empty message costs what one of a byte costs.
         let more = bytes.saturating_sub(1);
-        let time = |fixed: Time, rate: Rate| now.saturating_add((fixed.saturating_add(rate.time(more))).as_ps());
-        let nic_end = self.in_time(time(gap, gap_per_byte), op)?;
+        let after = |time: u64, rate: Rate| time.saturating_add(rate.time(more).as_ps());
+        let nic_end = self.in_time(after(now.saturating_add(gap.as_ps()), gap_per_byte), op)?;
+        // Noise meets the constant part of the CPU's work.
+        let overhead_end = self.noise.end(cpu, now, overhead.as_ps());
         if place.side == Side::Send {
-            let end = self.in_time(time(overhead, overhead_per_byte), op)?;
+            let end = self.in_time(after(overhead_end, overhead_per_byte), op)?;
             self.resources.occupy(place, end, nic_end);
             let at = now.saturating_add(overhead.saturating_add(latency).as_ps());
             let at = self.in_time(at, op)?;
@@ -247,7 +270,7 @@ impl<'a, R: Resources<u32>> Engine<'a, R> {
                 self.progress.done(op, Time::from_ps(end));
             }
         } else {
-            let end = self.in_time(time(overhead, overhead_per_byte.max(gap_per_byte)), op)?;
+            let end = self.in_time(after(overhead_end, overhead_per_byte.max(gap_per_byte)), op)?;
             self.resources.occupy(place, end, nic_end);
             match self.matching.arrive(op, &mut self.progress) {
                 Some(receive) => {

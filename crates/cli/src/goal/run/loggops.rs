@@ -2,15 +2,15 @@
 
 use clap::ValueEnum;
 use goal::Schedule;
-use goal::loggops::{LogGops, Options, run as execute};
+use goal::loggops::{Detours, LogGops, Noise, Options, run as execute};
 use net::Network;
 use serde_json::{Map, json};
 use sim::{Rate, Time};
 
 use super::super::GoalError;
 use super::super::units::{json_ns, parse_ns, parse_ns_per_byte};
-use super::Common;
 use super::report::{Report, timed, warn_of_lost};
+use super::{Common, noise};
 
 #[derive(Debug, clap::Args)]
 #[group(id = "loggops")]
@@ -37,6 +37,16 @@ pub struct Arguments {
     /// Do as LogGOPSim does where we differ; may be given several times
     #[arg(long, value_enum, value_name = "WHAT")]
     compat: Vec<Compat>,
+    /// Detours that keep the CPUs from work: periodic:PERIOD:LENGTH, poisson:INTERVAL:LENGTH (all in ns), or trace:FILE with
+    /// lines of START LENGTH
+    #[arg(long, value_name = "WHAT", value_parser = noise::parse)]
+    noise: Option<Detours>,
+    /// The same seed gives the same noise
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "noise")]
+    noise_seed: u64,
+    /// All CPUs have their detours at the same times
+    #[arg(long, requires = "noise")]
+    noise_coscheduled: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -63,6 +73,7 @@ impl Arguments {
         match self {
             Arguments { latency: Some(_), .. } => Some("-L"),
             Arguments { compat, .. } if !compat.is_empty() => Some("--compat"),
+            Arguments { noise: Some(_), .. } => Some("--noise"),
             _ => None,
         }
     }
@@ -82,7 +93,12 @@ impl Arguments {
 
 pub fn run(schedule: &Schedule, common: &Common, arguments: &Arguments) -> Result<Report, GoalError> {
     let parameters = parameters(schedule, common, arguments)?;
-    let options = Options { ignore_other_cpus: arguments.compat.contains(&Compat::CrossCpu) };
+    let noise = arguments.noise.clone().map(|detours| Noise {
+        detours,
+        seed: arguments.noise_seed,
+        co_scheduled: arguments.noise_coscheduled,
+    });
+    let options = Options { ignore_other_cpus: arguments.compat.contains(&Compat::CrossCpu), noise };
     let (outcome, cpu_time) = timed(|| execute(schedule, &parameters, &options));
     let outcome = outcome.map_err(|error| GoalError::run(&common.file, error))?;
     warn_of_lost(schedule, &outcome.unreceived);
@@ -96,6 +112,7 @@ pub fn run(schedule: &Schedule, common: &Common, arguments: &Arguments) -> Resul
             "G_ns_per_byte": per_byte(parameters.gap_per_byte),
             "O_ns_per_byte": per_byte(parameters.overhead_per_byte),
             "S_bytes": parameters.eager,
+            "noise": options.noise.as_ref().map(noise::describe),
         }),
         events: outcome.events,
         ends: outcome.ends,

@@ -2,6 +2,7 @@
 
 mod loggops;
 mod nic;
+mod noise;
 mod packet;
 mod protocol;
 mod report;

@@ -90,15 +90,21 @@ enum RoutingName {
 }
 
 impl Arguments {
-    /// An option that was given: no other model has it.
-    pub fn given(&self) -> Option<&'static str> {
-        let all = [
-            ("--topology", self.topology.is_some()),
+    /// Options of the shapes of topologies, and whether they were given.
+    fn shapes(&self) -> [(&'static str, bool); 5] {
+        [
             ("--radix", self.radix.is_some()),
             ("--taper", self.taper.is_some()),
             ("--dims", self.sides.is_some()),
             ("--concentration", self.concentration.is_some()),
             ("--dragonfly", self.dragonfly.is_some()),
+        ]
+    }
+
+    /// An option that was given: no other model has it.
+    pub fn given(&self) -> Option<&'static str> {
+        let others = [
+            ("--topology", self.topology.is_some()),
             ("--mtu", self.mtu.is_some()),
             ("--link-bandwidth", self.link_bandwidth.is_some()),
             ("--link-latency", self.link_latency.is_some()),
@@ -108,19 +114,12 @@ impl Arguments {
             ("--routing", self.routing.is_some()),
             ("--seed", self.seed.is_some()),
         ];
-        all.into_iter().find(|(_, is_given)| *is_given).map(|(name, _)| name)
+        others.into_iter().chain(self.shapes()).find(|(_, is_given)| *is_given).map(|(name, _)| name)
     }
 
     /// A shape that belongs to another topology than the one asked for is an error.
     fn only(&self, topology: &str, allowed: &[&str]) -> Result<(), GoalError> {
-        let shapes = [
-            ("--radix", self.radix.is_some()),
-            ("--taper", self.taper.is_some()),
-            ("--dims", self.sides.is_some()),
-            ("--concentration", self.concentration.is_some()),
-            ("--dragonfly", self.dragonfly.is_some()),
-        ];
-        match shapes.into_iter().find(|(name, is_given)| *is_given && !allowed.contains(name)) {
+        match self.shapes().into_iter().find(|(name, is_given)| *is_given && !allowed.contains(name)) {
             Some((name, _)) => Err(GoalError::Usage(format!("{name} is not for the topology {topology}"))),
             None => Ok(()),
         }

@@ -1,0 +1,69 @@
+//! `--noise`
+
+use std::fs;
+
+use goal::loggops::{Detours, Noise, Trace};
+use serde_json::{Value, json};
+
+use super::super::units::{json_ns, parse_ns};
+
+/// `periodic:PERIOD:LENGTH`, `poisson:INTERVAL:LENGTH` or `trace:FILE`
+pub fn parse(text: &str) -> Result<Detours, String> {
+    let (kind, rest) = text.split_once(':').unwrap_or((text, ""));
+    if kind == "trace" {
+        let content = fs::read_to_string(rest).map_err(|error| format!("cannot read {rest}: {error}"))?;
+        return Trace::read(&content).map(Detours::Trace).map_err(|error| format!("{rest}: {error}"));
+    }
+    let times = || {
+        let (one, other) = rest.split_once(':').ok_or(format!("{kind} needs two times in ns"))?;
+        Ok::<_, String>((parse_ns(one)?, parse_ns(other)?))
+    };
+    let detours = match kind {
+        "periodic" => times().map(|(period, length)| Detours::Periodic { period, length })?,
+        "poisson" => times().map(|(interval, length)| Detours::Poisson { interval, length })?,
+        _ => return Err("starts with periodic:, poisson: or trace:".into()),
+    };
+    detours.check().map_err(|error| error.to_string())?;
+    Ok(detours)
+}
+
+/// For the report.
+pub fn describe(noise: &Noise) -> Value {
+    let (seed, co_scheduled) = (noise.seed, noise.co_scheduled);
+    match &noise.detours {
+        Detours::Periodic { period, length } => json!({
+            "kind": "periodic", "period_ns": json_ns(*period), "length_ns": json_ns(*length),
+            "seed": seed, "coscheduled": co_scheduled,
+        }),
+        Detours::Poisson { interval, length } => json!({
+            "kind": "poisson", "interval_ns": json_ns(*interval), "length_ns": json_ns(*length),
+            "seed": seed, "coscheduled": co_scheduled,
+        }),
+        Detours::Trace(trace) => json!({
+            "kind": "trace", "detours": trace.len(), "span_ns": json_ns(trace.span()),
+            "seed": seed, "coscheduled": co_scheduled,
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sim::Time;
+
+    use super::*;
+
+    #[test]
+    fn noise_is_named_or_an_error() {
+        let (period, length) = (Time::from_ns(1_000_000), Time::from_ps(25_500));
+        assert_eq!(parse("periodic:1000000:25.5"), Ok(Detours::Periodic { period, length }));
+        for (text, error) in [
+            ("", "starts with periodic:, poisson: or trace:"),
+            ("poisson:3", "poisson needs two times in ns"),
+            ("periodic:x:1", "not a number of nanoseconds"),
+            ("trace:/nowhere", "cannot read /nowhere: No such file or directory (os error 2)"),
+        ] {
+            assert_eq!(parse(text), Err(error.to_owned()), "{text}");
+        }
+        assert!(parse("periodic:25:25").unwrap_err().starts_with("detours must be shorter than their period"));
+    }
+}

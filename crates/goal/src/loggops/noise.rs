@@ -1,0 +1,320 @@
+//! Noise: moments in which the operating system has the CPU (detours), so that what a rank does takes longer.
+
+use sim::Time;
+use thiserror::Error;
+
+/// Which detours there are, and how those of different CPUs relate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Noise {
+    /// The detours of one CPU.
+    pub detours: Detours,
+    /// The same seed gives the same noise.
+    pub seed: u64,
+    /// All CPUs have their detours at the same times.
+    pub co_scheduled: bool,
+}
+
+/// The detours of one CPU.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Detours {
+    /// One every `period`, which each CPU begins at a random place of the period.
+    Periodic {
+        /// From start to start
+        period: Time,
+        /// Shorter than the period
+        length: Time,
+    },
+    /// From the end of one to the start of the next passes an exponentially distributed time.
+    Poisson {
+        /// Mean of that time
+        interval: Time,
+        /// Of each detour
+        length: Time,
+    },
+    /// As measured, over and over again; each CPU begins at a random place.
+    Trace(Trace),
+}
+
+/// Measured detours.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trace {
+    /// Start and length, in order, without overlap.
+    detours: Vec<(u64, u64)>,
+    /// After which it repeats.
+    span: u64,
+}
+
+/// Why there can be no such noise.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum NoiseError {
+    /// A detour as long as its period, or no time between detours.
+    #[error(
+        "detours must be shorter than their period, and the time between them not zero: the CPU would never be free"
+    )]
+    NeverFree,
+    /// A line of a noise trace.
+    #[error("line {0}: expected start and length of a detour in ns, after the end of the one before: \"{1}\"")]
+    Line(usize, String),
+    /// A noise trace without a detour.
+    #[error("no detours")]
+    Empty,
+}
+
+impl Trace {
+    /// Reads lines of `START LENGTH` in whole nanoseconds; `#` begins a comment. The trace repeats from the end of its last
+    /// detour, where it has one of no length to say how long it was.
+    ///
+    /// # Errors
+    /// When a line is something else, out of order, or there is none.
+    pub fn read(text: &str) -> Result<Trace, NoiseError> {
+        let (mut detours, mut span) = (Vec::new(), 0);
+        for (index, line) in text.lines().enumerate() {
+            let content = line.split('#').next().unwrap_or_default();
+            let mut words = content.split_whitespace();
+            let Some(first) = words.next() else { continue };
+            let wrong = || NoiseError::Line(index + 1, line.trim().to_owned());
+            let ps = |word: &str| word.parse::<u64>().ok()?.checked_mul(1000);
+            let (start, length) = (ps(first), words.next().and_then(ps));
+            let (Some(start), Some(length), None) = (start, length, words.next()) else { return Err(wrong()) };
+            let end = start.checked_add(length).filter(|_| start >= span).ok_or_else(wrong)?;
+            if length > 0 {
+                detours.push((start, length));
+            }
+            span = end;
+        }
+        let busy: u64 = detours.iter().map(|detour| detour.1).sum();
+        match detours.is_empty() {
+            true => Err(NoiseError::Empty),
+            false if busy == span => Err(NoiseError::NeverFree),
+            false => Ok(Trace { detours, span }),
+        }
+    }
+
+    /// Number of detours.
+    pub fn len(&self) -> usize {
+        self.detours.len()
+    }
+
+    /// Whether there is no detour: never.
+    pub fn is_empty(&self) -> bool {
+        self.detours.is_empty()
+    }
+
+    /// After which the trace repeats.
+    pub fn span(&self) -> Time {
+        Time::from_ps(self.span)
+    }
+}
+
+impl Detours {
+    /// Checks that the CPU is free at some time.
+    ///
+    /// # Errors
+    /// See [`NoiseError`].
+    pub fn check(&self) -> Result<(), NoiseError> {
+        match *self {
+            Detours::Periodic { period, length } if length >= period => Err(NoiseError::NeverFree),
+            Detours::Poisson { interval, .. } if interval == Time::ZERO => Err(NoiseError::NeverFree),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// How long work takes on a CPU.
+pub(super) trait Stretch {
+    /// The end of `work` picoseconds that a CPU begins at `start`. Starts of a CPU ascend.
+    fn end(&mut self, cpu: usize, start: u64, work: u64) -> u64;
+}
+
+/// Without noise.
+#[derive(Debug)]
+pub(super) struct Quiet;
+
+impl Stretch for Quiet {
+    #[inline(always)]
+    fn end(&mut self, _: usize, start: u64, work: u64) -> u64 {
+        start.saturating_add(work)
+    }
+}
+
+/// With noise: for each CPU of all ranks, the first detour that is not over.
+#[derive(Debug)]
+pub(super) struct Noisy<'a> {
+    detours: &'a Detours,
+    cpus: Vec<Cpu>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Cpu {
+    start: u64,
+    length: u64,
+    /// Of the random numbers; of a trace the index of the detour, and how often it was repeated.
+    state: u64,
+    offset: u64,
+}
+
+impl<'a> Noisy<'a> {
+    pub fn new(noise: &'a Noise, cpus: usize) -> Noisy<'a> {
+        let first = |cpu: usize| {
+            let mut state = if noise.co_scheduled { noise.seed } else { mix(noise.seed ^ mix(cpu as u64 + 1)) };
+            match &noise.detours {
+                Detours::Periodic { period, length } => {
+                    let start = below(random(&mut state), period.as_ps());
+                    Cpu { start, length: length.as_ps(), state, offset: 0 }
+                }
+                Detours::Poisson { interval, length } => {
+                    let start = exponential(&mut state, interval.as_ps());
+                    Cpu { start, length: length.as_ps(), state, offset: 0 }
+                }
+                Detours::Trace(trace) => {
+                    let offset = below(random(&mut state), trace.span);
+                    let next = trace.detours.partition_point(|&(start, length)| start + length <= offset);
+                    Cpu { start: 0, length: 0, state: next as u64, offset }
+                }
+            }
+        };
+        Noisy { detours: &noise.detours, cpus: (0..cpus).map(first).collect() }
+    }
+
+    /// The detour that follows the present one of a CPU.
+    fn next(&mut self, cpu: usize) {
+        let cpu = &mut self.cpus[cpu];
+        match self.detours {
+            Detours::Periodic { period, .. } => cpu.start = cpu.start.saturating_add(period.as_ps()),
+            Detours::Poisson { interval, .. } => {
+                let gap = exponential(&mut cpu.state, interval.as_ps());
+                cpu.start = cpu.start.saturating_add(cpu.length).saturating_add(gap);
+            }
+            Detours::Trace(trace) => {
+                let (round, index) = (cpu.state / trace.detours.len() as u64, cpu.state % trace.detours.len() as u64);
+                let (start, length) = trace.detours[index as usize];
+                let start = start.saturating_add(round.saturating_mul(trace.span));
+                // The first may have begun before the CPU did.
+                let begun = cpu.offset.saturating_sub(start).min(length);
+                (cpu.start, cpu.length) = (start.saturating_sub(cpu.offset), length - begun);
+                cpu.state += 1;
+            }
+        }
+    }
+
+    /// Leaves out the detours of periods that pass as a whole, in one step.
+    fn skip(&mut self, cpu: usize, until: u64) {
+        let cpu = &mut self.cpus[cpu];
+        if let Detours::Periodic { period, .. } = self.detours {
+            let period = period.as_ps();
+            cpu.start = cpu.start.saturating_add(until.saturating_sub(cpu.start) / period * period);
+        }
+    }
+}
+
+impl Stretch for Noisy<'_> {
+    fn end(&mut self, cpu: usize, start: u64, work: u64) -> u64 {
+        if work == 0 {
+            return start;
+        }
+        self.skip(cpu, start);
+        let mut end = start.saturating_add(work);
+        loop {
+            let Cpu { start: detour, length, .. } = self.cpus[cpu];
+            let over = detour.saturating_add(length);
+            if detour >= end || end == u64::MAX {
+                return end;
+            }
+            // Nothing of one that is over, the rest of one that has begun, all of one that comes.
+            end = end.saturating_add(over.saturating_sub(detour.max(start)));
+            self.next(cpu);
+        }
+    }
+}
+
+/// SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014).
+fn random(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    mix(*state)
+}
+
+fn mix(mut value: u64) -> u64 {
+    value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ (value >> 31)
+}
+
+/// A number below `limit` from one of 64 bits.
+fn below(random: u64, limit: u64) -> u64 {
+    ((u128::from(random) * u128::from(limit)) >> 64) as u64
+}
+
+/// An exponentially distributed number by von Neumann's method, which only compares: the same on every machine.
+fn exponential(state: &mut u64, mean: u64) -> u64 {
+    let mut whole = 0u64;
+    loop {
+        let first = random(state);
+        let (mut last, mut falling) = (first, 1);
+        loop {
+            let next = random(state);
+            if next >= last {
+                break;
+            }
+            (last, falling) = (next, falling + 1);
+        }
+        if falling % 2 == 1 {
+            return whole.saturating_mul(mean).saturating_add(below(first, mean));
+        }
+        whole += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ends(detours: Detours, seed: u64, work: &[(u64, u64)]) -> Vec<u64> {
+        let noise = Noise { detours, seed, co_scheduled: false };
+        let mut noisy = Noisy::new(&noise, 1);
+        work.iter().map(|&(start, work)| noisy.end(0, start, work)).collect()
+    }
+
+    #[test]
+    fn periodic_detours_are_added_to_work_that_meets_them() {
+        let detours = Detours::Periodic { period: Time::from_ps(100), length: Time::from_ps(10) };
+        // Where the first is, as a very long work tells: 90 of 100 are left for it.
+        let noise = Noise { detours: detours.clone(), seed: 7, co_scheduled: false };
+        let first = Noisy::new(&noise, 1).cpus[0].start;
+        assert!(first < 100);
+        let work = [(first + 20, 80), (first + 200, 1), (first + 215, 85), (first + 315, 86), (first + 505, 5)];
+        let expected = [first + 100, first + 211, first + 300, first + 411, first + 515];
+        assert_eq!(ends(detours.clone(), 7, &work), expected);
+        assert_eq!(ends(detours, 7, &[(first + 10, 90_000)]), [first + 100_000]);
+    }
+
+    #[test]
+    fn a_trace_repeats() {
+        let trace = Trace::read("# start length\n10 5\n\n20 1 # short\n50 0\n").unwrap();
+        let noise = Noise { detours: Detours::Trace(trace), seed: 1, co_scheduled: true };
+        let mut noisy = Noisy::new(&noise, 2);
+        let busy = |noisy: &mut Noisy, cpu| noisy.end(cpu, 0, 44_000 * 1000) - 44_000 * 1000;
+        let (one, two) = (busy(&mut noisy, 0), busy(&mut noisy, 1));
+        // 44 of 50 ns are the application's: all detours of 1000 rounds, from wherever it begins.
+        assert_eq!((one, two), (6_000 * 1000, 6_000 * 1000));
+        for (text, error) in [
+            ("", NoiseError::Empty),
+            ("3 0", NoiseError::Empty),
+            ("0 7", NoiseError::NeverFree),
+            ("1 2\n2 1", NoiseError::Line(2, "2 1".into())),
+            ("1 2 3", NoiseError::Line(1, "1 2 3".into())),
+            ("99999999999999999999 1", NoiseError::Line(1, "99999999999999999999 1".into())),
+        ] {
+            assert_eq!(Trace::read(text), Err(error), "{text}");
+        }
+    }
+
+    #[test]
+    fn poisson_noise_has_its_mean() {
+        let detours = Detours::Poisson { interval: Time::from_ns(1000), length: Time::from_ns(50) };
+        let [end] = ends(detours.clone(), 3, &[(0, 1_000_000_000_000)])[..] else { panic!() };
+        let share = end as f64 / 1e12;
+        assert!((1.0499..1.0501).contains(&share), "{share}");
+        assert_eq!(ends(detours.clone(), 3, &[(0, 1_000_000_000_000)]), [end]);
+        assert_ne!(ends(detours, 4, &[(0, 1_000_000_000_000)]), [end]);
+    }
+}
