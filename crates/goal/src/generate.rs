@@ -2,6 +2,7 @@
 
 mod exchange;
 mod grid;
+mod offload;
 mod tree;
 
 use thiserror::Error;
@@ -23,6 +24,11 @@ pub enum Pattern {
     BcastDoubleTree,
     /// Broadcast as binomial scatter and ring all-gather (van de Geijn).
     BcastScatterAllgather,
+    /// Broadcast by triggered puts of the cards along a binomial tree. It needs cards that match messages.
+    BcastTriggered,
+    /// Broadcast by the handlers of `sdk/handlers/broadcast`; [`Spec::segment`] is a packet's size. It needs cards with
+    /// HPUs.
+    BcastSpin,
     /// Reduction along a binomial tree.
     Reduce,
     /// All-reduce as ring reduce-scatter and ring all-gather.
@@ -61,12 +67,14 @@ pub enum Pattern {
 
 impl Pattern {
     /// All.
-    pub const ALL: [Pattern; 22] = [
+    pub const ALL: [Pattern; 24] = [
         Pattern::Bcast,
         Pattern::BcastKnomial,
         Pattern::BcastPipeline,
         Pattern::BcastDoubleTree,
         Pattern::BcastScatterAllgather,
+        Pattern::BcastTriggered,
+        Pattern::BcastSpin,
         Pattern::Reduce,
         Pattern::AllreduceRing,
         Pattern::AllreduceRecursiveDoubling,
@@ -86,6 +94,11 @@ impl Pattern {
         Pattern::Sweep,
     ];
 
+    /// Whether its operations are those of a card (`run --model nic`).
+    pub fn needs_cards(self) -> bool {
+        matches!(self, Pattern::BcastTriggered | Pattern::BcastSpin)
+    }
+
     /// As on a command line.
     pub fn name(self) -> &'static str {
         match self {
@@ -94,6 +107,8 @@ impl Pattern {
             Pattern::BcastPipeline => "bcast-pipeline",
             Pattern::BcastDoubleTree => "bcast-double-tree",
             Pattern::BcastScatterAllgather => "bcast-scatter-allgather",
+            Pattern::BcastTriggered => "bcast-triggered",
+            Pattern::BcastSpin => "bcast-spin",
             Pattern::Reduce => "reduce",
             Pattern::AllreduceRing => "allreduce-ring",
             Pattern::AllreduceRecursiveDoubling => "allreduce-recursive-doubling",
@@ -122,6 +137,10 @@ impl Pattern {
             Pattern::BcastPipeline => "broadcast, chain with segments (--segment)",
             Pattern::BcastDoubleTree => "broadcast, a half along each of two binary trees (--segment)",
             Pattern::BcastScatterAllgather => "broadcast, binomial scatter and ring all-gather",
+            Pattern::BcastTriggered => "broadcast, binomial tree of triggered puts (run --model nic)",
+            Pattern::BcastSpin => {
+                "broadcast, binomial tree of handlers of sdk/handlers/broadcast (run --model nic; --segment: packet)"
+            }
             Pattern::Reduce => "reduction, binomial tree",
             Pattern::AllreduceRing => "all-reduce, ring reduce-scatter and all-gather",
             Pattern::AllreduceRecursiveDoubling => "all-reduce, whole vectors at doubling distance",
@@ -314,6 +333,8 @@ fn prepare(pattern: Pattern, spec: &Spec) -> Result<(OfRank, Vec<u32>), SpecErro
         Pattern::BcastPipeline => tree::pipeline,
         Pattern::BcastDoubleTree => tree::double_tree,
         Pattern::BcastScatterAllgather => tree::scatter_allgather,
+        Pattern::BcastTriggered => offload::triggered,
+        Pattern::BcastSpin => offload::spin,
         Pattern::Reduce => tree::reduce,
         Pattern::AllreduceRing => exchange::ring,
         Pattern::AllreduceRecursiveDoubling => exchange::recursive_doubling,

@@ -158,6 +158,22 @@ fn large_messages_are_fetched() {
 }
 
 #[test]
+fn messages_and_the_card_s_operations_mix() {
+    let text = include_str!("../../../tests/schedules/ring.goal");
+    with(text, 65_535, &[], |memory, outcome| {
+        assert_eq!(bytes(memory, 0, 5, 64), bytes(memory, 1, 5, 64));
+        assert_eq!(bytes(memory, 0, 9, 4096), bytes(memory, 2, 9, 4096));
+        // The message, the token twice, its acknowledgement, the get and its reply.
+        assert_eq!((outcome.messages, outcome.dropped, outcome.untriggered), (6, 0, 0));
+        // The token is back before rank 0 has computed; then there is the get of a full packet.
+        let packet = |rate: u64| (4096 * rate).div_ceil(1000);
+        let get = NETWORK + MATCH + 2 * DMA + packet(6_700) + packet(20_000) + NETWORK + CAM + DMA + packet(6_700);
+        assert_eq!(outcome.ends[0].as_ps(), O + O + 2_000_000 + POLL + O + get + POLL);
+    })
+    .unwrap();
+}
+
+#[test]
 fn spaces_and_tags_and_sources_are_told_apart() {
     let text = "num_ranks 3
         rank 0 { send 8b to 2 tag 4 space 1 send 8b to 2 tag 5 send 8b to 2 tag 4 }

@@ -153,6 +153,25 @@ fn broadcasts_take_as_long_as_in_the_experiment() {
 }
 
 #[test]
+fn generated_broadcasts_are_those_of_the_experiment() {
+    let goal = |arguments: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_spinkit-goal")).args(arguments).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    for (pattern, mode) in [("bcast-triggered", "triggered"), ("bcast-spin", "store")] {
+        let (text, start) = broadcasts(mode, 8, 16, 1);
+        let by_hand = report(&text, &broadcast());
+        let generated = report(&goal(&["gen", pattern, "--ranks", "16", "--size", "8"]), &broadcast());
+        assert_eq!(ps(&generated["max_end_ns"]), ps(&by_hand["max_end_ns"]) - start, "{pattern}");
+        // Any number of ranks, any root, several packets.
+        let odd = goal(&["gen", pattern, "--ranks", "11", "--size", "10000", "--root", "7", "--tag", "3"]);
+        let odd = report(&odd, &broadcast());
+        assert_eq!((&odd["messages"], &odd["dropped_messages"]), (&10.into(), &0.into()), "{pattern}");
+    }
+}
+
+#[test]
 fn the_report_has_the_handlers() {
     let report = report(&rounds("stream", 8, 3), &ping_pong());
     assert_eq!(

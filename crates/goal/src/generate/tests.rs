@@ -25,7 +25,7 @@ fn all_finish_with_any_number_of_ranks_and_the_right_traffic() {
                 Spec { root, calc_ns, segment: 300, radix: 3, periodic: true, iterations: 5, ..spec(ranks, bytes) };
             let (n, log) = (u64::from(ranks), u64::from(ranks.next_power_of_two().trailing_zeros()));
             let extra = n - (1 << ranks.ilog2());
-            for pattern in Pattern::ALL {
+            for pattern in Pattern::ALL.into_iter().filter(|pattern| !pattern.needs_cards()) {
                 let (messages, sum, _) = outcome(pattern, &spec);
                 let expected = match pattern {
                     Pattern::Bcast | Pattern::BcastKnomial | Pattern::Reduce | Pattern::Gather | Pattern::Scatter => {
