@@ -24,6 +24,7 @@ const MACHINE: &str = "sc17-int";
 const EAGER: u64 = 65_535;
 
 #[derive(Debug, clap::Args)]
+#[group(id = "nic")]
 #[command(next_help_heading = "Cards (--model nic; also -S; the machine is sc17-int by default)")]
 pub struct Arguments {
     /// Program or shared library from spincc that has the handlers which the schedule names
