@@ -16,6 +16,7 @@ use super::{Common, loggops};
 const MACHINE: &str = "sc17-int";
 
 #[derive(Debug, clap::Args)]
+#[group(id = "protocol")]
 #[command(next_help_heading = "Protocols (--model protocol; also -S; the machine is sc17-int by default)")]
 pub struct Arguments {
     /// Who matches, copies and answers [default: the machine's card]
