@@ -16,7 +16,9 @@ static struct spt_comm *begin(int kind, MPI_Comm comm, const MPI_Request *reques
     return known;
 }
 
-static void put_root(int root) { spt_put(root == MPI_ROOT ? 0 : (uint64_t)root + 1); }
+static void put_root(const struct spt_comm *comm, int root) {
+    spt_put(root == MPI_ROOT ? 0 : root == MPI_PROC_NULL ? (uint64_t)comm->size + 1 : (uint64_t)root + 1);
+}
 
 /* Sizes for or from each peer; the datatypes are one for all, or one for each. */
 static void put_sizes(int count, const int *counts, MPI_Datatype type, const MPI_Datatype *types) {
@@ -32,11 +34,7 @@ static void note_plain(int kind, uint64_t bytes, MPI_Comm comm, const MPI_Reques
 }
 
 static void note_rooted(int kind, int root, uint64_t bytes, MPI_Comm comm, const MPI_Request *request) {
-    /* A process beside the root in an intercommunicator has no part. */
-    if (root == MPI_PROC_NULL)
-        return;
-    begin(kind, comm, request);
-    put_root(root);
+    put_root(begin(kind, comm, request), root);
     spt_put(bytes);
     spt_commit();
 }
@@ -51,8 +49,6 @@ static bool is_root(int root, MPI_Comm comm) {
     return known->inter ? root == MPI_ROOT : root == known->me;
 }
 
-/* Gather and scatter: the root's side says how much everywhere, the other side elsewhere; at the root the other side may
- * be MPI_IN_PLACE. */
 static void note_one_to_all(int kind, int root, uint64_t at_root, uint64_t elsewhere, MPI_Comm comm,
                             const MPI_Request *request) {
     note_rooted(kind, root, is_root(root, comm) ? at_root : elsewhere, comm, request);
@@ -60,12 +56,12 @@ static void note_one_to_all(int kind, int root, uint64_t at_root, uint64_t elsew
 
 static void note_one_to_all_v(int kind, int root, const int *counts, MPI_Datatype root_type, int count,
                               MPI_Datatype type, MPI_Comm comm, const MPI_Request *request) {
-    if (root == MPI_PROC_NULL)
-        return;
     bool here = is_root(root, comm);
     const struct spt_comm *known = begin(kind, comm, request);
-    put_root(root);
-    if (!here)
+    put_root(known, root);
+    if (root == MPI_PROC_NULL)
+        spt_put(0);
+    else if (!here)
         spt_put(spt_bytes(count, type));
     else
         spt_put(known->inter ? 0 : spt_bytes(counts[known->me], root_type));
@@ -147,11 +143,13 @@ static void note_neighbor(uint64_t out, const int *send_counts, MPI_Datatype sen
 COLLECTIVE(Barrier, Ibarrier, (MPI_Comm comm), (comm), spt_note_barrier(comm, request))
 
 COLLECTIVE(Bcast, Ibcast, (void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm),
-           (buffer, count, type, root, comm), note_rooted(SPT_BCAST, root, spt_bytes(count, type), comm, request))
+           (buffer, count, type, root, comm),
+           note_rooted(SPT_BCAST, root, root == MPI_PROC_NULL ? 0 : spt_bytes(count, type), comm, request))
 
 COLLECTIVE(Reduce, Ireduce,
            (const void *out, void *in, int count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm),
-           (out, in, count, type, op, root, comm), note_rooted(SPT_REDUCE, root, spt_bytes(count, type), comm, request))
+           (out, in, count, type, op, root, comm),
+           note_rooted(SPT_REDUCE, root, root == MPI_PROC_NULL ? 0 : spt_bytes(count, type), comm, request))
 
 #define REDUCTION(Blocking, Nonblocking, Kind)                                                                         \
     COLLECTIVE(Blocking, Nonblocking,                                                                                  \
@@ -177,12 +175,13 @@ COLLECTIVE(Allgather, Iallgather, (EVEN_PARAMETERS, MPI_Comm comm), (EVEN_ARGUME
            note_plain(SPT_ALLGATHER, RECEIVED, comm, request))
 COLLECTIVE(Alltoall, Ialltoall, (EVEN_PARAMETERS, MPI_Comm comm), (EVEN_ARGUMENTS, comm),
            note_plain(SPT_ALLTOALL, RECEIVED, comm, request))
+/* At the root its own side counts, as the other may be MPI_IN_PLACE; beside it, nothing does. */
+#define OF_ROOT(at_root, elsewhere) (is_root(root, comm) ? (at_root) : root == MPI_PROC_NULL ? 0 : (elsewhere))
+
 COLLECTIVE(Gather, Igather, (EVEN_PARAMETERS, int root, MPI_Comm comm), (EVEN_ARGUMENTS, root, comm),
-           note_one_to_all(SPT_GATHER, root, is_root(root, comm) ? RECEIVED : 0, is_root(root, comm) ? 0 : SENT, comm,
-                           request))
+           note_rooted(SPT_GATHER, root, OF_ROOT(RECEIVED, SENT), comm, request))
 COLLECTIVE(Scatter, Iscatter, (EVEN_PARAMETERS, int root, MPI_Comm comm), (EVEN_ARGUMENTS, root, comm),
-           note_one_to_all(SPT_SCATTER, root, is_root(root, comm) ? SENT : 0, is_root(root, comm) ? 0 : RECEIVED, comm,
-                           request))
+           note_rooted(SPT_SCATTER, root, OF_ROOT(SENT, RECEIVED), comm, request))
 
 COLLECTIVE(Allgatherv, Iallgatherv,
            (const void *out, int send_count, MPI_Datatype send_type, void *in, const int recv_counts[],

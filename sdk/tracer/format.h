@@ -20,7 +20,8 @@
  *             of 0 says that it is not known
  *   comm    = number given by a COMM record of this file; 0 is MPI_COMM_WORLD, 1 MPI_COMM_SELF
  *   request = number of an open request; free again for others when completed
- *   root    = 0 this rank, of an intercommunicator | 1 + rank in the communicator (an intercommunicator's remote group)
+ *   root    = 1 + rank in the communicator; of an intercommunicator: 0 this rank | 1 + rank in the remote group | 1 + size
+ *             of that: none, this rank has no part
  *   sizes   = count, then one number of bytes for each
  */
 #ifndef SPINTRACE_FORMAT_H

@@ -327,7 +327,8 @@ SPT_API int MPI_Startall(int count, MPI_Request requests[]) {
     return result;
 }
 
-#if MPI_VERSION >= 4
+/* Open MPI 5 has partitions, though it says MPI 3.1. */
+#if MPI_VERSION >= 4 || (defined OMPI_MAJOR_VERSION && OMPI_MAJOR_VERSION >= 5)
 /* A partitioned message is one message, sent when its last part is ready. */
 SPT_API int MPI_Psend_init(const void *buffer, int parts, MPI_Count count, MPI_Datatype type, int to, int tag,
                            MPI_Comm comm, MPI_Info info, MPI_Request *request) {
@@ -373,7 +374,14 @@ SPT_API int MPI_Pready_range(int low, int high, MPI_Request request) {
     return result;
 }
 
-SPT_API int MPI_Pready_list(int count, const int parts[], MPI_Request request) {
+/* Open MPI 5.0 lacks the standard's const. */
+#ifdef OMPI_MAJOR_VERSION
+typedef int spt_part;
+#else
+typedef const int spt_part;
+#endif
+
+SPT_API int MPI_Pready_list(int count, spt_part parts[], MPI_Request request) {
     spt_enter();
     int result = PMPI_Pready_list(count, parts, request);
     if (spt_leave(result))

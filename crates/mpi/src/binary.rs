@@ -274,11 +274,13 @@ impl Reader<'_> {
             Bcast | Reduce | Gather | Scatter | Gatherv | Scatterv => match self.numbers.number()? {
                 0 => Root::Here,
                 root => {
-                    let peers = self.trace.comms[comm as usize].peers().len() as u64;
-                    if root > peers {
-                        return Err(self.numbers.damage(format!("root {} of {peers} ranks", root - 1)));
+                    let group = &self.trace.comms[comm as usize];
+                    let peers = group.peers().len() as u64;
+                    match root {
+                        root if root <= peers => Root::At((root - 1) as u32),
+                        root if root == peers + 1 && group.remote.is_some() => Root::Beside,
+                        root => return Err(self.numbers.damage(format!("root {} of {peers} ranks", root - 1))),
                     }
-                    Root::At((root - 1) as u32)
                 }
             },
             _ => Root::Nowhere,

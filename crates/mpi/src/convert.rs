@@ -11,7 +11,7 @@ use crate::event::{Amount, Collective, Group, Operation, RankTrace, Root, What};
 /// Bytes of a segment of broadcasts that are cut up.
 const SEGMENT: u64 = 64 * 1024;
 /// Two matching spaces a communicator: its messages and its collectives'.
-const SPACES: u32 = (MAX_SPACE as u32 + 1) / 2;
+const SPACES: u32 = (MAX_SPACE as u32).div_ceil(2);
 
 /// Turns what ranks did into a schedule.
 pub struct Converter<'a> {
@@ -184,9 +184,12 @@ impl Part<'_> {
     }
 
     fn collective(&mut self, place: u32, call: &Collective) -> Result<(), ImportError> {
+        let (space, tag) = self.comms[call.comm as usize].next_collective();
+        if call.root == Root::Beside {
+            return Ok(());
+        }
         self.join()?;
         let mut ends = Vec::new();
-        let (space, tag) = self.comms[call.comm as usize].next_collective();
         match &call.amount {
             Amount::Neighbors { send, recv } => {
                 for &(to, bytes) in send {
@@ -280,11 +283,11 @@ fn circle(comm: &Comm, rank: u32, root: Root) -> Circle {
             let members = chain(&[remote[root as usize]], local);
             Circle { members, me: comm.me + 1, root: 0, remote: Some((0, 1)) }
         }
-        Root::Nowhere if local < remote => {
+        Root::Nowhere | Root::Beside if local < remote => {
             let members = chain(local, remote);
             Circle { remote: Some((local.len(), members.len())), members, me: comm.me, root: 0 }
         }
-        Root::Nowhere => {
+        Root::Nowhere | Root::Beside => {
             let members = chain(remote, local);
             Circle { members, me: comm.me + remote.len() as u32, root: 0, remote: Some((0, remote.len())) }
         }

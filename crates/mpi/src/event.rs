@@ -100,6 +100,8 @@ pub enum Root {
     Nowhere,
     /// This rank, of an intercommunicator
     Here,
+    /// Another rank on this side of an intercommunicator: this one has no part
+    Beside,
     /// A rank of the communicator; of an intercommunicator, of the other side
     At(u32),
 }

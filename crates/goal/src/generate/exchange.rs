@@ -132,28 +132,46 @@ pub fn rabenseifner(rank: &mut Rank) -> Result<(), BuildError> {
     fold.end(rank)
 }
 
+/// Whether a pair has something to exchange: where each pair has its own size, none of nothing is no message.
+fn has_message(rank: &Rank, bytes: u64) -> bool {
+    bytes > 0 || rank.place.sizes.is_none()
+}
+
 pub fn all_to_all(rank: &mut Rank) -> Result<(), BuildError> {
     for distance in 1..rank.ranks() {
         let (to, from) = (rank.ahead(distance), rank.behind(distance));
-        rank.send(to, rank.bytes_to(to), &[])?;
-        rank.recv(from, rank.bytes_from(from))?;
+        let (out, into) = (rank.bytes_to(to), rank.bytes_from(from));
+        if has_message(rank, out) {
+            rank.send(to, out, &[])?;
+        }
+        if has_message(rank, into) {
+            rank.recv(from, into)?;
+        }
     }
     Ok(())
 }
 
 pub fn pairwise(rank: &mut Rank) -> Result<(), BuildError> {
     let is_power = rank.ranks().is_power_of_two();
-    let mut last: Option<[u32; 2]> = None;
+    let mut last = Vec::new();
     for distance in 1..rank.ranks() {
         let (to, from) = match is_power {
             true => (rank.me() ^ distance, rank.me() ^ distance),
             false => (rank.ahead(distance), rank.behind(distance)),
         };
-        let after = last.as_ref().map_or(&[][..], |last| last);
-        let send = rank.send(to, rank.bytes_to(to), after)?;
-        let recv = rank.tagged_recv(from, rank.bytes_from(from), rank.spec.tag)?;
-        rank.after(recv, after);
-        last = Some([send, rank.computed(recv)?]);
+        let (out, into) = (rank.bytes_to(to), rank.bytes_from(from));
+        let mut round = Vec::new();
+        if has_message(rank, out) {
+            round.push(rank.send(to, out, &last)?);
+        }
+        if has_message(rank, into) {
+            let recv = rank.tagged_recv(from, into, rank.spec.tag)?;
+            rank.after(recv, &last);
+            round.push(rank.computed(recv)?);
+        }
+        if !round.is_empty() {
+            last = round;
+        }
     }
     Ok(())
 }
