@@ -4,15 +4,19 @@
 //! Everything happens in the order of (time, number), where an operation gets its number when it is freed and a message
 //! when it is sent. What finds its CPU or NIC busy waits there, keeping its number.
 
+mod critical;
 mod engine;
 mod error;
 mod noise;
 mod number;
 mod parameters;
 mod queue;
+mod queues;
 mod resources;
 
-pub use engine::{Options, Outcome, run};
+pub use critical::{CriticalPath, Part, Step, critical_path};
+pub use engine::{Options, Outcome, Span, run};
 pub use error::RunError;
 pub use noise::{Detours, Noise, NoiseError, Trace};
 pub use parameters::LogGops;
+pub use queues::Queues;

@@ -1,6 +1,6 @@
 //! The model beyond the golden rows: several CPUs, wildcards, spaces, rendezvous, and schedules that cannot finish.
 
-use goal::loggops::{Detours, LogGops, Noise, Options, Outcome, RunError, run};
+use goal::loggops::{Detours, LogGops, Noise, Options, Outcome, Part, RunError, critical_path, run};
 use goal::text::read;
 use sim::Time;
 
@@ -111,4 +111,52 @@ fn noise_delays_and_is_the_same_for_the_same_seed() {
     let options = Options { noise: Some(Noise { detours, seed: 5, co_scheduled: true }), ..Options::default() };
     let ends = outcome_with(&options, &bodies).unwrap().ends;
     assert!(ends[0] == ends[1] && ends[0] > Time::from_ns(1_000_000), "{ends:?}");
+}
+
+#[test]
+fn the_critical_path_leads_from_the_end_to_the_beginning() {
+    // 100 ns, then a message: arrives at 100 + 1500 + 2500, is in after 1500 + 999 * 6, and 700 ns more.
+    let text = "num_ranks 2 rank 0 { a: calc 100 b: send 1000b to 1 b requires a }
+        rank 1 { a: recv 1000b from 0 b: calc 700 b requires a }";
+    let schedule = read(text.as_bytes()).unwrap();
+    let options = Options { record: true, ..Options::default() };
+    let outcome = run(&schedule, &LogGops::default(), &options).unwrap();
+    let path = critical_path(&schedule, &LogGops::default(), &outcome);
+    let ns = |time: Time| time.as_ps() / 1000;
+    let steps: Vec<_> = path.steps.iter().map(|step| (step.rank, step.part, ns(step.start), ns(step.end))).collect();
+    let expected = [
+        (0, Part::Compute, 0, 100),
+        (0, Part::Flight, 100, 4100),
+        (1, Part::Receive, 4100, 4100 + 1500 + 5994),
+        (1, Part::Compute, 11_594, 12_294),
+    ];
+    assert_eq!(steps, expected);
+    let split = [path.compute, path.overhead, path.latency, path.gap, path.bandwidth, path.waiting].map(ns);
+    assert_eq!(split, [800, 3000, 2500, 0, 5994, 0]);
+}
+
+#[test]
+fn critical_paths_have_no_holes() {
+    for (bytes, sends) in [(8, 3), (70_000, 2)] {
+        let body = format!("send {bytes}b to 1 ").repeat(sends);
+        let receives = format!("recv {bytes}b from 0 ").repeat(sends);
+        let text = format!("num_ranks 2 rank 0 {{ {body} }} rank 1 {{ {receives} }}");
+        let schedule = read(text.as_bytes()).unwrap();
+        let options = Options { record: true, ..Options::default() };
+        let outcome = run(&schedule, &LogGops::default(), &options).unwrap();
+        let path = critical_path(&schedule, &LogGops::default(), &outcome);
+        assert!(path.steps.windows(2).all(|pair| pair[0].end == pair[1].start), "{path:?}");
+        let sum = path.compute + path.overhead + path.latency + path.gap + path.bandwidth + path.waiting;
+        assert_eq!((sum, path.waiting), (outcome.end(), Time::ZERO));
+    }
+}
+
+#[test]
+fn queue_lengths_are_counted() {
+    let bodies =
+        ["recv 1b from 1 tag 1 recv 1b from 1 tag 2", "send 1b to 0 tag 1 send 1b to 0 tag 2 send 1b to 0 tag 3"];
+    let queues = outcome_with(&Options::default(), &bodies).unwrap().queues;
+    assert_eq!((queues.longest_posted, queues.longest_unexpected), (2, 1));
+    assert_eq!((queues.posted_searches, queues.posted_lengths), (3, 2 + 1));
+    assert_eq!((queues.unexpected_searches, queues.unexpected_lengths), (2, 0));
 }

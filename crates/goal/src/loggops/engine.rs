@@ -5,6 +5,7 @@ use super::noise::{Noise, Noisy, Quiet, Stretch};
 use super::number::Number;
 use super::parameters::LogGops;
 use super::queue::{Entry, Queue};
+use super::queues::{Lengths, Queues};
 use super::resources::{Many, One, Place, Resources, Side};
 use crate::matching::Matching;
 use crate::op::{Kind, Op};
@@ -21,6 +22,8 @@ pub struct Options {
     pub ignore_other_cpus: bool,
     /// What else the CPUs have to do.
     pub noise: Option<Noise>,
+    /// Keep what ran when: 40 bytes an operation and a message.
+    pub record: bool,
 }
 
 /// What came of it.
@@ -32,6 +35,29 @@ pub struct Outcome {
     pub events: u64,
     /// The sends of messages that no receive took.
     pub unreceived: Vec<u32>,
+    /// Of the queues of posted receives and unexpected messages.
+    pub queues: Queues,
+    /// What ran when, if [asked for](Options::record), in the order of its start.
+    pub spans: Vec<Span>,
+}
+
+/// A send, a calculation, or the taking in of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// Where
+    pub rank: u32,
+    /// The operation, or the send whose message it is
+    pub op: u32,
+    /// Whether it is the message of the send
+    pub is_message: bool,
+    /// When it began
+    pub start: Time,
+    /// When the message arrived; else the start
+    pub arrival: Time,
+    /// When it let the CPU go
+    pub cpu_end: Time,
+    /// When it let the NIC go
+    pub nic_end: Time,
 }
 
 impl Outcome {
@@ -95,6 +121,8 @@ struct Engine<'a, R, X> {
     number: u32,
     messages: u64,
     freed: Vec<u32>,
+    queues: Lengths,
+    spans: Option<Vec<Span>>,
     /// See [`Progress::prefetch`].
     ahead: usize,
 }
@@ -114,6 +142,8 @@ impl<'a, R: Resources<u32>, X: Stretch> Engine<'a, R, X> {
             number: 0,
             messages: 0,
             freed: Vec::new(),
+            queues: Lengths::new(schedule.ranks()),
+            spans: options.record.then(Vec::new),
             ahead: if schedule.ranks() <= CACHED_RANKS { AHEAD } else { 0 },
         }
     }
@@ -137,6 +167,8 @@ impl<'a, R: Resources<u32>, X: Stretch> Engine<'a, R, X> {
             ends: (0..schedule.ranks()).map(|rank| Time::from_ps(self.resources.end(rank))).collect(),
             events: schedule.len() as u64 + self.messages,
             unreceived: left,
+            queues: self.queues.all,
+            spans: with_arrivals(self.spans.unwrap_or_default(), schedule.len(), self.parameters),
         })
     }
 
@@ -245,6 +277,7 @@ impl<'a, R: Resources<u32>, X: Stretch> Engine<'a, R, X> {
             let end = self.noise.end(cpu, now, record.calc_ns() * 1000);
             let end = self.in_time(end, op)?;
             self.resources.occupy(place, end, end);
+            self.record(now, op, place, end, end);
             self.progress.started(op, Time::from_ps(now));
             self.progress.done(op, Time::from_ps(end));
             return Ok(());
@@ -260,6 +293,7 @@ impl<'a, R: Resources<u32>, X: Stretch> Engine<'a, R, X> {
         if place.side == Side::Send {
             let end = self.in_time(after(overhead_end, overhead_per_byte), op)?;
             self.resources.occupy(place, end, nic_end);
+            self.record(now, op, place, end, nic_end);
             let at = now.saturating_add(overhead.saturating_add(latency).as_ps());
             let at = self.in_time(at, op)?;
             self.messages += 1;
@@ -272,7 +306,10 @@ impl<'a, R: Resources<u32>, X: Stretch> Engine<'a, R, X> {
         } else {
             let end = self.in_time(after(overhead_end, overhead_per_byte.max(gap_per_byte)), op)?;
             self.resources.occupy(place, end, nic_end);
-            match self.matching.arrive(op, &mut self.progress) {
+            self.record(now, op, place, end, nic_end);
+            let receive = self.matching.arrive(op, &mut self.progress);
+            self.queues.arrived(place.rank, receive.is_some());
+            match receive {
                 Some(receive) => {
                     if bytes > eager {
                         self.release_sender(now, op, record);
@@ -286,9 +323,20 @@ impl<'a, R: Resources<u32>, X: Stretch> Engine<'a, R, X> {
     }
 
     #[inline(always)]
+    fn record(&mut self, now: u64, op: u32, place: Place, cpu_end: u64, nic_end: u64) {
+        if let Some(spans) = &mut self.spans {
+            let is_message = place.side == Side::Message;
+            let [start, cpu_end, nic_end] = [now, cpu_end, nic_end].map(Time::from_ps);
+            spans.push(Span { rank: place.rank, op, is_message, start, arrival: start, cpu_end, nic_end });
+        }
+    }
+
+    #[inline(always)]
     fn receive(&mut self, now: u64, op: u32) {
         self.progress.started(op, Time::from_ps(now));
-        if let Some(message) = self.matching.post(op, &mut self.progress) {
+        let message = self.matching.post(op, &mut self.progress);
+        self.queues.posted(self.ops[op as usize].rank, message.is_some());
+        if let Some(message) = message {
             let send = &self.ops[message as usize];
             if self.schedule.bytes(send) > self.parameters.eager {
                 self.release_sender(now, message, send);
@@ -365,6 +413,19 @@ impl<'a, R: Resources<u32>, X: Stretch> Engine<'a, R, X> {
     fn too_late(&self, op: u32) -> RunError {
         RunError::TooLate(self.schedule.describe(op))
     }
+}
+
+/// Sets when messages arrived, from when they were sent.
+fn with_arrivals(mut spans: Vec<Span>, ops: usize, parameters: &LogGops) -> Vec<Span> {
+    let mut arrivals = vec![Time::ZERO; if spans.is_empty() { 0 } else { ops }];
+    for span in &mut spans {
+        if span.is_message {
+            span.arrival = arrivals[span.op as usize];
+        } else {
+            arrivals[span.op as usize] = span.start + parameters.overhead + parameters.latency;
+        }
+    }
+    spans
 }
 
 /// Where an event happens.

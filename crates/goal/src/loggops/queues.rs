@@ -1,0 +1,57 @@
+/// How long the queues of posted receives and of unexpected messages became.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Queues {
+    /// Most posted receives of a rank at one time
+    pub longest_posted: u32,
+    /// Most unexpected messages of a rank at one time
+    pub longest_unexpected: u32,
+    /// Messages that looked for a posted receive
+    pub posted_searches: u64,
+    /// Sum of the lengths that they found
+    pub posted_lengths: u64,
+    /// Receives that looked for an unexpected message
+    pub unexpected_searches: u64,
+    /// Sum of the lengths that they found
+    pub unexpected_lengths: u64,
+}
+
+/// Lengths at present, for each rank of posted receives and unexpected messages.
+#[derive(Debug)]
+pub(super) struct Lengths {
+    ranks: Vec<[u32; 2]>,
+    pub all: Queues,
+}
+
+impl Lengths {
+    pub fn new(ranks: u32) -> Lengths {
+        Lengths { ranks: vec![[0; 2]; ranks as usize], all: Queues::default() }
+    }
+
+    /// A receive was posted, or found its message.
+    #[inline(always)]
+    pub fn posted(&mut self, rank: u32, found: bool) {
+        let [posted, unexpected] = &mut self.ranks[rank as usize];
+        self.all.unexpected_searches += 1;
+        self.all.unexpected_lengths += u64::from(*unexpected);
+        if found {
+            *unexpected -= 1;
+        } else {
+            *posted += 1;
+            self.all.longest_posted = self.all.longest_posted.max(*posted);
+        }
+    }
+
+    /// A message arrived and found its receive, or not.
+    #[inline(always)]
+    pub fn arrived(&mut self, rank: u32, found: bool) {
+        let [posted, unexpected] = &mut self.ranks[rank as usize];
+        self.all.posted_searches += 1;
+        self.all.posted_lengths += u64::from(*posted);
+        if found {
+            *posted -= 1;
+        } else {
+            *unexpected += 1;
+            self.all.longest_unexpected = self.all.longest_unexpected.max(*unexpected);
+        }
+    }
+}
