@@ -1,4 +1,6 @@
-use super::calls::{self, Call};
+use std::collections::HashMap;
+
+use super::calls::{self, Call, Signature};
 use super::line::Line;
 use crate::error::Damage;
 
@@ -18,6 +20,8 @@ pub struct Arguments {
     /// Those of `v`; empty where the trace has only their address
     pub lists: Vec<Vec<i64>>,
     numbers: Vec<i64>,
+    /// Functions found so far
+    names: HashMap<String, Option<Signature>>,
 }
 
 /// A communicator as a call names it.
@@ -37,19 +41,20 @@ impl Arguments {
         }
         self.lists.clear();
         (self.comm, self.request, self.made) = (None, None, None);
-        let letters: Vec<u8> = letters.bytes().chain(asks.then_some(b'q')).collect();
-        let doubles = letters.iter().filter(|letter| matches!(letter, b'v' | b'x')).count();
-        let found = line.fields() - 2;
-        let has_lists = found == letters.len() + doubles;
-        if !has_lists && found != letters.len() {
-            let expected = letters.len() + if found > letters.len() { doubles } else { 0 };
+        let asked = if asks { "q" } else { "" };
+        let letters = || letters.bytes().chain(asked.bytes());
+        let doubles = letters().filter(|letter| matches!(letter, b'v' | b'x')).count();
+        let (count, found) = (letters().count(), line.fields() - 2);
+        let has_lists = found == count + doubles;
+        if !has_lists && found != count {
+            let expected = count + if found > count { doubles } else { 0 };
             let next =
-                letters.get(found).map_or(String::new(), |&letter| format!("; {} is next", calls::meaning(letter)));
+                letters().nth(found).map_or(String::new(), |letter| format!("; {} is next", calls::meaning(letter)));
             let what = format!("{name} has {expected} arguments, the line {found}{next}");
             return Err(line.damage_in(Some(found.min(expected) + 1), what));
         }
         let mut field = 1;
-        for &letter in &letters {
+        for letter in letters() {
             let skips = has_lists && matches!(letter, b'v' | b'x');
             field += usize::from(skips);
             self.one(line, letter, field, has_lists)?;
@@ -89,10 +94,14 @@ impl Arguments {
 
 /// A call of a line, its arguments taken; none for one that is not known.
 pub fn parse<'a>(line: &Line<'a>, arguments: &mut Arguments) -> Result<Result<Call, &'a str>, Damage> {
-    let (shown, name) = line.name()?;
-    let Some((call, letters, asks)) = calls::find(&name) else { return Ok(Err(shown)) };
+    let name = line.name()?;
+    let found = match arguments.names.get(name) {
+        Some(found) => *found,
+        None => *arguments.names.entry(name.into()).or_insert_with(|| calls::find(name)),
+    };
+    let Some((call, letters, asks)) = found else { return Ok(Err(name)) };
     if call != Call::Local {
-        arguments.read(line, shown, letters, asks)?;
+        arguments.read(line, name, letters, asks)?;
     }
     Ok(Ok(call))
 }

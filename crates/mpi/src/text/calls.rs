@@ -145,8 +145,13 @@ const LOCAL: &[&str] = &[
     "request_get_status",
 ];
 
-/// The call, the letters of its fields, and whether the address of a request follows them.
-pub fn find(name: &str) -> Option<(Call, &'static str, bool)> {
+/// A call, the letters of its fields, and whether the address of a request follows them.
+pub type Signature = (Call, &'static str, bool);
+
+/// The function of a name, in C or Fortran.
+pub fn find(name: &str) -> Option<Signature> {
+    let plain = name.trim_end_matches('_').to_ascii_lowercase();
+    let name = plain.strip_prefix("mpi_")?;
     if let Some((_, letters, call)) = CALLS.iter().find(|row| row.0.contains(&name)) {
         return Some((*call, letters, false));
     }

@@ -20,7 +20,18 @@ impl<'a> Line<'a> {
                 return Ok(false);
             }
             self.number += 1;
-            let end = rest.iter().position(|&byte| byte == b'\n');
+            self.starts.clear();
+            let mut end = None;
+            for (place, &byte) in rest.iter().enumerate() {
+                match byte {
+                    b':' => self.starts.push(place + 1),
+                    b'\n' => {
+                        end = Some(place);
+                        break;
+                    }
+                    _ => {}
+                }
+            }
             let (line, after) = match end {
                 Some(end) => (&rest[..end], &rest[end + 1..]),
                 None => (*rest, &rest[rest.len()..]),
@@ -33,9 +44,6 @@ impl<'a> Line<'a> {
             if end.is_none() {
                 return Err(self.damage(self.text.len(), "the file is cut off within this line".into()));
             }
-            self.starts.clear();
-            self.starts
-                .extend(self.text.iter().enumerate().filter(|(_, byte)| **byte == b':').map(|(place, _)| place + 1));
             self.starts.push(self.text.len() + 1);
             return Ok(true);
         }
@@ -54,17 +62,14 @@ impl<'a> Line<'a> {
         self.damage(field.map_or(0, |field| self.starts[field.min(self.starts.len() - 1)].min(self.text.len())), what)
     }
 
-    /// The function's name as it stands, and as written in C but without `MPI_` and in lower case.
-    pub fn name(&self) -> Result<(&'a str, String), Damage> {
-        let name = &self.text[..self.starts[0] - 1];
-        let plain = std::str::from_utf8(name).ok().filter(|name| name.is_ascii());
-        let lower = plain.map(|name| name.trim_end_matches('_').to_ascii_lowercase());
-        match (plain, lower.as_deref().and_then(|name| name.strip_prefix("mpi_"))) {
-            (Some(plain), Some(lower)) if self.fields() >= 2 => Ok((plain, lower.to_owned())),
-            (Some(_), Some(_)) => {
-                Err(self.damage(self.text.len(), "the line ends before the times of the call".into()))
-            }
-            _ => Err(self.damage(0, "a call starts with MPI_ (or mpi_) and the name of a function".into())),
+    /// The function's name as it stands.
+    pub fn name(&self) -> Result<&'a str, Damage> {
+        let name = std::str::from_utf8(&self.text[..self.starts[0] - 1]).ok();
+        let starts_right = |name: &&str| name.get(..4).is_some_and(|start| start.eq_ignore_ascii_case("mpi_"));
+        match name.filter(starts_right) {
+            Some(name) if self.fields() >= 2 => Ok(name),
+            Some(_) => Err(self.damage(self.text.len(), "the line ends before the times of the call".into())),
+            None => Err(self.damage(0, "a call starts with MPI_ (or mpi_) and the name of a function".into())),
         }
     }
 
