@@ -88,13 +88,20 @@ impl CardMemory {
         let start: usize = self.parts[..index].iter().map(|part| part.bytes).sum();
         let (end, present) = (within + len as usize, self.parts[index].bytes);
         if end > present {
-            // Windows are whole words beyond it at most.
-            let missing = end.next_multiple_of(GRAIN as usize) - present;
-            self.arena.splice(start + present..start + present, std::iter::repeat_n(0, missing));
-            self.parts[index].bytes += missing;
-            self.layout = self.layout.wrapping_add(1);
+            self.grow(index, start + present, end.next_multiple_of(GRAIN as usize) - present);
         }
         start + within
+    }
+
+    /// Makes `missing` bytes of a memory, behind those that end at `hole` in the arena.
+    #[cold]
+    fn grow(&mut self, index: usize, hole: usize, missing: usize) {
+        let old = self.arena.len();
+        self.arena.resize(old + missing, 0);
+        self.arena.copy_within(hole..old, hole + missing);
+        self.arena[hole..old.min(hole + missing)].fill(0);
+        self.parts[index].bytes += missing;
+        self.layout = self.layout.wrapping_add(1);
     }
 
     /// A context has its argument block and its stack, and nothing between.
