@@ -27,6 +27,9 @@ class Program:
     sources: tuple[str, ...]
     ranks: str
     args: tuple[str, ...]
+    schedules: tuple[str, ...] = ()
+    """Instead of sources: how `spinkit goal` makes the schedule of each value of the sweep (`gen` or `import`, without
+    `-o`; `{folder}` is the experiment's). `args` are then options of `spinkit goal run`."""
 
 
 @dataclass(frozen=True)
@@ -144,9 +147,9 @@ def load(home: Path, name: str) -> Experiment:
 def read(file: Path) -> Experiment:
     """Read and validate an `experiment.toml`."""
     root = Table.read(file)
-    program = _program(root.table("program"), file.parent)
     machines = root.items("machines", str)
     sweep = _sweep(root.table("sweep"))
+    program = _program(root.table("program"), file.parent, sweep)
     series = _series(root)
     measure = _measure(root.table("measure"))
     scope = Scope(machines, tuple(one.name for one in series), sweep.values, measure.unit, measure.shown)
@@ -172,7 +175,13 @@ def read(file: Path) -> Experiment:
     return experiment
 
 
-def _program(table: Table, folder: Path) -> Program:
+def _program(table: Table, folder: Path, sweep: Sweep) -> Program:
+    if "schedules" in table:
+        program = Program((), "1", table.items("args", str), table.items("schedules", str))
+        if len(program.schedules) != len(sweep.values):
+            raise table.error("schedules", f"expected one for each of the {len(sweep.values)} values of the sweep")
+        table.close()
+        return program
     sources, args = table.items("sources", str), table.items("args", str)
     ranks = table.take("ranks", str) if table.is_a("ranks", str) else str(table.take("ranks", int))
     program = Program(sources, ranks, args)

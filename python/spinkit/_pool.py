@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -165,6 +166,8 @@ class _Pool:
     def compile(self, experiment: Experiment) -> _Program:
         folder = self._settings.out / experiment.name
         folder.mkdir(exist_ok=True)
+        if experiment.program.schedules:
+            return self._make_schedules(experiment, folder)
         program = folder.resolve() / experiment.name
         sources = [str(experiment.folder / source) for source in experiment.program.sources]
         command = [str(self._settings.tools.spincc), "-O3", *sources, "-o", str(program)]
@@ -173,6 +176,22 @@ class _Pool:
             raise SpinkitError(f"{experiment.name} does not compile:\n{errors.strip()}")
         return _Program(program, _kept.digest([program], []))
 
+    def _make_schedules(self, experiment: Experiment, folder: Path) -> _Program:
+        files = []
+        wanted = experiment.values(self._settings.quick)
+        for value, words in zip(experiment.sweep.values, experiment.program.schedules, strict=True):
+            if value in wanted:
+                made = [word.replace("{folder}", str(experiment.folder)) for word in words.split()]
+                files.append(folder / f"schedule-{value}.bin")
+                self._goal([*made, "-o", str(files[-1])])
+        return _Program(folder, _kept.digest([self._settings.tools.goal, *files], []))
+
+    def _goal(self, words: list[str]) -> str:
+        status, output, errors = self.processes.execute([str(self._settings.tools.goal), *words], None)
+        if status != 0:
+            raise SpinkitError(f"spinkit goal {words[0]} ended with status {status}\n{errors.strip()}".rstrip())
+        return output
+
     def run(self, job: Job, program: _Program) -> tuple[Run, bool]:
         """Run a job, unless it is kept from before; tell whether it was."""
         settings = self._settings
@@ -180,7 +199,8 @@ class _Pool:
         key = _kept.digest(_kept.machine_files(settings.home, job.machine), words)
         file = settings.out / job.experiment.name / "runs" / f"{job.name}.json"
         kept = None if settings.fresh else _kept.load(file, key)
-        found = kept or self._execute(job, program.file)
+        execute = self._execute_schedules if job.experiment.program.schedules else self._execute
+        found = kept or execute(job, program.file)
         points = read_points(job.experiment, job.machine, job.series, job.values, found.output)
         if kept is None:
             _kept.save(file, key, found)
@@ -198,10 +218,30 @@ class _Pool:
         except (OSError, ValueError) as error:
             raise SpinkitError(f"spinrun's report: {error}") from None
 
+    def _execute_schedules(self, job: Job, folder: Path) -> Kept:
+        """Run the schedule of each value; the lines are as a program's."""
+        experiment = job.experiment
+        lines = []
+        for value in job.values:
+            words = ["run", str(folder / f"schedule-{value}.bin"), "--machine", job.machine, *job.arguments]
+            try:
+                told = parse_json(self._goal([*words, "--json", "-"]))
+            except ValueError as error:
+                raise SpinkitError(f"spinkit goal run: {error}") from None
+            line = {
+                experiment.sweep.axis: value,
+                experiment.measure.key: round(told["max_end_ns"] * 1000),
+                "data_ok": told["unreceived_messages"] == 0,
+            }
+            # What depends on this computer, or is long, is not a result.
+            more = {key: told[key] for key in told if key not in ("cpu_seconds", "end_ns", "unreceived_messages")}
+            lines.append(json.dumps(line | more))
+        return Kept("".join(f"{line}\n" for line in lines), {})
+
 
 @dataclass(frozen=True)
 class _Program:
-    """A compiled program."""
+    """A compiled program, or the folder of the schedules."""
 
     file: Path
     digest: str

@@ -124,7 +124,7 @@ def _handlers(runs: Iterable[Run]) -> list[dict[str, str]]:
             **{what: _a_call(counted, what) for what in ("instructions", "cycles")},
         }
         for run in runs
-        for name, counted in run.report["handlers"].items()
+        for name, counted in run.report.get("handlers", {}).items()
         if counted["calls"]
     ]
 

@@ -19,6 +19,8 @@ class Toolchain:
 
     spincc: Path
     spinrun: Path
+    goal: Path
+    """`spinkit-goal`."""
     library: Path | None = None
     """`libportals.so`; None where there is none."""
 

@@ -108,7 +108,7 @@ def reproduce(
 
 def _tools() -> Toolchain:
     spinrun = _paths.command("spinrun")
-    return Toolchain(_paths.command("spincc"), spinrun, _paths.library(spinrun))
+    return Toolchain(_paths.command("spincc"), spinrun, _paths.command("spinkit-goal"), _paths.library(spinrun))
 
 
 @main.command()

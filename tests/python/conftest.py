@@ -14,7 +14,7 @@ from spinkit._run import Toolchain
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 FAKES = Path(__file__).parent / "fake_tools"
-TOOLS = Toolchain(FAKES / "spincc", FAKES / "spinrun")
+TOOLS = Toolchain(FAKES / "spincc", FAKES / "spinrun", FAKES / "spinkit-goal")
 
 # [ps, ps a byte], and where two more follow, these for more than 4 KiB.
 # At 8 B on the integrated card: RDMA 1,000,160 ps, streaming 600,120 ps.

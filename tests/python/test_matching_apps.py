@@ -1,0 +1,51 @@
+"""Experiments that run schedules instead of programs, on the one of the paper's Table 5c."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+from spinkit import _experiment, _paths
+from spinkit._errors import SpinkitError
+from spinkit._pool import Settings, run_all
+from spinkit._run import Results, Toolchain
+
+HOME = Path(__file__).parents[2]
+
+
+def outcome(experiment: _experiment.Experiment, out: Path) -> Results | SpinkitError:
+    tools = Toolchain(*(_paths.command(name) for name in ("spincc", "spinrun", "spinkit-goal")))
+    ((_, result),) = run_all([experiment], Settings(HOME, tools, out, quick=True), lambda _: None)
+    return result
+
+
+def test_applications_gain_what_the_paper_says(tmp_path: Path) -> None:
+    results = outcome(_experiment.load(HOME, "matching-apps"), tmp_path)
+    assert isinstance(results, Results)
+    assert results.unmet == []
+    assert results.wrong == []
+    # Computation alone: steps of 60 + 15, 44, 85 and 70 µs.
+    alone = [results.times["sc17-dis", "computation", value] for value in (1, 2, 3, 4)]
+    assert alone == [10**6 * us for us in (100 * 75_000 // 1000, 44_000, 42_500, 35_000)]
+    # A periodic grid of d dimensions sends 2 d messages a rank and step.
+    messages = {point.value: point.line["messages"] for point in results.points if point.series.name == "spin"}
+    assert [messages[value] for value in (1, 2, 3, 4)] == [64 * 8 * 100, 64 * 4 * 1000, 72 * 6 * 500, 72 * 4 * 500]
+
+
+def test_a_schedule_that_cannot_be_made(tmp_path: Path) -> None:
+    real = _experiment.load(HOME, "matching-apps")
+    program = dataclasses.replace(
+        real.program, schedules=("gen halo --ranks 3 --dims 2x2", *real.program.schedules[1:])
+    )
+    result = outcome(dataclasses.replace(real, program=program), tmp_path)
+    assert isinstance(result, SpinkitError)
+    assert "a grid of [2, 2] is 4 ranks, not 3" in str(result)
+
+
+def test_there_is_a_schedule_for_each_value(tmp_path: Path) -> None:
+    text = (HOME / "experiments" / "matching-apps" / "experiment.toml").read_text()
+    file = tmp_path / "experiment.toml"
+    file.write_text(text.replace('    "import {folder}/../mpi-traces/traces/hpcc",\n', ""))
+    with pytest.raises(SpinkitError, match="schedules: expected one for each of the 6 values of the sweep"):
+        _experiment.read(file)
