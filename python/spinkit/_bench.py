@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import resource
 import subprocess
 import time
 from collections.abc import Iterator
@@ -26,6 +27,18 @@ RANKS = 1024
 
 CARDS = 65_536
 """Ranks of the benchmark of schedules on cards."""
+
+LOGGOPS = (
+    ("bcast", "65536", "--size", "1"),
+    ("dissemination", "16384", "--size", "1"),
+    ("dissemination", "1048576", "--size", "1"),
+    ("alltoall", "256", "--size", "1024"),
+    ("alltoall", "512", "--size", "1024"),
+    ("allreduce-ring", "512", "--size", "1048576"),
+    ("allreduce-recursive-doubling", "4096", "--size", "1048576"),
+    ("halo", "1024", "--size", "8192", "--calc", "20000", "--iterations", "650"),
+)
+"""Schedules of the benchmark of LogGOPS: pattern, ranks, options."""
 
 MESSAGES = (("stream", 2, 100_000), ("alltoall", 64, 25), ("chain", 64, 1_000))
 """Patterns of the benchmark of messages: ranks and rounds."""
@@ -58,6 +71,7 @@ def measure(home: Path, tools: Toolchain, folder: Path) -> Iterator[Number]:
     yield from _criterion(home, folder)
     yield from _messages(home, tools, folder)
     yield _ranks(home, tools, folder)
+    yield from _loggops(folder)
     yield _packets(folder)
     yield from _cards(home, tools, folder)
     yield _experiments(home, tools, folder)
@@ -142,6 +156,39 @@ def _ranks(home: Path, tools: Toolchain, folder: Path) -> Number:
     start = time.perf_counter()
     _call([str(tools.spinrun), "-n", str(RANKS), program])
     return Number(f"ranks/start-barrier-end/{RANKS}", time.perf_counter() - start, "s")
+
+
+def _loggops(folder: Path) -> Iterator[Number]:
+    """Events a CPU second of the run, the best of three; reading of text; memory beyond the mapped file."""
+    goal, room = str(_paths.command("spinkit-goal")), folder.resolve()
+    schedule, text, report = room / "loggops.bin", room / "loggops.goal", room / "loggops.json"
+    empty = room / "empty.goal"
+    empty.write_text("num_ranks 1 rank 0 { }\n", encoding="ascii")
+    least = _usage([goal, "run", str(empty)]).ru_maxrss
+    for pattern, ranks, *options in LOGGOPS:
+        _call([goal, "gen", pattern, "--ranks", ranks, *options, "-o", str(schedule)])
+        name, rate = f"goal/loggops/{pattern}/{ranks}", 0.0
+        for _ in range(3):
+            usage = _usage([goal, "run", str(schedule), "--json", str(report)])
+            result = json.loads(report.read_bytes())
+            rate = max(rate, result["events"] / result["cpu_seconds"])
+        yield Number(name, rate, "events/s")
+        # The report's list of ends is made after the run.
+        beyond = (usage.ru_maxrss - least) * 1024 - schedule.stat().st_size
+        yield Number(f"{name}/memory", beyond / result["operations"], "bytes/operation")
+    _call([goal, "convert", str(schedule), str(text)])
+    usage = _usage([goal, "stats", str(text)])
+    yield Number("goal/text/read", text.stat().st_size / 1e6 / (usage.ru_utime + usage.ru_stime), "MB/s")
+
+
+def _usage(command: list[str]) -> resource.struct_rusage:
+    """Run a command and return what it used."""
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as process:
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise SpinkitError(f"{' '.join(command[:3])} ended with status {process.returncode}")
+    return usage
 
 
 def _packets(folder: Path) -> Number:

@@ -91,3 +91,35 @@ fn other_cpus_count_unless_asked_not_to() {
     assert_eq!(json(&["run", "-", "--json", "-"], schedule)["max_end_ns"], 1010);
     assert_eq!(json(&["run", "-", "--json", "-", "--compat", "cross-cpu"], schedule)["max_end_ns"], 1000);
 }
+
+#[test]
+fn results_say_what_bounds_the_end() {
+    let schedule = b"num_ranks 2 rank 0 { a: calc 100 b: send 1000b to 1 b requires a }
+        rank 1 { a: recv 1000b from 0 b: calc 700 b requires a }";
+    let report = json(&["run", "-", "--json", "-", "--critical-path"], schedule);
+    assert_eq!(report["critical_path"]["compute_ns"], 800);
+    assert_eq!(report["critical_path"]["latency_ns"], 2500);
+    assert_eq!(report["critical_path"]["steps"].as_array().unwrap().len(), 4);
+    assert_eq!(report["queues"]["longest_posted"], 1);
+    assert_eq!(report["message_sizes"], serde_json::json!([{ "up_to_bytes": 1024, "messages": 1 }]));
+    let table = String::from_utf8(fine(&["run", "-", "--critical-path"], schedule)).unwrap();
+    assert!(table.contains("critical 4 steps") && table.contains("flight   rank 0"), "{table}");
+}
+
+#[test]
+fn timelines_are_bounded_and_noise_is_reproducible() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let text = fine(&["gen", "bcast", "--ranks", "64", "--size", "1024"], b"");
+    fine(&["run", "-", "--trace", &path("all")], &text);
+    fine(&["run", "-", "--trace", &path("some"), "--trace-ranks", "0-3", "--trace-to", "20000"], &text);
+    let [all, some] = ["all", "some"].map(|name| fs::metadata(path(name)).unwrap().len());
+    assert!(some > 0 && some * 5 < all, "{some} of {all} bytes");
+    let noisy = |seed: &str| {
+        let noise = ["--noise", "poisson:9000:1000", "--noise-seed", seed];
+        json(&[&["run", "-", "--json", "-"], &noise[..]].concat(), &text)["end_ns"].clone()
+    };
+    assert_eq!(noisy("1"), noisy("1"));
+    assert_ne!(noisy("1"), noisy("2"));
+    assert!(fails(&["run", "-", "--noise", "periodic:5:5"], "", 2).contains("must be shorter"));
+}

@@ -22,7 +22,7 @@ pub struct Options {
     pub ignore_other_cpus: bool,
     /// What else the CPUs have to do.
     pub noise: Option<Noise>,
-    /// Keep what ran when: 40 bytes an operation and a message.
+    /// Keep what ran when: 48 bytes an operation and a message.
     pub record: bool,
 }
 

@@ -1,16 +1,18 @@
 //! `--model loggops`
 
+use std::collections::BTreeMap;
+
 use clap::ValueEnum;
-use goal::Schedule;
-use goal::loggops::{Detours, LogGops, Noise, Options, run as execute};
+use goal::loggops::{Detours, LogGops, Noise, Options, Queues, run as execute};
+use goal::{Action, Schedule};
 use net::Network;
-use serde_json::{Map, json};
+use serde_json::{Map, Value, json};
 use sim::{Rate, Time};
 
 use super::super::GoalError;
 use super::super::units::{json_ns, parse_ns, parse_ns_per_byte};
 use super::report::{Report, timed, warn_of_lost};
-use super::{Common, noise};
+use super::{Common, critical, noise, timeline};
 
 #[derive(Debug, clap::Args)]
 #[group(id = "loggops")]
@@ -47,6 +49,11 @@ pub struct Arguments {
     /// All CPUs have their detours at the same times
     #[arg(long, requires = "noise")]
     noise_coscheduled: bool,
+    /// Tell which chain of operations bounds the end
+    #[arg(long)]
+    critical_path: bool,
+    #[command(flatten)]
+    timeline: timeline::Arguments,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -74,6 +81,8 @@ impl Arguments {
             Arguments { latency: Some(_), .. } => Some("-L"),
             Arguments { compat, .. } if !compat.is_empty() => Some("--compat"),
             Arguments { noise: Some(_), .. } => Some("--noise"),
+            Arguments { critical_path: true, .. } => Some("--critical-path"),
+            Arguments { timeline, .. } if timeline.is_on() => Some("--trace"),
             _ => None,
         }
     }
@@ -98,10 +107,22 @@ pub fn run(schedule: &Schedule, common: &Common, arguments: &Arguments) -> Resul
         seed: arguments.noise_seed,
         co_scheduled: arguments.noise_coscheduled,
     });
-    let options = Options { ignore_other_cpus: arguments.compat.contains(&Compat::CrossCpu), noise };
+    let record = arguments.critical_path || arguments.timeline.is_on();
+    let options = Options { ignore_other_cpus: arguments.compat.contains(&Compat::CrossCpu), noise, record };
     let (outcome, cpu_time) = timed(|| execute(schedule, &parameters, &options));
     let outcome = outcome.map_err(|error| GoalError::run(&common.file, error))?;
     warn_of_lost(schedule, &outcome.unreceived);
+    arguments.timeline.write(schedule, &outcome)?;
+    let mut more = Map::new();
+    more.insert("unreceived_messages".into(), outcome.unreceived.len().into());
+    more.insert("queues".into(), queues(&outcome.queues));
+    more.insert("message_sizes".into(), sizes(schedule));
+    let mut lines = Vec::new();
+    if arguments.critical_path {
+        let (json, table) = critical::report(schedule, &parameters, &outcome);
+        more.insert("critical_path".into(), json);
+        lines.push(("critical", table));
+    }
     let per_byte = |rate: Rate| rate.as_fs_per_byte() as f64 / 1e6;
     Ok(Report {
         model: "loggops",
@@ -117,9 +138,34 @@ pub fn run(schedule: &Schedule, common: &Common, arguments: &Arguments) -> Resul
         events: outcome.events,
         ends: outcome.ends,
         cpu_time,
-        more: Map::from_iter([("unreceived_messages".to_owned(), outcome.unreceived.len().into())]),
-        lines: Vec::new(),
+        more,
+        lines,
     })
+}
+
+/// Matching queues: the longest, and the mean length that a search found.
+fn queues(queues: &Queues) -> Value {
+    let mean = |lengths: u64, searches: u64| lengths as f64 / searches.max(1) as f64;
+    json!({
+        "longest_posted": queues.longest_posted,
+        "longest_unexpected": queues.longest_unexpected,
+        "mean_posted": mean(queues.posted_lengths, queues.posted_searches),
+        "mean_unexpected": mean(queues.unexpected_lengths, queues.unexpected_searches),
+        "searches_of_posted": queues.posted_searches,
+        "searches_of_unexpected": queues.unexpected_searches,
+    })
+}
+
+/// Number of messages by the power of two that their size in bytes does not exceed.
+fn sizes(schedule: &Schedule) -> Value {
+    let mut sizes = BTreeMap::<u32, u64>::new();
+    for op in 0..schedule.len() as u32 {
+        if let Action::Send { bytes, .. } = schedule.action(op) {
+            *sizes.entry(u64::BITS - bytes.saturating_sub(1).leading_zeros()).or_default() += 1;
+        }
+    }
+    let entry = |(power, count): (u32, u64)| json!({ "up_to_bytes": 1u128 << power, "messages": count });
+    sizes.into_iter().map(entry).collect()
 }
 
 fn parameters(schedule: &Schedule, common: &Common, arguments: &Arguments) -> Result<LogGops, GoalError> {

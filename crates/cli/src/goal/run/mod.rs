@@ -1,11 +1,13 @@
 //! `spinkit goal run`: one module a model, each with options of its own and a report.
 
+mod critical;
 mod loggops;
 mod nic;
 mod noise;
 mod packet;
 mod protocol;
 mod report;
+mod timeline;
 
 use std::path::PathBuf;
 
