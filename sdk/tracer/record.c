@@ -29,11 +29,14 @@ static struct {
     uint64_t wall_start, cpu_start, wall_flushed;
 } trace = {.file = -1};
 
+/* Spans so short, in ns, are all CPU time: a thread that was set aside or waited was away for longer. Only after longer
+ * spans is the clock of CPU time read, which is a system call. */
+#define SHORT_SPAN 10000
+
 static __thread struct {
     int depth;
-    uint64_t cpu_last;     /* CPU time at the end of the last call */
-    uint64_t gap, wall;    /* not yet recorded */
-    uint64_t wall_entered; /* start of the present call */
+    uint64_t cpu_last, wall_last; /* when the last call began or ended */
+    uint64_t gap, wall;           /* not yet recorded */
 } thread;
 
 static uint64_t now(clockid_t clock) {
@@ -109,24 +112,40 @@ void spt_begin(int kind) {
 }
 
 void spt_commit(void) {
-    if (trace.used >= BLOCK_BYTES || thread.wall_entered - trace.wall_flushed > BLOCK_TIME) {
-        trace.wall_flushed = thread.wall_entered;
+    if (trace.used >= BLOCK_BYTES || thread.wall_last - trace.wall_flushed > BLOCK_TIME) {
+        trace.wall_flushed = thread.wall_last;
         spt_flush();
     }
 }
 
+/* Wall time since `wall_last`, which moves on to now, as does `cpu_last`; *cpu is the CPU time in it. */
+static uint64_t span(uint64_t *cpu) {
+    uint64_t wall_now = now(CLOCK_MONOTONIC), wall = wall_now - thread.wall_last;
+    if (wall < SHORT_SPAN) {
+        *cpu = wall;
+        thread.cpu_last += wall;
+    } else {
+        uint64_t cpu_now = now(CLOCK_THREAD_CPUTIME_ID);
+        *cpu = cpu_now > thread.cpu_last ? cpu_now - thread.cpu_last : 0;
+        thread.cpu_last = cpu_now;
+    }
+    thread.wall_last = wall_now;
+    return wall;
+}
+
 void spt_enter(void) {
+    uint64_t cpu;
     if (thread.depth++ == 0 && trace.running) {
-        thread.gap += now(CLOCK_THREAD_CPUTIME_ID) - thread.cpu_last;
-        thread.wall_entered = now(CLOCK_MONOTONIC);
+        span(&cpu);
+        thread.gap += cpu;
     }
 }
 
 bool spt_leave(int result) {
+    uint64_t cpu;
     if (--thread.depth > 0 || !trace.running)
         return false;
-    thread.wall += now(CLOCK_MONOTONIC) - thread.wall_entered;
-    thread.cpu_last = now(CLOCK_THREAD_CPUTIME_ID);
+    thread.wall += span(&cpu);
     return result == MPI_SUCCESS;
 }
 
@@ -153,20 +172,22 @@ void spt_start(void) {
     spt_put((uint64_t)rank);
     spt_put((uint64_t)ranks);
     spt_put_text(library);
-    trace.wall_start = trace.wall_flushed = thread.wall_entered = now(CLOCK_MONOTONIC);
+    trace.wall_start = trace.wall_flushed = thread.wall_last = now(CLOCK_MONOTONIC);
     spt_handles_start();
     spt_flush();
     thread.cpu_last = trace.cpu_start = now(CLOCK_THREAD_CPUTIME_ID);
+    thread.wall_last = now(CLOCK_MONOTONIC);
 }
 
 void spt_end(void) {
     if (!trace.running)
         return;
-    uint64_t cpu = now(CLOCK_THREAD_CPUTIME_ID);
+    uint64_t cpu;
+    span(&cpu);
     spt_begin(SPT_END);
-    spt_put(thread.gap + cpu - thread.cpu_last);
-    spt_put(now(CLOCK_MONOTONIC) - trace.wall_start);
-    spt_put(cpu - trace.cpu_start);
+    spt_put(thread.gap + cpu);
+    spt_put(thread.wall_last - trace.wall_start);
+    spt_put(thread.cpu_last - trace.cpu_start);
     spt_flush();
     trace.running = false;
     close(trace.file);
