@@ -463,8 +463,8 @@ fn an_interrupt_leaves_no_process() {
     let pids: Vec<u32> = starting.iter().filter_map(|line| line.strip_prefix("PID ")?.parse().ok()).collect();
     assert_eq!(pids.len(), 6, "three shells and three programs");
     // SAFETY: our own child.
-    unsafe { libc::kill(simulator.id() as i32, libc::SIGINT) };
-    assert!(lines.any(|line| line == format!("INTERRUPTED {}", libc::SIGINT)));
+    unsafe { libc::kill(simulator.id() as i32, libc::SIGTERM) };
+    assert!(lines.any(|line| line == format!("INTERRUPTED {}", libc::SIGTERM)));
     assert!(lines.last().is_some(), "its output is closed, so nobody holds it any more");
     assert!(simulator.wait().unwrap().success());
     // A killed program whose shell is gone ends by itself, and then belongs to init.

@@ -138,11 +138,11 @@ fn an_interrupt_leaves_no_process() {
     }
     assert_eq!(processes(&program), 3);
     // SAFETY: a signal to our own child, which nobody has waited for.
-    unsafe { libc::kill(child.id() as i32, libc::SIGINT) };
+    unsafe { libc::kill(child.id() as i32, libc::SIGTERM) };
     let mut err = String::new();
     child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(130), "{err}");
-    assert!(err.starts_with("spinrun: interrupted by signal 2 (SIGINT) at "), "{err}");
+    assert_eq!(child.wait().unwrap().code(), Some(143), "{err}");
+    assert!(err.starts_with("spinrun: interrupted by signal 15 (SIGTERM) at "), "{err}");
     assert!(err.ends_with("'s own code\n"), "{err}");
     assert_eq!(processes(&program), 0);
 }
