@@ -71,12 +71,33 @@ fn files_are_converted_and_counted() {
     assert!(fails(&["convert", &path("a.bin"), &path("a.what")], "", 2).contains("say --format text"));
 }
 
+/// Times as in `crates/goal/tests/protocol.rs`.
+#[test]
+fn protocols_differ_in_who_matches() {
+    let text = "num_ranks 2 rank 0 { send 8b to 1 tag 0 } rank 1 { recv 8b from 0 tag 0 }";
+    let run =
+        |more: &[&str]| json(&[&["run", "-", "--json", "-", "--model", "protocol"], more].concat(), text.as_bytes());
+    for (card, end, copied) in [("rdma", 494.706, 8), ("portals4", 413.068, 0), ("spin", 413.068, 0)] {
+        let report = run(&["--card", card]);
+        assert_eq!((&report["max_end_ns"], &report["copied_bytes"]), (&end.into(), &copied.into()), "{card}");
+        assert_eq!(report["parameters"]["card"], card);
+    }
+    // The machine's own card is a sPIN card.
+    assert_eq!(run(&[])["max_end_ns"], 413.068);
+    assert_eq!(run(&["--machine", "sc17-int", "--set", "host.poll_ns=0"])["max_end_ns"], 362.068);
+    let refused = fails(&["run", "-", "--model", "protocol", "-o", "5"], text, 2);
+    assert_eq!(refused, "spinkit goal: error: -o is not for --model protocol\n");
+    let refused = fails(&["run", "-", "--card", "spin"], text, 2);
+    assert_eq!(refused, "spinkit goal: error: --card is for --model protocol\n");
+}
+
 #[test]
 fn failures_say_where_and_why() {
     let message = fails(&["run", "-"], "num_ranks 1\nrank 0 {\n  l1: send 8b to 7\n}\n", 1);
     assert!(message.starts_with("spinkit goal: error: <stdin>:3:18: rank 7 does not exist"), "{message}");
     let stuck = "num_ranks 2 rank 0 { recv 8b from 1 tag 4 } rank 1 { send 8b to 0 tag 5 }";
     let message = fails(&["run", "-"], stuck, 1);
+    assert!(message.starts_with("spinkit goal: error: <stdin>: the schedule cannot finish"), "{message}");
     assert!(message.contains("rank 0 waits for a message of operation 1 (recv 8b from 1 tag 4)"), "{message}");
     let lost = "num_ranks 1 rank 0 { send 8b to 0 tag 5 }";
     assert!(fails(&["check", "-"], lost, 1).contains("rank 0, operation 1 (send 8b to 0 tag 5)"));

@@ -29,8 +29,13 @@ impl Format {
     }
 }
 
+/// What messages call a file.
+pub fn named(file: &Path) -> &Path {
+    if file == Path::new("-") { Path::new("<stdin>") } else { file }
+}
+
 pub fn load(file: &Path) -> Result<Schedule, ReadError> {
-    if file == Path::new("-") { goal::read(&mut io::stdin().lock(), Path::new("<stdin>")) } else { goal::open(file) }
+    if file == Path::new("-") { goal::read(&mut io::stdin().lock(), named(file)) } else { goal::open(file) }
 }
 
 pub fn save(schedule: &Schedule, path: &Path, format: Format) -> Result<(), GoalError> {

@@ -99,7 +99,7 @@ fn lost(messages: &[String]) -> String {
 impl GoalError {
     /// A run that failed, whatever the model.
     fn run(file: &Path, error: impl Error + 'static) -> GoalError {
-        GoalError::Run { file: file.to_owned(), error: Box::new(error) }
+        GoalError::Run { file: files::named(file).to_owned(), error: Box::new(error) }
     }
 
     fn status(&self) -> u8 {
