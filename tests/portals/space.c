@@ -37,6 +37,16 @@ int main(int argc, char **argv) {
         EQUAL("space put data", target[7 + i], pattern(5 + i, (unsigned int)prev_rank()));
     INTACT("space put behind", target + 5007, BYTES - 5007);
 
+    /* A process whose own memory is not there hears of it, and nothing is written elsewhere. */
+    if (limits.features & PTL_TARGET_BIND_INACCESSIBLE) {
+        MUST(PtlPut(md, 16, 5000, PTL_ACK_REQ, next(), pt, 0, theirs[0] + 7, NULL, 0));
+        EQUAL("space put from nowhere", EVENT("space put from nowhere", own, PTL_EVENT_ACK).ni_fail_type, PTL_NI_SEGV);
+        settle();
+        for (size_t i = 0; i < 5000; i += 499)
+            EQUAL("space put from nowhere data", target[7 + i], pattern(5 + i, (unsigned int)prev_rank()));
+        NO_MORE("space put from nowhere event", eq);
+    }
+
     MUST(PtlGet(md, (uintptr_t)stack, sizeof stack, next(), pt, 0, theirs[1] + 100, NULL));
     EVENT("space get", own, PTL_EVENT_REPLY);
     EVENT("space get", eq, PTL_EVENT_GET);

@@ -169,7 +169,10 @@ fn stuck_ranks_say_what_they_wait_for() {
     let output = run("--model packet", stuck);
     assert_eq!(output.status.code(), Some(1));
     let message = String::from_utf8(output.stderr).unwrap();
-    assert!(message.starts_with("spinkit goal: error: -: the schedule cannot finish: 1 of 2 operations"), "{message}");
+    assert!(
+        message.starts_with("spinkit goal: error: <stdin>: the schedule cannot finish: 1 of 2 operations"),
+        "{message}"
+    );
     assert!(message.contains("rank 0 waits for a message of operation 1 (recv 8b from 1 tag 4)"), "{message}");
     let table = String::from_utf8(run("--model packet", PAIR).stdout).unwrap();
     for line in

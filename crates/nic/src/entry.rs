@@ -141,7 +141,7 @@ impl Entry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use abi::portals::AckReq;
+    use abi::portals::{AckReq, NiFail};
 
     fn entry(options: u32, length: u64) -> Entry {
         Entry {
@@ -178,6 +178,7 @@ mod tests {
             uid: 0,
             op: None,
             operand: [0; 32],
+            fail: NiFail::Ok,
         }
     }
 

@@ -58,6 +58,8 @@ pub struct Request {
     pub op: Option<OpToken>,
     /// Operand of a conditional swap.
     pub operand: [u8; MAX_OPERAND],
+    /// In each packet: whether its data could be read at the initiator.
+    pub fail: NiFail,
 }
 
 /// An answer to a request: an acknowledgement, or the data of a get.
@@ -84,6 +86,16 @@ pub enum Body {
     Request(Request),
     /// To a pending operation.
     Response(Response),
+}
+
+impl Body {
+    /// What went wrong before this packet was sent.
+    pub fn fail(&self) -> NiFail {
+        match self {
+            Body::Request(request) => request.fail,
+            Body::Response(response) => response.fail,
+        }
+    }
 }
 
 /// A message on the wire.

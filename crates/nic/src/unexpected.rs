@@ -186,6 +186,7 @@ fn request_of(event: &Event) -> Request {
         uid: event.uid,
         op: None,
         operand: [0; MAX_OPERAND],
+        fail: NiFail::Ok,
     }
 }
 

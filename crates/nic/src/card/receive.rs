@@ -52,13 +52,17 @@ impl Card {
         }
         let Some(inbound) = self.inbound(id) else { return };
         inbound.remaining -= packet.data.len() as u64;
-        if let Body::Response(Response { fail, .. }) = packet.header.body
-            && inbound.fail == NiFail::Ok
-        {
+        let fail = packet.header.body.fail();
+        if inbound.fail == NiFail::Ok {
             inbound.fail = fail; // found out after the first packet had left
         }
         match &inbound.sink {
             Sink::Nowhere => {}
+            // What could not be read where it came from is not written.
+            Sink::Entry(delivery) if delivery.spin.is_some() && fail != NiFail::Ok => {
+                self.drop_bytes(id, packet.data.len() as u64);
+            }
+            _ if fail != NiFail::Ok => {}
             Sink::Entry(delivery) if delivery.spin.is_some() => return self.spin_packet(packet, ports),
             Sink::Entry(_) | Sink::Operation(..) => self.act(id, packet.offset, packet.data, ports),
         }
@@ -201,6 +205,7 @@ impl Card {
                 inbound.fail = response.fail;
                 inbound.sink = Sink::Operation(response.op, response);
             }
+            Body::Request(Request { fail, .. }) if fail != NiFail::Ok => inbound.fail = fail,
             Body::Request(request) => match self.match_request(header, &request, ports) {
                 Ok(delivery) => inbound.sink = Sink::Entry(Box::new(delivery)),
                 Err(fail) => inbound.fail = fail,

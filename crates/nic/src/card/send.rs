@@ -63,6 +63,7 @@ impl Card {
             uid: self.uid,
             op: (!answered).then_some(token),
             operand,
+            fail: NiFail::Ok,
         };
         let id = self.next_message_id();
         // A node that does not exist is found out by the network, which answers in the node's place.
@@ -148,11 +149,12 @@ impl Card {
         self.inject(Packet { header, offset, data }, sent, ports);
     }
 
-    /// The program's own memory is not there: the operation fails, or the answer says so.
+    /// The program's own memory is not there: the operation fails, or the answer says so, and the packet.
     fn local_fault(&mut self, fetch: &mut Fetch, fault: String, ports: &mut impl Ports) {
         ports.warn(format!("{} to node {}: {fault}", fetch.header.name(), fetch.header.target));
         match &mut Rc::make_mut(&mut fetch.header).body {
             Body::Request(request) => {
+                request.fail = NiFail::Segv;
                 let token = match fetch.sent {
                     Sent::Operation(token) => Some(token),
                     _ => request.op,

@@ -115,7 +115,7 @@ impl Card {
         }
     }
 
-    fn drop_bytes(&mut self, id: MessageId, bytes: u64) {
+    pub(crate) fn drop_bytes(&mut self, id: MessageId, bytes: u64) {
         if let Some(message) = self.spin_message(id) {
             message.dropped += bytes;
         }

@@ -185,6 +185,7 @@ impl Card {
             uid: self.uid,
             op: token.filter(|_| !answered),
             operand: [0; MAX_OPERAND],
+            fail: NiFail::Ok,
         };
         let id = self.next_message_id();
         let body = Body::Request(request);
