@@ -1,23 +1,24 @@
 //! The host's library calls, with their arguments checked (Portals 4.3 §3). Each either does what it says or returns
 //! the documented code and changes nothing. The time that a call costs the CPU is the caller's business.
 
+mod programs;
+mod transfers;
+
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use abi::portals::{self as ptl, AckReq, CtEvent, Event, Handle, Iovec, List, NiLimits, Process, Rc as Code, SearchOp};
+use abi::portals::{self as ptl, CtEvent, Event, Handle, Iovec, List, NiLimits, Process, Rc as Code, SearchOp};
 use abi::portals::{Plain, md, me};
-use sim::Time;
 
-use crate::atomic::{AtomicSpec, MAX_OPERAND};
 use crate::card::Card;
 use crate::entry::Entry;
 use crate::events::{Counter, EventRing};
-use crate::handlers::{CardProgram, DeviceProgram, HandlerRequest, Handlers, ImageError};
+use crate::handlers::Handlers;
 use crate::interface::{Interface, MemoryDescriptor, Portal, clip_limits, index_of_options};
 use crate::ports::Ports;
 use crate::region::Region;
 use crate::slab::{self, Kind};
-use crate::triggered::{Action, FetchAction, Target, Transfer, TriggeredOp};
+use crate::triggered::TriggeredOp;
 use crate::unexpected::Offered;
 
 /// The pid of a process that did not ask for one. There is one process a node.
@@ -396,120 +397,6 @@ impl Card {
         })
     }
 
-    /// `PtlPut`, with its arguments checked.
-    pub fn put(&mut self, md: Handle, local_offset: u64, length: u64, ack: u64, target: Target) -> Result<Transfer> {
-        let ack = AckReq::from_raw(ack).ok_or(Code::ArgInvalid)?;
-        let transfer = self.transfer(Action::Put(ack), md, local_offset, length, target)?;
-        check_ack(&transfer, ack)?;
-        Ok(transfer)
-    }
-
-    /// `PtlGet`, with its arguments checked.
-    pub fn get(&mut self, md: Handle, local_offset: u64, length: u64, target: Target) -> Result<Transfer> {
-        self.transfer(Action::Get, md, local_offset, length, target)
-    }
-
-    /// `PtlAtomic`, with its arguments checked.
-    pub fn atomic(
-        &mut self,
-        md: Handle,
-        local_offset: u64,
-        length: u64,
-        ack: u64,
-        target: Target,
-        spec: AtomicSpec,
-    ) -> Result<Transfer> {
-        let ack = AckReq::from_raw(ack).ok_or(Code::ArgInvalid)?;
-        let transfer = self.transfer(Action::Atomic(ack, spec), md, local_offset, length, target)?;
-        check_ack(&transfer, ack)?;
-        let limit = self.owner(Kind::Md, md)?.limits.max_atomic_size;
-        if !spec.is_plain() || !spec.is_defined() || length > limit {
-            return Err(Code::ArgInvalid);
-        }
-        Ok(transfer)
-    }
-
-    /// `PtlFetchAtomic` and (with `operand`) `PtlSwap`, with their arguments checked.
-    pub fn fetch_atomic(
-        &mut self,
-        get: (Handle, u64),
-        put: (Handle, u64),
-        length: u64,
-        target: Target,
-        spec: AtomicSpec,
-        operand: Option<[u8; MAX_OPERAND]>,
-    ) -> Result<Transfer> {
-        let one_item = !spec.is_conditional() || length == crate::atomic::size(spec.datatype) as u64;
-        if spec.is_plain() == operand.is_some() || !spec.is_defined() || !one_item {
-            return Err(Code::ArgInvalid);
-        }
-        let source = self.transfer(Action::Get, put.0, put.1, length, target)?;
-        let limit = self.owner(Kind::Md, put.0)?.limits.max_fetch_atomic_size;
-        let operand = operand.unwrap_or([0; MAX_OPERAND]);
-        let fetch = FetchAction { put_md: source.md, put_offset: put.1, spec, operand };
-        let transfer = self.transfer(Action::Fetch(Box::new(fetch)), get.0, get.1, length, target)?;
-        if transfer.interface != source.interface || length > limit {
-            return Err(Code::ArgInvalid);
-        }
-        Ok(transfer)
-    }
-
-    fn transfer(
-        &mut self,
-        action: Action,
-        md: Handle,
-        local_offset: u64,
-        length: u64,
-        target: Target,
-    ) -> Result<Transfer> {
-        let interface = self.owner(Kind::Md, md)?;
-        let descriptor = interface.mds.get(md)?.clone();
-        // An MD over the whole address space has offsets that are addresses: the sum may wrap, the length may not.
-        let fits = descriptor.region.length() == ptl::SIZE_MAX
-            || local_offset.checked_add(length).is_some_and(|end| end <= descriptor.region.length());
-        let valid = fits
-            && interface.locate(target.process).is_some()
-            && length <= interface.limits.max_msg_size
-            && i64::from(target.pt_index) <= i64::from(interface.limits.max_pt_index);
-        if !valid {
-            return Err(Code::ArgInvalid);
-        }
-        Ok(Transfer { action, interface: interface.index, md: descriptor, local_offset, length, target })
-    }
-
-    /// Triggered operations that wait for their counters.
-    pub fn triggered_left(&self) -> usize {
-        self.interfaces.iter().flatten().map(|interface| interface.triggered).sum()
-    }
-
-    /// Starts an operation whose descriptor the CPU hands over at `at`.
-    pub fn start(&mut self, transfer: Transfer, at: Time, ports: &mut impl Ports) {
-        self.start_transfer(transfer, at, ports);
-    }
-
-    /// Adds a triggered operation of interface `ni_index` to `ct`; it may fire at once.
-    pub fn trigger(
-        &mut self,
-        ni_index: u8,
-        ct: Handle,
-        threshold: u64,
-        op: TriggeredOp,
-        ports: &mut impl Ports,
-    ) -> Result<()> {
-        let interface = self.owner(Kind::Ct, ct)?;
-        let counter = interface.counters.get_mut(ct)?;
-        if interface.index != ni_index {
-            return Err(Code::ArgInvalid);
-        }
-        if interface.triggered >= interface.limits.max_triggered_ops as usize {
-            return Err(Code::NoSpace);
-        }
-        interface.triggered += 1;
-        counter.add(threshold, op);
-        self.count(ni_index, ct, CtEvent::default(), ports);
-        Ok(())
-    }
-
     /// The interface of a live counter.
     pub fn ct_interface(&mut self, ct: Handle) -> Result<u8> {
         let interface = self.owner(Kind::Ct, ct)?;
@@ -583,91 +470,6 @@ impl Card {
         Ok(())
     }
 
-    /// Loads the device program of the process.
-    pub fn load_program(&mut self, program: DeviceProgram) -> std::result::Result<(), ImageError> {
-        self.share_program(CardProgram::new(program, &self.machine.hpu)?);
-        Ok(())
-    }
-
-    /// Loads a device program that other cards may have too.
-    pub fn share_program(&mut self, program: Rc<CardProgram>) {
-        self.spin.load(program);
-    }
-
-    /// Whether a device program is loaded.
-    pub fn has_program(&self) -> bool {
-        self.spin.loaded().is_some()
-    }
-
-    /// Gives memory back that nobody needs while no handler runs here.
-    pub fn trim(&mut self) {
-        self.spin.trim();
-    }
-
-    /// Prepares the handlers of an ME: reads its initial state and writes it into the HPU memory (App. B.2). `None`
-    /// when the ME has no handlers.
-    pub fn handlers(&mut self, ni: Handle, me: &ptl::Me, ports: &mut impl Ports) -> Result<Option<Handlers>> {
-        let Some(request) = HandlerRequest::of(me) else { return Ok(None) };
-        let limit = self.ni(ni)?.limits.max_iovecs;
-        if self.machine.nic.kind != machine::NicKind::Spin {
-            return Err(Code::Fail);
-        }
-        let program = self.spin.loaded().ok_or(Code::ArgInvalid)?;
-        let find = |address: u64| match address {
-            0 => Ok(None),
-            address => program.device.handler(address).cloned().map(Some).ok_or(Code::ArgInvalid),
-        };
-        let handlers = [find(request.header)?, find(request.payload)?, find(request.completion)?];
-        let length = if me.hpu_initial_state == 0 { 0 } else { me.hpu_initial_state_length };
-        if length > self.spin.max_initial_state() {
-            return Err(Code::ArgInvalid);
-        }
-        let mut state = vec![0; length as usize];
-        ports.read_host(me.hpu_initial_state, &mut state).map_err(|_| Code::ArgInvalid)?;
-        let iovec = me.le.options & ptl::ME_HANDLER_IOVEC != 0;
-        let host = region(me.handler_host_mem_start, me.handler_host_mem_length, iovec, limit, ports)?;
-        self.spin.install(handlers, request.memory, &state, host, me.user_hdr_size).map(Some)
-    }
-
-    /// Prepares handlers by their names, header, payload and completion, for a program that has no host part: with
-    /// `state` as the initial state, and `host` as `PTL_HANDLER_HOST_MEM`. An unknown name is `PTL_ARG_INVALID`.
-    pub fn handlers_by_name(
-        &mut self,
-        names: [Option<&str>; 3],
-        memory: Handle,
-        state: &[u8],
-        host: Region,
-    ) -> Result<Handlers> {
-        if self.machine.nic.kind != machine::NicKind::Spin {
-            return Err(Code::Fail);
-        }
-        let program = self.spin.loaded().ok_or(Code::ArgInvalid)?;
-        let mut handlers = [const { None }; 3];
-        for (handler, name) in handlers.iter_mut().zip(names) {
-            *handler = name.map(|name| program.named(name).cloned().ok_or(Code::ArgInvalid)).transpose()?;
-        }
-        self.spin.install(handlers, memory, state, host, 0)
-    }
-
-    /// `PtlHPUAllocMem` (sPIN App. B.2).
-    pub fn hpu_alloc(&mut self, length: u64, ni: Handle) -> Result<Handle> {
-        let index = self.ni(ni)?.index;
-        if self.machine.nic.kind != machine::NicKind::Spin {
-            return Err(Code::Fail);
-        }
-        self.spin.allocate(index, length)
-    }
-
-    /// `PtlHPUFreeMem`.
-    pub fn hpu_free(&mut self, memory: Handle) -> Result<()> {
-        let state = self.spin.memory_range(memory)?;
-        let uses = |entry: &Entry| entry.handlers.as_ref().is_some_and(|handlers| handlers.state == Some(state));
-        if self.interfaces.iter().flatten().any(|ni| ni.entries.iter().any(|(_, entry)| uses(entry))) {
-            return Err(Code::InUse);
-        }
-        self.spin.free(memory)
-    }
-
     fn ni(&mut self, ni: Handle) -> Result<&mut Interface> {
         let index = slab::interface_of(Kind::Interface, ni).ok_or(Code::ArgInvalid)?;
         if ni != slab::handle(Kind::Interface, index, 0, 0) {
@@ -679,15 +481,6 @@ impl Card {
     fn owner(&mut self, kind: Kind, object: Handle) -> Result<&mut Interface> {
         let index = slab::interface_of(kind, object).ok_or(Code::ArgInvalid)?;
         self.interface(index).ok_or(Code::ArgInvalid)
-    }
-}
-
-/// Whether an acknowledgement has somewhere to go.
-fn check_ack(transfer: &Transfer, ack: AckReq) -> Result<()> {
-    match ack {
-        AckReq::Ack if transfer.md.eq == ptl::EQ_NONE => Err(Code::ArgInvalid),
-        AckReq::Ct | AckReq::Oc if transfer.md.ct == ptl::CT_NONE => Err(Code::ArgInvalid),
-        _ => Ok(()),
     }
 }
 

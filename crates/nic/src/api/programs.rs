@@ -1,0 +1,99 @@
+//! Device programs, their handlers and their memory (sPIN App. B).
+
+use std::rc::Rc;
+
+use abi::portals::{self as ptl, Handle, Rc as Code};
+
+use super::{Result, region};
+use crate::card::Card;
+use crate::entry::Entry;
+use crate::handlers::{CardProgram, DeviceProgram, HandlerRequest, Handlers, ImageError};
+use crate::ports::Ports;
+use crate::region::Region;
+
+impl Card {
+    /// Loads the device program of the process.
+    pub fn load_program(&mut self, program: DeviceProgram) -> std::result::Result<(), ImageError> {
+        self.share_program(CardProgram::new(program, &self.machine.hpu)?);
+        Ok(())
+    }
+
+    /// Loads a device program that other cards may have too.
+    pub fn share_program(&mut self, program: Rc<CardProgram>) {
+        self.spin.load(program);
+    }
+
+    /// Whether a device program is loaded.
+    pub fn has_program(&self) -> bool {
+        self.spin.loaded().is_some()
+    }
+
+    /// Gives memory back that nobody needs while no handler runs here.
+    pub fn trim(&mut self) {
+        self.spin.trim();
+    }
+
+    /// Prepares the handlers of an ME: reads its initial state and writes it into the HPU memory (App. B.2). `None`
+    /// when the ME has no handlers.
+    pub fn handlers(&mut self, ni: Handle, me: &ptl::Me, ports: &mut impl Ports) -> Result<Option<Handlers>> {
+        let Some(request) = HandlerRequest::of(me) else { return Ok(None) };
+        let limit = self.ni(ni)?.limits.max_iovecs;
+        if self.machine.nic.kind != machine::NicKind::Spin {
+            return Err(Code::Fail);
+        }
+        let program = self.spin.loaded().ok_or(Code::ArgInvalid)?;
+        let find = |address: u64| match address {
+            0 => Ok(None),
+            address => program.device.handler(address).cloned().map(Some).ok_or(Code::ArgInvalid),
+        };
+        let handlers = [find(request.header)?, find(request.payload)?, find(request.completion)?];
+        let length = if me.hpu_initial_state == 0 { 0 } else { me.hpu_initial_state_length };
+        if length > self.spin.max_initial_state() {
+            return Err(Code::ArgInvalid);
+        }
+        let mut state = vec![0; length as usize];
+        ports.read_host(me.hpu_initial_state, &mut state).map_err(|_| Code::ArgInvalid)?;
+        let iovec = me.le.options & ptl::ME_HANDLER_IOVEC != 0;
+        let host = region(me.handler_host_mem_start, me.handler_host_mem_length, iovec, limit, ports)?;
+        self.spin.install(handlers, request.memory, &state, host, me.user_hdr_size).map(Some)
+    }
+
+    /// Prepares handlers by their names, header, payload and completion, for a program that has no host part: with
+    /// `state` as the initial state, and `host` as `PTL_HANDLER_HOST_MEM`. An unknown name is `PTL_ARG_INVALID`.
+    pub fn handlers_by_name(
+        &mut self,
+        names: [Option<&str>; 3],
+        memory: Handle,
+        state: &[u8],
+        host: Region,
+    ) -> Result<Handlers> {
+        if self.machine.nic.kind != machine::NicKind::Spin {
+            return Err(Code::Fail);
+        }
+        let program = self.spin.loaded().ok_or(Code::ArgInvalid)?;
+        let mut handlers = [const { None }; 3];
+        for (handler, name) in handlers.iter_mut().zip(names) {
+            *handler = name.map(|name| program.named(name).cloned().ok_or(Code::ArgInvalid)).transpose()?;
+        }
+        self.spin.install(handlers, memory, state, host, 0)
+    }
+
+    /// `PtlHPUAllocMem` (sPIN App. B.2).
+    pub fn hpu_alloc(&mut self, length: u64, ni: Handle) -> Result<Handle> {
+        let index = self.ni(ni)?.index;
+        if self.machine.nic.kind != machine::NicKind::Spin {
+            return Err(Code::Fail);
+        }
+        self.spin.allocate(index, length)
+    }
+
+    /// `PtlHPUFreeMem`.
+    pub fn hpu_free(&mut self, memory: Handle) -> Result<()> {
+        let state = self.spin.memory_range(memory)?;
+        let uses = |entry: &Entry| entry.handlers.as_ref().is_some_and(|handlers| handlers.state == Some(state));
+        if self.interfaces.iter().flatten().any(|ni| ni.entries.iter().any(|(_, entry)| uses(entry))) {
+            return Err(Code::InUse);
+        }
+        self.spin.free(memory)
+    }
+}

@@ -1,0 +1,136 @@
+//! Puts, gets and atomic operations, plain and triggered.
+
+use abi::portals::{self as ptl, AckReq, CtEvent, Handle, Rc as Code};
+use sim::Time;
+
+use super::Result;
+use crate::atomic::{AtomicSpec, MAX_OPERAND};
+use crate::card::Card;
+use crate::ports::Ports;
+use crate::slab::Kind;
+use crate::triggered::{Action, FetchAction, Target, Transfer, TriggeredOp};
+
+impl Card {
+    /// `PtlPut`, with its arguments checked.
+    pub fn put(&mut self, md: Handle, local_offset: u64, length: u64, ack: u64, target: Target) -> Result<Transfer> {
+        let ack = AckReq::from_raw(ack).ok_or(Code::ArgInvalid)?;
+        let transfer = self.transfer(Action::Put(ack), md, local_offset, length, target)?;
+        check_ack(&transfer, ack)?;
+        Ok(transfer)
+    }
+
+    /// `PtlGet`, with its arguments checked.
+    pub fn get(&mut self, md: Handle, local_offset: u64, length: u64, target: Target) -> Result<Transfer> {
+        self.transfer(Action::Get, md, local_offset, length, target)
+    }
+
+    /// `PtlAtomic`, with its arguments checked.
+    pub fn atomic(
+        &mut self,
+        md: Handle,
+        local_offset: u64,
+        length: u64,
+        ack: u64,
+        target: Target,
+        spec: AtomicSpec,
+    ) -> Result<Transfer> {
+        let ack = AckReq::from_raw(ack).ok_or(Code::ArgInvalid)?;
+        let transfer = self.transfer(Action::Atomic(ack, spec), md, local_offset, length, target)?;
+        check_ack(&transfer, ack)?;
+        let limit = self.owner(Kind::Md, md)?.limits.max_atomic_size;
+        if !spec.is_plain() || !spec.is_defined() || length > limit {
+            return Err(Code::ArgInvalid);
+        }
+        Ok(transfer)
+    }
+
+    /// `PtlFetchAtomic` and (with `operand`) `PtlSwap`, with their arguments checked.
+    pub fn fetch_atomic(
+        &mut self,
+        get: (Handle, u64),
+        put: (Handle, u64),
+        length: u64,
+        target: Target,
+        spec: AtomicSpec,
+        operand: Option<[u8; MAX_OPERAND]>,
+    ) -> Result<Transfer> {
+        let one_item = !spec.is_conditional() || length == crate::atomic::size(spec.datatype) as u64;
+        if spec.is_plain() == operand.is_some() || !spec.is_defined() || !one_item {
+            return Err(Code::ArgInvalid);
+        }
+        let source = self.transfer(Action::Get, put.0, put.1, length, target)?;
+        let limit = self.owner(Kind::Md, put.0)?.limits.max_fetch_atomic_size;
+        let operand = operand.unwrap_or([0; MAX_OPERAND]);
+        let fetch = FetchAction { put_md: source.md, put_offset: put.1, spec, operand };
+        let transfer = self.transfer(Action::Fetch(Box::new(fetch)), get.0, get.1, length, target)?;
+        if transfer.interface != source.interface || length > limit {
+            return Err(Code::ArgInvalid);
+        }
+        Ok(transfer)
+    }
+
+    fn transfer(
+        &mut self,
+        action: Action,
+        md: Handle,
+        local_offset: u64,
+        length: u64,
+        target: Target,
+    ) -> Result<Transfer> {
+        let interface = self.owner(Kind::Md, md)?;
+        let descriptor = interface.mds.get(md)?.clone();
+        // An MD over the whole address space has offsets that are addresses: the sum may wrap, the length may not.
+        let fits = descriptor.region.length() == ptl::SIZE_MAX
+            || local_offset.checked_add(length).is_some_and(|end| end <= descriptor.region.length());
+        let valid = fits
+            && interface.locate(target.process).is_some()
+            && length <= interface.limits.max_msg_size
+            && i64::from(target.pt_index) <= i64::from(interface.limits.max_pt_index);
+        if !valid {
+            return Err(Code::ArgInvalid);
+        }
+        Ok(Transfer { action, interface: interface.index, md: descriptor, local_offset, length, target })
+    }
+
+    /// Triggered operations that wait for their counters.
+    pub fn triggered_left(&self) -> usize {
+        self.interfaces.iter().flatten().map(|interface| interface.triggered).sum()
+    }
+
+    /// Starts an operation whose descriptor the CPU hands over at `at`.
+    pub fn start(&mut self, transfer: Transfer, at: Time, ports: &mut impl Ports) {
+        self.start_transfer(transfer, at, ports);
+    }
+
+    /// Adds a triggered operation of interface `ni_index` to `ct`; it may fire at once.
+    pub fn trigger(
+        &mut self,
+        ni_index: u8,
+        ct: Handle,
+        threshold: u64,
+        op: TriggeredOp,
+        ports: &mut impl Ports,
+    ) -> Result<()> {
+        let interface = self.owner(Kind::Ct, ct)?;
+        let counter = interface.counters.get_mut(ct)?;
+        if interface.index != ni_index {
+            return Err(Code::ArgInvalid);
+        }
+        if interface.triggered >= interface.limits.max_triggered_ops as usize {
+            return Err(Code::NoSpace);
+        }
+        interface.triggered += 1;
+        counter.add(threshold, op);
+        self.count(ni_index, ct, CtEvent::default(), ports);
+        Ok(())
+    }
+}
+
+/// Whether an acknowledgement has somewhere to go.
+fn check_ack(transfer: &Transfer, ack: AckReq) -> Result<()> {
+    match ack {
+        AckReq::Ack if transfer.md.eq == ptl::EQ_NONE => Err(Code::ArgInvalid),
+        AckReq::Ct | AckReq::Oc if transfer.md.ct == ptl::CT_NONE => Err(Code::ArgInvalid),
+        _ => Ok(()),
+    }
+}
