@@ -105,6 +105,32 @@ static void four(void) {
     }
 }
 
+/* An answer that comes when its interface is closed is nobody's, also when another one has the same handles. */
+static void late_answers(void) {
+    ptl_handle_ni_t old = ni;
+    ptl_handle_eq_t eqs[2];
+    int old_matching = matching;
+    unsigned int kind = kind_bits() ^ (PTL_NI_MATCHING | PTL_NI_NO_MATCHING);
+    matching = !matching;
+    for (int turn = 0; turn < 2; turn++) {
+        MUST(PtlNIInit(PTL_IFACE_DEFAULT, kind, PTL_PID_ANY, NULL, NULL, &ni));
+        if (logical)
+            PtlSetMap(ni, (ptl_size_t)size_, table);
+        eqs[turn] = queue(8);
+        if (turn == 0) {
+            ptl_handle_md_t md = descriptor(source, BYTES, 0, eqs[0], PTL_CT_NONE);
+            MUST(PtlPut(md, 0, BYTES, PTL_ACK_REQ, next(), 20, 0, 0, NULL, 0));
+            MUST(PtlNIFini(ni));
+        }
+    }
+    EQUAL("late answer: same handle", eqs[1], eqs[0]);
+    settle();
+    NO_MORE("late answer", eqs[1]);
+    MUST(PtlNIFini(ni));
+    ni = old;
+    matching = old_matching;
+}
+
 /* The interface of every kind of object; the same values in every process. */
 static void handles(void) {
     ptl_handle_ni_t owner;
@@ -146,6 +172,7 @@ int main(int argc, char **argv) {
     pids();
     handles();
     four();
+    late_answers();
     barrier();
     /* The last PtlFini frees everything, whatever is open. */
     PtlFini();

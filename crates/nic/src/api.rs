@@ -43,6 +43,7 @@ impl Card {
     /// Forgets the process: its interfaces and its device program. Messages to it are dropped from now on.
     pub fn reset(&mut self) {
         self.interfaces = [const { None }; 4];
+        (0..4).for_each(|interface| self.operations.close(interface));
         self.spin.unload();
     }
 
@@ -82,6 +83,7 @@ impl Card {
         if interface.references == 0 {
             let index = interface.index;
             self.interfaces[usize::from(index)] = None;
+            self.operations.close(index);
         }
         Ok(())
     }

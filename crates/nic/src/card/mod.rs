@@ -10,7 +10,7 @@ mod send;
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
-use abi::portals::{Handle, List, NiFail, NiLimits, Process};
+use abi::portals::{CT_NONE, EQ_NONE, Handle, List, NiFail, NiLimits, Process};
 use machine::{Machine, NicKind};
 use sim::{Pipe, Time};
 
@@ -406,6 +406,18 @@ impl Operations {
 
     pub fn get_mut(&mut self, token: OpToken) -> Option<&mut Operation> {
         self.slots.get_mut(token as usize)?.as_mut()
+    }
+
+    /// What is still under way for an interface that is closed: nobody is told of its end any more, also when a new
+    /// interface has objects of the same handles.
+    pub fn close(&mut self, interface: u8) {
+        for operation in self.slots.iter_mut().flatten().filter(|operation| operation.interface == interface) {
+            for md in [&mut operation.md, &mut operation.send_md] {
+                let MemoryDescriptor { region, options, .. } = &**md;
+                let (region, options) = (region.clone(), *options);
+                *md = Rc::new(MemoryDescriptor { region, options, eq: EQ_NONE, ct: CT_NONE });
+            }
+        }
     }
 
     pub fn remove_if_over(&mut self, token: OpToken) {
