@@ -1,6 +1,6 @@
 use std::collections::VecDeque;
 
-use crate::memory::Zeroed;
+use crate::memory::Large;
 use crate::op::{ANY, Kind, Op};
 use crate::progress::Progress;
 use crate::schedule::Schedule;
@@ -19,7 +19,7 @@ use crate::schedule::Schedule;
 pub struct Matching<'a> {
     ops: &'a [Op],
     /// The hash of a list in the upper half; its last member plus one in the lower; 0 when empty.
-    slots: Zeroed<u64>,
+    slots: Large<u64>,
     lists: usize,
     wildcards: Option<Wildcards>,
 }
@@ -81,7 +81,12 @@ impl<'a> Matching<'a> {
             posted: vec![VecDeque::new(); ranks],
             arrived: vec![Arrived::default(); ranks],
         });
-        Matching { ops: &schedule.ops, slots: Zeroed::new(512), lists: 0, wildcards }
+        Matching {
+            ops: &schedule.ops,
+            slots: Large::zeroed((2 * ranks.min(schedule.len())).next_power_of_two().max(512)),
+            lists: 0,
+            wildcards,
+        }
     }
 
     /// Posts a receive that is not held, or returns the first message that arrived for it.
@@ -265,7 +270,7 @@ impl<'a> Matching<'a> {
     #[cold]
     fn grow(&mut self) {
         let size = self.slots.len() * 2;
-        let old = std::mem::replace(&mut self.slots, Zeroed::new(size));
+        let old = std::mem::replace(&mut self.slots, Large::zeroed(size));
         for &value in &*old {
             if value != 0 {
                 let mut slot = (value >> 32) as usize & (size - 1);

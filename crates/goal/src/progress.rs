@@ -1,12 +1,15 @@
 use sim::Time;
 
-use crate::memory::Zeroed;
+use crate::memory::Large;
 use crate::op::{ON_START, Op};
 use crate::prefetch::prefetch;
 use crate::schedule::Schedule;
 
 /// Marks a word that counts dependencies.
 const HELD: u32 = 1 << 31;
+
+/// So many freed operations are sorted one by one.
+const FEW: usize = 8;
 
 /// Which operations have started and are done, and whom that frees: what every executor of a [`Schedule`] needs.
 ///
@@ -21,7 +24,7 @@ pub struct Progress<'a> {
     has_starts: bool,
     /// One word an operation: with [`HELD`], how many of its dependencies are not yet satisfied; later whatever
     /// [`Matching`](crate::Matching) needs to remember of it.
-    pub(crate) words: Zeroed<u32>,
+    pub(crate) words: Large<u32>,
     /// When the last of each operation's dependencies was satisfied, in picoseconds, if asked for.
     ready: Vec<u64>,
     /// Operations freed since they were last taken.
@@ -33,7 +36,7 @@ impl<'a> Progress<'a> {
     /// Of a schedule that has not begun. Only `with_ready_times` are the times given to [`Progress::started`] and
     /// [`Progress::done`] kept, for 8 bytes an operation.
     pub fn new(schedule: &'a Schedule, with_ready_times: bool) -> Progress<'a> {
-        let (mut words, mut has_starts) = (Zeroed::new(schedule.len()), false);
+        let (mut words, mut has_starts) = (Large::zeroed(schedule.len()), false);
         for edge in &*schedule.edges {
             has_starts |= edge & ON_START != 0;
             let word: &mut u32 = &mut words[(edge & !ON_START) as usize];
@@ -128,11 +131,22 @@ impl<'a> Progress<'a> {
             return;
         }
         std::mem::swap(freed, &mut self.freed);
-        if freed.len() > 1 {
-            freed.sort_by_key(|&op| {
-                let record = &self.ops[op as usize];
-                (record.rank, record.kind())
-            });
+        let order = |op: u32| {
+            let record = &self.ops[op as usize];
+            (record.rank, record.kind())
+        };
+        // Nearly always there are few.
+        for end in 1..freed.len().min(FEW) {
+            let (op, mut place) = (freed[end], end);
+            let key = order(op);
+            while place > 0 && key < order(freed[place - 1]) {
+                freed[place] = freed[place - 1];
+                place -= 1;
+            }
+            freed[place] = op;
+        }
+        if freed.len() > FEW {
+            freed.sort_by_key(|&op| order(op));
         }
     }
 

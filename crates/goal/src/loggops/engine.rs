@@ -193,7 +193,9 @@ impl<'a, R: Resources<u32>, X: Stretch> Engine<'a, R, X> {
         }
         if let Some(event) = self.queue.soon(8) {
             let record = &self.ops[(event & OP) as usize];
-            self.resources.prefetch(rank_of(event, record));
+            let rank = rank_of(event, record);
+            self.resources.prefetch(rank);
+            self.queues.prefetch(rank);
             if record.kind() == Kind::Recv || event & MESSAGE != 0 {
                 prefetch(self.matching.slot_of(record));
             } else {
@@ -216,7 +218,9 @@ impl<'a, R: Resources<u32>, X: Stretch> Engine<'a, R, X> {
     fn entry(&mut self, now: u64, number: u32, event: u32) -> Result<(), RunError> {
         let op = event & OP;
         let record = &self.ops[op as usize];
-        self.progress.prefetch(op, self.ahead);
+        if event & MESSAGE == 0 {
+            self.progress.prefetch(op, self.ahead);
+        }
         if event & WAKE != 0 {
             return self.wake(now, number, rank_of(event, record));
         }

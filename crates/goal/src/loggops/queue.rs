@@ -9,8 +9,10 @@ const SLOTS: usize = 1 << BITS;
 const LEVELS: usize = u64::BITS.div_ceil(BITS) as usize;
 /// So many entries are sorted rather than distributed further.
 const BATCH: usize = 16;
-/// Entries that an empty slot keeps room for. What a burst needed beyond is given back.
+/// Entries that an empty slot keeps room for.
 const KEPT: usize = 256;
+/// So much more room is kept for the next bursts: fresh memory for each would cost more than all else.
+const SPARES: usize = 4;
 
 /// Something that happens at a time in picoseconds; of those at one time, the one with the smallest number comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,6 +43,8 @@ pub(super) struct Queue<N> {
     used: [u64; LEVELS],
     /// Which levels are not empty.
     used_levels: u32,
+    /// Room of bursts, the largest last.
+    spares: Vec<Vec<Entry<N>>>,
 }
 
 impl<N: Number> Queue<N> {
@@ -53,6 +57,7 @@ impl<N: Number> Queue<N> {
             slots: vec![Vec::new(); LEVELS * SLOTS],
             used: [0; LEVELS],
             used_levels: 0,
+            spares: Vec::new(),
         }
     }
 
@@ -113,7 +118,11 @@ impl<N: Number> Queue<N> {
         let number = (entry.at >> (level as u32 * BITS)) as usize % SLOTS;
         self.used[level] |= 1 << number;
         self.used_levels |= 1 << level;
-        self.slots[level * SLOTS + number].push(entry);
+        let slot = &mut self.slots[level * SLOTS + number];
+        if slot.len() == slot.capacity() && slot.len() >= KEPT {
+            move_to_spare(slot, &mut self.spares);
+        }
+        slot.push(entry);
     }
 
     /// Moves the horizon on, when nothing is before it.
@@ -142,12 +151,27 @@ impl<N: Number> Queue<N> {
                 }
             }
         }
-        entries.shrink_to(KEPT);
+        if entries.capacity() > KEPT {
+            self.spares.push(std::mem::take(&mut entries));
+            self.spares.sort_unstable_by_key(Vec::capacity);
+            if self.spares.len() > SPARES {
+                self.spares.remove(0);
+            }
+        }
         self.slots[slot] = entries;
         if !self.due.is_sorted() {
             self.due.sort_unstable();
         }
         Some(())
+    }
+}
+
+/// Exchanges a full slot's room for more, if there is any.
+#[cold]
+fn move_to_spare<N: Number>(slot: &mut Vec<Entry<N>>, spares: &mut Vec<Vec<Entry<N>>>) {
+    if let Some(mut spare) = spares.pop_if(|spare| spare.capacity() > slot.capacity()) {
+        spare.append(slot);
+        *slot = spare;
     }
 }
 

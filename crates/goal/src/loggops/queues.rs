@@ -1,3 +1,5 @@
+use crate::prefetch::prefetch;
+
 /// How long the queues of posted receives and of unexpected messages became.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Queues {
@@ -25,6 +27,11 @@ pub(super) struct Lengths {
 impl Lengths {
     pub fn new(ranks: u32) -> Lengths {
         Lengths { ranks: vec![[0; 2]; ranks as usize], all: Queues::default() }
+    }
+
+    #[inline(always)]
+    pub fn prefetch(&self, rank: u32) {
+        prefetch(self.ranks.as_ptr().wrapping_add(rank as usize));
     }
 
     /// A receive was posted, or found its message.

@@ -2,7 +2,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use super::number::Number;
-use crate::memory::Zeroed;
+use crate::memory::Large;
 use crate::prefetch::prefetch;
 use crate::schedule::Schedule;
 
@@ -70,13 +70,13 @@ pub(super) trait Resources<N: Number> {
 /// from the moment that gives them their number, and messages arrive in the order of their sending.
 #[derive(Debug)]
 pub(super) struct One<N> {
-    ranks: Vec<Line<N>>,
+    ranks: Large<Line<N>>,
     /// The numbers of those that are not first in their list.
-    numbers: Zeroed<N>,
+    numbers: Large<N>,
 }
 
 #[repr(C, align(64))]
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 struct Line<N> {
     /// Of the CPU, and of the NIC's sending and receiving side.
     free: [u64; 3],
@@ -99,7 +99,7 @@ impl<N: Number> Resources<N> for One<N> {
     fn new(schedule: &Schedule) -> One<N> {
         let empty = List { first: NOBODY, last: NOBODY, number: N::NONE };
         let line = Line { free: [0; 3], lists: [empty; 3], wake: N::NONE };
-        One { ranks: vec![line; schedule.ranks() as usize], numbers: Zeroed::new(schedule.len()) }
+        One { ranks: Large::filled(line, schedule.ranks() as usize), numbers: Large::zeroed(schedule.len()) }
     }
 
     #[inline]
