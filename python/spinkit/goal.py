@@ -181,7 +181,7 @@ def run(schedule: Schedule | Path | str, model: str = "loggops", **parameters: O
         report = Path(folder) / "report.json"
         _goal(["run", "--model", model, *_options(parameters), "--json", str(report), "--", file], data)
         told = json.loads(report.read_text(encoding="utf-8"))
-    del told["ranks"], told["cpu_seconds"]
+    del told["ranks"], told["cpu_seconds"], told["peak_memory_bytes"]
     ends = tuple(told.pop("end_ns"))
     known = {key: told.pop(key) for key in ("model", "parameters", "operations", "events", "max_end_ns")}
     return Result(end_ns=ends, more=told, **known)

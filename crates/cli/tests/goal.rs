@@ -45,6 +45,7 @@ fn what_is_made_runs_in_both_forms() {
         );
         assert_eq!(report["end_ns"], ends);
         assert!(report["cpu_seconds"].as_f64().unwrap() >= 0.0);
+        assert!(report["peak_memory_bytes"].as_u64().unwrap() > 100_000, "more than nothing");
     }
     let parameters = ["-L", "3700", "-o", "200", "-g", "5", "-G", "1", "-O", "0", "-S", "255000"];
     let report = json(&[&["run", "-", "--json", "-"], &parameters[..]].concat(), &text);

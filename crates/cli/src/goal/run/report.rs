@@ -1,5 +1,6 @@
 //! What a run tells: the same head whatever the model, then what is the model's own.
 
+use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
@@ -60,6 +61,7 @@ impl Report {
             "max_end_ns": json_ns(end),
             "end_ns": self.ends.into_iter().map(json_ns).collect::<Vec<_>>(),
             "cpu_seconds": seconds,
+            "peak_memory_bytes": peak_memory(),
         });
         if let Value::Object(head) = head {
             report.extend(head);
@@ -90,4 +92,13 @@ fn cpu_time() -> Duration {
     // SAFETY: `time` is valid for the call, which every kernel that runs this has.
     unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time) };
     Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
+}
+
+/// Bytes of this process that were resident at most so far, its mapped files included; nothing where the system does not
+/// tell.
+fn peak_memory() -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let kib: u64 =
+        status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.strip_suffix("kB")?.trim().parse().ok())?;
+    Some(kib * 1024)
 }
