@@ -1,3 +1,5 @@
+use std::ops::Range;
+
 use sim::Time;
 
 use crate::memory::Large;
@@ -50,6 +52,14 @@ impl<'a> Progress<'a> {
     #[inline]
     pub fn is_held(&self, op: u32) -> bool {
         self.words[op as usize] & HELD != 0
+    }
+
+    /// Those of a rank's operations that wait for nothing, sends before receives before calculations. Take them before any
+    /// is executed, as that frees others.
+    pub fn first(&self, of_rank: Range<u32>) -> Vec<u32> {
+        let mut first: Vec<u32> = of_rank.filter(|&op| !self.is_held(op)).collect();
+        first.sort_by_key(|&op| self.ops[op as usize].kind());
+        first
     }
 
     /// The latest of the times at which what the operation waited for had happened; zero without ready times.

@@ -119,6 +119,14 @@ impl Schedule {
         &self.edges[self.ops[op].edges as usize..self.ops[op + 1].edges as usize]
     }
 
+    /// The first operation of a Portals or sPIN card, if there is any.
+    pub(crate) fn first_of_card(&self) -> Option<u32> {
+        if self.nic_ops.is_empty() {
+            return None;
+        }
+        self.ops[..self.len()].iter().position(|record| record.kind() == Kind::Nic).map(|op| op as u32)
+    }
+
     /// Size of a message.
     #[inline]
     pub(crate) fn bytes(&self, record: &Op) -> u64 {

@@ -92,6 +92,13 @@ impl Parameter for Clock {
 
 macro_rules! choice {
     ($type:ident { $($name:literal => $variant:ident),+ }) => {
+        impl $type {
+            /// As machine files have it.
+            pub fn name(self) -> &'static str {
+                match self { $($type::$variant => $name),+ }
+            }
+        }
+
         impl Parameter for $type {
             fn read(value: &Value) -> Result<$type, String> {
                 match value.as_str().ok_or_else(|| must_be("a string", value))? {
@@ -101,7 +108,7 @@ macro_rules! choice {
             }
 
             fn show(&self) -> String {
-                match self { $($type::$variant => $name),+ }.to_owned()
+                self.name().to_owned()
             }
         }
     };

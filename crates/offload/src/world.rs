@@ -2,7 +2,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 use abi::portals::{self as ptl, Handle, Process, ni};
-use goal::{Action, Kind, Progress, Schedule, Verb};
+use goal::{Action, Progress, Schedule, Verb};
 use machine::{Machine, NicKind};
 use net::Network;
 use nic::{Card, CardEvent, CardProgram, HandlerStats, Notice, Timeline};
@@ -146,9 +146,7 @@ impl<'a> World<'a> {
     /// When it cannot finish, a card refuses an operation, or a handler fails.
     pub fn run(&mut self) -> Result<Outcome, RunError> {
         for rank in 0..self.schedule.ranks() {
-            let mut first: Vec<u32> = self.schedule.of_rank(rank).filter(|&op| !self.progress.is_held(op)).collect();
-            first.sort_by_key(|&op| kind(self.schedule.action(op)));
-            self.begin(&first)?;
+            self.begin(&self.progress.first(self.schedule.of_rank(rank)))?;
         }
         while let Some((at, event)) = self.queue.pop() {
             self.now = at;
@@ -299,16 +297,6 @@ impl<'a> World<'a> {
             }
         }
         outcome
-    }
-}
-
-/// Operations that could start at the same time are taken in this order, and otherwise in that of the schedule.
-fn kind(action: Action) -> Kind {
-    match action {
-        Action::Send { .. } => Kind::Send,
-        Action::Recv { .. } => Kind::Recv,
-        Action::Calc(_) => Kind::Calc,
-        Action::Nic(_) => Kind::Nic,
     }
 }
 

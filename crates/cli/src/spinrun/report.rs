@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;
 
 use host::{End, World};
-use machine::NicKind;
 use nic::{HandlerStats, Profile, SourcePlace, Stats};
 use serde::Serialize;
 
@@ -103,11 +102,7 @@ pub fn json(world: &World, end: &End, profiled: bool) -> String {
     let report = Report {
         version: 1,
         machine: &machine.name,
-        nic: match machine.nic.kind {
-            NicKind::Rdma => "rdma",
-            NicKind::Portals4 => "portals4",
-            NicKind::Spin => "spin",
-        },
+        nic: machine.nic.kind.name(),
         ranks: stats.len(),
         end: end_report(end),
         end_ps: world.now().as_ps(),

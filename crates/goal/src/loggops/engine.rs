@@ -1,6 +1,6 @@
 use sim::{Rate, Time};
 
-use super::error::{RunError, needs_card};
+use super::error::RunError;
 use super::noise::{Noise, Noisy, Quiet, Stretch};
 use super::number::Number;
 use super::parameters::LogGops;
@@ -83,10 +83,8 @@ const CACHED_RANKS: u32 = 1 << 15;
 /// # Errors
 /// When the schedule cannot finish, with what each rank waits for, or has operations that are not of this model.
 pub fn run(schedule: &Schedule, parameters: &LogGops, options: &Options) -> Result<Outcome, RunError> {
-    if !schedule.nic_ops.is_empty()
-        && let Some(error) = needs_card(schedule)
-    {
-        return Err(error);
+    if let Some(op) = schedule.first_of_card() {
+        return Err(RunError::NeedsCard(schedule.describe(op)));
     }
     match &options.noise {
         None => run_with(schedule, parameters, options, Quiet),

@@ -1,7 +1,5 @@
 use thiserror::Error;
 
-use crate::op::Kind;
-use crate::schedule::Schedule;
 use crate::stuck::Stuck;
 
 /// Why a schedule cannot be executed to its end.
@@ -16,10 +14,4 @@ pub enum RunError {
     /// An operation that the model does not have.
     #[error("{0}: LogGOPS has no cards that could do this")]
     NeedsCard(String),
-}
-
-/// The first operation that the model does not have.
-pub(super) fn needs_card(schedule: &Schedule) -> Option<RunError> {
-    let op = schedule.ops[..schedule.len()].iter().position(|record| record.kind() == Kind::Nic)?;
-    Some(RunError::NeedsCard(schedule.describe(op as u32)))
 }

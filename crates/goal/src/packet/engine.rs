@@ -40,9 +40,8 @@ impl From<net::packet::Event> for Event {
 /// When the schedule cannot finish, with what each rank waits for, or has operations that are not of this model; when the
 /// topology has fewer hosts than the schedule [needs](hosts()), or a parameter is impossible.
 pub fn run(schedule: &Schedule, topology: Topology, parameters: &Parameters) -> Result<Outcome, RunError> {
-    let needs_card = schedule.ops[..schedule.len()].iter().position(|record| record.kind() == Kind::Nic);
-    if let Some(op) = needs_card.filter(|_| !schedule.nic_ops.is_empty()) {
-        return Err(RunError::NeedsCard(schedule.describe(op as u32)));
+    if let Some(op) = schedule.first_of_card() {
+        return Err(RunError::NeedsCard(schedule.describe(op)));
     }
     let nodes = hosts(schedule);
     if nodes > topology.hosts() as usize {
@@ -121,10 +120,7 @@ impl<'a> Engine<'a> {
     /// Takes all operations that depend on nothing.
     fn begin(&mut self) -> Result<(), RunError> {
         for rank in 0..self.schedule.ranks() {
-            // Before any of them is executed, as that frees others.
-            let mut all: Vec<u32> = self.schedule.of_rank(rank).filter(|&op| !self.progress.is_held(op)).collect();
-            all.sort_by_key(|&op| self.ops[op as usize].kind());
-            for op in all {
+            for op in self.progress.first(self.schedule.of_rank(rank)) {
                 self.request(Time::ZERO, self.cpu(rank, op), Task::new(op, Phase::Operation))?;
             }
         }

@@ -70,9 +70,8 @@ enum Event {
 /// When the schedule cannot finish, with what each rank waits for, has operations that are not of this model, or uses
 /// several CPUs or NICs; when the machine's network cannot have that many nodes.
 pub fn run(schedule: &Schedule, parameters: &Parameters<'_>) -> Result<Outcome, RunError> {
-    let needs_card = schedule.ops[..schedule.len()].iter().position(|record| record.kind() == Kind::Nic);
-    if let Some(op) = needs_card.filter(|_| !schedule.nic_ops.is_empty()) {
-        return Err(RunError::NeedsCard(schedule.describe(op as u32)));
+    if let Some(op) = schedule.first_of_card() {
+        return Err(RunError::NeedsCard(schedule.describe(op)));
     }
     let (cpus, nics) = (schedule.cpus(), schedule.nics());
     if cpus > 1 || nics > 1 {
@@ -133,10 +132,7 @@ impl<'a> Engine<'a> {
 
     fn run(mut self) -> Result<Outcome, RunError> {
         for rank in 0..self.schedule.ranks() {
-            // Before any of them is executed, as that frees others.
-            let mut all: Vec<u32> = self.schedule.of_rank(rank).filter(|&op| !self.progress.is_held(op)).collect();
-            all.sort_by_key(|&op| self.ops[op as usize].kind());
-            for op in all {
+            for op in self.progress.first(self.schedule.of_rank(rank)) {
                 self.request(Time::ZERO, rank, Task::Run(op))?;
             }
         }

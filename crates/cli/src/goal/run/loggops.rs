@@ -12,7 +12,7 @@ use sim::{Rate, Time};
 use super::super::GoalError;
 use super::super::units::{json_ns, parse_ns, parse_ns_per_byte};
 use super::report::{Report, timed, warn_of_lost};
-use super::{Common, critical, noise, timeline};
+use super::{Common, critical, first_given, noise, timeline};
 
 #[derive(Debug, clap::Args)]
 #[group(id = "loggops")]
@@ -63,18 +63,6 @@ enum Compat {
 }
 
 impl Arguments {
-    /// An option that was given and that the protocol model does not have: it has only -S.
-    pub fn not_of_protocols(&self) -> Option<&'static str> {
-        let machine = [
-            ("-o", self.overhead.is_some()),
-            ("-g", self.gap.is_some()),
-            ("-G", self.gap_per_byte.is_some()),
-            ("-O", self.overhead_per_byte.is_some()),
-        ];
-        let given = machine.into_iter().find(|(_, is_given)| *is_given).map(|(name, _)| name);
-        self.not_of_packets().or(given)
-    }
-
     /// An option that was given and that the packet model does not have.
     pub fn not_of_packets(&self) -> Option<&'static str> {
         match self {
@@ -87,16 +75,20 @@ impl Arguments {
         }
     }
 
-    /// An option that was given and that cards do not have.
-    pub fn not_of_cards(&self) -> Option<&'static str> {
+    /// An option other than -S that was given.
+    pub fn but_eager(&self) -> Option<&'static str> {
         let others = [
             ("-o", self.overhead.is_some()),
             ("-g", self.gap.is_some()),
             ("-G", self.gap_per_byte.is_some()),
             ("-O", self.overhead_per_byte.is_some()),
         ];
-        let given = others.into_iter().find(|(_, is_given)| *is_given).map(|(name, _)| name);
-        self.not_of_packets().or(given)
+        self.not_of_packets().or(first_given(others))
+    }
+
+    /// -S, or as in LogGOPSim.
+    pub fn eager(&self) -> u64 {
+        self.eager.unwrap_or(LogGops::default().eager)
     }
 }
 

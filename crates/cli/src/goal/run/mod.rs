@@ -75,15 +75,21 @@ impl Common {
     }
 }
 
+/// The first of these options that was given.
+fn first_given(options: impl IntoIterator<Item = (&'static str, bool)>) -> Option<&'static str> {
+    options.into_iter().find_map(|(name, is_given)| is_given.then_some(name))
+}
+
 pub fn run(arguments: &Arguments) -> Result<(), GoalError> {
-    if let Some(option) = arguments.packet.given().filter(|_| arguments.model != Model::Packet) {
-        return Err(GoalError::Usage(format!("{option} is for --model packet")));
-    }
-    if let Some(option) = arguments.nic.given().filter(|_| arguments.model != Model::Nic) {
-        return Err(GoalError::Usage(format!("{option} is for --model nic")));
-    }
-    if let Some(option) = arguments.protocol.given().filter(|_| arguments.model != Model::Protocol) {
-        return Err(GoalError::Usage(format!("{option} is for --model protocol")));
+    let own = [
+        (Model::Packet, "packet", arguments.packet.given()),
+        (Model::Nic, "nic", arguments.nic.given()),
+        (Model::Protocol, "protocol", arguments.protocol.given()),
+    ];
+    for (model, name, given) in own {
+        if let Some(option) = given.filter(|_| arguments.model != model) {
+            return Err(GoalError::Usage(format!("{option} is for --model {name}")));
+        }
     }
     let schedule = files::load(&arguments.common.file)?;
     let report = match arguments.model {

@@ -16,12 +16,10 @@ use sim::trace::Trace;
 use super::super::GoalError;
 use super::super::units::json_ns;
 use super::report::{Report, timed};
-use super::{Common, loggops};
+use super::{Common, first_given, loggops};
 
 /// The sPIN paper's.
 const MACHINE: &str = "sc17-int";
-/// As in the other models.
-const EAGER: u64 = 65_535;
 
 #[derive(Debug, clap::Args)]
 #[group(id = "nic")]
@@ -38,11 +36,7 @@ pub struct Arguments {
 impl Arguments {
     /// An option that was given: no other model has it.
     pub fn given(&self) -> Option<&'static str> {
-        match self {
-            Arguments { device: Some(_), .. } => Some("--device"),
-            Arguments { trace: Some(_), .. } => Some("--trace"),
-            _ => None,
-        }
+        first_given([("--device", self.device.is_some()), ("--trace", self.trace.is_some())])
     }
 }
 
@@ -52,11 +46,11 @@ pub fn run(
     loggops: &loggops::Arguments,
     arguments: &Arguments,
 ) -> Result<Report, GoalError> {
-    if let Some(option) = loggops.not_of_cards() {
+    if let Some(option) = loggops.but_eager() {
         return Err(GoalError::Usage(format!("{option}: with --model nic times are the machine's; use --set")));
     }
     let machine = common.machine_or(MACHINE)?;
-    let eager = loggops.eager.unwrap_or(EAGER);
+    let eager = loggops.eager();
     let program = match &arguments.device {
         Some(file) => Some(device(file, &machine)?),
         None => None,

@@ -15,7 +15,7 @@ use sim::{Rate, Time};
 use super::super::GoalError;
 use super::super::units::{Dims, json_ns, parse_dims, parse_gbit_per_s, parse_ns};
 use super::report::{Report, timed};
-use super::{Common, loggops};
+use super::{Common, first_given, loggops};
 
 /// The sPIN paper's.
 const MACHINE: &str = "sc17-int";
@@ -114,7 +114,7 @@ impl Arguments {
             ("--routing", self.routing.is_some()),
             ("--seed", self.seed.is_some()),
         ];
-        others.into_iter().chain(self.shapes()).find(|(_, is_given)| *is_given).map(|(name, _)| name)
+        first_given(others.into_iter().chain(self.shapes()))
     }
 
     /// A shape that belongs to another topology than the one asked for is an error.
@@ -212,7 +212,7 @@ pub fn run(
     let parameters = Parameters {
         overhead: cpu.overhead.unwrap_or(machine.host.overhead),
         overhead_per_byte: cpu.overhead_per_byte.unwrap_or(Rate::INFINITE),
-        eager: cpu.eager.unwrap_or(goal::loggops::LogGops::default().eager),
+        eager: cpu.eager(),
         network: net::packet::Parameters {
             gap_per_byte: arguments.link_bandwidth.or(cpu.gap_per_byte).unwrap_or(network.gap_per_byte),
             wire: arguments.link_latency.unwrap_or(network.wire),

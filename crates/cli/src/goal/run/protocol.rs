@@ -10,7 +10,7 @@ use sim::Time;
 use super::super::GoalError;
 use super::super::units::{json_ns, parse_ns};
 use super::report::{Report, timed, warn_of_lost};
-use super::{Common, loggops};
+use super::{Common, first_given, loggops};
 
 /// The sPIN paper's.
 const MACHINE: &str = "sc17-int";
@@ -40,8 +40,7 @@ enum Card {
 impl Arguments {
     /// An option that was given: no other model has it.
     pub fn given(&self) -> Option<&'static str> {
-        let all = [("--card", self.card.is_some()), ("--handler-time", self.handler_time.is_some())];
-        all.into_iter().find(|(_, is_given)| *is_given).map(|(name, _)| name)
+        first_given([("--card", self.card.is_some()), ("--handler-time", self.handler_time.is_some())])
     }
 }
 
@@ -51,11 +50,11 @@ pub fn run(
     cpu: &loggops::Arguments,
     arguments: &Arguments,
 ) -> Result<Report, GoalError> {
-    if let Some(name) = cpu.not_of_protocols() {
+    if let Some(name) = cpu.but_eager() {
         return Err(GoalError::Usage(format!("{name} is not for --model protocol")));
     }
     let machine = common.machine_or(MACHINE)?;
-    let mut parameters = Parameters::new(&machine, cpu.eager.unwrap_or(goal::loggops::LogGops::default().eager));
+    let mut parameters = Parameters::new(&machine, cpu.eager());
     parameters.handler = arguments.handler_time.unwrap_or(parameters.handler);
     parameters.card = arguments.card.map_or(parameters.card, |card| match card {
         Card::Rdma => NicKind::Rdma,
@@ -69,11 +68,7 @@ pub fn run(
 }
 
 fn report(schedule: &Schedule, parameters: &Parameters, outcome: Outcome, cpu_time: std::time::Duration) -> Report {
-    let card = match parameters.card {
-        NicKind::Rdma => "rdma",
-        NicKind::Portals4 => "portals4",
-        NicKind::Spin => "spin",
-    };
+    let card = parameters.card.name();
     let all = outcome.end() * u64::from(schedule.ranks());
     let percent = |part: Time| 100.0 * part.as_ns_f64() / all.as_ns_f64().max(f64::MIN_POSITIVE);
     let shares = &outcome.shares;
