@@ -14,6 +14,7 @@ pub mod loggops;
 mod matching;
 mod memory;
 mod nic;
+pub mod noise;
 mod op;
 pub mod packet;
 mod prefetch;

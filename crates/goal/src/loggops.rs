@@ -7,7 +7,6 @@
 mod critical;
 mod engine;
 mod error;
-mod noise;
 mod number;
 mod parameters;
 mod queue;
@@ -17,6 +16,5 @@ mod resources;
 pub use critical::{CriticalPath, Part, Step, critical_path};
 pub use engine::{Options, Outcome, Span, run};
 pub use error::RunError;
-pub use noise::{Detours, Noise, NoiseError, Trace};
 pub use parameters::LogGops;
 pub use queues::Queues;

@@ -1,6 +1,7 @@
 //! The model beyond the golden rows: several CPUs, wildcards, spaces, rendezvous, and schedules that cannot finish.
 
-use goal::loggops::{Detours, LogGops, Noise, Options, Outcome, Part, RunError, critical_path, run};
+use goal::loggops::{LogGops, Options, Outcome, Part, RunError, critical_path, run};
+use goal::noise::{Detours, Noise};
 use goal::text::read;
 use sim::Time;
 

@@ -1,13 +1,13 @@
 use sim::{Rate, Time};
 
 use super::error::RunError;
-use super::noise::{Noise, Noisy, Quiet, Stretch};
 use super::number::Number;
 use super::parameters::LogGops;
 use super::queue::{Entry, Queue};
 use super::queues::{Lengths, Queues};
 use super::resources::{Many, One, Place, Resources, Side};
 use crate::matching::Matching;
+use crate::noise::{Noise, Noisy, Quiet, Stretch};
 use crate::op::{Kind, Op};
 use crate::prefetch::prefetch;
 use crate::progress::Progress;

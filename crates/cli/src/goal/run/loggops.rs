@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use clap::ValueEnum;
-use goal::loggops::{Detours, LogGops, Noise, Options, Queues, run as execute};
+use goal::loggops::{LogGops, Options, Queues, run as execute};
+use goal::noise::{Detours, Noise};
 use goal::{Action, Schedule};
 use net::Network;
 use serde_json::{Map, Value, json};

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use goal::loggops::{Detours, Noise, Trace};
+use goal::noise::{Detours, Noise, Trace};
 use serde_json::{Value, json};
 
 use super::super::units::{json_ns, parse_ns};

@@ -121,14 +121,14 @@ impl Detours {
 }
 
 /// How long work takes on a CPU.
-pub(super) trait Stretch {
+pub(crate) trait Stretch {
     /// The end of `work` picoseconds that a CPU begins at `start`. Starts of a CPU ascend.
     fn end(&mut self, cpu: usize, start: u64, work: u64) -> u64;
 }
 
 /// Without noise.
 #[derive(Debug)]
-pub(super) struct Quiet;
+pub(crate) struct Quiet;
 
 impl Stretch for Quiet {
     #[inline(always)]
@@ -139,7 +139,7 @@ impl Stretch for Quiet {
 
 /// With noise: for each CPU of all ranks, the first detour that is not over.
 #[derive(Debug)]
-pub(super) struct Noisy<'a> {
+pub(crate) struct Noisy<'a> {
     detours: &'a Detours,
     cpus: Vec<Cpu>,
 }
