@@ -225,7 +225,7 @@ class _Pool:
         for value in job.values:
             words = ["run", str(folder / f"schedule-{value}.bin"), "--machine", job.machine, *job.arguments]
             try:
-                told = parse_json(self._goal([*words, "--json", "-"]))
+                told = parse_json(self._goal([*words, "--progress", "off", "--json", "-"]))
             except ValueError as error:
                 raise SpinkitError(f"spinkit goal run: {error}") from None
             line = {

@@ -179,7 +179,8 @@ def run(schedule: Schedule | Path | str, model: str = "loggops", **parameters: O
     file, data = ("-", schedule.data) if isinstance(schedule, Schedule) else (str(schedule), b"")
     with TemporaryDirectory(prefix="spinkit-goal-") as folder:
         report = Path(folder) / "report.json"
-        _goal(["run", "--model", model, *_options(parameters), "--json", str(report), "--", file], data)
+        fixed = ["run", "--model", model, "--progress", "off", "--json", str(report)]
+        _goal([*fixed, *_options(parameters), "--", file], data)
         told = json.loads(report.read_text(encoding="utf-8"))
     del told["ranks"], told["cpu_seconds"], told["peak_memory_bytes"]
     ends = tuple(told.pop("end_ns"))

@@ -1,6 +1,8 @@
 //! The commands: `spincc`, `spinrun` and `spinkit goal`.
 
+mod clock;
 pub mod goal;
+mod progress;
 pub mod sdk;
 pub mod spincc;
 pub mod spinrun;

@@ -8,6 +8,7 @@ use std::io::{self, Read, Write};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use bytemuck::{Pod, Zeroable};
 use thiserror::Error;
@@ -182,6 +183,7 @@ fn load(bytes: Bytes) -> Result<Schedule, BinaryError> {
         cpus: header.cpus.into(),
         nics: header.nics.into(),
         has_wildcards: header.has_wildcards != 0,
+        steps: AtomicU64::new(0),
     };
     check(&schedule).map_err(BinaryError::Damaged)?;
     Ok(schedule)

@@ -1,3 +1,5 @@
+use std::sync::atomic::AtomicU64;
+
 use thiserror::Error;
 
 use crate::nic::NicOp;
@@ -262,6 +264,7 @@ impl Builder {
             cpus: self.cpus,
             nics: self.nics,
             has_wildcards: self.has_wildcards,
+            steps: AtomicU64::new(0),
         })
     }
 

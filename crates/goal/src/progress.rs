@@ -1,4 +1,5 @@
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use sim::Time;
 
@@ -12,6 +13,9 @@ const HELD: u32 = 1 << 31;
 
 /// So many freed operations are sorted one by one.
 const FEW: usize = 8;
+
+/// Starts and ends are told to [`Schedule::done`] at most so many at a time.
+const BATCH: usize = 1 << 10;
 
 /// Which operations have started and are done, and whom that frees: what every executor of a [`Schedule`] needs.
 ///
@@ -32,6 +36,12 @@ pub struct Progress<'a> {
     /// Operations freed since they were last taken.
     pub(crate) freed: Vec<u32>,
     done: usize,
+    /// Starts and ends.
+    steps: usize,
+    /// So many steps, a power of two, are added at a time to
+    batch: usize,
+    /// what others see of it.
+    public: &'a AtomicU64,
 }
 
 impl<'a> Progress<'a> {
@@ -45,7 +55,18 @@ impl<'a> Progress<'a> {
             *word = (*word | HELD) + 1;
         }
         let ready = if with_ready_times { vec![0; schedule.len()] } else { Vec::new() };
-        Progress { ops: &schedule.ops, edges: &schedule.edges, has_starts, words, ready, freed: Vec::new(), done: 0 }
+        Progress {
+            ops: &schedule.ops,
+            edges: &schedule.edges,
+            has_starts,
+            words,
+            ready,
+            freed: Vec::new(),
+            done: 0,
+            steps: 0,
+            batch: (schedule.len() / BATCH).next_power_of_two().min(BATCH),
+            public: &schedule.steps,
+        }
     }
 
     /// Whether the operation waits for others of its rank.
@@ -86,6 +107,7 @@ impl<'a> Progress<'a> {
     /// [`Progress::done`].
     #[inline(always)]
     pub fn started(&mut self, op: u32, at: Time) {
+        self.step();
         if !self.has_starts {
             return;
         }
@@ -114,10 +136,19 @@ impl<'a> Progress<'a> {
     #[inline]
     pub fn done(&mut self, op: u32, at: Time) {
         self.done += 1;
+        self.step();
         for &edge in self.edges_of(op) {
             if !self.has_starts || edge & ON_START == 0 {
                 self.satisfy(edge, at);
             }
+        }
+    }
+
+    #[inline(always)]
+    fn step(&mut self) {
+        self.steps += 1;
+        if self.steps & (self.batch - 1) == 0 {
+            self.public.fetch_add(self.batch as u64, Ordering::Relaxed);
         }
     }
 

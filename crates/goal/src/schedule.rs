@@ -1,5 +1,6 @@
 use std::ops::{Deref, Range};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytemuck::Pod;
 
@@ -25,6 +26,8 @@ pub struct Schedule {
     pub(crate) nics: usize,
     /// Whether any receive takes any source or any tag.
     pub(crate) has_wildcards: bool,
+    /// See [`Schedule::done`].
+    pub(crate) steps: AtomicU64,
 }
 
 /// What an operation must wait for of another.
@@ -50,6 +53,12 @@ impl Schedule {
     /// Whether there is no operation.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// How many operations have been executed so far, to within a thousandth, and half of those that have only started:
+    /// for another thread that displays progress. Executions add up.
+    pub fn done(&self) -> u64 {
+        self.steps.load(Ordering::Relaxed) / 2
     }
 
     /// Number of dependencies.

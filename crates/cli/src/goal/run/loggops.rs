@@ -12,7 +12,7 @@ use sim::{Rate, Time};
 
 use super::super::GoalError;
 use super::super::units::{json_ns, parse_ns, parse_ns_per_byte};
-use super::report::{Report, timed, warn_of_lost};
+use super::report::{Report, warn_of_lost};
 use super::{Common, critical, first_given, noise, timeline};
 
 #[derive(Debug, clap::Args)]
@@ -71,7 +71,7 @@ impl Arguments {
             Arguments { compat, .. } if !compat.is_empty() => Some("--compat"),
             Arguments { noise: Some(_), .. } => Some("--noise"),
             Arguments { critical_path: true, .. } => Some("--critical-path"),
-            Arguments { timeline, .. } if timeline.is_on() => Some("--trace"),
+            Arguments { timeline, .. } if timeline.file().is_some() => Some("--trace"),
             _ => None,
         }
     }
@@ -100,19 +100,22 @@ pub fn run(schedule: &Schedule, common: &Common, arguments: &Arguments) -> Resul
         seed: arguments.noise_seed,
         co_scheduled: arguments.noise_coscheduled,
     });
-    let record = arguments.critical_path || arguments.timeline.is_on();
+    let record = arguments.critical_path || arguments.timeline.file().is_some();
     let options = Options { ignore_other_cpus: arguments.compat.contains(&Compat::CrossCpu), noise, record };
-    let (outcome, cpu_time) = timed(|| execute(schedule, &parameters, &options));
+    let (outcome, cpu_time) = common.timed(schedule, || execute(schedule, &parameters, &options));
     let outcome = outcome.map_err(|error| GoalError::run(&common.file, error))?;
     warn_of_lost(schedule, &outcome.unreceived);
-    arguments.timeline.write(schedule, &outcome)?;
+    if let Some(path) = arguments.timeline.file() {
+        common.writing(path, || arguments.timeline.write(path, schedule, &outcome))?;
+    }
     let mut more = Map::new();
     more.insert("unreceived_messages".into(), outcome.unreceived.len().into());
     more.insert("queues".into(), queues(&outcome.queues));
     more.insert("message_sizes".into(), sizes(schedule));
     let mut lines = Vec::new();
     if arguments.critical_path {
-        let (json, table) = critical::report(schedule, &parameters, &outcome);
+        let follow = || critical::report(schedule, &parameters, &outcome);
+        let (json, table) = common.slowly("following the critical path of", &common.file, follow);
         more.insert("critical_path".into(), json);
         lines.push(("critical", table));
     }

@@ -9,12 +9,16 @@ mod protocol;
 mod report;
 mod timeline;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::ValueEnum;
+use goal::Schedule;
 use machine::Machine;
 
 use super::{GoalError, files};
+use crate::clock;
+use crate::progress::{self, Task, When};
 use crate::sdk::Sdk;
 
 #[derive(Debug, clap::Args)]
@@ -60,9 +64,38 @@ struct Common {
     /// Write the results as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Tell on standard error how far the run is after so many seconds, or never [default: 1 on a terminal, else every 10]
+    #[arg(long, value_name = "SECONDS|off", value_parser = When::parse)]
+    progress: Option<When>,
 }
 
 impl Common {
+    /// Does something that may take long and says how far it is.
+    fn watch<T>(&self, task: &Task<'_>, work: impl FnOnce() -> T) -> (T, Duration) {
+        progress::watch("spinkit goal", self.progress, task, work)
+    }
+
+    /// Writes a file; who reads what is printed knows how far it is.
+    fn writing<T>(&self, file: &Path, write: impl FnOnce() -> T) -> T {
+        if file == Path::new("-") { write() } else { self.slowly("writing", file, write) }
+    }
+
+    /// Does something with a file that takes time.
+    fn slowly<T>(&self, what: &str, file: &Path, work: impl FnOnce() -> T) -> T {
+        self.watch(&Task::Unknown(format!("{what} {}", files::named(file).display())), work).0
+    }
+
+    /// Executes a schedule and says how much CPU time that took.
+    fn timed<T>(&self, schedule: &Schedule, execute: impl FnOnce() -> T) -> (T, Duration) {
+        let task = Task::Counted { done: &|| schedule.done(), all: schedule.len() as u64 };
+        let ((result, took), watching) = self.watch(&task, || {
+            let start = clock::of_process();
+            let result = execute();
+            (result, clock::of_process() - start)
+        });
+        (result, took.saturating_sub(watching))
+    }
+
     /// The machine, if one was named.
     fn machine(&self) -> Result<Option<Machine>, GoalError> {
         self.machine.as_deref().map(|name| self.machine_or(name)).transpose()
@@ -91,12 +124,13 @@ pub fn run(arguments: &Arguments) -> Result<(), GoalError> {
             return Err(GoalError::Usage(format!("{option} is for --model {name}")));
         }
     }
-    let schedule = files::load(&arguments.common.file)?;
+    let (common, file) = (&arguments.common, &arguments.common.file);
+    let schedule = common.slowly("reading", file, || files::load(file))?;
     let report = match arguments.model {
-        Model::Loggops => loggops::run(&schedule, &arguments.common, &arguments.loggops),
-        Model::Packet => packet::run(&schedule, &arguments.common, &arguments.loggops, &arguments.packet),
-        Model::Nic => nic::run(&schedule, &arguments.common, &arguments.loggops, &arguments.nic),
-        Model::Protocol => protocol::run(&schedule, &arguments.common, &arguments.loggops, &arguments.protocol),
+        Model::Loggops => loggops::run(&schedule, common, &arguments.loggops),
+        Model::Packet => packet::run(&schedule, common, &arguments.loggops, &arguments.packet),
+        Model::Nic => nic::run(&schedule, common, &arguments.loggops, &arguments.nic),
+        Model::Protocol => protocol::run(&schedule, common, &arguments.loggops, &arguments.protocol),
     }?;
-    report.deliver(&schedule, arguments.common.json.as_deref())
+    report.deliver(&schedule, common)
 }

@@ -15,7 +15,7 @@ use sim::trace::Trace;
 
 use super::super::GoalError;
 use super::super::units::json_ns;
-use super::report::{Report, timed};
+use super::report::Report;
 use super::{Common, first_given, loggops};
 
 /// The sPIN paper's.
@@ -60,7 +60,7 @@ pub fn run(
         None => Trace::off(),
     };
     let parameters = parameters(&machine, eager);
-    let (outcome, cpu_time) = timed(|| {
+    let (outcome, cpu_time) = common.timed(schedule, || {
         let mut world = World::new(schedule, machine, program, eager, trace)?;
         let outcome = world.run();
         outcome.map(|outcome| (outcome, world))

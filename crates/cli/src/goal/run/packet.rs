@@ -14,7 +14,7 @@ use sim::{Rate, Time};
 
 use super::super::GoalError;
 use super::super::units::{Dims, json_ns, parse_dims, parse_gbit_per_s, parse_ns};
-use super::report::{Report, timed};
+use super::report::Report;
 use super::{Common, first_given, loggops};
 
 /// The sPIN paper's.
@@ -231,7 +231,7 @@ pub fn run(
             seed: arguments.seed.unwrap_or(0),
         },
     };
-    let (outcome, cpu_time) = timed(|| execute(schedule, topology, &parameters));
+    let (outcome, cpu_time) = common.timed(schedule, || execute(schedule, topology, &parameters));
     let outcome = outcome.map_err(|error| match error {
         RunError::Network(error) => error.into(),
         error => GoalError::run(&common.file, error),

@@ -9,7 +9,7 @@ use sim::Time;
 
 use super::super::GoalError;
 use super::super::units::{json_ns, parse_ns};
-use super::report::{Report, timed, warn_of_lost};
+use super::report::{Report, warn_of_lost};
 use super::{Common, first_given, loggops};
 
 /// The sPIN paper's.
@@ -61,7 +61,7 @@ pub fn run(
         Card::Portals4 => NicKind::Portals4,
         Card::Spin => NicKind::Spin,
     });
-    let (outcome, cpu_time) = timed(|| execute(schedule, &parameters));
+    let (outcome, cpu_time) = common.timed(schedule, || execute(schedule, &parameters));
     let outcome = outcome.map_err(|error| GoalError::run(&common.file, error))?;
     warn_of_lost(schedule, &outcome.unreceived);
     Ok(report(schedule, &parameters, outcome, cpu_time))

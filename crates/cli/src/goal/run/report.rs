@@ -10,6 +10,7 @@ use sim::Time;
 
 use super::super::units::json_ns;
 use super::super::{GoalError, files};
+use super::Common;
 
 /// The results of a run.
 #[derive(Debug)]
@@ -35,7 +36,8 @@ impl Report {
     ///
     /// # Errors
     /// When writing fails.
-    pub fn deliver(self, schedule: &Schedule, json: Option<&Path>) -> Result<(), GoalError> {
+    pub fn deliver(self, schedule: &Schedule, common: &Common) -> Result<(), GoalError> {
+        let json = common.json.as_deref();
         let (seconds, end) = (self.cpu_time.as_secs_f64(), self.ends.iter().copied().max().unwrap_or_default());
         if json != Some(Path::new("-")) {
             let rate = self.events as f64 / seconds.max(1e-9) / 1e6;
@@ -67,7 +69,7 @@ impl Report {
             report.extend(head);
         }
         let report = Value::Object(report);
-        files::write_whole(path, |out| writeln!(out, "{report}"))
+        common.writing(path, || files::write_whole(path, |out| writeln!(out, "{report}")))
     }
 }
 
@@ -77,21 +79,6 @@ pub fn warn_of_lost(schedule: &Schedule, unreceived: &[u32]) {
         let (count, first) = (unreceived.len(), schedule.describe(first));
         eprintln!("spinkit goal: warning: {count} messages are never received, first that of {first}");
     }
-}
-
-/// Does something and says how much CPU time of this process it took.
-pub fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
-    let start = cpu_time();
-    let result = work();
-    (result, cpu_time() - start)
-}
-
-/// CPU time of this process so far.
-fn cpu_time() -> Duration {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is valid for the call, which every kernel that runs this has.
-    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time) };
-    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
 }
 
 /// Bytes of this process that were resident at most so far, its mapped files included; nothing where the system does not

@@ -1,7 +1,7 @@
 //! `--trace`: what CPUs and NICs of ranks did, for Perfetto.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use goal::Schedule;
 use goal::loggops::Outcome;
@@ -43,14 +43,14 @@ struct Rows {
 }
 
 impl Arguments {
-    pub fn is_on(&self) -> bool {
-        self.trace.is_some()
+    /// What to write, if asked for.
+    pub fn file(&self) -> Option<&Path> {
+        self.trace.as_deref()
     }
 
-    /// Writes the file, if asked for.
-    pub fn write(&self, schedule: &Schedule, outcome: &Outcome) -> Result<(), GoalError> {
-        let Some(path) = &self.trace else { return Ok(()) };
-        let failed = |error| GoalError::Write { path: path.clone(), error };
+    /// Writes the file.
+    pub fn write(&self, path: &Path, schedule: &Schedule, outcome: &Outcome) -> Result<(), GoalError> {
+        let failed = |error| GoalError::Write { path: path.to_owned(), error };
         let mut trace = Trace::to_file(path).map_err(failed)?;
         let (from, to) = (self.trace_from, self.trace_to.unwrap_or(Time::MAX));
         let (first, last) = self.trace_ranks.unwrap_or((0, u32::MAX));

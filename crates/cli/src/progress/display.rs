@@ -1,0 +1,81 @@
+//! Where it is told.
+
+use std::io::{self, Write};
+use std::sync::Once;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use super::pace::Told;
+
+/// Length of a full bar, in steps that the bar tells apart.
+const FULL: u64 = 1000;
+/// Beginning of the line, and nothing on it.
+const CLEAR: &[u8] = b"\r\x1b[K";
+
+/// A line that changes on a terminal and is gone in the end; or lines that stay.
+pub enum Display {
+    Bar(ProgressBar),
+    Lines { program: String },
+}
+
+impl Display {
+    pub fn new(program: &str, is_terminal: bool) -> Display {
+        if !is_terminal {
+            return Display::Lines { program: program.to_owned() };
+        }
+        clear_when_interrupted();
+        let target = ProgressDrawTarget::stderr();
+        Display::Bar(ProgressBar::with_draw_target(Some(FULL), target))
+    }
+
+    pub fn show(&self, told: &Told) {
+        match self {
+            Display::Bar(bar) => {
+                let template = if told.fraction.is_some() { "{bar:15} {wide_msg}" } else { "{wide_msg}" };
+                let style = ProgressStyle::with_template(template).expect("a template of ours");
+                bar.set_style(style);
+                bar.set_message(told.words.clone());
+                bar.set_position((told.fraction.unwrap_or(0.0) * FULL as f64) as u64);
+            }
+            // Whether anybody reads it is not the run's concern.
+            Display::Lines { program } => drop(writeln!(io::stderr(), "{program}: {}", told.words)),
+        }
+    }
+}
+
+impl Drop for Display {
+    fn drop(&mut self) {
+        if let Display::Bar(bar) = self {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// Has Ctrl-C and the like clear the line before they end this process as ever.
+fn clear_when_interrupted() {
+    extern "C" fn clear_and_end(signal: libc::c_int) {
+        // SAFETY: both may be called in a signal handler; this one is not set any more.
+        unsafe {
+            libc::write(libc::STDERR_FILENO, CLEAR.as_ptr().cast(), CLEAR.len());
+            libc::raise(signal);
+        }
+    }
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        for signal in [libc::SIGINT, libc::SIGTERM] {
+            // SAFETY: all pointers are valid; a handler without bits of its own is a number and a mask of zeros.
+            unsafe {
+                let mut action: libc::sigaction = std::mem::zeroed();
+                let mut before: libc::sigaction = std::mem::zeroed();
+                action.sa_sigaction = clear_and_end as extern "C" fn(libc::c_int) as usize;
+                // In the handler the signal does again what it does by default, and is not held back.
+                action.sa_flags = libc::SA_RESETHAND | libc::SA_NODEFER;
+                libc::sigaction(signal, std::ptr::null(), &mut before);
+                // One that is ignored (nohup) stays so.
+                if before.sa_sigaction == libc::SIG_DFL {
+                    libc::sigaction(signal, &action, std::ptr::null_mut());
+                }
+            }
+        }
+    });
+}
