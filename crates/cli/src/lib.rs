@@ -1,5 +1,6 @@
 //! The commands: `spincc`, `spinrun` and `spinkit goal`.
 
+mod card;
 mod clock;
 pub mod goal;
 mod progress;

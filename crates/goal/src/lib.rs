@@ -8,6 +8,7 @@
 pub mod binary;
 mod build;
 mod cpu;
+mod error;
 mod file;
 pub mod generate;
 pub mod loggops;

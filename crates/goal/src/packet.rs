@@ -20,11 +20,10 @@ mod task;
 
 use net::packet::Report;
 use sim::{Rate, Time};
-use thiserror::Error;
 
 use crate::Schedule;
-use crate::stuck::Stuck;
 
+pub use crate::error::RunError;
 pub use engine::run;
 
 /// What the network does not know: CPUs and the protocol.
@@ -58,23 +57,6 @@ impl Outcome {
     pub fn end(&self) -> Time {
         self.ends.iter().copied().max().unwrap_or_default()
     }
-}
-
-/// Why a schedule cannot be executed to its end.
-#[derive(Clone, Debug, Error, PartialEq, Eq)]
-pub enum RunError {
-    /// Ranks wait for each other, or for messages that nobody sends.
-    #[error(transparent)]
-    Stuck(#[from] Stuck),
-    /// More time than the clock can count.
-    #[error("{0} ends after more than 2^63 picoseconds (106 days) of simulated time")]
-    TooLate(String),
-    /// An operation that the model does not have.
-    #[error("{0}: the packet model has no cards that could do this; --model nic has")]
-    NeedsCard(String),
-    /// A network that cannot be, or is too small.
-    #[error(transparent)]
-    Network(#[from] net::NetError),
 }
 
 /// Hosts that a schedule needs: one for each NIC of each rank.

@@ -33,10 +33,8 @@ mod engine;
 
 use machine::{Machine, NicKind, TimingKind};
 use sim::Time;
-use thiserror::Error;
 
-use crate::stuck::Stuck;
-
+pub use crate::error::RunError;
 pub use engine::run;
 
 /// What to simulate.
@@ -101,29 +99,4 @@ impl Outcome {
     pub fn end(&self) -> Time {
         self.ends.iter().copied().max().unwrap_or_default()
     }
-}
-
-/// Why a schedule cannot be executed to its end.
-#[derive(Clone, Debug, Error, PartialEq, Eq)]
-pub enum RunError {
-    /// Ranks wait for each other, or for messages that nobody sends.
-    #[error(transparent)]
-    Stuck(#[from] Stuck),
-    /// More time than the clock can count.
-    #[error("{0} ends after more than 2^63 picoseconds (106 days) of simulated time")]
-    TooLate(String),
-    /// An operation that the model does not have.
-    #[error("{0}: the protocol model has no such operation; --model nic has")]
-    NeedsCard(String),
-    /// A rank has several CPUs or NICs.
-    #[error("the protocol model has one CPU and one NIC a rank; the schedule uses {cpus} and {nics}")]
-    Resources {
-        /// Highest CPU number, plus one
-        cpus: usize,
-        /// Highest NIC number, plus one
-        nics: usize,
-    },
-    /// A network that cannot be.
-    #[error(transparent)]
-    Network(#[from] net::NetError),
 }

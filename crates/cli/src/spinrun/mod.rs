@@ -14,10 +14,11 @@ use std::time::{Duration, Instant};
 use clap::{Parser, ValueEnum};
 use host::job::{Job, JobError, JobSpec};
 use host::{End, World};
-use machine::{Machine, MachineError};
+use machine::{Machine, MachineError, NicKind};
 use sim::trace::Trace;
 use thiserror::Error;
 
+use crate::card::Card;
 use crate::sdk::{Sdk, SdkError};
 
 /// Exit status when `--timeout` ends the run, as that of timeout(1).
@@ -43,7 +44,7 @@ struct Options {
     machine: String,
     /// Kind of network card, instead of the machine's own
     #[arg(long, value_enum)]
-    nic: Option<NicKind>,
+    nic: Option<Card>,
     /// Change a parameter of the machine, such as hpu.count=8
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
@@ -84,16 +85,6 @@ struct Options {
     /// The program and its arguments
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
     program: Vec<OsString>,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum NicKind {
-    /// The card moves data; the CPU matches and acts
-    Rdma,
-    /// Matching and triggered operations on the card
-    Portals4,
-    /// As portals4, and handlers
-    Spin,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -183,9 +174,7 @@ fn run(options: &Options) -> Result<u8, RunError> {
 
 fn load_machine(options: &Options, sdk: &Sdk) -> Result<Machine, MachineError> {
     let mut overrides = options.set.clone();
-    if let Some(kind) = options.nic.and_then(|kind| kind.to_possible_value()) {
-        overrides.push(format!("nic.kind={}", kind.get_name()));
-    }
+    overrides.extend(options.nic.map(|card| format!("nic.kind={}", NicKind::from(card).name())));
     Machine::load(&options.machine, &[sdk.home.join("machines")], &overrides)
 }
 

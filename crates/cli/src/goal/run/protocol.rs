@@ -1,9 +1,7 @@
 //! `--model protocol`
 
-use clap::ValueEnum;
 use goal::Schedule;
 use goal::protocol::{Outcome, Parameters, run as execute};
-use machine::NicKind;
 use serde_json::json;
 use sim::Time;
 
@@ -11,6 +9,7 @@ use super::super::GoalError;
 use super::super::units::{json_ns, parse_ns};
 use super::report::{Report, warn_of_lost};
 use super::{Common, first_given, loggops};
+use crate::card::Card;
 
 /// The sPIN paper's.
 const MACHINE: &str = "sc17-int";
@@ -25,16 +24,6 @@ pub struct Arguments {
     /// Time of the header handler that gets the data of a long message in ns [default: that of the library's handler]
     #[arg(long, value_name = "NS", value_parser = parse_ns)]
     handler_time: Option<Time>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Card {
-    /// The CPU, with a copy of each short message
-    Rdma,
-    /// The card matches; triggered gets, where the source is known
-    Portals4,
-    /// The card matches, handlers get
-    Spin,
 }
 
 impl Arguments {
@@ -56,11 +45,7 @@ pub fn run(
     let machine = common.machine_or(MACHINE)?;
     let mut parameters = Parameters::new(&machine, cpu.eager());
     parameters.handler = arguments.handler_time.unwrap_or(parameters.handler);
-    parameters.card = arguments.card.map_or(parameters.card, |card| match card {
-        Card::Rdma => NicKind::Rdma,
-        Card::Portals4 => NicKind::Portals4,
-        Card::Spin => NicKind::Spin,
-    });
+    parameters.card = arguments.card.map_or(parameters.card, Card::into);
     let (outcome, cpu_time) = common.timed(schedule, || execute(schedule, &parameters));
     let outcome = outcome.map_err(|error| GoalError::run(&common.file, error))?;
     warn_of_lost(schedule, &outcome.unreceived);

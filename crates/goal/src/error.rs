@@ -1,0 +1,28 @@
+use thiserror::Error;
+
+use crate::stuck::Stuck;
+
+/// Why a schedule cannot be executed to its end over a network.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum RunError {
+    /// Ranks wait for each other, or for messages that nobody sends.
+    #[error(transparent)]
+    Stuck(#[from] Stuck),
+    /// More time than the clock can count.
+    #[error("{0} ends after more than 2^63 picoseconds (106 days) of simulated time")]
+    TooLate(String),
+    /// An operation that the model does not have.
+    #[error("{0}: only --model nic has cards that do this")]
+    NeedsCard(String),
+    /// Ranks have several CPUs or NICs, and the model has not.
+    #[error("the protocol model has one CPU and one NIC a rank; the schedule uses {cpus} and {nics}")]
+    Resources {
+        /// Highest CPU number, plus one
+        cpus: usize,
+        /// Highest NIC number, plus one
+        nics: usize,
+    },
+    /// A network that cannot be, or is too small.
+    #[error(transparent)]
+    Network(#[from] net::NetError),
+}
