@@ -1,6 +1,4 @@
 /* Calls that make communicators. All of them synchronise: each is recorded as a barrier. */
-#include <stddef.h>
-
 #include "trace.h"
 
 /* `through` is the communicator whose processes all take part; the new one is recorded if it is not MPI_COMM_NULL. */
@@ -8,7 +6,7 @@ static void note_new(MPI_Comm through, MPI_Comm made) {
     if (made != MPI_COMM_NULL)
         spt_comm_of(made);
     if (through != MPI_COMM_NULL)
-        spt_note_barrier(through, NULL);
+        spt_note_barrier(through, SPT_BLOCKING);
 }
 
 #define UNPACK(...) __VA_ARGS__
@@ -44,3 +42,34 @@ CREATES(Dist_graph_create_adjacent,
 CREATES(Intercomm_create, (MPI_Comm local, int leader, MPI_Comm peers, int remote_leader, int tag),
         (local, leader, peers, remote_leader, tag), *made)
 CREATES(Intercomm_merge, (MPI_Comm comm, int high), (comm, high), *made)
+#if SPT_HAS_MPI_4
+CREATES(Comm_create_from_group, (MPI_Group group, const char *tag, MPI_Info info, MPI_Errhandler handler),
+        (group, tag, info, handler), *made)
+CREATES(Intercomm_create_from_groups,
+        (MPI_Group local, int leader, MPI_Group remote, int remote_leader, const char *tag, MPI_Info info,
+         MPI_Errhandler handler),
+        (local, leader, remote, remote_leader, tag, info, handler), *made)
+#endif
+
+/* A barrier that is under way; the communicator is there when it is over, but all ranks count it now. */
+static void note_idup(MPI_Comm comm, MPI_Comm *made, const MPI_Request *request) {
+    struct spt_comm *copy = spt_comm_like(comm);
+    spt_note_barrier(comm, (struct spt_how){request, false});
+    struct spt_request *entry = spt_request(spt_request_find(*request));
+    entry->comm = copy;
+    entry->made = made;
+}
+
+#define CREATES_LATER(Name, Parameters, Arguments)                                                                     \
+    SPT_API int MPI_##Name(UNPACK Parameters, MPI_Comm *made, MPI_Request *request) {                                  \
+        spt_enter();                                                                                                   \
+        int result = PMPI_##Name(UNPACK Arguments, made, request);                                                     \
+        if (spt_leave(result))                                                                                         \
+            note_idup(comm, made, request);                                                                            \
+        return result;                                                                                                 \
+    }
+
+CREATES_LATER(Comm_idup, (MPI_Comm comm), (comm))
+#if SPT_HAS_MPI_4
+CREATES_LATER(Comm_idup_with_info, (MPI_Comm comm, MPI_Info info), (comm, info))
+#endif

@@ -43,6 +43,10 @@ static void complete(int number, const MPI_Status *status) {
     spt_put((uint64_t)number * 4 + (cancelled ? 1 : 0) + (has_actual ? 2 : 0));
     if (has_actual)
         spt_put_actual(request->comm, status);
+    if (request->made) {
+        request->comm->references++;
+        spt_comm_is(*request->made, request->comm);
+    }
     request->active = false;
     if (!request->persistent)
         spt_request_delete(number);

@@ -43,6 +43,18 @@ SPT_API int MPI_Abort(MPI_Comm comm, int status) {
     return PMPI_Abort(comm, status);
 }
 
+#if SPT_HAS_MPI_4
+SPT_API int MPI_Session_init(MPI_Info info, MPI_Errhandler handler, MPI_Session *session) {
+    static bool told;
+    int result = PMPI_Session_init(info, handler, session), initialized;
+    PMPI_Initialized(&initialized);
+    if (!initialized && !told)
+        fprintf(stderr, "spintrace: sessions without MPI_Init are not traced: their ranks have no MPI_COMM_WORLD\n");
+    told = true;
+    return result;
+}
+#endif
+
 static void note_other(bool *known, const char *name) {
     if (*known)
         return;
@@ -64,55 +76,48 @@ static void note_other(bool *known, const char *name) {
         return result;                                                                                                 \
     }
 
-OTHER(Comm_idup, (MPI_Comm comm, MPI_Comm *made, MPI_Request *request), (comm, made, request))
 OTHER(Comm_spawn,
       (const char *command, char *arguments[], int count, MPI_Info info, int root, MPI_Comm comm, MPI_Comm *made,
        int errors[]),
       (command, arguments, count, info, root, comm, made, errors))
+OTHER(Comm_spawn_multiple,
+      (int count, char *commands[], char **arguments[], const int most[], const MPI_Info infos[], int root,
+       MPI_Comm comm, MPI_Comm *made, int errors[]),
+      (count, commands, arguments, most, infos, root, comm, made, errors))
+OTHER(Comm_join, (int socket, MPI_Comm *made), (socket, made))
 OTHER(Comm_accept, (const char *port, MPI_Info info, int root, MPI_Comm comm, MPI_Comm *made),
       (port, info, root, comm, made))
 OTHER(Comm_connect, (const char *port, MPI_Info info, int root, MPI_Comm comm, MPI_Comm *made),
       (port, info, root, comm, made))
 
-#define ONE_SIDED(Name, Buffer)                                                                                        \
-    OTHER(Name,                                                                                                        \
-          (Buffer origin, int count, MPI_Datatype type, int target, MPI_Aint place, int target_count,                  \
-           MPI_Datatype target_type, MPI_Win window),                                                                  \
-          (origin, count, type, target, place, target_count, target_type, window))
-ONE_SIDED(Put, const void *)
-ONE_SIDED(Get, void *)
-OTHER(Accumulate,
-      (const void *origin, int count, MPI_Datatype type, int target, MPI_Aint place, int target_count,
-       MPI_Datatype target_type, MPI_Op op, MPI_Win window),
-      (origin, count, type, target, place, target_count, target_type, op, window))
-OTHER(Get_accumulate,
-      (const void *origin, int count, MPI_Datatype type, void *into, int result_count, MPI_Datatype result_type,
-       int target, MPI_Aint place, int target_count, MPI_Datatype target_type, MPI_Op op, MPI_Win window),
-      (origin, count, type, into, result_count, result_type, target, place, target_count, target_type, op, window))
-OTHER(Fetch_and_op,
-      (const void *origin, void *into, MPI_Datatype type, int target, MPI_Aint place, MPI_Op op, MPI_Win window),
-      (origin, into, type, target, place, op, window))
-OTHER(Compare_and_swap,
-      (const void *origin, const void *compared, void *into, MPI_Datatype type, int target, MPI_Aint place,
-       MPI_Win window),
-      (origin, compared, into, type, target, place, window))
-OTHER(Win_fence, (int mode, MPI_Win window), (mode, window))
-OTHER(Win_start, (MPI_Group group, int mode, MPI_Win window), (group, mode, window))
-OTHER(Win_complete, (MPI_Win window), (window))
-OTHER(Win_post, (MPI_Group group, int mode, MPI_Win window), (group, mode, window))
-OTHER(Win_wait, (MPI_Win window), (window))
-OTHER(Win_lock, (int type, int rank, int mode, MPI_Win window), (type, rank, mode, window))
-OTHER(Win_unlock, (int rank, MPI_Win window), (rank, window))
-OTHER(Win_lock_all, (int mode, MPI_Win window), (mode, window))
-OTHER(Win_unlock_all, (MPI_Win window), (window))
+/* ---- files: collective access ---- */
 
-#define FILE_DATA(Name, Buffer)                                                                                        \
-    OTHER(Name, (MPI_File file, Buffer buffer, int count, MPI_Datatype type, MPI_Status *status),                      \
-          (file, buffer, count, type, status))
-FILE_DATA(File_read_all, void *)
-FILE_DATA(File_write_all, const void *)
-#define FILE_DATA_AT(Name, Buffer)                                                                                     \
-    OTHER(Name, (MPI_File file, MPI_Offset offset, Buffer buffer, int count, MPI_Datatype type, MPI_Status *status),   \
-          (file, offset, buffer, count, type, status))
-FILE_DATA_AT(File_read_at_all, void *)
-FILE_DATA_AT(File_write_at_all, const void *)
+#define COUNT int
+#define MPI(name) name
+#include "file_calls.h"
+
+#if SPT_HAS_LARGE_COUNTS
+#define COUNT MPI_Count
+#define MPI(name) name##_c
+#include "file_calls.h"
+#endif
+
+#define FILE_END(Name, Buffer) OTHER(Name, (MPI_File file, Buffer buffer, MPI_Status * status), (file, buffer, status))
+FILE_END(File_read_all_end, void *)
+FILE_END(File_read_at_all_end, void *)
+FILE_END(File_read_ordered_end, void *)
+FILE_END(File_write_all_end, const void *)
+FILE_END(File_write_at_all_end, const void *)
+FILE_END(File_write_ordered_end, const void *)
+
+OTHER(File_open, (MPI_Comm comm, const char *name, int mode, MPI_Info info, MPI_File *file),
+      (comm, name, mode, info, file))
+OTHER(File_close, (MPI_File * file), (file))
+OTHER(File_set_view,
+      (MPI_File file, MPI_Offset place, MPI_Datatype unit, MPI_Datatype type, const char *form, MPI_Info info),
+      (file, place, unit, type, form, info))
+OTHER(File_set_size, (MPI_File file, MPI_Offset size), (file, size))
+OTHER(File_preallocate, (MPI_File file, MPI_Offset size), (file, size))
+OTHER(File_sync, (MPI_File file), (file))
+OTHER(File_set_atomicity, (MPI_File file, int atomic), (file, atomic))
+OTHER(File_seek_shared, (MPI_File file, MPI_Offset offset, int whence), (file, offset, whence))

@@ -36,13 +36,14 @@ enum {
                       each first rank, number of ranks, stride (zigzag) */
     SPT_OTHER = 4, /* length of a name, the name: a call that is not recorded otherwise, each name once */
 
-    SPT_SEND = 16,     /* comm peer tag bytes */
-    SPT_ISEND = 17,    /* comm peer tag bytes request */
-    SPT_RECV = 18,     /* comm peer tag bytes [actual] */
-    SPT_IRECV = 19,    /* comm peer tag bytes request */
-    SPT_SENDRECV = 20, /* comm, peer tag bytes of the send, peer tag bytes [actual] of the receive */
-    SPT_WAIT = 21,     /* count, and for each: request * 4 + 1 if it was cancelled + 2 if `actual` follows, [actual] */
-    SPT_FREE = 22,     /* request: nobody will wait for it */
+    SPT_SEND = 16,      /* comm peer tag bytes */
+    SPT_ISEND = 17,     /* comm peer tag bytes request */
+    SPT_RECV = 18,      /* comm peer tag bytes [actual] */
+    SPT_IRECV = 19,     /* comm peer tag bytes request */
+    SPT_SENDRECV = 20,  /* comm, peer tag bytes of the send, peer tag bytes [actual] of the receive */
+    SPT_WAIT = 21,      /* count, and for each: request * 4 + 1 if it was cancelled + 2 if `actual` follows, [actual] */
+    SPT_FREE = 22,      /* request: nobody will wait for it */
+    SPT_ISENDRECV = 23, /* comm, peer tag bytes of the send, peer tag bytes of the receive, request */
 
     /* Collective calls: comm [request, with SPT_NONBLOCKING], then: */
     SPT_BARRIER = 32,              /* nothing */
@@ -63,7 +64,22 @@ enum {
     SPT_REDUCE_SCATTER = 47,       /* sizes */
     SPT_NEIGHBOR = 48,             /* for sends and then for receives: count, and for each peer bytes */
 
-    SPT_NONBLOCKING = 64 /* added to a collective's kind */
+    /* One-sided calls. A window has a number as if it were a communicator, and a COMM record before that of its making.
+     * group as in COMM; peer here is 1 + rank in MPI_COMM_WORLD, or 0 for all ranks of the window. */
+    SPT_RMA = 50, /* comm [request, with SPT_NONBLOCKING] peer, bytes to it, 0 if nothing comes back | 1 + bytes back */
+    SPT_WIN_CREATE = 51,      /* comm */
+    SPT_WIN_FREE = 52,        /* comm */
+    SPT_WIN_FENCE = 53,       /* comm */
+    SPT_WIN_POST = 54,        /* comm group */
+    SPT_WIN_START = 55,       /* comm group */
+    SPT_WIN_COMPLETE = 56,    /* comm */
+    SPT_WIN_WAIT = 57,        /* comm */
+    SPT_WIN_LOCK = 58,        /* comm peer */
+    SPT_WIN_UNLOCK = 59,      /* comm peer */
+    SPT_WIN_FLUSH = 60,       /* comm peer */
+    SPT_WIN_FLUSH_LOCAL = 61, /* comm peer */
+
+    SPT_NONBLOCKING = 64 /* added to the kind of a collective, or SPT_RMA */
 };
 
 #endif

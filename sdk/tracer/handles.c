@@ -4,22 +4,13 @@
 
 #include "trace.h"
 
-static void *allocate(size_t count, size_t size) {
-    void *memory = calloc(count ? count : 1, size);
-    if (!memory) {
-        fprintf(stderr, "spintrace: out of memory\n");
-        abort();
-    }
-    return memory;
-}
-
 /* ---- communicators: each carries its description as an attribute ---- */
 
 static int keyval = MPI_KEYVAL_INVALID;
 static uint64_t comms;
 static MPI_Group world_group;
 
-static void release(struct spt_comm *comm) {
+void spt_comm_release(struct spt_comm *comm) {
     if (--comm->references == 0) {
         free(comm->world);
         free(comm->in.peers);
@@ -30,14 +21,14 @@ static void release(struct spt_comm *comm) {
 
 static int freed(MPI_Comm comm, int of, void *value, void *extra) {
     (void)comm, (void)of, (void)extra;
-    release(value);
+    spt_comm_release(value);
     return MPI_SUCCESS;
 }
 
 /* Ranks of a group in MPI_COMM_WORLD. */
 static int *translate(MPI_Group group, int *size) {
     PMPI_Group_size(group, size);
-    int *own = allocate((size_t)*size, sizeof *own), *world = allocate((size_t)*size, sizeof *world);
+    int *own = spt_allocate((size_t)*size, sizeof *own), *world = spt_allocate((size_t)*size, sizeof *world);
     for (int rank = 0; rank < *size; rank++)
         own[rank] = rank;
     PMPI_Group_translate_ranks(group, *size, own, world_group, world);
@@ -56,7 +47,7 @@ static int run_length(const int *ranks, int from, int size) {
     return end - from;
 }
 
-static void put_group(const int *ranks, int size) {
+static void put_ranks(const int *ranks, int size) {
     uint64_t runs = 0;
     for (int from = 0; from < size; from += run_length(ranks, from, size))
         runs++;
@@ -70,8 +61,14 @@ static void put_group(const int *ranks, int size) {
     }
 }
 
-static struct spt_comm *describe(MPI_Comm comm) {
-    struct spt_comm *new = allocate(1, sizeof *new);
+void spt_put_group(MPI_Group group) {
+    int size, *ranks = translate(group, &size);
+    put_ranks(ranks, size);
+    free(ranks);
+}
+
+struct spt_comm *spt_comm_like(MPI_Comm comm) {
+    struct spt_comm *new = spt_allocate(1, sizeof *new);
     int is_inter, local_size;
     MPI_Group group;
     new->number = comms++;
@@ -85,19 +82,26 @@ static struct spt_comm *describe(MPI_Comm comm) {
     spt_begin(SPT_COMM);
     spt_put(new->number);
     spt_put(new->inter);
-    put_group(local, local_size);
+    put_ranks(local, local_size);
     if (new->inter) {
         PMPI_Comm_remote_group(comm, &group);
         new->world = translate(group, &new->size);
         PMPI_Group_free(&group);
-        put_group(new->world, new->size);
+        put_ranks(new->world, new->size);
         free(local);
     } else {
         new->world = local;
         new->size = local_size;
     }
     spt_commit();
-    PMPI_Comm_set_attr(comm, keyval, new);
+    return new;
+}
+
+void spt_comm_is(MPI_Comm comm, struct spt_comm *known) { PMPI_Comm_set_attr(comm, keyval, known); }
+
+static struct spt_comm *describe(MPI_Comm comm) {
+    struct spt_comm *new = spt_comm_like(comm);
+    spt_comm_is(comm, new);
     return new;
 }
 
@@ -118,7 +122,7 @@ void spt_handles_start(void) {
 int spt_world(const struct spt_comm *comm, int rank) { return rank < 0 || rank >= comm->size ? -1 : comm->world[rank]; }
 
 static struct spt_neighbors world_ranks(const struct spt_comm *comm, const int *ranks, int count) {
-    struct spt_neighbors all = {.count = count, .peers = allocate((size_t)count, sizeof(int))};
+    struct spt_neighbors all = {.count = count, .peers = spt_allocate((size_t)count, sizeof(int))};
     for (int index = 0; index < count; index++)
         all.peers[index] = spt_world(comm, ranks[index]);
     return all;
@@ -134,24 +138,24 @@ void spt_find_neighbors(MPI_Comm comm, struct spt_comm *known) {
     if (topology == MPI_CART) {
         PMPI_Cartdim_get(comm, &in);
         out = in *= 2;
-        sources = allocate((size_t)in, sizeof *sources);
-        targets = allocate((size_t)in, sizeof *targets);
+        sources = spt_allocate((size_t)in, sizeof *sources);
+        targets = spt_allocate((size_t)in, sizeof *targets);
         for (int side = 0; side < in; side += 2)
             PMPI_Cart_shift(comm, side / 2, 1, &sources[side], &sources[side + 1]);
         memcpy(targets, sources, (size_t)in * sizeof *sources);
     } else if (topology == MPI_GRAPH) {
         PMPI_Graph_neighbors_count(comm, known->me, &in);
         out = in;
-        sources = allocate((size_t)in, sizeof *sources);
-        targets = allocate((size_t)in, sizeof *targets);
+        sources = spt_allocate((size_t)in, sizeof *sources);
+        targets = spt_allocate((size_t)in, sizeof *targets);
         PMPI_Graph_neighbors(comm, known->me, in, sources);
         memcpy(targets, sources, (size_t)in * sizeof *sources);
     } else if (topology == MPI_DIST_GRAPH) {
         int weighted;
         PMPI_Dist_graph_neighbors_count(comm, &in, &out, &weighted);
-        sources = allocate((size_t)in, sizeof *sources);
-        targets = allocate((size_t)out, sizeof *targets);
-        int *in_weights = allocate((size_t)in, sizeof(int)), *out_weights = allocate((size_t)out, sizeof(int));
+        sources = spt_allocate((size_t)in, sizeof *sources);
+        targets = spt_allocate((size_t)out, sizeof *targets);
+        int *in_weights = spt_allocate((size_t)in, sizeof(int)), *out_weights = spt_allocate((size_t)out, sizeof(int));
         PMPI_Dist_graph_neighbors(comm, in, sources, in_weights, out, targets, out_weights);
         free(in_weights);
         free(out_weights);
@@ -252,7 +256,9 @@ void spt_request_delete(int number) {
         link = &entries[*link].next;
     *link = entries[number].next;
     if (entries[number].comm)
-        release(entries[number].comm);
+        spt_comm_release(entries[number].comm);
+    free(entries[number].fields);
+    free(entries[number].kept);
     entries[number].next = free_entry;
     free_entry = number;
 }

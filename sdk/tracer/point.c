@@ -21,14 +21,15 @@ void spt_put_actual(const struct spt_comm *comm, const MPI_Status *status) {
     spt_put_envelope(spt_world(comm, status->MPI_SOURCE), status->MPI_TAG);
 }
 
-static bool is_wild(int from, int tag) { return from == MPI_ANY_SOURCE || tag == MPI_ANY_TAG; }
+bool spt_is_wild(int from, int tag) { return from == MPI_ANY_SOURCE || tag == MPI_ANY_TAG; }
 
-/* Rank in MPI_COMM_WORLD, or -1 for any. */
-static int sender(const struct spt_comm *comm, int from) { return from == MPI_ANY_SOURCE ? -1 : spt_world(comm, from); }
+int spt_sender(const struct spt_comm *comm, int from) { return from == MPI_ANY_SOURCE ? -1 : spt_world(comm, from); }
 
-static struct spt_request *new_request(const MPI_Request *handle, int *number) {
-    *number = spt_request_new(*handle);
-    return spt_request(*number);
+/* Number of a request that is under way. */
+static int new_request(const MPI_Request *handle) {
+    int number = spt_request_new(*handle);
+    spt_request(number)->active = true;
+    return number;
 }
 
 void spt_note_send(int kind, uint64_t bytes, int to, int tag, MPI_Comm comm, const MPI_Request *request) {
@@ -39,17 +40,24 @@ void spt_note_send(int kind, uint64_t bytes, int to, int tag, MPI_Comm comm, con
     spt_put(known->number);
     spt_put_envelope(spt_world(known, to), tag);
     spt_put(bytes);
-    if (request) {
-        int number;
-        new_request(request, &number)->active = true;
-        spt_put((uint64_t)number);
-    }
+    if (request)
+        spt_put((uint64_t)new_request(request));
     spt_commit();
 }
 
 static void refer(struct spt_request *request, struct spt_comm *comm) {
     request->comm = comm;
     comm->references++;
+}
+
+/* Number of the request of a receive. */
+static int new_recv(const MPI_Request *request, struct spt_comm *comm, int from, int tag) {
+    int number = new_request(request);
+    struct spt_request *entry = spt_request(number);
+    entry->wild = spt_is_wild(from, tag);
+    if (entry->wild)
+        refer(entry, comm);
+    return number;
 }
 
 void spt_note_recv(int kind, uint64_t bytes, int from, int tag, MPI_Comm comm, const MPI_Request *request,
@@ -59,114 +67,45 @@ void spt_note_recv(int kind, uint64_t bytes, int from, int tag, MPI_Comm comm, c
         return;
     spt_begin(kind);
     spt_put(known->number);
-    spt_put_envelope(sender(known, from), tag);
+    spt_put_envelope(spt_sender(known, from), tag);
     spt_put(bytes);
-    if (request) {
-        int number;
-        struct spt_request *entry = new_request(request, &number);
-        entry->active = true;
-        entry->wild = is_wild(from, tag);
-        if (entry->wild)
-            refer(entry, known);
-        spt_put((uint64_t)number);
-    } else if (is_wild(from, tag)) {
+    if (request)
+        spt_put((uint64_t)new_recv(request, known, from, tag));
+    else if (spt_is_wild(from, tag))
         spt_put_actual(known, status);
-    }
     spt_commit();
-}
-
-#define BLOCKING_SEND(Name)                                                                                            \
-    SPT_API int MPI_##Name(const void *buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm) {         \
-        spt_enter();                                                                                                   \
-        int result = PMPI_##Name(buffer, count, type, to, tag, comm);                                                  \
-        if (spt_leave(result))                                                                                         \
-            spt_note_send(SPT_SEND, spt_bytes(count, type), to, tag, comm, NULL);                                      \
-        return result;                                                                                                 \
-    }
-
-BLOCKING_SEND(Send)
-BLOCKING_SEND(Bsend)
-BLOCKING_SEND(Ssend)
-BLOCKING_SEND(Rsend)
-
-#define NONBLOCKING_SEND(Name)                                                                                         \
-    SPT_API int MPI_##Name(const void *buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,           \
-                           MPI_Request *request) {                                                                     \
-        spt_enter();                                                                                                   \
-        int result = PMPI_##Name(buffer, count, type, to, tag, comm, request);                                         \
-        if (spt_leave(result))                                                                                         \
-            spt_note_send(SPT_ISEND, spt_bytes(count, type), to, tag, comm, request);                                  \
-        return result;                                                                                                 \
-    }
-
-NONBLOCKING_SEND(Isend)
-NONBLOCKING_SEND(Ibsend)
-NONBLOCKING_SEND(Issend)
-NONBLOCKING_SEND(Irsend)
-
-SPT_API int MPI_Recv(void *buffer, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm, MPI_Status *status) {
-    MPI_Status own, *used = status == MPI_STATUS_IGNORE ? &own : status;
-    spt_enter();
-    int result = PMPI_Recv(buffer, count, type, from, tag, comm, used);
-    if (spt_leave(result))
-        spt_note_recv(SPT_RECV, spt_bytes(count, type), from, tag, comm, NULL, used);
-    return result;
-}
-
-SPT_API int MPI_Irecv(void *buffer, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
-                      MPI_Request *request) {
-    spt_enter();
-    int result = PMPI_Irecv(buffer, count, type, from, tag, comm, request);
-    if (spt_leave(result))
-        spt_note_recv(SPT_IRECV, spt_bytes(count, type), from, tag, comm, request, NULL);
-    return result;
 }
 
 /* Both halves; one of them is left if the other's peer is MPI_PROC_NULL. */
 static void note_sendrecv(uint64_t sent, int to, int send_tag, uint64_t received, int from, int recv_tag, MPI_Comm comm,
-                          const MPI_Status *status) {
+                          const MPI_Request *request, const MPI_Status *status) {
     struct spt_comm *known = spt_comm_of(comm);
     bool sends = spt_world(known, to) >= 0, receives = from == MPI_ANY_SOURCE || spt_world(known, from) >= 0;
     if (!sends) {
-        spt_note_recv(SPT_RECV, received, from, recv_tag, comm, NULL, status);
+        spt_note_recv(request ? SPT_IRECV : SPT_RECV, received, from, recv_tag, comm, request, status);
         return;
     }
     if (!receives) {
-        spt_note_send(SPT_SEND, sent, to, send_tag, comm, NULL);
+        spt_note_send(request ? SPT_ISEND : SPT_SEND, sent, to, send_tag, comm, request);
         return;
     }
-    spt_begin(SPT_SENDRECV);
+    spt_begin(request ? SPT_ISENDRECV : SPT_SENDRECV);
     spt_put(known->number);
     spt_put_envelope(spt_world(known, to), send_tag);
     spt_put(sent);
-    spt_put_envelope(sender(known, from), recv_tag);
+    spt_put_envelope(spt_sender(known, from), recv_tag);
     spt_put(received);
-    if (is_wild(from, recv_tag))
+    if (request) {
+        int number = new_recv(request, known, from, recv_tag);
+#ifdef MPICH_VERSION
+        /* Up to MPICH 5.0 the status does not say what was received: it stays any. */
+        spt_request(number)->wild = false;
+#endif
+        spt_put((uint64_t)number);
+    } else if (spt_is_wild(from, recv_tag)) {
         spt_put_actual(known, status);
+    }
     spt_commit();
-}
-
-SPT_API int MPI_Sendrecv(const void *out, int send_count, MPI_Datatype send_type, int to, int send_tag, void *in,
-                         int recv_count, MPI_Datatype recv_type, int from, int recv_tag, MPI_Comm comm,
-                         MPI_Status *status) {
-    MPI_Status own, *used = status == MPI_STATUS_IGNORE ? &own : status;
-    spt_enter();
-    int result =
-        PMPI_Sendrecv(out, send_count, send_type, to, send_tag, in, recv_count, recv_type, from, recv_tag, comm, used);
-    if (spt_leave(result))
-        note_sendrecv(spt_bytes(send_count, send_type), to, send_tag, spt_bytes(recv_count, recv_type), from, recv_tag,
-                      comm, used);
-    return result;
-}
-
-SPT_API int MPI_Sendrecv_replace(void *buffer, int count, MPI_Datatype type, int to, int send_tag, int from,
-                                 int recv_tag, MPI_Comm comm, MPI_Status *status) {
-    MPI_Status own, *used = status == MPI_STATUS_IGNORE ? &own : status;
-    spt_enter();
-    int result = PMPI_Sendrecv_replace(buffer, count, type, to, send_tag, from, recv_tag, comm, used);
-    if (spt_leave(result))
-        note_sendrecv(spt_bytes(count, type), to, send_tag, spt_bytes(count, type), from, recv_tag, comm, used);
-    return result;
 }
 
 /* ---- probes: a schedule has none, the receive that follows waits for the message ---- */
@@ -227,165 +166,21 @@ static void note_matched(int kind, int number, uint64_t bytes, const MPI_Request
     spt_put_envelope(spt_world(comm, peer), tag);
     spt_put(bytes);
     spt_request_delete(number);
-    if (request) {
-        new_request(request, &number)->active = true;
-        spt_put((uint64_t)number);
-    }
+    if (request)
+        spt_put((uint64_t)new_request(request));
     spt_commit();
 }
 
-SPT_API int MPI_Mrecv(void *buffer, int count, MPI_Datatype type, MPI_Message *message, MPI_Status *status) {
-    int number = spt_message_find(*message);
-    spt_enter();
-    int result = PMPI_Mrecv(buffer, count, type, message, status);
-    if (spt_leave(result))
-        note_matched(SPT_RECV, number, spt_bytes(count, type), NULL);
-    return result;
-}
+/* ---- calls with counts ---- */
 
-SPT_API int MPI_Imrecv(void *buffer, int count, MPI_Datatype type, MPI_Message *message, MPI_Request *request) {
-    int number = spt_message_find(*message);
-    spt_enter();
-    int result = PMPI_Imrecv(buffer, count, type, message, request);
-    if (spt_leave(result))
-        note_matched(SPT_IRECV, number, spt_bytes(count, type), request);
-    return result;
-}
+#define COUNT int
+#define MPI(name) MPI_##name
+#define PMPI(name) PMPI_##name
+#include "point_calls.h"
 
-/* ---- persistent requests ---- */
-
-static void keep(int kind, uint64_t bytes, int peer, int tag, MPI_Comm comm, const MPI_Request *request, int parts) {
-    int number;
-    struct spt_request *entry = new_request(request, &number);
-    entry->persistent = true;
-    entry->kind = kind;
-    entry->bytes = bytes;
-    entry->peer = peer;
-    entry->tag = tag;
-    entry->parts = parts;
-    refer(entry, spt_comm_of(comm));
-    entry->wild = kind == SPT_IRECV && is_wild(peer, tag);
-}
-
-#define PERSISTENT(Name, Kind, Buffer)                                                                                 \
-    SPT_API int MPI_##Name(Buffer buffer, int count, MPI_Datatype type, int peer, int tag, MPI_Comm comm,              \
-                           MPI_Request *request) {                                                                     \
-        spt_enter();                                                                                                   \
-        int result = PMPI_##Name(buffer, count, type, peer, tag, comm, request);                                       \
-        if (spt_leave(result))                                                                                         \
-            keep(Kind, spt_bytes(count, type), peer, tag, comm, request, 0);                                           \
-        return result;                                                                                                 \
-    }
-
-PERSISTENT(Send_init, SPT_ISEND, const void *)
-PERSISTENT(Bsend_init, SPT_ISEND, const void *)
-PERSISTENT(Ssend_init, SPT_ISEND, const void *)
-PERSISTENT(Rsend_init, SPT_ISEND, const void *)
-PERSISTENT(Recv_init, SPT_IRECV, void *)
-
-/* The message of a persistent request. */
-static void launch(int number) {
-    struct spt_request *entry = spt_request(number);
-    struct spt_comm *comm = entry->comm;
-    bool receives = entry->kind == SPT_IRECV;
-    int peer = receives ? sender(comm, entry->peer) : spt_world(comm, entry->peer);
-    if (peer < 0 && !(receives && entry->peer == MPI_ANY_SOURCE))
-        return;
-    entry->active = true;
-    spt_begin(entry->kind);
-    spt_put(comm->number);
-    spt_put_envelope(peer, entry->tag);
-    spt_put(entry->bytes);
-    spt_put((uint64_t)number);
-    spt_commit();
-}
-
-static void started(MPI_Request request) {
-    int number = spt_request_find(request);
-    if (number < 0 || !spt_request(number)->persistent)
-        return;
-    if (spt_request(number)->parts > 0 && spt_request(number)->kind == SPT_ISEND)
-        spt_request(number)->ready = 0;
-    else
-        launch(number);
-}
-
-SPT_API int MPI_Start(MPI_Request *request) {
-    spt_enter();
-    int result = PMPI_Start(request);
-    if (spt_leave(result))
-        started(*request);
-    return result;
-}
-
-SPT_API int MPI_Startall(int count, MPI_Request requests[]) {
-    spt_enter();
-    int result = PMPI_Startall(count, requests);
-    if (spt_leave(result))
-        for (int index = 0; index < count; index++)
-            started(requests[index]);
-    return result;
-}
-
-/* Open MPI 5 has partitions, though it says MPI 3.1. */
-#if MPI_VERSION >= 4 || (defined OMPI_MAJOR_VERSION && OMPI_MAJOR_VERSION >= 5)
-/* A partitioned message is one message, sent when its last part is ready. */
-SPT_API int MPI_Psend_init(const void *buffer, int parts, MPI_Count count, MPI_Datatype type, int to, int tag,
-                           MPI_Comm comm, MPI_Info info, MPI_Request *request) {
-    spt_enter();
-    int result = PMPI_Psend_init(buffer, parts, count, type, to, tag, comm, info, request);
-    if (spt_leave(result))
-        keep(SPT_ISEND, (uint64_t)parts * spt_bytes(count, type), to, tag, comm, request, parts);
-    return result;
-}
-
-SPT_API int MPI_Precv_init(void *buffer, int parts, MPI_Count count, MPI_Datatype type, int from, int tag,
-                           MPI_Comm comm, MPI_Info info, MPI_Request *request) {
-    spt_enter();
-    int result = PMPI_Precv_init(buffer, parts, count, type, from, tag, comm, info, request);
-    if (spt_leave(result))
-        keep(SPT_IRECV, (uint64_t)parts * spt_bytes(count, type), from, tag, comm, request, parts);
-    return result;
-}
-
-static void ready(MPI_Request request, int parts) {
-    int number = spt_request_find(request);
-    if (number < 0)
-        return;
-    struct spt_request *entry = spt_request(number);
-    entry->ready += parts;
-    if (entry->ready == entry->parts)
-        launch(number);
-}
-
-SPT_API int MPI_Pready(int part, MPI_Request request) {
-    spt_enter();
-    int result = PMPI_Pready(part, request);
-    if (spt_leave(result))
-        ready(request, 1);
-    return result;
-}
-
-SPT_API int MPI_Pready_range(int low, int high, MPI_Request request) {
-    spt_enter();
-    int result = PMPI_Pready_range(low, high, request);
-    if (spt_leave(result))
-        ready(request, high - low + 1);
-    return result;
-}
-
-/* Open MPI 5.0 lacks the standard's const. */
-#ifdef OMPI_MAJOR_VERSION
-typedef int spt_part;
-#else
-typedef const int spt_part;
-#endif
-
-SPT_API int MPI_Pready_list(int count, spt_part parts[], MPI_Request request) {
-    spt_enter();
-    int result = PMPI_Pready_list(count, parts, request);
-    if (spt_leave(result))
-        ready(request, count);
-    return result;
-}
+#if SPT_HAS_LARGE_COUNTS
+#define COUNT MPI_Count
+#define MPI(name) MPI_##name##_c
+#define PMPI(name) PMPI_##name##_c
+#include "point_calls.h"
 #endif

@@ -26,6 +26,7 @@ static struct {
     char path[4096];
     unsigned char *buffer; /* the header of the block, then its payload */
     size_t used, capacity;
+    size_t committed; /* of what is used, whole records */
     uint64_t wall_start, cpu_start, wall_flushed;
 } trace = {.file = -1};
 
@@ -62,6 +63,15 @@ static void write_all(const void *bytes, size_t count) {
     }
 }
 
+void *spt_allocate(size_t count, size_t size) {
+    void *memory = calloc(count ? count : 1, size);
+    if (!memory) {
+        fprintf(stderr, "spintrace: out of memory\n");
+        abort();
+    }
+    return memory;
+}
+
 static void reserve(size_t more) {
     if (trace.used + more <= trace.capacity)
         return;
@@ -81,7 +91,7 @@ void spt_flush(void) {
         for (int byte = 0; byte < HEADER_BYTES; byte++)
             trace.buffer[byte] = (unsigned char)(payload >> 8 * byte);
         write_all(trace.buffer, trace.used);
-        trace.used = HEADER_BYTES;
+        trace.used = trace.committed = HEADER_BYTES;
     }
 }
 
@@ -92,12 +102,16 @@ void spt_put(uint64_t number) {
     trace.buffer[trace.used++] = (unsigned char)number;
 }
 
+void spt_put_bytes(const void *bytes, size_t count) {
+    reserve(count);
+    memcpy(trace.buffer + trace.used, bytes, count);
+    trace.used += count;
+}
+
 void spt_put_text(const char *text) {
     size_t length = strlen(text);
     spt_put(length);
-    reserve(length);
-    memcpy(trace.buffer + trace.used, text, length);
-    trace.used += length;
+    spt_put_bytes(text, length);
 }
 
 void spt_begin(int kind) {
@@ -112,10 +126,19 @@ void spt_begin(int kind) {
 }
 
 void spt_commit(void) {
+    trace.committed = trace.used;
     if (trace.used >= BLOCK_BYTES || thread.wall_last - trace.wall_flushed > BLOCK_TIME) {
         trace.wall_flushed = thread.wall_last;
         spt_flush();
     }
+}
+
+void *spt_take(size_t *count) {
+    *count = trace.used - trace.committed;
+    void *taken = spt_allocate(*count, 1);
+    memcpy(taken, trace.buffer + trace.committed, *count);
+    trace.used = trace.committed;
+    return taken;
 }
 
 /* Wall time since `wall_last`, which moves on to now, as does `cpu_last`; *cpu is the CPU time in it. */
@@ -167,7 +190,7 @@ void spt_start(void) {
     }
     write_all(SPT_MAGIC, strlen(SPT_MAGIC));
     reserve(BLOCK_BYTES);
-    trace.used = HEADER_BYTES;
+    trace.used = trace.committed = HEADER_BYTES;
     spt_begin(SPT_START);
     spt_put((uint64_t)rank);
     spt_put((uint64_t)ranks);

@@ -4,12 +4,22 @@
 
 #include <mpi.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "format.h"
 
 /* Symbols with this are the library's face; all else stays hidden (-fvisibility=hidden). */
 #define SPT_API __attribute__((visibility("default")))
+
+/* What an MPI has. Open MPI 5 has persistent collectives, partitions and more of MPI 4, though it says MPI 3.1. */
+#if MPI_VERSION >= 4 || (defined OMPI_MAJOR_VERSION && OMPI_MAJOR_VERSION >= 5)
+#define SPT_HAS_MPI_4 1
+#else
+#define SPT_HAS_MPI_4 0
+#endif
+/* The calls of names with `_c`, whose counts are MPI_Count. */
+#define SPT_HAS_LARGE_COUNTS (MPI_VERSION >= 4)
 
 /* ---- record.c: clocks, records and the file ---- */
 
@@ -29,7 +39,12 @@ bool spt_leave(int result);
 void spt_begin(int kind);
 void spt_put(uint64_t number);
 void spt_put_text(const char *text);
+void spt_put_bytes(const void *bytes, size_t count);
 void spt_commit(void);
+/* Takes back what was put since the last commit, as memory of its own. */
+void *spt_take(size_t *count);
+/* Memory, all zero; ends the program when there is none. */
+void *spt_allocate(size_t count, size_t size);
 
 /* ---- handles.c: communicators and requests ---- */
 
@@ -51,6 +66,13 @@ struct spt_comm {
 
 /* The communicator; a new one is recorded first. Never NULL. */
 struct spt_comm *spt_comm_of(MPI_Comm comm);
+/* Records something new with the processes of `comm`: a copy of it, or a window. */
+struct spt_comm *spt_comm_like(MPI_Comm comm);
+/* From now on `comm` is what `known` describes. */
+void spt_comm_is(MPI_Comm comm, struct spt_comm *known);
+void spt_comm_release(struct spt_comm *known);
+/* The processes of a group: runs of ranks in MPI_COMM_WORLD. */
+void spt_put_group(MPI_Group group);
 /* Its neighbours in a topology. */
 void spt_find_neighbors(MPI_Comm comm, struct spt_comm *known);
 void spt_handles_start(void);
@@ -71,6 +93,10 @@ struct spt_request {
     int peer, tag;
     uint64_t bytes;
     int parts, ready; /* of a partitioned send; 0 parts: an ordinary one */
+    void *fields;     /* of a persistent collective: what its record holds behind the request */
+    size_t length;    /* of them, in bytes */
+    void *kept;       /* memory that the call reads until it is complete */
+    MPI_Comm *made;   /* by MPI_Comm_idup: where the communicator will be, which is a copy of `comm` */
 };
 
 /* Number of a new request; its entry is zero but for the key. */
@@ -85,6 +111,20 @@ int spt_message_find(MPI_Message message);
 struct spt_request *spt_request(int number);
 void spt_request_delete(int number);
 
+/* How a call is made. */
+struct spt_how {
+    const MPI_Request *request; /* NULL for a blocking call */
+    bool persistent;
+};
+#define SPT_BLOCKING ((struct spt_how){NULL, false})
+
+/* ---- persistent.c ---- */
+
+/* A new persistent request, whose starts will be messages or collectives of this kind. */
+struct spt_request *spt_keep(int kind, MPI_Comm comm, const MPI_Request *request);
+void spt_keep_message(int kind, uint64_t bytes, int peer, int tag, MPI_Comm comm, const MPI_Request *request,
+                      int parts);
+
 /* ---- point.c ---- */
 
 /* Fields peer and tag. */
@@ -94,10 +134,13 @@ void spt_put_actual(const struct spt_comm *comm, const MPI_Status *status);
 void spt_note_send(int kind, uint64_t bytes, int to, int tag, MPI_Comm comm, const MPI_Request *request);
 void spt_note_recv(int kind, uint64_t bytes, int from, int tag, MPI_Comm comm, const MPI_Request *request,
                    const MPI_Status *status);
+bool spt_is_wild(int from, int tag);
+/* Rank in MPI_COMM_WORLD, or -1 for any. */
+int spt_sender(const struct spt_comm *comm, int from);
 uint64_t spt_bytes(int64_t count, MPI_Datatype type);
 
 /* ---- collective.c ---- */
 
-void spt_note_barrier(MPI_Comm comm, const MPI_Request *request);
+void spt_note_barrier(MPI_Comm comm, struct spt_how how);
 
 #endif

@@ -12,6 +12,8 @@ import pytest
 from spinkit import _paths
 from spinkit._run import Toolchain
 
+from .traced import Mpi
+
 CHECKOUT = Path(__file__).resolve().parents[2]
 FAKES = Path(__file__).parent / "fake_tools"
 TOOLS = Toolchain(FAKES / "spincc", FAKES / "spinrun", FAKES / "spinkit-goal")
@@ -61,3 +63,12 @@ def program(home: Path) -> Program:
 
     write()
     return write
+
+
+@pytest.fixture(scope="session", params=["mpich", "openmpi"])
+def mpi(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Mpi:
+    """Trace tests/traces/calls.c under an MPI, which is then there for more."""
+    found = Mpi(request.param, tmp_path_factory.mktemp(request.param))
+    done = found.trace("calls", "trace")
+    assert done.returncode == 0, done.stderr
+    return found

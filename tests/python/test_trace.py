@@ -15,68 +15,10 @@ import pytest
 from spinkit import _paths, _trace
 from spinkit._errors import SpinkitError
 
-ROOT = Path(__file__).parents[2]
-RANKS = 4
-# mpirun as root, with more ranks than cores.
-OPEN_MPI = {
-    "OMPI_ALLOW_RUN_AS_ROOT": "1",
-    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-    "PRTE_ALLOW_RUN_AS_ROOT": "1",
-    "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
-}
+from .traced import OPEN_MPI, RANKS, ROOT, Message, Mpi, goal, messages
 
-# One-sided calls are named, not simulated.
-LACKING = ("Put", "Win_fence")
-
-Message = tuple[int, int, str, str]
-
-
-class Mpi:
-    """One of the MPIs of requirements-mpi.txt."""
-
-    def __init__(self, name: str, folder: Path) -> None:
-        self.bin = Path(sys.prefix) / "mpi" / name / "bin"
-        assert self.bin.is_dir(), "`make test` installs the MPIs of requirements-mpi.txt"
-        self.folder = folder
-        self.environment = os.environ | OPEN_MPI | {"XDG_CACHE_HOME": str(folder / "cache")}
-
-    def trace(
-        self, program: str, out: str, *arguments: str, options: tuple[str, ...] = ()
-    ) -> subprocess.CompletedProcess[str]:
-        """Compile a program of tests/traces and trace it."""
-        source, binary = ROOT / "tests" / "traces" / f"{program}.c", self.folder / f"{program}-program"
-        subprocess.run([self.bin / "mpicc", "-Wall", "-Werror", source, "-o", binary], check=True)
-        launch = [str(self.bin / "mpirun"), "-n", str(RANKS), str(binary), *arguments]
-        command = [sys.executable, "-m", "spinkit", "trace", "-o", str(self.folder / out), *options, *launch]
-        return subprocess.run(command, env=self.environment, capture_output=True, text=True, timeout=120, check=False)
-
-
-@pytest.fixture(scope="module", params=["mpich", "openmpi"])
-def mpi(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Mpi:
-    found = Mpi(request.param, tmp_path_factory.mktemp(request.param))
-    done = found.trace("calls", "trace")
-    assert done.returncode == 0, done.stderr
-    return found
-
-
-def goal(*words: object) -> subprocess.CompletedProcess[str]:
-    command = [str(_paths.command("spinkit-goal")), *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
-
-
-def messages(traces: Path, kind: str, *options: str) -> list[Counter[Message]]:
-    """Import, and return peer, bytes, tag and matching space of each rank's sends or receives."""
-    schedule = traces.parent / "schedule.goal"
-    done = goal("import", traces, "-o", schedule, *options)
-    assert (done.returncode, done.stderr) == (0, "")
-    ranks: list[Counter[Message]] = []
-    for block in schedule.read_text().split("\nrank ")[1:]:
-        found = re.findall(rf"{kind} (\d+)b (?:to|from) (\w+) tag (\w+)(?: space (\d+))?", block)
-        ranks.append(
-            Counter((int(peer) if peer != "any" else -1, int(size), tag, space) for size, peer, tag, space in found)
-        )
-    return ranks
+# Collective access to files is named, not simulated.
+LACKING = ("File_close", "File_open", "File_write_at_all")
 
 
 def point_to_point(all_messages: Counter[Message]) -> Counter[Message]:
@@ -156,7 +98,7 @@ def test_collectives_move_what_the_program_says(mpi: Mpi) -> None:
 
 
 def test_rare_calls_are_recorded(mpi: Mpi) -> None:
-    done = mpi.trace("rare", "rare")
+    done = mpi.trace("rare", "rare", str(mpi.folder / "file"))
     assert done.returncode == 0, done.stderr
     assert "MPI_THREAD_MULTIPLE cannot be traced" in done.stderr
     schedule = mpi.folder / "rare.goal"

@@ -123,12 +123,10 @@ int main(int argc, char **argv) {
         places[rank] = 8 * rank;
     }
     MPI_Alltoallw(out, counts, places, types, in, counts, places, types, MPI_COMM_WORLD);
-    MPI_Win window;
-    MPI_Win_create(out, sizeof out, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
-    MPI_Win_fence(0, window);
-    MPI_Put(in, 8, MPI_BYTE, (me + 1) % RANKS, 0, 8, MPI_BYTE, window);
-    MPI_Win_fence(0, window);
-    MPI_Win_free(&window);
+    MPI_File file;
+    MPI_File_open(MPI_COMM_WORLD, argv[1], MPI_MODE_CREATE | MPI_MODE_WRONLY, MPI_INFO_NULL, &file);
+    MPI_File_write_at_all(file, 8 * me, out, 8, MPI_BYTE, MPI_STATUS_IGNORE);
+    MPI_File_close(&file);
     MPI_Finalize();
     return EXIT_SUCCESS;
 }

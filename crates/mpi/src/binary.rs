@@ -1,8 +1,10 @@
 //! Trace files of `libspintrace.so`; `sdk/tracer/format.h` describes them.
 
 mod numbers;
+mod window;
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::error::Damage;
@@ -22,7 +24,21 @@ const IRECV: u8 = 19;
 const SENDRECV: u8 = 20;
 const WAIT: u8 = 21;
 const FREE: u8 = 22;
+const ISENDRECV: u8 = 23;
 const FIRST_COLLECTIVE: u8 = 32;
+const RMA: u8 = 50;
+const WIN_CREATE: u8 = 51;
+const WIN_FREE: u8 = 52;
+const WIN_FENCE: u8 = 53;
+const WIN_POST: u8 = 54;
+const WIN_START: u8 = 55;
+const WIN_COMPLETE: u8 = 56;
+const WIN_WAIT: u8 = 57;
+const WIN_LOCK: u8 = 58;
+const WIN_UNLOCK: u8 = 59;
+const WIN_FLUSH: u8 = 60;
+const WIN_FLUSH_LOCAL: u8 = 61;
+const RMA_REQUEST: u8 = RMA | NONBLOCKING;
 const NONBLOCKING: u8 = 64;
 
 /// Whom a trace file is of.
@@ -88,8 +104,8 @@ struct Reader<'a> {
     start: Start,
     resolve: bool,
     trace: RankTrace,
-    /// Event of each open request
-    open: HashMap<u64, u32>,
+    /// Events of each open request
+    open: HashMap<u64, Range<usize>>,
     /// How many communicators with these processes there were
     seen: HashMap<(Vec<u32>, Option<Vec<u32>>), u32>,
 }
@@ -121,14 +137,14 @@ impl Reader<'_> {
                 let comm = self.comm_place()?;
                 self.send(comm, kind == SEND)?;
                 if kind == ISEND {
-                    self.request()?;
+                    self.request(first)?;
                 }
             }
             RECV | IRECV => {
                 let comm = self.comm_place()?;
                 self.recv(comm, kind == RECV)?;
                 if kind == IRECV {
-                    self.request()?;
+                    self.request(first)?;
                 } else {
                     self.actual(first)?;
                 }
@@ -142,12 +158,19 @@ impl Reader<'_> {
                     self.push(What::Wait(started as u32));
                 }
             }
+            ISENDRECV => {
+                let comm = self.comm_place()?;
+                self.send(comm, false)?;
+                self.recv(comm, false)?;
+                self.request(first)?;
+            }
             WAIT => self.wait()?,
             FREE => {
                 let request = self.numbers.number()?;
                 self.open.remove(&request);
                 self.push(What::Nothing);
             }
+            RMA..=WIN_FLUSH_LOCAL | RMA_REQUEST => self.window(kind)?,
             _ => self.collective(kind)?,
         }
         if let Some(event) = self.trace.events.get_mut(first) {
@@ -217,10 +240,14 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// The event just read is that of a request.
-    fn request(&mut self) -> Result<(), Damage> {
-        let (request, event) = (self.numbers.number()?, self.trace.events.len() as u32 - 1);
-        if self.open.insert(request, event).is_some() {
+    /// The events from `first` on are those of a request.
+    fn request(&mut self, first: usize) -> Result<(), Damage> {
+        let request = self.numbers.number()?;
+        self.opened(request, first)
+    }
+
+    fn opened(&mut self, request: u64, first: usize) -> Result<(), Damage> {
+        if self.open.insert(request, first..self.trace.events.len()).is_some() {
             return Err(self.numbers.damage(format!("request {request} is open already")));
         }
         Ok(())
@@ -245,17 +272,19 @@ impl Reader<'_> {
         for _ in 0..count {
             let number = self.numbers.number()?;
             let (request, cancelled, has_actual) = (number / 4, number & 1 != 0, number & 2 != 0);
-            let Some(event) = self.open.remove(&request) else {
+            let Some(events) = self.open.remove(&request) else {
                 return Err(self.numbers.damage(format!("request {request} is not open")));
             };
             if has_actual {
-                self.actual(event as usize)?;
+                self.actual(events.end - 1)?;
             }
-            if cancelled {
-                self.trace.events[event as usize].what = What::Nothing;
-                self.push(What::Nothing);
-            } else {
-                self.push(What::Wait(event));
+            for event in events {
+                if cancelled {
+                    self.trace.events[event].what = What::Nothing;
+                    self.push(What::Nothing);
+                } else {
+                    self.push(What::Wait(event as u32));
+                }
             }
         }
         Ok(())
@@ -295,10 +324,10 @@ impl Reader<'_> {
             _ => Amount::Same(self.numbers.bytes()?),
         };
         self.push(What::Collective(Box::new(Collective { comm, operation, root, amount, blocking })));
-        if let Some(request) = request {
-            self.open.insert(request, self.trace.events.len() as u32 - 1);
+        match request {
+            Some(request) => self.opened(request, self.trace.events.len() - 1),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// One for each rank, or none if `all` is not said.

@@ -1,3 +1,5 @@
+mod windows;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -7,6 +9,8 @@ use goal::{Action, Builder, MAX_CALC_NS, MAX_SPACE, Schedule, Wait};
 use crate::Options;
 use crate::error::ImportError;
 use crate::event::{Amount, Collective, Group, Operation, RankTrace, Root, What};
+use crate::windows::Arrivals;
+use windows::Window;
 
 /// Bytes of a segment of broadcasts that are cut up.
 const SEGMENT: u64 = 64 * 1024;
@@ -53,8 +57,8 @@ impl<'a> Converter<'a> {
         Converter { options, ranks, builder, numbers: HashMap::new() }
     }
 
-    /// Adds rank `rank` of copy `copy` of the trace.
-    pub fn add(&mut self, rank: u32, copy: u32, trace: &RankTrace) -> Result<(), ImportError> {
+    /// Adds rank `rank` of copy `copy` of the trace; `arrivals` are the one-sided accesses of all ranks.
+    pub fn add(&mut self, rank: u32, copy: u32, trace: &RankTrace, arrivals: &Arrivals) -> Result<(), ImportError> {
         let mut comms = Vec::with_capacity(trace.comms.len());
         for group in &trace.comms {
             comms.push(self.comm(rank, group)?);
@@ -67,6 +71,8 @@ impl<'a> Converter<'a> {
             rank,
             offset: copy * self.ranks,
             comms,
+            arrivals,
+            windows: HashMap::new(),
             frontier: Vec::new(),
             started: HashMap::new(),
         };
@@ -114,6 +120,9 @@ struct Part<'a> {
     /// Rank 0 of this copy
     offset: u32,
     comms: Vec<Comm<'a>>,
+    arrivals: &'a Arrivals,
+    /// By their places among the communicators
+    windows: HashMap<u32, Window<'a>>,
     /// What the next operation waits for
     frontier: Vec<(u32, Wait)>,
     /// Operations that an event's wait waits for
@@ -165,14 +174,21 @@ impl Part<'_> {
                 self.message(place, Action::Recv { bytes, from, tag, space }, blocking)?;
             }
             What::Wait(started) => {
-                for op in self.started.remove(&started).unwrap_or_default() {
-                    self.frontier.retain(|&(other, _)| other != op);
-                    self.frontier.push((op, Wait::Done));
-                }
+                let ends = self.started.remove(&started).unwrap_or_default();
+                self.after(ends);
             }
             What::Collective(ref collective) => self.collective(place, collective)?,
+            What::Access(ref access) => self.access(place, access)?,
+            What::Window(window, ref call) => self.window(place, window, call)?,
         }
         Ok(())
+    }
+
+    /// What follows waits for the end of these, too.
+    fn after(&mut self, mut ends: Vec<u32>) {
+        ends.sort_unstable();
+        self.frontier.retain(|(other, _)| ends.binary_search(other).is_err());
+        self.frontier.extend(ends.into_iter().map(|op| (op, Wait::Done)));
     }
 
     fn message(&mut self, place: u32, action: Action, blocking: bool) -> Result<(), ImportError> {

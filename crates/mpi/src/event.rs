@@ -9,6 +9,8 @@ pub struct RankTrace {
     pub comms: Vec<Arc<Group>>,
     /// Calls that a schedule has no counterpart of
     pub others: Vec<String>,
+    /// Whether there are calls on windows
+    pub has_windows: bool,
     /// Whether the file ends before the program did
     pub truncated: bool,
     /// Number of recorded calls
@@ -81,6 +83,37 @@ pub enum What {
     /// Completion of what another event, by its place, has started
     Wait(u32),
     Collective(Box<Collective>),
+    /// Access to a window, which has a place among the communicators
+    Access(Box<Access>),
+    /// Another call on a window
+    Window(u32, Box<WindowCall>),
+}
+
+/// A one-sided access to the memory of another rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access {
+    pub window: u32,
+    pub target: u32,
+    /// To the target
+    pub bytes: u64,
+    /// From the target, if something comes back
+    pub back: Option<u64>,
+}
+
+/// What a call makes of a window or its epochs. Ranks are those in MPI_COMM_WORLD; a target that is none stands for all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WindowCall {
+    Create,
+    Free,
+    Fence,
+    Post(Vec<u32>),
+    Start(Vec<u32>),
+    Complete,
+    Wait,
+    Lock(Option<u32>),
+    Unlock(Option<u32>),
+    Flush(Option<u32>),
+    FlushLocal(Option<u32>),
 }
 
 /// A collective call.

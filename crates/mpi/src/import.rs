@@ -12,6 +12,7 @@ use crate::convert::Converter;
 use crate::error::ImportError;
 use crate::event::{Amount, RankTrace, What};
 use crate::text;
+use crate::windows::Arrivals;
 
 /// What to make of receives that took any source or any tag.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -64,7 +65,7 @@ pub struct Import {
 pub struct RankReport {
     /// Recorded calls
     pub calls: u64,
-    /// Messages sent by point-to-point calls
+    /// Messages sent by point-to-point calls, and one-sided accesses
     pub messages: u64,
     /// Bytes of them
     pub message_bytes: u64,
@@ -93,22 +94,20 @@ pub fn import(folder: &Path, options: &Options) -> Result<Import, ImportError> {
     }
     let mut converter = Converter::new(options, ranks);
     let mut notes = Notes::default();
-    if options.extrapolate == 1 {
-        files.read(options, |rank, trace| {
-            notes.take(rank, &trace);
-            converter.add(rank, 0, &trace)
-        })?;
-    } else {
-        let mut all = Vec::with_capacity(ranks as usize);
-        files.read(options, |rank, trace| {
-            notes.take(rank, &trace);
-            all.push(trace);
-            Ok(())
-        })?;
-        for copy in 0..options.extrapolate {
-            for (rank, trace) in (0..).zip(&all) {
-                converter.add(rank, copy, trace)?;
-            }
+    // From the first rank with a window on, traces are kept: what comes to a window, all of them together tell.
+    let (mut kept, mut arrivals) = (Vec::new(), Arrivals::default());
+    files.read(options, |rank, trace| {
+        notes.take(rank, &trace);
+        if options.extrapolate == 1 && kept.is_empty() && !trace.has_windows {
+            return converter.add(rank, 0, &trace, &arrivals);
+        }
+        arrivals.add(rank, &trace);
+        kept.push((rank, trace));
+        Ok(())
+    })?;
+    for copy in 0..options.extrapolate {
+        for (rank, trace) in &kept {
+            converter.add(*rank, copy, trace, &arrivals)?;
         }
     }
     let (schedule, comms) = converter.finish()?;
@@ -150,6 +149,10 @@ impl Notes {
                 What::Send { bytes, .. } => {
                     report.messages += 1;
                     report.message_bytes += bytes;
+                }
+                What::Access(access) => {
+                    report.messages += 1;
+                    report.message_bytes += access.bytes;
                 }
                 What::Collective(call) => {
                     report.collectives += 1;

@@ -9,6 +9,7 @@ mod error;
 mod event;
 mod import;
 mod text;
+mod windows;
 
 pub use choice::{ChoiceError, Collectives};
 pub use error::{Damage, ImportError};

@@ -59,10 +59,13 @@ impl<'a> Numbers<'a> {
 
     /// A message's size.
     pub fn bytes(&mut self) -> Result<u64, Damage> {
-        match self.number()? {
-            bytes if bytes <= MAX_BYTES => Ok(bytes),
-            bytes => Err(self.damage(format!("a message of {bytes} bytes"))),
-        }
+        let bytes = self.number()?;
+        self.size(bytes)
+    }
+
+    /// The same of a number that was read.
+    pub fn size(&self, bytes: u64) -> Result<u64, Damage> {
+        if bytes <= MAX_BYTES { Ok(bytes) } else { Err(self.damage(format!("a message of {bytes} bytes"))) }
     }
 
     /// How many follow, each of at least `least` bytes.

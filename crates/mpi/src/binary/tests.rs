@@ -20,6 +20,19 @@ fn kinds_are_those_of_the_tracer() {
         ("SPT_SENDRECV", SENDRECV),
         ("SPT_WAIT", WAIT),
         ("SPT_FREE", FREE),
+        ("SPT_ISENDRECV", ISENDRECV),
+        ("SPT_RMA", RMA),
+        ("SPT_WIN_CREATE", WIN_CREATE),
+        ("SPT_WIN_FREE", WIN_FREE),
+        ("SPT_WIN_FENCE", WIN_FENCE),
+        ("SPT_WIN_POST", WIN_POST),
+        ("SPT_WIN_START", WIN_START),
+        ("SPT_WIN_COMPLETE", WIN_COMPLETE),
+        ("SPT_WIN_WAIT", WIN_WAIT),
+        ("SPT_WIN_LOCK", WIN_LOCK),
+        ("SPT_WIN_UNLOCK", WIN_UNLOCK),
+        ("SPT_WIN_FLUSH", WIN_FLUSH),
+        ("SPT_WIN_FLUSH_LOCAL", WIN_FLUSH_LOCAL),
         ("SPT_NONBLOCKING", NONBLOCKING),
     ] {
         assert_eq!(number(name), value, "{name}");
@@ -76,6 +89,17 @@ fn records_become_events() {
     // A cancelled receive is none.
     let cancelled = trace(&[&[19, 9, 1, 0, 0, 0, 99, 6], &[21, 0, 0, 1, 25]], true).unwrap();
     assert!(matches!(cancelled.events[0].what, What::Nothing));
+}
+
+#[test]
+fn a_request_may_be_of_two_messages() {
+    // To 2, from any: it was 0 with tag 4.
+    let records: &[&[u64]] = &[&[23, 0, 0, 0, 3, 8, 64, 0, 5, 99, 6], &[21, 0, 0, 1, 26, 1, 5]];
+    let read = trace(records, true).unwrap();
+    let [send, recv, first, second] = &read.events[..] else { panic!("{:?}", read.events) };
+    assert!(matches!(send.what, What::Send { comm: 0, to: 2, tag: 7, bytes: 64, blocking: false }));
+    assert!(matches!(recv.what, What::Recv { from: Some(0), tag: Some(4), bytes: 99, blocking: false, .. }));
+    assert!(matches!((&first.what, &second.what), (What::Wait(0), What::Wait(1))));
 }
 
 #[test]

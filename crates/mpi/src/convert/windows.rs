@@ -1,0 +1,260 @@
+//! One-sided calls as messages: docs/goal.md, "One-sided calls", is the model.
+
+use std::collections::{BTreeMap, HashMap};
+
+use goal::{Action, Wait};
+
+use super::Part;
+use crate::error::ImportError;
+use crate::event::{Access, Amount, Collective, Operation, Root, WindowCall};
+use crate::windows::{Arrival, Incoming, Origin, Passive};
+
+/// A window as one rank sees it.
+pub struct Window<'a> {
+    origin: Origin,
+    incoming: Option<&'a Incoming>,
+    /// By target, the operations that end the accesses under way
+    pending: BTreeMap<u32, Vec<u32>>,
+    /// The operations that take what comes until the next fence, by locks, and until the next wait
+    by_fence: Vec<u32>,
+    by_lock: Vec<u32>,
+    by_post: Vec<u32>,
+    /// Origins from post to wait, and how often each was told before
+    posted: Vec<(u32, u32)>,
+    posts: HashMap<u32, u32>,
+}
+
+/// What a message between two ranks of a window is; a part of its tag.
+#[derive(Clone, Copy)]
+enum Kind {
+    Access,
+    Answer,
+    Acknowledgement,
+    Post,
+    Complete,
+}
+
+/// Each kind of message is numbered for each pair of ranks, so that none is taken for another.
+fn tag(number: u32, kind: Kind) -> u32 {
+    number % (1 << 28) * 8 + kind as u32
+}
+
+/// Bytes of a message that only tells something.
+const SIGNAL: u64 = 1;
+
+impl Part<'_> {
+    pub(super) fn window(&mut self, place: u32, window: u32, call: &WindowCall) -> Result<(), ImportError> {
+        if *call == WindowCall::Create {
+            self.barrier(place, window)?;
+            let incoming = self.arrivals.to(self.comms[window as usize].group, self.rank);
+            let mut made = Window {
+                origin: Origin::new(self.rank),
+                incoming,
+                pending: BTreeMap::new(),
+                by_fence: self.expect(window, incoming.and_then(|incoming| incoming.fences.get(&0)))?,
+                by_lock: Vec::new(),
+                by_post: Vec::new(),
+                posted: Vec::new(),
+                posts: HashMap::new(),
+            };
+            if let Some(incoming) = incoming {
+                made.by_lock = self.expect_passive(window, &incoming.passive)?;
+            }
+            self.windows.insert(window, made);
+            return Ok(());
+        }
+        // Taken out, as the schedule is changed beside it.
+        let Some(mut known) = self.windows.remove(&window) else {
+            return Err(self.no_window());
+        };
+        match call {
+            WindowCall::Create => {}
+            WindowCall::Free => {
+                self.after(known.end_of_accesses(None));
+                self.barrier(place, window)?;
+                self.after(known.by_fence);
+                self.after(known.by_lock);
+                return Ok(());
+            }
+            WindowCall::Fence => {
+                self.after(known.end_of_accesses(None));
+                self.barrier(place, window)?;
+                self.after(std::mem::take(&mut known.by_fence));
+                known.origin.call(call);
+                let next = known.incoming.and_then(|incoming| incoming.fences.get(&known.origin.fences()));
+                known.by_fence = self.expect(window, next)?;
+            }
+            WindowCall::Post(origins) => self.post(window, &mut known, origins)?,
+            WindowCall::Start(_) => {
+                known.origin.call(call);
+                let posts: Vec<_> = known.origin.started();
+                self.signals(window, &posts, Kind::Post)?;
+            }
+            WindowCall::Complete => {
+                let targets = known.origin.started();
+                for &(target, _) in &targets {
+                    self.after(known.end_of_accesses(Some(target)));
+                }
+                for (target, times) in targets {
+                    let action = self.message_to(window, target, SIGNAL, tag(times, Kind::Complete));
+                    self.step(action, Wait::Done)?;
+                }
+                known.origin.call(call);
+            }
+            WindowCall::Wait => {
+                let posted = std::mem::take(&mut known.posted);
+                self.signals(window, &posted, Kind::Complete)?;
+                self.after(std::mem::take(&mut known.by_post));
+            }
+            WindowCall::Lock(_) => drop(known.origin.call(call)),
+            WindowCall::Unlock(target) | WindowCall::Flush(target) => {
+                self.after(known.end_of_accesses(*target));
+                let acknowledged = known.origin.call(call);
+                self.signals(window, &acknowledged, Kind::Acknowledgement)?;
+            }
+            WindowCall::FlushLocal(target) => self.after(known.end_of_accesses(*target)),
+        }
+        self.windows.insert(window, known);
+        Ok(())
+    }
+
+    /// The origin's side of an access.
+    pub(super) fn access(&mut self, place: u32, access: &Access) -> Result<(), ImportError> {
+        let Access { window, target, .. } = *access;
+        let Some(known) = self.windows.get_mut(&window) else { return Err(self.no_window()) };
+        let Some((_, number)) = known.origin.access(access) else { return Ok(()) };
+        let action = self.message_to(window, target, access.bytes.max(SIGNAL), tag(number, Kind::Access));
+        let mut end = self.step(action, Wait::Started)?;
+        if let Some(bytes) = access.back {
+            end = self.step(self.message_from(window, target, bytes, tag(number, Kind::Answer)), Wait::Started)?;
+        }
+        if let Some(known) = self.windows.get_mut(&window) {
+            known.pending.entry(target).or_default().push(end);
+        }
+        self.started.insert(place, vec![end]);
+        Ok(())
+    }
+
+    fn no_window(&self) -> ImportError {
+        ImportError::Calls { rank: self.rank, problem: "it uses a window that was not made or is gone".into() }
+    }
+
+    fn message_to(&self, window: u32, to: u32, bytes: u64, tag: u32) -> Action<'static> {
+        Action::Send { bytes, to: to + self.offset, tag, space: self.comms[window as usize].space() }
+    }
+
+    fn message_from(&self, window: u32, from: u32, bytes: u64, tag: u32) -> Action<'static> {
+        let (from, space) = (Some(from + self.offset), self.comms[window as usize].space());
+        Action::Recv { bytes, from, tag: Some(tag), space }
+    }
+
+    fn barrier(&mut self, place: u32, window: u32) -> Result<(), ImportError> {
+        let (root, amount) = (Root::Nowhere, Amount::Same(1));
+        self.collective(
+            place,
+            &Collective { comm: window, operation: Operation::Barrier, root, amount, blocking: true },
+        )
+    }
+
+    /// Adds an operation after all that is before it, for which what follows does not wait.
+    fn beside(&mut self, action: Action) -> Result<u32, ImportError> {
+        let op = self.builder.add(action, 0, 0)?;
+        for &(earlier, wait) in &self.frontier {
+            self.builder.depend(op, earlier, wait);
+        }
+        Ok(op)
+    }
+
+    /// Waits for a signal of each of these ranks.
+    fn signals(&mut self, window: u32, from: &[(u32, u32)], kind: Kind) -> Result<(), ImportError> {
+        if from.is_empty() {
+            return Ok(());
+        }
+        self.join()?;
+        let mut ops = Vec::with_capacity(from.len());
+        for &(rank, number) in from {
+            ops.push(self.beside(self.message_from(window, rank, SIGNAL, tag(number, kind)))?);
+        }
+        self.frontier = ops.into_iter().map(|op| (op, Wait::Done)).collect();
+        Ok(())
+    }
+
+    /// Opens an epoch to these origins, and tells them.
+    fn post(&mut self, window: u32, known: &mut Window, origins: &[u32]) -> Result<(), ImportError> {
+        let mut others: Vec<u32> = origins.iter().copied().filter(|&origin| origin != self.rank).collect();
+        others.sort_unstable();
+        for origin in others {
+            let times = known.posts.entry(origin).or_default();
+            known.posted.push((origin, *times));
+            *times += 1;
+        }
+        for post in &known.posted {
+            let coming = known.incoming.and_then(|incoming| incoming.posts.get(post));
+            known.by_post.extend(self.expect(window, coming)?);
+        }
+        for &(origin, times) in &known.posted {
+            let action = self.message_to(window, origin, SIGNAL, tag(times, Kind::Post));
+            self.step(action, Wait::Done)?;
+        }
+        Ok(())
+    }
+
+    /// The target's side of accesses; returns the operations that end them.
+    fn expect(&mut self, window: u32, coming: Option<&Vec<Arrival>>) -> Result<Vec<u32>, ImportError> {
+        let coming = coming.map_or(&[][..], |coming| coming);
+        if !coming.is_empty() {
+            self.join()?;
+        }
+        coming.iter().map(|arrival| Ok(self.take(window, arrival)?.1)).collect()
+    }
+
+    /// The same of accesses by locks, some of which are acknowledged.
+    fn expect_passive(&mut self, window: u32, coming: &[Passive]) -> Result<Vec<u32>, ImportError> {
+        if !coming.is_empty() {
+            self.join()?;
+        }
+        let mut ends = Vec::new();
+        let mut unacknowledged: HashMap<u32, Vec<u32>> = HashMap::new();
+        for item in coming {
+            match *item {
+                Passive::Access(arrival) => {
+                    let (taken, end) = self.take(window, &arrival)?;
+                    if arrival.access.back.is_none() {
+                        unacknowledged.entry(arrival.from).or_default().push(taken);
+                    }
+                    ends.push(end);
+                }
+                Passive::Acknowledge { from, number } => {
+                    let action = self.message_to(window, from, SIGNAL, tag(number, Kind::Acknowledgement));
+                    let op = self.builder.add(action, 0, 0)?;
+                    for earlier in unacknowledged.remove(&from).unwrap_or_default() {
+                        self.builder.depend(op, earlier, Wait::Done);
+                    }
+                    ends.push(op);
+                }
+            }
+        }
+        Ok(ends)
+    }
+
+    /// Takes an access, and answers it; returns the operations of the one and of the end.
+    fn take(&mut self, window: u32, arrival: &Arrival) -> Result<(u32, u32), ImportError> {
+        let Arrival { from, number, access } = *arrival;
+        let taken =
+            self.beside(self.message_from(window, from, access.bytes.max(SIGNAL), tag(number, Kind::Access)))?;
+        let Some(bytes) = access.back else { return Ok((taken, taken)) };
+        let answer = self.builder.add(self.message_to(window, from, bytes, tag(number, Kind::Answer)), 0, 0)?;
+        self.builder.depend(answer, taken, Wait::Done);
+        Ok((taken, answer))
+    }
+}
+
+impl Window<'_> {
+    /// The operations that end the accesses under way, to one target or to all.
+    fn end_of_accesses(&mut self, target: Option<u32>) -> Vec<u32> {
+        match target {
+            Some(target) => self.pending.remove(&target).unwrap_or_default(),
+            None => std::mem::take(&mut self.pending).into_values().flatten().collect(),
+        }
+    }
+}

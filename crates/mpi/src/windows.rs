@@ -1,0 +1,200 @@
+//! One-sided accesses: when a target has to be ready for which of them. Only the traces of all origins together tell.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+
+use crate::event::{Access, Group, RankTrace, What, WindowCall};
+
+/// How an access is synchronised (MPI 4.1 §12.5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Epoch {
+    /// After so many fences
+    Fence(u32),
+    /// From start to complete: after so many others with this target
+    Started(u32),
+    /// By a lock: the target has no part
+    Passive,
+}
+
+/// The epochs that a rank opens in a window to access others.
+#[derive(Debug)]
+pub struct Origin {
+    rank: u32,
+    fences: u32,
+    /// Targets from start to complete, and how often each was one before
+    started: HashMap<u32, u32>,
+    starts: HashMap<u32, u32>,
+    locked: HashSet<u32>,
+    all_locked: bool,
+    /// Accesses to each target so far
+    accesses: HashMap<u32, u32>,
+    /// The last access by a lock to each target since a flush, among those of which nothing comes back
+    unacknowledged: BTreeMap<u32, u32>,
+}
+
+impl Origin {
+    pub fn new(rank: u32) -> Origin {
+        Origin {
+            rank,
+            fences: 0,
+            started: HashMap::new(),
+            starts: HashMap::new(),
+            locked: HashSet::new(),
+            all_locked: false,
+            accesses: HashMap::new(),
+            unacknowledged: BTreeMap::new(),
+        }
+    }
+
+    /// Epoch of an access, and how many to its target came before; none for one to the rank itself, which takes no
+    /// message.
+    pub fn access(&mut self, access: &Access) -> Option<(Epoch, u32)> {
+        let target = access.target;
+        if target == self.rank {
+            return None;
+        }
+        let before = self.accesses.entry(target).or_default();
+        let number = *before;
+        *before += 1;
+        let epoch = if self.all_locked || self.locked.contains(&target) {
+            Epoch::Passive
+        } else if let Some(&times) = self.started.get(&target) {
+            Epoch::Started(times)
+        } else {
+            Epoch::Fence(self.fences)
+        };
+        if epoch == Epoch::Passive && access.back.is_none() {
+            self.unacknowledged.insert(target, number);
+        }
+        Some((epoch, number))
+    }
+
+    /// Takes a call, and returns whose acknowledgement it waits for: targets, and the last access to each.
+    pub fn call(&mut self, call: &WindowCall) -> Vec<(u32, u32)> {
+        match call {
+            WindowCall::Fence => self.fences += 1,
+            WindowCall::Start(targets) => {
+                for &target in targets.iter().filter(|&&target| target != self.rank) {
+                    let times = self.starts.entry(target).or_default();
+                    self.started.insert(target, *times);
+                    *times += 1;
+                }
+            }
+            WindowCall::Complete => self.started.clear(),
+            WindowCall::Lock(Some(target)) => drop(self.locked.insert(*target)),
+            WindowCall::Lock(None) => self.all_locked = true,
+            WindowCall::Unlock(target) => {
+                match target {
+                    Some(target) => drop(self.locked.remove(target)),
+                    None => self.all_locked = false,
+                }
+                return self.flush(*target);
+            }
+            WindowCall::Flush(target) => return self.flush(*target),
+            _ => {}
+        }
+        Vec::new()
+    }
+
+    fn flush(&mut self, target: Option<u32>) -> Vec<(u32, u32)> {
+        match target {
+            Some(target) => self.unacknowledged.remove_entry(&target).into_iter().collect(),
+            None => std::mem::take(&mut self.unacknowledged).into_iter().collect(),
+        }
+    }
+
+    /// Fences so far.
+    pub fn fences(&self) -> u32 {
+        self.fences
+    }
+
+    /// The targets from start to complete, and how often each was one before, in the order of their ranks.
+    pub fn started(&self) -> Vec<(u32, u32)> {
+        let mut all: Vec<_> = self.started.iter().map(|(&target, &times)| (target, times)).collect();
+        all.sort_unstable();
+        all
+    }
+}
+
+/// An access as its target sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    pub from: u32,
+    /// Accesses of that rank to this one before
+    pub number: u32,
+    pub access: Access,
+}
+
+/// What comes by locks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Passive {
+    Access(Arrival),
+    /// `from` waits until its accesses up to this number are done
+    Acknowledge {
+        from: u32,
+        number: u32,
+    },
+}
+
+/// What comes to a rank in a window, each in the order of its origin.
+#[derive(Debug, Default)]
+pub struct Incoming {
+    /// By the number of fences before
+    pub fences: HashMap<u32, Vec<Arrival>>,
+    /// By origin, and how often that was told of before
+    pub posts: HashMap<(u32, u32), Vec<Arrival>>,
+    pub passive: Vec<Passive>,
+}
+
+/// What comes to all ranks in all windows.
+#[derive(Debug, Default)]
+pub struct Arrivals {
+    windows: HashMap<Arc<Group>, usize>,
+    /// By window and target
+    incoming: Vec<HashMap<u32, Incoming>>,
+}
+
+impl Arrivals {
+    /// Adds the accesses of a rank.
+    pub fn add(&mut self, rank: u32, trace: &RankTrace) {
+        // By the window's place among the rank's communicators: which it is.
+        let mut own: HashMap<u32, (usize, Origin)> = HashMap::new();
+        for event in &trace.events {
+            match &event.what {
+                What::Window(place, call) if **call == WindowCall::Create => {
+                    let fresh = self.incoming.len();
+                    let group = &trace.comms[*place as usize];
+                    let window = *self.windows.entry(Arc::clone(group)).or_insert(fresh);
+                    if window == fresh {
+                        self.incoming.push(HashMap::new());
+                    }
+                    own.insert(*place, (window, Origin::new(rank)));
+                }
+                What::Window(place, call) => {
+                    let Some((window, origin)) = own.get_mut(place) else { continue };
+                    for (target, number) in origin.call(call) {
+                        let incoming = self.incoming[*window].entry(target).or_default();
+                        incoming.passive.push(Passive::Acknowledge { from: rank, number });
+                    }
+                }
+                What::Access(access) => {
+                    let Some((window, origin)) = own.get_mut(&access.window) else { continue };
+                    let Some((epoch, number)) = origin.access(access) else { continue };
+                    let arrival = Arrival { from: rank, number, access: **access };
+                    let incoming = self.incoming[*window].entry(access.target).or_default();
+                    match epoch {
+                        Epoch::Fence(fences) => incoming.fences.entry(fences).or_default().push(arrival),
+                        Epoch::Started(times) => incoming.posts.entry((rank, times)).or_default().push(arrival),
+                        Epoch::Passive => incoming.passive.push(Passive::Access(arrival)),
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// What comes to a rank in a window.
+    pub fn to(&self, window: &Group, rank: u32) -> Option<&Incoming> {
+        self.windows.get(window).and_then(|&window| self.incoming[window].get(&rank))
+    }
+}
