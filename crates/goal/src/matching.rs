@@ -1,6 +1,7 @@
 use std::collections::VecDeque;
 
-use crate::memory::Large;
+use sim::memory::Large;
+
 use crate::op::{ANY, Kind, Op};
 use crate::progress::Progress;
 use crate::schedule::Schedule;

@@ -2,10 +2,9 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use sim::Time;
+use sim::memory::{Large, prefetch};
 
-use crate::memory::Large;
 use crate::op::{ON_START, Op};
-use crate::prefetch::prefetch;
 use crate::schedule::Schedule;
 
 /// Marks a word that counts dependencies.

@@ -1,8 +1,9 @@
 //! The simulation core: [`Time`] in integer picoseconds, the [`EventQueue`] ordered by time and then by insertion,
-//! [`Pipe`]s (serial resources with a rate), and timelines ([`trace`]).
+//! [`Pipe`]s (serial resources with a rate), tables in huge pages ([`memory`]), and timelines ([`trace`]).
 //!
 //! Time is passed in, never read from a clock, so a run depends on nothing but its inputs.
 
+pub mod memory;
 mod pipe;
 mod queue;
 mod time;

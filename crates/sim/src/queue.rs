@@ -8,47 +8,72 @@ const BITS: u32 = 6;
 const SLOTS: usize = 1 << BITS;
 /// Levels for all bits of a time.
 const LEVELS: usize = u64::BITS.div_ceil(BITS) as usize;
-/// Entries that an empty slot keeps room for. What a burst needed beyond is given back.
+/// With so many events their state is beyond the cache, and who handles them wants to see what comes soon.
+const MANY: usize = 1 << 12;
+/// Then so many of the next events are in order, if their slots have few.
+const AHEAD: usize = 16;
+/// So few entries of a slot are sorted rather than distributed further.
+const FEW: usize = 16;
+/// In so long a list nothing is inserted.
+const LONG: usize = 64;
+/// Entries that an empty slot keeps room for.
 const KEPT: usize = 256;
+/// So much more room is kept for the next bursts: fresh memory for each would cost more than all else.
+const SPARES: usize = 4;
 
 /// A queue of events that gives them back by time, and among equal times by order of insertion.
 ///
-/// A hierarchical timing wheel (Varghese and Lauck, SOSP'87) over the bits of a time, as a monotone radix heap uses it:
-/// an event waits at the level of the highest bit in which its time differs from now, in the slot of its time's bits
-/// there. The first event is in the first used slot of the lowest used level. When time reaches a slot its events move
-/// to lower levels, a few moves each, however many events there are. Events of equal time are always in the same slot
-/// and move together, so their order stays that of their insertion.
+/// A hierarchical timing wheel (Varghese and Lauck, SOSP'87) over the bits of a time, as a monotone radix heap uses it: an
+/// event waits at the level of the highest bit in which its time differs from the horizon, in the slot of its time's bits
+/// there. The first event is in the first used slot of the lowest used level. When that slot is reached its events move to
+/// lower levels, a few moves each, however many events there are. Events of equal time are always in the same slot and
+/// move together, so their order stays that of their insertion.
+///
+/// Of many events the next few are kept in order, ahead of the wheel: who has more state than the cache holds sees what
+/// comes [soon](EventQueue::soon), and can fetch what it will need.
 #[derive(Clone, Debug)]
 pub struct EventQueue<E> {
     now: Time,
-    /// Events of this very moment.
-    due: VecDeque<E>,
+    /// The next events, in order.
+    due: VecDeque<(Time, E)>,
+    /// The wheel has what is later; all else is in the list.
+    horizon: Time,
     /// Level by level.
     slots: Vec<Slot<E>>,
     /// For each level, which slots are not empty.
     used: [u64; LEVELS],
     /// Which levels are not empty.
     used_levels: u32,
+    /// Room of bursts, the largest last.
+    spares: Vec<Vec<(Time, E)>>,
     len: usize,
     inserted: u64,
 }
 
 #[derive(Clone, Debug)]
 struct Slot<E> {
+    /// Of equal time in the order of their insertion.
     entries: Vec<(Time, E)>,
     /// Of the entries.
     earliest: Time,
 }
 
+impl<E> Default for Slot<E> {
+    fn default() -> Slot<E> {
+        Slot { entries: Vec::new(), earliest: Time::MAX }
+    }
+}
+
 impl<E> Default for EventQueue<E> {
     fn default() -> Self {
-        let slot = || Slot { entries: Vec::new(), earliest: Time::MAX };
         EventQueue {
             now: Time::ZERO,
             due: VecDeque::new(),
-            slots: std::iter::repeat_with(slot).take(LEVELS * SLOTS).collect(),
+            horizon: Time::ZERO,
+            slots: std::iter::repeat_with(Slot::default).take(LEVELS * SLOTS).collect(),
             used: [0; LEVELS],
             used_levels: 0,
+            spares: Vec::new(),
             len: 0,
             inserted: 0,
         }
@@ -65,23 +90,42 @@ impl<E> EventQueue<E> {
         assert!(at >= self.now, "event at {at} pushed at {}", self.now);
         self.len += 1;
         self.inserted += 1;
-        self.place(at, event);
+        if at > self.horizon {
+            self.place(at, event);
+        } else if self.due.back().is_none_or(|last| last.0 <= at) {
+            self.due.push_back((at, event));
+        } else {
+            self.insert(at, event);
+        }
     }
 
     /// Takes out the first event.
     #[inline]
     pub fn pop(&mut self) -> Option<(Time, E)> {
-        let event = match self.due.pop_front() {
-            Some(event) => event,
+        if self.len >= MANY && self.due.len() < AHEAD {
+            self.refill();
+        }
+        let first = match self.due.pop_front() {
+            Some(first) => first,
             None => self.advance()?,
         };
+        self.now = first.0;
         self.len -= 1;
-        Some((self.now, event))
+        Some(first)
+    }
+
+    /// The event that is `ahead` places behind the next, as far as that is known: what is pushed may still go before it.
+    #[inline]
+    pub fn soon(&self, ahead: usize) -> Option<&E> {
+        self.due.get(ahead).map(|entry| &entry.1)
     }
 
     /// When the first event is due.
     pub fn peek_time(&self) -> Option<Time> {
-        if self.due.is_empty() { self.first().map(|index| self.slots[index].earliest) } else { Some(self.now) }
+        match self.due.front() {
+            Some(first) => Some(first.0),
+            None => self.first().map(|index| self.slots[index].earliest),
+        }
     }
 
     /// The time of the last event that was taken out.
@@ -104,54 +148,155 @@ impl<E> EventQueue<E> {
         self.inserted
     }
 
+    /// Where the wheel has a time after the horizon: at the level of the highest bit in which they differ.
+    #[inline]
+    fn index(&self, at: Time) -> usize {
+        let level = (at.as_ps() ^ self.horizon.as_ps()).ilog2() / BITS;
+        level as usize * SLOTS + (at.as_ps() >> (level * BITS)) as usize % SLOTS
+    }
+
     #[inline]
     fn place(&mut self, at: Time, event: E) {
-        let differs = at.as_ps() ^ self.now.as_ps();
-        if differs == 0 {
-            self.due.push_back(event);
-            return;
+        let index = self.index(at);
+        self.used[index / SLOTS] |= 1 << (index % SLOTS);
+        self.used_levels |= 1 << (index / SLOTS);
+        let slot = &mut self.slots[index];
+        if slot.entries.len() == slot.entries.capacity() && slot.entries.len() >= KEPT {
+            move_to_spare(&mut slot.entries, &mut self.spares);
         }
-        let level = (differs.ilog2() / BITS) as usize;
-        let number = (at.as_ps() >> (level as u32 * BITS)) as usize % SLOTS;
-        self.used[level] |= 1 << number;
-        self.used_levels |= 1 << level;
-        let slot = &mut self.slots[level * SLOTS + number];
         slot.earliest = slot.earliest.min(at);
         slot.entries.push((at, event));
     }
 
-    /// The slot of the first event that is not due.
+    /// The slot of the first event of the wheel.
     #[inline]
     fn first(&self) -> Option<usize> {
         let level = self.used_levels.trailing_zeros() as usize;
         self.used.get(level).map(|used| level * SLOTS + used.trailing_zeros() as usize)
     }
 
-    /// Moves time to the first event, when none is due, and takes it out.
-    fn advance(&mut self) -> Option<E> {
-        let index = self.first()?;
+    /// Says that a slot is empty.
+    #[inline]
+    fn clear(&mut self, index: usize) {
         let level = index / SLOTS;
-        self.used[level] &= self.used[level] - 1;
+        self.used[level] &= !(1 << (index % SLOTS));
         if self.used[level] == 0 {
-            self.used_levels &= self.used_levels - 1;
+            self.used_levels &= !(1 << level);
         }
+    }
+
+    /// Takes out the first event, which is in the wheel.
+    fn advance(&mut self) -> Option<(Time, E)> {
+        let index = self.first()?;
         let slot = &mut self.slots[index];
-        self.now = std::mem::replace(&mut slot.earliest, Time::MAX);
-        if slot.entries.len() == 1 {
-            return slot.entries.pop().map(|(_, event)| event);
+        if slot.entries.len() > 1 {
+            self.spread(index);
+            return self.due.pop_front();
         }
+        let first = slot.entries.pop()?;
+        slot.earliest = Time::MAX;
+        self.clear(index);
+        self.horizon = first.0;
+        Some(first)
+    }
+
+    /// Moves the next events from the wheel to the list.
+    #[inline(never)]
+    fn refill(&mut self) {
+        while self.due.len() < AHEAD
+            && let Some(index) = self.first()
+        {
+            let slot = &mut self.slots[index];
+            if slot.entries.len() > FEW {
+                if index < SLOTS && !self.due.is_empty() {
+                    // Many of one time: what still comes before them is easier put into the wheel.
+                    return;
+                }
+                self.spread(index);
+                continue;
+            }
+            if !slot.entries.is_sorted_by_key(|entry| entry.0) {
+                slot.entries.sort_by_key(|entry| entry.0);
+            }
+            self.horizon = slot.entries.last().map_or(self.horizon, |last| last.0);
+            slot.earliest = Time::MAX;
+            self.due.extend(slot.entries.drain(..));
+            self.clear(index);
+        }
+    }
+
+    /// Moves the first events of the first slot to the list, and the others to lower levels.
+    fn spread(&mut self, index: usize) {
+        self.clear(index);
+        let slot = &mut self.slots[index];
+        let earliest = std::mem::replace(&mut slot.earliest, Time::MAX);
         let mut entries = std::mem::take(&mut slot.entries);
+        self.horizon = earliest;
         for (at, event) in entries.drain(..) {
+            if at == earliest {
+                self.due.push_back((at, event));
+            } else {
+                self.place(at, event);
+            }
+        }
+        self.keep(index, entries);
+    }
+
+    /// Keeps the room of a slot's entries.
+    fn keep(&mut self, index: usize, entries: Vec<(Time, E)>) {
+        if entries.capacity() <= KEPT {
+            self.slots[index].entries = entries;
+            return;
+        }
+        let place = self.spares.partition_point(|spare| spare.capacity() < entries.capacity());
+        self.spares.insert(place, entries);
+        if self.spares.len() > SPARES {
+            self.spares.remove(0);
+        }
+    }
+
+    /// Adds an event before the last of the list.
+    fn insert(&mut self, at: Time, event: E) {
+        let place = self.due.partition_point(|other| other.0 <= at);
+        if self.due.len() < LONG {
+            self.due.insert(place, (at, event));
+        } else {
+            self.put_back(place, at);
+            self.due.push_back((at, event));
+        }
+    }
+
+    /// Moves the list from `place` on back to the wheel; the horizon is then earlier.
+    fn put_back(&mut self, place: usize, horizon: Time) {
+        let tail = self.due.split_off(place);
+        let before = std::mem::replace(&mut self.horizon, horizon);
+        // Seen from there, all that is below the level of their difference is in one slot.
+        let index = self.index(before);
+        let mut later = Vec::new();
+        while let Some(lower) = self.first().filter(|lower| lower / SLOTS < index / SLOTS) {
+            later.append(&mut std::mem::take(&mut self.slots[lower]).entries);
+            self.clear(lower);
+        }
+        for (at, event) in tail.into_iter().chain(later) {
             self.place(at, event);
         }
-        entries.shrink_to(KEPT);
-        self.slots[index].entries = entries;
-        self.due.pop_front()
+    }
+}
+
+/// Exchanges a full slot's room for more, if there is any.
+#[cold]
+fn move_to_spare<E>(slot: &mut Vec<(Time, E)>, spares: &mut Vec<Vec<(Time, E)>>) {
+    if let Some(mut spare) = spares.pop_if(|spare| spare.capacity() > slot.capacity()) {
+        spare.append(slot);
+        *slot = spare;
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::cmp::Reverse;
+    use std::collections::BinaryHeap;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -184,6 +329,55 @@ mod tests {
         assert_eq!(queue.peek_time(), Some(Time::MAX));
         assert_eq!(queue.pop(), Some((Time::MAX, 'b')));
         assert_eq!((queue.pop(), queue.peek_time(), queue.now()), (None, None, Time::MAX));
+    }
+
+    /// Against a heap: thousands of events, in bursts at one time, in the span of the next few, and at the end of time.
+    #[test]
+    fn many_events_come_in_order_and_the_next_are_seen() {
+        for (seed, spread) in [(1, 4), (2, 12), (3, 24), (4, 50)] {
+            let (mut queue, mut heap, mut state) = (EventQueue::default(), BinaryHeap::new(), seed);
+            let mut random = |bits: u32| {
+                state = u64::wrapping_mul(state, 6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                state >> 32 >> (32 - bits)
+            };
+            let (mut now, mut inserted, mut seen) = (0u64, 0u32, 0);
+            for step in 0..30_000 {
+                let count = match step {
+                    0 => 6_000,
+                    _ if random(10) == 0 => 500,
+                    _ if step < 20_000 => 1,
+                    _ => 0,
+                };
+                let (bits, shift) = (1 + random(4) as u32, random(6) * spread / 64);
+                let ahead = if random(3) == 0 { 0 } else { random(bits) << shift };
+                for number in 0..count {
+                    let at = match random(6) {
+                        0 if step % 100 == 0 => u64::MAX,
+                        1..20 => now.saturating_add(ahead),
+                        _ => now.saturating_add(ahead + number % 90),
+                    };
+                    queue.push(Time::from_ps(at), inserted);
+                    heap.push(Reverse((at, inserted)));
+                    inserted += 1;
+                }
+                let soon = queue.soon(0).copied();
+                let first = heap.pop().map(|first| first.0);
+                assert_eq!(queue.pop(), first.map(|(at, number)| (Time::from_ps(at), number)), "{seed} {step}");
+                let Some((at, number)) = first else { break };
+                assert_eq!(soon.unwrap_or(number), number);
+                seen += usize::from(queue.soon(8).is_some());
+                now = at.min(u64::MAX - 1);
+                if now == u64::MAX - 1 {
+                    break;
+                }
+            }
+            assert!(seen > 5_000, "{seen}");
+            assert_eq!(queue.len(), heap.len());
+            while let Some(Reverse((at, number))) = heap.pop() {
+                assert_eq!(queue.pop(), Some((Time::from_ps(at), number)));
+            }
+            assert!(queue.is_empty());
+        }
     }
 
     proptest! {

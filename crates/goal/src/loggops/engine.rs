@@ -1,3 +1,4 @@
+use sim::memory::prefetch;
 use sim::{Rate, Time};
 
 use super::error::RunError;
@@ -9,7 +10,6 @@ use super::resources::{Many, One, Place, Resources, Side};
 use crate::matching::Matching;
 use crate::noise::{Noise, Noisy, Quiet, Stretch};
 use crate::op::{Kind, Op};
-use crate::prefetch::prefetch;
 use crate::progress::Progress;
 use crate::schedule::Schedule;
 use crate::stuck::Stuck;

@@ -1,4 +1,4 @@
-use crate::prefetch::prefetch;
+use sim::memory::prefetch;
 
 /// How long the queues of posted receives and of unexpected messages became.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

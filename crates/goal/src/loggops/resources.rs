@@ -1,9 +1,9 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
+use sim::memory::{Large, prefetch};
+
 use super::number::Number;
-use crate::memory::Large;
-use crate::prefetch::prefetch;
 use crate::schedule::Schedule;
 
 /// What an event needs of its rank.

@@ -1,5 +1,6 @@
 use net::packet::{Message, Notice, PacketNetwork};
 use net::{NetError, Topology};
+use sim::memory::prefetch;
 use sim::{EventQueue, Time};
 
 use super::task::{Phase, Task};
@@ -7,7 +8,6 @@ use super::{Outcome, Parameters, RunError, hosts};
 use crate::cpu::Cpu;
 use crate::matching::Matching;
 use crate::op::{Kind, Op};
-use crate::prefetch::prefetch;
 use crate::progress::Progress;
 use crate::schedule::Schedule;
 use crate::stuck::Stuck;

@@ -1,30 +1,34 @@
+//! Tables of state that the processor's cache does not hold, and fetching from them.
+
 use std::alloc::{Layout, handle_alloc_error};
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 
-use bytemuck::Pod;
+use bytemuck::Zeroable;
 use memmap2::MmapMut;
 
 /// Bytes; what is smaller would waste most of one.
 const HUGE_PAGE: usize = 1 << 21;
 
-/// A large table in huge pages where the system has them: with a thousand ranks, each at another place
-/// of every table, small pages would be looked up at every step.
+/// A large table in huge pages where the system has them: with thousands of ranks, each at another place of every table,
+/// small pages would be looked up at every step.
 #[derive(Debug)]
-pub(crate) struct Large<T> {
+pub struct Large<T> {
     map: MmapMut,
     len: usize,
     of: PhantomData<T>,
 }
 
-impl<T: Pod> Large<T> {
+impl<T: Zeroable> Large<T> {
+    /// So many values of zero bytes.
     pub fn zeroed(len: usize) -> Large<T> {
-        // SAFETY: a fresh map is zero, and any bytes are a valid `T`.
+        // SAFETY: a fresh map is zero, which is a valid `T`.
         unsafe { Large::map(len) }
     }
 }
 
 impl<T: Copy> Large<T> {
+    /// So many times the same value.
     pub fn filled(value: T, len: usize) -> Large<T> {
         // SAFETY: all is written before it is read.
         let mut table: Large<T> = unsafe { Large::map(len) };
@@ -33,6 +37,13 @@ impl<T: Copy> Large<T> {
             // SAFETY: the map has room for `len` values, and is aligned to pages.
             unsafe { first.add(index).write(value) };
         }
+        table
+    }
+
+    /// The same with more at the end, up to a new length.
+    pub fn grown(&self, value: T, len: usize) -> Large<T> {
+        let mut table = Large::filled(value, len.max(self.len));
+        table[..self.len].copy_from_slice(self);
         table
     }
 }
@@ -69,5 +80,35 @@ impl<T> DerefMut for Large<T> {
     fn deref_mut(&mut self) -> &mut [T] {
         // SAFETY: as above, and the map is borrowed mutably.
         unsafe { std::slice::from_raw_parts_mut(self.map.as_mut_ptr().cast(), self.len) }
+    }
+}
+
+/// Has the processor fetch what will soon be needed.
+#[inline(always)]
+pub fn prefetch<T>(place: *const T) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a hint that reads nothing the program could see; any address will do.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(place.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = place;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_have_their_values() {
+        let mut table = Large::filled(7u16, 3);
+        table[1] = 8;
+        let more = table.grown(9, 5);
+        assert_eq!((&*table, &*more), (&[7, 8, 7][..], &[7, 8, 7, 9, 9][..]));
+        assert_eq!(*table.grown(9, 0), *table);
+        // Of several huge pages, and of none.
+        assert!(Large::<u64>::zeroed(1 << 20).iter().all(|&word| word == 0));
+        assert!(Large::<u64>::zeroed(0).is_empty());
+        prefetch(&raw const more[4]);
     }
 }
