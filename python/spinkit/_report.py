@@ -14,6 +14,7 @@ from spinkit._claims import Verdict
 from spinkit._experiment import MOST_CURVES, Experiment, Figure, Series, Sweep
 from spinkit._machines import Machine
 from spinkit._plot import Curve, Picture
+from spinkit._prose import code_spans
 from spinkit._run import Results, Run
 
 
@@ -191,6 +192,7 @@ def render(template: str, **content: Any) -> bytes:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+    environment.filters["code_spans"] = code_spans
     return environment.get_template(template).render(**content, version=__version__).encode()
 
 

@@ -18,7 +18,7 @@ from spinkit._machines import Machine
 from spinkit._pool import Outcome, Settings, Step
 from spinkit._results import to_json, write_atomically
 from spinkit._run import Results
-from spinkit._text import console, print_block, table_box
+from spinkit._text import console, print_block, styled, table_box
 
 _STYLES = {"holds": "green", "explained": "yellow", "fails": "bold red"}
 
@@ -117,7 +117,7 @@ def show(results: Results) -> None:
         cells = _report.claim_cells(verdict)
         why = f"\nwhy: {cells['why']}" if cells["why"] else ""
         table.add_row(
-            Text(f"{cells['text']} ({cells['source']}){why}"),
+            styled(f"{cells['text']} ({cells['source']}){why}"),
             *(cells[key] for key in ("paper", "here", "ratio")),
             Text(cells["verdict"], style=_STYLES[cells["kind"]]),
         )

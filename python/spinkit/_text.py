@@ -6,6 +6,9 @@ import sys
 
 from rich.box import HEAVY_HEAD, Box
 from rich.console import Console, RenderableType
+from rich.text import Text
+
+from spinkit._prose import code_spans
 
 _PLAIN_WIDTH = 160
 """Columns of output that goes to a file or pipe."""
@@ -32,3 +35,8 @@ def print_block(console: Console, content: RenderableType) -> None:
         console.print(content)
     for line in captured.get().splitlines():
         console.print(line.rstrip(), markup=False, soft_wrap=True)
+
+
+def styled(text: str) -> Text:
+    """Show code in colour, without backticks; where there is no colour, just without."""
+    return Text.assemble(*((piece, "cyan" if is_code else "") for piece, is_code in code_spans(text)))

@@ -13,6 +13,7 @@ import click
 
 from spinkit import __version__, _doctor, _experiment, _machines, _paths
 from spinkit._errors import SpinkitError
+from spinkit._prose import plain
 from spinkit._results import to_json, write_atomically
 from spinkit._run import Results, Toolchain
 
@@ -98,7 +99,7 @@ def reproduce(
         problems += _problems(outcome, check)
         for verdict in outcome.verdicts:
             if verdict.holds and verdict.claim.why is not None:
-                text = f"{outcome.experiment.name}: holds, though marked as different: {verdict.claim.text}"
+                text = f"{outcome.experiment.name}: holds, though marked as different: {plain(verdict.claim.text)}"
                 click.echo(f"spinkit: note: {text}", err=True)
     if everything:
         click.echo(str(_reproduce.write_report(outcomes, settings)))
@@ -168,7 +169,7 @@ def _problems(results: Results, check: bool) -> list[str]:
         for point in results.wrong
     ]
     unmet = [
-        f"{name}: does not hold: {verdict.claim.text} ({verdict.worst.point}: "
+        f"{name}: does not hold: {plain(verdict.claim.text)} ({verdict.worst.point}: "
         f"{verdict.claim.format(verdict.worst.number)})"
         for verdict in results.unmet
     ]

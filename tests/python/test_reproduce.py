@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 from spinkit import _experiment, _run
 from spinkit._errors import SpinkitError
+from spinkit._text import styled
 from spinkit.cli import main
 
 from .conftest import TIMES, Program
@@ -202,6 +203,28 @@ def test_all_writes_one_report(home: Path, program: Program) -> None:
         assert expected in page
     assert page.count("data:image/svg+xml;base64,") == 2
     assert Path("out/ping-pong/index.html").exists()
+
+
+def test_code_is_set_as_code(home: Path, program: Program) -> None:
+    file = home / "experiments" / "ping-pong" / "experiment.toml"
+    text = file.read_text().replace('summary = """\n', 'summary = """\nRun `ping-pong\n<8>` & see: ` alone. ', 1)
+    file.write_text(text.replace("35 % lower latency", "35 % lower `max(rtt)`", 1))
+    result = spinkit("reproduce", "ping-pong", "--quick")
+    page = Path("out/ping-pong/index.html").read_text()
+    assert "<p>Run <code>ping-pong\n&lt;8&gt;</code> &amp; see: ` alone. " in page
+    assert "<td>35 % lower <code>max(rtt)</code> than RDMA<div" in page
+    assert "35 % lower max(rtt) than RDMA (talk" in result.stdout
+    program(times=TIMES | {"sc17-int": TIMES["sc17-int"] | {"stream": [900_000, 15]}})
+    result = spinkit("reproduce", "ping-pong", "--quick", "--check")
+    assert "does not hold: 35 % lower max(rtt) than RDMA (" in result.stderr
+
+
+def test_on_a_terminal_code_has_a_colour() -> None:
+    text = styled("see `max(rtt)`, `n`")
+    assert (text.plain, [(part.start, part.end, part.style) for part in text.spans]) == (
+        "see max(rtt), n",
+        [(4, 12, "cyan"), (14, 15, "cyan")],
+    )
 
 
 def test_marked_claims_differ_without_failing(home: Path, program: Program) -> None:
