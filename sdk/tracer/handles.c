@@ -128,33 +128,39 @@ static struct spt_neighbors world_ranks(const struct spt_comm *comm, const int *
     return all;
 }
 
+void spt_count_neighbors(MPI_Comm comm, int *in, int *out) {
+    int topology, me, weighted;
+    *in = *out = 0;
+    PMPI_Topo_test(comm, &topology);
+    if (topology == MPI_CART) {
+        PMPI_Cartdim_get(comm, in);
+        *out = *in *= 2;
+    } else if (topology == MPI_GRAPH) {
+        PMPI_Comm_rank(comm, &me);
+        PMPI_Graph_neighbors_count(comm, me, in);
+        *out = *in;
+    } else if (topology == MPI_DIST_GRAPH) {
+        PMPI_Dist_graph_neighbors_count(comm, in, out, &weighted);
+    }
+}
+
 /* The order of the neighbours is that of MPI 4.1 §8.6. */
 void spt_find_neighbors(MPI_Comm comm, struct spt_comm *known) {
-    int topology, in = 0, out = 0, *sources = NULL, *targets = NULL;
+    int topology, in, out;
     if (known->has_neighbors)
         return;
     known->has_neighbors = true;
     PMPI_Topo_test(comm, &topology);
+    spt_count_neighbors(comm, &in, &out);
+    int *sources = spt_allocate((size_t)in, sizeof *sources), *targets = spt_allocate((size_t)out, sizeof *targets);
     if (topology == MPI_CART) {
-        PMPI_Cartdim_get(comm, &in);
-        out = in *= 2;
-        sources = spt_allocate((size_t)in, sizeof *sources);
-        targets = spt_allocate((size_t)in, sizeof *targets);
         for (int side = 0; side < in; side += 2)
             PMPI_Cart_shift(comm, side / 2, 1, &sources[side], &sources[side + 1]);
         memcpy(targets, sources, (size_t)in * sizeof *sources);
     } else if (topology == MPI_GRAPH) {
-        PMPI_Graph_neighbors_count(comm, known->me, &in);
-        out = in;
-        sources = spt_allocate((size_t)in, sizeof *sources);
-        targets = spt_allocate((size_t)in, sizeof *targets);
         PMPI_Graph_neighbors(comm, known->me, in, sources);
         memcpy(targets, sources, (size_t)in * sizeof *sources);
     } else if (topology == MPI_DIST_GRAPH) {
-        int weighted;
-        PMPI_Dist_graph_neighbors_count(comm, &in, &out, &weighted);
-        sources = spt_allocate((size_t)in, sizeof *sources);
-        targets = spt_allocate((size_t)out, sizeof *targets);
         int *in_weights = spt_allocate((size_t)in, sizeof(int)), *out_weights = spt_allocate((size_t)out, sizeof(int));
         PMPI_Dist_graph_neighbors(comm, in, sources, in_weights, out, targets, out_weights);
         free(in_weights);

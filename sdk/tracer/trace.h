@@ -73,7 +73,9 @@ void spt_comm_is(MPI_Comm comm, struct spt_comm *known);
 void spt_comm_release(struct spt_comm *known);
 /* The processes of a group: runs of ranks in MPI_COMM_WORLD. */
 void spt_put_group(MPI_Group group);
-/* Its neighbours in a topology. */
+/* How many neighbours the rank has in a topology: it receives from some, and sends to some. */
+void spt_count_neighbors(MPI_Comm comm, int *in, int *out);
+/* Who they are. */
 void spt_find_neighbors(MPI_Comm comm, struct spt_comm *known);
 void spt_handles_start(void);
 

@@ -16,22 +16,30 @@ static void note_opened(MPI_Comm comm, MPI_Win window) {
     spt_commit();
 }
 
+/* NULL for a window that was made while nothing was traced. */
 static struct spt_comm *window_of(MPI_Win window) {
-    struct spt_comm *known;
-    int found;
-    PMPI_Win_get_attr(window, keyval, &known, &found);
-    return known;
+    struct spt_comm *known = NULL;
+    int found = 0;
+    if (keyval != MPI_KEYVAL_INVALID)
+        PMPI_Win_get_attr(window, keyval, &known, &found);
+    return found ? known : NULL;
 }
 
 static void note(int kind, MPI_Win window) {
+    const struct spt_comm *known = window_of(window);
+    if (!known)
+        return;
     spt_begin(kind);
-    spt_put(window_of(window)->number);
+    spt_put(known->number);
     spt_commit();
 }
 
 static void note_group(int kind, MPI_Group group, MPI_Win window) {
+    const struct spt_comm *known = window_of(window);
+    if (!known)
+        return;
     spt_begin(kind);
-    spt_put(window_of(window)->number);
+    spt_put(known->number);
     spt_put_group(group);
     spt_commit();
 }
@@ -40,7 +48,7 @@ enum { ALL = -1 };
 
 static void note_peer(int kind, int rank, MPI_Win window) {
     const struct spt_comm *known = window_of(window);
-    if (rank != ALL && spt_world(known, rank) < 0)
+    if (!known || (rank != ALL && spt_world(known, rank) < 0))
         return;
     spt_begin(kind);
     spt_put(known->number);
@@ -54,7 +62,7 @@ static void note_peer(int kind, int rank, MPI_Win window) {
 
 static void note_access(int target, uint64_t bytes, uint64_t back, MPI_Win window, const MPI_Request *request) {
     const struct spt_comm *known = window_of(window);
-    if (spt_world(known, target) < 0)
+    if (!known || spt_world(known, target) < 0)
         return;
     spt_begin(request ? SPT_RMA | SPT_NONBLOCKING : SPT_RMA);
     spt_put(known->number);
@@ -95,7 +103,7 @@ SPT_API int MPI_Win_free(MPI_Win *window) {
     struct spt_comm *known = window_of(*window);
     spt_enter();
     int result = PMPI_Win_free(window);
-    if (spt_leave(result)) {
+    if (spt_leave(result) && known) {
         spt_begin(SPT_WIN_FREE);
         spt_put(known->number);
         spt_commit();

@@ -178,16 +178,42 @@ def test_what_cannot_be_traced_is_said(tmp_path: Path, monkeypatch: pytest.Monke
     assert (words, environment["LD_PRELOAD"]) == (["true", "x"], "lib")
 
 
-@pytest.mark.skipif(shutil.which("mpif90") is None, reason="no Fortran compiler of an MPI; PyPI's have none")
-def test_fortran_calls_are_recorded_like_those_of_c(tmp_path: Path) -> None:
-    source, program = ROOT / "tests" / "traces" / "fortran.f90", tmp_path / "fortran"
-    subprocess.run(["mpif90", source, "-o", program], check=True)
-    environment = os.environ | OPEN_MPI | {"XDG_CACHE_HOME": str(tmp_path), "OMPI_MCA_rmaps_base_oversubscribe": "1"}
+FORTRAN = pytest.mark.skipif(shutil.which("mpif90") is None, reason="no Fortran compiler of an MPI; PyPI's have none")
+
+
+def trace_fortran(source: str, folder: Path) -> Path:
+    """Trace a program of tests/traces under the MPI of the system."""
+    program = folder / source
+    subprocess.run(["mpif90", ROOT / "tests" / "traces" / f"{source}.f90", "-o", program], cwd=folder, check=True)
+    environment = os.environ | OPEN_MPI | {"XDG_CACHE_HOME": str(folder), "OMPI_MCA_rmaps_base_oversubscribe": "1"}
     launch = ("mpirun", "-n", str(RANKS), program)
-    command = [sys.executable, "-m", "spinkit", "trace", "-o", tmp_path / "trace", *launch]
+    command = [sys.executable, "-m", "spinkit", "trace", "-o", folder / "trace", *launch]
     subprocess.run(command, env=environment, capture_output=True, timeout=120, check=True)
-    for me, found in enumerate(messages(tmp_path / "trace", "send")):
+    return folder / "trace"
+
+
+@FORTRAN
+def test_fortran_calls_are_recorded_like_those_of_c(tmp_path: Path) -> None:
+    trace = trace_fortran("fortran", tmp_path)
+    for me, found in enumerate(messages(trace, "send")):
         up = (me + 1) % RANKS
         assert point_to_point(found) == Counter([(up, 80, "5", ""), (up, 24, "6", "")])
-    for me, found in enumerate(messages(tmp_path / "trace", "recv")):
+    for me, found in enumerate(messages(trace, "recv")):
         assert found[((me - 1) % RANKS, 80, "5", "")] == 1
+
+
+@FORTRAN
+def test_calls_by_mpi_f08_are_recorded_like_those_of_c(tmp_path: Path) -> None:
+    trace = trace_fortran("fortran08", tmp_path)
+    sent = messages(trace, "send")
+    for me, found in enumerate(sent):
+        up, down = (me + 1) % RANKS, (me - 1) % RANKS
+        to = Counter((message[0], message[1]) for message, n in found.items() for _ in range(n))
+        # The put, the answer to the get, and around the ring.
+        assert (to[up, 100], to[down, 200], to[up, 44]) == (1, 1, 1)
+        # All to all 8 and 12 bytes, and 28 to each neighbour.
+        assert (to[up, 8], to[down, 12], to[up, 28], to[down, 28]) == (1, 1, 1, 1)
+    # Three others count at rank 0, which answers each.
+    assert sum(n for message, n in sent[0].items() if message[1] == 4) == 3
+    done = goal("check", trace.parent / "schedule.goal")
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,61 @@
+/* How Fortran routines are turned into C calls: all of Open MPI, whose routines do not reach those; of MPICH those of
+ * `use mpi_f08` without buffers, which pass them by. (MPICH's with buffers are named otherwise, and do reach them.) */
+#ifndef SPINTRACE_FORTRAN_H
+#define SPINTRACE_FORTRAN_H
+
+#include "trace.h"
+
+#if defined OPEN_MPI || defined MPICH_VERSION
+#define SPT_HAS_FORTRAN 1
+#else
+#define SPT_HAS_FORTRAN 0
+#endif
+
+typedef MPI_Fint F;
+
+#ifdef OPEN_MPI
+/* What Fortran compilers make of a name, and that of `use mpi_f08`. */
+#define ALIAS(name, other) SPT_API extern __typeof__(name) other __attribute__((alias(#name)));
+#define FORTRAN(lower, UPPER, Parameters, ...)                                                                         \
+    SPT_API void mpi_##lower Parameters;                                                                               \
+    void mpi_##lower Parameters __VA_ARGS__ ALIAS(mpi_##lower, mpi_##lower##_) ALIAS(mpi_##lower, mpi_##lower##__)     \
+        ALIAS(mpi_##lower, mpi_##lower##_f08_) ALIAS(mpi_##lower, MPI_##UPPER)
+#else
+#define FORTRAN(lower, UPPER, Parameters, ...)                                                                         \
+    SPT_API void mpi_##lower##_f08_ Parameters;                                                                        \
+    void mpi_##lower##_f08_ Parameters __VA_ARGS__
+#endif
+
+#define UNPACK(...) __VA_ARGS__
+
+/* A routine that is one C call; `e` is its last parameter, which `use mpi_f08` may leave out. */
+#define CALL(lower, UPPER, Parameters, call)                                                                           \
+    FORTRAN(lower, UPPER, (UNPACK Parameters, F * e), {                                                                \
+        int result = call;                                                                                             \
+        if (e)                                                                                                         \
+            *e = result;                                                                                               \
+    })
+
+/* The same for one whose last parameter before `e` is a handle that the call makes. */
+#define MAKES(lower, UPPER, Parameters, Type, call)                                                                    \
+    FORTRAN(lower, UPPER, (UNPACK Parameters, F * made, F * e), {                                                      \
+        MPI_##Type fresh;                                                                                              \
+        int result = call;                                                                                             \
+        if (result == MPI_SUCCESS)                                                                                     \
+            *made = PMPI_##Type##_c2f(fresh);                                                                          \
+        if (e)                                                                                                         \
+            *e = result;                                                                                               \
+    })
+
+/* The address of a buffer; variables stand for MPI_BOTTOM and MPI_IN_PLACE. */
+void *spt_fortran_at(void *address);
+#define at spt_fortran_at
+
+#define C(comm) PMPI_Comm_f2c(*(comm))
+#define T(type) PMPI_Type_f2c(*(type))
+#define O(op) PMPI_Op_f2c(*(op))
+#define G(group) PMPI_Group_f2c(*(group))
+#define I(info) PMPI_Info_f2c(*(info))
+#define W(window) PMPI_Win_f2c(*(window))
+
+#endif
