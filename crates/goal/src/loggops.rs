@@ -14,7 +14,7 @@ mod queues;
 mod resources;
 
 pub use critical::{CriticalPath, Part, Step, critical_path};
-pub use engine::{Options, Outcome, Span, run};
+pub use engine::{Match, Options, Outcome, Span, run};
 pub use error::RunError;
 pub use parameters::LogGops;
 pub use queues::Queues;

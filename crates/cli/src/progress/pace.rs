@@ -35,7 +35,8 @@ impl Pace {
     pub fn tell(&mut self, elapsed: Duration, task: &Task<'_>) -> Told {
         match task {
             Task::Unknown(what) => Told { fraction: None, words: format!("{what}, {}", span(elapsed.as_secs_f64())) },
-            Task::Counted { done, all } => self.count(elapsed, done(), *all),
+            // What is executed twice counts twice.
+            Task::Counted { done, all } => self.count(elapsed, done().min(*all), *all),
         }
     }
 

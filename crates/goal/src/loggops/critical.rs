@@ -1,6 +1,6 @@
 use sim::Time;
 
-use super::engine::{Outcome, Span};
+use super::engine::{Match, Outcome, Span};
 use super::parameters::LogGops;
 use crate::op::Kind;
 use crate::schedule::Schedule;
@@ -8,7 +8,7 @@ use crate::schedule::Schedule;
 /// The chain of operations and messages that bounds the end: each begins when the one before lets it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CriticalPath {
-    /// From the first to the last; without gaps in time.
+    /// From the first to the last, without gaps in time but for waiting.
     pub steps: Vec<Step>,
     /// Calculations, with noise
     pub compute: Time,
@@ -20,7 +20,7 @@ pub struct CriticalPath {
     pub gap: Time,
     /// G and O
     pub bandwidth: Time,
-    /// Time that none of these explains: nothing of the rank ended when the next began
+    /// Time that none of these explains: none, unless [other CPUs are ignored](super::Options::ignore_other_cpus)
     pub waiting: Time,
 }
 
@@ -54,81 +54,147 @@ pub enum Part {
     Nic,
 }
 
-/// What ran at each rank, in the order of time.
-struct Ranks<'a> {
-    spans: &'a [Span],
-    order: Vec<u32>,
-    first: Vec<usize>,
+/// Where the path is: what happens at a rank at a time. What causes it has been recorded before.
+#[derive(Clone, Copy, Debug)]
+struct Point {
+    rank: u32,
+    at: Time,
+    /// The first so many spans came before.
+    spans: usize,
+    /// Likewise of matches.
+    matches: usize,
 }
 
-impl<'a> Ranks<'a> {
-    fn new(spans: &'a [Span], ranks: usize) -> Ranks<'a> {
-        let mut first = vec![0; ranks + 1];
-        for span in spans {
-            first[span.rank as usize + 1] += 1;
-        }
-        for rank in 0..ranks {
-            first[rank + 1] += first[rank];
-        }
-        let (mut next, mut order) = (first.clone(), vec![0; spans.len()]);
-        for (index, span) in spans.iter().enumerate() {
-            order[next[span.rank as usize]] = index as u32;
-            next[span.rank as usize] += 1;
-        }
-        Ranks { spans, order, first }
+/// What lets something begin.
+enum Cause {
+    /// The CPU of a span, by its number, becomes free
+    Cpu(usize),
+    /// Likewise the NIC
+    Nic(usize),
+    /// A send above S is matched
+    Match(usize),
+    /// A span begins: a message arrives, or what begins takes no time, or lets others begin
+    Start(usize),
+}
+
+/// Things of a kind by rank, time and number.
+struct Index<'a> {
+    order: Vec<u32>,
+    key: Box<dyn Fn(u32) -> (u32, Time) + 'a>,
+}
+
+impl<'a> Index<'a> {
+    fn new(numbers: impl Iterator<Item = usize>, key: impl Fn(u32) -> (u32, Time) + 'a) -> Index<'a> {
+        let mut order: Vec<u32> = numbers.map(|number| number as u32).collect();
+        order.sort_unstable_by_key(|&number| (key(number), number));
+        Index { order, key: Box::new(key) }
     }
 
-    /// What began at a rank before a time, the last first.
-    fn before(&self, rank: u32, at: Time) -> impl Iterator<Item = &'a Span> {
-        let of_rank = &self.order[self.first[rank as usize]..self.first[rank as usize + 1]];
-        let end = of_rank.partition_point(|&index| self.spans[index as usize].start < at);
-        of_rank[..end].iter().rev().map(|&index| &self.spans[index as usize])
+    /// The last thing up to a rank, time and number.
+    fn before(&self, rank: u32, at: Time, number: usize) -> Option<u32> {
+        let end = self.order.partition_point(|&other| ((self.key)(other), other as usize) < ((rank, at), number));
+        self.order[..end].last().copied()
+    }
+
+    /// The last thing of a rank at a time that has a smaller number.
+    fn at(&self, rank: u32, at: Time, number: usize) -> Option<usize> {
+        self.before(rank, at, number).filter(|&found| (self.key)(found) == (rank, at)).map(|found| found as usize)
+    }
+
+    /// The time of the last thing of a rank before a time.
+    fn last(&self, rank: u32, at: Time) -> Time {
+        self.before(rank, at, 0).map(&self.key).filter(|&(of, _)| of == rank).map_or(Time::ZERO, |(_, last)| last)
+    }
+}
+
+/// What may have caused something, for searching.
+struct Causes<'a> {
+    outcome: &'a Outcome,
+    cpu: Index<'a>,
+    nic: Index<'a>,
+    matches: Index<'a>,
+    start: Index<'a>,
+}
+
+impl<'a> Causes<'a> {
+    fn new(schedule: &'a Schedule, outcome: &'a Outcome) -> Causes<'a> {
+        let of_spans = |time: fn(&Span) -> Time, takes_time: bool| {
+            let spans = &outcome.spans;
+            let numbers = (0..spans.len()).filter(|&number| !takes_time || time(&spans[number]) > spans[number].start);
+            let key = move |number: u32| (spans[number as usize].rank, time(&spans[number as usize]));
+            Index::new(numbers, key)
+        };
+        let matched = |number: u32| {
+            let Match { op, at, .. } = outcome.matches[number as usize];
+            (schedule.rank(op), at)
+        };
+        Causes {
+            outcome,
+            cpu: of_spans(|span| span.cpu_end, true),
+            nic: of_spans(|span| span.nic_end, true),
+            matches: Index::new(0..outcome.matches.len(), matched),
+            start: of_spans(|span| span.start, false),
+        }
+    }
+
+    fn of(&self, Point { rank, at, spans, matches }: Point) -> Option<Cause> {
+        let cause = self.cpu.at(rank, at, spans).map(Cause::Cpu);
+        let cause = cause.or_else(|| self.nic.at(rank, at, spans).map(Cause::Nic));
+        let cause = cause.or_else(|| self.matches.at(rank, at, matches).map(Cause::Match));
+        cause.or_else(|| self.start.at(rank, at, spans).map(Cause::Start))
+    }
+
+    /// The beginning of a span.
+    fn start_of(&self, number: usize) -> Point {
+        let span = &self.outcome.spans[number];
+        let matches = self.outcome.matches.partition_point(|found| found.spans <= number);
+        Point { rank: span.rank, at: span.start, spans: number, matches }
     }
 }
 
 /// Follows what bounds the end back to the beginning. The outcome must be of a [recorded](super::Options::record) run.
 pub fn critical_path(schedule: &Schedule, parameters: &LogGops, outcome: &Outcome) -> CriticalPath {
-    let ranks = Ranks::new(&outcome.spans, schedule.ranks() as usize);
+    let causes = Causes::new(schedule, outcome);
+    let mut sends = vec![0_u32; schedule.len()];
+    for (number, span) in outcome.spans.iter().enumerate().filter(|(_, span)| !span.is_message) {
+        sends[span.op as usize] = number as u32;
+    }
     let mut path = CriticalPath::default();
-    let mut at = outcome.end();
-    let mut rank = outcome.ends.iter().position(|&end| end == at).unwrap_or(0) as u32;
-    let flight = parameters.overhead + parameters.latency;
-    while at > Time::ZERO {
-        let by_cpu = ranks.before(rank, at).find(|span| span.cpu_end == at);
-        let span = by_cpu.or_else(|| ranks.before(rank, at).find(|span| span.nic_end == at));
-        let Some(span) = span else {
-            // A send above S lets the next begin when the receiver matches it.
-            let matched = ranks.before(rank, at).find(|span| {
-                let record = &schedule.ops[span.op as usize];
-                let is_rendezvous = record.kind() == Kind::Send && schedule.bytes(record) > parameters.eager;
-                let receiver_acts = |receiver| {
-                    ranks.before(receiver, at + Time::from_ps(1)).take_while(|other| other.start == at).next().is_some()
-                };
-                is_rendezvous && !span.is_message && span.start + flight <= at && receiver_acts(record.peer)
-            });
-            let from = matched.map(|span| (schedule.ops[span.op as usize].peer, span.op));
-            let arrival = from.and_then(|(receiver, op)| {
-                let later = at + Time::from_ps(1);
-                ranks.before(receiver, later).find(|span| span.op == op && span.is_message && span.start == at)
-            });
-            match (from, arrival) {
-                (Some((receiver, _)), Some(message)) => {
-                    rank = receiver;
-                    at = path.arrive(schedule, parameters, message, &mut rank);
-                }
-                (Some((receiver, _)), None) if ranks.before(receiver, at).any(|span| span.cpu_end == at) => {
-                    rank = receiver;
-                }
-                _ => {
-                    let end = ranks.before(rank, at).map(|span| span.cpu_end).filter(|&end| end < at).max();
-                    path.waiting += at - end.unwrap_or(Time::ZERO);
-                    at = end.unwrap_or(Time::ZERO);
-                }
+    let end = outcome.end();
+    let rank = outcome.ends.iter().position(|&other| other == end).unwrap_or(0) as u32;
+    let all = Point { rank, at: end, spans: outcome.spans.len(), matches: outcome.matches.len() };
+    let mut point = all;
+    while point.at > Time::ZERO {
+        let number = match causes.of(point) {
+            Some(Cause::Match(number)) => {
+                let Match { op, at, spans } = outcome.matches[number];
+                // By its message, which has just begun to be taken in, or by a receive.
+                let rank = schedule.ops[op as usize].peer;
+                point = Point { rank, at, spans, matches: number };
+                continue;
             }
-            continue;
+            Some(Cause::Cpu(number)) => {
+                path.add(schedule, parameters, &outcome.spans[number], true);
+                number
+            }
+            Some(Cause::Nic(number)) => {
+                path.add(schedule, parameters, &outcome.spans[number], false);
+                number
+            }
+            Some(Cause::Start(number)) => number,
+            None => {
+                let at = causes.cpu.last(point.rank, point.at);
+                path.waiting += point.at - at;
+                point = Point { rank: point.rank, at, ..all };
+                continue;
+            }
         };
-        path.add(schedule, parameters, span, span.cpu_end == at);
-        at = if span.is_message { path.arrive(schedule, parameters, span, &mut rank) } else { span.start };
+        let span = &outcome.spans[number];
+        point = causes.start_of(number);
+        if span.is_message && span.arrival == span.start {
+            path.fly(schedule, parameters, span);
+            point = causes.start_of(sends[span.op as usize] as usize);
+        }
     }
     path.steps.reverse();
     path
@@ -162,17 +228,12 @@ impl CriticalPath {
         self.steps.push(Step { rank: span.rank, op: span.op, part, start: span.start, end });
     }
 
-    /// Goes on before a message that began at `span.start`: at its sender if it had just arrived, else where it is. Returns
-    /// the time there.
-    fn arrive(&mut self, schedule: &Schedule, parameters: &LogGops, span: &Span, rank: &mut u32) -> Time {
-        if span.arrival < span.start {
-            return span.start;
-        }
+    /// Adds the way of a message.
+    fn fly(&mut self, schedule: &Schedule, parameters: &LogGops, span: &Span) {
         self.overhead += parameters.overhead;
         self.latency += parameters.latency;
-        let start = span.arrival.saturating_sub(parameters.overhead + parameters.latency);
-        *rank = schedule.rank(span.op);
-        self.steps.push(Step { rank: *rank, op: span.op, part: Part::Flight, start, end: span.arrival });
-        start
+        let (rank, end) = (schedule.rank(span.op), span.arrival);
+        let start = end - (parameters.overhead + parameters.latency);
+        self.steps.push(Step { rank, op: span.op, part: Part::Flight, start, end });
     }
 }

@@ -39,6 +39,8 @@ pub struct Outcome {
     pub queues: Queues,
     /// What ran when, if [asked for](Options::record), in the order of its start.
     pub spans: Vec<Span>,
+    /// When sends above S were matched, likewise.
+    pub matches: Vec<Match>,
 }
 
 /// A send, a calculation, or the taking in of a message.
@@ -58,6 +60,17 @@ pub struct Span {
     pub cpu_end: Time,
     /// When it let the NIC go
     pub nic_end: Time,
+}
+
+/// A send above S finds its receive, which lets the sender go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Match {
+    /// The send
+    pub op: u32,
+    /// When
+    pub at: Time,
+    /// What had begun before: the first so many of all spans
+    pub spans: usize,
 }
 
 impl Outcome {
@@ -120,7 +133,7 @@ struct Engine<'a, R, X> {
     messages: u64,
     freed: Vec<u32>,
     queues: Lengths,
-    spans: Option<Vec<Span>>,
+    record: Option<(Vec<Span>, Vec<Match>)>,
     /// See [`Progress::prefetch`].
     ahead: usize,
 }
@@ -141,7 +154,7 @@ impl<'a, R: Resources<u32>, X: Stretch> Engine<'a, R, X> {
             messages: 0,
             freed: Vec::new(),
             queues: Lengths::new(schedule.ranks()),
-            spans: options.record.then(Vec::new),
+            record: options.record.then(Default::default),
             ahead: if schedule.ranks() <= CACHED_RANKS { AHEAD } else { 0 },
         }
     }
@@ -161,12 +174,14 @@ impl<'a, R: Resources<u32>, X: Stretch> Engine<'a, R, X> {
             let blocked: Vec<u32> = left.into_iter().filter(is_blocked).collect();
             return Err(Stuck::new(schedule, &self.progress, &blocked).into());
         }
+        let (spans, matches) = self.record.unwrap_or_default();
         Ok(Outcome {
             ends: (0..schedule.ranks()).map(|rank| Time::from_ps(self.resources.end(rank))).collect(),
             events: schedule.len() as u64 + self.messages,
             unreceived: left,
             queues: self.queues.all,
-            spans: with_arrivals(self.spans.unwrap_or_default(), schedule.len(), self.parameters),
+            spans: with_arrivals(spans, schedule.len(), self.parameters),
+            matches,
         })
     }
 
@@ -326,7 +341,7 @@ impl<'a, R: Resources<u32>, X: Stretch> Engine<'a, R, X> {
 
     #[inline(always)]
     fn record(&mut self, now: u64, op: u32, place: Place, cpu_end: u64, nic_end: u64) {
-        if let Some(spans) = &mut self.spans {
+        if let Some((spans, _)) = &mut self.record {
             let is_message = place.side == Side::Message;
             let [start, cpu_end, nic_end] = [now, cpu_end, nic_end].map(Time::from_ps);
             spans.push(Span { rank: place.rank, op, is_message, start, arrival: start, cpu_end, nic_end });
@@ -349,6 +364,9 @@ impl<'a, R: Resources<u32>, X: Stretch> Engine<'a, R, X> {
 
     /// A send above S is done when it is matched.
     fn release_sender(&mut self, now: u64, op: u32, record: &Op) {
+        if let Some((spans, matches)) = &mut self.record {
+            matches.push(Match { op, at: Time::from_ps(now), spans: spans.len() });
+        }
         self.resources.raise(place(record, false), now);
         self.progress.done(op, Time::from_ps(now));
     }
