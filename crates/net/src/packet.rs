@@ -18,19 +18,21 @@
 
 mod card;
 mod credit;
+mod prefetch;
 mod route;
 mod slab;
 mod stats;
 
 pub use stats::{LinkReport, Report};
 
+use sim::memory::Large;
 use sim::{EventQueue, Rate, Time};
 
 use crate::topology::{Link, Trail};
 use crate::{NetError, Topology};
 use card::{Card, Transfer};
-use credit::Credit;
-use route::Hash;
+use credit::Credits;
+use route::{Hash, Way};
 use slab::Slab;
 use stats::Counts;
 
@@ -136,8 +138,10 @@ struct Packet {
     /// The kind of that link, and the vertex at its end.
     kind: u32,
     at: u32,
-    /// Who waits behind it for credit.
+    /// Who waits behind it for credit, or in its card.
     next: u32,
+    /// How it will leave where it is, if that is known before its head is through the switch: without a choice.
+    way: Way,
     trail: Trail,
     losses: u8,
     /// When it joined the queue where it is.
@@ -146,8 +150,26 @@ struct Packet {
     sent: Time,
 }
 
+impl Packet {
+    const NEW: Packet = Packet {
+        transfer: 0,
+        to: 0,
+        bytes: 0,
+        hash: Hash::NONE,
+        channel: NOWHERE,
+        kind: 0,
+        at: 0,
+        next: 0,
+        way: Way { link: 0, lane: 0, class: 0 },
+        trail: Trail { hops: 0, class: 0 },
+        losses: 0,
+        joined: Time::ZERO,
+        sent: Time::ZERO,
+    };
+}
+
 /// A link.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 struct Wire {
     /// Until when it is taken.
@@ -158,6 +180,10 @@ struct Wire {
     /// Its place among the kinds.
     kind: u32,
     counts: Counts,
+}
+
+impl Wire {
+    const UNUSED: Wire = Wire { free: Time::ZERO, held: Time::ZERO, to: 0, kind: 0, counts: Counts::NONE };
 }
 
 /// What all links of a kind have.
@@ -191,12 +217,12 @@ pub struct PacketNetwork {
     lanes: u32,
     time_out: Time,
     kinds: Vec<Kind>,
-    wires: Vec<Wire>,
+    wires: Large<Wire>,
     /// By channel: a lane of a link.
-    credits: Vec<Credit>,
+    credits: Credits,
     /// By link, packets lost.
     drops: Vec<u64>,
-    cards: Vec<Card>,
+    cards: Large<Card>,
     packets: Slab<Packet>,
     transfers: Slab<Transfer>,
     sent_packets: u64,
@@ -221,14 +247,11 @@ impl PacketNetwork {
         let mut kinds: Vec<Kind> = topology.links().iter().map(kind).collect();
         kinds.sort_unstable();
         kinds.dedup();
-        let wire = |link: &Link| Wire {
-            free: Time::ZERO,
-            held: Time::ZERO,
-            to: link.to,
-            kind: kinds.partition_point(|other| *other < kind(link)) as u32,
-            counts: Counts::default(),
-        };
-        let wires: Vec<Wire> = topology.links().iter().map(wire).collect();
+        let mut wires = Large::filled(Wire::UNUSED, topology.links().len());
+        for (wire, link) in wires.iter_mut().zip(topology.links()) {
+            let kind = kinds.partition_point(|other| *other < kind(link)) as u32;
+            *wire = Wire { to: link.to, kind, ..*wire };
+        }
         let classes = if parameters.routing == Routing::Adaptive { topology.classes() } else { 1 };
         let lanes = topology.lanes(classes);
         let channels = if parameters.flow == Flow::Credits { wires.len() * lanes as usize } else { 0 };
@@ -244,10 +267,10 @@ impl PacketNetwork {
             classes,
             lanes,
             time_out: time_out.map_or(LONGEST, Time::from_ps).min(LONGEST),
-            credits: std::iter::repeat_with(Credit::default).take(channels).collect(),
-            cards: std::iter::repeat_with(Card::default).take(hosts as usize).collect(),
-            packets: Slab::default(),
-            transfers: Slab::default(),
+            credits: Credits::new(channels),
+            cards: Large::filled(Card::IDLE, hosts as usize),
+            packets: Slab::new(Packet::NEW),
+            transfers: Slab::new(Transfer::NEW),
             sent_packets: 0,
             resent: 0,
             hops: 0,
@@ -291,11 +314,12 @@ impl PacketNetwork {
     /// A packet's head is through a switch.
     #[inline]
     fn hop<E: From<Event>>(&mut self, now: Time, id: u32, queue: &mut EventQueue<E>) {
-        let packet = self.packets[id];
-        let (link, lane, class) = self.choose(now, packet.at, &packet);
+        let packet = &self.packets[id];
+        let Way { link, lane, class } = if self.is_adaptive() { self.choose(now, packet) } else { packet.way };
+        let bytes = packet.bytes;
         let kind = *self.kind(link);
         let wire = &mut self.wires[link as usize];
-        let backlog = wire.queue(now) + kind.transmission(packet.bytes);
+        let backlog = wire.queue(now) + kind.transmission(bytes);
         if self.parameters.flow == Flow::Drop && kind.bytes_in(backlog) > self.parameters.buffer {
             return self.lose(now, link, id, queue);
         }
@@ -313,9 +337,9 @@ impl PacketNetwork {
         let has_buffer = self.parameters.flow == Flow::Credits && self.wires[link as usize].to >= self.hosts;
         if has_buffer {
             let bytes = self.packets[id].bytes;
-            let credit = &mut self.credits[channel as usize];
-            if credit.is_waited_for() || !credit.take(now, bytes, self.parameters.buffer) {
-                if let Some(last) = credit.wait(id) {
+            let is_waited_for = self.credits[channel].is_waited_for();
+            if is_waited_for || !self.credits.take(channel, now, bytes, self.parameters.buffer) {
+                if let Some(last) = self.credits[channel].wait(id) {
                     self.packets[last].next = id;
                 }
                 let transmission = self.kind(link).transmission(bytes);
@@ -348,11 +372,16 @@ impl PacketNetwork {
             self.packets.remove(id);
             self.arrive(transfer, end + kind.latency, queue);
         } else {
-            (packet.channel, packet.kind, packet.at) = (channel, wire.kind, wire.to);
+            let to = wire.to;
+            (packet.channel, packet.kind, packet.at) = (channel, wire.kind, to);
             if is_from_card {
                 packet.sent = start;
             } else {
                 packet.trail.hops += 1;
+            }
+            if self.parameters.routing == Routing::Ecmp {
+                let way = self.fixed_way(to, &self.packets[id]);
+                self.packets[id].way = way;
             }
             queue.push(start + kind.latency + self.parameters.switch, Event::Hop(id).into());
         }
@@ -360,7 +389,7 @@ impl PacketNetwork {
             self.card_sent(transfer, end, queue);
         } else if self.parameters.flow == Flow::Credits {
             let back = end + self.kinds[came_by as usize].latency;
-            self.credits[came as usize].give(back, bytes);
+            self.credits.give(came, now, back, bytes);
             self.wake(came, queue);
         }
     }
@@ -378,21 +407,20 @@ impl PacketNetwork {
     /// Has a lane's queue looked at when the next credit is back, if anybody waits.
     #[inline]
     fn wake<E: From<Event>>(&mut self, channel: u32, queue: &mut EventQueue<E>) {
-        if let Some(at) = self.credits[channel as usize].next_wake() {
+        if let Some(at) = self.credits.next_wake(channel) {
             queue.push(at, Event::Credit(channel).into());
         }
     }
 
     fn credit_came<E: From<Event>>(&mut self, now: Time, channel: u32, queue: &mut EventQueue<E>) {
         let link = channel / self.lanes;
-        self.credits[channel as usize].woken(now);
-        while let Some(id) = self.credits[channel as usize].first() {
+        self.credits[channel].woken(now);
+        while let Some(id) = self.credits[channel].first() {
             let Packet { bytes, next, .. } = self.packets[id];
-            let credit = &mut self.credits[channel as usize];
-            if !credit.take(now, bytes, self.parameters.buffer) {
+            if !self.credits.take(channel, now, bytes, self.parameters.buffer) {
                 return self.wake(channel, queue);
             }
-            credit.stop_waiting(next);
+            self.credits[channel].stop_waiting(next);
             let transmission = self.kind(link).transmission(bytes);
             let held = &mut self.wires[link as usize].held;
             *held = held.saturating_sub(transmission);
@@ -416,7 +444,7 @@ impl PacketNetwork {
         packet.channel = NOWHERE;
         packet.trail = Trail::default();
         let from = self.transfers[packet.transfer].from;
-        self.cards[from as usize].urgent.push_back(id);
+        self.hurry(from, id);
         self.kick(now, from, queue);
     }
 }

@@ -9,6 +9,7 @@ mod torus;
 
 pub use dragonfly::Dragonfly;
 
+use sim::memory::prefetch;
 use sim::{Rate, Time};
 
 use crate::NetError;
@@ -181,6 +182,19 @@ impl Topology {
             Plan::Dragonfly(plan) => plan.ways(switch, to),
             Plan::Torus(plan) => plan.ways(switch, to, trail.class),
             Plan::Table(plan) => plan.ways(switch, to, trail.hops),
+        }
+    }
+
+    /// Has the processor fetch what says how a packet leaves a switch.
+    #[inline]
+    pub(crate) fn prefetch(&self, vertex: u32, to: u32) {
+        prefetch(&raw const self.first[vertex as usize]);
+        let switch = vertex - self.hosts;
+        match &self.plan {
+            Plan::Tree(plan) => plan.prefetch(switch),
+            Plan::Dragonfly(_) => {}
+            Plan::Torus(plan) => plan.prefetch(switch),
+            Plan::Table(plan) => plan.prefetch(switch, to),
         }
     }
 

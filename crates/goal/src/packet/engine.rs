@@ -91,6 +91,7 @@ impl<'a> Engine<'a> {
     fn run(mut self) -> Result<Outcome, RunError> {
         self.begin()?;
         while let Some((now, event)) = self.queue.pop() {
+            self.prefetch();
             match event {
                 Event::Network(event) => match self.network.handle(now, event, &mut self.queue) {
                     None => {}
@@ -115,6 +116,64 @@ impl<'a> Engine<'a> {
             unreceived: left,
             network: self.network.report(end, BUSIEST),
         })
+    }
+
+    /// Fetches what the events that are due soon will need: with many ranks, little of it is in the cache.
+    #[inline(always)]
+    fn prefetch(&self) {
+        match self.queue.soon(12) {
+            Some(&Event::Network(event)) => self.network.prefetch(event),
+            Some(&Event::Cpu(cpu)) => prefetch(&raw const self.cpus[cpu as usize]),
+            Some(&Event::Take(token)) => prefetch(&raw const self.ops[Task::from_token(token).op() as usize]),
+            None => {}
+        }
+        match self.queue.soon(9) {
+            Some(&Event::Network(event)) => self.network.prefetch_next(event),
+            Some(&Event::Cpu(cpu)) => {
+                if let Some(task) = self.cpus[cpu as usize].current() {
+                    prefetch(&raw const self.ops[task.op() as usize]);
+                }
+            }
+            _ => {}
+        }
+        match self.queue.soon(6) {
+            Some(&Event::Network(event)) => {
+                if let Some(token) = self.network.prefetch_last(event) {
+                    prefetch(&raw const self.ops[Task::from_token(token).op() as usize]);
+                }
+            }
+            Some(&Event::Cpu(cpu)) => {
+                if let Some(task) = self.cpus[cpu as usize].current() {
+                    let record = &self.ops[task.op() as usize];
+                    if task.phase() == Phase::Message {
+                        prefetch(self.matching.slot_of(record));
+                    } else {
+                        self.progress.prefetch_dependents(record);
+                    }
+                }
+            }
+            _ => {}
+        }
+        match self.queue.soon(3) {
+            Some(&Event::Cpu(cpu)) => {
+                if let Some(task) = self.cpus[cpu as usize].current()
+                    && task.phase() == Phase::Message
+                {
+                    let last = (*self.matching.slot_of(&self.ops[task.op() as usize]) as u32).wrapping_sub(1) as usize;
+                    prefetch(self.ops.as_ptr().wrapping_add(last));
+                    prefetch(self.progress.words.as_ptr().wrapping_add(last));
+                }
+            }
+            Some(&Event::Network(event @ net::packet::Event::Arrived(_))) => {
+                if let Some(token) = self.network.prefetch_last(event) {
+                    let op = Task::from_token(token).op();
+                    let record = &self.ops[op as usize];
+                    prefetch(&raw const self.cards[self.card(record.peer, op) as usize]);
+                    prefetch(&raw const self.cpus[self.cpu(record.peer, op)]);
+                }
+            }
+            _ => {}
+        }
     }
 
     /// Takes all operations that depend on nothing.

@@ -1,80 +1,147 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::ops::{Index, IndexMut};
 
 use sim::Time;
+use sim::memory::{Large, prefetch};
+
+/// The credit of all channels.
+#[derive(Debug)]
+pub(super) struct Credits {
+    all: Large<Credit>,
+    /// Of channels that once had credit of more packets on its way back than they have room for.
+    later: Vec<BinaryHeap<Reverse<(Time, u32)>>>,
+}
 
 /// The credit of a lane of a link: room in the buffer at its far end, and who waits for some.
 ///
 /// When credit will be back is known before that time, so it needs no event as long as nobody waits: it is looked for when
 /// the next packet comes.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub(super) struct Credit {
     /// Bytes of the buffer that are taken, those that are on their way back included.
     taken: u64,
-    /// When so many bytes, of one packet, will be free again; of a link in little use that is all. None if 0.
-    back_at: Time,
-    back_bytes: u32,
-    /// How many packets wait, the first and the last of them; each knows the next.
-    waiting: u32,
-    first: u32,
-    last: u32,
     /// When somebody will look, if anybody waits; else [`Time::MAX`].
     wake: Time,
-    /// As above, of other packets.
-    later: BinaryHeap<Reverse<(Time, u32)>>,
+    /// When so many bytes, each of one packet, will be free again; none if 0. Nearly always that is all.
+    back_at: [Time; BACK],
+    back_bytes: [u32; BACK],
+    /// Where those of other packets are among `later`, or [`NONE`].
+    later: u32,
+    /// Packets that wait, the first and the last; each knows the next. The first is [`NONE`] if there is none.
+    first: u32,
+    last: u32,
 }
 
-impl Default for Credit {
-    fn default() -> Credit {
-        let (taken, back_at, back_bytes) = (0, Time::ZERO, 0);
-        let (waiting, first, last) = (0, 0, 0);
-        Credit { taken, back_at, back_bytes, waiting, first, last, wake: Time::MAX, later: BinaryHeap::new() }
+const NONE: u32 = u32::MAX;
+/// What fits into a line of the cache.
+const BACK: usize = 3;
+
+impl Credits {
+    /// Of so many channels, with all of their buffers free.
+    pub fn new(channels: usize) -> Credits {
+        let (back_at, back_bytes) = ([Time::ZERO; BACK], [0; BACK]);
+        let credit = Credit { taken: 0, wake: Time::MAX, back_at, back_bytes, later: NONE, first: NONE, last: NONE };
+        Credits { all: Large::filled(credit, channels), later: Vec::new() }
     }
-}
 
-impl Credit {
     #[inline]
-    pub fn is_waited_for(&self) -> bool {
-        self.waiting > 0
+    pub fn prefetch(&self, channel: u32) {
+        prefetch(self.all.as_ptr().wrapping_add(channel as usize));
     }
 
     /// Takes credit for a packet, if there is enough.
     #[inline]
-    pub fn take(&mut self, now: Time, bytes: u32, buffer: u64) -> bool {
-        if self.back_at <= now {
-            self.taken -= u64::from(self.back_bytes);
-            self.back_bytes = 0;
-        }
-        if self.taken + u64::from(bytes) > buffer {
-            while let Some(&Reverse((at, bytes))) = self.later.peek() {
+    pub fn take(&mut self, channel: u32, now: Time, bytes: u32, buffer: u64) -> bool {
+        let credit = &mut self.all[channel as usize];
+        credit.settle(now);
+        if credit.taken + u64::from(bytes) > buffer
+            && let Some(later) = self.later.get_mut(credit.later as usize)
+        {
+            while let Some(&Reverse((at, bytes))) = later.peek() {
                 if at > now {
                     break;
                 }
-                self.later.pop();
-                self.taken -= u64::from(bytes);
+                later.pop();
+                credit.taken -= u64::from(bytes);
             }
         }
-        let is_enough = self.taken + u64::from(bytes) <= buffer;
-        self.taken += if is_enough { u64::from(bytes) } else { 0 };
+        let is_enough = credit.taken + u64::from(bytes) <= buffer;
+        credit.taken += if is_enough { u64::from(bytes) } else { 0 };
         is_enough
     }
 
     /// Gives credit back at a time to come.
     #[inline]
-    pub fn give(&mut self, at: Time, bytes: u32) {
-        if self.back_bytes == 0 {
-            (self.back_at, self.back_bytes) = (at, bytes);
-        } else {
-            self.later.push(Reverse((at, bytes)));
+    pub fn give(&mut self, channel: u32, now: Time, at: Time, bytes: u32) {
+        let credit = &mut self.all[channel as usize];
+        credit.settle(now);
+        if let Some(place) = credit.back_bytes.iter().position(|&bytes| bytes == 0) {
+            (credit.back_at[place], credit.back_bytes[place]) = (at, bytes);
+            return;
         }
+        if credit.later == NONE {
+            credit.later = self.later.len() as u32;
+            self.later.push(BinaryHeap::new());
+        }
+        self.later[credit.later as usize].push(Reverse((at, bytes)));
+    }
+
+    /// When to look, if there is a reason to and nobody will earlier.
+    #[inline]
+    pub fn next_wake(&mut self, channel: u32) -> Option<Time> {
+        let credit = &mut self.all[channel as usize];
+        if !credit.is_waited_for() {
+            return None;
+        }
+        let back = credit.back_at.into_iter().zip(credit.back_bytes).filter(|back| back.1 > 0).map(|back| back.0);
+        let later = self.later.get(credit.later as usize).and_then(|later| later.peek()).map(|entry| entry.0.0);
+        let at = back.chain(later).min()?;
+        if credit.wake <= at {
+            return None;
+        }
+        credit.wake = at;
+        Some(at)
+    }
+}
+
+impl Index<u32> for Credits {
+    type Output = Credit;
+
+    #[inline]
+    fn index(&self, channel: u32) -> &Credit {
+        &self.all[channel as usize]
+    }
+}
+
+impl IndexMut<u32> for Credits {
+    #[inline]
+    fn index_mut(&mut self, channel: u32) -> &mut Credit {
+        &mut self.all[channel as usize]
+    }
+}
+
+impl Credit {
+    /// Counts what has come back.
+    #[inline]
+    fn settle(&mut self, now: Time) {
+        for (at, bytes) in self.back_at.iter().zip(&mut self.back_bytes) {
+            if *at <= now {
+                self.taken -= u64::from(std::mem::take(bytes));
+            }
+        }
+    }
+
+    #[inline]
+    pub fn is_waited_for(&self) -> bool {
+        self.first != NONE
     }
 
     /// Lets a packet wait. Returns the one before, which must know of it.
     pub fn wait(&mut self, packet: u32) -> Option<u32> {
         let before = std::mem::replace(&mut self.last, packet);
-        self.waiting += 1;
-        if self.waiting > 1 {
+        if self.is_waited_for() {
             return Some(before);
         }
         self.first = packet;
@@ -82,30 +149,14 @@ impl Credit {
     }
 
     /// Who waits longest.
+    #[inline]
     pub fn first(&self) -> Option<u32> {
         self.is_waited_for().then_some(self.first)
     }
 
     /// Lets the first go; `next` is the next, if there is one.
     pub fn stop_waiting(&mut self, next: u32) {
-        self.waiting -= 1;
-        self.first = next;
-    }
-
-    /// When to look, if there is a reason to and nobody will earlier.
-    #[inline]
-    pub fn next_wake(&mut self) -> Option<Time> {
-        if !self.is_waited_for() {
-            return None;
-        }
-        let back = (self.back_bytes > 0).then_some(self.back_at);
-        let later = self.later.peek().map(|entry| entry.0.0);
-        let at = back.into_iter().chain(later).min()?;
-        if self.wake <= at {
-            return None;
-        }
-        self.wake = at;
-        Some(at)
+        self.first = if self.first == self.last { NONE } else { next };
     }
 
     /// Somebody looks.

@@ -3,11 +3,21 @@ use sim::Time;
 use super::{Packet, PacketNetwork, Routing, Wire};
 use crate::topology::Trail;
 
+/// How a packet leaves a switch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Way {
+    pub link: u32,
+    pub lane: u8,
+    pub class: u8,
+}
+
 /// What a packet's choices depend on besides queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Hash(u32);
 
 impl Hash {
+    pub const NONE: Hash = Hash(0);
+
     /// Of a pair of hosts and the number of a packet.
     pub fn new(seed: u64, from: u32, to: u32, packet: u64) -> Hash {
         Hash((mix(mix(seed ^ packet) ^ (u64::from(from) << 32 | u64::from(to))) >> 32) as u32)
@@ -39,35 +49,47 @@ impl Wire {
 }
 
 impl PacketNetwork {
-    /// Link, lane and class by which a packet leaves a switch.
     #[inline]
-    pub(super) fn choose(&self, now: Time, vertex: u32, packet: &Packet) -> (u32, u8, u8) {
-        let (switch, first) = (vertex - self.hosts, self.topology.first(vertex));
-        let trail = packet.trail;
-        let is_adaptive = self.parameters.routing == Routing::Adaptive;
+    pub(super) fn is_adaptive(&self) -> bool {
+        self.parameters.routing == Routing::Adaptive
+    }
+
+    /// How a packet leaves a switch, whatever the queues are.
+    #[inline]
+    pub(super) fn fixed_way(&self, vertex: u32, packet: &Packet) -> Way {
+        let (switch, trail) = (vertex - self.hosts, packet.trail);
+        let ways = self.topology.ways(switch, packet.to, trail);
+        let place = if ways.ports.len() == 1 { 0 } else { packet.hash.pick(switch, ways.ports.len()) };
+        let link = self.topology.first(vertex) + ways.ports[place];
+        Way { link, lane: ways.lane(place), class: trail.class }
+    }
+
+    /// How a packet leaves a switch when it may choose the shortest queue.
+    pub(super) fn choose(&self, now: Time, packet: &Packet) -> Way {
+        let (vertex, trail) = (packet.at, packet.trail);
         if self.classes > 1 && trail.hops == 0 {
-            return self.choose_class(now, vertex, packet);
+            return self.choose_class(now, packet);
         }
+        let (switch, first) = (vertex - self.hosts, self.topology.first(vertex));
         let ways = self.topology.ways(switch, packet.to, trail);
         let place = match ways.ports.len() {
             1 => 0,
-            count if is_adaptive => self.shortest(now, first, ways.ports, packet.hash.pick(switch, count)),
-            count => packet.hash.pick(switch, count),
+            count => self.shortest(now, first, ways.ports, packet.hash.pick(switch, count)),
         };
-        (first + ways.ports[place], ways.lane(place), trail.class)
+        Way { link: first + ways.ports[place], lane: ways.lane(place), class: trail.class }
     }
 
     /// At its first switch a packet may choose among classes too.
-    fn choose_class(&self, now: Time, vertex: u32, packet: &Packet) -> (u32, u8, u8) {
-        let (switch, first) = (vertex - self.hosts, self.topology.first(vertex));
+    fn choose_class(&self, now: Time, packet: &Packet) -> Way {
+        let (switch, first) = (packet.at - self.hosts, self.topology.first(packet.at));
         let start = packet.hash.pick(switch, usize::from(self.classes)) as u8;
         let ways = (0..self.classes).map(|offset| {
             let class = (start + offset) % self.classes;
             let ways = self.topology.ways(switch, packet.to, Trail { class, ..packet.trail });
             let place = self.shortest(now, first, ways.ports, packet.hash.pick(switch, ways.ports.len()));
-            (first + ways.ports[place], ways.lane(place), class)
+            Way { link: first + ways.ports[place], lane: ways.lane(place), class }
         });
-        ways.min_by_key(|&(link, ..)| self.wires[link as usize].queue(now)).expect("there is a class")
+        ways.min_by_key(|way| self.wires[way.link as usize].queue(now)).expect("there is a class")
     }
 
     /// The place of the port with the shortest queue; of equal ones, the first from `start` on.

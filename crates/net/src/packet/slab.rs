@@ -1,27 +1,35 @@
 use std::ops::{Index, IndexMut};
 
+use sim::memory::{Large, prefetch};
+
 /// Things with numbers; the number of one that was removed is given again.
 #[derive(Debug)]
 pub(super) struct Slab<T> {
-    all: Vec<T>,
+    all: Large<T>,
+    /// Numbers that were ever given.
+    given: u32,
     unused: Vec<u32>,
 }
 
-impl<T> Default for Slab<T> {
-    fn default() -> Slab<T> {
-        Slab { all: Vec::new(), unused: Vec::new() }
-    }
-}
-
 impl<T: Copy> Slab<T> {
+    /// With nothing; `blank` is what memory is filled with.
+    pub fn new(blank: T) -> Slab<T> {
+        Slab { all: Large::filled(blank, 64), given: 0, unused: Vec::new() }
+    }
+
     #[inline]
     pub fn insert(&mut self, thing: T) -> u32 {
-        if let Some(number) = self.unused.pop() {
-            self.all[number as usize] = thing;
-            return number;
+        let number = self.unused.pop().unwrap_or_else(|| self.fresh(thing));
+        self.all[number as usize] = thing;
+        number
+    }
+
+    fn fresh(&mut self, blank: T) -> u32 {
+        if self.given as usize == self.all.len() {
+            self.all = self.all.grown(blank, 2 * self.all.len());
         }
-        self.all.push(thing);
-        self.all.len() as u32 - 1
+        self.given += 1;
+        self.given - 1
     }
 
     #[inline]
@@ -29,12 +37,15 @@ impl<T: Copy> Slab<T> {
         self.unused.push(number);
         self.all[number as usize]
     }
-}
 
-impl<T> Slab<T> {
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.all.len() - self.unused.len()
+        self.given as usize - self.unused.len()
+    }
+
+    #[inline]
+    pub fn prefetch(&self, number: u32) {
+        prefetch(&raw const self.all[number as usize]);
     }
 }
 

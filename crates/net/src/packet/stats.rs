@@ -3,7 +3,7 @@ use sim::Time;
 use super::PacketNetwork;
 
 /// What a link has seen.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Counts {
     packets: u64,
     busy: Time,
@@ -14,6 +14,8 @@ pub(super) struct Counts {
 }
 
 impl Counts {
+    pub const NONE: Counts = Counts { packets: 0, busy: Time::ZERO, longest: Time::ZERO, area: 0.0 };
+
     /// A packet that had to wait for the link.
     #[inline]
     pub fn add(&mut self, wait: Time, transmission: Time, bytes: u32) {

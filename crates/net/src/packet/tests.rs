@@ -50,7 +50,8 @@ fn all_to_all(hosts: u32, bytes: u64) -> Vec<(u64, u32, u32, u64)> {
 #[test]
 fn events_and_packets_are_small() {
     assert_eq!((size_of::<Event>(), size_of::<Option<Event>>()), (8, 8));
-    assert_eq!((size_of::<Packet>(), size_of::<Wire>(), size_of::<Credit>()), (64, 64, 64));
+    assert_eq!((size_of::<Packet>(), size_of::<Wire>(), size_of::<Transfer>()), (64, 64, 64));
+    assert_eq!((size_of::<card::Card>(), size_of::<credit::Credit>()), (64, 64));
 }
 
 #[test]

@@ -1,3 +1,5 @@
+use sim::memory::prefetch;
+
 use super::{Plan, Topology, Ways, too_large};
 use crate::NetError;
 
@@ -33,6 +35,11 @@ impl TreeWays {
         let place = to.wrapping_sub(switch.low);
         let (first, count) = if place < switch.hosts { (place / switch.each, 1) } else { (switch.down, switch.up) };
         Ways { ports: &self.ports[first as usize..(first + count) as usize], lane: 0, is_pair: false }
+    }
+
+    #[inline]
+    pub fn prefetch(&self, switch: u32) {
+        prefetch(&raw const self.switches[switch as usize]);
     }
 
     pub fn longest_path(&self) -> u32 {

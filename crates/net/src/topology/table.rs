@@ -1,5 +1,7 @@
 use std::collections::VecDeque;
 
+use sim::memory::prefetch;
+
 use super::{Link, Ways, too_large};
 use crate::NetError;
 
@@ -36,6 +38,11 @@ impl TableWays {
     pub fn ways(&self, switch: u32, to: u32, hops: u8) -> Ways<'_> {
         let lane = if self.lanes == 1 { 0 } else { hops };
         Ways { ports: self.ports(switch, to), lane, is_pair: false }
+    }
+
+    #[inline]
+    pub fn prefetch(&self, switch: u32, to: u32) {
+        prefetch(&raw const self.starts[switch as usize * self.hosts as usize + to as usize]);
     }
 
     pub fn lanes(&self) -> u32 {

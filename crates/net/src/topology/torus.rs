@@ -1,3 +1,5 @@
+use sim::memory::prefetch;
+
 use super::{Plan, Topology, Ways, too_large};
 use crate::NetError;
 
@@ -49,6 +51,11 @@ impl TorusWays {
             std::cmp::Ordering::Equal => (first..first + 2, up_lane, true),
         };
         Ways { ports: &self.ports[ports], lane: base + lane, is_pair }
+    }
+
+    #[inline]
+    pub fn prefetch(&self, switch: u32) {
+        prefetch(&raw const self.places[switch as usize]);
     }
 
     pub fn longest_path(&self) -> u32 {
