@@ -17,10 +17,10 @@ READING = "reading <stdin>"
 class Terminal:
     """A terminal that has only standard error on it."""
 
-    def __init__(self, *arguments: str) -> None:
+    def __init__(self, command: str, *arguments: str) -> None:
         self._screen, of_child = pty.openpty()
         self.child = subprocess.Popen(
-            [_paths.command("spinkit-goal"), *arguments],
+            [_paths.command(command), *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=of_child,
@@ -60,7 +60,7 @@ class Terminal:
 def test_a_bar_is_shown_and_gone_in_the_end(tmp_path: Path) -> None:
     schedule = tmp_path / "all.bin"
     goal.generate("alltoall", ranks=400).save(schedule)
-    shown, hidden = (Terminal("run", str(schedule), "--progress", when) for when in ("0.001", "off"))
+    shown, hidden = (Terminal("spinkit-goal", "run", str(schedule), "--progress", when) for when in ("0.001", "off"))
     printed = [terminal.end().decode().splitlines() for terminal in (shown, hidden)]
     assert printed[0][:3] == printed[1][:3] == ["ranks    400", "events   478800", printed[0][2]]
     assert "/319200 operations" in shown.written
@@ -71,7 +71,7 @@ def test_a_bar_is_shown_and_gone_in_the_end(tmp_path: Path) -> None:
 
 
 def test_reading_is_told_and_gone_in_the_end() -> None:
-    terminal = Terminal("run", "-", "--progress", "0.01")
+    terminal = Terminal("spinkit-goal", "run", "-", "--progress", "0.01")
     terminal.read_until(lambda written: READING in written)
     printed = terminal.end(b"num_ranks 1\nrank 0 {\ncalc 100\n}\n")
     assert READING in terminal.written
@@ -82,10 +82,43 @@ def test_reading_is_told_and_gone_in_the_end() -> None:
 
 def test_an_interrupt_ends_the_run_and_leaves_the_terminal_clean() -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
-        terminal = Terminal("run", "-", "--progress", "0.01")
+        terminal = Terminal("spinkit-goal", "run", "-", "--progress", "0.01")
         terminal.read_until(lambda written: READING in written)
         assert terminal.line != ""
         terminal.child.send_signal(number)
         assert terminal.child.wait() == -number
         assert terminal.end() == b""
         assert terminal.line == ""
+
+
+WAITING = ["sh", "-c", "read line; echo got $line"]
+
+
+def test_a_simulation_tells_its_time_apart_from_its_output() -> None:
+    terminal = Terminal("spinrun", "--progress", "0.01", *WAITING)
+    told = "0.000 ns of simulated time, 0 events, 0/s"
+    terminal.read_until(lambda written: told in written)
+    assert terminal.end(b"it\n") == b"got it\n"
+    assert told in terminal.written
+    assert terminal.line == ""
+    assert terminal.child.wait() == 0
+
+
+def test_what_an_interrupted_simulation_says_has_a_line_of_its_own() -> None:
+    terminal = Terminal("spinrun", "--progress", "0.01", *WAITING)
+    terminal.read_until(lambda written: "simulated time" in written)
+    terminal.child.send_signal(signal.SIGINT)
+    assert terminal.child.wait() == 128 + signal.SIGINT
+    assert terminal.end() == b""
+    said = "spinrun: interrupted by signal 2 (SIGINT) at 0.000 ns of simulated time, in rank 0's own code\r\n"
+    assert terminal.written.endswith("\r\x1b[2K" + said)
+
+
+def test_a_simulation_tells_nothing_where_its_output_is(tmp_path: Path) -> None:
+    program = ["sh", "-c", "sleep 0.1; echo out; echo err >&2"]
+    for options in [[], ["--progress", "off"]]:
+        done = subprocess.run([_paths.command("spinrun"), *options, *program], capture_output=True, check=True)
+        assert (done.stdout, done.stderr) == (b"out\n", b"err\n")
+    terminal = Terminal("spinrun", *program)
+    assert (terminal.end(), terminal.written) == (b"out\n", "err\r\n")
+    assert terminal.child.wait() == 0

@@ -9,7 +9,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use display::Display;
+pub use display::say;
 use pace::Pace;
+use sim::Time;
 
 use crate::clock;
 
@@ -53,6 +55,13 @@ pub enum Task<'a> {
         done: &'a (dyn Fn() -> u64 + Sync),
         /// Of how many
         all: u64,
+    },
+    /// A simulation whose end nobody knows
+    Simulated {
+        /// Its time
+        now: &'a (dyn Fn() -> Time + Sync),
+        /// Its events so far
+        events: &'a (dyn Fn() -> u64 + Sync),
     },
 }
 

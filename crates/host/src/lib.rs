@@ -3,4 +3,4 @@
 pub mod job;
 mod world;
 
-pub use world::{End, Tell, World};
+pub use world::{End, Reached, Tell, World};

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 use std::sync::Once;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -10,7 +11,10 @@ use super::pace::Told;
 /// Length of a full bar, in steps that the bar tells apart.
 const FULL: u64 = 1000;
 /// Beginning of the line, and nothing on it.
-const CLEAR: &[u8] = b"\r\x1b[K";
+const CLEAR: &str = "\r\x1b[K";
+
+/// Whether the line is the display's.
+static SHOWN: AtomicBool = AtomicBool::new(false);
 
 /// A line that changes on a terminal and is gone in the end; or lines that stay.
 pub enum Display {
@@ -24,6 +28,7 @@ impl Display {
             return Display::Lines { program: program.to_owned() };
         }
         clear_when_interrupted();
+        SHOWN.store(true, Ordering::Relaxed);
         let target = ProgressDrawTarget::stderr();
         Display::Bar(ProgressBar::with_draw_target(Some(FULL), target))
     }
@@ -37,8 +42,7 @@ impl Display {
                 bar.set_message(told.words.clone());
                 bar.set_position((told.fraction.unwrap_or(0.0) * FULL as f64) as u64);
             }
-            // Whether anybody reads it is not the run's concern.
-            Display::Lines { program } => drop(writeln!(io::stderr(), "{program}: {}", told.words)),
+            Display::Lines { program } => say(&format!("{program}: {}", told.words)),
         }
     }
 }
@@ -47,8 +51,17 @@ impl Drop for Display {
     fn drop(&mut self) {
         if let Display::Bar(bar) = self {
             bar.finish_and_clear();
+            SHOWN.store(false, Ordering::Relaxed);
         }
     }
+}
+
+/// Writes a message on standard error, in place of the display, which comes back below. Whether anybody reads it is not the
+/// run's concern.
+pub fn say(message: &str) {
+    let clear = if SHOWN.load(Ordering::Relaxed) { CLEAR } else { "" };
+    // At once, lest the display comes in between.
+    let _ = io::stderr().write_all(format!("{clear}{message}\n").as_bytes());
 }
 
 /// Has Ctrl-C and the like clear the line before they end this process as ever.

@@ -37,27 +37,41 @@ impl Pace {
             Task::Unknown(what) => Told { fraction: None, words: format!("{what}, {}", span(elapsed.as_secs_f64())) },
             // What is executed twice counts twice.
             Task::Counted { done, all } => self.count(elapsed, done().min(*all), *all),
+            Task::Simulated { now, events } => {
+                let events = events();
+                let rate = in_words(self.rate(elapsed, events));
+                Told { fraction: None, words: format!("{} of simulated time, {events} events, {rate}", now()) }
+            }
         }
     }
 
     fn count(&mut self, elapsed: Duration, done: u64, all: u64) -> Told {
-        self.samples.push_back((elapsed, done));
-        // What comes before the first operation is preparation.
-        while self.samples.get(1).is_some_and(|&(at, done)| done == 0 || at + WINDOW <= elapsed) {
-            self.samples.pop_front();
-        }
-        let (since, before) = self.samples[0];
-        let rate = (done - before) as f64 / (elapsed - since).as_secs_f64().max(f64::MIN_POSITIVE);
+        let rate = self.rate(elapsed, done);
         let fraction = done as f64 / all.max(1) as f64;
         let mut words = format!("{:.0} %, {done}/{all} operations", (fraction * 100.0).floor());
         if done > 0 {
-            words += &if rate < 1e6 { format!(", {rate:.0}/s") } else { format!(", {:.1} million/s", rate / 1e6) };
+            words += &format!(", {}", in_words(rate));
         }
         if rate > 0.0 {
             words += &format!(", {} left", span((all.saturating_sub(done) as f64 / rate).ceil()));
         }
         Told { fraction: Some(fraction), words }
     }
+
+    /// A second, of late.
+    fn rate(&mut self, elapsed: Duration, done: u64) -> f64 {
+        self.samples.push_back((elapsed, done));
+        // What comes before the first is preparation.
+        while self.samples.get(1).is_some_and(|&(at, done)| done == 0 || at + WINDOW <= elapsed) {
+            self.samples.pop_front();
+        }
+        let (since, before) = self.samples[0];
+        (done - before) as f64 / (elapsed - since).as_secs_f64().max(f64::MIN_POSITIVE)
+    }
+}
+
+fn in_words(rate: f64) -> String {
+    if rate < 1e6 { format!("{rate:.0}/s") } else { format!("{:.1} million/s", rate / 1e6) }
 }
 
 /// A span of time with as many digits as matter.
@@ -71,6 +85,8 @@ fn span(seconds: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use sim::Time;
+
     use super::*;
 
     fn words(pace: &mut Pace, seconds: u64, done: u64, all: u64) -> String {
@@ -126,6 +142,18 @@ mod tests {
         let task = Task::Unknown("reading a.goal".into());
         let told = Pace::default().tell(Duration::from_millis(12_400), &task);
         assert_eq!(told, Told { fraction: None, words: "reading a.goal, 12 s".into() });
+    }
+
+    #[test]
+    fn a_simulation_tells_its_time() {
+        let mut pace = Pace::default();
+        let mut words = |seconds, ns, events| {
+            let task = Task::Simulated { now: &move || Time::from_ns(ns), events: &move || events };
+            pace.tell(Duration::from_secs(seconds), &task).words
+        };
+        assert_eq!(words(2, 1500, 6_000_000), "1500.000 ns of simulated time, 6000000 events, 3.0 million/s");
+        // 500 in the last 10 s.
+        assert_eq!(words(12, 1600, 6_000_500), "1600.000 ns of simulated time, 6000500 events, 50/s");
     }
 
     #[test]

@@ -5,7 +5,7 @@ mod report;
 
 use std::ffi::OsString;
 use std::fs;
-use std::io::Write;
+use std::io::{self, IsTerminal, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -19,8 +19,11 @@ use sim::trace::Trace;
 use thiserror::Error;
 
 use crate::card::Card;
+use crate::progress::{self, Task, When};
 use crate::sdk::{Sdk, SdkError};
 
+/// A run of this length may well be a long one.
+const PROGRESS_AFTER: Duration = Duration::from_secs(2);
 /// Exit status when `--timeout` ends the run, as that of timeout(1).
 const TIMED_OUT: u8 = 124;
 /// A test that cannot run here exits with this (automake, meson).
@@ -63,6 +66,10 @@ struct Options {
     /// Prefix each line of output with its rank
     #[arg(long)]
     tag_output: bool,
+    /// Tell on standard error how far the run is after so many seconds, or never [default: 2 on a terminal, if standard
+    /// output is none and the ranks' output thus elsewhere; else off]
+    #[arg(long, value_name = "SECONDS|off", value_parser = When::parse)]
+    progress: Option<When>,
     /// CPU time of the ranks' own code between library calls
     #[arg(long, value_name = "zero|measured:SCALE", default_value = "zero", value_parser = parse_compute)]
     compute: u64,
@@ -153,12 +160,15 @@ fn run(options: &Options) -> Result<u8, RunError> {
         Some(path) => Trace::to_file(path).map_err(|error| RunError::Write { path: path.clone(), error })?,
         None => Trace::off(),
     };
-    let warn = Box::new(|message: &str| eprintln!("spinrun: warning: {message}"));
+    let warn = Box::new(|message: &str| progress::say(&format!("spinrun: warning: {message}")));
     let mut world = World::new(machine, job, trace, warn)?;
     if options.profile {
         world.set_profiling();
     }
-    let end = world.run()?;
+    let reached = world.reached();
+    let task = Task::Simulated { now: &|| reached.now(), events: &|| reached.events() };
+    let when = options.progress.unwrap_or_else(|| progress_by_default(options));
+    let end = progress::watch("spinrun", Some(when), &task, || world.run()).0?;
     for (message, count) in world.repeated_warnings() {
         eprintln!("spinrun: warning: ({count} times) {message}");
     }
@@ -170,6 +180,12 @@ fn run(options: &Options) -> Result<u8, RunError> {
         world.finish_trace().map_err(|error| RunError::Write { path: path.clone(), error })?;
     }
     Ok(status)
+}
+
+/// A line that changes would garble the ranks' output on the same terminal, and lines that stay are not the ranks'.
+fn progress_by_default(options: &Options) -> When {
+    let is_apart = io::stderr().is_terminal() && !io::stdout().is_terminal() && !options.tag_output;
+    if is_apart { When::Every(PROGRESS_AFTER) } else { When::Off }
 }
 
 fn load_machine(options: &Options, sdk: &Sdk) -> Result<Machine, MachineError> {

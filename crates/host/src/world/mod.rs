@@ -16,6 +16,9 @@ mod waiting;
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 
 use machine::{Machine, NicKind};
 use net::Network;
@@ -120,7 +123,27 @@ pub struct World {
     /// Calls waiting in each kind of barrier.
     barriers: [Vec<Caller>; 2],
     now: Time,
+    reached: Arc<Reached>,
     end: Option<End>,
+}
+
+/// How far a world has come, for another thread that tells it.
+#[derive(Debug, Default)]
+pub struct Reached {
+    now_ps: AtomicU64,
+    events: AtomicU64,
+}
+
+impl Reached {
+    /// The simulated time.
+    pub fn now(&self) -> Time {
+        Time::from_ps(self.now_ps.load(Relaxed))
+    }
+
+    /// Number of events handled or waiting.
+    pub fn events(&self) -> u64 {
+        self.events.load(Relaxed)
+    }
 }
 
 /// Takes a message for the user.
@@ -188,6 +211,7 @@ impl World {
             warnings: Warnings { told: BTreeMap::new(), tell: Some(warn) },
             barriers: Default::default(),
             now: Time::ZERO,
+            reached: Arc::default(),
             end: None,
         })
     }
@@ -216,11 +240,18 @@ impl World {
                 continue;
             };
             self.now = at;
+            self.reached.now_ps.store(at.as_ps(), Relaxed);
+            self.reached.events.store(self.queue.inserted(), Relaxed);
             self.dispatch(event);
             self.notify_pollers();
         }
         self.job.kill();
         Ok(self.end.clone().unwrap_or(End::Finished))
+    }
+
+    /// Follows [`World::run`] while that goes on.
+    pub fn reached(&self) -> Arc<Reached> {
+        self.reached.clone()
     }
 
     /// The simulated time that has been reached.
