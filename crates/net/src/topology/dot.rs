@@ -75,14 +75,18 @@ impl<'a> Lexer<'a> {
         self.chars.peek().map_or(self.text.len(), |&(at, _)| at)
     }
 
+    /// Whether only blanks are before this place in its line.
+    fn starts_line(&self, at: usize) -> bool {
+        let before = self.text[..at].trim_end_matches(|c: char| c != '\n' && c.is_whitespace());
+        before.is_empty() || before.ends_with('\n')
+    }
+
     /// Past blanks, comments, and lines of the C preprocessor.
     fn skip_blanks(&mut self) -> Result<usize, NetError> {
         loop {
             let at = self.skip_while(char::is_whitespace);
             let rest = &self.text[at..];
-            let line = self.text[..at].rfind('\n').map_or(0, |end| end + 1);
-            let starts_line = self.text[line..at].trim().is_empty();
-            if rest.starts_with("//") || (starts_line && rest.starts_with('#')) {
+            if rest.starts_with("//") || (rest.starts_with('#') && self.starts_line(at)) {
                 self.skip_while(|c| c != '\n');
             } else if let Some(comment) = rest.strip_prefix("/*") {
                 let length = comment.find("*/").ok_or_else(|| self.error(at, "this comment has no end"))?;

@@ -40,11 +40,11 @@ pub(super) fn read(text: &str) -> Result<Topology, NetError> {
         }
         let (link, route) = link(&edge.attributes, from, to, &title, &numbers)?;
         if !graph.directed {
-            if route.is_some() {
+            if route != Route::Unsaid {
                 let what = "has a comment with routes, which are of one direction: this needs a digraph";
                 return Err(NetError::Graph(format!("the link {title} {what}")));
             }
-            links.push((Link { from: to, to: from, ..link }, None));
+            links.push((Link { from: to, to: from, ..link }, Route::Unsaid));
         }
         links.push((link, route));
     }
@@ -110,8 +110,8 @@ fn link(
     }
     let latency = latency.map(|ns| Time::from_ps((ns * 1e3).round() as u64));
     let route = match attributes.get("comment").map(|comment| comment.trim()) {
-        None => None,
-        Some("*") => Some((0..numbers.len() as u32).collect()),
+        None => Route::Unsaid,
+        Some("*") => Route::All,
         Some(comment) => {
             let listed = comment.split([',', ' ', '\t', '\n']).filter(|name| !name.is_empty());
             let hosts: Result<Vec<u32>, NetError> = listed
@@ -122,7 +122,8 @@ fn link(
                 .collect();
             let mut hosts = hosts?;
             hosts.sort_unstable();
-            Some(hosts)
+            hosts.dedup();
+            Route::Hosts(hosts)
         }
     };
     Ok((Link { from, to, gap_per_byte, latency }, route))

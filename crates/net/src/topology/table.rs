@@ -1,25 +1,49 @@
-use std::collections::VecDeque;
+use std::collections::HashMap;
+use std::ops::Range;
 
 use sim::memory::prefetch;
 
 use super::{Link, Ways, too_large};
 use crate::NetError;
 
-/// Hosts for which a link is to be taken, in order, where the file says so.
-pub(super) type Route = Option<Vec<u32>>;
+/// Hosts for which a link is to be taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Route {
+    /// The file does not say.
+    Unsaid,
+    All,
+    /// In order.
+    Hosts(Vec<u32>),
+}
+
+impl Route {
+    fn has(&self, host: u32) -> bool {
+        match self {
+            Route::Unsaid => false,
+            Route::All => true,
+            Route::Hosts(listed) => listed.binary_search(&host).is_ok(),
+        }
+    }
+}
 
 /// Most lanes of a link.
 const MOST_LANES: u32 = 64;
 
 /// Any network: the ports for each switch and host are listed.
 ///
+/// Most hosts of a switch are the same to all other switches, and most sets of ports come again and again; so there are
+/// groups of hosts, and each set is stored once.
+///
 /// If no link can come to wait for itself, all packets share a lane; otherwise a packet changes to the next lane with each
 /// hop (Günther, 1981), so that it waits only for packets that are further on their way.
 #[derive(Clone, Debug)]
 pub(super) struct TableWays {
     names: Vec<String>,
-    hosts: u32,
-    /// Switch by switch and for each host, where its ports are in `ports`.
+    homes: Vec<Home>,
+    groups: u32,
+    /// Switch by switch and for each group, which set of ports.
+    sets: Vec<u32>,
+    /// Where each set starts in `ports`, and where the last ends.
     starts: Vec<u32>,
     ports: Vec<u32>,
     /// Most links between switches on a way.
@@ -27,11 +51,28 @@ pub(super) struct TableWays {
     lanes: u32,
 }
 
+/// Where a host is.
+#[derive(Clone, Copy, Debug)]
+struct Home {
+    /// The switch with the link to it.
+    switch: u32,
+    /// Set of the ports there.
+    set: u32,
+    /// Of hosts at that switch for which all other switches have the same ports.
+    group: u32,
+}
+
 impl TableWays {
     #[inline]
+    fn place(&self, switch: u32, group: u32) -> usize {
+        switch as usize * self.groups as usize + group as usize
+    }
+
+    #[inline]
     fn ports(&self, switch: u32, to: u32) -> &[u32] {
-        let place = switch as usize * self.hosts as usize + to as usize;
-        &self.ports[self.starts[place] as usize..self.starts[place + 1] as usize]
+        let home = self.homes[to as usize];
+        let set = if home.switch == switch { home.set } else { self.sets[self.place(switch, home.group)] } as usize;
+        &self.ports[self.starts[set] as usize..self.starts[set + 1] as usize]
     }
 
     #[inline]
@@ -42,7 +83,7 @@ impl TableWays {
 
     #[inline]
     pub fn prefetch(&self, switch: u32, to: u32) {
-        prefetch(&raw const self.starts[switch as usize * self.hosts as usize + to as usize]);
+        prefetch(&raw const self.sets[self.place(switch, self.homes[to as usize].group)]);
     }
 
     pub fn lanes(&self) -> u32 {
@@ -58,29 +99,53 @@ impl TableWays {
     }
 }
 
-/// `links` are in the order of the vertices where they start.
+/// `links` are in the order of the vertices where they start; each host has one from it and one to it.
 pub(super) fn build(names: Vec<String>, hosts: u32, links: &[Link], routes: &[Route]) -> Result<TableWays, NetError> {
     let switches = names.len() - hosts as usize;
-    too_large(switches as u64 * u64::from(hosts))?;
-    let ranges: Vec<std::ops::Range<usize>> = (hosts..names.len() as u32)
+    let ranges: Vec<Range<usize>> = (hosts..names.len() as u32)
         .map(|switch| {
             links.partition_point(|link| link.from < switch)..links.partition_point(|link| link.from <= switch)
         })
         .collect();
-    let mut ways = TableWays { names, hosts, starts: vec![0], ports: Vec::new(), hops: 0, lanes: 1 };
-    let mut into: Vec<Vec<u32>> = vec![Vec::new(); ways.names.len()];
+    let has_routes: Vec<bool> =
+        ranges.iter().map(|range| routes[range.clone()].iter().any(|route| *route != Route::Unsaid)).collect();
+    let mut sets = Sets::default();
+    let mut homes = homes(hosts, links);
+    let members = group(&mut homes, links, routes);
+    too_large(switches as u64 * members.len() as u64)?;
+    for (host, home) in (0..).zip(&mut homes) {
+        let range = &ranges[home.switch as usize];
+        let leads = |link: &usize| {
+            if has_routes[home.switch as usize] { routes[*link].has(host) } else { links[*link].to == host }
+        };
+        home.set = sets.number(range.clone().filter(leads).map(|link| (link - range.start) as u32));
+    }
+    let mut into: Vec<Vec<u32>> = vec![Vec::new(); names.len()];
     for link in links.iter().filter(|link| link.from >= hosts) {
         into[link.to as usize].push(link.from);
     }
-    let by_host: Vec<_> = (0..hosts).map(|host| ports_to(host, &into, links, routes, &ranges)).collect();
-    for switch in 0..switches {
-        for ports in &by_host {
-            ways.ports.extend(&ports[switch]);
-            ways.starts.push(ways.ports.len() as u32);
+    let mut table = vec![0; switches * members.len()];
+    let mut distances = Distances { into, of: Vec::new(), queue: Vec::new() };
+    for (group, &host) in members.iter().enumerate() {
+        let distance = distances.to(host);
+        for (switch, range) in ranges.iter().enumerate() {
+            let leads = |index: &usize| {
+                if has_routes[switch] {
+                    return routes[*index].has(host);
+                }
+                let link = links[*index];
+                let (here, there) = (distance[link.from as usize], distance[link.to as usize]);
+                here != u32::MAX && there < here
+            };
+            table[switch * members.len() + group] =
+                sets.number(range.clone().filter(leads).map(|link| (link - range.start) as u32));
         }
     }
+    let groups = members.len() as u32;
+    let Sets { starts, ports, .. } = sets;
+    let mut ways = TableWays { names, homes, groups, sets: table, starts, ports, hops: 0, lanes: 1 };
     ways.hops = ways.check(links, &ranges)?;
-    if ways.can_wait_for_itself(links, &ranges) {
+    if ways.can_wait_for_itself(&members, links, &ranges) {
         ways.lanes = ways.hops;
         if ways.lanes > MOST_LANES {
             let what =
@@ -91,56 +156,120 @@ pub(super) fn build(names: Vec<String>, hosts: u32, links: &[Link], routes: &[Ro
     Ok(ways)
 }
 
-/// For each switch, the ports on the way to a host; `into` has the switches with links to each vertex.
-fn ports_to(
-    host: u32,
-    into: &[Vec<u32>],
-    links: &[Link],
-    routes: &[Route],
-    ranges: &[std::ops::Range<usize>],
-) -> Vec<Vec<u32>> {
-    let mut distance = vec![u32::MAX; into.len()];
-    distance[host as usize] = 0;
-    let mut queue = VecDeque::from([host]);
-    while let Some(vertex) = queue.pop_front() {
-        for &from in &into[vertex as usize] {
-            if distance[from as usize] == u32::MAX {
-                distance[from as usize] = distance[vertex as usize] + 1;
-                queue.push_back(from);
-            }
+/// The hosts, with their switches.
+fn homes(hosts: u32, links: &[Link]) -> Vec<Home> {
+    let mut homes = vec![Home { switch: 0, set: 0, group: 0 }; hosts as usize];
+    for link in links.iter().filter(|link| link.to < hosts) {
+        homes[link.to as usize].switch = link.from - hosts;
+    }
+    homes
+}
+
+/// Gives hosts their groups; returns the first of each.
+fn group(homes: &mut [Home], links: &[Link], routes: &[Route]) -> Vec<u32> {
+    // What tells hosts of a switch apart is which links list them, but for their own.
+    let mut listed = vec![Vec::new(); homes.len()];
+    for (index, (link, route)) in links.iter().zip(routes).enumerate() {
+        let Route::Hosts(hosts) = route else { continue };
+        for &host in hosts.iter().filter(|host| **host != link.to) {
+            listed[host as usize].push(index);
         }
     }
-    ranges
-        .iter()
-        .map(|range| {
-            let has_routes = routes[range.clone()].iter().any(Option::is_some);
-            let leads = |&port: &usize| {
-                let link = links[range.start + port];
-                if has_routes {
-                    routes[range.start + port].as_ref().is_some_and(|listed| listed.binary_search(&host).is_ok())
-                } else {
-                    let (here, there) = (distance[link.from as usize], distance[link.to as usize]);
-                    here != u32::MAX && there < here
+    let (mut numbers, mut members) = (HashMap::new(), Vec::new());
+    for ((host, home), listed) in (0..).zip(homes).zip(listed) {
+        home.group = *numbers.entry((home.switch, listed)).or_insert_with(|| {
+            members.push(host);
+            members.len() as u32 - 1
+        });
+    }
+    members
+}
+
+/// Sets of ports, each stored once.
+#[derive(Debug)]
+struct Sets {
+    numbers: HashMap<Box<[u32]>, u32>,
+    starts: Vec<u32>,
+    ports: Vec<u32>,
+}
+
+impl Default for Sets {
+    fn default() -> Sets {
+        Sets { numbers: HashMap::new(), starts: vec![0], ports: Vec::new() }
+    }
+}
+
+impl Sets {
+    /// The number of a set.
+    fn number(&mut self, ports: impl Iterator<Item = u32>) -> u32 {
+        // At the end of all ports, where it stays if it is new.
+        let start = self.ports.len();
+        self.ports.extend(ports);
+        let set = &self.ports[start..];
+        if let Some(&number) = self.numbers.get(set) {
+            self.ports.truncate(start);
+            return number;
+        }
+        let number = self.numbers.len() as u32;
+        self.numbers.insert(set.into(), number);
+        self.starts.push(self.ports.len() as u32);
+        number
+    }
+}
+
+/// Breadth first.
+struct Distances {
+    /// The switches with links to each vertex.
+    into: Vec<Vec<u32>>,
+    of: Vec<u32>,
+    queue: Vec<u32>,
+}
+
+impl Distances {
+    /// Of all vertices to a host, in links; [`u32::MAX`] if there is no way.
+    fn to(&mut self, host: u32) -> &[u32] {
+        self.of.clear();
+        self.of.resize(self.into.len(), u32::MAX);
+        self.of[host as usize] = 0;
+        self.queue.clear();
+        self.queue.push(host);
+        let mut next = 0;
+        while let Some(&vertex) = self.queue.get(next) {
+            next += 1;
+            for &from in &self.into[vertex as usize] {
+                if self.of[from as usize] == u32::MAX {
+                    self.of[from as usize] = self.of[vertex as usize] + 1;
+                    self.queue.push(from);
                 }
-            };
-            (0..range.len()).filter(leads).map(|port| port as u32).collect()
-        })
-        .collect()
+            }
+        }
+        &self.of
+    }
 }
 
 impl TableWays {
     /// That every host can be reached from every other, without circles. Returns the most links between switches.
-    fn check(&self, links: &[Link], ranges: &[std::ops::Range<usize>]) -> Result<u32, NetError> {
+    fn check(&self, links: &[Link], ranges: &[Range<usize>]) -> Result<u32, NetError> {
         const UNKNOWN: u32 = u32::MAX;
         const ON_THE_WAY: u32 = u32::MAX - 1;
         let mut most = 0;
         let mut depths = vec![UNKNOWN; ranges.len()];
         // Each host has one, and they come first.
-        let of_hosts = &links[..self.hosts as usize];
-        for to in 0..self.hosts {
+        let hosts = self.homes.len() as u32;
+        let of_hosts = &links[..hosts as usize];
+        let mut checked = vec![0; self.groups as usize];
+        for to in 0..hosts {
+            let home = self.homes[to as usize];
+            let checked = &mut checked[home.group as usize];
+            if *checked == 2 && !self.ports(home.switch, to).is_empty() {
+                // What is true of one of a group is true of all, up to their own switch; a second is checked as packets
+                // of the first go to it.
+                continue;
+            }
+            *checked = 2.min(*checked + 1);
             depths.fill(UNKNOWN);
             for link in of_hosts.iter().filter(|link| link.from != to) {
-                let first = link.to - self.hosts;
+                let first = link.to - hosts;
                 // Depth first; a switch is entered, then comes back with the place of the next of its ports.
                 let mut stack = vec![(first, 0)];
                 while let Some((switch, port)) = stack.pop() {
@@ -150,7 +279,7 @@ impl TableWays {
                             continue;
                         }
                         if ports.is_empty() {
-                            let (here, there) = (self.name(self.hosts + switch), self.name(to));
+                            let (here, there) = (self.name(hosts + switch), self.name(to));
                             let start = self.name(link.from);
                             let what = format!("host {there} cannot be reached from {start}: {here} has no way to it");
                             return Err(NetError::Graph(what));
@@ -160,7 +289,7 @@ impl TableWays {
                     let Some(&next) = ports.get(port) else {
                         let below = ports.iter().filter_map(|&port| {
                             let next = links[ranges[switch as usize].start + port as usize].to;
-                            next.checked_sub(self.hosts).map(|next| depths[next as usize] + 1)
+                            next.checked_sub(hosts).map(|next| depths[next as usize] + 1)
                         });
                         depths[switch as usize] = below.max().unwrap_or(0);
                         continue;
@@ -170,9 +299,9 @@ impl TableWays {
                     if next == to {
                         continue;
                     }
-                    let place = next.checked_sub(self.hosts).filter(|&next| depths[next as usize] != ON_THE_WAY);
+                    let place = next.checked_sub(hosts).filter(|&next| depths[next as usize] != ON_THE_WAY);
                     let Some(next) = place else {
-                        let (here, there) = (self.name(self.hosts + switch), self.name(to));
+                        let (here, there) = (self.name(hosts + switch), self.name(to));
                         let next = self.name(next);
                         let what =
                             format!("the routes send packets for host {there} from {here} to {next} and never on");
@@ -187,14 +316,16 @@ impl TableWays {
     }
 
     /// Whether the links between switches, each waiting for those that packets take next, form a circle (Dally and Seitz).
-    fn can_wait_for_itself(&self, links: &[Link], ranges: &[std::ops::Range<usize>]) -> bool {
+    /// `members` has one of each group of hosts.
+    fn can_wait_for_itself(&self, members: &[u32], links: &[Link], ranges: &[Range<usize>]) -> bool {
+        let hosts = self.homes.len() as u32;
         // By link, whether each port of the switch at its end comes next.
         let mut next: Vec<Vec<bool>> = vec![Vec::new(); links.len()];
         for (switch, range) in ranges.iter().enumerate() {
-            for to in 0..self.hosts {
+            for &to in members {
                 for &port in self.ports(switch as u32, to) {
                     let link = range.start + port as usize;
-                    let Some(there) = links[link].to.checked_sub(self.hosts) else { continue };
+                    let Some(there) = links[link].to.checked_sub(hosts) else { continue };
                     next[link].resize(ranges[there as usize].len(), false);
                     for &port in self.ports(there, to) {
                         next[link][port as usize] = true;
@@ -203,7 +334,7 @@ impl TableWays {
             }
         }
         let next_of = |link: usize| {
-            let first = links[link].to.checked_sub(self.hosts).map_or(0, |there| ranges[there as usize].start);
+            let first = links[link].to.checked_sub(hosts).map_or(0, |there| ranges[there as usize].start);
             (first..).zip(&next[link]).filter(|(_, comes)| **comes).map(|(link, _)| link)
         };
         let mut waited_for = vec![0u32; links.len()];

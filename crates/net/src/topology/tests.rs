@@ -248,6 +248,28 @@ fn dot_files_without_routes_take_shortest_paths() {
 }
 
 #[test]
+fn hosts_of_a_switch_may_have_routes_of_their_own() {
+    // Two spines; two hosts of the right leaf are reached over one, the third over the other, as are those on the left.
+    let text = "digraph {
+        H0->L H1->L H2->R H3->R H4->R L->H0 [comment=H0] L->H1 [comment=H1]
+        R->H2 [comment=H2] R->H3 [comment=H3] R->H4 [comment=H4]
+        L->S [comment=\"H2 H4\"] L->T [comment=\"H3,H3\"] R->S [comment=\"H0\"] R->T [comment=\"H1, H0\"]
+        S->L S->R T->L T->R
+    }";
+    let topology = Topology::from_dot(text).unwrap();
+    // Switches are in the order in which the file names them: L, R, S, T.
+    let left: Vec<&[u32]> = (0..5).map(|to| topology.ways(0, to, Trail::default()).ports).collect();
+    assert_eq!(left, [&[0][..], &[1], &[2], &[3], &[2]]);
+    let right: Vec<&[u32]> = (0..5).map(|to| topology.ways(1, to, Trail::default()).ports).collect();
+    assert_eq!(right, [&[3, 4][..], &[4], &[0], &[1], &[2]]);
+    check(&topology, |_, _, length, distance| length == distance);
+    // The first of two hosts of a switch sends to another one, from where there is no way to the second.
+    let astray = "digraph { H0->A H1->B H2->B B->H0 B->H1 A->C C->A B->H2 }";
+    let expected = "host H1 cannot be reached from H0: A has no way to it";
+    assert_eq!(Topology::from_dot(astray).unwrap_err().to_string(), expected);
+}
+
+#[test]
 fn what_is_wrong_with_a_dot_file_is_said() {
     let cases = [
         ("", "1:1: expected `graph` or `digraph`, found the end of the file"),
@@ -259,6 +281,7 @@ fn what_is_wrong_with_a_dot_file_is_said() {
         ("graph { a -- <b }", "1:14: this HTML string has no end"),
         ("graph { /* a -- b }", "1:9: this comment has no end"),
         ("graph { a -- b", "1:15: expected a node, an edge or `}`, found the end of the file"),
+        ("graph {\n \t# a -- b c\n a # }", "3:4: unexpected character `#`"),
         ("graph { a -- b } c", "1:18: expected the end of the file, found `c`"),
         ("graph { ä ? }", "1:11: unexpected character `?`"),
         ("graph { 1.2.3 }", "1:9: `1.2.3` is no number"),
