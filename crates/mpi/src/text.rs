@@ -4,8 +4,10 @@ mod arguments;
 mod calls;
 mod comms;
 mod line;
+mod windows;
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use crate::error::Damage;
 use crate::event::{Amount, Collective, Event, Operation, RankTrace, Root, What};
@@ -14,6 +16,7 @@ use calls::Call;
 use comms::Sights;
 pub use comms::{Known, resolve, survey};
 use line::Line;
+use windows::Windows;
 
 /// The number of MPI_COMM_WORLD in MPICH, which has other numbers than Open MPI for the wildcards.
 const MPICH_WORLD: i64 = 0x4400_0000;
@@ -25,23 +28,27 @@ pub fn read(mut rest: &[u8], known: &Known) -> Result<RankTrace, Damage> {
     let mut reader = Reader::new(known);
     reader.trace.truncated = true;
     while line.next(&mut rest)? {
-        match parse(&line, &mut arguments)? {
-            Ok(call) => reader.call(&line, call, &arguments)?,
-            Err(name) => reader.unknown(&line, name)?,
-        }
+        let call = parse(&line, &mut arguments)?;
+        reader.call(&line, call, &arguments)?;
     }
     reader.end();
     Ok(reader.trace)
 }
 
 /// What a persistent request does when started.
+#[derive(Clone)]
+enum Prepared {
+    Send(Envelope, u64),
+    Recv(Envelope, u64),
+    Collective(Collective),
+}
+
+/// A message as calls name it.
 #[derive(Clone, Copy)]
-struct Prepared {
-    sends: bool,
+struct Envelope {
     comm: u32,
     peer: i64,
     tag: i64,
-    bytes: u64,
 }
 
 struct Reader<'a> {
@@ -53,10 +60,13 @@ struct Reader<'a> {
     seen: usize,
     any_source: i64,
     /// Events under way by the address of their request
-    open: HashMap<u64, u32>,
+    open: HashMap<u64, Range<u32>>,
     prepared: HashMap<u64, Prepared>,
-    /// The last test of each request that is under way
+    /// Where the last test of each request that is under way has room for its ends
     tested: HashMap<u64, u32>,
+    /// Matched messages by their addresses
+    matched: HashMap<u64, Envelope>,
+    windows: Windows,
     last_end: Option<u64>,
     first_end: Option<u64>,
 }
@@ -74,17 +84,11 @@ impl<'a> Reader<'a> {
             open: HashMap::new(),
             prepared: HashMap::new(),
             tested: HashMap::new(),
+            matched: HashMap::new(),
+            windows: Windows::default(),
             last_end: None,
             first_end: None,
         }
-    }
-
-    fn unknown(&mut self, line: &Line, name: &str) -> Result<(), Damage> {
-        self.time(line)?;
-        if !self.trace.others.iter().any(|other| other == name) {
-            self.trace.others.push(name.into());
-        }
-        Ok(())
     }
 
     /// Takes the times of a call: computation before it, and how long it took.
@@ -101,43 +105,71 @@ impl<'a> Reader<'a> {
 
     fn call(&mut self, line: &Line, call: Call, arguments: &Arguments) -> Result<(), Damage> {
         self.time(line)?;
-        if call == Call::Local {
-            return Ok(());
+        match call {
+            Call::Local => return Ok(()),
+            Call::Other => {
+                let name = line.name()?;
+                if !self.trace.others.iter().any(|other| other == name) {
+                    self.trace.others.push(name.into());
+                }
+                return Ok(());
+            }
+            _ => {}
         }
         let comm = arguments.comm.map_or(0, |used| self.comm(used));
+        let envelope = |which: usize| Envelope { comm, peer: arguments.ranks[which], tag: arguments.tags[which] };
         match call {
             Call::Send { blocking } => {
                 let bytes = self.bytes(line, arguments, 0)?;
-                let sent = self.send(line, comm, arguments.ranks[0], arguments.tags[0], bytes, blocking)?;
+                let sent = self.send(line, envelope(0), bytes, blocking)?;
                 self.under_way(arguments.request, sent);
             }
             Call::Recv { blocking } => {
                 let bytes = self.bytes(line, arguments, 0)?;
-                let posted = self.recv(line, comm, arguments.ranks[0], arguments.tags[0], bytes, blocking)?;
+                let posted = self.recv(line, envelope(0), bytes, blocking)?;
                 self.under_way(arguments.request, posted);
             }
-            Call::SendRecv | Call::SendRecvReplace => {
-                let received = if call == Call::SendRecv { 1 } else { 0 };
+            Call::SendRecv { blocking } | Call::SendRecvReplace { blocking } => {
+                let received = if matches!(call, Call::SendRecv { .. }) { 1 } else { 0 };
                 let (out, into) = (self.bytes(line, arguments, 0)?, self.bytes(line, arguments, received)?);
-                let sent = self.send(line, comm, arguments.ranks[0], arguments.tags[0], out, false)?;
-                let posted = self.recv(line, comm, arguments.ranks[1], arguments.tags[1], into, false)?;
-                for started in sent.into_iter().chain(posted) {
-                    self.push(What::Wait(started));
+                let (sent, posted) =
+                    (self.send(line, envelope(0), out, false)?, self.recv(line, envelope(1), into, false)?);
+                let both = sent.start..posted.end;
+                if blocking {
+                    both.for_each(|started| self.push(What::Wait(started)));
+                } else {
+                    self.under_way(arguments.request, both);
                 }
             }
-            Call::Prepare { sends } => {
-                let bytes = self.bytes(line, arguments, 0)?;
-                let (peer, tag) = (arguments.ranks[0], arguments.tags[0]);
-                if let Some(request) = arguments.request {
-                    self.prepared.insert(request, Prepared { sends, comm, peer, tag, bytes });
+            Call::Match => {
+                if let Some(message) = arguments.message {
+                    self.matched.insert(message, envelope(0));
                 }
+            }
+            Call::RecvMatched { blocking } => {
+                let bytes = self.bytes(line, arguments, 0)?;
+                let matched = arguments.message.and_then(|message| self.matched.remove(&message));
+                let matched = matched.ok_or_else(|| line.damage_in(Some(4), "no message was matched there".into()))?;
+                let posted = self.recv(line, matched, bytes, blocking)?;
+                self.under_way(arguments.request, posted);
+            }
+            Call::Prepare { sends } => {
+                // Those of a partitioned message: parts, and elements of each.
+                let elements = arguments.counts.iter().fold(1i64, |product, count| product.saturating_mul(*count));
+                let bytes = self.bytes_of(line, elements, arguments.types[0])?;
+                let message = if sends { Prepared::Send } else { Prepared::Recv };
+                self.prepare(arguments, message(envelope(0), bytes));
+            }
+            Call::PrepareCollective(operation) => {
+                let collective = self.collective(line, operation, false, comm, arguments)?;
+                self.prepare(arguments, Prepared::Collective(collective));
             }
             Call::Start => {
                 for request in self.requests(arguments, |reader, address| reader.prepared.contains_key(&address)) {
-                    let Prepared { sends, comm, peer, tag, bytes } = self.prepared[&request];
-                    let started = match sends {
-                        true => self.send(line, comm, peer, tag, bytes, false)?,
-                        false => self.recv(line, comm, peer, tag, bytes, false)?,
+                    let started = match self.prepared[&request].clone() {
+                        Prepared::Send(to, bytes) => self.send(line, to, bytes, false)?,
+                        Prepared::Recv(from, bytes) => self.recv(line, from, bytes, false)?,
+                        Prepared::Collective(collective) => self.push_one(What::Collective(Box::new(collective))),
                     };
                     self.under_way(Some(request), started);
                 }
@@ -150,15 +182,16 @@ impl<'a> Reader<'a> {
             // Which one it was is not in the trace: the one that was begun first.
             Call::WaitAny => {
                 let requests = self.open_requests(arguments);
-                if let Some(first) = requests.into_iter().min_by_key(|request| self.open[request]) {
+                if let Some(first) = requests.into_iter().min_by_key(|request| self.open[request].start) {
                     self.complete(first);
                 }
             }
             // Whether they were complete is not in the trace either: see `outdated`.
             Call::Test => {
                 for request in self.open_requests(arguments) {
-                    self.push(What::Nothing);
-                    self.tested.insert(request, self.trace.events.len() as u32 - 1);
+                    self.tested.insert(request, self.trace.events.len() as u32);
+                    let count = self.open[&request].len();
+                    (0..count).for_each(|_| self.push(What::Nothing));
                 }
             }
             Call::Free => {
@@ -168,18 +201,42 @@ impl<'a> Reader<'a> {
                 }
             }
             Call::Collective { operation, blocking } => {
-                self.collective(line, operation, blocking, comm, arguments)?;
+                let collective = self.collective(line, operation, blocking, comm, arguments)?;
+                let event = self.push_one(What::Collective(Box::new(collective)));
+                self.under_way(arguments.request, event);
             }
             Call::Dup | Call::Split | Call::OtherComm => {
-                let (root, amount) = (Root::Nowhere, Amount::Same(1));
-                let operation = Operation::Barrier;
-                self.push(What::Collective(Box::new(Collective { comm, operation, root, amount, blocking: true })));
+                let (root, amount, blocking) = (Root::Nowhere, Amount::Same(1), arguments.request.is_none());
+                let barrier = Collective { comm, operation: Operation::Barrier, root, amount, blocking };
+                let event = self.push_one(What::Collective(Box::new(barrier)));
+                self.under_way(arguments.request, event);
             }
             Call::CommFree => self.sights.freed(),
             Call::Finalize => self.trace.truncated = false,
-            Call::Local => {}
+            Call::WinCreate
+            | Call::WinFree
+            | Call::Fence
+            | Call::Lock
+            | Call::Unlock
+            | Call::Flush
+            | Call::FlushLocal
+            | Call::Access(_) => self.one_sided(line, call, comm, arguments)?,
+            Call::GroupComm | Call::Local | Call::Other | Call::Untold(_) => {}
         }
         Ok(())
+    }
+
+    fn prepare(&mut self, arguments: &Arguments, what: Prepared) {
+        if let Some(request) = arguments.request {
+            self.prepared.insert(request, what);
+        }
+    }
+
+    /// The event, as a range.
+    fn push_one(&mut self, what: What) -> Range<u32> {
+        self.push(what);
+        let end = self.trace.events.len() as u32;
+        end - 1..end
     }
 
     fn push(&mut self, what: What) {
@@ -199,7 +256,11 @@ impl<'a> Reader<'a> {
     }
 
     fn bytes(&self, line: &Line, arguments: &Arguments, which: usize) -> Result<u64, Damage> {
-        let bytes = (arguments.counts[which] as u64).checked_mul(arguments.types[which] as u64);
+        self.bytes_of(line, arguments.counts[which], arguments.types[which])
+    }
+
+    fn bytes_of(&self, line: &Line, elements: i64, size: i64) -> Result<u64, Damage> {
+        let bytes = (elements as u64).checked_mul(size as u64);
         bytes.filter(|&bytes| bytes <= 1 << 62).ok_or_else(|| line.damage_in(Some(2), "a message too large".into()))
     }
 
@@ -219,37 +280,27 @@ impl<'a> Reader<'a> {
     }
 
     /// The event; none with MPI_PROC_NULL.
-    fn send(
-        &mut self,
-        line: &Line,
-        comm: u32,
-        to: i64,
-        tag: i64,
-        bytes: u64,
-        blocking: bool,
-    ) -> Result<Option<u32>, Damage> {
-        let Some(to) = self.rank(line, comm, to)? else { return Ok(None) };
+    fn send(&mut self, line: &Line, message: Envelope, bytes: u64, blocking: bool) -> Result<Range<u32>, Damage> {
+        let Envelope { comm, peer, tag } = message;
+        let Some(to) = self.rank(line, comm, peer)? else { return Ok(self.none()) };
         let tag = Self::tag(line, tag)?;
-        self.push(What::Send { comm, to, tag, bytes, blocking });
-        Ok(Some(self.trace.events.len() as u32 - 1))
+        Ok(self.push_one(What::Send { comm, to, tag, bytes, blocking }))
     }
 
-    fn recv(
-        &mut self,
-        line: &Line,
-        comm: u32,
-        from: i64,
-        tag: i64,
-        bytes: u64,
-        blocking: bool,
-    ) -> Result<Option<u32>, Damage> {
-        let sender = self.rank(line, comm, from)?;
-        if sender.is_none() && from != self.any_source {
-            return Ok(None);
+    fn recv(&mut self, line: &Line, message: Envelope, bytes: u64, blocking: bool) -> Result<Range<u32>, Damage> {
+        let Envelope { comm, peer, tag } = message;
+        let from = self.rank(line, comm, peer)?;
+        if from.is_none() && peer != self.any_source {
+            return Ok(self.none());
         }
         let tag = if tag < 0 { None } else { Some(Self::tag(line, tag)?) };
-        self.push(What::Recv { comm, from: sender, tag, bytes, blocking });
-        Ok(Some(self.trace.events.len() as u32 - 1))
+        Ok(self.push_one(What::Recv { comm, from, tag, bytes, blocking }))
+    }
+
+    /// No events, where the next one would be.
+    fn none(&self) -> Range<u32> {
+        let end = self.trace.events.len() as u32;
+        end..end
     }
 
     /// Requests of an array that satisfy `is`. Their addresses are 8 bytes apart (Open MPI) or 4 (MPICH, Fortran):
@@ -268,27 +319,29 @@ impl<'a> Reader<'a> {
         self.requests(arguments, |reader, address| reader.open.contains_key(&address))
     }
 
-    fn under_way(&mut self, request: Option<u64>, event: Option<u32>) {
+    fn under_way(&mut self, request: Option<u64>, events: Range<u32>) {
         if let Some(request) = request {
             self.outdated(request);
-            if let Some(event) = event {
-                self.open.insert(request, event);
+            if !events.is_empty() {
+                self.open.insert(request, events);
             }
         }
     }
 
     fn complete(&mut self, request: u64) {
         self.tested.remove(&request);
-        if let Some(event) = self.open.remove(&request) {
+        for event in self.open.remove(&request).into_iter().flatten() {
             self.push(What::Wait(event));
         }
     }
 
     /// A request that is used anew without a wait was completed by the last test of it.
     fn outdated(&mut self, request: u64) {
-        let (event, test) = (self.open.remove(&request), self.tested.remove(&request));
-        if let (Some(event), Some(test)) = (event, test) {
-            self.trace.events[test as usize].what = What::Wait(event);
+        let (events, test) = (self.open.remove(&request), self.tested.remove(&request));
+        if let (Some(events), Some(test)) = (events, test) {
+            for (event, place) in events.zip(test..) {
+                self.trace.events[place as usize].what = What::Wait(event);
+            }
         }
     }
 
@@ -299,13 +352,13 @@ impl<'a> Reader<'a> {
     }
 
     fn collective(
-        &mut self,
+        &self,
         line: &Line,
         operation: Operation,
         blocking: bool,
         comm: u32,
         arguments: &Arguments,
-    ) -> Result<(), Damage> {
+    ) -> Result<Collective, Damage> {
         use Operation::*;
         let group = &self.trace.comms[comm as usize];
         let me = arguments.comm.map_or(0, |used| used.rank);
@@ -347,12 +400,9 @@ impl<'a> Reader<'a> {
                 let bytes = (arguments.counts[0] as u64).saturating_mul(arguments.types[1] as u64);
                 Amount::Each { own: bytes, send, recv: Vec::new() }
             }
-            // Has no line of its own.
-            Neighbor => return Ok(()),
+            // Its calls are refused before.
+            Neighbor => Amount::Neighbors { send: Vec::new(), recv: Vec::new() },
         };
-        self.push(What::Collective(Box::new(Collective { comm, operation, root, amount, blocking })));
-        let event = self.trace.events.len() as u32 - 1;
-        self.under_way(arguments.request, Some(event));
-        Ok(())
+        Ok(Collective { comm, operation, root, amount, blocking })
     }
 }

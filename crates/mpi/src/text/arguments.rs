@@ -13,9 +13,12 @@ pub struct Arguments {
     pub ranks: Vec<i64>,
     pub tags: Vec<i64>,
     pub comm: Option<CommUse>,
-    /// Address of the requests, and of a communicator
+    /// Address of the requests, and of a communicator or window
     pub request: Option<u64>,
     pub made: Option<u64>,
+    /// Address of a matched message
+    pub message: Option<u64>,
+    pub window: Option<i64>,
     pub keys: Vec<i64>,
     /// Those of `v`; empty where the trace has only their address
     pub lists: Vec<Vec<i64>>,
@@ -35,14 +38,13 @@ pub struct CommUse {
 
 impl Arguments {
     /// Takes them from a line, between the times.
-    pub fn read(&mut self, line: &Line, name: &str, letters: &str, asks: bool) -> Result<(), Damage> {
+    pub fn read(&mut self, line: &Line, name: &str, letters: &str, tail: &str) -> Result<(), Damage> {
         for list in [&mut self.counts, &mut self.types, &mut self.ranks, &mut self.tags, &mut self.keys] {
             list.clear();
         }
         self.lists.clear();
-        (self.comm, self.request, self.made) = (None, None, None);
-        let asked = if asks { "q" } else { "" };
-        let letters = || letters.bytes().chain(asked.bytes());
+        (self.comm, self.request, self.made, self.message, self.window) = (None, None, None, None, None);
+        let letters = || letters.bytes().chain(tail.bytes());
         let doubles = letters().filter(|letter| matches!(letter, b'v' | b'x')).count();
         let (count, found) = (letters().count(), line.fields() - 2);
         let has_lists = found == count + doubles;
@@ -85,23 +87,29 @@ impl Arguments {
             (b't', &[tag]) => self.tags.push(tag),
             (b'k', &[key]) => self.keys.push(key),
             (b'q', &[address]) => self.request = Some(address as u64),
-            (b'm', &[address]) => self.made = Some(address as u64),
+            (b'm' | b'a', &[address]) => self.made = Some(address as u64),
+            (b'g', &[address]) => self.message = Some(address as u64),
+            (b'w', &[handle]) => self.window = Some(handle),
             _ => return Err(expected()),
         }
         Ok(())
     }
 }
 
-/// A call of a line, its arguments taken; none for one that is not known.
-pub fn parse<'a>(line: &Line<'a>, arguments: &mut Arguments) -> Result<Result<Call, &'a str>, Damage> {
+/// A call of a line, its arguments taken.
+pub fn parse(line: &Line, arguments: &mut Arguments) -> Result<Call, Damage> {
     let name = line.name()?;
     let found = match arguments.names.get(name) {
         Some(found) => *found,
         None => *arguments.names.entry(name.into()).or_insert_with(|| calls::find(name)),
     };
-    let Some((call, letters, asks)) = found else { return Ok(Err(name)) };
-    if call != Call::Local {
-        arguments.read(line, name, letters, asks)?;
+    let Some((call, letters, tail)) = found else {
+        return Err(line.damage_in(None, format!("{name} is no function of MPI")));
+    };
+    match call {
+        Call::Local | Call::Other => {}
+        Call::Untold(why) => return Err(line.damage_in(None, format!("{name}: {why}"))),
+        _ => arguments.read(line, name, letters, tail)?,
     }
-    Ok(Ok(call))
+    Ok(call)
 }

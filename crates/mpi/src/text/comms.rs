@@ -24,8 +24,13 @@ enum Item {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum How {
     Dup,
-    Split { color: i64, key: i64 },
+    Split {
+        color: i64,
+        key: i64,
+    },
     Other,
+    /// By some of the parent's ranks alone
+    Group,
 }
 
 /// The communicators that one rank's trace speaks of.
@@ -52,8 +57,8 @@ pub fn survey(mut rest: &[u8]) -> Result<Survey, Damage> {
     let (mut line, mut arguments, mut sights) = (Line::new(), Arguments::default(), Sights::default());
     let mut items = Vec::new();
     while line.next(&mut rest)? {
-        let Ok(call) = parse(&line, &mut arguments)? else { continue };
-        if let Some(used) = arguments.comm.filter(|_| call != Call::Local)
+        let call = parse(&line, &mut arguments)?;
+        if let Some(used) = arguments.comm.filter(|_| !matches!(call, Call::Local | Call::Other))
             && sights.is_new(used.handle)
         {
             items.push(Item::Sight { used, line: line.number() });
@@ -62,6 +67,7 @@ pub fn survey(mut rest: &[u8]) -> Result<Survey, Damage> {
             Call::Dup => How::Dup,
             Call::Split => How::Split { color: arguments.keys[0], key: arguments.keys[1] },
             Call::OtherComm => How::Other,
+            Call::GroupComm => How::Group,
             Call::CommFree => {
                 sights.freed();
                 items.push(Item::Free { address: arguments.made.unwrap_or(0) });
@@ -115,8 +121,8 @@ struct RankState {
     unused: Vec<Unused>,
     /// By the address of its variable, a communicator in use
     addresses: HashMap<u64, i64>,
-    /// How many were made of each
-    makings: HashMap<usize, u32>,
+    /// How many were made of each, and by some of its ranks alone
+    makings: HashMap<(usize, bool), u32>,
     sights: Vec<usize>,
 }
 
@@ -124,8 +130,8 @@ struct Resolver {
     ranks: u32,
     comms: Vec<Places>,
     makings: Vec<Making>,
-    /// By parent and how many of it came before
-    numbers: HashMap<(usize, u32), usize>,
+    /// By parent, whether by some of its ranks alone, and how many came before
+    numbers: HashMap<(usize, bool, u32), usize>,
 }
 
 const WORLD: usize = 0;
@@ -229,10 +235,11 @@ impl Resolver {
     }
 
     fn make(&mut self, rank: u32, parent: usize, how: How, state: &mut RankState) -> usize {
-        let before = state.makings.entry(parent).or_default();
+        let is_of_some = how == How::Group;
+        let before = state.makings.entry((parent, is_of_some)).or_default();
         let size = self.comms[parent].len();
         let fresh = self.makings.len();
-        let making = *self.numbers.entry((parent, *before)).or_insert(fresh);
+        let making = *self.numbers.entry((parent, is_of_some, *before)).or_insert(fresh);
         *before += 1;
         if making == fresh {
             self.makings.push(Making { given: vec![None; size], missing: size, made: BTreeMap::new() });
@@ -292,7 +299,7 @@ impl Resolver {
                 // Until all have said their colour, it may be this one.
                 How::Split { .. } if making.made.is_empty() => return None,
                 How::Split { color, .. } => making.made.get(&color).copied(),
-                How::Other => Some(*making.made.entry(used.size.into()).or_insert_with(|| {
+                How::Other | How::Group => Some(*making.made.entry(used.size.into()).or_insert_with(|| {
                     self.comms.push(vec![None; used.size as usize]);
                     self.comms.len() - 1
                 })),

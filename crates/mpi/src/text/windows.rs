@@ -1,0 +1,105 @@
+//! One-sided calls. A line names a window by a number of the rank's own, which appears with its first use: it is taken for
+//! the oldest window that was not used yet.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::Reader;
+use super::arguments::Arguments;
+use super::calls::{Access as Kind, Call};
+use super::line::Line;
+use crate::error::Damage;
+use crate::event::{Access, Group, What, WindowCall};
+
+/// Windows have numbers apart from those of communicators with the same processes.
+const FIRST_ORDINAL: u32 = 1 << 31;
+
+/// The windows of a rank, by their places among its communicators.
+#[derive(Debug, Default)]
+pub struct Windows {
+    /// The address of each one's variable, in the order of their making
+    made: Vec<(u64, u32)>,
+    used: HashMap<i64, u32>,
+    /// How many there were on these processes
+    ordinals: HashMap<Vec<u32>, u32>,
+}
+
+impl Reader<'_> {
+    /// A one-sided call, on a window of communicator `comm` if it makes one.
+    pub(super) fn one_sided(
+        &mut self,
+        line: &Line,
+        call: Call,
+        comm: u32,
+        arguments: &Arguments,
+    ) -> Result<(), Damage> {
+        match call {
+            Call::WinCreate => {
+                let local = self.trace.comms[comm as usize].local.clone();
+                let before = self.windows.ordinals.entry(local.clone()).or_default();
+                let group = Group { local, remote: None, ordinal: FIRST_ORDINAL + *before };
+                *before += 1;
+                let window = self.trace.comms.len() as u32;
+                self.trace.comms.push(Arc::new(group));
+                self.trace.has_windows = true;
+                self.windows.made.push((arguments.made.unwrap_or(0), window));
+                self.push(What::Window(window, Box::new(WindowCall::Create)));
+            }
+            Call::WinFree => {
+                let windows = &mut self.windows;
+                let place = windows.made.iter().rposition(|made| Some(made.0) == arguments.made);
+                let place = place.ok_or_else(|| line.damage_in(Some(1), "no window was made there".into()))?;
+                let (_, window) = windows.made.remove(place);
+                windows.used.retain(|_, used| *used != window);
+                self.push(What::Window(window, Box::new(WindowCall::Free)));
+            }
+            Call::Access(kind) => {
+                let window = self.used_window(line, arguments)?;
+                let Some(target) = self.rank(line, window, arguments.ranks[0])? else { return Ok(()) };
+                let bytes = |elements: i64, which: usize| self.bytes_of(line, elements, arguments.types[which]);
+                let (bytes, back) = match kind {
+                    Kind::Put => (bytes(arguments.counts[0], 0)?, None),
+                    Kind::Get => (0, Some(bytes(arguments.counts[0], 0)?)),
+                    Kind::Exchange => (bytes(arguments.counts[0], 0)?, Some(bytes(arguments.counts[1], 1)?)),
+                    Kind::Fetch => (bytes(1, 0)?, Some(bytes(1, 0)?)),
+                    Kind::Compare => (bytes(2, 0)?, Some(bytes(1, 0)?)),
+                };
+                self.push(What::Access(Box::new(Access { window, target, bytes, back })));
+                let end = self.trace.events.len() as u32;
+                self.under_way(arguments.request, end - 1..end);
+            }
+            _ => {
+                let window = self.used_window(line, arguments)?;
+                let target = match arguments.ranks.first() {
+                    None => None,
+                    Some(&rank) => match self.rank(line, window, rank)? {
+                        None => return Ok(()),
+                        target => target,
+                    },
+                };
+                let call = match call {
+                    Call::Lock => WindowCall::Lock(target),
+                    Call::Unlock => WindowCall::Unlock(target),
+                    Call::Flush => WindowCall::Flush(target),
+                    Call::FlushLocal => WindowCall::FlushLocal(target),
+                    _ => WindowCall::Fence,
+                };
+                self.push(What::Window(window, Box::new(call)));
+            }
+        }
+        Ok(())
+    }
+
+    fn used_window(&mut self, line: &Line, arguments: &Arguments) -> Result<u32, Damage> {
+        let (handle, windows) = (arguments.window.unwrap_or(0), &mut self.windows);
+        if let Some(&window) = windows.used.get(&handle) {
+            return Ok(window);
+        }
+        let is_used = |window: u32| windows.used.values().any(|&used| used == window);
+        let Some(&(_, window)) = windows.made.iter().find(|made| !is_used(made.1)) else {
+            return Err(line.damage_in(None, format!("window {handle} comes from no call before")));
+        };
+        windows.used.insert(handle, window);
+        Ok(window)
+    }
+}
