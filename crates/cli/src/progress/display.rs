@@ -69,7 +69,9 @@ fn clear_when_interrupted() {
     extern "C" fn clear_and_end(signal: libc::c_int) {
         // SAFETY: both may be called in a signal handler; this one is not set any more.
         unsafe {
-            libc::write(libc::STDERR_FILENO, CLEAR.as_ptr().cast(), CLEAR.len());
+            if SHOWN.load(Ordering::Relaxed) {
+                libc::write(libc::STDERR_FILENO, CLEAR.as_ptr().cast(), CLEAR.len());
+            }
             libc::raise(signal);
         }
     }
