@@ -13,6 +13,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,7 @@ _CRITERION = (
 
 _METHOD = (
     "Criterion's median for the crates' benchmarks (release profile, one core); the best of three runs for messages "
-    "(wall-clock) and LogGOPS (CPU time); one run for the rest"
+    "(wall-clock) and LogGOPS (CPU time; two threads by wall-clock against one); one run for the rest"
 )
 
 
@@ -161,7 +162,7 @@ def _ranks(home: Path, tools: Toolchain, folder: Path) -> Number:
 
 
 def _loggops(folder: Path) -> Iterator[Number]:
-    """Events a CPU second of the run, the best of three; reading of text; memory beyond the mapped file."""
+    """Events a CPU second of the run, the best of three; reading of text; memory beyond the mapped file; two threads."""
     goal, room = str(_paths.command("spinkit-goal")), folder.resolve()
     schedule, text, report = room / "loggops.bin", room / "loggops.goal", room / "loggops.json"
     empty = room / "empty.goal"
@@ -170,12 +171,18 @@ def _loggops(folder: Path) -> Iterator[Number]:
     least = json.loads(report.read_bytes())["peak_memory_bytes"]
     for pattern, ranks, *options in LOGGOPS:
         _call([goal, "gen", pattern, "--ranks", ranks, *options, "-o", str(schedule)])
-        name, rate = f"goal/loggops/{pattern}/{ranks}", 0.0
-        for _ in range(3):
-            _call([goal, "run", str(schedule), "--json", str(report)])
+        name = f"goal/loggops/{pattern}/{ranks}"
+        rate, clock = 0.0, {1: inf, 2: inf}
+        for threads in (2, 1) * 3:
+            _call([goal, "run", str(schedule), "--json", str(report), "--threads", str(threads)])
             result = json.loads(report.read_bytes())
-            rate = max(rate, result["events"] / result["cpu_seconds"])
+            if result["threads"] == threads:
+                clock[threads] = min(clock[threads], result["wall_seconds"])
+            if threads == 1:
+                rate = max(rate, result["events"] / result["cpu_seconds"])
         yield Number(name, rate, "events/s")
+        if clock[2] < inf:
+            yield Number(f"{name}/two-threads", clock[1] / clock[2], "times-as-fast")
         beyond = result["peak_memory_bytes"] - least - schedule.stat().st_size
         yield Number(f"{name}/memory", beyond / result["operations"], "bytes/operation")
     _call([goal, "convert", str(schedule), str(text)])

@@ -234,7 +234,7 @@ class _Pool:
                 "data_ok": told["unreceived_messages"] == 0,
             }
             # What depends on this computer, or is long, is not a result.
-            left_out = ("cpu_seconds", "peak_memory_bytes", "end_ns", "unreceived_messages")
+            left_out = ("cpu_seconds", "wall_seconds", "peak_memory_bytes", "end_ns", "unreceived_messages")
             lines.append(json.dumps(line | {key: told[key] for key in told if key not in left_out}))
         return Kept("".join(f"{line}\n" for line in lines), {})
 

@@ -182,7 +182,8 @@ def run(schedule: Schedule | Path | str, model: str = "loggops", **parameters: O
         fixed = ["run", "--model", model, "--progress", "off", "--json", str(report)]
         _goal([*fixed, *_options(parameters), "--", file], data)
         told = json.loads(report.read_text(encoding="utf-8"))
-    del told["ranks"], told["cpu_seconds"], told["peak_memory_bytes"]
+    for left_out in ("ranks", "cpu_seconds", "wall_seconds", "peak_memory_bytes"):
+        del told[left_out]
     ends = tuple(told.pop("end_ns"))
     known = {key: told.pop(key) for key in ("model", "parameters", "operations", "events", "max_end_ns")}
     return Result(end_ns=ends, more=told, **known)

@@ -45,6 +45,7 @@ fn what_is_made_runs_in_both_forms() {
         );
         assert_eq!(report["end_ns"], ends);
         assert!(report["cpu_seconds"].as_f64().unwrap() >= 0.0);
+        assert!(report["wall_seconds"].as_f64().unwrap() > 0.0);
         assert!(report["peak_memory_bytes"].as_u64().unwrap() > 100_000, "more than nothing");
     }
     let parameters = ["-L", "3700", "-o", "200", "-g", "5", "-G", "1", "-O", "0", "-S", "255000"];
@@ -105,6 +106,28 @@ fn failures_say_where_and_why() {
     assert!(fails(&["gen", "bcast", "-n", "4", "--root", "4"], "", 2).contains("root 4 does not exist"));
     assert!(fails(&["run", "-", "--model", "telepathy"], lost, 2).contains("invalid value 'telepathy'"));
     assert!(fails(&["run", "/nowhere.goal"], "", 1).contains("cannot read /nowhere.goal"));
+}
+
+#[test]
+fn threads_share_a_run_where_the_model_allows() {
+    let schedule = fine(&["gen", "alltoall", "--ranks", "32", "--size", "100"], b"");
+    let report = |threads, more: &[&str]| {
+        let output = goal(&[&["run", "-", "--json", "-", "--threads", threads], more].concat(), &schedule);
+        assert_eq!(output.status.code(), Some(0));
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let note = String::from_utf8(output.stderr).unwrap();
+        (report["threads"].clone(), report["end_ns"].clone(), note)
+    };
+    let (_, ends, _) = report("1", &[]);
+    assert_eq!(report("2", &[]), (2.into(), ends, String::new()));
+    let note = "spinkit goal: note: runs in one thread: rank 0, operation 31 (send 100b to 16 tag 0) sends more than S bytes, \
+                and its match acts at once in another part of the ranks\n";
+    let (_, ends, _) = report("1", &["-S", "10"]);
+    assert_eq!(report("2", &["-S", "10"]), (1.into(), ends, note.into()));
+    assert!(fails(&["run", "-", "--threads", "0"], "", 2).contains("0 is not in 1..=255"));
+    let text = String::from_utf8(schedule).unwrap();
+    let error = fails(&["run", "-", "--model", "packet", "--threads", "2"], &text, 2);
+    assert!(error.contains("--threads"), "{error}");
 }
 
 #[test]

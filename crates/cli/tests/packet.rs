@@ -156,6 +156,7 @@ fn a_run_is_the_same_twice() {
         let once = || {
             let mut report = packet(options, &schedule);
             report["cpu_seconds"].take();
+            report["wall_seconds"].take();
             report["peak_memory_bytes"].take();
             report["network"]["packet_hops_per_cpu_second"].take();
             report.to_string()

@@ -82,12 +82,9 @@ impl<'a> Matching<'a> {
             posted: vec![VecDeque::new(); ranks],
             arrived: vec![Arrived::default(); ranks],
         });
-        Matching {
-            ops: &schedule.ops,
-            slots: Large::zeroed((2 * ranks.min(schedule.len())).next_power_of_two().max(512)),
-            lists: 0,
-            wildcards,
-        }
+        let slots = Large::zeroed((2 * ranks.min(schedule.len())).next_power_of_two().max(512));
+        slots.populate(0..slots.len());
+        Matching { ops: &schedule.ops, slots, lists: 0, wildcards }
     }
 
     /// Posts a receive that is not held, or returns the first message that arrived for it.
@@ -272,6 +269,7 @@ impl<'a> Matching<'a> {
     fn grow(&mut self) {
         let size = self.slots.len() * 2;
         let old = std::mem::replace(&mut self.slots, Large::zeroed(size));
+        self.slots.populate(0..size);
         for &value in &*old {
             if value != 0 {
                 let mut slot = (value >> 32) as usize & (size - 1);

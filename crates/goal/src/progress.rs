@@ -47,8 +47,15 @@ impl<'a> Progress<'a> {
     /// Of a schedule that has not begun. Only `with_ready_times` are the times given to [`Progress::started`] and
     /// [`Progress::done`] kept, for 8 bytes an operation.
     pub fn new(schedule: &'a Schedule, with_ready_times: bool) -> Progress<'a> {
+        Progress::of_ranks(schedule, 0..schedule.ranks(), with_ready_times)
+    }
+
+    /// Of these ranks alone.
+    pub(crate) fn of_ranks(schedule: &'a Schedule, ranks: Range<u32>, with_ready_times: bool) -> Progress<'a> {
+        let edge = |rank: u32| schedule.ops[schedule.ranks[rank as usize] as usize].edges as usize;
         let (mut words, mut has_starts) = (Large::zeroed(schedule.len()), false);
-        for edge in &*schedule.edges {
+        words.populate(schedule.ranks[ranks.start as usize] as usize..schedule.ranks[ranks.end as usize] as usize);
+        for edge in &schedule.edges[edge(ranks.start)..edge(ranks.end)] {
             has_starts |= edge & ON_START != 0;
             let word: &mut u32 = &mut words[(edge & !ON_START) as usize];
             *word = (*word | HELD) + 1;

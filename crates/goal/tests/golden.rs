@@ -32,6 +32,8 @@ fn every_row_is_exact() {
         assert_eq!(outcome.ends, ends, "{row}");
         assert_eq!((outcome.events, outcome.end()), (number(8), Time::from_ns(number(9))), "{row}");
         assert_eq!(outcome.unreceived, [], "{row}");
+        let in_two_threads = run(&schedule, &parameters, &Options { threads: 2, ..Options::default() });
+        assert_eq!(in_two_threads, Ok(outcome), "{row}");
         rows += 1;
     }
     assert_eq!(rows, 62);

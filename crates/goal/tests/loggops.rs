@@ -29,6 +29,9 @@ fn a_dependency_on_another_cpu_counts_in_time() {
     // The message occupies CPU 0 of rank 1 from 4000 to 5500; CPU 1 waits for that.
     let bodies = ["send 1b to 1", "a: recv 1b from 0 cpu 1 b: calc 100 cpu 1 b requires a"];
     assert_eq!(ends(&bodies), [1500, 5600]);
+    // The receive finds its message at 10000: what it frees starts then, also on the CPU that has been idle since 5500.
+    let receiver = "a: calc 10000 b: recv 1b from 0 b requires a c: calc 7 c requires b d: calc 107 cpu 1 d requires b";
+    assert_eq!(ends(&["send 1b to 1 cpu 1", receiver]), [1500, 10_107]);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::alloc::{Layout, handle_alloc_error};
 use std::marker::PhantomData;
-use std::ops::{Deref, DerefMut};
+use std::ops::{Deref, DerefMut, Range};
 
 use bytemuck::Zeroable;
 use memmap2::MmapMut;
@@ -49,6 +49,19 @@ impl<T: Copy> Large<T> {
 }
 
 impl<T> Large<T> {
+    /// Has the system find memory for this part of the table now. What is read first and then written would otherwise be
+    /// looked up twice, and the second time all threads of the process be stopped for it.
+    pub fn populate(&self, part: Range<usize>) {
+        // Only a hint: not all systems have it.
+        #[cfg(target_os = "linux")]
+        if !part.is_empty() {
+            let size = size_of::<T>();
+            let _ = self.map.advise_range(memmap2::Advice::PopulateWrite, part.start * size, part.len() * size);
+        }
+        #[cfg(not(target_os = "linux"))]
+        let _ = part;
+    }
+
     /// Of zero bytes.
     ///
     /// # Safety

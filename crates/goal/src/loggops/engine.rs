@@ -1,12 +1,16 @@
+use std::ops::Range;
+
 use sim::memory::prefetch;
 use sim::{Rate, Time};
+use thiserror::Error;
 
 use super::error::RunError;
-use super::number::Number;
+use super::order::{Alone, Order};
+use super::parallel;
 use super::parameters::LogGops;
 use super::queue::{Entry, Queue};
 use super::queues::{Lengths, Queues};
-use super::resources::{Many, One, Place, Resources, Side};
+use super::resources::{Many, NO_NUMBER, One, Place, Resources, Side};
 use crate::matching::Matching;
 use crate::noise::{Noise, Noisy, Quiet, Stretch};
 use crate::op::{Kind, Op};
@@ -24,6 +28,9 @@ pub struct Options {
     pub noise: Option<Noise>,
     /// Keep what ran when: 48 bytes an operation and a message.
     pub record: bool,
+    /// So many threads execute, each a part of the ranks, unless the schedule allows only [one](one_thread()); 0 is one.
+    /// The outcome is the same.
+    pub threads: usize,
 }
 
 /// What came of it.
@@ -78,10 +85,20 @@ impl Outcome {
     pub fn end(&self) -> Time {
         self.ends.iter().copied().max().unwrap_or_default()
     }
+
+    /// Of these ranks and those that follow, without [spans](Outcome::spans).
+    pub(super) fn and(mut self, next: Outcome) -> Outcome {
+        self.ends.extend(next.ends);
+        self.events += next.events;
+        self.unreceived.extend(next.unreceived);
+        self.unreceived.sort_unstable();
+        self.queues = self.queues.and(next.queues);
+        self
+    }
 }
 
 /// Marks the arrival of the message of a send.
-const MESSAGE: u32 = 1 << 30;
+pub(super) const MESSAGE: u32 = 1 << 30;
 /// Marks that a rank may go on with what waits there.
 const WAKE: u32 = 1 << 31;
 const OP: u32 = MESSAGE - 1;
@@ -89,7 +106,7 @@ const OP: u32 = MESSAGE - 1;
 /// How many operations ahead of the present one of a rank are fetched.
 const AHEAD: usize = 16;
 /// Of so many ranks the cache holds what is fetched ahead until it is needed.
-const CACHED_RANKS: u32 = 1 << 15;
+const CACHED_RANKS: usize = 1 << 15;
 
 /// Executes a schedule.
 ///
@@ -100,36 +117,95 @@ pub fn run(schedule: &Schedule, parameters: &LogGops, options: &Options) -> Resu
         return Err(RunError::NeedsCard(schedule.describe(op)));
     }
     match &options.noise {
-        None => run_with(schedule, parameters, options, Quiet),
+        None => run_with(schedule, parameters, options, || Quiet),
         Some(noise) => {
             let cpus = schedule.ranks() as usize * schedule.cpus;
-            run_with(schedule, parameters, options, Noisy::new(noise, cpus))
+            run_with(schedule, parameters, options, || Noisy::new(noise, cpus))
         }
     }
 }
 
-fn run_with(
+fn run_with<X: Stretch>(
     schedule: &Schedule,
     parameters: &LogGops,
     options: &Options,
-    noise: impl Stretch,
+    noise: impl Fn() -> X + Sync,
 ) -> Result<Outcome, RunError> {
-    match (schedule.cpus, schedule.nics) {
-        (1, 1) => Engine::<One<u32>, _>::new(schedule, parameters, options, noise).run(),
-        _ => Engine::<Many<u32>, _>::new(schedule, parameters, options, noise).run(),
+    let is_single = (schedule.cpus, schedule.nics) == (1, 1);
+    if options.threads > 1 && one_thread(schedule, parameters, options).is_none() {
+        let bounds = parallel::bounds(schedule, options.threads);
+        let run = if is_single { parallel::run::<One, X> } else { parallel::run::<Many, X> };
+        if let Some(outcome) = run(schedule, parameters, options, &noise, &bounds) {
+            return Ok(outcome);
+        }
+        // What cannot finish is run again in one thread, which knows best where it ended.
     }
+    let run = if is_single { run_alone::<One, X> } else { run_alone::<Many, X> };
+    run(schedule, parameters, options, noise())
 }
 
-struct Engine<'a, R, X> {
+/// Why a schedule cannot be executed by several threads.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum OneThread {
+    /// There is no time in which they could go on by themselves.
+    #[error("o + L is 0")]
+    NoLatency,
+    /// The match of a message above S acts at the sender at once.
+    #[error("{0} sends more than S bytes, and its match acts at once in another part of the ranks")]
+    Rendezvous(String),
+    /// What starts in the past can send messages that arrive in the past.
+    #[error("with --compat cross-cpu and several CPUs a rank, operations may start in the past")]
+    Past,
+    /// The order of what happens is known only afterwards.
+    #[error("what ran when is recorded in the order of its start")]
+    Record,
+}
+
+/// Whether [`Options::threads`] would have no effect, and why.
+pub fn one_thread(schedule: &Schedule, parameters: &LogGops, options: &Options) -> Option<OneThread> {
+    if parameters.overhead + parameters.latency == Time::ZERO {
+        return Some(OneThread::NoLatency);
+    }
+    if options.record {
+        return Some(OneThread::Record);
+    }
+    if options.ignore_other_cpus && schedule.cpus > 1 {
+        return Some(OneThread::Past);
+    }
+    let bounds = parallel::bounds(schedule, options.threads);
+    let part = |rank: u32| bounds.partition_point(|&first| first <= rank);
+    let is_obstacle = |record: &Op| {
+        let is_long = record.kind() == Kind::Send && schedule.bytes(record) > parameters.eager;
+        is_long && part(record.rank) != part(record.peer)
+    };
+    let op = schedule.ops[..schedule.len()].iter().position(is_obstacle)?;
+    Some(OneThread::Rendezvous(schedule.describe(op as u32)))
+}
+
+fn run_alone<R: Resources, X: Stretch>(
+    schedule: &Schedule,
+    parameters: &LogGops,
+    options: &Options,
+    noise: X,
+) -> Result<Outcome, RunError> {
+    let ranks = 0..schedule.ranks();
+    let mut engine = Engine::<R, _, _>::new(schedule, parameters, options, noise, Alone::default(), ranks);
+    engine.begin();
+    engine.run(u64::MAX)?;
+    Ok(engine.finish()?)
+}
+
+pub(super) struct Engine<'a, R, X, O> {
     schedule: &'a Schedule,
     ops: &'a [Op],
     parameters: &'a LogGops,
     progress: Progress<'a>,
     matching: Matching<'a>,
-    queue: Queue<u32>,
+    pub queue: Queue,
     resources: R,
     noise: X,
-    number: u32,
+    pub order: O,
+    ranks: Range<u32>,
     messages: u64,
     freed: Vec<u32>,
     queues: Lengths,
@@ -138,46 +214,62 @@ struct Engine<'a, R, X> {
     ahead: usize,
 }
 
-impl<'a, R: Resources<u32>, X: Stretch> Engine<'a, R, X> {
-    fn new(schedule: &'a Schedule, parameters: &'a LogGops, options: &Options, noise: X) -> Engine<'a, R, X> {
+impl<'a, R: Resources, X: Stretch, O: Order> Engine<'a, R, X, O> {
+    pub fn new(
+        schedule: &'a Schedule,
+        parameters: &'a LogGops,
+        options: &Options,
+        noise: X,
+        order: O,
+        ranks: Range<u32>,
+    ) -> Engine<'a, R, X, O> {
+        // On a single CPU no dependency ends after the CPU is free.
+        let with_ready_times = schedule.cpus > 1 && !options.ignore_other_cpus;
         Engine {
             schedule,
             ops: &schedule.ops,
             parameters,
-            // On a single CPU no dependency ends after the CPU is free.
-            progress: Progress::new(schedule, schedule.cpus > 1 && !options.ignore_other_cpus),
+            progress: Progress::of_ranks(schedule, ranks.clone(), with_ready_times),
             matching: Matching::new(schedule),
             queue: Queue::new(),
-            resources: R::new(schedule),
+            resources: R::new(schedule, ranks.clone()),
             noise,
-            number: 0,
+            order,
             messages: 0,
             freed: Vec::new(),
-            queues: Lengths::new(schedule.ranks()),
+            queues: Lengths::new(ranks.clone()),
             record: options.record.then(Default::default),
-            ahead: if schedule.ranks() <= CACHED_RANKS { AHEAD } else { 0 },
+            ahead: if ranks.len() <= CACHED_RANKS { AHEAD } else { 0 },
+            ranks,
         }
     }
 
-    fn run(mut self) -> Result<Outcome, RunError> {
-        self.begin();
-        while let Some(Entry { at, number, event }) = self.queue.pop() {
+    /// Goes on up to a time.
+    #[inline]
+    pub fn run(&mut self, limit: u64) -> Result<(), RunError> {
+        while let Some(Entry { at, number, event }) = self.queue.pop(limit) {
             self.prefetch();
             self.entry(at, number, event)?;
         }
+        Ok(())
+    }
+
+    /// What has become of the ranks when nothing happens any more.
+    pub fn finish(self) -> Result<Outcome, Stuck> {
         let (schedule, left) = (self.schedule, self.matching.left(&self.progress));
-        if self.progress.count() < schedule.len() {
+        let operations: usize = self.ranks.clone().map(|rank| schedule.of_rank(rank).len()).sum();
+        if self.progress.count() < operations {
             let is_blocked = |op: &u32| {
                 let record = &schedule.ops[*op as usize];
                 record.kind() == Kind::Recv || schedule.bytes(record) > self.parameters.eager
             };
             let blocked: Vec<u32> = left.into_iter().filter(is_blocked).collect();
-            return Err(Stuck::new(schedule, &self.progress, &blocked).into());
+            return Err(Stuck::new(schedule, &self.progress, &blocked));
         }
         let (spans, matches) = self.record.unwrap_or_default();
         Ok(Outcome {
-            ends: (0..schedule.ranks()).map(|rank| Time::from_ps(self.resources.end(rank))).collect(),
-            events: schedule.len() as u64 + self.messages,
+            ends: self.ranks.map(|rank| Time::from_ps(self.resources.end(rank))).collect(),
+            events: operations as u64 + self.messages,
             unreceived: left,
             queues: self.queues.all,
             spans: with_arrivals(spans, schedule.len(), self.parameters),
@@ -186,8 +278,8 @@ impl<'a, R: Resources<u32>, X: Stretch> Engine<'a, R, X> {
     }
 
     /// Takes all operations that depend on nothing, rank by rank.
-    fn begin(&mut self) {
-        for rank in 0..self.schedule.ranks() {
+    pub fn begin(&mut self) {
+        for rank in self.ranks.clone() {
             let all = self.schedule.of_rank(rank).filter(|&op| !self.progress.is_held(op));
             self.freed.extend(all);
             self.freed.sort_by_key(|&op| self.ops[op as usize].kind());
@@ -238,14 +330,16 @@ impl<'a, R: Resources<u32>, X: Stretch> Engine<'a, R, X> {
             return self.wake(now, number, rank_of(event, record));
         }
         if event & MESSAGE == 0 && record.kind() == Kind::Recv {
+            self.order.begin(now, number);
             self.receive(now, op);
             self.settle(now);
             return Ok(());
         }
         let place = place(record, event & MESSAGE != 0);
         if self.resources.free(place) > now {
-            self.resources.add(place, number, op, &mut self.progress.words);
+            self.wait(place, number, op);
         } else {
+            self.order.begin(now, number);
             self.execute(now, op, record, place)?;
             self.settle(now);
         }
@@ -260,12 +354,13 @@ impl<'a, R: Resources<u32>, X: Stretch> Engine<'a, R, X> {
         if *self.resources.wake(rank) != number {
             return Ok(());
         }
-        *self.resources.wake(rank) = u32::NONE;
+        *self.resources.wake(rank) = NO_NUMBER;
         if let Some(first) = self.resources.first(rank)
             && (first.at, first.number) == (now, number)
         {
             self.resources.take(rank, first.list, &self.progress.words);
             let record = &self.ops[first.op as usize];
+            self.order.begin(now, number);
             self.execute(now, first.op, record, place(record, first.is_message))?;
             self.settle(now);
         }
@@ -279,7 +374,9 @@ impl<'a, R: Resources<u32>, X: Stretch> Engine<'a, R, X> {
     fn schedule_wake(&mut self, rank: u32) {
         let Some(first) = self.resources.first(rank) else { return };
         let wake = self.resources.wake(rank);
-        if *wake != first.number {
+        if self.order.is_early(first.at, first.number) {
+            *wake = NO_NUMBER;
+        } else if *wake != first.number {
             *wake = first.number;
             let event = first.op | WAKE | if first.is_message { MESSAGE } else { 0 };
             self.queue.push(Entry { at: first.at, number: first.number, event });
@@ -314,8 +411,8 @@ impl<'a, R: Resources<u32>, X: Stretch> Engine<'a, R, X> {
             let at = now.saturating_add(overhead.saturating_add(latency).as_ps());
             let at = self.in_time(at, op)?;
             self.messages += 1;
-            let number = self.next_number();
-            self.queue.push(Entry { at, number, event: op | MESSAGE });
+            let number = self.order.next();
+            self.insert(record.peer, Entry { at, number, event: op | MESSAGE });
             self.progress.started(op, Time::from_ps(now));
             if bytes <= eager {
                 self.progress.done(op, Time::from_ps(end));
@@ -392,23 +489,23 @@ impl<'a, R: Resources<u32>, X: Stretch> Engine<'a, R, X> {
         // The first goes straight to the queue if it can go now. It will let the others follow.
         let (mut is_first, mut goes) = (true, false);
         for &op in ops {
-            let number = self.next_number();
+            let number = self.order.next();
             let record = &self.ops[op as usize];
             let ready = self.progress.ready(op).as_ps();
             if record.kind() == Kind::Recv {
                 let at = self.resources.cpu_free(record.rank, record.cpu()).max(ready);
-                self.queue.push(Entry { at, number, event: op });
+                self.insert(record.rank, Entry { at, number, event: op });
                 continue;
             }
             let place = place(record, false);
             let free = self.resources.free(place);
-            if ready > now && ready > free {
-                self.queue.push(Entry { at: ready, number, event: op });
+            if ready > free {
+                self.insert(record.rank, Entry { at: ready, number, event: op });
             } else if is_first && free <= now && self.resources.is_idle(place) {
-                self.queue.push(Entry { at: free.max(ready), number, event: op });
+                self.insert(record.rank, Entry { at: free, number, event: op });
                 goes = true;
             } else {
-                self.resources.add(place, number, op, &mut self.progress.words);
+                self.wait(place, number, op);
             }
             is_first = false;
         }
@@ -417,10 +514,27 @@ impl<'a, R: Resources<u32>, X: Stretch> Engine<'a, R, X> {
         }
     }
 
+    /// Inserts what has just got its number.
     #[inline(always)]
-    fn next_number(&mut self) -> u32 {
-        self.number += 1;
-        self.number - 1
+    fn insert(&mut self, rank: u32, entry: Entry) {
+        if !self.order.keeps(rank, entry) {
+            self.queue.push(entry);
+        }
+    }
+
+    /// Lets an operation or a message wait for its resources.
+    #[inline(always)]
+    fn wait(&mut self, place: Place, number: u32, op: u32) {
+        self.order.waits(number, op);
+        self.resources.add(place, number, op, &mut self.progress.words);
+    }
+
+    /// Gives an operation that may be waiting another number, which does not change its place among others.
+    pub fn renumber(&mut self, op: u32, from: u32, to: u32) {
+        let place = place(&self.ops[op as usize], false);
+        if self.resources.renumber(place, op, from, to) {
+            self.schedule_wake(place.rank);
+        }
     }
 
     /// The end of an operation, unless it is beyond the end of time.

@@ -1,8 +1,6 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::number::Number;
-
 /// Bits of a time that one level of the wheel tells apart.
 const BITS: u32 = 6;
 const SLOTS: usize = 1 << BITS;
@@ -16,9 +14,9 @@ const SPARES: usize = 4;
 
 /// Something that happens at a time in picoseconds; of those at one time, the one with the smallest number comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Entry<N> {
+pub(super) struct Entry {
     pub at: u64,
-    pub number: N,
+    pub number: u32,
     pub event: u32,
 }
 
@@ -29,26 +27,26 @@ pub(super) struct Entry<N> {
 /// as a whole, so that the engine sees what comes soon and can fetch it; and an entry may lie in the past (see
 /// [`Options`](super::Options)).
 #[derive(Debug)]
-pub(super) struct Queue<N> {
+pub(super) struct Queue {
     /// The wheel has what is later; all else is in one of the following two.
     horizon: u64,
     /// In order, from `next` on.
-    due: Vec<Entry<N>>,
+    due: Vec<Entry>,
     next: usize,
     /// What would have to go far before the end of `due`.
-    late: BinaryHeap<Reverse<Entry<N>>>,
+    late: BinaryHeap<Reverse<Entry>>,
     /// Level by level.
-    slots: Vec<Vec<Entry<N>>>,
+    slots: Vec<Vec<Entry>>,
     /// For each level, which slots are not empty.
     used: [u64; LEVELS],
     /// Which levels are not empty.
     used_levels: u32,
     /// Room of bursts, the largest last.
-    spares: Vec<Vec<Entry<N>>>,
+    spares: Vec<Vec<Entry>>,
 }
 
-impl<N: Number> Queue<N> {
-    pub fn new() -> Queue<N> {
+impl Queue {
+    pub fn new() -> Queue {
         Queue {
             horizon: 0,
             due: Vec::new(),
@@ -62,7 +60,7 @@ impl<N: Number> Queue<N> {
     }
 
     #[inline(always)]
-    pub fn push(&mut self, entry: Entry<N>) {
+    pub fn push(&mut self, entry: Entry) {
         if entry.at > self.horizon {
             self.place(entry);
         } else if self.due.last().is_none_or(|last| *last < entry) {
@@ -72,7 +70,7 @@ impl<N: Number> Queue<N> {
         }
     }
 
-    fn insert(&mut self, entry: Entry<N>) {
+    fn insert(&mut self, entry: Entry) {
         let due = &self.due[self.next..];
         if due.len() > 2 * BATCH {
             self.late.push(Reverse(entry));
@@ -82,27 +80,51 @@ impl<N: Number> Queue<N> {
         }
     }
 
+    /// The first entry, if it is before `limit`.
     #[inline(always)]
-    pub fn pop(&mut self) -> Option<Entry<N>> {
+    pub fn pop(&mut self, limit: u64) -> Option<Entry> {
         if !self.late.is_empty() {
-            return self.pop_of_both();
+            return self.pop_of_both(limit);
         }
         if self.next == self.due.len() {
-            self.advance()?;
+            self.advance(limit)?;
         }
         let entry = self.due[self.next];
+        if entry.at >= limit {
+            return None;
+        }
         self.next += 1;
         Some(entry)
     }
 
-    fn pop_of_both(&mut self) -> Option<Entry<N>> {
+    fn pop_of_both(&mut self, limit: u64) -> Option<Entry> {
         let (due, late) = (self.due.get(self.next).copied(), self.late.peek()?.0);
-        if due.is_some_and(|due| due < late) {
-            self.next += 1;
-            return due;
+        let is_due = due.is_some_and(|due| due < late);
+        let first = due.filter(|_| is_due).unwrap_or(late);
+        if first.at >= limit {
+            return None;
         }
-        self.late.pop();
-        Some(late)
+        if is_due {
+            self.next += 1;
+        } else {
+            self.late.pop();
+        }
+        Some(first)
+    }
+
+    /// The time of the first entry.
+    pub fn next_at(&self) -> Option<u64> {
+        let (due, late) = (self.due.get(self.next), self.late.peek().map(|late| &late.0));
+        let known = due.into_iter().chain(late).map(|entry| entry.at).min();
+        known.or_else(|| self.slots[self.first_slot()?].iter().map(|entry| entry.at).min())
+    }
+
+    /// The slot with the earliest entries.
+    #[inline]
+    fn first_slot(&self) -> Option<usize> {
+        let level = self.used_levels.trailing_zeros() as usize;
+        let used = self.used.get(level)?;
+        Some(level * SLOTS + used.trailing_zeros() as usize)
     }
 
     /// The event that comes `ahead` entries after the next, if that is already known.
@@ -113,7 +135,7 @@ impl<N: Number> Queue<N> {
 
     /// Puts an entry in the slot of the highest bits in which its time differs from the horizon.
     #[inline]
-    fn place(&mut self, entry: Entry<N>) {
+    fn place(&mut self, entry: Entry) {
         let level = ((entry.at ^ self.horizon).ilog2() / BITS) as usize;
         let number = (entry.at >> (level as u32 * BITS)) as usize % SLOTS;
         self.used[level] |= 1 << number;
@@ -125,21 +147,25 @@ impl<N: Number> Queue<N> {
         slot.push(entry);
     }
 
-    /// Moves the horizon on, when nothing is before it.
-    fn advance(&mut self) -> Option<()> {
+    /// Moves the horizon on, when nothing is before it; not to `limit` or beyond, as far as can be helped: others may
+    /// still insert what comes then.
+    fn advance(&mut self, limit: u64) -> Option<()> {
+        let slot = self.first_slot()?;
+        if limit < u64::MAX && self.slots[slot].iter().all(|entry| entry.at >= limit) {
+            return None;
+        }
         self.due.clear();
         self.next = 0;
-        let level = self.used_levels.trailing_zeros() as usize;
-        let used = self.used.get_mut(level)?;
-        let slot = level * SLOTS + used.trailing_zeros() as usize;
+        let level = slot / SLOTS;
+        let used = &mut self.used[level];
         *used &= *used - 1;
         if *used == 0 {
             self.used_levels &= self.used_levels - 1;
         }
         let mut entries = std::mem::take(&mut self.slots[slot]);
-        if level == 0 || entries.len() <= BATCH {
-            // The last moment of the slot.
-            self.horizon = entries[0].at | ((1 << (level as u32 * BITS)) - 1);
+        let last_moment = entries[0].at | ((1 << (level as u32 * BITS)) - 1);
+        if level == 0 || (entries.len() <= BATCH && last_moment < limit) {
+            self.horizon = last_moment;
             std::mem::swap(&mut self.due, &mut entries);
         } else {
             self.horizon = entries.iter().map(|entry| entry.at).min()?;
@@ -168,7 +194,7 @@ impl<N: Number> Queue<N> {
 
 /// Exchanges a full slot's room for more, if there is any.
 #[cold]
-fn move_to_spare<N: Number>(slot: &mut Vec<Entry<N>>, spares: &mut Vec<Vec<Entry<N>>>) {
+fn move_to_spare(slot: &mut Vec<Entry>, spares: &mut Vec<Vec<Entry>>) {
     if let Some(mut spare) = spares.pop_if(|spare| spare.capacity() > slot.capacity()) {
         spare.append(slot);
         *slot = spare;
@@ -202,7 +228,7 @@ mod tests {
                     }
                     None => {
                         let first = list.iter().copied().min();
-                        prop_assert_eq!(queue.pop(), first);
+                        prop_assert_eq!(queue.pop(u64::MAX), first);
                         list.retain(|entry| Some(*entry) != first);
                         now = first.map_or(now, |entry| entry.at);
                     }
@@ -217,13 +243,13 @@ mod tests {
         let entry = |at, number: u32| Entry { at, number, event: 0 };
         queue.push(entry(100, 0));
         queue.push(entry(100, 1));
-        assert_eq!(queue.pop(), Some(entry(100, 0)));
+        assert_eq!(queue.pop(u64::MAX), Some(entry(100, 0)));
         queue.push(entry(50, 2));
         queue.push(entry(70, 3));
         assert_eq!(
-            [queue.pop(), queue.pop(), queue.pop()],
+            [queue.pop(u64::MAX), queue.pop(u64::MAX), queue.pop(u64::MAX)],
             [Some(entry(50, 2)), Some(entry(70, 3)), Some(entry(100, 1))]
         );
-        assert_eq!(queue.pop(), None);
+        assert_eq!(queue.pop(u64::MAX), None);
     }
 }

@@ -1,4 +1,6 @@
-use sim::memory::prefetch;
+use std::ops::Range;
+
+use sim::memory::{Large, prefetch};
 
 /// How long the queues of posted receives and of unexpected messages became.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,27 +19,44 @@ pub struct Queues {
     pub unexpected_lengths: u64,
 }
 
+impl Queues {
+    /// Of two sets of ranks.
+    pub(super) fn and(self, other: Queues) -> Queues {
+        Queues {
+            longest_posted: self.longest_posted.max(other.longest_posted),
+            longest_unexpected: self.longest_unexpected.max(other.longest_unexpected),
+            posted_searches: self.posted_searches + other.posted_searches,
+            posted_lengths: self.posted_lengths + other.posted_lengths,
+            unexpected_searches: self.unexpected_searches + other.unexpected_searches,
+            unexpected_lengths: self.unexpected_lengths + other.unexpected_lengths,
+        }
+    }
+}
+
 /// Lengths at present, for each rank of posted receives and unexpected messages.
 #[derive(Debug)]
 pub(super) struct Lengths {
-    ranks: Vec<[u32; 2]>,
+    first_rank: u32,
+    ranks: Large<[u32; 2]>,
     pub all: Queues,
 }
 
 impl Lengths {
-    pub fn new(ranks: u32) -> Lengths {
-        Lengths { ranks: vec![[0; 2]; ranks as usize], all: Queues::default() }
+    pub fn new(ranks: Range<u32>) -> Lengths {
+        let lengths = Large::zeroed(ranks.len());
+        lengths.populate(0..ranks.len());
+        Lengths { first_rank: ranks.start, ranks: lengths, all: Queues::default() }
     }
 
     #[inline(always)]
     pub fn prefetch(&self, rank: u32) {
-        prefetch(self.ranks.as_ptr().wrapping_add(rank as usize));
+        prefetch(self.ranks.as_ptr().wrapping_add(rank.wrapping_sub(self.first_rank) as usize));
     }
 
     /// A receive was posted, or found its message.
     #[inline(always)]
     pub fn posted(&mut self, rank: u32, found: bool) {
-        let [posted, unexpected] = &mut self.ranks[rank as usize];
+        let [posted, unexpected] = &mut self.ranks[(rank - self.first_rank) as usize];
         self.all.unexpected_searches += 1;
         self.all.unexpected_lengths += u64::from(*unexpected);
         if found {
@@ -51,7 +70,7 @@ impl Lengths {
     /// A message arrived and found its receive, or not.
     #[inline(always)]
     pub fn arrived(&mut self, rank: u32, found: bool) {
-        let [posted, unexpected] = &mut self.ranks[rank as usize];
+        let [posted, unexpected] = &mut self.ranks[(rank - self.first_rank) as usize];
         self.all.posted_searches += 1;
         self.all.posted_lengths += u64::from(*posted);
         if found {

@@ -1,9 +1,9 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
+use std::ops::Range;
 
 use sim::memory::{Large, prefetch};
 
-use super::number::Number;
 use crate::schedule::Schedule;
 
 /// What an event needs of its rank.
@@ -26,11 +26,14 @@ pub(super) struct Place {
     pub side: Side,
 }
 
+/// Given to nothing.
+pub(super) const NO_NUMBER: u32 = u32::MAX;
+
 /// Who goes first of those who wait at a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct First<N> {
+pub(super) struct First {
     pub at: u64,
-    pub number: N,
+    pub number: u32,
     pub op: u32,
     /// Whether it is the message of the operation.
     pub is_message: bool,
@@ -41,8 +44,9 @@ pub(super) struct First<N> {
 /// When the CPUs and NICs of all ranks are free, in picoseconds, and who waits for them.
 ///
 /// All of a class become free to go at the same time, so only the one with the smallest number is of interest.
-pub(super) trait Resources<N: Number> {
-    fn new(schedule: &Schedule) -> Self;
+pub(super) trait Resources {
+    /// Of these ranks.
+    fn new(schedule: &Schedule, ranks: Range<u32>) -> Self;
     /// When all that the place needs is free.
     fn free(&self, place: Place) -> u64;
     /// When a CPU is free.
@@ -53,12 +57,15 @@ pub(super) trait Resources<N: Number> {
     /// Whether nobody waits for the same.
     fn is_idle(&self, place: Place) -> bool;
     /// Lets an operation or message wait. `words` has a word for each operation, which is its own while it waits.
-    fn add(&mut self, place: Place, number: N, op: u32, words: &mut [u32]);
-    fn first(&self, rank: u32) -> Option<First<N>>;
+    fn add(&mut self, place: Place, number: u32, op: u32, words: &mut [u32]);
+    fn first(&self, rank: u32) -> Option<First>;
+    /// Gives one that may be waiting another number, which does not change its place among others. Whether it may be the
+    /// first.
+    fn renumber(&mut self, place: Place, op: u32, from: u32, to: u32) -> bool;
     /// Takes out the first of a list.
     fn take(&mut self, rank: u32, list: usize, words: &[u32]);
     /// The number with which the queue of events will come back to the rank.
-    fn wake(&mut self, rank: u32) -> &mut N;
+    fn wake(&mut self, rank: u32) -> &mut u32;
     /// When the last CPU of a rank is free.
     fn end(&self, rank: u32) -> u64;
     fn prefetch(&self, rank: u32);
@@ -69,59 +76,73 @@ pub(super) trait Resources<N: Number> {
 /// Nearly always, whoever comes to wait has a greater number than those who wait in the same list: most operations wait
 /// from the moment that gives them their number, and messages arrive in the order of their sending.
 #[derive(Debug)]
-pub(super) struct One<N> {
-    ranks: Large<Line<N>>,
+pub(super) struct One {
+    first_rank: u32,
+    ranks: Large<Line>,
     /// The numbers of those that are not first in their list.
-    numbers: Large<N>,
+    numbers: Large<u32>,
 }
 
 #[repr(C, align(64))]
 #[derive(Clone, Copy, Debug)]
-struct Line<N> {
+struct Line {
     /// Of the CPU, and of the NIC's sending and receiving side.
     free: [u64; 3],
     /// Of calculations, sends and messages. In a list, an operation's word is the next.
-    lists: [List<N>; 3],
-    wake: N,
+    lists: [List; 3],
+    wake: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct List<N> {
+struct List {
     /// [`NOBODY`] if the list is empty.
     first: u32,
     last: u32,
-    number: N,
+    number: u32,
 }
 
 const NOBODY: u32 = u32::MAX;
 
-impl<N: Number> Resources<N> for One<N> {
-    fn new(schedule: &Schedule) -> One<N> {
-        let empty = List { first: NOBODY, last: NOBODY, number: N::NONE };
-        let line = Line { free: [0; 3], lists: [empty; 3], wake: N::NONE };
-        One { ranks: Large::filled(line, schedule.ranks() as usize), numbers: Large::zeroed(schedule.len()) }
+impl One {
+    #[inline(always)]
+    fn of(&self, rank: u32) -> &Line {
+        &self.ranks[(rank - self.first_rank) as usize]
+    }
+
+    #[inline(always)]
+    fn of_mut(&mut self, rank: u32) -> &mut Line {
+        &mut self.ranks[(rank - self.first_rank) as usize]
+    }
+}
+
+impl Resources for One {
+    fn new(schedule: &Schedule, ranks: Range<u32>) -> One {
+        let empty = List { first: NOBODY, last: NOBODY, number: NO_NUMBER };
+        let line = Line { free: [0; 3], lists: [empty; 3], wake: NO_NUMBER };
+        let numbers = Large::zeroed(schedule.len());
+        One { first_rank: ranks.start, ranks: Large::filled(line, ranks.len()), numbers }
     }
 
     #[inline]
     fn free(&self, place: Place) -> u64 {
-        let free = &self.ranks[place.rank as usize].free;
+        let free = &self.of(place.rank).free;
         free[0].max(free[place.side as usize])
     }
 
     #[inline]
     fn cpu_free(&self, rank: u32, _: usize) -> u64 {
-        self.ranks[rank as usize].free[0]
+        self.of(rank).free[0]
     }
 
     #[inline]
     fn occupy(&mut self, place: Place, cpu_until: u64, nic_until: u64) {
-        let free = &mut self.ranks[place.rank as usize].free;
+        let free = &mut self.of_mut(place.rank).free;
         free[place.side as usize] = nic_until;
         free[0] = cpu_until;
     }
 
     fn raise(&mut self, place: Place, at: u64) {
-        let free = &mut self.ranks[place.rank as usize].free;
+        let free = &mut self.of_mut(place.rank).free;
         for need in [0, place.side as usize] {
             free[need] = free[need].max(at);
         }
@@ -129,12 +150,12 @@ impl<N: Number> Resources<N> for One<N> {
 
     #[inline]
     fn is_idle(&self, place: Place) -> bool {
-        self.ranks[place.rank as usize].lists[place.side as usize].first == NOBODY
+        self.of(place.rank).lists[place.side as usize].first == NOBODY
     }
 
     #[inline]
-    fn add(&mut self, place: Place, number: N, op: u32, words: &mut [u32]) {
-        let list = &mut self.ranks[place.rank as usize].lists[place.side as usize];
+    fn add(&mut self, place: Place, number: u32, op: u32, words: &mut [u32]) {
+        let list = &mut self.ranks[(place.rank - self.first_rank) as usize].lists[place.side as usize];
         if list.first == NOBODY {
             *list = List { first: op, last: op, number };
             return;
@@ -160,8 +181,8 @@ impl<N: Number> Resources<N> for One<N> {
     }
 
     #[inline]
-    fn first(&self, rank: u32) -> Option<First<N>> {
-        let Line { free, lists, .. } = &self.ranks[rank as usize];
+    fn first(&self, rank: u32) -> Option<First> {
+        let Line { free, lists, .. } = self.of(rank);
         if lists.iter().all(|list| list.first == NOBODY) {
             return None;
         }
@@ -176,11 +197,23 @@ impl<N: Number> Resources<N> for One<N> {
     }
 
     #[inline]
+    fn renumber(&mut self, place: Place, op: u32, from: u32, to: u32) -> bool {
+        let list = &mut self.of_mut(place.rank).lists[place.side as usize];
+        let is_first = (list.first, list.number) == (op, from);
+        if is_first {
+            list.number = to;
+        } else if list.number < from && list.first != NOBODY && self.numbers[op as usize] == from {
+            self.numbers[op as usize] = to;
+        }
+        is_first
+    }
+
+    #[inline]
     fn take(&mut self, rank: u32, list: usize, words: &[u32]) {
-        let list = &mut self.ranks[rank as usize].lists[list];
+        let list = &mut self.ranks[(rank - self.first_rank) as usize].lists[list];
         if list.first == list.last {
             list.first = NOBODY;
-            list.number = N::NONE;
+            list.number = NO_NUMBER;
         } else {
             list.first = words[list.first as usize];
             list.number = self.numbers[list.first as usize];
@@ -188,57 +221,63 @@ impl<N: Number> Resources<N> for One<N> {
     }
 
     #[inline]
-    fn wake(&mut self, rank: u32) -> &mut N {
-        &mut self.ranks[rank as usize].wake
+    fn wake(&mut self, rank: u32) -> &mut u32 {
+        &mut self.of_mut(rank).wake
     }
 
     fn end(&self, rank: u32) -> u64 {
-        self.ranks[rank as usize].free[0]
+        self.of(rank).free[0]
     }
 
     #[inline]
     fn prefetch(&self, rank: u32) {
-        prefetch(&raw const self.ranks[rank as usize]);
+        prefetch(self.ranks.as_ptr().wrapping_add(rank.wrapping_sub(self.first_rank) as usize));
     }
 }
 
 /// Any number of CPUs and NICs.
 #[derive(Debug)]
-pub(super) struct Many<N> {
+pub(super) struct Many {
+    first_rank: u32,
     cpus: usize,
     nics: usize,
     /// For each rank: of its CPUs, then of the sending, then of the receiving sides of its NICs.
     free: Vec<u64>,
-    ranks: Vec<Rank<N>>,
+    ranks: Vec<Rank>,
 }
 
 #[derive(Clone, Debug)]
-struct Rank<N> {
-    classes: Vec<Class<N>>,
-    wake: N,
+struct Rank {
+    classes: Vec<Class>,
+    wake: u32,
 }
 
 /// Those with the same needs.
 #[derive(Clone, Debug)]
-struct Class<N> {
+struct Class {
     place: Place,
     /// Came in the order of their numbers, as most do.
-    in_turn: VecDeque<(N, u32)>,
+    in_turn: VecDeque<(u32, u32)>,
     /// All others.
-    out_of_turn: BinaryHeap<Reverse<(N, u32)>>,
+    out_of_turn: BinaryHeap<Reverse<(u32, u32)>>,
 }
 
-impl<N: Number> Class<N> {
-    fn first(&self) -> Option<(N, u32)> {
+impl Class {
+    fn first(&self) -> Option<(u32, u32)> {
         let (one, other) = (self.in_turn.front().copied(), self.out_of_turn.peek().map(|other| other.0));
         one.into_iter().chain(other).min()
     }
 }
 
-impl<N> Many<N> {
+impl Many {
+    #[inline]
+    fn index(&self, rank: u32) -> usize {
+        (rank - self.first_rank) as usize
+    }
+
     /// Where in `free` the two that a place needs are.
     fn needs(&self, place: Place) -> [usize; 2] {
-        let base = place.rank as usize * (self.cpus + 2 * self.nics);
+        let base = self.index(place.rank) * (self.cpus + 2 * self.nics);
         let cpu = base + place.cpu;
         let side = base + self.cpus + place.nic;
         match place.side {
@@ -249,16 +288,17 @@ impl<N> Many<N> {
     }
 
     fn cpus_of(&self, rank: u32) -> &[u64] {
-        let base = rank as usize * (self.cpus + 2 * self.nics);
+        let base = self.index(rank) * (self.cpus + 2 * self.nics);
         &self.free[base..base + self.cpus]
     }
 }
 
-impl<N: Number> Resources<N> for Many<N> {
-    fn new(schedule: &Schedule) -> Many<N> {
-        let (cpus, nics, ranks) = (schedule.cpus, schedule.nics, schedule.ranks() as usize);
-        let free = vec![0; ranks * (cpus + 2 * nics)];
-        Many { cpus, nics, free, ranks: vec![Rank { classes: Vec::new(), wake: N::NONE }; ranks] }
+impl Resources for Many {
+    fn new(schedule: &Schedule, ranks: Range<u32>) -> Many {
+        let (cpus, nics) = (schedule.cpus, schedule.nics);
+        let free = vec![0; ranks.len() * (cpus + 2 * nics)];
+        let idle = Rank { classes: Vec::new(), wake: NO_NUMBER };
+        Many { first_rank: ranks.start, cpus, nics, free, ranks: vec![idle; ranks.len()] }
     }
 
     fn free(&self, place: Place) -> u64 {
@@ -283,12 +323,13 @@ impl<N: Number> Resources<N> for Many<N> {
     }
 
     fn is_idle(&self, place: Place) -> bool {
-        let mut classes = self.ranks[place.rank as usize].classes.iter();
+        let mut classes = self.ranks[self.index(place.rank)].classes.iter();
         classes.find(|class| class.place == place).is_none_or(|class| class.first().is_none())
     }
 
-    fn add(&mut self, place: Place, number: N, op: u32, _: &mut [u32]) {
-        let classes = &mut self.ranks[place.rank as usize].classes;
+    fn add(&mut self, place: Place, number: u32, op: u32, _: &mut [u32]) {
+        let rank = self.index(place.rank);
+        let classes = &mut self.ranks[rank].classes;
         let index = classes.iter().position(|class| class.place == place).unwrap_or_else(|| {
             classes.push(Class { place, in_turn: VecDeque::new(), out_of_turn: BinaryHeap::new() });
             classes.len() - 1
@@ -301,8 +342,8 @@ impl<N: Number> Resources<N> for Many<N> {
         }
     }
 
-    fn first(&self, rank: u32) -> Option<First<N>> {
-        let heads = self.ranks[rank as usize].classes.iter().enumerate().filter_map(|(list, class)| {
+    fn first(&self, rank: u32) -> Option<First> {
+        let heads = self.ranks[self.index(rank)].classes.iter().enumerate().filter_map(|(list, class)| {
             let (number, op) = class.first()?;
             let is_message = class.place.side == Side::Message;
             Some(First { at: self.free(class.place), number, op, is_message, list })
@@ -310,9 +351,24 @@ impl<N: Number> Resources<N> for Many<N> {
         heads.min_by_key(|first| (first.at, first.number))
     }
 
+    fn renumber(&mut self, place: Place, op: u32, from: u32, to: u32) -> bool {
+        let rank = self.index(place.rank);
+        for Class { in_turn, out_of_turn, .. } in &mut self.ranks[rank].classes {
+            if let Ok(index) = in_turn.binary_search(&(from, op)) {
+                in_turn[index].0 = to;
+            }
+            if out_of_turn.iter().any(|one| one.0 == (from, op)) {
+                out_of_turn.retain(|one| one.0 != (from, op));
+                out_of_turn.push(Reverse((to, op)));
+            }
+        }
+        true
+    }
+
     fn take(&mut self, rank: u32, list: usize, _: &[u32]) {
         // The class stays: its needs come again.
-        let class = &mut self.ranks[rank as usize].classes[list];
+        let rank = self.index(rank);
+        let class = &mut self.ranks[rank].classes[list];
         if class.in_turn.front().copied() == class.first() {
             class.in_turn.pop_front();
         } else {
@@ -320,8 +376,9 @@ impl<N: Number> Resources<N> for Many<N> {
         }
     }
 
-    fn wake(&mut self, rank: u32) -> &mut N {
-        &mut self.ranks[rank as usize].wake
+    fn wake(&mut self, rank: u32) -> &mut u32 {
+        let rank = self.index(rank);
+        &mut self.ranks[rank].wake
     }
 
     fn end(&self, rank: u32) -> u64 {
@@ -329,6 +386,6 @@ impl<N: Number> Resources<N> for Many<N> {
     }
 
     fn prefetch(&self, rank: u32) {
-        prefetch(&raw const self.ranks[rank as usize]);
+        prefetch(self.ranks.as_ptr().wrapping_add(rank.wrapping_sub(self.first_rank) as usize));
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use clap::ValueEnum;
-use goal::loggops::{LogGops, Options, Queues, run as execute};
+use goal::loggops::{LogGops, Options, Queues, one_thread, run as execute};
 use goal::noise::{Detours, Noise};
 use goal::{Action, Schedule};
 use net::Network;
@@ -50,6 +50,9 @@ pub struct Arguments {
     /// All CPUs have their detours at the same times
     #[arg(long, requires = "noise")]
     noise_coscheduled: bool,
+    /// Let so many threads execute a part of the ranks each: the same results, sooner
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..))]
+    threads: Option<u8>,
     /// Tell which chain of operations bounds the end
     #[arg(long)]
     critical_path: bool,
@@ -70,6 +73,7 @@ impl Arguments {
             Arguments { latency: Some(_), .. } => Some("-L"),
             Arguments { compat, .. } if !compat.is_empty() => Some("--compat"),
             Arguments { noise: Some(_), .. } => Some("--noise"),
+            Arguments { threads: Some(_), .. } => Some("--threads"),
             Arguments { critical_path: true, .. } => Some("--critical-path"),
             Arguments { timeline, .. } if timeline.file().is_some() => Some("--trace"),
             _ => None,
@@ -101,8 +105,16 @@ pub fn run(schedule: &Schedule, common: &Common, arguments: &Arguments) -> Resul
         co_scheduled: arguments.noise_coscheduled,
     });
     let record = arguments.critical_path || arguments.timeline.file().is_some();
-    let options = Options { ignore_other_cpus: arguments.compat.contains(&Compat::CrossCpu), noise, record };
-    let (outcome, cpu_time) = common.timed(schedule, || execute(schedule, &parameters, &options));
+    let ignore_other_cpus = arguments.compat.contains(&Compat::CrossCpu);
+    let threads = arguments.threads.map_or(1, usize::from);
+    let mut options = Options { ignore_other_cpus, noise, record, threads };
+    if threads > 1
+        && let Some(why) = one_thread(schedule, &parameters, &options)
+    {
+        eprintln!("spinkit goal: note: runs in one thread: {why}");
+        options.threads = 1;
+    }
+    let (outcome, took) = common.timed(schedule, || execute(schedule, &parameters, &options));
     let outcome = outcome.map_err(|error| GoalError::run(&common.file, error))?;
     warn_of_lost(schedule, &outcome.unreceived);
     if let Some(path) = arguments.timeline.file() {
@@ -110,6 +122,7 @@ pub fn run(schedule: &Schedule, common: &Common, arguments: &Arguments) -> Resul
     }
     let mut more = Map::new();
     more.insert("unreceived_messages".into(), outcome.unreceived.len().into());
+    more.insert("threads".into(), options.threads.into());
     more.insert("queues".into(), queues(&outcome.queues));
     more.insert("message_sizes".into(), sizes(schedule));
     let mut lines = Vec::new();
@@ -133,7 +146,7 @@ pub fn run(schedule: &Schedule, common: &Common, arguments: &Arguments) -> Resul
         }),
         events: outcome.events,
         ends: outcome.ends,
-        cpu_time,
+        took,
         more,
         lines,
     })

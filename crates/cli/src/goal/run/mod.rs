@@ -10,12 +10,13 @@ mod report;
 mod timeline;
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
 use goal::Schedule;
 use machine::Machine;
 
+use self::report::Took;
 use super::{GoalError, files};
 use crate::clock;
 use crate::progress::{self, Task, When};
@@ -85,15 +86,15 @@ impl Common {
         self.watch(&Task::Unknown(format!("{what} {}", files::named(file).display())), work).0
     }
 
-    /// Executes a schedule and says how much CPU time that took.
-    fn timed<T>(&self, schedule: &Schedule, execute: impl FnOnce() -> T) -> (T, Duration) {
+    /// Executes a schedule and says how long that took.
+    fn timed<T>(&self, schedule: &Schedule, execute: impl FnOnce() -> T) -> (T, Took) {
         let task = Task::Counted { done: &|| schedule.done(), all: schedule.len() as u64 };
         let ((result, took), watching) = self.watch(&task, || {
-            let start = clock::of_process();
+            let (cpu, clock) = (clock::of_process(), Instant::now());
             let result = execute();
-            (result, clock::of_process() - start)
+            (result, Took { cpu: clock::of_process() - cpu, wall: clock.elapsed() })
         });
-        (result, took.saturating_sub(watching))
+        (result, Took { cpu: took.cpu.saturating_sub(watching), ..took })
     }
 
     /// The machine, if one was named.

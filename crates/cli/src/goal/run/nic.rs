@@ -60,7 +60,7 @@ pub fn run(
         None => Trace::off(),
     };
     let parameters = parameters(&machine, eager);
-    let (outcome, cpu_time) = common.timed(schedule, || {
+    let (outcome, took) = common.timed(schedule, || {
         let mut world = World::new(schedule, machine, program, eager, trace)?;
         let outcome = world.run();
         outcome.map(|outcome| (outcome, world))
@@ -93,7 +93,7 @@ pub fn run(
         parameters,
         events: schedule.len() as u64 + outcome.messages,
         ends: outcome.ends,
-        cpu_time,
+        took,
         more: if let Value::Object(more) = more { more } else { Map::new() },
         lines: vec![
             ("cards", outcome.last.to_string()),

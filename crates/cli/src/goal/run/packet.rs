@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::Duration;
 
 use clap::ValueEnum;
 use goal::Schedule;
@@ -14,7 +13,7 @@ use sim::{Rate, Time};
 
 use super::super::GoalError;
 use super::super::units::{Dims, json_ns, parse_dims, parse_gbit_per_s, parse_ns};
-use super::report::Report;
+use super::report::{Report, Took};
 use super::{Common, first_given, loggops};
 
 /// The sPIN paper's.
@@ -231,26 +230,26 @@ pub fn run(
             seed: arguments.seed.unwrap_or(0),
         },
     };
-    let (outcome, cpu_time) = common.timed(schedule, || execute(schedule, topology, &parameters));
+    let (outcome, took) = common.timed(schedule, || execute(schedule, topology, &parameters));
     let outcome = outcome.map_err(|error| match error {
         RunError::Network(error) => error.into(),
         error => GoalError::run(&common.file, error),
     })?;
-    outcome_report(schedule, &parameters, outcome, cpu_time)
+    outcome_report(schedule, &parameters, outcome, took)
 }
 
 fn outcome_report(
     schedule: &Schedule,
     parameters: &Parameters,
     outcome: Outcome,
-    cpu_time: Duration,
+    took: Took,
 ) -> Result<Report, GoalError> {
     super::report::warn_of_lost(schedule, &outcome.unreceived);
     let per_byte = |rate: Rate| rate.as_fs_per_byte() as f64 / 1e6;
     let net::packet::Parameters { gap_per_byte, wire, switch, mtu, gap, buffer, flow, routing, seed } =
         parameters.network;
     let network = &outcome.network;
-    let rate = network.packet_hops as f64 / cpu_time.as_secs_f64().max(1e-9);
+    let rate = network.packet_hops as f64 / took.cpu.as_secs_f64().max(1e-9);
     let more = [
         ("unreceived_messages", outcome.unreceived.len().into()),
         (
@@ -302,7 +301,7 @@ fn outcome_report(
         }),
         events: outcome.events,
         ends: outcome.ends,
-        cpu_time,
+        took,
         more: more.into_iter().map(|(name, value)| (name.to_owned(), value)).collect::<Map<String, Value>>(),
         lines,
     })

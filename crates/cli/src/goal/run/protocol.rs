@@ -7,7 +7,7 @@ use sim::Time;
 
 use super::super::GoalError;
 use super::super::units::{json_ns, parse_ns};
-use super::report::{Report, warn_of_lost};
+use super::report::{Report, Took, warn_of_lost};
 use super::{Common, first_given, loggops};
 use crate::card::Card;
 
@@ -46,13 +46,13 @@ pub fn run(
     let mut parameters = Parameters::new(&machine, cpu.eager());
     parameters.handler = arguments.handler_time.unwrap_or(parameters.handler);
     parameters.card = arguments.card.map_or(parameters.card, Card::into);
-    let (outcome, cpu_time) = common.timed(schedule, || execute(schedule, &parameters));
+    let (outcome, took) = common.timed(schedule, || execute(schedule, &parameters));
     let outcome = outcome.map_err(|error| GoalError::run(&common.file, error))?;
     warn_of_lost(schedule, &outcome.unreceived);
-    Ok(report(schedule, &parameters, outcome, cpu_time))
+    Ok(report(schedule, &parameters, outcome, took))
 }
 
-fn report(schedule: &Schedule, parameters: &Parameters, outcome: Outcome, cpu_time: std::time::Duration) -> Report {
+fn report(schedule: &Schedule, parameters: &Parameters, outcome: Outcome, took: Took) -> Report {
     let card = parameters.card.name();
     let all = outcome.end() * u64::from(schedule.ranks());
     let percent = |part: Time| 100.0 * part.as_ns_f64() / all.as_ns_f64().max(f64::MIN_POSITIVE);
@@ -96,7 +96,7 @@ fn report(schedule: &Schedule, parameters: &Parameters, outcome: Outcome, cpu_ti
         }),
         events: outcome.events,
         ends: outcome.ends,
-        cpu_time,
+        took,
         more: more.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
         lines,
     }

@@ -23,12 +23,21 @@ pub struct Report {
     pub events: u64,
     /// For each rank, its end
     pub ends: Vec<Time>,
-    /// Of the run without reading
-    pub cpu_time: Duration,
+    /// How long the run took without reading
+    pub took: Took,
     /// Further members of the JSON object
     pub more: Map<String, Value>,
     /// Further lines for the terminal: name and value
     pub lines: Vec<(&'static str, String)>,
+}
+
+/// How long something took.
+#[derive(Clone, Copy, Debug)]
+pub struct Took {
+    /// CPU time of this process, all threads
+    pub cpu: Duration,
+    /// By the clock
+    pub wall: Duration,
 }
 
 impl Report {
@@ -38,14 +47,16 @@ impl Report {
     /// When writing fails.
     pub fn deliver(self, schedule: &Schedule, common: &Common) -> Result<(), GoalError> {
         let json = common.json.as_deref();
-        let (seconds, end) = (self.cpu_time.as_secs_f64(), self.ends.iter().copied().max().unwrap_or_default());
+        let end = self.ends.iter().copied().max().unwrap_or_default();
+        let (cpu, wall) = (self.took.cpu.as_secs_f64(), self.took.wall.as_secs_f64());
         if json != Some(Path::new("-")) {
-            let rate = self.events as f64 / seconds.max(1e-9) / 1e6;
+            let rate = |seconds: f64| self.events as f64 / seconds.max(1e-9) / 1e6;
             let head = [
                 ("ranks", schedule.ranks().to_string()),
                 ("events", self.events.to_string()),
                 ("end", end.to_string()),
-                ("CPU", format!("{seconds:.3} s, {rate:.1} million events/s")),
+                ("CPU", format!("{cpu:.3} s, {:.1} million events/s", rate(cpu))),
+                ("clock", format!("{wall:.3} s, {:.1} million events/s", rate(wall))),
             ];
             files::print(|out| {
                 use std::io::Write;
@@ -62,7 +73,8 @@ impl Report {
             "events": self.events,
             "max_end_ns": json_ns(end),
             "end_ns": self.ends.into_iter().map(json_ns).collect::<Vec<_>>(),
-            "cpu_seconds": seconds,
+            "cpu_seconds": cpu,
+            "wall_seconds": wall,
             "peak_memory_bytes": peak_memory(),
         });
         if let Value::Object(head) = head {
