@@ -27,7 +27,7 @@ fn run(file: &str, model: &str, progress: &str) -> Output {
 /// The results without what differs from run to run.
 fn results(output: &Output) -> Value {
     let mut report: Value = serde_json::from_slice(&output.stdout).unwrap();
-    for name in ["cpu_seconds", "peak_memory_bytes"] {
+    for name in ["cpu_seconds", "wall_seconds", "peak_memory_bytes"] {
         assert!(report[name].take().is_number());
     }
     if let Some(rate) = report["network"].get_mut("packet_hops_per_cpu_second") {
