@@ -176,8 +176,16 @@ void spt_start(void) {
     int rank, ranks, length;
     char library[MPI_MAX_LIBRARY_VERSION_STRING];
     const char *folder = getenv("SPINTRACE_DIR");
+    MPI_Comm parent;
     PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
     PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    PMPI_Comm_get_parent(&parent);
+    if (parent != MPI_COMM_NULL) {
+        /* Its ranks have files already: those of the program that was started first. */
+        if (rank == 0)
+            fprintf(stderr, "spintrace: processes made by MPI_Comm_spawn are not traced\n");
+        return;
+    }
     PMPI_Get_library_version(library, &length);
     library[strcspn(library, "\r\n\t,")] = 0;
     snprintf(trace.path, sizeof trace.path, "%s/rank-%d.spintrace", folder ? folder : ".", rank);

@@ -138,3 +138,18 @@ def test_newer_calls_are_recorded(mpi: Mpi) -> None:
         assert (imported.returncode, imported.stderr) == (0, "")
         checked = goal("check", mpi.folder / "newer.bin")
         assert checked.returncode == 0, checked.stderr
+
+
+def test_processes_that_come_later_are_named_or_refused(mpi: Mpi) -> None:
+    done = mpi.trace("spawn", "spawn")
+    assert done.returncode == 0, done.stderr
+    # Open MPI does not give them the tracer.
+    assert mpi.name == "openmpi" or "processes made by MPI_Comm_spawn are not traced" in done.stderr
+    imported = goal("import", mpi.folder / "spawn")
+    warning = "spinkit goal: warning: MPI_Comm_spawn is not in the schedule (4 ranks call it)\n"
+    assert (imported.returncode, imported.stderr) == (0, warning)
+    assert mpi.trace("spawn", "spoken", "to").returncode != 0
+    refused = goal("import", mpi.folder / "spoken")
+    assert refused.returncode == 1
+    assert "rank-0.spintrace:byte " in refused.stderr
+    assert "a communicator with processes of another MPI_COMM_WORLD" in refused.stderr
