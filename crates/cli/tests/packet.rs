@@ -121,6 +121,10 @@ fn wrong_options_are_named() {
         ("--seed 9", "--seed is for --model packet"),
         ("--model packet -L 9", "-L is not for --model packet"),
         ("--model packet --compat cross-cpu", "--compat is not for --model packet"),
+        ("--model packet --critical-path", "--critical-path is not for --model packet"),
+        ("--model protocol --trace x", "--trace is not for --model protocol"),
+        ("--model nic --noise poisson:9:1", "--noise is not for --model nic"),
+        ("--model nic --trace x --trace-to 9", "--trace-to is not for --model nic"),
         ("--model packet --topology torus --radix 8", "--radix is not for the topology torus"),
         ("--model packet --dims 3x3 --taper 2", "--taper is not for the topology torus"),
         ("--model packet --dragonfly 3x3", "--dragonfly has three or four numbers"),
@@ -182,4 +186,33 @@ fn stuck_ranks_say_what_they_wait_for() {
     {
         assert!(table.contains(line), "{table}");
     }
+}
+
+#[test]
+fn noise_and_timelines_are_for_packets_too() {
+    let noise = "--noise periodic:160:40 --noise-coscheduled";
+    let quiet = "num_ranks 1 rank 0 { calc 120000 }";
+    for model in ["packet", "protocol"] {
+        let output = run(&format!("--model {model} --json - {noise}"), quiet);
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        // A quarter of the time is the system's.
+        assert_eq!(report["end_ns"], serde_json::json!([160_000]), "{model}");
+        assert_eq!(report["parameters"]["noise"]["period_ns"], 160);
+    }
+    assert_eq!(packet("", PAIR)["parameters"]["noise"], Value::Null);
+    let folder = tempfile::tempdir().unwrap();
+    let trace = |name: &str, options: &str| {
+        let file = folder.path().join(name);
+        let traced = packet(&format!("--trace {} {options}", file.to_str().unwrap()), PAIR);
+        assert_eq!(traced["end_ns"], packet("", PAIR)["end_ns"]);
+        fs::read(file).unwrap()
+    };
+    let has = |bytes: &[u8], text: &str| bytes.windows(text.len()).any(|part| part == text.as_bytes());
+    let (all, some) = (trace("all", ""), trace("some", "--trace-ranks 0 --trace-to 100"));
+    for text in
+        ["rank 0", "rank 1", "NIC 0 on the way", "message: send 4096b to 1 tag 0", "from 0, message: send 4096b"]
+    {
+        assert!(has(&all, text), "{text}");
+    }
+    assert!(has(&some, "message: send") && !has(&some, "from 0,") && !has(&some, "rank 1"));
 }

@@ -137,6 +137,17 @@ impl Stretch for Quiet {
     }
 }
 
+/// With noise, if there is any.
+impl<S: Stretch> Stretch for Option<S> {
+    #[inline]
+    fn end(&mut self, cpu: usize, start: u64, work: u64) -> u64 {
+        match self {
+            None => Quiet.end(cpu, start, work),
+            Some(noise) => noise.end(cpu, start, work),
+        }
+    }
+}
+
 /// With noise: for each CPU of all ranks, the first detour that is not over.
 #[derive(Debug)]
 pub(crate) struct Noisy<'a> {

@@ -16,15 +16,19 @@
 //! bytes count from the first. One above S ends at t + 3o + 3L + (s+2) G + (s-1) O.
 
 mod engine;
+mod record;
 mod task;
 
 use net::packet::Report;
 use sim::{Rate, Time};
 
 use crate::Schedule;
+use crate::noise::Noise;
 
 pub use crate::error::RunError;
-pub use engine::run;
+pub use engine::{record, run};
+pub use record::{Span, Window};
+pub use task::Phase;
 
 /// What the network does not know: CPUs and the protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,6 +39,8 @@ pub struct Parameters {
     pub overhead_per_byte: Rate,
     /// S: size in bytes of the largest message that does not wait for its receive
     pub eager: u64,
+    /// What else the CPUs have to do
+    pub noise: Option<Noise>,
     /// The network; its `gap` is also the least time between two messages that a card takes
     pub network: net::packet::Parameters,
 }
@@ -50,6 +56,8 @@ pub struct Outcome {
     pub unreceived: Vec<u32>,
     /// What became of the network.
     pub network: Report,
+    /// What went on, if [asked for](record()); messages in the order of their arrival, all else in that of its start.
+    pub spans: Vec<Span>,
 }
 
 impl Outcome {

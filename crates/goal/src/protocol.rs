@@ -35,6 +35,7 @@ use machine::{Machine, NicKind, TimingKind};
 use sim::Time;
 
 pub use crate::error::RunError;
+use crate::noise::Noise;
 pub use engine::run;
 
 /// What to simulate.
@@ -48,6 +49,8 @@ pub struct Parameters<'a> {
     pub eager: u64,
     /// Time of the header handler that gets the data of a long message
     pub handler: Time,
+    /// What else the CPUs have to do
+    pub noise: Option<Noise>,
 }
 
 impl<'a> Parameters<'a> {
@@ -58,7 +61,7 @@ impl<'a> Parameters<'a> {
             TimingKind::InOrder => 60,
             TimingKind::OooA15 => 30,
         };
-        Parameters { machine, card: machine.nic.kind, eager, handler: machine.hpu.clock.time(cycles) }
+        Parameters { machine, card: machine.nic.kind, eager, handler: machine.hpu.clock.time(cycles), noise: None }
     }
 }
 

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use goal::generate::{Pattern, Spec, generate};
 use goal::loggops::{self, LogGops};
-use goal::packet::{Outcome, Parameters, RunError, run};
+use goal::noise::{Detours, Noise};
+use goal::packet::{Outcome, Parameters, Phase, RunError, Window, record, run};
 use goal::text::read;
 use goal::{Schedule, packet};
 use net::Topology;
@@ -20,6 +21,7 @@ fn sc17() -> Parameters {
         overhead: Time::from_ns(65),
         overhead_per_byte: Rate::INFINITE,
         eager: 65_535,
+        noise: None,
         network: net::packet::Parameters {
             gap_per_byte: Rate::from_fs_per_byte(20_000),
             wire: Time::from_ps(33_400),
@@ -197,6 +199,77 @@ fn what_cannot_finish_or_run_is_an_error() {
             assert!(error.to_string().starts_with("rank 0, operation 1 (send 9223372036854775807b to"), "{error}");
         }
     }
+}
+
+#[test]
+fn noise_lengthens_what_cpus_do() {
+    let (period, length) = (1_000 * NS, 100 * NS);
+    let detours = Detours::Periodic { period: Time::from_ps(period), length: Time::from_ps(length) };
+    let noise = Some(Noise { detours, seed: 3, co_scheduled: true });
+    let quiet = sc17();
+    let noisy = |overhead: u64, wire: u64| Parameters {
+        overhead: Time::from_ps(overhead),
+        noise: noise.clone(),
+        network: net::packet::Parameters { wire: Time::from_ps(wire), ..quiet.network.clone() },
+        ..sc17()
+    };
+    // The first detour: the longest o that meets none ends there.
+    let is_met = |overhead: u64| ends(&noisy(overhead, 0), &["send 8b to 1", "recv 8b from 0"])[0] > overhead;
+    let (mut first, mut step) = (0, 1 << 19);
+    while step > 0 {
+        first += if is_met(first + step) { 0 } else { step };
+        step /= 2;
+    }
+    assert!(first < period && is_met(first + 1));
+    // It comes within o of a send: the card has the message later.
+    let start = first / NS * NS;
+    let send = format!("a: calc {} b: send 8b to 1 b requires a", first / NS);
+    let bodies = [send.as_str(), "recv 8b from 0"];
+    let sent = start + 65 * NS + length;
+    let arrives = |wire: u64| sent + 8 * 20 + 50 * NS + 2 * wire;
+    assert_eq!(ends(&noisy(65 * NS, 33_400), &bodies), [sent, arrives(33_400) + 65 * NS]);
+    // The next one meets the receiver's CPU too.
+    let wire = (first + period - 10 * NS - arrives(0)) / 2;
+    assert_eq!(ends(&noisy(65 * NS, wire), &bodies), [sent, arrives(wire) + 65 * NS + length]);
+    // And calculations: 90 % of the time is theirs.
+    assert_eq!(ends(&noisy(0, 0), &["calc 90000"]), [100_000 * NS]);
+    // O is work too.
+    let parameters = Parameters { overhead_per_byte: Rate::from_fs_per_byte(1_000_000), ..noisy(0, 0) };
+    let bodies = ["a: send 45001b to 1 b: calc 45000 b requires a", "recv 45001b from 0"];
+    assert_eq!(ends(&parameters, &bodies)[0], 100_000 * NS);
+}
+
+#[test]
+fn what_goes_on_in_a_window_is_kept() {
+    let all = schedule(&["send 100000b to 1 calc 7", "recv 100000b from 0"]);
+    let spans = |ranks, from: u64, to: u64| {
+        let (from, to) = (Time::from_ps(from), Time::from_ps(to));
+        let outcome = record(&all, Topology::single_switch(2).unwrap(), &sc17(), Window { ranks, from, to }).unwrap();
+        assert_eq!(Outcome { spans: Vec::new(), ..outcome.clone() }, on_one_switch(&all, &sc17()));
+        let span = |span: &packet::Span| {
+            (span.rank, span.op, span.phase, span.is_on_its_way, span.start.as_ps(), span.end.as_ps())
+        };
+        outcome.spans.iter().map(span).collect::<Vec<_>>()
+    };
+    // As in `a_rendezvous_asks_first`.
+    let request = 65 * NS + 20 + L;
+    let clear = request + 65 * NS + 20 + L;
+    let data = clear + 100_000 * 20 + L;
+    let (send, calc) = (0, 1);
+    let expected = [
+        (0, send, Phase::Operation, false, 0, 65 * NS),
+        (0, calc, Phase::Operation, false, 65 * NS, 72 * NS),
+        (0, send, Phase::Message, true, 65 * NS, request),
+        (1, send, Phase::Message, false, request, request + 65 * NS),
+        (1, send, Phase::Clear, true, request + 65 * NS, clear),
+        (0, send, Phase::Data, true, clear, data),
+        (1, send, Phase::Data, false, data, data + 65 * NS),
+    ];
+    assert_eq!(spans(0..=1, 0, u64::MAX), expected);
+    assert_eq!(spans(1..=1, 0, u64::MAX), [expected[3], expected[4], expected[6]]);
+    assert_eq!(spans(0..=5, request + 1, clear - 1), expected[3..5]);
+    // A message that arrives after the window was on its way in it.
+    assert_eq!(spans(0..=1, clear + 1, clear + 1), expected[5..6]);
 }
 
 #[test]

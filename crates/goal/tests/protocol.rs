@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use goal::noise::{Detours, Noise};
 use goal::protocol::{Outcome, Parameters, RunError, run};
 use goal::{Schedule, text};
 use machine::{Machine, NicKind};
@@ -140,4 +141,35 @@ fn what_cannot_finish_or_is_not_of_the_model() {
     assert_eq!(cpus, "the protocol model has one CPU and one NIC a rank; the schedule uses 2 and 1");
     let late = outcome(&["calc 18446744073709551"], NicKind::Rdma).unwrap_err().to_string();
     assert!(late.ends_with("(106 days) of simulated time"), "{late}");
+}
+
+#[test]
+fn noise_lengthens_what_cpus_do() {
+    let (machine, length) = (machine(), 40_000);
+    let detours = |period| Detours::Periodic { period: Time::from_ps(period), length: Time::from_ps(length) };
+    let noisy = |period, card| Parameters {
+        card,
+        noise: Some(Noise { detours: detours(period), seed: 1, co_scheduled: true }),
+        ..Parameters::new(&machine, 8192)
+    };
+    let ends = |bodies: &[&str], parameters: &Parameters| {
+        let outcome = run(&schedule(bodies), parameters).unwrap();
+        (outcome.ends.iter().map(|end| end.as_ps()).collect::<Vec<_>>(), outcome.shares)
+    };
+    // A quarter of the time is the system's, whoever matches.
+    let (all, shares) = ends(&["calc 120000"], &noisy(160_000, NicKind::Spin));
+    assert_eq!((&all[..], shares.compute), (&[160_000_000][..], Time::from_ns(160_000)));
+    // A detour every millisecond; where the first is, the longest calculation says that meets none.
+    let is_met = |ns: u64| ends(&[&format!("calc {ns}")], &noisy(1_000_000_000, NicKind::Rdma)).0[0] > ns * 1000;
+    let (mut first, mut step) = (0, 1 << 19);
+    while step > 0 {
+        first += if is_met(first + step) { 0 } else { step };
+        step /= 2;
+    }
+    let bodies = [&*format!("a: calc {first} b: send 8b to 1 tag 0 b requires a"), "recv 8b from 0 tag 0"];
+    for (card, receives) in CARDS.into_iter().zip([POLL + MATCH + COPY, POLL, POLL]) {
+        let start = first * 1000;
+        let expected = [start + O + length, start + SHORT + length + receives];
+        assert_eq!(ends(&bodies, &noisy(1_000_000_000, card)).0, expected);
+    }
 }

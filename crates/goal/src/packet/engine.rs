@@ -3,10 +3,12 @@ use net::{NetError, Topology};
 use sim::memory::prefetch;
 use sim::{EventQueue, Time};
 
+use super::record::{Recorder, Window};
 use super::task::{Phase, Task};
 use super::{Outcome, Parameters, RunError, hosts};
 use crate::cpu::Cpu;
 use crate::matching::Matching;
+use crate::noise::{Noisy, Stretch};
 use crate::op::{Kind, Op};
 use crate::progress::Progress;
 use crate::schedule::Schedule;
@@ -40,6 +42,28 @@ impl From<net::packet::Event> for Event {
 /// When the schedule cannot finish, with what each rank waits for, or has operations that are not of this model; when the
 /// topology has fewer hosts than the schedule [needs](hosts()), or a parameter is impossible.
 pub fn run(schedule: &Schedule, topology: Topology, parameters: &Parameters) -> Result<Outcome, RunError> {
+    execute(schedule, topology, parameters, None)
+}
+
+/// Executes a schedule and keeps what goes on in a window: 32 bytes for whatever a CPU does and for each message.
+///
+/// # Errors
+/// As [`run`].
+pub fn record(
+    schedule: &Schedule,
+    topology: Topology,
+    parameters: &Parameters,
+    window: Window,
+) -> Result<Outcome, RunError> {
+    execute(schedule, topology, parameters, Some(Recorder::new(window)))
+}
+
+fn execute(
+    schedule: &Schedule,
+    topology: Topology,
+    parameters: &Parameters,
+    recorder: Option<Recorder>,
+) -> Result<Outcome, RunError> {
     if let Some(op) = schedule.first_of_card() {
         return Err(RunError::NeedsCard(schedule.describe(op)));
     }
@@ -49,7 +73,7 @@ pub fn run(schedule: &Schedule, topology: Topology, parameters: &Parameters) -> 
         return Err(NetError::TooFewHosts { topology, hosts, nodes }.into());
     }
     let network = PacketNetwork::new(topology, parameters.network.clone())?;
-    Engine::new(schedule, network, parameters).run()
+    Engine { recorder, ..Engine::new(schedule, network, parameters) }.run()
 }
 
 struct Engine<'a> {
@@ -65,13 +89,16 @@ struct Engine<'a> {
     /// By rank and NIC, when it may take the next message.
     cards: Vec<Time>,
     ends: Vec<Time>,
+    noise: Option<Noisy<'a>>,
     messages: u64,
     freed: Vec<u32>,
+    recorder: Option<Recorder>,
 }
 
 impl<'a> Engine<'a> {
     fn new(schedule: &'a Schedule, network: PacketNetwork, parameters: &'a Parameters) -> Engine<'a> {
         let ranks = schedule.ranks() as usize;
+        let cpus = ranks * schedule.cpus();
         Engine {
             schedule,
             ops: &schedule.ops,
@@ -80,11 +107,13 @@ impl<'a> Engine<'a> {
             matching: Matching::new(schedule),
             queue: EventQueue::default(),
             network,
-            cpus: std::iter::repeat_with(Cpu::default).take(ranks * schedule.cpus()).collect(),
+            cpus: std::iter::repeat_with(Cpu::default).take(cpus).collect(),
             cards: vec![Time::ZERO; hosts(schedule)],
             ends: vec![Time::ZERO; ranks],
+            noise: parameters.noise.as_ref().map(|noise| Noisy::new(noise, cpus)),
             messages: 0,
             freed: Vec::new(),
+            recorder: None,
         }
     }
 
@@ -115,6 +144,7 @@ impl<'a> Engine<'a> {
             events: self.schedule.len() as u64 + self.messages,
             unreceived: left,
             network: self.network.report(end, BUSIEST),
+            spans: self.recorder.map_or_else(Vec::new, |recorder| recorder.spans),
         })
     }
 
@@ -222,8 +252,11 @@ impl<'a> Engine<'a> {
                 self.post(now, op)?;
                 continue;
             }
-            let end = now.saturating_add(self.start(now, task)?);
+            let end = self.start(now, cpu, task)?;
             self.in_time(end, op)?;
+            if let Some(recorder) = &mut self.recorder {
+                recorder.works((cpu / self.schedule.cpus()) as u32, task, now, end);
+            }
             self.cpus[cpu].begin(task);
             self.queue.push(end, Event::Cpu(cpu as u32));
             // Those that only waited for its start.
@@ -232,30 +265,34 @@ impl<'a> Engine<'a> {
         Ok(())
     }
 
-    /// Starts a task; returns how long it takes.
+    /// Starts a task; returns when it ends.
     #[inline]
-    fn start(&mut self, now: Time, task: Task) -> Result<Time, RunError> {
+    fn start(&mut self, now: Time, cpu: usize, task: Task) -> Result<Time, RunError> {
         let op = task.op();
         let record = &self.ops[op as usize];
+        let bytes = self.bytes(op);
         let overhead = self.parameters.overhead;
-        let of_bytes =
-            |bytes: u64| overhead.saturating_add(self.parameters.overhead_per_byte.time(bytes.saturating_sub(1)));
+        let of_bytes = self.parameters.overhead_per_byte.time(bytes.saturating_sub(1));
         Ok(match task.phase() {
             Phase::Operation => {
                 self.progress.started(op, now);
                 if record.kind() == Kind::Calc {
-                    return Ok(Time::from_ns(record.calc_ns()));
+                    return Ok(self.works(now, cpu, Time::from_ns(record.calc_ns())));
                 }
-                let time = of_bytes(self.bytes(op));
                 self.messages += 1;
-                let bytes = if self.is_eager(op) { self.bytes(op) } else { 0 };
-                let at = now.saturating_add(overhead).min(LATEST);
-                self.send(now, at, op, Phase::Message, bytes)?;
-                time
+                let at = self.works(now, cpu, overhead).min(LATEST);
+                self.send(now, at, op, Phase::Message, if self.is_eager(op) { bytes } else { 0 })?;
+                self.works(at, cpu, of_bytes)
             }
-            Phase::Message if !self.is_eager(op) => overhead,
-            _ => of_bytes(self.bytes(op)),
+            Phase::Message if !self.is_eager(op) => self.works(now, cpu, overhead),
+            _ => self.works(now, cpu, overhead.saturating_add(of_bytes)),
         })
+    }
+
+    /// When a CPU has done so much.
+    #[inline]
+    fn works(&mut self, now: Time, cpu: usize, work: Time) -> Time {
+        Time::from_ps(self.noise.end(cpu, now.as_ps(), work.as_ps()))
     }
 
     #[inline]
@@ -267,12 +304,17 @@ impl<'a> Engine<'a> {
     fn send(&mut self, now: Time, at: Time, op: u32, phase: Phase, bytes: u64) -> Result<(), RunError> {
         self.in_time(at.saturating_add(self.parameters.network.gap_per_byte.time(bytes)), op)?;
         let record = &self.ops[op as usize];
-        let (mut from, mut to) = (self.card(record.rank, op), self.card(record.peer, op));
+        let (mut from, mut to) = (record.rank, record.peer);
         let is_answer = phase == Phase::Clear;
         if is_answer {
             std::mem::swap(&mut from, &mut to);
         }
-        let (token, tell_sent) = (Task::new(op, phase).token(), phase == Phase::Data);
+        let task = Task::new(op, phase);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.sends(from, task, at);
+        }
+        let (token, tell_sent) = (task.token(), phase == Phase::Data);
+        let (from, to) = (self.card(from, op), self.card(to, op));
         let message = Message { from, to, bytes, token, tell_sent, is_urgent: is_answer };
         self.network.send(now, at, message, &mut self.queue);
         Ok(())
@@ -324,6 +366,9 @@ impl<'a> Engine<'a> {
 
     /// A card has all of a message.
     fn arrived(&mut self, now: Time, task: Task) -> Result<(), RunError> {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.arrived(task, now);
+        }
         let op = task.op();
         if task.phase() == Phase::Clear {
             return self.send(now, now, op, Phase::Data, self.bytes(op));

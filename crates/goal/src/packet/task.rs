@@ -2,16 +2,18 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Task(u32);
 
-/// What is to be done. The numbers also tell the network's messages apart.
+/// Which part of an operation, or of the message of a send.
+//
+// The numbers also tell the network's messages apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Phase {
-    /// An operation; never a message.
+pub enum Phase {
+    /// The operation itself; never a message
     Operation,
-    /// An eager message, or the request to send a longer one.
+    /// An eager message, or the request to send a longer one
     Message,
-    /// The data of a longer message.
+    /// The data of a longer message
     Data,
-    /// The answer that the way is clear.
+    /// The answer that the way is clear; no CPU's business
     Clear,
 }
 

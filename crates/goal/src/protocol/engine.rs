@@ -5,6 +5,7 @@ use sim::{EventQueue, Pipe, Time};
 use super::{Outcome, Parameters, RunError, Shares};
 use crate::cpu::Cpu;
 use crate::matching::Matching;
+use crate::noise::{Noisy, Stretch};
 use crate::op::{ANY, Kind, Op};
 use crate::progress::Progress;
 use crate::schedule::Schedule;
@@ -101,6 +102,7 @@ struct Engine<'a> {
     matching: Matching<'a>,
     queue: EventQueue<Event>,
     nodes: Vec<Node>,
+    noise: Option<Noisy<'a>>,
     freed: Vec<u32>,
     outcome: Outcome,
 }
@@ -116,6 +118,7 @@ impl<'a> Engine<'a> {
             matching: Matching::new(schedule),
             queue: EventQueue::default(),
             nodes: std::iter::repeat_with(Node::default).take(schedule.ranks() as usize).collect(),
+            noise: parameters.noise.as_ref().map(|noise| Noisy::new(noise, schedule.ranks() as usize)),
             freed: Vec::new(),
             outcome: Outcome {
                 ends: Vec::new(),
@@ -237,11 +240,11 @@ impl<'a> Engine<'a> {
             return Ok(());
         };
         let (task, takes) = self.start(now, task);
-        let end = now.saturating_add(takes);
+        let end = Time::from_ps(self.noise.end(rank as usize, now.as_ps(), takes.as_ps()));
         if end > LATEST {
             return Err(RunError::TooLate(self.schedule.describe(task.op())));
         }
-        *self.share(task) += takes;
+        *self.share(task) += end - now;
         self.nodes[rank as usize].cpu.begin(task);
         self.queue.push(end, Event::Cpu(rank));
         // Those that only waited for its start.

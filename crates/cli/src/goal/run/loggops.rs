@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use clap::ValueEnum;
 use goal::loggops::{LogGops, Options, Queues, one_thread, run as execute};
-use goal::noise::{Detours, Noise};
 use goal::{Action, Schedule};
 use net::Network;
 use serde_json::{Map, Value, json};
@@ -40,16 +39,6 @@ pub struct Arguments {
     /// Do as LogGOPSim does where we differ; may be given several times
     #[arg(long, value_enum, value_name = "WHAT")]
     compat: Vec<Compat>,
-    /// Detours that keep the CPUs from work: periodic:PERIOD:LENGTH, poisson:INTERVAL:LENGTH (all in ns), or trace:FILE with
-    /// lines of START LENGTH
-    #[arg(long, value_name = "WHAT", value_parser = noise::parse)]
-    noise: Option<Detours>,
-    /// The same seed gives the same noise
-    #[arg(long, value_name = "N", default_value_t = 1, requires = "noise")]
-    noise_seed: u64,
-    /// All CPUs have their detours at the same times
-    #[arg(long, requires = "noise")]
-    noise_coscheduled: bool,
     /// Let so many threads execute a part of the ranks each: the same results, sooner
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..))]
     threads: Option<u8>,
@@ -57,7 +46,9 @@ pub struct Arguments {
     #[arg(long)]
     critical_path: bool,
     #[command(flatten)]
-    timeline: timeline::Arguments,
+    pub noise: noise::Arguments,
+    #[command(flatten)]
+    pub timeline: timeline::Arguments,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -67,15 +58,13 @@ enum Compat {
 }
 
 impl Arguments {
-    /// An option that was given and that the packet model does not have.
+    /// An option that was given and that no other model has.
     pub fn not_of_packets(&self) -> Option<&'static str> {
         match self {
             Arguments { latency: Some(_), .. } => Some("-L"),
             Arguments { compat, .. } if !compat.is_empty() => Some("--compat"),
-            Arguments { noise: Some(_), .. } => Some("--noise"),
             Arguments { threads: Some(_), .. } => Some("--threads"),
             Arguments { critical_path: true, .. } => Some("--critical-path"),
-            Arguments { timeline, .. } if timeline.file().is_some() => Some("--trace"),
             _ => None,
         }
     }
@@ -99,15 +88,10 @@ impl Arguments {
 
 pub fn run(schedule: &Schedule, common: &Common, arguments: &Arguments) -> Result<Report, GoalError> {
     let parameters = parameters(schedule, common, arguments)?;
-    let noise = arguments.noise.clone().map(|detours| Noise {
-        detours,
-        seed: arguments.noise_seed,
-        co_scheduled: arguments.noise_coscheduled,
-    });
     let record = arguments.critical_path || arguments.timeline.file().is_some();
     let ignore_other_cpus = arguments.compat.contains(&Compat::CrossCpu);
     let threads = arguments.threads.map_or(1, usize::from);
-    let mut options = Options { ignore_other_cpus, noise, record, threads };
+    let mut options = Options { ignore_other_cpus, noise: arguments.noise.noise(), record, threads };
     if threads > 1
         && let Some(why) = one_thread(schedule, &parameters, &options)
     {
@@ -142,7 +126,7 @@ pub fn run(schedule: &Schedule, common: &Common, arguments: &Arguments) -> Resul
             "G_ns_per_byte": per_byte(parameters.gap_per_byte),
             "O_ns_per_byte": per_byte(parameters.overhead_per_byte),
             "S_bytes": parameters.eager,
-            "noise": options.noise.as_ref().map(noise::describe),
+            "noise": noise::describe(options.noise.as_ref()),
         }),
         events: outcome.events,
         ends: outcome.ends,

@@ -28,15 +28,12 @@ pub struct Arguments {
     /// Program or shared library from spincc that has the handlers which the schedule names
     #[arg(long, value_name = "FILE")]
     device: Option<PathBuf>,
-    /// Write the timeline for ui.perfetto.dev
-    #[arg(long, value_name = "FILE")]
-    trace: Option<PathBuf>,
 }
 
 impl Arguments {
     /// An option that was given: no other model has it.
     pub fn given(&self) -> Option<&'static str> {
-        first_given([("--device", self.device.is_some()), ("--trace", self.trace.is_some())])
+        first_given([("--device", self.device.is_some())])
     }
 }
 
@@ -49,14 +46,18 @@ pub fn run(
     if let Some(option) = loggops.but_eager() {
         return Err(GoalError::Usage(format!("{option}: with --model nic times are the machine's; use --set")));
     }
+    if let Some(option) = loggops.noise.given().or(loggops.timeline.window_given()) {
+        return Err(GoalError::Usage(format!("{option} is not for --model nic")));
+    }
     let machine = common.machine_or(MACHINE)?;
     let eager = loggops.eager();
     let program = match &arguments.device {
         Some(file) => Some(device(file, &machine)?),
         None => None,
     };
-    let trace = match &arguments.trace {
-        Some(path) => Trace::to_file(path).map_err(|error| GoalError::Write { path: path.clone(), error })?,
+    let trace_file = loggops.timeline.file();
+    let trace = match trace_file {
+        Some(path) => Trace::to_file(path).map_err(|error| GoalError::Write { path: path.to_owned(), error })?,
         None => Trace::off(),
     };
     let parameters = parameters(&machine, eager);
@@ -66,8 +67,8 @@ pub fn run(
         outcome.map(|outcome| (outcome, world))
     });
     let (outcome, world) = outcome.map_err(|error| GoalError::run(&common.file, error))?;
-    if let Some(path) = &arguments.trace {
-        world.finish_trace().map_err(|error| GoalError::Write { path: path.clone(), error })?;
+    if let Some(path) = trace_file {
+        world.finish_trace().map_err(|error| GoalError::Write { path: path.to_owned(), error })?;
     }
     if outcome.dropped > 0 {
         eprintln!("spinkit goal: warning: {} messages found no entry and were dropped", outcome.dropped);

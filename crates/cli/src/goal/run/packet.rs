@@ -5,7 +5,7 @@ use std::path::Path;
 
 use clap::ValueEnum;
 use goal::Schedule;
-use goal::packet::{Outcome, Parameters, RunError, hosts, run as execute};
+use goal::packet::{Outcome, Parameters, RunError, hosts, record, run as execute};
 use net::packet::{Flow, LinkReport, Routing};
 use net::{Dragonfly, NetError, Topology};
 use serde_json::{Map, Value, json};
@@ -14,7 +14,7 @@ use sim::{Rate, Time};
 use super::super::GoalError;
 use super::super::units::{Dims, json_ns, parse_dims, parse_gbit_per_s, parse_ns};
 use super::report::{Report, Took};
-use super::{Common, first_given, loggops};
+use super::{Common, first_given, loggops, noise};
 
 /// The sPIN paper's.
 const MACHINE: &str = "sc17-int";
@@ -212,6 +212,7 @@ pub fn run(
         overhead: cpu.overhead.unwrap_or(machine.host.overhead),
         overhead_per_byte: cpu.overhead_per_byte.unwrap_or(Rate::INFINITE),
         eager: cpu.eager(),
+        noise: cpu.noise.noise(),
         network: net::packet::Parameters {
             gap_per_byte: arguments.link_bandwidth.or(cpu.gap_per_byte).unwrap_or(network.gap_per_byte),
             wire: arguments.link_latency.unwrap_or(network.wire),
@@ -230,11 +231,18 @@ pub fn run(
             seed: arguments.seed.unwrap_or(0),
         },
     };
-    let (outcome, took) = common.timed(schedule, || execute(schedule, topology, &parameters));
+    let trace = cpu.timeline.file();
+    let (outcome, took) = common.timed(schedule, || match trace {
+        None => execute(schedule, topology, &parameters),
+        Some(_) => record(schedule, topology, &parameters, cpu.timeline.window(schedule)),
+    });
     let outcome = outcome.map_err(|error| match error {
         RunError::Network(error) => error.into(),
         error => GoalError::run(&common.file, error),
     })?;
+    if let Some(path) = trace {
+        common.writing(path, || cpu.timeline.write_packets(path, schedule, parameters.eager, &outcome.spans))?;
+    }
     outcome_report(schedule, &parameters, outcome, took)
 }
 
@@ -291,6 +299,7 @@ fn outcome_report(
             "G_ns_per_byte": per_byte(gap_per_byte),
             "O_ns_per_byte": per_byte(parameters.overhead_per_byte),
             "S_bytes": parameters.eager,
+            "noise": noise::describe(parameters.noise.as_ref()),
             "mtu_bytes": mtu,
             "link_latency_ns": json_ns(wire),
             "switch_latency_ns": json_ns(switch),

@@ -8,7 +8,7 @@ use sim::Time;
 use super::super::GoalError;
 use super::super::units::{json_ns, parse_ns};
 use super::report::{Report, Took, warn_of_lost};
-use super::{Common, first_given, loggops};
+use super::{Common, first_given, loggops, noise};
 use crate::card::Card;
 
 /// The sPIN paper's.
@@ -39,11 +39,12 @@ pub fn run(
     cpu: &loggops::Arguments,
     arguments: &Arguments,
 ) -> Result<Report, GoalError> {
-    if let Some(name) = cpu.but_eager() {
+    if let Some(name) = cpu.but_eager().or(cpu.timeline.given()) {
         return Err(GoalError::Usage(format!("{name} is not for --model protocol")));
     }
     let machine = common.machine_or(MACHINE)?;
     let mut parameters = Parameters::new(&machine, cpu.eager());
+    parameters.noise = cpu.noise.noise();
     parameters.handler = arguments.handler_time.unwrap_or(parameters.handler);
     parameters.card = arguments.card.map_or(parameters.card, Card::into);
     let (outcome, took) = common.timed(schedule, || execute(schedule, &parameters));
@@ -91,6 +92,7 @@ fn report(schedule: &Schedule, parameters: &Parameters, outcome: Outcome, took: 
         parameters: json!({
             "card": card,
             "S_bytes": parameters.eager,
+            "noise": noise::describe(parameters.noise.as_ref()),
             "o_ns": json_ns(parameters.machine.host.overhead),
             "handler_ns": json_ns(parameters.handler),
         }),

@@ -1,25 +1,28 @@
 //! `--trace`: what CPUs and NICs of ranks did, for Perfetto.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
-use goal::Schedule;
-use goal::loggops::Outcome;
+use goal::packet::{self, Phase, Window};
+use goal::{Action, Schedule, loggops};
 use sim::Time;
-use sim::trace::{SliceExtras, Trace, TrackId};
+use sim::trace::{CounterId, ProcessId, SliceExtras, Trace, TrackId};
 
 use super::super::GoalError;
 use super::super::units::parse_ns;
+use super::first_given;
 
 #[derive(Debug, clap::Args)]
 #[group(id = "timeline")]
+#[command(next_help_heading = "Timeline (--model loggops, packet; without a window also nic)")]
 pub struct Arguments {
-    /// Write a timeline for Perfetto: CPU and NIC of each rank, arrows from send to receive
+    /// Write a timeline for Perfetto: CPUs and NICs of each rank, arrows from send to receive
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// Only what is going on from this time on
-    #[arg(long, value_name = "NS", value_parser = parse_ns, default_value = "0", requires = "trace")]
-    trace_from: Time,
+    /// Only what is going on from this time on [default: 0]
+    #[arg(long, value_name = "NS", value_parser = parse_ns, requires = "trace")]
+    trace_from: Option<Time>,
     /// Only what is going on up to this time
     #[arg(long, value_name = "NS", value_parser = parse_ns, requires = "trace")]
     trace_to: Option<Time>,
@@ -36,10 +39,26 @@ fn parse_ranks(text: &str) -> Result<(u32, u32), String> {
     }
 }
 
-/// Rows of a rank: for each CPU, and for each NIC its sending and receiving side.
-struct Rows {
+/// Rows of a rank: for each CPU, and what there is for each NIC.
+struct Rows<N> {
     cpus: Vec<TrackId>,
-    nics: Vec<[TrackId; 2]>,
+    nics: Vec<N>,
+}
+
+impl<N> Rows<N> {
+    fn of_all(
+        trace: &mut Trace,
+        schedule: &Schedule,
+        ranks: RangeInclusive<u32>,
+        of_nic: impl Fn(&mut Trace, ProcessId, usize) -> N,
+    ) -> BTreeMap<u32, Rows<N>> {
+        let rows = ranks.map(|rank| {
+            let process = trace.process(&format!("rank {rank}"));
+            let cpus = (0..schedule.cpus()).map(|cpu| trace.track(process, &format!("CPU {cpu}"))).collect();
+            (rank, Rows { cpus, nics: (0..schedule.nics()).map(|nic| of_nic(trace, process, nic)).collect() })
+        });
+        rows.collect()
+    }
 }
 
 impl Arguments {
@@ -48,40 +67,132 @@ impl Arguments {
         self.trace.as_deref()
     }
 
-    /// Writes the file.
-    pub fn write(&self, path: &Path, schedule: &Schedule, outcome: &Outcome) -> Result<(), GoalError> {
+    /// An option that was given.
+    pub fn given(&self) -> Option<&'static str> {
+        self.trace.is_some().then_some("--trace")
+    }
+
+    /// An option of the window that was given.
+    pub fn window_given(&self) -> Option<&'static str> {
+        first_given([
+            ("--trace-from", self.trace_from.is_some()),
+            ("--trace-to", self.trace_to.is_some()),
+            ("--trace-ranks", self.trace_ranks.is_some()),
+        ])
+    }
+
+    /// What to keep.
+    pub fn window(&self, schedule: &Schedule) -> Window {
+        let (from, to) = (self.trace_from.unwrap_or(Time::ZERO), self.trace_to.unwrap_or(Time::MAX));
+        Window { ranks: self.ranks(schedule), from, to }
+    }
+
+    fn ranks(&self, schedule: &Schedule) -> RangeInclusive<u32> {
+        let (first, last) = self.trace_ranks.unwrap_or((0, u32::MAX));
+        first..=last.min(schedule.ranks() - 1)
+    }
+
+    /// Writes the file of a run in the LogGOPS model.
+    pub fn write(&self, path: &Path, schedule: &Schedule, outcome: &loggops::Outcome) -> Result<(), GoalError> {
+        self.with_trace(path, |trace| {
+            let Window { from, to, .. } = self.window(schedule);
+            let rows = Rows::of_all(trace, schedule, self.ranks(schedule), |trace, process, nic| {
+                ["out", "in"].map(|side| trace.track(process, &format!("NIC {nic} {side}")))
+            });
+            for span in &outcome.spans {
+                let Some(rows) = rows.get(&span.rank) else { continue };
+                if span.start > to || span.cpu_end.max(span.nic_end) < from {
+                    continue;
+                }
+                let (cpu, nic) = schedule.resources(span.op);
+                let action = schedule.action(span.op);
+                let is_calc = matches!(action, Action::Calc(_));
+                let action = action.to_string();
+                let name =
+                    if span.is_message { format!("receive from {}: {action}", schedule.rank(span.op)) } else { action };
+                let flow = (!is_calc).then_some(u64::from(span.op) + 1);
+                let (flow_in, flow_out) = if span.is_message { (flow, None) } else { (None, flow) };
+                let extras = SliceExtras { flow_in, flow_out, args: &[] };
+                trace.slice(rows.cpus[cpu], &name, span.start, span.cpu_end, extras);
+                if !is_calc {
+                    let side = usize::from(span.is_message);
+                    trace.slice(rows.nics[nic][side], &name, span.start, span.nic_end, SliceExtras::default());
+                }
+            }
+        })
+    }
+
+    /// Writes the file of a run over packets: what CPUs did, messages on their way, arrows through all that belongs to a
+    /// message, and for each NIC how many bytes it had been given that had not arrived.
+    pub fn write_packets(
+        &self,
+        path: &Path,
+        schedule: &Schedule,
+        eager: u64,
+        spans: &[packet::Span],
+    ) -> Result<(), GoalError> {
+        self.with_trace(path, |trace| {
+            let mut rows = Rows::of_all(trace, schedule, self.ranks(schedule), |trace, process, nic| {
+                let messages = trace.track(process, &format!("NIC {nic}"));
+                let bytes = trace.counter_track(process, &format!("NIC {nic} on the way"), "bytes");
+                OnTheWay { messages, bytes, changes: Vec::new() }
+            });
+            for span in spans {
+                let Some(rows) = rows.get_mut(&span.rank) else { continue };
+                let (cpu, nic) = schedule.resources(span.op);
+                let (action, sender) = (schedule.action(span.op), schedule.rank(span.op));
+                let (bytes, is_send) = if let Action::Send { bytes, .. } = action { (bytes, true) } else { (0, false) };
+                let carries_data = span.phase == Phase::Data || bytes <= eager;
+                let what = match span.phase {
+                    Phase::Operation => "",
+                    Phase::Message if carries_data => "message: ",
+                    Phase::Message => "request: ",
+                    Phase::Data => "data: ",
+                    Phase::Clear => "clear to send: ",
+                };
+                let is_first = span.phase == Phase::Operation;
+                let is_received = !is_first && !span.is_on_its_way;
+                let from = if is_received { format!("from {sender}, ") } else { String::new() };
+                // The arrow goes from the send over its messages to the CPU that has the data.
+                let flow = is_send.then_some(u64::from(span.op) + 1);
+                let flow_in = flow.filter(|_| !is_first);
+                let flow_out = flow.filter(|_| !(is_received && carries_data));
+                let extras = SliceExtras { flow_in, flow_out, args: &[] };
+                let row = if span.is_on_its_way { rows.nics[nic].messages } else { rows.cpus[cpu] };
+                trace.slice(row, &format!("{from}{what}{action}"), span.start, span.end, extras);
+                if span.is_on_its_way && carries_data {
+                    rows.nics[nic].changes.extend([(span.start, bytes, true), (span.end, bytes, false)]);
+                }
+            }
+            rows.into_values().flat_map(|rows| rows.nics).for_each(|nic| nic.count(trace));
+        })
+    }
+
+    fn with_trace(&self, path: &Path, fill: impl FnOnce(&mut Trace)) -> Result<(), GoalError> {
         let failed = |error| GoalError::Write { path: path.to_owned(), error };
         let mut trace = Trace::to_file(path).map_err(failed)?;
-        let (from, to) = (self.trace_from, self.trace_to.unwrap_or(Time::MAX));
-        let (first, last) = self.trace_ranks.unwrap_or((0, u32::MAX));
-        let mut rows = BTreeMap::new();
-        for rank in first..=last.min(schedule.ranks() - 1) {
-            let process = trace.process(&format!("rank {rank}"));
-            let cpus = (0..schedule.cpus()).map(|cpu| trace.track(process, &format!("CPU {cpu}"))).collect();
-            let nics = (0..schedule.nics())
-                .map(|nic| ["out", "in"].map(|side| trace.track(process, &format!("NIC {nic} {side}"))))
-                .collect();
-            rows.insert(rank, Rows { cpus, nics });
-        }
-        for span in &outcome.spans {
-            let Some(rows) = rows.get(&span.rank) else { continue };
-            if span.start > to || span.cpu_end.max(span.nic_end) < from {
-                continue;
-            }
-            let (cpu, nic) = schedule.resources(span.op);
-            let action = schedule.action(span.op).to_string();
-            let is_calc = action.starts_with("calc");
-            let name =
-                if span.is_message { format!("receive from {}: {action}", schedule.rank(span.op)) } else { action };
-            let flow = (!is_calc).then_some(u64::from(span.op) + 1);
-            let (flow_in, flow_out) = if span.is_message { (flow, None) } else { (None, flow) };
-            let extras = SliceExtras { flow_in, flow_out, args: &[] };
-            trace.slice(rows.cpus[cpu], &name, span.start, span.cpu_end, extras);
-            if !is_calc {
-                let side = usize::from(span.is_message);
-                trace.slice(rows.nics[nic][side], &name, span.start, span.nic_end, SliceExtras::default());
-            }
-        }
+        fill(&mut trace);
         trace.finish().map_err(failed)
+    }
+}
+
+/// Messages of a NIC that have not arrived.
+struct OnTheWay {
+    messages: TrackId,
+    bytes: CounterId,
+    /// When so many bytes are more or less.
+    changes: Vec<(Time, u64, bool)>,
+}
+
+impl OnTheWay {
+    fn count(mut self, trace: &mut Trace) {
+        self.changes.sort_unstable();
+        let mut bytes = 0u64;
+        for of_one_time in self.changes.chunk_by(|one, other| one.0 == other.0) {
+            for &(_, more, is_more) in of_one_time {
+                bytes = if is_more { bytes.wrapping_add(more) } else { bytes.wrapping_sub(more) };
+            }
+            trace.counter(self.bytes, of_one_time[0].0, i64::try_from(bytes).unwrap_or(i64::MAX));
+        }
     }
 }
