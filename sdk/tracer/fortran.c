@@ -32,7 +32,7 @@ static bool ignored(const F *status) {
 /* Integers of a status; in MPICH it is the same as in C. */
 #define STATUS_SIZE (sizeof(MPI_Status) / sizeof(F))
 
-static void give(const MPI_Status *status, F *to) {
+void spt_fortran_give(const MPI_Status *status, F *to) {
     if (ignored(to))
         return;
 #ifdef OPEN_MPI
@@ -40,6 +40,14 @@ static void give(const MPI_Status *status, F *to) {
 #else
     memcpy(to, status, sizeof *status);
 #endif
+}
+
+char *spt_fortran_text(const char *text, size_t length) {
+    while (length > 0 && text[length - 1] == ' ')
+        length--;
+    char *copy = spt_allocate(length + 1, 1);
+    memcpy(copy, text, length);
+    return copy;
 }
 
 /* ---- environment ---- */
@@ -80,17 +88,6 @@ MESSAGE_REQUEST(ssend_init, SSEND_INIT, Ssend_init)
 MESSAGE_REQUEST(rsend_init, RSEND_INIT, Rsend_init)
 MESSAGE_REQUEST(recv_init, RECV_INIT, Recv_init)
 
-/* A routine that fills in a status. */
-#define WITH_STATUS(lower, UPPER, Parameters, call)                                                                    \
-    FORTRAN(lower, UPPER, (UNPACK Parameters, F * s, F * e), {                                                         \
-        MPI_Status status;                                                                                             \
-        int result = call;                                                                                             \
-        if (result == MPI_SUCCESS)                                                                                     \
-            give(&status, s);                                                                                          \
-        if (e)                                                                                                         \
-            *e = result;                                                                                               \
-    })
-
 WITH_STATUS(recv, RECV, (MESSAGE), MPI_Recv(MESSAGE_C, &status))
 WITH_STATUS(sendrecv, SENDRECV, (void *out, F *n, F *t, F *to, F *tag, void *in, F *n2, F *t2, F *from, F *tag2, F *c),
             MPI_Sendrecv(at(out), *n, T(t), *to, *tag, at(in), *n2, T(t2), *from, *tag2, C(c), &status))
@@ -102,7 +99,7 @@ FORTRAN(iprobe, IPROBE, (F * from, F *tag, F *c, F *flag, F *s, F *e), {
     MPI_Status status;
     int result = MPI_Iprobe(*from, *tag, C(c), flag, &status);
     if (result == MPI_SUCCESS && *flag)
-        give(&status, s);
+        spt_fortran_give(&status, s);
     if (e)
         *e = result;
 })
@@ -113,7 +110,7 @@ FORTRAN(mprobe, MPROBE, (F * from, F *tag, F *c, F *m, F *s, F *e), {
     int result = MPI_Mprobe(*from, *tag, C(c), &message, &status);
     if (result == MPI_SUCCESS) {
         *m = PMPI_Message_c2f(message);
-        give(&status, s);
+        spt_fortran_give(&status, s);
     }
     if (e)
         *e = result;
@@ -125,7 +122,7 @@ FORTRAN(improbe, IMPROBE, (F * from, F *tag, F *c, F *flag, F *m, F *s, F *e), {
     int result = MPI_Improbe(*from, *tag, C(c), flag, &message, &status);
     if (result == MPI_SUCCESS && *flag) {
         *m = PMPI_Message_c2f(message);
-        give(&status, s);
+        spt_fortran_give(&status, s);
     }
     if (e)
         *e = result;
@@ -137,7 +134,7 @@ FORTRAN(mrecv, MRECV, (void *b, F *n, F *t, F *m, F *s, F *e), {
     int result = MPI_Mrecv(at(b), *n, T(t), &message, &status);
     *m = PMPI_Message_c2f(message);
     if (result == MPI_SUCCESS)
-        give(&status, s);
+        spt_fortran_give(&status, s);
     if (e)
         *e = result;
 })
@@ -178,7 +175,7 @@ static void finish(struct several all, F *requests, int filled, F *statuses) {
     for (int index = 0; index < all.count; index++)
         requests[index] = PMPI_Request_c2f(all.requests[index]);
     for (int index = 0; index < filled && !ignored(statuses); index++)
-        give(&all.statuses[index], statuses + (size_t)index * STATUS_SIZE);
+        spt_fortran_give(&all.statuses[index], statuses + (size_t)index * STATUS_SIZE);
     free(all.requests);
     free(all.statuses);
 }

@@ -51,6 +51,23 @@ typedef MPI_Fint F;
 void *spt_fortran_at(void *address);
 #define at spt_fortran_at
 
+/* Gives a status back, unless it is ignored. */
+void spt_fortran_give(const MPI_Status *status, F *to);
+
+/* A routine that fills in a status. */
+#define WITH_STATUS(lower, UPPER, Parameters, call)                                                                    \
+    FORTRAN(lower, UPPER, (UNPACK Parameters, F * s, F * e), {                                                         \
+        MPI_Status status;                                                                                             \
+        int result = call;                                                                                             \
+        if (result == MPI_SUCCESS)                                                                                     \
+            spt_fortran_give(&status, s);                                                                              \
+        if (e)                                                                                                         \
+            *e = result;                                                                                               \
+    })
+
+/* A copy of a text, whose length comes as the last argument, and which spaces fill up. */
+char *spt_fortran_text(const char *text, size_t length);
+
 #define C(comm) PMPI_Comm_f2c(*(comm))
 #define T(type) PMPI_Type_f2c(*(type))
 #define O(op) PMPI_Op_f2c(*(op))

@@ -3,7 +3,6 @@
 
 #if SPT_HAS_FORTRAN
 #include <stdlib.h>
-#include <string.h>
 
 #if SPT_HAS_MPI_4
 #define PERSISTENT(lower, UPPER, Name, Parameters, Arguments)                                                          \
@@ -203,19 +202,10 @@ MAKES_LATER(comm_idup, COMM_IDUP, (F * c), MPI_Comm_idup(C(c), fresh, &request))
 MAKES_LATER(comm_idup_with_info, COMM_IDUP_WITH_INFO, (F * c, F *info),
             MPI_Comm_idup_with_info(C(c), I(info), fresh, &request))
 
-/* A text of Fortran: its length comes as the last argument, and spaces fill it up. */
-static char *text_of(const char *text, size_t length) {
-    while (length > 0 && text[length - 1] == ' ')
-        length--;
-    char *copy = spt_allocate(length + 1, 1);
-    memcpy(copy, text, length);
-    return copy;
-}
-
 #define MAKES_FROM_GROUPS(lower, UPPER, Parameters, call)                                                              \
     FORTRAN(lower, UPPER, (UNPACK Parameters, char *tag, F *info, F *handler, F *made, F *e, size_t length), {         \
         MPI_Comm fresh;                                                                                                \
-        char *text = text_of(tag, length);                                                                             \
+        char *text = spt_fortran_text(tag, length);                                                                    \
         int result = call;                                                                                             \
         free(text);                                                                                                    \
         if (result == MPI_SUCCESS)                                                                                     \
