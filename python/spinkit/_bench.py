@@ -162,7 +162,7 @@ def _ranks(home: Path, tools: Toolchain, folder: Path) -> Number:
 
 
 def _loggops(folder: Path) -> Iterator[Number]:
-    """Events a CPU second of the run, the best of three; reading of text; memory beyond the mapped file; two threads."""
+    """Events a CPU second of the run, the best of three; reading of text; memory beyond the file; two threads."""
     goal, room = str(_paths.command("spinkit-goal")), folder.resolve()
     schedule, text, report = room / "loggops.bin", room / "loggops.goal", room / "loggops.json"
     empty = room / "empty.goal"
