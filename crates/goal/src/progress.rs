@@ -138,6 +138,16 @@ impl<'a> Progress<'a> {
         prefetch(self.edges.as_ptr().wrapping_add(record.edges as usize));
     }
 
+    /// Fetches how many others the first of those that wait for this one wait for, when the above is fetched.
+    #[inline(always)]
+    pub(crate) fn prefetch_counts(&self, record: &Op) {
+        if let Some(edge) = self.edges.get(record.edges as usize) {
+            let op = (edge & !ON_START) as usize;
+            prefetch(self.words.as_ptr().wrapping_add(op));
+            prefetch(self.ops.as_ptr().wrapping_add(op));
+        }
+    }
+
     /// Says that an operation is done: what `requires` it need not wait for it any more. Once.
     #[inline]
     pub fn done(&mut self, op: u32, at: Time) {

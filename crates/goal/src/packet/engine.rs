@@ -186,12 +186,15 @@ impl<'a> Engine<'a> {
         }
         match self.queue.soon(3) {
             Some(&Event::Cpu(cpu)) => {
-                if let Some(task) = self.cpus[cpu as usize].current()
-                    && task.phase() == Phase::Message
-                {
-                    let last = (*self.matching.slot_of(&self.ops[task.op() as usize]) as u32).wrapping_sub(1) as usize;
-                    prefetch(self.ops.as_ptr().wrapping_add(last));
-                    prefetch(self.progress.words.as_ptr().wrapping_add(last));
+                if let Some(task) = self.cpus[cpu as usize].current() {
+                    let record = &self.ops[task.op() as usize];
+                    if task.phase() == Phase::Message {
+                        let last = self.last_of(record);
+                        prefetch(self.ops.as_ptr().wrapping_add(last));
+                        prefetch(self.progress.words.as_ptr().wrapping_add(last));
+                    } else {
+                        self.progress.prefetch_counts(record);
+                    }
                 }
             }
             Some(&Event::Network(event @ net::packet::Event::Arrived(_))) => {
@@ -204,6 +207,19 @@ impl<'a> Engine<'a> {
             }
             _ => {}
         }
+        if let Some(&Event::Cpu(cpu)) = self.queue.soon(1)
+            && let Some(task) = self.cpus[cpu as usize].current()
+            && task.phase() == Phase::Message
+            && let Some(record) = self.ops.get(self.last_of(&self.ops[task.op() as usize]))
+        {
+            self.progress.prefetch_dependents(record);
+        }
+    }
+
+    /// The last of those posted or arrived that start where the search for the partner of a message starts; or any number.
+    #[inline(always)]
+    fn last_of(&self, message: &Op) -> usize {
+        (*self.matching.slot_of(message) as u32).wrapping_sub(1) as usize
     }
 
     /// Takes all operations that depend on nothing.
