@@ -64,6 +64,8 @@ impl Report {
             })?;
         }
         let Some(path) = json else { return Ok(()) };
+        // Of the run, not of its report.
+        let peak_memory = peak_memory();
         let mut report = self.more;
         let head = json!({
             "model": self.model,
@@ -75,7 +77,7 @@ impl Report {
             "end_ns": self.ends.into_iter().map(json_ns).collect::<Vec<_>>(),
             "cpu_seconds": cpu,
             "wall_seconds": wall,
-            "peak_memory_bytes": peak_memory(),
+            "peak_memory_bytes": peak_memory,
         });
         if let Value::Object(head) = head {
             report.extend(head);
