@@ -225,7 +225,7 @@ impl<'a> Matching<'a> {
                 self.slots[slot] = u64::from(hash(key(&self.ops[op as usize]))) << 32 | u64::from(op + 1);
                 self.lists += 1;
                 if self.lists * 4 > self.slots.len() * 3 {
-                    self.grow();
+                    self.resize(self.slots.len() * 2);
                 }
             }
         }
@@ -265,9 +265,16 @@ impl<'a> Matching<'a> {
         self.slots[hole] = 0;
     }
 
+    /// Makes room for as many lists, which would otherwise be found little by little.
+    pub(crate) fn reserve(&mut self, lists: usize) {
+        let size = (lists * 4).div_ceil(3).next_power_of_two();
+        if size > self.slots.len() {
+            self.resize(size);
+        }
+    }
+
     #[cold]
-    fn grow(&mut self) {
-        let size = self.slots.len() * 2;
+    fn resize(&mut self, size: usize) {
         let old = std::mem::replace(&mut self.slots, Large::zeroed(size));
         self.slots.populate(0..size);
         for &value in &*old {

@@ -109,6 +109,12 @@ impl<'a> Progress<'a> {
         &self.edges[self.ops[op].edges as usize..self.ops[op + 1].edges as usize]
     }
 
+    /// Whether anything waits for the start of an operation.
+    #[inline]
+    pub(crate) fn frees_by_start(&self, op: u32) -> bool {
+        self.has_starts && self.edges_of(op).first().is_some_and(|edge| edge & ON_START != 0)
+    }
+
     /// Says that an operation starts: what `irequires` it need not wait for it any more. Once, before
     /// [`Progress::done`].
     #[inline(always)]

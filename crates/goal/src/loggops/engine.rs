@@ -105,6 +105,8 @@ const OP: u32 = MESSAGE - 1;
 
 /// How many operations ahead of the present one of a rank are fetched.
 const AHEAD: usize = 16;
+/// So many receives ahead the place of a receive that is posted at the beginning is fetched.
+const BEGIN_AHEAD: usize = 8;
 /// Of so many ranks the cache holds what is fetched ahead until it is needed.
 const CACHED_RANKS: usize = 1 << 15;
 
@@ -277,14 +279,31 @@ impl<'a, R: Resources, X: Stretch, O: Order> Engine<'a, R, X, O> {
         })
     }
 
+    /// About how many receives depend on nothing, from some of the ranks.
+    fn first_receives(&self) -> usize {
+        const SAMPLE: usize = 256;
+        let step = self.ranks.len().div_ceil(SAMPLE).max(1);
+        let is_first = |&op: &u32| !self.progress.is_held(op) && self.ops[op as usize].kind() == Kind::Recv;
+        let sample = self.ranks.clone().step_by(step);
+        sample.map(|rank| self.schedule.of_rank(rank).filter(is_first).count()).sum::<usize>() * step
+    }
+
     /// Takes all operations that depend on nothing, rank by rank.
     pub fn begin(&mut self) {
+        self.matching.reserve(self.first_receives());
+        let nothing_arrives = self.parameters.overhead + self.parameters.latency > Time::ZERO;
         for rank in self.ranks.clone() {
+            // The receives of ranks with few, for which looking ahead within the rank is too late.
+            if rank + (BEGIN_AHEAD as u32) < self.ranks.end {
+                for op in self.schedule.of_rank(rank + BEGIN_AHEAD as u32).take(BEGIN_AHEAD) {
+                    prefetch(self.matching.slot_of(&self.ops[op as usize]));
+                }
+            }
             let all = self.schedule.of_rank(rank).filter(|&op| !self.progress.is_held(op));
             self.freed.extend(all);
             self.freed.sort_by_key(|&op| self.ops[op as usize].kind());
             let freed = std::mem::take(&mut self.freed);
-            self.enqueue(0, &freed);
+            self.enqueue(0, &freed, nothing_arrives);
             self.freed = freed;
             self.freed.clear();
         }
@@ -477,22 +496,30 @@ impl<'a, R: Resources, X: Stretch, O: Order> Engine<'a, R, X, O> {
         let mut freed = std::mem::take(&mut self.freed);
         self.progress.take_freed(&mut freed);
         for of_rank in freed.chunk_by(|&one, &other| self.ops[one as usize].rank == self.ops[other as usize].rank) {
-            self.enqueue(now, of_rank);
+            self.enqueue(now, of_rank, false);
         }
         self.freed = freed;
     }
 
     /// Gives operations of one rank that wait for no other their numbers. A receive comes when its CPU is free as of now,
-    /// whatever happens until then.
+    /// whatever happens until then; if nothing can have arrived by then and nobody waits for its start, it may as well be
+    /// posted at once.
     #[inline]
-    fn enqueue(&mut self, now: u64, ops: &[u32]) {
+    fn enqueue(&mut self, now: u64, ops: &[u32], nothing_arrives: bool) {
         // The first goes straight to the queue if it can go now. It will let the others follow.
         let (mut is_first, mut goes) = (true, false);
-        for &op in ops {
+        for (index, &op) in ops.iter().enumerate() {
+            if nothing_arrives && let Some(&soon) = ops.get(index + BEGIN_AHEAD) {
+                prefetch(self.matching.slot_of(&self.ops[soon as usize]));
+            }
             let number = self.order.next();
             let record = &self.ops[op as usize];
             let ready = self.progress.ready(op).as_ps();
             if record.kind() == Kind::Recv {
+                if nothing_arrives && !self.progress.frees_by_start(op) {
+                    self.receive(now, op);
+                    continue;
+                }
                 let at = self.resources.cpu_free(record.rank, record.cpu()).max(ready);
                 self.insert(record.rank, Entry { at, number, event: op });
                 continue;
