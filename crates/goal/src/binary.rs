@@ -7,8 +7,8 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::ops::Range;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, OnceLock};
 
 use bytemuck::{Pod, Zeroable};
 use thiserror::Error;
@@ -183,6 +183,7 @@ fn load(bytes: Bytes) -> Result<Schedule, BinaryError> {
         cpus: header.cpus.into(),
         nics: header.nics.into(),
         has_wildcards: header.has_wildcards != 0,
+        largest: OnceLock::new(),
         steps: AtomicU64::new(0),
     };
     check(&schedule).map_err(BinaryError::Damaged)?;

@@ -1,3 +1,4 @@
+use std::sync::OnceLock;
 use std::sync::atomic::AtomicU64;
 
 use thiserror::Error;
@@ -264,6 +265,7 @@ impl Builder {
             cpus: self.cpus,
             nics: self.nics,
             has_wildcards: self.has_wildcards,
+            largest: OnceLock::new(),
             steps: AtomicU64::new(0),
         })
     }

@@ -81,12 +81,12 @@ impl<'a> Progress<'a> {
         self.words[op as usize] & HELD != 0
     }
 
-    /// Those of a rank's operations that wait for nothing, sends before receives before calculations. Take them before any
-    /// is executed, as that frees others.
-    pub fn first(&self, of_rank: Range<u32>) -> Vec<u32> {
-        let mut first: Vec<u32> = of_rank.filter(|&op| !self.is_held(op)).collect();
+    /// Replaces the contents of `first` by those of a rank's operations that wait for nothing, sends before receives before
+    /// calculations. Take them before any is executed, as that frees others.
+    pub fn take_first(&self, of_rank: Range<u32>, first: &mut Vec<u32>) {
+        first.clear();
+        first.extend(of_rank.filter(|&op| !self.is_held(op)));
         first.sort_by_key(|&op| self.ops[op as usize].kind());
-        first
     }
 
     /// The latest of the times at which what the operation waited for had happened; zero without ready times.

@@ -1,6 +1,6 @@
 use std::ops::{Deref, Range};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use bytemuck::Pod;
 
@@ -26,6 +26,8 @@ pub struct Schedule {
     pub(crate) nics: usize,
     /// Whether any receive takes any source or any tag.
     pub(crate) has_wildcards: bool,
+    /// See [`Schedule::largest_message`].
+    pub(crate) largest: OnceLock<u64>,
     /// See [`Schedule::done`].
     pub(crate) steps: AtomicU64,
 }
@@ -53,6 +55,12 @@ impl Schedule {
     /// Whether there is no operation.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Bytes of the largest message; all operations are looked at the first time.
+    pub(crate) fn largest_message(&self) -> u64 {
+        let sends = || self.ops[..self.len()].iter().filter(|record| record.kind() == Kind::Send);
+        *self.largest.get_or_init(|| sends().map(|record| self.bytes(record)).max().unwrap_or(0))
     }
 
     /// How many operations have been executed so far, to within a thousandth, and half of those that have only started:

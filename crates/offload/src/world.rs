@@ -145,8 +145,10 @@ impl<'a> World<'a> {
     /// # Errors
     /// When it cannot finish, a card refuses an operation, or a handler fails.
     pub fn run(&mut self) -> Result<Outcome, RunError> {
+        let mut first = Vec::new();
         for rank in 0..self.schedule.ranks() {
-            self.begin(&self.progress.first(self.schedule.of_rank(rank)))?;
+            self.progress.take_first(self.schedule.of_rank(rank), &mut first);
+            self.begin(&first)?;
         }
         while let Some((at, event)) = self.queue.pop() {
             self.now = at;

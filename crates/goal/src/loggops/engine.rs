@@ -174,6 +174,9 @@ pub fn one_thread(schedule: &Schedule, parameters: &LogGops, options: &Options) 
     if options.ignore_other_cpus && schedule.cpus > 1 {
         return Some(OneThread::Past);
     }
+    if schedule.largest_message() <= parameters.eager {
+        return None;
+    }
     let bounds = parallel::bounds(schedule, options.threads);
     let part = |rank: u32| bounds.partition_point(|&first| first <= rank);
     let is_obstacle = |record: &Op| {
@@ -291,6 +294,7 @@ impl<'a, R: Resources, X: Stretch, O: Order> Engine<'a, R, X, O> {
     /// Takes all operations that depend on nothing, rank by rank.
     pub fn begin(&mut self) {
         self.matching.reserve(self.first_receives());
+        let mut first = Vec::new();
         let nothing_arrives = self.parameters.overhead + self.parameters.latency > Time::ZERO;
         for rank in self.ranks.clone() {
             // The receives of ranks with few, for which looking ahead within the rank is too late.
@@ -299,13 +303,8 @@ impl<'a, R: Resources, X: Stretch, O: Order> Engine<'a, R, X, O> {
                     prefetch(self.matching.slot_of(&self.ops[op as usize]));
                 }
             }
-            let all = self.schedule.of_rank(rank).filter(|&op| !self.progress.is_held(op));
-            self.freed.extend(all);
-            self.freed.sort_by_key(|&op| self.ops[op as usize].kind());
-            let freed = std::mem::take(&mut self.freed);
-            self.enqueue(0, &freed, nothing_arrives);
-            self.freed = freed;
-            self.freed.clear();
+            self.progress.take_first(self.schedule.of_rank(rank), &mut first);
+            self.enqueue(0, &first, nothing_arrives);
         }
     }
 

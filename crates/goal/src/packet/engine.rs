@@ -224,8 +224,10 @@ impl<'a> Engine<'a> {
 
     /// Takes all operations that depend on nothing.
     fn begin(&mut self) -> Result<(), RunError> {
+        let mut first = Vec::new();
         for rank in 0..self.schedule.ranks() {
-            for op in self.progress.first(self.schedule.of_rank(rank)) {
+            self.progress.take_first(self.schedule.of_rank(rank), &mut first);
+            for &op in &first {
                 self.request(Time::ZERO, self.cpu(rank, op), Task::new(op, Phase::Operation))?;
             }
         }

@@ -134,8 +134,10 @@ impl<'a> Engine<'a> {
     }
 
     fn run(mut self) -> Result<Outcome, RunError> {
+        let mut first = Vec::new();
         for rank in 0..self.schedule.ranks() {
-            for op in self.progress.first(self.schedule.of_rank(rank)) {
+            self.progress.take_first(self.schedule.of_rank(rank), &mut first);
+            for &op in &first {
                 self.request(Time::ZERO, rank, Task::Run(op))?;
             }
         }
