@@ -6,9 +6,11 @@
 pub mod memory;
 mod pipe;
 mod queue;
+mod spares;
 mod time;
 pub mod trace;
 
 pub use pipe::Pipe;
 pub use queue::EventQueue;
+pub use spares::Spares;
 pub use time::{Clock, Rate, Time};

@@ -1,6 +1,6 @@
 use std::collections::VecDeque;
 
-use crate::Time;
+use crate::{Spares, Time};
 
 /// Bits of a time that one level of the wheel tells apart.
 const BITS: u32 = 6;
@@ -16,10 +16,6 @@ const AHEAD: usize = 16;
 const FEW: usize = 16;
 /// In so long a list nothing is inserted.
 const LONG: usize = 64;
-/// Entries that an empty slot keeps room for.
-const KEPT: usize = 256;
-/// So much more room is kept for the next bursts: fresh memory for each would cost more than all else.
-const SPARES: usize = 4;
 
 /// A queue of events that gives them back by time, and among equal times by order of insertion.
 ///
@@ -44,8 +40,7 @@ pub struct EventQueue<E> {
     used: [u64; LEVELS],
     /// Which levels are not empty.
     used_levels: u32,
-    /// Room of bursts, the largest last.
-    spares: Vec<Vec<(Time, E)>>,
+    spares: Spares<(Time, E)>,
     len: usize,
     inserted: u64,
 }
@@ -73,7 +68,7 @@ impl<E> Default for EventQueue<E> {
             slots: std::iter::repeat_with(Slot::default).take(LEVELS * SLOTS).collect(),
             used: [0; LEVELS],
             used_levels: 0,
-            spares: Vec::new(),
+            spares: Spares::default(),
             len: 0,
             inserted: 0,
         }
@@ -161,9 +156,7 @@ impl<E> EventQueue<E> {
         self.used[index / SLOTS] |= 1 << (index % SLOTS);
         self.used_levels |= 1 << (index / SLOTS);
         let slot = &mut self.slots[index];
-        if slot.entries.len() == slot.entries.capacity() && slot.entries.len() >= KEPT {
-            move_to_spare(&mut slot.entries, &mut self.spares);
-        }
+        self.spares.widen(&mut slot.entries);
         slot.earliest = slot.earliest.min(at);
         slot.entries.push((at, event));
     }
@@ -239,20 +232,7 @@ impl<E> EventQueue<E> {
                 self.place(at, event);
             }
         }
-        self.keep(index, entries);
-    }
-
-    /// Keeps the room of a slot's entries.
-    fn keep(&mut self, index: usize, entries: Vec<(Time, E)>) {
-        if entries.capacity() <= KEPT {
-            self.slots[index].entries = entries;
-            return;
-        }
-        let place = self.spares.partition_point(|spare| spare.capacity() < entries.capacity());
-        self.spares.insert(place, entries);
-        if self.spares.len() > SPARES {
-            self.spares.remove(0);
-        }
+        self.slots[index].entries = self.spares.keep(entries);
     }
 
     /// Adds an event before the last of the list.
@@ -280,15 +260,6 @@ impl<E> EventQueue<E> {
         for (at, event) in tail.into_iter().chain(later) {
             self.place(at, event);
         }
-    }
-}
-
-/// Exchanges a full slot's room for more, if there is any.
-#[cold]
-fn move_to_spare<E>(slot: &mut Vec<(Time, E)>, spares: &mut Vec<Vec<(Time, E)>>) {
-    if let Some(mut spare) = spares.pop_if(|spare| spare.capacity() > slot.capacity()) {
-        spare.append(slot);
-        *slot = spare;
     }
 }
 

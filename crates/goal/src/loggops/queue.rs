@@ -1,16 +1,14 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use sim::Spares;
+
 /// Bits of a time that one level of the wheel tells apart.
 const BITS: u32 = 6;
 const SLOTS: usize = 1 << BITS;
 const LEVELS: usize = u64::BITS.div_ceil(BITS) as usize;
 /// So many entries are sorted rather than distributed further.
 const BATCH: usize = 16;
-/// Entries that an empty slot keeps room for.
-const KEPT: usize = 256;
-/// So much more room is kept for the next bursts: fresh memory for each would cost more than all else.
-const SPARES: usize = 4;
 
 /// Something that happens at a time in picoseconds; of those at one time, the one with the smallest number comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,8 +39,7 @@ pub(super) struct Queue {
     used: [u64; LEVELS],
     /// Which levels are not empty.
     used_levels: u32,
-    /// Room of bursts, the largest last.
-    spares: Vec<Vec<Entry>>,
+    spares: Spares<Entry>,
 }
 
 impl Queue {
@@ -55,7 +52,7 @@ impl Queue {
             slots: vec![Vec::new(); LEVELS * SLOTS],
             used: [0; LEVELS],
             used_levels: 0,
-            spares: Vec::new(),
+            spares: Spares::default(),
         }
     }
 
@@ -141,9 +138,7 @@ impl Queue {
         self.used[level] |= 1 << number;
         self.used_levels |= 1 << level;
         let slot = &mut self.slots[level * SLOTS + number];
-        if slot.len() == slot.capacity() && slot.len() >= KEPT {
-            move_to_spare(slot, &mut self.spares);
-        }
+        self.spares.widen(slot);
         slot.push(entry);
     }
 
@@ -177,27 +172,11 @@ impl Queue {
                 }
             }
         }
-        if entries.capacity() > KEPT {
-            self.spares.push(std::mem::take(&mut entries));
-            self.spares.sort_unstable_by_key(Vec::capacity);
-            if self.spares.len() > SPARES {
-                self.spares.remove(0);
-            }
-        }
-        self.slots[slot] = entries;
+        self.slots[slot] = self.spares.keep(entries);
         if !self.due.is_sorted() {
             self.due.sort_unstable();
         }
         Some(())
-    }
-}
-
-/// Exchanges a full slot's room for more, if there is any.
-#[cold]
-fn move_to_spare(slot: &mut Vec<Entry>, spares: &mut Vec<Vec<Entry>>) {
-    if let Some(mut spare) = spares.pop_if(|spare| spare.capacity() > slot.capacity()) {
-        spare.append(slot);
-        *slot = spare;
     }
 }
 
