@@ -21,6 +21,8 @@ pub enum Notice {
     Counter(Handle),
     /// An event queue received an event.
     Queue(Handle),
+    /// No message is under way any more to a portal table entry: its interface's handle and its index.
+    Portal(Handle, u32),
     /// A completion waits for the CPU (rdma cards).
     Completion,
 }

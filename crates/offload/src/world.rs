@@ -199,6 +199,7 @@ impl<'a> World<'a> {
                     Notice::Counter(_) => counters = true,
                     Notice::Queue(_) => queues = true,
                     Notice::Completion => completions = true,
+                    Notice::Portal(..) => {} // no schedule disables a portal table entry
                 }
             }
             if counters {

@@ -14,7 +14,7 @@ mod polling;
 mod ports;
 mod waiting;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -118,6 +118,10 @@ pub struct World {
     ranks: Vec<Rank>,
     job: Job,
     notices: Vec<Notice>,
+    /// Threads that may be able to go on, in the order in which they are looked at.
+    wakes: VecDeque<Caller>,
+    /// Whether that queue is being served.
+    waking: bool,
     timeline: Timeline,
     warnings: Warnings,
     /// Calls waiting in each kind of barrier.
@@ -207,6 +211,8 @@ impl World {
             ranks: (0..ranks).map(|_| fresh()).collect(),
             job,
             notices: Vec::new(),
+            wakes: VecDeque::new(),
+            waking: false,
             timeline,
             warnings: Warnings { told: BTreeMap::new(), tell: Some(warn) },
             barriers: Default::default(),
@@ -321,12 +327,10 @@ impl World {
         if self.notices.is_empty() {
             return;
         }
-        let notices = std::mem::take(&mut self.notices);
-        if !self.ranks[rank].waits.is_empty() {
-            self.wake(rank);
-        }
-        self.notices = notices;
-        self.notices.clear();
+        let mut notices = std::mem::take(&mut self.notices);
+        self.wake_if(rank, |wait| notices.iter().any(|notice| wait.is_for(*notice)));
+        notices.clear();
+        self.notices = notices; // its room is used again
         self.progress(rank);
     }
 

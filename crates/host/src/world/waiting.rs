@@ -2,6 +2,7 @@
 
 use abi::portals::{CtEvent, Event as FullEvent, Handle, Rc as Code};
 use machine::NicKind;
+use nic::Notice;
 use sim::Time;
 
 use super::{Event, World};
@@ -57,6 +58,16 @@ pub enum Meeting {
 }
 
 impl Wait {
+    /// Whether the news of a card may end the wait.
+    pub fn is_for(&self, notice: Notice) -> bool {
+        match (self, notice) {
+            (Wait::Counters { tests, .. }, Notice::Counter(changed)) => tests.iter().any(|(ct, _)| *ct == changed),
+            (Wait::Queues { queues, .. }, Notice::Queue(changed)) => queues.contains(&changed),
+            (Wait::Portal { ni, pt_index }, Notice::Portal(index, drained)) => (*ni, *pt_index) == (index, drained),
+            _ => false,
+        }
+    }
+
     /// For the report of a deadlock.
     pub fn describe(&self) -> String {
         let list = |handles: &mut dyn Iterator<Item = String>| handles.collect::<Vec<_>>().join(", ");
@@ -103,38 +114,44 @@ impl World {
         self.queue.push(self.now + after, Event::Resume(caller, Box::new(reply)));
     }
 
-    /// Lets the threads of a rank go on whose wait is over. The CPU needs a moment to see that; on rdma cards it has
-    /// spent it on the completion already.
+    /// Lets every thread of a rank go on whose wait is over.
     pub(super) fn wake(&mut self, rank: usize) {
-        let slots: Vec<u32> = self.ranks[rank].waits.keys().copied().collect();
-        for slot in slots {
-            let caller = Caller { rank: rank as u32, slot };
-            let reply = match &self.ranks[rank].waits[&slot] {
-                Wait::Counters { tests, .. } => {
-                    let tests = tests.clone();
-                    self.counter_reply(rank, &tests)
-                }
-                Wait::Queues { queues, .. } => {
-                    let queues = queues.clone();
-                    self.queue_reply(rank, &queues)
-                }
-                Wait::Portal { ni, pt_index } => {
-                    let (ni, pt_index) = (*ni, *pt_index);
-                    self.cards[rank].pt_idle(ni, pt_index).then(|| Reply::new(Code::Ok))
-                }
-                Wait::Barrier { .. } => None,
-                Wait::Completion(_) if self.ranks[rank].progressing => None,
-                Wait::Completion(_) => {
-                    if let Some(Wait::Completion(call)) = self.ranks[rank].waits.remove(&slot) {
-                        self.call(*call);
-                    }
-                    continue;
-                }
-            };
-            let Some(reply) = reply else { continue };
-            self.ranks[rank].waits.remove(&slot);
-            let spent = self.look(rank);
-            self.answer(caller, spent, reply);
+        self.wake_if(rank, |_| true);
+    }
+
+    /// The same for those threads whose wait is one of `concerned`. A call that one of them can make at last may wake
+    /// others: these join the queue, and the outermost call of this function serves it, one thread after the other.
+    pub(super) fn wake_if(&mut self, rank: usize, concerned: impl Fn(&Wait) -> bool) {
+        let waits = self.ranks[rank].waits.iter().filter(|(_, wait)| concerned(wait));
+        self.wakes.extend(waits.map(|(slot, _)| Caller { rank: rank as u32, slot: *slot }));
+        if self.waking {
+            return;
+        }
+        self.waking = true;
+        while let Some(caller) = self.wakes.pop_front() {
+            self.wake_thread(caller);
+        }
+        self.waking = false;
+    }
+
+    /// Lets a thread go on if it still waits and its wait is over. The CPU needs a moment to see that; on rdma cards it
+    /// has spent it on the completion already.
+    fn wake_thread(&mut self, caller: Caller) {
+        let rank = caller.rank as usize;
+        let Some(wait) = self.ranks[rank].waits.remove(&caller.slot) else { return };
+        let reply = match wait {
+            Wait::Counters { ref tests, .. } => self.counter_reply(rank, tests),
+            Wait::Queues { ref queues, .. } => self.queue_reply(rank, queues),
+            Wait::Portal { ni, pt_index } => self.cards[rank].pt_idle(ni, pt_index).then(|| Reply::new(Code::Ok)),
+            Wait::Completion(call) if !self.ranks[rank].progressing => return self.call(*call),
+            Wait::Completion(_) | Wait::Barrier { .. } => None,
+        };
+        match reply {
+            Some(reply) => {
+                let spent = self.look(rank);
+                self.answer(caller, spent, reply);
+            }
+            None => drop(self.ranks[rank].waits.insert(caller.slot, wait)),
         }
     }
 

@@ -77,8 +77,15 @@ pub struct Run {
 /// Runs a job on the default machine.
 #[allow(dead_code, reason = "as above")]
 pub fn run(spec: JobSpec) -> Run {
+    run_with(spec, &[])
+}
+
+/// Runs a job on the default machine with these parameters changed.
+#[allow(dead_code, reason = "as above")]
+pub fn run_with(spec: JobSpec, settings: &[&str]) -> Run {
     let machines = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../machines");
-    let machine = machine::Machine::load("sc17-int", &[machines], &[]).unwrap();
+    let settings: Vec<String> = settings.iter().map(|setting| (*setting).to_owned()).collect();
+    let machine = machine::Machine::load("sc17-int", &[machines], &settings).unwrap();
     let warnings = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
     let heard = warnings.clone();
     let warn = Box::new(move |message: &str| heard.borrow_mut().push(message.to_owned()));

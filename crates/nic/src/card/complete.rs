@@ -9,6 +9,7 @@ use super::{ArrivedMessage, Card, CardEvent, Completion, Inbound, OperationKind,
 use crate::interface::Portal;
 use crate::message::{Body, OpToken, Response};
 use crate::ports::{Notice, Ports};
+use crate::slab::{self, Kind};
 use crate::triggered::TriggeredOp;
 
 impl Card {
@@ -135,10 +136,13 @@ impl Card {
 
     fn portal_drained(&mut self, index: u8, pt_index: u32, ports: &mut impl Ports) {
         let Some(Ok(portal)) = self.interface(index).map(|interface| interface.portal(pt_index)) else { return };
-        if portal.in_flight > 0 || !portal.disable_event_due {
+        if portal.in_flight > 0 {
             return;
         }
-        portal.disable_event_due = false;
+        ports.notify(Notice::Portal(slab::handle(Kind::Interface, index, 0, 0), pt_index));
+        if !std::mem::take(&mut portal.disable_event_due) {
+            return;
+        }
         let eq = portal.eq;
         let mut event = plain_event(EventKind::PtDisabled, pt_index, 0);
         event.ni_fail_type = NiFail::PtDisabled as u8;
