@@ -1,13 +1,87 @@
-/* Time, as a program sees and spends it: `clocks CASE`. */
+/* Time, as a program sees and spends it: `clocks CASE [TICKS A SECOND]`. */
 #define _GNU_SOURCE
 #include "common.h"
+#include <dlfcn.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
+#include <x86intrin.h>
 
 static uint64_t nanoseconds(clockid_t clock) {
     struct timespec now;
     EXPECT(clock_gettime(clock, &now) == 0);
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static volatile int *volatile nowhere = (volatile int *)16;
+static sigjmp_buf after_fault;
+static int faults;
+
+static void on_fault(int signal, siginfo_t *info, void *context) {
+    (void)context;
+    EXPECT(signal == SIGSEGV && info->si_addr == (void *)nowhere);
+    faults++;
+    siglongjmp(after_fault, 1);
+}
+
+static uint64_t ticks_of_a_second(void) {
+    unsigned int processor;
+    uint64_t start = __rdtsc(), precise = __rdtscp(&processor);
+    EXPECT(start == precise);
+    spin_host_compute(1000000000);
+    EXPECT(__rdtscp(&processor) - precise == __rdtsc() - start);
+    return __rdtsc() - start;
+}
+
+/* A thread that has every signal blocked, as those of communication libraries have. */
+static void *ticks_without_signals(void *result) {
+    sigset_t all;
+    sigfillset(&all);
+    EXPECT(pthread_sigmask(SIG_BLOCK, &all, NULL) == 0);
+    *(uint64_t *)result = ticks_of_a_second();
+    return NULL;
+}
+
+static void counter(uint64_t hz) {
+    EXPECT(__rdtsc() == 0);
+    EXPECT(ticks_of_a_second() == hz);
+    uint64_t of_thread = 0;
+    pthread_t thread;
+    EXPECT(pthread_create(&thread, NULL, ticks_without_signals, &of_thread) == 0 && pthread_join(thread, NULL) == 0);
+    EXPECT(of_thread == hz);
+    /* The program's own handler gets the faults that are its own, and is told of as if it were installed. */
+    struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO}, before;
+    EXPECT(sigaction(SIGSEGV, &action, &before) == 0 && before.sa_handler == SIG_DFL);
+    if (!sigsetjmp(after_fault, 1))
+        *nowhere = 1;
+    EXPECT(faults == 1 && ticks_of_a_second() == hz);
+    EXPECT(signal(SIGSEGV, SIG_DFL) == (void (*)(int))(void *)on_fault);
+    /* The kernel's own reader keeps the real counter. */
+    void *vdso = dlopen("linux-vdso.so.1", RTLD_NOLOAD | RTLD_NOW);
+    int (*real_time)(clockid_t, struct timespec *) =
+        vdso ? (int (*)(clockid_t, struct timespec *))dlsym(vdso, "__vdso_clock_gettime") : NULL;
+    struct timespec real, simulated;
+    EXPECT(real_time && real_time(CLOCK_REALTIME, &real) == 0 && real.tv_sec > 1700000000);
+    EXPECT(timespec_get(&simulated, TIME_UTC) == TIME_UTC && simulated.tv_sec == 1510444800 + 3);
+    /* A fault that nobody handles ends a process as ever; a child that is no rank has its own program's counter. */
+    pid_t child = fork();
+    if (child == 0) {
+        EXPECT(__rdtsc() != __rdtsc() && system("true") == 0 && __rdtsc() != __rdtsc());
+        *nowhere = 1;
+        _exit(0);
+    }
+    int status;
+    EXPECT(waitpid(child, &status, 0) == child && WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV);
+    EXPECT(system("true") == 0 && ticks_of_a_second() == hz);
+    child = vfork();
+    if (child == 0)
+        execlp("true", "true", NULL);
+    EXPECT(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    EXPECT(ticks_of_a_second() == hz);
 }
 
 int main(int argc, char **argv) {
@@ -34,6 +108,8 @@ int main(int argc, char **argv) {
         EXPECT(nanoseconds(CLOCK_REALTIME) - real == 3000000000);
         EXPECT(gettimeofday(&after, NULL) == 0);
         EXPECT(after.tv_sec - before.tv_sec == 3 && after.tv_usec == before.tv_usec);
+    } else if (strcmp(name, "counter") == 0) {
+        counter(strtoull(argv[2], NULL, 10));
     } else {
         return 2;
     }

@@ -1,5 +1,6 @@
 //! The process's connection to the simulator: the shared memory, `PtlInit` and `PtlFini`, the registered images.
 
+use crate::api;
 use crate::call::Call;
 use abi::mailbox::{self, Header, Op, SLOTS, Slot, env};
 use abi::portals::Rc;
@@ -32,7 +33,10 @@ impl Session {
     /// The session of this process; `None`, after a message, when spinrun did not start it.
     pub fn get() -> Option<&'static Session> {
         static SESSION: OnceLock<Option<Session>> = OnceLock::new();
-        let open = || Session::open().inspect_err(|why| eprintln!("libportals: {why}")).ok();
+        let open = || {
+            let session = Session::open().inspect_err(|why| eprintln!("libportals: {why}")).ok();
+            session.inspect(|_| begin_simulated_clock())
+        };
         SESSION.get_or_init(open).as_ref()
     }
 
@@ -107,6 +111,19 @@ impl Session {
     pub fn alive(&self) -> bool {
         // SAFETY: a system call on a valid string.
         unsafe { libc::access(self.file_path.as_ptr(), libc::F_OK) == 0 }
+    }
+}
+
+/// Tells `libsimclock.so`, where spinrun has preloaded it, that this process is a rank: it could not know of a library that
+/// a plug-in brings.
+fn begin_simulated_clock() {
+    type Begin = unsafe extern "C" fn(extern "C" fn() -> u64, extern "C" fn(u64));
+    // SAFETY: a valid string; the symbol, when it is there, is the function of this type.
+    unsafe {
+        let begin = libc::dlsym(libc::RTLD_DEFAULT, c"simclock_begin".as_ptr());
+        if !begin.is_null() {
+            std::mem::transmute::<*mut libc::c_void, Begin>(begin)(api::spin_time_ps, api::spin_sleep_ps);
+        }
     }
 }
 

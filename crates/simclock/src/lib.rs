@@ -1,14 +1,22 @@
-//! `libsimclock.so`, preloaded by `spinrun --clock simulated`: the clocks of a rank show simulated time, and sleeping
-//! passes it.
+//! `libsimclock.so`, preloaded by `spinrun --clock simulated`: the clocks of a rank and its time-stamp counter show
+//! simulated time, and sleeping passes it.
 //!
 //! Looking takes no time, but a thread that looks again and again waits, and its looks take 25 ns each (`spin_time_ps`).
 //!
 //! Clocks start at a fixed date, so runs are reproducible. CPU-time clocks stay real, and so does everything in processes
 //! that are no rank (no `libportals.so`, or not started by spinrun): a shell around the program, a compiler it calls.
 
+#[cfg(target_arch = "x86_64")]
+mod children;
+#[cfg(target_arch = "x86_64")]
+mod signals;
+#[cfg(target_arch = "x86_64")]
+mod tsc;
+
 use libc::{c_int, c_long, c_uint, c_void, clockid_t, time_t, timespec, timeval, useconds_t};
 use std::mem::transmute;
-use std::sync::OnceLock;
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// When simulated time starts: 2017-11-12 00:00:00 UTC, the first day of SC'17, in seconds of the Unix epoch.
 const EPOCH_S: u64 = 1_510_444_800;
@@ -16,40 +24,76 @@ const PS_PER_S: u64 = 1_000_000_000_000;
 
 /// What of `libportals.so` is needed.
 struct Simulator {
-    time_ps: unsafe extern "C" fn() -> u64,
-    sleep_ps: unsafe extern "C" fn(u64),
+    time_ps: TimePs,
+    sleep_ps: SleepPs,
+}
+
+type TimePs = unsafe extern "C" fn() -> u64;
+type SleepPs = unsafe extern "C" fn(u64);
+
+/// The simulator, once it is known that this process is a rank.
+static SIMULATOR: AtomicPtr<Simulator> = AtomicPtr::new(null_mut());
+
+/// Runs when the library is loaded: a program that is linked to `libportals.so` is a rank from its first instruction on.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static START: extern "C" fn() = start;
+
+extern "C" fn start() {
+    // SAFETY: valid strings; the symbols, when they are there, are the functions of these types.
+    unsafe {
+        let time = libc::dlsym(libc::RTLD_DEFAULT, c"spin_time_ps".as_ptr());
+        let sleep = libc::dlsym(libc::RTLD_DEFAULT, c"spin_sleep_ps".as_ptr());
+        if time.is_null() || sleep.is_null() {
+            #[cfg(target_arch = "x86_64")]
+            tsc::restore();
+            return;
+        }
+        simclock_begin(transmute::<*mut c_void, TimePs>(time), transmute::<*mut c_void, SleepPs>(sleep));
+    }
+}
+
+/// Switches the clocks of this process to simulated time. `libportals.so` calls it at its first use too, as a program may
+/// have loaded it by `dlopen`. The first call counts.
+///
+/// # Safety
+/// The functions must be those of `libportals.so`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn simclock_begin(time_ps: TimePs, sleep_ps: SleepPs) {
+    // SAFETY: a valid string.
+    let is_rank = unsafe { !libc::getenv(c"SPIN_RANK".as_ptr()).is_null() };
+    if !is_rank || Simulator::get().is_some() {
+        return;
+    }
+    let simulator = Box::leak(Box::new(Simulator { time_ps, sleep_ps }));
+    SIMULATOR.store(simulator, Ordering::Release);
+    #[cfg(target_arch = "x86_64")]
+    if tsc::simulate() {
+        signals::take_over();
+        children::watch_forks();
+    }
 }
 
 impl Simulator {
     fn get() -> Option<&'static Simulator> {
-        static SIMULATOR: OnceLock<Option<Simulator>> = OnceLock::new();
-        let find = || {
-            // SAFETY: valid strings; the symbols, when they are there, are the functions of these types.
-            unsafe {
-                let time = libc::dlsym(libc::RTLD_DEFAULT, c"spin_time_ps".as_ptr());
-                let sleep = libc::dlsym(libc::RTLD_DEFAULT, c"spin_sleep_ps".as_ptr());
-                if libc::getenv(c"SPIN_RANK".as_ptr()).is_null() || time.is_null() || sleep.is_null() {
-                    return None;
-                }
-                Some(Simulator {
-                    time_ps: transmute::<*mut c_void, unsafe extern "C" fn() -> u64>(time),
-                    sleep_ps: transmute::<*mut c_void, unsafe extern "C" fn(u64)>(sleep),
-                })
-            }
-        };
-        SIMULATOR.get_or_init(find).as_ref()
+        // SAFETY: null, or never freed.
+        unsafe { SIMULATOR.load(Ordering::Acquire).as_ref() }
+    }
+
+    fn now_ps(&self) -> u64 {
+        // SAFETY: the function of this type, see `simclock_begin`.
+        unsafe { (self.time_ps)() }
     }
 
     /// Time since the epoch for wall clocks, since the start of the job for others.
     fn time(&self, clock: clockid_t) -> timespec {
-        // SAFETY: the function of this type, see `get`.
-        let ps = unsafe { (self.time_ps)() };
+        let ps = self.now_ps();
         let start = if wall(clock) { EPOCH_S } else { 0 };
         timespec { tv_sec: (start + ps / PS_PER_S) as time_t, tv_nsec: (ps % PS_PER_S / 1000) as c_long }
     }
 
     fn sleep(&self, ps: u64) {
-        // SAFETY: the function of this type, see `get`.
+        // SAFETY: the function of this type, see `simclock_begin`.
         unsafe { (self.sleep_ps)(ps) };
     }
 }
@@ -117,6 +161,18 @@ pub unsafe extern "C" fn time(out: *mut time_t) -> time_t {
         }
     }
     now.tv_sec
+}
+
+/// The C11 function.
+///
+/// # Safety
+/// `time` must be valid for writing.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn timespec_get(time: *mut timespec, base: c_int) -> c_int {
+    /// The only base that the C library has.
+    const TIME_UTC: c_int = 1;
+    // SAFETY: as the caller promises.
+    if base == TIME_UTC && unsafe { clock_gettime(libc::CLOCK_REALTIME, time) } == 0 { base } else { 0 }
 }
 
 /// The C function. It is never interrupted in simulated time, so nothing remains.

@@ -28,6 +28,8 @@ const PROGRESS_AFTER: Duration = Duration::from_secs(2);
 const TIMED_OUT: u8 = 124;
 /// A test that cannot run here exits with this (automake, meson).
 const SKIPPED: i32 = 77;
+/// Tells `libsimclock.so` the speed of the time-stamp counter.
+const TSC_HZ: &str = "SPIN_TSC_HZ";
 /// Added to a signal's number for the exit status of what it ended.
 const SIGNALLED: i32 = 128;
 
@@ -73,7 +75,7 @@ struct Options {
     /// CPU time of the ranks' own code between library calls
     #[arg(long, value_name = "zero|measured:SCALE", default_value = "zero", value_parser = parse_compute)]
     compute: u64,
-    /// What clock_gettime and its kin tell the ranks
+    /// What clock_gettime and its kin, and the time-stamp counter, tell the ranks
     #[arg(long, value_enum, default_value_t = Clock::Real)]
     clock: Clock,
     /// Look whether a rank polls its memory after so long without a library call
@@ -140,15 +142,17 @@ pub fn main() -> ExitCode {
 fn run(options: &Options) -> Result<u8, RunError> {
     let sdk = Sdk::find()?;
     let machine = load_machine(options, &sdk)?;
-    let preload = match options.clock {
-        Clock::Real => Vec::new(),
-        Clock::Simulated => vec![sdk.lib_dir()?.join("libsimclock.so")],
-    };
+    let mut preload = Vec::new();
+    let mut env = options.env.clone();
+    if options.clock == Clock::Simulated {
+        preload.push(sdk.lib_dir()?.join("libsimclock.so"));
+        env.insert(0, (TSC_HZ.into(), tsc_hz().to_string().into())); // what the user sets comes later and rules
+    }
     let mut job = Job::new(JobSpec {
         program: options.program[0].clone(),
         args: options.program[1..].to_vec(),
         ranks: options.n as usize,
-        env: options.env.clone(),
+        env,
         tag_output: options.tag_output,
         preload,
         compute_scale_milli: options.compute,
@@ -180,6 +184,15 @@ fn run(options: &Options) -> Result<u8, RunError> {
         world.finish_trace().map_err(|error| RunError::Write { path: path.clone(), error })?;
     }
     Ok(status)
+}
+
+/// Speed of the simulated time-stamp counter: the one that the kernel names for this machine's first CPU, by which programs
+/// convert ticks into time; without one, a tick a nanosecond.
+fn tsc_hz() -> u64 {
+    let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let speed = text.lines().find_map(|line| line.strip_prefix("cpu MHz")?.split_once(':')?.1.trim().parse().ok());
+    let speed = speed.filter(|mhz: &f64| (1.0..1e6).contains(mhz));
+    speed.map_or(1_000_000_000, |mhz| (mhz * 1e6).round() as u64)
 }
 
 /// A line that changes would garble the ranks' output on the same terminal, and lines that stay are not the ranks'.

@@ -73,3 +73,21 @@ fn computing_can_be_measured() {
 fn clocks_can_tell_simulated_time() {
     assert_eq!(spinrun("--clock simulated", &plain("clocks"), "simulated").ok(), "");
 }
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn the_time_stamp_counter_can_tell_simulated_time() {
+    let counter = |options: &str, hz: &str| {
+        assert_eq!(
+            spinrun(&format!("--clock simulated {options}"), &plain("clocks"), &format!("counter {hz}")).ok(),
+            ""
+        );
+    };
+    counter("-x SPIN_TSC_HZ=2500000000", "2500000000");
+    // By default it is as fast as the kernel says that this machine's is.
+    let text = std::fs::read_to_string("/proc/cpuinfo").unwrap();
+    let speed = text.lines().find_map(|line| line.strip_prefix("cpu MHz")?.split_once(':'));
+    if let Some((_, mhz)) = speed.filter(|(_, mhz)| mhz.trim().ends_with(".000")) {
+        counter("", &format!("{}000000", mhz.trim().split_once('.').unwrap().0));
+    }
+}

@@ -1,0 +1,219 @@
+//! SIGSEGV belongs to the simulated time-stamp counter ([`tsc`](crate::tsc)); what the program wants done with it is kept,
+//! and done for every fault of its own.
+//!
+//! A blocked SIGSEGV would end the process at its next look at the counter, so it is never blocked.
+
+use std::ffi::CStr;
+use std::mem::{MaybeUninit, transmute};
+use std::ptr::{null, null_mut};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+use libc::{SIG_DFL, SIG_IGN, SIGSEGV, c_int, c_void, sighandler_t, siginfo_t, sigset_t, ucontext_t};
+
+use crate::tsc;
+
+/// What the program last asked to be done with SIGSEGV; null while the signal is not ours. Earlier ones are not freed: a
+/// handler may be reading them.
+static PROGRAM: AtomicPtr<libc::sigaction> = AtomicPtr::new(null_mut());
+
+type Sigaction = unsafe extern "C" fn(c_int, *const libc::sigaction, *mut libc::sigaction) -> c_int;
+type Signal = unsafe extern "C" fn(c_int, sighandler_t) -> sighandler_t;
+type Sigmask = unsafe extern "C" fn(c_int, *const sigset_t, *mut sigset_t) -> c_int;
+
+/// The C library's functions that ours stand before.
+struct Library {
+    sigaction: Sigaction,
+    signal: Signal,
+    sigprocmask: Sigmask,
+    pthread_sigmask: Sigmask,
+}
+
+impl Library {
+    fn get() -> &'static Library {
+        static LIBRARY: OnceLock<Library> = OnceLock::new();
+        let find = |name: &CStr| {
+            // SAFETY: a valid string.
+            let function = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) };
+            assert!(!function.is_null(), "the C library has no {name:?}");
+            function
+        };
+        // SAFETY: functions of these types in every C library.
+        LIBRARY.get_or_init(|| unsafe {
+            Library {
+                sigaction: transmute::<*mut c_void, Sigaction>(find(c"sigaction")),
+                signal: transmute::<*mut c_void, Signal>(find(c"signal")),
+                sigprocmask: transmute::<*mut c_void, Sigmask>(find(c"sigprocmask")),
+                pthread_sigmask: transmute::<*mut c_void, Sigmask>(find(c"pthread_sigmask")),
+            }
+        })
+    }
+}
+
+fn is_ours() -> bool {
+    !PROGRAM.load(Ordering::Acquire).is_null()
+}
+
+/// Takes SIGSEGV over from the program, once.
+pub fn take_over() {
+    if is_ours() {
+        return;
+    }
+    // SAFETY: reads into a local of the right type.
+    let before = unsafe {
+        let mut before = MaybeUninit::<libc::sigaction>::zeroed();
+        (Library::get().sigaction)(SIGSEGV, null(), before.as_mut_ptr());
+        before.assume_init()
+    };
+    remember(before);
+    // SAFETY: a local set, which an array of zero bytes is a valid value of.
+    unsafe {
+        let mut unblocked = MaybeUninit::<sigset_t>::zeroed().assume_init();
+        libc::sigemptyset(&raw mut unblocked);
+        libc::sigaddset(&raw mut unblocked, SIGSEGV);
+        (Library::get().pthread_sigmask)(libc::SIG_UNBLOCK, &raw const unblocked, null_mut());
+    }
+}
+
+/// Keeps what the program wants, and installs our handler with the program's mask and stack.
+fn remember(wanted: libc::sigaction) {
+    let mut ours = wanted;
+    ours.sa_sigaction = on_fault as *const () as sighandler_t;
+    ours.sa_flags = wanted.sa_flags & !libc::SA_RESETHAND | libc::SA_SIGINFO | libc::SA_NODEFER;
+    // SAFETY: a set of the caller's; the actions are valid.
+    unsafe {
+        libc::sigdelset(&raw mut ours.sa_mask, SIGSEGV);
+        PROGRAM.store(Box::into_raw(Box::new(wanted)), Ordering::Release);
+        (Library::get().sigaction)(SIGSEGV, &raw const ours, null_mut());
+    }
+}
+
+extern "C" fn on_fault(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
+    // SAFETY: the thread's own errno; the arguments are the kernel's.
+    unsafe {
+        let errno = *libc::__errno_location();
+        if !tsc::emulate(info, context.cast::<ucontext_t>()) {
+            hand_on(signal, info, context);
+        }
+        *libc::__errno_location() = errno;
+    }
+}
+
+/// Does what the program wants done with a fault of its own.
+///
+/// # Safety
+/// The arguments must be those of a signal handler.
+unsafe fn hand_on(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
+    let wanted = PROGRAM.load(Ordering::Acquire);
+    // SAFETY: never freed, and not null once our handler is installed.
+    let wanted = unsafe { wanted.read() };
+    let once = wanted.sa_flags & libc::SA_RESETHAND != 0;
+    if matches!(wanted.sa_sigaction, SIG_DFL | SIG_IGN) {
+        // The fault comes again when this handler returns, and then ends the process as it would have.
+        let default = libc::sigaction { sa_sigaction: SIG_DFL, ..wanted };
+        // SAFETY: a valid action.
+        unsafe {
+            (Library::get().sigaction)(signal, &raw const default, null_mut());
+            // One that another process has sent does not come again.
+            if (*info).si_code <= 0 {
+                libc::raise(signal);
+            }
+        }
+        return;
+    }
+    if once {
+        remember(libc::sigaction { sa_sigaction: SIG_DFL, ..wanted });
+    }
+    // SAFETY: the program says by the flag which of the two types its handler has.
+    unsafe {
+        if wanted.sa_flags & libc::SA_SIGINFO != 0 {
+            let handler: extern "C" fn(c_int, *mut siginfo_t, *mut c_void) = transmute(wanted.sa_sigaction);
+            handler(signal, info, context);
+        } else {
+            let handler: extern "C" fn(c_int) = transmute(wanted.sa_sigaction);
+            handler(signal);
+        }
+    }
+}
+
+/// The C function.
+///
+/// # Safety
+/// `new` must be valid or NULL, and `old` valid for writing or NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sigaction(signal: c_int, new: *const libc::sigaction, old: *mut libc::sigaction) -> c_int {
+    // SAFETY: as the caller promises; what the program wanted is never freed.
+    unsafe {
+        if signal == SIGSEGV && is_ours() {
+            let before = PROGRAM.load(Ordering::Acquire).read();
+            if !new.is_null() {
+                remember(new.read());
+            }
+            if !old.is_null() {
+                old.write(before);
+            }
+            return 0;
+        }
+        if new.is_null() || !is_ours() {
+            return (Library::get().sigaction)(signal, new, old);
+        }
+        let mut unblocking = new.read();
+        libc::sigdelset(&raw mut unblocking.sa_mask, SIGSEGV);
+        (Library::get().sigaction)(signal, &raw const unblocking, old)
+    }
+}
+
+/// The C function.
+///
+/// # Safety
+/// `handler` must be a handler of signals, or one of the C library's constants.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn signal(signal: c_int, handler: sighandler_t) -> sighandler_t {
+    // SAFETY: as the caller promises; locals.
+    unsafe {
+        if signal != SIGSEGV || !is_ours() {
+            return (Library::get().signal)(signal, handler);
+        }
+        let mut new = MaybeUninit::<libc::sigaction>::zeroed().assume_init();
+        (new.sa_sigaction, new.sa_flags) = (handler, libc::SA_RESTART);
+        let mut old = MaybeUninit::<libc::sigaction>::zeroed();
+        sigaction(signal, &raw const new, old.as_mut_ptr());
+        old.assume_init().sa_sigaction
+    }
+}
+
+/// The C function; SIGSEGV stays unblocked.
+///
+/// # Safety
+/// `new` must be valid or NULL, and `old` valid for writing or NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sigprocmask(how: c_int, new: *const sigset_t, old: *mut sigset_t) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe { without_faults(Library::get().sigprocmask, how, new, old) }
+}
+
+/// The C function; SIGSEGV stays unblocked.
+///
+/// # Safety
+/// `new` must be valid or NULL, and `old` valid for writing or NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_sigmask(how: c_int, new: *const sigset_t, old: *mut sigset_t) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe { without_faults(Library::get().pthread_sigmask, how, new, old) }
+}
+
+/// Changes the mask, but for SIGSEGV.
+///
+/// # Safety
+/// As for the functions that call it.
+unsafe fn without_faults(change: Sigmask, how: c_int, new: *const sigset_t, old: *mut sigset_t) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe {
+        if new.is_null() || how == libc::SIG_UNBLOCK || !is_ours() {
+            return change(how, new, old);
+        }
+        let mut fewer = new.read();
+        libc::sigdelset(&raw mut fewer, SIGSEGV);
+        change(how, &raw const fewer, old)
+    }
+}

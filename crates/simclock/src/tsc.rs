@@ -1,0 +1,132 @@
+//! The time-stamp counter in simulated time.
+//!
+//! The kernel is asked to refuse `rdtsc` and `rdtscp` (prctl(2), `PR_SET_TSC`), and a handler of the SIGSEGV that they
+//! then raise puts simulated time into the registers. The counter runs at `SPIN_TSC_HZ`, which spinrun sets to the speed
+//! that `/proc/cpuinfo` names, because programs such as Open MPI convert ticks by that.
+//!
+//! The kernel's own reader of the counter, the vDSO, keeps the real one: the C library uses it for time limits of its own.
+//! The setting belongs to a thread and its later children, so threads that ran before `libportals.so` was loaded by
+//! `dlopen` keep the real counter, too.
+
+use std::arch::x86_64::_rdtsc;
+use std::ffi::CStr;
+use std::ops::Range;
+use std::sync::OnceLock;
+
+use libc::{Elf64_Ehdr, Elf64_Phdr, REG_RAX, REG_RCX, REG_RDX, REG_RIP, siginfo_t, ucontext_t};
+
+use crate::{PS_PER_S, Simulator};
+
+/// Name of the variable with the counter's frequency.
+const FREQUENCY: &CStr = c"SPIN_TSC_HZ";
+/// Frequency without that variable: a tick a nanosecond.
+const DEFAULT_HZ: u64 = 1_000_000_000;
+/// `si_code` of a general protection fault, which the refused instruction raises.
+const SI_KERNEL: i32 = 0x80;
+const RDTSC: [u8; 2] = [0x0f, 0x31];
+const RDTSCP: [u8; 3] = [0x0f, 0x01, 0xf9];
+
+/// What is looked up once, because a signal handler must not.
+struct Counter {
+    hz: u64,
+    vdso: Range<u64>,
+}
+
+static COUNTER: OnceLock<Counter> = OnceLock::new();
+
+/// Makes the counter of this thread, and of the threads that it will create, show simulated time. False where the kernel
+/// cannot refuse the instructions.
+pub fn simulate() -> bool {
+    COUNTER.get_or_init(|| Counter { hz: frequency(), vdso: vdso() });
+    refuse(true)
+}
+
+/// Whether this thread's counter shows simulated time.
+pub fn is_simulated() -> bool {
+    let mut setting = 0;
+    // SAFETY: writes a local.
+    unsafe { libc::prctl(libc::PR_GET_TSC, &raw mut setting) == 0 && setting == libc::PR_TSC_SIGSEGV }
+}
+
+/// Gives a process that is no rank the real counter: a child of a rank inherits the setting.
+pub fn restore() {
+    refuse(false);
+}
+
+fn refuse(refused: bool) -> bool {
+    let setting = if refused { libc::PR_TSC_SIGSEGV } else { libc::PR_TSC_ENABLE };
+    // SAFETY: changes a setting of this thread only.
+    unsafe { libc::prctl(libc::PR_SET_TSC, setting) == 0 }
+}
+
+fn frequency() -> u64 {
+    // SAFETY: a valid name; the value is a string that stays where it is until the environment changes.
+    let value = unsafe {
+        let value = libc::getenv(FREQUENCY.as_ptr());
+        if value.is_null() { None } else { CStr::from_ptr(value).to_str().ok() }
+    };
+    value.and_then(|value| value.parse().ok()).filter(|&hz| hz > 0).unwrap_or(DEFAULT_HZ)
+}
+
+/// Where the kernel has mapped its own code into this process.
+fn vdso() -> Range<u64> {
+    // SAFETY: the kernel maps a whole ELF image there, or says 0.
+    unsafe {
+        let base = libc::getauxval(libc::AT_SYSINFO_EHDR);
+        if base == 0 {
+            return 0..0;
+        }
+        let header = &*(base as *const Elf64_Ehdr);
+        let table = (base + header.e_phoff) as *const Elf64_Phdr;
+        let segments = std::slice::from_raw_parts(table, usize::from(header.e_phnum));
+        let loaded = segments.iter().filter(|segment| segment.p_type == libc::PT_LOAD);
+        base..base + loaded.map(|segment| segment.p_vaddr + segment.p_memsz).max().unwrap_or(0)
+    }
+}
+
+/// Carries out the instruction that a thread has stopped at, if it is one that reads the counter.
+///
+/// # Safety
+/// `info` and `context` must be those that the kernel gave to a handler of SIGSEGV.
+pub unsafe fn emulate(info: *const siginfo_t, context: *mut ucontext_t) -> bool {
+    // SAFETY: as the caller promises.
+    let (code, registers) = unsafe { ((*info).si_code, &mut (*context).uc_mcontext.gregs) };
+    let at = registers[REG_RIP as usize] as u64;
+    let (SI_KERNEL, Some(counter), Some(simulator)) = (code, COUNTER.get(), Simulator::get()) else { return false };
+    if at >> 47 != 0 {
+        return false; // an address that no program has, and so no instruction
+    }
+    // SAFETY: the processor has read the instruction there. Its third byte is only looked at when the second says that
+    // there is one.
+    let length = unsafe {
+        let byte = |place: u64| ((at + place) as *const u8).read();
+        match [byte(0), byte(1)] {
+            RDTSC => RDTSC.len(),
+            start if start == RDTSCP[..2] && byte(2) == RDTSCP[2] => RDTSCP.len(),
+            _ => return false,
+        }
+    };
+    let ticks = if counter.vdso.contains(&at) { real_counter() } else { counter.ticks(simulator.now_ps()) };
+    registers[REG_RAX as usize] = (ticks & 0xffff_ffff) as i64;
+    registers[REG_RDX as usize] = (ticks >> 32) as i64;
+    if length == RDTSCP.len() {
+        registers[REG_RCX as usize] = 0; // the number of the processor: every rank has a node of its own
+    }
+    registers[REG_RIP as usize] += length as i64;
+    true
+}
+
+/// The real counter, which this thread is otherwise refused.
+fn real_counter() -> u64 {
+    refuse(false);
+    // SAFETY: every x86-64 processor has the instruction.
+    let ticks = unsafe { _rdtsc() };
+    refuse(true);
+    ticks
+}
+
+impl Counter {
+    fn ticks(&self, ps: u64) -> u64 {
+        (u128::from(ps) * u128::from(self.hz) / u128::from(PS_PER_S)) as u64
+    }
+}
