@@ -148,6 +148,12 @@ def _estimate(package: str, estimates: Path) -> Number:
     return Number(name, amount / nanoseconds * 1e9, f"{kind.lower()}/s")
 
 
+def _per_second(amount: float, seconds: float) -> float:
+    if seconds <= 0:
+        raise SpinkitError(f"{amount:g} took {seconds:g} s: too short to be measured by this clock")
+    return amount / seconds
+
+
 def _compile(home: Path, tools: Toolchain, folder: Path, name: str) -> str:
     program = str(folder.resolve() / name)
     _call([str(tools.spincc), "-O2", str(home / "experiments" / "bench" / f"{name}.c"), "-o", program])
@@ -159,7 +165,7 @@ def _messages(home: Path, tools: Toolchain, folder: Path) -> Iterator[Number]:
     for pattern, ranks, rounds in MESSAGES:
         job = [str(tools.spinrun), "-n", str(ranks), "--nic", "portals4", program]
         runs = [json.loads(_call([*job, "--pattern", pattern, "--rounds", str(rounds)])) for _ in range(3)]
-        rate = max(found["messages"] / found["seconds"] for found in runs)
+        rate = max(_per_second(found["messages"], found["seconds"]) for found in runs)
         yield Number(f"messages/{pattern}/{ranks}", rate, "messages/s")
 
 
@@ -188,7 +194,7 @@ def _loggops(folder: Path) -> Iterator[Number]:
             if result["threads"] == threads:
                 clock[threads] = min(clock[threads], result["wall_seconds"])
             if threads == 1:
-                rate = max(rate, result["events"] / result["cpu_seconds"])
+                rate = max(rate, _per_second(result["events"], result["cpu_seconds"]))
         yield Number(name, rate, "events/s")
         if clock[2] < inf:
             yield Number(f"{name}/two-threads", clock[1] / clock[2], "times-as-fast")
@@ -232,7 +238,9 @@ def _cards(home: Path, tools: Toolchain, folder: Path) -> Iterator[Number]:
     _call([goal, "gen", "bcast-spin", "--ranks", str(CARDS), "--size", "8", "-o", schedule])
     report = json.loads(_call([goal, "run", schedule, "--model", "nic", "--device", program, "--json", "-"]))
     for what in ("ranks", "messages"):
-        yield Number(f"goal/nic/bcast-spin/{CARDS}/{what}", report[what] / report["cpu_seconds"], f"{what}/s")
+        yield Number(
+            f"goal/nic/bcast-spin/{CARDS}/{what}", _per_second(report[what], report["cpu_seconds"]), f"{what}/s"
+        )
 
 
 def _experiments(home: Path, tools: Toolchain, folder: Path) -> Number:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from spinkit._errors import SpinkitError
 from spinkit._toml import Table
 
 Times = Mapping[tuple[str, str, int], int]
@@ -90,12 +91,15 @@ class Claim:
 
     def test(self, times: Times, values: Sequence[int]) -> Verdict:
         """Test the claim on measured times; every point it names must be there."""
-        samples = [
-            Sample(f"{machine}, {value}{about}", number, self._margin(number, least))
-            for machine in self.machines
-            for value in self.where(values)
-            for about, number, least in self.numbers(times, machine, value)
-        ]
+        try:
+            samples = [
+                Sample(f"{machine}, {value}{about}", number, self._margin(number, least))
+                for machine in self.machines
+                for value in self.where(values)
+                for about, number, least in self.numbers(times, machine, value)
+            ]
+        except SpinkitError as error:
+            raise SpinkitError(f"claim {self.name}: {error}") from None
         worst = min(samples, key=lambda sample: sample.margin)
         failed = sum(sample.margin < 0 for sample in samples)
         return Verdict(self, failed == 0, worst, len(samples), failed)
@@ -179,12 +183,20 @@ _Numbers = Callable[[Times, str, int], Iterable[tuple[str, float, float]]]
 _Built = tuple[str, _Numbers, tuple[str, ...]]
 
 
+def _ratio(times: Times, of: tuple[str, str, int], against: tuple[str, str, int]) -> float:
+    """Divide what is measured at one point by what is measured at another, which may be a count of 0."""
+    if times[against] == 0:
+        machine, series, value = against
+        raise SpinkitError(f"{series} on {machine}, {value}: 0 is measured, and nothing can be compared with it")
+    return times[of] / times[against]
+
+
 def _reduction(table: Table, scope: Scope, machines: tuple[str, ...]) -> _Built:
     """1 − of / against: how much less time."""
     of, against = _name(table, "of", scope), _name(table, "against", scope)
 
     def numbers(times: Times, machine: str, value: int) -> Iterable[tuple[str, float, float]]:
-        yield "", 1 - times[machine, of, value] / times[machine, against, value], -float("inf")
+        yield "", 1 - _ratio(times, (machine, of, value), (machine, against, value)), -float("inf")
 
     return f"time of {of} below {against}", numbers, machines
 
@@ -194,7 +206,7 @@ def _speedup(table: Table, scope: Scope, machines: tuple[str, ...]) -> _Built:
     of, against = _name(table, "of", scope), _name(table, "against", scope)
 
     def numbers(times: Times, machine: str, value: int) -> Iterable[tuple[str, float, float]]:
-        yield "", times[machine, against, value] / times[machine, of, value], -float("inf")
+        yield "", _ratio(times, (machine, against, value), (machine, of, value)), -float("inf")
 
     return f"time of {against} over {of}", numbers, machines
 
@@ -213,7 +225,7 @@ def _order(table: Table, scope: Scope, machines: tuple[str, ...]) -> _Built:
 
     def numbers(times: Times, machine: str, value: int) -> Iterable[tuple[str, float, float]]:
         for (slow, fast), sign in zip(pairwise(names), signs, strict=True):
-            ratio = times[machine, slow, value] / times[machine, fast, value]
+            ratio = _ratio(times, (machine, slow, value), (machine, fast, value))
             # Strictly greater: times are integers below 2^52, so a quotient of unequal ones is never 1.
             least = 1 - tolerance if sign == ">=" else 1 + 2**-52
             yield f", {slow} / {fast}", ratio, least
@@ -226,7 +238,8 @@ def _largest(table: Table, scope: Scope, machines: tuple[str, ...]) -> _Built:
     of, against = _name(table, "of", scope), _name(table, "against", scope)
 
     def numbers(times: Times, machine: str, value: int) -> Iterable[tuple[str, float, float]]:
-        reductions = {(m, v): 1 - time / times[m, against, v] for (m, series, v), time in times.items() if series == of}
+        points = [(m, v) for m, series, v in times if series == of]
+        reductions = {(m, v): 1 - _ratio(times, (m, of, v), (m, against, v)) for m, v in points}
         here = reductions.pop((machine, value))
         most = max(reductions.values(), default=0.0)
         yield "", here / most if most > 0 else float("inf"), 1.0
@@ -256,7 +269,7 @@ def _close(table: Table, scope: Scope, machines: tuple[str, ...]) -> _Built:
     of, against = _name(table, "of", scope), _name(table, "against", scope)
 
     def numbers(times: Times, machine: str, value: int) -> Iterable[tuple[str, float, float]]:
-        yield "", abs(times[machine, of, value] / times[machine, against, value] - 1), -float("inf")
+        yield "", abs(_ratio(times, (machine, of, value), (machine, against, value)) - 1), -float("inf")
 
     return f"distance of {of} from {against}", numbers, machines
 

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from spinkit._errors import SpinkitError
 from spinkit._results import write_atomically
+from spinkit._run import parse_json
+from spinkit._toml import parse_toml, read_text
 
 _LAYOUT = 1
 """Of kept files; part of every digest."""
@@ -43,8 +45,8 @@ def machine_files(home: Path, machine: str) -> list[Path]:
     while isinstance(name, str) and (file := home / "machines" / f"{name}.toml").is_file() and file not in found:
         found.append(file)
         try:
-            name = tomllib.loads(file.read_text(encoding="utf-8")).get("base")
-        except tomllib.TOMLDecodeError:
+            name = parse_toml(read_text(file), file).get("base")
+        except SpinkitError:
             break
     return found
 
@@ -52,7 +54,7 @@ def machine_files(home: Path, machine: str) -> list[Path]:
 def load(file: Path, key: str) -> Kept | None:
     """Return the run that is kept in a file, if it has this digest."""
     try:
-        content = json.loads(file.read_text(encoding="utf-8"))
+        content = parse_json(file.read_text(encoding="utf-8"))
         return Kept(content["output"], content["report"]) if content["key"] == key else None
     except (OSError, ValueError, LookupError, TypeError):
         return None

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
-from spinkit._errors import SpinkitError
+from spinkit._toml import parse_toml, read_text
 
 _SECTION = re.compile(r"\[(?P<name>[^]]+)\]")
 _ENTRY = re.compile(r"(?P<key>[\w-]+)\s*=\s*(?P<value>\"[^\"]*\"|[^#]*[^#\s])\s*(?:#\s*(?P<comment>.*))?")
@@ -34,11 +33,8 @@ class Machine:
 
 def load(path: Path) -> Machine:
     """Read a machine file; errors name it."""
-    try:
-        text = path.read_text(encoding="utf-8")
-        table = tomllib.loads(text)
-    except (OSError, tomllib.TOMLDecodeError) as error:
-        raise SpinkitError(f"{path}: {error}") from None
+    text = read_text(path)
+    table = parse_toml(text, path)
     section, above = "", ""
     parameters = []
     for line in map(str.strip, text.splitlines()):

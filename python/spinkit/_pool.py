@@ -303,4 +303,7 @@ def _outcome(experiment: Experiment, quick: bool, ended: Sequence[Run | SpinkitE
     failures = [one for one in ended if isinstance(one, SpinkitError)]
     if failures:
         return SpinkitError("\n".join(f"{experiment.name}: {failure}" for failure in failures))
-    return judge(experiment, quick, [one for one in ended if isinstance(one, Run)])
+    try:
+        return judge(experiment, quick, [one for one in ended if isinstance(one, Run)])
+    except SpinkitError as error:
+        return SpinkitError(f"{experiment.name}: {error}")

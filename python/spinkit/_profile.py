@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from spinkit._errors import SpinkitError
+from spinkit._run import parse_json
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,7 @@ def run(spinrun: Path, options: Sequence[str], program: Sequence[str]) -> Profil
         done = subprocess.run([spinrun, "--profile", "--json", report, *options, *program], check=False)
         if done.returncode != 0:
             raise SpinkitError(f"spinrun ended with status {done.returncode}")
-        return read(json.loads(report.read_text(encoding="utf-8")))
+        return read(parse_json(report.read_text(encoding="utf-8")))
 
 
 def read(report: Mapping[str, Any]) -> Profile:
@@ -170,7 +171,7 @@ def _handler(
         mean_wait_ns=float((occupancy_ps - cycles * card.cycle_ps) / calls / 1000),
         rate=_rate(counted, card, mtu),
         calls_per_s=_per_s(card.call_ps(calls, cycles, occupancy_ps)),
-        lines=tuple(Line(**line, share=line["instructions"] / total) for line in lines),
+        lines=tuple(Line(**line, share=line["instructions"] / total if total else 0.0) for line in lines),
     )
 
 

@@ -92,12 +92,15 @@ def judge(experiment: Experiment, quick: bool, runs: Iterable[Run]) -> Results:
 
 
 def parse_json(text: str) -> Any:
-    """Parse JSON proper: NaN and Infinity, which Python would take, are errors."""
+    """Parse JSON proper: NaN and Infinity, which Python would take, are errors, and all errors are `ValueError`."""
 
     def refuse(constant: str) -> NoReturn:
         raise ValueError(f"{constant} is not JSON")
 
-    return json.loads(text, parse_constant=refuse)
+    try:
+        return json.loads(text, parse_constant=refuse)
+    except RecursionError:
+        raise ValueError("arrays or objects are nested too deeply") from None
 
 
 def read_points(
@@ -132,11 +135,14 @@ def _point(experiment: Experiment, machine: str, series: Series, number: int, te
         value = line.get(key)
         if type(value) is not kind:
             raise SpinkitError(f"output line {number}: {key}: expected {kind.__name__}, found {value!r}")
+        if type(value) is int and abs(value) >= 2**63:
+            raise SpinkitError(f"output line {number}: {key}: found an integer of more than 64 bits")
         return value
 
-    measured = take(experiment.measure.key, int)
-    if measured <= 0:
-        raise SpinkitError(f"output line {number}: {experiment.measure.key}: expected at least 1, found {measured}")
+    measured, least = take(experiment.measure.key, int), 1 if experiment.measure.unit else 0
+    if measured < least:
+        found = f"expected at least {least}, found {measured}"
+        raise SpinkitError(f"output line {number}: {experiment.measure.key}: {found}")
     if "mode" in line and line["mode"] != series.mode:
         raise SpinkitError(f"output line {number}: mode: expected {series.mode}, found {line['mode']!r}")
     return Point(machine, series, take(experiment.sweep.axis, int), measured, take("data_ok", bool), line)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +12,42 @@ from spinkit._errors import SpinkitError
 
 T = TypeVar("T")
 
+_INTEGERS = range(-(2**63), 2**63)
+"""TOML promises no others."""
+
 _NAMES = {str: "a string", int: "an integer", float: "a number", bool: "true or false", list: "a list", dict: "a table"}
+
+
+def read_text(file: Path) -> str:
+    """Read a UTF-8 file; an error names it, and the line of a byte that is no UTF-8."""
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        raise SpinkitError(f"{file}: {error.strerror}") from None
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise SpinkitError(f"{file}:{line}: byte 0x{content[error.start]:02x} is not UTF-8") from None
+
+
+def parse_toml(text: str, file: Path) -> dict[str, Any]:
+    """Parse TOML; an error names the file."""
+    try:
+        return tomllib.loads(text)
+    except ValueError as error:  # also of integers with thousands of digits
+        raise SpinkitError(f"{file}: {error}") from None
+    except RecursionError:
+        raise SpinkitError(f"{file}: arrays or tables are nested too deeply") from None
+
+
+def _found(value: object) -> str:
+    """Show a value in a message."""
+    if isinstance(value, int) and value not in _INTEGERS:
+        return "an integer of more than 64 bits"
+    if isinstance(value, list | dict):
+        return _NAMES[type(value)]
+    return repr(value)
 
 
 class Table:
@@ -25,10 +61,7 @@ class Table:
     @classmethod
     def read(cls, file: Path) -> Table:
         """Parse a file."""
-        try:
-            return cls(tomllib.loads(file.read_text(encoding="utf-8")), file)
-        except (OSError, tomllib.TOMLDecodeError) as error:
-            raise SpinkitError(f"{file}: {error}") from None
+        return cls(parse_toml(read_text(file), file), file)
 
     def error(self, key: str, message: str) -> SpinkitError:
         """Make an error about a key of this table."""
@@ -40,7 +73,11 @@ class Table:
     def _check(self, key: str, value: object, kind: type[T]) -> T:
         accepted = (int, float) if kind is float else (kind,)
         if not isinstance(value, accepted) or (isinstance(value, bool) and kind is not bool):
-            raise self.error(key, f"expected {_NAMES[kind]}, found {value!r}")
+            raise self.error(key, f"expected {_NAMES[kind]}, found {_found(value)}")
+        if isinstance(value, int) and value not in _INTEGERS:
+            raise self.error(key, f"found {_found(value)}")
+        if isinstance(value, float) and not math.isfinite(value):
+            raise self.error(key, f"expected a finite number, found {value}")
         return kind(value)  # type: ignore[call-arg]  # every kind converts from itself
 
     def take(self, key: str, kind: type[T]) -> T:

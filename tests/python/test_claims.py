@@ -126,3 +126,13 @@ def test_mistakes_name_the_key(keys: dict[str, Any], message: str) -> None:
     with pytest.raises(SpinkitError) as error:
         verdict_of(**keys)
     assert str(error.value).startswith(f"x.toml: {message}")
+
+
+@pytest.mark.parametrize("relation", ["reduction", "speedup", "order", "largest", "close"])
+def test_nothing_is_compared_with_a_count_of_zero(relation: str) -> None:
+    series = {"order": "slow >= fast"} if relation == "order" else {"of": "fast", "against": "slow"}
+    bounds = {"at_most": 1.0} if relation in ("reduction", "speedup", "close") else {}
+    found = read_claim(Table(claim(relation=relation, **series, **bounds), Path("x.toml"), "claim[0]"), SCOPE)
+    zero = dict.fromkeys(TIMES, 0)
+    with pytest.raises(SpinkitError, match=r"claim c: (slow|fast) on (int|dis), \d+: 0 is measured"):
+        found.test(zero, SCOPE.values)

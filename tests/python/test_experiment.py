@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from spinkit import _experiment, _pool
 from spinkit._errors import SpinkitError
 
@@ -43,6 +47,13 @@ def test_ping_pong_is_the_papers_grid(home: Path, program: Program) -> None:
         ('key = "half_rtt_ps"', 'key = "count"\nbytes = 64', "measure.bytes: expected at least 1, and a key"),
         ("[measure]", "[measures]", "measure: missing"),
         ('title = "Ping-pong latency"', "title =", "Invalid value"),
+        ("timeout_s = 120", f"timeout_s = {'9' * 5000}", "Exceeds the limit"),
+        ("timeout_s = 120", "timeout_s = 9223372036854775808", "run.timeout_s: found an integer of more than 64 bits"),
+        ("timeout_s = 120", f"timeout_s = 0x{'f' * 5000}", "run.timeout_s: found an integer of more than 64 bits"),
+        ('axis = "bytes"', f"axis = 0x{'f' * 5000}", "sweep.axis: expected a string, found an integer of more than"),
+        ('axis = "bytes"', f"axis = [0x{'f' * 5000}]", "sweep.axis: expected a string, found a list"),
+        ("timeout_s = 120", f"timeout_s = {'[' * 5000}{']' * 5000}", "arrays or tables are nested too deeply"),
+        ("at_least = 0.30", "at_least = nan", "claim[0].at_least: expected a finite number, found nan"),
     ],
 )
 def test_mistakes_name_file_and_key(home: Path, program: Program, old: str, new: str, message: str) -> None:
@@ -53,6 +64,43 @@ def test_mistakes_name_file_and_key(home: Path, program: Program, old: str, new:
     with pytest.raises(SpinkitError) as error:
         _experiment.load(home, "ping-pong")
     assert str(error.value).startswith(f"{file}: {message}")
+
+
+def test_bytes_that_are_not_utf8_name_their_line(tmp_path: Path) -> None:
+    file = tmp_path / "experiment.toml"
+    file.write_bytes(b'title = "x"\npaper = "\xa74"\n')
+    with pytest.raises(SpinkitError) as error:
+        _experiment.read(file)
+    assert str(error.value) == f"{file}:2: byte 0xa7 is not UTF-8"
+
+
+@contextmanager
+def suppress_errors_that_name(file: Path) -> Iterator[None]:
+    try:
+        yield
+    except SpinkitError as error:
+        if not str(error).startswith(f"{file}:"):
+            raise AssertionError(str(error)) from error
+
+
+SAMPLE = (CHECKOUT / "experiments" / "ping-pong" / "experiment.toml").read_bytes()
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    start=st.integers(0, len(SAMPLE)),
+    cut=st.integers(0, 40),
+    new=st.binary(max_size=40)
+    | st.sampled_from(
+        [b"inf", b"-1", b"1e400", b"0x" + b"f" * 30, b"[" * 2000, b"{}", b"1979-05-27", b"[[claim]]\n", b'"\\u0000"']
+    ),
+)
+def test_whatever_is_in_the_file_an_error_names_it(tmp_path: Path, start: int, cut: int, new: bytes) -> None:
+    file = tmp_path / "experiment.toml"
+    (tmp_path / "ping-pong.c").touch()
+    file.write_bytes(SAMPLE[:start] + new + SAMPLE[start + cut :])
+    with suppress_errors_that_name(file):
+        _experiment.read(file)
 
 
 def test_series_of_one_card_run_together() -> None:
