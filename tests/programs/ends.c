@@ -1,8 +1,12 @@
 /* Ways for a run to end: `ends HOW`. */
-#define _POSIX_C_SOURCE 200809L
+#define _GNU_SOURCE
 #include "common.h"
 #include <pthread.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 static int *volatile nowhere;
 static volatile int never;
@@ -41,6 +45,38 @@ static void leave(long nanoseconds) {
     exit(4);
 }
 
+static ptl_handle_ct_t waited_for;
+
+static void call_in_handler(int signal) {
+    ptl_ct_event_t count;
+    (void)signal;
+    PtlCTGet(waited_for, &count);
+}
+
+/* A signal comes for a thread that waits inside the library, and its handler calls the library, too. */
+static void interrupt(void) {
+    pthread_t thread;
+    struct timespec moment = {.tv_nsec = 50000000};
+    signal(SIGUSR1, call_in_handler);
+    CHECK(PtlCTAlloc(ni, &waited_for));
+    if (pthread_create(&thread, NULL, wait_for_ever, NULL))
+        exit(2);
+    nanosleep(&moment, NULL);
+    pthread_kill(thread, SIGUSR1);
+    pthread_join(thread, NULL);
+}
+
+/* A child that no function of the C library has made calls the library. */
+static void fork_by_system_call(void) {
+    int status;
+    long child = syscall(SYS_fork);
+    if (child == 0) {
+        ptl_handle_ct_t ct;
+        _exit(PtlCTAlloc(ni, &ct) == PTL_FAIL ? 42 : 0);
+    }
+    EXPECT(waitpid((pid_t)child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 42);
+}
+
 int main(int argc, char **argv) {
     const char *how = argc > 1 ? argv[1] : "";
     open_interface(PTL_NI_MATCHING | PTL_NI_LOGICAL);
@@ -54,6 +90,10 @@ int main(int argc, char **argv) {
     } else if (strcmp(how, "hello") == 0) {
         printf("hello from %d of %d\n", spin_rank(), spin_size());
         fprintf(stderr, "warned by %d\n", spin_rank());
+    } else if (strcmp(how, "handler") == 0) {
+        interrupt();
+    } else if (strcmp(how, "fork") == 0) {
+        fork_by_system_call();
     } else if (strcmp(how, "skip") == 0) {
         exit(77);
     } else if (strcmp(how, "poll") == 0) {

@@ -1,7 +1,7 @@
 //! One call through the calling thread's slot.
 
 use crate::session::{self, Session};
-use abi::mailbox::{ARGS, BOUNCE, DOORBELL_RING, DOORBELL_SLEEPS, Op, Patience, SLOTS, Slot, state};
+use abi::mailbox::{ARGS, BOUNCE, DOORBELL_RING, DOORBELL_SLEEPS, Op, Patience, SLOTS, Slot, env, state};
 use abi::portals::{Plain, Rc};
 use std::cell::Cell;
 use std::ffi::{c_char, c_int};
@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// How often a sleeping thread looks whether the simulator still runs, seconds.
 const CHECK_S: i64 = 1;
-/// Exit status of a rank whose simulator is gone.
-const ORPHANED: c_int = 1;
+/// Exit status of a rank that cannot go on: its simulator is gone, or it calls the library from within a call.
+const LOST: c_int = 1;
 
 unsafe extern "C" {
     /// glibc: not 0 until the process makes its second thread.
@@ -20,6 +20,8 @@ unsafe extern "C" {
 thread_local! {
     static SLOT: Cell<Option<usize>> = const { Cell::new(None) };
     static LEASE: Lease = const { Lease };
+    /// Whether the thread is between the beginning of a call and its last result.
+    static BUSY: Cell<bool> = const { Cell::new(false) };
     /// Looks at the time since the last call.
     static LOOKS: Cell<u32> = const { Cell::new(0) };
     static PATIENCE: Cell<Patience> = const { Cell::new(Patience::new()) };
@@ -39,22 +41,57 @@ impl Drop for Lease {
     }
 }
 
+/// Marks the thread as busy with a call for as long as it lives.
+struct Busy;
+
+impl Busy {
+    fn begin() -> Busy {
+        refuse_within_call();
+        BUSY.set(true);
+        Busy
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        BUSY.set(false);
+    }
+}
+
+/// Ends the process if this thread is in a call already. Only the handler of a signal that has come meanwhile can bring
+/// it here; the slot is taken, and what the handler would wait for comes after the call that it interrupts.
+pub fn refuse_within_call() {
+    if !BUSY.get() {
+        return;
+    }
+    let rank = std::env::var(env::RANK).unwrap_or_default();
+    eprintln!(
+        "libportals: rank {rank}: a signal handler calls the library while its thread is in another call: it must not, \
+         as the library's functions are not async-signal-safe; let it set a flag, and call when the thread looks at it"
+    );
+    // SAFETY: ends the process without running its exit handlers, which would call the library, too.
+    unsafe { libc::_exit(LOST) };
+}
+
 /// A call being prepared.
 pub struct Call {
     session: &'static Session,
+    busy: Busy,
     slot: *mut Slot,
     words: usize,
 }
 
-/// An answered call.
+/// An answered call. Its results are in the slot until it is dropped.
 pub struct Answer {
     slot: *const Slot,
     words: usize,
+    _busy: Busy,
 }
 
 impl Call {
     /// Starts a call in the thread's slot. `PTL_FAIL`, after a message, when there is no simulator or no slot.
     pub fn begin(op: Op) -> Result<Call, Rc> {
+        let busy = Busy::begin();
         let session = Session::get().ok_or(Rc::Fail)?;
         if session::forked() {
             return Err(complain(session, "a forked child cannot use the library: its parent is the rank"));
@@ -75,7 +112,7 @@ impl Call {
             let single = std::ptr::addr_of!(__libc_single_threaded).read_volatile() != 0;
             (*slot).tid = if single { 0 } else { libc::gettid() as u32 };
         }
-        Ok(Call { session, slot, words: 0 })
+        Ok(Call { session, busy, slot, words: 0 })
     }
 
     /// The next argument.
@@ -132,7 +169,7 @@ impl Call {
         if charged(self.session) {
             ANSWERED_NS.set(cpu_ns());
         }
-        Answer { slot: self.slot, words: 0 }
+        Answer { slot: self.slot, words: 0, _busy: self.busy }
     }
 
     fn ring(&self) {
@@ -155,7 +192,7 @@ impl Call {
         if woken == -1 && errno() == libc::ETIMEDOUT && !self.session.alive() {
             eprintln!("libportals: rank {}: spinrun is gone", self.session.rank);
             // SAFETY: ends the process without running its exit handlers, which would wait for the simulator.
-            unsafe { libc::_exit(ORPHANED) };
+            unsafe { libc::_exit(LOST) };
         }
     }
 

@@ -1,13 +1,15 @@
 //! The process's connection to the simulator: the shared memory, `PtlInit` and `PtlFini`, the registered images.
 
 use crate::api;
-use crate::call::Call;
+use crate::call::{self, Call};
 use abi::mailbox::{self, Header, Op, SLOTS, Slot, env};
 use abi::portals::Rc;
 use std::ffi::CString;
 use std::fs::{File, OpenOptions};
+use std::io;
 use std::os::fd::{AsRawFd, RawFd};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 const PAGE: usize = 4096;
@@ -78,8 +80,7 @@ impl Session {
             return Err("the library and spinrun are of different versions".into());
         }
         let slots = map(mailbox::slot_offset(rank, 0), mailbox::slot_offset(rank, SLOTS))?.cast();
-        // SAFETY: registers a function that only sets a flag.
-        unsafe { libc::pthread_atfork(None, None, Some(in_forked_child)) };
+        mark_process().map_err(|error| format!("cannot tell this process from forked ones: {error}"))?;
         let file_path = CString::new(path).expect("a path of digits");
         Ok(Session { rank, ranks, header, slots, file, file_path })
     }
@@ -150,15 +151,31 @@ struct Life {
 
 static LIFE: Mutex<Life> = Mutex::new(Life { attached: false, images: Vec::new() });
 static INITS: AtomicU32 = AtomicU32::new(0);
-static FORKED: AtomicBool = AtomicBool::new(false);
 
-extern "C" fn in_forked_child() {
-    FORKED.store(true, Ordering::Relaxed);
+/// What is 1 in the process that has opened the session, and 0 in its forked children.
+static MARK: AtomicPtr<AtomicBool> = AtomicPtr::new(null_mut());
+
+/// Puts the mark into a page that the kernel clears in a child, also in that of a fork by system call, which runs no
+/// handler of `pthread_atfork` (madvise(2), `MADV_WIPEONFORK`).
+fn mark_process() -> io::Result<()> {
+    // SAFETY: a new private page, of which the first byte becomes a flag; it is never unmapped.
+    unsafe {
+        let (protection, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        let page = libc::mmap(null_mut(), PAGE, protection, kind, -1, 0);
+        if page == libc::MAP_FAILED || libc::madvise(page, PAGE, libc::MADV_WIPEONFORK) == -1 {
+            return Err(io::Error::last_os_error());
+        }
+        let mark = page.cast::<AtomicBool>();
+        (*mark).store(true, Ordering::Relaxed);
+        MARK.store(mark, Ordering::Release);
+    }
+    Ok(())
 }
 
 /// Whether this process is a forked child: its memory looks like a rank's, but the rank is its parent.
 pub fn forked() -> bool {
-    FORKED.load(Ordering::Relaxed)
+    // SAFETY: null, or never unmapped.
+    unsafe { MARK.load(Ordering::Acquire).as_ref() }.is_some_and(|mark| !mark.load(Ordering::Relaxed))
 }
 
 /// Whether the library is between `PtlInit` and the last `PtlFini`.
@@ -167,6 +184,7 @@ pub fn initialised() -> bool {
 }
 
 fn life() -> MutexGuard<'static, Life> {
+    call::refuse_within_call(); // it would wait for its own thread's lock
     LIFE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -63,6 +63,19 @@ fn a_rank_may_end_while_its_threads_wait() {
 }
 
 #[test]
+fn a_call_in_a_signal_handler_within_another_call_is_named() {
+    let run = ends("--timeout 60", "handler");
+    run.ended(1, "libportals: rank 0: a signal handler calls the library while its thread is in another call");
+    run.ended(1, ": rank 0 exited with status 1 at ");
+}
+
+#[test]
+fn a_child_forked_by_system_call_is_told_that_it_is_no_rank() {
+    let run = ends("--timeout 60", "fork");
+    run.ended(0, "libportals: rank 0: a forked child cannot use the library: its parent is the rank\n");
+}
+
+#[test]
 fn a_test_that_skips_itself_has_not_failed() {
     let run = ends("-n 2", "skip");
     assert_eq!((run.status, run.err.as_str()), (77, ""));
