@@ -201,12 +201,12 @@ typedef unsigned char ptl_ni_fail_t;    /* PTL_NI_OK and following */
 #define PTL_EVENT_AUTO_UNLINK 13          /* target: the entry is used up */
 #define PTL_EVENT_AUTO_FREE 14     /* target: no unexpected header refers to the unlinked overflow entry any more */
 #define PTL_EVENT_SEARCH 15        /* target: result of a search */
-#define PTL_EVENT_HANDLER_ERROR 16 /* target: a handler failed, see ni_fail_type (sPIN App. B.3) */
+#define PTL_EVENT_HANDLER_ERROR 16 /* target: a message is done in which a handler failed (sPIN App. B.3) */
 
 #define PTL_NI_OK 0              /* success */
 #define PTL_NI_UNDELIVERABLE 1   /* no way to the target */
-#define PTL_NI_DROPPED 2         /* nothing matched, or no such portal table entry */
-#define PTL_NI_PT_DISABLED 3     /* the portal table entry is disabled */
+#define PTL_NI_DROPPED 2         /* nothing matched, no such portal table entry, or a header handler returned DROP */
+#define PTL_NI_PT_DISABLED 3     /* the portal table entry is disabled, perhaps since a part of the message was taken */
 #define PTL_NI_PERM_VIOLATION 4  /* the entry is another user's */
 #define PTL_NI_OP_VIOLATION 5    /* the entry does not accept the operation */
 #define PTL_NI_NO_MATCH 6        /* a search found nothing */

@@ -70,9 +70,9 @@ struct ptl_payload {
 /* Return codes of handlers (sPIN App. B.3 to B.5). HEADER, PAYLOAD, COMPLETION say which handlers may return them; the
  * ..._PENDING codes leave the entry in place to wait for another message. */
 enum ptl_handler_return {
-    PTL_HANDLER_DROP = 0,                 /* HEADER: discard the message, and fail the reply to a get or fetching atomic
-                                             with PTL_NI_DROPPED; PAYLOAD: discard the packet, which counts in
-                                             dropped_bytes */
+    PTL_HANDLER_DROP = 0,                 /* HEADER: discard the message: its event, acknowledgement or reply fails with
+                                             PTL_NI_DROPPED and mlength 0; PAYLOAD: discard the packet, which counts in
+                                             dropped_bytes and not in mlength */
     PTL_HANDLER_DROP_PENDING = 1,         /* HEADER: as DROP */
     PTL_HANDLER_PROCESS_DATA = 2,         /* HEADER: call payload handlers; PROCEED for gets and atomics, and without
                                              a payload handler */
@@ -83,7 +83,8 @@ enum ptl_handler_return {
     PTL_HANDLER_SUCCESS = 6,              /* PAYLOAD, COMPLETION: done */
     PTL_HANDLER_SUCCESS_PENDING = 7,      /* COMPLETION: as SUCCESS */
     PTL_HANDLER_FAIL = 8,                 /* all: the handler's own error; PTL_EVENT_HANDLER_ERROR in the entry's event
-                                             queue, first error of a message only */
+                                             queue, first error of a message only, when the message is done and its
+                                             memory is the host's again */
     PTL_HANDLER_SEGV = 9                  /* set by the card for an access outside the handler's memory */
 };
 

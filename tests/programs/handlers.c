@@ -82,6 +82,16 @@ __handler int completion(int dropped_bytes, bool flow_control_triggered, void *s
     return s->completions <= s->pendings ? (int)s->ending : SUCCESS;
 }
 
+/* Fails at once on the first packet; takes its time over the others, and writes them to the host. */
+__handler int fail_first(const ptl_payload_t p, void *state) {
+    const struct state *s = state;
+    if (p.offset == 0)
+        return FAIL;
+    for (volatile uint32_t i = 0; i < s->work; i++) {
+    }
+    return PtlHandlerDMAToHostB(p.base, p.offset, p.length, PTL_ME_HOST_MEM) == 0 ? SUCCESS : FAIL;
+}
+
 /* ---- On the host ------------------------------------------------------------------------------------------------ */
 
 static unsigned char sent[PACKETS * MTU], received[PACKETS * MTU];
@@ -90,6 +100,8 @@ static ptl_handle_eq_t eq;
 static ptl_pt_index_t pt;
 static ptl_handle_me_t me_handle;
 static ptl_hpu_md_h memory;
+static ptl_list_t list = PTL_PRIORITY_LIST; /* of the next entry */
+static ptl_size_t min_free;                 /* of the next entry */
 
 static struct state plainly(void) { return (struct state){.verdict = PROCESS_DATA, .ending = SUCCESS, .pendings = 2}; }
 
@@ -108,7 +120,8 @@ static void serve(struct state first, ptl_header_handler_t h, ptl_payload_handle
     me.hpu_initial_state_length = sizeof first;
     me.handler_host_mem_start = &told;
     me.handler_host_mem_length = sizeof told;
-    CHECK(PtlMEAppend(ni, pt, &me, PTL_PRIORITY_LIST, NULL, &me_handle));
+    me.min_free = min_free;
+    CHECK(PtlMEAppend(ni, pt, &me, list, NULL, &me_handle));
     memset(&first, 0xFF, sizeof first); /* the append has taken it */
     CHECK(spin_barrier());
 }
@@ -157,16 +170,77 @@ static void order(void) {
            told.most_running, told.hpus);
 }
 
+/* A dropped message fails at both sides, with no byte moved. */
+static void sends_in_vain(size_t bytes) {
+    CHECK(spin_barrier());
+    ptl_event_t ack = put(bytes, 0);
+    EXPECT(ack.ni_fail_type == PTL_NI_DROPPED && ack.mlength == 0);
+}
+
+static void is_dropped(size_t bytes) {
+    ptl_event_t event = next_event(eq, PTL_EVENT_PUT);
+    EXPECT(event.ni_fail_type == PTL_NI_DROPPED && event.mlength == 0 && event.rlength == bytes && told.disorder == 0);
+}
+
 static void drop(void) {
     struct state first = plainly();
     first.verdict = DROP;
     if (!receiver())
-        return sends(BYTES);
+        return sends_in_vain(BYTES);
     serve(first, header, payload, completion, 0, 0);
-    delivered(BYTES);
+    is_dropped(BYTES);
     EXPECT(told.headers == 1 && told.payloads == 0 && told.completions == 1);
     EXPECT(told.dropped == BYTES && untouched(received, BYTES));
 }
+
+/* A dropped message is no unexpected one. */
+static void drop_unexpected(void) {
+    struct state first = plainly();
+    first.verdict = DROP;
+    first.pendings = 1;
+    if (!receiver()) {
+        sends_in_vain(BYTES);
+        return sends(100);
+    }
+    list = PTL_OVERFLOW_LIST;
+    serve(first, header, NULL, completion, 0, 0);
+    is_dropped(BYTES);
+    CHECK(spin_barrier());
+    delivered(100);
+    ptl_me_t wanted = entry(NULL, 0, BITS, PTL_ME_OP_PUT);
+    CHECK(PtlMESearch(ni, pt, &wanted, PTL_SEARCH_DELETE, NULL));
+    EXPECT(next_event(eq, PTL_EVENT_PUT_OVERFLOW).rlength == 100);
+    ptl_event_t event;
+    EXPECT(PtlEQGet(eq, &event) == PTL_EQ_EMPTY);
+}
+
+/* Two messages are dropped; the third lies where they would have, although each of them left less than min_free. */
+static void managed(uint32_t verdict) {
+    struct state first = plainly();
+    first.verdict = verdict;
+    if (!receiver()) {
+        sends_in_vain(100);
+        sends_in_vain(2 * MTU);
+        CHECK(spin_barrier());
+        ptl_event_t ack = put(50, 77);
+        EXPECT(ack.ni_fail_type == PTL_NI_OK && ack.mlength == 50 && ack.remote_offset == 0);
+        return;
+    }
+    min_free = sizeof received - 10;
+    serve(first, header, NULL, completion, 0, PTL_ME_MANAGE_LOCAL);
+    for (int i = 0; i < 2; i++) {
+        if (verdict == DROP)
+            is_dropped(i == 0 ? 100 : 2 * MTU);
+        CHECK(spin_barrier());
+    }
+    ptl_event_t event = delivered(50);
+    EXPECT(event.start == received && event.mlength == 50 && told.offset == 0);
+    EXPECT(filled(received, 50, 1) && untouched(received + 50, sizeof received - 50));
+    next_event(eq, PTL_EVENT_AUTO_UNLINK);
+}
+
+static void drop_managed(void) { managed(DROP); }
+static void drop_managed_pending(void) { managed(DROP_PENDING); }
 
 /* The default action takes the user header along. */
 static void proceed(void) {
@@ -209,10 +283,14 @@ static void completion_alone(void) {
 static void drop_packets(void) {
     struct state first = plainly();
     first.drop_odd = 1;
-    if (!receiver())
-        return sends(BYTES);
+    if (!receiver()) {
+        CHECK(spin_barrier());
+        ptl_event_t ack = put(BYTES, 0);
+        EXPECT(ack.ni_fail_type == PTL_NI_OK && ack.mlength == BYTES - MTU);
+        return;
+    }
     serve(first, header, payload, completion, 0, 0);
-    delivered(BYTES);
+    EXPECT(delivered(BYTES).mlength == BYTES - MTU);
     EXPECT(told.payloads == 3 && told.dropped == MTU && told.flow_control == 0);
 }
 
@@ -250,8 +328,8 @@ static void pending(uint32_t verdict, uint32_t ending) {
     first.verdict = verdict;
     first.ending = ending;
     if (!receiver()) {
-        sends(100);
-        sends(200);
+        (verdict == DROP_PENDING ? sends_in_vain : sends)(100);
+        (verdict == DROP_PENDING ? sends_in_vain : sends)(200);
         return sends(300);
     }
     serve(first, header, payload, completion, 0, PTL_ME_USE_ONCE);
@@ -307,6 +385,28 @@ static void memory_outlives_entries(void) {
     EXPECT(told.headers == 2 && told.completions == 2);
 }
 
+/* A handler fails while others still write to the host: the event comes when they are done. */
+static void error_last(void) {
+    struct state first = plainly();
+    first.work = 2000;
+    if (!receiver()) {
+        CHECK(spin_barrier());
+        ptl_event_t ack = put(PACKETS * MTU, 0);
+        EXPECT(ack.ni_fail_type == PTL_NI_HANDLER_FAIL && ack.mlength == (PACKETS - 1) * MTU);
+        return;
+    }
+    serve(first, NULL, fail_first, completion, 0, PTL_ME_USE_ONCE);
+    uint64_t before = spin_time_ps();
+    ptl_event_t event = next_event(eq, PTL_EVENT_HANDLER_ERROR);
+    printf("%llu\n", (unsigned long long)(spin_time_ps() - before));
+    EXPECT(event.ni_fail_type == PTL_NI_HANDLER_FAIL && (uintptr_t)event.start == FAIL);
+    EXPECT(event.rlength == PACKETS * MTU && event.mlength == (PACKETS - 1) * MTU);
+    EXPECT(told.completions == 1 && told.dropped == MTU);
+    fill(sent, sizeof sent, 1);
+    EXPECT(untouched(received, MTU) && memcmp(received + MTU, sent + MTU, (PACKETS - 1) * MTU) == 0);
+    next_event(eq, PTL_EVENT_AUTO_UNLINK);
+}
+
 /* Packets that find no buffer are dropped, the completion handler and the host hear of it, and the entry takes messages
  * again when it is enabled (sPIN 3.2). Run with room for two packets. */
 static void flow_control(void) {
@@ -314,14 +414,16 @@ static void flow_control(void) {
     first.work = 20000; /* longer than the message is on the wire */
     if (!receiver()) {
         CHECK(spin_barrier());
-        EXPECT(put(PACKETS * MTU, 0).ni_fail_type == PTL_NI_OK);
+        ptl_event_t ack = put(PACKETS * MTU, 0);
+        EXPECT(ack.ni_fail_type == PTL_NI_PT_DISABLED && ack.mlength == 2 * MTU);
         CHECK(spin_barrier());
         EXPECT(put(10, 0).ni_fail_type == PTL_NI_PT_DISABLED);
         CHECK(spin_barrier());
         return sends(MTU);
     }
     serve(first, NULL, payload, completion, 0, 0);
-    delivered(PACKETS * MTU);
+    ptl_event_t event = next_event(eq, PTL_EVENT_PUT);
+    EXPECT(event.ni_fail_type == PTL_NI_PT_DISABLED && event.mlength == 2 * MTU && event.rlength == PACKETS * MTU);
     EXPECT(next_event(eq, PTL_EVENT_PT_DISABLED).pt_index == pt);
     printf("payloads %u dropped %d flow control %u\n", told.payloads, told.dropped, told.flow_control);
     CHECK(spin_barrier()); /* a message is refused */
@@ -334,6 +436,10 @@ static void flow_control(void) {
 
 static const struct test_case cases[] = {CASE(order),
                                          CASE(drop),
+                                         CASE(drop_unexpected),
+                                         CASE(drop_managed),
+                                         CASE(drop_managed_pending),
+                                         CASE(error_last),
                                          CASE(proceed),
                                          CASE(process_without_handler),
                                          CASE(payload_alone),

@@ -187,14 +187,15 @@ static void drop(void) {
         EXPECT(reply.ni_fail_type == PTL_NI_DROPPED && reply.mlength == 0 && untouched(mine, BYTES));
         reply = fetch(8);
         EXPECT(reply.ni_fail_type == PTL_NI_DROPPED && reply.mlength == 0 && untouched(mine, 64));
-        EXPECT(atomic(8).ni_fail_type == PTL_NI_OK); /* acknowledged like a dropped put */
+        EXPECT(atomic(8).ni_fail_type == PTL_NI_DROPPED); /* acknowledged like a dropped put */
         return;
     }
     serve(DROP, SUCCESS, 0, 0);
-    EXPECT(next_event(eq, PTL_EVENT_GET).ni_fail_type == PTL_NI_OK);
+    ptl_event_t event = next_event(eq, PTL_EVENT_GET);
+    EXPECT(event.ni_fail_type == PTL_NI_DROPPED && event.mlength == 0 && event.rlength == 100);
     EXPECT(told.state.dropped == 0); /* a get brings no data */
-    next_event(eq, PTL_EVENT_FETCH_ATOMIC);
-    next_event(eq, PTL_EVENT_ATOMIC);
+    EXPECT(next_event(eq, PTL_EVENT_FETCH_ATOMIC).ni_fail_type == PTL_NI_DROPPED);
+    EXPECT(next_event(eq, PTL_EVENT_ATOMIC).ni_fail_type == PTL_NI_DROPPED);
     ran(3, 0, 3);
     EXPECT(told.state.dropped == 8 && word(memory, 1) == 101);
 }
@@ -251,7 +252,7 @@ static void flow_control(void) {
         start();
         CHECK(PtlPut(md, 0, 2 * MTU, PTL_ACK_REQ, rank(1), pt, BITS, 0, NULL, 0));
         EXPECT(get(BITS, 8, 0).ni_fail_type == PTL_NI_PT_DISABLED);
-        EXPECT(next_event(eq, PTL_EVENT_ACK).ni_fail_type == PTL_NI_OK);
+        EXPECT(next_event(eq, PTL_EVENT_ACK).ni_fail_type == PTL_NI_DROPPED);
         EXPECT(get(BITS, 8, 0).ni_fail_type == PTL_NI_PT_DISABLED);
         CHECK(spin_barrier());
         return;

@@ -4,7 +4,7 @@
 mod programs;
 mod transfers;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 use abi::portals::{self as ptl, CtEvent, Event, Handle, Iovec, List, NiLimits, Process, Rc as Code, SearchOp};
@@ -392,6 +392,7 @@ impl Card {
             min_free: if le.options & me::MANAGE_LOCAL != 0 { description.min_free } else { 0 },
             region: Rc::new(region),
             local_offset: 0,
+            holes: BTreeMap::new(),
             linked: false,
             in_flight: 0,
             unexpected: 0,

@@ -1,5 +1,6 @@
 //! List entries and match list entries, and the search for the entry of a message (Portals 4.3 §3.11–3.12).
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use abi::portals::{self as ptl, EventKind, Handle, List, Process, me};
@@ -35,6 +36,8 @@ pub struct Entry {
     pub region: Rc<Region>,
     /// Next offset with `PTL_ME_MANAGE_LOCAL`.
     pub local_offset: u64,
+    /// Room below `local_offset` that dropped messages have given back: end and start of each piece.
+    pub holes: BTreeMap<u64, u64>,
     /// Whether it is in its list.
     pub linked: bool,
     /// Messages that matched it and have not completed.
@@ -126,6 +129,18 @@ impl Entry {
         Placement { offset, mlength }
     }
 
+    /// Takes back the room of a request that was dropped. The next request gets it, unless one that was not dropped lies
+    /// behind it.
+    pub fn give_back(&mut self, placement: Placement) {
+        if !self.has(me::MANAGE_LOCAL) || placement.mlength == 0 {
+            return;
+        }
+        self.holes.insert(placement.offset + placement.mlength, placement.offset);
+        while let Some(start) = self.holes.remove(&self.local_offset) {
+            self.local_offset = start;
+        }
+    }
+
     /// Whether a match has just used the entry up.
     pub fn used_up(&self) -> bool {
         self.has(me::USE_ONCE)
@@ -157,6 +172,7 @@ mod tests {
             min_free: 0,
             region: Rc::new(Region::range(0x1000, length)),
             local_offset: 0,
+            holes: BTreeMap::new(),
             linked: true,
             in_flight: 0,
             unexpected: 0,
@@ -205,5 +221,29 @@ mod tests {
         assert!(!e.matches(&put(0xff00, 0, 13), true, true));
         assert_eq!(e.place(&put(0, 99, 8)), Placement { offset: 8, mlength: 8 });
         assert!(e.used_up());
+    }
+
+    #[test]
+    fn room_of_dropped_messages_is_given_back_from_the_end() {
+        let mut e = entry(me::OP_PUT | me::MANAGE_LOCAL, 100);
+        e.min_free = 20;
+        let [first, second, third, last] = [10, 20, 30, 25].map(|length| e.place(&put(0, 0, length)));
+        assert!(e.used_up());
+        e.give_back(second);
+        assert_eq!(e.local_offset, 85, "the third lies behind it");
+        e.give_back(last);
+        assert_eq!((e.local_offset, e.used_up()), (60, false));
+        e.give_back(third);
+        assert_eq!((e.local_offset, e.holes.len()), (10, 0), "the second's room is free now, too");
+        assert_eq!(e.place(&put(0, 0, 5)), Placement { offset: 10, mlength: 5 });
+        e.give_back(first);
+        assert_eq!(e.local_offset, 15);
+        // A message without room takes none back, and offsets of the sender's choice are no business of the entry.
+        e.give_back(Placement { offset: 15, mlength: 0 });
+        assert_eq!((e.local_offset, e.holes.len()), (15, 1));
+        let mut e = entry(me::OP_PUT, 100);
+        let placement = e.place(&put(0, 0, 10));
+        e.give_back(placement);
+        assert_eq!((e.local_offset, e.holes.len()), (0, 0));
     }
 }

@@ -10,6 +10,7 @@
 pub mod api;
 mod atomic;
 mod card;
+mod drops;
 mod entry;
 mod events;
 mod handlers;
@@ -27,6 +28,7 @@ mod unexpected;
 pub use api::NewEntry;
 pub use atomic::{AtomicSpec, MAX_OPERAND, size as item_size};
 pub use card::{Card, CardEvent, Completion};
+pub use drops::{DropReason, DroppedMessage, Drops, DropsByReason, merge_drops};
 pub use handlers::{CardProgram, DeviceProgram, HandlerRequest, ImageError};
 pub use message::{Header, MessageId, Packet};
 pub use ports::{MemoryFault, Notice, PacketId, Ports, Slice, Track};

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use sim::Time;
 
+use crate::drops::DropsByReason;
+
 /// Counts of one card.
 #[derive(Clone, Debug, Default)]
 pub struct Stats {
@@ -27,6 +29,8 @@ pub struct Stats {
     pub flow_control: u64,
     /// Packets dropped because no HPU context and no packet buffer was free.
     pub packets_dropped: u64,
+    /// What was not delivered, by reason; to nodes that do not exist at the sender, else at the target.
+    pub drops: DropsByReason,
     /// How long the outgoing port was occupied.
     pub tx_busy: Time,
     /// How long the incoming port was occupied.

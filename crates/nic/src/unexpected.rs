@@ -119,9 +119,12 @@ impl Card {
         if header.complete {
             self.report_overflow(index, header.event, claim, ports);
         } else if let Some(delivery) = self.delivery(header.message) {
-            delivery.claim = Some((claim, header.event));
+            delivery.claim = Some(claim);
         }
         self.drop_header(index, header.entry, ports);
+        if header.complete {
+            self.report_claim_unlink(index, pt_index, claim, ports);
+        }
     }
 
     fn drop_header(&mut self, index: u8, entry: Handle, ports: &mut impl Ports) {
@@ -133,39 +136,48 @@ impl Card {
         self.release_entry(index, entry, ports);
     }
 
-    /// The data of a message on the overflow list has landed.
+    /// A message that landed on the overflow list, and that no entry has taken yet, is done. It stays on the list of
+    /// unexpected headers with what `event` says of it, unless handlers have dropped it.
     pub(crate) fn unexpected_complete(
         &mut self,
         index: u8,
-        pt_index: u32,
         message: MessageId,
-        claim: Option<(Claim, Event)>,
+        event: Event,
+        dropped: bool,
         ports: &mut impl Ports,
     ) {
-        if let Some((claim, event)) = claim {
-            return self.report_overflow(index, event, claim, ports);
-        }
-        if let Some(Ok(portal)) = self.interface(index).map(|interface| interface.portal(pt_index))
-            && let Some(header) = portal.unexpected.iter_mut().find(|header| header.message == message)
-        {
-            header.complete = true;
+        let Some(Ok(portal)) = self.interface(index).map(|interface| interface.portal(event.pt_index)) else { return };
+        let Some(position) = portal.unexpected.iter().position(|header| header.message == message) else { return };
+        if dropped {
+            if let Some(header) = portal.unexpected.remove(position) {
+                self.drop_header(index, header.entry, ports);
+            }
+        } else {
+            (portal.unexpected[position].event, portal.unexpected[position].complete) = (event, true);
         }
     }
 
-    fn report_overflow(&mut self, index: u8, mut event: Event, claim: Claim, ports: &mut impl Ports) {
+    /// Tells of a header that an appended entry or a search has taken, when the message is done.
+    pub(crate) fn report_overflow(&mut self, index: u8, mut event: Event, claim: Claim, ports: &mut impl Ports) {
         let Some(Ok(portal)) = self.interface(index).map(|interface| interface.portal(event.pt_index)) else { return };
         let eq = portal.eq;
         event.kind += 1; // every communication event is followed by its overflow twin
         event.user_ptr = claim.user_ptr;
-        let pt_index = event.pt_index;
         if claim.options & me::EVENT_OVER_DISABLE == 0 {
             self.post(index, eq, event, ports);
         }
         if claim.options & me::EVENT_CT_OVERFLOW != 0 {
             let amount = if claim.options & me::EVENT_CT_BYTES != 0 { event.mlength } else { 1 };
-            self.count(index, claim.ct, success(amount), ports);
+            let ok = event.ni_fail_type == NiFail::Ok as u8;
+            self.count(index, claim.ct, if ok { success(amount) } else { FAILURE }, ports);
         }
+    }
+
+    /// Tells that the appended entry is used up by the header that it has taken: after the news of the overflow entry that
+    /// the header came from (AUTO_FREE), as the reference implementation does.
+    pub(crate) fn report_claim_unlink(&mut self, index: u8, pt_index: u32, claim: Claim, ports: &mut impl Ports) {
         if claim.unlink && claim.options & me::EVENT_UNLINK_DISABLE == 0 {
+            let eq = self.interface(index).and_then(|ni| ni.portal(pt_index).ok()).map_or(ptl::EQ_NONE, |pt| pt.eq);
             self.post(index, eq, plain_event(EventKind::AutoUnlink, pt_index, claim.user_ptr), ports);
         }
     }

@@ -1,6 +1,7 @@
 //! `spinrun -n N PROG`: to sPIN what mpirun is to MPI. N ordinary processes run the program; network, cards, handlers
 //! and time are simulated.
 
+mod drops;
 mod report;
 
 use std::ffi::OsString;
@@ -15,6 +16,7 @@ use clap::{Parser, ValueEnum};
 use host::job::{Job, JobError, JobSpec};
 use host::{End, World};
 use machine::{Machine, MachineError, NicKind};
+use nic::{Stats, merge_drops};
 use sim::trace::Trace;
 use thiserror::Error;
 
@@ -35,8 +37,9 @@ const SIGNALLED: i32 = 128;
 
 /// Run a program as N ranks on a simulated cluster with programmable network cards.
 ///
-/// Exit status: that of the first rank that fails (128 + signal for a crash), 0 when all end with 0, 1 for a deadlock
-/// or a program that cannot run, 2 for wrong usage or a bad machine file, 124 after --timeout.
+/// Exit status: that of the first rank that fails (128 + signal for a crash), 0 when all end with 0, 1 for a deadlock,
+/// a program that cannot run, --fail-on-drop and --fail-on-handler-error, 2 for wrong usage or a bad machine file, 124
+/// after --timeout.
 #[derive(Debug, Parser)]
 #[command(name = "spinrun", version)]
 struct Options {
@@ -65,6 +68,15 @@ struct Options {
     /// End the run after this many seconds of real time
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     timeout: Option<Duration>,
+    /// End with status 1 instead of 0 if a message, or a part of it, was not delivered
+    #[arg(long)]
+    #[arg(long_help = "End with status 1 instead of 0 if a message, or a part of it, was not delivered.\n\n\
+        The run goes on to its end. spinrun warns of such messages in any case. What a handler drops by its return code \
+        does not count; what a handler drops because it fails is --fail-on-handler-error's.")]
+    fail_on_drop: bool,
+    /// End with status 1 instead of 0 if a handler failed
+    #[arg(long)]
+    fail_on_handler_error: bool,
     /// Prefix each line of output with its rank
     #[arg(long)]
     tag_output: bool,
@@ -176,7 +188,16 @@ fn run(options: &Options) -> Result<u8, RunError> {
     for (message, count) in world.repeated_warnings() {
         eprintln!("spinrun: warning: ({count} times) {message}");
     }
-    let status = tell(&end, &options.program[0]);
+    let cards: Vec<Stats> = world.card_stats().collect();
+    let flow_control = cards.iter().map(|card| card.flow_control).sum();
+    let lost = drops::sentences(&merge_drops(cards.iter().map(|card| &card.drops)), flow_control);
+    if !matches!(end, End::Deadlock { .. }) {
+        lost.iter().for_each(|sentence| eprintln!("spinrun: warning: {sentence}"));
+    }
+    let status = match tell(&end, &lost, &options.program[0]) {
+        0 => judge(options, &lost, &cards),
+        status => status,
+    };
     if let Some(path) = &options.json {
         write_whole(path, report::json(&world, &end, options.profile).as_bytes())?;
     }
@@ -195,6 +216,21 @@ fn tsc_hz() -> u64 {
     speed.map_or(1_000_000_000, |mhz| (mhz * 1e6).round() as u64)
 }
 
+/// The exit status of a run that has ended well, by what the options demand of it.
+fn judge(options: &Options, lost: &[String], cards: &[Stats]) -> u8 {
+    let program = options.program[0].to_string_lossy();
+    let errors: u64 = cards.iter().flat_map(|card| card.handlers.values()).map(|handler| handler.errors).sum();
+    let is_lossy = options.fail_on_drop && !lost.is_empty();
+    let has_failed = options.fail_on_handler_error && errors > 0;
+    if is_lossy {
+        eprintln!("spinrun: {program}: the run fails because messages were dropped (--fail-on-drop)");
+    }
+    if has_failed {
+        eprintln!("spinrun: {program}: the run fails because handlers failed: {errors} (--fail-on-handler-error)");
+    }
+    u8::from(is_lossy || has_failed)
+}
+
 /// A line that changes would garble the ranks' output on the same terminal, and lines that stay are not the ranks'.
 fn progress_by_default(options: &Options) -> When {
     let is_apart = io::stderr().is_terminal() && !io::stdout().is_terminal() && !options.tag_output;
@@ -207,8 +243,8 @@ fn load_machine(options: &Options, sdk: &Sdk) -> Result<Machine, MachineError> {
     Machine::load(&options.machine, &[sdk.home.join("machines")], &overrides)
 }
 
-/// Says on standard error why a run has failed; its exit status.
-fn tell(end: &End, program: &OsString) -> u8 {
+/// Says on standard error why a run has failed; its exit status. A deadlock may come from messages that were `lost`.
+fn tell(end: &End, lost: &[String], program: &OsString) -> u8 {
     let program = program.to_string_lossy();
     match end {
         End::Finished => 0,
@@ -235,8 +271,8 @@ fn tell(end: &End, program: &OsString) -> u8 {
         }
         End::Deadlock { at, waits } => {
             eprintln!("spinrun: {program}: deadlock at {at} of simulated time: nothing is under way that could go on");
-            for wait in waits {
-                eprintln!("spinrun:   {wait}");
+            for line in waits.iter().chain(lost) {
+                eprintln!("spinrun:   {line}");
             }
             1
         }

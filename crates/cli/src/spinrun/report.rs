@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;
 
 use host::{End, World};
-use nic::{HandlerStats, Profile, SourcePlace, Stats};
+use nic::{HandlerStats, Profile, SourcePlace, Stats, merge_drops};
 use serde::Serialize;
+
+use super::drops::{self, DropReport};
 
 #[derive(Serialize)]
 struct Report<'a> {
@@ -21,6 +23,8 @@ struct Report<'a> {
     rank_end_ps: Vec<u64>,
     parameters: BTreeMap<&'static str, Parameter>,
     cards: Vec<CardReport>,
+    /// What all cards together did not deliver, by reason.
+    drops: BTreeMap<&'static str, DropReport>,
     /// Of all cards together, by name.
     handlers: BTreeMap<String, HandlerReport>,
     /// By handler name, the lines with the most instructions first; only with `--profile`.
@@ -66,6 +70,7 @@ struct CardReport {
     undeliverable: u64,
     flow_control: u64,
     packets_dropped: u64,
+    drops: BTreeMap<&'static str, DropReport>,
     tx_busy_ps: u64,
     rx_busy_ps: u64,
     dma_busy_ps: u64,
@@ -109,6 +114,7 @@ pub fn json(world: &World, end: &End, profiled: bool) -> String {
         rank_end_ps: world.rank_ends().map(|end| end.as_ps()).collect(),
         parameters: machine.describe().into_iter().map(|(key, value, unit)| (key, Parameter { value, unit })).collect(),
         cards: stats.iter().map(card_report).collect(),
+        drops: drops::report(&merge_drops(stats.iter().map(|card| &card.drops))),
         handlers: handlers.iter().map(|(name, handler)| (name.clone(), handler_report(handler))).collect(),
         profile: profiled.then(|| profile(&stats)),
     };
@@ -165,6 +171,7 @@ fn card_report(card: &Stats) -> CardReport {
         undeliverable: card.undeliverable,
         flow_control: card.flow_control,
         packets_dropped: card.packets_dropped,
+        drops: drops::report(&card.drops),
         tx_busy_ps: card.tx_busy.as_ps(),
         rx_busy_ps: card.rx_busy.as_ps(),
         dma_busy_ps: card.dma_busy.as_ps(),

@@ -61,7 +61,7 @@ fn waiting_handlers_leave_their_hpu() {
 
 #[test]
 fn header_handlers_decide() {
-    for case in ["drop", "proceed", "process_without_handler"] {
+    for case in ["drop", "drop_unexpected", "proceed", "process_without_handler"] {
         assert_eq!(handlers("", case), "");
     }
 }
@@ -76,6 +76,30 @@ fn every_handler_can_be_left_out() {
 #[test]
 fn payload_handlers_drop_packets() {
     assert_eq!(handlers("", "drop_packets"), "");
+}
+
+/// Dropped messages take no room of an entry that manages its offset, and do not use it up.
+#[test]
+fn dropped_messages_give_their_room_back() {
+    for case in ["drop_managed", "drop_managed_pending"] {
+        assert_eq!(handlers("", case), "");
+    }
+}
+
+/// The event of a message whose handler fails is its last word: the other handlers, which take their time, are done, and
+/// what they write is in host memory.
+#[test]
+fn errors_are_told_when_the_memory_is_free() {
+    for (options, at_once) in [("", 4), ("--set hpu.count=1 --set hpu.contexts=1", 1)] {
+        let (run, report) = reported(&format!("-n 2 {options}"), &program("handlers"), "error_last");
+        run.ended(0, "payload handler 'fail_first' returned FAIL");
+        let told_ps: u64 = run.out.trim().parse().unwrap();
+        let handler = &report["handlers"]["fail_first"];
+        // Seven of eight handlers work, so many at once.
+        let busy_ps = handler["max_cycles"].as_u64().unwrap() * 400 * (7 / at_once);
+        assert_eq!((&handler["calls"], &handler["errors"]), (&8.into(), &1.into()));
+        assert!(busy_ps > 1_000_000 && told_ps > busy_ps, "{told_ps} {busy_ps}");
+    }
 }
 
 #[test]
@@ -101,7 +125,10 @@ fn flow_control_drops_packets_and_says_so() {
     // Buffers for two of eight packets.
     let options = "-n 2 --set hpu.packet_buffer_bytes=8192";
     let (run, report) = reported(options, &program("handlers"), "flow_control");
-    assert_eq!(run.ok(), format!("payloads 2 dropped {} flow control 1\n", 6 * 4096));
+    assert_eq!(run.lossy(), format!("payloads 2 dropped {} flow control 1\n", 6 * 4096));
+    let drops = &report["drops"]["no_packet_buffer"];
+    assert_eq!([&drops["messages"], &drops["packets"], &drops["bytes"]], [1, 6, 6 * 4096], "{drops}");
+    assert_eq!(report["drops"]["portal_table_entry_disabled"]["messages"], 1);
     let card = &report["cards"][1];
     assert_eq!((card["packets_dropped"].as_u64(), card["flow_control"].as_u64()), (Some(6), Some(1)));
 }

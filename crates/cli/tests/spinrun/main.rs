@@ -1,6 +1,7 @@
 //! `spincc` and `spinrun` together, on the programs of `tests/programs`: what programs see, and when.
 
 mod determinism;
+mod drops;
 mod ends;
 mod errors;
 mod handlers;

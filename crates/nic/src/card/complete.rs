@@ -10,6 +10,7 @@ use crate::interface::Portal;
 use crate::message::{Body, OpToken, Response};
 use crate::ports::{Notice, Ports};
 use crate::slab::{self, Kind};
+use crate::spin::SpinMessage;
 use crate::triggered::TriggeredOp;
 
 impl Card {
@@ -26,8 +27,8 @@ impl Card {
                 if let Body::Request(request) = inbound.header.body
                     && !request.kind.replies()
                 {
-                    let (placement, list) = (delivery.placement, delivery.list);
-                    self.respond(&inbound.header, &request, placement, list, inbound.fail, ports);
+                    let (outcome, list) = (delivery.outcome(), delivery.list);
+                    self.respond(&inbound.header, &request, outcome, list, inbound.fail, ports);
                 }
                 if self.host_completes() && self.is_visible(&inbound) {
                     self.completions.push_back(Completion::Arrived(Box::new(ArrivedMessage(*inbound))));
@@ -50,49 +51,66 @@ impl Card {
         counted || queued || delivery.unlinked || entry.list == List::Overflow
     }
 
-    /// Tells the program about a message that an entry has taken (Portals 4.3 §3.13: events; §3.14: counters).
+    /// Tells the program about a message that an entry has taken (Portals 4.3 §3.13: events; §3.14: counters). Nothing
+    /// works for the message any more, so its memory is the program's. An error of a handler is told here, too, in place
+    /// of the message's own event.
     pub(super) fn finish_delivery(&mut self, inbound: Inbound, ports: &mut impl Ports) {
         let (Sink::Entry(delivery), Body::Request(request)) = (inbound.sink, inbound.header.body) else { return };
         let index = inbound.header.interface;
+        let outcome = delivery.outcome();
         let spin = delivery.spin.as_deref();
         let pending = spin.is_some_and(|spin| spin.pending);
-        let handler_failed = spin.is_some_and(|spin| spin.failed);
+        let dropped = spin.is_some_and(SpinMessage::is_dropped);
+        let error = spin.and_then(|spin| spin.error.as_ref());
         let Some(interface) = self.interface(index) else { return };
         let Ok(entry) = interface.entries.get_mut(delivery.entry) else { return };
-        let mut event = entry.event(&request, delivery.placement);
+        let mut event = entry.event(&request, outcome);
         event.ni_fail_type = inbound.fail as u8;
+        let told = event;
+        if let Some(error) = error {
+            event.kind = EventKind::HandlerError as u8;
+            event.ni_fail_type = error.fail as u8;
+            event.start = error.detail;
+        }
         entry.in_flight -= 1;
         let ok = inbound.fail == NiFail::Ok;
         let silent = entry.has(me::EVENT_COMM_DISABLE) || ok && entry.has(me::EVENT_SUCCESS_DISABLE);
         let bytes = entry.has(me::EVENT_CT_BYTES);
         let ct = if entry.has(me::EVENT_CT_COMM) { entry.ct } else { ptl::CT_NONE };
         let (pt_index, user_ptr) = (entry.pt_index, entry.user_ptr);
-        let tell_unlink = delivery.unlinked && !entry.has(me::EVENT_UNLINK_DISABLE) && !pending;
-        if pending && delivery.unlinked {
-            // App. B.1: a PENDING message does not complete the entry, which waits for another message.
-            entry.linked = true;
-        }
+        // App. B.1: a PENDING message does not complete the entry, which waits for another message. Nor does a message
+        // use it up that has given its room back.
+        let waits_on = delivery.unlinked && (pending || !entry.used_up());
+        entry.linked |= waits_on;
+        let tell_unlink = delivery.unlinked && !entry.has(me::EVENT_UNLINK_DISABLE) && !waits_on;
         let Ok(portal) = interface.portal(pt_index) else { return };
         portal.in_flight -= 1;
-        if pending && delivery.unlinked {
+        if waits_on {
             portal.list_mut(delivery.list).push_front(delivery.entry);
         }
         let eq = portal.eq;
         if let Ok(queue) = interface.queues.get_mut(eq) {
             queue.promised -= delivery.promised;
         }
-        if !silent && !pending && !handler_failed {
+        if error.is_some() || !silent && !pending {
             self.post(index, eq, event, ports);
         }
         if !pending {
-            let amount = if bytes { delivery.placement.mlength } else { 1 };
+            let amount = if bytes { outcome.mlength } else { 1 };
             self.count(index, ct, if ok { success(amount) } else { FAILURE }, ports);
         }
-        self.unexpected_complete(index, pt_index, inbound.header.id, delivery.claim, ports);
+        let claim = delivery.claim;
+        match claim {
+            Some(claim) => self.report_overflow(index, told, claim, ports),
+            None => self.unexpected_complete(index, inbound.header.id, told, dropped, ports),
+        }
         if tell_unlink {
             self.post(index, eq, plain_event(EventKind::AutoUnlink, pt_index, user_ptr), ports);
         }
         self.release_entry(index, delivery.entry, ports);
+        if let Some(claim) = claim {
+            self.report_claim_unlink(index, pt_index, claim, ports);
+        }
         self.portal_drained(index, pt_index, ports);
     }
 

@@ -152,9 +152,17 @@ pub(crate) struct Delivery {
     /// Event queue slots that are promised to it.
     pub promised: usize,
     /// An entry appended later that has taken the unexpected header.
-    pub claim: Option<(crate::unexpected::Claim, abi::portals::Event)>,
+    pub claim: Option<crate::unexpected::Claim>,
     /// Handlers' work.
     pub spin: Option<Box<SpinMessage>>,
+}
+
+impl Delivery {
+    /// Where the message went, and how much of it.
+    pub fn outcome(&self) -> Placement {
+        let mlength = self.spin.as_ref().map_or(self.placement.mlength, |spin| spin.moved(self.placement));
+        Placement { mlength, ..self.placement }
+    }
 }
 
 #[derive(Debug)]

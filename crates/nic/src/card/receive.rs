@@ -6,12 +6,16 @@ use abi::portals::{self as ptl, AckReq, List, NiFail, StatusRegister, me};
 
 use super::{AtomicWork, Card, CardEvent, Channel, Delivery, HostWrite, Inbound, Outgoing, Sent, Sink, Source};
 use crate::atomic::{AtomicSpec, MAX_OPERAND};
+use crate::drops::{self, DropReason, Part};
 use crate::entry::Placement;
 use crate::interface::Unexpected;
 use crate::message::{Body, Header, Packet, Request, RequestKind, Response};
 use crate::ports::{PacketId, Ports, Slice, Track};
 use crate::spin::SpinMessage;
 use sim::Time;
+
+/// Why a request is refused, for its initiator and for reports.
+type Refusal = (NiFail, DropReason);
 
 impl Card {
     /// The first byte of a packet is at the port. The port takes one packet at a time; matching proceeds in parallel
@@ -60,7 +64,7 @@ impl Card {
             Sink::Nowhere => {}
             // What could not be read where it came from is not written.
             Sink::Entry(delivery) if delivery.spin.is_some() && fail != NiFail::Ok => {
-                self.drop_bytes(id, packet.data.len() as u64);
+                self.drop_data(id, None, packet.offset, packet.data.len() as u64, ports.now());
             }
             _ if fail != NiFail::Ok => {}
             Sink::Entry(delivery) if delivery.spin.is_some() => return self.spin_packet(packet, ports),
@@ -190,6 +194,13 @@ impl Card {
         }
     }
 
+    /// Counts a whole message as dropped.
+    pub(super) fn count_message(&mut self, reason: DropReason, header: &Header, at: Time) {
+        let bytes = header.data_length();
+        let packets = bytes.div_ceil(u64::from(self.machine.network.mtu)).max(1);
+        drops::count(&mut self.stats.drops, reason, header, Part { is_first: true, packets, bytes }, at);
+    }
+
     /// Decides what becomes of a message from its header packet.
     fn open(&mut self, header: &Rc<Header>, ports: &mut impl Ports) -> Inbound {
         let mut inbound = Inbound {
@@ -208,7 +219,10 @@ impl Card {
             Body::Request(Request { fail, .. }) if fail != NiFail::Ok => inbound.fail = fail,
             Body::Request(request) => match self.match_request(header, &request, ports) {
                 Ok(delivery) => inbound.sink = Sink::Entry(Box::new(delivery)),
-                Err(fail) => inbound.fail = fail,
+                Err((fail, reason)) => {
+                    inbound.fail = fail;
+                    self.count_message(reason, header, ports.now());
+                }
             },
         }
         inbound
@@ -220,22 +234,22 @@ impl Card {
         header: &Rc<Header>,
         request: &Request,
         ports: &mut impl Ports,
-    ) -> Result<Delivery, NiFail> {
+    ) -> Result<Delivery, Refusal> {
         let Some(interface) = self.interfaces[usize::from(header.interface)].as_deref_mut() else {
-            return Err(NiFail::Dropped);
+            return Err((NiFail::Dropped, DropReason::NoInterface));
         };
         let (matching, logical) = (interface.matching(), interface.logical());
         if !logical && request.target.pid != self.pid {
-            return Err(NiFail::Undeliverable);
+            return Err((NiFail::Undeliverable, DropReason::NoProcess));
         }
         let headers_left = interface.unexpected_headers < interface.limits.max_unexpected_headers as usize;
         let Some(portal) = interface.portals.get_mut(request.pt_index as usize).and_then(Option::as_mut) else {
             interface.status[StatusRegister::DropCount as usize] += 1;
-            return Err(NiFail::Dropped);
+            return Err((NiFail::Dropped, DropReason::NoPortal));
         };
         if !portal.enabled {
             interface.status[StatusRegister::DropCount as usize] += 1;
-            return Err(NiFail::PtDisabled);
+            return Err((NiFail::PtDisabled, DropReason::Disabled));
         }
         let controlled = portal.flow_controlled();
         let find = |list: &std::collections::VecDeque<ptl::Handle>| {
@@ -250,19 +264,21 @@ impl Card {
         let Some((handle, list)) = found else {
             interface.status[StatusRegister::DropCount as usize] += 1;
             if !controlled {
-                return Err(NiFail::Dropped);
+                return Err((NiFail::Dropped, DropReason::NoEntry));
             }
             self.disable_portal(header.interface, request.pt_index, true, ports);
-            return Err(NiFail::PtDisabled);
+            return Err((NiFail::PtDisabled, DropReason::NoEntry));
         };
-        let Ok(entry) = interface.entries.get_mut(handle) else { return Err(NiFail::Dropped) };
+        let Ok(entry) = interface.entries.get_mut(handle) else {
+            return Err((NiFail::Dropped, DropReason::NoEntry));
+        };
         if entry.uid != ptl::ID_ANY && entry.uid != request.uid {
             interface.status[StatusRegister::PermissionViolations as usize] += 1;
-            return Err(NiFail::PermViolation);
+            return Err((NiFail::PermViolation, DropReason::Permission));
         }
         if !entry.permits_operation(request) {
             interface.status[StatusRegister::OperationViolations as usize] += 1;
-            return Err(NiFail::OpViolation);
+            return Err((NiFail::OpViolation, DropReason::Operation));
         }
         let unexpected = list == List::Overflow && !entry.has(me::UNEXPECTED_HDR_DISABLE);
         let tell = !entry.has(me::EVENT_FLOWCTRL_DISABLE);
@@ -270,9 +286,9 @@ impl Card {
             interface.status[StatusRegister::DropCount as usize] += 1;
             if controlled {
                 self.disable_portal(header.interface, request.pt_index, tell, ports);
-                return Err(NiFail::PtDisabled);
+                return Err((NiFail::PtDisabled, DropReason::NoHeader));
             }
-            return Err(NiFail::Dropped);
+            return Err((NiFail::Dropped, DropReason::NoHeader));
         }
         let before = entry.local_offset;
         let placement = entry.place(request);
@@ -285,7 +301,7 @@ impl Card {
             entry.local_offset = before;
             interface.status[StatusRegister::DropCount as usize] += 1;
             self.disable_portals_of_queue(header.interface, request.pt_index, tell, ports);
-            return Err(NiFail::PtDisabled);
+            return Err((NiFail::PtDisabled, DropReason::QueueFull));
         }
         entry.in_flight += 1;
         if unlinked {

@@ -8,6 +8,7 @@ use sim::Time;
 use crate::atomic::MAX_OPERAND;
 
 use super::{Card, CardEvent, Fetch, Operation, OperationKind, Outgoing, Sent, Source};
+use crate::drops::DropReason;
 use crate::message::{Body, Header, Packet, Request, RequestKind};
 use crate::ports::{PacketId, Ports, Slice, Track};
 use crate::triggered::{Action, Transfer};
@@ -196,6 +197,7 @@ impl Card {
     /// The network has no such node: what was asked for ends as `PTL_NI_UNDELIVERABLE`.
     fn undeliverable(&mut self, header: &Header, sent: Sent, ports: &mut impl Ports) {
         self.stats.undeliverable += 1;
+        self.count_message(DropReason::NoProcess, header, ports.now());
         let token = match (sent, header.body) {
             (Sent::Operation(token), _) => token,
             (_, Body::Request(Request { op: Some(token), .. })) => token,

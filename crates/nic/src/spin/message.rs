@@ -3,10 +3,12 @@
 use std::rc::Rc;
 
 use abi::device::{HeaderArgs, ret};
-use abi::portals::{EventKind, NiFail, Plain};
+use abi::portals::{NiFail, Plain};
+use sim::Time;
 
 use super::{Buffered, Role, Task};
 use crate::card::Card;
+use crate::drops::{self, DropReason, Part};
 use crate::entry::Placement;
 use crate::handlers::{Handler, Handlers};
 use crate::message::{Body, MessageId, Packet, RequestKind};
@@ -17,8 +19,8 @@ use crate::ports::Ports;
 pub struct SpinMessage {
     /// Whether a handler's return code keeps the entry waiting for another message (`_PENDING`).
     pub pending: bool,
-    /// Whether a handler failed; the program has been told by an event.
-    pub failed: bool,
+    /// The first error of a handler, of which the program is told when the message is done.
+    pub error: Option<HandlerError>,
     pub(super) handlers: Rc<Handlers>,
     /// The payload handler: of puts only. Data of gets passes no handler (sPIN §5.4), atomics are the card's own work.
     payload: Option<Handler>,
@@ -29,7 +31,12 @@ pub struct SpinMessage {
     pub(super) running: u32,
     /// DMA transfers of handlers that are not done.
     pub(super) transfers: u32,
+    /// Bytes that were dropped, as the completion handler is told.
     dropped: u64,
+    /// How many of them would have been moved, as the event and the acknowledgement are told.
+    not_moved: u64,
+    /// A bit for each reason for which something was dropped.
+    reasons: u32,
     flow_control: bool,
     completion: Progress,
 }
@@ -43,8 +50,8 @@ enum Verdict {
     Process,
     /// The default action.
     Proceed,
-    /// Nothing.
-    Drop,
+    /// Nothing, for this reason.
+    Drop(DropReason),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,8 +61,10 @@ enum Progress {
     Done,
 }
 
-/// An error of a handler, as the program is told of it.
-pub(super) struct HandlerError {
+/// An error of a handler.
+#[derive(Debug)]
+pub struct HandlerError {
+    /// As the program is told.
     pub fail: NiFail,
     /// What happened, for people.
     pub message: String,
@@ -68,7 +77,7 @@ impl SpinMessage {
     pub fn new(handlers: Rc<Handlers>, kind: RequestKind) -> Box<SpinMessage> {
         Box::new(SpinMessage {
             pending: false,
-            failed: false,
+            error: None,
             payload: handlers.payload.clone().filter(|_| kind == RequestKind::Put),
             verdict: if handlers.header.is_some() { Verdict::Open } else { Verdict::Process },
             handlers,
@@ -76,9 +85,21 @@ impl SpinMessage {
             running: 0,
             transfers: 0,
             dropped: 0,
+            not_moved: 0,
+            reasons: 0,
             flow_control: false,
             completion: Progress::NotYet,
         })
+    }
+
+    /// Whether the message was dropped as a whole.
+    pub fn is_dropped(&self) -> bool {
+        matches!(self.verdict, Verdict::Drop(_))
+    }
+
+    /// How many of the bytes that the match has placed are moved, as far as that is known.
+    pub fn moved(&self, placement: Placement) -> u64 {
+        if self.is_dropped() { 0 } else { placement.mlength - self.not_moved }
     }
 }
 
@@ -95,34 +116,55 @@ impl Card {
             Verdict::Open => self.hold_for_header_handler(packet, ports),
             Verdict::Process if message.payload.is_some() => match self.buffer_packet(&packet, ports) {
                 Some(buffered) => self.payload_task(id, buffered, ports),
-                None => self.drop_bytes(id, packet.data.len() as u64),
+                None => self.drop_packet(&packet, DropReason::NoBuffer, ports.now()),
             },
             Verdict::Process | Verdict::Proceed => self.act(id, packet.offset, packet.data, ports),
-            Verdict::Drop => self.drop_bytes(id, packet.data.len() as u64),
+            Verdict::Drop(reason) => self.drop_packet(&packet, reason, ports.now()),
         }
         self.finish_if_done(id, ports);
     }
 
-    /// Tells an initiator that waits for data that none will come.
-    fn refuse(&mut self, id: MessageId, reason: NiFail, ports: &mut impl Ports) {
+    /// A message is dropped as a whole: it fails, its room in the entry is free again, and an initiator that waits for
+    /// data hears that none will come.
+    fn message_dropped(&mut self, id: MessageId, reason: NiFail, ports: &mut impl Ports) {
+        let Some(inbound) = self.inbound(id) else { return };
+        if inbound.fail == NiFail::Ok {
+            inbound.fail = reason;
+        }
+        let (header, fail) = (inbound.header.clone(), inbound.fail);
+        let (Body::Request(request), Some(delivery)) = (header.body, self.delivery(id)) else { return };
+        let (entry, placement, list) = (delivery.entry, delivery.placement, delivery.list);
+        if let Some(Ok(entry)) = self.interface(header.interface).map(|interface| interface.entries.get_mut(entry)) {
+            entry.give_back(placement);
+        }
+        if request.kind.replies() {
+            self.respond(&header, &request, Placement { mlength: 0, ..placement }, list, fail, ports);
+        }
+    }
+
+    fn drop_packet(&mut self, packet: &Packet, reason: DropReason, at: Time) {
+        self.drop_data(packet.header.id, Some(reason), packet.offset, packet.data.len() as u64, at);
+    }
+
+    /// Counts bytes of a message as dropped: for its handlers, for its event, and (with a reason) for reports.
+    pub(crate) fn drop_data(&mut self, id: MessageId, reason: Option<DropReason>, offset: u64, bytes: u64, at: Time) {
         let Some(inbound) = self.inbound(id) else { return };
         let header = inbound.header.clone();
-        let fail = if inbound.fail == NiFail::Ok { reason } else { inbound.fail };
-        let (Body::Request(request), Some(delivery)) = (header.body, self.delivery(id)) else { return };
-        let (nothing, list) = (Placement { offset: delivery.placement.offset, mlength: 0 }, delivery.list);
-        if request.kind.replies() {
-            self.respond(&header, &request, nothing, list, fail, ports);
+        let Some(delivery) = self.delivery(id) else { return };
+        let mlength = delivery.placement.mlength;
+        let Some(message) = delivery.spin.as_deref_mut() else { return };
+        message.dropped += bytes;
+        message.not_moved += (offset + bytes).min(mlength) - offset.min(mlength);
+        if let Some(reason) = reason {
+            let bit = 1 << reason as u32;
+            let is_first = message.reasons & bit == 0;
+            message.reasons |= bit;
+            drops::count(&mut self.stats.drops, reason, &header, Part { is_first, packets: 1, bytes }, at);
         }
     }
 
-    pub(crate) fn drop_bytes(&mut self, id: MessageId, bytes: u64) {
-        if let Some(message) = self.spin_message(id) {
-            message.dropped += bytes;
-        }
-    }
-
-    /// Keeps a packet in the packet memory. When that is full, flow control stops the portal table entry and the
-    /// message's completion handler will be told (sPIN §3.2).
+    /// Keeps a packet in the packet memory. When that is full, flow control stops the portal table entry, the message's
+    /// completion handler will be told (sPIN §3.2), and the message fails.
     fn buffer_packet(&mut self, packet: &Packet, ports: &mut impl Ports) -> Option<Buffered> {
         let user_hdr = self.spin_message(packet.header.id).map_or(0, |message| message.handlers.user_hdr);
         let skip = if packet.is_header() { user_hdr.min(packet.data.len() as u32) } else { 0 };
@@ -132,6 +174,11 @@ impl Card {
             let interface = packet.header.interface;
             if let Some(message) = self.spin_message(packet.header.id) {
                 message.flow_control = true;
+            }
+            if let Some(inbound) = self.inbound(packet.header.id)
+                && inbound.fail == NiFail::Ok
+            {
+                inbound.fail = NiFail::PtDisabled;
             }
             if let Body::Request(request) = packet.header.body {
                 self.disable_portal(interface, request.pt_index, true, ports);
@@ -143,13 +190,13 @@ impl Card {
     fn hold_for_header_handler(&mut self, packet: Packet, ports: &mut impl Ports) {
         let id = packet.header.id;
         let Some(buffered) = self.buffer_packet(&packet, ports) else {
-            self.drop_bytes(id, packet.data.len() as u64);
+            self.drop_packet(&packet, DropReason::NoBuffer, ports.now());
             if packet.is_header()
                 && let Some(message) = self.spin_message(id)
             {
                 // Without its header packet the message cannot be processed.
-                message.verdict = Verdict::Drop;
-                self.refuse(id, NiFail::PtDisabled, ports);
+                message.verdict = Verdict::Drop(DropReason::NoBuffer);
+                self.message_dropped(id, NiFail::PtDisabled, ports);
             }
             return;
         };
@@ -201,7 +248,7 @@ impl Card {
                 message.pending |=
                     matches!(value, ret::DROP_PENDING | ret::PROCESS_DATA_PENDING | ret::PROCEED_PENDING);
                 message.verdict = match value {
-                    ret::DROP | ret::DROP_PENDING => Verdict::Drop,
+                    ret::DROP | ret::DROP_PENDING => Verdict::Drop(DropReason::HandlerDropped),
                     ret::PROCESS_DATA | ret::PROCESS_DATA_PENDING => Verdict::Process,
                     _ => Verdict::Proceed,
                 };
@@ -210,7 +257,7 @@ impl Card {
             Role::Payload => {
                 message.running -= 1;
                 if value == ret::DROP {
-                    message.dropped += task.payload_bytes();
+                    self.drop_payload(task, DropReason::HandlerDropped, ports.now());
                 }
                 self.free_packet(task);
             }
@@ -222,68 +269,61 @@ impl Card {
         self.finish_if_done(task.message, ports);
     }
 
-    /// A handler has failed: the first error of a message becomes an event (App. B.3), its data counts as dropped.
+    /// A handler has failed: its data counts as dropped, and the first error of a message becomes its event (App. B.3).
     pub(super) fn handler_failed(&mut self, task: &Task, error: HandlerError, ports: &mut impl Ports) {
         let name = &task.handler.name;
         ports.warn(format!("node {}: {} handler '{name}' {}", self.node, task.role.name(), error.message));
         self.handler_stats(name).errors += 1;
+        let fail = error.fail;
         let Some(message) = self.spin_message(task.message) else { return };
-        let first = !std::mem::replace(&mut message.failed, true);
+        let is_first = message.error.is_none();
+        message.error.get_or_insert(error);
         match task.role {
-            Role::Header => message.verdict = Verdict::Drop,
-            Role::Payload => {
-                message.running -= 1;
-                message.dropped += task.payload_bytes();
-            }
+            Role::Header => message.verdict = Verdict::Drop(DropReason::HandlerFailed),
+            Role::Payload => message.running -= 1,
             Role::Completion => message.completion = Progress::Done,
         }
-        if first {
-            self.report_handler_error(task.message, &error, ports);
+        if is_first && let Some(inbound) = self.inbound(task.message) {
+            inbound.fail = fail;
         }
         match task.role {
             Role::Header => self.release_waiting(task.message, ports),
-            Role::Payload => self.free_packet(task),
+            Role::Payload => {
+                self.drop_payload(task, DropReason::HandlerFailed, ports.now());
+                self.free_packet(task);
+            }
             Role::Completion => {}
         }
         self.finish_if_done(task.message, ports);
     }
 
-    fn report_handler_error(&mut self, id: MessageId, error: &HandlerError, ports: &mut impl Ports) {
-        let Some(inbound) = self.inbound(id) else { return };
-        inbound.fail = error.fail;
-        let (interface, Body::Request(request)) = (inbound.header.interface, inbound.header.body) else { return };
-        let Some(delivery) = self.delivery(id) else { return };
-        let (entry, placement) = (delivery.entry, delivery.placement);
-        let Some(ni) = self.interface(interface) else { return };
-        let Ok(entry) = ni.entries.get(entry) else { return };
-        let mut event = entry.event(&request, placement);
-        event.kind = EventKind::HandlerError as u8;
-        event.ni_fail_type = error.fail as u8;
-        event.start = error.detail;
-        let Ok(portal) = ni.portal(request.pt_index) else { return };
-        let eq = portal.eq;
-        self.post(interface, eq, event, ports);
+    /// The payload that a handler was for is dropped.
+    fn drop_payload(&mut self, task: &Task, reason: DropReason, at: Time) {
+        let offset = task.packet.map_or(0, |packet| packet.offset + u64::from(task.skip));
+        self.drop_data(task.message, Some(reason), offset, task.payload_bytes(), at);
     }
 
     /// The header handler has decided: its packet and those that have arrived meanwhile go their way.
     fn release_waiting(&mut self, id: MessageId, ports: &mut impl Ports) {
         let Some(message) = self.spin_message(id) else { return };
         let process = message.verdict == Verdict::Process && message.payload.is_some();
-        let drop = message.verdict == Verdict::Drop;
+        let drop = match message.verdict {
+            Verdict::Drop(reason) => Some(reason),
+            _ => None,
+        };
         for packet in std::mem::take(&mut message.waiting) {
             if process {
                 self.payload_task(id, packet, ports);
                 continue;
             }
             let data = self.spin.unbuffer(packet);
-            if drop {
-                self.drop_bytes(id, data.len() as u64);
-            } else {
-                self.act(id, packet.offset, data, ports);
+            match drop {
+                Some(_) => self.drop_data(id, drop, packet.offset, data.len() as u64, ports.now()),
+                None => self.act(id, packet.offset, data, ports),
             }
         }
-        if drop {
-            self.refuse(id, NiFail::Dropped, ports);
+        if drop.is_some() {
+            self.message_dropped(id, NiFail::Dropped, ports);
         }
     }
 

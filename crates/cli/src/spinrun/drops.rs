@@ -1,0 +1,121 @@
+//! What was not delivered, for people and for the report.
+
+use std::collections::BTreeMap;
+
+use nic::{DropReason, Drops, DropsByReason};
+use serde::Serialize;
+
+/// What was dropped for one reason.
+#[derive(Serialize)]
+pub struct DropReport {
+    messages: u64,
+    packets: u64,
+    bytes: u64,
+    first: FirstReport,
+}
+
+/// The first message of which something was dropped.
+#[derive(Serialize)]
+struct FirstReport {
+    at_ps: u64,
+    operation: &'static str,
+    source: u32,
+    target: u32,
+    portal_table_entry: u32,
+    match_bits: u64,
+    length: u64,
+}
+
+/// For the report, by the name of the reason.
+pub fn report(drops: &DropsByReason) -> BTreeMap<&'static str, DropReport> {
+    drops
+        .iter()
+        .map(|(reason, Drops { messages, packets, bytes, first })| {
+            let first = FirstReport {
+                at_ps: first.at.as_ps(),
+                operation: first.operation,
+                source: first.source,
+                target: first.target,
+                portal_table_entry: first.pt_index,
+                match_bits: first.match_bits,
+                length: first.length,
+            };
+            (reason.name(), DropReport { messages: *messages, packets: *packets, bytes: *bytes, first })
+        })
+        .collect()
+}
+
+/// A sentence for each reason for which messages were lost, and one for flow control if that stopped portal table entries
+/// `disabled` times. What handlers dropped on purpose is not lost.
+pub fn sentences(drops: &DropsByReason, disabled: u64) -> Vec<String> {
+    let lost = drops.iter().filter(|(reason, _)| reason.is_loss());
+    let mut sentences: Vec<String> = lost.map(|(reason, drops)| sentence(*reason, drops)).collect();
+    if disabled > 0 {
+        sentences.push(format!(
+            "flow control disabled portal table entries {}: they refuse messages until PtlPTEnable",
+            count(disabled, "time")
+        ));
+    }
+    sentences
+}
+
+fn sentence(reason: DropReason, Drops { messages, packets, bytes, first }: &Drops) -> String {
+    let (why, remedy) = explain(reason);
+    format!(
+        "{why}: {} lost {} with {}; the first was a {} of {} from rank {} for portal table entry {} of rank {}, match bits \
+         {:#x}, at {} ({remedy})",
+        count(*messages, "message"),
+        count(*packets, "packet"),
+        count(*bytes, "byte"),
+        first.operation,
+        count(first.length, "byte"),
+        first.source,
+        first.pt_index,
+        first.target,
+        first.match_bits,
+        first.at,
+    )
+}
+
+fn count(number: u64, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
+/// Why, and what to do about it.
+fn explain(reason: DropReason) -> (&'static str, &'static str) {
+    match reason {
+        DropReason::NoProcess => {
+            ("the target does not exist", "check the target of the operation, and the map of PtlSetMap")
+        }
+        DropReason::NoInterface => (
+            "the target's interface was not open",
+            "let all ranks meet after PtlNIInit and before PtlNIFini, and wait for what is under way",
+        ),
+        DropReason::NoPortal => {
+            ("the target had no such portal table entry", "let all ranks meet after PtlPTAlloc, before anybody sends")
+        }
+        DropReason::Disabled => (
+            "the portal table entry was disabled",
+            "call PtlPTEnable when it can go on; initiators see PTL_NI_PT_DISABLED and send again",
+        ),
+        DropReason::NoEntry => (
+            "no entry matched",
+            "append the entry before messages come, check match bits and PTL_ME_USE_ONCE, or append to the overflow list",
+        ),
+        DropReason::Permission => ("the entry is for another user", "set its uid to PTL_UID_ANY or the sender's"),
+        DropReason::Operation => ("the entry does not permit the operation", "give it PTL_ME_OP_PUT or PTL_ME_OP_GET"),
+        DropReason::NoHeader => (
+            "no room was left for the headers of unexpected messages",
+            "append entries earlier, or ask for more max_unexpected_headers",
+        ),
+        DropReason::QueueFull => {
+            ("the event queue was full", "give PtlEQAlloc a larger count, or take events more often")
+        }
+        DropReason::NoBuffer => (
+            "no packet buffer was free, for handlers are slower than packets come",
+            "use more HPUs, shorter handlers, a larger hpu.packet_buffer_bytes, or fewer senders at once",
+        ),
+        DropReason::HandlerDropped => ("a handler returned DROP", "that is its decision"),
+        DropReason::HandlerFailed => ("a handler failed", "see its warning"),
+    }
+}
