@@ -75,7 +75,8 @@ def lay_out(prefix: Path) -> None:
     shutil.copytree(ROOT / "sdk" / "include", prefix / "include")
     libraries = prefix / "lib"
     (libraries / "pkgconfig").mkdir(parents=True)
-    shutil.copy2(_artifact("simclock", "cdylib"), libraries)
+    for package in ("simclock", "pmi"):
+        shutil.copy2(_artifact(package, "cdylib"), libraries)
     _link_portals(libraries / LIBRARY)
     for name in (SONAME, "libportals.so"):
         shutil.copy2(libraries / LIBRARY, libraries / name)

@@ -28,6 +28,18 @@ int main(void) {
 """
 
 
+# As Open MPI 4 finds PMI: it loads the library that a variable names.
+LOADS_PMI = """
+import ctypes, os
+int(os.environ["FLUX_JOB_ID"])
+pmi = ctypes.CDLL(os.environ["FLUX_PMI_LIBRARY_PATH"], mode=os.RTLD_NOW | os.RTLD_GLOBAL)
+number = ctypes.c_int()
+assert pmi.PMI_Init(ctypes.byref(number)) == 0
+assert pmi.PMI_Get_size(ctypes.byref(number)) == 0 and number.value == 3
+assert pmi.PMI_Barrier() == 0 and pmi.PMI_Finalize() == 0
+"""
+
+
 def run(*command: object, **environment: str) -> str:
     words = [str(word) for word in command]
     # Nothing leads back to the checkout.
@@ -66,3 +78,8 @@ def test_every_export_has_a_version(prefix: Path) -> None:
     assert {"PtlPut@@PORTALS_4.3", "spin_rank@@SPIN_1"} <= names
     other = [name for name in names if not (name.startswith("Ptl") and name.endswith("@@PORTALS_4.3"))]
     assert all(name.startswith("spin_") and name.endswith("@@SPIN_1") for name in other)
+
+
+def test_ranks_find_the_library_of_pmi(prefix: Path) -> None:
+    run(prefix / "bin" / "spinrun", "-n", 3, sys.executable, "-c", LOADS_PMI)
+    assert (prefix / "include" / "pmi.h").is_file()

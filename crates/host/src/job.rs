@@ -10,6 +10,7 @@
 //!
 //! A rank may also speak PMI-1 with the simulator. Its barrier looks like one more call, from slot [`PMI`].
 
+mod family;
 mod memory;
 mod output;
 mod pmi;
@@ -211,6 +212,13 @@ pub enum Pause {
         /// Its exit code or signal.
         status: ExitStatus,
     },
+    /// A rank has done something to what it shares with the simulator that no correct program does.
+    Refused {
+        /// The rank.
+        rank: usize,
+        /// What it has done.
+        message: String,
+    },
     /// The simulator got SIGINT, SIGTERM or SIGHUP.
     Interrupted {
         /// Which.
@@ -236,6 +244,8 @@ pub struct Job {
     asleep: Vec<usize>,
     /// Ranks that poll what was written.
     touched: BTreeSet<usize>,
+    /// Whether any rank has called the library.
+    called: bool,
 }
 
 /// What is known of a rank's process.
@@ -285,6 +295,7 @@ impl Job {
             serve_copies: spec.serve_copies,
             asleep: Vec::new(),
             touched: BTreeSet::new(),
+            called: false,
             shared,
             spec,
         })
@@ -293,6 +304,11 @@ impl Job {
     /// Number of ranks.
     pub fn ranks(&self) -> usize {
         self.ranks.len()
+    }
+
+    /// Whether any rank has called the library or spoken PMI.
+    pub fn has_spoken(&self) -> bool {
+        self.called || self.pmi.has_spoken()
     }
 
     /// The scale of [`JobSpec`].
@@ -371,9 +387,27 @@ impl Job {
             self.shared.answer(caller, &Reply::new(Rc::Fail));
             return None;
         };
+        self.called = true;
         self.ranks[rank].inside |= 1 << slot;
         self.ranks[rank].caller_pid = self.shared.pid(rank, slot);
         Some(call)
+    }
+
+    /// Why the rank that was the first of several to speak PMI cannot go on: it has loaded an MPI that cannot use the
+    /// card, perhaps from a language whose executable does not show that.
+    fn first_by_pmi(&mut self, rank: usize) -> Option<String> {
+        let Process::Alive(pid) = self.ranks[rank].process else { return None };
+        if !self.pmi.has_begun(rank) || self.ranks.len() == 1 {
+            return None;
+        }
+        let variable = |name: &str| {
+            let given = self.spec.env.iter().rev().find(|(given, _)| given == name).map(|(_, value)| value.clone());
+            given.or_else(|| std::env::var_os(name))?.into_string().ok()
+        };
+        family::of(pid).into_iter().find_map(|pid| {
+            let files = family::mapped_files(pid);
+            crate::mpi::objection(files.iter().map(PathBuf::as_path), variable)
+        })
     }
 
     /// The slot and thread id of the new call that is handed out next; a PMI barrier comes last.
@@ -411,11 +445,17 @@ impl Job {
             if let Some(signal) = signals::received() {
                 return Pause::Interrupted { signal };
             }
+            if let Some(code) = self.pmi.aborted(rank) {
+                return Pause::Exited { rank, status: failure(code) };
+            }
             if let Some((rank, status)) = self.ended(rank) {
                 return Pause::Exited { rank, status };
             }
-            if let Some(code) = self.pmi.aborted(rank) {
-                return Pause::Exited { rank, status: ExitStatus::from_raw((code & 0xff).max(1) << 8) };
+            if let Some(message) = self.first_by_pmi(rank) {
+                return Pause::Refused { rank, message };
+            }
+            if let Some(message) = self.pmi.fault(rank) {
+                return Pause::Refused { rank, message: format!("PMI: {message}") };
             }
             if self.shared.spin(seen) {
                 continue;
@@ -507,8 +547,8 @@ impl Job {
         let Process::Alive(pid) = self.ranks[rank].process else { return None };
         self.bury(rank);
         let status = spawn::reap(pid)?;
+        let status = self.pmi.disconnect(rank).map_or(status, failure);
         self.ranks[rank] = Rank { process: Process::Ended(status), ..Rank::default() };
-        self.pmi.disconnect(rank);
         if let Some(output) = &mut self.output {
             output.finish(rank);
         }
@@ -519,6 +559,11 @@ impl Job {
     fn drain(&mut self, rank: usize) -> bool {
         self.output.as_mut().map(|output| output.drain(rank)).is_some()
     }
+}
+
+/// The exit status of a rank that has asked to end the job with this code, which is a failure whatever the code.
+fn failure(code: i32) -> ExitStatus {
+    ExitStatus::from_raw((code & 0xff).max(1) << 8)
 }
 
 impl Drop for Job {

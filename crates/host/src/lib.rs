@@ -1,6 +1,7 @@
 //! The hosts of the simulated machine: rank processes, and what their CPU and memory cost.
 
 pub mod job;
+pub mod mpi;
 mod world;
 
 pub use world::{End, Reached, Tell, World};

@@ -39,6 +39,10 @@ fn answers_are_those_of_the_protocol() {
                 || wrong(pmi_ask("cmd=put kvsname=kvs_spin_0 key=b value=3\n"), "cmd=put_result rc=0 msg=success")
                 || wrong(pmi_ask("cmd=put kvsname=kvs_spin_0 key=a value=4\n"), "cmd=put_result rc=0 msg=success")
                 || wrong(pmi_ask("cmd=get kvsname=kvs_spin_0 key=a\n"), "cmd=get_result rc=0 msg=success value=4")
+                || wrong(pmi_ask("cmd=put kvsname=kvs_spin_0 key=d value= two words,  x=y \n"),
+                         "cmd=put_result rc=0 msg=success")
+                || wrong(pmi_ask("cmd=get kvsname=kvs_spin_0 key=d\n"),
+                         "cmd=get_result rc=0 msg=success value= two words,  x=y ")
                 || wrong(pmi_ask("cmd=put kvsname=other key=a value=1\n"), "cmd=put_result rc=-1 msg=no_such_kvs")
                 || wrong(pmi_ask("cmd=put kvsname=kvs_spin_0 key=%065d value=1\n", 0),
                          "cmd=put_result rc=-1 msg=bad_key_length")
@@ -46,7 +50,7 @@ fn answers_are_those_of_the_protocol() {
                          "cmd=put_result rc=-1 msg=value_too_long")
                 || wrong(pmi_ask("cmd=getbyidx kvsname=kvs_spin_0 idx=1\n"),
                          "cmd=getbyidx_results rc=0 nextidx=2 key=a val=4")
-                || wrong(pmi_ask("cmd=getbyidx kvsname=kvs_spin_0 idx=3\n"),
+                || wrong(pmi_ask("cmd=getbyidx kvsname=kvs_spin_0 idx=4\n"),
                          "cmd=getbyidx_results rc=-2 reason=no_more_keyvals")
                 || wrong(pmi_ask("cmd=publish_name service=s port=p\n"), "cmd=publish_result rc=0 info=ok")
                 || wrong(pmi_ask("cmd=lookup_name service=s\n"), "cmd=lookup_result rc=0 info=ok port=p")
@@ -175,17 +179,80 @@ fn a_barrier_waits_while_other_threads_call() {
 
 #[test]
 fn an_abort_ends_the_job_with_its_code() {
+    // A client may end by itself before its line is read; an abort is a failure even when it asks for status 0.
+    for (code, expected, how) in [(9, 9, "pmi_ask"), (0, 1, "pmi_ask"), (0, 1, "pmi_leave"), (7, 7, "pmi_leave")] {
+        let program = pmi_program(&format!(
+            r#"
+            static __attribute__((unused)) void pmi_leave(const char *line) {{
+                exit(write(pmi_fd, line, strlen(line)) < 0);
+            }}
+            int main(void) {{
+                pmi_init();
+                if (pmi_env("PMI_RANK") == 1) {how}("cmd=abort exitcode={code} message=because exitcode=3\n");
+                pmi_barrier();
+                return 0;
+            }}"#
+        ));
+        match run(spec(&program, 3)).end {
+            End::RankFailed { rank: 1, status, at: Time::ZERO } => assert_eq!(status.into_raw(), expected << 8),
+            other => panic!("{how} {code}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn what_has_no_end_is_refused() {
+    let refused = |text: &str, why: &str| {
+        let main = format!("int main(void) {{ char line[1100]; *line = 0; pmi_init(); {text} return 0; }}");
+        match run(spec(&pmi_program(&main), 2)).end {
+            End::BadProgram { rank: 0, message } => assert!(message.starts_with(why), "{message}"),
+            other => panic!("{other:?}"),
+        }
+    };
+    refused(
+        r#"for (int i = 0;; i++) {
+            sprintf(line, i ? "arg%d=%0900d\n" : "mcmd=spawn\nnprocs=%d\nexecname=%0900d\n", i, i);
+            if (write(pmi_fd, line, strlen(line)) < 0) pause();
+        }"#,
+        "PMI: more than 1048576 bytes that ask for nothing",
+    );
+    refused(
+        r#"for (;;) if (write(pmi_fd, "   \n", 4) < 0) pause();"#,
+        "PMI: more than 1048576 bytes that ask for nothing",
+    );
+    refused(r#"for (;;) if (write(pmi_fd, "cmd=x", 5) < 0) pause();"#, "PMI: a line is longer than 16384 bytes");
+    refused(r#"for (;;) if (write(pmi_fd, "cmd=get_appnum\n", 15) < 0) pause();"#, "PMI: it does not read its answers");
+}
+
+#[test]
+fn what_a_job_publishes_has_a_bound() {
+    // 1 MiB a rank holds 1,023 pairs of 8 + 1,016 bytes and the 33 bytes of PMI_process_mapping with its value.
     let program = pmi_program(
         r#"
+        static const char *put(int key, int length) {
+            pmi_ask("cmd=put kvsname=kvs_spin_0 key=key%05d value=%0*d\n", key, length, 7);
+            return pmi_field("msg");
+        }
         int main(void) {
             pmi_init();
-            if (pmi_env("PMI_RANK") == 1) pmi_ask("cmd=abort exitcode=9\n");
-            pmi_barrier();
-            return 0;
+            int count = 0;
+            while (count < 5000 && !strcmp(put(count, 1016), "success")) count++;
+            if (count != 1023 || strcmp(put(count, 1016), "no_room")) return 1;
+            // A later value of a key takes the place of the earlier one.
+            if (strcmp(put(7, 1016), "success") || strcmp(put(7, 10), "success")) return 2;
+            if (strcmp(put(count, 1016), "success") || strcmp(put(count + 1, 1016), "no_room")) return 3;
+            pmi_ask("cmd=publish_name service=s port=%01020d\n", 1);
+            return strcmp(pmi_field("info"), "no_room") ? 4 : 0;
         }"#,
     );
+    assert_eq!(run(spec(&program, 1)).end, End::Finished);
+}
+
+#[test]
+fn the_library_of_pmi_does_what_its_header_says() {
+    let program = common::compile_with(include_str!("common/libpmi.c"), &["-Wl,--no-as-needed", "-lpmi"]);
     match run(spec(&program, 3)).end {
-        End::RankFailed { rank: 1, status, at: Time::ZERO } => assert_eq!(status.into_raw(), 9 << 8),
+        End::RankFailed { rank: 2, status, at: Time::ZERO } => assert_eq!(status.code(), Some(1)),
         other => panic!("{other:?}"),
     }
 }

@@ -2,6 +2,7 @@
 //! and time are simulated.
 
 mod drops;
+mod links;
 mod report;
 
 use std::ffi::OsString;
@@ -126,6 +127,8 @@ enum RunError {
     Job(#[from] JobError),
     #[error(transparent)]
     Network(#[from] net::NetError),
+    #[error("{} {objection}", program.display())]
+    Mpi { program: PathBuf, objection: String },
     #[error("cannot write {}: {error}", path.display())]
     Write { path: PathBuf, error: std::io::Error },
 }
@@ -155,10 +158,14 @@ fn run(options: &Options) -> Result<u8, RunError> {
     let sdk = Sdk::find()?;
     let machine = load_machine(options, &sdk)?;
     let mut preload = Vec::new();
-    let mut env = options.env.clone();
+    let mut env: Vec<_> = pmi_library(&sdk);
     if options.clock == Clock::Simulated {
         preload.push(sdk.lib_dir()?.join("libsimclock.so"));
-        env.insert(0, (TSC_HZ.into(), tsc_hz().to_string().into())); // what the user sets comes later and rules
+        env.push((TSC_HZ.into(), tsc_hz().to_string().into()));
+    }
+    env.extend(options.env.iter().cloned()); // what the user sets comes last and rules
+    if let Some(objection) = foreign_mpi(options, &env) {
+        return Err(RunError::Mpi { program: options.program[0].clone().into(), objection });
     }
     let mut job = Job::new(JobSpec {
         program: options.program[0].clone(),
@@ -187,6 +194,13 @@ fn run(options: &Options) -> Result<u8, RunError> {
     let end = progress::watch("spinrun", Some(when), &task, || world.run()).0?;
     for (message, count) in world.repeated_warnings() {
         eprintln!("spinrun: warning: ({count} times) {message}");
+    }
+    if end == End::Finished && options.n > 1 && !world.has_heard_ranks() {
+        let (program, n) = (options.program[0].to_string_lossy(), options.n);
+        eprintln!(
+            "spinrun: warning: no rank has used Portals or PMI: {n} copies of {program} have run, each by itself (for MPI \
+             programs see docs/mpi.md)"
+        );
     }
     let cards: Vec<Stats> = world.card_stats().collect();
     let flow_control = cards.iter().map(|card| card.flow_control).sum();
@@ -229,6 +243,29 @@ fn judge(options: &Options, lost: &[String], cards: &[Stats]) -> u8 {
         eprintln!("spinrun: {program}: the run fails because handlers failed: {errors} (--fail-on-handler-error)");
     }
     u8::from(is_lossy || has_failed)
+}
+
+/// What makes programs find `libpmi.so` that load one, as Open MPI 4 does by its component for Flux. A job has a number
+/// there, which ranks of jobs that run at the same time use for files.
+fn pmi_library(sdk: &Sdk) -> Vec<(OsString, OsString)> {
+    let library = sdk.lib_dir().map(|folder| folder.join("libpmi.so")).ok().filter(|library| library.is_file());
+    let job = || std::process::id().to_string().into();
+    library.map_or(Vec::new(), |library| {
+        vec![("FLUX_PMI_LIBRARY_PATH".into(), library.into()), ("FLUX_JOB_ID".into(), job())]
+    })
+}
+
+/// Why the program's MPI lets a job of several ranks not work, when it links one of that kind.
+fn foreign_mpi(options: &Options, env: &[(OsString, OsString)]) -> Option<String> {
+    if options.n == 1 {
+        return None;
+    }
+    let libraries = links::of(&options.program[0], env);
+    let variable = |name: &str| {
+        let given = options.env.iter().rev().find(|(given, _)| given == name).map(|(_, value)| value.clone());
+        given.or_else(|| std::env::var_os(name))?.into_string().ok()
+    };
+    host::mpi::objection(libraries.iter().map(PathBuf::as_path), variable)
 }
 
 /// A line that changes would garble the ranks' output on the same terminal, and lines that stay are not the ranks'.

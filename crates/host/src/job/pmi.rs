@@ -1,10 +1,12 @@
 //! PMI-1, the wire protocol by which programs written for MPICH's process managers learn about each other.
 //!
 //! A rank has one end of a socket pair (`PMI_FD`) and sends lines `cmd=NAME key=value ...`; each is answered with one
-//! line. Requests are answered at once and take no simulated time. A barrier holds the rank, as a library call would:
+//! line. Requests are answered at once and take no simulated time. A barrier blocks the rank, as a library call would:
 //! it is handed out as [`Op::PmiBarrier`](abi::mailbox::Op::PmiBarrier), and its answer is `barrier_out`.
 //!
 //! The rank blocks in `read`, outside of the library, so its requests come as a signal (SIGIO) that rings the doorbell.
+//!
+//! What a rank sends is not trusted: lines, unanswered lines, and what a job publishes have bounds.
 
 use super::signals;
 use std::collections::BTreeMap;
@@ -19,6 +21,14 @@ const SPACE: &str = "kvs_spin_0";
 const MAXES: (usize, usize, usize) = (256, 64, 1024);
 /// Longest line that is read.
 const LINE: usize = 16 * 1024;
+/// Most bytes of lines that lead to no answer, such as those of an `mcmd=spawn` without its `endcmd`.
+const UNANSWERED: usize = 1 << 20;
+/// Most bytes that a job publishes, for each of its ranks.
+const PUBLISHED: usize = 1 << 20;
+/// Lines that are answered in one go; the simulator then looks after other things.
+const LINES: usize = 1024;
+/// Fields that come last in their line and may hold blanks and `=`.
+const REST_OF_LINE: [&str; 3] = ["value", "port", "message"];
 /// A well-known key: which ranks share a node. Blocks of (first node, nodes, ranks a node); here none do.
 const MAPPING: &str = "PMI_process_mapping";
 
@@ -27,6 +37,11 @@ pub struct Pmi {
     ranks: Vec<Option<Client>>,
     keys: Published,
     services: BTreeMap<String, String>,
+    /// Bytes of keys, services and their values.
+    published: usize,
+    /// A rank whose first line was the first of all ranks, until somebody asks for it.
+    first: Option<usize>,
+    spoken: bool,
 }
 
 /// Keys in the order in which they came, for `getbyidx`.
@@ -43,8 +58,11 @@ struct Client {
     input: Vec<u8>,
     /// The lines of an unfinished `mcmd=spawn`.
     spawn: Option<BTreeMap<String, String>>,
+    /// Bytes of lines since the last answer.
+    unanswered: usize,
     in_barrier: bool,
     aborted: Option<i32>,
+    fault: Option<String>,
 }
 
 /// What a line leads to.
@@ -57,11 +75,13 @@ enum Answer {
 }
 
 impl Pmi {
-    /// Connections for so many ranks, none of which is there yet.
+    /// Connections for this number of ranks, none of which is there yet.
     pub fn new(ranks: usize) -> Pmi {
         let keys = Published::default();
-        let mut pmi = Pmi { ranks: (0..ranks).map(|_| None).collect(), keys, services: BTreeMap::new() };
-        pmi.keys.put(MAPPING, &format!("(vector,(0,{ranks},1))"));
+        let ranks_without = (0..ranks).map(|_| None).collect();
+        let mut pmi =
+            Pmi { ranks: ranks_without, keys, services: BTreeMap::new(), published: 0, first: None, spoken: false };
+        pmi.put(SPACE, MAPPING, &format!("(vector,(0,{ranks},1))")).expect("it is short");
         pmi
     }
 
@@ -75,8 +95,10 @@ impl Pmi {
             seen: signals::inputs(),
             input: Vec::new(),
             spawn: None,
+            unanswered: 0,
             in_barrier: false,
             aborted: None,
+            fault: None,
         });
         command
             .env("PMI_FD", fd.to_string())
@@ -95,22 +117,33 @@ impl Pmi {
             Some(client) if client.seen != inputs => client.seen = inputs,
             _ => return false,
         }
-        let mut served = false;
-        while let Some(line) = self.ranks[rank].as_mut().and_then(Client::line) {
-            served = true;
-            let Some(client) = &mut self.ranks[rank] else { break };
-            let fields = match client.gather(&line) {
-                Some(fields) => fields,
-                None => continue,
-            };
-            match self.answer(&fields) {
+        self.answer_lines(rank)
+    }
+
+    /// Answers the lines that have come from a rank; whether there were any.
+    fn answer_lines(&mut self, rank: usize) -> bool {
+        for count in 0..LINES {
+            let Some(line) = self.ranks[rank].as_mut().and_then(Client::line) else { return count > 0 };
+            if !std::mem::replace(&mut self.spoken, true) {
+                self.first = Some(rank);
+            }
+            let fields = self.client(rank).gather(&line);
+            let answer = fields.map_or(Answer::None, |fields| self.answer(&fields));
+            let client = self.client(rank);
+            client.unanswered = if matches!(answer, Answer::None) { client.unanswered + line.len() + 1 } else { 0 };
+            if client.unanswered > UNANSWERED {
+                client
+                    .fail(format!("more than {UNANSWERED} bytes that ask for nothing, such as a spawn without endcmd"));
+            }
+            match answer {
                 Answer::Line(answer) => self.send(rank, &answer),
                 Answer::None => {}
-                Answer::Barrier => self.client(rank).in_barrier = true,
-                Answer::Abort(code) => self.client(rank).aborted = Some(code),
+                Answer::Barrier => client.in_barrier = true,
+                Answer::Abort(code) => client.aborted = Some(code),
             }
         }
-        served
+        signals::expect_input();
+        true
     }
 
     /// Whether a rank waits in a barrier.
@@ -130,9 +163,25 @@ impl Pmi {
         self.ranks[rank].as_ref()?.aborted
     }
 
-    /// Forgets a rank that has ended.
-    pub fn disconnect(&mut self, rank: usize) {
-        self.ranks[rank] = None;
+    /// Whether this rank was the first to speak; told once.
+    pub fn has_begun(&mut self, rank: usize) -> bool {
+        self.first.take_if(|first| *first == rank).is_some()
+    }
+
+    /// Whether any rank has sent a line.
+    pub fn has_spoken(&self) -> bool {
+        self.spoken
+    }
+
+    /// Why a rank's connection cannot go on.
+    pub fn fault(&mut self, rank: usize) -> Option<String> {
+        self.ranks[rank].as_mut()?.fault.take()
+    }
+
+    /// Forgets a rank that has ended. The exit code with which it has asked to end the job, perhaps at the very last.
+    pub fn disconnect(&mut self, rank: usize) -> Option<i32> {
+        self.answer_lines(rank);
+        self.ranks[rank].take()?.aborted
     }
 
     fn client(&mut self, rank: usize) -> &mut Client {
@@ -141,9 +190,11 @@ impl Pmi {
 
     fn send(&mut self, rank: usize, answer: &str) {
         let Some(client) = &mut self.ranks[rank] else { return };
-        // One write a line, as clients read it. A client that does not read its answers is cut off.
-        if client.stream.write_all(format!("{answer}\n").as_bytes()).is_err() {
-            let _ = client.stream.shutdown(std::net::Shutdown::Both);
+        // One write a line, as clients read it.
+        match client.stream.write_all(format!("{answer}\n").as_bytes()) {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => client.fail("it does not read its answers".into()),
+            // When it has closed its end, its own end is what there is to tell.
+            _ => {}
         }
     }
 
@@ -179,16 +230,19 @@ impl Pmi {
             "barrier_in" => return Answer::Barrier,
             "finalize" => "cmd=finalize_ack rc=0".into(),
             "abort" => return Answer::Abort(field("exitcode").parse().unwrap_or(1)),
-            "publish_name" => {
-                self.services.insert(field("service").into(), field("port").into());
-                "cmd=publish_result rc=0 info=ok".into()
-            }
+            "publish_name" => match self.publish(field("service"), field("port")) {
+                Ok(()) => "cmd=publish_result rc=0 info=ok".into(),
+                Err(why) => format!("cmd=publish_result rc=-1 info={why}"),
+            },
             "lookup_name" => match self.services.get(field("service")) {
                 Some(port) => format!("cmd=lookup_result rc=0 info=ok port={port}"),
                 None => "cmd=lookup_result rc=-1 info=no_such_service".into(),
             },
             "unpublish_name" => match self.services.remove(field("service")) {
-                Some(_) => "cmd=unpublish_result rc=0 info=ok".into(),
+                Some(port) => {
+                    self.published -= field("service").len() + port.len();
+                    "cmd=unpublish_result rc=0 info=ok".into()
+                }
                 None => "cmd=unpublish_result rc=-1 info=no_such_service".into(),
             },
             // A client asks for all programs of a spawn before it reads one answer.
@@ -204,10 +258,29 @@ impl Pmi {
             () if key.is_empty() || key.len() > MAXES.1 => Err("bad_key_length"),
             () if value.len() > MAXES.2 => Err("value_too_long"),
             () => {
+                let old = self.keys.get(key).map_or(0, |value| key.len() + value.len());
+                self.reserve(old, key.len() + value.len())?;
                 self.keys.put(key, value);
                 Ok(())
             }
         }
+    }
+
+    fn publish(&mut self, service: &str, port: &str) -> Result<(), &'static str> {
+        let old = self.services.get(service).map_or(0, |port| service.len() + port.len());
+        self.reserve(old, service.len() + port.len())?;
+        self.services.insert(service.into(), port.into());
+        Ok(())
+    }
+
+    /// Counts what replaces `old` published bytes by `new` ones, if the job may publish that many.
+    fn reserve(&mut self, old: usize, new: usize) -> Result<(), &'static str> {
+        let published = self.published - old + new;
+        if published > PUBLISHED * self.ranks.len() {
+            return Err("no_room");
+        }
+        self.published = published;
+        Ok(())
     }
 }
 
@@ -234,6 +307,13 @@ impl Published {
 }
 
 impl Client {
+    /// Ends the connection.
+    fn fail(&mut self, why: String) {
+        let _ = self.stream.shutdown(std::net::Shutdown::Both);
+        self.input.clear();
+        self.fault.get_or_insert(why);
+    }
+
     /// The next whole line, if one has come.
     fn line(&mut self) -> Option<String> {
         loop {
@@ -244,7 +324,7 @@ impl Client {
             let mut chunk = [0; 2048];
             match self.stream.read(&mut chunk) {
                 Ok(1..) if self.input.len() > LINE => {
-                    let _ = self.stream.shutdown(std::net::Shutdown::Both);
+                    self.fail(format!("a line is longer than {LINE} bytes"));
                     return None;
                 }
                 Ok(length @ 1..) => self.input.extend_from_slice(&chunk[..length]),
@@ -269,9 +349,24 @@ impl Client {
             self.spawn = Some(split(line).into_iter().collect());
             return None;
         }
-        let pairs = line.split_whitespace().filter_map(split);
-        Some(pairs.collect()).filter(|_| !line.trim().is_empty())
+        Some(words(line)).filter(|_| !line.trim().is_empty())
     }
+}
+
+/// The fields of a line.
+fn words(line: &str) -> BTreeMap<String, String> {
+    let mut fields = BTreeMap::new();
+    let mut rest = line.trim_start();
+    while !rest.is_empty() {
+        let (word, after) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+        if let Some((name, value)) = rest.split_once('=').filter(|(name, _)| REST_OF_LINE.contains(name)) {
+            fields.insert(name.into(), value.into());
+            break;
+        }
+        fields.extend(split(word));
+        rest = after.trim_start();
+    }
+    fields
 }
 
 fn split(field: &str) -> Option<(String, String)> {

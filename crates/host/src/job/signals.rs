@@ -43,6 +43,12 @@ pub fn on_input(fd: RawFd) -> io::Result<()> {
     if set { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// Has the descriptors of [`on_input`] looked at again.
+pub fn expect_input() {
+    // SAFETY: a plain system call; the handler is installed before there is a descriptor.
+    unsafe { libc::raise(libc::SIGIO) };
+}
+
 /// From now on signals ring this doorbell.
 pub fn watch(bell: &AtomicU32) -> Result<(), JobError> {
     static INSTALL: Once = Once::new();

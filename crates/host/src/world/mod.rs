@@ -275,6 +275,11 @@ impl World {
         self.queue.inserted()
     }
 
+    /// Whether any rank has called the library or spoken PMI.
+    pub fn has_heard_ranks(&self) -> bool {
+        self.job.has_spoken()
+    }
+
     /// When each rank ended.
     pub fn rank_ends(&self) -> impl Iterator<Item = Time> {
         self.ranks.iter().map(|rank| rank.end)
@@ -361,6 +366,7 @@ impl World {
                     self.paused(running, pause);
                 }
             }
+            Pause::Refused { rank, message } => self.end = Some(End::BadProgram { rank, message }),
             Pause::Interrupted { signal } => self.end = Some(End::Interrupted { signal, running, at: self.now }),
             Pause::TimedOut => self.end = Some(End::TimedOut { running, at: self.now }),
         }

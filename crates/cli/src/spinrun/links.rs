@@ -1,0 +1,43 @@
+//! The libraries that a program links, as the system's loader finds them.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, fs};
+
+use object::read::elf::{ElfFile64, ProgramHeader};
+
+/// The shared libraries of a program, and theirs; nothing when it is a script, or linked statically. The loader of the
+/// system lists them in the environment of the ranks, without running the program.
+pub fn of(program: &OsStr, environment: &[(OsString, OsString)]) -> Vec<PathBuf> {
+    let Some((path, loader)) = find(program).and_then(|path| Some((path.clone(), loader(&path)?))) else {
+        return Vec::new();
+    };
+    let variables = environment.iter().map(|(name, value)| (name, value));
+    let listed = Command::new(loader).arg("--list").arg(path).envs(variables).output();
+    let text = listed.map(|listed| String::from_utf8_lossy(&listed.stdout).into_owned()).unwrap_or_default();
+    text.lines().filter_map(library).collect()
+}
+
+/// Where the program is: a path, or a name to look for in `PATH`.
+fn find(program: &OsStr) -> Option<PathBuf> {
+    if Path::new(program).components().count() > 1 {
+        return Some(program.into());
+    }
+    env::split_paths(&env::var_os("PATH")?).map(|folder| folder.join(program)).find(|path| path.is_file())
+}
+
+/// The loader that an executable names.
+fn loader(program: &Path) -> Option<PathBuf> {
+    let bytes = fs::read(program).ok()?;
+    let file = ElfFile64::<object::Endianness>::parse(&*bytes).ok()?;
+    let name =
+        file.elf_program_headers().iter().find_map(|header| header.interpreter(file.endian(), &*bytes).ok()?)?;
+    Some(std::str::from_utf8(name).ok()?.into())
+}
+
+/// The file in a line such as `libm.so.6 => /lib/libm.so.6 (0x00007f…)`; its bare name when it was not found.
+fn library(line: &str) -> Option<PathBuf> {
+    let (name, place) = line.trim().split_once(" => ")?;
+    Some(place.rsplit_once(" (").map_or(name, |(path, _)| path).into())
+}

@@ -1,0 +1,496 @@
+//! The C functions. `pmi.h` says what they do.
+
+use crate::code;
+use crate::wire::{Answer, Connection};
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::io;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// What this process knows of its job after `PMI_Init`.
+struct Job {
+    connection: Connection,
+    rank: c_int,
+    size: c_int,
+    /// Name of the key-value space of the job.
+    space: String,
+    /// Bytes of the longest name of a space, key and value. Some programs count the zero at the end among them, others
+    /// add one for it; both work.
+    maxes: [usize; 3],
+    /// The next pair of `PMI_KVS_Iter_next`.
+    next_pair: u64,
+}
+
+static JOB: Mutex<Option<Job>> = Mutex::new(None);
+
+/// A result of the C interface: nothing, or a code other than [`code::SUCCESS`].
+type Result<T = ()> = std::result::Result<T, c_int>;
+
+fn finish(result: Result) -> c_int {
+    result.err().unwrap_or(code::SUCCESS)
+}
+
+fn lock() -> MutexGuard<'static, Option<Job>> {
+    JOB.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Acts on the job of this process.
+fn with_job<T>(act: impl FnOnce(&mut Job) -> Result<T>) -> Result<T> {
+    act(lock().as_mut().ok_or(code::NOT_INITIALISED)?)
+}
+
+fn complain(what: &str) -> c_int {
+    eprintln!("libpmi: {what}");
+    code::FAIL
+}
+
+fn lost(error: &io::Error) -> c_int {
+    complain(&format!("the connection to spinrun is lost: {error}"))
+}
+
+fn environment(name: &str) -> Option<c_int> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+/// Writes a result of the C function.
+fn give<T>(to: *mut T, value: T) -> Result {
+    if to.is_null() {
+        return Err(code::INVALID_ARGUMENT);
+    }
+    // SAFETY: the C function's caller promises that what is not NULL is valid.
+    unsafe { to.write(value) };
+    Ok(())
+}
+
+/// Writes a text of the C function with its final zero to a buffer of `length` bytes.
+fn give_text(to: *mut c_char, length: usize, text: &str) -> Result {
+    if to.is_null() {
+        return Err(code::INVALID_ARGUMENT);
+    }
+    if length <= text.len() {
+        return Err(code::INVALID_LENGTH);
+    }
+    // SAFETY: the C function's caller promises that many bytes.
+    unsafe {
+        to.copy_from_nonoverlapping(text.as_ptr().cast(), text.len());
+        to.add(text.len()).write(0);
+    }
+    Ok(())
+}
+
+/// A text argument of the C function, of one line.
+fn text<'a>(from: *const c_char, otherwise: c_int) -> Result<&'a str> {
+    if from.is_null() {
+        return Err(otherwise);
+    }
+    // SAFETY: the C function's caller promises a string.
+    let text = unsafe { CStr::from_ptr(from) }.to_str().map_err(|_| otherwise)?;
+    if text.contains(['\n', '\0']) { Err(otherwise) } else { Ok(text) }
+}
+
+/// A text argument without blanks, as it stands between others in a line.
+fn word<'a>(from: *const c_char, otherwise: c_int) -> Result<&'a str> {
+    text(from, otherwise).and_then(|word| if word.contains([' ', '=']) { Err(otherwise) } else { Ok(word) })
+}
+
+fn usable(length: c_int) -> Result<usize> {
+    usize::try_from(length).map_err(|_| code::INVALID_LENGTH)
+}
+
+impl Job {
+    fn join() -> Result<Job> {
+        let fd = environment("PMI_FD").ok_or_else(|| complain("not started by spinrun (PMI_FD is not set)"))?;
+        let [rank, size] = ["PMI_RANK", "PMI_SIZE"].map(environment);
+        let (Some(rank), Some(size)) = (rank, size) else {
+            return Err(complain("not started by spinrun (PMI_RANK and PMI_SIZE are not set)"));
+        };
+        // SAFETY: spinrun leaves the descriptor open for the process.
+        let mut connection = unsafe { Connection::new(fd) };
+        let mut ask = |line, expected| connection.ask(line, expected).map_err(|error| lost(&error));
+        if !ask("cmd=init pmi_version=1 pmi_subversion=1", "response_to_init")?.is_ok() {
+            return Err(complain("spinrun does not speak PMI 1.1"));
+        }
+        let maxes = ask("cmd=get_maxes", "maxes")?;
+        let space = ask("cmd=get_my_kvsname", "my_kvsname")?;
+        let maxes = ["kvsname_max", "keylen_max", "vallen_max"].map(|name| maxes.number(name).unwrap_or(0));
+        let space = space.text("kvsname").unwrap_or_default().to_owned();
+        Ok(Job { connection, rank, size, space, maxes, next_pair: 0 })
+    }
+
+    fn ask(&mut self, line: &str, expected: &str) -> Result<Answer> {
+        self.connection.ask(line, expected).map_err(|error| lost(&error))
+    }
+
+    /// The same when any answer but success is a failure of the C function.
+    fn demand(&mut self, line: &str, expected: &str) -> Result<Answer> {
+        Some(self.ask(line, expected)?).filter(Answer::is_ok).ok_or(code::FAIL)
+    }
+
+    fn key<'a>(&self, key: *const c_char) -> Result<&'a str> {
+        let key = word(key, code::INVALID_KEY)?;
+        if key.is_empty() || key.len() > self.maxes[1] { Err(code::INVALID_KEY_LENGTH) } else { Ok(key) }
+    }
+
+    /// The pair of the iteration that comes next; an empty key at the end.
+    fn pair(
+        &mut self,
+        space: *const c_char,
+        key: *mut c_char,
+        keys: c_int,
+        value: *mut c_char,
+        values: c_int,
+    ) -> Result {
+        let space = word(space, code::INVALID_ARGUMENT)?;
+        let line = format!("cmd=getbyidx kvsname={space} idx={}", self.next_pair);
+        let answer = self.ask(&line, "getbyidx_results")?;
+        let (keys, values) = (usable(keys)?, usable(values)?);
+        if !answer.is_ok() {
+            return give_text(key, keys, "").and(give_text(value, values, ""));
+        }
+        give_text(key, keys, answer.text("key").unwrap_or_default())?;
+        give_text(value, values, answer.text("val").unwrap_or_default())?;
+        self.next_pair = answer.number("nextidx").ok_or(code::FAIL)?;
+        Ok(())
+    }
+}
+
+/// A number that is the same for the whole job.
+fn number(to: *mut c_int, of: impl FnOnce(&mut Job) -> Result<c_int>) -> c_int {
+    finish(with_job(|job| of(job)).and_then(|value| give(to, value)))
+}
+
+/// The length of a buffer for one of the texts that [`Job::maxes`] bounds.
+fn room(to: *mut c_int, which: usize) -> c_int {
+    number(to, |job| c_int::try_from(job.maxes[which]).map_err(|_| code::FAIL))
+}
+
+fn space_name(to: *mut c_char, length: c_int) -> c_int {
+    finish(with_job(|job| give_text(to, usable(length)?, &job.space)))
+}
+
+/// The C function.
+///
+/// # Safety
+/// Pointers must be valid as the header asks.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn PMI_Init(spawned: *mut c_int) -> c_int {
+    let mut job = lock();
+    if job.is_none() {
+        match Job::join() {
+            Ok(joined) => *job = Some(joined),
+            Err(why) => return why,
+        }
+    }
+    finish(give(spawned, environment("PMI_SPAWNED").unwrap_or(0)))
+}
+
+/// The C function.
+///
+/// # Safety
+/// Pointers must be valid as the header asks.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn PMI_Initialized(initialized: *mut c_int) -> c_int {
+    finish(give(initialized, c_int::from(lock().is_some())))
+}
+
+/// The C function.
+#[unsafe(no_mangle)]
+pub extern "C" fn PMI_Finalize() -> c_int {
+    let done = with_job(|job| job.demand("cmd=finalize", "finalize_ack").map(drop));
+    *lock() = None;
+    finish(done)
+}
+
+/// The C function.
+///
+/// # Safety
+/// Pointers must be valid as the header asks.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn PMI_Get_size(size: *mut c_int) -> c_int {
+    number(size, |job| Ok(job.size))
+}
+
+/// The C function.
+///
+/// # Safety
+/// Pointers must be valid as the header asks.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn PMI_Get_rank(rank: *mut c_int) -> c_int {
+    number(rank, |job| Ok(job.rank))
+}
+
+/// The C function.
+///
+/// # Safety
+/// Pointers must be valid as the header asks.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn PMI_Get_universe_size(size: *mut c_int) -> c_int {
+    number(size, |job| job.demand("cmd=get_universe_size", "universe_size")?.number("size").ok_or(code::FAIL))
+}
+
+/// The C function.
+///
+/// # Safety
+/// Pointers must be valid as the header asks.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn PMI_Get_appnum(appnum: *mut c_int) -> c_int {
+    number(appnum, |job| job.demand("cmd=get_appnum", "appnum")?.number("appnum").ok_or(code::FAIL))
+}
+
+/// The C function.
+///
+/// # Safety
+/// Pointers must be valid as the header asks.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn PMI_Get_clique_size(size: *mut c_int) -> c_int {
+    number(size, |_| Ok(1))
+}
+
+/// The C function.
+///
+/// # Safety
+/// Pointers must be valid as the header asks.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn PMI_Get_clique_ranks(ranks: *mut c_int, length: c_int) -> c_int {
+    if length < 1 {
+        return code::INVALID_LENGTH;
+    }
+    number(ranks, |job| Ok(job.rank))
+}
+
+/// The C function.
+///
+/// # Safety
+/// Pointers must be valid as the header asks.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn PMI_Get_id(id: *mut c_char, length: c_int) -> c_int {
+    space_name(id, length)
+}
+
+/// The C function.
+///
+/// # Safety
+/// Pointers must be valid as the header asks.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn PMI_Get_kvs_domain_id(id: *mut c_char, length: c_int) -> c_int {
+    space_name(id, length)
+}
+
+/// The C function.
+///
+/// # Safety
+/// Pointers must be valid as the header asks.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn PMI_Get_id_length_max(length: *mut c_int) -> c_int {
+    room(length, 0)
+}
+
+/// The C function.
+#[unsafe(no_mangle)]
+pub extern "C" fn PMI_Barrier() -> c_int {
+    finish(with_job(|job| job.demand("cmd=barrier_in", "barrier_out").map(drop)))
+}
+
+/// The C function; it does not return.
+///
+/// # Safety
+/// Pointers must be valid as the header asks.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn PMI_Abort(status: c_int, message: *const c_char) -> c_int {
+    if !message.is_null() {
+        // SAFETY: the C function's caller promises a string.
+        let message = unsafe { CStr::from_ptr(message) };
+        eprintln!("{}", message.to_string_lossy().trim_end());
+    }
+    // Whether or not the simulator hears of it, the process ends as one that has failed.
+    let _ = with_job(|job| job.connection.tell(&format!("cmd=abort exitcode={status}")).map_err(|_| code::FAIL));
+    std::process::exit(if status & 0xff == 0 { 1 } else { status });
+}
+
+/// The C function.
+///
+/// # Safety
+/// Pointers must be valid as the header asks.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn PMI_KVS_Get_my_name(name: *mut c_char, length: c_int) -> c_int {
+    space_name(name, length)
+}
+
+/// The C function.
+///
+/// # Safety
+/// Pointers must be valid as the header asks.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn PMI_KVS_Get_name_length_max(length: *mut c_int) -> c_int {
+    room(length, 0)
+}
+
+/// The C function.
+///
+/// # Safety
+/// Pointers must be valid as the header asks.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn PMI_KVS_Get_key_length_max(length: *mut c_int) -> c_int {
+    room(length, 1)
+}
+
+/// The C function.
+///
+/// # Safety
+/// Pointers must be valid as the header asks.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn PMI_KVS_Get_value_length_max(length: *mut c_int) -> c_int {
+    room(length, 2)
+}
+
+/// The C function; a job has one space.
+///
+/// # Safety
+/// Pointers must be valid as the header asks.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn PMI_KVS_Create(_name: *mut c_char, _length: c_int) -> c_int {
+    complain("PMI_KVS_Create: a job has one key-value space, that of PMI_KVS_Get_my_name")
+}
+
+/// The C function; a job has one space.
+///
+/// # Safety
+/// Pointers must be valid as the header asks.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn PMI_KVS_Destroy(_name: *const c_char) -> c_int {
+    complain("PMI_KVS_Destroy: the key-value space of a job stays until the job ends")
+}
+
+/// The C function.
+///
+/// # Safety
+/// Pointers must be valid as the header asks.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn PMI_KVS_Put(space: *const c_char, key: *const c_char, value: *const c_char) -> c_int {
+    finish(with_job(|job| {
+        let (space, key) = (word(space, code::INVALID_ARGUMENT)?, job.key(key)?);
+        let value = text(value, code::INVALID_VALUE)?;
+        if value.len() > job.maxes[2] {
+            return Err(code::INVALID_VALUE_LENGTH);
+        }
+        job.demand(&format!("cmd=put kvsname={space} key={key} value={value}"), "put_result").map(drop)
+    }))
+}
+
+/// The C function. What was put is seen at once.
+///
+/// # Safety
+/// Pointers must be valid as the header asks.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn PMI_KVS_Commit(space: *const c_char) -> c_int {
+    finish(with_job(|_| word(space, code::INVALID_ARGUMENT).map(drop)))
+}
+
+/// The C function.
+///
+/// # Safety
+/// Pointers must be valid as the header asks.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn PMI_KVS_Get(
+    space: *const c_char,
+    key: *const c_char,
+    value: *mut c_char,
+    length: c_int,
+) -> c_int {
+    finish(with_job(|job| {
+        let (space, key) = (word(space, code::INVALID_ARGUMENT)?, job.key(key)?);
+        let answer = job.ask(&format!("cmd=get kvsname={space} key={key}"), "get_result")?;
+        if !answer.is_ok() {
+            return Err(code::INVALID_KEY);
+        }
+        give_text(value, usable(length)?, answer.text("value").unwrap_or_default())
+    }))
+}
+
+/// The C function.
+///
+/// # Safety
+/// Pointers must be valid as the header asks.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn PMI_KVS_Iter_first(
+    space: *const c_char,
+    key: *mut c_char,
+    key_length: c_int,
+    value: *mut c_char,
+    value_length: c_int,
+) -> c_int {
+    finish(with_job(|job| {
+        job.next_pair = 0;
+        job.pair(space, key, key_length, value, value_length)
+    }))
+}
+
+/// The C function.
+///
+/// # Safety
+/// Pointers must be valid as the header asks.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn PMI_KVS_Iter_next(
+    space: *const c_char,
+    key: *mut c_char,
+    key_length: c_int,
+    value: *mut c_char,
+    value_length: c_int,
+) -> c_int {
+    finish(with_job(|job| job.pair(space, key, key_length, value, value_length)))
+}
+
+/// The C function.
+///
+/// # Safety
+/// Pointers must be valid as the header asks.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn PMI_Publish_name(service: *const c_char, port: *const c_char) -> c_int {
+    finish(with_job(|job| {
+        let (service, port) = (word(service, code::INVALID_ARGUMENT)?, text(port, code::INVALID_ARGUMENT)?);
+        job.demand(&format!("cmd=publish_name service={service} port={port}"), "publish_result").map(drop)
+    }))
+}
+
+/// The C function.
+///
+/// # Safety
+/// Pointers must be valid as the header asks.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn PMI_Unpublish_name(service: *const c_char) -> c_int {
+    finish(with_job(|job| {
+        let service = word(service, code::INVALID_ARGUMENT)?;
+        job.demand(&format!("cmd=unpublish_name service={service}"), "unpublish_result").map(drop)
+    }))
+}
+
+/// The C function. `port` has room for a value of a key.
+///
+/// # Safety
+/// Pointers must be valid as the header asks.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn PMI_Lookup_name(service: *const c_char, port: *mut c_char) -> c_int {
+    finish(with_job(|job| {
+        let service = word(service, code::INVALID_ARGUMENT)?;
+        let answer = job.demand(&format!("cmd=lookup_name service={service}"), "lookup_result")?;
+        give_text(port, job.maxes[2], answer.text("port").unwrap_or_default())
+    }))
+}
+
+/// The C function; it always fails.
+///
+/// # Safety
+/// Pointers must be valid as the header asks.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn PMI_Spawn_multiple(
+    _count: c_int,
+    _commands: *const *const c_char,
+    _arguments: *const *const *const c_char,
+    _processes: *const c_int,
+    _pair_counts: *const c_int,
+    _pairs: *const *const c_void,
+    _preput_count: c_int,
+    _preput_pairs: *const c_void,
+    _errors: *mut c_int,
+) -> c_int {
+    complain("PMI_Spawn_multiple: a simulated job has a fixed number of ranks")
+}
