@@ -9,7 +9,6 @@
 //! `start_ps` and `dur_ps` (`at_ps` of an instant).
 
 mod order;
-mod output;
 mod proto;
 mod write;
 
@@ -17,8 +16,9 @@ use std::collections::HashMap;
 use std::io;
 use std::path::Path;
 
-use crate::Time;
 use output::Output;
+
+use crate::Time;
 
 /// A recorder of timelines, or none.
 #[derive(Debug, Default)]
@@ -71,11 +71,11 @@ impl Trace {
         Trace(None)
     }
 
-    /// Records for the file `path`. Until [`Trace::finish`] there is only a temporary file beside it, which disappears
-    /// when the trace is dropped.
+    /// Records for the file `path`, which [`Trace::finish`] writes as [`Output`] does; nothing is left of a trace that is
+    /// dropped.
     ///
     /// # Errors
-    /// When there can be no file beside `path`.
+    /// When `path` cannot be written.
     pub fn to_file(path: &Path) -> io::Result<Trace> {
         let output = Output::create(path)?;
         Ok(Trace(Some(Box::new(Recorder::new(output)))))
@@ -139,7 +139,7 @@ impl Trace {
     /// Writes the file.
     ///
     /// # Errors
-    /// When writing fails; then there is no file.
+    /// When writing fails; then there is no new file.
     pub fn finish(self) -> io::Result<()> {
         self.0.map_or(Ok(()), |recorder| write::write(*recorder))
     }

@@ -1,12 +1,11 @@
 //! Schedules in and out.
 
-use std::fs::{self, Permissions};
-use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::io;
 use std::path::Path;
 
 use clap::ValueEnum;
 use goal::{ReadError, Schedule, binary, text};
+use output::Output;
 
 use super::GoalError;
 
@@ -39,44 +38,14 @@ pub fn load(file: &Path) -> Result<Schedule, ReadError> {
 }
 
 pub fn save(schedule: &Schedule, path: &Path, format: Format) -> Result<(), GoalError> {
-    write_whole(path, |mut out| match format {
-        Format::Text => text::write(schedule, 0..schedule.ranks(), &mut out),
-        Format::Binary => binary::write(schedule, &mut out),
-    })
-}
-
-/// Writes a file that is either there in full or not at all; `-` is standard output.
-pub fn write_whole(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), GoalError> {
-    if path == Path::new("-") {
-        return print(|out| write(out));
-    }
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let save = || {
-        // A pipe or a device is written to, not replaced.
-        if fs::metadata(path).is_ok_and(|there| !there.is_file()) {
-            let mut out = BufWriter::with_capacity(1 << 16, fs::File::create(path)?);
-            write(&mut out)?;
-            return out.flush();
-        }
-        // Those of an ordinary new file; the system takes the user's mask off.
-        let mut file = tempfile::Builder::new().permissions(Permissions::from_mode(0o666)).tempfile_in(folder)?;
-        let mut out = BufWriter::with_capacity(1 << 16, &mut file);
-        write(&mut out)?;
-        out.flush()?;
-        drop(out);
-        file.persist(path)?;
-        Ok(())
+    let write = |out: &mut Output| match format {
+        Format::Text => text::write(schedule, 0..schedule.ranks(), out),
+        Format::Binary => binary::write(schedule, out),
     };
-    save().map_err(|error| GoalError::Write { path: path.into(), error })
+    output::write(path, write).map_err(GoalError::write(path))
 }
 
 /// Prints on standard output; a reader that has seen enough (`| head`) is no error.
-pub fn print(write: impl FnOnce(&mut BufWriter<io::StdoutLock>) -> io::Result<()>) -> Result<(), GoalError> {
-    let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
-    match write(&mut out).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(GoalError::Write { path: "standard output".into(), error })
-        }
-        _ => Ok(()),
-    }
+pub fn print(write: impl FnOnce(&mut Output) -> io::Result<()>) -> Result<(), GoalError> {
+    output::write(Path::new("-"), write).map_err(GoalError::write(Path::new("standard output")))
 }

@@ -1,9 +1,11 @@
 //! `spinkit goal import`
 
+use std::io::Write;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
 use mpi::{Collectives, Import, Options, RankReport, Wildcards};
+use output::Output;
 use serde_json::json;
 
 use super::GoalError;
@@ -52,6 +54,8 @@ fn parse_scale(text: &str) -> Result<f64, String> {
 }
 
 pub fn run(arguments: Arguments) -> Result<(), GoalError> {
+    let json = arguments.json.as_deref();
+    let report = json.map(|path| Output::create(path).map_err(GoalError::write(path))).transpose()?;
     let (ranks, warnings) = match &arguments.out {
         None => mpi::report(&arguments.folder)?,
         Some(out) => {
@@ -73,14 +77,15 @@ pub fn run(arguments: Arguments) -> Result<(), GoalError> {
     for warning in &warnings {
         eprintln!("spinkit goal: warning: {warning}");
     }
-    if let Some(path) = &arguments.json {
-        let ranks: Vec<_> = ranks.iter().map(report).collect();
-        files::write_whole(path, |out| writeln!(out, "{:#}", json!({ "ranks": ranks, "warnings": warnings })))?;
+    if let (Some(path), Some(report)) = (json, report) {
+        let ranks: Vec<_> = ranks.iter().map(of_rank).collect();
+        let write = |out: &mut Output| writeln!(out, "{:#}", json!({ "ranks": ranks, "warnings": warnings }));
+        output::complete(report, path, write).map_err(GoalError::write(path))?;
     }
     Ok(())
 }
 
-fn report(rank: &RankReport) -> serde_json::Value {
+fn of_rank(rank: &RankReport) -> serde_json::Value {
     json!({
         "calls": rank.calls,
         "messages": rank.messages,

@@ -102,6 +102,11 @@ impl GoalError {
         GoalError::Run { file: files::named(file).to_owned(), error: Box::new(error) }
     }
 
+    /// A file that cannot be written.
+    fn write(path: &Path) -> impl FnOnce(std::io::Error) -> GoalError {
+        move |error| GoalError::Write { path: path.to_owned(), error }
+    }
+
     fn status(&self) -> u8 {
         match self {
             GoalError::Machine(_) | GoalError::Network(_) | GoalError::Spec(_) | GoalError::Usage(_) => 2,

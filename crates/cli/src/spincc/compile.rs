@@ -1,5 +1,6 @@
 //! Compiling one source: first for the host, whose compiler's messages are the user's, then for each HPU kind.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -18,8 +19,15 @@ pub fn to_objects(tools: &Tools, options: &Options) -> Result<()> {
             Some(output) => output.clone(),
             None => PathBuf::from(source.path.file_name().unwrap_or_default()).with_extension("o"),
         };
-        let part = one(tools, options, &kinds, source, &object)?;
-        part.attach(tools, &object, options.borrows_debug()).inspect_err(|_| drop(std::fs::remove_file(&object)))?;
+        // A device such as /dev/null can be neither read nor removed.
+        let special = output::is_special(&object);
+        let built = if special { tools.temp_path("output.o") } else { object.clone() };
+        let part = one(tools, options, &kinds, source, &built)?;
+        part.attach(tools, &built, options.borrows_debug()).inspect_err(|_| drop(std::fs::remove_file(&built)))?;
+        if special {
+            let bytes = std::fs::read(&built).map_err(Error::read(&built))?;
+            output::write(&object, |out| out.write_all(&bytes)).map_err(Error::write(&object))?;
+        }
     }
     Ok(())
 }

@@ -1,7 +1,10 @@
 //! From sources, objects and archives to a program.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use output::Output;
 
 use super::bundle::{self, Part};
 use super::device::{self, Program};
@@ -23,7 +26,7 @@ pub fn program(tools: &Tools, options: &Options) -> Result<()> {
     if options.keep {
         for program in &image.programs {
             let path = with_suffix(&output, &format!(".{}.elf", program.kind.name));
-            std::fs::write(&path, &program.elf).map_err(Error::write(&path))?;
+            output::write(&path, |out| out.write_all(&program.elf)).map_err(Error::write(&path))?;
         }
     }
 
@@ -42,20 +45,20 @@ pub fn program(tools: &Tools, options: &Options) -> Result<()> {
     }
     let lib_dir = tools.sdk.lib_dir()?;
     command.arg("-L").arg(&lib_dir).arg("-lportals").arg(format!("-Wl,-rpath,{}", lib_dir.display()));
-    tools.run(command.arg("-o").arg(&output))?;
-
-    let remove_output = |_: &Error| drop(std::fs::remove_file(&output));
+    // Linked apart: what has the name of the output before is replaced only by a program that is whole.
+    let linked = tools.temp_path("program");
+    tools.run(command.arg("-o").arg(&linked))?;
     if !image.programs.is_empty() {
-        let mut bytes = std::fs::read(&output).map_err(Error::read(&output))?;
-        let placed = image.image.place(&mut bytes).map_err(|reason| Error::malformed(&output, reason));
-        placed
-            .and_then(|()| std::fs::write(&output, bytes).map_err(Error::write(&output)))
-            .inspect_err(remove_output)?;
+        let mut bytes = std::fs::read(&linked).map_err(Error::read(&linked))?;
+        image.image.place(&mut bytes).map_err(|reason| Error::malformed(&output, reason))?;
+        std::fs::write(&linked, bytes).map_err(Error::write(&linked))?;
     }
     if options.strip {
-        tools.run(Command::new("strip").arg(&output)).inspect_err(remove_output)?;
+        tools.run(Command::new("strip").arg(&linked))?;
     }
-    Ok(())
+    let bytes = std::fs::read(&linked).map_err(Error::read(&linked))?;
+    let write = |mut file: Output| file.write_all(&bytes).and_then(|()| file.finish());
+    Output::create_program(&output).and_then(write).map_err(Error::write(&output))
 }
 
 /// The image of sources and objects, with debug information, for a look at it.

@@ -18,6 +18,7 @@ use host::job::{Job, JobError, JobSpec};
 use host::{End, World};
 use machine::{Machine, MachineError, NicKind};
 use nic::{Stats, merge_drops};
+use output::Output;
 use sim::trace::Trace;
 use thiserror::Error;
 
@@ -57,10 +58,10 @@ struct Options {
     /// Change a parameter of the machine, such as hpu.count=8
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Write the timeline for ui.perfetto.dev
+    /// Write the timeline for ui.perfetto.dev; `-` is standard output
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// Write a report of the run as JSON
+    /// Write a report of the run as JSON; `-` is standard output
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// Count instructions by source line, for the report (handlers compiled with -g)
@@ -134,6 +135,11 @@ enum RunError {
 }
 
 impl RunError {
+    /// A file that cannot be written.
+    fn write(path: &Path) -> impl FnOnce(io::Error) -> RunError {
+        move |error| RunError::Write { path: path.to_owned(), error }
+    }
+
     fn status(&self) -> u8 {
         match self {
             RunError::Machine(_) | RunError::Network(_) => 2,
@@ -178,11 +184,16 @@ fn run(options: &Options) -> Result<u8, RunError> {
         serve_copies: false,
         spin_quantum: options.spin_quantum.0,
     })?;
-    job.set_deadline(options.timeout.map(|limit| Instant::now() + limit));
+    // Opened before the run, which would be lost if they could not be written.
+    let report = match &options.json {
+        Some(path) => Some((path, Output::create(path).map_err(RunError::write(path))?)),
+        None => None,
+    };
     let trace = match &options.trace {
-        Some(path) => Trace::to_file(path).map_err(|error| RunError::Write { path: path.clone(), error })?,
+        Some(path) => Trace::to_file(path).map_err(RunError::write(path))?,
         None => Trace::off(),
     };
+    job.set_deadline(options.timeout.map(|limit| Instant::now() + limit));
     let warn = Box::new(|message: &str| progress::say(&format!("spinrun: warning: {message}")));
     let mut world = World::new(machine, job, trace, warn)?;
     if options.profile {
@@ -212,11 +223,12 @@ fn run(options: &Options) -> Result<u8, RunError> {
         0 => judge(options, &lost, &cards),
         status => status,
     };
-    if let Some(path) = &options.json {
-        write_whole(path, report::json(&world, &end, options.profile).as_bytes())?;
+    if let Some((path, output)) = report {
+        let text = report::json(&world, &end, options.profile);
+        output::complete(output, path, |out| out.write_all(text.as_bytes())).map_err(RunError::write(path))?;
     }
     if let Some(path) = &options.trace {
-        world.finish_trace().map_err(|error| RunError::Write { path: path.clone(), error })?;
+        world.finish_trace().map_err(RunError::write(path))?;
     }
     Ok(status)
 }
@@ -344,27 +356,6 @@ fn signal_name(signal: i32) -> String {
         Some((number, name)) => format!("signal {number} ({name})"),
         None => format!("signal {signal}"),
     }
-}
-
-/// Writes a file that is either there in full or not at all.
-fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), RunError> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let write = || {
-        // A pipe or a device is written to, not replaced.
-        if fs::metadata(path).is_ok_and(|there| !there.is_file()) {
-            return fs::write(path, bytes);
-        }
-        let mut file = tempfile::Builder::new().permissions(open_permissions()).tempfile_in(folder)?;
-        file.write_all(bytes)?;
-        file.persist(path)?;
-        Ok(())
-    };
-    write().map_err(|error| RunError::Write { path: path.into(), error })
-}
-
-/// Those of an ordinary new file; the system takes the user's mask off.
-fn open_permissions() -> fs::Permissions {
-    std::os::unix::fs::PermissionsExt::from_mode(0o666)
 }
 
 fn parse_seconds(text: &str) -> Result<Duration, String> {

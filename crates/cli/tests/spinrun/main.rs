@@ -7,6 +7,7 @@ mod errors;
 mod handlers;
 mod harness;
 mod offload;
+mod outputs;
 mod p4spin;
 mod p4spin_limits;
 mod p4spin_times;

@@ -7,6 +7,7 @@ use goal::loggops::{LogGops, Options, Queues, one_thread, run as execute};
 use goal::{Action, Schedule};
 use net::Network;
 use serde_json::{Map, Value, json};
+use sim::trace::Trace;
 use sim::{Rate, Time};
 
 use super::super::GoalError;
@@ -86,9 +87,9 @@ impl Arguments {
     }
 }
 
-pub fn run(schedule: &Schedule, common: &Common, arguments: &Arguments) -> Result<Report, GoalError> {
+pub fn run(schedule: &Schedule, common: &Common, arguments: &Arguments, trace: Trace) -> Result<Report, GoalError> {
     let parameters = parameters(schedule, common, arguments)?;
-    let record = arguments.critical_path || arguments.timeline.file().is_some();
+    let record = arguments.critical_path || trace.is_on();
     let ignore_other_cpus = arguments.compat.contains(&Compat::CrossCpu);
     let threads = arguments.threads.map_or(1, usize::from);
     let mut options = Options { ignore_other_cpus, noise: arguments.noise.noise(), record, threads };
@@ -102,7 +103,8 @@ pub fn run(schedule: &Schedule, common: &Common, arguments: &Arguments) -> Resul
     let outcome = outcome.map_err(|error| GoalError::run(&common.file, error))?;
     warn_of_lost(schedule, &outcome.unreceived);
     if let Some(path) = arguments.timeline.file() {
-        common.writing(path, || arguments.timeline.write(path, schedule, &outcome))?;
+        let write = || arguments.timeline.write(trace, schedule, &outcome);
+        common.writing(path, write).map_err(GoalError::write(path))?;
     }
     let mut more = Map::new();
     more.insert("unreceived_messages".into(), outcome.unreceived.len().into());

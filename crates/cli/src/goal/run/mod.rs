@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use clap::ValueEnum;
 use goal::Schedule;
 use machine::Machine;
+use output::Output;
 
 use self::report::Took;
 use super::{GoalError, files};
@@ -126,12 +127,15 @@ pub fn run(arguments: &Arguments) -> Result<(), GoalError> {
         }
     }
     let (common, file) = (&arguments.common, &arguments.common.file);
+    let json = common.json.as_deref();
+    let output = json.map(|path| Output::create(path).map_err(GoalError::write(path))).transpose()?;
+    let trace = arguments.loggops.timeline.open()?;
     let schedule = common.slowly("reading", file, || files::load(file))?;
     let report = match arguments.model {
-        Model::Loggops => loggops::run(&schedule, common, &arguments.loggops),
-        Model::Packet => packet::run(&schedule, common, &arguments.loggops, &arguments.packet),
-        Model::Nic => nic::run(&schedule, common, &arguments.loggops, &arguments.nic),
+        Model::Loggops => loggops::run(&schedule, common, &arguments.loggops, trace),
+        Model::Packet => packet::run(&schedule, common, &arguments.loggops, &arguments.packet, trace),
+        Model::Nic => nic::run(&schedule, common, &arguments.loggops, &arguments.nic, trace),
         Model::Protocol => protocol::run(&schedule, common, &arguments.loggops, &arguments.protocol),
     }?;
-    report.deliver(&schedule, common)
+    report.deliver(&schedule, common, output)
 }

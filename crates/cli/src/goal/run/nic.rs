@@ -42,6 +42,7 @@ pub fn run(
     common: &Common,
     loggops: &loggops::Arguments,
     arguments: &Arguments,
+    trace: Trace,
 ) -> Result<Report, GoalError> {
     if let Some(option) = loggops.but_eager() {
         return Err(GoalError::Usage(format!("{option}: with --model nic times are the machine's; use --set")));
@@ -55,11 +56,6 @@ pub fn run(
         Some(file) => Some(device(file, &machine)?),
         None => None,
     };
-    let trace_file = loggops.timeline.file();
-    let trace = match trace_file {
-        Some(path) => Trace::to_file(path).map_err(|error| GoalError::Write { path: path.to_owned(), error })?,
-        None => Trace::off(),
-    };
     let parameters = parameters(&machine, eager);
     let (outcome, took) = common.timed(schedule, || {
         let mut world = World::new(schedule, machine, program, eager, trace)?;
@@ -67,8 +63,8 @@ pub fn run(
         outcome.map(|outcome| (outcome, world))
     });
     let (outcome, world) = outcome.map_err(|error| GoalError::run(&common.file, error))?;
-    if let Some(path) = trace_file {
-        world.finish_trace().map_err(|error| GoalError::Write { path: path.to_owned(), error })?;
+    if let Some(path) = loggops.timeline.file() {
+        world.finish_trace().map_err(GoalError::write(path))?;
     }
     if outcome.dropped > 0 {
         eprintln!("spinkit goal: warning: {} messages found no entry and were dropped", outcome.dropped);

@@ -9,6 +9,7 @@ use goal::packet::{Outcome, Parameters, RunError, hosts, record, run as execute}
 use net::packet::{Flow, LinkReport, Routing};
 use net::{Dragonfly, NetError, Topology};
 use serde_json::{Map, Value, json};
+use sim::trace::Trace;
 use sim::{Rate, Time};
 
 use super::super::GoalError;
@@ -201,6 +202,7 @@ pub fn run(
     common: &Common,
     cpu: &loggops::Arguments,
     arguments: &Arguments,
+    trace: Trace,
 ) -> Result<Report, GoalError> {
     if let Some(name) = cpu.not_of_packets() {
         return Err(GoalError::Usage(format!("{name} is not for --model packet")));
@@ -231,17 +233,17 @@ pub fn run(
             seed: arguments.seed.unwrap_or(0),
         },
     };
-    let trace = cpu.timeline.file();
-    let (outcome, took) = common.timed(schedule, || match trace {
-        None => execute(schedule, topology, &parameters),
-        Some(_) => record(schedule, topology, &parameters, cpu.timeline.window(schedule)),
+    let (outcome, took) = common.timed(schedule, || match trace.is_on() {
+        false => execute(schedule, topology, &parameters),
+        true => record(schedule, topology, &parameters, cpu.timeline.window(schedule)),
     });
     let outcome = outcome.map_err(|error| match error {
         RunError::Network(error) => error.into(),
         error => GoalError::run(&common.file, error),
     })?;
-    if let Some(path) = trace {
-        common.writing(path, || cpu.timeline.write_packets(path, schedule, parameters.eager, &outcome.spans))?;
+    if let Some(path) = cpu.timeline.file() {
+        let write = || cpu.timeline.write_packets(trace, schedule, parameters.eager, &outcome.spans);
+        common.writing(path, write).map_err(GoalError::write(path))?;
     }
     outcome_report(schedule, &parameters, outcome, took)
 }

@@ -1,10 +1,12 @@
 //! What a run tells: the same head whatever the model, then what is the model's own.
 
 use std::fs;
+use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
 use goal::Schedule;
+use output::Output;
 use serde_json::{Map, Value, json};
 use sim::Time;
 
@@ -41,11 +43,11 @@ pub struct Took {
 }
 
 impl Report {
-    /// Writes the JSON if asked for, and prints a table unless standard output has the JSON.
+    /// Writes the JSON to `output`, if it is asked for, and prints a table unless standard output has the JSON.
     ///
     /// # Errors
     /// When writing fails.
-    pub fn deliver(self, schedule: &Schedule, common: &Common) -> Result<(), GoalError> {
+    pub fn deliver(self, schedule: &Schedule, common: &Common, output: Option<Output>) -> Result<(), GoalError> {
         let json = common.json.as_deref();
         let end = self.ends.iter().copied().max().unwrap_or_default();
         let (cpu, wall) = (self.took.cpu.as_secs_f64(), self.took.wall.as_secs_f64());
@@ -59,11 +61,10 @@ impl Report {
                 ("clock", format!("{wall:.3} s, {:.1} million events/s", rate(wall))),
             ];
             files::print(|out| {
-                use std::io::Write;
                 head.iter().chain(&self.lines).try_for_each(|(name, value)| writeln!(out, "{name:8} {value}"))
             })?;
         }
-        let Some(path) = json else { return Ok(()) };
+        let (Some(path), Some(output)) = (json, output) else { return Ok(()) };
         // Of the run, not of its report.
         let peak_memory = peak_memory();
         let mut report = self.more;
@@ -83,7 +84,8 @@ impl Report {
             report.extend(head);
         }
         let report = Value::Object(report);
-        common.writing(path, || files::write_whole(path, |out| writeln!(out, "{report}")))
+        let write = || output::complete(output, path, |out| writeln!(out, "{report}"));
+        common.writing(path, write).map_err(GoalError::write(path))
     }
 }
 

@@ -1,6 +1,7 @@
 //! `--trace`: what CPUs and NICs of ranks did, for Perfetto.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
@@ -67,6 +68,17 @@ impl Arguments {
         self.trace.as_deref()
     }
 
+    /// Opens what to write; a trace that is off if nothing is asked for.
+    ///
+    /// # Errors
+    /// When the file cannot be written, which thus shows before the run.
+    pub fn open(&self) -> Result<Trace, GoalError> {
+        match self.file() {
+            Some(path) => Trace::to_file(path).map_err(GoalError::write(path)),
+            None => Ok(Trace::off()),
+        }
+    }
+
     /// An option that was given.
     pub fn given(&self) -> Option<&'static str> {
         self.trace.is_some().then_some("--trace")
@@ -93,86 +105,77 @@ impl Arguments {
     }
 
     /// Writes the file of a run in the LogGOPS model.
-    pub fn write(&self, path: &Path, schedule: &Schedule, outcome: &loggops::Outcome) -> Result<(), GoalError> {
-        self.with_trace(path, |trace| {
-            let Window { from, to, .. } = self.window(schedule);
-            let rows = Rows::of_all(trace, schedule, self.ranks(schedule), |trace, process, nic| {
-                ["out", "in"].map(|side| trace.track(process, &format!("NIC {nic} {side}")))
-            });
-            for span in &outcome.spans {
-                let Some(rows) = rows.get(&span.rank) else { continue };
-                if span.start > to || span.cpu_end.max(span.nic_end) < from {
-                    continue;
-                }
-                let (cpu, nic) = schedule.resources(span.op);
-                let action = schedule.action(span.op);
-                let is_calc = matches!(action, Action::Calc(_));
-                let action = action.to_string();
-                let name =
-                    if span.is_message { format!("receive from {}: {action}", schedule.rank(span.op)) } else { action };
-                let flow = (!is_calc).then_some(u64::from(span.op) + 1);
-                let (flow_in, flow_out) = if span.is_message { (flow, None) } else { (None, flow) };
-                let extras = SliceExtras { flow_in, flow_out, args: &[] };
-                trace.slice(rows.cpus[cpu], &name, span.start, span.cpu_end, extras);
-                if !is_calc {
-                    let side = usize::from(span.is_message);
-                    trace.slice(rows.nics[nic][side], &name, span.start, span.nic_end, SliceExtras::default());
-                }
+    pub fn write(&self, mut trace: Trace, schedule: &Schedule, outcome: &loggops::Outcome) -> io::Result<()> {
+        let Window { from, to, .. } = self.window(schedule);
+        let rows = Rows::of_all(&mut trace, schedule, self.ranks(schedule), |trace, process, nic| {
+            ["out", "in"].map(|side| trace.track(process, &format!("NIC {nic} {side}")))
+        });
+        for span in &outcome.spans {
+            let Some(rows) = rows.get(&span.rank) else { continue };
+            if span.start > to || span.cpu_end.max(span.nic_end) < from {
+                continue;
             }
-        })
+            let (cpu, nic) = schedule.resources(span.op);
+            let action = schedule.action(span.op);
+            let is_calc = matches!(action, Action::Calc(_));
+            let action = action.to_string();
+            let name =
+                if span.is_message { format!("receive from {}: {action}", schedule.rank(span.op)) } else { action };
+            let flow = (!is_calc).then_some(u64::from(span.op) + 1);
+            let (flow_in, flow_out) = if span.is_message { (flow, None) } else { (None, flow) };
+            let extras = SliceExtras { flow_in, flow_out, args: &[] };
+            trace.slice(rows.cpus[cpu], &name, span.start, span.cpu_end, extras);
+            if !is_calc {
+                let side = usize::from(span.is_message);
+                trace.slice(rows.nics[nic][side], &name, span.start, span.nic_end, SliceExtras::default());
+            }
+        }
+        trace.finish()
     }
 
     /// Writes the file of a run over packets: what CPUs did, messages on their way, arrows through all that belongs to a
     /// message, and for each NIC how many bytes it had been given that had not arrived.
     pub fn write_packets(
         &self,
-        path: &Path,
+        mut trace: Trace,
         schedule: &Schedule,
         eager: u64,
         spans: &[packet::Span],
-    ) -> Result<(), GoalError> {
-        self.with_trace(path, |trace| {
-            let mut rows = Rows::of_all(trace, schedule, self.ranks(schedule), |trace, process, nic| {
-                let messages = trace.track(process, &format!("NIC {nic}"));
-                let bytes = trace.counter_track(process, &format!("NIC {nic} on the way"), "bytes");
-                OnTheWay { messages, bytes, changes: Vec::new() }
-            });
-            for span in spans {
-                let Some(rows) = rows.get_mut(&span.rank) else { continue };
-                let (cpu, nic) = schedule.resources(span.op);
-                let (action, sender) = (schedule.action(span.op), schedule.rank(span.op));
-                let (bytes, is_send) = if let Action::Send { bytes, .. } = action { (bytes, true) } else { (0, false) };
-                let carries_data = span.phase == Phase::Data || bytes <= eager;
-                let what = match span.phase {
-                    Phase::Operation => "",
-                    Phase::Message if carries_data => "message: ",
-                    Phase::Message => "request: ",
-                    Phase::Data => "data: ",
-                    Phase::Clear => "clear to send: ",
-                };
-                let is_first = span.phase == Phase::Operation;
-                let is_received = !is_first && !span.is_on_its_way;
-                let from = if is_received { format!("from {sender}, ") } else { String::new() };
-                // The arrow goes from the send over its messages to the CPU that has the data.
-                let flow = is_send.then_some(u64::from(span.op) + 1);
-                let flow_in = flow.filter(|_| !is_first);
-                let flow_out = flow.filter(|_| !(is_received && carries_data));
-                let extras = SliceExtras { flow_in, flow_out, args: &[] };
-                let row = if span.is_on_its_way { rows.nics[nic].messages } else { rows.cpus[cpu] };
-                trace.slice(row, &format!("{from}{what}{action}"), span.start, span.end, extras);
-                if span.is_on_its_way && carries_data {
-                    rows.nics[nic].changes.extend([(span.start, bytes, true), (span.end, bytes, false)]);
-                }
+    ) -> io::Result<()> {
+        let mut rows = Rows::of_all(&mut trace, schedule, self.ranks(schedule), |trace, process, nic| {
+            let messages = trace.track(process, &format!("NIC {nic}"));
+            let bytes = trace.counter_track(process, &format!("NIC {nic} on the way"), "bytes");
+            OnTheWay { messages, bytes, changes: Vec::new() }
+        });
+        for span in spans {
+            let Some(rows) = rows.get_mut(&span.rank) else { continue };
+            let (cpu, nic) = schedule.resources(span.op);
+            let (action, sender) = (schedule.action(span.op), schedule.rank(span.op));
+            let (bytes, is_send) = if let Action::Send { bytes, .. } = action { (bytes, true) } else { (0, false) };
+            let carries_data = span.phase == Phase::Data || bytes <= eager;
+            let what = match span.phase {
+                Phase::Operation => "",
+                Phase::Message if carries_data => "message: ",
+                Phase::Message => "request: ",
+                Phase::Data => "data: ",
+                Phase::Clear => "clear to send: ",
+            };
+            let is_first = span.phase == Phase::Operation;
+            let is_received = !is_first && !span.is_on_its_way;
+            let from = if is_received { format!("from {sender}, ") } else { String::new() };
+            // The arrow goes from the send over its messages to the CPU that has the data.
+            let flow = is_send.then_some(u64::from(span.op) + 1);
+            let flow_in = flow.filter(|_| !is_first);
+            let flow_out = flow.filter(|_| !(is_received && carries_data));
+            let extras = SliceExtras { flow_in, flow_out, args: &[] };
+            let row = if span.is_on_its_way { rows.nics[nic].messages } else { rows.cpus[cpu] };
+            trace.slice(row, &format!("{from}{what}{action}"), span.start, span.end, extras);
+            if span.is_on_its_way && carries_data {
+                rows.nics[nic].changes.extend([(span.start, bytes, true), (span.end, bytes, false)]);
             }
-            rows.into_values().flat_map(|rows| rows.nics).for_each(|nic| nic.count(trace));
-        })
-    }
-
-    fn with_trace(&self, path: &Path, fill: impl FnOnce(&mut Trace)) -> Result<(), GoalError> {
-        let failed = |error| GoalError::Write { path: path.to_owned(), error };
-        let mut trace = Trace::to_file(path).map_err(failed)?;
-        fill(&mut trace);
-        trace.finish().map_err(failed)
+        }
+        rows.into_values().flat_map(|rows| rows.nics).for_each(|nic| nic.count(&mut trace));
+        trace.finish()
     }
 }
 

@@ -1,0 +1,134 @@
+//! Files that commands write: only regular ones are replaced, and what cannot be written is said before the work.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::thread;
+
+use crate::harness::{command, home, libraries, plain};
+
+const NOBODY: u32 = 65534;
+
+/// One of the other commands.
+fn tool(executable: &str, words: &[&str]) -> Command {
+    let mut command = Command::new(executable);
+    command.args(words).env("SPIN_LIBDIR", libraries());
+    command
+}
+
+fn goal(words: &[&str]) -> Command {
+    tool(env!("CARGO_BIN_EXE_spinkit-goal"), words)
+}
+
+/// Every command that writes a file, for the file `to`.
+fn commands(folder: &Path, to: &str) -> Vec<Command> {
+    let schedule = folder.join("ring.goal");
+    fs::write(&schedule, "num_ranks 2\nrank 0 { send 8b to 1 }\nrank 1 { recv 8b from 0 }\n").unwrap();
+    let source = folder.join("empty.c");
+    fs::write(&source, "int main(void) { return 0; }\n").unwrap();
+    let (schedule, source) = (schedule.to_str().unwrap(), source.to_str().unwrap());
+    let spinrun = |option: &str| command(&format!("-n 4 {option} {to}"), &plain("alltoall"), "64");
+    let traces = home().join("tests/traces/liballprof");
+    vec![
+        spinrun("--json"),
+        spinrun("--trace"),
+        goal(&["gen", "bcast", "-n", "4", "-o", to]),
+        goal(&["convert", schedule, to, "--format", "binary"]),
+        goal(&["run", schedule, "--json", to]),
+        goal(&["run", schedule, "--trace", to]),
+        goal(&["run", schedule, "--model", "packet", "--trace", to]),
+        goal(&["run", schedule, "--model", "nic", "--trace", to]),
+        goal(&["import", traces.to_str().unwrap(), "-o", to]),
+        goal(&["import", traces.to_str().unwrap(), "--json", to]),
+        tool(env!("CARGO_BIN_EXE_spincc"), &[source, "-o", to]),
+        tool(env!("CARGO_BIN_EXE_spincc"), &["-c", source, "-o", to]),
+    ]
+}
+
+fn run(command: &mut Command) -> Output {
+    let output = command.output().unwrap();
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {err}");
+    output
+}
+
+fn folder() -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
+    let path = folder.path().join("out");
+    (folder, path)
+}
+
+#[test]
+fn a_pipe_is_written_in_place_and_a_link_keeps_its_file() {
+    let (folder, pipe) = folder();
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let (link, file) = (folder.path().join("link"), folder.path().join("file"));
+    symlink("file", &link).unwrap();
+    let to_link = commands(folder.path(), link.to_str().unwrap());
+    for (mut command, mut to_link) in commands(folder.path(), pipe.to_str().unwrap()).into_iter().zip(to_link) {
+        let reader = thread::spawn({
+            let pipe = pipe.clone();
+            move || fs::read(pipe).unwrap()
+        });
+        run(&mut command);
+        let through = reader.join().unwrap();
+        assert!(!through.is_empty(), "{command:?}");
+        assert!(fs::symlink_metadata(&pipe).unwrap().file_type().is_fifo(), "{command:?}");
+
+        fs::write(&file, "before").unwrap();
+        fs::set_permissions(&file, Permissions::from_mode(0o640)).unwrap();
+        run(&mut to_link);
+        assert_ne!(fs::read(&file).unwrap(), b"before", "{to_link:?}");
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o666, 0o640, "{to_link:?}");
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink(), "{to_link:?}");
+    }
+    let mut names: Vec<_> =
+        fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    assert_eq!(names, ["empty.c", "file", "link", "out", "ring.goal"]);
+}
+
+#[test]
+fn what_cannot_be_written_is_said_before_the_work() {
+    let (folder, file) = folder();
+    fs::write(&file, "before").unwrap();
+    fs::set_permissions(&file, Permissions::from_mode(0o444)).unwrap();
+    let (file, missing) = (file.to_str().unwrap(), folder.path().join("no/out"));
+    let all = commands(folder.path(), missing.to_str().unwrap()).into_iter().map(|command| (command, "No such file"));
+    // Root may write what it likes; nobody may write neither the file nor anything beside it.
+    let as_nobody = commands(folder.path(), file).into_iter().take(8).map(|mut command| {
+        // SAFETY: the user's number is a system call's plain argument.
+        if unsafe { libc::geteuid() } == 0 {
+            command.uid(NOBODY).gid(NOBODY);
+        }
+        (command, "Permission denied")
+    });
+    for (mut command, reason) in all.chain(as_nobody) {
+        let Output { status, stdout, stderr } = command.output().unwrap();
+        let err = String::from_utf8_lossy(&stderr);
+        assert_eq!(status.code(), Some(1), "{command:?}: {err}");
+        assert!(err.contains(reason) && err.contains("out"), "{command:?}: {err}");
+        assert!(stdout.is_empty(), "{command:?}: {}", String::from_utf8_lossy(&stdout));
+    }
+    assert_eq!(fs::read(file).unwrap(), b"before");
+}
+
+#[test]
+fn standard_output_is_written_behind_what_is_there() {
+    let (folder, file) = folder();
+    let program = plain("alltoall");
+    for name in ["-", "/dev/stdout", "/dev/stderr"] {
+        let out = fs::File::create(&file).unwrap();
+        let mut command = command(&format!("-n 4 --json {name}"), &program, "64");
+        assert!(command.stdout(out.try_clone().unwrap()).stderr(out).status().unwrap().success());
+        let text = fs::read_to_string(&file).unwrap();
+        let (ranks, report) = text.split_at(text.find('{').unwrap());
+        assert_eq!(ranks.matches(": done at ").count(), 4, "{name}: {text}");
+        let report: serde_json::Value = serde_json::from_str(report).unwrap();
+        assert_eq!(report["ranks"], 4);
+    }
+    drop(folder);
+}

@@ -1,0 +1,240 @@
+//! Files that commands write: a file is there whole or not at all, and only regular files are replaced.
+//!
+//! | the path names | what happens |
+//! | --- | --- |
+//! | nothing yet | the file gets its name when it is finished |
+//! | a regular file | the new file replaces it when it is finished, and keeps its permissions and owner |
+//! | a symbolic link to a regular file | the file behind the link is replaced, the link stays |
+//! | a pipe or a device | it is written in place |
+//! | `-`, or the file that is standard output or standard error | it is written in place, behind what is there |
+//! | a symbolic link to nothing, a folder | an error, as with `cp` |
+//!
+//! Until it is finished a file has no name (`O_TMPFILE`), so nothing stays behind when the process is killed. Where the
+//! file system has no such files, it has an unpredictable name in the same folder and is opened with `O_EXCL`.
+
+use std::ffi::CString;
+use std::fs::{self, File, Metadata, OpenOptions, Permissions};
+use std::io::{self, BufWriter, ErrorKind, Write};
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
+use std::path::{Path, PathBuf};
+
+use tempfile::NamedTempFile;
+
+/// Permissions of a new file; the system takes the user's mask off.
+const FILE: u32 = 0o666;
+/// Permissions of a new program.
+const PROGRAM: u32 = 0o777;
+/// Bytes that are written at once.
+const BUFFER: usize = 1 << 16;
+
+/// A file in the making. When it is dropped before [`Output::finish`], the path has what it had before.
+#[derive(Debug)]
+pub struct Output {
+    file: BufWriter<Place>,
+    /// Where the finished file goes, without symbolic links.
+    target: PathBuf,
+}
+
+/// Where the bytes go meanwhile.
+#[derive(Debug)]
+enum Place {
+    /// To what the path names.
+    There(File),
+    /// To a file without a name.
+    Unnamed(File),
+    /// To a file with an unpredictable name.
+    Named(NamedTempFile),
+}
+
+impl Output {
+    /// Opens the file `path`, or standard output for `-`. It waits for the reader of a named pipe.
+    ///
+    /// # Errors
+    /// When the path cannot be written, which thus shows before the work is done.
+    pub fn create(path: &Path) -> io::Result<Output> {
+        if path == Path::new("-") {
+            return Ok(Output::there(File::from(io::stdout().as_fd().try_clone_to_owned()?)));
+        }
+        let there = match fs::metadata(path) {
+            Ok(there) => there,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Output::new_file(path, FILE),
+            Err(error) => return Err(error),
+        };
+        if let Some(stream) = standard_stream(&there)? {
+            return Ok(Output::there(stream));
+        }
+        // The system says here whether the user may write this file, and whether it follows the link.
+        let file = OpenOptions::new().write(true).open(path)?;
+        let there = file.metadata()?;
+        if !there.is_file() {
+            return Ok(Output::there(file));
+        }
+        let output = Output::hidden(path.canonicalize()?, FILE, true)?;
+        let file = output.file.get_ref().file();
+        // Only root may give files away; in the hands of others the file becomes theirs.
+        let _ = fchown(file, Some(there.uid()), Some(there.gid()));
+        file.set_permissions(there.permissions())?;
+        Ok(output)
+    }
+
+    /// Opens the file of a program: it can be executed, and replaces a regular file even if that is read-only or runs.
+    ///
+    /// # Errors
+    /// When the path cannot be written.
+    pub fn create_program(path: &Path) -> io::Result<Output> {
+        match fs::symlink_metadata(path) {
+            Ok(there) if there.is_file() => Output::hidden(path.canonicalize()?, PROGRAM, true),
+            Err(error) if error.kind() == ErrorKind::NotFound => Output::new_file(path, PROGRAM),
+            _ => {
+                let output = Output::create(path)?;
+                if let Some(file) = output.file.get_ref().replacement() {
+                    let mode = file.metadata()?.permissions().mode();
+                    // Whoever may read a program may execute it.
+                    file.set_permissions(Permissions::from_mode(mode | (mode & 0o444) >> 2))?;
+                }
+                Ok(output)
+            }
+        }
+    }
+
+    fn there(file: File) -> Output {
+        Output { file: BufWriter::with_capacity(BUFFER, Place::There(file)), target: PathBuf::new() }
+    }
+
+    fn new_file(path: &Path, mode: u32) -> io::Result<Output> {
+        if fs::symlink_metadata(path).is_ok() {
+            return Err(io::Error::new(ErrorKind::NotFound, "it is a symbolic link to a file that does not exist"));
+        }
+        let name = path.file_name().filter(|_| !path.as_os_str().as_bytes().ends_with(b"/"));
+        let Some(name) = name else { return Err(io::Error::new(ErrorKind::InvalidInput, "it is not a file name")) };
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        Output::hidden(folder.canonicalize()?.join(name), mode, true)
+    }
+
+    /// A file that gets its name `target` later.
+    fn hidden(target: PathBuf, mode: u32, can_be_unnamed: bool) -> io::Result<Output> {
+        let folder = target.parent().unwrap_or(Path::new("/"));
+        let unnamed = || OpenOptions::new().write(true).mode(mode).custom_flags(libc::O_TMPFILE).open(folder);
+        let place = match unnamed() {
+            Ok(file) if can_be_unnamed && own_name(&file).exists() => Place::Unnamed(file),
+            _ => {
+                let permissions = Permissions::from_mode(mode);
+                Place::Named(tempfile::Builder::new().permissions(permissions).tempfile_in(folder)?)
+            }
+        };
+        Ok(Output { file: BufWriter::with_capacity(BUFFER, place), target })
+    }
+
+    /// Ends the file and gives it its name.
+    ///
+    /// # Errors
+    /// When writing fails; then there is no new file.
+    pub fn finish(self) -> io::Result<()> {
+        match self.file.into_inner().map_err(|error| error.into_error())? {
+            Place::There(_) => Ok(()),
+            Place::Named(file) => file.persist(&self.target).map(drop).map_err(|error| error.error),
+            Place::Unnamed(file) => match link(&file, &self.target) {
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                    let folder = self.target.parent().unwrap_or(Path::new("/"));
+                    let named = tempfile::Builder::new().make_in(folder, |path| link(&file, path))?;
+                    named.persist(&self.target).map_err(|error| error.error)
+                }
+                result => result,
+            },
+        }
+    }
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Place {
+    fn file(&self) -> &File {
+        match self {
+            Place::There(file) | Place::Unnamed(file) => file,
+            Place::Named(file) => file.as_file(),
+        }
+    }
+
+    /// The file, unless it is written in place.
+    fn replacement(&self) -> Option<&File> {
+        if matches!(self, Place::There(_)) { None } else { Some(self.file()) }
+    }
+}
+
+impl Write for Place {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file().flush()
+    }
+}
+
+/// Writes the file `path`, or standard output for `-`, whose reader may stop when it has seen enough (`| head`).
+///
+/// # Errors
+/// When `content` fails or the path cannot be written; then it has what it had before.
+pub fn write(path: &Path, content: impl FnOnce(&mut Output) -> io::Result<()>) -> io::Result<()> {
+    complete(Output::create(path)?, path, content)
+}
+
+/// Writes what [`Output::create`] has opened for `path`.
+///
+/// # Errors
+/// See [`write`].
+pub fn complete(
+    mut output: Output,
+    path: &Path,
+    content: impl FnOnce(&mut Output) -> io::Result<()>,
+) -> io::Result<()> {
+    match content(&mut output).and_then(|()| output.finish()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe && path == Path::new("-") => Ok(()),
+        result => result,
+    }
+}
+
+/// Whether the path names something other than a regular file, which must not be removed or replaced.
+pub fn is_special(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|there| !there.is_file())
+}
+
+/// Standard output or standard error, if this is their file: opened anew it would be written from its start.
+fn standard_stream(there: &Metadata) -> io::Result<Option<File>> {
+    for stream in [io::stdout().as_fd(), io::stderr().as_fd()] {
+        let Ok(own) = stream.try_clone_to_owned().map(File::from) else { continue };
+        let meta = own.metadata()?;
+        if (meta.dev(), meta.ino()) == (there.dev(), there.ino()) {
+            return Ok(Some(own));
+        }
+    }
+    Ok(None)
+}
+
+/// The path by which the system knows an open file.
+fn own_name(file: &File) -> PathBuf {
+    format!("/proc/self/fd/{}", file.as_raw_fd()).into()
+}
+
+/// Gives a name to a file that has none.
+fn link(file: &File, path: &Path) -> io::Result<()> {
+    let from = CString::new(own_name(file).as_os_str().as_bytes())?;
+    let to = CString::new(path.as_os_str().as_bytes())?;
+    // SAFETY: both are strings that end with a zero byte and live until the call returns.
+    let result =
+        unsafe { libc::linkat(libc::AT_FDCWD, from.as_ptr(), libc::AT_FDCWD, to.as_ptr(), libc::AT_SYMLINK_FOLLOW) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+#[cfg(test)]
+mod tests;
