@@ -17,7 +17,7 @@ unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 
 C_FILES = $(shell find sdk experiments tests crates -name '*.[ch]' -o -name '*.cpp' -o -name '*.hpp')
 
-.PHONY: help build cargo demo test bench reproduce lint format lock install clean
+.PHONY: help build cargo demo test fuzz soak bench reproduce lint format lock install clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -71,8 +71,15 @@ test: build $(VENV)/.mpi ## run all tests
 	    out/test/cargo.log out/test/pytest.log || status=1; \
 	exit $$status
 
+fuzz: ## run every fuzzer for FUZZ_SECONDS (60); make test replays what they keep (needs c++)
+	fuzz/run
+
+soak: build ## run SOAK_RUNS (10000) short programs on a busy machine: no hang, no difference
+	$(BIN)/python tests/soak/soak.py
+
 lint: build ## check format and common mistakes of all languages
 	cargo fmt --all --check
+	cargo fmt --check --manifest-path fuzz/Cargo.toml
 	cargo clippy $(CARGO_FLAGS) --all-targets -- -D warnings
 	$(BIN)/ruff check --quiet
 	$(BIN)/ruff format --quiet --check
@@ -81,6 +88,7 @@ lint: build ## check format and common mistakes of all languages
 
 format: $(VENV)/.packages ## rewrite all sources in the project's format
 	cargo fmt --all
+	cargo fmt --manifest-path fuzz/Cargo.toml
 	$(BIN)/ruff check --quiet --fix --select I
 	$(BIN)/ruff format --quiet
 	$(BIN)/clang-format -i $(C_FILES)

@@ -135,7 +135,8 @@ pub fn read(start: &[u8], rest: &mut impl Read) -> Result<Schedule, BinaryError>
     }
 }
 
-fn load(bytes: Bytes) -> Result<Schedule, BinaryError> {
+/// The header of a file, with its version and all counts checked.
+fn header(bytes: &[u8]) -> Result<Header, BinaryError> {
     let header: Header = match bytes.get(..size_of::<Header>()) {
         Some(start) if start.starts_with(&MAGIC) => bytemuck::pod_read_unaligned(start),
         _ => return Err(BinaryError::NotBinary),
@@ -152,20 +153,17 @@ fn load(bytes: Bytes) -> Result<Schedule, BinaryError> {
     if ![header.cpus, header.nics].iter().all(|count| (1..=256).contains(count)) {
         return damaged("number of CPUs or NICs");
     }
-    let mut end = size_of::<Header>();
-    let mut part = |bytes: usize| -> Range<usize> {
-        end += bytes;
-        end - bytes..end
-    };
-    let wide = part(header.wide as usize * 8);
-    let ops = part((header.ops as usize + 1) * size_of::<Op>());
-    let edges = part(header.edges as usize * 4);
-    let ranks = part((header.ranks as usize + 1) * 4);
-    let nic_text = part(header.nic_text as usize);
+    Ok(header)
+}
+
+fn load(bytes: Bytes) -> Result<Schedule, BinaryError> {
+    let header = header(&bytes)?;
+    let damaged = |what| Err(BinaryError::Damaged(what));
+    let (parts, end) = parts(&header);
     if end != bytes.len() {
         return Err(BinaryError::Length { found: bytes.len() as u64, expected: end as u64 });
     }
-    let tables = [&wide, &ops, &edges, &ranks, &nic_text].map(|range| &bytes[range.clone()]);
+    let tables = parts.each_ref().map(|range| &bytes[range.clone()]);
     if checksum(&header, &tables) != header.checksum {
         return damaged("wrong checksum");
     }
@@ -174,6 +172,7 @@ fn load(bytes: Bytes) -> Result<Schedule, BinaryError> {
     });
     let Some(nic_ops) = nic_ops else { return damaged("an operation of a card") };
     let bytes = Arc::new(bytes);
+    let [wide, ops, edges, ranks, _] = parts;
     let schedule = Schedule {
         wide: Table::Mapped(bytes.clone(), wide),
         ops: Table::Mapped(bytes.clone(), ops),
@@ -188,6 +187,34 @@ fn load(bytes: Bytes) -> Result<Schedule, BinaryError> {
     };
     check(&schedule).map_err(BinaryError::Damaged)?;
     Ok(schedule)
+}
+
+/// Where the tables are in the file, in the order of [`write`], and where they end. The counts have been checked.
+fn parts(header: &Header) -> ([Range<usize>; 5], usize) {
+    let mut end = size_of::<Header>();
+    let lengths = [
+        header.wide as usize * 8,
+        (header.ops as usize + 1) * size_of::<Op>(),
+        header.edges as usize * 4,
+        (header.ranks as usize + 1) * 4,
+        header.nic_text as usize,
+    ];
+    let parts = lengths.map(|length| {
+        end += length;
+        end - length..end
+    });
+    (parts, end)
+}
+
+/// Writes the checksum into a file whose tables were changed, so that only its contents can be wrong. Does nothing to
+/// bytes that are no file of this format, or of another length than their header says.
+pub fn seal(bytes: &mut [u8]) {
+    let Ok(mut header) = header(bytes) else { return };
+    let (parts, end) = parts(&header);
+    if end == bytes.len() {
+        header.checksum = checksum(&header, &parts.each_ref().map(|range| &bytes[range.clone()]));
+        bytes[..size_of::<Header>()].copy_from_slice(bytemuck::bytes_of(&header));
+    }
 }
 
 /// Checks what the engines rely on. A checksum is no proof: a file may have been made to deceive.

@@ -1,0 +1,33 @@
+//! Device programs and the images that hold them.
+
+use abi::device::map;
+use hpu::Program;
+use nic::{CardProgram, DeviceProgram};
+
+/// An ELF file with its symbols and line table.
+pub fn elf(bytes: &[u8]) {
+    let Ok(program) = Program::load(bytes) else { return };
+    let code = program.program_segment().len() as u32;
+    // Every address of a small program, the edges, and what is no code.
+    let inside = (0..code.min(4096)).chain(code.saturating_sub(2)..code + 2).map(|at| map::PROGRAM + at);
+    for pc in inside.chain([0, map::PROGRAM - 1, map::DATA, map::RETURN, u32::MAX]) {
+        let is_code = pc.checked_sub(map::PROGRAM).is_some_and(|at| at < code);
+        let line = program.line(pc);
+        assert!(is_code || line.is_none(), "{pc:#x} is no code, but of {line:?}");
+        program.function(pc);
+    }
+}
+
+/// An image as spincc embeds it.
+pub fn image(bytes: &[u8]) {
+    for kind in ["rv32imac", "rv32imafdc"] {
+        let Ok(device) = DeviceProgram::from_image(bytes, 0x40_0000, kind) else { continue };
+        for (_, handler) in &device.handlers {
+            assert_eq!(device.program.entry(&handler.name), Some(handler.entry));
+        }
+        let machine = crate::machines::beside("base = \"sc17-int\"", &[]);
+        if let Ok(program) = CardProgram::new(device, &machine.hpu) {
+            assert!(program.handlers().count() <= bytes.len());
+        }
+    }
+}

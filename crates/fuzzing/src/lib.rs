@@ -1,0 +1,36 @@
+//! What the fuzzers run. A target is a function from any bytes to nothing: it panics when something that must hold does
+//! not. `fuzz/` drives the targets with libFuzzer (`make fuzz`); `tests/corpus.rs` replays the files of `fuzz/corpus` through
+//! the same functions in every test run.
+//!
+//! * `schedules`: GOAL text and binary files, noise, and execution with one and with two threads
+//! * `traces`: traces of MPI programs
+//! * `machines`: machine files with `--set`, topologies in DOT
+//! * `device`: device programs and the images that hold them
+//! * `engine`: any code on the HPU engine, with both timing models
+//! * `cards`: three cards, any library calls, handlers and packets
+
+mod cards;
+mod device;
+mod engine;
+mod machines;
+mod schedules;
+mod traces;
+
+/// A target: its name, which is also that of its folder in `fuzz/corpus`, and what it does with an input.
+pub type Target = (&'static str, fn(&[u8]));
+
+/// Every target.
+pub const TARGETS: &[Target] = &[
+    ("goal_text", schedules::text),
+    ("goal_binary", schedules::binary),
+    ("goal_run", schedules::execution),
+    ("goal_noise", schedules::noise),
+    ("mpi_text", traces::liballprof),
+    ("mpi_binary", traces::tracer),
+    ("machine", machines::machine),
+    ("topology", machines::topology),
+    ("device_elf", device::elf),
+    ("device_image", device::image),
+    ("hpu", engine::code),
+    ("cards", cards::calls),
+];
