@@ -1,5 +1,6 @@
 use std::collections::VecDeque;
 
+use rustc_hash::FxHashMap;
 use sim::memory::Large;
 
 use crate::op::{ANY, Kind, Op};
@@ -10,9 +11,9 @@ use crate::schedule::Schedule;
 ///
 /// Nothing here takes time: an executor decides when a message arrives and a receive is posted.
 //
-// Those with the same receiver, source, tag and space are a list in the order of their posting or arrival; it holds
-// either receives or messages, as a pair of both would have matched. A hash table finds the list. Receives with
-// wildcards are searched one by one; only a schedule that has some pays for keeping order across lists.
+// Receives or messages with the same receiver, source, tag and space are a list in the order of their posting or arrival;
+// it holds either receives or messages, as a pair of both would have matched. A hash table finds the list. Receives with
+// wildcards have lists of their own; only a schedule that has some pays for keeping order across lists.
 //
 // The words of `Progress`, free again when an operation has started, have for each member of a list the next, and for the
 // last the first.
@@ -25,25 +26,34 @@ pub struct Matching<'a> {
     wildcards: Option<Wildcards>,
 }
 
+/// What wildcards need. A list is found by its key with [`ANY`] in it, so neither a message nor a receive looks at
+/// anything that does not fit.
 #[derive(Debug)]
 struct Wildcards {
     /// The number under which an operation joined a list, or [`GONE`] when it has left.
     order: Vec<u32>,
     joined: u32,
-    /// For each rank, posted receives with wildcards.
-    posted: Vec<VecDeque<u32>>,
-    /// For each rank, unexpected messages.
-    arrived: Vec<Arrived>,
-}
-
-/// Those that have left disappear when they are first or the majority.
-#[derive(Clone, Debug, Default)]
-struct Arrived {
-    messages: VecDeque<u32>,
+    /// Combinations of wildcards that the schedule has.
+    combinations: Vec<Combination>,
+    posted: FxHashMap<Key, VecDeque<u32>>,
+    /// Unexpected messages, each in a list for every combination. One that another list gave away stays until it is the
+    /// first, or until most are such.
+    arrived: FxHashMap<Key, VecDeque<u32>>,
+    /// Members of `arrived`, and how many of them are gone.
+    members: usize,
     gone: usize,
 }
 
+/// Which parts of a key are wildcards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Combination {
+    source: bool,
+    tag: bool,
+}
+
 const GONE: u32 = u32::MAX;
+/// Gone members that are not worth a sweep.
+const FEW: usize = 1024;
 
 /// Receiver, source, tag, space.
 type Key = (u32, u32, u32, u32);
@@ -65,23 +75,11 @@ fn hash((receiver, source, tag, space): Key) -> u32 {
     (mixed >> 32) as u32
 }
 
-#[inline]
-fn fits(receive: &Op, message: &Op) -> bool {
-    (receive.peer == message.rank || receive.peer == ANY)
-        && (receive.tag == message.tag || receive.tag == ANY)
-        && receive.space() == message.space()
-}
-
 impl<'a> Matching<'a> {
     /// With nothing posted or arrived.
     pub fn new(schedule: &'a Schedule) -> Matching<'a> {
         let ranks = schedule.ranks() as usize;
-        let wildcards = schedule.has_wildcards.then(|| Wildcards {
-            order: vec![GONE; schedule.len()],
-            joined: 0,
-            posted: vec![VecDeque::new(); ranks],
-            arrived: vec![Arrived::default(); ranks],
-        });
+        let wildcards = schedule.has_wildcards.then(|| Wildcards::new(schedule));
         let slots = Large::zeroed((2 * ranks.min(schedule.len())).next_power_of_two().max(512));
         slots.populate(0..slots.len());
         Matching { ops: &schedule.ops, slots, lists: 0, wildcards }
@@ -101,7 +99,7 @@ impl<'a> Matching<'a> {
         {
             let message = self.pop(slot, next);
             if let Some(wildcards) = &mut self.wildcards {
-                wildcards.leave(message, record.rank);
+                wildcards.leave(message);
             }
             return Some(message);
         }
@@ -121,14 +119,11 @@ impl<'a> Matching<'a> {
                 let last = self.slots[slot] as u32 - 1;
                 wildcards.order[next[last as usize] as usize]
             });
-            let posted = &mut wildcards.posted[record.peer as usize];
-            let ops = self.ops;
-            let place = posted.iter().position(|&receive| fits(&ops[receive as usize], record));
-            if let Some(place) = place.filter(|&place| wildcards.order[posted[place] as usize] < before) {
-                return posted.remove(place);
+            if let Some(receive) = wildcards.take_receive(key(record), before) {
+                return Some(receive);
             }
             if exact.is_none() {
-                wildcards.arrived[record.peer as usize].messages.push_back(message);
+                wildcards.keep_message(key(record), message);
             }
         }
         if let Some(slot) = exact {
@@ -141,21 +136,15 @@ impl<'a> Matching<'a> {
     #[cold]
     fn post_wildcard(&mut self, receive: u32, next: &mut [u32]) -> Option<u32> {
         let wildcards = self.wildcards.as_mut().expect("the schedule has wildcards");
-        let ops = self.ops;
-        let record = &ops[receive as usize];
-        let arrived = &wildcards.arrived[record.rank as usize].messages;
-        let found = arrived
-            .iter()
-            .copied()
-            .find(|&message| wildcards.order[message as usize] != GONE && fits(record, &ops[message as usize]));
-        let Some(message) = found else {
-            wildcards.posted[record.rank as usize].push_back(receive);
+        let wanted = key(&self.ops[receive as usize]);
+        let Some(message) = wildcards.first_message(wanted) else {
+            wildcards.posted.entry(wanted).or_default().push_back(receive);
             wildcards.join(receive);
             return None;
         };
-        wildcards.leave(message, record.rank);
+        wildcards.leave(message);
         // The first of all that fit is the first of its own list.
-        let slot = self.find(key(&ops[message as usize])).expect("an unexpected message is in a list");
+        let slot = self.find(key(&self.ops[message as usize])).expect("an unexpected message is in a list");
         let first = self.pop(slot, next);
         debug_assert_eq!(first, message);
         Some(message)
@@ -171,7 +160,7 @@ impl<'a> Matching<'a> {
             all.extend(members);
         }
         if let Some(wildcards) = &self.wildcards {
-            all.extend(wildcards.posted.iter().flatten());
+            all.extend(wildcards.posted.values().flatten());
         }
         all.sort_unstable();
         all
@@ -289,24 +278,89 @@ impl<'a> Matching<'a> {
     }
 }
 
+impl Combination {
+    /// The key of the list in which a receive with these wildcards is, for a message with this key.
+    fn of((receiver, source, tag, space): Key, wildcards: Combination) -> Key {
+        let source = if wildcards.source { ANY } else { source };
+        let tag = if wildcards.tag { ANY } else { tag };
+        (receiver, source, tag, space)
+    }
+}
+
 impl Wildcards {
+    fn new(schedule: &Schedule) -> Wildcards {
+        let mut combinations = Vec::new();
+        for record in schedule.ops.iter().filter(|record| record.kind() == Kind::Recv) {
+            let combination = Combination { source: record.peer == ANY, tag: record.tag == ANY };
+            if (combination.source || combination.tag) && !combinations.contains(&combination) {
+                combinations.push(combination);
+            }
+        }
+        Wildcards {
+            order: vec![GONE; schedule.len()],
+            joined: 0,
+            combinations,
+            posted: FxHashMap::default(),
+            arrived: FxHashMap::default(),
+            members: 0,
+            gone: 0,
+        }
+    }
+
     fn join(&mut self, op: u32) {
         self.order[op as usize] = self.joined;
         self.joined += 1;
     }
 
-    /// Of an unexpected message.
-    fn leave(&mut self, message: u32, rank: u32) {
-        self.order[message as usize] = GONE;
-        let Arrived { messages, gone } = &mut self.arrived[rank as usize];
-        *gone += 1;
-        while messages.front().is_some_and(|&message| self.order[message as usize] == GONE) {
-            messages.pop_front();
-            *gone -= 1;
+    /// Takes the first receive with wildcards for a message, if it was posted earlier than the one with this order.
+    fn take_receive(&mut self, message: Key, before: u32) -> Option<u32> {
+        let first = |&wildcards: &Combination| {
+            let key = Combination::of(message, wildcards);
+            let receive = *self.posted.get(&key)?.front()?;
+            Some((self.order[receive as usize], key))
+        };
+        let (_, key) = self.combinations.iter().filter_map(first).min().filter(|&(order, _)| order < before)?;
+        let list = self.posted.get_mut(&key)?;
+        let receive = list.pop_front();
+        if list.is_empty() {
+            self.posted.remove(&key);
         }
-        if *gone > messages.len() / 2 {
-            messages.retain(|&message| self.order[message as usize] != GONE);
-            *gone = 0;
+        receive
+    }
+
+    fn keep_message(&mut self, key: Key, message: u32) {
+        for &wildcards in &self.combinations {
+            self.arrived.entry(Combination::of(key, wildcards)).or_default().push_back(message);
+        }
+        self.members += self.combinations.len();
+    }
+
+    /// The first unexpected message for a receive with wildcards. It stays where it is.
+    fn first_message(&mut self, receive: Key) -> Option<u32> {
+        let list = self.arrived.get_mut(&receive)?;
+        while list.front().is_some_and(|&message| self.order[message as usize] == GONE) {
+            list.pop_front();
+            self.members -= 1;
+            self.gone -= 1;
+        }
+        let first = list.front().copied();
+        if first.is_none() {
+            self.arrived.remove(&receive);
+        }
+        first
+    }
+
+    /// Marks an unexpected message as gone.
+    fn leave(&mut self, message: u32) {
+        self.order[message as usize] = GONE;
+        self.gone += self.combinations.len();
+        if self.gone > FEW && self.gone > self.members / 2 {
+            self.arrived.retain(|_, list| {
+                list.retain(|&message| self.order[message as usize] != GONE);
+                !list.is_empty()
+            });
+            self.members -= self.gone;
+            self.gone = 0;
         }
     }
 }
@@ -317,6 +371,12 @@ mod tests {
 
     use super::*;
     use crate::{Action, Builder};
+
+    fn fits(receive: &Op, message: &Op) -> bool {
+        (receive.peer == message.rank || receive.peer == ANY)
+            && (receive.tag == message.tag || receive.tag == ANY)
+            && receive.space() == message.space()
+    }
 
     proptest! {
         /// Against lists that are searched from their start.
@@ -363,6 +423,38 @@ mod tests {
                     if is_receive { matching.post(op, &mut progress) } else { matching.arrive(op, &mut progress) };
                 prop_assert_eq!(found, expected);
             }
+        }
+    }
+
+    /// Wildcard receives that are posted in the reverse order of what arrives: a search through all of them would take
+    /// ten thousand million steps.
+    #[test]
+    fn many_wildcards_in_reverse_order_are_found_without_a_search() {
+        const MANY: u32 = 100_000;
+        for is_posted_first in [true, false] {
+            let mut builder = Builder::new(2);
+            builder.begin_rank(0);
+            let receive = |tag| Action::Recv { bytes: 1, from: None, tag: Some(tag), space: 0 };
+            let receives: Vec<_> = (0..MANY).map(|tag| builder.add(receive(tag), 0, 0).unwrap()).collect();
+            builder.end_rank().unwrap();
+            builder.begin_rank(1);
+            let send = |tag| Action::Send { bytes: 1, to: 0, tag, space: 0 };
+            let sends: Vec<_> = (0..MANY).map(|tag| builder.add(send(tag), 0, 0).unwrap()).collect();
+            builder.end_rank().unwrap();
+            let schedule = builder.finish().unwrap();
+            let (mut matching, mut progress) = (Matching::new(&schedule), Progress::new(&schedule, false));
+            if is_posted_first {
+                assert!(receives.iter().all(|&receive| matching.post(receive, &mut progress).is_none()));
+                for (&send, &receive) in sends.iter().zip(&receives).rev() {
+                    assert_eq!(matching.arrive(send, &mut progress), Some(receive));
+                }
+            } else {
+                assert!(sends.iter().all(|&send| matching.arrive(send, &mut progress).is_none()));
+                for (&send, &receive) in sends.iter().zip(&receives).rev() {
+                    assert_eq!(matching.post(receive, &mut progress), Some(send));
+                }
+            }
+            assert!(matching.left(&progress).is_empty());
         }
     }
 }
