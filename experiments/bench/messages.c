@@ -22,21 +22,14 @@ static void put_to(int rank) {
     CHECK(PtlPut(md, 0, BYTES, PTL_CT_ACK_REQ, (ptl_process_t){.rank = (ptl_rank_t)rank}, PORTAL, 0, 0, NULL, 0));
 }
 
-static void await(ptl_handle_ct_t ct, ptl_size_t count) {
-    ptl_ct_event_t event;
-    CHECK(PtlCTWait(ct, count, &event));
-    if (event.failure != 0)
-        fail("%llu messages failed", (unsigned long long)event.failure);
-}
-
 static size_t stream(size_t rounds) {
     if (me == 0)
         for (size_t i = 0; i < rounds; i++) {
             if (i >= WINDOW)
-                await(acks, i - WINDOW + 1);
+                await_count(acks, i - WINDOW + 1);
             put_to(1);
         }
-    await(me == 0 ? acks : arrived, me < 2 ? rounds : 0);
+    await_count(me == 0 ? acks : arrived, me < 2 ? rounds : 0);
     return rounds;
 }
 
@@ -45,8 +38,8 @@ static size_t all_to_all(size_t rounds) {
     for (size_t i = 1; i <= rounds; i++) {
         for (int ahead = 1; ahead < ranks; ahead++)
             put_to((me + ahead) % ranks);
-        await(acks, i * others);
-        await(arrived, i * others);
+        await_count(acks, i * others);
+        await_count(arrived, i * others);
     }
     return rounds * others * (size_t)ranks;
 }
@@ -64,7 +57,7 @@ static void arm_chain(size_t rounds) {
 static size_t chain(size_t rounds) {
     if (me == 0)
         CHECK(PtlPut(md, 0, BYTES, PTL_NO_ACK_REQ, (ptl_process_t){.rank = 1}, PORTAL, 0, 0, NULL, 0));
-    await(arrived, rounds);
+    await_count(arrived, rounds);
     return rounds * (size_t)ranks;
 }
 

@@ -145,8 +145,7 @@ static void measure(const char *list) {
             CHECK(PtlAtomic(last_md, 0, sizeof last, PTL_NO_ACK_REQ, (ptl_process_t){.rank = 0}, RESULT, 0, 0, NULL, 0,
                             PTL_MAX, PTL_UINT64_T));
         if (rank == 0) {
-            ptl_ct_event_t counted;
-            CHECK(PtlCTWait(told, answers += ranks - 1, &counted));
+            await_count(told, answers += ranks - 1);
             printf("{\"mode\":\"%s\",\"bytes\":%zu,\"ranks\":%zu,\"time_ps\":%llu,\"data_ok\":true}\n", modes[mode],
                    bytes, ranks, (unsigned long long)(last - begun));
         }

@@ -104,4 +104,12 @@ __attribute__((unused)) static ptl_handle_md_t bind_memory(void *memory, size_t 
     return handle;
 }
 
+/* Waits until `ct` has counted `count`; ends the program if something that it counts has failed. */
+__attribute__((unused)) static void await_count(ptl_handle_ct_t ct, ptl_size_t count) {
+    ptl_ct_event_t counted;
+    CHECK(PtlCTWait(ct, count, &counted));
+    if (counted.failure != 0)
+        fail("%zu messages or operations failed", (size_t)counted.failure);
+}
+
 #endif

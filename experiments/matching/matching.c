@@ -117,17 +117,19 @@ static void copy(const unsigned char *from, size_t bytes) {
 
 /* Gets the rest of a long message from its sender. */
 static void fetch(ptl_process_t source, ptl_match_bits_t bits, size_t offset, size_t bytes) {
-    ptl_ct_event_t counted;
     CHECK(PtlGet(data_md, offset, bytes - offset, source, PT, bits, offset, NULL));
-    CHECK(PtlCTWait(replies, ++gets, &counted));
+    await_count(replies, ++gets);
 }
 
 /* The next event of a message. */
 static bool next_event(ptl_event_t *event) {
     int rc;
-    while ((rc = PtlEQGet(eq, event)) == PTL_OK)
+    while ((rc = PtlEQGet(eq, event)) == PTL_OK) {
+        if (event->ni_fail_type != PTL_NI_OK)
+            fail("event %d failed: %d", event->type, event->ni_fail_type);
         if (event->type == PTL_EVENT_PUT || event->type == PTL_EVENT_PUT_OVERFLOW)
             return true;
+    }
     if (rc != PTL_EQ_EMPTY)
         fail("PtlEQGet returned %d", rc);
     return false;
@@ -170,23 +172,23 @@ static struct receive post(ptl_process_t source, unsigned number) {
 
 /* Waits until the message is in `data`; afterwards `release` frees what the receive had. */
 static void complete(struct receive *receive, size_t bytes) {
-    ptl_ct_event_t counted;
     ptl_event_t *event = &receive->event;
     if (mode == SPIN && !receive->unexpected) {
-        CHECK(PtlCTWait(receive->arrived, MATCHING_COMPLETE, &counted));
-        if (counted.failure != 0)
-            fail("a handler failed");
+        await_count(receive->arrived, MATCHING_COMPLETE);
         return;
     }
-    while (!receive->unexpected && event->type != PTL_EVENT_PUT)
+    while (!receive->unexpected && event->type != PTL_EVENT_PUT) {
         CHECK(PtlEQWait(eq, event));
+        if (event->ni_fail_type != PTL_NI_OK)
+            fail("event %d failed: %d", event->type, event->ni_fail_type);
+    }
     bool is_long = mode == RDMA ? event->hdr_data != 0 : event->mlength > EAGER;
     struct matching_long header;
     if (!is_long) {
         if (mode == RDMA || receive->unexpected)
             copy(event->start, event->mlength);
     } else if (mode == TRIGGERED && !receive->unexpected) {
-        CHECK(PtlCTWait(replies, ++gets, &counted));
+        await_count(replies, ++gets);
     } else if (mode == TRIGGERED) {
         copy(event->start, event->mlength);
         fetch(event->initiator, EXPOSED | event->hdr_data, EAGER + PEEK, bytes);

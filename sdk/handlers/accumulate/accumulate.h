@@ -8,7 +8,8 @@
  *
  * A message's numbers go to the entry's memory from `offset` on, whatever the sender's remote offset. The entry's event
  * comes when all results are in host memory. Messages that overlap in host memory must not be under way at once: one
- * could read what the other is about to replace. */
+ * could read what the other is about to replace. A message that loses packets (flow control), or whose handler fails, is
+ * a failure in the entry's event and counter; some of the numbers are the old ones then. */
 #ifndef HANDLERS_ACCUMULATE_H
 #define HANDLERS_ACCUMULATE_H
 

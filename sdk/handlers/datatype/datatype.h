@@ -7,7 +7,8 @@
  *     me.hpu_initial_state = &state, me.hpu_initial_state_length = sizeof state;
  *
  * Byte i of the message goes to offset + i / block * stride + i % block of the entry's memory. Packets are independent:
- * any order, any number at once. The entry's event comes when all is in host memory. Messages shorter than 4 GiB. */
+ * any order, any number at once. The entry's event comes when all is in host memory. A message that loses packets (flow
+ * control), or whose handler fails, is a failure in the event and in the counter. Messages shorter than 4 GiB. */
 #ifndef HANDLERS_DATATYPE_H
 #define HANDLERS_DATATYPE_H
 

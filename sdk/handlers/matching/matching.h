@@ -28,11 +28,12 @@ struct matching {
     ptl_size_t room;  /* bytes of the receive's memory */
 };
 
-/* What the entry's counter counts when a receive is complete, be the message short or long. */
+/* What the entry's counter counts when a receive is complete, be the message short or long. A receive that loses packets
+ * (flow control) or whose handler fails counts a failure. */
 enum { MATCHING_COMPLETE = 2 };
 
-/* Header handler: has a short message deposited, gets the rest of a long one. A long message counts when its first part is there and when the get's reply is; a short one would
- * count once, so the handler counts for the other. */
+/* Header handler: has a short message deposited, gets the rest of a long one. A long message counts when its first part is
+ * there and when the get's reply is; a short one would count once, so the handler counts for the other. */
 __handler int matching_header(const ptl_header_t h, void *state) {
     const struct matching *m = state;
     ptl_size_t total = h.user_hdr.total < m->room ? h.user_hdr.total : m->room;

@@ -94,10 +94,11 @@ __handler int raid5_write_payload(const ptl_payload_t p, void *state) {
     return PtlHandlerDMAWait(written) == 0 ? SUCCESS : FAIL;
 }
 
-/* Completion handler: frees the entry for the next message. */
+/* Completion handler: frees the entry for the next message. Fails when a part of the write is lost: the client waits for
+ * acknowledgements that will not come. */
 __handler int raid5_write_completion(int dropped_bytes, bool flow_control_triggered, void *state) {
-    (void)dropped_bytes, (void)flow_control_triggered, (void)state;
-    return SUCCESS_PENDING;
+    (void)state;
+    return dropped_bytes > 0 || flow_control_triggered ? FAIL : SUCCESS_PENDING;
 }
 
 /* Header handler: answers from host memory. */
@@ -130,6 +131,7 @@ struct raid5_piece {
     uint32_t number, length; /* length 0: none */
     ptl_size_t at;           /* in host memory */
     ptl_dma_h fetched;
+    int refused; /* the result of starting that */
 };
 
 static inline uint64_t *raid5_lock(uint32_t number) { return &raid5_locks[number % RAID5_LOCKS]; }
@@ -148,7 +150,8 @@ static inline struct raid5_piece raid5_fetch(uint32_t *pending, uint32_t pieces,
         piece.number = first + bit;
         piece.at = from < at ? at : from;
         piece.length = (to < end ? to : end) - piece.at;
-        PtlHandlerDMAFromHostNB(piece.at, parity + (piece.at - at), piece.length, PTL_ME_HOST_MEM, &piece.fetched);
+        piece.refused =
+            PtlHandlerDMAFromHostNB(piece.at, parity + (piece.at - at), piece.length, PTL_ME_HOST_MEM, &piece.fetched);
         break;
     }
     return piece;
@@ -164,7 +167,7 @@ __handler int raid5_diff_header(const ptl_header_t h, void *state) {
 }
 
 /* Payload handler: adds the difference to the parity, piece by piece. Up to RAID5_AHEAD pieces are fetched before they
- * are needed, if nobody else has them. Waits for a lock only while it holds none. */
+ * are needed, if nobody else has them. Waits for a lock only while it holds none. Fails when host memory cannot be read. */
 __handler int raid5_diff_payload(const ptl_payload_t p, void *state) {
     const struct raid5 *r = state;
     uint8_t parity[RAID5_PACKET] __attribute__((aligned(8)));
@@ -172,6 +175,7 @@ __handler int raid5_diff_payload(const ptl_payload_t p, void *state) {
     uint32_t pieces = (uint32_t)((end - 1) / RAID5_PIECE) - (uint32_t)(at / RAID5_PIECE) + 1;
     uint32_t pending = (1u << pieces) - 1, begin = r->source.rank % pieces, held = 0;
     struct raid5_piece queue[RAID5_AHEAD];
+    int failed = 0;
     if (p.length > sizeof parity)
         return FAIL;
     for (uint32_t turn = 0; pending != 0 || held != 0;) {
@@ -188,15 +192,18 @@ __handler int raid5_diff_payload(const ptl_payload_t p, void *state) {
         struct raid5_piece *piece = &queue[turn];
         uint32_t place = piece->at - at;
         ptl_dma_h written;
-        PtlHandlerDMAWait(piece->fetched);
-        raid5_xor(parity + place, p.base + place, piece->length);
-        /* Its place in the order of DMA is what counts: whoever has the lock next reads behind this write. */
-        PtlHandlerDMAToHostNB(parity + place, piece->at, piece->length, PTL_ME_HOST_MEM, &written);
+        if (piece->refused == 0 && PtlHandlerDMAWait(piece->fetched) == 0) {
+            raid5_xor(parity + place, p.base + place, piece->length);
+            /* Its place in the order of DMA is what counts: whoever has the lock next reads behind this write. */
+            failed |= PtlHandlerDMAToHostNB(parity + place, piece->at, piece->length, PTL_ME_HOST_MEM, &written);
+        } else {
+            failed = 1;
+        }
         PtlHandlerCAS(raid5_lock(piece->number), 1, 0);
         turn = (turn + 1) % RAID5_AHEAD;
         held--;
     }
-    return SUCCESS;
+    return failed ? FAIL : SUCCESS;
 }
 
 /* Completion handler: acknowledges to the data node, frees the entry for the next message. */
