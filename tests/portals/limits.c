@@ -27,6 +27,9 @@ int main(int argc, char **argv) {
     desired.max_msg_size = 1000;
     desired.max_atomic_size = 64;
     desired.max_fetch_atomic_size = 32;
+    desired.max_waw_ordered_size = 16;
+    desired.max_war_ordered_size = 4;
+    desired.max_volatile_size = 8;
     open_with(argc, argv, &desired);
     EQUAL("limit max_entries", limits.max_entries, 2 * FEW);
     EQUAL("limit max_unexpected_headers", limits.max_unexpected_headers, 1);
@@ -40,9 +43,9 @@ int main(int argc, char **argv) {
     EQUAL("limit max_msg_size", limits.max_msg_size, 1000);
     EQUAL("limit max_atomic_size", limits.max_atomic_size, 64);
     EQUAL("limit max_fetch_atomic_size", limits.max_fetch_atomic_size, 32);
-    TRUE("limit max_waw_ordered_size", limits.max_waw_ordered_size >= 64);
-    TRUE("limit max_war_ordered_size", limits.max_war_ordered_size >= 8);
-    TRUE("limit max_volatile_size", limits.max_volatile_size >= 8);
+    EQUAL("limit max_waw_ordered_size", limits.max_waw_ordered_size, 16);
+    EQUAL("limit max_war_ordered_size", limits.max_war_ordered_size, 4);
+    EQUAL("limit max_volatile_size", limits.max_volatile_size, 8);
     EQUAL("limit features are known ones",
           limits.features & ~(PTL_TARGET_BIND_INACCESSIBLE | PTL_TOTAL_DATA_ORDERING | PTL_COHERENT_ATOMICS), 0);
 
@@ -125,5 +128,34 @@ int main(int argc, char **argv) {
                                             again.max_msg_size > 0 && again.max_atomic_size >= 8);
         MUST(PtlNIFini(fresh));
     }
+    /* Nothing asks for the default; less than a word is kept, and holds. */
+    ptl_ni_limits_t offered;
+    ptl_handle_ni_t fresh;
+    unsigned int other_kind = (matching ? PTL_NI_NO_MATCHING : PTL_NI_MATCHING) | PTL_NI_PHYSICAL;
+    MUST(PtlNIInit(PTL_IFACE_DEFAULT, other_kind, PTL_PID_ANY, NULL, &offered, &fresh));
+    MUST(PtlNIFini(fresh));
+    memset(&desired, 0, sizeof desired);
+    MUST(PtlNIInit(PTL_IFACE_DEFAULT, other_kind, PTL_PID_ANY, &desired, &again, &fresh));
+    SAME_BYTES("limits: zeros are the defaults", &again, &offered, sizeof again);
+    MUST(PtlNIFini(fresh));
+    TRUE("limits: defaults are useful", offered.max_waw_ordered_size >= 64 && offered.max_war_ordered_size >= 8 &&
+                                            offered.max_volatile_size >= 8 && offered.max_atomic_size >= 8);
+    desired = offered;
+    desired.max_atomic_size = 4;
+    desired.max_fetch_atomic_size = 1;
+    MUST(PtlNIInit(PTL_IFACE_DEFAULT, other_kind, PTL_PID_ANY, &desired, &again, &fresh));
+    EQUAL("limit of a small atomic", again.max_atomic_size, 4);
+    EQUAL("limit of a small fetch", again.max_fetch_atomic_size, 1);
+    ptl_process_t self;
+    MUST(PtlGetPhysId(fresh, &self));
+    ptl_md_t all = {.start = memory, .length = sizeof memory, .eq_handle = PTL_EQ_NONE, .ct_handle = PTL_CT_NONE};
+    MUST(PtlMDBind(fresh, &all, &md));
+    CODE("limit of a small atomic", PtlAtomic(md, 0, 8, PTL_NO_ACK_REQ, self, 0, 0, 0, NULL, 0, PTL_SUM, PTL_INT64_T),
+         PTL_ARG_INVALID);
+    CODE("limit of a small atomic", PtlAtomic(md, 0, 4, PTL_NO_ACK_REQ, self, 0, 0, 0, NULL, 0, PTL_SUM, PTL_INT32_T),
+         PTL_OK);
+    CODE("limit of a small fetch", PtlFetchAtomic(md, 0, md, 0, 4, self, 0, 0, 0, NULL, 0, PTL_SUM, PTL_INT32_T),
+         PTL_ARG_INVALID);
+    MUST(PtlNIFini(fresh));
     return finish();
 }

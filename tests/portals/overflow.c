@@ -128,6 +128,17 @@ static void auto_free(void) {
     EQUAL("free AUTO_FREE fail", event.ni_fail_type, PTL_NI_OK);
     NO_MORE("free", eq);
 
+    /* An entry that is used up by the last header is told of after the overflow entry. */
+    append(pt, me, PTL_OVERFLOW_LIST, (void *)0xF3);
+    barrier();
+    put(1, 8, 0);
+    EVENT("free order", eq, PTL_EVENT_PUT);
+    EVENT("free order", eq, PTL_EVENT_AUTO_UNLINK);
+    append(pt, expecting(1, PTL_ME_USE_ONCE), PTL_PRIORITY_LIST, (void *)0xF4);
+    EVENT("free order", eq, PTL_EVENT_PUT_OVERFLOW);
+    EQUAL("free order", (uintptr_t)EVENT("free order", eq, PTL_EVENT_AUTO_FREE).user_ptr, 0xF3);
+    EQUAL("free order", (uintptr_t)EVENT("free order", eq, PTL_EVENT_AUTO_UNLINK).user_ptr, 0xF4);
+
     /* Without headers it is free at once. */
     me.options |= PTL_ME_UNEXPECTED_HDR_DISABLE;
     append(pt, me, PTL_OVERFLOW_LIST, (void *)0xF2);

@@ -187,6 +187,11 @@ impl Interface {
     }
 }
 
+/// The last index of every portal table, unless the program asks for more.
+const MIN_PT_INDEX: i32 = 63;
+/// The last index of the largest portal table.
+const MAX_PT_INDEX: i32 = 511;
+
 /// What a card offers, and at most offers, unless the program asks for less (facts: the reference's values).
 pub fn default_limits(mtu: u32, hpu: &machine::Hpu) -> NiLimits {
     NiLimits {
@@ -195,7 +200,7 @@ pub fn default_limits(mtu: u32, hpu: &machine::Hpu) -> NiLimits {
         max_mds: 16 * 1024,
         max_cts: 16 * 1024,
         max_eqs: 1024,
-        max_pt_index: 63,
+        max_pt_index: MIN_PT_INDEX,
         max_iovecs: 16 * 1024,
         max_list_size: 16 * 1024,
         max_triggered_ops: 16 * 1024,
@@ -220,18 +225,22 @@ pub fn default_limits(mtu: u32, hpu: &machine::Hpu) -> NiLimits {
     }
 }
 
-/// The limits in force for `desired`: smaller wishes are honoured exactly, larger ones clipped.
+/// The limits in force for `desired`: what is offered, or less where the program asks for less. Nothing, or less than
+/// nothing, asks for what is offered. Limits of handlers and features are the card's.
 pub fn clip_limits(offered: &NiLimits, desired: &NiLimits) -> NiLimits {
     let mut limits = *offered;
-    let at_least = |least: i32, wish: i32, most: i32| wish.clamp(least, most);
     macro_rules! clip {
-        ($($field:ident),+) => { $( limits.$field = at_least(1, desired.$field, offered.$field); )+ };
+        ($($field:ident),+) => { $(
+            if (1..offered.$field).contains(&desired.$field) {
+                limits.$field = desired.$field;
+            }
+        )+ };
     }
     clip!(max_entries, max_unexpected_headers, max_mds, max_cts, max_eqs, max_iovecs, max_list_size, max_triggered_ops);
-    limits.max_pt_index = desired.max_pt_index.clamp(63, 511);
-    limits.max_msg_size = desired.max_msg_size.clamp(1, offered.max_msg_size);
-    limits.max_atomic_size = desired.max_atomic_size.clamp(8, offered.max_atomic_size);
-    limits.max_fetch_atomic_size = desired.max_fetch_atomic_size.clamp(8, offered.max_fetch_atomic_size);
+    clip!(max_msg_size, max_atomic_size, max_fetch_atomic_size);
+    clip!(max_waw_ordered_size, max_war_ordered_size, max_volatile_size);
+    // A portal table has at least 64 entries (Portals 4.3, ptl_ni_limits_t).
+    limits.max_pt_index = desired.max_pt_index.clamp(MIN_PT_INDEX, MAX_PT_INDEX);
     limits
 }
 
@@ -239,6 +248,48 @@ pub fn clip_limits(offered: &NiLimits, desired: &NiLimits) -> NiLimits {
 mod tests {
     use super::*;
     use abi::portals::ni::{LOGICAL, MATCHING, NO_MATCHING, PHYSICAL};
+
+    #[test]
+    fn smaller_limits_are_kept_and_nothing_means_the_default() {
+        let offered = NiLimits {
+            max_entries: 100,
+            max_pt_index: 63,
+            max_msg_size: 1 << 32,
+            max_atomic_size: 512,
+            max_fetch_atomic_size: 512,
+            max_waw_ordered_size: 64,
+            max_war_ordered_size: 8,
+            max_volatile_size: 64,
+            max_payload_size: 4096,
+            ..NiLimits::default()
+        };
+        let nothing = clip_limits(&offered, &NiLimits::default());
+        assert_eq!(nothing, offered);
+        let less = NiLimits {
+            max_entries: 1,
+            max_pt_index: 100,
+            max_msg_size: 1,
+            max_atomic_size: 4,
+            max_fetch_atomic_size: 1,
+            max_waw_ordered_size: 7,
+            max_war_ordered_size: 2,
+            max_volatile_size: 1,
+            ..offered
+        };
+        assert_eq!(clip_limits(&offered, &less), less);
+        let more = NiLimits {
+            max_entries: i32::MAX,
+            max_pt_index: i32::MAX,
+            max_msg_size: u64::MAX,
+            max_atomic_size: 513,
+            max_volatile_size: u64::MAX,
+            max_payload_size: 1,
+            ..offered
+        };
+        let most = NiLimits { max_pt_index: 511, ..offered };
+        assert_eq!(clip_limits(&offered, &more), most);
+        assert_eq!(clip_limits(&offered, &NiLimits { max_entries: -5, ..offered }).max_entries, 100);
+    }
 
     #[test]
     fn exactly_one_bit_of_each_pair() {
