@@ -209,7 +209,9 @@ class _Pool:
     def _execute(self, job: Job, program: Path) -> Kept:
         limit = job.experiment.timeout_s
         report = self._scratch / f"{job.experiment.name}.{job.name}.json"
-        command = [str(self._settings.tools.spinrun), *job.options, "--timeout", str(limit), "--json", str(report)]
+        strict = ["--fail-on-drop", "--fail-on-handler-error"]  # such a run measures something else
+        limits = ["--timeout", str(limit), "--json", str(report)]
+        command = [str(self._settings.tools.spinrun), *job.options, *strict, *limits]
         status, output, errors = self.processes.execute([*command, str(program), *job.arguments], limit + _GRACE_S)
         if status != 0:
             raise SpinkitError(f"spinrun ended with status {status}\n{errors.strip()}".rstrip())

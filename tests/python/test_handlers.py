@@ -30,6 +30,17 @@ def test_the_table_of_costs_is_what_a_run_gives() -> None:
     assert fresh == (ROOT / "sdk" / "handlers" / "README.md").read_text(), "spinkit handlers > sdk/handlers/README.md"
 
 
+def test_a_write_that_loses_packets_is_an_error(tmp_path: Path) -> None:
+    program = str(tmp_path / "raid5")
+    subprocess.run([_paths.command("spincc"), ROOT / "experiments/raid5/raid5.c", "-o", program], check=True)
+    options = ["-n", "6", "--set", "hpu.packet_buffer_bytes=8192", "--timeout", "100"]
+    command = [_paths.command("spinrun"), *options, program, "--mode", "spin", "--bytes", "65536"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "completion handler 'raid5_write_completion' returned FAIL" in done.stderr
+    assert "no packet buffer was free" in done.stderr
+
+
 def test_what_handlers_do_is_taken_from_the_comments_above_them() -> None:
     header = "/* Payload handler: adds\n * one. Slow. */\n__handler int one(const ptl_payload_t p, void *state) {"
     assert _handlers.described(f"/* Other. */\nint f(void);\n{header}") == {"one": "adds one"}
