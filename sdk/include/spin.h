@@ -135,7 +135,8 @@ int PtlMEAppendHandlers(ptl_handle_ni_t ni, ptl_pt_index_t pt_index, const ptl_m
 /* Simulated time since the start of the job, picoseconds. */
 uint64_t spin_time_ps(void);
 
-/* Charges `ns` nanoseconds of CPU time to this rank; returns when they have passed in simulated time. */
+/* Charges `ns` nanoseconds of CPU time to this rank; returns when they have passed in simulated time. That ends the run
+ * at 2^63 ps (106 days), with a message: no call returns later. */
 void spin_host_compute(uint64_t ns);
 
 /* Charges the time that one core of this rank's CPU needs to read and write so many bytes of DRAM: the latency, then
@@ -143,7 +144,8 @@ void spin_host_compute(uint64_t ns);
  * time. */
 void spin_host_memory(uint64_t read_bytes, uint64_t written_bytes);
 
-/* Waits until every rank of the job has called it; costs no simulated time of its own. PTL_OK, or PTL_NO_INIT. */
+/* Waits until every rank of the job has called it; costs no simulated time of its own. PTL_OK, or PTL_NO_INIT.
+ * A rank arrives once a round: when a second thread of it calls meanwhile, that thread waits for the next round. */
 int spin_barrier(void);
 
 /* This process's rank in the job, from 0. */

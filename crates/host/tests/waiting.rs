@@ -4,6 +4,7 @@ mod common;
 
 use common::{compile, run_with, spec};
 use host::End;
+use sim::Time;
 
 const CARDS: [&str; 3] = ["nic.kind=rdma", "nic.kind=portals4", "nic.kind=spin"];
 
@@ -21,7 +22,7 @@ fn program(text: &str) -> common::Program {
         static ptl_handle_ni_t ni;
         static ptl_handle_eq_t eq;
         static ptl_handle_ct_t ct;
-        static void open_interface(void) {
+        __attribute__((unused)) static void open_interface(void) {
             CHECK(PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_LOGICAL, PTL_PID_ANY, NULL, NULL, &ni));
             CHECK(spin_set_map(ni));
             CHECK(PtlEQAlloc(ni, 1024, &eq));
@@ -127,4 +128,118 @@ fn disabling_an_entry_waits_for_silent_messages_too() {
         let run = run_with(spec(&program, 1), &[card]);
         assert_eq!((run.end, run.warnings), (End::Finished, Vec::new()), "{card}");
     }
+}
+
+/// PtlFini in one thread, while others wait: they return PTL_INTERRUPTED, and later calls PTL_NO_INIT.
+#[test]
+fn the_end_of_the_library_ends_all_waits() {
+    let program = program(
+        r#"
+        enum { WAITERS = 4 };
+        static int codes[WAITERS], later[WAITERS];
+        static void *wait_for_nothing(void *which) {
+            int w = (int)(intptr_t)which;
+            ptl_event_t event;
+            ptl_ct_event_t count;
+            ptl_size_t test = 5;
+            unsigned int at;
+            switch (w) {
+            case 0: codes[w] = PtlEQWait(eq, &event); break;
+            case 1: codes[w] = PtlEQPoll(&eq, 1, PTL_TIME_FOREVER, &event, &at); break;
+            case 2: codes[w] = PtlCTWait(ct, 5, &count); break;
+            default: codes[w] = PtlCTPoll(&ct, &test, 1, PTL_TIME_FOREVER, &count, &at);
+            }
+            later[w] = w < 2 ? PtlEQWait(eq, &event) : PtlCTWait(ct, 5, &count);
+            return NULL;
+        }
+        int main(void) {
+            pthread_t threads[WAITERS];
+            CHECK(PtlInit());
+            CHECK(PtlInit());
+            open_interface();
+            for (int w = 0; w < WAITERS; w++)
+                threads[w] = thread(wait_for_nothing, (void *)(intptr_t)w);
+            spin_host_compute(1000000);
+            PtlFini();
+            spin_host_compute(1000000);
+            for (int w = 0; w < WAITERS; w++)
+                if (codes[w]) return 3; /* one of two: nothing has ended */
+            PtlFini();
+            for (int w = 0; w < WAITERS; w++) {
+                pthread_join(threads[w], NULL);
+                if (codes[w] != PTL_INTERRUPTED || later[w] != PTL_NO_INIT) return 10 + w;
+            }
+            CHECK(PtlInit());
+            ptl_handle_ct_t old = ct;
+            ptl_ct_event_t count;
+            open_interface();
+            if (ct == old || PtlCTGet(old, &count) != PTL_ARG_INVALID) return 4;
+            PtlFini();
+            return 0;
+        }"#,
+    );
+    for card in CARDS {
+        let run = run_with(spec(&program, 1), &[card]);
+        assert_eq!((run.end, run.warnings), (End::Finished, Vec::new()), "{card}");
+    }
+}
+
+/// Two threads of rank 0 and one of rank 1: each of the two waits for another call of rank 1.
+#[test]
+fn a_rank_comes_to_a_barrier_once_a_round() {
+    let text = r#"
+        static volatile int passed;
+        static void *meet(void *argument) {
+            CHECK(spin_barrier());
+            passed++;
+            return argument;
+        }
+        int main(void) {
+            if (spin_rank() == 1) {
+                for (int i = 0; i < CALLS; i++) {
+                    spin_host_compute(1000);
+                    CHECK(spin_barrier());
+                }
+                return 0;
+            }
+            pthread_t threads[2] = {thread(meet, NULL), thread(meet, NULL)};
+            spin_host_compute(500);
+            if (passed != 0) return 3; /* two calls of one rank are not two ranks */
+            spin_host_compute(1000);
+            if (passed != 1) return 4;
+            for (int i = 0; i < 2; i++)
+                pthread_join(threads[i], NULL);
+            return 0;
+        }"#;
+    let calls = |calls: u32| program(&text.replace("CALLS", &calls.to_string()));
+    let run = run_with(spec(&calls(2), 2), &[]);
+    assert_eq!((run.end, run.ends), (End::Finished, vec![Time::from_ns(2000); 2]));
+    let End::Deadlock { waits, .. } = run_with(spec(&calls(1), 2), &[]).end else { panic!("no deadlock") };
+    assert_eq!(waits, ["rank 0 waits in spin_barrier, where 1 of 2 ranks have come", "rank 1 has ended"]);
+}
+
+/// Simulated time has an end, which no program passes and none panics at; what is due then may well never happen.
+#[test]
+fn times_beyond_the_limit_end_the_run() {
+    let main = |body: &str| program(&format!("int main(void) {{ {body} return 0; }}"));
+    let beyond = [
+        "spin_host_compute(UINT64_MAX);",
+        "spin_host_compute(9223372036854776);",
+        "spin_host_memory(UINT64_MAX, 1);",
+        "spin_host_memory(1, UINT64_MAX);",
+        "extern void spin_sleep_ps(uint64_t); spin_host_compute(7); spin_sleep_ps(UINT64_MAX);",
+        "for (;;) spin_host_compute(1000000000000000);",
+        "ptl_event_t event; unsigned at; CHECK(PtlInit()); open_interface(); spin_host_compute(9223372036854775); \
+         CHECK(PtlEQPoll(&eq, 1, PTL_TIME_FOREVER - 1, &event, &at));",
+    ];
+    for body in beyond {
+        assert_eq!(run_with(spec(&main(body), 1), &[]).end, End::OutOfTime { rank: 0 }, "{body}");
+    }
+    let run = run_with(spec(&main("spin_host_compute(9223372036854775);"), 1), &[]);
+    assert_eq!((run.end, run.ends), (End::Finished, vec![Time::from_ns((1 << 63) / 1000)]));
+    let sleeper = program(
+        "static void *sleep_long(void *argument) { spin_host_compute(UINT64_MAX); return argument; }
+         int main(void) { thread(sleep_long, NULL); spin_host_compute(1000); exit(0); }",
+    );
+    assert_eq!(run_with(spec(&sleeper, 1), &[]).end, End::Finished);
 }

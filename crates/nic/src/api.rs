@@ -41,9 +41,8 @@ pub struct NewEntry {
 
 impl Card {
     /// Forgets the process: its interfaces and its device program. Messages to it are dropped from now on.
-    pub fn reset(&mut self) {
-        self.interfaces = [const { None }; 4];
-        (0..4).for_each(|interface| self.operations.close(interface));
+    pub fn reset(&mut self, ports: &mut impl Ports) {
+        (0..4).for_each(|interface| self.close_interface(interface, ports));
         self.spin.unload();
     }
 
@@ -59,10 +58,9 @@ impl Card {
         if iface != ptl::IFACE_DEFAULT || pid > ptl::PID_MAX && pid != ptl::ID_ANY {
             return Err(Code::ArgInvalid);
         }
-        let handle = slab::handle(Kind::Interface, index, 0, 0);
         if let Some(interface) = self.interface(index) {
             interface.references += 1;
-            return Ok((handle, interface.limits));
+            return Ok((interface.handle(), interface.limits));
         }
         let first = self.interfaces.iter().all(Option::is_none);
         if first && pid != ptl::ID_ANY {
@@ -72,18 +70,20 @@ impl Card {
         }
         let offered = self.offered_limits();
         let limits = desired.map_or(offered, |desired| clip_limits(&offered, &desired));
-        self.interfaces[usize::from(index)] = Some(Box::new(Interface::new(index, limits)));
+        let before = self.closed[usize::from(index)].take();
+        let interface = Interface::new(index, limits, before.map(|before| *before));
+        let handle = interface.handle();
+        self.interfaces[usize::from(index)] = Some(Box::new(interface));
         Ok((handle, limits))
     }
 
     /// `PtlNIFini`.
-    pub fn ni_fini(&mut self, ni: Handle) -> Result<()> {
+    pub fn ni_fini(&mut self, ni: Handle, ports: &mut impl Ports) -> Result<()> {
         let interface = self.ni(ni)?;
         interface.references -= 1;
         if interface.references == 0 {
             let index = interface.index;
-            self.interfaces[usize::from(index)] = None;
-            self.operations.close(index);
+            self.close_interface(index, ports);
         }
         Ok(())
     }
@@ -100,7 +100,7 @@ impl Card {
         let spin = &self.spin;
         let interface = self.interfaces[usize::from(index)].as_deref().ok_or(Code::ArgInvalid)?;
         match object >> 28 {
-            1 if object == slab::handle(Kind::Interface, index, 0, 0) => {}
+            1 if object == interface.handle() => {}
             3 => drop(interface.mds.get(object)?),
             4 => interface.entries.get(object).map(|_| ())?,
             5 => interface.queues.get(object).map(|_| ())?,
@@ -108,7 +108,7 @@ impl Card {
             7 => spin.memory_range(object).map(|_| ())?,
             _ => return Err(Code::ArgInvalid),
         }
-        Ok(slab::handle(Kind::Interface, index, 0, 0))
+        Ok(interface.handle())
     }
 
     /// `PtlSetMap`.
@@ -475,10 +475,7 @@ impl Card {
 
     fn ni(&mut self, ni: Handle) -> Result<&mut Interface> {
         let index = slab::interface_of(Kind::Interface, ni).ok_or(Code::ArgInvalid)?;
-        if ni != slab::handle(Kind::Interface, index, 0, 0) {
-            return Err(Code::ArgInvalid);
-        }
-        self.interface(index).ok_or(Code::ArgInvalid)
+        self.interface(index).filter(|interface| interface.handle() == ni).ok_or(Code::ArgInvalid)
     }
 
     fn owner(&mut self, kind: Kind, object: Handle) -> Result<&mut Interface> {

@@ -13,6 +13,8 @@ pub enum DropReason {
     NoProcess,
     /// The target has not opened the interface, or has closed it.
     NoInterface,
+    /// The target closed the interface while the message was under way to it.
+    Closed,
     /// The target has no such portal table entry.
     NoPortal,
     /// The portal table entry is disabled, by flow control or by `PtlPTDisable`.
@@ -41,6 +43,7 @@ impl DropReason {
         match self {
             DropReason::NoProcess => "no_process",
             DropReason::NoInterface => "no_interface",
+            DropReason::Closed => "interface_closed",
             DropReason::NoPortal => "no_portal_table_entry",
             DropReason::Disabled => "portal_table_entry_disabled",
             DropReason::NoEntry => "no_entry",

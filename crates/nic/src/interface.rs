@@ -9,7 +9,7 @@ use crate::entry::Entry;
 use crate::events::{Counter, EventRing};
 use crate::message::MessageId;
 use crate::region::Region;
-use crate::slab::{Kind, Slab};
+use crate::slab::{self, Kind, Slab};
 
 /// A memory descriptor (Portals 4.3 §3.10).
 #[derive(Debug)]
@@ -91,6 +91,8 @@ impl Portal {
 pub struct Interface {
     /// Which of the four.
     pub index: u8,
+    /// How many of that kind were closed before, as handles tell it.
+    pub generation: u16,
     /// `PtlNIInit`s not yet matched by a `PtlNIFini`.
     pub references: u32,
     /// Limits in force.
@@ -134,10 +136,11 @@ pub fn index_of_options(options: u32) -> Option<u8> {
 }
 
 impl Interface {
-    /// A fresh interface.
-    pub fn new(index: u8, limits: NiLimits) -> Interface {
-        Interface {
+    /// A fresh interface; `before` is the one of that kind that was closed last.
+    pub fn new(index: u8, limits: NiLimits, before: Option<Interface>) -> Interface {
+        let fresh = Interface {
             index,
+            generation: 0,
             references: 1,
             limits,
             map: None,
@@ -150,7 +153,24 @@ impl Interface {
             queues: Slab::new(Kind::Eq, index),
             status: [0; 3],
             triggered: 0,
-        }
+        };
+        let Some(Interface { generation, mds, entries, counters, queues, .. }) = before else { return fresh };
+        Interface { generation, mds, entries, counters, queues, ..fresh }
+    }
+
+    /// Empties an interface that is closed. Its handles are invalid from now on, also on the next one of its kind.
+    pub fn clear(&mut self) {
+        self.generation = slab::next_generation(self.generation);
+        self.portals.clear();
+        self.mds.clear();
+        self.entries.clear();
+        self.counters.clear();
+        self.queues.clear();
+    }
+
+    /// Its handle.
+    pub fn handle(&self) -> Handle {
+        slab::handle(Kind::Interface, self.index, self.generation, 0)
     }
 
     /// Whether entries have match bits.

@@ -23,6 +23,11 @@ pub fn handle(kind: Kind, interface: u8, generation: u16, index: u16) -> Handle 
     (kind as u32) << 28 | u32::from(interface & 3) << 26 | u32::from(generation & 0x3ff) << 16 | u32::from(index)
 }
 
+/// The generation of a slot's next object.
+pub fn next_generation(generation: u16) -> u16 {
+    (generation + 1) & 0x3ff
+}
+
 /// The interface that a handle of this kind belongs to.
 pub fn interface_of(kind: Kind, handle: Handle) -> Option<u8> {
     (handle >> 28 == kind as u32).then_some((handle >> 26 & 3) as u8)
@@ -92,9 +97,19 @@ impl<T> Slab<T> {
     pub fn remove(&mut self, handle: Handle) -> Result<T, Code> {
         let index = self.index(handle).ok_or(Code::ArgInvalid)?;
         let value = self.slots[index].1.take().ok_or(Code::ArgInvalid)?;
-        self.slots[index].0 = (self.slots[index].0 + 1) & 0x3ff;
+        self.slots[index].0 = next_generation(self.slots[index].0);
         self.free.push(index as u16);
         Ok(value)
+    }
+
+    /// Takes all objects out. Their handles stay invalid as those of objects that were taken out one by one.
+    pub fn clear(&mut self) {
+        for (generation, value) in &mut self.slots {
+            if value.take().is_some() {
+                *generation = next_generation(*generation);
+            }
+        }
+        self.free = (0..self.slots.len()).rev().map(|index| index as u16).collect();
     }
 
     /// Every object with its handle, by index.
@@ -121,5 +136,20 @@ mod tests {
         assert_eq!(slab.get(second), Ok(&'c'));
         assert_eq!(interface_of(Kind::Ct, second), Some(2));
         assert_eq!(interface_of(Kind::Md, second), None);
+    }
+
+    #[test]
+    fn handles_from_before_a_clearing_stay_invalid() {
+        let mut slab = Slab::new(Kind::Ct, 2);
+        let old = ['a', 'b', 'c'].map(|value| slab.insert(3, value).unwrap());
+        slab.remove(old[1]).unwrap();
+        slab.clear();
+        assert_eq!((slab.len(), slab.iter().count()), (0, 0));
+        let new = ['d', 'e', 'f'].map(|value| slab.insert(3, value).unwrap());
+        assert_eq!(new.map(|handle| handle & 0xffff), [0, 1, 2], "as in an empty slab");
+        assert_eq!(new.map(|handle| *slab.get(handle).unwrap()), ['d', 'e', 'f']);
+        for handle in old {
+            assert_eq!(slab.get(handle), Err(Code::ArgInvalid), "{handle:#x}");
+        }
     }
 }

@@ -47,9 +47,6 @@ pub(crate) enum After {
 /// Spans of CPU time with their names for the timeline.
 pub(crate) type Spans = Vec<(&'static str, Time)>;
 
-/// Longest time that a schedule may take: half of what the clock counts, so that no sum overflows.
-const END: Time = Time::from_ps(1 << 63);
-
 impl World<'_> {
     /// The CPU of an operation.
     pub(crate) fn cpu_of(&self, op: u32) -> usize {
@@ -92,7 +89,7 @@ impl World<'_> {
             self.timeline.cpu(rank, at, end, name);
             at = end;
         }
-        if at > END {
+        if at > Time::LIMIT {
             return Err(RunError::TooLate(op.map_or_else(|| format!("rank {rank}"), |op| self.schedule.describe(op))));
         }
         self.cpus[cpu].busy = true;

@@ -161,7 +161,7 @@ pub extern "C" fn spin_time_ps() -> u64 {
     if call::looks_in_a_row() > FREE_LOOKS && !session::forked() {
         host_call(Op::SpinSleep, &[&LOOK_PS]);
     }
-    Session::get().map_or(0, |session| session.now_ps() + call::unanswered_ps(session))
+    Session::get().map_or(0, |session| session.now_ps().saturating_add(call::unanswered_ps(session)))
 }
 
 /// See `spin.h`.

@@ -247,7 +247,7 @@ pub fn looks_in_a_row() -> u32 {
 /// Simulated time of the thread's own work since its last answer, picoseconds; 0 unless it is measured.
 pub fn unanswered_ps(session: &Session) -> u64 {
     let scale = session.header().compute_scale_milli.load(Ordering::Relaxed);
-    (u128::from(unanswered_ns(session)) * u128::from(scale) / 1000) as u64
+    (u128::from(unanswered_ns(session)) * u128::from(scale) / 1000).try_into().unwrap_or(u64::MAX)
 }
 
 fn unanswered_ns(session: &Session) -> u64 {

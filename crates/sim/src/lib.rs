@@ -10,7 +10,7 @@ mod spares;
 mod time;
 pub mod trace;
 
-pub use pipe::Pipe;
+pub use pipe::{Pipe, Train};
 pub use queue::EventQueue;
 pub use spares::Spares;
 pub use time::{Clock, Rate, Time};

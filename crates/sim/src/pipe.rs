@@ -21,6 +21,16 @@ impl Pipe {
         (ps_up(start), ps_up(start + transfer))
     }
 
+    /// Reserves the pipe for a train of transfers of `bytes` in all, as [`reserve`](Pipe::reserve) does for one after the
+    /// other without a gap.
+    pub fn reserve_train(&mut self, now: Time, bytes: u64, rate: Rate) -> Train {
+        let start_fs = self.free_fs.max(u128::from(now.as_ps()) * 1000);
+        let train = Train { start_fs, rate };
+        self.free_fs = train.passed_fs(bytes);
+        self.busy_fs += self.free_fs - start_fs;
+        train
+    }
+
     /// When the next reservation could start.
     pub fn free_at(&self) -> Time {
         ps_up(self.free_fs)
@@ -29,6 +39,24 @@ impl Pipe {
     /// How long the pipe was, or is already bound to be, occupied.
     pub fn busy(&self) -> Time {
         ps_up(self.busy_fs)
+    }
+}
+
+/// Transfers that go through a pipe back to back.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Train {
+    start_fs: u128,
+    rate: Rate,
+}
+
+impl Train {
+    /// When its first `bytes` are through, rounded up to a picosecond; with none, when it starts.
+    pub fn passed(&self, bytes: u64) -> Time {
+        ps_up(self.passed_fs(bytes))
+    }
+
+    fn passed_fs(&self, bytes: u64) -> u128 {
+        self.start_fs + u128::from(self.rate.as_fs_per_byte()) * u128::from(bytes)
     }
 }
 
@@ -48,6 +76,25 @@ mod tests {
             pipe.reserve(Time::ZERO, 8, rate, Time::ZERO);
         }
         assert_eq!(pipe.reserve(Time::ZERO, 8, rate, Time::ZERO).1, rate.time(8000));
+    }
+
+    #[test]
+    fn a_train_is_its_transfers_one_after_the_other() {
+        let rate = Rate::from_fs_per_byte(6_731);
+        for earlier in [0, 3, 1000] {
+            let (mut single, mut whole) = (Pipe::default(), Pipe::default());
+            single.reserve(Time::ZERO, earlier, rate, Time::ZERO);
+            whole.reserve(Time::ZERO, earlier, rate, Time::ZERO);
+            let now = Time::from_ps(5_001);
+            let train = whole.reserve_train(now, 4096 * 9 + 5, rate);
+            for packet in 0..10 {
+                let bytes = if packet < 9 { 4096 } else { 5 };
+                let (start, end) = single.reserve(now, bytes, rate, Time::ZERO);
+                let offset = packet * 4096;
+                assert_eq!((start, end), (train.passed(offset), train.passed(offset + bytes)), "{earlier} {packet}");
+            }
+            assert_eq!((single.free_at(), single.busy()), (whole.free_at(), whole.busy()));
+        }
     }
 
     #[test]

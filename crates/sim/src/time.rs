@@ -3,6 +3,9 @@ use std::iter::Sum;
 use std::ops::{Add, AddAssign, Mul, Sub};
 
 /// A point in simulated time, or a span of it, in integer picoseconds.
+///
+/// Sums and products that are too large are [`Time::MAX`]: nothing ever wraps to an earlier time. A simulation ends at
+/// [`Time::LIMIT`], well before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(u64);
 
@@ -12,6 +15,9 @@ impl Time {
     /// Later than everything.
     pub const MAX: Time = Time(u64::MAX);
 
+    /// How far simulated time goes: 2^63 ps, 106 days and 18 hours.
+    pub const LIMIT: Time = Time(1 << 63);
+
     /// From picoseconds.
     pub const fn from_ps(ps: u64) -> Time {
         Time(ps)
@@ -19,7 +25,7 @@ impl Time {
 
     /// From nanoseconds.
     pub const fn from_ns(ns: u64) -> Time {
-        Time(ns * 1000)
+        Time(ns.saturating_mul(1000))
     }
 
     /// In picoseconds.
@@ -47,13 +53,13 @@ impl Add for Time {
     type Output = Time;
 
     fn add(self, span: Time) -> Time {
-        Time(self.0 + span.0)
+        self.saturating_add(span)
     }
 }
 
 impl AddAssign for Time {
     fn add_assign(&mut self, span: Time) {
-        self.0 += span.0;
+        *self = *self + span;
     }
 }
 
@@ -69,7 +75,7 @@ impl Mul<u64> for Time {
     type Output = Time;
 
     fn mul(self, count: u64) -> Time {
-        Time(self.0 * count)
+        Time(self.0.saturating_mul(count))
     }
 }
 
@@ -161,6 +167,22 @@ mod tests {
         assert_eq!(clock.time(3_000_000), Time::from_ps(1_000_000_000));
         assert_eq!(Clock::from_khz(2_500_000).time(1), Time::from_ps(400));
         assert_eq!(clock.cycles(Time::from_ns(1)), 3);
+    }
+
+    #[test]
+    fn large_times_do_not_wrap() {
+        let long = Time::from_ps(u64::MAX - 1);
+        assert_eq!(long + Time::from_ps(1), Time::MAX);
+        assert_eq!(long + Time::from_ps(2), Time::MAX);
+        assert_eq!(Time::MAX + Time::MAX, Time::MAX);
+        assert_eq!(Time::LIMIT * 1, Time::LIMIT);
+        assert_eq!(Time::LIMIT * 2, Time::MAX);
+        assert_eq!(Time::from_ns(u64::MAX / 1000), Time::from_ps(u64::MAX / 1000 * 1000));
+        assert_eq!(Time::from_ns(u64::MAX / 1000 + 1), Time::MAX);
+        assert_eq!([Time::LIMIT; 3].into_iter().sum::<Time>(), Time::MAX);
+        let mut sum = Time::LIMIT;
+        sum += Time::LIMIT;
+        assert_eq!(sum, Time::MAX);
     }
 
     #[test]

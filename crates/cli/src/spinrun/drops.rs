@@ -91,6 +91,10 @@ fn explain(reason: DropReason) -> (&'static str, &'static str) {
             "the target's interface was not open",
             "let all ranks meet after PtlNIInit and before PtlNIFini, and wait for what is under way",
         ),
+        DropReason::Closed => (
+            "the target's interface was closed while they were under way",
+            "wait for what is under way, or let all ranks meet, before PtlNIFini, PtlFini and the end of the program",
+        ),
         DropReason::NoPortal => {
             ("the target had no such portal table entry", "let all ranks meet after PtlPTAlloc, before anybody sends")
         }

@@ -19,6 +19,7 @@ use host::{End, World};
 use machine::{Machine, MachineError, NicKind};
 use nic::{Stats, merge_drops};
 use output::Output;
+use sim::Time;
 use sim::trace::Trace;
 use thiserror::Error;
 
@@ -329,6 +330,14 @@ fn tell(end: &End, lost: &[String], program: &OsString) -> u8 {
             let name = signal_name(*signal);
             eprintln!("spinrun: interrupted by {name} at {at} of simulated time, in rank {running}'s own code");
             (SIGNALLED + signal) as u8
+        }
+        End::OutOfTime { rank } => {
+            let limit = Time::LIMIT.as_ps() / 1_000_000_000_000;
+            eprintln!(
+                "spinrun: {program}: simulated time has reached its limit of {limit} s (2^63 ps): what comes next, at rank \
+                 {rank}, is later"
+            );
+            1
         }
         End::TimedOut { running, at } => {
             eprintln!("spinrun: {program}: time limit reached at {at} of simulated time, in rank {running}'s own code");

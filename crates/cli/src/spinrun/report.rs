@@ -55,6 +55,7 @@ enum EndReport {
     BadProgram { rank: usize, message: String },
     Deadlock { waits: Vec<String> },
     Interrupted { signal: i32 },
+    OutOfTime { rank: usize },
     TimedOut,
 }
 
@@ -155,6 +156,7 @@ fn end_report(end: &End) -> EndReport {
         End::BadProgram { rank, message } => EndReport::BadProgram { rank: *rank, message: message.clone() },
         End::Deadlock { waits, .. } => EndReport::Deadlock { waits: waits.clone() },
         End::Interrupted { signal, .. } => EndReport::Interrupted { signal: *signal },
+        End::OutOfTime { rank } => EndReport::OutOfTime { rank: *rank },
         End::TimedOut { .. } => EndReport::TimedOut,
     }
 }

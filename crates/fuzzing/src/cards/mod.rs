@@ -312,7 +312,7 @@ impl Program {
             28 => world.complete(node),
             29 if u.arbitrary::<u8>()? % 16 == 0 => {
                 world.hosts[node].dead = true;
-                world.cards[node].reset();
+                world.act(node, |card, ports| card.reset(ports));
             }
             30 => foreign_message(world, node, index, u)?,
             _ => {
@@ -324,8 +324,8 @@ impl Program {
     }
 
     fn fini(&mut self, world: &mut World, node: usize, ni: Handle) {
-        let card = &mut world.cards[node];
-        if card.ni_fini(ni).is_ok() && card.ni_status(ni, 0).is_err() {
+        let closed = world.act(node, |card, ports| card.ni_fini(ni, ports));
+        if closed.is_ok() && world.cards[node].ni_status(ni, 0).is_err() {
             let of_interface = |handle: &&Handle| **handle >> 26 & 3 == ni >> 26 & 3;
             for handles in &mut self.handles[node][..NI] {
                 self.closed[node].extend(handles.iter().filter(of_interface));

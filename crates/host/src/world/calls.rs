@@ -11,12 +11,13 @@ use machine::NicKind;
 use nic::{AtomicSpec, Card, DeviceProgram, MAX_OPERAND, NewEntry, Ports, Target, TriggeredOp};
 use sim::Time;
 
-use super::waiting::{Meeting, Wait, event_reply};
-use super::{End, Event, World};
-use crate::job::{Call, Caller, Reply};
+use super::barrier::Meeting;
+use super::waiting::{Wait, event_reply};
+use super::{End, World};
+use crate::job::{Call, Reply};
 
 /// What a call leads to.
-enum Step {
+pub(super) enum Step {
     /// It answers after this time.
     Reply(Time, Reply),
     /// It waits, at most for this long.
@@ -107,7 +108,8 @@ impl World {
             Op::SpinAttach => done(Reply::new(Code::Ok)),
             Op::SpinDetach => {
                 self.ranks[rank].aborted = false;
-                self.cards[rank].reset();
+                self.on_card(rank, |card, ports| card.reset(ports));
+                self.wake(rank); // threads that wait for what is gone
                 done(Reply::new(Code::Ok))
             }
             Op::SpinRegisterImage => self.register_image(rank, a.word(0), a.word(1), a.word(2)),
@@ -199,11 +201,11 @@ impl World {
             Op::PtlEQAlloc => value(card.eq_alloc(a.u32(0), a.word(1))?),
             Op::PtlCTAlloc => value(card.ct_alloc(a.u32(0))?),
             Op::PtlNIFini | Op::PtlEQFree | Op::PtlCTFree => {
-                match call.op {
-                    Op::PtlNIFini => card.ni_fini(a.u32(0))?,
-                    Op::PtlEQFree => card.eq_free(a.u32(0))?,
-                    _ => card.ct_free(a.u32(0))?,
-                }
+                self.on_card(rank, |card, ports| match call.op {
+                    Op::PtlNIFini => card.ni_fini(a.u32(0), ports),
+                    Op::PtlEQFree => card.eq_free(a.u32(0)),
+                    _ => card.ct_free(a.u32(0)),
+                })?;
                 self.wake(rank); // threads that wait for what is gone
                 done(Reply::new(Code::Ok))
             }
@@ -260,30 +262,6 @@ impl World {
         let kind = self.machine.hpu.kind.clone();
         let program = DeviceProgram::from_image(&bytes, handlers_start, &kind).map_err(|error| error.to_string())?;
         self.cards[rank].load_program(program).map_err(|error| error.to_string())
-    }
-
-    /// All ranks meet; the last one lets everybody go on.
-    fn barrier(&mut self, caller: Caller, of: Meeting) -> Step {
-        let ranks = self.ranks.len();
-        let waiting = &mut self.barriers[of as usize];
-        waiting.push(caller);
-        let arrived = waiting.len();
-        if arrived < ranks {
-            for wait in self.ranks.iter_mut().flat_map(|rank| rank.waits.values_mut()) {
-                match wait {
-                    Wait::Barrier { of: other, arrived: known, .. } if *other == of => *known = arrived,
-                    _ => {}
-                }
-            }
-            return Step::Wait(Wait::Barrier { of, arrived, ranks }, None);
-        }
-        for other in std::mem::take(waiting) {
-            if other != caller {
-                self.ranks[other.rank as usize].waits.remove(&other.slot);
-                self.queue.push(self.now, Event::Resume(other, Box::new(Reply::new(Code::Ok))));
-            }
-        }
-        Step::Reply(Time::ZERO, Reply::new(Code::Ok))
     }
 
     /// Data movement, now or when a counter is there.

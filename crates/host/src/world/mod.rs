@@ -5,10 +5,12 @@
 //!
 //! * `calls`: what each library call does and costs
 //! * `waiting`: threads of ranks that wait inside the library
+//! * `barrier`: where all ranks meet
 //! * `polling`: ranks that wait for their own memory to change
 //! * `ports`: what a card sees of the world
 //! * [`report`](crate::report): what is told at the end
 
+mod barrier;
 mod calls;
 mod polling;
 mod ports;
@@ -29,6 +31,7 @@ use sim::{EventQueue, Time};
 use std::process::ExitStatus;
 
 use crate::job::{Call, Caller, Job, JobError, Pause, Reply};
+use barrier::{Barrier, Meeting};
 use ports::WorldPorts;
 use waiting::Wait;
 
@@ -45,6 +48,17 @@ enum Event {
     Notice(u32),
     /// A wait with a time limit ends, unless it is over already.
     Timeout(Caller, u64),
+}
+
+impl Event {
+    /// The rank that it belongs to.
+    fn rank(&self) -> usize {
+        match self {
+            Event::Card(rank, _) | Event::Progress(rank) | Event::Notice(rank) => *rank as usize,
+            Event::Resume(caller, _) | Event::Timeout(caller, _) => caller.rank as usize,
+            Event::Call(call) => call.caller.rank as usize,
+        }
+    }
 }
 
 /// How a run ended.
@@ -83,6 +97,11 @@ pub enum End {
         running: usize,
         /// When, in simulated time.
         at: Time,
+    },
+    /// Simulated time would go beyond [`Time::LIMIT`].
+    OutOfTime {
+        /// The rank that has something to do then.
+        rank: usize,
     },
     /// The time limit was reached.
     TimedOut {
@@ -124,8 +143,8 @@ pub struct World {
     waking: bool,
     timeline: Timeline,
     warnings: Warnings,
-    /// Calls waiting in each kind of barrier.
-    barriers: [Vec<Caller>; 2],
+    /// Those who have come to each kind of barrier.
+    barriers: [Barrier; 2],
     now: Time,
     reached: Arc<Reached>,
     end: Option<End>,
@@ -215,7 +234,7 @@ impl World {
             waking: false,
             timeline,
             warnings: Warnings { told: BTreeMap::new(), tell: Some(warn) },
-            barriers: Default::default(),
+            barriers: std::array::from_fn(|_| Barrier::new(ranks)),
             now: Time::ZERO,
             reached: Arc::default(),
             end: None,
@@ -245,6 +264,14 @@ impl World {
                 }
                 continue;
             };
+            if at > Time::LIMIT {
+                let rank = event.rank();
+                // What a rank that has ended left behind may never happen.
+                if self.ranks[rank].status.is_none() {
+                    self.end = Some(End::OutOfTime { rank });
+                }
+                continue;
+            }
             self.now = at;
             self.reached.now_ps.store(at.as_ps(), Relaxed);
             self.reached.events.store(self.queue.inserted(), Relaxed);
@@ -377,7 +404,7 @@ impl World {
         state.status = Some(status);
         state.end = self.now;
         state.waits.clear();
-        self.cards[rank].reset();
+        self.on_card(rank, |card, ports| card.reset(ports));
         if !status.success() {
             self.end = Some(End::RankFailed { rank, status, at: self.now });
         }
@@ -388,6 +415,7 @@ impl World {
         if self.ranks.iter().all(|rank| rank.status.is_some()) {
             return End::Finished;
         }
+        let arrived = |meeting: Meeting| self.barriers[meeting as usize].arrived();
         let waits = self
             .ranks
             .iter()
@@ -395,6 +423,10 @@ impl World {
             .map(|(number, rank)| match (&rank.status, rank.waits.values().next()) {
                 (Some(_), _) => format!("rank {number} has ended"),
                 (None, _) if self.job.polling(number).is_some() => self.describe_polling(number),
+                (None, Some(Wait::Barrier(meeting))) => {
+                    let (name, arrived, ranks) = (meeting.name(), arrived(*meeting), self.ranks.len());
+                    format!("rank {number} waits in {name}, where {arrived} of {ranks} ranks have come")
+                }
                 (None, Some(wait)) => format!("rank {number} waits in {}", wait.describe()),
                 (None, None) => format!("rank {number} waits outside of the library"),
             })

@@ -5,6 +5,7 @@ use machine::NicKind;
 use nic::Notice;
 use sim::Time;
 
+use super::barrier::Meeting;
 use super::{Event, World};
 use crate::job::{Call, Caller, Reply};
 
@@ -36,25 +37,9 @@ pub enum Wait {
         pt_index: u32,
     },
     /// The other ranks.
-    Barrier {
-        /// Which barrier.
-        of: Meeting,
-        /// How many have come so far.
-        arrived: usize,
-        /// Of how many.
-        ranks: usize,
-    },
+    Barrier(Meeting),
     /// The CPU, which completes a message first (rdma cards); the call is made then.
     Completion(Box<Call>),
-}
-
-/// Where all ranks meet. Arriving and leaving take no simulated time: the last one's arrival lets everybody go on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Meeting {
-    /// `spin_barrier`.
-    Spin,
-    /// The barrier of PMI.
-    Pmi,
 }
 
 impl Wait {
@@ -82,13 +67,7 @@ impl Wait {
             Wait::Portal { pt_index, .. } => {
                 format!("PtlPTDisable for the messages under way to portal table entry {pt_index}")
             }
-            Wait::Barrier { of, arrived, ranks } => {
-                let name = match of {
-                    Meeting::Spin => "spin_barrier",
-                    Meeting::Pmi => "a PMI barrier",
-                };
-                format!("{name}, where {arrived} of {ranks} ranks have come")
-            }
+            Wait::Barrier(meeting) => meeting.name().into(),
             Wait::Completion(call) => format!("{} for a completion", call.op.c_name()),
         }
     }
@@ -144,7 +123,7 @@ impl World {
             Wait::Queues { ref queues, .. } => self.queue_reply(rank, queues),
             Wait::Portal { ni, pt_index } => self.cards[rank].pt_idle(ni, pt_index).then(|| Reply::new(Code::Ok)),
             Wait::Completion(call) if !self.ranks[rank].progressing => return self.call(*call),
-            Wait::Completion(_) | Wait::Barrier { .. } => None,
+            Wait::Completion(_) | Wait::Barrier(_) => None,
         };
         match reply {
             Some(reply) => {

@@ -9,7 +9,6 @@ use super::{ArrivedMessage, Card, CardEvent, Completion, Inbound, OperationKind,
 use crate::interface::Portal;
 use crate::message::{Body, OpToken, Response};
 use crate::ports::{Notice, Ports};
-use crate::slab::{self, Kind};
 use crate::spin::SpinMessage;
 use crate::triggered::TriggeredOp;
 
@@ -153,15 +152,16 @@ impl Card {
     }
 
     fn portal_drained(&mut self, index: u8, pt_index: u32, ports: &mut impl Ports) {
-        let Some(Ok(portal)) = self.interface(index).map(|interface| interface.portal(pt_index)) else { return };
+        let Some(interface) = self.interface(index) else { return };
+        let Ok(portal) = interface.portal(pt_index) else { return };
         if portal.in_flight > 0 {
             return;
         }
-        ports.notify(Notice::Portal(slab::handle(Kind::Interface, index, 0, 0), pt_index));
-        if !std::mem::take(&mut portal.disable_event_due) {
+        let (told, eq) = (!std::mem::take(&mut portal.disable_event_due), portal.eq);
+        ports.notify(Notice::Portal(interface.handle(), pt_index));
+        if told {
             return;
         }
-        let eq = portal.eq;
         let mut event = plain_event(EventKind::PtDisabled, pt_index, 0);
         event.ni_fail_type = NiFail::PtDisabled as u8;
         self.post(index, eq, event, ports);
@@ -195,7 +195,7 @@ impl Card {
         }
     }
 
-    fn note_operation(&mut self, token: OpToken, answered: bool) {
+    pub(super) fn note_operation(&mut self, token: OpToken, answered: bool) {
         if let Some(operation) = self.operations.get_mut(token) {
             if answered {
                 operation.answered = true;

@@ -3,6 +3,7 @@
 //! One [`Card`] a node. The simulator calls [`Card::handle`] with the events that the card scheduled through its
 //! [`Ports`], and the functions of [`crate::api`] for the host's library calls.
 
+mod close;
 pub(crate) mod complete;
 mod receive;
 mod send;
@@ -12,14 +13,14 @@ use std::rc::Rc;
 
 use abi::portals::{CT_NONE, EQ_NONE, Handle, List, NiFail, NiLimits, Process};
 use machine::{Machine, NicKind};
-use sim::{Pipe, Time};
+use sim::{Pipe, Time, Train};
 
 use crate::entry::Placement;
 use crate::interface::{Interface, MemoryDescriptor, default_limits};
 use crate::message::{Header, MessageId, OpToken, Packet, Response};
 use crate::ports::{PacketId, Ports, Slice, Track};
 use crate::region::Region;
-use crate::spin::{SpinMessage, SpinUnit};
+use crate::spin::{Run, SpinMessage, SpinUnit};
 use crate::stats::{HandlerStats, Stats};
 use crate::triggered::TriggeredOp;
 
@@ -30,6 +31,8 @@ pub enum CardEvent {
     Send(Box<Outgoing>),
     /// A packet's data has come from host memory.
     Fetched(Box<Fetch>),
+    /// The port will soon be free for packets whose data is still in host memory.
+    Refill,
     /// The last byte of a message has left.
     Sent(Sent),
     /// The first byte of a packet is at the port.
@@ -44,8 +47,8 @@ pub enum CardEvent {
     Moved(MessageId),
     /// A message is done, and so is the (empty) DMA write that says so.
     Complete(MessageId),
-    /// An HPU context reaches the point where it stopped.
-    Hpu(u16),
+    /// An HPU context reaches the point where the handler that it had stopped.
+    Hpu(u16, Run),
     /// A handler's DMA transfer is done.
     HandlerDma(Box<crate::spin::HandlerDma>),
 }
@@ -85,18 +88,36 @@ pub enum Sent {
     Reply(MessageId),
 }
 
+/// A message whose packets come from host memory.
+#[derive(Debug)]
+struct Sending {
+    header: Rc<Header>,
+    /// What its last byte completes.
+    sent: Sent,
+    /// Where in host memory; `None` when its only packet came with the descriptor.
+    from: Option<(Rc<Region>, u64)>,
+    /// The bytes on their way through the DMA engine.
+    train: Train,
+    /// None of its packets may leave before.
+    not_before: Time,
+}
+
 /// A packet on its way from host memory.
 #[derive(Debug)]
 pub struct Fetch {
-    header: Rc<Header>,
-    /// Where in host memory.
-    from: Option<(Rc<Region>, u64)>,
-    /// The data, as far as it does not come from there.
-    data: Vec<u8>,
+    message: Rc<Sending>,
     offset: u64,
-    /// When the packet may leave.
-    ready: Time,
-    sent: Sent,
+    /// The packet with its data, once that is read.
+    packet: Option<Packet>,
+}
+
+/// A packet whose turn at the port is fixed, and far enough off that its data may wait in host memory.
+#[derive(Debug)]
+struct Unread {
+    message: Rc<Sending>,
+    offset: u64,
+    /// When it leaves.
+    start: Time,
 }
 
 /// Data on its way to host memory.
@@ -129,6 +150,8 @@ pub(crate) struct Inbound {
     pub deposited: bool,
     /// First thing that went wrong.
     pub fail: NiFail,
+    /// Whether an answer with the data that was asked for, or without it, is on its way.
+    pub answered: bool,
     pub sink: Sink,
 }
 
@@ -176,6 +199,8 @@ enum Channel {
 #[derive(Clone, Debug)]
 pub(crate) struct Operation {
     pub interface: u8,
+    /// Whether the interface is still there that it belongs to.
+    pub open: bool,
     /// Local memory, and who is told of the answer.
     pub md: Rc<MemoryDescriptor>,
     /// Where on the card a handler waits for the data, instead of `md`.
@@ -228,6 +253,8 @@ pub struct Card {
     pub(crate) uid: u32,
     pub(crate) machine: Rc<Machine>,
     pub(crate) interfaces: [Option<Box<Interface>>; 4],
+    /// Those that were closed last: the handles of new ones go on from theirs.
+    pub(crate) closed: [Option<Box<Interface>>; 4],
     pub(crate) operations: Operations,
     pub(crate) spin: SpinUnit,
     pub(crate) stats: Stats,
@@ -240,6 +267,8 @@ pub struct Card {
     dma: Pipe,
     /// When the last packet of the host's send queue has its data: later ones may not overtake it.
     send_ready: Time,
+    /// In the order in which they leave.
+    unread: VecDeque<Unread>,
     messages: u64,
 }
 
@@ -252,6 +281,7 @@ impl Card {
             pid: crate::api::DEFAULT_PID,
             uid,
             interfaces: [const { None }; 4],
+            closed: [const { None }; 4],
             operations: Operations::default(),
             spin: SpinUnit::new(&machine.hpu, machine.network.mtu),
             stats: Stats::default(),
@@ -262,6 +292,7 @@ impl Card {
             rx: Pipe::default(),
             dma: Pipe::default(),
             send_ready: Time::ZERO,
+            unread: VecDeque::new(),
             messages: 0,
             machine,
         }
@@ -272,6 +303,7 @@ impl Card {
         match event {
             CardEvent::Send(outgoing) => self.send(*outgoing, ports),
             CardEvent::Fetched(fetch) => self.fetched(*fetch, ports),
+            CardEvent::Refill => self.refill(ports),
             CardEvent::Sent(sent) => self.sent(sent, ports),
             CardEvent::Arrive(packet) => self.arrive(packet, ports),
             CardEvent::Received(packet) => self.received(*packet, ports),
@@ -279,7 +311,7 @@ impl Card {
             CardEvent::Atomic(work) => self.combine(*work, ports),
             CardEvent::Moved(message) => self.moved(message, ports),
             CardEvent::Complete(message) => self.complete(message, ports),
-            CardEvent::Hpu(context) => self.hpu_stopped(context, ports),
+            CardEvent::Hpu(context, run) => self.hpu_stopped(context, run, ports),
             CardEvent::HandlerDma(dma) => self.handler_dma_done(*dma, ports),
         }
     }
@@ -416,16 +448,21 @@ impl Operations {
         self.slots.get_mut(token as usize)?.as_mut()
     }
 
-    /// What is still under way for an interface that is closed: nobody is told of its end any more, also when a new
-    /// interface has objects of the same handles.
+    /// An interface is closed. Nobody is told of the end of its operations any more, and answers bring no data.
     pub fn close(&mut self, interface: u8) {
         for operation in self.slots.iter_mut().flatten().filter(|operation| operation.interface == interface) {
+            (operation.open, operation.card) = (false, None);
             for md in [&mut operation.md, &mut operation.send_md] {
                 let MemoryDescriptor { region, options, .. } = &**md;
                 let (region, options) = (region.clone(), *options);
                 *md = Rc::new(MemoryDescriptor { region, options, eq: EQ_NONE, ct: CT_NONE });
             }
         }
+    }
+
+    /// Whether the interface of an operation is still there.
+    pub fn is_open(&mut self, token: OpToken) -> bool {
+        self.get_mut(token).is_some_and(|operation| operation.open)
     }
 
     pub fn remove_if_over(&mut self, token: OpToken) {

@@ -120,7 +120,7 @@ impl Card {
             }
             Sink::Operation(token, response) => {
                 let (token, mlength) = (*token, response.mlength);
-                let Some(operation) = self.operations.get_mut(token) else { return };
+                let Some(operation) = self.operations.get_mut(token).filter(|operation| operation.open) else { return };
                 if let Some(place) = operation.card {
                     return self.spin.fill(place.start + offset as u32, &data);
                 }
@@ -140,9 +140,16 @@ impl Card {
     }
 
     pub(super) fn written(&mut self, write: HostWrite, ports: &mut impl Ports) {
-        let result = write.region.write(ports, write.offset, &write.data);
         let Some(inbound) = self.inbound(write.message) else { return };
         inbound.moving -= 1;
+        // The interface may have been closed since the data was sent to host memory.
+        let wanted = match inbound.sink {
+            Sink::Nowhere => false,
+            Sink::Entry(_) => true,
+            Sink::Operation(token, _) => self.operations.is_open(token),
+        };
+        let result = if wanted { write.region.write(ports, write.offset, &write.data) } else { Ok(()) };
+        let Some(inbound) = self.inbound(write.message) else { return };
         if let Err(fault) = result {
             if inbound.fail == NiFail::Ok {
                 inbound.fail = NiFail::Segv;
@@ -171,6 +178,7 @@ impl Card {
             Sink::Nowhere => {
                 // The last byte has arrived, and so left: SEND comes before the bad news.
                 if let Some(inbound) = self.close(id)
+                    && !inbound.answered
                     && let Body::Request(request) = inbound.header.body
                 {
                     let nowhere = Placement { offset: 0, mlength: 0 };
@@ -209,6 +217,7 @@ impl Card {
             moving: 0,
             deposited: false,
             fail: NiFail::Ok,
+            answered: false,
             sink: Sink::Nowhere,
         };
         match header.body {
@@ -338,6 +347,7 @@ impl Card {
         };
         if let Some(inbound) = self.inbound(id) {
             inbound.moving += 1;
+            inbound.answered = true;
         }
         let response = Response { op, mlength, remote_offset, fail: NiFail::Ok, list, length: mlength };
         let reply = self.response_header(&header, response);
@@ -379,7 +389,7 @@ impl Card {
         }
         let Some(inbound) = self.inbound(id) else { return };
         let (Some((spec, operand)), index) = (inbound.atomic(), inbound.header.interface) else { return };
-        let Some(delivery) = self.delivery(id) else { return };
+        let Some(delivery) = self.delivery(id) else { return self.moved(id, ports) };
         let (entry, offset) = (delivery.entry, delivery.placement.offset);
         let region = match self.interface(index).map(|interface| interface.entries.get(entry)) {
             Some(Ok(entry)) => entry.region.clone(),
@@ -405,13 +415,15 @@ impl Card {
         let written = self.dma_write(old.len() as u64, "result", None, ports);
         let Some(inbound) = self.inbound(id) else { return };
         let (header, fail) = (inbound.header.clone(), inbound.fail);
-        let (Sink::Entry(delivery), Body::Request(request)) = (&inbound.sink, header.body) else { return };
+        let (Sink::Entry(delivery), Body::Request(request)) = (&inbound.sink, header.body) else {
+            return self.moved(id, ports);
+        };
         let (Placement { offset: remote_offset, mlength }, list) = (delivery.placement, delivery.list);
         let reply = request.op.filter(|_| request.kind.replies());
         // The reply's departure stands for the write too, but for a completion handler: it may read the result.
         let waits = reply.is_none() || delivery.spin.is_some();
         inbound.moving = inbound.moving - 1 + u32::from(reply.is_some()) + u32::from(waits);
-        inbound.deposited = reply.is_none();
+        (inbound.deposited, inbound.answered) = (reply.is_none(), reply.is_some());
         if let Some(op) = reply {
             let response = Response { op, mlength, remote_offset, fail, list, length: old.len() as u64 };
             let reply = self.response_header(&header, response);

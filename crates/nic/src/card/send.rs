@@ -3,15 +3,18 @@
 use std::rc::Rc;
 
 use abi::portals::{AckReq, NiFail, md};
-use sim::Time;
+use sim::{Time, Train};
 
 use crate::atomic::MAX_OPERAND;
 
-use super::{Card, CardEvent, Fetch, Operation, OperationKind, Outgoing, Sent, Source};
+use super::{Card, CardEvent, Fetch, Operation, OperationKind, Outgoing, Sending, Sent, Sink, Source, Unread};
 use crate::drops::DropReason;
 use crate::message::{Body, Header, Packet, Request, RequestKind};
 use crate::ports::{PacketId, Ports, Slice, Track};
 use crate::triggered::{Action, Transfer};
+
+/// This many packets of a message are fetched ahead of the one that leaves.
+const FETCHES: u64 = 64;
 
 impl Card {
     /// Starts a put or get whose descriptor reaches the card at `at`.
@@ -40,6 +43,7 @@ impl Card {
         let volatile = send_md.has(md::VOLATILE) && length <= interface.limits.max_volatile_size;
         let token = self.operations.insert(Operation {
             interface: index,
+            open: true,
             md,
             send_md: send_md.clone(),
             card: None,
@@ -90,108 +94,179 @@ impl Card {
         if header.target >= self.nodes {
             return self.undeliverable(&header, sent, ports);
         }
-        let length = header.data_length();
-        let mtu = u64::from(self.machine.network.mtu);
         self.stats.messages_sent += 1;
         let (region, start) = match source {
             Source::Host(region, start) => (region, start),
             Source::Card(data) => {
-                debug_assert!(data.len() as u64 <= mtu, "card-side messages are single packets (sPIN App. B.6)");
+                debug_assert!(data.len() <= self.machine.network.mtu as usize, "one packet (sPIN App. B.6)");
                 self.inject(Packet { header, offset: 0, data }, sent, ports);
                 return;
             }
             Source::Descriptor(data) => {
                 self.send_ready = self.send_ready.max(ports.now());
-                let fetch = Fetch { header, from: None, data, offset: 0, ready: self.send_ready, sent };
-                ports.schedule(self.send_ready, CardEvent::Fetched(Box::new(fetch)));
+                let (train, not_before) = (Train::default(), self.send_ready);
+                let packet = Some(Packet { header: header.clone(), offset: 0, data });
+                let message = Rc::new(Sending { header, sent, from: None, train, not_before });
+                ports.schedule(not_before, CardEvent::Fetched(Box::new(Fetch { message, offset: 0, packet })));
                 return;
             }
         };
-        let serves = matches!(header.body, Body::Response(_));
-        let mut offset = 0;
-        loop {
-            let bytes = mtu.min(length - offset);
-            let fetched = if bytes > 0 {
-                self.dma_read(bytes, "fetch", Some(PacketId { message: header.id, offset }), ports)
-            } else {
-                ports.now()
-            };
-            self.send_ready = self.send_ready.max(fetched);
-            let last = offset + bytes >= length;
-            let fetch = Fetch {
-                header: header.clone(),
-                from: Some((region.clone(), start.wrapping_add(offset))),
-                data: vec![0; bytes as usize],
-                offset,
-                ready: self.send_ready,
-                sent: if last { sent } else { Sent::Nothing },
-            };
+        let length = header.data_length();
+        let not_before = self.send_ready.max(ports.now());
+        let mut train = Train::default();
+        if length > 0 {
+            train = self.dma.reserve_train(ports.now(), length, self.machine.dma.gap_per_byte);
+            self.stats.dma_bytes += length;
+        }
+        let message = Sending { header, sent, from: Some((region, start)), train, not_before };
+        self.send_ready = message.ready(length, self.machine.dma.latency);
+        let message = Rc::new(message);
+        if ports.tracing() {
+            self.show_fetches(&message, ports);
+        }
+        let mtu = u64::from(self.machine.network.mtu);
+        self.fetch(&message, 0, ports);
+        (1..FETCHES).for_each(|packet| self.fetch_if_any(&message, packet * mtu, ports));
+    }
+
+    fn show_fetches(&self, message: &Sending, ports: &mut impl Ports) {
+        let (mtu, length) = (self.machine.network.mtu, message.header.data_length());
+        for offset in (0..length).step_by(mtu as usize) {
+            let bytes = u64::from(mtu).min(length - offset);
+            let (start, end) = (message.train.passed(offset), message.train.passed(offset + bytes));
+            let packet = Some(PacketId { message: message.header.id, offset });
+            ports.slice(Slice { track: Track::Dma, start, end, name: "fetch", packet, bytes: Some(bytes) });
+        }
+    }
+
+    /// Has a packet fetched from host memory, if the message goes that far.
+    fn fetch_if_any(&self, message: &Rc<Sending>, offset: u64, ports: &mut impl Ports) {
+        if offset < message.header.data_length() {
+            self.fetch(message, offset, ports);
+        }
+    }
+
+    fn fetch(&self, message: &Rc<Sending>, offset: u64, ports: &mut impl Ports) {
+        let (end, latency) = (offset + self.packet_bytes(message, offset), self.machine.dma.latency);
+        let at = if message.serves() {
             // What a get reads is what its target's memory holds when the request reaches it: DMA keeps reads and writes
             // in order, and a later message must not change it (Portals 4.3 §3.3: write after read).
-            let read = if serves { fetched.saturating_sub(self.machine.dma.latency) } else { self.send_ready };
-            ports.schedule(read.max(ports.now()), CardEvent::Fetched(Box::new(fetch)));
-            offset += bytes;
-            if last {
-                break;
+            message.fetched(end, latency).saturating_sub(latency)
+        } else {
+            message.ready(end, latency)
+        };
+        let fetch = Fetch { message: message.clone(), offset, packet: None };
+        ports.schedule(at.max(ports.now()), CardEvent::Fetched(Box::new(fetch)));
+    }
+
+    fn packet_bytes(&self, message: &Sending, offset: u64) -> u64 {
+        u64::from(self.machine.network.mtu).min(message.header.data_length() - offset)
+    }
+
+    pub(super) fn fetched(&mut self, fetch: Fetch, ports: &mut impl Ports) {
+        let Fetch { message, offset, mut packet } = fetch;
+        let bytes = self.packet_bytes(&message, offset);
+        if packet.is_none() {
+            self.fetch_if_any(&message, offset + FETCHES * u64::from(self.machine.network.mtu), ports);
+            if message.serves() {
+                packet = Some(self.read(&message, offset, ports));
+                let ready = message.ready(offset + bytes, self.machine.dma.latency);
+                if ports.now() < ready {
+                    return ports.schedule(ready, CardEvent::Fetched(Box::new(Fetch { message, offset, packet })));
+                }
             }
         }
+        let last = offset + bytes >= message.header.data_length();
+        let sent = if last { message.sent } else { Sent::Nothing };
+        let (start, end) = self.occupy_port(&message.header, offset, bytes, ports);
+        if packet.is_none() && start > ports.now() + self.read_ahead() {
+            if self.unread.is_empty() {
+                ports.schedule(start.saturating_sub(self.read_ahead()), CardEvent::Refill);
+            }
+            self.unread.push_back(Unread { message, offset, start });
+        } else {
+            let packet = packet.unwrap_or_else(|| self.read(&message, offset, ports));
+            ports.transmit(start, Box::new(packet));
+        }
+        tell_when_sent(end, sent, ports);
     }
 
-    pub(super) fn fetched(&mut self, mut fetch: Fetch, ports: &mut impl Ports) {
-        if let Some((region, start)) = fetch.from.take()
-            && let Err(fault) = region.read(ports, start, &mut fetch.data)
+    /// Reads packets whose turn at the port comes soon, so that a long message is never on the card as a whole.
+    pub(super) fn refill(&mut self, ports: &mut impl Ports) {
+        let soon = ports.now() + self.read_ahead() * 2;
+        while self.unread.front().is_some_and(|next| next.start <= soon)
+            && let Some(next) = self.unread.pop_front()
         {
-            self.local_fault(&mut fetch, fault.to_string(), ports);
+            let packet = self.read(&next.message, next.offset, ports);
+            ports.transmit(next.start, Box::new(packet));
         }
-        if ports.now() < fetch.ready {
-            return ports.schedule(fetch.ready, CardEvent::Fetched(Box::new(fetch)));
+        if let Some(next) = self.unread.front() {
+            ports.schedule(next.start.saturating_sub(self.read_ahead()), CardEvent::Refill);
         }
-        let Fetch { header, data, offset, sent, .. } = fetch;
-        self.inject(Packet { header, offset, data }, sent, ports);
     }
 
-    /// The program's own memory is not there: the operation fails, or the answer says so, and the packet.
-    fn local_fault(&mut self, fetch: &mut Fetch, fault: String, ports: &mut impl Ports) {
-        ports.warn(format!("{} to node {}: {fault}", fetch.header.name(), fetch.header.target));
-        match &mut Rc::make_mut(&mut fetch.header).body {
+    /// How long before a packet leaves its data is read at the latest.
+    fn read_ahead(&self) -> Time {
+        let network = &self.machine.network;
+        network.gap_per_byte.time(FETCHES * u64::from(network.mtu))
+    }
+
+    /// A packet with its data from host memory.
+    fn read(&mut self, message: &Sending, offset: u64, ports: &mut impl Ports) -> Packet {
+        let mut data = vec![0; self.packet_bytes(message, offset) as usize];
+        let mut packet = Packet { header: message.header.clone(), offset, data: Vec::new() };
+        if let Sent::Reply(id) = message.sent
+            && !self.inbound(id).is_some_and(|inbound| matches!(inbound.sink, Sink::Entry(_)))
+        {
+            // The interface that the data belongs to has been closed meanwhile.
+            self.local_fault(&mut packet, message.sent, NiFail::Dropped);
+        } else if let Some((region, start)) = &message.from
+            && let Err(fault) = region.read(ports, start.wrapping_add(offset), &mut data)
+        {
+            ports.warn(format!("{} to node {}: {fault}", packet.header.name(), packet.header.target));
+            self.local_fault(&mut packet, message.sent, NiFail::Segv);
+        }
+        packet.data = data;
+        packet
+    }
+
+    /// A packet's data is not there any more, or never was: the operation fails, or the answer says so, and the packet.
+    fn local_fault(&mut self, packet: &mut Packet, sent: Sent, fail: NiFail) {
+        match &mut Rc::make_mut(&mut packet.header).body {
             Body::Request(request) => {
-                request.fail = NiFail::Segv;
-                let token = match fetch.sent {
+                request.fail = fail;
+                let token = match sent {
                     Sent::Operation(token) => Some(token),
                     _ => request.op,
                 };
                 if let Some(operation) = token.and_then(|token| self.operations.get_mut(token)) {
-                    operation.fail = NiFail::Segv;
+                    operation.fail = fail;
                 }
             }
-            Body::Response(response) => response.fail = NiFail::Segv,
+            Body::Response(response) => response.fail = fail,
         }
     }
 
     /// Puts a packet on the wire when the port is free, and returns when its last byte has left.
     pub(crate) fn inject(&mut self, packet: Packet, sent: Sent, ports: &mut impl Ports) -> Time {
+        let (start, end) = self.occupy_port(&packet.header, packet.offset, packet.data.len() as u64, ports);
+        ports.transmit(start, Box::new(packet));
+        tell_when_sent(end, sent, ports);
+        end
+    }
+
+    /// Reserves the port for a packet; returns when it starts to leave and when its last byte has left.
+    fn occupy_port(&mut self, header: &Header, offset: u64, bytes: u64, ports: &mut impl Ports) -> (Time, Time) {
         let network = &self.machine.network;
-        let bytes = packet.data.len() as u64;
-        let gap = if packet.is_header() { network.gap } else { Time::ZERO };
+        let gap = if offset == 0 { network.gap } else { Time::ZERO };
         let (start, end) = self.tx.reserve(ports.now(), bytes, network.gap_per_byte, gap);
         self.stats.packets_sent += 1;
         self.stats.bytes_sent += bytes;
         if ports.tracing() {
-            let name = packet.header.name();
-            ports.slice(Slice {
-                track: Track::NicOut,
-                start,
-                end,
-                name,
-                packet: Some(packet.id()),
-                bytes: Some(bytes),
-            });
+            let (name, packet) = (header.name(), Some(PacketId { message: header.id, offset }));
+            ports.slice(Slice { track: Track::NicOut, start, end, name, packet, bytes: Some(bytes) });
         }
-        ports.transmit(start, Box::new(packet));
-        if sent != Sent::Nothing {
-            ports.schedule(end, CardEvent::Sent(sent));
-        }
-        end
+        (start, end)
     }
 
     /// The network has no such node: what was asked for ends as `PTL_NI_UNDELIVERABLE`.
@@ -224,5 +299,29 @@ impl Card {
             Sent::Told(token) => self.finish_operation(token, None, ports),
             Sent::Reply(message) => self.moved(message, ports),
         }
+    }
+}
+
+fn tell_when_sent(end: Time, sent: Sent, ports: &mut impl Ports) {
+    if sent != Sent::Nothing {
+        ports.schedule(end, CardEvent::Sent(sent));
+    }
+}
+
+impl Sending {
+    /// Whether it answers a get.
+    fn serves(&self) -> bool {
+        matches!(self.header.body, Body::Response(_))
+    }
+
+    /// When its first `bytes` are on the card. The request for them crosses first (sPIN App. C.3.2: "we pay two DMA
+    /// latencies to read the data").
+    fn fetched(&self, bytes: u64, latency: Time) -> Time {
+        if bytes == 0 { Time::ZERO } else { self.train.passed(bytes) + latency * 2 }
+    }
+
+    /// When the packet that ends with its first `bytes` may leave.
+    fn ready(&self, bytes: u64, latency: Time) -> Time {
+        if self.from.is_none() { self.not_before } else { self.not_before.max(self.fetched(bytes, latency)) }
     }
 }

@@ -76,7 +76,8 @@ impl Card {
             Outcome::Until(time) => {
                 resident.thread.set_result(0);
                 resident.waits = Wait::Time;
-                ports.schedule(time, CardEvent::Hpu(context));
+                let run = resident.run;
+                ports.schedule(time, CardEvent::Hpu(context, run));
                 self.deschedule(context, ports);
             }
             Outcome::ForEvent => {

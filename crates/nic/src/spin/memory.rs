@@ -53,9 +53,16 @@ impl CardMemory {
             ],
             stack: config.stack,
             layout: 0,
-            allocations: [0, 1, 2, 3].map(|interface| Slab::new(Kind::Hpu, interface)),
+            allocations: empty(),
             capacity: config.memory,
         }
+    }
+
+    /// Memories in which nothing is, and nothing is allocated; handles of before stay invalid.
+    pub fn emptied(&mut self, config: &machine::Hpu, mtu: u32) -> CardMemory {
+        self.allocations.iter_mut().for_each(Slab::clear);
+        let allocations = std::mem::replace(&mut self.allocations, empty());
+        CardMemory { allocations, ..CardMemory::new(config, mtu) }
     }
 
     /// The bytes that handlers address through windows of the present [`layout`](CardMemory::layout).
@@ -174,11 +181,21 @@ impl CardMemory {
         self.allocations[usize::from(interface)].remove(memory).map(|_| ())
     }
 
+    /// Frees all that belongs to an interface.
+    pub fn free_all(&mut self, interface: u8) {
+        self.allocations[usize::from(interface & 3)].clear();
+    }
+
     /// Address and bytes of an allocation.
     pub fn find(&self, memory: Handle) -> Result<(u32, u32), Code> {
         let interface = interface_of(Kind::Hpu, memory).ok_or(Code::ArgInvalid)?;
         self.allocations[usize::from(interface)].get(memory).copied()
     }
+}
+
+/// Of each interface none.
+fn empty() -> [Slab<(u32, u32)>; 4] {
+    [0, 1, 2, 3].map(|interface| Slab::new(Kind::Hpu, interface))
 }
 
 #[cfg(test)]

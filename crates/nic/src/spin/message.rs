@@ -26,7 +26,7 @@ pub struct SpinMessage {
     payload: Option<Handler>,
     verdict: Verdict,
     /// Packets that wait for the header handler.
-    waiting: Vec<Buffered>,
+    pub(super) waiting: Vec<Buffered>,
     /// Payload handlers queued or resident.
     pub(super) running: u32,
     /// DMA transfers of handlers that are not done.
@@ -138,6 +138,9 @@ impl Card {
             entry.give_back(placement);
         }
         if request.kind.replies() {
+            if let Some(inbound) = self.inbound(id) {
+                inbound.answered = true;
+            }
             self.respond(&header, &request, Placement { mlength: 0, ..placement }, list, fail, ports);
         }
     }
@@ -327,7 +330,7 @@ impl Card {
         }
     }
 
-    fn free_packet(&mut self, task: &Task) {
+    pub(super) fn free_packet(&mut self, task: &Task) {
         if let Some(packet) = task.packet {
             self.spin.free_buffers.push(packet.buffer);
         }

@@ -4,7 +4,9 @@
 //! * `message`: what a message's handlers decide about its packets
 //! * `run`: scheduling of handlers on HPUs, and their ends
 //! * `command`: what handlers ask of the card
+//! * `close`: what is left of handlers when their interface is closed
 
+mod close;
 mod command;
 mod memory;
 mod message;
@@ -45,6 +47,8 @@ pub struct SpinUnit {
     /// Handlers that wait for a context.
     tasks: VecDeque<Task>,
     transfers: Vec<Option<Transfer>>,
+    /// Number of handlers that have been given a context.
+    runs: Run,
     profiling: bool,
     /// Of programs that are no longer loaded.
     profile: Profile,
@@ -105,8 +109,12 @@ struct Task {
     args: [u32; 3],
 }
 
+/// Tells the handlers apart that have a context one after the other.
+pub type Run = u32;
+
 /// A handler that is resident on an HPU.
 struct Context {
+    run: Run,
     task: Task,
     thread: Thread,
     windows: Vec<Window>,
@@ -144,6 +152,7 @@ impl SpinUnit {
             hpus: vec![Core::default(); config.count as usize],
             tasks: VecDeque::new(),
             transfers: Vec::new(),
+            runs: 0,
             profiling: false,
             profile: Profile::new(),
         }
@@ -193,8 +202,12 @@ impl SpinUnit {
     /// Forgets the device program and everything that runs or waits.
     pub(crate) fn unload(&mut self) {
         if self.program.is_some() {
+            (0..self.contexts.len()).for_each(|context| self.drop_transfers(context as u16));
             *self = SpinUnit {
                 hpus: std::mem::take(&mut self.hpus),
+                memory: self.memory.emptied(&self.config, self.mtu),
+                transfers: std::mem::take(&mut self.transfers),
+                runs: self.runs,
                 profiling: self.profiling,
                 profile: self.profile(),
                 ..SpinUnit::new(&self.config, self.mtu)

@@ -5,7 +5,7 @@ use abi::portals::{NiFail, Plain};
 use hpu::{Fault, Memory, Stop, Thread, Window};
 
 use super::message::HandlerError;
-use super::{Context, Core, Role, SpinUnit, Task, Wait};
+use super::{Context, Core, Role, Run, SpinUnit, Task, Wait};
 use crate::card::{Card, CardEvent};
 use crate::ports::{PacketId, Ports, Slice, Track};
 
@@ -24,7 +24,7 @@ impl Card {
     }
 
     /// Gives waiting handlers the free contexts, those of the least occupied HPUs first.
-    fn dispatch(&mut self, ports: &mut impl Ports) {
+    pub(super) fn dispatch(&mut self, ports: &mut impl Ports) {
         while !self.spin.tasks.is_empty() {
             let Some(context) = self.spin.free_context() else { return };
             let Some(task) = self.spin.tasks.pop_front() else { return };
@@ -62,7 +62,9 @@ impl Card {
         }
         let now = ports.now();
         let thread = Thread::new(&program, task.handler.entry, stack_top, args);
+        spin.runs = spin.runs.wrapping_add(1);
         spin.contexts[usize::from(context)] = Some(Box::new(Context {
+            run: spin.runs,
             task,
             thread,
             windows,
@@ -99,7 +101,7 @@ impl Card {
     }
 
     /// Lets the next ready handler of a context's HPU run, if the HPU is free or its handler waits.
-    fn next_on_hpu(&mut self, context: u16, ports: &mut impl Ports) {
+    pub(super) fn next_on_hpu(&mut self, context: u16, ports: &mut impl Ports) {
         let core = self.spin.core(context);
         if core.ready.is_empty() {
             return;
@@ -139,12 +141,14 @@ impl Card {
         engine.swap_predictor(&mut loaded.predictor);
         resident.stop = Some(stop);
         let ran = spin.config.clock.time(resident.thread.cycles() - before);
-        ports.schedule(ports.now() + ran, CardEvent::Hpu(context));
+        let run = resident.run;
+        ports.schedule(ports.now() + ran, CardEvent::Hpu(context, run));
     }
 
     /// The time has come at which a handler stopped, or for which it has waited.
-    pub(crate) fn hpu_stopped(&mut self, context: u16, ports: &mut impl Ports) {
-        let Some(resident) = self.spin.contexts[usize::from(context)].as_mut() else { return };
+    pub(crate) fn hpu_stopped(&mut self, context: u16, run: Run, ports: &mut impl Ports) {
+        let resident = self.spin.contexts[usize::from(context)].as_mut();
+        let Some(resident) = resident.filter(|resident| resident.run == run) else { return };
         if resident.waits == Wait::Time {
             resident.waits = Wait::No;
             return self.wake(context, ports);
@@ -200,7 +204,7 @@ impl Card {
         }
     }
 
-    fn end_stay(&mut self, context: u16, ports: &mut impl Ports) {
+    pub(super) fn end_stay(&mut self, context: u16, ports: &mut impl Ports) {
         let (now, hpus) = (ports.now(), self.spin.hpus.len() as u32);
         let Some(resident) = self.spin.contexts[usize::from(context)].as_ref() else { return };
         let (start, task) = (resident.stay, &resident.task);

@@ -159,6 +159,7 @@ impl Card {
         let token = (command.ct != 0 || !answered).then(|| {
             self.operations.insert(Operation {
                 interface: index,
+                open: true,
                 send_md: descriptor.clone(),
                 md: descriptor,
                 card,

@@ -204,6 +204,13 @@ impl Card {
 
     /// A handler's transfer reaches host memory, or comes back from there.
     pub(crate) fn handler_dma_done(&mut self, dma: HandlerDma, ports: &mut impl Ports) {
+        if self.spin_message(dma.message).is_none() {
+            // Its interface has been closed meanwhile, and its handler has ended.
+            if let Some(slot) = dma.transfer.and_then(|transfer| self.spin.transfers.get_mut(transfer as usize)) {
+                *slot = None;
+            }
+            return;
+        }
         let mut result = 0;
         if let Err(fault) = self.carry_out(&dma, ports) {
             result = err::FAILED;

@@ -1,0 +1,119 @@
+//! Where all ranks meet. Arriving and leaving take no simulated time: the last one's arrival lets everybody go on.
+
+use sim::Time;
+
+use abi::portals::Rc as Code;
+
+use super::calls::Step;
+use super::waiting::Wait;
+use super::{Event, World};
+use crate::job::{Caller, Reply};
+
+/// Which barrier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Meeting {
+    /// `spin_barrier`.
+    Spin,
+    /// The barrier of PMI.
+    Pmi,
+}
+
+impl Meeting {
+    /// For the report of a deadlock.
+    pub fn name(self) -> &'static str {
+        match self {
+            Meeting::Spin => "spin_barrier",
+            Meeting::Pmi => "a PMI barrier",
+        }
+    }
+}
+
+/// The present round of a barrier, in which each rank arrives once, and threads that have come for a later one.
+pub struct Barrier {
+    /// The first thread of each rank to come, in the order of their arrival.
+    arrived: Vec<Caller>,
+    /// Whether a thread of each rank has come.
+    present: Vec<bool>,
+    /// Further threads of these ranks, in the order of their arrival.
+    later: Vec<Caller>,
+}
+
+impl Barrier {
+    pub fn new(ranks: usize) -> Barrier {
+        Barrier { arrived: Vec::new(), present: vec![false; ranks], later: Vec::new() }
+    }
+
+    /// Number of ranks that have come in this round.
+    pub fn arrived(&self) -> usize {
+        self.arrived.len()
+    }
+
+    /// A thread comes. With that of the last rank it returns all who may go on, and the next round begins, in which the
+    /// threads that have come for it wait.
+    fn arrive(&mut self, caller: Caller) -> Vec<Caller> {
+        self.admit(caller);
+        if self.arrived.len() < self.present.len() {
+            return Vec::new();
+        }
+        let free = std::mem::take(&mut self.arrived);
+        self.present.fill(false);
+        std::mem::take(&mut self.later).into_iter().for_each(|caller| self.admit(caller));
+        free
+    }
+
+    fn admit(&mut self, caller: Caller) {
+        let present = std::mem::replace(&mut self.present[caller.rank as usize], true);
+        if present { self.later.push(caller) } else { self.arrived.push(caller) }
+    }
+}
+
+impl World {
+    /// A thread comes to a barrier; the one that makes it full goes on at once, and lets the others go on.
+    pub(super) fn barrier(&mut self, caller: Caller, meeting: Meeting) -> Step {
+        let free = self.barriers[meeting as usize].arrive(caller);
+        if free.is_empty() {
+            return Step::Wait(Wait::Barrier(meeting), None);
+        }
+        for other in free {
+            if other != caller && self.ranks[other.rank as usize].waits.remove(&other.slot).is_some() {
+                self.queue.push(self.now, Event::Resume(other, Box::new(Reply::new(Code::Ok))));
+            }
+        }
+        Step::Reply(Time::ZERO, Reply::new(Code::Ok))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn thread(rank: u32, slot: u32) -> Caller {
+        Caller { rank, slot }
+    }
+
+    #[test]
+    fn a_rank_arrives_once_a_round() {
+        let mut barrier = Barrier::new(2);
+        let (a, b, c) = (thread(0, 0), thread(0, 1), thread(0, 2));
+        for (come, arrived) in [(a, 1), (b, 1), (c, 1)] {
+            assert_eq!((barrier.arrive(come), barrier.arrived()), (vec![], arrived));
+        }
+        let other = thread(1, 5);
+        for next in [a, b, c] {
+            assert_eq!(barrier.arrive(other), [next, other]);
+        }
+        assert_eq!(barrier.arrived(), 0);
+        assert_eq!(barrier.arrive(other), []);
+        assert_eq!(barrier.arrive(b), [other, b]);
+    }
+
+    #[test]
+    fn threads_of_all_ranks_pair_up_in_the_order_of_their_arrival() {
+        let mut barrier = Barrier::new(3);
+        let order = [(2, 0), (2, 1), (0, 0), (0, 1), (1, 1)].map(|(rank, slot)| thread(rank, slot));
+        let free = order.map(|caller| barrier.arrive(caller));
+        assert_eq!(free[4], [order[0], order[2], order[4]]);
+        assert!(free[..4].iter().all(Vec::is_empty));
+        assert_eq!(barrier.arrive(thread(1, 0)), [order[1], order[3], thread(1, 0)]);
+    }
+}

@@ -1,0 +1,63 @@
+//! What becomes of messages under way when their interface is closed (Portals 4.3 §3.5.3).
+//!
+//! Messages that its entries are receiving are dropped: none of their data goes to host memory any more, and their
+//! initiators are told (`PTL_NI_DROPPED`). Answers to its own operations bring no data and tell nobody. What the host has
+//! already handed over for sending leaves the card.
+
+use abi::portals::NiFail;
+
+use super::{Card, Channel, Completion, Inbound, Sink};
+use crate::drops::{self, DropReason, Part};
+use crate::message::MessageId;
+use crate::ports::Ports;
+
+impl Card {
+    /// Closes an interface, if it is open.
+    pub(crate) fn close_interface(&mut self, index: u8, ports: &mut impl Ports) {
+        let Some(mut interface) = self.interfaces[usize::from(index)].take() else { return };
+        interface.clear();
+        self.closed[usize::from(index)] = Some(interface);
+        self.operations.close(index);
+        self.drop_completions(index);
+        let receives = |inbound: &Inbound| inbound.header.interface == index && matches!(inbound.sink, Sink::Entry(_));
+        let is_lost = |channel: &Channel| matches!(channel, Channel::Open(inbound) if receives(inbound));
+        let lost = self.channels.iter().filter(|(_, channel)| is_lost(channel));
+        let mut lost: Vec<MessageId> = lost.map(|(id, _)| *id).collect();
+        lost.sort_unstable();
+        let mtu = u64::from(self.machine.network.mtu);
+        for id in &lost {
+            let Some(inbound) = self.inbound(*id) else { continue };
+            let header = inbound.header.clone();
+            if inbound.fail == NiFail::Ok {
+                inbound.fail = NiFail::Dropped;
+            }
+            if let Sink::Entry(delivery) = std::mem::replace(&mut inbound.sink, Sink::Nowhere)
+                && let Some(message) = delivery.spin
+            {
+                self.spin.drop_waiting(*message);
+            }
+            let bytes = header.data_length();
+            let whole = Part { is_first: true, packets: bytes.div_ceil(mtu).max(1), bytes };
+            drops::count(&mut self.stats.drops, DropReason::Closed, &header, whole, ports.now());
+        }
+        self.end_handlers(&lost, ports);
+        self.spin.free_all(index);
+        for id in lost {
+            self.finish_if_done(id, ports);
+        }
+    }
+
+    /// Forgets what an rdma card has left to the CPU for an interface. The initiators of messages have been answered.
+    fn drop_completions(&mut self, index: u8) {
+        for completion in std::mem::take(&mut self.completions) {
+            match completion {
+                Completion::Arrived(ref arrived) if arrived.0.header.interface == index => {}
+                Completion::Triggered(interface, _) if interface == index => {}
+                Completion::Operation(token, answer) if !self.operations.is_open(token) => {
+                    self.note_operation(token, answer.is_some());
+                }
+                other => self.completions.push_back(other),
+            }
+        }
+    }
+}

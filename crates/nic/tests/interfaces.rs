@@ -1,0 +1,167 @@
+//! Interfaces that are closed, and opened again, while messages are under way.
+
+mod common;
+
+use abi::portals::{AckReq, AtomicOp, CtEvent, Datatype, Rc as Code, me};
+use common::{Rig, target};
+use nic::{AtomicSpec, DropReason};
+use sim::Time;
+
+const NICS: [&str; 3] = ["nic.kind=rdma", "nic.kind=portals4", "nic.kind=spin"];
+const BYTES: u64 = 1 << 18;
+const FROM: u64 = 0x10_0000;
+const TO: u64 = 0x80_0000;
+
+/// Lets the CPU of a node do what an rdma card has left to it.
+fn complete(rig: &mut Rig, node: usize) {
+    while rig.cards[node].next_completion().is_some() {
+        rig.act(node, |card, ports| card.process_completion(ports));
+        rig.run();
+    }
+}
+
+/// Node 0 works with node 1, whose interface is closed after `closed` and opened again at once; the new one has the same
+/// objects. What node 0's counter shows in the end, and what was written at node 1 later.
+fn reopened(nic: &str, closed: Time, start: impl Fn(&mut Rig, u32)) -> ((u64, u64), u64) {
+    let mut rig = Rig::new(2, &[nic]);
+    let (near, far) = (rig.counter(0, rig.ni), rig.counter(1, rig.ni));
+    let entry = rig.append(1, rig.ni, TO, BYTES, me::EVENT_CT_COMM, far);
+    rig.around.fill(0, FROM, BYTES);
+    start(&mut rig, near);
+    rig.run_until(closed);
+    let (old, before) = (rig.ni, rig.around.memory.clone());
+    rig.act(1, |card, ports| card.ni_fini(old, ports)).unwrap();
+    let new = rig.open(1);
+    assert_ne!(new, old);
+    let counter = rig.counter(1, new);
+    let again = rig.append(1, new, TO, BYTES, me::EVENT_CT_COMM, counter);
+    assert_ne!((counter, again), (far, entry));
+    assert_eq!(rig.cards[1].ct_value(far), Err(Code::ArgInvalid));
+    assert_eq!(rig.cards[1].unlink(entry), Err(Code::ArgInvalid));
+    rig.run();
+    (0..2).for_each(|node| complete(&mut rig, node));
+    assert_eq!(rig.cards[1].unlink(again), Ok(()), "no message uses the new entry");
+    assert_eq!(rig.cards[1].pt_free(new, 0), Ok(()), "nor its portal table entry");
+    assert_eq!(rig.count(1, counter), (0, 0));
+    let drops = rig.cards[1].stats().drops;
+    assert_eq!(drops.keys().collect::<Vec<_>>(), [&DropReason::Closed]);
+    assert_eq!((drops[&DropReason::Closed].messages, drops[&DropReason::Closed].first.at), (1, closed));
+    assert_eq!(rig.around.warnings, Vec::<String>::new());
+    let written =
+        rig.around.memory.iter().filter(|((node, at), byte)| *node == 1 && before.get(&(1, *at)) != Some(*byte));
+    let written = written.count() as u64;
+    (rig.count(0, near), written)
+}
+
+#[test]
+fn a_message_under_way_is_dropped_with_its_interface() {
+    for nic in NICS {
+        // 64 packets take 82 ns each; some have come.
+        let outcome = reopened(nic, Time::from_ns(3000), |rig, near| {
+            let md = rig.bind(0, FROM, BYTES, near);
+            rig.put(0, md, BYTES, 1, 0, AckReq::Ct);
+        });
+        assert_eq!(outcome, ((0, 1), 0), "{nic}");
+    }
+}
+
+#[test]
+fn a_get_under_way_fails_when_its_target_closes() {
+    for nic in NICS {
+        // Its packets are read from memory in 27 ns each.
+        let outcome = reopened(nic, Time::from_ns(1200), |rig, near| {
+            let md = rig.bind(0, FROM, BYTES, near);
+            rig.get(0, md, BYTES, 1, 0);
+        });
+        assert_eq!(outcome, ((0, 1), 0), "{nic}");
+    }
+}
+
+/// At every instant of an atomic operation: it is done or it is not, and its initiator hears of it once.
+#[test]
+fn an_atomic_under_way_is_answered_once() {
+    for nic in NICS {
+        for fetch in [false, true] {
+            let mut failed = 0;
+            for after in (0..1500).step_by(10) {
+                let mut rig = Rig::new(2, &[nic]);
+                let (near, far) = (rig.counter(0, rig.ni), rig.counter(1, rig.ni));
+                rig.append(1, rig.ni, TO, 8, me::EVENT_CT_COMM, far);
+                let md = rig.bind(0, FROM, 16, near);
+                rig.around.memory.insert((0, FROM), 5);
+                let spec = AtomicSpec { op: AtomicOp::Sum, datatype: Datatype::Uint64 };
+                rig.act(0, |card, ports| {
+                    let transfer = match fetch {
+                        false => card.atomic(md, 0, 8, AckReq::Ct as u64, target(1, 0), spec),
+                        true => card.fetch_atomic((md, 8), (md, 0), 8, target(1, 0), spec, None),
+                    };
+                    card.start(transfer.unwrap(), Time::ZERO, ports);
+                });
+                rig.run_until(Time::from_ns(after));
+                let old = rig.ni;
+                rig.act(1, |card, ports| card.ni_fini(old, ports)).unwrap();
+                rig.run();
+                complete(&mut rig, 0);
+                let (success, failure) = rig.count(0, near);
+                assert_eq!(success + failure, 1, "{nic} {fetch} {after}");
+                failed += failure;
+                let sum = rig.around.memory.get(&(1, TO)).copied().unwrap_or(0);
+                assert!(sum == 5 || success == 0 && sum == 0, "{nic} {fetch} {after}: {sum}");
+            }
+            assert!((20..140).contains(&failed), "{nic} {fetch}: {failed}");
+        }
+    }
+}
+
+/// The initiator's side: the data of a reply is not written, and nobody is told.
+#[test]
+fn replies_to_a_closed_interface_change_nothing() {
+    for nic in NICS {
+        let mut rig = Rig::new(2, &[nic]);
+        let near = rig.counter(0, rig.ni);
+        rig.append(1, rig.ni, TO, BYTES, 0, abi::portals::CT_NONE);
+        rig.around.fill(1, TO, BYTES);
+        let md = rig.bind(0, FROM, BYTES, near);
+        rig.get(0, md, BYTES, 1, 0);
+        rig.run_until(Time::from_ns(4000));
+        let written = |rig: &Rig| rig.around.memory.keys().filter(|(node, _)| *node == 0).count();
+        let before = written(&rig);
+        assert!((1..BYTES as usize).contains(&before), "{nic}: {before}");
+        let old = rig.ni;
+        rig.act(0, |card, ports| card.ni_fini(old, ports)).unwrap();
+        let new = rig.open(0);
+        let counter = rig.counter(0, new);
+        rig.run();
+        complete(&mut rig, 0);
+        assert_eq!(written(&rig), before, "{nic}");
+        assert_eq!(rig.count(0, counter), (0, 0), "{nic}");
+    }
+}
+
+/// Operations that wait for a counter go with it, and what an rdma card has left to the CPU.
+#[test]
+fn triggered_operations_end_with_their_interface() {
+    for nic in NICS {
+        let mut rig = Rig::new(2, &[nic]);
+        let (trigger, far) = (rig.counter(0, rig.ni), rig.counter(1, rig.ni));
+        rig.append(1, rig.ni, TO, 8, me::EVENT_CT_COMM, far);
+        let (md, old) = (rig.bind(0, FROM, 8, abi::portals::CT_NONE), rig.ni);
+        for threshold in [1, 2] {
+            rig.act(0, |card, ports| {
+                let transfer = card.put(md, 0, 8, AckReq::None as u64, target(1, 0)).unwrap();
+                card.trigger(0, trigger, threshold, nic::TriggeredOp::Transfer(transfer), ports).unwrap();
+            });
+        }
+        let one = CtEvent { success: 1, failure: 0 };
+        rig.act(0, |card, ports| card.ct_inc(trigger, one, ports)).unwrap();
+        rig.act(0, |card, ports| card.ni_fini(old, ports)).unwrap();
+        let new = rig.open(0);
+        let counter = rig.counter(0, new);
+        rig.act(0, |card, ports| card.ct_inc(counter, CtEvent { success: 9, failure: 0 }, ports)).unwrap();
+        rig.run();
+        (0..2).for_each(|node| complete(&mut rig, node));
+        // A card has sent the first by then; an rdma card has left it to the CPU.
+        assert_eq!(rig.count(1, far), (u64::from(!nic.ends_with("rdma")), 0), "{nic}");
+        assert_eq!(rig.cards[0].triggered_left(), 0, "{nic}");
+    }
+}
