@@ -2,7 +2,8 @@ use abi::portals::Iovec;
 
 use crate::ports::{MemoryFault, Ports};
 
-/// Host memory described by an MD or ME: one range, or the concatenation of the ranges of an iovec.
+/// Host memory described by an MD or ME: one range, or the concatenation of the ranges of an iovec. What lies behind the
+/// last address is no memory: offsets never come round to the first one.
 #[derive(Clone, Debug)]
 pub struct Region {
     start: u64,
@@ -11,9 +12,10 @@ pub struct Region {
 }
 
 impl Region {
-    /// A range. `start = 0, length = u64::MAX` is the whole address space.
+    /// A range, as far as there are addresses. `start = 0, length = u64::MAX` is the whole address space.
     pub fn range(start: u64, length: u64) -> Region {
-        Region { start, length, segments: None }
+        let addresses = if start == 0 { u64::MAX } else { start.wrapping_neg() };
+        Region { start, length: length.min(addresses), segments: None }
     }
 
     /// The concatenation of ranges.
@@ -34,8 +36,10 @@ impl Region {
 
     /// Whether a byte of `length` bytes at `address` is in it.
     pub fn overlaps(&self, address: u64, length: u64) -> bool {
-        let within =
-            |start: u64, bytes: u64| start < address.saturating_add(length) && address < start.saturating_add(bytes);
+        let end = |start: u64, bytes: u64| u128::from(start) + u128::from(bytes);
+        let within = |start: u64, bytes: u64| {
+            u128::from(start) < end(address, length) && u128::from(address) < end(start, bytes)
+        };
         match &self.segments {
             None => within(self.start, self.length),
             Some(segments) => segments.iter().any(|segment| within(segment.base, segment.len)),
@@ -83,14 +87,20 @@ impl Region {
         if len == 0 {
             return Ok(());
         }
-        let Some(segments) = &self.segments else { return each(self.start.wrapping_add(offset), len) };
+        if offset.checked_add(len).is_none_or(|end| end > self.length) {
+            return Err(MemoryFault { addr: self.address(offset), len });
+        }
+        let Some(segments) = &self.segments else { return each(self.start + offset, len) };
         for segment in segments {
             if offset >= segment.len {
                 offset -= segment.len;
                 continue;
             }
             let piece = len.min(segment.len - offset);
-            each(segment.base.wrapping_add(offset), piece)?;
+            let addr = segment.base.wrapping_add(offset);
+            let last = segment.base.checked_add(offset).and_then(|first| first.checked_add(piece - 1));
+            last.ok_or(MemoryFault { addr, len: piece })?;
+            each(addr, piece)?;
             len -= piece;
             offset = 0;
             if len == 0 {
@@ -98,5 +108,108 @@ impl Region {
             }
         }
         Err(MemoryFault { addr: self.address(self.length), len })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::card::CardEvent;
+    use crate::message::Packet;
+    use crate::ports::{Notice, Slice};
+    use sim::Time;
+
+    /// Notes what is written where.
+    #[derive(Default)]
+    struct Writes(Vec<(u128, u8)>);
+
+    impl Ports for Writes {
+        fn write_host(&mut self, addr: u64, bytes: &[u8]) -> Result<(), MemoryFault> {
+            self.0.extend((u128::from(addr)..).zip(bytes.iter().copied()));
+            Ok(())
+        }
+
+        fn read_host(&mut self, addr: u64, out: &mut [u8]) -> Result<(), MemoryFault> {
+            out.iter_mut().zip(0..).for_each(|(byte, at)| *byte = addr.wrapping_add(at) as u8);
+            Ok(())
+        }
+
+        fn now(&self) -> Time {
+            unreachable!("memory has no time")
+        }
+
+        fn schedule(&mut self, _: Time, _: CardEvent) {}
+        fn transmit(&mut self, _: Time, _: Box<Packet>) {}
+        fn notify(&mut self, _: Notice) {}
+        fn warn(&mut self, _: String) {}
+        fn tracing(&self) -> bool {
+            false
+        }
+        fn slice(&mut self, _: Slice<'_>) {}
+    }
+
+    const END: u128 = 1 << 64;
+
+    /// Numbers near both ends of what 64 bits hold, and small ones.
+    fn edge() -> impl Strategy<Value = u64> {
+        prop_oneof![0u64..40, (0u64..40).prop_map(|below| u64::MAX - below), (0u64..40).prop_map(|off| (1 << 63) + off)]
+    }
+
+    /// The address of the byte at `offset`, if there is such a byte, in plain arithmetic.
+    fn plain(segments: &[Iovec], mut offset: u128) -> Option<u128> {
+        for segment in segments {
+            if offset < u128::from(segment.len) {
+                return Some(u128::from(segment.base) + offset).filter(|address| *address < END);
+            }
+            offset -= u128::from(segment.len);
+        }
+        None
+    }
+
+    proptest! {
+        #[test]
+        fn no_access_leaves_the_memory(
+            segments in prop::collection::vec((edge(), edge()), 1..4),
+            iovec in any::<bool>(),
+            offset in edge(),
+            length in 0usize..50,
+        ) {
+            let segments: Vec<Iovec> = segments.into_iter().map(|(base, len)| Iovec { base, len }).collect();
+            let segments = if iovec { segments } else { segments[..1].to_vec() };
+            let region = match iovec {
+                true => Region::iovec(segments.clone()),
+                false => Region::range(segments[0].base, segments[0].len),
+            };
+            let data: Vec<u8> = (0..length).map(|byte| byte as u8).collect();
+            // Offsets have 64 bits: what is behind the last of them cannot be asked for.
+            let places: Option<Vec<u128>> = (0..length as u128)
+                .map(|byte| u128::from(offset) + byte)
+                .map(|at| if at < END - 1 { plain(&segments, at) } else { None })
+                .collect();
+            let mut writes = Writes::default();
+            let written = region.write(&mut writes, offset, &data);
+            prop_assert_eq!(written.is_ok(), places.is_some());
+            let expected: Vec<(u128, u8)> = (u128::from(offset)..)
+                .map_while(|at| plain(&segments, at))
+                .zip(data.iter().copied())
+                .take(writes.0.len())
+                .collect();
+            prop_assert_eq!(&writes.0, &expected);
+            let mut out = vec![0; length];
+            prop_assert_eq!(region.read(&mut writes, offset, &mut out).is_ok(), places.is_some());
+            if let Some(places) = places {
+                prop_assert_eq!(writes.0.len(), length);
+                prop_assert_eq!(out, places.iter().map(|address| *address as u8).collect::<Vec<_>>());
+                for address in places {
+                    prop_assert!(region.overlaps(address as u64, 1));
+                }
+            }
+            let total: u128 = segments.iter().map(|segment| u128::from(segment.len)).sum();
+            let room = END - u128::from(segments[0].base);
+            let total = if iovec { total } else { total.min(room) };
+            prop_assert_eq!(u128::from(region.length()), total.min(END - 1));
+        }
     }
 }

@@ -74,10 +74,31 @@ fn memory_that_is_missing_in_the_middle_fails_the_operation() {
     let mut rig = Rig::new(2, &[]);
     let near = rig.counter(0, rig.ni);
     rig.append(1, rig.ni, TO, 1 << 21, 0, CT_NONE);
-    let start = u64::MAX - 1_000_000;
-    let md = rig.bind(0, start, u64::MAX, near);
+    rig.around.missing = Some(FROM + 1_000_000);
+    let md = rig.bind(0, FROM, 2_000_000, near);
     rig.put(0, md, 1_500_000, 1, 0, AckReq::Ct);
     rig.run();
     assert_eq!(rig.count(0, near), (0, 1));
     assert!(rig.around.warnings[0].ends_with("is not accessible"), "{:?}", rig.around.warnings);
+}
+
+/// An entry or a descriptor that reaches to the end of memory and beyond ends there: nothing comes before its start.
+#[test]
+fn memory_does_not_begin_again_at_its_end() {
+    let mut rig = Rig::new(2, &[]);
+    let near = rig.counter(0, rig.ni);
+    rig.append(1, rig.ni, TO, u64::MAX, 0, CT_NONE);
+    rig.around.fill(0, FROM, 100);
+    let md = rig.bind(0, FROM, u64::MAX, near);
+    for offset in [u64::MAX - 7, u64::MAX, TO.wrapping_neg() - 8, 0] {
+        rig.put(0, md, 16, 1, offset, AckReq::Ct);
+    }
+    rig.run();
+    assert_eq!(rig.count(0, near), (4, 0), "what does not fit is cut off");
+    let at: Vec<u64> = rig.around.memory.keys().filter(|(node, _)| *node == 1).map(|(_, at)| *at).collect();
+    assert_eq!(at, (TO..TO + 16).chain(u64::MAX - 7..=u64::MAX).collect::<Vec<_>>());
+    let beyond = rig.cards[0].put(md, u64::MAX - FROM, 16, AckReq::None as u64, common::target(1, 0));
+    assert!(beyond.is_err());
+    let all = rig.bind(0, 0, u64::MAX, CT_NONE);
+    assert!(rig.cards[0].put(all, FROM, 16, AckReq::None as u64, common::target(1, 0)).is_ok());
 }

@@ -79,9 +79,7 @@ impl Card {
     ) -> Result<Transfer> {
         let interface = self.owner(Kind::Md, md)?;
         let descriptor = interface.mds.get(md)?.clone();
-        // An MD over the whole address space has offsets that are addresses: the sum may wrap, the length may not.
-        let fits = descriptor.region.length() == ptl::SIZE_MAX
-            || local_offset.checked_add(length).is_some_and(|end| end <= descriptor.region.length());
+        let fits = local_offset.checked_add(length).is_some_and(|end| end <= descriptor.region.length());
         let valid = fits
             && interface.locate(target.process).is_some()
             && length <= interface.limits.max_msg_size

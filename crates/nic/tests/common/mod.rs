@@ -27,6 +27,8 @@ pub struct Rig {
 #[derive(Default)]
 pub struct Around {
     pub now: Time,
+    /// From this address on nothing can be read.
+    pub missing: Option<u64>,
     /// Bytes of the nodes' memories, by node and address; what is not there is 0.
     pub memory: BTreeMap<(usize, u64), u8>,
     pub warnings: Vec<String>,
@@ -59,16 +61,20 @@ impl Ports for View<'_> {
     }
 
     fn read_host(&mut self, addr: u64, out: &mut [u8]) -> Result<(), MemoryFault> {
-        addr.checked_add(out.len() as u64).ok_or(MemoryFault { addr, len: out.len() as u64 })?;
-        for (byte, at) in out.iter_mut().zip(addr..) {
-            *byte = self.around.memory.get(&(self.node, at)).copied().unwrap_or(0);
+        let last = last_byte(addr, out.len())?;
+        if self.around.missing.is_some_and(|missing| last >= missing) {
+            return Err(MemoryFault { addr, len: out.len() as u64 });
+        }
+        for (byte, at) in out.iter_mut().zip(0..) {
+            *byte = self.around.memory.get(&(self.node, addr + at)).copied().unwrap_or(0);
         }
         Ok(())
     }
 
     fn write_host(&mut self, addr: u64, bytes: &[u8]) -> Result<(), MemoryFault> {
-        addr.checked_add(bytes.len() as u64).ok_or(MemoryFault { addr, len: bytes.len() as u64 })?;
-        self.around.memory.extend(bytes.iter().zip(addr..).map(|(byte, at)| ((self.node, at), *byte)));
+        last_byte(addr, bytes.len())?;
+        let places = (0..).map(|byte| (self.node, addr.wrapping_add(byte)));
+        self.around.memory.extend(places.zip(bytes.iter().copied()));
         Ok(())
     }
 
@@ -83,6 +89,11 @@ impl Ports for View<'_> {
     }
 
     fn slice(&mut self, _: Slice<'_>) {}
+}
+
+/// The address of the last byte of an access to memory.
+fn last_byte(addr: u64, len: usize) -> Result<u64, MemoryFault> {
+    addr.checked_add((len as u64).saturating_sub(1)).ok_or(MemoryFault { addr, len: len as u64 })
 }
 
 impl Around {
