@@ -19,8 +19,8 @@ from typing import Any
 
 from spinkit import _experiment, _paths
 from spinkit._errors import SpinkitError
+from spinkit._output import write_atomically
 from spinkit._pool import Settings, run_all
-from spinkit._results import write_atomically
 from spinkit._run import Toolchain
 
 RANKS = 1024

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from spinkit._errors import SpinkitError
-from spinkit._results import write_atomically
+from spinkit._output import write_atomically
 from spinkit._run import parse_json
 from spinkit._toml import parse_toml, read_text
 

@@ -15,8 +15,9 @@ from spinkit import __version__, _machines, _pool, _report
 from spinkit._experiment import Experiment
 from spinkit._kept import digest
 from spinkit._machines import Machine
+from spinkit._output import write_atomically
 from spinkit._pool import Outcome, Settings, Step
-from spinkit._results import to_json, write_atomically
+from spinkit._results import to_json
 from spinkit._run import Results
 from spinkit._text import console, print_block, styled, table_box
 

@@ -3,23 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-from pathlib import Path
 from typing import Any
 
 from spinkit import __version__
 from spinkit._claims import Verdict
 from spinkit._run import Point, Results, Run
-
-
-def write_atomically(file: Path, content: bytes) -> None:
-    """Write a file whole or not at all."""
-    temporary = file.with_name(f".{file.name}.{os.getpid()}")
-    try:
-        temporary.write_bytes(content)
-        temporary.replace(file)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _point(results: Results, point: Point) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from typing import Any
 from rich.table import Table
 
 from spinkit._errors import SpinkitError
+from spinkit._output import write_atomically
 from spinkit._text import console, print_block, table_box
 
 _FLAGS = ["-std=c99", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-D_POSIX_C_SOURCE=200809L"]
@@ -125,7 +126,7 @@ def compress(out: Path) -> None:
     """Compress the traces in a folder; the same trace gives the same file."""
     for trace in sorted(out.glob("rank-*.spintrace")):
         packed = gzip.compress(trace.read_bytes(), compresslevel=9, mtime=0)
-        trace.with_name(trace.name + ".gz").write_bytes(packed)
+        write_atomically(trace.with_name(trace.name + ".gz"), packed)
         trace.unlink()
 
 

@@ -8,13 +8,15 @@ import signal
 import sys
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import click
 
 from spinkit import __version__, _doctor, _experiment, _machines, _paths
 from spinkit._errors import SpinkitError
+from spinkit._output import check_writable, write_atomically
 from spinkit._prose import plain
-from spinkit._results import to_json, write_atomically
+from spinkit._results import to_json
 from spinkit._run import Results, Toolchain
 
 
@@ -41,7 +43,16 @@ def _end(number: int, _: FrameType | None) -> None:
     sys.exit(128 + number)
 
 
-_FILE = click.Path(dir_okay=False, writable=True, path_type=Path)
+class _Report(click.Path):
+    """A file that a long run writes at its end; that it cannot be written is said at the beginning."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        file = Path(str(super().convert(value, param, ctx)))
+        check_writable(file)
+        return file
+
+
+_FILE = _Report(dir_okay=False, writable=True, path_type=Path, allow_dash=True)
 _FOLDER = click.Path(file_okay=False, writable=True, path_type=Path)
 
 

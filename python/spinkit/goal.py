@@ -24,7 +24,7 @@ from typing import Any
 
 from spinkit import _paths
 from spinkit._errors import SpinkitError
-from spinkit._results import write_atomically
+from spinkit._output import write_atomically
 
 __all__ = ["Builder", "Operation", "Option", "Result", "Schedule", "SpinkitError", "generate", "run"]
 
