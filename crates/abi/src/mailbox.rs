@@ -10,6 +10,9 @@
 //! (by `pwrite` and `pread` on the memory file, so that a bad address is an error and not a crash), sets `copy_result`,
 //! sets [`state::COPIED`] and rings the doorbell. That serves NIC DMA where `process_vm_readv` is not permitted.
 //!
+//! Neither side trusts the other's words: a rank can write all of the file at any time. The simulator reads each word of a
+//! call once, and finds out by itself which process it deals with. The size of the file is sealed.
+//!
 //! Nobody makes a system call to wake a peer that does not sleep: who goes to sleep sets [`state::SLEEPS`] in the word
 //! it waits for ([`DOORBELL_SLEEPS`] in the doorbell) and waits for that value; who changes a word that has the bit wakes.
 
@@ -56,6 +59,8 @@ pub mod state {
     pub const COPY: u32 = 4;
     /// The copy is done; the thread still waits for the answer.
     pub const COPIED: u32 = 5;
+    /// The run is over: the thread writes out what the process has buffered, and ends it.
+    pub const END: u32 = 6;
     /// Bit beside one of the values above: the thread sleeps until the word changes (futex).
     pub const SLEEPS: u32 = 0x100;
 }

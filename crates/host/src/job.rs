@@ -246,6 +246,8 @@ pub struct Job {
     touched: BTreeSet<usize>,
     /// Whether any rank has called the library.
     called: bool,
+    /// What a rank did that no correct program does, until it is told.
+    refused: Option<(usize, String)>,
 }
 
 /// What is known of a rank's process.
@@ -296,6 +298,7 @@ impl Job {
             asleep: Vec::new(),
             touched: BTreeSet::new(),
             called: false,
+            refused: None,
             shared,
             spec,
         })
@@ -387,9 +390,16 @@ impl Job {
             self.shared.answer(caller, &Reply::new(Rc::Fail));
             return None;
         };
+        let pid = self.shared.pid(rank, slot);
+        if !self.is_of_rank(rank, pid) {
+            self.shared.answer(caller, &Reply::new(Rc::Fail));
+            let message = format!("its slot for calls names process {pid}, which is none of the rank's");
+            self.refused.get_or_insert((rank, message));
+            return None;
+        }
         self.called = true;
         self.ranks[rank].inside |= 1 << slot;
-        self.ranks[rank].caller_pid = self.shared.pid(rank, slot);
+        self.ranks[rank].caller_pid = pid;
         Some(call)
     }
 
@@ -428,6 +438,11 @@ impl Job {
         self.pending(rank)
     }
 
+    /// What a rank has done that no correct program does, after [`Job::poll`]; and which it was.
+    pub fn refusal(&mut self) -> Option<(usize, String)> {
+        self.refused.take()
+    }
+
     /// Waits for the next pause of a rank that runs: after [`Pause::Exited`] of another one.
     pub fn wait(&mut self, rank: usize) -> Pause {
         self.asleep.retain(|&other| other != rank);
@@ -441,6 +456,9 @@ impl Job {
                     self.asleep.push(rank);
                 }
                 return Pause::Call(call);
+            }
+            if let Some((rank, message)) = self.refused.take() {
+                return Pause::Refused { rank, message };
             }
             if let Some(signal) = signals::received() {
                 return Pause::Interrupted { signal };
@@ -487,24 +505,33 @@ impl Job {
 
     /// The structure argument of a call that is not answered.
     pub fn data<T: Plain>(&self, caller: Caller) -> T {
-        T::from_bytes(self.data_bytes(caller)).expect("structures fit into a slot")
-    }
-
-    /// The bytes of that argument.
-    pub fn data_bytes(&self, caller: Caller) -> &[u8] {
         self.shared.data(caller)
     }
 
-    /// Ends every process of the job: asks, and after a moment kills.
+    /// Ends every process of the job: asks, and after a moment kills. Those that wait in the library write their output
+    /// first.
     pub fn kill(&mut self) {
         (0..self.ranks.len()).for_each(|rank| self.let_go(rank));
-        self.signal(libc::SIGTERM);
-        let patience = Instant::now() + Job::GRACE;
-        while self.reap_all() && Instant::now() < patience {
-            std::thread::sleep(Duration::from_millis(1));
+        for rank in 0..self.ranks.len() {
+            let inside = self.ranks[rank].inside;
+            for slot in (0..PMI).filter(|slot| inside & 1 << slot != 0) {
+                self.shared.end(Caller { rank: rank as u32, slot });
+            }
         }
+        let waits = |rank: &Rank| matches!(rank.process, Process::Alive(_)) && rank.inside & !(1 << PMI) != 0;
+        self.reap_for_a_moment(|job| job.ranks.iter().any(waits));
+        self.signal(libc::SIGTERM);
+        self.reap_for_a_moment(|_| true);
         self.signal(libc::SIGKILL);
         while self.reap_all() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Takes note of ranks that end, while there are any and `goes_on`.
+    fn reap_for_a_moment(&mut self, goes_on: impl Fn(&Job) -> bool) {
+        let patience = Instant::now() + Job::GRACE;
+        while self.reap_all() && goes_on(self) && Instant::now() < patience {
             std::thread::sleep(Duration::from_millis(1));
         }
     }
@@ -521,6 +548,7 @@ impl Job {
     fn reap_all(&mut self) -> bool {
         for rank in 0..self.ranks.len() {
             self.reap(rank);
+            self.drain(rank); // a full pipe keeps it from ending
         }
         self.ranks.iter().any(|rank| matches!(rank.process, Process::Alive(_)))
     }

@@ -1,5 +1,6 @@
 //! One call through the calling thread's slot.
 
+use crate::output;
 use crate::session::{self, Session};
 use abi::mailbox::{ARGS, BOUNCE, DOORBELL_RING, DOORBELL_SLEEPS, Op, Patience, SLOTS, Slot, env, state};
 use abi::portals::{Plain, Rc};
@@ -143,6 +144,7 @@ impl Call {
             let seen = word.load(Ordering::Acquire);
             match seen & !state::SLEEPS {
                 state::REPLY => break,
+                state::END => output::end_process(),
                 state::COPY => {
                     self.copy();
                     word.store(state::COPIED, Ordering::Release);

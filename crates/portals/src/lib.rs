@@ -7,8 +7,10 @@
 //! * [`argument`]: how each kind of C argument travels
 //! * [`session`]: the process's connection to the simulator, `PtlInit` and `PtlFini`
 //! * [`call`]: one call through a thread's slot
+//! * [`output`]: what C's streams have buffered
 
 pub mod api;
 mod argument;
 mod call;
+mod output;
 mod session;

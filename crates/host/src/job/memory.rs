@@ -3,10 +3,10 @@
 //! The kernel copies between processes where it is permitted. Where it is not (containers without the capability,
 //! hardened kernels), the rank's own library does, in its thread that waits for an answer.
 
-use super::{Caller, Job, Process, spawn};
+use super::{Caller, Job, Process, family, signals, spawn};
 use abi::mailbox::{BOUNCE, SLOTS, state};
 use std::io;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use thiserror::Error;
 
 /// A rank's memory is not there.
@@ -41,7 +41,7 @@ impl Job {
                 None => {
                     let length = rest.len().min(BOUNCE);
                     self.library_copy(rank, from, length, false).ok_or(fault)?;
-                    rest[..length].copy_from_slice(&self.shared.bounce(rank)[..length]);
+                    self.shared.read_bounce(rank, &mut rest[..length]);
                     length
                 }
             };
@@ -62,7 +62,7 @@ impl Job {
                 Some(copied) => copied.ok_or(fault)?,
                 None => {
                     let length = rest.len().min(BOUNCE);
-                    self.shared.bounce(rank)[..length].copy_from_slice(&rest[..length]);
+                    self.shared.write_bounce(rank, &rest[..length]);
                     self.library_copy(rank, to, length, true).ok_or(fault)?;
                     length
                 }
@@ -70,6 +70,11 @@ impl Job {
         }
         self.note_write(rank, address, bytes.len() as u64);
         Ok(())
+    }
+
+    /// Whether a process is the rank's or a descendant of it.
+    pub(super) fn is_of_rank(&self, rank: usize, pid: u32) -> bool {
+        matches!(self.ranks[rank].process, Process::Alive(own) if family::belongs(pid, own))
     }
 
     /// Copies by the kernel: the number of bytes, `Some(None)` when the first is not there, `None` where it is not
@@ -85,12 +90,11 @@ impl Job {
         if self.serve_copies {
             return None;
         }
-        let pid = self.ranks[rank].caller_pid as i32;
+        // What has become of the process since its call is checked, too: its number may be another one's by now.
+        let pid = Some(self.ranks[rank].caller_pid).filter(|&pid| self.is_of_rank(rank, pid));
         let local = libc::iovec { iov_base: local.cast(), iov_len: length };
         let remote = libc::iovec { iov_base: address as *mut _, iov_len: length };
-        if pid == 0 {
-            return Some(None);
-        }
+        let Some(pid) = pid.and_then(|pid| i32::try_from(pid).ok()) else { return Some(None) };
         // SAFETY: `local` is valid for `length` bytes; the kernel checks the other side.
         let copied = unsafe {
             if write {
@@ -116,7 +120,9 @@ impl Job {
             if self.shared.activity(rank, slot) == state::COPIED {
                 return (self.shared.copy_result(caller) == 0).then_some(());
             }
-            if matches!(self.ranks[rank].process, Process::Alive(pid) if spawn::ended(pid)) {
+            let is_late = self.deadline.is_some_and(|deadline| deadline <= Instant::now());
+            let has_ended = matches!(self.ranks[rank].process, Process::Alive(pid) if spawn::ended(pid));
+            if has_ended || is_late || signals::received().is_some() {
                 return None;
             }
             if !self.shared.spin(seen) {

@@ -2,6 +2,7 @@
 
 use super::{Call, Caller, JobError, Reply, signals};
 use abi::mailbox::{self, BOUNCE, DOORBELL_RING, DOORBELL_SLEEPS, Header, Op, Patience, Slot, state};
+use abi::portals::Plain;
 use sim::Time;
 use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd, RawFd};
@@ -27,13 +28,17 @@ impl Shared {
         let length = mailbox::file_size(ranks);
         // SAFETY: system calls with valid arguments; the descriptor is ours alone, the mapping new.
         let (file, base) = unsafe {
-            let fd = libc::memfd_create(c"spin-job".as_ptr(), libc::MFD_CLOEXEC);
+            let fd = libc::memfd_create(c"spin-job".as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING);
             if fd == -1 {
                 return Err(JobError::last("make the job's shared memory"));
             }
             let file = File::from_raw_fd(fd);
             if libc::ftruncate(fd, length as i64) == -1 {
                 return Err(JobError::last("size the job's shared memory"));
+            }
+            // A rank that made it shorter would end the simulator by SIGBUS.
+            if libc::fcntl(fd, libc::F_ADD_SEALS, libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL) == -1 {
+                return Err(JobError::last("seal the job's shared memory"));
             }
             let protection = libc::PROT_READ | libc::PROT_WRITE;
             let base = libc::mmap(std::ptr::null_mut(), length, protection, libc::MAP_SHARED, fd, 0);
@@ -110,17 +115,20 @@ impl Shared {
     /// The call in a slot; `None` when its number is none, which only a stray write of the program can cause.
     pub fn call(&self, caller: Caller) -> Option<Call> {
         let slot = self.slot(caller.rank as usize, caller.slot as usize);
-        // SAFETY: the thread waits for an answer and leaves its slot alone.
+        // SAFETY: mapped; any value is valid, and each is read once.
         unsafe {
-            let op = Op::from_raw((*slot).op)?;
-            Some(Call { caller, op, elapsed_ns: (*slot).elapsed_ns, args: (*slot).args })
+            let op = Op::from_raw((&raw const (*slot).op).read_volatile())?;
+            let elapsed_ns = (&raw const (*slot).elapsed_ns).read_volatile();
+            Some(Call { caller, op, elapsed_ns, args: (&raw const (*slot).args).read_volatile() })
         }
     }
 
-    /// The structure argument of a call.
-    pub fn data(&self, caller: Caller) -> &[u8] {
-        // SAFETY: as for `call`; `answer` needs no `&mut self`, but its callers do.
-        unsafe { &(*self.slot(caller.rank as usize, caller.slot as usize)).data }
+    /// A copy of the structure argument of a call.
+    pub fn data<T: Plain>(&self, caller: Caller) -> T {
+        let slot = self.slot(caller.rank as usize, caller.slot as usize);
+        // SAFETY: mapped, and any value is valid.
+        let bytes = unsafe { (&raw const (*slot).data).read_volatile() };
+        T::from_bytes(&bytes).expect("structures fit into a slot")
     }
 
     /// Sets the time that ranks see.
@@ -131,12 +139,12 @@ impl Shared {
     /// Answers a call.
     pub fn answer(&mut self, caller: Caller, reply: &Reply) {
         let slot = self.slot(caller.rank as usize, caller.slot as usize);
-        // SAFETY: as for `call`.
+        let bytes = reply.data.bytes();
+        // SAFETY: as for `call`; a structure result fits into a slot.
         unsafe {
-            (*slot).result = reply.rc;
-            (*slot).out = reply.out;
-            let bytes = reply.data.bytes();
-            (&mut (*slot).data)[..bytes.len()].copy_from_slice(bytes);
+            (&raw mut (*slot).result).write_volatile(reply.rc);
+            (&raw mut (*slot).out).write_volatile(reply.out);
+            (&raw mut (*slot).data).cast::<u8>().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
         }
         self.set(caller, state::REPLY);
     }
@@ -146,9 +154,9 @@ impl Shared {
         let slot = self.slot(caller.rank as usize, caller.slot as usize);
         // SAFETY: as for `call`.
         unsafe {
-            (*slot).copy_addr = address;
-            (*slot).copy_len = length as u32;
-            (*slot).copy_write = u32::from(write);
+            (&raw mut (*slot).copy_addr).write_volatile(address);
+            (&raw mut (*slot).copy_len).write_volatile(length as u32);
+            (&raw mut (*slot).copy_write).write_volatile(u32::from(write));
         }
         self.set(caller, state::COPY);
     }
@@ -156,17 +164,32 @@ impl Shared {
     /// 0, or the error number of the last copy.
     pub fn copy_result(&self, caller: Caller) -> i32 {
         // SAFETY: as for `call`.
-        unsafe { (*self.slot(caller.rank as usize, caller.slot as usize)).copy_result }
+        unsafe { (&raw const (*self.slot(caller.rank as usize, caller.slot as usize)).copy_result).read_volatile() }
     }
 
-    /// The bounce area of a rank.
-    pub fn bounce(&mut self, rank: usize) -> &mut [u8] {
+    /// Has a thread that waits for an answer end its process.
+    pub fn end(&self, caller: Caller) {
+        self.set(caller, state::END);
+    }
+
+    fn bounce(&self, rank: usize) -> *mut u8 {
         assert!(rank < self.ranks);
-        // SAFETY: within the mapping; the rank touches it only while a copy is asked for.
-        unsafe {
-            let start = self.base.as_ptr().add(mailbox::bounce_offset(self.ranks, rank));
-            std::slice::from_raw_parts_mut(start, BOUNCE)
-        }
+        // SAFETY: within the mapping.
+        unsafe { self.base.as_ptr().add(mailbox::bounce_offset(self.ranks, rank)) }
+    }
+
+    /// Copies the start of a rank's bounce area, at most all of it.
+    pub fn read_bounce(&self, rank: usize, out: &mut [u8]) {
+        assert!(out.len() <= BOUNCE);
+        // SAFETY: mapped for as long as `self` lives, and any value is valid.
+        unsafe { self.bounce(rank).copy_to_nonoverlapping(out.as_mut_ptr(), out.len()) };
+    }
+
+    /// Fills the start of a rank's bounce area, at most all of it.
+    pub fn write_bounce(&mut self, rank: usize, bytes: &[u8]) {
+        assert!(bytes.len() <= BOUNCE);
+        // SAFETY: as above.
+        unsafe { self.bounce(rank).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
     }
 
     fn set(&self, caller: Caller, value: u32) {

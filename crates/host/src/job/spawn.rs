@@ -11,6 +11,10 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitStatus, Stdio};
 
+/// What makes the usual languages write their output as they make it, although it goes to a file or a pipe: nothing of
+/// it is lost when a rank ends badly. The constructor of `libportals.so` does that for C.
+const UNBUFFERED: [(&str, &str); 2] = [("PYTHONUNBUFFERED", "1"), ("GFORTRAN_UNBUFFERED_PRECONNECTED", "y")];
+
 /// Starts a rank; its process id.
 pub fn spawn(
     spec: &JobSpec,
@@ -25,6 +29,7 @@ pub fn spawn(
     let mut command = Command::new(&spec.program);
     command
         .args(&spec.args)
+        .envs(UNBUFFERED.into_iter().filter(|(name, _)| std::env::var_os(name).is_none()))
         .envs(spec.env.iter().map(|(name, value)| (name, value)))
         .env(env::RANK, rank.to_string())
         .env(env::SIZE, spec.ranks.to_string())

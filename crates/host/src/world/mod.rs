@@ -255,6 +255,10 @@ impl World {
                 self.call(call);
                 continue;
             }
+            if let Some((rank, message)) = self.job.refusal() {
+                self.end = Some(End::BadProgram { rank, message });
+                continue;
+            }
             if self.sleepers() {
                 continue;
             }
