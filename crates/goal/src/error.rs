@@ -22,6 +22,21 @@ pub enum RunError {
         /// Highest NIC number, plus one
         nics: usize,
     },
+    /// Ranks have several CPUs or NICs, and these are too many.
+    #[error(
+        "{ranks} ranks with {each} {what} each are more than {most} {what}: one operation with a high number gives all \
+             ranks as many"
+    )]
+    TooMany {
+        /// Number of ranks
+        ranks: usize,
+        /// Highest number, plus one
+        each: usize,
+        /// CPUs or NICs
+        what: &'static str,
+        /// The limit
+        most: usize,
+    },
     /// A network that cannot be, or is too small.
     #[error(transparent)]
     Network(#[from] net::NetError),

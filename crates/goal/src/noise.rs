@@ -3,6 +3,9 @@
 use sim::Time;
 use thiserror::Error;
 
+/// The shortest period, and the shortest mean time between detours.
+const SHORTEST: Time = Time::from_ns(1);
+
 /// Which detours there are, and how those of different CPUs relate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Noise {
@@ -42,6 +45,8 @@ pub struct Trace {
     detours: Vec<(u64, u64)>,
     /// After which it repeats.
     span: u64,
+    /// The time of all detours together.
+    busy: u64,
 }
 
 /// Why there can be no such noise.
@@ -52,6 +57,9 @@ pub enum NoiseError {
         "detours must be shorter than their period, and the time between them not zero: the CPU would never be free"
     )]
     NeverFree,
+    /// Detours that come so often that the simulation would not get on.
+    #[error("from one detour to the next are at least {} ns", SHORTEST.as_ps() / 1000)]
+    TooOften,
     /// A line of a noise trace.
     #[error("line {0}: expected start and length of a detour in ns, after the end of the one before: \"{1}\"")]
     Line(usize, String),
@@ -86,7 +94,7 @@ impl Trace {
         match detours.is_empty() {
             true => Err(NoiseError::Empty),
             false if busy == span => Err(NoiseError::NeverFree),
-            false => Ok(Trace { detours, span }),
+            false => Ok(Trace { detours, span, busy }),
         }
     }
 
@@ -115,6 +123,11 @@ impl Detours {
         match *self {
             Detours::Periodic { period, length } if length >= period => Err(NoiseError::NeverFree),
             Detours::Poisson { interval, .. } if interval == Time::ZERO => Err(NoiseError::NeverFree),
+            Detours::Periodic { period: between, .. } | Detours::Poisson { interval: between, .. }
+                if between < SHORTEST =>
+            {
+                Err(NoiseError::TooOften)
+            }
             _ => Ok(()),
         }
     }
@@ -208,13 +221,47 @@ impl<'a> Noisy<'a> {
         }
     }
 
-    /// Leaves out the detours of periods that pass as a whole, in one step.
+    /// Leaves out the detours of periods and rounds of a trace that pass as a whole, in one step.
     fn skip(&mut self, cpu: usize, until: u64) {
         let cpu = &mut self.cpus[cpu];
-        if let Detours::Periodic { period, .. } = self.detours {
-            let period = period.as_ps();
-            cpu.start = cpu.start.saturating_add(until.saturating_sub(cpu.start) / period * period);
+        let passed = until.saturating_sub(cpu.start);
+        match self.detours {
+            Detours::Periodic { period, .. } => {
+                let period = period.as_ps();
+                cpu.start = cpu.start.saturating_add(passed / period * period);
+            }
+            Detours::Poisson { .. } => {}
+            Detours::Trace(trace) => {
+                // The present detour stays in its place of the round, so only rounds before the last may be left out.
+                let rounds = (passed / trace.span).saturating_sub(1);
+                cpu.start = cpu.start.saturating_add(rounds.saturating_mul(trace.span));
+                cpu.state = cpu.state.saturating_add(rounds.saturating_mul(trace.detours.len() as u64));
+            }
         }
+    }
+
+    /// Takes the detours of all periods, or of all rounds of a trace, in one step that are met by work which would end at
+    /// `end` if there were no further detours. The present detour has not begun. Returns the new end if there are such.
+    fn pass(&mut self, cpu: usize, end: u64) -> Option<u64> {
+        let cpu = &mut self.cpus[cpu];
+        let (span, busy, count) = match self.detours {
+            Detours::Periodic { period, length } => (period.as_ps(), length.as_ps(), 0),
+            Detours::Poisson { .. } => return None,
+            Detours::Trace(trace) => {
+                let count = trace.detours.len() as u64;
+                let index = cpu.state.checked_sub(1)? % count;
+                // Only from a detour that the CPU has not begun in is it a whole round to the same one.
+                if cpu.length != trace.detours[index as usize].1 {
+                    return None;
+                }
+                (trace.span, trace.busy, count)
+            }
+        };
+        // The last is left to be looked at.
+        let rounds = (end.saturating_sub(cpu.start) / (span - busy)).checked_sub(1).filter(|&rounds| rounds > 0)?;
+        cpu.start = cpu.start.saturating_add(rounds.saturating_mul(span));
+        cpu.state = cpu.state.saturating_add(rounds.saturating_mul(count));
+        Some(end.saturating_add(rounds.saturating_mul(busy)))
     }
 }
 
@@ -230,6 +277,12 @@ impl Stretch for Noisy<'_> {
             let over = detour.saturating_add(length);
             if detour >= end || end == u64::MAX {
                 return end;
+            }
+            if detour >= start
+                && let Some(later) = self.pass(cpu, end)
+            {
+                end = later;
+                continue;
             }
             // Nothing of one that is over, the rest of one that has begun, all of one that comes.
             end = end.saturating_add(over.saturating_sub(detour.max(start)));
@@ -277,6 +330,8 @@ fn exponential(state: &mut u64, mean: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn ends(detours: Detours, seed: u64, work: &[(u64, u64)]) -> Vec<u64> {
@@ -327,5 +382,59 @@ mod tests {
         assert!((1.0499..1.0501).contains(&share), "{share}");
         assert_eq!(ends(detours.clone(), 3, &[(0, 1_000_000_000_000)]), [end]);
         assert_ne!(ends(detours, 4, &[(0, 1_000_000_000_000)]), [end]);
+    }
+
+    /// Detour by detour, without leaving any out.
+    fn plainly(noisy: &mut Noisy, start: u64, work: u64) -> u64 {
+        let mut end = start + work;
+        while work > 0 && noisy.cpus[0].start < end {
+            let Cpu { start: detour, length, .. } = noisy.cpus[0];
+            end += (detour + length).saturating_sub(detour.max(start));
+            noisy.next(0);
+        }
+        end
+    }
+
+    proptest! {
+        #[test]
+        fn many_detours_at_once_are_those_one_by_one(
+            seed: u64,
+            (lead, short, long) in (0u64..4, 1u64..4, 1u64..9),
+            is_trace: bool,
+            works in prop::collection::vec((0u64..60_000, 0u64..60_000), 1..6),
+        ) {
+            let detours = if is_trace {
+                let text = format!("{lead} {short}\n{} {long}\n{} 0", lead + short + 1, lead + short + long + 3);
+                Detours::Trace(Trace::read(&text).unwrap())
+            } else {
+                Detours::Periodic { period: Time::from_ns(lead + long + 1), length: Time::from_ns(long) }
+            };
+            let noise = Noise { detours, seed, co_scheduled: false };
+            let (mut one, mut other) = (Noisy::new(&noise, 1), Noisy::new(&noise, 1));
+            let mut now = 0;
+            for (idle, work) in works {
+                let start = now + idle;
+                now = one.end(0, start, work);
+                prop_assert_eq!(now, plainly(&mut other, start, work));
+            }
+        }
+    }
+
+    #[test]
+    fn detours_without_number_take_no_time_to_count() {
+        let trace = Detours::Trace(Trace::read("1 1\n3 0").unwrap());
+        let periodic = Detours::Periodic { period: Time::from_ns(3), length: Time::from_ns(1) };
+        for detours in [trace, periodic] {
+            let hour = 3_600_000_000_000_000;
+            let [one, two] = ends(detours, 1, &[(0, hour), (hour * 2, hour)])[..] else { panic!() };
+            // One of three nanoseconds is the system's: two hours of work take three.
+            assert!(one.abs_diff(hour / 2 * 3) <= 1000, "{one}");
+            assert!(two.abs_diff(hour / 2 * 7) <= 1000, "{two}");
+        }
+        let often = Detours::Poisson { interval: Time::from_ps(1), length: Time::from_ps(1) };
+        assert_eq!(often.check(), Err(NoiseError::TooOften));
+        assert_eq!(often.check().unwrap_err().to_string(), "from one detour to the next are at least 1 ns");
+        let often = Detours::Periodic { period: Time::from_ps(999), length: Time::from_ps(1) };
+        assert_eq!(often.check(), Err(NoiseError::TooOften));
     }
 }

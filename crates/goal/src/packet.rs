@@ -67,7 +67,20 @@ impl Outcome {
     }
 }
 
+/// Most NICs and most CPUs of all ranks together, where a rank has more than one. A single high number in a schedule gives
+/// every rank as many.
+const MOST_OF_SEVERAL: usize = 1 << 20;
+
 /// Hosts that a schedule needs: one for each NIC of each rank.
-pub fn hosts(schedule: &Schedule) -> usize {
-    schedule.ranks() as usize * schedule.nics()
+///
+/// # Errors
+/// When ranks with several NICs or CPUs have more of them together than memory has room for.
+pub fn hosts(schedule: &Schedule) -> Result<usize, RunError> {
+    let ranks = schedule.ranks() as usize;
+    for (each, what) in [(schedule.nics(), "NICs"), (schedule.cpus(), "CPUs")] {
+        if each > 1 && ranks * each > MOST_OF_SEVERAL {
+            return Err(RunError::TooMany { ranks, each, what, most: MOST_OF_SEVERAL });
+        }
+    }
+    Ok(ranks * schedule.nics())
 }

@@ -45,7 +45,7 @@ fn schedule(bodies: &[&str]) -> Schedule {
 }
 
 fn on_one_switch(schedule: &Schedule, parameters: &Parameters) -> Outcome {
-    let topology = Topology::single_switch(packet::hosts(schedule)).unwrap();
+    let topology = Topology::single_switch(packet::hosts(schedule).unwrap()).unwrap();
     let outcome = run(schedule, topology, parameters).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(outcome.unreceived, []);
     outcome
@@ -280,7 +280,7 @@ fn every_golden_schedule_finishes_and_a_run_is_the_same_twice() {
     assert_eq!(files.len(), 31);
     for file in files {
         let schedule = read(&fs::read(&file).unwrap()).unwrap();
-        let hosts = packet::hosts(&schedule);
+        let hosts = packet::hosts(&schedule).unwrap();
         for (flow, routing) in [(Flow::Credits, Routing::Ecmp), (Flow::Drop, Routing::Adaptive)] {
             let mut parameters = sc17();
             parameters.network = net::packet::Parameters { flow, routing, buffer: 8192, ..parameters.network };
@@ -329,5 +329,17 @@ fn rendezvous_traffic_runs_over_every_topology() {
         assert!(outcome.end() > Time::from_ps(23 * 70_000 * 20), "{name}");
         assert_eq!(outcome.unreceived, [], "{name}");
         assert_eq!(outcome.network.packets, 24 * 23 * (18 + 2), "{name}");
+    }
+}
+
+#[test]
+fn a_high_number_of_a_nic_does_not_take_all_memory() {
+    let ranks: String = (1..20_000).map(|rank| format!("rank {rank} {{ }}\n")).collect();
+    for (what, number) in [("NICs", "nic 255"), ("CPUs", "cpu 255")] {
+        let text = format!("num_ranks 20000\nrank 0 {{ calc 1 {number} }}\n{ranks}");
+        let schedule = goal::text::read(text.as_bytes()).unwrap();
+        let error = packet::hosts(&schedule).unwrap_err().to_string();
+        let told = format!("20000 ranks with 256 {what} each are more than 1048576 {what}: ");
+        assert!(error.starts_with(&told), "{error}");
     }
 }

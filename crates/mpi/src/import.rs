@@ -97,7 +97,7 @@ pub fn import(folder: &Path, options: &Options) -> Result<Import, ImportError> {
     // From the first rank with a window on, traces are kept: what comes to a window, all of them together tell.
     let (mut kept, mut arrivals) = (Vec::new(), Arrivals::default());
     files.read(options, |rank, trace| {
-        notes.take(rank, &trace);
+        notes.take(rank, &trace)?;
         if options.extrapolate == 1 && kept.is_empty() && !trace.has_windows {
             return converter.add(rank, 0, &trace, &arrivals);
         }
@@ -124,12 +124,13 @@ pub fn import(folder: &Path, options: &Options) -> Result<Import, ImportError> {
 /// See [`ImportError`].
 pub fn report(folder: &Path) -> Result<(Vec<RankReport>, Vec<String>), ImportError> {
     let mut notes = Notes::default();
-    Files::find(folder)?.read(&Options::default(), |rank, trace| {
-        notes.take(rank, &trace);
-        Ok(())
-    })?;
+    Files::find(folder)?.read(&Options::default(), |rank, trace| notes.take(rank, &trace))?;
     Ok(notes.finish())
 }
+
+/// What totals are of, for messages.
+const MESSAGES: &str = "bytes of messages";
+const COLLECTIVES: &str = "bytes of collectives";
 
 #[derive(Default)]
 struct Notes {
@@ -140,32 +141,49 @@ struct Notes {
 }
 
 impl Notes {
-    fn take(&mut self, rank: u32, trace: &RankTrace) {
+    /// Adds what a rank did.
+    ///
+    /// # Errors
+    /// When a total is beyond 64 bits, which no program reaches.
+    fn take(&mut self, rank: u32, trace: &RankTrace) -> Result<(), ImportError> {
+        let add = |total: &mut u64, more: u64, what: &str| {
+            *total = total.checked_add(more).ok_or_else(|| ImportError::Calls {
+                rank,
+                problem: format!("the sum of its {what} is beyond 2^64: the trace is damaged"),
+            })?;
+            Ok::<_, ImportError>(())
+        };
         let mut report = RankReport { calls: trace.calls, total_ns: trace.total_ns, ..RankReport::default() };
         for event in &trace.events {
-            report.mpi_ns += event.wall_ns;
-            report.compute_ns += event.gap_ns;
+            add(&mut report.mpi_ns, event.wall_ns, "nanoseconds in MPI")?;
+            add(&mut report.compute_ns, event.gap_ns, "nanoseconds of computation")?;
             match &event.what {
                 What::Send { bytes, .. } => {
                     report.messages += 1;
-                    report.message_bytes += bytes;
+                    add(&mut report.message_bytes, *bytes, MESSAGES)?;
                 }
                 What::Access(access) => {
                     report.messages += 1;
-                    report.message_bytes += access.bytes;
+                    add(&mut report.message_bytes, access.bytes, MESSAGES)?;
                 }
                 What::Collective(call) => {
                     report.collectives += 1;
-                    report.collective_bytes += match &call.amount {
-                        Amount::Same(bytes) => *bytes,
-                        Amount::Each { own, send, .. } => send.iter().fold(*own, |sum, size| sum.saturating_add(*size)),
-                        Amount::Neighbors { send, .. } => send.iter().map(|send| send.1).sum(),
-                    };
+                    let total = &mut report.collective_bytes;
+                    match &call.amount {
+                        Amount::Same(bytes) => add(total, *bytes, COLLECTIVES)?,
+                        Amount::Each { own, send, .. } => {
+                            add(total, *own, COLLECTIVES)?;
+                            send.iter().try_for_each(|size| add(total, *size, COLLECTIVES))?;
+                        }
+                        Amount::Neighbors { send, .. } => {
+                            send.iter().try_for_each(|send| add(total, send.1, COLLECTIVES))?;
+                        }
+                    }
                 }
                 _ => {}
             }
         }
-        report.compute_ns += trace.tail_ns;
+        add(&mut report.compute_ns, trace.tail_ns, "nanoseconds of computation")?;
         self.ranks.push(report);
         if trace.truncated {
             let calls = trace.calls;
@@ -176,6 +194,7 @@ impl Notes {
         for name in &trace.others {
             *self.others.entry(name.clone()).or_default() += 1;
         }
+        Ok(())
     }
 
     fn finish(mut self) -> (Vec<RankReport>, Vec<String>) {

@@ -165,7 +165,7 @@ impl<'a> Reader<'a> {
                 self.prepare(arguments, Prepared::Collective(collective));
             }
             Call::Start => {
-                for request in self.requests(arguments, |reader, address| reader.prepared.contains_key(&address)) {
+                for request in requests(arguments, &self.prepared) {
                     let started = match self.prepared[&request].clone() {
                         Prepared::Send(to, bytes) => self.send(line, to, bytes, false)?,
                         Prepared::Recv(from, bytes) => self.recv(line, from, bytes, false)?,
@@ -303,20 +303,8 @@ impl<'a> Reader<'a> {
         end..end
     }
 
-    /// Requests of an array that satisfy `is`. Their addresses are 8 bytes apart (Open MPI) or 4 (MPICH, Fortran):
-    /// whichever finds more.
-    fn requests(&self, arguments: &Arguments, is: impl Fn(&Self, u64) -> bool) -> Vec<u64> {
-        let Some(first) = arguments.request else { return Vec::new() };
-        let count = arguments.counts.first().map_or(1, |&count| count as u64);
-        let apart = |bytes: u64| -> Vec<u64> {
-            (0..count).map(|index| first.wrapping_add(index * bytes)).filter(|&address| is(self, address)).collect()
-        };
-        let (wide, narrow) = (apart(8), apart(4));
-        if narrow.len() > wide.len() { narrow } else { wide }
-    }
-
     fn open_requests(&self, arguments: &Arguments) -> Vec<u64> {
-        self.requests(arguments, |reader, address| reader.open.contains_key(&address))
+        requests(arguments, &self.open)
     }
 
     fn under_way(&mut self, request: Option<u64>, events: Range<u32>) {
@@ -405,4 +393,25 @@ impl<'a> Reader<'a> {
         };
         Ok(Collective { comm, operation, root, amount, blocking })
     }
+}
+
+/// The requests of an array that are among those that are known, in the order of the array. Their addresses are 8 bytes
+/// apart (Open MPI) or 4 (MPICH, Fortran): whichever finds more.
+fn requests<T>(arguments: &Arguments, known: &HashMap<u64, T>) -> Vec<u64> {
+    let Some(first) = arguments.request else { return Vec::new() };
+    let count = arguments.counts.first().map_or(1, |&count| count as u64);
+    let apart = |bytes: u64| -> Vec<u64> {
+        if count <= known.len() as u64 {
+            let addresses = (0..count).map(|index| first.wrapping_add(index * bytes));
+            return addresses.filter(|address| known.contains_key(address)).collect();
+        }
+        // A damaged trace may name any count: the known ones are fewer.
+        let index = |address: u64| address.wrapping_sub(first) / bytes;
+        let is_one = |address: u64| address.wrapping_sub(first).is_multiple_of(bytes) && index(address) < count;
+        let mut found: Vec<u64> = known.keys().copied().filter(|&address| is_one(address)).collect();
+        found.sort_unstable_by_key(|&address| index(address));
+        found
+    };
+    let (wide, narrow) = (apart(8), apart(4));
+    if narrow.len() > wide.len() { narrow } else { wide }
 }

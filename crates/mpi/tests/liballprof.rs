@@ -215,3 +215,25 @@ fn calls_that_are_not_known_or_not_told_are_errors_with_their_place() {
         );
     }
 }
+
+#[test]
+fn absurd_numbers_in_a_trace_are_errors_or_take_no_longer() {
+    let send = format!("MPI_Isend:1:1:{TYPE}:1:0:{}:4096", WORLD[0]);
+    let sender = [send, "MPI_Waitall:4611686018427387904:4096:0".to_string()];
+    let receiver = [format!("MPI_Recv:1:1:{TYPE}:0:0:{}:0", WORLD[1])];
+    let schedule = schedule([&sender, &receiver]);
+    assert_eq!(messages(&schedule, 0), ["send 8b to 1 tag 0"]);
+
+    let huge = ["MPI_Comm_create:940,0,2:0:64".to_string(), "MPI_Barrier:950,0,1073741824".to_string()];
+    let error = imported([&huge, &["MPI_Barrier:940,1,2".to_string()]], &Options::default()).unwrap_err();
+    let told = "communicator 950 has 1073741824 ranks, but there are 2 traces";
+    assert_eq!(error, format!("DIR/pmpi-trace-rank-0.txt:3:1: {told}"));
+}
+
+#[test]
+fn totals_beyond_64_bits_are_errors() {
+    let send = format!("MPI_Send:1:2305843009213693952:13,2,2:1:0:{}", WORLD[0]);
+    let sends: Vec<String> = vec![send; 4];
+    let error = imported([&sends, &[]], &Options::default()).unwrap_err();
+    assert_eq!(error, "rank 0: the sum of its bytes of messages is beyond 2^64: the trace is damaged");
+}

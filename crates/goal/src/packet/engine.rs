@@ -67,7 +67,7 @@ fn execute(
     if let Some(op) = schedule.first_of_card() {
         return Err(RunError::NeedsCard(schedule.describe(op)));
     }
-    let nodes = hosts(schedule);
+    let nodes = hosts(schedule)?;
     if nodes > topology.hosts() as usize {
         let (hosts, topology) = (topology.hosts(), topology.description().to_owned());
         return Err(NetError::TooFewHosts { topology, hosts, nodes }.into());
@@ -108,7 +108,7 @@ impl<'a> Engine<'a> {
             queue: EventQueue::default(),
             network,
             cpus: std::iter::repeat_with(Cpu::default).take(cpus).collect(),
-            cards: vec![Time::ZERO; hosts(schedule)],
+            cards: vec![Time::ZERO; ranks * schedule.nics()],
             ends: vec![Time::ZERO; ranks],
             noise: parameters.noise.as_ref().map(|noise| Noisy::new(noise, cpus)),
             messages: 0,

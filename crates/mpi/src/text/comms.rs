@@ -220,6 +220,11 @@ impl Resolver {
                 }
             }
             Item::Sight { used, line } => {
+                if used.size > self.ranks {
+                    let (handle, size) = (used.handle, used.size);
+                    let what = format!("communicator {handle} has {size} ranks, but there are {} traces", self.ranks);
+                    return Err(Misfit { rank, damage: Damage::at_line(line, 1, what) });
+                }
                 let Some(comm) = self.bind(rank, used, state) else { return Ok(false) };
                 let place = &mut self.comms[comm][used.rank as usize];
                 if place.is_some_and(|other| other != rank) {

@@ -95,7 +95,7 @@ impl<'a> Line<'a> {
         if !decimals.is_empty() {
             digits(decimals).ok_or_else(wrong)?;
             for (digit, worth) in decimals.iter().zip([100, 10, 1]) {
-                ns += u64::from(digit - b'0') * worth;
+                ns = ns.checked_add(u64::from(digit - b'0') * worth).ok_or_else(wrong)?;
             }
         }
         Ok(Some(ns))

@@ -1,7 +1,8 @@
 //! The DOT language of Graphviz: nodes, edges and their attributes.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::iter::Peekable;
+use std::rc::Rc;
 use std::str::CharIndices;
 
 use crate::NetError;
@@ -19,12 +20,22 @@ pub(super) struct Graph {
 /// From one node to another; the attributes are its own over those of `edge [...]`.
 #[derive(Debug)]
 pub(super) struct Edge {
-    pub from: usize,
-    pub to: usize,
-    pub attributes: Attributes,
+    pub from: u32,
+    pub to: u32,
+    /// All edges of a statement share them.
+    pub attributes: Rc<Attributes>,
 }
 
-pub(super) type Attributes = BTreeMap<String, String>;
+/// The attributes of an edge that mean something here, as text.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Attributes {
+    pub capacity: Option<Rc<str>>,
+    pub latency: Option<Rc<str>>,
+    pub comment: Option<Rc<str>>,
+}
+
+/// Most edges of a file: one statement with two groups of nodes makes as many as both multiplied.
+const MOST_EDGES: usize = 1 << 23;
 
 /// Braces within braces.
 const DEEPEST: u32 = 100;
@@ -154,7 +165,7 @@ struct Parser<'a> {
     at: usize,
     token: Token,
     graph: Graph,
-    numbers: HashMap<String, usize>,
+    numbers: HashMap<String, u32>,
     depth: u32,
 }
 
@@ -196,7 +207,11 @@ impl Parser<'_> {
         }
         let Token::Id(mut name) = self.advance()? else { unreachable!("just seen") };
         while self.take('+')? {
-            name += &self.name("a string")?;
+            if !matches!(self.token, Token::Id(_)) {
+                return self.wanted("a string");
+            }
+            let Token::Id(more) = self.advance()? else { unreachable!("just seen") };
+            name += &more;
         }
         Ok(name)
     }
@@ -213,18 +228,18 @@ impl Parser<'_> {
         if matches!(self.token, Token::Id(_)) {
             self.name("a name")?;
         }
-        self.block(&Attributes::new())?;
+        self.block(&Rc::default())?;
         if self.token == Token::End { Ok(()) } else { self.wanted("the end of the file") }
     }
 
     /// Statements in braces; returns the nodes that they name.
-    fn block(&mut self, edge_defaults: &Attributes) -> Result<Vec<usize>, NetError> {
+    fn block(&mut self, edge_defaults: &Rc<Attributes>) -> Result<Vec<u32>, NetError> {
         self.depth += 1;
         if self.depth > DEEPEST {
             return Err(self.lexer.error(self.at, format!("braces more than {DEEPEST} deep")));
         }
         self.expect('{')?;
-        let (mut defaults, mut nodes) = (edge_defaults.clone(), Vec::new());
+        let (mut defaults, mut nodes) = (Rc::clone(edge_defaults), Vec::new());
         while !self.take('}')? {
             if !self.take(';')? {
                 self.statement(&mut defaults, &mut nodes)?;
@@ -236,14 +251,15 @@ impl Parser<'_> {
         Ok(nodes)
     }
 
-    fn statement(&mut self, defaults: &mut Attributes, nodes: &mut Vec<usize>) -> Result<(), NetError> {
+    fn statement(&mut self, defaults: &mut Rc<Attributes>, nodes: &mut Vec<u32>) -> Result<(), NetError> {
         for word in ["graph", "node", "edge"] {
             if self.token.is_word(word) {
                 self.advance()?;
-                let mut ignored = Attributes::new();
+                let mut ignored = Rc::default();
                 return self.attributes(if word == "edge" { defaults } else { &mut ignored });
             }
         }
+        let start = self.at;
         let mut ends = vec![self.nodes(defaults)?];
         if ends[0].is_none() {
             return Ok(());
@@ -256,12 +272,18 @@ impl Parser<'_> {
             self.advance()?;
             ends.push(self.nodes(defaults)?);
         }
-        let mut attributes = defaults.clone();
+        let mut attributes = Rc::clone(defaults);
         self.attributes(&mut attributes)?;
+        let count = |end: &Option<Vec<u32>>| end.as_ref().map_or(0, Vec::len);
+        let more: usize = ends.windows(2).map(|pair| count(&pair[0]) * count(&pair[1])).sum();
+        if self.graph.edges.len() + more > MOST_EDGES {
+            let most = format!("with this statement the file has more than {MOST_EDGES} edges");
+            return Err(self.lexer.error(start, most));
+        }
         for pair in ends.windows(2) {
             for &from in pair[0].iter().flatten() {
                 for &to in pair[1].iter().flatten() {
-                    self.graph.edges.push(Edge { from, to, attributes: attributes.clone() });
+                    self.graph.edges.push(Edge { from, to, attributes: Rc::clone(&attributes) });
                 }
             }
         }
@@ -270,7 +292,7 @@ impl Parser<'_> {
     }
 
     /// A node or a group of nodes; none for `name = value`.
-    fn nodes(&mut self, defaults: &Attributes) -> Result<Option<Vec<usize>>, NetError> {
+    fn nodes(&mut self, defaults: &Rc<Attributes>) -> Result<Option<Vec<u32>>, NetError> {
         let is_subgraph = self.token.is_word("subgraph");
         if is_subgraph {
             self.advance()?;
@@ -291,19 +313,25 @@ impl Parser<'_> {
             self.name("a port")?;
         }
         let fresh = self.graph.nodes.len();
-        let number = *self.numbers.entry(name.clone()).or_insert(fresh);
-        if number == fresh {
+        let number = *self.numbers.entry(name.clone()).or_insert(fresh as u32);
+        if number as usize == fresh {
             self.graph.nodes.push(name);
         }
         Ok(Some(vec![number]))
     }
 
-    fn attributes(&mut self, all: &mut Attributes) -> Result<(), NetError> {
+    fn attributes(&mut self, all: &mut Rc<Attributes>) -> Result<(), NetError> {
         while self.take('[')? {
             while !self.take(']')? {
                 let name = self.name("an attribute or `]`")?;
                 let value = if self.take('=')? { self.name("a value")? } else { "true".into() };
-                all.insert(name, value);
+                let all = Rc::make_mut(all);
+                match name.as_str() {
+                    "capacity" => all.capacity = Some(value.into()),
+                    "latency" => all.latency = Some(value.into()),
+                    "comment" => all.comment = Some(value.into()),
+                    _ => {}
+                }
                 if !self.take(',')? {
                     self.take(';')?;
                 }

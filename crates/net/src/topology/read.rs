@@ -1,6 +1,7 @@
 //! From a DOT file to a topology.
 
 use std::collections::HashMap;
+use std::rc::Rc;
 
 use sim::{Rate, Time};
 
@@ -27,9 +28,11 @@ pub(super) fn read(text: &str) -> Result<Topology, NetError> {
     let numbers: HashMap<&str, u32> =
         (0..).zip(&names[..hosts.len()]).map(|(host, name)| (name.as_str(), host)).collect();
 
+    // Many edges may have one long comment.
+    let mut routes = HashMap::new();
     let mut links = Vec::new();
     for edge in &graph.edges {
-        let (from, to) = (vertex_of[edge.from], vertex_of[edge.to]);
+        let (from, to) = (vertex_of[edge.from as usize], vertex_of[edge.to as usize]);
         let arrow = if graph.directed { "->" } else { "--" };
         let title = format!("{} {arrow} {}", names[from as usize], names[to as usize]);
         if from == to {
@@ -38,7 +41,18 @@ pub(super) fn read(text: &str) -> Result<Topology, NetError> {
         if from.max(to) < hosts.len() as u32 {
             return Err(NetError::Graph(format!("the link {title} joins two hosts; there must be a switch between")));
         }
-        let (link, route) = link(&edge.attributes, from, to, &title, &numbers)?;
+        let link = link(&edge.attributes, from, to, &title)?;
+        let route = match &edge.attributes.comment {
+            None => Route::Unsaid,
+            Some(comment) => match routes.get(comment) {
+                Some(route) => Route::clone(route),
+                None => {
+                    let route = route(comment, &title, &numbers)?;
+                    routes.insert(Rc::clone(comment), route.clone());
+                    route
+                }
+            },
+        };
         if !graph.directed {
             if route != Route::Unsaid {
                 let what = "has a comment with routes, which are of one direction: this needs a digraph";
@@ -79,21 +93,15 @@ fn one_link_each(links: &[(Link, Route)], names: &[String], hosts: u32) -> Resul
     Ok(())
 }
 
-fn link(
-    attributes: &Attributes,
-    from: u32,
-    to: u32,
-    title: &str,
-    numbers: &HashMap<&str, u32>,
-) -> Result<(Link, Route), NetError> {
-    let number = |name: &str, unit: &str| -> Result<Option<f64>, NetError> {
-        let Some(value) = attributes.get(name) else { return Ok(None) };
+fn link(attributes: &Attributes, from: u32, to: u32, title: &str) -> Result<Link, NetError> {
+    let number = |name: &str, value: &Option<Rc<str>>, unit: &str| -> Result<Option<f64>, NetError> {
+        let Some(value) = value else { return Ok(None) };
         let number = value.trim().parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0);
         number.map(Some).ok_or_else(|| {
             NetError::Graph(format!("the link {title} has {name}={value}, which is not a number of {unit}"))
         })
     };
-    let gap_per_byte = match number("capacity", "Gbit/s")? {
+    let gap_per_byte = match number("capacity", &attributes.capacity, "Gbit/s")? {
         None => None,
         Some(0.0) => return Err(NetError::Graph(format!("the link {title} has no capacity"))),
         // 1 Gbit/s is 8 ns a byte.
@@ -101,30 +109,31 @@ fn link(
             Some((8e6 / capacity).round()).filter(|fs| *fs < 1e15).map(|fs| Rate::from_fs_per_byte(fs as u64))
         }
     };
-    if gap_per_byte.is_none() && attributes.contains_key("capacity") {
+    if gap_per_byte.is_none() && attributes.capacity.is_some() {
         return Err(NetError::Graph(format!("the link {title} has a capacity of less than a byte a second")));
     }
-    let latency = number("latency", "nanoseconds")?;
+    let latency = number("latency", &attributes.latency, "nanoseconds")?;
     if latency.is_some_and(|ns| ns > 1e9) {
         return Err(NetError::Graph(format!("the link {title} has a latency of more than a second")));
     }
     let latency = latency.map(|ns| Time::from_ps((ns * 1e3).round() as u64));
-    let route = match attributes.get("comment").map(|comment| comment.trim()) {
-        None => Route::Unsaid,
-        Some("*") => Route::All,
-        Some(comment) => {
-            let listed = comment.split([',', ' ', '\t', '\n']).filter(|name| !name.is_empty());
-            let hosts: Result<Vec<u32>, NetError> = listed
-                .map(|name| {
-                    let unknown = || format!("the comment of link {title} names {name}, which is no host of the file");
-                    numbers.get(name).copied().ok_or_else(|| NetError::Graph(unknown()))
-                })
-                .collect();
-            let mut hosts = hosts?;
-            hosts.sort_unstable();
-            hosts.dedup();
-            Route::Hosts(hosts)
-        }
-    };
-    Ok((Link { from, to, gap_per_byte, latency }, route))
+    Ok(Link { from, to, gap_per_byte, latency })
+}
+
+/// The hosts that a comment names.
+fn route(comment: &str, title: &str, numbers: &HashMap<&str, u32>) -> Result<Route, NetError> {
+    if comment.trim() == "*" {
+        return Ok(Route::All);
+    }
+    let listed = comment.split([',', ' ', '\t', '\n']).filter(|name| !name.is_empty());
+    let hosts: Result<Vec<u32>, NetError> = listed
+        .map(|name| {
+            let unknown = || format!("the comment of link {title} names {name}, which is no host of the file");
+            numbers.get(name).copied().ok_or_else(|| NetError::Graph(unknown()))
+        })
+        .collect();
+    let mut hosts = hosts?;
+    hosts.sort_unstable();
+    hosts.dedup();
+    Ok(Route::Hosts(hosts.into()))
 }

@@ -1,5 +1,6 @@
 use std::collections::HashMap;
 use std::ops::Range;
+use std::rc::Rc;
 
 use sim::memory::prefetch;
 
@@ -13,7 +14,7 @@ pub(super) enum Route {
     Unsaid,
     All,
     /// In order.
-    Hosts(Vec<u32>),
+    Hosts(Rc<[u32]>),
 }
 
 impl Route {

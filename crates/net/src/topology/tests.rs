@@ -327,3 +327,16 @@ fn what_is_wrong_with_a_dot_file_is_said() {
         "1:107: braces more than 100 deep"
     );
 }
+
+#[test]
+fn small_dot_files_make_no_huge_networks() {
+    let group =
+        |letter: char, count: u32| -> String { (0..count).map(|number| format!("{letter}{number};")).collect() };
+    let text = format!("graph {{\n  {{{}}} -- {{{}}} }}", group('S', 2897), group('R', 2897));
+    let error = Topology::from_dot(&text).unwrap_err();
+    assert_eq!(error.to_string(), "2:3: with this statement the file has more than 8388608 edges");
+    // One string of many pieces.
+    let name = "\"S\"+".repeat(200_000);
+    let text = format!("graph {{ H0 -- {name}\"1\"; H1 -- {name}\"1\" }}");
+    assert_eq!(Topology::from_dot(&text).unwrap().hosts(), 2);
+}

@@ -209,7 +209,8 @@ pub fn run(
     }
     let machine = common.machine_or(MACHINE)?;
     let network = &machine.network;
-    let topology = arguments.build(network, hosts(schedule))?;
+    let hosts = hosts(schedule).map_err(|error| GoalError::run(&common.file, error))?;
+    let topology = arguments.build(network, hosts)?;
     let parameters = Parameters {
         overhead: cpu.overhead.unwrap_or(machine.host.overhead),
         overhead_per_byte: cpu.overhead_per_byte.unwrap_or(Rate::INFINITE),
