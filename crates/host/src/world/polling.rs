@@ -70,7 +70,9 @@ impl World {
         if !self.job.has_free_threads() {
             return false;
         }
-        let idle = self.queue.peek_time().map(|at| at - self.now);
+        // What is due beyond the limit of simulated time never happens.
+        let next = self.queue.peek_time().filter(|at| *at <= Time::LIMIT);
+        let idle = next.map(|at| at - self.now);
         if idle.is_some_and(|idle| idle < IDLE) {
             return false;
         }
