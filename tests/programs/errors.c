@@ -6,9 +6,9 @@
  * whose HPU memory lies behind it. Rank 1 prints every event, and what the handler has found out. */
 #include "common.h"
 
-enum act { POKE, PEEK, LOOP, FAILS, UNKNOWN, DEEP, ABORT, JUMP, COMMANDS, WILD_PUT, WILD_DMA };
-static const char *const acts[] = {"poke",  "peek", "loop",     "fail",     "unknown", "deep",
-                                   "abort", "jump", "commands", "wild-put", "wild-dma"};
+enum act { POKE, PEEK, LOOP, FAILS, UNKNOWN, DEEP, ABORT, JUMP, COMMANDS, WILD_PUT, WILD_DMA, NOWHERE, ONWARD };
+static const char *const acts[] = {"poke", "peek",     "loop",     "fail",     "unknown", "deep",  "abort",
+                                   "jump", "commands", "wild-put", "wild-dma", "nowhere", "onward"};
 static const char *const roles[] = {"header", "payload", "completion"};
 enum { HEADER, PAYLOAD, COMPLETION, NOBODY };
 
@@ -21,6 +21,8 @@ struct state {
 _Static_assert(sizeof(struct state) == 64, "HPU memory is given out in units of 64 bytes");
 
 /* ---- On the card ------------------------------------------------------------------------------------------------ */
+
+static int *where; /* nobody sets it */
 
 static __attribute__((noinline)) int dig(volatile char *above, int depth) {
     volatile char here[200];
@@ -46,6 +48,15 @@ static int misbehave(struct state *s, int fine) {
     case UNKNOWN: return 77;
     case DEEP: s->results[0] = dig((volatile char *)here, 0); break;
     case ABORT: abort();
+    case NOWHERE:
+        *where = 5; /* nowhere */
+        break;
+    case ONWARD: {
+        int i = fine;
+        while (i >= 0)
+            i++; /* onward */
+        break;
+    }
     case JUMP: ((void (*)(void))(uintptr_t)s->address)(); break;
     case COMMANDS:
         s->results[0] = PtlHandlerPutFromDevice(here, 4097, 0, PTL_NO_ACK_REQ, self, 9, 0, NULL, 0);

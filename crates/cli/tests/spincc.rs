@@ -386,3 +386,19 @@ fn one_host_pass_options() {
     let version = room.spincc("--version");
     assert_eq!(String::from_utf8(version.stdout).unwrap(), format!("spincc {}\n", env!("CARGO_PKG_VERSION")));
 }
+
+#[test]
+fn what_does_not_end_is_refused() {
+    let room = Room::new();
+    let line = |text: &str| {
+        let source = std::fs::read_to_string(sources().join("undefined.c")).unwrap();
+        let lines: Vec<_> = (1..).zip(source.lines()).filter(|(_, line)| line.contains(text)).map(|(n, _)| n).collect();
+        *lines.last().unwrap()
+    };
+    let messages = room.fails("-O2 undefined.c -o @/empty", 1);
+    let place = format!("undefined.c:{}: ", line("__handler int payload"));
+    let what = "handler 'payload' has no code but a trap: what it does is undefined on every path";
+    assert!(messages.contains(&place) && messages.contains(what), "{messages}");
+    let messages = room.fails("-O2 -DRUNS_ON undefined.c -o @/onward", 1);
+    assert!(messages.contains("function 'onward' does not end: it runs on into what is behind it"), "{messages}");
+}

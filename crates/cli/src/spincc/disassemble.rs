@@ -124,7 +124,7 @@ fn resolved(address: u64, name: &str, operands: &str, symbols: &BTreeMap<u64, St
 }
 
 /// The source line of each address at which one starts.
-fn lines(elf: &[u8]) -> Result<BTreeMap<u64, (String, u64)>, String> {
+pub fn lines(elf: &[u8]) -> Result<BTreeMap<u64, (String, u64)>, String> {
     dwarf::with(elf, |dwarf| {
         let mut lines = BTreeMap::new();
         let mut units = dwarf.units();

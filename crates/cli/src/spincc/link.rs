@@ -13,7 +13,7 @@ use super::kind::{self, Kind};
 use super::layouts::{self, Scope, Structure};
 use super::options::{Language, LinkItem, Lint, Options};
 use super::tool::Tools;
-use super::{Error, Result, compile};
+use super::{Error, Result, compile, ends};
 
 /// Builds the program or shared library.
 pub fn program(tools: &Tools, options: &Options) -> Result<()> {
@@ -151,6 +151,7 @@ fn device_image(tools: &Tools, options: &Options, inputs: &Inputs, debug: bool) 
     let programs = programs.into_iter().collect::<Result<Vec<Program>>>()?;
 
     let handlers = device::linked(&candidates, &programs[0])?;
+    programs.iter().try_for_each(|program| ends::check(program, &handlers))?;
     if handlers.is_empty() {
         return Ok(DeviceImage::default());
     }

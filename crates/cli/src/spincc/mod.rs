@@ -16,6 +16,7 @@ pub mod compile;
 pub mod device;
 pub mod disassemble;
 mod dwarf;
+mod ends;
 pub mod image;
 pub mod kind;
 pub mod layouts;

@@ -149,3 +149,13 @@ fn commands_on_memory_of_others() {
     fails("", "payload wild-dma 0x1d000000", "SEGV", 0x1d00_0000, &words);
     fails("", "payload wild-dma 0x10000040", "SEGV", 0x1000_0040, &[]);
 }
+
+/// A compiler may take for granted that neither happens; the card's must not.
+#[test]
+fn what_is_undefined_is_stopped() {
+    let words = ["payload handler 'payload' failed: store of 4 B at 0x00000000 is not allowed", &line("nowhere")];
+    fails("", "payload nowhere", "SEGV", 0, &words);
+    fails("", "header nowhere", "SEGV", 0, &["header handler 'header' failed"]);
+    let words = ["handler 'payload' was killed after 20000 cycles", &line("onward")];
+    fails("--set hpu.watchdog_cycles=20000", "payload onward", "HANDLER_TIMEOUT", 20_000, &words);
+}

@@ -1,0 +1,28 @@
+/* Handlers of which the compiler knows that they cannot end well, and a function that runs on into the next. */
+#include <spin.h>
+
+#ifdef RUNS_ON
+void onward(void);
+#ifdef __SPIN_DEVICE__
+__asm__(".section .text.onward,\"ax\",@progbits\n"
+        ".globl onward\n"
+        ".type onward, @function\n"
+        "onward: addi a0, a0, 1\n"
+        ".size onward, . - onward\n"
+        ".text");
+#else
+void onward(void) {}
+#endif
+__handler int payload(const ptl_payload_t p, void *state) {
+    (void)p, (void)state;
+    onward();
+    return SUCCESS;
+}
+#else
+__handler int payload(const ptl_payload_t p, void *state) {
+    (void)p, (void)state;
+    __builtin_unreachable();
+}
+#endif
+
+int main(void) { return payload == 0; }
