@@ -1,7 +1,7 @@
 //! Which values a machine may have, alone and together.
 
 use abi::device::{HeaderArgs, map};
-use sim::{Rate, Time};
+use sim::{Clock, Rate, Time};
 
 use crate::load::Problem;
 use crate::value::Parameter;
@@ -11,6 +11,14 @@ use crate::{Hpu, Machine, Network};
 const LONGEST: Time = Time::from_ns(1_000_000_000);
 /// 1 kB/s.
 const SLOWEST: Rate = Rate::from_fs_per_byte(1_000_000_000_000);
+/// 1,000 GHz.
+const FASTEST: Clock = Clock::from_khz(1_000_000_000);
+/// 1,000 s: no handler runs longer.
+const LONGEST_HANDLER: Time = Time::from_ns(1_000_000_000_000);
+/// The cycles of a block of loads stay far from what the timing models can count.
+const SLOWEST_SCRATCHPAD: u32 = 10_000;
+/// Ports of a switch; what a tree has of them is far from the end of 64 bits.
+const MAX_RADIX: u32 = 1 << 16;
 /// Contexts that a card can have; a set of them fits a machine word.
 const MAX_CONTEXTS: u32 = 64;
 
@@ -19,6 +27,7 @@ impl Machine {
         self.network.check()?;
         at_least("host.cores", self.host.cores, 1)?;
         at_least("host.core_lines", self.host.core_lines, 1)?;
+        at_most("host.clock_ghz", self.host.clock, FASTEST)?;
         self.hpu.check()?;
         if self.network.mtu > self.hpu.packet_buffer {
             let (mtu, buffer) = (self.network.mtu, self.hpu.packet_buffer);
@@ -67,6 +76,7 @@ impl Machine {
 impl Network {
     fn check(&self) -> Result<(), Problem> {
         at_least("network.radix", self.radix, 2)?;
+        at_most("network.radix", self.radix, MAX_RADIX)?;
         multiple_of("network.radix", self.radix, 2)?;
         at_least("network.mtu_bytes", self.mtu, 64)?;
         multiple_of("network.mtu_bytes", self.mtu, 8)
@@ -90,7 +100,16 @@ impl Hpu {
         }
         at_most("hpu.contexts", self.contexts, MAX_CONTEXTS)?;
         at_least("hpu.scratchpad_cycles", self.scratchpad_cycles, 1)?;
+        at_most("hpu.scratchpad_cycles", self.scratchpad_cycles, SLOWEST_SCRATCHPAD)?;
+        at_most("hpu.clock_ghz", self.clock, FASTEST)?;
         at_least("hpu.watchdog_cycles", self.watchdog_cycles, 1)?;
+        if self.clock.time(self.watchdog_cycles) > LONGEST_HANDLER {
+            let (most, cycles) = (self.clock.cycles(LONGEST_HANDLER), self.watchdog_cycles);
+            return problem(
+                "hpu.watchdog_cycles",
+                format!("must be at most {most}, 1000 s at hpu.clock_ghz ({}), is {cycles}", self.clock.show()),
+            );
+        }
         at_least("hpu.stack_bytes", self.stack, 256)?;
         // What the address map has room for; 16 bytes is the alignment of a stack and the widest a memory needs.
         for (key, size, room) in [

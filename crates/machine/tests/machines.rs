@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use machine::{Dma, Host, Hpu, Machine, MachineError, Network, Nic, NicKind, TimingKind, Topology};
+use proptest::prelude::*;
 use sim::{Clock, Rate, Time};
 
 fn folder() -> PathBuf {
@@ -247,6 +248,18 @@ fn wrong_overrides_name_themselves() {
     for (argument, expected) in [
         ("hpu.count=x", "--set hpu.count=x: must be an integer, is a string"),
         ("hpu.count=0", "--set hpu.count=0: must be at least 1, is 0"),
+        (
+            "hpu.scratchpad_cycles=4294967294",
+            "--set hpu.scratchpad_cycles=4294967294: must be at most 10000, is 4294967294",
+        ),
+        ("network.radix=4294967294", "--set network.radix=4294967294: must be at most 65536, is 4294967294"),
+        ("hpu.clock_ghz=1001", "--set hpu.clock_ghz=1001: must be at most 1000, is 1001"),
+        ("host.clock_ghz=1e9", "--set host.clock_ghz=1e9: must be at most 1000, is 1000000000"),
+        (
+            "hpu.watchdog_cycles=9223372036854775807",
+            "--set hpu.watchdog_cycles=9223372036854775807: must be at most 2500000000000, 1000 s at hpu.clock_ghz (2.5), is \
+             9223372036854775807",
+        ),
         ("hpu.cuont=1", "--set hpu.cuont=1: unknown key, did you mean `hpu.count`?"),
         ("hpu=1", "--set hpu=1: must be a table, is an integer"),
         ("hpu.count", "--set hpu.count: must be key=value"),
@@ -298,4 +311,54 @@ fn bases_are_found_beside_a_file_and_blamed_for_their_keys() {
     let number = write("number.toml", "base = 3");
     let error = Machine::load(&number, &[], &[]).unwrap_err().to_string();
     assert_eq!(error, format!("{number}: base: must be a string, is an integer"));
+}
+
+/// Values at which counts, sums and products change their nature.
+fn extreme() -> impl Strategy<Value = String> {
+    let powers = (0_u32..64, -1_i64..2).prop_map(|(power, off)| ((1_i64 << power.min(62)) + off).to_string());
+    let decimals = (1_u64..10_000, 0_usize..7).prop_map(|(digits, places)| {
+        let text = format!("{digits:08}");
+        format!("{}.{}", text[..8 - places].parse::<u64>().unwrap(), &format!("{}0", &text[8 - places..]))
+    });
+    let others =
+        prop::sample::select(vec!["0", "-1", "1e18", "1e-3", "9223372036854775807", "inf", "nan", "true", "x"]);
+    prop_oneof![4 => powers, 2 => decimals, 1 => others.prop_map(str::to_owned)]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Whatever the parameters, a machine is refused with the name of a key, or everything that is computed from it is
+    /// within its bounds. Overflow checks are on where this is built without optimisation.
+    #[test]
+    fn extreme_parameters_are_refused_or_computed_with(
+        changes in prop::collection::vec((0_usize..64, extreme()), 1..4),
+        bytes: u64,
+    ) {
+        let keys: Vec<&str> = load("sc17-int", &[]).unwrap().describe().iter().map(|row| row.0).collect();
+        let sets: Vec<String> =
+            changes.iter().map(|(key, value)| format!("{}={value}", keys[key % keys.len()])).collect();
+        let sets: Vec<&str> = sets.iter().map(String::as_str).collect();
+        match load("sc17-int", &sets) {
+            Err(error) => {
+                let text = error.to_string();
+                prop_assert!(keys.iter().any(|key| text.contains(key)), "{text}");
+            }
+            Ok(machine) => {
+                let (hpu, network) = (&machine.hpu, &machine.network);
+                let slots = hpu.slots(network.mtu);
+                prop_assert!(slots >= 1 && u64::from(slots) * u64::from(machine::Hpu::slot_bytes(network.mtu)) < 1 << 32);
+                prop_assert!(hpu.contexts * abi::device::map::CONTEXT_STRIDE < 1 << 24);
+                // The longest block of the HPUs, and the longest handler.
+                prop_assert!(i32::try_from(64 * (hpu.scratchpad_cycles + 100)).is_ok());
+                prop_assert!(hpu.clock.time(hpu.watchdog_cycles + 512) < sim::Time::from_ns(1 << 51));
+                prop_assert!(hpu.clock.time(1) > sim::Time::ZERO);
+                let once = machine.host.memory_time(bytes, 0);
+                prop_assert!(machine.host.memory_time(bytes, bytes) >= once);
+                let path = (network.switch + network.wire) * 64 + machine.dma.latency * 2 + machine.host.overhead;
+                prop_assert!(path.saturating_add(network.gap_per_byte.time(1 << 30)) < sim::Time::MAX);
+                prop_assert_eq!(load("sc17-int", &sets).unwrap(), machine);
+            }
+        }
+    }
 }

@@ -122,7 +122,7 @@ impl Rate {
 }
 
 /// A clock of a core, kept as its frequency so that no period is rounded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Clock(u64);
 
 impl Clock {
