@@ -124,7 +124,7 @@ pub mod cmd {
     pub const DMA_CAS: u32 = 18;
     /// Like [`DMA_CAS`].
     pub const DMA_FETCH_ADD: u32 = 19;
-    /// `a0`: address of a [`super::CasCmd`]; 1 when it swapped.
+    /// `a0`: address of a [`super::CasCmd`]; 1 when it swapped. `compare` is what was there, after.
     pub const CAS: u32 = 20;
     /// `a0`: address of a [`super::FetchAddCmd`].
     pub const FETCH_ADD: u32 = 21;

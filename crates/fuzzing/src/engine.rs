@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use abi::device::map;
-use hpu::{Engine, Memory, Program, Stop, Thread, Window};
+use hpu::{Engine, Memory, Program, Sharing, Stop, Thread, Watched, Window};
 use machine::TimingKind;
 
 /// Bytes of the windows, and of what lies between them in the arena.
@@ -53,22 +53,24 @@ fn run(program: &Arc<Program>, timing: TimingKind, load_cycles: u32, args: [u32;
     let mut arena = Vec::new();
     let mut windows = Vec::new();
     let code = program.program_segment();
-    for (base, bytes, write) in [
-        (map::DATA, &[0; DATA][..], true),
-        (STACK_TOP - STACK as u32, &[0; STACK][..], true),
-        (map::PROGRAM, code, false),
+    for (base, bytes, write, sharing) in [
+        (map::DATA, &[0; DATA][..], true, Sharing::Shared),
+        (STACK_TOP - STACK as u32, &[0; STACK][..], true, Sharing::Private),
+        (map::PROGRAM, code, false, Sharing::Private),
     ] {
         arena.extend([CANARY_BYTE; CANARY]);
-        windows.push(Window { base, len: bytes.len() as u32, offset: arena.len(), write });
+        windows.push(Window { base, len: bytes.len() as u32, offset: arena.len(), write, sharing });
         arena.extend_from_slice(bytes);
     }
     arena.extend([CANARY_BYTE; CANARY]);
 
+    let mut watched = Watched::default();
     let mut thread = Thread::new(program, map::PROGRAM, STACK_TOP, args);
     let mut stop = None;
     for _ in 0..MAX_STOPS {
         let before = thread.cycles();
-        let now = engine.run(&mut thread, &mut Memory { arena: &mut arena, windows: &windows }, MAX_CYCLES);
+        let mut memory = Memory { arena: &mut arena, windows: &windows, watched: &mut watched };
+        let now = engine.run(&mut thread, &mut memory, MAX_CYCLES);
         assert!(thread.cycles() >= before, "cycles went from {before} to {}", thread.cycles());
         assert!(thread.cycles() < MAX_CYCLES + BLOCK_CYCLES * u64::from(load_cycles), "{} cycles", thread.cycles());
         match now {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use abi::device::map;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use hpu::{Engine, Memory, Program, Stop, Thread, Window};
+use hpu::{Engine, Memory, Program, Sharing, Stop, Thread, Watched, Window};
 use machine::TimingKind;
 
 /// A compiled program: 64-bit shifts and multiplications, a jump table, divisions, loads and stores.
@@ -20,6 +20,7 @@ struct Card {
     engine: Engine,
     arena: Vec<u8>,
     windows: [Window; 3],
+    watched: Watched,
 }
 
 impl Card {
@@ -29,18 +30,24 @@ impl Card {
         let (code_len, data_len) = (code.len() as u32, data.len() as u32);
         let arena = [data, &vec![0; STACK as usize], code].concat();
         let windows = [
-            Window { base: map::DATA, len: data_len, offset: 0, write: true },
-            Window { base: STACK_TOP - STACK, len: STACK, offset: data.len(), write: true },
-            Window { base: map::PROGRAM, len: code_len, offset: data.len() + STACK as usize, write: false },
+            Window { base: map::DATA, len: data_len, offset: 0, write: true, sharing: Sharing::Shared },
+            Window { base: STACK_TOP - STACK, len: STACK, offset: data.len(), write: true, sharing: Sharing::Private },
+            Window {
+                base: map::PROGRAM,
+                len: code_len,
+                offset: data.len() + STACK as usize,
+                write: false,
+                sharing: Sharing::Private,
+            },
         ];
-        Card { engine: Engine::new(program.clone(), timing, 1), program, arena, windows }
+        Card { engine: Engine::new(program.clone(), timing, 1), program, arena, windows, watched: Watched::default() }
     }
 
     /// Runs a handler to its end; its instructions.
     fn run(&mut self, handler: &str, args: [u32; 3]) -> u64 {
         let entry = self.program.entry(handler).expect("a handler");
         let mut thread = Thread::new(&self.program, entry, STACK_TOP, args);
-        let mut memory = Memory { arena: &mut self.arena, windows: &self.windows };
+        let mut memory = Memory { arena: &mut self.arena, windows: &self.windows, watched: &mut self.watched };
         let stop = self.engine.run(&mut thread, &mut memory, u64::MAX);
         assert!(matches!(stop, Stop::Return(_)), "{stop:?}");
         thread.instructions()

@@ -1,4 +1,5 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 use std::sync::Arc;
 
 use abi::device::map;
@@ -8,7 +9,7 @@ use crate::isa::{self, Class, Flow, Op};
 use crate::memory::View;
 use crate::profile::{Profile, count};
 use crate::timing::{Exit, Memo, Timed};
-use crate::{Fault, Memory, Program, Stop, Thread};
+use crate::{Fault, Memory, Program, Stop, Thread, sync};
 
 /// Longest block, in instructions.
 const BLOCK: usize = 64;
@@ -28,6 +29,14 @@ struct Block {
     last: Class,
     /// Whether its last instruction is a branch backwards.
     backward: bool,
+    /// It is one instruction that happens at its exact time.
+    synchronises: bool,
+}
+
+impl Block {
+    fn range(&self) -> Range<usize> {
+        self.first as usize..(self.first + self.len) as usize
+    }
 }
 
 /// What the branch predictor of a card has learned; all its HPUs share it. The default has learned nothing.
@@ -53,6 +62,11 @@ pub struct Engine {
     predictor: Predictor,
     /// Block by half-word of the program.
     index: Vec<u32>,
+    /// Blocks that are the first instructions of longer ones, by address and number of instructions: where a handler
+    /// stopped before an access to a watched word, and that access.
+    pieces: HashMap<(u32, u32), u32>,
+    /// Whether an instruction synchronises, by half-word of the program.
+    points: Vec<bool>,
     memo: Memo,
     in_order: bool,
     profile: Option<Profile>,
@@ -63,6 +77,8 @@ impl Engine {
     pub fn new(program: Arc<Program>, timing: TimingKind, scratchpad_cycles: u32) -> Engine {
         Engine {
             index: vec![UNKNOWN; program.program_segment().len() / 2],
+            pieces: HashMap::new(),
+            points: sync::points(program.program_segment()),
             program,
             ops: Vec::new(),
             timed: Vec::new(),
@@ -90,8 +106,11 @@ impl Engine {
     pub fn profile(&self) -> BTreeMap<u32, BTreeMap<u32, u64>> {
         let Some(profile) = &self.profile else { return BTreeMap::new() };
         let mut addresses = vec![Vec::new(); self.blocks.len()];
-        for (half_word, number) in self.index.iter().enumerate().filter(|(_, number)| **number != UNKNOWN) {
-            let mut pc = map::PROGRAM + 2 * half_word as u32;
+        let at = |half_word: usize| map::PROGRAM + 2 * half_word as u32;
+        let whole = self.index.iter().enumerate().map(|(half_word, number)| (at(half_word), number));
+        let pieces = self.pieces.iter().map(|((start, _), number)| (*start, number));
+        for (start, number) in whole.chain(pieces).filter(|(_, number)| **number != UNKNOWN) {
+            let mut pc = start;
             for _ in 0..self.blocks[*number as usize].len {
                 addresses[*number as usize].push(pc);
                 pc += self.length(pc);
@@ -103,12 +122,16 @@ impl Engine {
     /// Runs `thread` until something that the card must decide, or until it has used more than `max_cycles` in all;
     /// that is looked at between blocks of straight code.
     ///
-    /// An atomic operation does not run at once: the engine stops before it ([`Stop::Atomic`]), and the next call, when
-    /// the simulated time of [`Thread::cycles`] has come, runs it first. So atomics of different HPUs happen in the
-    /// order of time.
+    /// What must happen at its exact time does not run at once: an atomic operation, a load or store beside a fence, an
+    /// access to a word on which a handler waits. The engine stops before it ([`Stop::Sync`]), and the next call, when
+    /// the simulated time of [`Thread::cycles`] has come, runs it first. So these of different HPUs happen in the order
+    /// of time.
     pub fn run(&mut self, thread: &mut Thread, memory: &mut Memory<'_>, max_cycles: u64) -> Stop {
         let mut counts = self.profile.as_mut().map(|profile| profile.lend(thread.entry));
-        let stop = self.run_blocks(thread, memory, max_cycles, counts.as_mut());
+        thread.attention.resume();
+        let mut view = View::new(memory, thread.attention);
+        let stop = self.run_blocks(thread, &mut view, max_cycles, counts.as_mut());
+        thread.attention = view.attention;
         if let (Some(profile), Some(counts)) = (&mut self.profile, counts) {
             profile.give_back(thread.entry, counts);
         }
@@ -119,15 +142,15 @@ impl Engine {
     fn run_blocks(
         &mut self,
         thread: &mut Thread,
-        memory: &mut Memory<'_>,
+        view: &mut View<'_>,
         max_cycles: u64,
         mut counts: Option<&mut Vec<u64>>,
     ) -> Stop {
-        let mut view = View::new(memory);
         self.memo.resume(&mut thread.pipeline);
         loop {
             let start = thread.pc;
-            let Some(number) = self.block_at(start) else {
+            let found = if thread.granted { self.piece(start, 1) } else { self.block_at(start) };
+            let Some(number) = found else {
                 return match start {
                     map::RETURN => Stop::Return(thread.x(10)),
                     pc => Stop::Fault(Fault::Fetch { pc }),
@@ -137,23 +160,26 @@ impl Engine {
                 return Stop::Limit;
             }
             let block = &self.blocks[number as usize];
-            if block.last == Class::Atomic {
-                thread.atomic_granted = !thread.atomic_granted;
-                if thread.atomic_granted {
-                    return Stop::Atomic;
-                }
+            if block.synchronises && !thread.granted {
+                thread.granted = true;
+                return Stop::Sync;
             }
+            view.granted = std::mem::take(&mut thread.granted);
 
             thread.pc = block.end;
             thread.data_cycles = 0;
-            let range = block.first as usize..(block.first + block.len) as usize;
+            let range = block.range();
             let mut flow = Flow::Next;
             let left = self.ops[range.clone()].iter().position(|op| {
-                flow = (op.run)(thread, &mut view, op);
+                flow = (op.run)(thread, view, op);
                 flow != Flow::Next
             });
             if !matches!(flow, Flow::Next | Flow::Jump | Flow::Call) {
-                return self.fault(thread, &view, start, &range, left.unwrap_or_default(), flow);
+                let at = left.unwrap_or_default();
+                if std::mem::take(&mut view.synchronises) {
+                    return self.pause(thread, view, start, at, counts);
+                }
+                return self.fault(thread, view, start, &range, at, flow);
             }
 
             thread.instructions += u64::from(block.len);
@@ -184,6 +210,57 @@ impl Engine {
         }
     }
 
+    /// The first `len` instructions of the block at `pc`, which has as many, as a block.
+    #[cold]
+    fn piece(&mut self, pc: u32, len: u32) -> Option<u32> {
+        let whole = self.block_at(pc)?;
+        let &Block { first, len: all, .. } = &self.blocks[whole as usize];
+        if len == all {
+            return Some(whole);
+        }
+        if let Some(number) = self.pieces.get(&(pc, len)) {
+            return Some(*number);
+        }
+        let end = (0..len).fold(pc, |pc, _| pc + self.length(pc));
+        let last = self.timed[(first + len - 1) as usize].class;
+        let number = self.blocks.len() as u32;
+        self.blocks.push(Block { first, len, end, last, backward: false, synchronises: false });
+        self.pieces.insert((pc, len), number);
+        Some(number)
+    }
+
+    /// Stops a thread before operation `at` of the block at `start`, an access to a watched word.
+    #[cold]
+    fn pause(
+        &mut self,
+        thread: &mut Thread,
+        view: &View<'_>,
+        start: u32,
+        at: usize,
+        counts: Option<&mut Vec<u64>>,
+    ) -> Stop {
+        thread.pc = start;
+        thread.granted = true;
+        if at > 0
+            && let Some(number) = self.piece(start, at as u32)
+        {
+            let block = &self.blocks[number as usize];
+            thread.pc = block.end;
+            thread.instructions += u64::from(block.len);
+            if let Some(counts) = counts {
+                count(counts, number);
+            }
+            if self.in_order {
+                let (address, len) = view.denied;
+                thread.cycles += u64::from(thread.data_cycles - isa::further_words(address, len as usize));
+            }
+            let (timed, range) = (&self.timed, block.range());
+            let exit = Exit { taken: false, mispredicted: false };
+            thread.cycles += u64::from(self.memo.advance(&mut thread.pipeline, number, exit, || &timed[range]));
+        }
+        Stop::Sync
+    }
+
     #[cold]
     fn decode_block(&mut self, start: u32) -> Option<u32> {
         let code = self.program.program_segment();
@@ -195,7 +272,9 @@ impl Engine {
             else {
                 break;
             };
-            if decoded.class.stands_alone() && pc != start {
+            let synchronises = decoded.class == Class::Atomic || self.points[((pc - map::PROGRAM) / 2) as usize];
+            let stands_alone = synchronises || decoded.class.stands_alone();
+            if stands_alone && pc != start {
                 break;
             }
             let split = decoded.length == 4 && !pc.is_multiple_of(4);
@@ -204,7 +283,7 @@ impl Engine {
             self.timed.push(Timed { class, dest, sources, split });
             pc += length;
             last = class;
-            if class.ends_block() {
+            if stands_alone || class.ends_block() {
                 break;
             }
         }
@@ -213,7 +292,8 @@ impl Engine {
             return None;
         }
         let backward = self.ops.last().is_some_and(|op| op.imm < pc);
-        let block = Block { first: first as u32, len, end: pc, last, backward };
+        let synchronises = last == Class::Atomic || self.points[((start - map::PROGRAM) / 2) as usize];
+        let block = Block { first: first as u32, len, end: pc, last, backward, synchronises };
         self.blocks.push(block);
         let number = self.blocks.len() as u32 - 1;
         self.index[((start - map::PROGRAM) >> 1) as usize] = number;
@@ -232,7 +312,7 @@ impl Engine {
         thread: &mut Thread,
         view: &View<'_>,
         start: u32,
-        range: &std::ops::Range<usize>,
+        range: &Range<usize>,
         at: usize,
         flow: Flow,
     ) -> Stop {

@@ -13,8 +13,9 @@ pub enum Stop {
         /// `a0`
         argument: u32,
     },
-    /// The next instruction is an atomic operation; the next run executes it.
-    Atomic,
+    /// The next instruction must happen at its exact time: an atomic operation, a load or store beside a fence, or one of
+    /// a word on which a handler waits. The next run executes it.
+    Sync,
     /// The thread has used more cycles than allowed.
     Limit,
     /// The handler did what it must not; [`Thread::pc`](crate::Thread::pc) is at that instruction.

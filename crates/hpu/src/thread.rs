@@ -22,8 +22,10 @@ pub struct Thread {
     pub(crate) data_cycles: u32,
     /// Address and value that the last LR read.
     pub(crate) reservation: Option<(u32, u32)>,
-    /// The card has let the atomic operation at `pc` happen.
-    pub(crate) atomic_granted: bool,
+    /// The time of the synchronising instruction at `pc` has come.
+    pub(crate) granted: bool,
+    /// Whether it waits in a loop of plain loads.
+    pub(crate) attention: crate::watch::Attention,
     /// State of the pipeline, in the engine's memo.
     pub(crate) pipeline: crate::timing::Position,
 }
@@ -46,7 +48,8 @@ impl Thread {
             instructions: 0,
             data_cycles: 0,
             reservation: None,
-            atomic_granted: false,
+            granted: false,
+            attention: Default::default(),
             pipeline: Default::default(),
         }
     }
@@ -64,6 +67,11 @@ impl Thread {
     /// Sets `a0`, the answer to a [`Stop::Call`](crate::Stop::Call).
     pub fn set_result(&mut self, a0: u32) {
         self.x[10] = a0;
+    }
+
+    /// The card has done something for the handler: it does not wait in a loop.
+    pub fn note_work(&mut self) {
+        self.attention.rest();
     }
 
     /// Address of the next instruction, or of the one that failed.

@@ -20,6 +20,16 @@ pub struct Handler {
     pub entry: u32,
 }
 
+/// A piece of HPU memory. Its bytes are given out again when nobody has it any more: not the program, no entry or
+/// message, no handler that runs, no transfer that is under way.
+#[derive(Debug, PartialEq, Eq)]
+pub struct HpuMemory {
+    /// Card address.
+    pub address: u32,
+    /// Bytes.
+    pub length: u32,
+}
+
 /// The handlers of an entry, and what they share.
 #[derive(Debug)]
 pub struct Handlers {
@@ -29,8 +39,8 @@ pub struct Handlers {
     pub payload: Option<Handler>,
     /// Runs last, once a message.
     pub completion: Option<Handler>,
-    /// HPU memory: card address and bytes.
-    pub state: Option<(u32, u32)>,
+    /// The HPU memory that they share.
+    pub state: Option<Rc<HpuMemory>>,
     /// The second range of host memory (`handler_host_mem_start`).
     pub host_memory: Rc<Region>,
     /// Bytes at the start of the message that are the user header.

@@ -7,6 +7,8 @@ mod errors;
 mod handlers;
 mod harness;
 mod offload;
+mod order;
+mod outlive;
 mod outputs;
 mod p4spin;
 mod p4spin_limits;

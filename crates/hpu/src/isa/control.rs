@@ -51,7 +51,7 @@ pub fn bgeu(t: &mut Thread, _: &mut View<'_>, op: &Op) -> Flow {
     branch(t, op, |a, b| a >= b)
 }
 
-/// Accesses of a thread are seen in program order, so there is nothing to wait for.
+/// Accesses of a thread are seen in program order, so there is nothing to wait for; the accesses beside it synchronise.
 pub fn fence(_: &mut Thread, _: &mut View<'_>, _: &Op) -> Flow {
     Flow::Next
 }

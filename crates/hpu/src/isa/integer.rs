@@ -164,7 +164,7 @@ pub(super) fn store<const N: usize>(t: &mut Thread, m: &mut View<'_>, op: &Op, b
 }
 
 #[inline(always)]
-fn further_words(address: u32, len: usize) -> u32 {
+pub(crate) fn further_words(address: u32, len: usize) -> u32 {
     ((address & 3) + len as u32 - 1) >> 2
 }
 

@@ -10,6 +10,7 @@ mod table;
 
 use crate::memory::View;
 use crate::thread::{SINK, Thread};
+pub(crate) use integer::further_words;
 pub(crate) use table::{Format, Row};
 
 /// What an instruction asks of the engine after it has run.

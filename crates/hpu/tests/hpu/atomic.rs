@@ -36,7 +36,7 @@ fn operations_return_the_old_value_and_store_the_new() {
 fn the_engine_stops_before_an_atomic_and_runs_it_next() {
     let mut card = Card::new(&[DATA_A5, amo(0, A0, A5, A0), RET]);
     let mut thread = card.thread([5, 0, 0]);
-    assert_eq!(card.resume(&mut thread, 100), Stop::Atomic);
+    assert_eq!(card.resume(&mut thread, 100), Stop::Sync);
     assert_eq!((thread.pc(), thread.instructions(), thread.cycles()), (map::PROGRAM + 4, 1, 1));
     // Another HPU is earlier.
     card.set(0, &u32::to_le_bytes(100));
@@ -54,8 +54,8 @@ fn store_conditional_needs_the_value_that_was_read() {
 
     // Another HPU writes between the two.
     let mut thread = card.thread([0; 3]);
-    assert_eq!(card.resume(&mut thread, 100), Stop::Atomic);
-    assert_eq!(card.resume(&mut thread, 100), Stop::Atomic);
+    assert_eq!(card.resume(&mut thread, 100), Stop::Sync);
+    assert_eq!(card.resume(&mut thread, 100), Stop::Sync);
     card.set(0, &u32::to_le_bytes(7));
     assert_eq!(card.resume(&mut thread, 100), Stop::Return(1));
     assert_eq!(card.word(0), 7);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use abi::device::map;
-use hpu::{Engine, Memory, Program, Stop, Thread, Window};
+use hpu::{Engine, Memory, Program, Sharing, Stop, Thread, Watched, Window};
 use machine::TimingKind;
 
 use crate::elf::image;
@@ -16,6 +16,7 @@ pub struct Card {
     pub program: Arc<Program>,
     pub engine: Engine,
     pub arena: Vec<u8>,
+    pub watched: Watched,
     windows: [Window; 3],
 }
 
@@ -33,14 +34,25 @@ impl Card {
     pub fn of_bytes(code: &[u8], timing: TimingKind, scratchpad_cycles: u32) -> Card {
         let program = Arc::new(Program::load(&image(code, &[], &[])).unwrap());
         let stack_bytes = STACK_BYTES as u32;
-        let stack = Window { base: STACK_TOP - stack_bytes, len: stack_bytes, offset: DATA_BYTES, write: true };
-        let data = Window { base: map::DATA, len: DATA_BYTES as u32, offset: 0, write: true };
-        let code_window =
-            Window { base: map::PROGRAM, len: code.len() as u32, offset: DATA_BYTES + STACK_BYTES, write: false };
+        let stack = Window {
+            base: STACK_TOP - stack_bytes,
+            len: stack_bytes,
+            offset: DATA_BYTES,
+            write: true,
+            sharing: Sharing::Private,
+        };
+        let data = Window { base: map::DATA, len: DATA_BYTES as u32, offset: 0, write: true, sharing: Sharing::Shared };
+        let code_window = Window {
+            base: map::PROGRAM,
+            len: code.len() as u32,
+            offset: DATA_BYTES + STACK_BYTES,
+            write: false,
+            sharing: Sharing::Private,
+        };
         let mut arena = vec![0; DATA_BYTES + STACK_BYTES];
         arena.extend_from_slice(program.program_segment());
         let engine = Engine::new(program.clone(), timing, scratchpad_cycles);
-        Card { program, engine, arena, windows: [data, stack, code_window] }
+        Card { program, engine, arena, watched: Watched::default(), windows: [data, stack, code_window] }
     }
 
     pub fn thread(&self, args: [u32; 3]) -> Thread {
@@ -48,16 +60,16 @@ impl Card {
     }
 
     pub fn resume(&mut self, thread: &mut Thread, max_cycles: u64) -> Stop {
-        let mut memory = Memory { arena: &mut self.arena, windows: &self.windows };
+        let mut memory = Memory { arena: &mut self.arena, windows: &self.windows, watched: &mut self.watched };
         self.engine.run(thread, &mut memory, max_cycles)
     }
 
-    /// A whole handler; atomics happen as they come.
+    /// A whole handler; what synchronises happens as it comes.
     pub fn run(&mut self, args: [u32; 3]) -> (Stop, Thread) {
         let mut thread = self.thread(args);
         loop {
             match self.resume(&mut thread, 1_000_000) {
-                Stop::Atomic => {}
+                Stop::Sync => {}
                 stop => return (stop, thread),
             }
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use abi::device::map;
-use hpu::{ElfError, Engine, Memory, Program, Stop, Thread, Window};
+use hpu::{ElfError, Engine, Memory, Program, Sharing, Stop, Thread, Watched, Window};
 use machine::TimingKind;
 use proptest::prelude::*;
 
@@ -146,12 +146,18 @@ fn a_compiled_program_runs_and_knows_its_source() {
         let code = program.program_segment();
         arena[1024..1024 + code.len()].copy_from_slice(code);
         let windows = [
-            Window { base: map::DATA, len: data.len() as u32, offset: 0, write: true },
-            Window { base: STACK_TOP - 512, len: 512, offset: 512, write: true },
-            Window { base: map::PROGRAM, len: code.len() as u32, offset: 1024, write: false },
+            Window { base: map::DATA, len: data.len() as u32, offset: 0, write: true, sharing: Sharing::Shared },
+            Window { base: STACK_TOP - 512, len: 512, offset: 512, write: true, sharing: Sharing::Private },
+            Window {
+                base: map::PROGRAM,
+                len: code.len() as u32,
+                offset: 1024,
+                write: false,
+                sharing: Sharing::Private,
+            },
         ];
         let mut thread = Thread::new(&program, entry, STACK_TOP, [0xdead_beef, 1000, 7]);
-        let mut memory = Memory { arena: &mut arena, windows: &windows };
+        let mut memory = Memory { arena: &mut arena, windows: &windows, watched: &mut Watched::default() };
         let stop = engine.run(&mut thread, &mut memory, u64::MAX);
         assert_eq!(stop, Stop::Return(mix(0xdead_beef, 1000, 7)));
     }
@@ -204,8 +210,8 @@ proptest! {
             let mut engine = Engine::new(program.clone(), TimingKind::OooA15, 1);
             let mut thread = Thread::new(&program, entry, STACK_TOP, [1, 2, 3]);
             let mut arena = vec![0; 1024];
-            let windows = [Window { base: STACK_TOP - 1024, len: 1024, offset: 0, write: true }];
-            let mut memory = Memory { arena: &mut arena, windows: &windows };
+            let windows = [Window { base: STACK_TOP - 1024, len: 1024, offset: 0, write: true, sharing: Sharing::Private }];
+            let mut memory = Memory { arena: &mut arena, windows: &windows, watched: &mut Watched::default() };
             let _ = engine.run(&mut thread, &mut memory, 1000);
         }
     }

@@ -132,3 +132,20 @@ fn a_fault_has_a_time() {
     assert!(matches!(stop, Stop::Fault(_)));
     assert_eq!((thread.cycles(), thread.instructions()), (3, 2));
 }
+
+/// The longest block of loads, with the slowest memory that a machine may have.
+#[test]
+fn the_slowest_memory_is_counted_right() {
+    let program = [&[DATA_A5][..], &[lw(A1, A5, 0); 62], &[RET]].concat();
+    for cycles in [1, 2, 9_999, 10_000] {
+        let (stop, thread) = Card::timed(&program, TimingKind::InOrder, cycles).run([0; 3]);
+        assert!(matches!(stop, Stop::Return(_)));
+        // An instruction, the loads one after the other, and a jump.
+        assert_eq!(thread.cycles(), 1 + 62 * u64::from(cycles) + 2);
+        let (_, thread) = Card::timed(&program, TimingKind::OooA15, cycles).run([0; 3]);
+        // One load a cycle, from address to result; no more than 16 at once.
+        let rounds = 62_u64.div_ceil(16);
+        let least = rounds * u64::from(cycles);
+        assert!((least..least + 100 + 10 * rounds).contains(&thread.cycles()), "{cycles}: {}", thread.cycles());
+    }
+}

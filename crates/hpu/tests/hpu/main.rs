@@ -9,4 +9,5 @@ mod float;
 mod inorder;
 mod integer;
 mod ooo;
+mod order;
 mod profile;

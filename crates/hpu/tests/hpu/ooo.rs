@@ -138,7 +138,7 @@ fn calls_and_atomics_run_alone() {
         let amoadd = r(0x2f, 2, 0, A1, A0, A2);
         let mut card = self::card(&[mul(A3, A3, A3), amoadd, addi(A1, A1, 1)], k);
         let mut thread = card.thread([map::DATA, 0, 0]);
-        assert_eq!(card.resume(&mut thread, 100), Stop::Atomic);
+        assert_eq!(card.resume(&mut thread, 100), Stop::Sync);
         assert_eq!(thread.cycles(), 4);
         assert_eq!(card.resume(&mut thread, 100), Stop::Return(map::DATA));
         assert_eq!(thread.cycles(), u64::from(9 + k));

@@ -90,7 +90,8 @@ impl Card {
     /// `PtlHPUFreeMem`.
     pub fn hpu_free(&mut self, memory: Handle) -> Result<()> {
         let state = self.spin.memory_range(memory)?;
-        let uses = |entry: &Entry| entry.handlers.as_ref().is_some_and(|handlers| handlers.state == Some(state));
+        let uses =
+            |entry: &Entry| entry.handlers.as_ref().is_some_and(|handlers| handlers.state.as_ref() == Some(&state));
         if self.interfaces.iter().flatten().any(|ni| ni.entries.iter().any(|(_, entry)| uses(entry))) {
             return Err(Code::InUse);
         }

@@ -40,8 +40,16 @@ fn inside(region: &Region, offset: u64, len: u64) -> bool {
 /// An argument is out of range.
 const INVALID: Outcome = Outcome::Continue(err::INVALID);
 
+/// Commands by which a handler only looks whether something has come.
+const LOOKS: [u32; 5] = [cmd::DMA_TEST, cmd::CT_GET, cmd::MY_HPU, cmd::NUM_HPUS, cmd::YIELD];
+
 impl Card {
     pub(super) fn command(&mut self, context: u16, number: u32, argument: u32, ports: &mut impl Ports) {
+        if !LOOKS.contains(&number)
+            && let Some(resident) = self.spin.contexts[usize::from(context)].as_mut()
+        {
+            resident.thread.note_work();
+        }
         let outcome = match number {
             cmd::PUT_FROM_DEVICE => self.put_from_device(context, argument, ports),
             cmd::PUT_FROM_HOST => self.put_from_host(context, argument, ports),
@@ -101,21 +109,24 @@ impl Card {
         }
     }
 
-    /// An atomic compare-and-swap on 64 bits of card memory.
+    /// An atomic compare-and-swap on 64 bits of card memory; the handler learns what was there.
     fn compare_and_swap(&mut self, context: u16, argument: u32) -> Commanded {
-        let command: CasCmd = self.spin.argument(context, argument)?;
-        let value = self.spin.word(context, command.address)?;
-        let equal = *value == command.compare.to_le_bytes();
+        let mut command: CasCmd = self.spin.argument(context, argument)?;
+        let value = self.spin.word(context, command.address, true)?;
+        let before = u64::from_le_bytes(*value);
+        let equal = before == command.compare;
         if equal {
             *value = command.swap.to_le_bytes();
         }
+        command.compare = before;
+        self.spin.answer(context, argument, command.as_bytes());
         Ok(Outcome::Continue(i32::from(equal)))
     }
 
-    /// An atomic fetch-and-add on 64 bits of card memory.
+    /// An atomic fetch-and-add on 64 bits of card memory; to add nothing is to read.
     fn fetch_and_add(&mut self, context: u16, argument: u32) -> Commanded {
         let mut command: FetchAddCmd = self.spin.argument(context, argument)?;
-        let value = self.spin.word(context, command.address)?;
+        let value = self.spin.word(context, command.address, command.increment != 0)?;
         command.before = u64::from_le_bytes(*value);
         *value = command.before.wrapping_add(command.increment).to_le_bytes();
         self.spin.answer(context, argument, command.as_bytes());
@@ -160,10 +171,10 @@ impl SpinUnit {
         self.owns(context, addr, len, false).then(|| self.memory.slice(addr, len).to_vec())
     }
 
-    /// 64 aligned bits that the handler may write.
-    fn word(&mut self, context: u16, addr: u32) -> Result<&mut [u8; 8], Outcome> {
+    /// 64 aligned bits that the handler may read, and `write` if asked for.
+    fn word(&mut self, context: u16, addr: u32, write: bool) -> Result<&mut [u8; 8], Outcome> {
         let fault = || Outcome::Fault(format!("asked for an atomic operation at {addr:#x}"), addr);
-        if !self.owns(context, addr, 8, true) || !addr.is_multiple_of(8) {
+        if !self.owns(context, addr, 8, write) || !addr.is_multiple_of(8) {
             return Err(fault());
         }
         self.memory.slice(addr, 8).first_chunk_mut().ok_or_else(fault)
@@ -183,7 +194,8 @@ impl SpinUnit {
         }
     }
 
-    /// Forgets the transfers of a handler that has ended.
+    /// Forgets the transfers of a handler that has ended. Those that are under way go on, but no longer write to what was
+    /// its own: that may be another handler's when they end.
     pub(super) fn drop_transfers(&mut self, context: u16) {
         for slot in &mut self.transfers {
             match slot {

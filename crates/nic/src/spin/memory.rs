@@ -1,9 +1,12 @@
 //! The memories of a card, and the allocator of HPU memory.
 
+use std::rc::{Rc, Weak};
+
 use abi::device::map;
 use abi::portals::{Handle, Rc as Code};
 use hpu::Window;
 
+use crate::handlers::HpuMemory;
 use crate::slab::{Kind, Slab, interface_of};
 
 /// HPU memory is given out in units of this many bytes.
@@ -35,7 +38,9 @@ pub(super) struct CardMemory {
     stack: u32,
     /// Counts the changes of places in the arena.
     layout: u32,
-    allocations: [Slab<(u32, u32)>; 4],
+    allocations: [Slab<Rc<HpuMemory>>; 4],
+    /// What somebody still has.
+    reserved: Vec<Weak<HpuMemory>>,
     capacity: u32,
 }
 
@@ -54,6 +59,7 @@ impl CardMemory {
             stack: config.stack,
             layout: 0,
             allocations: empty(),
+            reserved: Vec::new(),
             capacity: config.memory,
         }
     }
@@ -155,8 +161,12 @@ impl CardMemory {
         }
         let length = u32::try_from(length).ok().and_then(|bytes| bytes.checked_next_multiple_of(GRAIN));
         let length = length.filter(|length| *length <= self.capacity).ok_or(Code::NoSpace)?;
-        let mut taken: Vec<(u32, u32)> =
-            self.allocations.iter().flat_map(|slab| slab.iter().map(|(_, range)| *range)).collect();
+        self.reserved.retain(|piece| piece.strong_count() > 0);
+        let mut taken: Vec<(u32, u32)> = self
+            .reserved
+            .iter()
+            .filter_map(|piece| piece.upgrade().map(|piece| (piece.address, piece.length)))
+            .collect();
         taken.sort_unstable();
         let mut start = map::HPU_MEMORY;
         for (other, bytes) in taken {
@@ -168,7 +178,9 @@ impl CardMemory {
         if start - map::HPU_MEMORY + length > self.capacity {
             return Err(Code::NoSpace);
         }
-        let handle = self.allocations[usize::from(interface & 3)].insert(i32::from(u16::MAX), (start, length))?;
+        let piece = Rc::new(HpuMemory { address: start, length });
+        self.reserved.push(Rc::downgrade(&piece));
+        let handle = self.allocations[usize::from(interface & 3)].insert(i32::from(u16::MAX), piece)?;
         // What is not in the arena yet is zero anyway.
         let present = self.parts[HPU_MEMORY].bytes as u32;
         let old = (present.saturating_sub(start - map::HPU_MEMORY)).min(length);
@@ -176,6 +188,7 @@ impl CardMemory {
         Ok(handle)
     }
 
+    /// Takes a handle back; the bytes are free when nobody has them any more.
     pub fn free(&mut self, memory: Handle) -> Result<(), Code> {
         let interface = interface_of(Kind::Hpu, memory).ok_or(Code::ArgInvalid)?;
         self.allocations[usize::from(interface)].remove(memory).map(|_| ())
@@ -186,15 +199,20 @@ impl CardMemory {
         self.allocations[usize::from(interface & 3)].clear();
     }
 
-    /// Address and bytes of an allocation.
-    pub fn find(&self, memory: Handle) -> Result<(u32, u32), Code> {
+    /// The piece that a handle names.
+    pub fn find(&self, memory: Handle) -> Result<Rc<HpuMemory>, Code> {
         let interface = interface_of(Kind::Hpu, memory).ok_or(Code::ArgInvalid)?;
-        self.allocations[usize::from(interface)].get(memory).copied()
+        self.allocations[usize::from(interface)].get(memory).cloned()
+    }
+
+    /// Whether handlers share what is at an address; otherwise it is one handler's own, as long as that runs.
+    pub fn is_shared(address: u32) -> bool {
+        (map::HPU_MEMORY..map::CONTEXTS).contains(&address) || (map::DATA..map::PACKETS).contains(&address)
     }
 }
 
 /// Of each interface none.
-fn empty() -> [Slab<(u32, u32)>; 4] {
+fn empty() -> [Slab<Rc<HpuMemory>>; 4] {
     [0, 1, 2, 3].map(|interface| Slab::new(Kind::Hpu, interface))
 }
 
@@ -218,11 +236,11 @@ mod tests {
         memory.write(stack_end - 8192, &[4; 8192]);
         memory.write(map::CONTEXTS + map::CONTEXT_STRIDE, &[5; 1024]);
         let first = memory.allocate(0, 100).unwrap();
-        let (address, length) = memory.find(first).unwrap();
+        let HpuMemory { address, length } = *memory.find(first).unwrap();
         assert_eq!((address, length), (map::HPU_MEMORY, 128));
         memory.write(address, &[6; 128]);
         let mut windows = [(map::PROGRAM, 100), (stack_end - 8192, 8192), (packet, 4096), (address, 128)]
-            .map(|(base, len)| Window { base, len, offset: 0, write: true });
+            .map(|(base, len)| Window { base, len, offset: 0, write: true, sharing: hpu::Sharing::Private });
         assert_eq!(memory.locate(&mut windows), memory.layout());
         for (window, value) in windows.iter().zip([1, 4, 3, 6]) {
             let bytes = &memory.arena()[window.offset..][..window.len as usize];
@@ -241,11 +259,31 @@ mod tests {
         memory.write(map::PACKETS, &[8; 100]);
         memory.free(old).unwrap();
         memory.trim();
-        let address = memory.find(kept).unwrap().0;
+        let address = memory.find(kept).unwrap().address;
         assert_eq!(memory.slice(address, 64), [7; 64]);
         let again = memory.allocate(0, 64).unwrap();
-        let address = memory.find(again).unwrap().0;
+        let address = memory.find(again).unwrap().address;
         assert_eq!((address, memory.slice(address, 64)), (map::HPU_MEMORY, &mut [0; 64][..]));
         assert_eq!(memory.slice(map::PACKETS, 100), [0; 100]);
+    }
+
+    #[test]
+    fn bytes_that_somebody_has_are_not_given_out_again() {
+        let mut memory = memory();
+        let first = memory.allocate(0, 64).unwrap();
+        let piece = memory.find(first).unwrap();
+        memory.free(first).unwrap();
+        assert_eq!(memory.find(first), Err(Code::ArgInvalid));
+        let second = memory.allocate(0, 64).unwrap();
+        assert_eq!(memory.find(second).unwrap().address, map::HPU_MEMORY + 64);
+        drop(piece);
+        let third = memory.allocate(0, 64).unwrap();
+        let piece = memory.find(third).unwrap();
+        assert_eq!(piece.address, map::HPU_MEMORY);
+        // The interface ends.
+        memory.free_all(0);
+        let fourth = memory.allocate(0, 64).unwrap();
+        assert_eq!((memory.find(third), memory.find(second)), (Err(Code::ArgInvalid), Err(Code::ArgInvalid)));
+        assert_eq!(memory.find(fourth).unwrap().address, map::HPU_MEMORY + 64); // behind what a handler still has
     }
 }

@@ -348,7 +348,7 @@ impl Card {
             (Progress::NotYet, Some(handler)) => {
                 message.completion = Progress::Running;
                 let dropped = i32::try_from(message.dropped).unwrap_or(i32::MAX) as u32;
-                let state = message.handlers.state.map_or(0, |(address, _)| address);
+                let state = message.handlers.state.as_ref().map_or(0, |state| state.address);
                 let args = [dropped, u32::from(message.flow_control), state];
                 let task = Task { message: id, role: Role::Completion, handler, packet: None, skip: 0, args };
                 self.run_task(task, ports);

@@ -17,10 +17,10 @@ use std::rc::Rc;
 
 use abi::device::map;
 use abi::portals::{Handle, Rc as Code};
-use hpu::{Predictor, Stop, Thread, Window};
+use hpu::{Predictor, Stop, Thread, Watched, Window};
 use sim::Time;
 
-use crate::handlers::{CardProgram, Handler, Handlers};
+use crate::handlers::{CardProgram, Handler, Handlers, HpuMemory};
 use crate::message::MessageId;
 use crate::region::Region;
 use crate::stats::Profile;
@@ -38,6 +38,8 @@ pub struct SpinUnit {
     config: machine::Hpu,
     mtu: u32,
     memory: CardMemory,
+    /// Words of it on which handlers have waited.
+    watched: Watched,
     program: Option<Loaded>,
     /// Free packet buffers that have been used; those from `fresh_buffer` on have not.
     free_buffers: Vec<u16>,
@@ -118,6 +120,8 @@ struct Context {
     task: Task,
     thread: Thread,
     windows: Vec<Window>,
+    /// The HPU memory in one of them, which stays reserved for as long.
+    state: Option<Rc<HpuMemory>>,
     /// Of the card's memory, to which the windows' places belong.
     layout: Option<u32>,
     stop: Option<Stop>,
@@ -145,6 +149,7 @@ impl SpinUnit {
             config: config.clone(),
             mtu,
             memory: CardMemory::new(config, mtu),
+            watched: Watched::default(),
             program: None,
             free_buffers: Vec::new(),
             fresh_buffer: 0,
@@ -241,8 +246,8 @@ impl SpinUnit {
         self.memory.free(memory)
     }
 
-    /// Card address and bytes of HPU memory.
-    pub(crate) fn memory_range(&self, memory: Handle) -> Result<(u32, u32), Code> {
+    /// The HPU memory that a handle names.
+    pub(crate) fn memory_range(&self, memory: Handle) -> Result<Rc<HpuMemory>, Code> {
         self.memory.find(memory)
     }
 
@@ -262,11 +267,11 @@ impl SpinUnit {
             0 | abi::portals::INVALID_HANDLE => None,
             memory => Some(self.memory.find(memory)?),
         };
-        if initial_state.len() as u64 > state.map_or(0, |(_, length)| u64::from(length)) {
+        if initial_state.len() as u64 > state.as_ref().map_or(0, |state| u64::from(state.length)) {
             return Err(Code::ArgInvalid);
         }
-        if let Some((address, _)) = state {
-            self.memory.write(address, initial_state);
+        if let Some(state) = &state {
+            self.memory.write(state.address, initial_state);
         }
         Ok(Handlers {
             header,

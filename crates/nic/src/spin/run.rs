@@ -2,15 +2,15 @@
 
 use abi::device::{PayloadArgs, map, ret};
 use abi::portals::{NiFail, Plain};
-use hpu::{Fault, Memory, Stop, Thread, Window};
+use hpu::{Fault, Memory, Sharing, Stop, Thread, Window};
 
 use super::message::HandlerError;
 use super::{Context, Core, Role, Run, SpinUnit, Task, Wait};
 use crate::card::{Card, CardEvent};
 use crate::ports::{PacketId, Ports, Slice, Track};
 
-/// Cycles that a handler runs ahead of the others before it yields to simulated time: plain loads and stores of
-/// handlers that run at once are seen at most this much too early. Atomic operations are exact.
+/// Cycles that a handler runs ahead of the others before it yields to simulated time: its plain stores are seen at most
+/// this much too early. What synchronises ([`Stop::Sync`]) is exact.
 const QUANTUM: u64 = 512;
 
 /// Grain of memory protection, bytes.
@@ -39,26 +39,28 @@ impl Card {
         spin.memory.write(window, &argument);
         let Some(program) = spin.program.as_ref().map(|loaded| loaded.program.device.program.clone()) else { return };
         let stack_top = window + map::CONTEXT_STRIDE;
-        let state = self.spin_message(task.message).and_then(|message| message.handlers.state);
+        let state = self.spin_message(task.message).and_then(|message| message.handlers.state.clone());
         let spin = &mut self.spin;
-        let window_on = |base, len, write| Window { base, len, offset: 0, write };
+        let window_on = |base, len, write, sharing| Window { base, len, offset: 0, write, sharing };
         // The runtime's memcpy reads whole aligned words.
         let words = |bytes: usize| bytes.next_multiple_of(WORD) as u32;
         let mut windows = vec![
-            window_on(stack_top - spin.config.stack, spin.config.stack, true),
-            window_on(window, map::ARGS_BYTES, false),
-            window_on(map::PROGRAM, words(program.program_segment().len()), false),
+            window_on(stack_top - spin.config.stack, spin.config.stack, true, Sharing::Private),
+            window_on(window, map::ARGS_BYTES, false, Sharing::Private),
+            window_on(map::PROGRAM, words(program.program_segment().len()), false, Sharing::Private),
         ];
         if !program.data_segment().is_empty() {
-            windows.push(window_on(map::DATA, words(program.data_segment().len()), true));
+            let bytes = words(program.data_segment().len());
+            windows.push(window_on(map::DATA, bytes, true, Sharing::Shared));
         }
-        if let Some((address, length)) = state {
-            windows.insert(0, window_on(address, length, true));
+        if let Some(state) = &state {
+            windows.insert(0, window_on(state.address, state.length, true, Sharing::Shared));
         }
         if let Some(packet) = task.packet
             && task.role == Role::Payload
         {
-            windows.insert(0, window_on(packet.start, words(packet.length as usize), true));
+            let bytes = words(packet.length as usize);
+            windows.insert(0, window_on(packet.start, bytes, true, Sharing::Input));
         }
         let now = ports.now();
         let thread = Thread::new(&program, task.handler.entry, stack_top, args);
@@ -68,6 +70,7 @@ impl Card {
             task,
             thread,
             windows,
+            state,
             layout: None,
             stop: None,
             resumed: (now, 0),
@@ -83,8 +86,10 @@ impl Card {
 
     /// The argument block of a handler and its argument registers.
     fn arguments(&mut self, task: &Task, window: u32) -> (Vec<u8>, [u32; 3]) {
-        let state = self.spin_message(task.message).and_then(|message| message.handlers.state);
-        let state = state.map_or(0, |(address, _)| address);
+        let state = self
+            .spin_message(task.message)
+            .and_then(|message| message.handlers.state.as_ref().map(|state| state.address));
+        let state = state.unwrap_or(0);
         match task.role {
             Role::Header => (self.header_argument(task), [window, state, 0]),
             Role::Completion => (Vec::new(), task.args),
@@ -134,7 +139,8 @@ impl Card {
         if resident.layout != Some(spin.memory.layout()) {
             resident.layout = Some(spin.memory.locate(&mut resident.windows));
         }
-        let mut memory = Memory { arena: spin.memory.arena(), windows: &resident.windows };
+        let (arena, watched) = (spin.memory.arena(), &mut spin.watched);
+        let mut memory = Memory { arena, windows: &resident.windows, watched };
         let mut engine = loaded.program.engine.borrow_mut();
         engine.swap_predictor(&mut loaded.predictor);
         let stop = engine.run(&mut resident.thread, &mut memory, limit);
@@ -167,14 +173,14 @@ impl Card {
                 let message = format!("failed: {fault}{place}");
                 self.end_handler(context, Err(HandlerError { fail: NiFail::Segv, message, detail }), ports);
             }
-            Stop::Call { .. } | Stop::Atomic | Stop::Limit if over => {
+            Stop::Call { .. } | Stop::Sync | Stop::Limit if over => {
                 let cycles = self.spin.config.watchdog_cycles;
                 let place = self.place(resident_pc(self.spin.contexts[usize::from(context)].as_deref()));
                 let message = format!("was killed after {cycles} cycles (hpu.watchdog_cycles){place}");
                 let error = HandlerError { fail: NiFail::HandlerTimeout, message, detail: cycles };
                 self.end_handler(context, Err(error), ports);
             }
-            Stop::Atomic | Stop::Limit => self.run_on(context, ports),
+            Stop::Sync | Stop::Limit => self.run_on(context, ports),
             Stop::Call { number, argument } => self.command(context, number, argument, ports),
         }
     }

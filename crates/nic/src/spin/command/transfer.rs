@@ -6,9 +6,11 @@ use abi::device::{DmaAtomicCmd, DmaCmd, err};
 use abi::portals::{AtomicOp, Datatype, NiFail, Plain};
 
 use super::super::Wait;
+use super::super::memory::CardMemory;
 use super::{Commanded, INVALID, Outcome, inside};
 use crate::atomic::{self, AtomicSpec};
 use crate::card::{Card, CardEvent};
+use crate::handlers::HpuMemory;
 use crate::message::MessageId;
 use crate::ports::{MemoryFault, Ports};
 use crate::region::Region;
@@ -20,6 +22,8 @@ pub struct HandlerDma {
     message: MessageId,
     /// The transfer that its completion ends; a posted write has ended already.
     transfer: Option<u32>,
+    /// The HPU memory of its handler, which stays reserved.
+    _state: Option<Rc<HpuMemory>>,
     region: Rc<Region>,
     offset: u64,
     work: Work,
@@ -99,8 +103,7 @@ impl Card {
             let done = self.dma_read(u64::from(len), "from host", None, ports);
             (Work::FromHost { start: addr, len }, done, TransferState::Pending(false))
         };
-        let dma = HandlerDma { message, transfer: None, region, offset: command.offset, work };
-        command.handle = self.begin_transfer(context, dma, transfer, done, ports);
+        command.handle = self.begin_transfer(context, (message, region), command.offset, work, transfer, done, ports);
         self.spin.answer(context, argument, command.as_bytes());
         Ok(Outcome::Continue(0))
     }
@@ -134,8 +137,8 @@ impl Card {
             false => Work::FetchAndAdd { datatype, increment: command.value, result },
         };
         let done = self.dma_read(size, "atomic", None, ports);
-        let dma = HandlerDma { message, transfer: None, region, offset: command.offset, work };
-        command.handle = self.begin_transfer(context, dma, TransferState::Pending(false), done, ports);
+        let pending = TransferState::Pending(false);
+        command.handle = self.begin_transfer(context, (message, region), command.offset, work, pending, done, ports);
         self.spin.answer(context, argument, command.as_bytes());
         Ok(Outcome::Continue(0))
     }
@@ -143,20 +146,25 @@ impl Card {
     fn begin_transfer(
         &mut self,
         context: u16,
-        mut dma: HandlerDma,
+        (message, region): (MessageId, Rc<Region>),
+        offset: u64,
+        work: Work,
         state: TransferState,
         done: Time,
         ports: &mut impl Ports,
     ) -> u32 {
+        let mut hpu_memory = None;
         if let Some(resident) = self.spin.contexts[usize::from(context)].as_ref() {
+            hpu_memory = resident.state.clone();
             let handler = resident.task.handler.name.clone();
             self.handler_stats(&handler).dmas += 1;
         }
-        if let Some(message) = self.spin_message(dma.message) {
+        if let Some(message) = self.spin_message(message) {
             message.transfers += 1;
         }
         let handle = self.spin.add_transfer(Transfer { owner: context, state });
-        dma.transfer = matches!(state, TransferState::Pending(_)).then_some(handle);
+        let transfer = matches!(state, TransferState::Pending(_)).then_some(handle);
+        let dma = HandlerDma { message, transfer, _state: hpu_memory, region, offset, work };
         ports.schedule(done, CardEvent::HandlerDma(Box::new(dma)));
         handle
     }
@@ -247,6 +255,15 @@ impl Card {
         }
     }
 
+    /// Writes what a transfer has brought to the card, unless that was memory of a handler that has ended.
+    fn bring(&mut self, dma: &HandlerDma, address: u32, data: &[u8]) {
+        let slot = dma.transfer.and_then(|transfer| self.spin.transfers.get(transfer as usize)?.as_ref());
+        let orphan = slot.is_none_or(|transfer| matches!(transfer.state, TransferState::Orphan));
+        if !orphan || CardMemory::is_shared(address) {
+            self.spin.memory.write(address, data);
+        }
+    }
+
     fn carry_out(&mut self, dma: &HandlerDma, ports: &mut impl Ports) -> Result<(), MemoryFault> {
         let (region, offset) = (&dma.region, dma.offset);
         match &dma.work {
@@ -254,7 +271,7 @@ impl Card {
             Work::FromHost { start, len } => {
                 let mut data = vec![0; *len as usize];
                 region.read(ports, offset, &mut data)?;
-                self.spin.memory.write(*start, &data);
+                self.bring(dma, *start, &data);
                 Ok(())
             }
             Work::CompareAndSwap { compare, swap, result } => {
@@ -263,7 +280,7 @@ impl Card {
                 if u64::from_ne_bytes(old) == *compare {
                     return region.write(ports, offset, &swap.to_ne_bytes());
                 }
-                self.spin.memory.write(*result, &old);
+                self.bring(dma, *result, &old);
                 Ok(())
             }
             Work::FetchAndAdd { datatype, increment, result } => {
@@ -274,7 +291,7 @@ impl Card {
                 let spec = AtomicSpec { op: AtomicOp::Sum, datatype: *datatype };
                 spec.apply(&mut new[..size], &increment.to_le_bytes()[..size], &[]);
                 region.write(ports, offset, &new[..size])?;
-                self.spin.memory.write(*result, &old);
+                self.bring(dma, *result, &old);
                 Ok(())
             }
         }

@@ -1,0 +1,31 @@
+//! What handlers have asked for and not waited for does not come to memory that is another's by then.
+
+use crate::harness::{program, spinrun};
+
+/// One HPU, so that the next handler has the packet and the stack of the last at once.
+const ONE: &str = "-n 2 --set hpu.count=1 --set hpu.contexts=1 --set hpu.watchdog_cycles=20000";
+
+#[test]
+fn memory_of_a_handler_that_has_ended_is_not_written() {
+    for machine in ["sc17-int", "sc17-dis"] {
+        for command in ["read", "cas", "fadd"] {
+            for place in ["packet", "stack", "state"] {
+                for end in ["return", "fail", "abort", "fault", "loop"] {
+                    let arguments = format!("{command} {place} {end}");
+                    let run = spinrun(&format!("{ONE} --machine {machine}"), &program("outlive"), &arguments);
+                    assert_eq!(run.status, 0, "{arguments}: {}{}", run.out, run.err);
+                    assert_eq!(run.out, "runs 120 packets 0 stacks 0 dirty 0\n", "{machine} {arguments}: {}", run.err);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn hpu_memory_is_reserved_until_what_is_under_way_has_come() {
+    for machine in ["sc17-int", "sc17-dis"] {
+        let run = spinrun(&format!("{ONE} --machine {machine}"), &program("outlive"), "free");
+        assert_eq!(run.status, 0, "{}{}", run.out, run.err);
+        assert_eq!(run.out, "runs 1 packets 0 stacks 0 dirty 0\n", "{machine}: {}", run.err);
+    }
+}

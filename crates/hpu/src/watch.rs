@@ -1,0 +1,154 @@
+//! Words of shared memory on which handlers wait in loops of plain loads: how such a loop is recognised, and the words
+//! whose loads and stores happen at their exact time from then on.
+
+use crate::Window;
+
+/// Bytes of a word; watched words are aligned to that.
+const WORD: u32 = 4;
+/// A loop that waits looks at no more words than this.
+const WORDS: usize = 4;
+/// A handler that has read a word this many times, and has done nothing but that, waits for it.
+const READS: u8 = 8;
+
+/// The words of a card's shared memory on which handlers have waited.
+#[derive(Clone, Debug, Default)]
+pub struct Watched {
+    /// Card addresses, sorted.
+    words: Vec<u32>,
+}
+
+impl Watched {
+    fn insert(&mut self, word: u32) {
+        if let Err(place) = self.words.binary_search(&word) {
+            self.words.insert(place, word);
+        }
+    }
+
+    /// Place of the first watched word that ends behind `address`.
+    fn first_behind(&self, address: u32) -> usize {
+        self.words.partition_point(|word| word + (WORD - 1) < address)
+    }
+
+    /// Whether one of the `len` bytes at `address` is in a watched word.
+    pub(crate) fn touches(&self, address: u32, len: u32) -> bool {
+        self.words
+            .get(self.first_behind(address))
+            .is_some_and(|word| u64::from(*word) < u64::from(address) + u64::from(len))
+    }
+
+    /// The part of `window` around `address`, which is in no watched word, without watched words.
+    pub(crate) fn free_part(&self, window: Window, address: u32) -> Window {
+        let next = self.first_behind(address);
+        let inside = |word: &&u32| window.base <= **word && **word - window.base < window.len;
+        let base = match next.checked_sub(1).map(|last| &self.words[last]).filter(inside) {
+            Some(word) => word + WORD,
+            None => window.base,
+        };
+        let skipped = base - window.base;
+        let end = self.words.get(next).filter(inside).map_or(window.len, |word| word - window.base);
+        Window { base, len: end - skipped, offset: window.offset + skipped as usize, ..window }
+    }
+}
+
+/// What a handler has read of shared memory since it last did something else.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Attention {
+    /// Words and how often they were read; the first `known` are valid.
+    read: [(u32, u8); WORDS],
+    known: usize,
+    /// The handler has done something else: it does not wait.
+    off: bool,
+    /// It need not be looked at before the next stop but one.
+    rests: bool,
+}
+
+impl Attention {
+    /// Begins anew for a handler that did not wait, unless the card has just worked for it.
+    pub fn resume(&mut self) {
+        if self.off && !std::mem::take(&mut self.rests) {
+            *self = Attention::default();
+        }
+    }
+
+    /// The card has worked for the handler, which is not waiting in a loop of loads until it stops again.
+    pub fn rest(&mut self) {
+        (self.off, self.rests) = (true, true);
+    }
+
+    /// The handler has done something that a loop which waits does not do.
+    pub fn distract(&mut self) {
+        self.off = true;
+    }
+
+    pub fn is_on(&self) -> bool {
+        !self.off
+    }
+
+    /// Notes a load; the words that the handler waits for become watched.
+    pub fn load(&mut self, address: u32, len: u32, watched: &mut Watched) {
+        let (first, last) = (address & !(WORD - 1), address.wrapping_add(len - 1) & !(WORD - 1));
+        for word in (first..=last).step_by(WORD as usize) {
+            match self.read[..self.known].iter_mut().find(|(known, _)| *known == word) {
+                Some((_, reads)) => *reads += 1,
+                None if self.known == WORDS => return self.distract(),
+                None => {
+                    self.read[self.known] = (word, 1);
+                    self.known += 1;
+                }
+            }
+        }
+        let read = &self.read[..self.known];
+        if read.iter().any(|(_, reads)| *reads >= READS) {
+            // The loop may begin anywhere, so the counts of its words may differ by one or two.
+            read.iter().filter(|(_, reads)| *reads > READS / 2).for_each(|(word, _)| watched.insert(*word));
+            *self = Attention::default();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Sharing;
+
+    #[test]
+    fn the_free_part_of_a_window_ends_at_watched_words() {
+        let window = Window { base: 0x100, len: 0x40, offset: 7, write: true, sharing: Sharing::Shared };
+        let mut watched = Watched::default();
+        assert_eq!(watched.free_part(window, 0x120), window);
+        for word in [0xfc, 0x110, 0x120, 0x13c, 0x140] {
+            watched.insert(word);
+        }
+        let part = |address| {
+            let part = watched.free_part(window, address);
+            (part.base, part.len, part.offset)
+        };
+        assert_eq!(part(0x100), (0x100, 0x10, 7));
+        assert_eq!(part(0x10f), (0x100, 0x10, 7));
+        assert_eq!(part(0x114), (0x114, 0xc, 0x1b));
+        assert_eq!(part(0x13b), (0x124, 0x18, 0x2b));
+        for (address, len, touches) in
+            [(0x10c, 4, false), (0x10c, 5, true), (0x113, 1, true), (0x114, 8, false), (0x11c, 8, true)]
+        {
+            assert_eq!(watched.touches(address, len), touches, "{address:#x}");
+        }
+    }
+
+    #[test]
+    fn words_that_are_read_again_and_again_are_watched() {
+        let (mut attention, mut watched) = (Attention::default(), Watched::default());
+        attention.load(0x200, 4, &mut watched);
+        for round in 0..8 {
+            assert!(watched.words.is_empty(), "{round}");
+            // A byte, and the eight behind its word.
+            attention.load(0x102, 1, &mut watched);
+            attention.load(0x104, 8, &mut watched);
+        }
+        assert_eq!(watched.words, [0x100, 0x104, 0x108]);
+        // A table is no loop that waits.
+        for word in 0..5 {
+            attention.load(0x300 + 4 * word, 4, &mut watched);
+        }
+        assert!(!attention.is_on());
+    }
+}

@@ -1,0 +1,178 @@
+//! Handlers that run at once, as a card runs them: each runs ahead of simulated time until it must wait for it. What they
+//! do to each other happens in the order of time.
+
+use abi::device::map;
+use hpu::{Stop, Thread};
+use machine::TimingKind;
+
+use crate::asm::*;
+use crate::card::Card;
+
+/// Cycles that a handler runs ahead, as on a card.
+const QUANTUM: u64 = 512;
+const ACQUIRE: u32 = 0x0230_000f;
+const RELEASE: u32 = 0x0310_000f;
+const FULL: u32 = 0x0330_000f;
+const LOCK: i32 = 0;
+const INSIDE: i32 = 8;
+const OVERLAPS: i32 = 16;
+const FLAG: i32 = 32;
+
+/// A handler's program, when it starts, and its argument.
+type Start<'a> = (&'a [u32], u64, u32);
+
+/// Runs handlers, one an HPU; the times at which they end, their results, and the memory.
+fn race(timing: TimingKind, handlers: &[Start<'_>]) -> (Vec<(u64, u32)>, Card) {
+    let mut code = vec![];
+    let mut entries = vec![];
+    for (words, ..) in handlers {
+        entries.push(map::PROGRAM + 4 * code.len() as u32);
+        code.extend_from_slice(words);
+    }
+    let mut card = Card::timed(&code, timing, 1);
+    let mut threads: Vec<(u64, Thread)> = (handlers.iter().zip(entries))
+        .map(|((_, start, argument), entry)| (*start, Thread::new(&card.program, entry, 0, [*argument, 0, 0])))
+        .collect();
+    let mut ends = vec![None; threads.len()];
+    while let Some(next) = (0..threads.len()).filter(|i| ends[*i].is_none()).min_by_key(|i| (threads[*i].0, *i)) {
+        let (time, thread) = &mut threads[next];
+        let before = thread.cycles();
+        let stop = card.resume(thread, before + QUANTUM);
+        *time += thread.cycles() - before;
+        assert!(thread.cycles() < 100_000, "handler {next} does not end");
+        match stop {
+            Stop::Return(value) => ends[next] = Some((*time, value)),
+            Stop::Sync | Stop::Limit => {}
+            stop => panic!("{stop:?}"),
+        }
+    }
+    (ends.into_iter().map(Option::unwrap).collect(), card)
+}
+
+fn both(check: impl Fn(TimingKind)) {
+    check(TimingKind::InOrder);
+    check(TimingKind::OooA15);
+}
+
+fn amoswap_acquire(rd: u32, rs1: u32, rs2: u32) -> u32 {
+    r(0x2f, 2, 0b00_00110, rd, rs1, rs2)
+}
+
+/// A loop of `rounds` times two instructions.
+fn delay(rounds: i32) -> [u32; 3] {
+    [addi(A4, 0, rounds), addi(A4, A4, -1), branch(1, A4, 0, -4)]
+}
+
+/// Takes a lock, counts who else is inside for some hundred cycles, and lets it go by `release`.
+fn section(wait: &[u32], release: &[u32]) -> Vec<u32> {
+    let back = -4 * (wait.len() as i32 + 1);
+    let enter = [DATA_A5, addi(A1, 0, 1)];
+    let take = [wait, &[amoswap_acquire(A2, A5, A1), branch(1, A2, 0, back)]].concat();
+    let inside = [lw(A2, A5, INSIDE), lw(A3, A5, OVERLAPS), add(A3, A3, A2), sw(A3, A5, OVERLAPS), sw(A1, A5, INSIDE)];
+    [&enter, &take[..], &inside, &delay(150), &[sw(0, A5, INSIDE)], release, &[RET]].concat()
+}
+
+#[test]
+fn a_lock_is_let_go_at_its_time() {
+    let plain_look = [lw(A2, A5, LOCK), branch(1, A2, 0, -4)];
+    let releases: [&[u32]; 3] =
+        [&[RELEASE, sw(0, A5, LOCK)], &[RELEASE, sw(0, A5, LOCK), FULL], &[RELEASE, NOP, sw(0, A5, LOCK)]];
+    both(|timing| {
+        for wait in [&[][..], &plain_look] {
+            for release in releases {
+                let program = section(wait, release);
+                let alone = race(timing, &[(&program, 0, 0)]).0[0].0;
+                // The first is in its section when the others come.
+                let starts = [0, 50, 100, 150].map(|start| (&program[..], start, 0));
+                let (mut ends, card) = race(timing, &starts);
+                ends.sort_unstable();
+                assert_eq!(card.word(OVERLAPS as usize), 0);
+                // Nothing but entry and return is outside of the section.
+                for (n, (end, _)) in ends.iter().enumerate() {
+                    assert!(*end >= (n as u64 + 1) * (alone - 30), "{timing:?} {n}: {ends:?}, alone {alone}");
+                }
+            }
+        }
+    });
+}
+
+/// The cycles after which a consumer that looks at a flag ends, and after which its producer does, for producers that
+/// set it after some time.
+fn consumed(timing: TimingKind, look: &[u32], set: &[u32], starts: [u64; 2], rounds: i32) -> (u64, u64) {
+    let back = -4 * (look.len() as i32);
+    let producer = [&[DATA_A5, addi(A1, 0, 1)][..], &delay(rounds), set, &[RET]].concat();
+    let consumer = [&[DATA_A5][..], look, &[branch(0, A0, 0, back), RET]].concat();
+    let (ends, _) = race(timing, &[(&producer, starts[0], 0), (&consumer, starts[1], 0)]);
+    assert_eq!(ends[1].1, 1);
+    (ends[1].0, ends[0].0)
+}
+
+#[test]
+fn a_flag_is_seen_when_it_is_set() {
+    let looks: [&[u32]; 2] = [&[lw(A0, A5, FLAG), ACQUIRE], &[FULL, lw(A0, A5, FLAG), ACQUIRE]];
+    let sets: [&[u32]; 2] = [&[RELEASE, sw(A1, A5, FLAG)], &[RELEASE, sw(A1, A5, FLAG), FULL]];
+    both(|timing| {
+        for (look, set) in looks.into_iter().flat_map(|look| sets.map(|set| (look, set))) {
+            for (starts, rounds) in [([0, 0], 40), ([100, 0], 90), ([0, 100], 200), ([0, 90], 1000)] {
+                let (seen, set) = consumed(timing, look, set, starts, rounds);
+                // The store is the last thing of the producer but for its return.
+                assert!((set - 10..set + 30).contains(&seen), "{timing:?}: set by {set}, seen at {seen}");
+            }
+        }
+    });
+}
+
+#[test]
+fn a_plain_store_is_seen_when_it_happens_where_another_waits() {
+    let looks: [&[u32]; 3] = [
+        &[lw(A0, A5, FLAG)],
+        // A counter beside it, and a second word.
+        &[lw(A0, A5, FLAG), addi(A2, A2, 1), lw(A3, A5, LOCK)],
+        // The byte of the word that is set.
+        &[i(0x03, 4, A0, A5, FLAG)],
+    ];
+    both(|timing| {
+        for look in looks {
+            for (starts, rounds) in [([0, 0], 700), ([300, 0], 550), ([0, 200], 1500)] {
+                let (seen, set) = consumed(timing, look, &[sw(A1, A5, FLAG)], starts, rounds);
+                assert!((set - 10..set + 30).contains(&seen), "{timing:?}: set by {set}, seen at {seen}");
+            }
+        }
+    });
+}
+
+#[test]
+fn a_stop_for_a_watched_word_changes_no_time() {
+    // A loop that reads one word, and does work enough that a wait in the middle of it would be seen.
+    let body = [lw(A2, A5, FLAG), mul(A3, A3, A2), add(A3, A3, A4), addi(A4, A4, -1), branch(1, A4, 0, -16)];
+    let program = [&[DATA_A5, addi(A4, 0, 300), addi(A3, 0, 7)][..], &body, &[add(A0, A3, 0), RET]].concat();
+    both(|timing| {
+        let mut card = Card::timed(&program, timing, 1);
+        let (first, watching) = card.run([0; 3]);
+        // The same, where the loads need not wait: it stores what nobody reads.
+        let storing = [&program[..2], &[sw(0, A5, OVERLAPS)], &program[2..]].concat();
+        let mut card = Card::timed(&storing, timing, 1);
+        let (second, plain) = card.run([0; 3]);
+        assert_eq!(first, second);
+        assert_eq!(watching.instructions() + 1, plain.instructions());
+        assert!(plain.cycles() - watching.cycles() <= 1, "{timing:?}: {} {}", watching.cycles(), plain.cycles());
+    });
+}
+
+/// Two handlers each set their own word and read the other's: with full fences one of them sees the other.
+#[test]
+fn store_buffering() {
+    let program = |own: i32, other: i32| {
+        [&[DATA_A5, addi(A1, 0, 1)][..], &delay(20), &[sw(A1, A5, own), FULL, lw(A0, A5, other), RET]].concat()
+    };
+    let (first, second) = (program(FLAG, FLAG + 4), program(FLAG + 4, FLAG));
+    both(|timing| {
+        // Who is later by more than its accesses take sees the other, and is not seen.
+        for (starts, seen) in [([0, 0], None), ([0, 40], Some([0, 1])), ([40, 0], Some([1, 0]))] {
+            let (ends, _) = race(timing, &[(&first, starts[0], 0), (&second, starts[1], 0)]);
+            let values = [ends[0].1, ends[1].1];
+            assert_ne!(values, [0, 0]);
+            assert!(seen.is_none_or(|seen| seen == values), "{timing:?} {starts:?}: {values:?}");
+        }
+    });
+}
