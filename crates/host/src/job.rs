@@ -4,13 +4,15 @@
 //! simulator decides when it goes on. [`Job::start`] and [`Job::resume`] let one rank run and come back at its next
 //! [`Pause`]. While a rank waits, its memory can be read and written.
 //!
-//! Threads: a rank with several threads pauses when each of them waits, in the library or for something else, so that
-//! what it does does not depend on how the machine schedules them. Calls that came with the same pause are handed out one
-//! by one, in the order in which the threads were made ([`Job::pending`]).
+//! Threads: a rank with several threads pauses when each of them waits, in the library, in a loop that polls, or for
+//! something else, so that what it does does not depend on how the machine schedules them. Calls that came with the same
+//! pause are handed out one by one, in the order in which the threads were made ([`Job::pending`]).
 //!
 //! A rank may also speak PMI-1 with the simulator. Its barrier looks like one more call, from slot [`PMI`].
 
 mod family;
+#[cfg(target_arch = "x86_64")]
+mod loops;
 mod memory;
 mod output;
 mod pmi;
@@ -26,7 +28,7 @@ mod steps;
 mod threads;
 
 pub use memory::MemoryFault;
-pub use spin::{Polled, Polling};
+pub use spin::{Place, Polling};
 
 use abi::mailbox::{ARGS, Op, SLOTS};
 use abi::portals::{Plain, Rc};
@@ -34,11 +36,10 @@ use output::Output;
 use pmi::Pmi;
 use shared::Shared;
 use sim::Time;
-use spin::{Experience, Silence};
+use spin::{Experience, Poller, Silence};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io::{self, Write};
-use std::ops::ControlFlow;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::ExitStatus;
@@ -196,13 +197,17 @@ pub enum Pause {
         /// The rank.
         rank: usize,
     },
-    /// It polls its memory, and is held; or, where it cannot be looked at, is taken to. Its next call comes after
-    /// [`Job::carry_on`], when [`Job::touched`] names it, or after [`Job::not_polling`].
+    /// It polls its memory, and is held. Its next call comes after [`Job::carry_on`], when [`Job::touched`] names it, or
+    /// after [`Job::not_polling`].
     Polls {
         /// The rank.
         rank: usize,
-        /// Whether it has been silent for a long time.
-        patient: bool,
+    },
+    /// It has been silent for a while and may not be looked at, so it is not known whether it polls. It still runs:
+    /// [`Job::wait`] goes on. Told once a job.
+    Unseen {
+        /// The rank.
+        rank: usize,
     },
     /// A process has ended: usually the rank that ran; another one when something outside of the job ended it. Or the
     /// rank has asked by PMI that the job be aborted.
@@ -240,7 +245,7 @@ pub struct Job {
     pmi: Pmi,
     children_seen: u32,
     serve_copies: bool,
-    /// Ranks that may call by themselves: those with several threads, and those that are not proven to poll.
+    /// Ranks with several threads that have paused: one of them may still call.
     asleep: Vec<usize>,
     /// Ranks that poll what was written.
     touched: BTreeSet<usize>,
@@ -248,6 +253,9 @@ pub struct Job {
     called: bool,
     /// What a rank did that no correct program does, until it is told.
     refused: Option<(usize, String)>,
+    /// The first rank that may not be looked at, until that is told.
+    unseen: Option<usize>,
+    told_unseen: bool,
 }
 
 /// What is known of a rank's process.
@@ -268,6 +276,8 @@ struct Rank {
     inside: u32,
     silence: Silence,
     experience: Experience,
+    /// Threads that are held in loops that poll.
+    held: Vec<Poller>,
 }
 
 const _: () = assert!(PMI < u32::BITS);
@@ -299,6 +309,8 @@ impl Job {
             touched: BTreeSet::new(),
             called: false,
             refused: None,
+            unseen: None,
+            told_unseen: false,
             shared,
             spec,
         })
@@ -356,8 +368,7 @@ impl Job {
         let rank = caller.rank as usize;
         debug_assert!(self.ranks[rank].inside & 1 << caller.slot != 0, "{caller:?} does not wait");
         self.ranks[rank].inside &= !(1 << caller.slot);
-        self.let_go(rank);
-        self.ranks[rank].silence = Silence::default();
+        self.stir(rank);
         self.shared.set_now(now);
         match caller.slot {
             PMI => self.pmi.leave_barrier(rank),
@@ -369,38 +380,30 @@ impl Job {
     /// Another call that came with the last pause of a rank with several threads. Ask after each pause whose call is
     /// not answered at once.
     pub fn pending(&mut self, rank: usize) -> Option<Call> {
-        self.pmi.serve(rank);
-        let (mut slot, tid) = self.first_request(rank)?;
-        if tid != 0 {
-            // Threads made earlier may be about to call.
-            let mut watch = threads::Watch::default();
-            while !(watch.quiet(&self.shared, rank, self.ranks[rank].caller_pid) || self.is_stuck(rank))
-                || self.pmi.serve(rank)
-            {
-                std::thread::sleep(threads::PERIOD);
+        loop {
+            let (slot, _) = self.first_request(rank)?;
+            let caller = Caller { rank: rank as u32, slot: slot as u32 };
+            if caller.slot == PMI {
+                self.ranks[rank].inside |= 1 << PMI;
+                return Some(Call { caller, op: Op::PmiBarrier, elapsed_ns: 0, args: [0; ARGS] });
             }
-            (slot, _) = self.first_request(rank)?;
+            match self.shared.call(caller) {
+                Some(call) => {
+                    let pid = self.shared.pid(rank, slot);
+                    if !self.is_of_rank(rank, pid) {
+                        self.shared.answer(caller, &Reply::new(Rc::Fail));
+                        let message = format!("its slot for calls names process {pid}, which is none of the rank's");
+                        self.refused.get_or_insert((rank, message));
+                        return None;
+                    }
+                    self.called = true;
+                    self.ranks[rank].inside |= 1 << slot;
+                    self.ranks[rank].caller_pid = pid;
+                    return Some(call);
+                }
+                None => self.shared.answer(caller, &Reply::new(Rc::Fail)),
+            }
         }
-        let caller = Caller { rank: rank as u32, slot: slot as u32 };
-        if caller.slot == PMI {
-            self.ranks[rank].inside |= 1 << PMI;
-            return Some(Call { caller, op: Op::PmiBarrier, elapsed_ns: 0, args: [0; ARGS] });
-        }
-        let Some(call) = self.shared.call(caller) else {
-            self.shared.answer(caller, &Reply::new(Rc::Fail));
-            return None;
-        };
-        let pid = self.shared.pid(rank, slot);
-        if !self.is_of_rank(rank, pid) {
-            self.shared.answer(caller, &Reply::new(Rc::Fail));
-            let message = format!("its slot for calls names process {pid}, which is none of the rank's");
-            self.refused.get_or_insert((rank, message));
-            return None;
-        }
-        self.called = true;
-        self.ranks[rank].inside |= 1 << slot;
-        self.ranks[rank].caller_pid = pid;
-        Some(call)
     }
 
     /// Why the rank that was the first of several to speak PMI cannot go on: it has loaded an MPI that cannot use the
@@ -429,13 +432,14 @@ impl Job {
         first.or_else(barrier)
     }
 
-    /// A call of a thread that woke by itself. Ask before each event, and before a deadlock is declared.
-    pub fn poll(&mut self) -> Option<Call> {
+    /// The pause of a rank one of whose threads has called by itself. Ask before each event, and before a deadlock is
+    /// declared.
+    pub fn poll(&mut self) -> Option<(usize, Pause)> {
         for rank in &self.asleep {
             self.pmi.serve(*rank);
         }
         let rank = *self.asleep.iter().find(|&&rank| self.first_request(rank).is_some())?;
-        self.pending(rank)
+        Some((rank, self.wait(rank)))
     }
 
     /// What a rank has done that no correct program does, after [`Job::poll`]; and which it was.
@@ -446,22 +450,20 @@ impl Job {
     /// Waits for the next pause of a rank that runs: after [`Pause::Exited`] of another one.
     pub fn wait(&mut self, rank: usize) -> Pause {
         self.asleep.retain(|&other| other != rank);
-        let mut watch = threads::Watch::default();
+        let mut period = threads::PERIOD;
         loop {
             let seen = self.shared.doorbell();
-            if let Some(call) = self.pending(rank) {
-                self.drain(rank);
-                // Its other threads may sleep, and call by themselves.
-                if call.caller.slot != PMI && self.shared.tid(rank, call.caller.slot as usize) != 0 {
-                    self.asleep.push(rank);
-                }
-                return Pause::Call(call);
+            if let Some(signal) = signals::received() {
+                return Pause::Interrupted { signal };
             }
+            self.pmi.serve(rank);
+            let pause = self.rest(rank);
             if let Some((rank, message)) = self.refused.take() {
                 return Pause::Refused { rank, message };
             }
-            if let Some(signal) = signals::received() {
-                return Pause::Interrupted { signal };
+            if let Some(pause) = pause {
+                self.drain(rank);
+                return pause;
             }
             if let Some(code) = self.pmi.aborted(rank) {
                 return Pause::Exited { rank, status: failure(code) };
@@ -478,29 +480,48 @@ impl Job {
             if self.shared.spin(seen) {
                 continue;
             }
-            let threaded = self.ranks[rank].inside != 0;
-            if threaded && watch.quiet(&self.shared, rank, self.ranks[rank].caller_pid) {
-                if self.shared.doorbell() != seen {
-                    continue;
-                }
-                self.drain(rank);
-                self.asleep.push(rank);
-                return Pause::Asleep { rank };
-            }
-            let look = match self.listen(rank) {
-                ControlFlow::Continue(Some(Duration::ZERO)) => continue,
-                ControlFlow::Continue(left) => left,
-                ControlFlow::Break(polls) => return polls,
-            };
             let left = match self.deadline.map(|at| at.saturating_duration_since(Instant::now())) {
                 Some(Duration::ZERO) => return Pause::TimedOut,
                 left => left,
             };
-            // A full pipe would hold the rank for ever, so look into it now and then.
+            // A full pipe would block the rank for ever, so it is emptied now and then.
             let output = self.drain(rank).then_some(Output::PERIOD);
-            let threads = threaded.then_some(threads::PERIOD);
+            let look = self.listen(rank);
+            if let Some(rank) = self.unseen.take().filter(|_| !std::mem::replace(&mut self.told_unseen, true)) {
+                return Pause::Unseen { rank };
+            }
+            let threads = self.has_threads(rank).then_some(period);
+            period = (period * 2).min(Output::PERIOD);
             self.shared.sleep(seen, [left, look, output, threads].into_iter().flatten().min());
         }
+    }
+
+    /// The pause of a rank all of whose threads wait.
+    fn rest(&mut self, rank: usize) -> Option<Pause> {
+        let alone = self.first_request(rank).is_some_and(|(_, tid)| tid == 0);
+        if !alone {
+            if !self.has_threads(rank) || !self.is_settled(rank) {
+                return None;
+            }
+            let polling = self.holds(rank);
+            let before = std::mem::replace(&mut self.ranks[rank].silence.polling, polling);
+            self.asleep.push(rank);
+            // Whether a loop that counts polls is not known here; calls of other threads wait until that is decided.
+            if polling == Some(Polling::Counting) && before.is_none() {
+                return Some(Pause::Polls { rank });
+            }
+        }
+        let call = self.pending(rank).map(Pause::Call);
+        call.or_else(|| {
+            let polls = self.polling(rank).is_some();
+            (!alone).then_some(if polls { Pause::Polls { rank } } else { Pause::Asleep { rank } })
+        })
+    }
+
+    /// Whether it is known that a rank has several threads, or one that is held, or one that waits for the others in PMI.
+    fn has_threads(&self, rank: usize) -> bool {
+        let Rank { inside, held, .. } = &self.ranks[rank];
+        *inside != 0 || !held.is_empty() || self.first_request(rank).is_some()
     }
 
     /// The structure argument of a call that is not answered.

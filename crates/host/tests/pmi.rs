@@ -2,10 +2,12 @@
 
 mod common;
 
-use common::{compile, run, spec};
+use common::{compile, run, run_until, spec};
 use host::End;
+use host::job::JobSpec;
 use sim::Time;
 use std::os::unix::process::ExitStatusExt;
+use std::time::{Duration, Instant};
 
 /// A C program that includes the PMI client.
 fn pmi_program(main: &str) -> common::Program {
@@ -255,4 +257,43 @@ fn the_library_of_pmi_does_what_its_header_says() {
         End::RankFailed { rank: 2, status, at: Time::ZERO } => assert_eq!(status.code(), Some(1)),
         other => panic!("{other:?}"),
     }
+}
+
+#[test]
+fn a_thread_is_not_followed_into_a_barrier() {
+    // A rank's second thread calls the library while the first one is about to block in the barrier, which can only end
+    // when the simulator goes on.
+    let program = pmi_program(
+        r#"
+        #include <pthread.h>
+        static void *poll(void *interface) {
+            ptl_handle_ct_t ct;
+            ptl_ct_event_t event;
+            ptl_size_t never = 1;
+            unsigned which;
+            PtlCTAlloc(*(ptl_handle_ni_t *)interface, &ct);
+            for (int i = 0; i < 300; i++) PtlCTPoll(&ct, &never, 1, 1, &event, &which);
+            return NULL;
+        }
+        int main(void) {
+            ptl_handle_ni_t ni;
+            pthread_t thread;
+            pmi_init();
+            PtlInit();
+            PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_PHYSICAL, PTL_PID_ANY, NULL, NULL, &ni);
+            pthread_create(&thread, NULL, poll, &ni);
+            for (int i = 0; i < 300; i++) {
+                static const char ask[] = "cmd=barrier_in\n";
+                char answer[256];
+                if (write(pmi_fd, ask, sizeof ask - 1) != sizeof ask - 1) return 5;
+                for (volatile int work = 0; work < i * 1000; work++) {}
+                if (read(pmi_fd, answer, sizeof answer) <= 0) return 6;
+            }
+            pthread_join(thread, NULL);
+            PtlFini();
+            return 0;
+        }"#,
+    );
+    let quick = JobSpec { spin_quantum: Some(Duration::from_nanos(1)), ..spec(&program, 2) };
+    assert_eq!(run_until(quick, Instant::now() + Duration::from_secs(60)).end, End::Finished);
 }

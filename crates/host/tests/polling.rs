@@ -2,11 +2,11 @@
 
 mod common;
 
-use common::{Program, compile, libraries, run, spec};
+use common::{Program, compile, libraries, run, run_until, spec};
 use host::End;
 use host::job::JobSpec;
 use sim::Time;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Rank 1 puts 1, 2, 3 to a flag of rank 0, which waits for 3 with `wait`, and answers 7 to a flag of rank 1, which polls
 /// its counter. Both end at a time that depends on when they have seen it.
@@ -221,9 +221,9 @@ fn waiting_for_a_clock_passes_simulated_time() {
 }
 
 #[test]
-fn a_rank_that_may_not_be_looked_at_is_taken_to_poll_after_a_second() {
+fn nothing_is_inferred_of_a_rank_that_may_not_be_looked_at() {
     // A tracer of its own, as under a debugger, keeps others out.
-    let wait = "
+    let traced = "
         int ready[2], status;
         char byte;
         if (pipe(ready)) exit(3);
@@ -233,9 +233,74 @@ fn a_rank_that_may_not_be_looked_at_is_taken_to_poll_after_a_second() {
             while (waitpid(getppid(), &status, __WALL) > 0 && WIFSTOPPED(status)) {}
             _exit(0);
         }
-        if (read(ready[0], &byte, 1) != 1) exit(4);
-        while (flag != 3);";
-    let done = run(polling(&exchange(wait, &["-O1"]), 2));
+        if (read(ready[0], &byte, 1) != 1) exit(4);";
+    // It computes for longer than a moment, and is no deadlock.
+    let computes = "
+        struct timespec now, since;
+        clock_gettime(CLOCK_MONOTONIC, &since);
+        do clock_gettime(CLOCK_MONOTONIC, &now); while (now.tv_sec - since.tv_sec < 3);
+        ptl_handle_ct_t ct;
+        ptl_ct_event_t event;
+        CHECK(PtlCTAlloc(ni, &ct));
+        ptl_size_t never = 1;
+        unsigned which;
+        while (flag != 3) PtlCTPoll(&ct, &never, 1, 1, &event, &which);";
+    let done = run(polling(&exchange(&format!("{traced}{computes}"), &["-O1"]), 2));
     assert_eq!(done.end, End::Finished);
-    assert!(done.warnings[0].starts_with("rank 0: it is taken to poll its memory"), "{:?}", done.warnings);
+    let note = |warnings: &[String]| {
+        assert_eq!(warnings.len(), 1, "{warnings:?}");
+        assert!(warnings[0].starts_with("rank 0: it may not be looked at (ptrace"), "{warnings:?}");
+        assert!(warnings[0].contains("--timeout"), "{warnings:?}");
+    };
+    note(&done.warnings);
+    let program = exchange(&format!("{traced}\nwhile (flag != 3);"), &["-O1"]);
+    let done = run_until(polling(&program, 2), Instant::now() + Duration::from_secs(2));
+    assert!(matches!(done.end, End::TimedOut { running: 0, .. }), "{:?}", done.end);
+    note(&done.warnings);
+}
+
+#[test]
+fn a_time_limit_ends_a_look_that_takes_long() {
+    // Each round sleeps in a system call, and no two are alike.
+    let wait = "
+        unsigned x = 1;
+        struct timespec nap = {0, 200000000};
+        do { syscall(SYS_nanosleep, &nap, NULL); x = x * 1664525 + 1013904223; } while (x != 77);";
+    let source = exchange(&format!("{wait} while (flag != 3);"), &["-O1", "-include", "sys/syscall.h"]);
+    let done = run_until(polling(&source, 2), Instant::now() + Duration::from_secs(1));
+    assert!(matches!(done.end, End::TimedOut { running: 0, .. }), "{:?}", done.end);
+}
+
+#[test]
+fn loops_that_do_harmless_things_between_two_looks_poll() {
+    let expected = time(&exchange("while (flag != 3);", &["-O1"]));
+    let loops = [
+        "unsigned seed = 1; while (flag != 3) rand_r(&seed);",
+        "srand(1); while (flag != 3) rand();",
+        "unsigned seed = 1; while (flag != 3) for (int i = rand_r(&seed) & 3; i > 0; i--) __builtin_ia32_pause();",
+        "double sum = 0; while (flag != 3) sum += 1.5; if (sum < 0) exit(3);",
+        "unsigned x = 1; while (flag != 3) x = x * 1664525 + 1013904223; if (x == 77) exit(3);",
+        "int *where = (int *)&flag; int **through = &where; while (*(volatile int *)*through != 3) sched_yield();",
+    ];
+    for body in loops {
+        for level in ["-O0", "-O2"] {
+            assert_eq!(time(&exchange(body, &[level])), expected, "{body} {level}");
+        }
+    }
+}
+
+#[test]
+fn a_lock_that_another_thread_gives_back_is_waited_for() {
+    let body = "
+        static volatile int lock = 1;
+        void *give_back(void *unused) {
+            while (flag != 3) {}
+            __atomic_store_n(&lock, 0, __ATOMIC_RELEASE);
+            return unused;
+        }
+        pthread_t thread;
+        pthread_create(&thread, NULL, give_back, NULL);
+        while (__atomic_exchange_n(&lock, 1, __ATOMIC_ACQUIRE)) {}
+        pthread_join(thread, NULL);";
+    assert_eq!(time(&exchange(body, &["-O1"])), time(&exchange("while (flag != 3);", &["-O1"])));
 }

@@ -97,11 +97,13 @@ struct Options {
     #[arg(long, value_name = "MS|off", default_value = "20", value_parser = parse_quantum)]
     #[arg(long_help = "Look whether a rank polls its memory after so many milliseconds without a library call.\n\n\
         A rank that spins until a message changes its memory makes no call, so nothing would ever happen. spinrun follows \
-        a silent rank for a few rounds of its loop (ptrace). If it only reads memory that messages may write, and at most \
-        counts, yields, sleeps or reads a clock, it is held until that memory is written, sees it after one poll, and \
-        goes on at that simulated time. If nothing is left that could write it, the run ends as a deadlock. A rank that \
-        computes is left alone, and computing takes no simulated time however long it takes. A rank that has polled \
-        before is looked at sooner. Where ptrace is not permitted, silence for a second is taken for polling.")]
+        a silent rank for a few rounds of its loop (ptrace). If nothing but memory can end the loop, whatever it computes \
+        meanwhile, it is held until that memory is written, sees it after one poll, and goes on at that simulated time. \
+        If nothing is left that could write it, the run ends as a deadlock. A loop that also counts its tries, or reads \
+        a clock, is held if a message may write that memory, and goes on to its limit when nothing else is left. A rank \
+        that computes is left alone, and computing takes no simulated time however long it takes. A rank that has polled \
+        before is looked at sooner. Where ptrace is not permitted (containers) or taken (gdb, strace) nothing is \
+        inferred: the rank is taken to compute, a warning says so, and --timeout ends a run that hangs.")]
     spin_quantum: Quantum,
     /// Set an environment variable for the ranks
     #[arg(short = 'x', long = "env", value_name = "NAME=VALUE", value_parser = parse_variable)]

@@ -1,10 +1,15 @@
 //! The same inputs give the same bytes: standard output, report and timeline.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crate::harness::{ping_pong, plain, scratch, spinrun};
 
 fn twice(name: &str, options: &str, program: &Path, arguments: &str) {
+    often(2, name, options, program, arguments);
+}
+
+fn often(times: u32, name: &str, options: &str, program: &Path, arguments: &str) {
     let run = |number: u32| {
         let (json, trace) =
             (scratch().join(format!("{name}.{number}.json")), scratch().join(format!("{name}.{number}.trace")));
@@ -12,11 +17,14 @@ fn twice(name: &str, options: &str, program: &Path, arguments: &str) {
         let out = spinrun(&options, program, arguments).ok();
         (out, std::fs::read(json).unwrap(), std::fs::read(trace).unwrap())
     };
-    let (first, second) = (run(1), run(2));
+    let first = run(1);
     assert!(first.2.len() > 1000, "{name}: an empty trace");
-    assert_eq!(first.0, second.0, "{name}");
-    assert!(first.1 == second.1, "{name}: reports differ");
-    assert!(first.2 == second.2, "{name}: traces differ");
+    for number in 2..=times {
+        let other = run(number);
+        assert_eq!(first.0, other.0, "{name}");
+        assert!(first.1 == other.1, "{name}: reports differ");
+        assert!(first.2 == other.2, "{name}: traces differ");
+    }
 }
 
 #[test]
@@ -30,5 +38,27 @@ fn ping_pong_modes() {
 fn all_to_all() {
     for nic in ["rdma", "portals4", "spin"] {
         twice(&format!("all-{nic}"), &format!("-n 16 --nic {nic}"), &plain("alltoall"), "5000");
+    }
+}
+
+#[test]
+fn threads_that_poll_beside_busy_processors() {
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| while !over.load(Relaxed) {});
+        }
+        let end = Over(&over);
+        often(6, "polling-threads", "-n 4", &plain("polling_threads"), "");
+        drop(end);
+    });
+}
+
+/// Ends the busy loops also when a test fails.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
     }
 }

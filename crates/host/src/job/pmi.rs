@@ -146,6 +146,11 @@ impl Pmi {
         true
     }
 
+    /// Whether a rank may have asked something that [`Pmi::serve`] has not seen.
+    pub fn has_input(&self, rank: usize) -> bool {
+        self.ranks[rank].as_ref().is_some_and(|client| client.seen != signals::inputs())
+    }
+
     /// Whether a rank waits in a barrier.
     pub fn in_barrier(&self, rank: usize) -> bool {
         self.ranks[rank].as_ref().is_some_and(|client| client.in_barrier)

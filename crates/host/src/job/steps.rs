@@ -1,25 +1,24 @@
 //! Single steps of a thread (ptrace(2)), and the loop that it is in.
 
+use super::loops;
 use super::spawn;
-use super::spin::{Loop, Polled, Sample};
+use super::spin::{Loop, Place, Sample, Value};
 use iced_x86::{
-    Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, InstructionInfoOptions, Mnemonic,
-    OpAccess, Register,
+    Decoder, DecoderOptions, Instruction, InstructionInfoFactory, InstructionInfoOptions, OpAccess, Register,
 };
 use libc::user_regs_struct as Registers;
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 /// Instructions that are looked at before a thread is said to compute. A round with nanosleep in it has some hundred.
-const STEPS: usize = 1500;
-/// Rounds of a loop that must be alike.
+const STEPS: usize = 2000;
+/// Rounds of a loop that are looked at, at least.
 const ROUNDS: usize = 4;
 /// Different places that polling touches at most.
 const PLACES: usize = 200;
-/// Bytes above the stack pointer that hold the innermost functions' variables.
-const STACK: u64 = 64 * 1024;
 /// Longest instruction.
 const INSTRUCTION: usize = 15;
 /// How long a step is waited for without a pause, and the pause after that: it may be a system call that sleeps.
@@ -35,8 +34,32 @@ const SLEEPS: [i64; 6] = [
     libc::SYS_select,
     libc::SYS_pselect6,
 ];
-/// System calls that read a clock.
-const CLOCKS: [i64; 3] = [libc::SYS_clock_gettime, libc::SYS_gettimeofday, libc::SYS_time];
+/// System calls that end at once, or when a time has passed.
+const HARMLESS: [i64; 11] = [
+    libc::SYS_nanosleep,
+    libc::SYS_clock_nanosleep,
+    libc::SYS_sched_yield,
+    libc::SYS_clock_gettime,
+    libc::SYS_gettimeofday,
+    libc::SYS_time,
+    libc::SYS_getpid,
+    libc::SYS_gettid,
+    libc::SYS_getcpu,
+    libc::SYS_getrusage,
+    libc::SYS_rt_sigprocmask,
+];
+/// Results of a system call that was interrupted and goes on when its thread does (ERESTARTSYS and its kin).
+const RESTARTED: [i64; 4] = [-512, -513, -514, -516];
+/// The instruction of that name.
+const SYSCALL: [u8; 2] = [0x0f, 0x05];
+
+/// A place that was read.
+pub struct Access {
+    /// Where.
+    pub place: Place,
+    /// What it held; `None` when that cannot be found out from outside of the process.
+    pub value: Option<Value>,
+}
 
 /// A stopped thread; runs on when dropped.
 pub struct Held {
@@ -57,11 +80,15 @@ enum Stop {
 }
 
 /// One instruction that was executed.
-struct Step {
-    registers: Registers,
-    instruction: Instruction,
-    reads: Vec<(u64, u64)>,
-    writes: Vec<(u64, u64)>,
+pub struct Step {
+    /// The registers before it.
+    pub registers: Registers,
+    /// The instruction.
+    pub instruction: Instruction,
+    /// Places that it reads.
+    pub reads: Vec<Access>,
+    /// Places that it writes.
+    pub writes: Vec<Place>,
 }
 
 /// The threads of a process that run, or sleep for some time, outside of the library.
@@ -85,7 +112,7 @@ pub fn sample(tid: u32, waited_for: bool, disturbed: &dyn Fn() -> bool) -> Sampl
         Ok(held) => held,
         Err(sample) => return sample,
     };
-    match held.find_loop(disturbed) {
+    match held.find_loop(None, disturbed) {
         Ok(found) => Sample::Loop(found, held),
         Err(sample) => sample,
     }
@@ -158,6 +185,11 @@ impl Held {
         pending.is_some_and(|mask| mask & 1 << (libc::SIGTRAP - 1) != 0)
     }
 
+    /// Whether it is the thread of this number.
+    pub fn is(&self, tid: u32) -> bool {
+        self.tid as u32 == tid
+    }
+
     /// Whether the thread has ended. The kernel keeps what is left of it, and so of its process, for us.
     pub fn has_ended(&self) -> bool {
         let ended = spawn::ended(self.tid as u32);
@@ -179,16 +211,6 @@ impl Held {
         }
     }
 
-    /// Floating-point and vector registers.
-    fn float_registers(&self) -> Vec<u32> {
-        // SAFETY: as above.
-        unsafe {
-            let mut registers: libc::user_fpregs_struct = std::mem::zeroed();
-            libc::ptrace(libc::PTRACE_GETFPREGS, self.tid, 0, &raw mut registers);
-            [&registers.st_space[..], &registers.xmm_space[..]].concat()
-        }
-    }
-
     fn read(&self, address: u64, out: &mut [u8]) -> usize {
         let local = libc::iovec { iov_base: out.as_mut_ptr().cast(), iov_len: out.len() };
         let remote = libc::iovec { iov_base: address as *mut _, iov_len: out.len() };
@@ -197,65 +219,99 @@ impl Held {
         usize::try_from(copied).unwrap_or(0)
     }
 
-    /// Steps until a loop shows.
-    fn find_loop(&self, disturbed: &dyn Fn() -> bool) -> Result<Loop, Sample> {
+    /// Steps until a loop shows that polls; then the thread is at the beginning of a round. `within`: only as long as it
+    /// stays in this code.
+    pub fn find_loop(&self, within: Option<&BTreeSet<u64>>, disturbed: &dyn Fn() -> bool) -> Result<Loop, Sample> {
         let mut code = Code { decoded: BTreeMap::new(), factory: InstructionInfoFactory::new() };
         let mut steps: Vec<Step> = Vec::new();
         let mut visits: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
         let mut places = BTreeSet::new();
+        let exempt = clock_code(self.tid);
         while steps.len() < STEPS && places.len() < PLACES {
             let registers = self.registers()?;
             let head = registers.rip;
-            let seen = visits.entry(head).or_default();
-            seen.push(steps.len());
-            let step = code.decode(self, registers);
-            if seen.len() > ROUNDS {
-                let rounds: Vec<usize> = seen[seen.len() - ROUNDS - 1..].to_vec();
-                if let Some(found) = alike(&steps, &step, &rounds) {
-                    return self.confirm(found, head, &mut code, disturbed);
-                }
+            if within.is_some_and(|code| !code.contains(&head)) {
+                return Err(Sample::Computes);
             }
-            places.extend(step.reads.iter().chain(&step.writes).map(|place| place.0));
+            // A loop begins where something jumps back to. More and more of its rounds are looked at.
+            let back = steps.last().is_some_and(|last| last.registers.rip >= head);
+            let rounds = visits.entry(head).or_default();
+            let enough = rounds.len().is_multiple_of(ROUNDS) && (rounds.len() / ROUNDS).is_power_of_two();
+            let waits = (back && enough).then(|| loops::judge(&steps, rounds, &registers, &exempt)).flatten();
+            if let Some(waits) = waits {
+                let code = steps[rounds[0]..].iter().map(|step| step.registers.rip).collect();
+                let seen = self.values(&waits.places);
+                return Ok(Loop { reads: waits.places, endless: waits.endless, code, seen });
+            }
+            rounds.push(steps.len());
+            if self.may_block(&registers) {
+                return Err(Sample::Computes);
+            }
+            let step = code.decode(self, registers);
+            places.extend(step.reads.iter().map(|access| access.place).chain(step.writes.iter().copied()));
             steps.push(step);
             self.step(disturbed)?;
         }
         Err(Sample::Computes)
     }
 
-    /// One more round, from `head` on: whether it leaves everything as it was, and computes nothing in vectors.
-    fn confirm(&self, round: Round, head: u64, code: &mut Code, disturbed: &dyn Fn() -> bool) -> Result<Loop, Sample> {
-        let state = |held: &Held| -> Result<_, Sample> {
-            let mut written = Vec::new();
-            for &(address, length) in &round.writes {
-                let mut bytes = vec![0; length as usize];
-                held.read(address, &mut bytes);
-                written.push(bytes);
-            }
-            let registers = held.registers()?;
-            Ok((general(&registers), registers.eflags, written, held.float_registers()))
+    /// What these places hold.
+    fn values(&self, places: &BTreeSet<Place>) -> Vec<Option<Value>> {
+        places.iter().map(|&place| self.value(place)).collect()
+    }
+
+    /// Whether a place that the thread polls holds something else than when it was stopped, or a signal waits for it.
+    pub fn is_roused(&self, polls: &Loop) -> bool {
+        self.values(&polls.reads) != polls.seen || self.has_signal()
+    }
+
+    fn value(&self, place: Place) -> Option<Value> {
+        let mut value = Value::default();
+        let length = (place.length as usize).min(value.len());
+        (self.read(place.address, &mut value[..length]) == length).then_some(value)
+    }
+
+    /// Whether a signal waits that the thread does not block.
+    fn has_signal(&self) -> bool {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.tid)).unwrap_or_default();
+        let mask = |name: &str| {
+            let mask = status.lines().find_map(|line| line.strip_prefix(name));
+            mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default()
         };
-        let before = state(self)?;
-        let mut places = round.reads.clone();
-        places.extend(&round.writes);
-        for _ in 0..STEPS {
-            let step = code.decode(self, self.registers()?);
-            if step.reads.iter().chain(&step.writes).any(|place| !places.contains(place)) {
-                return Err(Sample::Computes);
-            }
-            self.step(disturbed)?;
-            if self.registers()?.rip == head {
-                let after = state(self)?;
-                if after.3 != before.3 && !round.clock {
-                    return Err(Sample::Computes);
-                }
-                let top = self.registers()?.rsp;
-                let on_stack = |address: u64| (top..top + STACK).contains(&address);
-                let polled = |&(address, length): &(u64, u64)| Polled { address, length, on_stack: on_stack(address) };
-                let reads = round.polled.iter().map(polled).collect();
-                return Ok(Loop { reads, stuck: after == before && !round.clock });
-            }
+        (mask("SigPnd:") | mask("ShdPnd:")) & !mask("SigBlk:") & !mask("SigIgn:") != 0
+    }
+
+    /// Whether the next instruction is a system call that may wait for something else than time, or the thread is in one.
+    /// Such a step might only end when the simulator has done something.
+    fn may_block(&self, registers: &Registers) -> bool {
+        let interrupted = registers.orig_rax as i64 >= 0 && RESTARTED.contains(&(registers.rax as i64));
+        if interrupted {
+            return !SLEEPS.contains(&(registers.orig_rax as i64));
         }
-        Err(Sample::Computes)
+        let mut instruction = [0; 2];
+        if self.read(registers.rip, &mut instruction) != 2 || instruction != SYSCALL {
+            return false;
+        }
+        let not_waiting = |descriptor: u64| {
+            let info = fs::read_to_string(format!("/proc/{}/fdinfo/{descriptor}", self.tid)).unwrap_or_default();
+            let flags = info.lines().find_map(|line| line.strip_prefix("flags:"));
+            let flags = flags.and_then(|flags| i32::from_str_radix(flags.trim(), 8).ok());
+            flags.is_some_and(|flags| flags & libc::O_NONBLOCK != 0)
+        };
+        match registers.rax as i64 {
+            libc::SYS_poll => (registers.rdx as i32) < 0,
+            libc::SYS_ppoll => registers.rdx == 0,
+            libc::SYS_select | libc::SYS_pselect6 => registers.r8 == 0,
+            libc::SYS_epoll_wait | libc::SYS_epoll_pwait => registers.r10 as i32 != 0,
+            libc::SYS_futex => {
+                let command = registers.rsi as i32 & libc::FUTEX_CMD_MASK;
+                !matches!(command, libc::FUTEX_WAKE | libc::FUTEX_WAKE_OP | libc::FUTEX_WAKE_BITSET)
+            }
+            libc::SYS_read | libc::SYS_readv => !not_waiting(registers.rdi),
+            libc::SYS_recvfrom => registers.r10 as i32 & libc::MSG_DONTWAIT == 0 && !not_waiting(registers.rdi),
+            libc::SYS_recvmsg => registers.rdx as i32 & libc::MSG_DONTWAIT == 0 && !not_waiting(registers.rdi),
+            number => !HARMLESS.contains(&number),
+        }
     }
 }
 
@@ -294,70 +350,35 @@ impl Code {
         for memory in info.used_memory() {
             let value = |register, _, _| value(&registers, register);
             let Some(address) = memory.virtual_address(0, value) else { continue };
-            let place = (address, (memory.memory_size().size() as u64).max(1));
-            match memory.access() {
-                OpAccess::Read | OpAccess::CondRead => reads.push(place),
-                OpAccess::Write | OpAccess::CondWrite => writes.push(place),
-                OpAccess::ReadWrite | OpAccess::ReadCondWrite => {
-                    reads.push(place);
-                    writes.push(place);
-                }
-                _ => {}
+            let place = Place { address, length: (memory.memory_size().size() as u64).max(1) };
+            let (read, written) = match memory.access() {
+                OpAccess::Read | OpAccess::CondRead => (true, false),
+                OpAccess::Write | OpAccess::CondWrite => (false, true),
+                OpAccess::ReadWrite | OpAccess::ReadCondWrite => (true, true),
+                _ => (false, false),
+            };
+            if read {
+                reads.push(Access { place, value: held.value(place) });
+            }
+            if written {
+                writes.push(place);
             }
         }
         Step { registers, instruction, reads, writes }
     }
 }
 
-/// Rounds of a loop that are alike.
-struct Round {
-    reads: BTreeSet<(u64, u64)>,
-    writes: BTreeSet<(u64, u64)>,
-    polled: BTreeSet<(u64, u64)>,
-    clock: bool,
-}
-
-/// Whether the rounds that begin at these steps, the last of which is `now`, are alike.
-fn alike(steps: &[Step], now: &Step, rounds: &[usize]) -> Option<Round> {
-    let (first, last) = (rounds[0], rounds[rounds.len() - 2]);
-    let all = &steps[first..];
-    let clock = all.iter().any(|step| {
-        let number = step.registers.rax as i64;
-        matches!(step.instruction.mnemonic(), Mnemonic::Rdtsc | Mnemonic::Rdtscp)
-            || step.instruction.mnemonic() == Mnemonic::Syscall && CLOCKS.contains(&number)
-    });
-    let heads = rounds.iter().map(|&round| steps.get(round).unwrap_or(now)).map(|step| general(&step.registers));
-    let heads: Vec<[u64; 16]> = heads.collect();
-    let count = |pair: &[[u64; 16]]| -> Vec<u64> { (0..16).map(|k| pair[1][k].wrapping_sub(pair[0][k])).collect() };
-    if !clock && heads.windows(2).any(|pair| count(pair) != count(&heads[..2])) {
-        return None;
-    }
-    let places = |steps: &[Step], of: fn(&Step) -> &Vec<(u64, u64)>| -> BTreeSet<(u64, u64)> {
-        steps.iter().flat_map(of).copied().collect()
-    };
-    let (reads, writes) = (places(&steps[first..last], |step| &step.reads), places(&steps[first..last], |s| &s.writes));
-    if !places(&steps[last..], |step| &step.reads).is_subset(&reads)
-        || !places(&steps[last..], |step| &step.writes).is_subset(&writes)
-    {
-        return None;
-    }
-    // Return addresses, tables of functions and thread-local data are read to get on, not to see what has come.
-    let data = |step: &&Step| {
-        step.instruction.flow_control() == FlowControl::Next
-            && !matches!(step.instruction.memory_segment(), Register::FS | Register::GS)
-    };
-    let written = |place: &(u64, u64)| writes.iter().any(|w| w.0 < place.0 + place.1 && place.0 < w.0 + w.1);
-    let polled = all.iter().filter(data).flat_map(|step| &step.reads).filter(|&place| !written(place)).copied();
-    let polled: BTreeSet<_> = polled.collect();
-    Some(Round { polled, reads, writes, clock })
-}
-
-fn general(r: &Registers) -> [u64; 16] {
-    [r.rax, r.rbx, r.rcx, r.rdx, r.rsi, r.rdi, r.rbp, r.rsp, r.r8, r.r9, r.r10, r.r11, r.r12, r.r13, r.r14, r.r15]
+/// Where the code of the kernel's clocks is in a process (vdso(7)).
+fn clock_code(tid: i32) -> Range<u64> {
+    let maps = fs::read_to_string(format!("/proc/{tid}/maps")).unwrap_or_default();
+    let range = maps.lines().find(|line| line.ends_with("[vdso]")).and_then(|line| line.split(' ').next());
+    let ends = range.and_then(|range| range.split_once('-'));
+    let number = |text| u64::from_str_radix(text, 16).unwrap_or_default();
+    ends.map_or(0..0, |(start, end)| number(start)..number(end))
 }
 
 /// The value of a register in an address. Vector registers have none.
-fn value(r: &Registers, register: Register) -> Option<u64> {
+pub fn value(r: &Registers, register: Register) -> Option<u64> {
     Some(match register {
         Register::FS => r.fs_base,
         Register::GS => r.gs_base,

@@ -251,8 +251,8 @@ impl World {
             }
         }
         while self.end.is_none() {
-            if let Some(call) = self.job.poll() {
-                self.call(call);
+            if let Some((rank, pause)) = self.job.poll() {
+                self.paused(rank, pause);
                 continue;
             }
             if let Some((rank, message)) = self.job.refusal() {
@@ -389,7 +389,8 @@ impl World {
             Pause::Call(call) => self.call(call),
             // Its threads go on when events answer them.
             Pause::Asleep { .. } => {}
-            Pause::Polls { rank, patient } => self.polls(rank, patient),
+            Pause::Polls { rank } => self.polls(rank),
+            Pause::Unseen { rank } => self.unseen(rank),
             Pause::Exited { rank, status } => {
                 self.exited(rank, status);
                 if rank != running && self.end.is_none() {

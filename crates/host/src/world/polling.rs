@@ -6,34 +6,34 @@
 use std::time::Duration;
 
 use super::{Event, World};
-use crate::job::{Polled, Polling};
+use crate::job::{Place, Polling};
 use sim::Time;
 
 /// Idle time that threads may sleep through; the shortest time-out of a poll.
 const IDLE: Time = Time::from_ns(1_000_000);
 
 impl World {
-    /// A rank goes round in a loop that reads its memory. That is no computation if the loop cannot end by itself, or
-    /// reads what a message may write. An address on the stack tells nothing when all memory is open to messages: it may
-    /// as well be the limit of a loop that counts; unless that has lasted.
-    pub(super) fn polls(&mut self, rank: usize, patient: bool) {
-        let open = |place: &Polled| {
-            let overlaps = |region: &&nic::Region| region.overlaps(place.address, place.length);
-            let told = |region: &nic::Region| !region.is_everything() || !place.on_stack || patient;
-            self.cards[rank].exposed().filter(overlaps).any(told)
-        };
-        match self.job.polling(rank) {
-            Some(Polling::Counting) if !self.job.polled(rank).any(|place| open(&place)) => {
-                let pause = self.job.not_polling(rank);
-                self.paused(rank, pause);
-            }
-            Some(Polling::Unproven) => {
-                let message = "it is taken to poll its memory, as it has computed for a second and may not be looked at \
-                               (ptrace); simulated times may vary from run to run";
-                self.warn(rank, message);
-            }
-            _ => self.progress(rank),
+    /// A rank goes round in a loop that waits for its memory. If the loop may also end by itself, that is no computation
+    /// only when a message may write that memory.
+    pub(super) fn polls(&mut self, rank: usize) {
+        let open = |place: Place| self.cards[rank].exposed().any(|region| region.overlaps(place.address, place.length));
+        if self.job.polling(rank) == Some(Polling::Counting) && !self.job.polled(rank).any(open) {
+            let pause = self.job.not_polling(rank);
+            self.paused(rank, pause);
+        } else {
+            self.progress(rank);
         }
+    }
+
+    /// A rank is silent and may not be looked at.
+    pub(super) fn unseen(&mut self, rank: usize) {
+        let message = "it may not be looked at (ptrace: another tracer has it, or there is no permission), so it is taken \
+                       to compute while it makes no call. If it waits for its memory to change, or its threads wait for \
+                       each other without sleeping, nothing else happens, and no deadlock is found: --timeout ends such \
+                       a run";
+        self.warn(rank, message);
+        let pause = self.job.wait(rank);
+        self.paused(rank, pause);
     }
 
     /// Tells ranks that what they poll was written.
@@ -53,38 +53,44 @@ impl World {
         }
     }
 
-    /// No event is left. A rank that counts while it polls may come to its limit; whether one has done anything.
+    /// No event is left. Ranks that count while they poll, or look at a clock, go on to their limits; whether there is
+    /// one.
     pub(super) fn last_chances(&mut self) -> bool {
-        for rank in 0..self.ranks.len() {
-            if let Some(pause) = self.job.last_chance(rank, self.now) {
-                self.paused(rank, pause);
-                return true;
-            }
-        }
-        false
+        let counts = |&rank: &usize| self.job.polling(rank) == Some(Polling::Counting);
+        let counting: Vec<usize> = (0..self.ranks.len()).filter(counts).collect();
+        let Some(&first) = counting.first() else { return false };
+        let message = "it polls its memory with a limit of tries or of time, and nothing is left that could change that \
+                       memory, so it goes on to its limit. How far it had come before depends on real time";
+        self.warn(first, message);
+        let (rank, pause) = std::iter::repeat(counting)
+            .flatten()
+            .find_map(|rank| Some((rank, self.job.last_chance(rank, self.now)?)))
+            .expect("an endless iterator");
+        self.paused(rank, pause);
+        true
     }
 
     /// Time is about to pass without anything happening, or nothing is left. A thread that sleeps in real time may call
     /// before; whether one has done anything.
     pub(super) fn sleepers(&mut self) -> bool {
-        if !self.job.has_free_threads() {
-            return false;
-        }
         // What is due beyond the limit of simulated time never happens.
         let next = self.queue.peek_time().filter(|at| *at <= Time::LIMIT);
         let idle = next.map(|at| at - self.now);
-        if idle.is_some_and(|idle| idle < IDLE) {
+        if idle.is_some_and(|idle| idle < IDLE) || !self.job.has_sleepers() {
             return false;
         }
         let span = idle.map(|idle| Duration::from_nanos(idle.as_ps() / 1000));
         let Some((rank, pause)) = self.job.await_sleepers(span) else { return false };
+        let message = "one of its threads has slept in real time, in a system call past the C library's sleeps; when it \
+                       goes on in simulated time may vary from run to run";
+        self.warn(rank, message);
         self.paused(rank, pause);
         true
     }
 
     pub(super) fn describe_polling(&self, rank: usize) -> String {
         let polled = || self.job.polled(rank);
-        let open = |place: &Polled| {
+        let open = |place: &Place| {
             self.cards[rank]
                 .exposed()
                 .any(|region| !region.is_everything() && region.overlaps(place.address, place.length))

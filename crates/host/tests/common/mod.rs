@@ -83,13 +83,25 @@ pub fn run(spec: JobSpec) -> Run {
 /// Runs a job on the default machine with these parameters changed.
 #[allow(dead_code, reason = "as above")]
 pub fn run_with(spec: JobSpec, settings: &[&str]) -> Run {
+    run_job(Job::new(spec).unwrap(), settings)
+}
+
+/// Runs a job on the default machine, at most until this time of the real clock.
+#[allow(dead_code, reason = "as above")]
+pub fn run_until(spec: JobSpec, deadline: std::time::Instant) -> Run {
+    let mut job = Job::new(spec).unwrap();
+    job.set_deadline(Some(deadline));
+    run_job(job, &[])
+}
+
+fn run_job(job: Job, settings: &[&str]) -> Run {
     let machines = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../machines");
     let settings: Vec<String> = settings.iter().map(|setting| (*setting).to_owned()).collect();
     let machine = machine::Machine::load("sc17-int", &[machines], &settings).unwrap();
     let warnings = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
     let heard = warnings.clone();
     let warn = Box::new(move |message: &str| heard.borrow_mut().push(message.to_owned()));
-    let mut world = host::World::new(machine, Job::new(spec).unwrap(), sim::trace::Trace::off(), warn).unwrap();
+    let mut world = host::World::new(machine, job, sim::trace::Trace::off(), warn).unwrap();
     let end = world.run().unwrap();
     let (ends, warnings) = (world.rank_ends().collect(), warnings.take());
     Run { end, ends, warnings }
