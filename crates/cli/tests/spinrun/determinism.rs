@@ -46,7 +46,11 @@ fn threads_that_poll_beside_busy_processors() {
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         for _ in 0..2 {
-            scope.spawn(|| while !over.load(Relaxed) {});
+            scope.spawn(|| {
+                while !over.load(Relaxed) {
+                    std::hint::spin_loop()
+                }
+            });
         }
         let end = Over(&over);
         often(6, "polling-threads", "-n 4", &plain("polling_threads"), "");

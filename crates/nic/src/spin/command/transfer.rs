@@ -77,6 +77,13 @@ const ME_HOST_MEM: u32 = 0;
 /// `PTL_HANDLER_HOST_MEM`, likewise.
 const HANDLER_HOST_MEM: u32 = 1;
 
+/// Host memory that a transfer of a handler reads or writes, and the message that the handler works for.
+struct HostPlace {
+    message: MessageId,
+    region: Rc<Region>,
+    offset: u64,
+}
+
 impl Card {
     pub(super) fn start_dma(
         &mut self,
@@ -103,7 +110,8 @@ impl Card {
             let done = self.dma_read(u64::from(len), "from host", None, ports);
             (Work::FromHost { start: addr, len }, done, TransferState::Pending(false))
         };
-        command.handle = self.begin_transfer(context, (message, region), command.offset, work, transfer, done, ports);
+        let place = HostPlace { message, region, offset: command.offset };
+        command.handle = self.begin_transfer(context, place, work, transfer, done, ports);
         self.spin.answer(context, argument, command.as_bytes());
         Ok(Outcome::Continue(0))
     }
@@ -137,8 +145,8 @@ impl Card {
             false => Work::FetchAndAdd { datatype, increment: command.value, result },
         };
         let done = self.dma_read(size, "atomic", None, ports);
-        let pending = TransferState::Pending(false);
-        command.handle = self.begin_transfer(context, (message, region), command.offset, work, pending, done, ports);
+        let (place, pending) = (HostPlace { message, region, offset: command.offset }, TransferState::Pending(false));
+        command.handle = self.begin_transfer(context, place, work, pending, done, ports);
         self.spin.answer(context, argument, command.as_bytes());
         Ok(Outcome::Continue(0))
     }
@@ -146,8 +154,7 @@ impl Card {
     fn begin_transfer(
         &mut self,
         context: u16,
-        (message, region): (MessageId, Rc<Region>),
-        offset: u64,
+        HostPlace { message, region, offset }: HostPlace,
         work: Work,
         state: TransferState,
         done: Time,
