@@ -53,8 +53,8 @@ static int misbehave(struct state *s, int fine) {
         break;
     case ONWARD: {
         int i = fine;
-        while (i >= 0)
-            i++; /* onward */
+        while (i >= 0) /* onward */
+            i++;
         break;
     }
     case JUMP: ((void (*)(void))(uintptr_t)s->address)(); break;
