@@ -10,13 +10,13 @@
 //!
 //! A rank may also speak PMI-1 with the simulator. Its barrier looks like one more call, from slot [`PMI`].
 
-mod family;
+pub mod family;
 #[cfg(target_arch = "x86_64")]
 mod loops;
 mod memory;
 mod output;
 mod pmi;
-mod shared;
+pub mod shared;
 mod signals;
 mod spawn;
 mod spin;
@@ -298,6 +298,7 @@ impl Job {
         }
         spawn::raise_descriptor_limit();
         let shared = Shared::new(spec.ranks, spec.compute_scale_milli)?;
+        shared.watch_signals()?;
         Ok(Job {
             ranks: std::iter::repeat_with(Rank::default).take(spec.ranks).collect(),
             output: spec.tag_output.then(|| Output::new(spec.ranks)),
@@ -380,28 +381,23 @@ impl Job {
     /// Another call that came with the last pause of a rank with several threads. Ask after each pause whose call is
     /// not answered at once.
     pub fn pending(&mut self, rank: usize) -> Option<Call> {
-        loop {
-            let (slot, _) = self.first_request(rank)?;
-            let caller = Caller { rank: rank as u32, slot: slot as u32 };
-            if caller.slot == PMI {
-                self.ranks[rank].inside |= 1 << PMI;
-                return Some(Call { caller, op: Op::PmiBarrier, elapsed_ns: 0, args: [0; ARGS] });
+        let (slot, _) = self.first_request(rank)?;
+        let caller = Caller { rank: rank as u32, slot: slot as u32 };
+        if caller.slot == PMI {
+            self.ranks[rank].inside |= 1 << PMI;
+            return Some(Call { caller, op: Op::PmiBarrier, elapsed_ns: 0, args: [0; ARGS] });
+        }
+        match self.shared.call(caller, |pid| self.is_of_rank(rank, pid)) {
+            Ok((call, pid)) => {
+                self.called = true;
+                self.ranks[rank].inside |= 1 << slot;
+                self.ranks[rank].caller_pid = pid;
+                Some(call)
             }
-            match self.shared.call(caller) {
-                Some(call) => {
-                    let pid = self.shared.pid(rank, slot);
-                    if !self.is_of_rank(rank, pid) {
-                        self.shared.answer(caller, &Reply::new(Rc::Fail));
-                        let message = format!("its slot for calls names process {pid}, which is none of the rank's");
-                        self.refused.get_or_insert((rank, message));
-                        return None;
-                    }
-                    self.called = true;
-                    self.ranks[rank].inside |= 1 << slot;
-                    self.ranks[rank].caller_pid = pid;
-                    return Some(call);
-                }
-                None => self.shared.answer(caller, &Reply::new(Rc::Fail)),
+            Err(message) => {
+                self.shared.answer(caller, &Reply::new(Rc::Fail));
+                self.refused.get_or_insert((rank, message));
+                None
             }
         }
     }
@@ -426,10 +422,8 @@ impl Job {
     /// The slot and thread id of the new call that is handed out next; a PMI barrier comes last.
     fn first_request(&self, rank: usize) -> Option<(usize, u32)> {
         let inside = self.ranks[rank].inside;
-        let calls = (0..SLOTS).filter(|k| inside & 1 << k == 0);
-        let first = calls.filter_map(|k| Some((k, self.shared.requested(rank, k)?))).min_by_key(|&(_, tid)| tid);
         let barrier = || (inside & 1 << PMI == 0 && self.pmi.in_barrier(rank)).then_some((PMI as usize, u32::MAX));
-        first.or_else(barrier)
+        self.shared.first_request(rank, inside).or_else(barrier)
     }
 
     /// The pause of a rank one of whose threads has called by itself. Ask before each event, and before a deadlock is
@@ -456,6 +450,11 @@ impl Job {
             if let Some(signal) = signals::received() {
                 return Pause::Interrupted { signal };
             }
+            // Looked at in each turn: there may always be something to do.
+            let left = self.deadline.map(|at| at.saturating_duration_since(Instant::now()));
+            if left == Some(Duration::ZERO) {
+                return Pause::TimedOut;
+            }
             self.pmi.serve(rank);
             let pause = self.rest(rank);
             if let Some((rank, message)) = self.refused.take() {
@@ -464,6 +463,10 @@ impl Job {
             if let Some(pause) = pause {
                 self.drain(rank);
                 return pause;
+            }
+            // A rank whose connection was ended may die of that (SIGPIPE); the reason is what there is to tell.
+            if let Some(message) = self.pmi.fault(rank) {
+                return Pause::Refused { rank, message: format!("PMI: {message}") };
             }
             if let Some(code) = self.pmi.aborted(rank) {
                 return Pause::Exited { rank, status: failure(code) };
@@ -474,16 +477,9 @@ impl Job {
             if let Some(message) = self.first_by_pmi(rank) {
                 return Pause::Refused { rank, message };
             }
-            if let Some(message) = self.pmi.fault(rank) {
-                return Pause::Refused { rank, message: format!("PMI: {message}") };
-            }
             if self.shared.spin(seen) {
                 continue;
             }
-            let left = match self.deadline.map(|at| at.saturating_duration_since(Instant::now())) {
-                Some(Duration::ZERO) => return Pause::TimedOut,
-                left => left,
-            };
             // A full pipe would block the rank for ever, so it is emptied now and then.
             let output = self.drain(rank).then_some(Output::PERIOD);
             let look = self.listen(rank);

@@ -2,6 +2,7 @@
 
 pub mod job;
 pub mod mpi;
+pub mod pmi;
 mod world;
 
 pub use world::{End, Reached, Tell, World};

@@ -113,6 +113,36 @@ fn a_rank_cannot_name_another_process() {
 }
 
 #[test]
+fn calls_that_do_not_exist_end_the_run() {
+    // A thread that makes one again and again must not keep the simulator busy, either.
+    let program = compile(
+        r#"
+        #include <pthread.h>
+        static void *calls(void *words) {
+            for (;;) __atomic_store_n((uint32_t *)words, 2, __ATOMIC_SEQ_CST);
+            return NULL;
+        }
+        int main(void) {
+            open_interface();
+            map_file();
+            uint32_t *words = slot(0, 1);
+            words[1] = getpid(), words[2] = 999;
+            pthread_t thread;
+            if (pthread_create(&thread, NULL, calls, words)) return 82;
+            for (;;) spin_barrier();
+            return 0;
+        }"#,
+        1,
+    );
+    match run(&program, 1, &[], Duration::from_secs(60)) {
+        End::BadProgram { rank: 0, message } => {
+            assert_eq!(message, "its slot for calls holds call 999, which does not exist");
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
 fn a_child_of_a_rank_may_be_the_one_that_calls() {
     let program = compile(
         r#"

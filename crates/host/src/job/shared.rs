@@ -56,9 +56,12 @@ impl Shared {
                 compute_scale_milli: compute_scale_milli.into(),
             });
         }
-        let shared = Shared { base, length, ranks, file, patience: Patience::new() };
-        signals::watch(&shared.header().doorbell)?;
-        Ok(shared)
+        Ok(Shared { base, length, ranks, file, patience: Patience::new() })
+    }
+
+    /// From now on signals to this process ring the doorbell.
+    pub(super) fn watch_signals(&self) -> Result<(), JobError> {
+        signals::watch(&self.header().doorbell)
     }
 
     /// The file's descriptor in this process.
@@ -112,14 +115,29 @@ impl Shared {
         (self.activity(rank, k) == state::REQUEST).then(|| self.tid(rank, k))
     }
 
-    /// The call in a slot; `None` when its number is none, which only a stray write of the program can cause.
-    pub fn call(&self, caller: Caller) -> Option<Call> {
+    /// The slot and thread id of a rank's new call that is handed out next. `inside` has the bits of the slots whose calls
+    /// were handed out before.
+    pub fn first_request(&self, rank: usize, inside: u32) -> Option<(usize, u32)> {
+        let calls = (0..mailbox::SLOTS).filter(|k| inside & 1 << k == 0);
+        calls.filter_map(|k| Some((k, self.requested(rank, k)?))).min_by_key(|&(_, tid)| tid)
+    }
+
+    /// The call in a slot, and the process that made it.
+    ///
+    /// # Errors
+    /// What no correct program does: the number of the call is none, or the process is not of the rank.
+    pub fn call(&self, caller: Caller, is_of_rank: impl FnOnce(u32) -> bool) -> Result<(Call, u32), String> {
         let slot = self.slot(caller.rank as usize, caller.slot as usize);
         // SAFETY: mapped; any value is valid, and each is read once.
-        unsafe {
-            let op = Op::from_raw((&raw const (*slot).op).read_volatile())?;
-            let elapsed_ns = (&raw const (*slot).elapsed_ns).read_volatile();
-            Some(Call { caller, op, elapsed_ns, args: (&raw const (*slot).args).read_volatile() })
+        let (op, elapsed_ns, args) = unsafe {
+            let op = (&raw const (*slot).op).read_volatile();
+            (op, (&raw const (*slot).elapsed_ns).read_volatile(), (&raw const (*slot).args).read_volatile())
+        };
+        let op = Op::from_raw(op).ok_or_else(|| format!("its slot for calls holds call {op}, which does not exist"))?;
+        let pid = self.pid(caller.rank as usize, caller.slot as usize);
+        match is_of_rank(pid) {
+            true => Ok((Call { caller, op, elapsed_ns, args }, pid)),
+            false => Err(format!("its slot for calls names process {pid}, which is none of the rank's")),
         }
     }
 
@@ -168,7 +186,7 @@ impl Shared {
     }
 
     /// Has a thread that waits for an answer end its process.
-    pub fn end(&self, caller: Caller) {
+    pub fn end(&mut self, caller: Caller) {
         self.set(caller, state::END);
     }
 
