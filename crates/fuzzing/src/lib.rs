@@ -8,11 +8,15 @@
 //! * `device`: device programs and the images that hold them
 //! * `engine`: any code on the HPU engine, with both timing models
 //! * `cards`: three cards, any library calls, handlers and packets
+//! * `pmi`: what clients of PMI-1 send
+//! * `mailbox`: what ranks write into the memory that they share with the simulator
 
 mod cards;
 mod device;
 mod engine;
 mod machines;
+mod mailbox;
+mod pmi;
 mod schedules;
 mod traces;
 
@@ -33,4 +37,6 @@ pub const TARGETS: &[Target] = &[
     ("device_image", device::image),
     ("hpu", engine::code),
     ("cards", cards::calls),
+    ("pmi", pmi::clients),
+    ("mailbox", mailbox::slots),
 ];

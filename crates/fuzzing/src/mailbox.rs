@@ -1,0 +1,232 @@
+//! The memory that ranks share with the simulator, with anything in it.
+//!
+//! What the simulator reads there must be what a plain reading of the file gives, and it may change only the words that its
+//! answers have: a copy of the file is kept beside it, and both are compared at the end.
+
+use std::fs::{File, OpenOptions};
+use std::mem::offset_of;
+use std::os::unix::fs::FileExt;
+use std::time::Duration;
+
+use abi::mailbox::{self, ARGS, BOUNCE, DATA, DOORBELL_SLEEPS, Header, Op, SLOTS, Slot, state};
+use abi::portals::{CtEvent, Le, Md, Me, NiLimits, Plain, Rc};
+use arbitrary::{Result, Unstructured};
+use host::job::shared::Shared;
+use host::job::{Caller, Reply, family};
+use sim::Time;
+
+/// Ranks of the job.
+const RANKS: usize = 2;
+/// Things that happen in an input, at most.
+const STEPS: usize = 200;
+/// A number that no process has: the rank's.
+const PROCESS: u32 = i32::MAX as u32;
+
+/// Anything in slots.
+pub fn slots(bytes: &[u8]) {
+    let mut job = Mailbox::new();
+    let mut input = Unstructured::new(bytes);
+    for _ in 0..STEPS {
+        if input.is_empty() || job.step(&mut input).is_err() {
+            break;
+        }
+    }
+    assert!(job.copy == read(&job.file), "the simulator has written what is not its own");
+}
+
+struct Mailbox {
+    shared: Shared,
+    /// The memory as ranks reach it.
+    file: File,
+    /// What must be in it.
+    copy: Vec<u8>,
+    /// Calls that were handed out, a bit for each slot.
+    inside: [u32; RANKS],
+}
+
+impl Mailbox {
+    fn new() -> Mailbox {
+        let shared = Shared::new(RANKS, 0).expect("memory");
+        let path = format!("/proc/self/fd/{}", shared.fd());
+        let file = OpenOptions::new().read(true).write(true).open(path).expect("the memory file");
+        let copy = read(&file);
+        assert_eq!(copy.len(), mailbox::file_size(RANKS));
+        Mailbox { shared, file, copy, inside: [0; RANKS] }
+    }
+
+    fn step(&mut self, input: &mut Unstructured) -> Result<()> {
+        let rank = input.int_in_range(0..=RANKS - 1)?;
+        let k = if input.arbitrary()? { 0 } else { input.int_in_range(0..=SLOTS - 1)? };
+        let caller = Caller { rank: rank as u32, slot: k as u32 };
+        match input.int_in_range(0..=9)? {
+            // A rank writes a word of a slot: a likely one, or any.
+            0..=2 => {
+                let words = [0, 1, 2, offset_of!(Slot, elapsed_ns) / 4, offset_of!(Slot, tid) / 4];
+                let word = *input.choose(&words)?;
+                let value = match input.int_in_range(0..=4)? {
+                    0 => state::REQUEST,
+                    1 => *input.choose(Op::ALL)? as u32,
+                    2 => PROCESS,
+                    3 => u32::from(input.arbitrary::<u8>()?) + input.int_in_range(0..=1)? * state::SLEEPS,
+                    _ => input.arbitrary()?,
+                };
+                self.write(slot(rank, k) + 4 * word, &value.to_le_bytes());
+            }
+            // A rank writes anywhere.
+            3 => {
+                let at = if input.arbitrary()? { slot(rank, k) } else { 0 } + input.int_in_range(0..=4096)?;
+                let length = input.int_in_range(0..=256)?;
+                let bytes = input.bytes(length.min(input.len()))?;
+                self.write(at, bytes);
+            }
+            4..=6 => self.take_call(rank),
+            7 => {
+                let rc = input.arbitrary()?;
+                let reply = Reply { rc, out: input.arbitrary()?, ..Reply::new(Rc::Ok) };
+                let reply = match input.int_in_range(0..=2)? {
+                    0 => reply,
+                    1 => reply.with(&self.shared.data::<CtEvent>(caller)),
+                    _ => reply.with(&self.shared.data::<NiLimits>(caller)),
+                };
+                self.answer(caller, &reply);
+            }
+            8 => {
+                let length = input.int_in_range(0..=BOUNCE)?;
+                self.copy_memory(caller, input.arbitrary()?, length, input.arbitrary()?);
+            }
+            _ => {
+                self.look(caller);
+                self.doorbell(input.arbitrary()?);
+                if input.ratio(1, 8)? {
+                    self.shared.end(caller);
+                    self.put(slot(rank, k) + offset_of!(Slot, state), &state::END.to_le_bytes());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The simulator takes the next call of a rank, and refuses what is none.
+    fn take_call(&mut self, rank: usize) {
+        let word = |k: usize, at: usize| self.word(slot(rank, k) + at);
+        let asks = |&k: &usize| {
+            self.inside[rank] & 1 << k == 0 && word(k, offset_of!(Slot, state)) & !state::SLEEPS == state::REQUEST
+        };
+        let tid = |k: usize| word(k, offset_of!(Slot, tid));
+        let first = (0..SLOTS).filter(asks).map(|k| (tid(k), k)).min().map(|(tid, k)| (k, tid));
+        assert_eq!(self.shared.first_request(rank, self.inside[rank]), first);
+        let Some((k, _)) = first else { return };
+
+        let caller = Caller { rank: rank as u32, slot: k as u32 };
+        let pid = word(k, offset_of!(Slot, pid));
+        let op = Op::ALL.iter().copied().find(|&op| op as u32 == word(k, offset_of!(Slot, op)));
+        match self.shared.call(caller, |pid| family::belongs(pid, PROCESS)) {
+            Ok((call, of)) => {
+                assert_eq!((Some(call.op), of, pid), (op, PROCESS, PROCESS));
+                assert_eq!(call.caller, caller);
+                assert_eq!(call.elapsed_ns.to_le_bytes(), self.at(slot(rank, k) + offset_of!(Slot, elapsed_ns), 8));
+                let args = call.args.map(u64::to_le_bytes).concat();
+                assert_eq!(args, self.at(slot(rank, k) + offset_of!(Slot, args), 8 * ARGS));
+                self.inside[rank] |= 1 << k;
+            }
+            Err(why) => {
+                assert!(op.is_none() || pid != PROCESS, "a call was refused: {why}");
+                self.answer(caller, &Reply::new(Rc::Fail));
+            }
+        }
+    }
+
+    fn answer(&mut self, caller: Caller, reply: &Reply) {
+        self.shared.answer(caller, reply);
+        self.inside[caller.rank as usize] &= !(1 << caller.slot);
+        let at = slot(caller.rank as usize, caller.slot as usize);
+        assert!(reply.data.bytes().len() <= DATA);
+        self.put(at + offset_of!(Slot, result), &reply.rc.to_le_bytes());
+        self.put(at + offset_of!(Slot, out), &reply.out.map(u64::to_le_bytes).concat());
+        self.put(at + offset_of!(Slot, data), reply.data.bytes());
+        self.put(at + offset_of!(Slot, state), &state::REPLY.to_le_bytes());
+    }
+
+    /// The simulator copies by the bounce area of a rank.
+    fn copy_memory(&mut self, caller: Caller, address: u64, length: usize, write: bool) {
+        let (rank, at) = (caller.rank as usize, slot(caller.rank as usize, caller.slot as usize));
+        let bounce = mailbox::bounce_offset(RANKS, rank);
+        if write {
+            let bytes: Vec<u8> = (0..length).map(|at| (address as usize).wrapping_add(at) as u8).collect();
+            self.shared.write_bounce(rank, &bytes);
+            self.put(bounce, &bytes);
+        }
+        self.shared.ask_copy(caller, address, length, write);
+        self.put(at + offset_of!(Slot, copy_addr), &address.to_le_bytes());
+        self.put(at + offset_of!(Slot, copy_len), &(length as u32).to_le_bytes());
+        self.put(at + offset_of!(Slot, copy_write), &u32::from(write).to_le_bytes());
+        self.put(at + offset_of!(Slot, state), &state::COPY.to_le_bytes());
+        if !write {
+            let mut bytes = vec![0; length];
+            self.shared.read_bounce(rank, &mut bytes);
+            assert!(bytes == self.at(bounce, length), "the bounce area of rank {rank}");
+        }
+    }
+
+    /// The simulator looks at what a slot says.
+    fn look(&self, caller: Caller) {
+        let (rank, k) = (caller.rank as usize, caller.slot as usize);
+        let word = |k: usize, at: usize| self.word(slot(rank, k) + at);
+        let activity = |k: usize| word(k, offset_of!(Slot, state)) & !state::SLEEPS;
+        let (pid, tid) = (word(k, offset_of!(Slot, pid)), word(k, offset_of!(Slot, tid)));
+        assert_eq!(self.shared.activity(rank, k), activity(k));
+        assert_eq!((self.shared.pid(rank, k), self.shared.tid(rank, k)), (pid, tid));
+        assert_eq!(self.shared.copy_result(caller) as u32, word(k, offset_of!(Slot, copy_result)));
+        let waits = [state::REQUEST, state::COPY, state::COPIED].contains(&activity(k));
+        assert!(!waits || self.shared.is_inside(rank, pid, tid), "a thread that waits is inside");
+        self.structure::<Me>(caller);
+        self.structure::<Le>(caller);
+        self.structure::<Md>(caller);
+        self.structure::<CtEvent>(caller);
+        self.structure::<NiLimits>(caller);
+    }
+
+    fn structure<T: Plain>(&self, caller: Caller) {
+        let at = slot(caller.rank as usize, caller.slot as usize) + offset_of!(Slot, data);
+        assert_eq!(self.shared.data::<T>(caller).as_bytes(), self.at(at, size_of::<T>()));
+    }
+
+    /// The simulator sets the clock, and waits for the doorbell as long as nobody rings it.
+    fn doorbell(&mut self, now: u64) {
+        self.shared.set_now(Time::from_ps(now));
+        self.put(offset_of!(Header, now_ps), &now.to_le_bytes());
+        let bell = self.shared.doorbell();
+        assert_eq!(bell, self.word(offset_of!(Header, doorbell)) & !DOORBELL_SLEEPS);
+        assert!(!self.shared.spin(bell), "nobody rings");
+        self.shared.sleep(bell, Some(Duration::ZERO));
+    }
+
+    /// A rank writes at a place of the file.
+    fn write(&mut self, at: usize, bytes: &[u8]) {
+        self.file.write_all_at(bytes, at as u64).expect("within the file");
+        self.put(at, bytes);
+    }
+
+    /// These bytes must be at a place of the file from now on.
+    fn put(&mut self, at: usize, bytes: &[u8]) {
+        self.copy[at..at + bytes.len()].copy_from_slice(bytes);
+    }
+
+    fn at(&self, at: usize, length: usize) -> &[u8] {
+        &self.copy[at..at + length]
+    }
+
+    fn word(&self, at: usize) -> u32 {
+        u32::from_le_bytes(self.at(at, 4).try_into().expect("four bytes"))
+    }
+}
+
+fn slot(rank: usize, k: usize) -> usize {
+    mailbox::slot_offset(rank, k)
+}
+
+fn read(file: &File) -> Vec<u8> {
+    let mut bytes = vec![0; file.metadata().expect("its size").len() as usize];
+    file.read_exact_at(&mut bytes, 0).expect("all of it");
+    bytes
+}
