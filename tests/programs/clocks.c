@@ -2,11 +2,15 @@
 #define _GNU_SOURCE
 #include "common.h"
 #include <dlfcn.h>
+#include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <sys/select.h>
 #include <sys/time.h>
 #include <sys/wait.h>
+#include <threads.h>
 #include <time.h>
 #include <unistd.h>
 #include <x86intrin.h>
@@ -84,6 +88,51 @@ static void counter(uint64_t hz) {
     EXPECT(ticks_of_a_second() == hz);
 }
 
+/* Each way to sleep takes exactly its time of simulated time, and a message that comes meanwhile is there after it. */
+static void sleeps(void) {
+    static volatile uint64_t arrived;
+    ptl_pt_index_t index;
+    struct timespec second = {.tv_sec = 1}, deadline;
+    struct timeval tenth = {.tv_usec = 100000};
+    CHECK(PtlPTAlloc(ni, 0, PTL_EQ_NONE, 0, &index));
+    if (spin_rank() == 0) {
+        ptl_me_t me = entry((void *)&arrived, sizeof arrived, 0, PTL_ME_OP_PUT);
+        ptl_handle_me_t handle;
+        CHECK(PtlMEAppend(ni, index, &me, PTL_PRIORITY_LIST, NULL, &handle));
+    }
+    CHECK(spin_barrier());
+    if (spin_rank() == 1) {
+        static uint64_t value = 42;
+        spin_host_compute(1000000);
+        CHECK(PtlPut(bind(&value, sizeof value, 0, PTL_EQ_NONE, PTL_CT_NONE), 0, sizeof value, PTL_NO_ACK_REQ, rank(0),
+                     index, 0, 0, NULL, 0));
+    } else {
+        uint64_t start = spin_time_ps(), slept = 0;
+        EXPECT(arrived == 0 && nanosleep(&second, NULL) == 0);
+        EXPECT(arrived == 42 && spin_time_ps() - start == (slept += 1000000000000));
+        EXPECT(usleep(3) == 0 && spin_time_ps() - start == (slept += 3000000));
+        EXPECT(sleep(2) == 0 && spin_time_ps() - start == (slept += 2000000000000));
+        EXPECT(poll(NULL, 0, 5) == 0 && spin_time_ps() - start == (slept += 5000000000));
+        EXPECT(select(0, NULL, NULL, NULL, &tenth) == 0 && spin_time_ps() - start == (slept += 100000000000));
+        EXPECT(thrd_sleep(&second, NULL) == 0 && spin_time_ps() - start == (slept += 1000000000000));
+        /* What ends at a time of a clock does not end before. */
+        EXPECT(clock_gettime(CLOCK_MONOTONIC, &deadline) == 0);
+        deadline.tv_nsec += 10000000;
+        if (deadline.tv_nsec >= 1000000000)
+            deadline = (struct timespec){.tv_sec = deadline.tv_sec + 1, .tv_nsec = deadline.tv_nsec - 1000000000};
+        EXPECT(clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &deadline, NULL) == 0);
+        EXPECT(nanoseconds(CLOCK_MONOTONIC) >= (uint64_t)deadline.tv_sec * 1000000000 + (uint64_t)deadline.tv_nsec);
+        EXPECT(clock_nanosleep(CLOCK_MONOTONIC, 0, &(struct timespec){.tv_nsec = -1}, NULL) == EINVAL);
+        /* A child is no rank: it sleeps in real time. */
+        pid_t child = fork();
+        if (child == 0)
+            _exit(usleep(1) == 0 ? 3 : 4);
+        int status;
+        EXPECT(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 3);
+    }
+    CHECK(spin_barrier());
+}
+
 int main(int argc, char **argv) {
     const char *name = argc > 1 ? argv[1] : "";
     open_interface(PTL_NI_MATCHING | PTL_NI_LOGICAL);
@@ -108,6 +157,11 @@ int main(int argc, char **argv) {
         EXPECT(nanoseconds(CLOCK_REALTIME) - real == 3000000000);
         EXPECT(gettimeofday(&after, NULL) == 0);
         EXPECT(after.tv_sec - before.tv_sec == 3 && after.tv_usec == before.tv_usec);
+    } else if (strcmp(name, "sleeps") == 0) {
+        sleeps();
+    } else if (strcmp(name, "sleepy") == 0) {
+        for (int i = 0; i < 220000; i++)
+            usleep(100);
     } else if (strcmp(name, "counter") == 0) {
         counter(strtoull(argv[2], NULL, 10));
     } else {

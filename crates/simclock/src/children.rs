@@ -8,16 +8,6 @@ use libc::{FILE, c_char, c_int, c_void, pid_t, posix_spawn_file_actions_t, posix
 
 use crate::tsc;
 
-/// Has forked children read the real counter.
-pub fn watch_forks() {
-    // SAFETY: registers a function that only makes a system call.
-    unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
-}
-
-extern "C" fn in_child() {
-    tsc::restore();
-}
-
 /// Calls one of the C library's functions while this thread, and so what it starts, reads the real counter.
 fn with_real_counter<R>(name: &CStr, call: impl FnOnce(*mut c_void) -> R) -> R {
     // SAFETY: a valid string.

@@ -1,19 +1,24 @@
-//! `libsimclock.so`, preloaded by `spinrun --clock simulated`: the clocks of a rank and its time-stamp counter show
-//! simulated time, and sleeping passes it.
+//! `libsimclock.so`, which `spinrun` preloads: a rank sleeps in simulated time, so that cards and other ranks go on
+//! meanwhile, and with `--clock simulated` its clocks and its time-stamp counter show simulated time.
 //!
-//! Looking takes no time, but a thread that looks again and again waits, and its looks take 25 ns each (`spin_time_ps`).
+//! A sleep takes no real time, with one exception: one that ends at a time of a real clock does not end before.
 //!
-//! Clocks start at a fixed date, so runs are reproducible. CPU-time clocks stay real, and so does everything in processes
-//! that are no rank (no `libportals.so`, or not started by spinrun): a shell around the program, a compiler it calls.
+//! Looking at a simulated clock takes no time, but a thread that looks again and again waits, and its looks take 25 ns each (`spin_time_ps`).
+//!
+//! Simulated clocks start at a fixed date, so runs are reproducible. CPU-time clocks stay real, and so does everything in
+//! processes that are no rank (no `libportals.so`, not started by spinrun, or forked by a rank): a shell around the
+//! program, a compiler it calls.
 
 #[cfg(target_arch = "x86_64")]
 mod children;
 #[cfg(target_arch = "x86_64")]
 mod signals;
+mod sleep;
 #[cfg(target_arch = "x86_64")]
 mod tsc;
 
-use libc::{c_int, c_long, c_uint, c_void, clockid_t, time_t, timespec, timeval, useconds_t};
+use libc::{c_int, c_long, c_void, clockid_t, time_t, timespec, timeval};
+use std::ffi::CStr;
 use std::mem::transmute;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -26,6 +31,8 @@ const PS_PER_S: u64 = 1_000_000_000_000;
 struct Simulator {
     time_ps: TimePs,
     sleep_ps: SleepPs,
+    /// Whether clocks show simulated time, too.
+    has_clocks: bool,
 }
 
 type TimePs = unsafe extern "C" fn() -> u64;
@@ -53,31 +60,45 @@ extern "C" fn start() {
     }
 }
 
-/// Switches the clocks of this process to simulated time. `libportals.so` calls it at its first use too, as a program may
-/// have loaded it by `dlopen`. The first call counts.
+/// Switches sleeps, and clocks if spinrun says so, to simulated time. `libportals.so` calls it at its first use too, as a
+/// program may have loaded it by `dlopen`. The first call counts.
 ///
 /// # Safety
 /// The functions must be those of `libportals.so`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn simclock_begin(time_ps: TimePs, sleep_ps: SleepPs) {
-    // SAFETY: a valid string.
-    let is_rank = unsafe { !libc::getenv(c"SPIN_RANK".as_ptr()).is_null() };
-    if !is_rank || Simulator::get().is_some() {
+    // SAFETY: valid strings.
+    let has = |name: &CStr| unsafe { !libc::getenv(name.as_ptr()).is_null() };
+    if !has(c"SPIN_RANK") || Simulator::get().is_some() {
         return;
     }
-    let simulator = Box::leak(Box::new(Simulator { time_ps, sleep_ps }));
+    let has_clocks = has(c"SPIN_SIMULATED_CLOCK");
+    let simulator = Box::leak(Box::new(Simulator { time_ps, sleep_ps, has_clocks }));
     SIMULATOR.store(simulator, Ordering::Release);
+    // SAFETY: registers a function that only changes this library's state, and a setting of the thread.
+    unsafe { libc::pthread_atfork(None, None, Some(in_forked_child)) };
     #[cfg(target_arch = "x86_64")]
-    if tsc::simulate() {
+    if has_clocks && tsc::simulate() {
         signals::take_over();
-        children::watch_forks();
     }
+}
+
+/// A forked child is no rank.
+extern "C" fn in_forked_child() {
+    SIMULATOR.store(null_mut(), Ordering::Release);
+    #[cfg(target_arch = "x86_64")]
+    tsc::restore();
 }
 
 impl Simulator {
     fn get() -> Option<&'static Simulator> {
         // SAFETY: null, or never freed.
         unsafe { SIMULATOR.load(Ordering::Acquire).as_ref() }
+    }
+
+    /// The simulator, if clocks show its time.
+    fn clocks() -> Option<&'static Simulator> {
+        Simulator::get().filter(|simulator| simulator.has_clocks)
     }
 
     fn now_ps(&self) -> u64 {
@@ -107,17 +128,13 @@ fn cpu_time(clock: clockid_t) -> bool {
     clock < 0 || matches!(clock, libc::CLOCK_PROCESS_CPUTIME_ID | libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
-fn picoseconds(time: &timespec) -> u128 {
-    time.tv_sec as u128 * u128::from(PS_PER_S) + time.tv_nsec as u128 * 1000
-}
-
 /// The C function.
 ///
 /// # Safety
 /// `time` must be valid for writing, or NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn clock_gettime(clock: clockid_t, time: *mut timespec) -> c_int {
-    match Simulator::get() {
+    match Simulator::clocks() {
         Some(simulator) if !cpu_time(clock) && !time.is_null() => {
             // SAFETY: as the caller promises.
             unsafe { time.write(simulator.time(clock)) };
@@ -134,7 +151,7 @@ pub unsafe extern "C" fn clock_gettime(clock: clockid_t, time: *mut timespec) ->
 /// `time` must be valid for writing, or NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gettimeofday(time: *mut timeval, zone: *mut c_void) -> c_int {
-    match Simulator::get() {
+    match Simulator::clocks() {
         Some(simulator) if !time.is_null() => {
             let now = simulator.time(libc::CLOCK_REALTIME);
             // SAFETY: as the caller promises.
@@ -173,72 +190,4 @@ pub unsafe extern "C" fn timespec_get(time: *mut timespec, base: c_int) -> c_int
     const TIME_UTC: c_int = 1;
     // SAFETY: as the caller promises.
     if base == TIME_UTC && unsafe { clock_gettime(libc::CLOCK_REALTIME, time) } == 0 { base } else { 0 }
-}
-
-/// The C function. It is never interrupted in simulated time, so nothing remains.
-///
-/// # Safety
-/// `request` must be valid; `remaining` valid for writing, or NULL.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn nanosleep(request: *const timespec, remaining: *mut timespec) -> c_int {
-    // SAFETY: as the caller promises.
-    match unsafe { clock_nanosleep(libc::CLOCK_REALTIME, 0, request, remaining) } {
-        0 => 0,
-        error => {
-            // SAFETY: the thread's own errno.
-            unsafe { *libc::__errno_location() = error };
-            -1
-        }
-    }
-}
-
-/// The C function; returns an error number.
-///
-/// # Safety
-/// `request` must be valid; `remaining` valid for writing, or NULL.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn clock_nanosleep(
-    clock: clockid_t,
-    flags: c_int,
-    request: *const timespec,
-    remaining: *mut timespec,
-) -> c_int {
-    let Some(simulator) = Simulator::get().filter(|_| !cpu_time(clock) && !request.is_null()) else {
-        // SAFETY: the kernel checks the arguments.
-        let slept = unsafe { libc::syscall(libc::SYS_clock_nanosleep, clock, flags, request, remaining) };
-        // SAFETY: the thread's own errno.
-        return if slept == 0 { 0 } else { unsafe { *libc::__errno_location() } };
-    };
-    // SAFETY: as the caller promises.
-    let request = unsafe { request.read() };
-    if request.tv_sec < 0 || !(0..1_000_000_000).contains(&request.tv_nsec) {
-        return libc::EINVAL;
-    }
-    let until = picoseconds(&request);
-    let passed = if flags & libc::TIMER_ABSTIME != 0 { picoseconds(&simulator.time(clock)) } else { 0 };
-    simulator.sleep(until.saturating_sub(passed).try_into().unwrap_or(u64::MAX));
-    0
-}
-
-/// The C function.
-#[unsafe(no_mangle)]
-pub extern "C" fn usleep(microseconds: useconds_t) -> c_int {
-    let request = timespec {
-        tv_sec: time_t::from(microseconds / 1_000_000),
-        tv_nsec: c_long::from(microseconds % 1_000_000) * 1000,
-    };
-    // SAFETY: a local.
-    unsafe { nanosleep(&raw const request, std::ptr::null_mut()) }
-}
-
-/// The C function. 0 in simulated time; in real time, what a signal has left of the sleep.
-#[unsafe(no_mangle)]
-pub extern "C" fn sleep(seconds: c_uint) -> c_uint {
-    let request = timespec { tv_sec: time_t::from(seconds), tv_nsec: 0 };
-    let mut remaining = timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: locals.
-    match unsafe { nanosleep(&raw const request, &raw mut remaining) } {
-        0 => 0,
-        _ => remaining.tv_sec as c_uint,
-    }
 }

@@ -92,7 +92,7 @@ pub unsafe fn emulate(info: *const siginfo_t, context: *mut ucontext_t) -> bool 
     // SAFETY: as the caller promises.
     let (code, registers) = unsafe { ((*info).si_code, &mut (*context).uc_mcontext.gregs) };
     let at = registers[REG_RIP as usize] as u64;
-    let (SI_KERNEL, Some(counter), Some(simulator)) = (code, COUNTER.get(), Simulator::get()) else { return false };
+    let (SI_KERNEL, Some(counter), Some(simulator)) = (code, COUNTER.get(), Simulator::clocks()) else { return false };
     if at >> 47 != 0 {
         return false; // an address that no program has, and so no instruction
     }

@@ -8,6 +8,7 @@ mod report;
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, IsTerminal, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -33,6 +34,8 @@ const PROGRESS_AFTER: Duration = Duration::from_secs(2);
 const TIMED_OUT: u8 = 124;
 /// A test that cannot run here exits with this (automake, meson).
 const SKIPPED: i32 = 77;
+/// Tells `libsimclock.so` that clocks show simulated time, too.
+const SIMULATED_CLOCK: &str = "SPIN_SIMULATED_CLOCK";
 /// Tells `libsimclock.so` the speed of the time-stamp counter.
 const TSC_HZ: &str = "SPIN_TSC_HZ";
 /// Added to a signal's number for the exit status of what it ended.
@@ -90,7 +93,7 @@ struct Options {
     /// CPU time of the ranks' own code between library calls
     #[arg(long, value_name = "zero|measured:SCALE", default_value = "zero", value_parser = parse_compute)]
     compute: u64,
-    /// What clock_gettime and its kin, and the time-stamp counter, tell the ranks
+    /// What clock_gettime and its kin, and the time-stamp counter, tell the ranks; they sleep in simulated time with either
     #[arg(long, value_enum, default_value_t = Clock::Real)]
     clock: Clock,
     /// Look whether a rank polls its memory after so long without a library call
@@ -166,23 +169,24 @@ pub fn main() -> ExitCode {
 fn run(options: &Options) -> Result<u8, RunError> {
     let sdk = Sdk::find()?;
     let machine = load_machine(options, &sdk)?;
-    let mut preload = Vec::new();
     let mut env: Vec<_> = pmi_library(&sdk);
     if options.clock == Clock::Simulated {
-        preload.push(sdk.lib_dir()?.join("libsimclock.so"));
+        env.push((SIMULATED_CLOCK.into(), "1".into()));
         env.push((TSC_HZ.into(), tsc_hz().to_string().into()));
     }
     env.extend(options.env.iter().cloned()); // what the user sets comes last and rules
-    if let Some(objection) = foreign_mpi(options, &env) {
+    let libraries = links::of(&options.program[0], &env);
+    if let Some(objection) = foreign_mpi(options, &libraries) {
         return Err(RunError::Mpi { program: options.program[0].clone().into(), objection });
     }
+    env.extend(lenient_sanitizer(&libraries, &env));
     let mut job = Job::new(JobSpec {
         program: options.program[0].clone(),
         args: options.program[1..].to_vec(),
         ranks: options.n as usize,
         env,
         tag_output: options.tag_output,
-        preload,
+        preload: vec![sdk.lib_dir()?.join("libsimclock.so")],
         compute_scale_milli: options.compute,
         serve_copies: false,
         spin_quantum: options.spin_quantum.0,
@@ -271,16 +275,28 @@ fn pmi_library(sdk: &Sdk) -> Vec<(OsString, OsString)> {
 }
 
 /// Why the program's MPI lets a job of several ranks not work, when it links one of that kind.
-fn foreign_mpi(options: &Options, env: &[(OsString, OsString)]) -> Option<String> {
+fn foreign_mpi(options: &Options, libraries: &[PathBuf]) -> Option<String> {
     if options.n == 1 {
         return None;
     }
-    let libraries = links::of(&options.program[0], env);
     let variable = |name: &str| {
         let given = options.env.iter().rev().find(|(given, _)| given == name).map(|(_, value)| value.clone());
         given.or_else(|| std::env::var_os(name))?.into_string().ok()
     };
     host::mpi::objection(libraries.iter().map(PathBuf::as_path), variable)
+}
+
+/// Lets GCC's address sanitizer, which wants to be the first of all libraries, come behind `libsimclock.so`.
+fn lenient_sanitizer(libraries: &[PathBuf], env: &[(OsString, OsString)]) -> Option<(OsString, OsString)> {
+    const OPTIONS: &str = "ASAN_OPTIONS";
+    let is_sanitizer = |path: &PathBuf| path.file_name().is_some_and(|name| name.as_bytes().starts_with(b"libasan.so"));
+    if !libraries.iter().any(is_sanitizer) {
+        return None;
+    }
+    let given = env.iter().rev().find(|(name, _)| name == OPTIONS).map(|(_, value)| value.clone());
+    let mut value = given.or_else(|| std::env::var_os(OPTIONS)).unwrap_or_default();
+    value.push(":verify_asan_link_order=0");
+    Some((OPTIONS.into(), value))
 }
 
 /// A line that changes would garble the ranks' output on the same terminal, and lines that stay are not the ranks'.

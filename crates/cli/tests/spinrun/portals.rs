@@ -1,7 +1,9 @@
 //! Portals 4 programs on every kind of card, compiled as any C program. The programs check the values themselves; see
 //! there.
 
-use crate::harness::{Run, plain, reported, spinrun};
+use std::process::Command;
+
+use crate::harness::{Run, home, libraries, plain, reported, scratch, spinrun};
 
 const NICS: [&str; 3] = ["rdma", "portals4", "spin"];
 
@@ -72,6 +74,42 @@ fn computing_can_be_measured() {
 #[test]
 fn clocks_can_tell_simulated_time() {
     assert_eq!(spinrun("--clock simulated", &plain("clocks"), "simulated").ok(), "");
+}
+
+#[test]
+fn the_simulation_goes_on_while_a_rank_sleeps() {
+    for clock in ["real", "simulated"] {
+        for nic in NICS {
+            let run = spinrun(&format!("-n 2 --clock {clock} --nic {nic}"), &plain("clocks"), "sleeps");
+            assert_eq!(run.ok(), "", "{clock} {nic}");
+        }
+    }
+}
+
+#[test]
+fn sleeping_on_and_on_is_told() {
+    let run = spinrun("", &plain("clocks"), "sleepy");
+    run.ended(0, "warning: rank 0: nothing but sleeps and looks at the clock has happened since 0.000 ns");
+}
+
+#[test]
+fn the_address_sanitizer_of_gcc_may_come_second() {
+    let (source, program) = (home().join("tests/programs/clocks.c"), scratch().join("clocks-sanitized"));
+    let library = libraries();
+    let compiled = Command::new("cc")
+        .args(["-std=c11", "-g", "-fsanitize=address", "-I"])
+        .arg(home().join("sdk/include"))
+        .arg(&source)
+        .arg("-o")
+        .arg(&program)
+        .arg("-L")
+        .arg(&library)
+        .arg(format!("-Wl,-rpath,{}", library.display()))
+        .arg("-lportals")
+        .output()
+        .unwrap();
+    assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+    assert_eq!(spinrun("-n 2 -x ASAN_OPTIONS=detect_leaks=0", &program, "sleeps").ok(), "");
 }
 
 #[test]

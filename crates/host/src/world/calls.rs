@@ -104,6 +104,9 @@ impl World {
 
     fn perform(&mut self, call: &Call) -> Outcome {
         let (rank, a) = (call.caller.rank as usize, Words(&call.args));
+        if call.op != Op::SpinSleep {
+            self.idleness.end();
+        }
         match call.op {
             Op::SpinAttach => done(Reply::new(Code::Ok)),
             Op::SpinDetach => {
@@ -123,7 +126,10 @@ impl World {
                 self.timeline.cpu(rank, self.now, self.now + span, "memory");
                 Ok(Step::Reply(span, Reply::new(Code::Ok)))
             }
-            Op::SpinSleep => Ok(Step::Reply(Time::from_ps(a.word(0)), Reply::new(Code::Ok))),
+            Op::SpinSleep => {
+                self.note_sleep(rank);
+                Ok(Step::Reply(Time::from_ps(a.word(0)), Reply::new(Code::Ok)))
+            }
             Op::SpinYield => done(Reply::new(Code::Ok)),
             Op::SpinBarrier => Ok(self.barrier(call.caller, Meeting::Spin)),
             Op::PmiBarrier => Ok(self.barrier(call.caller, Meeting::Pmi)),
@@ -231,6 +237,17 @@ impl World {
             }
             Op::PtlHPUFreeMem => unit(card.hpu_free(a.u32(0))),
             other => unreachable!("{} is handled by perform", other.c_name()),
+        }
+    }
+
+    /// Warns, once, of ranks that sleep again and again while nothing else happens.
+    fn note_sleep(&mut self, rank: usize) {
+        if let Some(since) = self.idleness.sleep(self.now) {
+            let message = format!(
+                "nothing but sleeps and looks at the clock has happened since {since}: what a rank waits for may never come \
+                 (--timeout ends such a run)"
+            );
+            self.warn(rank, &message);
         }
     }
 

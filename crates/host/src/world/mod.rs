@@ -4,6 +4,7 @@
 //! from a library call to its next one, a card handles an event, or a CPU finishes a piece of work.
 //!
 //! * `calls`: what each library call does and costs
+//! * `idle`: ranks that only sleep
 //! * `waiting`: threads of ranks that wait inside the library
 //! * `barrier`: where all ranks meet
 //! * `polling`: ranks that wait for their own memory to change
@@ -12,6 +13,7 @@
 
 mod barrier;
 mod calls;
+mod idle;
 mod polling;
 mod ports;
 mod waiting;
@@ -32,6 +34,7 @@ use std::process::ExitStatus;
 
 use crate::job::{Call, Caller, Job, JobError, Pause, Reply};
 use barrier::{Barrier, Meeting};
+use idle::Idleness;
 use ports::WorldPorts;
 use waiting::Wait;
 
@@ -148,6 +151,7 @@ pub struct World {
     now: Time,
     reached: Arc<Reached>,
     end: Option<End>,
+    idleness: Idleness,
 }
 
 /// How far a world has come, for another thread that tells it.
@@ -238,6 +242,7 @@ impl World {
             now: Time::ZERO,
             reached: Arc::default(),
             end: None,
+            idleness: Idleness::default(),
         })
     }
 
@@ -339,6 +344,7 @@ impl World {
     fn dispatch(&mut self, event: Event) {
         match event {
             Event::Card(node, event) => {
+                self.idleness.end();
                 self.on_card(node as usize, |card, ports| card.handle(event, ports));
             }
             Event::Resume(caller, reply) => self.resume(caller, *reply),
