@@ -399,7 +399,8 @@ fn the_simulated_clock_shows_and_passes_simulated_time() {
         }"#,
     );
     let preload = vec![libraries().join("libsimclock.so")];
-    let mut job = Job::new(JobSpec { preload, ..spec(&program, 1) }).unwrap();
+    let env = vec![("SPIN_SIMULATED_CLOCK".into(), "1".into())];
+    let mut job = Job::new(JobSpec { preload, env, ..spec(&program, 1) }).unwrap();
     let mut pause = job.start(0).unwrap();
     let mut slept = Vec::new();
     while let Pause::Call(call) = &pause {

@@ -150,6 +150,13 @@ fn computing_takes_no_simulated_time() {
          while (flag != 3);",
         "double sum = 0; for (int i = 1; i < 50000000; i++) sum += 1.0 / i; if (sum < 1) exit(3); while (flag != 3);",
         "usleep(50000); while (flag != 3);",
+        "static char big[1 << 24];
+         for (int i = 0; i < 40; i++) {
+             char *to = big;
+             unsigned long left = sizeof big;
+             __asm__ volatile(\"rep stosb\" : \"+D\"(to), \"+c\"(left) : \"a\"(i) : \"memory\");
+         }
+         while (flag != 3);",
     ];
     let expected = time(&exchange("while (flag != 3);", &["-O1"]));
     for body in bodies {
@@ -216,7 +223,8 @@ fn waiting_for_a_clock_passes_simulated_time() {
         }"#,
     );
     let preload = vec![libraries().join("libsimclock.so")];
-    let done = run(JobSpec { preload, ..spec(&program, 1) });
+    let env = vec![("SPIN_SIMULATED_CLOCK".into(), "1".into())];
+    let done = run(JobSpec { preload, env, ..spec(&program, 1) });
     assert_eq!((done.end, done.ends), (End::Finished, vec![Time::from_ns(60_000)]));
 }
 

@@ -63,13 +63,16 @@ pub fn judge(steps: &[Step], heads: &[usize], now: &Registers, exempt: &Range<u6
     let label = fixed.iter().fold(0, |label, (_, branch)| label | branch.label);
     let places: BTreeSet<Place> =
         flow.places.iter().enumerate().filter(|(k, _)| label & 1 << k != 0).map(|(_, &place)| place).collect();
+    if places.is_empty() {
+        return None; // nothing that anybody could write would end it
+    }
     let endless = changing.is_empty();
     // A loop that can end by itself polls only if it does no more than count or look at a clock.
     let counts = || {
         let count = |pair: &[[u64; 16]]| -> Vec<u64> { (0..16).map(|k| pair[1][k].wrapping_sub(pair[0][k])).collect() };
         flow.clock || heads.windows(2).all(|pair| count(pair) == count(&heads[..2]))
     };
-    (endless || !places.is_empty() && counts()).then_some(Waits { places, endless })
+    (endless || counts()).then_some(Waits { places, endless })
 }
 
 fn round_head(rounds: &[&[Step]]) -> u64 {
@@ -199,6 +202,12 @@ impl Flow {
                 return Some(());
             }
             _ => {}
+        }
+        // A repeated string instruction is stepped one repetition at a time, and counts them itself.
+        if instruction.has_rep_prefix() || instruction.has_repne_prefix() {
+            let branch = self.branches.entry(step.registers.rip).or_default();
+            branch.label |= label | self.registers[Register::RCX as usize];
+            *(if next == step.registers.rip { &mut branch.taken } else { &mut branch.passed }) = true;
         }
         match instruction.flow_control() {
             FlowControl::ConditionalBranch => {

@@ -139,6 +139,12 @@ impl Job {
         self.wait(rank)
     }
 
+    /// Nothing is left to happen: lets a rank go on that was found polling, to be looked at once more.
+    pub fn look_again(&mut self, rank: usize) -> Pause {
+        self.let_go(rank);
+        self.wait(rank)
+    }
+
     /// Nothing is left to happen: lets a rank whose loop may end by itself go on for a moment; its pause, if it comes to
     /// one. Until then it still counts as polling.
     pub fn last_chance(&mut self, rank: usize, now: Time) -> Option<Pause> {

@@ -239,8 +239,20 @@ impl Held {
             let enough = rounds.len().is_multiple_of(ROUNDS) && (rounds.len() / ROUNDS).is_power_of_two();
             let waits = (back && enough).then(|| loops::judge(&steps, rounds, &registers, &exempt)).flatten();
             if let Some(waits) = waits {
-                let code = steps[rounds[0]..].iter().map(|step| step.registers.rip).collect();
-                let seen = self.values(&waits.places);
+                let round = &steps[rounds[0]..];
+                let code = round.iter().map(|step| step.registers.rip).collect();
+                // What the loop has read: another thread may have written the place since. What the loop itself writes,
+                // it reads again.
+                let own: BTreeSet<u64> =
+                    round.iter().flat_map(|step| &step.writes).flat_map(|place| place.bytes()).collect();
+                let read = |place: &Place| {
+                    let mut accesses = round.iter().rev().flat_map(|step| &step.reads);
+                    match accesses.find(|access| access.place == *place) {
+                        Some(access) if !place.bytes().any(|byte| own.contains(&byte)) => access.value,
+                        _ => self.value(*place),
+                    }
+                };
+                let seen = waits.places.iter().map(read).collect();
                 return Ok(Loop { reads: waits.places, endless: waits.endless, code, seen });
             }
             rounds.push(steps.len());

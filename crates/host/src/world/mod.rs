@@ -152,6 +152,8 @@ pub struct World {
     reached: Arc<Reached>,
     end: Option<End>,
     idleness: Idleness,
+    /// How many events there had been when ranks that poll were last looked at anew.
+    looked_again_after: Option<u64>,
 }
 
 /// How far a world has come, for another thread that tells it.
@@ -243,6 +245,7 @@ impl World {
             reached: Arc::default(),
             end: None,
             idleness: Idleness::default(),
+            looked_again_after: None,
         })
     }
 
@@ -268,7 +271,7 @@ impl World {
                 continue;
             }
             let Some((at, event)) = self.queue.pop() else {
-                if !self.last_chances() {
+                if !self.last_chances() && !self.second_looks() {
                     self.end = Some(self.nothing_left());
                 }
                 continue;
@@ -415,8 +418,10 @@ impl World {
         state.status = Some(status);
         state.end = self.now;
         state.waits.clear();
-        self.on_card(rank, |card, ports| card.reset(ports));
-        if !status.success() {
+        if status.success() {
+            self.on_card(rank, |card, ports| card.reset(ports));
+        } else {
+            // Nothing comes after this, so what is under way to its card is not lost for another reason.
             self.end = Some(End::RankFailed { rank, status, at: self.now });
         }
     }

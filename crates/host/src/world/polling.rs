@@ -70,6 +70,24 @@ impl World {
         true
     }
 
+    /// No event is left. Before that is called a deadlock, ranks that poll are looked at anew, once; whether they were.
+    pub(super) fn second_looks(&mut self) -> bool {
+        let events = self.queue.inserted();
+        if self.looked_again_after.replace(events) == Some(events) {
+            return false;
+        }
+        let polls = |&rank: &usize| self.job.polling(rank).is_some();
+        let polling: Vec<usize> = (0..self.ranks.len()).filter(polls).collect();
+        for &rank in &polling {
+            // An earlier one may have ended it.
+            if self.end.is_none() && self.job.polling(rank).is_some() {
+                let pause = self.job.look_again(rank);
+                self.paused(rank, pause);
+            }
+        }
+        !polling.is_empty()
+    }
+
     /// Time is about to pass without anything happening, or nothing is left. A thread that sleeps in real time may call
     /// before; whether one has done anything.
     pub(super) fn sleepers(&mut self) -> bool {
