@@ -561,7 +561,7 @@ fn foreign_message(world: &mut World, node: usize, pt_index: u32, u: &mut Unstru
         fail: NiFail::Ok,
     };
     let header = Rc::new(Header {
-        id: u64::MAX - u64::from(u.arbitrary::<u16>()?),
+        id: world.foreign_id(), // the network gives no two messages the same
         source: NODES + 1,
         target: node as u32,
         interface: u.arbitrary::<u8>()? % 4,

@@ -95,6 +95,12 @@ impl World {
         result
     }
 
+    /// The number of the next message that no card has sent.
+    pub fn foreign_id(&self) -> u64 {
+        let [messages, ..] = self.injected;
+        u64::MAX - messages
+    }
+
     /// Puts a packet before a card.
     pub fn inject(&mut self, node: usize, packet: Packet) {
         let counts = [packet.is_header().into(), 1, packet.data.len() as u64];
