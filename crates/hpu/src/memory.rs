@@ -23,7 +23,7 @@ pub struct Window {
     pub offset: usize,
     /// Whether stores are allowed.
     pub write: bool,
-    /// Who else may touch them.
+    /// Whether other handlers may touch these bytes.
     pub sharing: Sharing,
 }
 

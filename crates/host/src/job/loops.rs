@@ -97,7 +97,7 @@ impl Branch {
 struct Flow {
     registers: [u128; 256],
     flags: [u128; FLAGS],
-    /// Of each byte that was written.
+    /// The label of each byte that was written.
     memory: BTreeMap<u64, u128>,
     /// Bytes written in this round.
     fresh: BTreeSet<u64>,

@@ -146,7 +146,7 @@ pub struct World {
     waking: bool,
     timeline: Timeline,
     warnings: Warnings,
-    /// Those who have come to each kind of barrier.
+    /// Ranks that have come to each kind of barrier.
     barriers: [Barrier; 2],
     now: Time,
     reached: Arc<Reached>,

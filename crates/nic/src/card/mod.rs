@@ -253,7 +253,7 @@ pub struct Card {
     pub(crate) uid: u32,
     pub(crate) machine: Rc<Machine>,
     pub(crate) interfaces: [Option<Box<Interface>>; 4],
-    /// Those that were closed last: the handles of new ones go on from theirs.
+    /// The interfaces that were closed last: handles of new ones go on from theirs.
     pub(crate) closed: [Option<Box<Interface>>; 4],
     pub(crate) operations: Operations,
     pub(crate) spin: SpinUnit,

@@ -211,7 +211,7 @@ impl CardMemory {
     }
 }
 
-/// Of each interface none.
+/// The HPU memory of each interface: none.
 fn empty() -> [Slab<Rc<HpuMemory>>; 4] {
     [0, 1, 2, 3].map(|interface| Slab::new(Kind::Hpu, interface))
 }
