@@ -1,8 +1,8 @@
 //! Single steps of a thread (ptrace(2)), and the loop that it is in.
 
 use super::loops;
-use super::spawn;
 use super::spin::{Loop, Place, Sample, Value};
+use super::{spawn, threads};
 use iced_x86::{
     Decoder, DecoderOptions, Instruction, InstructionInfoFactory, InstructionInfoOptions, OpAccess, Register,
 };
@@ -123,7 +123,8 @@ impl Held {
         // SAFETY: system calls that touch no memory of ours.
         unsafe {
             if libc::ptrace(libc::PTRACE_SEIZE, tid, 0, libc::PTRACE_O_EXITKILL) == -1 {
-                return Err(Sample::Denied);
+                // A thread that has ended meanwhile is refused with the same errors as one that must not be looked at.
+                return Err(if threads::has_ended(tid as u32) { Sample::Disturbed } else { Sample::Denied });
             }
             let held = Held { tid, signal: Cell::new(0), waited_for };
             libc::ptrace(libc::PTRACE_INTERRUPT, tid, 0, 0);

@@ -74,6 +74,12 @@ impl Doing {
     }
 }
 
+/// Whether a thread has ended.
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "without steps, nobody asks"))]
+pub fn has_ended(tid: u32) -> bool {
+    matches!(Doing::of(tid, tid), Doing::Ended)
+}
+
 /// Whether a thread waits for a reader of its output.
 fn prints(pid: u32, tid: u32) -> bool {
     let call = fs::read_to_string(format!("/proc/{pid}/task/{tid}/syscall")).unwrap_or_default();
