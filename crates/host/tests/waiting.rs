@@ -2,14 +2,14 @@
 
 mod common;
 
-use common::{compile, run_with, spec};
+use common::{Program, compile, run_with, spec};
 use host::End;
 use sim::Time;
 
 const CARDS: [&str; 3] = ["nic.kind=rdma", "nic.kind=portals4", "nic.kind=spin"];
 
 /// A program with one logical, matching interface; `text` has the functions and `main`.
-fn program(text: &str) -> common::Program {
+fn program(text: &str) -> Program {
     let start = r#"
         #include <pthread.h>
         #include <portals4.h>
@@ -54,6 +54,14 @@ fn program(text: &str) -> common::Program {
     compile(&format!("{start}{text}"))
 }
 
+/// One rank of a program ends with status 0 on every kind of card, and without a warning.
+fn finishes_on_all_cards(program: &Program) {
+    for card in CARDS {
+        let run = run_with(spec(program, 1), &[card]);
+        assert_eq!((run.end, run.warnings), (End::Finished, Vec::new()), "{card}");
+    }
+}
+
 /// On rdma cards an append waits for the CPU, which completes a message first. Its LINK event ends the wait of another
 /// thread, while the first thread's own wait is being ended.
 #[test]
@@ -94,10 +102,7 @@ fn a_call_that_was_put_off_wakes_other_threads() {
             return 0;
         }"#,
     );
-    for card in CARDS {
-        let run = run_with(spec(&program, 1), &[card]);
-        assert_eq!((run.end, run.warnings), (End::Finished, Vec::new()), "{card}");
-    }
+    finishes_on_all_cards(&program);
 }
 
 /// A message that makes no event and counts nothing is under way; only its end is what the call waits for.
@@ -124,10 +129,7 @@ fn disabling_an_entry_waits_for_silent_messages_too() {
             return 0;
         }"#,
     );
-    for card in CARDS {
-        let run = run_with(spec(&program, 1), &[card]);
-        assert_eq!((run.end, run.warnings), (End::Finished, Vec::new()), "{card}");
-    }
+    finishes_on_all_cards(&program);
 }
 
 /// PtlFini in one thread, while others wait: they return PTL_INTERRUPTED, and later calls PTL_NO_INIT.
@@ -178,10 +180,7 @@ fn the_end_of_the_library_ends_all_waits() {
             return 0;
         }"#,
     );
-    for card in CARDS {
-        let run = run_with(spec(&program, 1), &[card]);
-        assert_eq!((run.end, run.warnings), (End::Finished, Vec::new()), "{card}");
-    }
+    finishes_on_all_cards(&program);
 }
 
 /// Two threads of rank 0 and one of rank 1: each of the two waits for another call of rank 1.
