@@ -1,0 +1,235 @@
+//! The modules of a crate have no circles: of two modules at most one uses the other, directly or through others.
+//! A circle is named with a line for each of its uses.
+//!
+//! A module uses another if its code names an item that the other defines, by whatever path, or calls a method of an
+//! `impl` block there. Re-exports (`pub use`) and code for tests do not count. A parent and its child are two modules
+//! like any others: what both need belongs into a module beside the child.
+
+mod graph;
+mod source;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use graph::Graph;
+use source::Crate;
+
+/// Modules that are still on a circle. Whoever breaks a circle takes its modules out; nothing is ever added.
+const ON_CIRCLES: &[&str] = &[
+    "cli::goal",
+    "cli::goal::files",
+    "cli::goal::generate",
+    "cli::goal::import",
+    "cli::goal::run",
+    "cli::goal::run::loggops",
+    "cli::goal::run::nic",
+    "cli::goal::run::packet",
+    "cli::goal::run::protocol",
+    "cli::goal::run::report",
+    "cli::goal::run::timeline",
+    "cli::goal::stats",
+    "cli::progress",
+    "cli::progress::display",
+    "cli::progress::pace",
+    "cli::spincc",
+    "cli::spincc::bundle",
+    "cli::spincc::compile",
+    "cli::spincc::device",
+    "cli::spincc::disassemble",
+    "cli::spincc::ends",
+    "cli::spincc::kind",
+    "cli::spincc::link",
+    "cli::spincc::options",
+    "cli::spincc::tool",
+    "cli::spincc::undefined",
+    "fuzzing::cards",
+    "fuzzing::machines",
+    "goal::generate",
+    "goal::generate::exchange",
+    "goal::generate::grid",
+    "goal::generate::offload",
+    "goal::generate::tree",
+    "goal::loggops::engine",
+    "goal::loggops::parallel",
+    "goal::text::nic",
+    "goal::text::read",
+    "host::job",
+    "host::job::loops",
+    "host::job::memory",
+    "host::job::pmi",
+    "host::job::shared",
+    "host::job::signals",
+    "host::job::spawn",
+    "host::job::spin",
+    "host::job::steps",
+    "host::job::threads",
+    "host::world",
+    "host::world::barrier",
+    "host::world::calls",
+    "host::world::polling",
+    "host::world::ports",
+    "host::world::waiting",
+    "hpu::isa",
+    "hpu::isa::control",
+    "hpu::isa::table",
+    "hpu::memory",
+    "hpu::thread",
+    "hpu::timing",
+    "hpu::timing::inorder",
+    "hpu::timing::ooo",
+    "hpu::watch",
+    "machine::keys",
+    "machine::load",
+    "mpi::binary",
+    "mpi::binary::window",
+    "mpi::convert",
+    "mpi::convert::windows",
+    "mpi::import",
+    "mpi::text",
+    "mpi::text::windows",
+    "net::packet",
+    "net::packet::card",
+    "net::packet::route",
+    "net::packet::stats",
+    "net::topology",
+    "net::topology::dragonfly",
+    "net::topology::fat_tree",
+    "net::topology::read",
+    "net::topology::table",
+    "net::topology::torus",
+    "nic::api",
+    "nic::api::transfers",
+    "nic::atomic",
+    "nic::atomic::x87",
+    "nic::card",
+    "nic::card::close",
+    "nic::card::complete",
+    "nic::card::receive",
+    "nic::card::send",
+    "nic::drops",
+    "nic::entry",
+    "nic::events",
+    "nic::handlers",
+    "nic::interface",
+    "nic::message",
+    "nic::ports",
+    "nic::region",
+    "nic::spin",
+    "nic::spin::close",
+    "nic::spin::command",
+    "nic::spin::command::message",
+    "nic::spin::command::transfer",
+    "nic::spin::memory",
+    "nic::spin::message",
+    "nic::spin::run",
+    "nic::stats",
+    "nic::triggered",
+    "nic::unexpected",
+    "offload::check",
+    "offload::cpu",
+    "offload::entries",
+    "offload::messages",
+    "offload::ports",
+    "offload::world",
+    "portals::api",
+    "portals::argument",
+    "portals::call",
+    "portals::session",
+    "sim::trace",
+    "sim::trace::order",
+    "sim::trace::write",
+    "simclock",
+    "simclock::signals",
+    "simclock::tsc",
+];
+
+#[test]
+fn modules_have_no_circles() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let mut found = BTreeMap::new();
+    let mut folders: Vec<_> = fs::read_dir(crates).unwrap().map(|folder| folder.unwrap().path()).collect();
+    folders.sort();
+    assert!(folders.len() > 10, "no crates in {}", crates.display());
+    for folder in folders {
+        let name = folder.file_name().unwrap().to_str().unwrap();
+        let modules = Crate::read(name, &folder);
+        found.extend(Graph::new(&modules).circles());
+    }
+    let known: BTreeSet<&str> = ON_CIRCLES.iter().copied().collect();
+    let new: Vec<&String> =
+        found.iter().filter(|(name, _)| !known.contains(&***name)).map(|(_, circle)| circle).collect();
+    let gone: Vec<&str> = known.into_iter().filter(|name| !found.contains_key(*name)).collect();
+    assert!(
+        new.is_empty(),
+        "circles of modules:\n{}",
+        new.iter().map(|circle| format!("{circle}\n")).collect::<String>()
+    );
+    assert!(gone.is_empty(), "on no circle any more, take them out of ON_CIRCLES:\n{}", gone.join("\n"));
+}
+
+/// The circles of a crate called `demo` that is one text.
+fn circles(text: &str) -> BTreeMap<String, String> {
+    Graph::new(&Crate::parse("demo", text)).circles()
+}
+
+#[test]
+fn a_circle_is_named_with_its_uses() {
+    let text = "
+        mod card { pub struct Card; fn start() { crate::spin::run(); } }
+        mod spin { use super::card::Card; pub fn run() {} }
+        mod other { use crate::card::Card; }";
+    let expected = "demo::card -> demo::spin -> demo::card\n    \
+        lib.rs:2 uses demo::spin\n    lib.rs:3 uses demo::card";
+    assert_eq!(circles(text)["demo::card"], expected);
+    assert_eq!(circles(text).len(), 2);
+}
+
+#[test]
+fn a_parent_and_its_child_are_two_modules() {
+    let text = "mod card { mod send { use super::Card; } pub struct Card; fn go() { send::packet(); } }";
+    assert_eq!(circles(text).into_keys().collect::<Vec<_>>(), ["demo::card", "demo::card::send"]);
+    let text = "mod card { mod send { pub struct Card; } pub use send::Card; } fn go(_: card::Card) {}";
+    assert_eq!(circles(text).len(), 0);
+}
+
+#[test]
+fn a_name_counts_for_the_module_that_defines_it() {
+    // `b` takes `Kind` from the outermost module, which has it from `a`, which uses `b`.
+    let text = "mod a { pub enum Kind { One } fn f() { super::b::g(); } }
+        mod b { use crate::*; pub fn g() { let _ = Kind::One; } }
+        pub use a::Kind;";
+    assert_eq!(circles(text).into_keys().collect::<Vec<_>>(), ["demo::a", "demo::b"]);
+}
+
+#[test]
+fn a_method_counts_for_the_module_of_its_impl() {
+    let text = "mod card { pub struct Card; impl Card { fn go(&self) { self.send(); } } }
+        mod send { use crate::card::Card; impl Card { pub fn send(&self) {} } }";
+    assert_eq!(circles(text).len(), 2);
+    assert_eq!(circles(&text.replace("self.send()", "other.send()")).len(), 0);
+    assert_eq!(circles(&text.replace("self.send()", "Self::send(self)")).len(), 2);
+}
+
+#[test]
+fn text_of_macros_is_read() {
+    let text = "mod a { pub const X: u8 = 1; fn f() { assert!(crate::b::g(2) > 1); } }
+        mod b { pub fn g(_: u8) -> u8 { vec![super::a::X, 1][0] } }";
+    assert_eq!(circles(text).len(), 2);
+}
+
+#[test]
+fn tests_and_visibilities_do_not_count() {
+    let text = "mod a { pub(in crate::b) struct X; #[cfg(test)] mod tests { use crate::b::g; }
+            #[cfg(all(test, unix))] fn f() { crate::b::g(); } impl X { #[cfg(test)] fn h() { crate::b::g(); } } }
+        mod b { use crate::a::X; pub fn g() {} }";
+    assert_eq!(circles(text).len(), 0);
+    assert_eq!(circles(&text.replace("test, unix", "unix")).len(), 2);
+}
+
+#[test]
+fn other_crates_and_local_names_do_not_count() {
+    let text = "mod time { use object; use time; pub fn now() { let card = 1; card; object::read(); } }
+        mod card { pub fn f() { crate::time::now(); } }";
+    assert_eq!(circles(text).len(), 0);
+}
