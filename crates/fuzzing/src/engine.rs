@@ -5,6 +5,7 @@ use std::sync::Arc;
 use abi::device::map;
 use hpu::{Engine, Memory, Program, Sharing, Stop, Thread, Watched, Window};
 use machine::TimingKind;
+use nic::testing::code::executable;
 
 /// Bytes of the windows, and of what lies between them in the arena.
 const DATA: usize = 1024;
@@ -109,25 +110,4 @@ fn run(program: &Arc<Program>, timing: TimingKind, load_cycles: u32, args: [u32;
 /// Whether there could be an instruction of Zicsr, at any half-word.
 fn reads_registers_of_the_core(code: &[u8]) -> bool {
     code.windows(2).any(|half| half[0] & 0x7f == 0x73 && half[1] & 0x70 != 0)
-}
-
-/// An ELF executable with this code, and nothing else.
-pub fn executable(code: &[u8]) -> Vec<u8> {
-    const HEADER: u32 = 52;
-    const SEGMENT: u32 = 32;
-    let mut elf = b"\x7fELF\x01\x01\x01\0\0\0\0\0\0\0\0\0".to_vec();
-    elf.extend([2, 0, 243, 0]); // ET_EXEC, EM_RISCV
-    for word in [1, map::PROGRAM, HEADER, 0, 0] {
-        elf.extend(word.to_le_bytes());
-    }
-    for half in [HEADER, SEGMENT, 1, 40, 0, 0] {
-        elf.extend((half as u16).to_le_bytes());
-    }
-    // PT_LOAD: offset, addresses, sizes in file and memory, flags, alignment
-    let length = code.len() as u32;
-    for word in [1, HEADER + SEGMENT, map::PROGRAM, map::PROGRAM, length, length, 5, 4] {
-        elf.extend(word.to_le_bytes());
-    }
-    elf.extend_from_slice(code);
-    elf
 }

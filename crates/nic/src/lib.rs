@@ -6,6 +6,7 @@
 //! * `entry`, `unexpected`, `interface`, `events`: Portals objects and their rules
 //! * `spin`: handlers on HPUs
 //! * `timeline`: what cards and CPUs did, for people
+//! * [`testing`]: a bench for tests of cards, without processes
 
 pub mod api;
 mod atomic;
@@ -21,6 +22,7 @@ mod region;
 mod slab;
 mod spin;
 mod stats;
+pub mod testing;
 mod timeline;
 mod triggered;
 mod unexpected;
@@ -30,7 +32,7 @@ pub use atomic::{AtomicSpec, MAX_OPERAND, size as item_size};
 pub use card::{Card, CardEvent, Completion};
 pub use drops::{DropReason, DroppedMessage, Drops, DropsByReason, merge_drops};
 pub use handlers::{CardProgram, DeviceProgram, Handler, HandlerRequest, ImageError};
-pub use message::{Body, Header, MessageId, Packet, Request, RequestKind};
+pub use message::{Body, Header, MessageId, Packet, Request, RequestKind, Response};
 pub use ports::{MemoryFault, Notice, PacketId, Ports, Slice, Track};
 pub use region::Region;
 pub use stats::{HandlerStats, Profile, SourcePlace, Stats};

@@ -67,7 +67,7 @@ pub fn ping(machine: &Rc<Machine>) {
         card.start(transfer, Time::ZERO, ports);
     });
     assert!(world.run(EVENTS), "a message without end");
-    assert_eq!(world.cards[0].ct_value(ct), Ok(CtEvent { success: 1, failure: 0 }), "the acknowledgement");
+    assert_eq!(world.bench.cards[0].ct_value(ct), Ok(CtEvent { success: 1, failure: 0 }), "the acknowledgement");
     world.check_counts();
 }
 
@@ -104,7 +104,7 @@ fn play(bytes: &[u8]) -> u64 {
         let length = u.int_in_range(0..=64).unwrap_or_default();
         let code = u.bytes(length).unwrap_or_default();
         if let Some(device) = program::program(&machine, code) {
-            world.cards.iter_mut().for_each(|card| card.share_program(device.clone()));
+            world.bench.cards.iter_mut().for_each(|card| card.share_program(device.clone()));
         }
     }
     for node in 0..NODES as usize {
@@ -143,9 +143,9 @@ impl Program {
     fn open(&mut self, world: &mut World, node: usize, options: u32) {
         self.init(world, node, options, None);
         let Some(ni) = self.handles[node][NI].last().copied() else { return };
-        let nodes = world.cards.len() as u32;
+        let nodes = world.bench.cards.len() as u32;
         let map: Rc<[Process]> = (0..nodes).map(|nid| Process { nid, pid: nic::api::DEFAULT_PID }).collect();
-        let card = &mut world.cards[node];
+        let card = &mut world.bench.cards[node];
         let _ = card.set_map(ni, map);
         for (kind, handle) in [(EQ, card.eq_alloc(ni, 8)), (CT, card.ct_alloc(ni)), (CT, card.ct_alloc(ni))] {
             self.keep(node, kind, handle);
@@ -159,7 +159,7 @@ impl Program {
     }
 
     fn init(&mut self, world: &mut World, node: usize, options: u32, desired: Option<NiLimits>) {
-        let made = world.cards[node].ni_init(ptl::IFACE_DEFAULT, options, ptl::ID_ANY, desired);
+        let made = world.bench.cards[node].ni_init(ptl::IFACE_DEFAULT, options, ptl::ID_ANY, desired);
         self.keep(node, NI, made.map(|(ni, _)| ni));
     }
 
@@ -192,7 +192,7 @@ impl Program {
         let pt_index = me.pad;
         let new = NewEntry { me: Me { pad: 0, ..me }, matching, pt_index, user_ptr: 0x1234 };
         if me.hpu_initial_state != 0 {
-            world.hosts[node].name(me.hpu_initial_state, me.hpu_initial_state_length, None);
+            world.host(node).name(me.hpu_initial_state, me.hpu_initial_state_length, None);
         }
         let made = world.act(node, |card, ports| {
             let handlers = card.handlers(ni, &new.me, ports)?;
@@ -214,7 +214,7 @@ impl Program {
         let node = u.choose_index(NODES as usize)?;
         let ni = self.any(u, node, NI)?;
         let index = u32::from(u.arbitrary::<u8>()? % 4);
-        let now = world.now;
+        let now = world.bench.now;
         match u.arbitrary::<u8>()? % 32 {
             0 => {
                 let options = [5, 9, 6, 10, 5, 0, 15, 21][u.choose_index(8)?];
@@ -229,18 +229,18 @@ impl Program {
             3 => {
                 let (options, eq) = (u.arbitrary::<u32>()? & 63, self.any(u, node, EQ)?);
                 let wanted = if u.arbitrary()? { ptl::PT_ANY } else { u.arbitrary::<u16>()?.into() };
-                let _ = world.cards[node].pt_alloc(ni, options, eq, wanted);
+                let _ = world.bench.cards[node].pt_alloc(ni, options, eq, wanted);
             }
-            4 => drop(world.cards[node].pt_free(ni, index)),
-            5 => drop(world.cards[node].pt_disable(ni, index)),
-            6 => drop(world.cards[node].pt_enable(ni, index)),
+            4 => drop(world.bench.cards[node].pt_free(ni, index)),
+            5 => drop(world.bench.cards[node].pt_disable(ni, index)),
+            6 => drop(world.bench.cards[node].pt_enable(ni, index)),
             7 | 8 => {
                 let (start, length, iovec) = range(world, node, u)?;
                 let options = (u.arbitrary::<u32>()? & md::MASK & !md::IOVEC) | if iovec { md::IOVEC } else { 0 };
                 let (eq_handle, ct_handle) = (self.any(u, node, EQ)?, self.any(u, node, CT)?);
                 self.bind(world, node, ni, Md { start, length, options, eq_handle, ct_handle, pad: 0 });
             }
-            9 => drop(world.cards[node].md_release(self.any(u, node, MD)?)),
+            9 => drop(world.bench.cards[node].md_release(self.any(u, node, MD)?)),
             10..=13 => {
                 let me = self.entry(world, node, index, u)?;
                 let list = u64::from(u.arbitrary::<u8>()? % 4 == 3);
@@ -250,7 +250,7 @@ impl Program {
                 };
                 self.append(world, node, ni, me, list, when);
             }
-            14 => drop(world.cards[node].unlink(self.any(u, node, ENTRY)?)),
+            14 => drop(world.bench.cards[node].unlink(self.any(u, node, ENTRY)?)),
             15 => {
                 let me = self.entry(world, node, index, u)?;
                 let new = NewEntry { me: Me { pad: 0, ..me }, matching: true, pt_index: index, user_ptr: 1 };
@@ -258,19 +258,19 @@ impl Program {
                 let _ = world.act(node, |card, ports| card.search(ni, new, op, ports));
             }
             16 => {
-                let made = world.cards[node].eq_alloc(ni, u.arbitrary::<u8>()?.into());
+                let made = world.bench.cards[node].eq_alloc(ni, u.arbitrary::<u8>()?.into());
                 self.keep(node, EQ, made);
             }
-            17 => drop(world.cards[node].eq_free(self.any(u, node, EQ)?)),
-            18 => drop(world.cards[node].eq_take(self.any(u, node, EQ)?)),
+            17 => drop(world.bench.cards[node].eq_free(self.any(u, node, EQ)?)),
+            18 => drop(world.bench.cards[node].eq_take(self.any(u, node, EQ)?)),
             19 => {
-                let made = world.cards[node].ct_alloc(ni);
+                let made = world.bench.cards[node].ct_alloc(ni);
                 self.keep(node, CT, made);
             }
             20 => {
                 let ct = self.any(u, node, CT)?;
                 let free = u.arbitrary::<bool>()?;
-                let _ = if free { world.cards[node].ct_free(ct) } else { world.cards[node].ct_cancel(ct) };
+                let _ = if free { world.bench.cards[node].ct_free(ct) } else { world.bench.cards[node].ct_cancel(ct) };
             }
             21 => {
                 let (ct, value) = (self.any(u, node, CT)?, count(u)?);
@@ -303,15 +303,15 @@ impl Program {
             }
             27 => {
                 if u.arbitrary()? {
-                    let made = world.cards[node].hpu_alloc(u.arbitrary::<u16>()?.into(), ni);
+                    let made = world.bench.cards[node].hpu_alloc(u.arbitrary::<u16>()?.into(), ni);
                     self.keep(node, HPU, made);
                 } else {
-                    let _ = world.cards[node].hpu_free(self.any(u, node, HPU)?);
+                    let _ = world.bench.cards[node].hpu_free(self.any(u, node, HPU)?);
                 }
             }
-            28 => world.complete(node),
+            28 => _ = world.bench.complete(node),
             29 if u.arbitrary::<u8>()? % 16 == 0 => {
-                world.hosts[node].dead = true;
+                world.host(node).dead = true;
                 world.act(node, |card, ports| card.reset(ports));
             }
             30 => foreign_message(world, node, index, u)?,
@@ -325,7 +325,7 @@ impl Program {
 
     fn fini(&mut self, world: &mut World, node: usize, ni: Handle) {
         let closed = world.act(node, |card, ports| card.ni_fini(ni, ports));
-        if closed.is_ok() && world.cards[node].ni_status(ni, 0).is_err() {
+        if closed.is_ok() && world.bench.cards[node].ni_status(ni, 0).is_err() {
             let of_interface = |handle: &&Handle| **handle >> 26 & 3 == ni >> 26 & 3;
             for handles in &mut self.handles[node][..NI] {
                 self.closed[node].extend(handles.iter().filter(of_interface));
@@ -336,7 +336,7 @@ impl Program {
 
     /// Makes an operation wait for a counter, as the library's calls do.
     fn trigger(&mut self, world: &mut World, node: usize, ct: Handle, threshold: u64, op: TriggeredOp) {
-        let card = &mut world.cards[node];
+        let card = &mut world.bench.cards[node];
         let interface = match &op {
             TriggeredOp::Transfer(transfer) => Ok(transfer.interface),
             TriggeredOp::CtInc(other, amount) => {
@@ -386,7 +386,7 @@ impl Program {
             let changes = u.int_in_range(0..=12)?;
             let state = program::state(u.bytes(3 * changes)?);
             let at = (INITIAL - START) as usize;
-            world.hosts[node].memory[at..at + STATE].copy_from_slice(&state);
+            world.host(node).memory[at..at + STATE].copy_from_slice(&state);
             (me.hpu_initial_state, me.hpu_initial_state_length) = (INITIAL, STATE as u64);
         }
         Ok(me)
@@ -412,7 +412,7 @@ impl Program {
         let (offset, length, ack) = (size(u)?, size(u)?, u64::from(u.arbitrary::<u8>()? % 5));
         let kind = u.arbitrary::<u8>()? % 8;
         let spec = if kind > 4 { spec(u)? } else { AtomicSpec { op: AtomicOp::Sum, datatype: Datatype::Int8 } };
-        let card = &mut world.cards[node];
+        let card = &mut world.bench.cards[node];
         let made = match kind {
             0..=2 => card.put(md, offset, length, ack, target),
             3 | 4 => card.get(md, offset, length, target),
@@ -432,14 +432,14 @@ impl Program {
         for node in 0..NODES as usize {
             let interfaces = self.handles[node][NI].clone();
             for &ni in &interfaces {
-                let card = &mut world.cards[node];
+                let card = &mut world.bench.cards[node];
                 let idle = (0..512).all(|index| card.pt_idle(ni, index));
                 assert!(idle, "a message is under way to card {node}, and nothing is left to do");
             }
             for ni in interfaces {
                 self.fini(world, node, ni);
             }
-            let card = &mut world.cards[node];
+            let card = &mut world.bench.cards[node];
             assert_eq!(card.triggered_left(), 0, "triggered operations of closed interfaces");
             assert_eq!(card.exposed().count(), 0, "memory of closed interfaces");
         }
@@ -449,7 +449,7 @@ impl Program {
                 self.open(world, node, options);
             }
             for &handle in &self.closed[node] {
-                check_dead(&mut world.cards[node], handle);
+                check_dead(&mut world.bench.cards[node], handle);
             }
         }
     }
@@ -468,12 +468,12 @@ fn check_dead(card: &mut Card, handle: Handle) {
 /// Names a range, or what an iovec describes: its elements, and for this call its own memory.
 fn name(world: &mut World, node: usize, (start, length, iovec): (u64, u64, bool), holder: Option<Handle>) {
     if !iovec {
-        return world.hosts[node].name(start, length, holder);
+        return world.host(node).name(start, length, holder);
     }
     let at = (IOVEC - START) as usize;
-    let elements = world.hosts[node].memory[at..at + 16 * length as usize].to_vec();
+    let elements = world.host(node).memory[at..at + 16 * length as usize].to_vec();
     for element in elements.chunks_exact(16).filter_map(Iovec::from_bytes) {
-        world.hosts[node].name(element.base, element.len, holder);
+        world.host(node).name(element.base, element.len, holder);
     }
 }
 
@@ -495,9 +495,9 @@ fn range(world: &mut World, node: usize, u: &mut Unstructured<'_>) -> Result<(u6
         let mut part = || Ok((START + u64::from(u.arbitrary::<u16>()?), u64::from(u.arbitrary::<u8>()?)));
         let (base, len) = part()?;
         let at = (IOVEC - START + 16 * element) as usize;
-        world.hosts[node].memory[at..at + 16].copy_from_slice(Iovec { base, len }.as_bytes());
+        world.host(node).memory[at..at + 16].copy_from_slice(Iovec { base, len }.as_bytes());
     }
-    world.hosts[node].name(IOVEC, 16 * count, None);
+    world.host(node).name(IOVEC, 16 * count, None);
     Ok((IOVEC, count, true))
 }
 
@@ -571,7 +571,7 @@ fn foreign_message(world: &mut World, node: usize, pt_index: u32, u: &mut Unstru
     loop {
         let data = vec![0x5a; MTU.min(request.length - offset) as usize];
         let length = data.len() as u64;
-        world.inject(node, Packet { header: header.clone(), offset, data });
+        world.inject(Packet { header: header.clone(), offset, data });
         offset += length;
         if offset >= request.length {
             return Ok(());

@@ -1,21 +1,26 @@
 //! Interfaces that are closed, and opened again, while messages are under way.
 
-mod common;
-
-use abi::portals::{AckReq, AtomicOp, CtEvent, Datatype, Rc as Code, me};
-use common::{Rig, target};
+use abi::portals::{AckReq, AtomicOp, CtEvent, Datatype, EQ_NONE, Handle, Rc as Code, me};
 use nic::{AtomicSpec, DropReason};
 use sim::Time;
+
+use crate::rig::{NI, Rig, append, bind, network, target};
 
 const NICS: [&str; 3] = ["nic.kind=rdma", "nic.kind=portals4", "nic.kind=spin"];
 const BYTES: u64 = 1 << 18;
 const FROM: u64 = 0x10_0000;
 const TO: u64 = 0x80_0000;
 
+/// Opens the interface of a node again, with portal table entry 0.
+fn open_again(rig: &mut Rig, node: usize) -> Handle {
+    let ni = rig.open(node);
+    rig.portal(node, ni, 0, 0, EQ_NONE);
+    ni
+}
+
 /// Lets the CPU of a node do what an rdma card has left to it.
 fn complete(rig: &mut Rig, node: usize) {
-    while rig.cards[node].next_completion().is_some() {
-        rig.act(node, |card, ports| card.process_completion(ports));
+    while rig.complete(node) {
         rig.run();
     }
 }
@@ -23,18 +28,18 @@ fn complete(rig: &mut Rig, node: usize) {
 /// Node 0 works with node 1, whose interface is closed after `closed` and opened again at once; the new one has the same
 /// objects. What node 0's counter shows in the end, and what was written at node 1 later.
 fn reopened(nic: &str, closed: Time, start: impl Fn(&mut Rig, u32)) -> ((u64, u64), u64) {
-    let mut rig = Rig::new(2, &[nic]);
-    let (near, far) = (rig.counter(0, rig.ni), rig.counter(1, rig.ni));
-    let entry = rig.append(1, rig.ni, TO, BYTES, me::EVENT_CT_COMM, far);
+    let mut rig = network(2, &[nic]);
+    let (near, far) = (rig.counter(0, NI), rig.counter(1, NI));
+    let entry = append(&mut rig, 1, NI, TO, BYTES, me::EVENT_CT_COMM, far);
     rig.around.fill(0, FROM, BYTES);
     start(&mut rig, near);
     rig.run_until(closed);
-    let (old, before) = (rig.ni, rig.around.memory.clone());
+    let (old, before) = (NI, rig.around.written(1));
     rig.act(1, |card, ports| card.ni_fini(old, ports)).unwrap();
-    let new = rig.open(1);
+    let new = open_again(&mut rig, 1);
     assert_ne!(new, old);
     let counter = rig.counter(1, new);
-    let again = rig.append(1, new, TO, BYTES, me::EVENT_CT_COMM, counter);
+    let again = append(&mut rig, 1, new, TO, BYTES, me::EVENT_CT_COMM, counter);
     assert_ne!((counter, again), (far, entry));
     assert_eq!(rig.cards[1].ct_value(far), Err(Code::ArgInvalid));
     assert_eq!(rig.cards[1].unlink(entry), Err(Code::ArgInvalid));
@@ -47,9 +52,7 @@ fn reopened(nic: &str, closed: Time, start: impl Fn(&mut Rig, u32)) -> ((u64, u6
     assert_eq!(drops.keys().collect::<Vec<_>>(), [&DropReason::Closed]);
     assert_eq!((drops[&DropReason::Closed].messages, drops[&DropReason::Closed].first.at), (1, closed));
     assert_eq!(rig.around.warnings, Vec::<String>::new());
-    let written =
-        rig.around.memory.iter().filter(|((node, at), byte)| *node == 1 && before.get(&(1, *at)) != Some(*byte));
-    let written = written.count() as u64;
+    let written = rig.around.written(1) - before;
     (rig.count(0, near), written)
 }
 
@@ -58,8 +61,8 @@ fn a_message_under_way_is_dropped_with_its_interface() {
     for nic in NICS {
         // 64 packets take 82 ns each; some have come.
         let outcome = reopened(nic, Time::from_ns(3000), |rig, near| {
-            let md = rig.bind(0, FROM, BYTES, near);
-            rig.put(0, md, BYTES, 1, 0, AckReq::Ct);
+            let md = bind(rig, 0, FROM, BYTES, near);
+            rig.put(0, md, BYTES, AckReq::Ct, target(1, 0));
         });
         assert_eq!(outcome, ((0, 1), 0), "{nic}");
     }
@@ -70,8 +73,8 @@ fn a_get_under_way_fails_when_its_target_closes() {
     for nic in NICS {
         // Its packets are read from memory in 27 ns each.
         let outcome = reopened(nic, Time::from_ns(1200), |rig, near| {
-            let md = rig.bind(0, FROM, BYTES, near);
-            rig.get(0, md, BYTES, 1, 0);
+            let md = bind(rig, 0, FROM, BYTES, near);
+            rig.get(0, md, BYTES, target(1, 0));
         });
         assert_eq!(outcome, ((0, 1), 0), "{nic}");
     }
@@ -84,11 +87,11 @@ fn an_atomic_under_way_is_answered_once() {
         for fetch in [false, true] {
             let mut failed = 0;
             for after in (0..1500).step_by(10) {
-                let mut rig = Rig::new(2, &[nic]);
-                let (near, far) = (rig.counter(0, rig.ni), rig.counter(1, rig.ni));
-                rig.append(1, rig.ni, TO, 8, me::EVENT_CT_COMM, far);
-                let md = rig.bind(0, FROM, 16, near);
-                rig.around.memory.insert((0, FROM), 5);
+                let mut rig = network(2, &[nic]);
+                let (near, far) = (rig.counter(0, NI), rig.counter(1, NI));
+                append(&mut rig, 1, NI, TO, 8, me::EVENT_CT_COMM, far);
+                let md = bind(&mut rig, 0, FROM, 16, near);
+                rig.around.store(0, FROM, &[5]);
                 let spec = AtomicSpec { op: AtomicOp::Sum, datatype: Datatype::Uint64 };
                 rig.act(0, |card, ports| {
                     let transfer = match fetch {
@@ -98,14 +101,14 @@ fn an_atomic_under_way_is_answered_once() {
                     card.start(transfer.unwrap(), Time::ZERO, ports);
                 });
                 rig.run_until(Time::from_ns(after));
-                let old = rig.ni;
+                let old = NI;
                 rig.act(1, |card, ports| card.ni_fini(old, ports)).unwrap();
                 rig.run();
                 complete(&mut rig, 0);
                 let (success, failure) = rig.count(0, near);
                 assert_eq!(success + failure, 1, "{nic} {fetch} {after}");
                 failed += failure;
-                let sum = rig.around.memory.get(&(1, TO)).copied().unwrap_or(0);
+                let sum = rig.around.load(1, TO, 1)[0];
                 assert!(sum == 5 || success == 0 && sum == 0, "{nic} {fetch} {after}: {sum}");
             }
             assert!((20..140).contains(&failed), "{nic} {fetch}: {failed}");
@@ -117,23 +120,22 @@ fn an_atomic_under_way_is_answered_once() {
 #[test]
 fn replies_to_a_closed_interface_change_nothing() {
     for nic in NICS {
-        let mut rig = Rig::new(2, &[nic]);
-        let near = rig.counter(0, rig.ni);
-        rig.append(1, rig.ni, TO, BYTES, 0, abi::portals::CT_NONE);
+        let mut rig = network(2, &[nic]);
+        let near = rig.counter(0, NI);
+        append(&mut rig, 1, NI, TO, BYTES, 0, abi::portals::CT_NONE);
         rig.around.fill(1, TO, BYTES);
-        let md = rig.bind(0, FROM, BYTES, near);
-        rig.get(0, md, BYTES, 1, 0);
+        let md = bind(&mut rig, 0, FROM, BYTES, near);
+        rig.get(0, md, BYTES, target(1, 0));
         rig.run_until(Time::from_ns(4000));
-        let written = |rig: &Rig| rig.around.memory.keys().filter(|(node, _)| *node == 0).count();
-        let before = written(&rig);
-        assert!((1..BYTES as usize).contains(&before), "{nic}: {before}");
-        let old = rig.ni;
+        let before = rig.around.written(0);
+        assert!((1..BYTES).contains(&before), "{nic}: {before}");
+        let old = NI;
         rig.act(0, |card, ports| card.ni_fini(old, ports)).unwrap();
-        let new = rig.open(0);
+        let new = open_again(&mut rig, 0);
         let counter = rig.counter(0, new);
         rig.run();
         complete(&mut rig, 0);
-        assert_eq!(written(&rig), before, "{nic}");
+        assert_eq!(rig.around.written(0), before, "{nic}");
         assert_eq!(rig.count(0, counter), (0, 0), "{nic}");
     }
 }
@@ -142,10 +144,10 @@ fn replies_to_a_closed_interface_change_nothing() {
 #[test]
 fn triggered_operations_end_with_their_interface() {
     for nic in NICS {
-        let mut rig = Rig::new(2, &[nic]);
-        let (trigger, far) = (rig.counter(0, rig.ni), rig.counter(1, rig.ni));
-        rig.append(1, rig.ni, TO, 8, me::EVENT_CT_COMM, far);
-        let (md, old) = (rig.bind(0, FROM, 8, abi::portals::CT_NONE), rig.ni);
+        let mut rig = network(2, &[nic]);
+        let (trigger, far) = (rig.counter(0, NI), rig.counter(1, NI));
+        append(&mut rig, 1, NI, TO, 8, me::EVENT_CT_COMM, far);
+        let (md, old) = (bind(&mut rig, 0, FROM, 8, abi::portals::CT_NONE), NI);
         for threshold in [1, 2] {
             rig.act(0, |card, ports| {
                 let transfer = card.put(md, 0, 8, AckReq::None as u64, target(1, 0)).unwrap();
@@ -155,7 +157,7 @@ fn triggered_operations_end_with_their_interface() {
         let one = CtEvent { success: 1, failure: 0 };
         rig.act(0, |card, ports| card.ct_inc(trigger, one, ports)).unwrap();
         rig.act(0, |card, ports| card.ni_fini(old, ports)).unwrap();
-        let new = rig.open(0);
+        let new = open_again(&mut rig, 0);
         let counter = rig.counter(0, new);
         rig.act(0, |card, ports| card.ct_inc(counter, CtEvent { success: 9, failure: 0 }, ports)).unwrap();
         rig.run();

@@ -1,0 +1,170 @@
+use std::rc::Rc;
+
+use machine::Machine;
+use sim::{EventQueue, Time};
+
+use crate::card::{Card, CardEvent};
+use crate::message::Packet;
+use crate::ports::{MemoryFault, Notice, Ports, Slice};
+
+/// What lies around the cards of a [`Bench`]: host memories, the wire, and whoever watches.
+pub trait Surroundings {
+    /// Reads the memory of a node's host.
+    ///
+    /// # Errors
+    /// When some of the bytes cannot be read.
+    fn read(&mut self, node: usize, addr: u64, out: &mut [u8]) -> Result<(), MemoryFault>;
+
+    /// Writes the memory of a node's host.
+    ///
+    /// # Errors
+    /// When some of the bytes cannot be written.
+    fn write(&mut self, now: Time, node: usize, addr: u64, bytes: &[u8]) -> Result<(), MemoryFault>;
+
+    /// Time from the departure of a packet's first byte to its arrival; `None` when the packet reaches nobody.
+    fn latency(&self, from: usize, to: usize) -> Option<Time>;
+
+    /// A card has put a packet on the wire; its first byte leaves at `depart`.
+    fn transmitted(&mut self, now: Time, depart: Time, packet: &Packet);
+
+    /// A card has told its host about something.
+    fn notified(&mut self, now: Time, node: usize, notice: Notice);
+
+    /// A card has warned the user.
+    fn warned(&mut self, now: Time, node: usize, message: String);
+
+    /// A card has added a slice to its timeline.
+    fn sliced(&mut self, node: usize, slice: Slice<'_>);
+}
+
+/// Cards with one event queue.
+pub struct Bench<S> {
+    /// The cards, by node.
+    pub cards: Vec<Card>,
+    /// What lies around them.
+    pub around: S,
+    /// The current time.
+    pub now: Time,
+    /// The greatest number of events that have waited at one time.
+    pub most_events: usize,
+    queue: EventQueue<(usize, CardEvent)>,
+}
+
+/// What the card of one node sees.
+pub struct BenchPorts<'a, S> {
+    now: Time,
+    node: usize,
+    around: &'a mut S,
+    queue: &'a mut EventQueue<(usize, CardEvent)>,
+    most_events: &'a mut usize,
+}
+
+impl<S: Surroundings> Bench<S> {
+    /// Cards of one machine for `nodes` nodes, whose processes have this user id.
+    pub fn new(machine: &Rc<Machine>, nodes: u32, uid: u32, around: S) -> Bench<S> {
+        let cards = (0..nodes).map(|node| Card::new(machine.clone(), node, nodes, uid)).collect();
+        Bench { cards, around, now: Time::ZERO, most_events: 0, queue: EventQueue::default() }
+    }
+
+    /// Lets a card act at the current time.
+    pub fn act<R>(&mut self, node: usize, act: impl FnOnce(&mut Card, &mut BenchPorts<'_, S>) -> R) -> R {
+        let Bench { cards, around, now, most_events, queue } = self;
+        act(&mut cards[node], &mut BenchPorts { now: *now, node, around, queue, most_events })
+    }
+
+    /// Puts the first byte of a packet before the card that it is for, at `at`.
+    pub fn arrive(&mut self, at: Time, packet: Packet) {
+        let node = packet.header.target as usize;
+        self.act(node, |_, ports| ports.schedule(at, CardEvent::Arrive(Box::new(packet))));
+    }
+
+    /// Handles the next event; whether there was one.
+    ///
+    /// # Panics
+    /// When time would go backwards.
+    pub fn step(&mut self) -> bool {
+        let Some((at, (node, event))) = self.queue.pop() else { return false };
+        assert!(at >= self.now, "an event of {at} is handled at {}", self.now);
+        self.now = at;
+        self.act(node, |card, ports| card.handle(event, ports));
+        true
+    }
+
+    /// Handles all events up to `end`, which is the current time then.
+    pub fn run_until(&mut self, end: Time) {
+        while self.queue.peek_time().is_some_and(|at| at <= end) {
+            self.step();
+        }
+        self.now = self.now.max(end);
+    }
+
+    /// Handles all events; returns the time of the last.
+    pub fn run(&mut self) -> Time {
+        while self.step() {}
+        self.now
+    }
+
+    /// Lets the CPU of a node do the next piece of work that its card has left to it; whether there was one.
+    pub fn complete(&mut self, node: usize) -> bool {
+        let due = self.cards[node].next_completion().is_some();
+        self.act(node, |card, ports| card.process_completion(ports));
+        due
+    }
+
+    /// Handles all events, and lets the CPUs do at once all work that their cards leave to them.
+    pub fn settle(&mut self) -> Time {
+        loop {
+            self.run();
+            if !(0..self.cards.len()).any(|node| self.complete(node)) {
+                return self.now;
+            }
+        }
+    }
+}
+
+impl<S: Surroundings> Ports for BenchPorts<'_, S> {
+    fn now(&self) -> Time {
+        self.now
+    }
+
+    fn schedule(&mut self, at: Time, event: CardEvent) {
+        assert!(at >= self.now, "an event is scheduled for {at} at {}", self.now);
+        self.queue.push(at, (self.node, event));
+        *self.most_events = self.queue.len().max(*self.most_events);
+    }
+
+    fn transmit(&mut self, depart: Time, packet: Box<Packet>) {
+        assert!(depart >= self.now, "a packet leaves at {depart}, before {}", self.now);
+        self.around.transmitted(self.now, depart, &packet);
+        let target = packet.header.target as usize;
+        if let Some(latency) = self.around.latency(self.node, target) {
+            self.queue.push(depart + latency, (target, CardEvent::Arrive(packet)));
+            *self.most_events = self.queue.len().max(*self.most_events);
+        }
+    }
+
+    fn read_host(&mut self, addr: u64, out: &mut [u8]) -> Result<(), MemoryFault> {
+        self.around.read(self.node, addr, out)
+    }
+
+    fn write_host(&mut self, addr: u64, bytes: &[u8]) -> Result<(), MemoryFault> {
+        self.around.write(self.now, self.node, addr, bytes)
+    }
+
+    fn notify(&mut self, notice: Notice) {
+        self.around.notified(self.now, self.node, notice);
+    }
+
+    fn warn(&mut self, message: String) {
+        self.around.warned(self.now, self.node, message);
+    }
+
+    fn tracing(&self) -> bool {
+        true
+    }
+
+    fn slice(&mut self, slice: Slice<'_>) {
+        assert!(slice.start <= slice.end, "{slice:?} ends before it starts");
+        self.around.sliced(self.node, slice);
+    }
+}

@@ -1,0 +1,125 @@
+use std::rc::Rc;
+
+use abi::portals::{self as ptl, AckReq, CtEvent, Event, Handle, Le, List, Md, Me, Process, Rc as Code, me, ni};
+
+use super::bench::{Bench, Surroundings};
+use crate::api::{DEFAULT_PID, NewEntry};
+use crate::ports::Ports;
+use crate::triggered::{Target, Transfer};
+
+/// An entry of portal table entry 0 that takes puts and gets from everybody, with match bits 0.
+pub fn any_entry(start: u64, length: u64, options: u32) -> NewEntry {
+    let options = me::OP_PUT | me::OP_GET | options;
+    let le = Le { start, length, ct_handle: ptl::CT_NONE, uid: ptl::ID_ANY, options, pad: 0 };
+    let match_id = Process { nid: ptl::ID_ANY, pid: ptl::ID_ANY };
+    NewEntry {
+        me: Me { le, match_id, hpu_memory: ptl::INVALID_HANDLE, ..Me::default() },
+        matching: true,
+        pt_index: 0,
+        user_ptr: 0,
+    }
+}
+
+/// Library calls that must succeed.
+impl<S: Surroundings> Bench<S> {
+    /// Opens the logical interface with matching of a node, which knows all nodes as ranks.
+    ///
+    /// # Panics
+    /// When the card refuses.
+    pub fn open(&mut self, node: usize) -> Handle {
+        let map: Rc<[Process]> = (0..self.cards.len() as u32).map(|nid| Process { nid, pid: DEFAULT_PID }).collect();
+        let card = &mut self.cards[node];
+        let opened = card.ni_init(ptl::IFACE_DEFAULT, ni::MATCHING | ni::LOGICAL, ptl::ID_ANY, None);
+        let (ni, _) = opened.expect("an interface");
+        card.set_map(ni, map).expect("a map with this process");
+        ni
+    }
+
+    /// Allocates portal table entry `index`.
+    ///
+    /// # Panics
+    /// When the card refuses.
+    pub fn portal(&mut self, node: usize, ni: Handle, index: u32, options: u32, eq: Handle) {
+        assert_eq!(self.cards[node].pt_alloc(ni, options, eq, index), Ok(index), "a portal table entry");
+    }
+
+    /// Appends an entry, with the handlers that its description names.
+    ///
+    /// # Errors
+    /// As `PtlMEAppend`.
+    pub fn try_append(&mut self, node: usize, ni: Handle, list: List, new: NewEntry) -> Result<Handle, Code> {
+        self.act(node, |card, ports| {
+            let handlers = card.handlers(ni, &new.me, ports)?;
+            card.append(ni, new, list as u64, handlers, ports)
+        })
+    }
+
+    /// As [`try_append`](Bench::try_append) when nothing can be wrong.
+    ///
+    /// # Panics
+    /// When the card refuses.
+    pub fn append(&mut self, node: usize, ni: Handle, list: List, new: NewEntry) -> Handle {
+        self.try_append(node, ni, list, new).expect("an entry")
+    }
+
+    /// Binds a memory descriptor.
+    ///
+    /// # Panics
+    /// When the card refuses.
+    pub fn bind(&mut self, node: usize, ni: Handle, md: Md) -> Handle {
+        self.act(node, |card, ports| card.md_bind(ni, md, ports)).expect("a memory descriptor")
+    }
+
+    /// A put of the first bytes of a memory descriptor.
+    ///
+    /// # Panics
+    /// When the card refuses.
+    pub fn put(&mut self, node: usize, md: Handle, length: u64, ack: AckReq, target: Target) {
+        let transfer = self.cards[node].put(md, 0, length, ack as u64, target).expect("a put");
+        self.start(node, transfer);
+    }
+
+    /// A get to the start of a memory descriptor.
+    ///
+    /// # Panics
+    /// When the card refuses.
+    pub fn get(&mut self, node: usize, md: Handle, length: u64, target: Target) {
+        let transfer = self.cards[node].get(md, 0, length, target).expect("a get");
+        self.start(node, transfer);
+    }
+
+    /// Starts an operation now.
+    pub fn start(&mut self, node: usize, transfer: Transfer) {
+        self.act(node, |card, ports| card.start(transfer, ports.now(), ports));
+    }
+
+    /// Takes all events out of a queue.
+    ///
+    /// # Panics
+    /// When there is no such queue, or events have been lost.
+    pub fn events(&mut self, node: usize, eq: Handle) -> Vec<Event> {
+        let take = || self.cards[node].eq_take(eq).expect("an event queue");
+        let keep = |(event, lost): (Event, bool)| {
+            assert!(!lost, "events have been lost before {event:?}");
+            event
+        };
+        std::iter::from_fn(take).map(keep).collect()
+    }
+
+    /// Allocates a counter.
+    ///
+    /// # Panics
+    /// When the card refuses.
+    pub fn counter(&mut self, node: usize, ni: Handle) -> Handle {
+        self.cards[node].ct_alloc(ni).expect("a counter")
+    }
+
+    /// Successes and failures of a counter.
+    ///
+    /// # Panics
+    /// When there is no such counter.
+    pub fn count(&mut self, node: usize, ct: Handle) -> (u64, u64) {
+        let CtEvent { success, failure } = self.cards[node].ct_value(ct).expect("a counter");
+        (success, failure)
+    }
+}

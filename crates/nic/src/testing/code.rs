@@ -1,0 +1,149 @@
+//! Handlers assembled from 32-bit RISC-V instructions, in an ELF file that never touches a disk.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use abi::device::map;
+use hpu::Program;
+use machine::Machine;
+
+use crate::handlers::{CardProgram, DeviceProgram, Handler};
+
+/// The register that is always 0.
+pub const ZERO: u32 = 0;
+/// A temporary register.
+pub const T0: u32 = 5;
+/// A temporary register.
+pub const T1: u32 = 6;
+/// A register that calls keep.
+pub const S0: u32 = 8;
+/// A register that calls keep.
+pub const S1: u32 = 9;
+/// First argument, and result.
+pub const A0: u32 = 10;
+/// Second argument.
+pub const A1: u32 = 11;
+/// Number of a command.
+pub const A7: u32 = 17;
+/// A register that calls keep.
+pub const S2: u32 = 18;
+
+/// Asks the card for something: the command in `a7`, its argument in `a0`.
+pub const ECALL: u32 = 0x0000_0073;
+/// Ends the handler; its return code is in `a0`.
+pub const RET: u32 = 0x0000_8067;
+/// Does nothing for a cycle.
+pub const NOP: u32 = 0x0000_0013;
+
+/// An instruction with a 12-bit immediate.
+pub fn immediate(opcode: u32, function: u32, rd: u32, rs1: u32, value: i32) -> u32 {
+    (value as u32) << 20 | rs1 << 15 | function << 12 | rd << 7 | opcode
+}
+
+/// `rd = rs1 + value`, with -2048 ≤ `value` < 2048.
+pub fn addi(rd: u32, rs1: u32, value: i32) -> u32 {
+    immediate(0x13, 0, rd, rs1, value)
+}
+
+/// `rd = rs1 + rs2`
+pub fn add(rd: u32, rs1: u32, rs2: u32) -> u32 {
+    rs2 << 20 | rs1 << 15 | rd << 7 | 0x33
+}
+
+/// `rd = value`, whose lower 12 bits must be 0.
+pub fn lui(rd: u32, value: u32) -> u32 {
+    debug_assert!(value & 0xfff == 0, "lui sets the upper 20 bits");
+    value | rd << 7 | 0x37
+}
+
+/// Loads the word at `rs1 + offset`.
+pub fn lw(rd: u32, rs1: u32, offset: i32) -> u32 {
+    immediate(0x03, 2, rd, rs1, offset)
+}
+
+/// Stores the word in `rs2` at `rs1 + offset`.
+pub fn sw(rs2: u32, rs1: u32, offset: i32) -> u32 {
+    let offset = offset as u32;
+    (offset >> 5 & 0x7f) << 25 | rs2 << 20 | rs1 << 15 | 2 << 12 | (offset & 31) << 7 | 0x23
+}
+
+fn branch(function: u32, rs1: u32, instructions: i32) -> u32 {
+    let offset = (instructions * 4) as u32;
+    let (high, low) =
+        ((offset >> 12 & 1) << 31 | (offset >> 5 & 63) << 25, (offset >> 1 & 15) << 8 | (offset >> 11 & 1) << 7);
+    high | rs1 << 15 | function << 12 | low | 0x63
+}
+
+/// Branches by this number of instructions when the register is 0.
+pub fn beqz(rs1: u32, instructions: i32) -> u32 {
+    branch(0, rs1, instructions)
+}
+
+/// Branches by this number of instructions when the register is not 0.
+pub fn bnez(rs1: u32, instructions: i32) -> u32 {
+    branch(1, rs1, instructions)
+}
+
+/// Jumps to itself for ever.
+pub const SPIN: u32 = 0x0000_006f;
+
+/// A handler that returns `code` at once.
+pub fn returns(code: u32) -> Vec<u32> {
+    vec![addi(A0, ZERO, code as i32), RET]
+}
+
+/// A handler that gives the command with the argument block at `argument`, and then returns `code`.
+pub fn commands(number: u32, argument: u32, code: u32) -> Vec<u32> {
+    let low = (argument & 0xfff) as i32;
+    vec![
+        lui(A0, argument & !0xfff),
+        addi(A0, A0, low),
+        addi(A7, ZERO, number as i32),
+        ECALL,
+        addi(A0, ZERO, code as i32),
+        RET,
+    ]
+}
+
+/// An ELF executable for RISC-V with this code and nothing else.
+pub fn executable(code: &[u8]) -> Vec<u8> {
+    const HEADER: u32 = 52;
+    const SEGMENT: u32 = 32;
+    let mut elf = b"\x7fELF\x01\x01\x01\0\0\0\0\0\0\0\0\0".to_vec();
+    elf.extend([2, 0, 243, 0]); // ET_EXEC, EM_RISCV
+    for word in [1, map::PROGRAM, HEADER, 0, 0] {
+        elf.extend(word.to_le_bytes());
+    }
+    for half in [HEADER, SEGMENT, 1, 40, 0, 0] {
+        elf.extend((half as u16).to_le_bytes());
+    }
+    // PT_LOAD: offset, addresses, sizes in file and memory, flags, alignment
+    let length = code.len() as u32;
+    for word in [1, HEADER + SEGMENT, map::PROGRAM, map::PROGRAM, length, length, 5, 4] {
+        elf.extend(word.to_le_bytes());
+    }
+    elf.extend_from_slice(code);
+    elf
+}
+
+/// The address of the host twin of a program's handler, by its number.
+pub const fn twin(handler: usize) -> u64 {
+    0x1000 + 0x10 * handler as u64
+}
+
+/// A device program with these handlers, by name; their host twins are at [`twin`].
+///
+/// # Panics
+/// When the program does not load or does not fit the card.
+pub fn program(machine: &Machine, handlers: &[(&str, Vec<u32>)]) -> Rc<CardProgram> {
+    let code: Vec<u8> = handlers.iter().flat_map(|(_, code)| code).flat_map(|word| word.to_le_bytes()).collect();
+    let program = Program::load(&executable(&code)).expect("an executable with code and nothing else");
+    let mut entry = map::PROGRAM;
+    let handlers = handlers.iter().enumerate().map(|(number, (name, code))| {
+        let handler = Handler { name: (*name).into(), entry };
+        entry += 4 * code.len() as u32;
+        (twin(number), handler)
+    });
+    let device = DeviceProgram { handlers: handlers.collect(), program: Arc::new(program) };
+    CardProgram::new(device, &machine.hpu).expect("a program that fits the card")
+}

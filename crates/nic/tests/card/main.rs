@@ -1,0 +1,7 @@
+//! A card's rules, on the test bench: cards and packets in one process. Expected times are computed by hand from the
+//! parameters of the machine `sc17-int`.
+
+mod interfaces;
+mod matching;
+mod rig;
+mod sending;
