@@ -56,7 +56,7 @@ class Series:
     args: tuple[str, ...] = ()
     """More arguments of the program, as those of all series."""
     set: tuple[str, ...] = ()
-    """Changed parameters of the machine, `hpu.count=8`; `{max}` as in arguments."""
+    """Changed parameters of the machine, `accelerator.hpus=8`; `{max}` as in arguments."""
 
 
 @dataclass(frozen=True)

@@ -123,8 +123,8 @@ def read(report: Mapping[str, Any]) -> Profile:
         return Fraction(report["parameters"][key]["value"])
 
     card = _Card(
-        hpus=int(parameter("hpu.count")),
-        contexts=int(parameter("hpu.contexts")),
+        hpus=int(parameter("accelerator.hpus")),
+        contexts=int(parameter("accelerator.contexts")),
         cycle_ps=1000 / parameter("hpu.clock_ghz"),
         byte_ps=parameter("network.G_ps_per_byte"),
     )

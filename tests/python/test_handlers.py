@@ -33,7 +33,7 @@ def test_the_table_of_costs_is_what_a_run_gives() -> None:
 def test_a_write_that_loses_packets_is_an_error(tmp_path: Path) -> None:
     program = str(tmp_path / "raid5")
     subprocess.run([_paths.command("spincc"), ROOT / "experiments/raid5/raid5.c", "-o", program], check=True)
-    options = ["-n", "6", "--set", "hpu.packet_buffer_bytes=8192", "--timeout", "100"]
+    options = ["-n", "6", "--set", "accelerator.packet_buffer_bytes=8192", "--timeout", "100"]
     command = [_paths.command("spinrun"), *options, program, "--mode", "spin", "--bytes", "65536"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1

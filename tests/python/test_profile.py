@@ -13,8 +13,8 @@ from spinkit import _paths, _profile
 from spinkit.cli import main
 
 PARAMETERS = {
-    "hpu.count": 4,
-    "hpu.contexts": 8,
+    "accelerator.hpus": 4,
+    "accelerator.contexts": 8,
     "hpu.clock_ghz": 2.5,
     "network.G_ps_per_byte": 20,
     "network.mtu_bytes": 4096,

@@ -54,7 +54,7 @@ def test_page_is_self_contained(home: Path, program: Program) -> None:
     page = Path("out/ping-pong/index.html").read_text()
     assert page.count("data:image/svg+xml;base64,") == 2
     assert "http" not in page.replace("http://www.w3.org", "")
-    for expected in ("35.0 %", "40.0 %", "1.14", "hpu.put_blocks", ">18<", "25.0 (20–40)", "quick run"):
+    for expected in ("35.0 %", "40.0 %", "1.14", "accelerator.put_blocks", ">18<", "25.0 (20–40)", "quick run"):
         assert expected in page
 
 
@@ -197,7 +197,7 @@ def test_all_writes_one_report(home: Path, program: Program) -> None:
         "as it says",
         "did not run to its end",
         "All 7 statements of the paper hold here.",
-        "hpu.put_blocks",
+        "accelerator.put_blocks",
         "SHA-256",
     ):
         assert expected in page

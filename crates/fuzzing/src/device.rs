@@ -26,7 +26,7 @@ pub fn image(bytes: &[u8]) {
             assert_eq!(device.program.entry(&handler.name), Some(handler.entry));
         }
         let machine = crate::machines::beside("base = \"sc17-int\"", &[]);
-        if let Ok(program) = CardProgram::new(device, &machine.hpu) {
+        if let Ok(program) = CardProgram::new(device, &machine) {
             assert!(program.handlers().count() <= bytes.len());
         }
     }

@@ -29,8 +29,8 @@ pub fn machine(bytes: &[u8]) {
         return;
     }
     let Ok(machine) = Machine::parse(BESIDE, file, &set) else { return };
-    let hpu = &machine.hpu;
-    let sizes = [hpu.memory, hpu.program, hpu.data, hpu.packet_buffer];
+    let unit = &machine.accelerator;
+    let sizes = [unit.memory(), unit.program(), unit.data(), unit.packet_buffer()];
     let too_large = sizes.iter().any(|size| *size > SMALL) || machine.network.mtu > SMALL;
     if too_large || Network::new(&machine.network, 3).is_err() {
         return;

@@ -3,9 +3,11 @@
 use abi::device::{HeaderArgs, map};
 use sim::{Clock, Rate, Time};
 
-use crate::load::Problem;
+use crate::Machine;
+use crate::accelerator::{Accelerator, Hpu, Sc17};
+use crate::network::Network;
+use crate::problem::Problem;
 use crate::value::Parameter;
-use crate::{Hpu, Machine, Network};
 
 /// No single latency is longer: sums of them stay far from the end of simulated time.
 const LONGEST: Time = Time::from_ns(1_000_000_000);
@@ -29,25 +31,8 @@ impl Machine {
         at_least("host.core_lines", self.host.core_lines, 1)?;
         at_most("host.clock_ghz", self.host.clock, FASTEST)?;
         self.hpu.check()?;
-        if self.network.mtu > self.hpu.packet_buffer {
-            let (mtu, buffer) = (self.network.mtu, self.hpu.packet_buffer);
-            return problem(
-                "hpu.packet_buffer_bytes",
-                format!("must hold a packet of network.mtu_bytes ({mtu}), is {buffer}"),
-            );
-        }
-        let (slots, slot) = (self.hpu.slots(self.network.mtu), Hpu::slot_bytes(self.network.mtu));
-        let most = ((map::PROGRAM - map::PACKETS) / slot).min(u32::from(u16::MAX));
-        if slots > most {
-            let bytes = most * self.network.mtu;
-            return problem(
-                "hpu.packet_buffer_bytes",
-                format!(
-                    "has addresses for {most} packets of network.mtu_bytes, {bytes} bytes; is {}",
-                    self.hpu.packet_buffer
-                ),
-            );
-        }
+        let Accelerator::Sc17(unit) = &self.accelerator;
+        unit.check(&self.hpu, self.network.mtu)?;
         for (key, time) in [
             ("network.switch_ns", self.network.switch),
             ("network.wire_ns", self.network.wire),
@@ -91,47 +76,71 @@ impl Hpu {
                 format!("must name an instruction set such as \"rv32imac\", is \"{}\"", self.kind),
             );
         }
-        at_least("hpu.count", self.count, 1)?;
-        if self.contexts < self.count {
+        at_most("hpu.clock_ghz", self.clock, FASTEST)
+    }
+}
+
+impl Sc17 {
+    /// Checks the unit, with these cores and packets of at most `mtu` bytes.
+    fn check(&self, core: &Hpu, mtu: u32) -> Result<(), Problem> {
+        at_least("accelerator.hpus", self.hpus, 1)?;
+        if self.contexts < self.hpus {
             return problem(
-                "hpu.contexts",
-                format!("must be at least hpu.count ({}), is {}", self.count, self.contexts),
+                "accelerator.contexts",
+                format!("must be at least accelerator.hpus ({}), is {}", self.hpus, self.contexts),
             );
         }
-        at_most("hpu.contexts", self.contexts, MAX_CONTEXTS)?;
-        at_least("hpu.scratchpad_cycles", self.scratchpad_cycles, 1)?;
-        at_most("hpu.scratchpad_cycles", self.scratchpad_cycles, SLOWEST_SCRATCHPAD)?;
-        at_most("hpu.clock_ghz", self.clock, FASTEST)?;
-        at_least("hpu.watchdog_cycles", self.watchdog_cycles, 1)?;
-        if self.clock.time(self.watchdog_cycles) > LONGEST_HANDLER {
-            let (most, cycles) = (self.clock.cycles(LONGEST_HANDLER), self.watchdog_cycles);
+        at_most("accelerator.contexts", self.contexts, MAX_CONTEXTS)?;
+        at_least("accelerator.scratchpad_cycles", self.scratchpad_cycles, 1)?;
+        at_most("accelerator.scratchpad_cycles", self.scratchpad_cycles, SLOWEST_SCRATCHPAD)?;
+        at_least("accelerator.watchdog_cycles", self.watchdog_cycles, 1)?;
+        if core.clock.time(self.watchdog_cycles) > LONGEST_HANDLER {
+            let (most, cycles) = (core.clock.cycles(LONGEST_HANDLER), self.watchdog_cycles);
             return problem(
-                "hpu.watchdog_cycles",
-                format!("must be at most {most}, 1000 s at hpu.clock_ghz ({}), is {cycles}", self.clock.show()),
+                "accelerator.watchdog_cycles",
+                format!("must be at most {most}, 1000 s at hpu.clock_ghz ({}), is {cycles}", core.clock.show()),
             );
         }
-        at_least("hpu.stack_bytes", self.stack, 256)?;
-        // What the address map has room for; 16 bytes is the alignment of a stack and the widest a memory needs.
+        at_least("accelerator.stack_bytes", self.stack, 256)?;
+        // The address map limits each memory; 16 bytes is the alignment of a stack and the widest that a memory needs.
         for (key, size, room) in [
-            ("hpu.memory_bytes", self.memory, map::CONTEXTS - map::HPU_MEMORY),
-            ("hpu.program_bytes", self.program, map::RETURN - map::PROGRAM),
-            ("hpu.data_bytes", self.data, map::PACKETS - map::DATA),
-            ("hpu.stack_bytes", self.stack, map::CONTEXT_STRIDE - map::ARGS_BYTES),
-            ("hpu.packet_buffer_bytes", self.packet_buffer, map::PROGRAM - map::PACKETS),
+            ("accelerator.memory_bytes", self.memory, map::CONTEXTS - map::HPU_MEMORY),
+            ("accelerator.program_bytes", self.program, map::RETURN - map::PROGRAM),
+            ("accelerator.data_bytes", self.data, map::PACKETS - map::DATA),
+            ("accelerator.stack_bytes", self.stack, map::CONTEXT_STRIDE - map::ARGS_BYTES),
+            ("accelerator.packet_buffer_bytes", self.packet_buffer, map::PROGRAM - map::PACKETS),
         ] {
             at_most(key, size, room)?;
             multiple_of(key, size, 16)?;
         }
-        at_least("hpu.program_bytes", self.program, 16)?;
+        at_least("accelerator.program_bytes", self.program, 16)?;
         if self.max_initial_state > self.memory {
             let (state, memory) = (self.max_initial_state, self.memory);
             return problem(
-                "hpu.max_initial_state_bytes",
-                format!("must be at most hpu.memory_bytes ({memory}), is {state}"),
+                "accelerator.max_initial_state_bytes",
+                format!("must be at most accelerator.memory_bytes ({memory}), is {state}"),
             );
         }
         // The user header follows the header in the argument block.
-        at_most("hpu.max_user_hdr_bytes", self.max_user_hdr, map::ARGS_BYTES - size_of::<HeaderArgs>() as u32)
+        let room = map::ARGS_BYTES - size_of::<HeaderArgs>() as u32;
+        at_most("accelerator.max_user_hdr_bytes", self.max_user_hdr, room)?;
+        self.check_packet_buffer(mtu)
+    }
+
+    fn check_packet_buffer(&self, mtu: u32) -> Result<(), Problem> {
+        let wrong = |what| problem("accelerator.packet_buffer_bytes", what);
+        if mtu > self.packet_buffer {
+            return wrong(format!("must hold a packet of network.mtu_bytes ({mtu}), is {}", self.packet_buffer));
+        }
+        let most = ((map::PROGRAM - map::PACKETS) / Sc17::slot_bytes(mtu)).min(u32::from(u16::MAX));
+        if self.slots(mtu) > most {
+            let bytes = most * mtu;
+            return wrong(format!(
+                "has addresses for {most} packets of network.mtu_bytes, {bytes} bytes; is {}",
+                self.packet_buffer
+            ));
+        }
+        Ok(())
     }
 }
 

@@ -2,17 +2,26 @@
 
 use toml::Table;
 
-use crate::load::Problem;
-use crate::value::{Parameter, must_be};
-use crate::{Dma, Host, Hpu, Machine, Network, Nic};
+use crate::Machine;
+use crate::accelerator::{Accelerator, Hpu, Sc17};
+use crate::host::{Dma, Host};
+use crate::network::{Network, NetworkModel};
+use crate::nic::Nic;
+use crate::problem::Problem;
+use crate::value::{Parameter, must_be, must_be_one_of};
 
+/// Lists the fields of a section and their keys. A field of which the key decides what other keys there are has a type with
+/// a function `read` of its own; it stands in brackets.
 macro_rules! section {
-    ($section:literal $type:ident { $($field:ident = $key:literal),+ $(,)? }) => {
+    ($section:literal $type:ident $([$kind:ident: $kind_type:ident])? { $($field:ident = $key:literal),+ $(,)? }) => {
         impl $type {
             const KEYS: &[&str] = &[$(concat!($section, ".", $key)),+];
 
             fn read(table: &Table) -> Result<$type, Problem> {
-                Ok($type { $($field: read(table, concat!($section, ".", $key))?),+ })
+                Ok($type {
+                    $($kind: $kind_type::read(table)?,)?
+                    $($field: read(table, concat!($section, ".", $key))?),+
+                })
             }
 
             fn describe(&self, rows: &mut Vec<(&'static str, String, &'static str)>) {
@@ -22,7 +31,7 @@ macro_rules! section {
     };
 }
 
-section!("network" Network {
+section!("network" Network [model: NetworkModel] {
     topology = "topology",
     radix = "radix",
     switch = "switch_ns",
@@ -57,9 +66,12 @@ section!("dma" Dma {
 section!("hpu" Hpu {
     kind = "kind",
     timing = "timing",
-    count = "count",
-    contexts = "contexts",
     clock = "clock_ghz",
+});
+
+section!("accelerator" Sc17 {
+    hpus = "hpus",
+    contexts = "contexts",
     scratchpad_cycles = "scratchpad_cycles",
     memory = "memory_bytes",
     program = "program_bytes",
@@ -73,21 +85,61 @@ section!("hpu" Hpu {
 });
 
 const DESCRIPTION: &str = "description";
+const MODEL: &str = "network.model";
+const ACCELERATOR: &str = "accelerator.kind";
+
+/// The kinds of accelerator, with the keys of each.
+const ACCELERATORS: [(&str, &[&str]); 1] = [("sc17", Sc17::KEYS)];
+
+impl NetworkModel {
+    /// The name that machine files have for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            NetworkModel::Latency => "latency",
+        }
+    }
+
+    fn read(table: &Table) -> Result<NetworkModel, Problem> {
+        match read::<String>(table, MODEL)?.as_str() {
+            "latency" => Ok(NetworkModel::Latency),
+            other => Err(Problem::new(MODEL, must_be_one_of(&["latency"], other))),
+        }
+    }
+}
+
+impl Accelerator {
+    /// The name that machine files have for its kind.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Accelerator::Sc17(_) => "sc17",
+        }
+    }
+
+    fn read(table: &Table) -> Result<Accelerator, Problem> {
+        match read::<String>(table, ACCELERATOR)?.as_str() {
+            "sc17" => Ok(Accelerator::Sc17(Sc17::read(table)?)),
+            other => Err(Problem::new(ACCELERATOR, must_be_one_of(&ACCELERATORS.map(|(kind, _)| kind), other))),
+        }
+    }
+}
 
 impl Machine {
     /// Every parameter as (key, value, unit), in the order of the sections; the unit of a count or a name is empty.
     pub fn describe(&self) -> Vec<(&'static str, String, &'static str)> {
-        let mut rows = Vec::new();
+        let mut rows = vec![(MODEL, self.network.model.name().to_owned(), "")];
         self.network.describe(&mut rows);
         self.host.describe(&mut rows);
         self.nic.describe(&mut rows);
         self.dma.describe(&mut rows);
         self.hpu.describe(&mut rows);
+        rows.push((ACCELERATOR, self.accelerator.kind().to_owned(), ""));
+        let Accelerator::Sc17(unit) = &self.accelerator;
+        unit.describe(&mut rows);
         rows
     }
 
     pub(crate) fn read(name: &str, table: &Table) -> Result<Machine, Problem> {
-        check_known(table, "")?;
+        check_known(table, "", &known(table))?;
         Ok(Machine {
             name: name.to_owned(),
             description: read(table, DESCRIPTION)?,
@@ -96,20 +148,29 @@ impl Machine {
             nic: Nic::read(table)?,
             dma: Dma::read(table)?,
             hpu: Hpu::read(table)?,
+            accelerator: Accelerator::read(table)?,
+            notices: Vec::new(),
         })
     }
 }
 
-fn known() -> impl Iterator<Item = &'static str> {
-    [&[DESCRIPTION], Network::KEYS, Host::KEYS, Nic::KEYS, Dma::KEYS, Hpu::KEYS].into_iter().flatten().copied()
+/// The keys that a machine with the accelerator of this table may have; the keys of all kinds when it names none.
+fn known(table: &Table) -> Vec<&'static str> {
+    let chosen = read::<String>(table, ACCELERATOR).ok();
+    let chosen = ACCELERATORS.iter().find(|(kind, _)| chosen.as_deref() == Some(kind));
+    let accelerators = chosen.map_or(&ACCELERATORS[..], std::slice::from_ref).iter().map(|(_, keys)| *keys);
+    let sections = [&[DESCRIPTION, MODEL], Network::KEYS, Host::KEYS, Nic::KEYS, Dma::KEYS, Hpu::KEYS, &[ACCELERATOR]];
+    sections.into_iter().chain(accelerators).flatten().copied().collect()
 }
 
 fn read<T: Parameter>(table: &Table, key: &'static str) -> Result<T, Problem> {
-    let (mut table, mut name) = (table, key);
-    if let Some((section, rest)) = key.split_once('.') {
-        let value = table.get(section).ok_or_else(|| Problem::new(key, "missing"))?;
+    let (mut table, mut place, mut name) = (table, 0, key);
+    while let Some(dot) = name.find('.') {
+        let section = &key[..place + dot];
+        let value = table.get(&name[..dot]).ok_or_else(|| Problem::new(key, "missing"))?;
         table = value.as_table().ok_or_else(|| Problem::new(section, must_be("a table", value)))?;
-        name = rest;
+        place += dot + 1;
+        name = &key[place..];
     }
     let value = table.get(name).ok_or_else(|| Problem::new(key, "missing"))?;
     T::read(value).map_err(|what| Problem::new(key, what))
@@ -122,29 +183,29 @@ fn unit(key: &str) -> &'static str {
     UNITS.iter().find(|(suffix, _)| key.ends_with(suffix)).map_or("", |(_, unit)| unit)
 }
 
-fn check_known(table: &Table, prefix: &str) -> Result<(), Problem> {
+fn check_known(table: &Table, prefix: &str, known: &[&str]) -> Result<(), Problem> {
     for (name, value) in table {
         let key = format!("{prefix}{name}");
         let inside = format!("{key}.");
         match value.as_table() {
-            Some(inner) if known().any(|known| known.starts_with(&inside)) || !inner.is_empty() => {
-                check_known(inner, &inside)?;
+            Some(inner) if known.iter().any(|known| known.starts_with(&inside)) || !inner.is_empty() => {
+                check_known(inner, &inside, known)?;
             }
-            _ if known().any(|known| known == key || known.starts_with(&inside)) => (),
-            _ => return Err(unknown(key)),
+            _ if known.iter().any(|known| *known == key || known.starts_with(&inside)) => (),
+            _ => return Err(unknown(key, known)),
         }
     }
     Ok(())
 }
 
-fn unknown(key: String) -> Problem {
+fn unknown(key: String, known: &[&str]) -> Problem {
     let last = |key: &str| key.rsplit('.').next().map(str::to_owned);
     // The right name in the wrong section is nearer than two wrong letters.
     let distance = |known: &str| {
         let letters = 2 * edit_distance(known, &key);
         if last(known) == last(&key) { letters.min(3) } else { letters }
     };
-    let what = match known().min_by_key(|known| distance(known)) {
+    let what = match known.iter().min_by_key(|known| distance(known)) {
         Some(near) if distance(near) <= 4 + key.len() / 2 => format!("unknown key, did you mean `{near}`?"),
         _ => "unknown key".to_owned(),
     };

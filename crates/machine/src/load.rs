@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
 use crate::Machine;
+use crate::old;
+use crate::problem::Problem;
 use crate::value::must_be;
 
 /// Why there is no machine.
@@ -63,19 +65,6 @@ fn list(known: &[String]) -> String {
     if known.is_empty() { "none".to_owned() } else { known.join(", ") }
 }
 
-/// What is wrong with a key, before it is known who set it.
-#[derive(Debug)]
-pub(crate) struct Problem {
-    key: String,
-    what: String,
-}
-
-impl Problem {
-    pub(crate) fn new(key: impl Into<String>, what: impl Into<String>) -> Problem {
-        Problem { key: key.into(), what: what.into() }
-    }
-}
-
 impl Machine {
     /// Loads the machine `name_or_path`: a path when it has a `/` or ends in `.toml`, else the first `NAME.toml` in the
     /// folders `search`. Each of `overrides` is the `key=value` of a `--set`; the value is TOML, or a bare word that
@@ -106,12 +95,20 @@ impl Machine {
 fn build(path: &Path, text: &str, search: &[PathBuf], overrides: &[String]) -> Result<Machine, MachineError> {
     let mut layers = Layers::default();
     layers.add_file(path, text, search, &mut Vec::new())?;
+    if !layers.notices.is_empty() {
+        old::complete(&mut layers.table);
+    }
+    let mut renamed = Vec::new();
     for argument in overrides {
-        layers.add_override(argument)?;
+        renamed.extend(layers.add_override(argument)?);
+    }
+    if !renamed.is_empty() {
+        layers.notices.push(format!("--set: {}", renamed.join(", ")));
     }
     let name = path.file_stem().unwrap_or_default().to_string_lossy();
     let machine = Machine::read(&name, &layers.table).and_then(|machine| machine.check().map(|()| machine));
-    machine.map_err(|problem| layers.blame(problem, path))
+    let machine = machine.map_err(|problem| layers.blame(problem, path))?;
+    Ok(Machine { notices: layers.notices, ..machine })
 }
 
 fn read_file(path: &Path) -> Result<String, MachineError> {
@@ -132,7 +129,7 @@ fn find(name: &str, search: &[PathBuf], wanted: String) -> Result<PathBuf, Machi
     })
 }
 
-/// Who set a key.
+/// The file or option that set a key.
 #[derive(Clone)]
 enum Origin {
     File(String),
@@ -149,11 +146,13 @@ impl Origin {
     }
 }
 
-/// Files over their bases, overrides over files, and who had the last word on each key.
+/// Files over their bases, overrides over files, and which of them set each key last.
 #[derive(Default)]
 struct Layers {
     table: Table,
     origins: BTreeMap<String, Origin>,
+    /// For each file with keys of earlier versions, what they are called now.
+    notices: Vec<String>,
 }
 
 impl Layers {
@@ -167,7 +166,7 @@ impl Layers {
     ) -> Result<(), MachineError> {
         let name = path.display().to_string();
         let mut table: Table = toml::from_str(text).map_err(|error| syntax(&name, text, &error))?;
-        let origin = Origin::File(name);
+        let origin = Origin::File(name.clone());
         if let Some(base) = table.remove("base") {
             let wrong = |what: String| origin.error(Problem::new("base", what));
             let base = base.as_str().ok_or_else(|| wrong(must_be("a string", &base)))?;
@@ -180,11 +179,16 @@ impl Layers {
             }
             self.add_file(&base_path, &read_file(&base_path)?, search, above)?;
         }
+        let renamed = old::rename(&mut table).map_err(|problem| origin.error(problem))?;
+        if !renamed.is_empty() {
+            self.notices.push(format!("{name}: {}", renamed.join(", ")));
+        }
         merge(&mut self.table, table, "", &origin, &mut self.origins);
         Ok(())
     }
 
-    fn add_override(&mut self, argument: &str) -> Result<(), MachineError> {
+    /// Adds the `key=value` of a `--set`; the result says what a key of an earlier version is called now.
+    fn add_override(&mut self, argument: &str) -> Result<Vec<String>, MachineError> {
         let origin = Origin::Set(argument.to_owned());
         let wrong = |what: &str| origin.error(Problem::new("", what));
         let (key, text) = argument.split_once('=').ok_or_else(|| wrong("must be key=value"))?;
@@ -200,12 +204,13 @@ impl Layers {
         let mut parts = key.rsplit('.');
         let leaf = parts.next().unwrap_or_default();
         if key.split('.').any(str::is_empty) {
-            return Err(wrong("must be key=value, with a key such as `hpu.count`"));
+            return Err(wrong("must be key=value, with a key such as `accelerator.hpus`"));
         }
         let table = Table::from_iter([(leaf.to_owned(), value)]);
-        let table = parts.fold(table, |inner, part| Table::from_iter([(part.to_owned(), Value::Table(inner))]));
+        let mut table = parts.fold(table, |inner, part| Table::from_iter([(part.to_owned(), Value::Table(inner))]));
+        let renamed = old::rename(&mut table).map_err(|problem| origin.error(problem))?;
         merge(&mut self.table, table, "", &origin, &mut self.origins);
-        Ok(())
+        Ok(renamed)
     }
 
     fn blame(&self, problem: Problem, asked_for: &Path) -> MachineError {

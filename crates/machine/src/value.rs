@@ -3,7 +3,9 @@
 use sim::{Clock, Rate, Time};
 use toml::Value;
 
-use crate::{NicKind, TimingKind, Topology};
+use crate::accelerator::TimingKind;
+use crate::network::Topology;
+use crate::nic::NicKind;
 
 /// A type that a parameter can have. Errors say what is wrong with the value; the caller knows where it stands.
 pub(crate) trait Parameter: Sized {
@@ -93,7 +95,7 @@ impl Parameter for Clock {
 macro_rules! choice {
     ($type:ident { $($name:literal => $variant:ident),+ }) => {
         impl $type {
-            /// As machine files have it.
+            /// The name that machine files have for it.
             pub fn name(self) -> &'static str {
                 match self { $($type::$variant => $name),+ }
             }
@@ -103,7 +105,7 @@ macro_rules! choice {
             fn read(value: &Value) -> Result<$type, String> {
                 match value.as_str().ok_or_else(|| must_be("a string", value))? {
                     $($name => Ok($type::$variant),)+
-                    other => Err(format!("must be one of {}, is \"{other}\"", [$(concat!("\"", $name, "\"")),+].join(", "))),
+                    other => Err(must_be_one_of(&[$($name),+], other)),
                 }
             }
 
@@ -116,6 +118,11 @@ macro_rules! choice {
 choice!(Topology { "fat-tree" => FatTree, "single-switch" => SingleSwitch });
 choice!(NicKind { "rdma" => Rdma, "portals4" => Portals4, "spin" => Spin });
 choice!(TimingKind { "inorder" => InOrder, "ooo-a15" => OooA15 });
+
+pub(crate) fn must_be_one_of(names: &[&str], found: &str) -> String {
+    let names: Vec<String> = names.iter().map(|name| format!("\"{name}\"")).collect();
+    format!("must be one of {}, is \"{found}\"", names.join(", "))
+}
 
 pub(crate) fn must_be(what: &str, value: &Value) -> String {
     format!("must be {what}, is {} {}", article(value.type_str()), value.type_str())

@@ -3,12 +3,19 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use machine::{Dma, Host, Hpu, Machine, MachineError, Network, Nic, NicKind, TimingKind, Topology};
+use machine::{
+    Accelerator, Dma, Host, Hpu, Machine, MachineError, Network, NetworkModel, Nic, NicKind, Sc17, TimingKind, Topology,
+};
 use proptest::prelude::*;
 use sim::{Clock, Rate, Time};
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../machines")
+}
+
+fn sc17(machine: &Machine) -> &Sc17 {
+    let Accelerator::Sc17(unit) = &machine.accelerator;
+    unit
 }
 
 fn load(name: &str, overrides: &[&str]) -> Result<Machine, MachineError> {
@@ -33,6 +40,7 @@ fn sc17_int_is_the_paper() {
         name: "sc17-int".to_owned(),
         description: "SC'17 sPIN card on the CPU's memory controller".to_owned(),
         network: Network {
+            model: NetworkModel::Latency,
             topology: Topology::FatTree,
             radix: 36,
             switch: Time::from_ns(50),
@@ -53,12 +61,10 @@ fn sc17_int_is_the_paper() {
         },
         nic: Nic { kind: NicKind::Spin, match_header: Time::from_ns(30), match_cam: Time::from_ns(2) },
         dma: Dma { latency: Time::from_ns(50), gap_per_byte: Rate::from_fs_per_byte(6_700) },
-        hpu: Hpu {
-            kind: "rv32imafdc".to_owned(),
-            timing: TimingKind::OooA15,
-            count: 4,
+        hpu: Hpu { kind: "rv32imafdc".to_owned(), timing: TimingKind::OooA15, clock: Clock::from_khz(2_500_000) },
+        accelerator: Accelerator::Sc17(Sc17 {
+            hpus: 4,
             contexts: 4,
-            clock: Clock::from_khz(2_500_000),
             scratchpad_cycles: 1,
             memory: 1 << 20,
             program: 32 << 10,
@@ -69,7 +75,8 @@ fn sc17_int_is_the_paper() {
             max_user_hdr: 64,
             watchdog_cycles: 1_000_000,
             put_blocks: true,
-        },
+        }),
+        notices: Vec::new(),
     };
     assert_eq!(load("sc17-int", &[]).unwrap(), expected);
 }
@@ -87,12 +94,59 @@ fn sc17_dis_differs_in_dma_only() {
 
 #[test]
 fn overrides_come_on_top() {
-    let machine = load("sc17-dis", &["dma.L_ns=100.5", "nic.kind=rdma", "hpu.kind=\"rv32imac\"", "hpu.contexts = 8"]);
+    let machine =
+        load("sc17-dis", &["dma.L_ns=100.5", "nic.kind=rdma", "hpu.kind=\"rv32imac\"", "accelerator.contexts = 8"]);
     let machine = machine.unwrap();
     assert_eq!(machine.dma.latency, Time::from_ps(100_500));
     assert_eq!(machine.nic.kind, NicKind::Rdma);
-    assert_eq!((machine.hpu.kind.as_str(), machine.hpu.contexts), ("rv32imac", 8));
-    assert_eq!(load("sc17-int", &["hpu.count=2", "hpu.count=3"]).unwrap().hpu.count, 3);
+    assert_eq!((machine.hpu.kind.as_str(), sc17(&machine).contexts), ("rv32imac", 8));
+    assert_eq!(load("sc17-int", &["accelerator.hpus=2", "accelerator.hpus=3"]).unwrap().accelerator.hpus(), 3);
+}
+
+/// `sc17-int` as it was before accelerators and network models had tables of their own.
+fn of_an_earlier_version() -> String {
+    let text = fs::read_to_string(folder().join("sc17-int.toml")).unwrap();
+    let new = ["[accelerator]\nkind = \"sc17\"\n", "hpus = 4 ", "model = \"latency\" "];
+    new.iter().zip(["", "count = 4 ", "# "]).fold(text, |text, (new, old)| {
+        assert!(text.contains(new), "{new}");
+        text.replace(new, old)
+    })
+}
+
+#[test]
+fn keys_of_earlier_versions_are_understood_with_one_notice_each_file() {
+    let machine = Machine::parse("old.toml", &of_an_earlier_version(), &[]).unwrap();
+    let now = load("sc17-int", &[]).unwrap();
+    assert_eq!(machine.describe(), now.describe());
+    let [notice] = &machine.notices[..] else { panic!("{:?}", machine.notices) };
+    assert!(
+        notice.starts_with("old.toml: hpu.count is now accelerator.hpus, hpu.contexts is now accelerator.contexts, ")
+    );
+    assert!(notice.ends_with(", hpu.put_blocks is now accelerator.put_blocks"), "{notice}");
+    assert_eq!(now.notices, [""; 0]);
+
+    let machine = load("sc17-int", &["hpu.count=8", "accelerator.contexts=16", "hpu.put_blocks=false"]).unwrap();
+    let unit = sc17(&machine);
+    assert_eq!((unit.hpus, unit.contexts, unit.put_blocks), (8, 16, false));
+    let notice = "--set: hpu.count is now accelerator.hpus, hpu.put_blocks is now accelerator.put_blocks";
+    assert_eq!(machine.notices, [notice]);
+    // An old name that comes later wins over the new one, and a new one over an old file.
+    assert_eq!(load("sc17-int", &["accelerator.hpus=3", "hpu.count=2"]).unwrap().accelerator.hpus(), 2);
+    let set = ["accelerator.hpus=3".to_owned()];
+    assert_eq!(Machine::parse("old.toml", &of_an_earlier_version(), &set).unwrap().accelerator.hpus(), 3);
+
+    assert_eq!(error_of_set(&["hpu.count=0"]), "--set hpu.count=0: must be at least 1, is 0");
+    let both = of_an_earlier_version() + "\n[accelerator]\nhpus = 4\n";
+    let error = Machine::parse("old.toml", &both, &[]).unwrap_err().to_string();
+    assert_eq!(error, "old.toml: hpu.count: is also there by its new name, accelerator.hpus");
+}
+
+#[test]
+fn kinds_of_card_have_capabilities() {
+    for (kind, matches, runs) in [("rdma", false, false), ("portals4", true, false), ("spin", true, true)] {
+        let nic = load("sc17-int", &[&format!("nic.kind={kind}")]).unwrap().nic;
+        assert_eq!((nic.matches_on_card(), nic.runs_handlers()), (matches, runs), "{kind}");
+    }
 }
 
 #[test]
@@ -106,8 +160,8 @@ fn parameters_describe_themselves() {
         ("host.clock_ghz", "2.5", "GHz"),
         ("nic.kind", "spin", ""),
         ("hpu.timing", "ooo-a15", ""),
-        ("hpu.put_blocks", "true", ""),
-        ("hpu.watchdog_cycles", "1000000", "cycles"),
+        ("accelerator.put_blocks", "true", ""),
+        ("accelerator.watchdog_cycles", "1000000", "cycles"),
     ] {
         assert!(rows.contains(&(key, value.to_owned(), unit)), "{key}");
     }
@@ -123,10 +177,10 @@ fn parameters_describe_themselves() {
 #[test]
 fn wrong_values_name_file_and_key() {
     for (from, to, expected) in [
-        ("count = 4", "count = 0", "machines/x.toml: hpu.count: must be at least 1, is 0"),
-        ("count = 4", "count = \"x\"", "machines/x.toml: hpu.count: must be an integer, is a string"),
-        ("count = 4", "count = -4", "machines/x.toml: hpu.count: must not be negative, is -4"),
-        ("count = 4", "cuont = 4", "machines/x.toml: hpu.cuont: unknown key, did you mean `hpu.count`?"),
+        ("hpus = 4", "hpus = 0", "machines/x.toml: accelerator.hpus: must be at least 1, is 0"),
+        ("hpus = 4", "hpus = \"x\"", "machines/x.toml: accelerator.hpus: must be an integer, is a string"),
+        ("hpus = 4", "hpus = -4", "machines/x.toml: accelerator.hpus: must not be negative, is -4"),
+        ("hpus = 4", "hpsu = 4", "machines/x.toml: accelerator.hpsu: unknown key, did you mean `accelerator.hpus`?"),
         ("[hpu]", "[hpus]", "machines/x.toml: hpus.clock_ghz: unknown key, did you mean `hpu.clock_ghz`?"),
         (
             "cores = 8",
@@ -135,7 +189,7 @@ fn wrong_values_name_file_and_key() {
         ),
         ("cores = 8", "colour_of_the_case = 8", "machines/x.toml: host.colour_of_the_case: unknown key"),
         ("[network]", "[empty]\n[network]", "machines/x.toml: empty: unknown key"),
-        ("count = 4", "", "machines/x.toml: hpu.count: missing"),
+        ("hpus = 4", "", "machines/x.toml: accelerator.hpus: missing"),
         (
             "match_header_ns = 30",
             "match_header_ns = 0.0001",
@@ -162,58 +216,62 @@ fn wrong_values_name_file_and_key() {
             "G_ps_per_byte = 1e12",
             "machines/x.toml: network.G_ps_per_byte: must be at most 1000000000, is 1000000000000",
         ),
-        ("contexts = 4", "contexts = 3", "machines/x.toml: hpu.contexts: must be at least hpu.count (4), is 3"),
-        ("contexts = 4", "contexts = 65", "machines/x.toml: hpu.contexts: must be at most 64, is 65"),
+        (
+            "contexts = 4",
+            "contexts = 3",
+            "machines/x.toml: accelerator.contexts: must be at least accelerator.hpus (4), is 3",
+        ),
+        ("contexts = 4", "contexts = 65", "machines/x.toml: accelerator.contexts: must be at most 64, is 65"),
         (
             "stack_bytes = 8_192",
             "stack_bytes = 16384",
-            "machines/x.toml: hpu.stack_bytes: must be at most 15360, is 16384",
+            "machines/x.toml: accelerator.stack_bytes: must be at most 15360, is 16384",
         ),
         (
             "stack_bytes = 8_192",
             "stack_bytes = 1000",
-            "machines/x.toml: hpu.stack_bytes: must be a multiple of 16, is 1000",
+            "machines/x.toml: accelerator.stack_bytes: must be a multiple of 16, is 1000",
         ),
         (
             "memory_bytes = 1_048_576",
             "memory_bytes = 0x1000_0000",
-            "machines/x.toml: hpu.memory_bytes: must be at most 167772160, is 268435456",
+            "machines/x.toml: accelerator.memory_bytes: must be at most 167772160, is 268435456",
         ),
         (
             "memory_bytes = 1_048_576",
             "memory_bytes = 1024",
-            "machines/x.toml: hpu.max_initial_state_bytes: must be at most hpu.memory_bytes (1024), is 4096",
+            "machines/x.toml: accelerator.max_initial_state_bytes: must be at most accelerator.memory_bytes (1024), is 4096",
         ),
         (
             "program_bytes = 32_768",
             "program_bytes = 0",
-            "machines/x.toml: hpu.program_bytes: must be at least 16, is 0",
+            "machines/x.toml: accelerator.program_bytes: must be at least 16, is 0",
         ),
         (
             "data_bytes = 65_536",
             "data_bytes = 8_388_608",
-            "machines/x.toml: hpu.data_bytes: must be at most 4194304, is 8388608",
+            "machines/x.toml: accelerator.data_bytes: must be at most 4194304, is 8388608",
         ),
         (
             "packet_buffer_bytes = 1_048_576",
             "packet_buffer_bytes = 2048",
-            "machines/x.toml: hpu.packet_buffer_bytes: must hold a packet of network.mtu_bytes (4096), is 2048",
+            "machines/x.toml: accelerator.packet_buffer_bytes: must hold a packet of network.mtu_bytes (4096), is 2048",
         ),
         (
             "packet_buffer_bytes = 1_048_576",
             "packet_buffer_bytes = 12_582_912",
-            "machines/x.toml: hpu.packet_buffer_bytes: has addresses for 3024 packets of network.mtu_bytes, 12386304 \
+            "machines/x.toml: accelerator.packet_buffer_bytes: has addresses for 3024 packets of network.mtu_bytes, 12386304 \
              bytes; is 12582912",
         ),
         (
             "max_user_hdr_bytes = 64",
             "max_user_hdr_bytes = 1024",
-            "machines/x.toml: hpu.max_user_hdr_bytes: must be at most 968, is 1024",
+            "machines/x.toml: accelerator.max_user_hdr_bytes: must be at most 968, is 1024",
         ),
         (
             "watchdog_cycles = 1_000_000",
             "watchdog_cycles = 0",
-            "machines/x.toml: hpu.watchdog_cycles: must be at least 1, is 0",
+            "machines/x.toml: accelerator.watchdog_cycles: must be at least 1, is 0",
         ),
         (
             "kind = \"rv32imafdc\"",
@@ -221,9 +279,20 @@ fn wrong_values_name_file_and_key() {
             "machines/x.toml: hpu.kind: must name an instruction set such as \"rv32imac\", is \"\"",
         ),
         (
+            "kind = \"sc17\"",
+            "kind = \"sc18\"",
+            "machines/x.toml: accelerator.kind: must be one of \"sc17\", is \"sc18\"",
+        ),
+        ("kind = \"sc17\"", "", "machines/x.toml: accelerator.kind: missing"),
+        (
+            "model = \"latency\"",
+            "model = \"ether\"",
+            "machines/x.toml: network.model: must be one of \"latency\", is \"ether\"",
+        ),
+        (
             "put_blocks = true",
             "put_blocks = 1",
-            "machines/x.toml: hpu.put_blocks: must be true or false, is an integer",
+            "machines/x.toml: accelerator.put_blocks: must be true or false, is an integer",
         ),
     ] {
         assert_eq!(error_of(from, to), expected);
@@ -246,34 +315,38 @@ fn bad_toml_names_line_and_column() {
 #[test]
 fn wrong_overrides_name_themselves() {
     for (argument, expected) in [
-        ("hpu.count=x", "--set hpu.count=x: must be an integer, is a string"),
-        ("hpu.count=0", "--set hpu.count=0: must be at least 1, is 0"),
+        ("accelerator.hpus=x", "--set accelerator.hpus=x: must be an integer, is a string"),
+        ("accelerator.hpus=0", "--set accelerator.hpus=0: must be at least 1, is 0"),
         (
-            "hpu.scratchpad_cycles=4294967294",
-            "--set hpu.scratchpad_cycles=4294967294: must be at most 10000, is 4294967294",
+            "accelerator.scratchpad_cycles=4294967294",
+            "--set accelerator.scratchpad_cycles=4294967294: must be at most 10000, is 4294967294",
         ),
         ("network.radix=4294967294", "--set network.radix=4294967294: must be at most 65536, is 4294967294"),
         ("hpu.clock_ghz=1001", "--set hpu.clock_ghz=1001: must be at most 1000, is 1001"),
         ("host.clock_ghz=1e9", "--set host.clock_ghz=1e9: must be at most 1000, is 1000000000"),
         (
-            "hpu.watchdog_cycles=9223372036854775807",
-            "--set hpu.watchdog_cycles=9223372036854775807: must be at most 2500000000000, 1000 s at hpu.clock_ghz (2.5), is \
+            "accelerator.watchdog_cycles=9223372036854775807",
+            "--set accelerator.watchdog_cycles=9223372036854775807: must be at most 2500000000000, 1000 s at hpu.clock_ghz (2.5), is \
              9223372036854775807",
         ),
-        ("hpu.cuont=1", "--set hpu.cuont=1: unknown key, did you mean `hpu.count`?"),
+        ("accelerator.hpsu=1", "--set accelerator.hpsu=1: unknown key, did you mean `accelerator.hpus`?"),
         ("hpu=1", "--set hpu=1: must be a table, is an integer"),
-        ("hpu.count", "--set hpu.count: must be key=value"),
-        ("=1", "--set =1: must be key=value, with a key such as `hpu.count`"),
-        ("hpu..count=1", "--set hpu..count=1: must be key=value, with a key such as `hpu.count`"),
+        ("accelerator.hpus", "--set accelerator.hpus: must be key=value"),
+        ("=1", "--set =1: must be key=value, with a key such as `accelerator.hpus`"),
+        ("hpu..count=1", "--set hpu..count=1: must be key=value, with a key such as `accelerator.hpus`"),
         ("base=sc17-dis", "--set base=sc17-dis: unknown key"),
     ] {
         assert_eq!(error_of_set(&[argument]), expected);
     }
     assert!(error_of_set(&["hpu.kind=[1,"]).starts_with("--set hpu.kind=[1,: the value is not TOML: "));
-    assert!(error_of_set(&["hpu.count=2\nx=3"]).starts_with("--set hpu.count=2\nx=3: the value is not TOML: "));
+    assert!(
+        error_of_set(&["accelerator.hpus=2\nx=3"])
+            .starts_with("--set accelerator.hpus=2\nx=3: the value is not TOML: ")
+    );
     // A conflict is charged to the key that is out of range, here the file's.
     assert!(
-        error_of_set(&["hpu.count=5"]).ends_with("sc17-int.toml: hpu.contexts: must be at least hpu.count (5), is 4")
+        error_of_set(&["accelerator.hpus=5"])
+            .ends_with("sc17-int.toml: accelerator.contexts: must be at least accelerator.hpus (5), is 4")
     );
 }
 
@@ -295,11 +368,11 @@ fn bases_are_found_beside_a_file_and_blamed_for_their_keys() {
         path.to_str().unwrap().to_owned()
     };
     let text = fs::read_to_string(self::folder().join("sc17-int.toml")).unwrap();
-    let base = write("mine.toml", &text.replace("count = 4", "count = 0"));
+    let base = write("mine.toml", &text.replace("hpus = 4", "hpus = 0"));
     let above = write("above.toml", "base = \"mine\"\n[hpu]\nclock_ghz = 1\n");
     let error = Machine::load(&above, &[], &[]).unwrap_err().to_string();
-    assert_eq!(error, format!("{base}: hpu.count: must be at least 1, is 0"));
-    let machine = Machine::load(&above, &[], &["hpu.count=1".to_owned()]).unwrap();
+    assert_eq!(error, format!("{base}: accelerator.hpus: must be at least 1, is 0"));
+    let machine = Machine::load(&above, &[], &["accelerator.hpus=1".to_owned()]).unwrap();
     assert_eq!((machine.name.as_str(), machine.hpu.clock), ("above", Clock::from_khz(1_000_000)));
 
     let circle = write("circle.toml", "base = \"circle\"");
@@ -345,13 +418,13 @@ proptest! {
                 prop_assert!(keys.iter().any(|key| text.contains(key)), "{text}");
             }
             Ok(machine) => {
-                let (hpu, network) = (&machine.hpu, &machine.network);
-                let slots = hpu.slots(network.mtu);
-                prop_assert!(slots >= 1 && u64::from(slots) * u64::from(machine::Hpu::slot_bytes(network.mtu)) < 1 << 32);
-                prop_assert!(hpu.contexts * abi::device::map::CONTEXT_STRIDE < 1 << 24);
+                let (hpu, unit, network) = (&machine.hpu, sc17(&machine), &machine.network);
+                let slots = unit.slots(network.mtu);
+                prop_assert!(slots >= 1 && u64::from(slots) * u64::from(Sc17::slot_bytes(network.mtu)) < 1 << 32);
+                prop_assert!(unit.contexts * abi::device::map::CONTEXT_STRIDE < 1 << 24);
                 // The longest block of the HPUs, and the longest handler.
-                prop_assert!(i32::try_from(64 * (hpu.scratchpad_cycles + 100)).is_ok());
-                prop_assert!(hpu.clock.time(hpu.watchdog_cycles + 512) < sim::Time::from_ns(1 << 51));
+                prop_assert!(i32::try_from(64 * (unit.scratchpad_cycles + 100)).is_ok());
+                prop_assert!(hpu.clock.time(unit.watchdog_cycles + 512) < sim::Time::from_ns(1 << 51));
                 prop_assert!(hpu.clock.time(1) > sim::Time::ZERO);
                 let once = machine.host.memory_time(bytes, 0);
                 prop_assert!(machine.host.memory_time(bytes, bytes) >= once);

@@ -63,6 +63,7 @@ mod tests {
     /// sPIN §4.2.
     fn sc17(nodes: usize) -> Network {
         let parameters = machine::Network {
+            model: machine::NetworkModel::Latency,
             topology: machine::Topology::FatTree,
             radix: 36,
             switch: Time::from_ns(50),

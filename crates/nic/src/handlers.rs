@@ -7,6 +7,7 @@ use std::sync::Arc;
 use abi::device::image;
 use abi::portals::{Handle, Me, Plain};
 use hpu::{Engine, Program};
+use machine::{Accelerator, Machine};
 
 use crate::region::Region;
 use crate::stats::SourcePlace;
@@ -137,20 +138,21 @@ pub struct CardProgram {
 }
 
 impl CardProgram {
-    /// For cards with these HPUs.
+    /// For the cards of this machine.
     ///
     /// # Errors
     /// When it does not fit in their memories.
-    pub fn new(device: DeviceProgram, config: &machine::Hpu) -> Result<Rc<CardProgram>, ImageError> {
+    pub fn new(device: DeviceProgram, machine: &Machine) -> Result<Rc<CardProgram>, ImageError> {
+        let Accelerator::Sc17(unit) = &machine.accelerator;
         let program = &device.program;
         let (code, data) = (program.program_segment().len(), program.data_segment().len());
-        if code > config.program as usize {
-            return Err(ImageError::TooLarge { what: "code", bytes: code, room: config.program });
+        if code > unit.program as usize {
+            return Err(ImageError::TooLarge { what: "code", bytes: code, room: unit.program });
         }
-        if data > config.data as usize {
-            return Err(ImageError::TooLarge { what: "static data", bytes: data, room: config.data });
+        if data > unit.data as usize {
+            return Err(ImageError::TooLarge { what: "static data", bytes: data, room: unit.data });
         }
-        let engine = RefCell::new(Engine::new(program.clone(), config.timing, config.scratchpad_cycles));
+        let engine = RefCell::new(Engine::new(program.clone(), machine.hpu.timing, unit.scratchpad_cycles));
         Ok(Rc::new(CardProgram { device, engine }))
     }
 

@@ -213,7 +213,7 @@ const MIN_PT_INDEX: i32 = 63;
 const MAX_PT_INDEX: i32 = 511;
 
 /// What a card offers, and at most offers, unless the program asks for less (facts: the reference's values).
-pub fn default_limits(mtu: u32, hpu: &machine::Hpu) -> NiLimits {
+pub fn default_limits(mtu: u32, accelerator: &machine::Accelerator) -> NiLimits {
     NiLimits {
         max_entries: 16 * 1024,
         max_unexpected_headers: 16 * 1024,
@@ -235,13 +235,13 @@ pub fn default_limits(mtu: u32, hpu: &machine::Hpu) -> NiLimits {
             | ptl::feature::TOTAL_DATA_ORDERING
             | ptl::feature::COHERENT_ATOMICS,
         pad1: 0,
-        max_user_hdr_size: u64::from(hpu.max_user_hdr),
+        max_user_hdr_size: u64::from(accelerator.max_user_hdr()),
         max_payload_size: u64::from(mtu),
-        max_handler_mem: u64::from(hpu.memory),
-        max_initial_state: u64::from(hpu.max_initial_state),
+        max_handler_mem: u64::from(accelerator.memory()),
+        max_initial_state: u64::from(accelerator.max_initial_state()),
         min_fragmentation_limit: u64::from(crate::spin::FRAGMENT),
         // Whatever the packet's size, a handler that takes no more outlives the watchdog.
-        max_cycles_per_byte: hpu.watchdog_cycles / u64::from(mtu),
+        max_cycles_per_byte: accelerator.watchdog_cycles() / u64::from(mtu),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use machine::{Machine, NicKind};
+use machine::Machine;
 use sim::Time;
 use sim::trace::{SliceExtras, Trace, TrackId, Value};
 
@@ -27,7 +27,7 @@ struct Rows {
 impl Timeline {
     /// With rows for the nodes of `machine`.
     pub fn new(mut trace: Trace, ranks: usize, machine: &Machine) -> Timeline {
-        let hpus = if machine.nic.kind == NicKind::Spin { machine.hpu.count } else { 0 };
+        let hpus = if machine.nic.runs_handlers() { machine.accelerator.hpus() } else { 0 };
         let mut rows = Vec::new();
         for rank in 0..if trace.is_on() { ranks } else { 0 } {
             let process = trace.process(&format!("rank {rank}"));

@@ -1,7 +1,7 @@
 //! What a schedule must not ask for, found before anything runs.
 
 use goal::{Action, NicOp, Schedule, Verb};
-use machine::{Machine, NicKind};
+use machine::Machine;
 use nic::CardProgram;
 
 use crate::entries::{MOST, initial_state};
@@ -46,7 +46,7 @@ fn command(nic: &NicOp, machine: &Machine, program: Option<&CardProgram>) -> Opt
         let idle = state > 0 || append.memory.is_some();
         return idle.then(|| "arguments and memory are for handlers, and the entry has none".into());
     };
-    if machine.nic.kind != NicKind::Spin {
+    if !machine.nic.runs_handlers() {
         return Some(format!(
             "handler '{first}', but the cards of this machine have no HPUs (nic.kind = \"spin\" has)"
         ));
@@ -61,6 +61,6 @@ fn command(nic: &NicOp, machine: &Machine, program: Option<&CardProgram>) -> Opt
         return Some(format!("the device program has no handler '{unknown}'; it has {}", known.join(", ")));
     }
     let memory = append.memory.unwrap_or(state);
-    let limit = u64::from(machine.hpu.max_initial_state).min(memory);
+    let limit = u64::from(machine.accelerator.max_initial_state()).min(memory);
     (state > limit).then(|| format!("arguments of {state} bytes do not fit in handler memory of {memory} bytes"))
 }

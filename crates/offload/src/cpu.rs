@@ -6,7 +6,6 @@
 
 use abi::portals::Event as FullEvent;
 use goal::{Action, NicOp, Verb};
-use machine::NicKind;
 use nic::Completion;
 use sim::Time;
 
@@ -114,7 +113,7 @@ impl World<'_> {
 
     /// With nothing else to do, a rank's first CPU completes what an rdma card has left to it.
     fn complete(&mut self, cpu: usize) -> Result<(), RunError> {
-        if self.machine.nic.kind != NicKind::Rdma || !cpu.is_multiple_of(self.schedule.cpus()) {
+        if self.machine.nic.matches_on_card() || !cpu.is_multiple_of(self.schedule.cpus()) {
             return Ok(());
         }
         let host = &self.machine.host;
@@ -155,12 +154,12 @@ impl World<'_> {
 
     /// The cost of handing the card something that rdma cards leave to the library.
     pub(crate) fn describe(&self) -> Spans {
-        if self.machine.nic.kind == NicKind::Rdma { Vec::new() } else { vec![self.post()] }
+        if !self.machine.nic.matches_on_card() { Vec::new() } else { vec![self.post()] }
     }
 
     /// The cost of seeing something that was waited for; on rdma cards the CPU has seen it with the completion.
     pub(crate) fn look(&self) -> Spans {
-        if self.machine.nic.kind == NicKind::Rdma { Vec::new() } else { vec![("poll", self.machine.host.poll)] }
+        if !self.machine.nic.matches_on_card() { Vec::new() } else { vec![("poll", self.machine.host.poll)] }
     }
 
     /// Has an operation's CPU do something.

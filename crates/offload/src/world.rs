@@ -3,7 +3,7 @@ use std::rc::Rc;
 
 use abi::portals::{self as ptl, Handle, Process, ni};
 use goal::{Action, Progress, Schedule, Verb};
-use machine::{Machine, NicKind};
+use machine::Machine;
 use net::Network;
 use nic::{Card, CardEvent, CardProgram, HandlerStats, Notice, Timeline};
 use sim::trace::Trace;
@@ -110,7 +110,7 @@ impl<'a> World<'a> {
             ni = ready.expect("a fresh card has an interface to give").0;
             card.set_map(ni, map.clone()).expect("every rank is in the map");
             card.pt_alloc(ni, 0, ptl::EQ_NONE, crate::entries::PORTAL).expect("a fresh portal table is empty");
-            if let Some(program) = program.as_ref().filter(|_| machine.nic.kind == NicKind::Spin) {
+            if let Some(program) = program.as_ref().filter(|_| machine.nic.runs_handlers()) {
                 card.share_program(program.clone());
             }
             cards.push(card);

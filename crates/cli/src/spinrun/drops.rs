@@ -117,7 +117,7 @@ fn explain(reason: DropReason) -> (&'static str, &'static str) {
         }
         DropReason::NoBuffer => (
             "no packet buffer was free, for handlers are slower than packets come",
-            "use more HPUs, shorter handlers, a larger hpu.packet_buffer_bytes, or fewer senders at once",
+            "use more HPUs, shorter handlers, a larger accelerator.packet_buffer_bytes, or fewer senders at once",
         ),
         DropReason::HandlerDropped => ("a handler returned DROP", "that is its decision"),
         DropReason::HandlerFailed => ("a handler failed", "see its warning"),

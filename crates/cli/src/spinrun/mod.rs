@@ -59,7 +59,7 @@ struct Options {
     /// Kind of network card, instead of the machine's own
     #[arg(long, value_enum)]
     nic: Option<Card>,
-    /// Change a parameter of the machine, such as hpu.count=8
+    /// Change a parameter of the machine, such as accelerator.hpus=8
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
     /// Write the timeline for ui.perfetto.dev; `-` is standard output
@@ -308,7 +308,11 @@ fn progress_by_default(options: &Options) -> When {
 fn load_machine(options: &Options, sdk: &Sdk) -> Result<Machine, MachineError> {
     let mut overrides = options.set.clone();
     overrides.extend(options.nic.map(|card| format!("nic.kind={}", NicKind::from(card).name())));
-    Machine::load(&options.machine, &[sdk.home.join("machines")], &overrides)
+    let machine = Machine::load(&options.machine, &[sdk.home.join("machines")], &overrides)?;
+    for notice in &machine.notices {
+        eprintln!("spinrun: note: {notice}");
+    }
+    Ok(machine)
 }
 
 /// Says on standard error why a run has failed; its exit status. A deadlock may come from messages that were `lost`.

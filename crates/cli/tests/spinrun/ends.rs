@@ -98,8 +98,8 @@ fn wrong_use() {
     fails("--machine nowhere", "spinrun: error: ");
     fails("--machine nowhere", "nowhere");
     fails("--set hpu.counts=4", "hpu.counts");
-    fails("--set hpu.count=many", "hpu.count");
-    fails("--set hpu.count", "hpu.count");
+    fails("--set accelerator.hpus=many", "accelerator.hpus");
+    fails("--set accelerator.hpus", "accelerator.hpus");
     fails("--nic ethernet", "ethernet");
     fails("-n 0", "0 is not in 1..=65536");
     fails("--compute fast", "is `zero` or `measured:SCALE`");

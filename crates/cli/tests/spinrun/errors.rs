@@ -92,11 +92,11 @@ fn completion_handlers_that_fail() {
 
 #[test]
 fn endless_handlers_are_killed() {
-    let words = ["handler 'payload' was killed after 20000 cycles (hpu.watchdog_cycles)", "errors.c:"];
-    let run = fails("--set hpu.watchdog_cycles=20000", "payload loop", "HANDLER_TIMEOUT", 20_000, &words);
+    let words = ["handler 'payload' was killed after 20000 cycles (accelerator.watchdog_cycles)", "errors.c:"];
+    let run = fails("--set accelerator.watchdog_cycles=20000", "payload loop", "HANDLER_TIMEOUT", 20_000, &words);
     assert_eq!(account(&run), "handlers 1 2 1, dropped 4096, results 0 0 0 0 0 0");
     // On one HPU with one context, nothing else could run meanwhile.
-    let one = "--set hpu.watchdog_cycles=3000 --set hpu.count=1 --set hpu.contexts=1";
+    let one = "--set accelerator.watchdog_cycles=3000 --set accelerator.hpus=1 --set accelerator.contexts=1";
     let run = fails(one, "header loop", "HANDLER_TIMEOUT", 3000, &["handler 'header' was killed after 3000 cycles"]);
     assert_eq!(account(&run), "handlers 1 0 1, dropped 6000, results 0 0 0 0 0 0");
 }
@@ -157,5 +157,5 @@ fn what_is_undefined_is_stopped() {
     fails("", "payload nowhere", "SEGV", 0, &words);
     fails("", "header nowhere", "SEGV", 0, &["header handler 'header' failed"]);
     let words = ["handler 'payload' was killed after 20000 cycles", &line("onward")];
-    fails("--set hpu.watchdog_cycles=20000", "payload onward", "HANDLER_TIMEOUT", 20_000, &words);
+    fails("--set accelerator.watchdog_cycles=20000", "payload onward", "HANDLER_TIMEOUT", 20_000, &words);
 }

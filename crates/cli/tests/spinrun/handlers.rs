@@ -9,7 +9,7 @@ fn handlers(options: &str, case: &str) -> String {
 }
 
 fn commands(case: &str) {
-    for options in ["", "--machine sc17-dis", "--set hpu.timing=inorder --set hpu.contexts=8"] {
+    for options in ["", "--machine sc17-dis", "--set hpu.timing=inorder --set accelerator.contexts=8"] {
         assert_eq!(spinrun(&format!("-n 2 {options}"), &program("commands"), case).ok(), "");
     }
 }
@@ -19,9 +19,9 @@ fn header_first_payloads_in_parallel_completion_last() {
     let four = "headers 1 payloads 8 completions 1 at once 4 hpus 0xf\n";
     assert_eq!(handlers("", "order"), four);
     let one = "headers 1 payloads 8 completions 1 at once 1 hpus 0x1\n";
-    assert_eq!(handlers("--set hpu.count=1 --set hpu.contexts=1", "order"), one);
+    assert_eq!(handlers("--set accelerator.hpus=1 --set accelerator.contexts=1", "order"), one);
     let eight = "headers 1 payloads 8 completions 1 at once 8 hpus 0xff\n";
-    assert_eq!(handlers("--set hpu.count=8 --set hpu.contexts=8", "order"), eight);
+    assert_eq!(handlers("--set accelerator.hpus=8 --set accelerator.contexts=8", "order"), eight);
 }
 
 /// With enough HPUs the payload handlers of a message overlap, with one they follow each other.
@@ -34,9 +34,9 @@ fn hpus_work_in_parallel() {
         assert_eq!((payload["calls"].as_u64(), payload["bytes"].as_u64()), (Some(8), Some(8 * 4096 - 64)));
         (report["end_ps"].as_u64().unwrap(), payload["occupancy_ps"].as_u64().unwrap())
     };
-    let (one, occupancy) = time("--set hpu.count=1 --set hpu.contexts=1");
+    let (one, occupancy) = time("--set accelerator.hpus=1 --set accelerator.contexts=1");
     let (four, _) = time("");
-    let (eight, _) = time("--set hpu.count=8 --set hpu.contexts=8");
+    let (eight, _) = time("--set accelerator.hpus=8 --set accelerator.contexts=8");
     // All eight take as long as each other, so four HPUs save three quarters of the time and eight seven eighths, less
     // the time that packets arrive apart.
     let wire = 7 * 4096 * 20;
@@ -49,7 +49,7 @@ fn hpus_work_in_parallel() {
 #[test]
 fn waiting_handlers_leave_their_hpu() {
     let end = |contexts: u32| {
-        let options = format!("-n 2 --machine sc17-dis --set hpu.count=1 --set hpu.contexts={contexts}");
+        let options = format!("-n 2 --machine sc17-dis --set accelerator.hpus=1 --set accelerator.contexts={contexts}");
         let (run, report) = reported(&options, &program("commands"), "dma_blocking");
         assert_eq!(run.status, 0, "{}", run.err);
         report["end_ps"].as_u64().unwrap()
@@ -90,7 +90,7 @@ fn dropped_messages_give_their_room_back() {
 /// what they write is in host memory.
 #[test]
 fn errors_are_told_when_the_memory_is_free() {
-    for (options, at_once) in [("", 4), ("--set hpu.count=1 --set hpu.contexts=1", 1)] {
+    for (options, at_once) in [("", 4), ("--set accelerator.hpus=1 --set accelerator.contexts=1", 1)] {
         let (run, report) = reported(&format!("-n 2 {options}"), &program("handlers"), "error_last");
         run.ended(0, "payload handler 'fail_first' returned FAIL");
         let told_ps: u64 = run.out.trim().parse().unwrap();
@@ -123,7 +123,7 @@ fn hpu_memory_outlives_entries() {
 #[test]
 fn flow_control_drops_packets_and_says_so() {
     // Buffers for two of eight packets.
-    let options = "-n 2 --set hpu.packet_buffer_bytes=8192";
+    let options = "-n 2 --set accelerator.packet_buffer_bytes=8192";
     let (run, report) = reported(options, &program("handlers"), "flow_control");
     assert_eq!(run.lossy(), format!("payloads 2 dropped {} flow control 1\n", 6 * 4096));
     let drops = &report["drops"]["no_packet_buffer"];

@@ -2,7 +2,8 @@
 
 use crate::harness::{program, reported, spinrun};
 
-const HPUS: [&str; 3] = ["", "--set hpu.timing=inorder", "--set hpu.kind=rv32imac --set hpu.scratchpad_cycles=3"];
+const HPUS: [&str; 3] =
+    ["", "--set hpu.timing=inorder", "--set hpu.kind=rv32imac --set accelerator.scratchpad_cycles=3"];
 const KINDS: [&str; 6] = ["release", "full", "relaxed", "plain", "byte", "wide"];
 
 /// The two numbers of a line "name number name number".

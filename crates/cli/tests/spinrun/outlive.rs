@@ -3,7 +3,7 @@
 use crate::harness::{program, spinrun};
 
 /// One HPU, so that the next handler has the packet and the stack of the last at once.
-const ONE: &str = "-n 2 --set hpu.count=1 --set hpu.contexts=1 --set hpu.watchdog_cycles=20000";
+const ONE: &str = "-n 2 --set accelerator.hpus=1 --set accelerator.contexts=1 --set accelerator.watchdog_cycles=20000";
 
 #[test]
 fn memory_of_a_handler_that_has_ended_is_not_written() {

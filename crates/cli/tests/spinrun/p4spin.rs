@@ -5,7 +5,7 @@ use crate::harness::{Run, program, reported, spinrun};
 
 /// Machines that differ in everything that a value may not depend on.
 const MACHINES: [&str; 4] =
-    ["", "--machine sc17-dis", "--set hpu.timing=inorder", "--set hpu.contexts=8 --set hpu.count=2"];
+    ["", "--machine sc17-dis", "--set hpu.timing=inorder", "--set accelerator.contexts=8 --set accelerator.hpus=2"];
 
 fn calls(options: &str, arguments: &str) -> Run {
     spinrun(&format!("-n 2 {options}"), &program("p4spin_calls"), arguments)
@@ -54,7 +54,7 @@ fn posted_writes() {
 #[test]
 fn waiting_handlers_are_descheduled() {
     let run = |contexts: u32| {
-        let options = format!("-n 2 --machine sc17-dis --set hpu.count=2 --set hpu.contexts={contexts}");
+        let options = format!("-n 2 --machine sc17-dis --set accelerator.hpus=2 --set accelerator.contexts={contexts}");
         let (run, report) = reported(&options, &program("p4spin_calls"), "contexts");
         let handler = &report["handlers"]["wait_for_host"];
         assert_eq!(handler["calls"].as_u64(), Some(8), "{}", run.err);
@@ -71,7 +71,7 @@ fn waiting_handlers_are_descheduled() {
 
 #[test]
 fn yielding_lets_others_run() {
-    let one = "--set hpu.count=1 --set hpu.contexts=2 --set hpu.watchdog_cycles=50000";
+    let one = "--set accelerator.hpus=1 --set accelerator.contexts=2 --set accelerator.watchdog_cycles=50000";
     assert_eq!(calls(one, "yields 1").ok(), "");
     // Without, nothing else runs on the HPU, and the watchdog ends the handler.
     let run = calls(one, "yields 0");
@@ -161,7 +161,7 @@ mod other_requests {
 
     #[test]
     fn meet_flow_control() {
-        assert_eq!(gets("--set hpu.packet_buffer_bytes=8192", "flow_control").lossy(), "");
+        assert_eq!(gets("--set accelerator.packet_buffer_bytes=8192", "flow_control").lossy(), "");
     }
 
     /// A reply is late by its header handler, whose write of 32 bytes leaves the card within a cycle.

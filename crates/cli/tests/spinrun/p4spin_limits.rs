@@ -7,8 +7,8 @@ fn limits(options: &str, case: &str) -> Run {
     spinrun(&format!("-n 2 {options}"), &program("p4spin_limits"), case)
 }
 
-const OTHER: &str = "--set network.mtu_bytes=1024 --set hpu.max_user_hdr_bytes=128 --set hpu.memory_bytes=65536 \
-                     --set hpu.max_initial_state_bytes=2048 --set hpu.watchdog_cycles=299100";
+const OTHER: &str = "--set network.mtu_bytes=1024 --set accelerator.max_user_hdr_bytes=128 --set accelerator.memory_bytes=65536 \
+                     --set accelerator.max_initial_state_bytes=2048 --set accelerator.watchdog_cycles=299100";
 
 #[test]
 fn are_those_of_the_machine() {

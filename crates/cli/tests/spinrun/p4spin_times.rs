@@ -85,7 +85,7 @@ fn put_from_device() {
         assert_eq!(t.waited, t.m.wire(bytes));
         t.took("PutFromDevice", t.m.network + t.m.wire(bytes) + t.m.match_header + t.m.dma_write(bytes) + t.m.poll);
     });
-    let free = timed("--set hpu.put_blocks=false", "PutFromDevice", 4096);
+    let free = timed("--set accelerator.put_blocks=false", "PutFromDevice", 4096);
     assert_eq!(free.waited, 0);
 }
 

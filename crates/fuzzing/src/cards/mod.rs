@@ -83,8 +83,8 @@ fn machine(choice: u8) -> Rc<Machine> {
                     let set = [
                         format!("nic.kind=\"{nic}\""),
                         format!("network.mtu_bytes={MTU}"),
-                        format!("hpu.packet_buffer_bytes={}", buffers * MTU),
-                        "hpu.watchdog_cycles=3000".into(),
+                        format!("accelerator.packet_buffer_bytes={}", buffers * MTU),
+                        "accelerator.watchdog_cycles=3000".into(),
                     ];
                     machines.push(Rc::new(crate::machines::beside("base = \"sc17-int\"", &set)));
                 }
@@ -100,7 +100,7 @@ fn play(bytes: &[u8]) -> u64 {
     let machine = machine(u.arbitrary().unwrap_or_default());
     let mut world = World::new(&machine, NODES);
     let mut program = Program::default();
-    if machine.nic.kind == machine::NicKind::Spin {
+    if machine.nic.runs_handlers() {
         let length = u.int_in_range(0..=64).unwrap_or_default();
         let code = u.bytes(length).unwrap_or_default();
         if let Some(device) = program::program(&machine, code) {

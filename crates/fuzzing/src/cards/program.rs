@@ -62,7 +62,7 @@ pub fn program(machine: &Machine, code: &[u8]) -> Option<Rc<CardProgram>> {
         (TWINS[role], Handler { name: format!("handler{role}").into(), entry })
     };
     let handlers = (0..TWINS.len()).map(handler).collect();
-    CardProgram::new(DeviceProgram { program: Arc::new(program), handlers }, &machine.hpu).ok()
+    CardProgram::new(DeviceProgram { program: Arc::new(program), handlers }, machine).ok()
 }
 
 /// An initial state: templates of commands, and empty scripts that return success; with `changes` on top.

@@ -186,11 +186,8 @@ impl<'a> Engine<'a> {
     /// Whether the header of a long message leads to a get without the CPU.
     #[inline]
     fn gets_by_itself(&self, receive: u32) -> bool {
-        match self.card(receive) {
-            NicKind::Rdma => false,
-            NicKind::Portals4 => self.ops[receive as usize].peer != ANY,
-            NicKind::Spin => true,
-        }
+        let card = self.card(receive);
+        card.runs_handlers() || card.matches_on_card() && self.ops[receive as usize].peer != ANY
     }
 
     /// What a CPU adds when a message is matched late: the copy of a short one, the get of a long one.
@@ -267,9 +264,9 @@ impl<'a> Engine<'a> {
                 (task, time)
             }
             Task::Take(op) => {
-                let looks = host.poll + if self.card(op) == NicKind::Rdma { host.matching } else { Time::ZERO };
+                let looks = host.poll + if self.card(op).matches_on_card() { Time::ZERO } else { host.matching };
                 // A message that the card has matched, but not answered.
-                if self.card(op) != NicKind::Rdma {
+                if self.card(op).matches_on_card() {
                     return (Task::Serve(op), looks + host.overhead);
                 }
                 match self.matching.arrive(op, &mut self.progress) {
@@ -283,7 +280,7 @@ impl<'a> Engine<'a> {
                     }
                 }
             }
-            Task::Complete(op) if self.is_long(op) && self.card(op) == NicKind::Rdma => {
+            Task::Complete(op) if self.is_long(op) && !self.card(op).matches_on_card() => {
                 (task, host.poll + host.overhead)
             }
             Task::Serve(_) | Task::Complete(_) | Task::Release(_) => (task, host.poll),
@@ -293,12 +290,14 @@ impl<'a> Engine<'a> {
     /// Posts a receive.
     fn post(&mut self, receive: u32) -> (Task, Time) {
         let host = &self.parameters.machine.host;
-        let (posting, finding) = match self.card(receive) {
-            NicKind::Rdma => (host.matching, Time::ZERO),
-            NicKind::Portals4 if self.gets_by_itself(receive) && self.bytes(receive) > self.parameters.eager => {
-                (host.overhead * 2, host.poll)
-            }
-            _ => (host.overhead, host.poll),
+        let card = self.card(receive);
+        // Without handlers the card gets the data of a long message by a triggered operation, which is posted beside it.
+        let is_triggered =
+            !card.runs_handlers() && self.gets_by_itself(receive) && self.bytes(receive) > self.parameters.eager;
+        let (posting, finding) = match card.matches_on_card() {
+            false => (host.matching, Time::ZERO),
+            true if is_triggered => (host.overhead * 2, host.poll),
+            true => (host.overhead, host.poll),
         };
         match self.matching.post(receive, &mut self.progress) {
             None => (Task::Run(receive), posting),
@@ -334,7 +333,7 @@ impl<'a> Engine<'a> {
             Task::Serve(op) if self.is_long(op) => self.send(now, Travel::Get, op),
             Task::Serve(op) => self.progress.done(self.progress.words[op as usize], now),
             Task::Complete(op) => {
-                if self.is_long(op) && self.card(op) == NicKind::Rdma {
+                if self.is_long(op) && !self.card(op).matches_on_card() {
                     self.send(now, Travel::End, op);
                 }
                 self.progress.done(self.progress.words[op as usize], now);
@@ -363,7 +362,7 @@ impl<'a> Engine<'a> {
         let fetch = dma.latency * 2 + dma.gap_per_byte.time(bytes.min(network.mtu.into()));
         let ready = if bytes == 0 { now } else { now.saturating_add(fetch) };
         let (start, end) = self.nodes[from as usize].sends.reserve(ready, bytes, network.gap_per_byte, network.gap);
-        if travel == Travel::Data && self.card(op) != NicKind::Rdma {
+        if travel == Travel::Data && self.card(op).matches_on_card() {
             // The event that tells the sender crosses as an empty DMA write.
             self.later(end, self.deposit(0), Event::Tell(Task::Release(op)));
         }
@@ -397,7 +396,7 @@ impl<'a> Engine<'a> {
     fn message(&mut self, now: Time, op: u32) {
         let is_long = self.is_long(op);
         let in_memory = self.deposit(if is_long { 0 } else { self.bytes(op) });
-        if self.card(op) == NicKind::Rdma {
+        if !self.card(op).matches_on_card() {
             return self.later(now, in_memory, Event::Tell(Task::Take(op)));
         }
         let Some(receive) = self.matching.arrive(op, &mut self.progress) else {
@@ -408,7 +407,7 @@ impl<'a> Engine<'a> {
         if !is_long {
             self.later(now, in_memory, Event::Tell(Task::Complete(op)));
         } else if self.gets_by_itself(receive) {
-            let runs = if self.card(op) == NicKind::Spin { self.parameters.handler } else { Time::ZERO };
+            let runs = if self.card(op).runs_handlers() { self.parameters.handler } else { Time::ZERO };
             self.later(now, runs, Event::Get(op));
         } else {
             self.later(now, in_memory, Event::Tell(Task::Take(op)));

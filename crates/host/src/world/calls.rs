@@ -7,7 +7,6 @@
 
 use abi::mailbox::Op;
 use abi::portals::{self as ptl, AtomicOp, CtEvent, Datatype, Handle, NiLimits, Plain, Process, Rc as Code};
-use machine::NicKind;
 use nic::{AtomicSpec, Card, DeviceProgram, MAX_OPERAND, NewEntry, Ports, Target, TriggeredOp};
 use sim::Time;
 
@@ -72,13 +71,13 @@ impl World {
                 | Op::PtlMEUnlink
         );
         looks
-            && self.machine.nic.kind == NicKind::Rdma
+            && !self.machine.nic.matches_on_card()
             && self.cards[call.caller.rank as usize].next_completion().is_some()
     }
 
     /// The cost of handing the card something that rdma cards leave to the library.
     fn describe_cost(&mut self, rank: usize) -> Time {
-        if self.machine.nic.kind == NicKind::Rdma { Time::ZERO } else { self.post_cost(rank) }
+        if !self.machine.nic.matches_on_card() { Time::ZERO } else { self.post_cost(rank) }
     }
 
     /// The cost of handing the card an operation.
@@ -257,7 +256,7 @@ impl World {
 
     /// Loads the program's device code onto its card.
     fn register_image(&mut self, rank: usize, address: u64, length: u64, handlers_start: u64) -> Outcome {
-        if self.machine.nic.kind != NicKind::Spin {
+        if !self.machine.nic.runs_handlers() {
             return done(Reply::new(Code::Ok)); // no HPUs, no device code
         }
         let loaded = self.load_image(rank, address, length, handlers_start);

@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-use machine::{Machine, NicKind};
+use machine::Machine;
 use net::Network;
 use nic::{Card, CardEvent, Completion, Notice, Stats, Timeline};
 use sim::trace::Trace;
@@ -454,7 +454,7 @@ impl World {
     /// completion entry, matches the message, and starts what it triggers (sPIN §4.4.1).
     fn progress(&mut self, rank: usize) {
         let here = !self.ranks[rank].waits.is_empty() || self.job.polling(rank).is_some();
-        if self.machine.nic.kind != NicKind::Rdma || self.ranks[rank].progressing || !here {
+        if self.machine.nic.matches_on_card() || self.ranks[rank].progressing || !here {
             return;
         }
         let host = &self.machine.host;

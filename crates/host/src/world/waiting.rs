@@ -1,7 +1,6 @@
 //! Threads that wait inside the library, and what lets them go on.
 
 use abi::portals::{CtEvent, Event as FullEvent, Handle, Rc as Code};
-use machine::NicKind;
 use nic::Notice;
 use sim::Time;
 
@@ -136,7 +135,7 @@ impl World {
 
     /// Charges the look at a completion that has just appeared.
     fn look(&mut self, rank: usize) -> Time {
-        if self.machine.nic.kind == NicKind::Rdma {
+        if !self.machine.nic.matches_on_card() {
             return Time::ZERO;
         }
         let poll = self.machine.host.poll;

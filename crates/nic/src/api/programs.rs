@@ -14,7 +14,7 @@ use crate::region::Region;
 impl Card {
     /// Loads the device program of the process.
     pub fn load_program(&mut self, program: DeviceProgram) -> std::result::Result<(), ImageError> {
-        self.share_program(CardProgram::new(program, &self.machine.hpu)?);
+        self.share_program(CardProgram::new(program, &self.machine)?);
         Ok(())
     }
 
@@ -38,7 +38,7 @@ impl Card {
     pub fn handlers(&mut self, ni: Handle, me: &ptl::Me, ports: &mut impl Ports) -> Result<Option<Handlers>> {
         let Some(request) = HandlerRequest::of(me) else { return Ok(None) };
         let limit = self.ni(ni)?.limits.max_iovecs;
-        if self.machine.nic.kind != machine::NicKind::Spin {
+        if !self.machine.nic.runs_handlers() {
             return Err(Code::Fail);
         }
         let program = self.spin.loaded().ok_or(Code::ArgInvalid)?;
@@ -67,7 +67,7 @@ impl Card {
         state: &[u8],
         host: Region,
     ) -> Result<Handlers> {
-        if self.machine.nic.kind != machine::NicKind::Spin {
+        if !self.machine.nic.runs_handlers() {
             return Err(Code::Fail);
         }
         let program = self.spin.loaded().ok_or(Code::ArgInvalid)?;
@@ -81,7 +81,7 @@ impl Card {
     /// `PtlHPUAllocMem` (sPIN App. B.2).
     pub fn hpu_alloc(&mut self, length: u64, ni: Handle) -> Result<Handle> {
         let index = self.ni(ni)?.index;
-        if self.machine.nic.kind != machine::NicKind::Spin {
+        if !self.machine.nic.runs_handlers() {
             return Err(Code::Fail);
         }
         self.spin.allocate(index, length)

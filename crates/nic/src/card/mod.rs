@@ -12,7 +12,7 @@ use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
 use abi::portals::{CT_NONE, EQ_NONE, Handle, List, NiFail, NiLimits, Process};
-use machine::{Machine, NicKind};
+use machine::{Accelerator, Machine};
 use sim::{Pipe, Time, Train};
 
 use crate::entry::Placement;
@@ -275,6 +275,7 @@ pub struct Card {
 impl Card {
     /// The card of `node` in a network of `nodes`, serving a process with this user id.
     pub fn new(machine: Rc<Machine>, node: u32, nodes: u32, uid: u32) -> Card {
+        let Accelerator::Sc17(unit) = &machine.accelerator;
         Card {
             node,
             nodes,
@@ -283,7 +284,7 @@ impl Card {
             interfaces: [const { None }; 4],
             closed: [const { None }; 4],
             operations: Operations::default(),
-            spin: SpinUnit::new(&machine.hpu, machine.network.mtu),
+            spin: SpinUnit::new(unit, machine.hpu.clock, machine.network.mtu),
             stats: Stats::default(),
             handler_stats: Vec::new(),
             channels: HashMap::new(),
@@ -367,11 +368,11 @@ impl Card {
     }
 
     pub(crate) fn offered_limits(&self) -> NiLimits {
-        default_limits(self.machine.network.mtu, &self.machine.hpu)
+        default_limits(self.machine.network.mtu, &self.machine.accelerator)
     }
 
     pub(crate) fn host_completes(&self) -> bool {
-        self.machine.nic.kind == NicKind::Rdma
+        !self.machine.nic.matches_on_card()
     }
 
     pub(crate) fn interface(&mut self, index: u8) -> Option<&mut Interface> {

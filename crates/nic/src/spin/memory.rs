@@ -5,6 +5,7 @@ use std::rc::{Rc, Weak};
 use abi::device::map;
 use abi::portals::{Handle, Rc as Code};
 use hpu::Window;
+use machine::Sc17;
 
 use crate::handlers::HpuMemory;
 use crate::slab::{Kind, Slab, interface_of};
@@ -45,7 +46,7 @@ pub(super) struct CardMemory {
 }
 
 impl CardMemory {
-    pub fn new(config: &machine::Hpu, mtu: u32) -> CardMemory {
+    pub fn new(config: &Sc17, mtu: u32) -> CardMemory {
         let part = |base, reach| Part { base, reach, bytes: 0 };
         CardMemory {
             arena: Vec::new(),
@@ -54,7 +55,7 @@ impl CardMemory {
                 part(map::DATA, config.data),
                 part(map::HPU_MEMORY, config.memory),
                 part(map::CONTEXTS, config.contexts * map::CONTEXT_STRIDE),
-                part(map::PACKETS, config.slots(mtu) * machine::Hpu::slot_bytes(mtu)),
+                part(map::PACKETS, config.slots(mtu) * Sc17::slot_bytes(mtu)),
             ],
             stack: config.stack,
             layout: 0,
@@ -65,7 +66,7 @@ impl CardMemory {
     }
 
     /// Memories in which nothing is, and nothing is allocated; handles of before stay invalid.
-    pub fn emptied(&mut self, config: &machine::Hpu, mtu: u32) -> CardMemory {
+    pub fn emptied(&mut self, config: &Sc17, mtu: u32) -> CardMemory {
         self.allocations.iter_mut().for_each(Slab::clear);
         let allocations = std::mem::replace(&mut self.allocations, empty());
         CardMemory { allocations, ..CardMemory::new(config, mtu) }
@@ -223,7 +224,8 @@ mod tests {
     fn memory() -> CardMemory {
         let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../machines");
         let machine = machine::Machine::load("sc17-int", &[folder], &[]).unwrap();
-        CardMemory::new(&machine.hpu, machine.network.mtu)
+        let machine::Accelerator::Sc17(unit) = &machine.accelerator;
+        CardMemory::new(unit, machine.network.mtu)
     }
 
     #[test]

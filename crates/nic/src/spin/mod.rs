@@ -18,7 +18,8 @@ use std::rc::Rc;
 use abi::device::map;
 use abi::portals::{Handle, Rc as Code};
 use hpu::{Predictor, Stop, Thread, Watched, Window};
-use sim::Time;
+use machine::Sc17;
+use sim::{Clock, Time};
 
 use crate::handlers::{CardProgram, Handler, Handlers, HpuMemory};
 use crate::message::MessageId;
@@ -35,7 +36,8 @@ pub(crate) const FRAGMENT: u32 = 8;
 
 /// The part of a card that runs handlers.
 pub struct SpinUnit {
-    config: machine::Hpu,
+    config: Sc17,
+    clock: Clock,
     mtu: u32,
     memory: CardMemory,
     /// Words of it on which handlers have waited.
@@ -144,9 +146,10 @@ enum Wait {
 }
 
 impl SpinUnit {
-    pub(crate) fn new(config: &machine::Hpu, mtu: u32) -> SpinUnit {
+    pub(crate) fn new(config: &Sc17, clock: Clock, mtu: u32) -> SpinUnit {
         SpinUnit {
             config: config.clone(),
+            clock,
             mtu,
             memory: CardMemory::new(config, mtu),
             watched: Watched::default(),
@@ -154,7 +157,7 @@ impl SpinUnit {
             free_buffers: Vec::new(),
             fresh_buffer: 0,
             contexts: (0..config.contexts).map(|_| None).collect(),
-            hpus: vec![Core::default(); config.count as usize],
+            hpus: vec![Core::default(); config.hpus as usize],
             tasks: VecDeque::new(),
             transfers: Vec::new(),
             runs: 0,
@@ -215,7 +218,7 @@ impl SpinUnit {
                 runs: self.runs,
                 profiling: self.profiling,
                 profile: self.profile(),
-                ..SpinUnit::new(&self.config, self.mtu)
+                ..SpinUnit::new(&self.config, self.clock, self.mtu)
             };
             for hpu in &mut self.hpus {
                 *hpu = Core { busy: hpu.busy, ..Core::default() };
@@ -306,7 +309,7 @@ impl SpinUnit {
             None => return None,
         };
         let pad = skip.next_multiple_of(FRAGMENT) - skip;
-        let start = map::PACKETS + u32::from(buffer) * machine::Hpu::slot_bytes(self.mtu) + pad;
+        let start = map::PACKETS + u32::from(buffer) * Sc17::slot_bytes(self.mtu) + pad;
         self.memory.write(start, data);
         Some(Buffered { buffer, start, offset, length: data.len() as u32 })
     }

@@ -146,7 +146,7 @@ impl Card {
         let stop = engine.run(&mut resident.thread, &mut memory, limit);
         engine.swap_predictor(&mut loaded.predictor);
         resident.stop = Some(stop);
-        let ran = spin.config.clock.time(resident.thread.cycles() - before);
+        let ran = spin.clock.time(resident.thread.cycles() - before);
         let run = resident.run;
         ports.schedule(ports.now() + ran, CardEvent::Hpu(context, run));
     }
@@ -176,7 +176,7 @@ impl Card {
             Stop::Call { .. } | Stop::Sync | Stop::Limit if over => {
                 let cycles = self.spin.config.watchdog_cycles;
                 let place = self.place(resident_pc(self.spin.contexts[usize::from(context)].as_deref()));
-                let message = format!("was killed after {cycles} cycles (hpu.watchdog_cycles){place}");
+                let message = format!("was killed after {cycles} cycles (accelerator.watchdog_cycles){place}");
                 let error = HandlerError { fail: NiFail::HandlerTimeout, message, detail: cycles };
                 self.end_handler(context, Err(error), ports);
             }

@@ -106,7 +106,11 @@ impl Common {
     /// The machine that was named, or else this one.
     fn machine_or(&self, default: &str) -> Result<Machine, GoalError> {
         let name = self.machine.as_deref().unwrap_or(default);
-        Ok(Machine::load(name, &[Sdk::find()?.home.join("machines")], &self.set)?)
+        let machine = Machine::load(name, &[Sdk::find()?.home.join("machines")], &self.set)?;
+        for notice in &machine.notices {
+            eprintln!("spinkit goal: note: {notice}");
+        }
+        Ok(machine)
     }
 }
 

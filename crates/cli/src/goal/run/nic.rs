@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use abi::device::image::SECTION;
 use goal::Schedule;
-use machine::{Machine, NicKind};
+use machine::Machine;
 use nic::{CardProgram, DeviceProgram, HandlerStats};
 use object::{Object, ObjectSection};
 use offload::World;
@@ -127,7 +127,7 @@ fn handler_report(handler: &HandlerStats) -> Value {
 
 /// The device program of a file that spincc made.
 fn device(file: &Path, machine: &Machine) -> Result<Rc<CardProgram>, GoalError> {
-    if machine.nic.kind != NicKind::Spin {
+    if !machine.nic.runs_handlers() {
         return Err(GoalError::Usage(
             "--device: the cards of this machine have no HPUs (nic.kind = \"spin\" has)".into(),
         ));
@@ -140,5 +140,5 @@ fn device(file: &Path, machine: &Machine) -> Result<Rc<CardProgram>, GoalError> 
         section.ok_or_else(|| bad("it has no handlers; link it with spincc, as a program or with -shared".into()))?;
     let image = section.data().map_err(|error| bad(error.to_string()))?;
     let program = DeviceProgram::from_image(image, 0, &machine.hpu.kind).map_err(|error| bad(error.to_string()))?;
-    CardProgram::new(program, &machine.hpu).map_err(|error| bad(error.to_string()))
+    CardProgram::new(program, machine).map_err(|error| bad(error.to_string()))
 }

@@ -1,0 +1,126 @@
+//! What runs handlers: the cores, and the accelerator that they are part of.
+
+use sim::Clock;
+
+/// `[hpu]`: the core of a handler processing unit.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Hpu {
+    /// `kind`: instruction set, a folder of `sdk/device/` ("rv32imac", "rv32imafdc").
+    pub kind: String,
+    /// `timing`: how many cycles instructions take.
+    pub timing: TimingKind,
+    /// `clock_ghz`: clock of the cores.
+    pub clock: Clock,
+}
+
+/// How HPUs are timed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimingKind {
+    /// "inorder": the 4-stage core of PsPIN.
+    InOrder,
+    /// "ooo-a15": out of order, as a Cortex-A15.
+    OooA15,
+}
+
+/// `[accelerator]`: the unit that runs handlers. Its `kind` decides which other keys the table has; those of another kind
+/// are refused.
+///
+/// The addresses of its memories are no parameters: device code is linked for `abi::device::map`, so that one program
+/// serves every card.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Accelerator {
+    /// "sc17": the accelerator of the sPIN paper.
+    Sc17(Sc17),
+}
+
+impl Accelerator {
+    /// Number of HPUs.
+    pub fn hpus(&self) -> u32 {
+        let Accelerator::Sc17(unit) = self;
+        unit.hpus
+    }
+
+    /// Bytes of HPU memory that programs can allocate.
+    pub fn memory(&self) -> u32 {
+        let Accelerator::Sc17(unit) = self;
+        unit.memory
+    }
+
+    /// Bytes of code and constants that a device program may have.
+    pub fn program(&self) -> u32 {
+        let Accelerator::Sc17(unit) = self;
+        unit.program
+    }
+
+    /// Bytes of static data that a device program may have.
+    pub fn data(&self) -> u32 {
+        let Accelerator::Sc17(unit) = self;
+        unit.data
+    }
+
+    /// Bytes of the packet buffer.
+    pub fn packet_buffer(&self) -> u32 {
+        let Accelerator::Sc17(unit) = self;
+        unit.packet_buffer
+    }
+
+    /// The most bytes of initial state that an entry may bring (App. B.2.1).
+    pub fn max_initial_state(&self) -> u32 {
+        let Accelerator::Sc17(unit) = self;
+        unit.max_initial_state
+    }
+
+    /// The most bytes of a user header (App. B.2.1).
+    pub fn max_user_hdr(&self) -> u32 {
+        let Accelerator::Sc17(unit) = self;
+        unit.max_user_hdr
+    }
+
+    /// Cycles after which a handler is killed.
+    pub fn watchdog_cycles(&self) -> u64 {
+        let Accelerator::Sc17(unit) = self;
+        unit.watchdog_cycles
+    }
+}
+
+/// The accelerator of the sPIN paper (SC'17, §4.1–4.2): HPUs that share all memories.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sc17 {
+    /// `hpus`: number of HPUs.
+    pub hpus: u32,
+    /// `contexts`: number of handlers that may be resident (running or waiting) at once; at least `hpus`, at most 64.
+    pub contexts: u32,
+    /// `scratchpad_cycles`: latency of a load from any of the memories, in cycles of the HPU.
+    pub scratchpad_cycles: u32,
+    /// `memory_bytes`: HPU memory that programs can allocate.
+    pub memory: u32,
+    /// `program_bytes`: memory for code and constants of handlers.
+    pub program: u32,
+    /// `data_bytes`: memory for static data of handlers.
+    pub data: u32,
+    /// `stack_bytes`: stack of a context; at most 15 KiB.
+    pub stack: u32,
+    /// `packet_buffer_bytes`: memory for packets that wait for handlers or are being processed by them.
+    pub packet_buffer: u32,
+    /// `max_initial_state_bytes`: the most bytes of initial state that an entry may bring (App. B.2.1).
+    pub max_initial_state: u32,
+    /// `max_user_hdr_bytes`: the most bytes of a user header (App. B.2.1).
+    pub max_user_hdr: u32,
+    /// `watchdog_cycles`: cycles after which a handler is killed.
+    pub watchdog_cycles: u64,
+    /// `put_blocks`: whether `PtlHandlerPutFromDevice` blocks the HPU until the packet has left.
+    pub put_blocks: bool,
+}
+
+impl Sc17 {
+    /// Bytes of card addresses that one packet takes in the packet buffer: a packet of `mtu` bytes, and room to align
+    /// the data behind a user header.
+    pub fn slot_bytes(mtu: u32) -> u32 {
+        mtu.next_multiple_of(64) + 64
+    }
+
+    /// Number of packets of `mtu` bytes for which the packet buffer has room; padding is not counted.
+    pub fn slots(&self, mtu: u32) -> u32 {
+        self.packet_buffer / mtu
+    }
+}

@@ -1,0 +1,49 @@
+//! What a card does without its accelerator.
+
+use sim::Time;
+
+/// `[nic]`: the card.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Nic {
+    /// `kind`: what the card does by itself.
+    pub kind: NicKind,
+    /// `match_header_ns`: full search for the first packet of a message.
+    pub match_header: Time,
+    /// `match_cam_ns`: look-up of the channel for each later packet.
+    pub match_cam: Time,
+}
+
+impl Nic {
+    /// Whether the card matches messages and runs triggered operations; otherwise the CPU does.
+    pub fn matches_on_card(&self) -> bool {
+        self.kind.matches_on_card()
+    }
+
+    /// Whether the card has an accelerator that runs handlers.
+    pub fn runs_handlers(&self) -> bool {
+        self.kind.runs_handlers()
+    }
+}
+
+/// What a card does by itself. Code that depends on it asks for a capability instead of comparing kinds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum NicKind {
+    /// "rdma": moves data; the CPU matches and acts.
+    Rdma,
+    /// "portals4": matching and triggered operations on the card.
+    Portals4,
+    /// "spin": what "portals4" does, and handlers.
+    Spin,
+}
+
+impl NicKind {
+    /// Whether the card matches messages and runs triggered operations; otherwise the CPU does.
+    pub fn matches_on_card(self) -> bool {
+        self != NicKind::Rdma
+    }
+
+    /// Whether the card has an accelerator that runs handlers.
+    pub fn runs_handlers(self) -> bool {
+        self == NicKind::Spin
+    }
+}

@@ -1,0 +1,55 @@
+//! Names that keys had in earlier versions. Files and options that use them keep working, with a notice.
+
+use toml::{Table, Value};
+
+use crate::problem::Problem;
+
+/// Old section and key, new section and key.
+const RENAMED: [([&str; 2], [&str; 2]); 12] = [
+    (["hpu", "count"], ["accelerator", "hpus"]),
+    (["hpu", "contexts"], ["accelerator", "contexts"]),
+    (["hpu", "scratchpad_cycles"], ["accelerator", "scratchpad_cycles"]),
+    (["hpu", "memory_bytes"], ["accelerator", "memory_bytes"]),
+    (["hpu", "program_bytes"], ["accelerator", "program_bytes"]),
+    (["hpu", "data_bytes"], ["accelerator", "data_bytes"]),
+    (["hpu", "stack_bytes"], ["accelerator", "stack_bytes"]),
+    (["hpu", "packet_buffer_bytes"], ["accelerator", "packet_buffer_bytes"]),
+    (["hpu", "max_initial_state_bytes"], ["accelerator", "max_initial_state_bytes"]),
+    (["hpu", "max_user_hdr_bytes"], ["accelerator", "max_user_hdr_bytes"]),
+    (["hpu", "watchdog_cycles"], ["accelerator", "watchdog_cycles"]),
+    (["hpu", "put_blocks"], ["accelerator", "put_blocks"]),
+];
+
+/// Keys that files of earlier versions lack, and the value that all machines had then.
+const IMPLIED: [([&str; 2], &str); 2] = [(["network", "model"], "latency"), (["accelerator", "kind"], "sc17")];
+
+/// Gives the keys of a table their present names. Each sentence of the result says what one of them is called now.
+///
+/// # Errors
+/// When a table has a key under both names.
+pub(crate) fn rename(table: &mut Table) -> Result<Vec<String>, Problem> {
+    let mut notices = Vec::new();
+    for (old, new) in RENAMED {
+        let Some(section) = table.get_mut(old[0]).and_then(Value::as_table_mut) else { continue };
+        let Some(value) = section.remove(old[1]) else { continue };
+        if section.is_empty() {
+            table.remove(old[0]);
+        }
+        let (old, new_name) = (old.join("."), new.join("."));
+        match table.entry(new[0]).or_insert_with(|| Value::Table(Table::new())) {
+            Value::Table(section) if !section.contains_key(new[1]) => section.insert(new[1].to_owned(), value),
+            _ => return Err(Problem::new(old, format!("is also there by its new name, {new_name}"))),
+        };
+        notices.push(format!("{old} is now {new_name}"));
+    }
+    Ok(notices)
+}
+
+/// Completes the machine of a file of an earlier version.
+pub(crate) fn complete(table: &mut Table) {
+    for ([section, key], value) in IMPLIED {
+        if let Value::Table(section) = table.entry(section).or_insert_with(|| Value::Table(Table::new())) {
+            section.entry(key).or_insert_with(|| Value::String(value.to_owned()));
+        }
+    }
+}
