@@ -145,5 +145,5 @@ pub fn program(machine: &Machine, handlers: &[(&str, Vec<u32>)]) -> Rc<CardProgr
         (twin(number), handler)
     });
     let device = DeviceProgram { handlers: handlers.collect(), program: Arc::new(program) };
-    CardProgram::new(device, &machine.hpu).expect("a program that fits the card")
+    CardProgram::new(device, machine).expect("a program that fits the card")
 }
