@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use machine::Machine;
-use net::{Network, Topology};
+use net::{Latency, Topology};
 
 use crate::cards::ping;
 
@@ -32,7 +32,7 @@ pub fn machine(bytes: &[u8]) {
     let unit = &machine.accelerator;
     let sizes = [unit.memory(), unit.program(), unit.data(), unit.packet_buffer()];
     let too_large = sizes.iter().any(|size| *size > SMALL) || machine.network.mtu > SMALL;
-    if too_large || Network::new(&machine.network, 3).is_err() {
+    if too_large || Latency::new(&machine.network, 3).is_err() {
         return;
     }
     ping(&Rc::new(machine));

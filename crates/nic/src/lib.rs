@@ -33,7 +33,7 @@ pub use card::{Card, CardEvent, Completion};
 pub use drops::{DropReason, DroppedMessage, Drops, DropsByReason, merge_drops};
 pub use handlers::{CardProgram, DeviceProgram, Handler, HandlerRequest, ImageError};
 pub use message::{Body, Header, MessageId, Packet, Request, RequestKind, Response};
-pub use ports::{MemoryFault, Notice, PacketId, Ports, Slice, Track};
+pub use ports::{Departure, MemoryFault, Notice, PacketId, Ports, Slice, Track};
 pub use region::Region;
 pub use stats::{HandlerStats, Profile, SourcePlace, Stats};
 pub use timeline::Timeline;

@@ -27,6 +27,17 @@ pub enum Notice {
     Completion,
 }
 
+/// When a packet leaves its card.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Departure {
+    /// Number by which the interconnect knows the packet.
+    pub ticket: u32,
+    /// When its first byte leaves.
+    pub start: Time,
+    /// When its last byte has left.
+    pub end: Time,
+}
+
 /// A row of a node's timeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Track {
@@ -75,8 +86,12 @@ pub trait Ports {
     fn now(&self) -> Time;
     /// Has the card handle `event` at `at`.
     fn schedule(&mut self, at: Time, event: CardEvent);
-    /// Puts a packet on the wire; its first byte leaves at `depart`.
-    fn transmit(&mut self, depart: Time, packet: Box<Packet>);
+    /// Asks the interconnect to take the card's next packet: `bytes` of data to node `target`, and at least `gap` until
+    /// the card's next packet. Returns when it leaves; `None` when there is no room for it on the way: then it is
+    /// *blocked*, and a [`CardEvent::Departs`] follows. Blocked packets depart in the order in which the card asked.
+    fn inject(&mut self, target: u32, bytes: u64, gap: Time) -> Option<Departure>;
+    /// Hands over a packet that departs, at `departure.start` at the latest.
+    fn transmit(&mut self, departure: Departure, packet: Box<Packet>);
     /// Reads host memory.
     fn read_host(&mut self, addr: u64, out: &mut [u8]) -> Result<(), MemoryFault>;
     /// Writes host memory.

@@ -118,7 +118,7 @@ mod tests {
     use super::*;
     use crate::card::CardEvent;
     use crate::message::Packet;
-    use crate::ports::{Notice, Slice};
+    use crate::ports::{Departure, Notice, Slice};
     use sim::Time;
 
     /// Notes what is written where.
@@ -141,7 +141,10 @@ mod tests {
         }
 
         fn schedule(&mut self, _: Time, _: CardEvent) {}
-        fn transmit(&mut self, _: Time, _: Box<Packet>) {}
+        fn inject(&mut self, _: u32, _: u64, _: Time) -> Option<Departure> {
+            None
+        }
+        fn transmit(&mut self, _: Departure, _: Box<Packet>) {}
         fn notify(&mut self, _: Notice) {}
         fn warn(&mut self, _: String) {}
         fn tracing(&self) -> bool {

@@ -31,8 +31,6 @@ pub struct Stats {
     pub packets_dropped: u64,
     /// What was not delivered, by reason; to nodes that do not exist at the sender, else at the target.
     pub drops: DropsByReason,
-    /// How long the outgoing port was occupied.
-    pub tx_busy: Time,
     /// How long the incoming port was occupied.
     pub rx_busy: Time,
     /// How long the DMA engine was occupied.

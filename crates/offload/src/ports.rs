@@ -1,5 +1,5 @@
-use net::Network;
-use nic::{CardEvent, MemoryFault, Notice, Packet, Ports, Slice, Timeline};
+use net::{Injection, Interconnect};
+use nic::{CardEvent, Departure, MemoryFault, Notice, Packet, Ports, Slice, Timeline};
 use sim::{EventQueue, Time};
 
 use crate::memory::HostMemory;
@@ -10,7 +10,7 @@ pub(crate) struct WorldPorts<'a> {
     pub now: Time,
     pub node: u32,
     pub queue: &'a mut EventQueue<Event>,
-    pub network: &'a Network,
+    pub interconnect: &'a mut Interconnect,
     pub memory: &'a mut HostMemory,
     pub notices: &'a mut Vec<Notice>,
     pub timeline: &'a mut Timeline,
@@ -27,9 +27,16 @@ impl Ports for WorldPorts<'_> {
         self.queue.push(at, Event::Card(self.node, event));
     }
 
-    fn transmit(&mut self, depart: Time, packet: Box<Packet>) {
+    fn inject(&mut self, target: u32, bytes: u64, gap: Time) -> Option<Departure> {
+        let packet = Injection { from: self.node, to: target, bytes, gap };
+        let net::Departure { ticket, start, end } = self.interconnect.inject(self.now, packet)?;
+        Some(Departure { ticket, start, end })
+    }
+
+    fn transmit(&mut self, departure: Departure, packet: Box<Packet>) {
         let target = packet.header.target;
-        let arrival = depart + self.network.latency(self.node as usize, target as usize);
+        let Departure { ticket, start, end } = departure;
+        let arrival = self.interconnect.transmit(self.node, target, net::Departure { ticket, start, end });
         self.queue.push(arrival, Event::Card(target, CardEvent::Arrive(packet)));
     }
 

@@ -4,7 +4,7 @@ use std::rc::Rc;
 use abi::portals::{self as ptl, Handle, Process, ni};
 use goal::{Action, Progress, Schedule, Verb};
 use machine::Machine;
-use net::Network;
+use net::Interconnect;
 use nic::{Card, CardEvent, CardProgram, HandlerStats, Notice, Timeline};
 use sim::trace::Trace;
 use sim::{EventQueue, Time};
@@ -64,7 +64,7 @@ pub struct Outcome {
 pub struct World<'a> {
     pub(crate) schedule: &'a Schedule,
     pub(crate) machine: Rc<Machine>,
-    network: Network,
+    interconnect: Interconnect,
     pub(crate) queue: EventQueue<Event>,
     pub(crate) cards: Vec<Card>,
     pub(crate) ranks: Vec<Rank>,
@@ -99,7 +99,7 @@ impl<'a> World<'a> {
         check::schedule(schedule, &machine, program.as_deref())?;
         let ranks = schedule.ranks();
         let machine = Rc::new(machine);
-        let network = Network::new(&machine.network, ranks as usize)?;
+        let interconnect = Interconnect::new(&machine.network, ranks as usize)?;
         let timeline = Timeline::new(trace, ranks as usize, &machine);
         let map: Rc<[Process]> = (0..ranks).map(|nid| Process { nid, pid: nic::api::DEFAULT_PID }).collect();
         let mut ni = ptl::INVALID_HANDLE;
@@ -117,7 +117,7 @@ impl<'a> World<'a> {
         }
         let mut world = World {
             schedule,
-            network,
+            interconnect,
             queue: EventQueue::default(),
             cards,
             ranks: (0..ranks).map(|_| Rank::default()).collect(),
@@ -185,8 +185,8 @@ impl<'a> World<'a> {
 
     /// Lets a card act. What that means to its rank follows with [`World::heed_notices`].
     pub(crate) fn on_card<R>(&mut self, node: u32, act: impl FnOnce(&mut Card, &mut WorldPorts<'_>) -> R) -> R {
-        let World { cards, queue, network, memory, notices, timeline, fault, now, .. } = self;
-        let mut ports = WorldPorts { now: *now, node, queue, network, memory, notices, timeline, fault };
+        let World { cards, queue, interconnect, memory, notices, timeline, fault, now, .. } = self;
+        let mut ports = WorldPorts { now: *now, node, queue, interconnect, memory, notices, timeline, fault };
         act(&mut cards[node as usize], &mut ports)
     }
 

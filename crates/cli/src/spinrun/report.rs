@@ -7,6 +7,7 @@ use std::os::unix::process::ExitStatusExt;
 use host::{End, World};
 use nic::{HandlerStats, Profile, SourcePlace, Stats, merge_drops};
 use serde::Serialize;
+use sim::Time;
 
 use super::drops::{self, DropReport};
 
@@ -114,7 +115,7 @@ pub fn json(world: &World, end: &End, profiled: bool) -> String {
         end_ps: world.now().as_ps(),
         rank_end_ps: world.rank_ends().map(|end| end.as_ps()).collect(),
         parameters: machine.describe().into_iter().map(|(key, value, unit)| (key, Parameter { value, unit })).collect(),
-        cards: stats.iter().map(card_report).collect(),
+        cards: stats.iter().zip(world.sending_ports_busy()).map(|(card, busy)| card_report(card, busy)).collect(),
         drops: drops::report(&merge_drops(stats.iter().map(|card| &card.drops))),
         handlers: handlers.iter().map(|(name, handler)| (name.clone(), handler_report(handler))).collect(),
         profile: profiled.then(|| profile(&stats)),
@@ -161,7 +162,7 @@ fn end_report(end: &End) -> EndReport {
     }
 }
 
-fn card_report(card: &Stats) -> CardReport {
+fn card_report(card: &Stats, tx_busy: Time) -> CardReport {
     CardReport {
         messages_sent: card.messages_sent,
         packets_sent: card.packets_sent,
@@ -174,7 +175,7 @@ fn card_report(card: &Stats) -> CardReport {
         flow_control: card.flow_control,
         packets_dropped: card.packets_dropped,
         drops: drops::report(&card.drops),
-        tx_busy_ps: card.tx_busy.as_ps(),
+        tx_busy_ps: tx_busy.as_ps(),
         rx_busy_ps: card.rx_busy.as_ps(),
         dma_busy_ps: card.dma_busy.as_ps(),
         hpu_busy_ps: card.hpu_busy.as_ps(),

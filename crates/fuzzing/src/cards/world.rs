@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use abi::portals::Handle;
 use machine::Machine;
-use net::Network;
+use net::Latency;
 use nic::testing::{Bench, BenchPorts, Surroundings};
 use nic::{Card, MemoryFault, Notice, Packet, Slice};
 use sim::Time;
@@ -57,7 +57,7 @@ impl Host {
 
 /// What lies around the cards.
 pub struct Around {
-    network: Network,
+    network: Latency,
     pub hosts: Vec<Host>,
     /// Digest of everything that can be seen from outside, in its order.
     seen: DefaultHasher,
@@ -76,7 +76,7 @@ impl World {
         let host =
             || Host { memory: (0..BYTES).map(|at| (at * 7 % 251) as u8).collect(), named: Vec::new(), dead: false };
         let around = Around {
-            network: Network::new(&machine.network, nodes as usize).expect("a network of so few nodes"),
+            network: Latency::new(&machine.network, nodes as usize).expect("a network of so few nodes"),
             hosts: (0..nodes).map(|_| host()).collect(),
             seen: DefaultHasher::new(),
             transmitted: 0,
@@ -167,7 +167,7 @@ impl Surroundings for Around {
 
     fn latency(&self, from: usize, to: usize) -> Option<Time> {
         assert!(to < self.network.nodes(), "a packet for node {to}, which does not exist");
-        Some(self.network.latency(from, to))
+        Some(self.network.between(from, to))
     }
 
     fn transmitted(&mut self, _: Time, depart: Time, packet: &Packet) {

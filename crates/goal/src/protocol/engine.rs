@@ -1,5 +1,5 @@
 use machine::NicKind;
-use net::Network;
+use net::Latency;
 use sim::{EventQueue, Pipe, Time};
 
 use super::{Outcome, Parameters, RunError, Shares};
@@ -78,7 +78,7 @@ pub fn run(schedule: &Schedule, parameters: &Parameters<'_>) -> Result<Outcome, 
     if cpus > 1 || nics > 1 {
         return Err(RunError::Resources { cpus, nics });
     }
-    let network = Network::new(&parameters.machine.network, schedule.ranks() as usize)?;
+    let network = Latency::new(&parameters.machine.network, schedule.ranks() as usize)?;
     Engine::new(schedule, network, parameters).run()
 }
 
@@ -97,7 +97,7 @@ struct Engine<'a> {
     schedule: &'a Schedule,
     ops: &'a [Op],
     parameters: &'a Parameters<'a>,
-    network: Network,
+    network: Latency,
     progress: Progress<'a>,
     matching: Matching<'a>,
     queue: EventQueue<Event>,
@@ -108,7 +108,7 @@ struct Engine<'a> {
 }
 
 impl<'a> Engine<'a> {
-    fn new(schedule: &'a Schedule, network: Network, parameters: &'a Parameters<'a>) -> Engine<'a> {
+    fn new(schedule: &'a Schedule, network: Latency, parameters: &'a Parameters<'a>) -> Engine<'a> {
         Engine {
             schedule,
             ops: &schedule.ops,
@@ -366,7 +366,7 @@ impl<'a> Engine<'a> {
             // The event that tells the sender crosses as an empty DMA write.
             self.later(end, self.deposit(0), Event::Tell(Task::Release(op)));
         }
-        let first = start.saturating_add(self.network.latency(from as usize, to as usize));
+        let first = start.saturating_add(self.network.between(from as usize, to as usize));
         self.later(first, Time::ZERO, Event::Arrives(travel, op));
     }
 

@@ -25,7 +25,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 use machine::Machine;
-use net::Network;
+use net::Interconnect;
 use nic::{Card, CardEvent, Completion, Notice, Stats, Timeline};
 use sim::trace::Trace;
 use sim::{EventQueue, Time};
@@ -134,7 +134,7 @@ struct Rank {
 /// A job on a machine.
 pub struct World {
     machine: Rc<Machine>,
-    network: Network,
+    interconnect: Interconnect,
     queue: EventQueue<Event>,
     cards: Vec<Card>,
     ranks: Vec<Rank>,
@@ -214,7 +214,7 @@ impl World {
     pub fn new(machine: Machine, job: Job, trace: Trace, warn: Tell) -> Result<World, net::NetError> {
         let ranks = job.ranks();
         let machine = Rc::new(machine);
-        let network = Network::new(&machine.network, ranks)?;
+        let interconnect = Interconnect::new(&machine.network, ranks)?;
         // SAFETY: no precondition.
         let uid = unsafe { libc::geteuid() };
         let cards = (0..ranks).map(|node| Card::new(machine.clone(), node as u32, ranks as u32, uid)).collect();
@@ -230,7 +230,7 @@ impl World {
         };
         Ok(World {
             machine,
-            network,
+            interconnect,
             queue: EventQueue::default(),
             cards,
             ranks: (0..ranks).map(|_| fresh()).collect(),
@@ -334,6 +334,11 @@ impl World {
         self.cards.iter().map(Card::stats)
     }
 
+    /// How long each card's sending port was occupied.
+    pub fn sending_ports_busy(&self) -> impl Iterator<Item = Time> {
+        (0..self.cards.len()).map(|node| self.interconnect.port_busy(node))
+    }
+
     /// Messages that came up more than once, with their counts.
     pub fn repeated_warnings(&self) -> impl Iterator<Item = (&str, u64)> {
         self.warnings.told.values().filter(|(_, count)| *count > 1).map(|(text, count)| (text.as_str(), *count))
@@ -360,9 +365,9 @@ impl World {
 
     /// Lets a card act, and then looks whether a thread of its rank can go on.
     fn on_card<R>(&mut self, node: usize, act: impl FnOnce(&mut Card, &mut WorldPorts<'_>) -> R) -> R {
-        let World { cards, queue, network, job, notices, timeline, warnings, ranks, now, .. } = self;
+        let World { cards, queue, interconnect, job, notices, timeline, warnings, ranks, now, .. } = self;
         let dead = ranks[node].status.is_some();
-        let mut ports = WorldPorts { now: *now, node, dead, queue, network, job, notices, timeline, warnings };
+        let mut ports = WorldPorts { now: *now, node, dead, queue, interconnect, job, notices, timeline, warnings };
         let result = act(&mut cards[node], &mut ports);
         self.heed_notices(node);
         result

@@ -18,7 +18,7 @@ use sim::{Pipe, Time, Train};
 use crate::entry::Placement;
 use crate::interface::{Interface, MemoryDescriptor, default_limits};
 use crate::message::{Header, MessageId, OpToken, Packet, Response};
-use crate::ports::{PacketId, Ports, Slice, Track};
+use crate::ports::{Departure, PacketId, Ports, Slice, Track};
 use crate::region::Region;
 use crate::spin::{Run, SpinMessage, SpinUnit};
 use crate::stats::{HandlerStats, Stats};
@@ -33,6 +33,8 @@ pub enum CardEvent {
     Fetched(Box<Fetch>),
     /// The port will soon be free for packets whose data is still in host memory.
     Refill,
+    /// The first of the blocked packets departs.
+    Departs(Departure),
     /// The last byte of a message has left.
     Sent(Sent),
     /// The first byte of a packet is at the port.
@@ -111,13 +113,31 @@ pub struct Fetch {
     packet: Option<Packet>,
 }
 
-/// A packet whose turn at the port is fixed, and far enough off that its data may wait in host memory.
+/// A packet that is to leave.
+#[derive(Debug)]
+struct Leaving {
+    content: Content,
+    /// What its last byte completes.
+    sent: Sent,
+    /// What else is due when its last byte has left.
+    then: Option<CardEvent>,
+}
+
+/// Where the data of a packet that is to leave is.
+#[derive(Debug)]
+enum Content {
+    /// On the card.
+    Packet(Packet),
+    /// In host memory: the packet of a message that starts at this offset.
+    Host(Rc<Sending>, u64),
+}
+
+/// A packet whose departure is fixed, and far enough off that its data may wait in host memory.
 #[derive(Debug)]
 struct Unread {
     message: Rc<Sending>,
     offset: u64,
-    /// When it leaves.
-    start: Time,
+    departure: Departure,
 }
 
 /// Data on its way to host memory.
@@ -262,13 +282,14 @@ pub struct Card {
     handler_stats: Vec<(Rc<str>, HandlerStats)>,
     channels: HashMap<MessageId, Channel>,
     completions: VecDeque<Completion>,
-    tx: Pipe,
     rx: Pipe,
     dma: Pipe,
     /// When the last packet of the host's send queue has its data: later ones may not overtake it.
     send_ready: Time,
     /// In the order in which they leave.
     unread: VecDeque<Unread>,
+    /// Packets for which the network has no room, in the order in which they will leave.
+    blocked: VecDeque<Leaving>,
     messages: u64,
 }
 
@@ -289,11 +310,11 @@ impl Card {
             handler_stats: Vec::new(),
             channels: HashMap::new(),
             completions: VecDeque::new(),
-            tx: Pipe::default(),
             rx: Pipe::default(),
             dma: Pipe::default(),
             send_ready: Time::ZERO,
             unread: VecDeque::new(),
+            blocked: VecDeque::new(),
             messages: 0,
             machine,
         }
@@ -305,6 +326,7 @@ impl Card {
             CardEvent::Send(outgoing) => self.send(*outgoing, ports),
             CardEvent::Fetched(fetch) => self.fetched(*fetch, ports),
             CardEvent::Refill => self.refill(ports),
+            CardEvent::Departs(departure) => self.departs(departure, ports),
             CardEvent::Sent(sent) => self.sent(sent, ports),
             CardEvent::Arrive(packet) => self.arrive(packet, ports),
             CardEvent::Received(packet) => self.received(*packet, ports),
@@ -333,7 +355,7 @@ impl Card {
     /// What the card has done so far.
     pub fn stats(&self) -> Stats {
         let mut stats = self.stats.clone();
-        (stats.tx_busy, stats.rx_busy, stats.dma_busy) = (self.tx.busy(), self.rx.busy(), self.dma.busy());
+        (stats.rx_busy, stats.dma_busy) = (self.rx.busy(), self.dma.busy());
         for (name, handler) in &self.handler_stats {
             stats.handlers.entry(name.to_string()).or_default().merge(handler);
         }

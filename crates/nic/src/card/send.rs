@@ -7,10 +7,12 @@ use sim::{Time, Train};
 
 use crate::atomic::MAX_OPERAND;
 
-use super::{Card, CardEvent, Fetch, Operation, OperationKind, Outgoing, Sending, Sent, Sink, Source, Unread};
+use super::{
+    Card, CardEvent, Content, Fetch, Leaving, Operation, OperationKind, Outgoing, Sending, Sent, Sink, Source, Unread,
+};
 use crate::drops::DropReason;
 use crate::message::{Body, Header, Packet, Request, RequestKind};
-use crate::ports::{PacketId, Ports, Slice, Track};
+use crate::ports::{Departure, PacketId, Ports, Slice, Track};
 use crate::triggered::{Action, Transfer};
 
 /// This many packets of a message are fetched ahead of the one that leaves.
@@ -178,30 +180,21 @@ impl Card {
         }
         let last = offset + bytes >= message.header.data_length();
         let sent = if last { message.sent } else { Sent::Nothing };
-        let (start, end) = self.occupy_port(&message.header, offset, bytes, ports);
-        if packet.is_none() && start > ports.now() + self.read_ahead() {
-            if self.unread.is_empty() {
-                ports.schedule(start.saturating_sub(self.read_ahead()), CardEvent::Refill);
-            }
-            self.unread.push_back(Unread { message, offset, start });
-        } else {
-            let packet = packet.unwrap_or_else(|| self.read(&message, offset, ports));
-            ports.transmit(start, Box::new(packet));
-        }
-        tell_when_sent(end, sent, ports);
+        let content = packet.map_or_else(|| Content::Host(message, offset), Content::Packet);
+        self.leave(Leaving { content, sent, then: None }, ports);
     }
 
-    /// Reads packets whose turn at the port comes soon, so that a long message is never on the card as a whole.
+    /// Reads packets that leave soon, so that a long message is never on the card as a whole.
     pub(super) fn refill(&mut self, ports: &mut impl Ports) {
         let soon = ports.now() + self.read_ahead() * 2;
-        while self.unread.front().is_some_and(|next| next.start <= soon)
+        while self.unread.front().is_some_and(|next| next.departure.start <= soon)
             && let Some(next) = self.unread.pop_front()
         {
             let packet = self.read(&next.message, next.offset, ports);
-            ports.transmit(next.start, Box::new(packet));
+            ports.transmit(next.departure, Box::new(packet));
         }
         if let Some(next) = self.unread.front() {
-            ports.schedule(next.start.saturating_sub(self.read_ahead()), CardEvent::Refill);
+            ports.schedule(next.departure.start.saturating_sub(self.read_ahead()), CardEvent::Refill);
         }
     }
 
@@ -247,26 +240,81 @@ impl Card {
         }
     }
 
-    /// Puts a packet on the wire when the port is free, and returns when its last byte has left.
-    pub(crate) fn inject(&mut self, packet: Packet, sent: Sent, ports: &mut impl Ports) -> Time {
-        let (start, end) = self.occupy_port(&packet.header, packet.offset, packet.data.len() as u64, ports);
-        ports.transmit(start, Box::new(packet));
-        tell_when_sent(end, sent, ports);
-        end
+    /// Sends a packet that is on the card. Returns when its last byte has left, if that is known by now.
+    pub(crate) fn inject(&mut self, packet: Packet, sent: Sent, ports: &mut impl Ports) -> Option<Time> {
+        self.leave(Leaving { content: Content::Packet(packet), sent, then: None }, ports)
     }
 
-    /// Reserves the port for a packet; returns when it starts to leave and when its last byte has left.
-    fn occupy_port(&mut self, header: &Header, offset: u64, bytes: u64, ports: &mut impl Ports) -> (Time, Time) {
-        let network = &self.machine.network;
-        let gap = if offset == 0 { network.gap } else { Time::ZERO };
-        let (start, end) = self.tx.reserve(ports.now(), bytes, network.gap_per_byte, gap);
+    /// Has an event happen when the last byte of the packet that was injected last, and is blocked, has left.
+    pub(crate) fn when_departed(&mut self, event: CardEvent) {
+        if let Some(last) = self.blocked.back_mut() {
+            last.then = Some(event);
+        }
+    }
+
+    /// Asks the interconnect to take a packet; one for which it has no room waits. Returns when the packet's last byte
+    /// has left, if that is known by now.
+    fn leave(&mut self, leaving: Leaving, ports: &mut impl Ports) -> Option<Time> {
+        let (header, offset, bytes) = self.extent(&leaving.content);
+        let gap = if offset == 0 { self.machine.network.gap } else { Time::ZERO };
+        match ports.inject(header.target, bytes, gap) {
+            Some(departure) => {
+                self.depart(leaving, departure, ports);
+                Some(departure.end)
+            }
+            None => {
+                self.blocked.push_back(leaving);
+                None
+            }
+        }
+    }
+
+    /// The interconnect takes the first of the blocked packets.
+    pub(super) fn departs(&mut self, departure: Departure, ports: &mut impl Ports) {
+        match self.blocked.pop_front() {
+            Some(leaving) => self.depart(leaving, departure, ports),
+            None => ports.warn(format!("internal error: node {} has no blocked packet, please report", self.node)),
+        }
+    }
+
+    /// Sends a packet whose departure is fixed. Its data stays in host memory until shortly before.
+    fn depart(&mut self, leaving: Leaving, departure: Departure, ports: &mut impl Ports) {
+        let Departure { start, end, .. } = departure;
+        let (header, offset, bytes) = self.extent(&leaving.content);
+        let (name, id) = (header.name(), header.id);
         self.stats.packets_sent += 1;
         self.stats.bytes_sent += bytes;
         if ports.tracing() {
-            let (name, packet) = (header.name(), Some(PacketId { message: header.id, offset }));
+            let packet = Some(PacketId { message: id, offset });
             ports.slice(Slice { track: Track::NicOut, start, end, name, packet, bytes: Some(bytes) });
         }
-        (start, end)
+        match leaving.content {
+            Content::Packet(packet) => ports.transmit(departure, Box::new(packet)),
+            Content::Host(message, offset) if start > ports.now() + self.read_ahead() => {
+                if self.unread.is_empty() {
+                    ports.schedule(start.saturating_sub(self.read_ahead()), CardEvent::Refill);
+                }
+                self.unread.push_back(Unread { message, offset, departure });
+            }
+            Content::Host(message, offset) => {
+                let packet = self.read(&message, offset, ports);
+                ports.transmit(departure, Box::new(packet));
+            }
+        }
+        if leaving.sent != Sent::Nothing {
+            ports.schedule(end, CardEvent::Sent(leaving.sent));
+        }
+        if let Some(event) = leaving.then {
+            ports.schedule(end, event);
+        }
+    }
+
+    /// A packet's header, the offset of its data in the message, and its bytes.
+    fn extent<'a>(&self, content: &'a Content) -> (&'a Header, u64, u64) {
+        match content {
+            Content::Packet(packet) => (&packet.header, packet.offset, packet.data.len() as u64),
+            Content::Host(message, offset) => (&message.header, *offset, self.packet_bytes(message, *offset)),
+        }
     }
 
     /// The network has no such node: what was asked for ends as `PTL_NI_UNDELIVERABLE`.
@@ -299,12 +347,6 @@ impl Card {
             Sent::Told(token) => self.finish_operation(token, None, ports),
             Sent::Reply(message) => self.moved(message, ports),
         }
-    }
-}
-
-fn tell_when_sent(end: Time, sent: Sent, ports: &mut impl Ports) {
-    if sent != Sent::Nothing {
-        ports.schedule(end, CardEvent::Sent(sent));
     }
 }
 

@@ -23,6 +23,8 @@ enum Outcome {
     Continue(i32),
     /// It goes on when an event of its own comes.
     Until(sim::Time),
+    /// It goes on when the packet that it has sent, and that is blocked, has left.
+    ForDeparture,
     /// It goes on when something that it has asked for is there, and wakes it.
     ForEvent,
     /// It gave memory that is not its own.
@@ -86,6 +88,13 @@ impl Card {
                 resident.waits = Wait::Time;
                 let run = resident.run;
                 ports.schedule(time, CardEvent::Hpu(context, run));
+                self.deschedule(context, ports);
+            }
+            Outcome::ForDeparture => {
+                resident.thread.set_result(0);
+                resident.waits = Wait::Time;
+                let run = resident.run;
+                self.when_departed(CardEvent::Hpu(context, run));
                 self.deschedule(context, ports);
             }
             Outcome::ForEvent => {

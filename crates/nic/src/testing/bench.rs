@@ -1,11 +1,12 @@
+use std::collections::VecDeque;
 use std::rc::Rc;
 
 use machine::Machine;
-use sim::{EventQueue, Time};
+use sim::{EventQueue, Pipe, Rate, Time};
 
 use crate::card::{Card, CardEvent};
 use crate::message::Packet;
-use crate::ports::{MemoryFault, Notice, Ports, Slice};
+use crate::ports::{Departure, MemoryFault, Notice, Ports, Slice};
 
 /// What lies around the cards of a [`Bench`]: host memories, the wire, and whoever watches.
 pub trait Surroundings {
@@ -47,7 +48,26 @@ pub struct Bench<S> {
     pub now: Time,
     /// The greatest number of events that have waited at one time.
     pub most_events: usize,
+    /// Whether the network has no room: packets are blocked until [`Bench::admit`] lets them go.
+    pub is_full: bool,
+    senders: Vec<Sender>,
+    gap_per_byte: Rate,
     queue: EventQueue<(usize, CardEvent)>,
+}
+
+/// The sending port of a card.
+#[derive(Clone, Debug, Default)]
+struct Sender {
+    port: Pipe,
+    /// Bytes and gap of the blocked packets.
+    blocked: VecDeque<(u64, Time)>,
+}
+
+impl Sender {
+    fn depart(&mut self, now: Time, bytes: u64, rate: Rate, gap: Time) -> Departure {
+        let (start, end) = self.port.reserve(now, bytes, rate, gap);
+        Departure { ticket: 0, start, end }
+    }
 }
 
 /// What the card of one node sees.
@@ -55,6 +75,9 @@ pub struct BenchPorts<'a, S> {
     now: Time,
     node: usize,
     around: &'a mut S,
+    sender: &'a mut Sender,
+    is_full: bool,
+    gap_per_byte: Rate,
     queue: &'a mut EventQueue<(usize, CardEvent)>,
     most_events: &'a mut usize,
 }
@@ -63,13 +86,32 @@ impl<S: Surroundings> Bench<S> {
     /// Cards of one machine for `nodes` nodes, whose processes have this user id.
     pub fn new(machine: &Rc<Machine>, nodes: u32, uid: u32, around: S) -> Bench<S> {
         let cards = (0..nodes).map(|node| Card::new(machine.clone(), node, nodes, uid)).collect();
-        Bench { cards, around, now: Time::ZERO, most_events: 0, queue: EventQueue::default() }
+        Bench {
+            cards,
+            around,
+            now: Time::ZERO,
+            most_events: 0,
+            is_full: false,
+            senders: vec![Sender::default(); nodes as usize],
+            gap_per_byte: machine.network.gap_per_byte,
+            queue: EventQueue::default(),
+        }
     }
 
     /// Lets a card act at the current time.
     pub fn act<R>(&mut self, node: usize, act: impl FnOnce(&mut Card, &mut BenchPorts<'_, S>) -> R) -> R {
-        let Bench { cards, around, now, most_events, queue } = self;
-        act(&mut cards[node], &mut BenchPorts { now: *now, node, around, queue, most_events })
+        let Bench { cards, around, now, most_events, is_full, senders, gap_per_byte, queue } = self;
+        let (is_full, gap_per_byte, sender) = (*is_full, *gap_per_byte, &mut senders[node]);
+        let mut ports = BenchPorts { now: *now, node, around, sender, is_full, gap_per_byte, queue, most_events };
+        act(&mut cards[node], &mut ports)
+    }
+
+    /// Lets the first blocked packet of a card go at the current time; whether there was one.
+    pub fn admit(&mut self, node: usize) -> bool {
+        let Some((bytes, gap)) = self.senders[node].blocked.pop_front() else { return false };
+        let departure = self.senders[node].depart(self.now, bytes, self.gap_per_byte, gap);
+        self.act(node, |card, ports| card.handle(CardEvent::Departs(departure), ports));
+        true
     }
 
     /// Puts the first byte of a packet before the card that it is for, at `at`.
@@ -133,7 +175,16 @@ impl<S: Surroundings> Ports for BenchPorts<'_, S> {
         *self.most_events = self.queue.len().max(*self.most_events);
     }
 
-    fn transmit(&mut self, depart: Time, packet: Box<Packet>) {
+    fn inject(&mut self, _: u32, bytes: u64, gap: Time) -> Option<Departure> {
+        if self.is_full || !self.sender.blocked.is_empty() {
+            self.sender.blocked.push_back((bytes, gap));
+            return None;
+        }
+        Some(self.sender.depart(self.now, bytes, self.gap_per_byte, gap))
+    }
+
+    fn transmit(&mut self, departure: Departure, packet: Box<Packet>) {
+        let depart = departure.start;
         assert!(depart >= self.now, "a packet leaves at {depart}, before {}", self.now);
         self.around.transmitted(self.now, depart, &packet);
         let target = packet.header.target as usize;

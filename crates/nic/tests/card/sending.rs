@@ -1,6 +1,6 @@
 //! Long messages: when their packets leave, and how much of them is on the card at a time.
 
-use abi::portals::{AckReq, CT_NONE, me};
+use abi::portals::{AckReq, CT_NONE, EQ_NONE, Md, md, me};
 use sim::Time;
 
 use crate::rig::{NI, Rig, append, bind, network, target};
@@ -103,4 +103,66 @@ fn memory_does_not_begin_again_at_its_end() {
     assert!(beyond.is_err());
     let all = bind(&mut rig, 0, 0, u64::MAX, CT_NONE);
     assert!(rig.cards[0].put(all, FROM, 16, AckReq::None as u64, target(1, 0)).is_ok());
+}
+
+/// Packets for which the network has no room wait in the card, and their data in host memory: each leaves with what is there
+/// when it is let go, and SEND follows the last of them.
+#[test]
+fn blocked_packets_wait_with_their_data_in_host_memory() {
+    let mut rig = network(2, &[]);
+    let near = rig.counter(0, NI);
+    append(&mut rig, 1, NI, TO, 1 << 21, 0, CT_NONE);
+    let md = Md { options: md::EVENT_CT_SEND, ct_handle: near, ..plain(FROM, 10_000) };
+    let md = rig.bind(0, NI, md);
+    rig.is_full = true;
+    rig.put(0, md, 10_000, AckReq::None, target(1, 0));
+    rig.run();
+    assert_eq!((left(&rig), rig.count(0, near)), (vec![], (0, 0)));
+    let times = [100, 200, 300].map(|us| Time::from_ns(us * 1000));
+    for (mark, at) in (1..).zip(times) {
+        rig.run_until(at);
+        rig.around.store(0, FROM, &[mark; 10_000]);
+        assert!(rig.admit(0), "packet {mark} waits");
+    }
+    assert!(!rig.admit(0), "three packets");
+    assert_eq!(left(&rig), [(times[0], 4096, 0), (times[1], 4096, 4096), (times[2], 1808, 8192)]);
+    // 20 ps a byte until the last has left, and 50 ns until the host knows.
+    let sent = times[2] + Time::from_ps(1808 * 20) + Time::from_ns(50);
+    rig.run_until(sent - Time::from_ps(1));
+    assert_eq!(rig.count(0, near), (0, 0));
+    rig.run_until(sent);
+    assert_eq!(rig.count(0, near), (1, 0));
+    rig.run();
+    let arrived = [0, 4095, 4096, 8191, 8192, 9999].map(|offset| rig.around.load(1, TO + offset, 1)[0]);
+    assert_eq!(arrived, [1, 1, 2, 2, 3, 3]);
+}
+
+/// What comes after a blocked packet is blocked too, on the card's own account or the host's, and leaves in its order.
+#[test]
+fn packets_behind_a_blocked_one_keep_their_order() {
+    let mut rig = network(2, &[]);
+    append(&mut rig, 1, NI, TO, 1 << 21, 0, CT_NONE);
+    append(&mut rig, 0, NI, TO, 1 << 21, 0, CT_NONE);
+    let ct = rig.counter(1, NI);
+    let (mine, theirs) = (bind(&mut rig, 0, FROM, 100, CT_NONE), bind(&mut rig, 1, FROM, 10, ct));
+    rig.is_full = true;
+    rig.put(0, mine, 100, AckReq::None, target(1, 0));
+    rig.run();
+    rig.is_full = false;
+    // The acknowledgement of a message that arrives, and a later put.
+    rig.put(1, theirs, 10, AckReq::Ct, target(0, 0));
+    rig.run();
+    rig.put(0, mine, 50, AckReq::None, target(1, 0));
+    rig.run();
+    assert_eq!(left(&rig).iter().map(|packet| packet.1).collect::<Vec<_>>(), [10]);
+    let at = rig.now;
+    while rig.admit(0) {}
+    // 100 bytes and nothing take less than g, 6.7 ns.
+    let gap = Time::from_ps(6_700);
+    assert_eq!(left(&rig)[1..], [(at, 100, 0), (at + gap, 0, 0), (at + gap * 2, 50, 0)]);
+}
+
+/// A descriptor of host memory that tells nobody.
+fn plain(start: u64, length: u64) -> Md {
+    Md { start, length, options: 0, eq_handle: EQ_NONE, ct_handle: CT_NONE, pad: 0 }
 }

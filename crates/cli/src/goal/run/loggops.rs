@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use clap::ValueEnum;
 use goal::loggops::{LogGops, Options, Queues, one_thread, run as execute};
 use goal::{Action, Schedule};
-use net::Network;
+use net::Latency;
 use serde_json::{Map, Value, json};
 use sim::trace::Trace;
 use sim::{Rate, Time};
@@ -169,7 +169,7 @@ fn parameters(schedule: &Schedule, common: &Common, arguments: &Arguments) -> Re
         Some(machine) => {
             let nodes = schedule.ranks() as usize;
             // The model has one latency: that between the first and the last node, which no pair exceeds.
-            let latency = Network::new(&machine.network, nodes)?.latency(0, nodes - 1);
+            let latency = Latency::new(&machine.network, nodes)?.between(0, nodes - 1);
             LogGops::of_machine(&machine, latency)
         }
     };

@@ -100,7 +100,11 @@ impl Card {
         let ready = self.handler_message(context, command, kind, false, None)?;
         self.stats.messages_sent += 1;
         let left = self.inject(Packet { header: ready.header, offset: 0, data }, ready.sent, ports);
-        Ok(if self.spin.config.put_blocks { Outcome::Until(left) } else { Outcome::Continue(0) })
+        Ok(match left {
+            _ if !self.spin.config.put_blocks => Outcome::Continue(0),
+            Some(left) => Outcome::Until(left),
+            None => Outcome::ForDeparture,
+        })
     }
 
     fn send_from_host(
