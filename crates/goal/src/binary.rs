@@ -7,7 +7,6 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::ops::Range;
 use std::path::Path;
-use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 
 use bytemuck::{Pod, Zeroable};
@@ -183,7 +182,6 @@ fn load(bytes: Bytes) -> Result<Schedule, BinaryError> {
         nics: header.nics.into(),
         has_wildcards: header.has_wildcards != 0,
         largest: OnceLock::new(),
-        steps: AtomicU64::new(0),
     };
     check(&schedule).map_err(BinaryError::Damaged)?;
     Ok(schedule)

@@ -1,5 +1,4 @@
 use std::sync::OnceLock;
-use std::sync::atomic::AtomicU64;
 
 use thiserror::Error;
 
@@ -266,7 +265,6 @@ impl Builder {
             nics: self.nics,
             has_wildcards: self.has_wildcards,
             largest: OnceLock::new(),
-            steps: AtomicU64::new(0),
         })
     }
 

@@ -1,22 +1,26 @@
 //! Execution of a [`Schedule`](crate::Schedule) in the LogGOPS model (LogGP with an overhead O a byte and rendezvous
 //! above S bytes), with the semantics of LogGOPSim to the nanosecond.
 //!
-//! Everything happens in the order of (time, number), where an operation gets its number when it is freed and a message
-//! when it is sent. What finds its CPU or NIC busy waits there, keeping its number.
+//! Everything happens in the order of (time, number). An operation gets its number when it becomes ready, a message when it
+//! is sent. An operation or message that finds its CPU or NIC busy waits there and keeps its number.
 
 mod barrier;
 mod critical;
 mod engine;
-mod error;
+mod options;
 mod order;
+mod outcome;
 mod parallel;
 mod parameters;
 mod queue;
 mod queues;
 mod resources;
+mod run;
 
+pub use crate::error::RunError;
 pub use critical::{CriticalPath, Part, Step, critical_path};
-pub use engine::{Match, OneThread, Options, Outcome, Span, one_thread, run};
-pub use error::RunError;
+pub use options::Options;
+pub use outcome::{Details, Match, Outcome, Span};
 pub use parameters::LogGops;
 pub use queues::Queues;
+pub use run::{OneThread, one_thread, run};

@@ -4,8 +4,8 @@ use rustc_hash::FxHashMap;
 use sim::memory::Large;
 
 use crate::op::{ANY, Kind, Op};
-use crate::progress::Progress;
 use crate::schedule::Schedule;
+use crate::words::OperationWords;
 
 /// Posted receives and unexpected messages of all ranks. A message is named by its send operation.
 ///
@@ -87,37 +87,35 @@ impl<'a> Matching<'a> {
 
     /// Posts a receive that is not held, or returns the first message that arrived for it.
     #[inline]
-    pub fn post(&mut self, receive: u32, progress: &mut Progress) -> Option<u32> {
-        let next = &mut progress.words[..];
+    pub fn post(&mut self, receive: u32, words: &mut OperationWords) -> Option<u32> {
         let record = &self.ops[receive as usize];
         if record.peer == ANY || record.tag == ANY {
-            return self.post_wildcard(receive, next);
+            return self.post_wildcard(receive, words);
         }
         let slot = self.find(key(record));
         if let Ok(slot) = slot
             && self.holds(slot) == Kind::Send
         {
-            let message = self.pop(slot, next);
+            let message = self.pop(slot, words);
             if let Some(wildcards) = &mut self.wildcards {
                 wildcards.leave(message);
             }
             return Some(message);
         }
-        self.join(receive, slot, next);
+        self.join(receive, slot, words);
         None
     }
 
     /// The first posted receive for the message of a send that has started, or keeps the message.
     #[inline]
-    pub fn arrive(&mut self, message: u32, progress: &mut Progress) -> Option<u32> {
-        let next = &mut progress.words[..];
+    pub fn arrive(&mut self, message: u32, words: &mut OperationWords) -> Option<u32> {
         let record = &self.ops[message as usize];
         let slot = self.find(key(record));
         let exact = slot.ok().filter(|&slot| self.holds(slot) == Kind::Recv);
         if let Some(wildcards) = &mut self.wildcards {
             let before = exact.map_or(GONE, |slot| {
                 let last = self.slots[slot] as u32 - 1;
-                wildcards.order[next[last as usize] as usize]
+                wildcards.order[words.next(last) as usize]
             });
             if let Some(receive) = wildcards.take_receive(key(record), before) {
                 return Some(receive);
@@ -127,14 +125,14 @@ impl<'a> Matching<'a> {
             }
         }
         if let Some(slot) = exact {
-            return Some(self.pop(slot, next));
+            return Some(self.pop(slot, words));
         }
-        self.join(message, slot, next);
+        self.join(message, slot, words);
         None
     }
 
     #[cold]
-    fn post_wildcard(&mut self, receive: u32, next: &mut [u32]) -> Option<u32> {
+    fn post_wildcard(&mut self, receive: u32, words: &mut OperationWords) -> Option<u32> {
         let wildcards = self.wildcards.as_mut().expect("the schedule has wildcards");
         let wanted = key(&self.ops[receive as usize]);
         let Some(message) = wildcards.first_message(wanted) else {
@@ -145,18 +143,17 @@ impl<'a> Matching<'a> {
         wildcards.leave(message);
         // The first of all that fit is the first of its own list.
         let slot = self.find(key(&self.ops[message as usize])).expect("an unexpected message is in a list");
-        let first = self.pop(slot, next);
+        let first = self.pop(slot, words);
         debug_assert_eq!(first, message);
         Some(message)
     }
 
     /// All posted receives and unexpected messages, by number.
-    pub fn left(&self, progress: &Progress) -> Vec<u32> {
-        let next = &progress.words;
+    pub fn unmatched(&self, words: &OperationWords) -> Vec<u32> {
         let mut all = Vec::new();
         for slot in self.slots.iter().filter(|&&slot| slot != 0) {
             let last = *slot as u32 - 1;
-            let members = std::iter::successors(Some(last), |&op| Some(next[op as usize]).filter(|&op| op != last));
+            let members = std::iter::successors(Some(last), |&op| Some(words.next(op)).filter(|&op| op != last));
             all.extend(members);
         }
         if let Some(wildcards) = &self.wildcards {
@@ -198,19 +195,19 @@ impl<'a> Matching<'a> {
 
     /// Adds to the end of the list at `slot`, or makes one there.
     #[inline]
-    fn join(&mut self, op: u32, slot: Result<usize, usize>, next: &mut [u32]) {
+    fn join(&mut self, op: u32, slot: Result<usize, usize>, words: &mut OperationWords) {
         if let Some(wildcards) = &mut self.wildcards {
             wildcards.join(op);
         }
         match slot {
             Ok(slot) => {
                 let last = self.slots[slot] as u32 - 1;
-                next[op as usize] = next[last as usize];
-                next[last as usize] = op;
+                words.set_next(op, words.next(last));
+                words.set_next(last, op);
                 self.slots[slot] = self.slots[slot] >> 32 << 32 | u64::from(op + 1);
             }
             Err(slot) => {
-                next[op as usize] = op;
+                words.set_next(op, op);
                 self.slots[slot] = u64::from(hash(key(&self.ops[op as usize]))) << 32 | u64::from(op + 1);
                 self.lists += 1;
                 if self.lists * 4 > self.slots.len() * 3 {
@@ -222,13 +219,13 @@ impl<'a> Matching<'a> {
 
     /// Takes the first of a list.
     #[inline]
-    fn pop(&mut self, slot: usize, next: &mut [u32]) -> u32 {
+    fn pop(&mut self, slot: usize, words: &mut OperationWords) -> u32 {
         let last = self.slots[slot] as u32 - 1;
-        let first = next[last as usize];
+        let first = words.next(last);
         if first == last {
             self.delete(slot);
         } else {
-            next[last as usize] = next[first as usize];
+            words.set_next(last, words.next(first));
         }
         first
     }
@@ -406,7 +403,7 @@ mod tests {
             }
             let schedule = builder.finish().unwrap();
             let mut matching = Matching::new(&schedule);
-            let mut progress = Progress::new(&schedule, false);
+            let mut words = OperationWords::new(schedule.len(), 0..0);
             let (mut posted, mut arrived) = (Vec::new(), Vec::new());
             for (&op, &(is_receive, ..)) in ops.iter().zip(&all) {
                 let record = &schedule.ops[op as usize];
@@ -420,7 +417,7 @@ mod tests {
                     own.push(op);
                 }
                 let found =
-                    if is_receive { matching.post(op, &mut progress) } else { matching.arrive(op, &mut progress) };
+                    if is_receive { matching.post(op, &mut words) } else { matching.arrive(op, &mut words) };
                 prop_assert_eq!(found, expected);
             }
         }
@@ -442,19 +439,19 @@ mod tests {
             let sends: Vec<_> = (0..MANY).map(|tag| builder.add(send(tag), 0, 0).unwrap()).collect();
             builder.end_rank().unwrap();
             let schedule = builder.finish().unwrap();
-            let (mut matching, mut progress) = (Matching::new(&schedule), Progress::new(&schedule, false));
+            let (mut matching, mut words) = (Matching::new(&schedule), OperationWords::new(schedule.len(), 0..0));
             if is_posted_first {
-                assert!(receives.iter().all(|&receive| matching.post(receive, &mut progress).is_none()));
+                assert!(receives.iter().all(|&receive| matching.post(receive, &mut words).is_none()));
                 for (&send, &receive) in sends.iter().zip(&receives).rev() {
-                    assert_eq!(matching.arrive(send, &mut progress), Some(receive));
+                    assert_eq!(matching.arrive(send, &mut words), Some(receive));
                 }
             } else {
-                assert!(sends.iter().all(|&send| matching.arrive(send, &mut progress).is_none()));
+                assert!(sends.iter().all(|&send| matching.arrive(send, &mut words).is_none()));
                 for (&send, &receive) in sends.iter().zip(&receives).rev() {
-                    assert_eq!(matching.post(receive, &mut progress), Some(send));
+                    assert_eq!(matching.post(receive, &mut words), Some(send));
                 }
             }
-            assert!(matching.left(&progress).is_empty());
+            assert!(matching.unmatched(&words).is_empty());
         }
     }
 }

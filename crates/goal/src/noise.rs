@@ -134,16 +134,16 @@ impl Detours {
 }
 
 /// How long work takes on a CPU.
-pub(crate) trait Stretch {
+pub(crate) trait CpuTime {
     /// The end of `work` picoseconds that a CPU begins at `start`. Starts of a CPU ascend.
     fn end(&mut self, cpu: usize, start: u64, work: u64) -> u64;
 }
 
 /// Without noise.
 #[derive(Debug)]
-pub(crate) struct Quiet;
+pub(crate) struct NoNoise;
 
-impl Stretch for Quiet {
+impl CpuTime for NoNoise {
     #[inline(always)]
     fn end(&mut self, _: usize, start: u64, work: u64) -> u64 {
         start.saturating_add(work)
@@ -151,11 +151,11 @@ impl Stretch for Quiet {
 }
 
 /// With noise, if there is any.
-impl<S: Stretch> Stretch for Option<S> {
+impl<S: CpuTime> CpuTime for Option<S> {
     #[inline]
     fn end(&mut self, cpu: usize, start: u64, work: u64) -> u64 {
         match self {
-            None => Quiet.end(cpu, start, work),
+            None => NoNoise.end(cpu, start, work),
             Some(noise) => noise.end(cpu, start, work),
         }
     }
@@ -163,7 +163,7 @@ impl<S: Stretch> Stretch for Option<S> {
 
 /// With noise: for each CPU of all ranks, the first detour that is not over.
 #[derive(Debug)]
-pub(crate) struct Noisy<'a> {
+pub(crate) struct NoisyCpus<'a> {
     detours: &'a Detours,
     cpus: Vec<Cpu>,
 }
@@ -177,8 +177,8 @@ struct Cpu {
     offset: u64,
 }
 
-impl<'a> Noisy<'a> {
-    pub fn new(noise: &'a Noise, cpus: usize) -> Noisy<'a> {
+impl<'a> NoisyCpus<'a> {
+    pub fn new(noise: &'a Noise, cpus: usize) -> NoisyCpus<'a> {
         let first = |cpu: usize| {
             let mut state = if noise.co_scheduled { noise.seed } else { mix(noise.seed ^ mix(cpu as u64 + 1)) };
             match &noise.detours {
@@ -197,7 +197,7 @@ impl<'a> Noisy<'a> {
                 }
             }
         };
-        Noisy { detours: &noise.detours, cpus: (0..cpus).map(first).collect() }
+        NoisyCpus { detours: &noise.detours, cpus: (0..cpus).map(first).collect() }
     }
 
     /// The detour that follows the present one of a CPU.
@@ -265,7 +265,7 @@ impl<'a> Noisy<'a> {
     }
 }
 
-impl Stretch for Noisy<'_> {
+impl CpuTime for NoisyCpus<'_> {
     fn end(&mut self, cpu: usize, start: u64, work: u64) -> u64 {
         if work == 0 {
             return start;
@@ -336,7 +336,7 @@ mod tests {
 
     fn ends(detours: Detours, seed: u64, work: &[(u64, u64)]) -> Vec<u64> {
         let noise = Noise { detours, seed, co_scheduled: false };
-        let mut noisy = Noisy::new(&noise, 1);
+        let mut noisy = NoisyCpus::new(&noise, 1);
         work.iter().map(|&(start, work)| noisy.end(0, start, work)).collect()
     }
 
@@ -345,7 +345,7 @@ mod tests {
         let detours = Detours::Periodic { period: Time::from_ps(100), length: Time::from_ps(10) };
         // Where the first is, as a very long work tells: 90 of 100 are left for it.
         let noise = Noise { detours: detours.clone(), seed: 7, co_scheduled: false };
-        let first = Noisy::new(&noise, 1).cpus[0].start;
+        let first = NoisyCpus::new(&noise, 1).cpus[0].start;
         assert!(first < 100);
         let work = [(first + 20, 80), (first + 200, 1), (first + 215, 85), (first + 315, 86), (first + 505, 5)];
         let expected = [first + 100, first + 211, first + 300, first + 411, first + 515];
@@ -357,8 +357,8 @@ mod tests {
     fn a_trace_repeats() {
         let trace = Trace::read("# start length\n10 5\n\n20 1 # short\n50 0\n").unwrap();
         let noise = Noise { detours: Detours::Trace(trace), seed: 1, co_scheduled: true };
-        let mut noisy = Noisy::new(&noise, 2);
-        let busy = |noisy: &mut Noisy, cpu| noisy.end(cpu, 0, 44_000 * 1000) - 44_000 * 1000;
+        let mut noisy = NoisyCpus::new(&noise, 2);
+        let busy = |noisy: &mut NoisyCpus, cpu| noisy.end(cpu, 0, 44_000 * 1000) - 44_000 * 1000;
         let (one, two) = (busy(&mut noisy, 0), busy(&mut noisy, 1));
         // 44 of 50 ns are the application's: all detours of 1000 rounds, from wherever it begins.
         assert_eq!((one, two), (6_000 * 1000, 6_000 * 1000));
@@ -385,7 +385,7 @@ mod tests {
     }
 
     /// Detour by detour, without leaving any out.
-    fn plainly(noisy: &mut Noisy, start: u64, work: u64) -> u64 {
+    fn plainly(noisy: &mut NoisyCpus, start: u64, work: u64) -> u64 {
         let mut end = start + work;
         while work > 0 && noisy.cpus[0].start < end {
             let Cpu { start: detour, length, .. } = noisy.cpus[0];
@@ -410,7 +410,7 @@ mod tests {
                 Detours::Periodic { period: Time::from_ns(lead + long + 1), length: Time::from_ns(long) }
             };
             let noise = Noise { detours, seed, co_scheduled: false };
-            let (mut one, mut other) = (Noisy::new(&noise, 1), Noisy::new(&noise, 1));
+            let (mut one, mut other) = (NoisyCpus::new(&noise, 1), NoisyCpus::new(&noise, 1));
             let mut now = 0;
             for (idle, work) in works {
                 let start = now + idle;

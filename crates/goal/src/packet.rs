@@ -19,19 +19,21 @@ mod engine;
 mod record;
 mod task;
 
+use net::NetError;
 use net::packet::Report;
 use sim::{Rate, Time};
+use thiserror::Error;
 
-use crate::Schedule;
 use crate::noise::Noise;
+use crate::run_progress::RunProgress;
+use crate::schedule::Schedule;
 
-pub use crate::error::RunError;
 pub use engine::{record, run};
 pub use record::{Span, Window};
 pub use task::Phase;
 
-/// What the network does not know: CPUs and the protocol.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The parameters of a run.
+#[derive(Clone, Debug)]
 pub struct Parameters {
     /// o: CPU time for a message
     pub overhead: Time,
@@ -39,47 +41,78 @@ pub struct Parameters {
     pub overhead_per_byte: Rate,
     /// S: size in bytes of the largest message that does not wait for its receive
     pub eager: u64,
-    /// What else the CPUs have to do
+    /// The noise that the CPUs meet
     pub noise: Option<Noise>,
     /// The network; its `gap` is also the least time between two messages that a card takes
     pub network: net::packet::Parameters,
+    /// Shows how far the run is
+    pub progress: RunProgress,
 }
 
-/// What came of it.
+/// The results of a run; `ends` are when the last CPU of each rank was free and the last of its messages had left.
+pub type Outcome = crate::Outcome<Details>;
+
+/// Why a schedule cannot be executed to its end.
+pub type RunError = crate::RunError<PacketError>;
+
+/// What only this model tells.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Outcome {
-    /// For each rank, when the last of its CPUs was free and the last of its messages had left.
-    pub ends: Vec<Time>,
-    /// Operations and messages.
-    pub events: u64,
-    /// The sends of messages that no receive took.
-    pub unreceived: Vec<u32>,
-    /// What became of the network.
+pub struct Details {
+    /// What happened in the network
     pub network: Report,
-    /// What went on, if [asked for](record()); messages in the order of their arrival, all else in that of its start.
+    /// What happened when, if [asked for](record()): messages in the order of their arrival, everything else in the order
+    /// of the starts
     pub spans: Vec<Span>,
 }
 
-impl Outcome {
-    /// The end of the last rank.
-    pub fn end(&self) -> Time {
-        self.ends.iter().copied().max().unwrap_or_default()
+/// What can be wrong in this model only.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum PacketError {
+    /// Ranks have several CPUs or NICs, and these are too many.
+    #[error(
+        "{ranks} ranks with {each} {what} each are more than {most} {what}: one operation with a high number gives all \
+             ranks as many"
+    )]
+    TooMany {
+        /// Number of ranks
+        ranks: usize,
+        /// Highest number, plus one
+        each: usize,
+        /// CPUs or NICs
+        what: &'static str,
+        /// The limit
+        most: usize,
+    },
+    /// A network that is impossible or too small.
+    #[error(transparent)]
+    Network(#[from] NetError),
+}
+
+impl From<PacketError> for RunError {
+    fn from(error: PacketError) -> RunError {
+        RunError::Model(error)
     }
 }
 
-/// Most NICs and most CPUs of all ranks together, where a rank has more than one. A single high number in a schedule gives
-/// every rank as many.
+impl From<NetError> for RunError {
+    fn from(error: NetError) -> RunError {
+        RunError::Model(error.into())
+    }
+}
+
+/// Largest number of NICs, and of CPUs, of all ranks together if a rank has more than one. A single high number in a
+/// schedule gives every rank as many.
 const MOST_OF_SEVERAL: usize = 1 << 20;
 
-/// Hosts that a schedule needs: one for each NIC of each rank.
+/// Returns the number of hosts that a schedule needs: one for each NIC of each rank.
 ///
 /// # Errors
-/// When ranks with several NICs or CPUs have more of them together than memory has room for.
+/// When ranks with several NICs or CPUs have more of them together than fit into memory.
 pub fn hosts(schedule: &Schedule) -> Result<usize, RunError> {
     let ranks = schedule.ranks() as usize;
     for (each, what) in [(schedule.nics(), "NICs"), (schedule.cpus(), "CPUs")] {
         if each > 1 && ranks * each > MOST_OF_SEVERAL {
-            return Err(RunError::TooMany { ranks, each, what, most: MOST_OF_SEVERAL });
+            return Err(PacketError::TooMany { ranks, each, what, most: MOST_OF_SEVERAL }.into());
         }
     }
     Ok(ranks * schedule.nics())

@@ -30,15 +30,18 @@
 //! time that is what `spinrun` takes.
 
 mod engine;
+mod timing;
 
 use machine::{Machine, NicKind, TimingKind};
+use net::NetError;
 use sim::Time;
+use thiserror::Error;
 
-pub use crate::error::RunError;
 use crate::noise::Noise;
+use crate::run_progress::RunProgress;
 pub use engine::run;
 
-/// What to simulate.
+/// The parameters of a run.
 #[derive(Clone, Debug)]
 pub struct Parameters<'a> {
     /// Host, card and network; one rank a node
@@ -49,8 +52,10 @@ pub struct Parameters<'a> {
     pub eager: u64,
     /// Time of the header handler that gets the data of a long message
     pub handler: Time,
-    /// What else the CPUs have to do
+    /// The noise that the CPUs meet
     pub noise: Option<Noise>,
+    /// Shows how far the run is
+    pub progress: RunProgress,
 }
 
 impl<'a> Parameters<'a> {
@@ -61,45 +66,73 @@ impl<'a> Parameters<'a> {
             TimingKind::InOrder => 60,
             TimingKind::OooA15 => 30,
         };
-        Parameters { machine, card: machine.nic.kind, eager, handler: machine.hpu.clock.time(cycles), noise: None }
+        Parameters {
+            machine,
+            card: machine.nic.kind,
+            eager,
+            handler: machine.hpu.clock.time(cycles),
+            noise: None,
+            progress: RunProgress::default(),
+        }
     }
 }
 
-/// Where the time of the CPUs went, all ranks together.
+/// The results of a run; `ends` are when the last operation of each rank was done.
+pub type Outcome = crate::Outcome<Details>;
+
+/// Why a schedule cannot be executed to its end.
+pub type RunError = crate::RunError<ProtocolError>;
+
+/// What the CPUs of all ranks together spent their time on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shares {
     /// Calculations
     pub compute: Time,
-    /// Point-to-point messages: the CPU's part, and waiting that such a message ended
+    /// Point-to-point messages: the CPU's part of them, and idle time that such a message ended
     pub point_to_point: Time,
-    /// Collective traffic, likewise
+    /// Messages of collectives, likewise
     pub collective: Time,
 }
 
-/// What came of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outcome {
-    /// For each rank, when its last operation was done
-    pub ends: Vec<Time>,
-    /// Operations and messages
-    pub events: u64,
-    /// Point-to-point messages
+/// What only this model tells.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Details {
+    /// Number of point-to-point messages
     pub messages: u64,
-    /// Of these, those above S
+    /// Number of point-to-point messages above S
     pub long: u64,
-    /// Of all, those that came before their receive
+    /// Number of messages that arrived before their receive was posted, those of collectives included
     pub unexpected: u64,
     /// Bytes that CPUs copied from bounce buffers
     pub copied: u64,
-    /// Where the time went
+    /// What the CPUs spent their time on
     pub shares: Shares,
-    /// The sends of messages that no receive took
-    pub unreceived: Vec<u32>,
 }
 
-impl Outcome {
-    /// The end of the last rank.
-    pub fn end(&self) -> Time {
-        self.ends.iter().copied().max().unwrap_or_default()
+/// What can be wrong in this model only.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum ProtocolError {
+    /// Ranks have several CPUs or NICs.
+    #[error("the protocol model has one CPU and one NIC a rank; the schedule uses {cpus} and {nics}")]
+    Resources {
+        /// Highest CPU number, plus one
+        cpus: usize,
+        /// Highest NIC number, plus one
+        nics: usize,
+    },
+    /// A network that is impossible or too small.
+    #[error(transparent)]
+    Network(#[from] NetError),
+}
+
+impl From<ProtocolError> for RunError {
+    fn from(error: ProtocolError) -> RunError {
+        RunError::Model(error)
+    }
+}
+
+impl From<NetError> for RunError {
+    fn from(error: NetError) -> RunError {
+        RunError::Model(error.into())
     }
 }

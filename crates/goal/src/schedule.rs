@@ -1,5 +1,4 @@
 use std::ops::{Deref, Range};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use bytemuck::Pod;
@@ -28,8 +27,6 @@ pub struct Schedule {
     pub(crate) has_wildcards: bool,
     /// See [`Schedule::largest_message`].
     pub(crate) largest: OnceLock<u64>,
-    /// See [`Schedule::done`].
-    pub(crate) steps: AtomicU64,
 }
 
 /// What an operation must wait for of another.
@@ -61,12 +58,6 @@ impl Schedule {
     pub(crate) fn largest_message(&self) -> u64 {
         let sends = || self.ops[..self.len()].iter().filter(|record| record.kind() == Kind::Send);
         *self.largest.get_or_init(|| sends().map(|record| self.bytes(record)).max().unwrap_or(0))
-    }
-
-    /// How many operations have been executed so far, to within a thousandth, and half of those that have only started:
-    /// for another thread that displays progress. Executions add up.
-    pub fn done(&self) -> u64 {
-        self.steps.load(Ordering::Relaxed) / 2
     }
 
     /// Number of dependencies.

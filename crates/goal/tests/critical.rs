@@ -87,7 +87,7 @@ fn is_whole(schedule: &Schedule, outcome: &Outcome, path: &CriticalPath) -> Resu
         prop_assert_eq!(pair[0].end, pair[1].start);
         let flies = pair[0].part == Part::Flight
             && matches!(schedule.action(pair[0].op), Action::Send { to, .. } if to == pair[1].rank);
-        let is_matched = outcome.matches.iter().any(|found| found.at == pair[0].end);
+        let is_matched = outcome.details.matches.iter().any(|found| found.at == pair[0].end);
         prop_assert!(flies || is_matched || pair[0].rank == pair[1].rank, "{:?}", pair);
     }
     Ok(())

@@ -58,7 +58,7 @@ fn wildcards_take_what_was_posted_or_arrived_first_in_their_space() {
     ];
     assert_eq!(ends(&bodies)[0], 53_000);
     let error = outcome_with(&Options::default(), &["send 1b to 1 tag 5 space 1", "recv 1b from any tag any"]);
-    assert!(matches!(error, Err(RunError::Stuck(_))));
+    assert!(matches!(error, Err(RunError::Deadlock(_))));
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn what_cannot_finish_says_who_waits_for_what() {
 #[test]
 fn what_the_model_cannot_do_is_an_error() {
     let error = outcome_with(&Options::default(), &["calc 5 put 8b to 0 tag 1"]).unwrap_err();
-    assert_eq!(error.to_string(), "rank 0, operation 2 (put 8b to 0 tag 1): LogGOPS has no cards that could do this");
+    assert_eq!(error.to_string(), "rank 0, operation 2 (put 8b to 0 tag 1): only the model nic has cards that do this");
     let error = outcome_with(&Options::default(), &["calc 18446744073709551 calc 18446744073709551"]).unwrap_err();
     let expected = "rank 0, operation 2 (calc 18446744073709551) ends after more than 2^64 picoseconds";
     assert!(error.to_string().starts_with(expected), "{error}");
@@ -159,7 +159,7 @@ fn critical_paths_have_no_holes() {
 fn queue_lengths_are_counted() {
     let bodies =
         ["recv 1b from 1 tag 1 recv 1b from 1 tag 2", "send 1b to 0 tag 1 send 1b to 0 tag 2 send 1b to 0 tag 3"];
-    let queues = outcome_with(&Options::default(), &bodies).unwrap().queues;
+    let queues = outcome_with(&Options::default(), &bodies).unwrap().details.queues;
     assert_eq!((queues.longest_posted, queues.longest_unexpected), (2, 1));
     assert_eq!((queues.posted_searches, queues.posted_lengths), (3, 2 + 1));
     assert_eq!((queues.unexpected_searches, queues.unexpected_lengths), (2, 0));

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use goal::generate::{Pattern, Spec, generate};
 use goal::loggops::{self, LogGops};
 use goal::noise::{Detours, Noise};
-use goal::packet::{Outcome, Parameters, Phase, RunError, Window, record, run};
+use goal::packet::{Details, Outcome, Parameters, Phase, RunError, Window, record, run};
 use goal::text::read;
-use goal::{Schedule, packet};
+use goal::{RunProgress, Schedule, packet};
 use net::Topology;
 use net::packet::{Flow, Routing};
 use sim::{Rate, Time};
@@ -22,6 +22,7 @@ fn sc17() -> Parameters {
         overhead_per_byte: Rate::INFINITE,
         eager: 65_535,
         noise: None,
+        progress: RunProgress::default(),
         network: net::packet::Parameters {
             gap_per_byte: Rate::from_fs_per_byte(20_000),
             wire: Time::from_ps(33_400),
@@ -75,7 +76,7 @@ fn an_eager_message_ends_one_byte_later_than_in_loggops() {
         let loggops = loggops::run(&all, &same(bytes), &Default::default()).unwrap();
         assert_eq!(outcome.end(), loggops.end() + Time::from_ps(20), "{bytes}");
         // A packet passes two links.
-        assert_eq!(outcome.network.packet_hops, 2 * bytes.div_ceil(4096));
+        assert_eq!(outcome.details.network.packet_hops, 2 * bytes.div_ceil(4096));
     }
     // A chain of five: one G more for each.
     let hop = |rank: u32| format!("a: recv 100b from {} b: send 100b to {} b requires a", rank - 1, rank + 1);
@@ -119,7 +120,7 @@ fn a_message_to_oneself_meets_no_wire() {
     assert_eq!(ends(&sc17(), &["send 1000b to 0 recv 1000b from 0"]), [2 * 65 * NS + 1000 * 20]);
     let outcome = on_one_switch(&schedule(&["send 100000b to 0 recv 100000b from 0"]), &sc17());
     assert_eq!(outcome.end(), Time::from_ps(3 * 65 * NS + 100_002 * 20));
-    assert_eq!(outcome.network.packet_hops, 0);
+    assert_eq!(outcome.details.network.packet_hops, 0);
 }
 
 #[test]
@@ -131,7 +132,7 @@ fn an_incast_costs_the_last_link() {
     let outcome = on_one_switch(&schedule(&bodies), &sc17());
     // All heads arrive together; from then on the link never rests, and the last message is taken alone.
     assert_eq!(outcome.ends[0].as_ps(), 65 * NS + L + senders * bytes * 20 + 65 * NS);
-    let busiest = &outcome.network.busiest[0];
+    let busiest = &outcome.details.network.busiest[0];
     assert_eq!((busiest.from.as_str(), busiest.to.as_str()), ("switch", "host 0"));
     assert!(busiest.utilization > 0.95);
 }
@@ -245,11 +246,14 @@ fn what_goes_on_in_a_window_is_kept() {
     let spans = |ranks, from: u64, to: u64| {
         let (from, to) = (Time::from_ps(from), Time::from_ps(to));
         let outcome = record(&all, Topology::single_switch(2).unwrap(), &sc17(), Window { ranks, from, to }).unwrap();
-        assert_eq!(Outcome { spans: Vec::new(), ..outcome.clone() }, on_one_switch(&all, &sc17()));
+        assert_eq!(
+            Outcome { details: Details { spans: Vec::new(), ..outcome.details.clone() }, ..outcome.clone() },
+            on_one_switch(&all, &sc17())
+        );
         let span = |span: &packet::Span| {
             (span.rank, span.op, span.phase, span.is_on_its_way, span.start.as_ps(), span.end.as_ps())
         };
-        outcome.spans.iter().map(span).collect::<Vec<_>>()
+        outcome.details.spans.iter().map(span).collect::<Vec<_>>()
     };
     // As in `a_rendezvous_asks_first`.
     let request = 65 * NS + 20 + L;
@@ -328,7 +332,7 @@ fn rendezvous_traffic_runs_over_every_topology() {
         // Every card sends and receives 23 messages.
         assert!(outcome.end() > Time::from_ps(23 * 70_000 * 20), "{name}");
         assert_eq!(outcome.unreceived, [], "{name}");
-        assert_eq!(outcome.network.packets, 24 * 23 * (18 + 2), "{name}");
+        assert_eq!(outcome.details.network.packets, 24 * 23 * (18 + 2), "{name}");
     }
 }
 

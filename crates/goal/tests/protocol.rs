@@ -47,7 +47,16 @@ fn a_short_message_that_is_expected() {
     for (card, copied) in CARDS.into_iter().zip([8, 0, 0]) {
         let outcome = outcome(&bodies, card).unwrap();
         let (expected, counted) = ((3, 1, 0, 0, copied), &outcome);
-        assert_eq!((counted.events, counted.messages, counted.long, counted.unexpected, counted.copied), expected);
+        assert_eq!(
+            (
+                counted.events,
+                counted.details.messages,
+                counted.details.long,
+                counted.details.unexpected,
+                counted.details.copied
+            ),
+            expected
+        );
     }
 }
 
@@ -60,7 +69,7 @@ fn a_short_message_that_is_not_expected_is_copied_by_every_cpu() {
     for card in [NicKind::Portals4, NicKind::Spin] {
         assert_eq!(ends(&bodies, card)[1], computed + O + POLL + COPY);
         let outcome = outcome(&bodies, card).unwrap();
-        assert_eq!((outcome.unexpected, outcome.copied), (1, 8));
+        assert_eq!((outcome.details.unexpected, outcome.details.copied), (1, 8));
     }
 }
 
@@ -110,8 +119,8 @@ fn collective_traffic_is_the_cpus_on_every_card() {
     for card in CARDS {
         let outcome = outcome(&bodies, card).unwrap();
         assert_eq!(outcome.end().as_ps(), SHORT + POLL + MATCH + COPY);
-        assert_eq!(outcome.messages, 0);
-        assert_eq!(outcome.shares.point_to_point, Time::ZERO);
+        assert_eq!(outcome.details.messages, 0);
+        assert_eq!(outcome.details.shares.point_to_point, Time::ZERO);
     }
 }
 
@@ -124,7 +133,7 @@ fn all_time_of_the_cpus_up_to_their_last_task_counts_once() {
     let bodies = [&format!("{} d: recv 8b from 1 tag 9 space 1", bodies[0]), bodies[1]];
     for card in CARDS {
         let outcome = outcome(&bodies, card).unwrap();
-        let shares = outcome.shares;
+        let shares = outcome.details.shares;
         let all: u64 = outcome.ends.iter().map(|end| end.as_ps()).sum();
         assert_eq!((shares.compute + shares.point_to_point + shares.collective).as_ps(), all);
         assert_eq!(shares.compute, Time::from_ns(300));
@@ -154,7 +163,7 @@ fn noise_lengthens_what_cpus_do() {
     };
     let ends = |bodies: &[&str], parameters: &Parameters| {
         let outcome = run(&schedule(bodies), parameters).unwrap();
-        (outcome.ends.iter().map(|end| end.as_ps()).collect::<Vec<_>>(), outcome.shares)
+        (outcome.ends.iter().map(|end| end.as_ps()).collect::<Vec<_>>(), outcome.details.shares)
     };
     // A quarter of the time is the system's, whoever matches.
     let (all, shares) = ends(&["calc 120000"], &noisy(160_000, NicKind::Spin));

@@ -90,7 +90,7 @@ proptest! {
         let noise = noise.map(|seed| Noise { detours, seed, co_scheduled: false });
         let outcome = outcome(&schedule, &parameters, &Options { noise, ..Options::default() });
         // A receive may take what another would need.
-        prop_assume!(!matches!(outcome, Err(RunError::Stuck(_))));
+        prop_assume!(!matches!(outcome, Err(RunError::Deadlock(_))));
         let outcome = outcome.map_err(|error| TestCaseError::fail(error.to_string()))?;
         prop_assert_eq!(outcome.ends.len(), ranks as usize);
         prop_assert_eq!(outcome.events, (schedule.len() + messages.len()) as u64);
@@ -143,7 +143,7 @@ fn what_fails_fails_as_in_one_thread() {
     assert!(error.to_string().contains("rank 0 waits for a message of operation 1 (recv 8b from 2 tag 3)"), "{error}");
     let late = "num_ranks 2 rank 0 { calc 18446744073709551 calc 18446744073709551 } rank 1 { calc 1 }";
     let error = outcome(&read(late.as_bytes()).unwrap(), &LogGops::default(), &Options::default()).unwrap_err();
-    assert!(matches!(error, RunError::TooLate(_)), "{error}");
+    assert!(matches!(error, RunError::TooLate { .. }), "{error}");
     let lost = "num_ranks 2 rank 0 { send 1b to 1 send 2b to 1 } rank 1 { send 3b to 0 }";
     let outcome = outcome(&read(lost.as_bytes()).unwrap(), &LogGops::default(), &Options::default()).unwrap();
     assert_eq!(outcome.unreceived, [0, 1, 2]);

@@ -2,7 +2,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 use abi::portals::{self as ptl, Handle, Process, ni};
-use goal::{Action, Progress, Schedule, Verb};
+use goal::{Action, DependencyTracker, RunProgress, Schedule, Verb};
 use machine::Machine;
 use net::Interconnect;
 use nic::{Card, CardEvent, CardProgram, HandlerStats, Notice, Timeline};
@@ -70,7 +70,7 @@ pub struct World<'a> {
     pub(crate) ranks: Vec<Rank>,
     /// Those of one rank after those of another.
     pub(crate) cpus: Vec<Cpu>,
-    pub(crate) progress: Progress<'a>,
+    pub(crate) dependencies: DependencyTracker<'a>,
     pub(crate) memory: HostMemory,
     /// Largest message that is sent without waiting for its receive.
     pub(crate) eager: u64,
@@ -122,7 +122,7 @@ impl<'a> World<'a> {
             cards,
             ranks: (0..ranks).map(|_| Rank::default()).collect(),
             cpus: (0..ranks as usize * schedule.cpus()).map(|_| Cpu::default()).collect(),
-            progress: Progress::new(schedule, false),
+            dependencies: DependencyTracker::new(schedule, false, RunProgress::default()),
             memory: HostMemory::default(),
             eager,
             ni,
@@ -147,7 +147,7 @@ impl<'a> World<'a> {
     pub fn run(&mut self) -> Result<Outcome, RunError> {
         let mut first = Vec::new();
         for rank in 0..self.schedule.ranks() {
-            self.progress.take_first(self.schedule.of_rank(rank), &mut first);
+            self.dependencies.take_first(self.schedule.of_rank(rank), &mut first);
             self.begin(&first)?;
         }
         while let Some((at, event)) = self.queue.pop() {
@@ -167,7 +167,12 @@ impl<'a> World<'a> {
                 return Err(RunError::Handler { at, message });
             }
         }
-        if self.progress.count() < self.schedule.len() { Err(self.stuck()) } else { Ok(self.outcome()) }
+        if self.dependencies.done_count() < self.schedule.len() { Err(self.stuck()) } else { Ok(self.outcome()) }
+    }
+
+    /// Has the run show how far it is. To be called before [`World::run`].
+    pub fn report_progress(&mut self, progress: RunProgress) {
+        self.dependencies.report_to(progress);
     }
 
     /// The memories of the ranks.
@@ -229,19 +234,19 @@ impl<'a> World<'a> {
 
     /// An operation has started.
     pub(crate) fn started(&mut self, op: u32) -> Result<(), RunError> {
-        self.progress.started(op, self.now);
+        self.dependencies.started(op, self.now);
         self.begin_freed()
     }
 
     /// An operation is done.
     pub(crate) fn done(&mut self, op: u32) -> Result<(), RunError> {
-        self.progress.done(op, self.now);
+        self.dependencies.done(op, self.now);
         self.begin_freed()
     }
 
     fn begin_freed(&mut self) -> Result<(), RunError> {
         let mut freed = std::mem::take(&mut self.freed);
-        self.progress.take_freed(&mut freed);
+        self.dependencies.take_ready(&mut freed);
         let begun = self.begin(&freed);
         self.freed = freed;
         begun
@@ -258,10 +263,10 @@ impl<'a> World<'a> {
             }
             blocked.sort_unstable();
             let waits = blocked.into_iter().map(|op| self.describe_wait(op)).collect();
-            let held = schedule.of_rank(rank).filter(|&op| self.progress.is_held(op)).count();
+            let held = schedule.of_rank(rank).filter(|&op| self.dependencies.is_blocked(op)).count();
             ranks.push(StuckRank { rank, waits, held });
         }
-        let (done, operations) = (self.progress.count(), schedule.len());
+        let (done, operations) = (self.dependencies.done_count(), schedule.len());
         RunError::Stuck { done, operations, at: self.now, dropped: self.dropped(), ranks }
     }
 

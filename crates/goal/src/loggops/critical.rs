@@ -1,6 +1,6 @@
 use sim::Time;
 
-use super::engine::{Match, Outcome, Span};
+use super::outcome::{Match, Outcome, Span};
 use super::parameters::LogGops;
 use crate::op::Kind;
 use crate::schedule::Schedule;
@@ -119,20 +119,20 @@ struct Causes<'a> {
 impl<'a> Causes<'a> {
     fn new(schedule: &'a Schedule, outcome: &'a Outcome) -> Causes<'a> {
         let of_spans = |time: fn(&Span) -> Time, takes_time: bool| {
-            let spans = &outcome.spans;
+            let spans = &outcome.details.spans;
             let numbers = (0..spans.len()).filter(|&number| !takes_time || time(&spans[number]) > spans[number].start);
             let key = move |number: u32| (spans[number as usize].rank, time(&spans[number as usize]));
             Index::new(numbers, key)
         };
         let matched = |number: u32| {
-            let Match { op, at, .. } = outcome.matches[number as usize];
+            let Match { op, at, .. } = outcome.details.matches[number as usize];
             (schedule.rank(op), at)
         };
         Causes {
             outcome,
             cpu: of_spans(|span| span.cpu_end, true),
             nic: of_spans(|span| span.nic_end, true),
-            matches: Index::new(0..outcome.matches.len(), matched),
+            matches: Index::new(0..outcome.details.matches.len(), matched),
             start: of_spans(|span| span.start, false),
         }
     }
@@ -146,8 +146,8 @@ impl<'a> Causes<'a> {
 
     /// The beginning of a span.
     fn start_of(&self, number: usize) -> Point {
-        let span = &self.outcome.spans[number];
-        let matches = self.outcome.matches.partition_point(|found| found.spans <= number);
+        let span = &self.outcome.details.spans[number];
+        let matches = self.outcome.details.matches.partition_point(|found| found.spans <= number);
         Point { rank: span.rank, at: span.start, spans: number, matches }
     }
 }
@@ -156,29 +156,29 @@ impl<'a> Causes<'a> {
 pub fn critical_path(schedule: &Schedule, parameters: &LogGops, outcome: &Outcome) -> CriticalPath {
     let causes = Causes::new(schedule, outcome);
     let mut sends = vec![0_u32; schedule.len()];
-    for (number, span) in outcome.spans.iter().enumerate().filter(|(_, span)| !span.is_message) {
+    for (number, span) in outcome.details.spans.iter().enumerate().filter(|(_, span)| !span.is_message) {
         sends[span.op as usize] = number as u32;
     }
     let mut path = CriticalPath::default();
     let end = outcome.end();
     let rank = outcome.ends.iter().position(|&other| other == end).unwrap_or(0) as u32;
-    let all = Point { rank, at: end, spans: outcome.spans.len(), matches: outcome.matches.len() };
+    let all = Point { rank, at: end, spans: outcome.details.spans.len(), matches: outcome.details.matches.len() };
     let mut point = all;
     while point.at > Time::ZERO {
         let number = match causes.of(point) {
             Some(Cause::Match(number)) => {
-                let Match { op, at, spans } = outcome.matches[number];
+                let Match { op, at, spans } = outcome.details.matches[number];
                 // By its message, which has just begun to be taken in, or by a receive.
                 let rank = schedule.ops[op as usize].peer;
                 point = Point { rank, at, spans, matches: number };
                 continue;
             }
             Some(Cause::Cpu(number)) => {
-                path.add(schedule, parameters, &outcome.spans[number], true);
+                path.add(schedule, parameters, &outcome.details.spans[number], true);
                 number
             }
             Some(Cause::Nic(number)) => {
-                path.add(schedule, parameters, &outcome.spans[number], false);
+                path.add(schedule, parameters, &outcome.details.spans[number], false);
                 number
             }
             Some(Cause::Start(number)) => number,
@@ -189,7 +189,7 @@ pub fn critical_path(schedule: &Schedule, parameters: &LogGops, outcome: &Outcom
                 continue;
             }
         };
-        let span = &outcome.spans[number];
+        let span = &outcome.details.spans[number];
         point = causes.start_of(number);
         if span.is_message && span.arrival == span.start {
             path.fly(schedule, parameters, span);

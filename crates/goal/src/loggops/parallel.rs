@@ -15,12 +15,14 @@ use std::sync::RwLock;
 use std::thread;
 
 use super::barrier::Barrier;
-use super::engine::{Engine, Options, Outcome};
+use super::engine::Engine;
+use super::options::Options;
 use super::order::Order;
+use super::outcome::{Outcome, join};
 use super::parameters::LogGops;
 use super::queue::Entry;
 use super::resources::Resources;
-use crate::noise::Stretch;
+use crate::noise::CpuTime;
 use crate::schedule::Schedule;
 
 /// Marks a number that is not final, but the place among what the thread has inserted in the window.
@@ -168,7 +170,7 @@ impl<'a> Part<'a> {
     }
 }
 
-impl<R: Resources, X: Stretch> Engine<'_, R, X, Part<'_>> {
+impl<R: Resources, X: CpuTime> Engine<'_, R, X, Part<'_>> {
     /// Gives all that was inserted in the window its final number.
     fn merge(&mut self, logs: &[impl Deref<Target = Log>], cursors: &mut [Cursor]) {
         let me = self.order.me;
@@ -233,7 +235,7 @@ pub(super) fn bounds(schedule: &Schedule, parts: usize) -> Vec<u32> {
 }
 
 /// Executes a schedule with a thread for each part. Nothing if that does not come to an end.
-pub(super) fn run<R: Resources, X: Stretch>(
+pub(super) fn run<R: Resources, X: CpuTime>(
     schedule: &Schedule,
     parameters: &LogGops,
     options: &Options,
@@ -254,11 +256,11 @@ pub(super) fn run<R: Resources, X: Stretch>(
         let others = others.into_iter().map(|other| other.join().unwrap_or_else(|panic| resume_unwind(panic)));
         [first].into_iter().chain(others).collect::<Option<Vec<Outcome>>>()
     })?;
-    outcomes.into_iter().reduce(Outcome::and)
+    outcomes.into_iter().reduce(join)
 }
 
 /// Executes a part in windows of a length in picoseconds.
-fn run_part<R: Resources, X: Stretch>(
+fn run_part<R: Resources, X: CpuTime>(
     mut engine: Engine<R, X, Part>,
     window: u64,
     exchange: &Exchange,

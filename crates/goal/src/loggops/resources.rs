@@ -5,6 +5,7 @@ use std::ops::Range;
 use sim::memory::{Large, prefetch};
 
 use crate::schedule::Schedule;
+use crate::words::OperationWords;
 
 /// What an event needs of its rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,13 +58,13 @@ pub(super) trait Resources {
     /// Whether nobody waits for the same.
     fn is_idle(&self, place: Place) -> bool;
     /// Lets an operation or message wait. `words` has a word for each operation, which is its own while it waits.
-    fn add(&mut self, place: Place, number: u32, op: u32, words: &mut [u32]);
+    fn add(&mut self, place: Place, number: u32, op: u32, words: &mut OperationWords);
     fn first(&self, rank: u32) -> Option<First>;
     /// Gives one that may be waiting another number, which does not change its place among others. Whether it may be the
     /// first.
     fn renumber(&mut self, place: Place, op: u32, from: u32, to: u32) -> bool;
     /// Takes out the first of a list.
-    fn take(&mut self, rank: u32, list: usize, words: &[u32]);
+    fn take(&mut self, rank: u32, list: usize, words: &OperationWords);
     /// The number with which the queue of events will come back to the rank.
     fn wake(&mut self, rank: u32) -> &mut u32;
     /// When the last CPU of a rank is free.
@@ -154,14 +155,14 @@ impl Resources for One {
     }
 
     #[inline]
-    fn add(&mut self, place: Place, number: u32, op: u32, words: &mut [u32]) {
+    fn add(&mut self, place: Place, number: u32, op: u32, words: &mut OperationWords) {
         let list = &mut self.ranks[(place.rank - self.first_rank) as usize].lists[place.side as usize];
         if list.first == NOBODY {
             *list = List { first: op, last: op, number };
             return;
         }
         if number < list.number {
-            words[op as usize] = list.first;
+            words.set_next(op, list.first);
             self.numbers[list.first as usize] = list.number;
             (list.first, list.number) = (op, number);
             return;
@@ -170,14 +171,14 @@ impl Resources for One {
         let mut before = list.last;
         if before != list.first && number < self.numbers[before as usize] {
             before = list.first;
-            while self.numbers[words[before as usize] as usize] < number {
-                before = words[before as usize];
+            while self.numbers[words.next(before) as usize] < number {
+                before = words.next(before);
             }
-            words[op as usize] = words[before as usize];
+            words.set_next(op, words.next(before));
         } else {
             list.last = op;
         }
-        words[before as usize] = op;
+        words.set_next(before, op);
     }
 
     #[inline]
@@ -209,13 +210,13 @@ impl Resources for One {
     }
 
     #[inline]
-    fn take(&mut self, rank: u32, list: usize, words: &[u32]) {
+    fn take(&mut self, rank: u32, list: usize, words: &OperationWords) {
         let list = &mut self.ranks[(rank - self.first_rank) as usize].lists[list];
         if list.first == list.last {
             list.first = NOBODY;
             list.number = NO_NUMBER;
         } else {
-            list.first = words[list.first as usize];
+            list.first = words.next(list.first);
             list.number = self.numbers[list.first as usize];
         }
     }
@@ -327,7 +328,7 @@ impl Resources for Many {
         classes.find(|class| class.place == place).is_none_or(|class| class.first().is_none())
     }
 
-    fn add(&mut self, place: Place, number: u32, op: u32, _: &mut [u32]) {
+    fn add(&mut self, place: Place, number: u32, op: u32, _: &mut OperationWords) {
         let rank = self.index(place.rank);
         let classes = &mut self.ranks[rank].classes;
         let index = classes.iter().position(|class| class.place == place).unwrap_or_else(|| {
@@ -365,7 +366,7 @@ impl Resources for Many {
         true
     }
 
-    fn take(&mut self, rank: u32, list: usize, _: &[u32]) {
+    fn take(&mut self, rank: u32, list: usize, _: &OperationWords) {
         // The class stays: its needs come again.
         let rank = self.index(rank);
         let class = &mut self.ranks[rank].classes[list];

@@ -92,14 +92,15 @@ pub fn run(schedule: &Schedule, common: &Common, arguments: &Arguments, trace: T
     let record = arguments.critical_path || trace.is_on();
     let ignore_other_cpus = arguments.compat.contains(&Compat::CrossCpu);
     let threads = arguments.threads.map_or(1, usize::from);
-    let mut options = Options { ignore_other_cpus, noise: arguments.noise.noise(), record, threads };
+    let noise = arguments.noise.noise();
+    let mut options = Options { ignore_other_cpus, noise, record, threads, ..Options::default() };
     if threads > 1
         && let Some(why) = one_thread(schedule, &parameters, &options)
     {
         eprintln!("spinkit goal: note: runs in one thread: {why}");
         options.threads = 1;
     }
-    let (outcome, took) = common.timed(schedule, || execute(schedule, &parameters, &options));
+    let (outcome, took) = common.timed(schedule, &options.progress, || execute(schedule, &parameters, &options));
     let outcome = outcome.map_err(|error| GoalError::run(&common.file, error))?;
     warn_of_lost(schedule, &outcome.unreceived);
     if let Some(path) = arguments.timeline.file() {
@@ -109,7 +110,7 @@ pub fn run(schedule: &Schedule, common: &Common, arguments: &Arguments, trace: T
     let mut more = Map::new();
     more.insert("unreceived_messages".into(), outcome.unreceived.len().into());
     more.insert("threads".into(), options.threads.into());
-    more.insert("queues".into(), queues(&outcome.queues));
+    more.insert("queues".into(), queues(&outcome.details.queues));
     more.insert("message_sizes".into(), sizes(schedule));
     let mut lines = Vec::new();
     if arguments.critical_path {

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
-use goal::Schedule;
+use goal::{RunProgress, Schedule};
 use machine::Machine;
 use output::Output;
 
@@ -88,8 +88,8 @@ impl Common {
     }
 
     /// Executes a schedule and says how long that took.
-    fn timed<T>(&self, schedule: &Schedule, execute: impl FnOnce() -> T) -> (T, Took) {
-        let task = Task::Counted { done: &|| schedule.done(), all: schedule.len() as u64 };
+    fn timed<T>(&self, schedule: &Schedule, progress: &RunProgress, execute: impl FnOnce() -> T) -> (T, Took) {
+        let task = Task::Counted { done: &|| progress.operations(), all: schedule.len() as u64 };
         let ((result, took), watching) = self.watch(&task, || {
             let (cpu, clock) = (clock::of_process(), Instant::now());
             let result = execute();

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use abi::device::image::SECTION;
-use goal::Schedule;
+use goal::{RunProgress, Schedule};
 use machine::Machine;
 use nic::{CardProgram, DeviceProgram, HandlerStats};
 use object::{Object, ObjectSection};
@@ -57,8 +57,10 @@ pub fn run(
         None => None,
     };
     let parameters = parameters(&machine, eager);
-    let (outcome, took) = common.timed(schedule, || {
+    let progress = RunProgress::default();
+    let (outcome, took) = common.timed(schedule, &progress, || {
         let mut world = World::new(schedule, machine, program, eager, trace)?;
+        world.report_progress(progress.clone());
         let outcome = world.run();
         outcome.map(|outcome| (outcome, world))
     });

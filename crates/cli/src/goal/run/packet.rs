@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use clap::ValueEnum;
-use goal::Schedule;
-use goal::packet::{Outcome, Parameters, RunError, hosts, record, run as execute};
+use goal::packet::{Outcome, PacketError, Parameters, RunError, hosts, record, run as execute};
+use goal::{RunProgress, Schedule};
 use net::packet::{Flow, LinkReport, Routing};
 use net::{Dragonfly, NetError, Topology};
 use serde_json::{Map, Value, json};
@@ -216,6 +216,7 @@ pub fn run(
         overhead_per_byte: cpu.overhead_per_byte.unwrap_or(Rate::INFINITE),
         eager: cpu.eager(),
         noise: cpu.noise.noise(),
+        progress: RunProgress::default(),
         network: net::packet::Parameters {
             gap_per_byte: arguments.link_bandwidth.or(cpu.gap_per_byte).unwrap_or(network.gap_per_byte),
             wire: arguments.link_latency.unwrap_or(network.wire),
@@ -234,16 +235,16 @@ pub fn run(
             seed: arguments.seed.unwrap_or(0),
         },
     };
-    let (outcome, took) = common.timed(schedule, || match trace.is_on() {
+    let (outcome, took) = common.timed(schedule, &parameters.progress, || match trace.is_on() {
         false => execute(schedule, topology, &parameters),
         true => record(schedule, topology, &parameters, cpu.timeline.window(schedule)),
     });
     let outcome = outcome.map_err(|error| match error {
-        RunError::Network(error) => error.into(),
+        RunError::Model(PacketError::Network(error)) => error.into(),
         error => GoalError::run(&common.file, error),
     })?;
     if let Some(path) = cpu.timeline.file() {
-        let write = || cpu.timeline.write_packets(trace, schedule, parameters.eager, &outcome.spans);
+        let write = || cpu.timeline.write_packets(trace, schedule, parameters.eager, &outcome.details.spans);
         common.writing(path, write).map_err(GoalError::write(path))?;
     }
     outcome_report(schedule, &parameters, outcome, took)
@@ -259,7 +260,7 @@ fn outcome_report(
     let per_byte = |rate: Rate| rate.as_fs_per_byte() as f64 / 1e6;
     let net::packet::Parameters { gap_per_byte, wire, switch, mtu, gap, buffer, flow, routing, seed } =
         parameters.network;
-    let network = &outcome.network;
+    let network = &outcome.details.network;
     let rate = network.packet_hops as f64 / took.cpu.as_secs_f64().max(1e-9);
     let more = [
         ("unreceived_messages", outcome.unreceived.len().into()),

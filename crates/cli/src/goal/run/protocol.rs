@@ -47,7 +47,7 @@ pub fn run(
     parameters.noise = cpu.noise.noise();
     parameters.handler = arguments.handler_time.unwrap_or(parameters.handler);
     parameters.card = arguments.card.map_or(parameters.card, Card::into);
-    let (outcome, took) = common.timed(schedule, || execute(schedule, &parameters));
+    let (outcome, took) = common.timed(schedule, &parameters.progress, || execute(schedule, &parameters));
     let outcome = outcome.map_err(|error| GoalError::run(&common.file, error))?;
     warn_of_lost(schedule, &outcome.unreceived);
     Ok(report(schedule, &parameters, outcome, took))
@@ -57,12 +57,13 @@ fn report(schedule: &Schedule, parameters: &Parameters, outcome: Outcome, took: 
     let card = parameters.card.name();
     let all = outcome.end() * u64::from(schedule.ranks());
     let percent = |part: Time| 100.0 * part.as_ns_f64() / all.as_ns_f64().max(f64::MIN_POSITIVE);
-    let shares = &outcome.shares;
+    let details = &outcome.details;
+    let shares = &details.shares;
     let more = [
-        ("messages", json!(outcome.messages)),
-        ("long_messages", json!(outcome.long)),
-        ("unexpected_messages", json!(outcome.unexpected)),
-        ("copied_bytes", json!(outcome.copied)),
+        ("messages", json!(details.messages)),
+        ("long_messages", json!(details.long)),
+        ("unexpected_messages", json!(details.unexpected)),
+        ("copied_bytes", json!(details.copied)),
         ("unreceived_messages", json!(outcome.unreceived.len())),
         (
             "cpu_time_percent",
@@ -75,8 +76,8 @@ fn report(schedule: &Schedule, parameters: &Parameters, outcome: Outcome, took: 
     ];
     let lines = vec![
         ("card", card.to_owned()),
-        ("messages", format!("{} point to point, {} of them long", outcome.messages, outcome.long)),
-        ("", format!("{} before their receive, {} bytes copied", outcome.unexpected, outcome.copied)),
+        ("messages", format!("{} point to point, {} of them long", details.messages, details.long)),
+        ("", format!("{} before their receive, {} bytes copied", details.unexpected, details.copied)),
         (
             "time",
             format!(

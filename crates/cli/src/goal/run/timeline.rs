@@ -110,7 +110,7 @@ impl Arguments {
         let rows = Rows::of_all(&mut trace, schedule, self.ranks(schedule), |trace, process, nic| {
             ["out", "in"].map(|side| trace.track(process, &format!("NIC {nic} {side}")))
         });
-        for span in &outcome.spans {
+        for span in &outcome.details.spans {
             let Some(rows) = rows.get(&span.rank) else { continue };
             if span.start > to || span.cpu_end.max(span.nic_end) < from {
                 continue;

@@ -1,0 +1,75 @@
+use std::collections::VecDeque;
+
+use sim::Time;
+
+/// A CPU that does one task of type `T` after the other, in the order in which it is given them.
+#[derive(Debug)]
+#[repr(align(64))]
+pub(crate) struct Cpu<T> {
+    state: State<T>,
+    /// The task that has waited longest. With thousands of CPUs, few of which have more than one waiting task, a whole CPU
+    /// usually fits in one cache line.
+    first: Option<T>,
+    others: VecDeque<T>,
+}
+
+#[derive(Debug)]
+enum State<T> {
+    /// Has had nothing to do since this time.
+    Idle(Time),
+    /// Chooses its next task.
+    Choosing,
+    Busy(T),
+}
+
+impl<T> Default for Cpu<T> {
+    /// Creates a CPU that is idle from the beginning.
+    fn default() -> Cpu<T> {
+        Cpu { state: State::Idle(Time::ZERO), first: None, others: VecDeque::new() }
+    }
+}
+
+impl<T: Copy + std::fmt::Debug> Cpu<T> {
+    /// Adds a task. If the CPU is idle it must now choose this task; then the time since which it was idle is returned.
+    #[inline]
+    pub fn add(&mut self, task: T) -> Option<Time> {
+        if self.first.is_none() {
+            self.first = Some(task);
+        } else {
+            self.others.push_back(task);
+        }
+        if let State::Idle(since) = self.state { Some(since) } else { None }
+    }
+
+    /// Takes the next task, or becomes idle if there is none.
+    #[inline]
+    pub fn next(&mut self, now: Time) -> Option<T> {
+        let next = self.first.take();
+        if next.is_some() {
+            self.first = self.others.pop_front();
+        }
+        self.state = if next.is_some() { State::Choosing } else { State::Idle(now) };
+        next
+    }
+
+    /// Begins a task that takes time.
+    #[inline]
+    pub fn begin(&mut self, task: T) {
+        self.state = State::Busy(task);
+    }
+
+    /// Returns the task that occupies the CPU.
+    #[inline]
+    pub fn current(&self) -> Option<T> {
+        if let State::Busy(task) = self.state { Some(task) } else { None }
+    }
+
+    /// Ends the task that occupies the CPU, and returns it; none if the CPU is not busy.
+    #[inline]
+    pub fn end(&mut self) -> Option<T> {
+        match std::mem::replace(&mut self.state, State::Choosing) {
+            State::Busy(task) => Some(task),
+            State::Idle(_) | State::Choosing => None,
+        }
+    }
+}
