@@ -2,11 +2,15 @@
 
 use abi::device::map;
 use hpu::Program;
+use hpu::isa::instruction_set;
 use nic::{CardProgram, DeviceProgram};
 
 /// An ELF file with its symbols and line table.
 pub fn elf(bytes: &[u8]) {
-    let Ok(program) = Program::load(bytes) else { return };
+    let kinds = ["rv32imac", "rv32imafdc"].map(|kind| instruction_set(kind).expect("an instruction set"));
+    let Some(program) = kinds.into_iter().find_map(|isa| Program::load(bytes, isa, &nic::load_map()).ok()) else {
+        return;
+    };
     let code = program.program_segment().len() as u32;
     // Every address of a small program, the edges, and what is no code.
     let inside = (0..code.min(4096)).chain(code.saturating_sub(2)..code + 2).map(|at| map::PROGRAM + at);

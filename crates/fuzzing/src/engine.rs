@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use abi::device::map;
+use hpu::isa::instruction_set;
 use hpu::{Engine, Memory, Program, Sharing, Stop, Thread, Watched, Window};
 use machine::TimingKind;
 use nic::testing::code::executable;
@@ -35,7 +36,8 @@ pub fn code(bytes: &[u8]) {
     let Some((start, code)) = bytes.split_first_chunk::<16>() else { return };
     let word = |at: usize| u32::from_le_bytes(start[at..at + 4].try_into().expect("4 bytes"));
     let args = [word(0), word(4), word(8)];
-    let Ok(program) = Program::load(&executable(code)) else { return };
+    let isa = instruction_set("rv32imafdc").expect("an instruction set");
+    let Ok(program) = Program::load(&executable(code), isa, &nic::load_map()) else { return };
     let program = Arc::new(program);
     let load_cycles = 1 + word(12) % 64;
     let in_order = run(&program, TimingKind::InOrder, load_cycles, args);

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use abi::device::map;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use hpu::{Engine, Memory, Program, Sharing, Stop, Thread, Watched, Window};
+use hpu::isa::instruction_set;
+use hpu::{Engine, LoadMap, Memory, Program, Region, Sharing, Stop, Thread, Watched, Window};
 use machine::TimingKind;
 
 /// A compiled program: 64-bit shifts and multiplications, a jump table, divisions, loads and stores.
@@ -25,7 +26,16 @@ struct Card {
 
 impl Card {
     fn new(timing: TimingKind) -> Card {
-        let program = Arc::new(Program::load(MIX).expect("a device program"));
+        let region = |name, base| Region { name, base, bytes: 1 << 16 };
+        let load_map = LoadMap {
+            name: "the bench",
+            program: region("program memory", map::PROGRAM),
+            data: region("static data", map::DATA),
+            others: Vec::new(),
+            return_address: map::RETURN,
+        };
+        let isa = instruction_set("rv32imac").expect("an instruction set");
+        let program = Arc::new(Program::load(MIX, isa, &load_map).expect("a device program"));
         let (code, data) = (program.program_segment(), program.data_segment());
         let (code_len, data_len) = (code.len() as u32, data.len() as u32);
         let arena = [data, &vec![0; STACK as usize], code].concat();

@@ -1,34 +1,46 @@
-//! Handler processing units: instruction sets x core timing models.
+//! Handler processing units: instruction sets and timing models of cores.
 //!
 //! A [`Program`] is the device ELF of one HPU kind. An [`Engine`] runs handlers of it, each as a [`Thread`] on the bytes
-//! that a [`Memory`] lets it touch, until the card must decide something ([`Stop`]).
+//! that a [`Memory`] lets it access, until the card must decide something ([`Stop`]).
 //!
-//! * `program`: the ELF, its segments, symbols and line table
-//! * `isa`: RV32IMAFDC with Zicsr, Zifencei and Zicntr: a table of encodings, one semantic function for each instruction
-//! * `sync`, `watch`: which accesses happen at their exact time, in the order of all HPUs: those beside fences, and those to
-//!   words on which a handler waits
-//! * `engine`: code is decoded once into straight-line blocks, which then run from the decoded form
+//! * `program`, `map`: the ELF with its segments, symbols and line table, and where the segments go
+//! * [`isa`]: the interface of an instruction set ([`isa::Isa`]), and RISC-V
+//! * `op`: micro-operations, which is all that the other modules know of an instruction; `state`: the registers and
+//!   counters of a thread
+//! * `fences`, `watch`: which accesses happen at their exact time, in the order of all HPUs: those beside fences, and
+//!   those to words on which a handler waits
+//! * `blocks`: code is decoded once into straight-line blocks; `engine` runs them
 //! * `profile`: how often each instruction ran, on request
 //! * `timing`: HPU memory has fixed latency and no caches, so a block that starts in a given pipeline state always takes
-//!   the same cycles and leaves the same state; each such transition is simulated once and looked up after
+//!   the same cycles and leaves the same state; each such transition is simulated once and looked up afterwards.
+//!   `predictor` has what the branch predictor of an out-of-order card has learned.
 //!
-//! Determinism: the outcome depends on the program, the arguments, the bytes and, for `ooo-a15`, on the branches that
-//! the card has run before (its branch predictor learns, as a core's does).
+//! Determinism: the outcome depends on the program, the arguments, the bytes and, for `ooo-a15`, on the branches that the
+//! card has run before, because its branch predictor learns.
 
+mod blocks;
 mod engine;
-mod isa;
+mod fences;
+pub mod isa;
+mod map;
 mod memory;
+mod op;
+mod predictor;
 mod profile;
 mod program;
+mod state;
 mod stop;
-mod sync;
 mod thread;
 mod timing;
 mod watch;
+mod window;
 
-pub use engine::{Engine, Predictor};
-pub use memory::{Memory, Sharing, Window};
+pub use engine::Engine;
+pub use map::{LoadMap, Region};
+pub use memory::Memory;
+pub use predictor::Predictor;
 pub use program::{ElfError, Location, Program};
 pub use stop::{Fault, Stop};
 pub use thread::Thread;
 pub use watch::Watched;
+pub use window::{Sharing, Window};

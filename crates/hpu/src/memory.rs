@@ -1,63 +1,39 @@
 use crate::watch::{Attention, Watched};
+use crate::window::{Sharing, Window};
 
-/// What a window's bytes are to handlers that run at once.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Sharing {
-    /// The handler's own, or constant: its stack, its arguments, the program.
-    #[default]
-    Private,
-    /// The handler's own, and reading it is work: its packet.
-    Input,
-    /// Others read and write them too.
-    Shared,
-}
-
-/// A range of card addresses that a handler may touch, and where its bytes are in the arena.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Window {
-    /// First card address.
-    pub base: u32,
-    /// Bytes.
-    pub len: u32,
-    /// Where the bytes start in [`Memory::arena`].
-    pub offset: usize,
-    /// Whether stores are allowed.
-    pub write: bool,
-    /// Whether other handlers may touch these bytes.
-    pub sharing: Sharing,
-}
-
-/// What one handler invocation may touch; an access to anything else, or across the end of a window, is a fault.
+/// The memory that one handler invocation may access. Any other access, or one that crosses the end of a window, is a
+/// fault.
 pub struct Memory<'a> {
-    /// The card's bytes.
+    /// The bytes of the card's memories.
     pub arena: &'a mut [u8],
-    /// Few, and not overlapping; searched in order, the last hit first.
+    /// The accessible ranges, which are few and do not overlap. The list is searched in order; the window that was found
+    /// last is tried first.
     pub windows: &'a [Window],
     /// Words on which handlers of this card wait; the engine adds to them.
     pub watched: &'a mut Watched,
 }
 
-/// A [`Memory`] in use: it remembers the last window that was read and the last that was written.
+/// A [`Memory`] in use: a cache of the last window that was read and of the last that was written.
 ///
-/// What is remembered of a shared window holds no watched word, so that accesses to those are noticed at no cost to all
-/// others. While the handler may be waiting ([`Attention`]) nothing of shared windows is remembered.
-pub(crate) struct View<'a> {
+/// The cached part of a shared window contains no watched word, so accesses to watched words take the slow path and all
+/// others cost nothing extra. While the handler may be waiting ([`Attention`]), shared windows are not cached at all.
+pub struct View<'a> {
     arena: &'a mut [u8],
     windows: &'a [Window],
     watched: &'a mut Watched,
-    pub attention: Attention,
+    pub(crate) attention: Attention,
     read: Window,
     written: Window,
     /// Accesses to watched words may happen now.
-    pub granted: bool,
+    pub(crate) granted: bool,
     /// The access that failed was to a watched word.
-    pub synchronises: bool,
-    /// Address and bytes of the access that failed.
-    pub denied: (u32, u32),
+    pub(crate) synchronises: bool,
+    /// Address and size in bytes of the access that failed.
+    pub(crate) denied: (u32, u32),
 }
 
 impl<'a> View<'a> {
-    pub fn new(memory: &'a mut Memory<'_>, attention: Attention) -> View<'a> {
+    pub(crate) fn new(memory: &'a mut Memory<'_>, attention: Attention) -> View<'a> {
         View {
             arena: memory.arena,
             windows: memory.windows,
@@ -71,8 +47,14 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The bytes at `address`; `None` (and [`View::denied`] is set) when they are not the handler's, or not yet
-    /// ([`View::synchronises`]).
+    /// Records the access of a misaligned atomic operation, which fails with
+    /// [`Flow::Misaligned`](crate::isa::Flow::Misaligned).
+    pub fn deny(&mut self, address: u32, len: u32) {
+        self.denied = (address, len);
+    }
+
+    /// Returns the bytes at `address`. `None` means that the handler may not read them, or that it may not read them
+    /// yet because a handler waits for them; the semantic function then returns [`Flow::Load`](crate::isa::Flow::Load).
     #[inline(always)]
     pub fn load<const N: usize>(&mut self, address: u32) -> Option<[u8; N]> {
         let window = if holds(&self.read, address, N) { self.read } else { self.find(address, N, false)? };
@@ -80,8 +62,9 @@ impl<'a> View<'a> {
         self.arena.get(start..)?.first_chunk().copied()
     }
 
-    /// Writes `bytes` at `address`; `None` (and [`View::denied`] is set) when that is not allowed, or not yet
-    /// ([`View::synchronises`]).
+    /// Writes `bytes` at `address`. `None` means that the handler may not write there, or that it may not write there
+    /// yet because a handler waits for them; the semantic function then returns
+    /// [`Flow::Store`](crate::isa::Flow::Store).
     #[inline(always)]
     pub fn store<const N: usize>(&mut self, address: u32, bytes: [u8; N]) -> Option<()> {
         let window = if holds(&self.written, address, N) { self.written } else { self.find(address, N, true)? };
@@ -112,8 +95,8 @@ impl<'a> View<'a> {
         Some(known)
     }
 
-    /// An access to shared memory: nothing when it must wait for its time, otherwise the part of the window that may be
-    /// remembered, if any.
+    /// Handles an access to shared memory. Returns `None` when the access must wait for its time, and otherwise the
+    /// part of the window that may be cached, if any.
     fn shared(&mut self, window: Window, address: u32, len: u32, write: bool) -> Option<Option<Window>> {
         if self.granted {
             return Some(None);

@@ -3,16 +3,16 @@ use std::collections::BTreeMap;
 /// How often each block ran, by handler.
 #[derive(Default)]
 pub(crate) struct Profile {
-    /// First instructions of the handlers, in the order in which they first ran.
+    /// Addresses of the handlers' first instructions, in the order in which the handlers first ran.
     entries: Vec<u32>,
-    /// Runs of each block, by handler.
+    /// How often each block ran, by handler.
     runs: Vec<Vec<u64>>,
-    /// Instructions of blocks that a fault cut short, by handler and address.
+    /// How often instructions ran in blocks that a fault ended early, by handler and address.
     partial: BTreeMap<(u32, u32), u64>,
 }
 
 impl Profile {
-    /// Lends out the counts of a handler while it runs; [`Profile::give_back`] takes them again.
+    /// Takes out the counts of a handler while it runs; [`Profile::give_back`] puts them back.
     pub fn lend(&mut self, entry: u32) -> Vec<u64> {
         match self.entries.iter().position(|known| *known == entry) {
             Some(index) => std::mem::take(&mut self.runs[index]),
@@ -24,18 +24,19 @@ impl Profile {
         }
     }
 
+    /// Puts the counts of a handler back.
     pub fn give_back(&mut self, entry: u32, counts: Vec<u64>) {
         if let Some(index) = self.entries.iter().position(|known| *known == entry) {
             self.runs[index] = counts;
         }
     }
 
-    /// Counts an instruction that ran although its block did not come to its end.
+    /// Counts an instruction that ran in a block that did not reach its end.
     pub fn add_partial(&mut self, entry: u32, pc: u32) {
         *self.partial.entry((entry, pc)).or_default() += 1;
     }
 
-    /// Runs of each instruction by handler; `addresses` gives those of each block.
+    /// How often each instruction ran, by handler. `addresses` has the instructions of each block.
     pub fn instructions(&self, addresses: &[Vec<u32>]) -> BTreeMap<u32, BTreeMap<u32, u64>> {
         let mut all: BTreeMap<u32, BTreeMap<u32, u64>> = BTreeMap::new();
         let mut add = |entry, pc, runs| *all.entry(entry).or_default().entry(pc).or_default() += runs;

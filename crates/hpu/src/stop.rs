@@ -3,69 +3,69 @@ use std::fmt;
 /// Why [`Engine::run`](crate::Engine::run) came back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// The handler returned this value (`a0`).
+    /// The handler returned this value.
     Return(u32),
-    /// An `ecall`: a command of [`abi::device::cmd`]. Answer with [`Thread::set_result`](crate::Thread::set_result) and
-    /// run on.
+    /// The handler gives the card a command. The card answers with
+    /// [`Thread::set_result`](crate::Thread::set_result) and runs the thread again.
     Call {
-        /// `a7`
+        /// Which command.
         number: u32,
-        /// `a0`
+        /// Its argument.
         argument: u32,
     },
-    /// The next instruction must happen at its exact time: an atomic operation, a load or store beside a fence, or one of
-    /// a word on which a handler waits. The next run executes it.
+    /// The next instruction must happen at its exact time: it is an atomic operation, a load or store beside a fence, or an
+    /// access to a word on which a handler waits. The next run executes it.
     Sync,
     /// The thread has used more cycles than allowed.
     Limit,
-    /// The handler did what it must not; [`Thread::pc`](crate::Thread::pc) is at that instruction.
+    /// The handler failed; [`Thread::pc`](crate::Thread::pc) is the address of the instruction that failed.
     Fault(Fault),
 }
 
-/// What a handler did wrong.
+/// Why a handler failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// A load of `len` bytes at an address that is not readable to the handler.
+    /// A load from memory that the handler may not read.
     Load {
-        /// Where the instruction is.
+        /// Address of the instruction.
         pc: u32,
-        /// What it addressed.
+        /// First address that it accessed.
         addr: u32,
-        /// Bytes.
+        /// Size of the access in bytes.
         len: u32,
     },
-    /// A store of `len` bytes at an address that is not writable to the handler.
+    /// A store to memory that the handler may not write.
     Store {
-        /// Where the instruction is.
+        /// Address of the instruction.
         pc: u32,
-        /// What it addressed.
+        /// First address that it accessed.
         addr: u32,
-        /// Bytes.
+        /// Size of the access in bytes.
         len: u32,
     },
-    /// An atomic operation at an address that is not a multiple of four.
+    /// An atomic operation at an address that is not a multiple of its size.
     Misaligned {
-        /// Where the instruction is.
+        /// Address of the instruction.
         pc: u32,
-        /// What it addressed.
+        /// First address that it accessed.
         addr: u32,
     },
     /// Execution left the program.
     Fetch {
-        /// Where to.
+        /// Address at which no instruction is.
         pc: u32,
     },
-    /// Not an instruction of this core, or one that asks for something it does not model (a rounding mode other than
-    /// to nearest, the floating-point exception flags, an unknown CSR).
+    /// A word that is not an instruction of this core, or an instruction that needs something that is not modelled, such as
+    /// a rounding mode other than to nearest, the floating-point exception flags, or an unknown control register.
     Illegal {
-        /// Where the instruction is.
+        /// Address of the instruction.
         pc: u32,
-        /// Its encoding; 16 bits for a compressed one.
+        /// Its encoding, in the low 16 bits for an instruction of two bytes.
         word: u32,
     },
-    /// `ebreak`; compilers emit it for code that cannot be reached.
+    /// A breakpoint instruction, which compilers emit for code that cannot be reached.
     Breakpoint {
-        /// Where the instruction is.
+        /// Address of the instruction.
         pc: u32,
     },
 }

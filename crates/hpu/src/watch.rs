@@ -1,19 +1,19 @@
-//! Words of shared memory on which handlers wait in loops of plain loads: how such a loop is recognised, and the words
-//! whose loads and stores happen at their exact time from then on.
+//! Words of shared memory on which handlers wait in loops of plain loads. Such a loop is recognised by what it reads; from
+//! then on loads and stores of its words happen at their exact time.
 
-use crate::Window;
+use crate::window::Window;
 
-/// Bytes of a word; watched words are aligned to that.
+/// Size of a word in bytes; watched words are aligned to it.
 const WORD: u32 = 4;
-/// A loop that waits looks at no more words than this.
+/// Largest number of words that a waiting loop reads.
 const WORDS: usize = 4;
-/// A handler that has read a word this many times, and has done nothing but that, waits for it.
+/// A handler that has read a word this many times and has done nothing else waits for it.
 const READS: u8 = 8;
 
 /// The words of a card's shared memory on which handlers have waited.
 #[derive(Clone, Debug, Default)]
 pub struct Watched {
-    /// Card addresses, sorted.
+    /// Card addresses in ascending order.
     words: Vec<u32>,
 }
 
@@ -24,19 +24,19 @@ impl Watched {
         }
     }
 
-    /// Place of the first watched word that ends behind `address`.
+    /// Index of the first watched word that ends behind `address`.
     fn first_behind(&self, address: u32) -> usize {
         self.words.partition_point(|word| word + (WORD - 1) < address)
     }
 
-    /// Whether one of the `len` bytes at `address` is in a watched word.
+    /// Whether any of the `len` bytes at `address` is in a watched word.
     pub(crate) fn touches(&self, address: u32, len: u32) -> bool {
         self.words
             .get(self.first_behind(address))
             .is_some_and(|word| u64::from(*word) < u64::from(address) + u64::from(len))
     }
 
-    /// The part of `window` around `address`, which is in no watched word, without watched words.
+    /// The largest part of `window` that contains `address` and no watched word; `address` is in no watched word.
     pub(crate) fn free_part(&self, window: Window, address: u32) -> Window {
         let next = self.first_behind(address);
         let inside = |word: &&u32| window.base <= **word && **word - window.base < window.len;
@@ -50,41 +50,43 @@ impl Watched {
     }
 }
 
-/// What a handler has read of shared memory since it last did something else.
+/// What a handler has read from shared memory since it last did something else.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Attention {
-    /// Words and how often they were read; the first `known` are valid.
+    /// Words and how often each was read; the first `known` are valid.
     read: [(u32, u8); WORDS],
     known: usize,
-    /// The handler has done something else: it does not wait.
+    /// The handler has done something else, so it does not wait.
     off: bool,
-    /// It need not be looked at before the next stop but one.
+    /// The handler need not be observed before the next stop but one.
     rests: bool,
 }
 
 impl Attention {
-    /// Begins anew for a handler that did not wait, unless the card has just worked for it.
+    /// Starts to observe a handler that did not wait, unless the card has just worked for it.
     pub fn resume(&mut self) {
         if self.off && !std::mem::take(&mut self.rests) {
             *self = Attention::default();
         }
     }
 
-    /// The card has worked for the handler, which is not waiting in a loop of loads until it stops again.
+    /// Notes that the card has worked for the handler, which therefore does not wait in a loop of loads before it stops
+    /// again.
     pub fn rest(&mut self) {
         (self.off, self.rests) = (true, true);
     }
 
-    /// The handler has done something that a loop which waits does not do.
+    /// Notes that the handler has done something that a waiting loop does not do.
     pub fn distract(&mut self) {
         self.off = true;
     }
 
+    /// Whether the handler may be waiting.
     pub fn is_on(&self) -> bool {
         !self.off
     }
 
-    /// Notes a load; the words that the handler waits for become watched.
+    /// Notes a load. If the handler waits, the words that it reads become watched.
     pub fn load(&mut self, address: u32, len: u32, watched: &mut Watched) {
         let (first, last) = (address & !(WORD - 1), address.wrapping_add(len - 1) & !(WORD - 1));
         for word in (first..=last).step_by(WORD as usize) {
@@ -99,7 +101,7 @@ impl Attention {
         }
         let read = &self.read[..self.known];
         if read.iter().any(|(_, reads)| *reads >= READS) {
-            // The loop may begin anywhere, so the counts of its words may differ by one or two.
+            // The observation may begin anywhere in the loop, so the counts of its words may differ by one or two.
             read.iter().filter(|(_, reads)| *reads > READS / 2).for_each(|(word, _)| watched.insert(*word));
             *self = Attention::default();
         }
@@ -109,7 +111,7 @@ impl Attention {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Sharing;
+    use crate::window::Sharing;
 
     #[test]
     fn the_free_part_of_a_window_ends_at_watched_words() {
@@ -140,12 +142,12 @@ mod tests {
         attention.load(0x200, 4, &mut watched);
         for round in 0..8 {
             assert!(watched.words.is_empty(), "{round}");
-            // A byte, and the eight behind its word.
+            // One byte, and the eight bytes behind its word.
             attention.load(0x102, 1, &mut watched);
             attention.load(0x104, 8, &mut watched);
         }
         assert_eq!(watched.words, [0x100, 0x104, 0x108]);
-        // A table is no loop that waits.
+        // A loop over a table does not wait.
         for word in 0..5 {
             attention.load(0x300 + 4 * word, 4, &mut watched);
         }

@@ -4,9 +4,9 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use abi::device::image;
+use abi::device::{image, map};
 use abi::portals::{Handle, Me, Plain};
-use hpu::{Engine, Program};
+use hpu::{Engine, LoadMap, Program, isa};
 use machine::{Accelerator, Machine};
 
 use crate::region::Region;
@@ -74,6 +74,22 @@ impl HandlerRequest {
     }
 }
 
+/// Where device programs are loaded, and the memories of the card that they must leave alone.
+pub fn load_map() -> LoadMap {
+    let region = |name, base, end| hpu::Region { name, base, bytes: end - base };
+    LoadMap {
+        name: "the sPIN card",
+        program: region("program memory", map::PROGRAM, map::RETURN),
+        data: region("static data", map::DATA, map::PACKETS),
+        others: vec![
+            region("HPU memory", map::HPU_MEMORY, map::CONTEXTS),
+            region("stacks", map::CONTEXTS, map::DATA),
+            region("packet buffers", map::PACKETS, map::PROGRAM),
+        ],
+        return_address: map::RETURN,
+    }
+}
+
 /// A device program registered by a process: where its handlers' host twins are, and the program for this card.
 #[derive(Clone)]
 pub struct DeviceProgram {
@@ -102,6 +118,9 @@ pub enum ImageError {
         /// Kinds in the image.
         found: String,
     },
+    /// The machine's HPU kind is unknown.
+    #[error(transparent)]
+    Kind(#[from] isa::UnknownKind),
     /// The ELF is bad.
     #[error("device code for {kind}: {error}")]
     Elf {
@@ -187,7 +206,9 @@ impl DeviceProgram {
         };
         let (start, length) = (device.elf_offset as usize, device.elf_length as usize);
         let elf = bytes.get(start..start.saturating_add(length)).ok_or(ImageError::Damaged("device code is cut"))?;
-        let program = Program::load(elf).map_err(|error| ImageError::Elf { kind: kind.into(), error })?;
+        let isa = isa::instruction_set(kind)?;
+        let program =
+            Program::load(elf, isa, &load_map()).map_err(|error| ImageError::Elf { kind: kind.into(), error })?;
         let handlers = handlers
             .iter()
             .map(|handler| {

@@ -31,7 +31,7 @@ pub use api::NewEntry;
 pub use atomic::{AtomicSpec, MAX_OPERAND, size as item_size};
 pub use card::{Card, CardEvent, Completion};
 pub use drops::{DropReason, DroppedMessage, Drops, DropsByReason, merge_drops};
-pub use handlers::{CardProgram, DeviceProgram, Handler, HandlerRequest, ImageError};
+pub use handlers::{CardProgram, DeviceProgram, Handler, HandlerRequest, ImageError, load_map};
 pub use message::{Body, Header, MessageId, Packet, Request, RequestKind, Response};
 pub use ports::{Departure, MemoryFault, Notice, PacketId, Ports, Slice, Track};
 pub use region::Region;

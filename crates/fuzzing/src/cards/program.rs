@@ -6,6 +6,7 @@ use std::sync::Arc;
 use abi::device::{AtomicCmd, CasCmd, DmaAtomicCmd, DmaCmd, FetchAddCmd, PutCmd, map, ret};
 use abi::portals::{Plain, Process};
 use hpu::Program;
+use hpu::isa::instruction_set;
 use machine::Machine;
 use nic::testing::code::{
     A0, A7, ECALL, RET, S0, S1, S2, T0, T1, ZERO, add, addi, beqz, bnez, executable, immediate as i, lui, lw, twin,
@@ -56,7 +57,8 @@ fn player(role: usize) -> [u32; 17] {
 /// The players, and `code` behind them.
 pub fn program(machine: &Machine, code: &[u8]) -> Option<Rc<CardProgram>> {
     let players: Vec<u8> = (0..3).flat_map(player).flat_map(u32::to_le_bytes).collect();
-    let program = Program::load(&executable(&[&players, code].concat())).ok()?;
+    let isa = instruction_set(&machine.hpu.kind).ok()?;
+    let program = Program::load(&executable(&[&players, code].concat()), isa, &nic::load_map()).ok()?;
     let handler = |role: usize| {
         let entry = map::PROGRAM + (role * size_of_val(&player(0))) as u32;
         (TWINS[role], Handler { name: format!("handler{role}").into(), entry })

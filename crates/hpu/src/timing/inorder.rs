@@ -1,8 +1,8 @@
 //! The 4-stage, single-issue core of PsPIN (PsPIN §III; CV32E40P user manual, "Pipeline details"). Costs that depend on
-//! data (division, accesses across words) are counted where the instructions run.
+//! data (division, accesses across words) are counted when the instructions run ([`State`](crate::state::State)).
 
-use super::{Exit, Pipeline, Timed};
-use crate::isa::{Class, Register};
+use super::pipeline::{Exit, Pipeline, Timed};
+use crate::op::Class;
 
 pub(super) struct InOrder {
     /// Cycles of a load; a memory slower than one cycle stops the pipeline.
@@ -11,9 +11,9 @@ pub(super) struct InOrder {
 
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub(super) struct State {
-    /// Registers whose value may still stop an instruction, by number, and how many cycles from now on.
-    pending: Vec<(Register, u32)>,
-    /// The next instruction comes from a jump: when it is split over two words its fetch takes another cycle.
+    /// Registers whose value an instruction may still have to wait for, and in how many cycles the value is there.
+    pending: Vec<(u8, u32)>,
+    /// The next instruction is the target of a jump. If it is split over two words, its fetch takes another cycle.
     redirected: bool,
 }
 
@@ -21,16 +21,16 @@ impl InOrder {
     /// Cycles until the next instruction can enter the execute stage, and until the result is there for it.
     fn cost(&self, class: Class) -> (u32, u32) {
         match class {
-            Class::Alu | Class::Multiply | Class::Store | Class::Call | Class::Trap => (1, 1),
-            // Load-use: one more.
+            Class::Alu | Class::Multiply | Class::Store | Class::Command | Class::Trap => (1, 1),
+            // An instruction that uses the value directly behind the load waits one more cycle.
             Class::Load => (self.scratchpad, self.scratchpad + 1),
             Class::MultiplyHigh | Class::Fence => (5, 5),
-            // And what the divisor adds.
+            // The divisor adds further cycles when the instruction runs.
             Class::Divide => (3, 3),
-            // When taken, see below.
+            // Not taken; see TAKEN.
             Class::Branch => (1, 1),
             Class::Jump | Class::JumpIndirect | Class::Return => (2, 2),
-            Class::Csr => (4, 4),
+            Class::System => (4, 4),
             // A load and a store.
             Class::Atomic => (self.scratchpad + 1, self.scratchpad + 2),
             // The core's FPU (fpnew) with one register stage; its divider is not pipelined and makes 3 bits a cycle.
@@ -42,8 +42,11 @@ impl InOrder {
     }
 }
 
-/// Of a taken branch, beyond the one cycle of one not taken.
+/// Cycles of a taken branch beyond the one cycle of a branch that is not taken.
 const TAKEN: u32 = 2;
+
+/// Cycles until an address register that a load or store has changed can be used.
+const UPDATE: u32 = 1;
 
 impl Pipeline for InOrder {
     type State = State;
@@ -58,22 +61,21 @@ impl Pipeline for InOrder {
             now += 1;
         }
         for op in ops {
-            // `jalr` needs its register a stage earlier, in decode.
+            // An indirect jump needs its register a stage earlier, in decode.
             let early = u32::from(matches!(op.class, Class::JumpIndirect | Class::Return));
-            let operands = op.sources.iter().filter(|s| **s != 0).map(|s| ready[usize::from(*s)]);
+            let operands = op.sources.iter().map(|register| ready[usize::from(register)]);
             now = operands.filter(|at| *at > 0).map(|at| at + early).fold(now, u32::max);
             let (cost, latency) = self.cost(op.class);
-            if op.dest != 0 {
-                ready[usize::from(op.dest)] = now + latency;
-            }
+            op.results.iter().for_each(|register| ready[usize::from(register)] = now + latency);
+            op.updates.iter().for_each(|register| ready[usize::from(register)] = now + UPDATE);
             now += cost;
         }
         state.redirected = exit.taken;
         if exit.taken && ops.last().is_some_and(|op| op.class == Class::Branch) {
             now += TAKEN;
         }
-        // A value that is ready only now still stops a `jalr`.
-        let registers = (0..64).filter(|r| ready[usize::from(*r)] >= now.max(1));
+        // An indirect jump still waits for a value that is ready only now.
+        let registers = (0..64_u8).filter(|r| ready[usize::from(*r)] >= now.max(1));
         state.pending = registers.map(|r| (r, ready[usize::from(r)] - now)).collect();
         now
     }

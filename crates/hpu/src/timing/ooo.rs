@@ -1,7 +1,7 @@
 //! An out-of-order core (sPIN §4.2: ARM Cortex-A15 at 2.5 GHz on scratchpad memory, simulated by gem5).
 //!
-//! Instructions are taken in program order and each gets the cycles in which it dispatches, issues, has its result and
-//! commits, given those before it:
+//! Instructions are processed in program order. For each, the model computes the cycles in which it dispatches, issues,
+//! has its result and commits, from those of the instructions before it:
 //!
 //! * dispatch: `width` a cycle, in order; a taken branch ends the group, a mispredicted one stops it until the
 //!   branch has issued and the pipeline has refilled; it waits for a free entry of the reorder buffer, the issue queue
@@ -11,13 +11,15 @@
 //!
 //! Registers are renamed without limit. Loads do not wait for earlier stores (memory dependences are predicted rightly,
 //! and the scratchpad is no slower than forwarding). A handler's first instruction dispatches in its cycle 0, since
-//! execution starts within a cycle of scheduling (sPIN §2). Calls, atomics, fences and CSR accesses wait for all before
-//! them to commit, and all after wait for them: the pipeline is empty when the card answers.
+//! execution starts within a cycle of scheduling (sPIN §2). Commands, atomic operations, fences and accesses to
+//! control registers wait until all instructions before them have committed, and all instructions behind them wait for
+//! them, so the pipeline is empty when the card answers. A load or store of several registers uses its port for one cycle
+//! per two registers; an address register that it changes is ready one address calculation after its issue.
 
-use super::{Exit, Pipeline, Timed};
-use crate::isa::{Class, Register};
+use super::pipeline::{Exit, Pipeline, Timed};
+use crate::op::{Class, RegisterSet};
 
-/// A core. Cycles, unless said otherwise.
+/// Parameters of a core, in cycles unless stated otherwise.
 pub(super) struct OooParameters {
     /// Instructions fetched, dispatched and committed a cycle.
     pub width: usize,
@@ -31,7 +33,7 @@ pub(super) struct OooParameters {
     pub store_queue: usize,
     /// From the issue of a mispredicted branch to the dispatch of the right successor.
     pub mispredict: u32,
-    /// Before a load or store reaches memory; a load's result comes the scratchpad's cycles after.
+    /// From the issue of a load or store to its access; the result of a load follows after the scratchpad's cycles.
     pub address: u32,
     pub alu: u32,
     pub multiply: u32,
@@ -43,7 +45,7 @@ pub(super) struct OooParameters {
     pub float_convert: u32,
     /// Sign injection, minimum, class, and moves between the register files.
     pub float_move: u32,
-    /// Not pipelined, like the three below.
+    /// Not pipelined; the three below are not either.
     pub float_divide: u32,
     pub float_divide_double: u32,
     pub float_root: u32,
@@ -83,7 +85,7 @@ const MULTIPLY: [Port; 1] = [3];
 const LOAD: [Port; 1] = [4];
 const STORE: [Port; 1] = [5];
 const FLOAT: [Port; 2] = [6, 7];
-/// The port of an instruction whose use of it is over.
+/// The port of an instruction that needs its port no longer.
 const NO_PORT: Port = 8;
 
 pub(super) struct OutOfOrder {
@@ -91,18 +93,22 @@ pub(super) struct OutOfOrder {
     pub scratchpad: u32,
 }
 
-/// An instruction that has not committed. Cycles count from the next dispatch; what is past is 0.
+/// An instruction that has not committed. Cycles are relative to the next dispatch; a cycle in the past is 0.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct InFlight {
     class: Class,
     port: Port,
-    /// The register it is the latest writer of, or 0.
-    dest: Register,
+    /// The registers of its result that no later instruction has written.
+    results: RegisterSet,
+    /// The address registers that it changes, as far as no later instruction has written them.
+    updates: RegisterSet,
     issue: u32,
     /// When the port is free again.
     free: u32,
-    /// When a dependent instruction can issue.
+    /// When an instruction that uses the result can issue.
     ready: u32,
+    /// When an instruction that uses a changed address register can issue.
+    updated: u32,
     commit: u32,
 }
 
@@ -112,11 +118,11 @@ pub(super) struct State {
     in_flight: Vec<InFlight>,
     /// When the latest instruction commits, relative to the next dispatch.
     commit: i32,
-    /// Instructions that dispatch already in the cycle of the next.
+    /// Number of instructions that already dispatch in the same cycle as the next instruction.
     dispatched: usize,
 }
 
-/// The ports that an instruction may use, its latency, and whether it keeps the port for so long.
+/// The ports that an instruction may use, its latency, and whether the port takes another instruction meanwhile.
 struct Resources {
     ports: &'static [Port],
     latency: u32,
@@ -127,13 +133,13 @@ impl OutOfOrder {
     fn resources(&self, class: Class) -> Resources {
         let p = &self.parameters;
         let (ports, latency, pipelined): (&'static [Port], u32, bool) = match class {
-            Class::Alu | Class::Csr | Class::Fence | Class::Call | Class::Trap => (&ALU, p.alu, true),
+            Class::Alu | Class::System | Class::Fence | Class::Command | Class::Trap => (&ALU, p.alu, true),
             Class::Branch | Class::Jump | Class::JumpIndirect | Class::Return => (&BRANCH, p.alu, true),
             Class::Multiply | Class::MultiplyHigh => (&MULTIPLY, p.multiply, true),
             Class::Divide => (&MULTIPLY, p.divide, false),
             Class::Load => (&LOAD, p.address + self.scratchpad, true),
             Class::Store => (&STORE, p.address, true),
-            // A load, the operation, and a store.
+            // A load, the operation and a store.
             Class::Atomic => (&LOAD, p.address + self.scratchpad + p.alu, true),
             Class::FloatAdd => (&FLOAT, p.float_add, true),
             Class::FloatMultiply => (&FLOAT, p.float_multiply, true),
@@ -151,7 +157,7 @@ impl OutOfOrder {
     /// First cycle from `dispatch` on in which all buffers have an entry for `class`.
     fn room(&self, in_flight: &[InFlight], class: Class, dispatch: u32) -> u32 {
         let p = &self.parameters;
-        // A buffer that is left in order has room when the entry that is its size back leaves.
+        // Entries leave a buffer in order, so it has room when the entry `size` places back leaves.
         let leaves = |size: usize, mine: &dyn Fn(&InFlight) -> bool| {
             in_flight.iter().rev().filter(|i| mine(i)).nth(size - 1).map_or(0, |i| i.commit)
         };
@@ -161,10 +167,25 @@ impl OutOfOrder {
             Class::Store => cycle.max(leaves(p.store_queue, &|i| i.class == Class::Store)),
             _ => cycle,
         };
-        // The issue queue is left out of order.
+        // Entries leave the issue queue out of order.
         let mut issues: Vec<u32> = in_flight.iter().map(|i| i.issue).filter(|issue| *issue > cycle).collect();
         issues.sort_unstable_by(|a, b| b.cmp(a));
         issues.get(p.issue_queue - 1).map_or(cycle, |issue| *issue)
+    }
+
+    /// First cycle from `earliest` on in which all values of `sources` are there.
+    fn operands(in_flight: &[InFlight], sources: RegisterSet, earliest: u32) -> u32 {
+        let (mut missing, mut cycle) = (sources, earliest);
+        for i in in_flight.iter().rev() {
+            if missing.intersects(i.results) {
+                cycle = cycle.max(i.ready);
+            }
+            if missing.intersects(i.updates) {
+                cycle = cycle.max(i.updated);
+            }
+            missing = missing.without(i.results | i.updates);
+        }
+        cycle
     }
 
     /// First cycle from `earliest` on in which one of `ports` is free for `cycles`, and that port.
@@ -176,7 +197,7 @@ impl OutOfOrder {
 }
 
 fn serializes(class: Class) -> bool {
-    matches!(class, Class::Csr | Class::Fence | Class::Atomic | Class::Call | Class::Trap)
+    matches!(class, Class::System | Class::Fence | Class::Atomic | Class::Command | Class::Trap)
 }
 
 impl Pipeline for OutOfOrder {
@@ -200,9 +221,9 @@ impl Pipeline for OutOfOrder {
             dispatch = cycle;
 
             let Resources { ports, latency, pipelined } = self.resources(op.class);
-            let writer = |s: &Register| in_flight.iter().rev().find(|i| i.dest == *s && *s != 0).map(|i| i.ready);
-            let operands = op.sources.iter().filter_map(writer).fold(dispatch + 1, u32::max);
-            let busy = if pipelined { 1 } else { latency };
+            let operands = Self::operands(in_flight, op.sources, dispatch + 1);
+            let latency = latency + (op.beats - 1);
+            let busy = if pipelined { op.beats } else { latency };
             let (issue, port) = Self::issue(in_flight, ports, operands, busy);
             let ready = issue + latency;
             let mut commit = ready.max(last_commit);
@@ -211,7 +232,17 @@ impl Pipeline for OutOfOrder {
             }
             committed = if commit > last_commit { 1 } else { committed + 1 };
             last_commit = commit;
-            in_flight.push(InFlight { class: op.class, port, dest: op.dest, issue, free: issue + busy, ready, commit });
+            in_flight.push(InFlight {
+                class: op.class,
+                port,
+                results: op.results,
+                updates: op.updates,
+                issue,
+                free: issue + busy,
+                ready,
+                updated: if op.updates.is_empty() { 0 } else { issue + p.address },
+                commit,
+            });
             if serializes(op.class) {
                 (dispatch, dispatched) = (commit, 0);
             }
@@ -230,30 +261,32 @@ impl Pipeline for OutOfOrder {
     }
 }
 
-/// Counts from the next dispatch on, and forgets what can no longer matter, so that equal futures are equal states.
+/// Makes cycles relative to the next dispatch and drops everything that can no longer matter, so that states with the
+/// same future are equal.
 fn rebase(in_flight: &mut Vec<InFlight>, dispatch: u32) {
     in_flight.retain(|i| i.commit > dispatch);
-    let mut written = 0u64;
+    let mut written = RegisterSet::NONE;
     for i in in_flight.iter_mut().rev() {
         i.issue = i.issue.saturating_sub(dispatch);
         i.free = i.free.saturating_sub(dispatch);
         i.ready = i.ready.saturating_sub(dispatch);
+        i.updated = i.updated.saturating_sub(dispatch);
         i.commit -= dispatch;
         // The next instruction issues in cycle 1 at the earliest.
         if i.free <= 1 {
             i.port = NO_PORT;
             i.free = 0;
         }
-        if i.ready <= 1 || written >> i.dest & 1 == 1 {
-            i.dest = 0;
-        }
-        if i.dest != 0 {
-            written |= 1 << i.dest;
-        } else {
-            i.ready = 0;
-        }
+        (i.results, i.ready) = pending(i.results.without(written), i.ready);
+        (i.updates, i.updated) = pending(i.updates.without(written), i.updated);
+        written = written | i.results | i.updates;
         if !matches!(i.class, Class::Load | Class::Store) {
             i.class = Class::Alu;
         }
     }
+}
+
+/// Registers that are ready at `cycle`, with that cycle; nothing when no instruction has to wait for them.
+fn pending(registers: RegisterSet, cycle: u32) -> (RegisterSet, u32) {
+    if cycle <= 1 || registers.is_empty() { (RegisterSet::NONE, 0) } else { (registers, cycle) }
 }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use abi::device::map;
-use hpu::{Engine, Memory, Program, Sharing, Stop, Thread, Watched, Window};
+use hpu::isa::instruction_set;
+use hpu::{ElfError, Engine, LoadMap, Memory, Program, Region, Sharing, Stop, Thread, Watched, Window};
 use machine::TimingKind;
 
 use crate::elf::image;
@@ -11,6 +12,23 @@ use crate::elf::image;
 pub const STACK_TOP: u32 = map::CONTEXTS + 0x4000;
 const DATA_BYTES: usize = 4096;
 const STACK_BYTES: usize = 1024;
+
+/// The address space of the sPIN card.
+pub fn load_map() -> LoadMap {
+    let region = |name, base, end| Region { name, base, bytes: end - base };
+    LoadMap {
+        name: "the test card",
+        program: region("program memory", map::PROGRAM, map::RETURN),
+        data: region("static data", map::DATA, map::PACKETS),
+        others: vec![region("packet buffers", map::PACKETS, map::PROGRAM)],
+        return_address: map::RETURN,
+    }
+}
+
+/// Loads a program for cores of this kind.
+pub fn load(elf: &[u8], kind: &str) -> Result<Program, ElfError> {
+    Program::load(elf, instruction_set(kind).unwrap(), &load_map())
+}
 
 pub struct Card {
     pub program: Arc<Program>,
@@ -32,7 +50,7 @@ impl Card {
     }
 
     pub fn of_bytes(code: &[u8], timing: TimingKind, scratchpad_cycles: u32) -> Card {
-        let program = Arc::new(Program::load(&image(code, &[], &[])).unwrap());
+        let program = Arc::new(load(&image(code, &[], &[]), "rv32imafdc").unwrap());
         let stack_bytes = STACK_BYTES as u32;
         let stack = Window {
             base: STACK_TOP - stack_bytes,

@@ -3,16 +3,17 @@
 use std::sync::Arc;
 
 use abi::device::map;
-use hpu::{ElfError, Engine, Memory, Program, Sharing, Stop, Thread, Watched, Window};
+use hpu::{ElfError, Engine, Memory, Sharing, Stop, Thread, Watched, Window};
 use machine::TimingKind;
 use proptest::prelude::*;
 
 use crate::asm::*;
-use crate::card::STACK_TOP;
+use crate::card::{STACK_TOP, load};
 
 /// Made by `zig cc -target riscv32-freestanding-ilp32 -mcpu=generic_rv32+m+a+c -O2 -g -nostdlib`; see `mix.c`.
 const MIX: &[u8] = include_bytes!("mix.elf");
 
+const KIND: &str = "rv32imac";
 const HEADER: usize = 52;
 const SEGMENT: usize = 32;
 const NO_TYPE: u8 = 0;
@@ -75,12 +76,12 @@ fn example() -> Vec<u8> {
 }
 
 fn error(elf: &[u8]) -> ElfError {
-    Program::load(elf).err().expect("an error")
+    load(elf, KIND).err().expect("an error")
 }
 
 #[test]
 fn segments_symbols_and_global_pointer() {
-    let program = Program::load(&example()).unwrap();
+    let program = load(&example(), KIND).unwrap();
     assert_eq!(program.program_segment().len(), 16);
     assert_eq!(program.data_segment(), [1, 2, 3, 4, 0, 0, 0, 0]);
     assert_eq!(program.entry("payload"), Some(map::PROGRAM));
@@ -112,8 +113,8 @@ fn foreign_and_broken_files_are_named() {
     assert!(matches!(error(&with(4, &[2])), ElfError::Elf(_)));
     assert!(matches!(error(&with(5, &[2])), ElfError::Elf(_)));
     let text = error(&with(18, &[62, 0])).to_string();
-    assert_eq!(text, "device program: machine is 62, expected 243 (RISC-V)");
-    assert!(matches!(error(&with(16, &[3, 0])), ElfError::Kind { what: "type", found: 3, .. }));
+    assert_eq!(text, "device program: machine is 62, but rv32imac cores execute RISC-V (243)");
+    assert!(matches!(error(&with(16, &[3, 0])), ElfError::Type { found: 3 }));
 
     let segment = |n: usize, field: usize, value: u32| with(HEADER + SEGMENT * n + 4 * field, &value.to_le_bytes());
     for (n, address) in [(0, 0x8000_0000), (1, map::PACKETS), (0, map::PROGRAM - 1), (0, map::RETURN - 8)] {
@@ -131,7 +132,7 @@ fn foreign_and_broken_files_are_named() {
 
 #[test]
 fn a_compiled_program_runs_and_knows_its_source() {
-    let program = Arc::new(Program::load(MIX).unwrap());
+    let program = Arc::new(load(MIX, KIND).unwrap());
     let entry = program.entry("mix").unwrap();
     assert_eq!(program.function(entry), Some("mix"));
     let location = program.line(entry).unwrap();
@@ -203,7 +204,7 @@ proptest! {
         if cut < elf.len() && cut % 3 == 0 {
             elf.truncate(cut);
         }
-        if let Ok(program) = Program::load(&elf) {
+        if let Ok(program) = load(&elf, KIND) {
             let program = Arc::new(program);
             let entry = program.entry(if compiled { "mix" } else { "payload" }).unwrap_or(map::PROGRAM);
             let _ = (program.line(entry), program.function(entry));

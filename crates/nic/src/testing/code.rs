@@ -7,7 +7,7 @@ use abi::device::map;
 use hpu::Program;
 use machine::Machine;
 
-use crate::handlers::{CardProgram, DeviceProgram, Handler};
+use crate::handlers::{CardProgram, DeviceProgram, Handler, load_map};
 
 /// The register that is always 0.
 pub const ZERO: u32 = 0;
@@ -137,7 +137,9 @@ pub const fn twin(handler: usize) -> u64 {
 /// When the program does not load or does not fit the card.
 pub fn program(machine: &Machine, handlers: &[(&str, Vec<u32>)]) -> Rc<CardProgram> {
     let code: Vec<u8> = handlers.iter().flat_map(|(_, code)| code).flat_map(|word| word.to_le_bytes()).collect();
-    let program = Program::load(&executable(&code)).expect("an executable with code and nothing else");
+    let isa = hpu::isa::instruction_set(&machine.hpu.kind).expect("a machine whose HPU kind is known");
+    let program =
+        Program::load(&executable(&code), isa, &load_map()).expect("an executable with code and nothing else");
     let mut entry = map::PROGRAM;
     let handlers = handlers.iter().enumerate().map(|(number, (name, code))| {
         let handler = Handler { name: (*name).into(), entry };

@@ -1,37 +1,34 @@
-//! Which instructions of a program synchronise by their place: C11's atomic loads and stores are plain ones beside
-//! fences (RISC-V Unpriv. A.6, "Mappings from C/C++ primitives to RISC-V primitives").
+//! Instructions that synchronise because of fences: compilers make C11's atomic loads and stores plain ones with fences
+//! beside them (for example RISC-V Unpriv. A.6, "Mappings from C/C++ primitives to RISC-V primitives").
 
-use abi::device::map;
+use crate::isa::Isa;
+use crate::op::{Class, Fence};
 
-use crate::isa::{self, Class};
-
-/// Bits of a fence: the set of earlier accesses has writes, the set of later ones has reads.
-const AFTER_WRITES: u32 = 1 << 24;
-const BEFORE_READS: u32 = 1 << 21;
-
-/// A fence that has not yet met the access behind it.
+/// A fence for which the access behind it has not been found yet.
 struct Open {
     /// Half-word of the fence.
     at: usize,
-    /// Only a store will do.
+    /// Only a store synchronises; a load does not.
     store: bool,
 }
 
-/// The instructions, by half-word of the program, that are synchronisation points: the last load before an acquire
-/// fence, the first store after a release fence, the accesses on both sides of a full fence; and a fence that has no
-/// such neighbour in its straight code.
-pub(crate) fn points(code: &[u8]) -> Vec<bool> {
+/// Finds the synchronisation points of `code`, which is at address `base`: the last load before an acquire fence, the
+/// first store behind a release fence, the accesses on both sides of a full fence, and a fence that has no such neighbour
+/// in its straight code. The result has one element for each half-word of the code.
+pub(crate) fn points(isa: &dyn Isa, code: &[u8], base: u32) -> Vec<bool> {
     let mut points = vec![false; code.len() / 2];
     let (mut last_load, mut last_store, mut open) = (None, None, None::<Open>);
     let mut at = 0;
-    while let Some(decoded) = code.get(2 * at..).and_then(|rest| isa::decode(rest, map::PROGRAM + 2 * at as u32)) {
+    while let Some(decoded) = code.get(2 * at..).and_then(|rest| isa.decode(rest, base + 2 * at as u32)) {
         match decoded.class {
             Class::Fence => {
                 if let Some(open) = open.take() {
                     points[open.at] = true;
                 }
-                let word = code[2 * at..].first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
-                let (acquire, release) = (word & AFTER_WRITES == 0, word & BEFORE_READS == 0);
+                // A fence that does not say what it orders is a full one.
+                let Fence { after_stores, before_loads } =
+                    decoded.fence.unwrap_or(Fence { after_stores: true, before_loads: true });
+                let (acquire, release) = (!after_stores, !before_loads);
                 let before = if acquire { last_load } else { last_load.max(last_store) };
                 match before {
                     Some(access) if acquire || !release => points[access] = true,
@@ -65,6 +62,7 @@ pub(crate) fn points(code: &[u8]) -> Vec<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::isa::instruction_set;
 
     const ACQUIRE: u32 = 0x0230_000f;
     const RELEASE: u32 = 0x0310_000f;
@@ -76,18 +74,19 @@ mod tests {
 
     fn marked(words: &[u32]) -> Vec<usize> {
         let code: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-        points(&code).iter().enumerate().filter(|(_, point)| **point).map(|(at, _)| at / 2).collect()
+        let isa = instruction_set("rv32i").unwrap();
+        points(&*isa, &code, 0).iter().enumerate().filter(|(_, point)| **point).map(|(at, _)| at / 2).collect()
     }
 
     #[test]
     fn the_neighbours_of_fences_synchronise() {
         assert_eq!(marked(&[LOAD, STORE, NOP, RET]), []);
-        // Load acquire, store release, and both as sequentially consistent.
+        // A load-acquire, a store-release, and both as sequentially consistent accesses.
         assert_eq!(marked(&[STORE, LOAD, NOP, ACQUIRE, STORE, RET]), [1]);
         assert_eq!(marked(&[STORE, RELEASE, LOAD, NOP, STORE, RET]), [4]);
         assert_eq!(marked(&[STORE, NOP, FULL, LOAD, ACQUIRE, RET]), [0, 3]);
         assert_eq!(marked(&[LOAD, RELEASE, STORE, FULL, LOAD, STORE, RET]), [2, 4]);
-        // Without a neighbour in the straight code the fence itself.
+        // A fence without a neighbour in its straight code synchronises itself.
         assert_eq!(marked(&[LOAD, RET, ACQUIRE, RET]), [2]);
         assert_eq!(marked(&[LOAD, RELEASE, LOAD, RET, STORE, RET]), [1]);
         assert_eq!(marked(&[RELEASE, FULL, STORE]), [0, 1, 2]);

@@ -1,10 +1,12 @@
-//! One row for each instruction. No two rows match the same word.
+//! One row for each instruction, by extension. No two rows match the same word.
 
 use Format::*;
 use Rounding::*;
 
-use super::Class::*;
-use super::{Class, Semantics, atomic::*, control::*, csr::*, float::*, integer::*};
+use super::extensions::{self, Extensions};
+use super::{atomic::*, control::*, csr::*, float::*, integer::*};
+use crate::op::Class::{self, *};
+use crate::op::Semantics;
 
 /// Which fields an instruction has, and which register files they name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +38,7 @@ pub(crate) enum Format {
 pub(crate) enum Rounding {
     /// It has no such field.
     Absent,
-    /// To nearest, ties to even; also by way of `frm`, which is always that.
+    /// To nearest, ties to even; also through `frm`, which always has that value.
     Nearest,
     /// All five.
     All,
@@ -83,7 +85,7 @@ const F3: u32 = 0x0000_707f;
 const F7: u32 = 0xfe00_707f;
 /// Floating point with a rounding-mode field.
 const FR: u32 = 0xfe00_007f;
-/// The same with one operand; `rs2` selects the function.
+/// Floating point with a rounding-mode field and one operand; `rs2` selects the function.
 const F1: u32 = 0xfff0_007f;
 const F1_F3: u32 = 0xfff0_707f;
 const F4: u32 = 0x0600_007f;
@@ -92,8 +94,17 @@ const AM: u32 = 0xf800_707f;
 const LR: u32 = 0xf9f0_707f;
 const ALL: u32 = 0xffff_ffff;
 
-pub(crate) const ROWS: &[Row] = &[
-    // RV32I (RISC-V Unpriv. 2)
+/// The instructions of each extension.
+pub(crate) const EXTENSIONS: [(Extensions, &[Row]); 5] = [
+    (extensions::I, BASE),
+    (extensions::M, MULTIPLICATION),
+    (extensions::A, ATOMIC),
+    (extensions::F, SINGLE),
+    (extensions::D, DOUBLE),
+];
+
+/// RV32I (RISC-V Unpriv. 2), Zifencei (6) and Zicsr (7).
+const BASE: &[Row] = &[
     row("lui", OP, 0x37, U, Alu, lui),
     row("auipc", OP, 0x17, Auipc, Alu, lui),
     row("jal", OP, 0x6f, J, Jump, jal),
@@ -132,18 +143,20 @@ pub(crate) const ROWS: &[Row] = &[
     row("or", F7, 0x0000_6033, R, Alu, or),
     row("and", F7, 0x0000_7033, R, Alu, and),
     row("fence", F3, 0x0000_000f, None, Fence, fence),
-    row("ecall", ALL, 0x0000_0073, None, Call, ecall),
+    row("ecall", ALL, 0x0000_0073, None, Command, ecall),
     row("ebreak", ALL, 0x0010_0073, None, Trap, ebreak),
-    // Zifencei: nothing to do, code cannot be written
+    // Nothing to do: code cannot be written.
     row("fence.i", F3, 0x0000_100f, None, Fence, fence),
-    // Zicsr
-    row("csrrw", F3, 0x1073, Format::Csr, Class::Csr, csrrw),
-    row("csrrs", F3, 0x2073, Format::Csr, Class::Csr, csrrs),
-    row("csrrc", F3, 0x3073, Format::Csr, Class::Csr, csrrc),
-    row("csrrwi", F3, 0x5073, CsrI, Class::Csr, csrrwi),
-    row("csrrsi", F3, 0x6073, CsrI, Class::Csr, csrrsi),
-    row("csrrci", F3, 0x7073, CsrI, Class::Csr, csrrci),
-    // M
+    row("csrrw", F3, 0x1073, Format::Csr, System, csrrw),
+    row("csrrs", F3, 0x2073, Format::Csr, System, csrrs),
+    row("csrrc", F3, 0x3073, Format::Csr, System, csrrc),
+    row("csrrwi", F3, 0x5073, CsrI, System, csrrwi),
+    row("csrrsi", F3, 0x6073, CsrI, System, csrrsi),
+    row("csrrci", F3, 0x7073, CsrI, System, csrrci),
+];
+
+/// M (RISC-V Unpriv. 12).
+const MULTIPLICATION: &[Row] = &[
     row("mul", F7, 0x0200_0033, R, Multiply, mul),
     row("mulh", F7, 0x0200_1033, R, MultiplyHigh, mulh),
     row("mulhsu", F7, 0x0200_2033, R, MultiplyHigh, mulhsu),
@@ -152,7 +165,10 @@ pub(crate) const ROWS: &[Row] = &[
     row("divu", F7, 0x0200_5033, R, Divide, divu),
     row("rem", F7, 0x0200_6033, R, Divide, rem),
     row("remu", F7, 0x0200_7033, R, Divide, remu),
-    // A
+];
+
+/// A (RISC-V Unpriv. 13).
+const ATOMIC: &[Row] = &[
     row("lr.w", LR, 0x1000_202f, R, Atomic, lr),
     row("sc.w", AM, 0x1800_202f, R, Atomic, sc),
     row("amoswap.w", AM, 0x0800_202f, R, Atomic, amoswap),
@@ -164,7 +180,10 @@ pub(crate) const ROWS: &[Row] = &[
     row("amomax.w", AM, 0xa000_202f, R, Atomic, amomax),
     row("amominu.w", AM, 0xc000_202f, R, Atomic, amominu),
     row("amomaxu.w", AM, 0xe000_202f, R, Atomic, amomaxu),
-    // F
+];
+
+/// F (RISC-V Unpriv. 21).
+const SINGLE: &[Row] = &[
     row("flw", F3, 0x2007, FloatLoad, Load, flw),
     row("fsw", F3, 0x2027, FloatStore, Store, fsw),
     rounded(row("fmadd.s", F4, 0x43, Float4, FloatMultiplyAdd, fmadd::<f32>), Nearest),
@@ -191,7 +210,10 @@ pub(crate) const ROWS: &[Row] = &[
     rounded(row("fcvt.wu.s", F1, 0xc010_0053, FloatToInt, FloatConvert, fcvt_wu::<f32>), All),
     rounded(row("fcvt.s.w", F1, 0xd000_0053, IntToFloat, FloatConvert, fcvt_s_w), Nearest),
     rounded(row("fcvt.s.wu", F1, 0xd010_0053, IntToFloat, FloatConvert, fcvt_s_wu), Nearest),
-    // D
+];
+
+/// D (RISC-V Unpriv. 22).
+const DOUBLE: &[Row] = &[
     row("fld", F3, 0x3007, FloatLoad, Load, fld),
     row("fsd", F3, 0x3027, FloatStore, Store, fsd),
     rounded(row("fmadd.d", F4, 0x0200_0043, Float4, FloatMultiplyAdd, fmadd::<f64>), Nearest),
@@ -224,12 +246,17 @@ pub(crate) const ROWS: &[Row] = &[
 mod tests {
     use super::*;
 
+    fn rows() -> impl Iterator<Item = &'static Row> {
+        EXTENSIONS.iter().flat_map(|(_, rows)| *rows)
+    }
+
     #[test]
     fn no_two_encodings_overlap() {
-        for (i, a) in ROWS.iter().enumerate() {
+        let rows: Vec<&Row> = rows().collect();
+        for (i, a) in rows.iter().enumerate() {
             assert_eq!(a.bits & !a.mask, 0, "{}: bits outside of the mask", a.name);
             assert_eq!(a.bits & 3, 3, "{}: a compressed encoding", a.name);
-            for b in &ROWS[i + 1..] {
+            for b in &rows[i + 1..] {
                 let common = a.mask & b.mask;
                 assert_ne!(a.bits & common, b.bits & common, "{} and {} overlap", a.name, b.name);
             }
@@ -239,7 +266,8 @@ mod tests {
     #[test]
     fn the_whole_instruction_set_is_there() {
         // RV32I 40, Zifencei 1, Zicsr 6, M 8, A 11, F 26, D 26 (RISC-V Unpriv. 35, listings of RV32)
-        assert_eq!(ROWS.len(), 40 + 1 + 6 + 8 + 11 + 26 + 26);
+        let counts: Vec<usize> = EXTENSIONS.iter().map(|(_, rows)| rows.len()).collect();
+        assert_eq!(counts, [40 + 1 + 6, 8, 11, 26, 26]);
     }
 
     /// One word for each instruction as LLVM's assembler encodes it, with operands whose bits are mostly ones.
@@ -367,9 +395,9 @@ mod tests {
 
     #[test]
     fn words_are_the_instructions_that_an_assembler_says() {
-        assert_eq!(ASSEMBLED.len(), ROWS.len());
+        assert_eq!(ASSEMBLED.len(), rows().count());
         for (word, name) in ASSEMBLED {
-            let found: Vec<_> = ROWS.iter().filter(|row| row.matches(*word)).map(|row| row.name).collect();
+            let found: Vec<_> = rows().filter(|row| row.matches(*word)).map(|row| row.name).collect();
             assert_eq!(found, [*name], "{word:#010x}");
         }
     }

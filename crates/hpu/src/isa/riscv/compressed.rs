@@ -1,6 +1,6 @@
-//! C, with the loads and stores of F and D (RISC-V Unpriv. 27): every 16-bit instruction stands for a 32-bit one.
+//! C, with the loads and stores of F and D (RISC-V Unpriv. 27): every 16-bit instruction expands to a 32-bit one.
 
-/// A 16-bit encoding. Where two match the same half-word, the first, more specific one holds.
+/// A 16-bit encoding. Where two rows match the same half-word, the first one, which is more specific, applies.
 struct Row {
     #[cfg_attr(not(test), expect(dead_code, reason = "names the row in the tests of the table"))]
     name: &'static str,
@@ -72,7 +72,7 @@ const ROWS: &[Row] = &[
     row("c.fswsp", F3, 0xe002, |h| Some(s(STORE_FP, 2, 2, h.rs2(), h.imm_word_store_sp()))),
 ];
 
-/// The 32-bit instruction that `half` stands for.
+/// The 32-bit instruction that `half` expands to.
 pub(super) fn expand(half: u16) -> Option<u32> {
     let row = ROWS.iter().find(|row| half & row.mask == row.bits)?;
     (row.expand)(Half(half))
@@ -196,6 +196,7 @@ fn j(rd: u32, imm: u32) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::table::EXTENSIONS;
     use super::*;
 
     #[test]
@@ -216,7 +217,8 @@ mod tests {
         let expanded = (0..=u16::MAX).filter(|half| half & 3 != 3).filter_map(expand);
         let mut count = 0;
         for word in expanded {
-            assert!(crate::isa::table::ROWS.iter().any(|row| row.matches(word)), "{word:#010x}");
+            let mut rows = EXTENSIONS.iter().flat_map(|(_, rows)| *rows);
+            assert!(rows.any(|row| row.matches(word)), "{word:#010x}");
             count += 1;
         }
         assert!(count > 30_000);

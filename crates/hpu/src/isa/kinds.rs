@@ -1,0 +1,56 @@
+use std::sync::Arc;
+
+use thiserror::Error;
+
+use super::interface::Isa;
+use super::riscv;
+
+/// Finds an instruction set by the name of an HPU kind; `None` when the name is not one of its names.
+type ByName = fn(&str) -> Option<Arc<dyn Isa>>;
+
+/// Every instruction set, with an explanation of its names. A new one adds a row.
+const INSTRUCTION_SETS: &[(ByName, &str)] = &[(riscv::by_name, riscv::NAMES)];
+
+/// The name of an HPU kind does not say which instructions its cores execute.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("HPU kind '{kind}' names no instruction set; the simulator executes {}", known())]
+pub struct UnknownKind {
+    /// The name.
+    pub kind: String,
+}
+
+fn known() -> String {
+    INSTRUCTION_SETS.iter().map(|(_, names)| *names).collect::<Vec<_>>().join(", ")
+}
+
+/// The instruction set that cores of an HPU kind (`hpu.kind`, a folder of `sdk/device`) execute. The name of a kind is
+/// the name of its instruction set, or begins with that and a hyphen ("rv32imac-small").
+///
+/// # Errors
+/// When no instruction set has this name.
+pub fn instruction_set(kind: &str) -> Result<Arc<dyn Isa>, UnknownKind> {
+    let name = kind.split_once('-').map_or(kind, |(name, _)| name);
+    INSTRUCTION_SETS.iter().find_map(|(by_name, _)| by_name(name)).ok_or_else(|| UnknownKind { kind: kind.into() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_name_their_instruction_set() {
+        for (kind, name) in [("rv32imac", "rv32imac"), ("rv32imafdc", "rv32imafdc"), ("rv32im-small", "rv32im")] {
+            assert_eq!(instruction_set(kind).unwrap().name(), name);
+        }
+        for kind in ["", "rv32", "rv64imac", "rv32imax", "rv32imadc", "rv32mi", "rv32iim", "-rv32i", "armv7"] {
+            let error = instruction_set(kind).unwrap_err().to_string();
+            assert_eq!(
+                error,
+                format!(
+                    "HPU kind '{kind}' names no instruction set; the simulator executes RISC-V: rv32i, then those of m, \
+                     a, f, d (with f) and c that the core has, in this order (\"rv32imac\")"
+                )
+            );
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! A (RISC-V Unpriv. 13). The engine runs these one at a time, in the order of simulated time, so each is atomic.
+
+use super::fields::Fields;
+use crate::memory::View;
+use crate::op::{Flow, Op};
+use crate::state::State;
+
+/// Address and value of the word that `rs1` points to.
+///
+/// # Errors
+/// How a failed or misaligned access ends the instruction.
+fn read(s: &State, m: &mut View<'_>, op: &Op) -> Result<(u32, u32), Flow> {
+    let address = s.word(op.rs1());
+    if !address.is_multiple_of(4) {
+        m.deny(address, 4);
+        return Err(Flow::Misaligned);
+    }
+    let bytes = m.load(address).ok_or(Flow::Load)?;
+    Ok((address, u32::from_le_bytes(bytes)))
+}
+
+fn modify(s: &mut State, m: &mut View<'_>, op: &Op, f: impl FnOnce(u32, u32) -> u32) -> Flow {
+    let (address, old) = match read(s, m, op) {
+        Ok(word) => word,
+        Err(flow) => return flow,
+    };
+    let new = f(old, s.word(op.rs2()));
+    if m.store(address, new.to_le_bytes()).is_none() {
+        return Flow::Store;
+    }
+    s.set_word(op.rd(), old);
+    Flow::Next
+}
+
+pub fn lr(s: &mut State, m: &mut View<'_>, op: &Op) -> Flow {
+    let (address, value) = match read(s, m, op) {
+        Ok(word) => word,
+        Err(flow) => return flow,
+    };
+    s.reservation = Some((address, value));
+    s.set_word(op.rd(), value);
+    Flow::Next
+}
+
+/// Succeeds when the word still holds the value that the thread's last LR read there. Unlike a true reservation, this does
+/// not notice a word that was changed and changed back in between (ABA); neither does the compare-and-swap that compilers
+/// make of LR and SC.
+pub fn sc(s: &mut State, m: &mut View<'_>, op: &Op) -> Flow {
+    let word = match read(s, m, op) {
+        Ok(word) => word,
+        Err(flow) => return flow,
+    };
+    let success = s.reservation.take() == Some(word);
+    if success && m.store(word.0, s.word(op.rs2()).to_le_bytes()).is_none() {
+        return Flow::Store;
+    }
+    s.set_word(op.rd(), u32::from(!success));
+    Flow::Next
+}
+
+pub fn amoswap(s: &mut State, m: &mut View<'_>, op: &Op) -> Flow {
+    modify(s, m, op, |_, b| b)
+}
+
+pub fn amoadd(s: &mut State, m: &mut View<'_>, op: &Op) -> Flow {
+    modify(s, m, op, u32::wrapping_add)
+}
+
+pub fn amoxor(s: &mut State, m: &mut View<'_>, op: &Op) -> Flow {
+    modify(s, m, op, |a, b| a ^ b)
+}
+
+pub fn amoand(s: &mut State, m: &mut View<'_>, op: &Op) -> Flow {
+    modify(s, m, op, |a, b| a & b)
+}
+
+pub fn amoor(s: &mut State, m: &mut View<'_>, op: &Op) -> Flow {
+    modify(s, m, op, |a, b| a | b)
+}
+
+pub fn amomin(s: &mut State, m: &mut View<'_>, op: &Op) -> Flow {
+    modify(s, m, op, |a, b| (a as i32).min(b as i32) as u32)
+}
+
+pub fn amomax(s: &mut State, m: &mut View<'_>, op: &Op) -> Flow {
+    modify(s, m, op, |a, b| (a as i32).max(b as i32) as u32)
+}
+
+pub fn amominu(s: &mut State, m: &mut View<'_>, op: &Op) -> Flow {
+    modify(s, m, op, u32::min)
+}
+
+pub fn amomaxu(s: &mut State, m: &mut View<'_>, op: &Op) -> Flow {
+    modify(s, m, op, u32::max)
+}

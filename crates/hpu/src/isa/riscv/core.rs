@@ -1,0 +1,56 @@
+use std::sync::Arc;
+
+use object::elf::EM_RISCV;
+
+use super::extensions::Extensions;
+use super::{decode, elf};
+use crate::isa::interface::{Convention, DeviceElf, Isa};
+use crate::op::Decoded;
+
+/// The names of RISC-V cores, for messages.
+pub const NAMES: &str =
+    "RISC-V: rv32i, then those of m, a, f, d (with f) and c that the core has, in this order (\"rv32imac\")";
+
+/// RV32 with these extensions.
+#[derive(Debug)]
+struct RiscV {
+    extensions: Extensions,
+}
+
+/// The core with this name; `None` when it is not one of [`NAMES`].
+pub fn by_name(name: &str) -> Option<Arc<dyn Isa>> {
+    Some(Arc::new(RiscV { extensions: Extensions::of_name(name)? }))
+}
+
+/// RISC-V ELF psABI, "Integer Calling Convention"; command numbers in `a7` as in its "Supervisor" convention.
+const CONVENTION: Convention = Convention {
+    arguments: &[10, 11, 12, 13, 14, 15, 16, 17],
+    result: 10,
+    stack_pointer: 2,
+    return_address: 1,
+    command: 17,
+    command_argument: 10,
+    global_pointer: Some((3, "__global_pointer$")),
+};
+
+impl Isa for RiscV {
+    fn name(&self) -> String {
+        self.extensions.to_string()
+    }
+
+    fn machine(&self) -> (u16, &'static str) {
+        (EM_RISCV.0, "RISC-V")
+    }
+
+    fn check(&self, elf: &DeviceElf<'_>) -> Result<(), String> {
+        elf::check(elf, self.extensions)
+    }
+
+    fn decode(&self, bytes: &[u8], pc: u32) -> Option<Decoded> {
+        decode::decode(bytes, pc, self.extensions)
+    }
+
+    fn convention(&self) -> &'static Convention {
+        &CONVENTION
+    }
+}

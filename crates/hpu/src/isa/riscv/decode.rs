@@ -1,0 +1,97 @@
+use super::compressed;
+use super::control::illegal;
+use super::extensions::{C, Extensions, F};
+use super::fields::SINK;
+use super::table::{EXTENSIONS, Format, Row};
+use crate::op::{Access, Class, Decoded, Fence, Op, RegisterSet};
+
+/// Bits of a fence (RISC-V Unpriv. 2.7): the set of earlier accesses contains stores, the set of later ones loads.
+const AFTER_STORES: u32 = 1 << 24;
+const BEFORE_LOADS: u32 = 1 << 21;
+
+/// Decodes an instruction; see [`Isa::decode`](crate::isa::Isa::decode).
+pub fn decode(bytes: &[u8], pc: u32, extensions: Extensions) -> Option<Decoded> {
+    let half = u16::from_le_bytes(*bytes.first_chunk()?);
+    let (word, length) = if half & 3 == 3 {
+        (Some(u32::from_le_bytes(*bytes.first_chunk()?)), 4)
+    } else {
+        (compressed::expand(half).filter(|_| extensions.contain(C)), 2)
+    };
+    let decoded = word.and_then(|word| {
+        let known = EXTENSIONS.iter().filter(|(extension, _)| extensions.contain(*extension));
+        let row = known.flat_map(|(_, rows)| *rows).find(|row| row.matches(word))?;
+        operands(row, word, pc, length, extensions)
+    });
+    Some(decoded.unwrap_or(Decoded {
+        op: Op { run: illegal, imm: 0, registers: [SINK, 0, 0, 0] },
+        class: Class::Trap,
+        length,
+        sources: RegisterSet::NONE,
+        results: RegisterSet::NONE,
+        access: Access::default(),
+        target: None,
+        fence: None,
+    }))
+}
+
+/// Reads the fields of an instruction (RISC-V Unpriv. 2.2, 2.3). Returns `None` when it asks for a rounding mode or a
+/// control register that the core does not have.
+fn operands(row: &Row, word: u32, pc: u32, length: u32, extensions: Extensions) -> Option<Decoded> {
+    let field = |low: u32, bits: u32| word >> low & ((1 << bits) - 1);
+    let signed = word as i32;
+    let [rd, rs1, rs2, rs3] = [field(7, 5), field(15, 5), field(20, 5), field(27, 5)].map(|r| r as u8);
+    let imm_i = (signed >> 20) as u32;
+    let imm_s = (signed >> 25 << 5) as u32 | field(7, 5);
+    let imm_b = (signed >> 31 << 12) as u32 | field(7, 1) << 11 | field(25, 6) << 5 | field(8, 4) << 1;
+    let imm_j = (signed >> 31 << 20) as u32 | field(12, 8) << 12 | field(20, 1) << 11 | field(21, 10) << 1;
+    let rounding = field(12, 3);
+
+    let none = RegisterSet::NONE;
+    // The timing models know the integer registers as 1 to 31 (`x0` is always there) and the others as 32 to 63.
+    let int = |r: u8| if r == 0 { none } else { RegisterSet::of(r) };
+    let float = |r: u8| RegisterSet::of(r | 32);
+    use Format::*;
+    let (imm, results, sources) = match row.format {
+        None => (0, none, none),
+        R => (0, int(rd), int(rs1) | int(rs2)),
+        I => (imm_i, int(rd), int(rs1)),
+        Shift => (field(20, 5), int(rd), int(rs1)),
+        S => (imm_s, none, int(rs1) | int(rs2)),
+        B => (pc.wrapping_add(imm_b), none, int(rs1) | int(rs2)),
+        U => (word & !0xfff, int(rd), none),
+        Auipc => (pc.wrapping_add(word & !0xfff), int(rd), none),
+        J => (pc.wrapping_add(imm_j), int(rd), none),
+        Csr => (field(20, 12), int(rd), int(rs1)),
+        CsrI => (field(20, 12) | u32::from(rs1) << 12, int(rd), none),
+        FloatLoad => (imm_i, float(rd), int(rs1)),
+        FloatStore => (imm_s, none, int(rs1) | float(rs2)),
+        FloatR => (0, float(rd), float(rs1) | float(rs2)),
+        Float1 => (rounding, float(rd), float(rs1)),
+        Float4 => (0, float(rd), float(rs1) | float(rs2) | float(rs3)),
+        FloatCompare => (0, int(rd), float(rs1) | float(rs2)),
+        FloatToInt => (rounding, int(rd), float(rs1)),
+        IntToFloat => (rounding, float(rd), int(rs1)),
+    };
+    let float_register = matches!(row.format, Csr | CsrI) && super::csr::is_float(field(20, 12));
+    if !row.rounding.allows(rounding) || (float_register && !extensions.contain(F)) {
+        return Option::None;
+    }
+    let class = match row.class {
+        // RISC-V Unpriv. 2.5.1: a jump through `ra` or `t0` without a link pops the return-address stack.
+        Class::JumpIndirect if rd == 0 && [1, 5].contains(&rs1) => Class::Return,
+        class => class,
+    };
+    // The two low bits of funct3 are the binary logarithm of the size.
+    let bytes = if matches!(class, Class::Load | Class::Store | Class::Atomic) { 1 << field(12, 2) } else { 0 };
+    let fence = Fence { after_stores: word & AFTER_STORES != 0, before_loads: word & BEFORE_LOADS != 0 };
+    Some(Decoded {
+        op: Op { run: row.run, imm, registers: [if results.is_empty() { SINK } else { rd }, rs1, rs2, rs3] },
+        class,
+        length,
+        sources,
+        results,
+        access: Access { bytes, updates: none },
+        target: matches!(class, Class::Branch | Class::Jump).then_some(imm),
+        fence: (class == Class::Fence).then_some(fence),
+    })
+}

@@ -1,0 +1,17 @@
+//! RV32 with the extensions M, A, F, D and C, and Zicsr, Zifencei and Zicntr: a table of encodings, and one semantic
+//! function for each instruction.
+
+mod atomic;
+mod compressed;
+mod control;
+mod core;
+mod csr;
+mod decode;
+mod elf;
+mod extensions;
+mod fields;
+mod float;
+mod integer;
+mod table;
+
+pub(super) use self::core::{NAMES, by_name};

@@ -1,0 +1,213 @@
+use std::ops::BitOr;
+
+use crate::memory::View;
+use crate::state::State;
+
+/// What happens after an instruction has run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flow {
+    /// Execution continues behind the instruction.
+    Next,
+    /// Execution continues at [`State::pc`], which the instruction has set.
+    Jump,
+    /// The handler gives the card a command ([`Convention`](crate::isa::Convention) says which); the pc is behind the
+    /// instruction.
+    Command,
+    /// A load was not allowed.
+    Load,
+    /// A store was not allowed.
+    Store,
+    /// An atomic operation addressed memory that is not aligned to its size; see [`View::deny`].
+    Misaligned,
+    /// The instruction is not modelled, or the core does not have it.
+    Illegal,
+    /// The program stopped itself at a breakpoint instruction.
+    Break,
+}
+
+/// The effect of an instruction on the registers and the memory.
+pub type Semantics = fn(&mut State, &mut View<'_>, &Op) -> Flow;
+
+/// The executable form of an instruction.
+#[derive(Clone, Copy, Debug)]
+pub struct Op {
+    /// Executes the instruction.
+    pub run: Semantics,
+    /// An immediate operand, in the form that `run` expects.
+    pub imm: u32,
+    /// Indices into the register file of [`State`], in the order that `run` expects.
+    pub registers: [u8; 4],
+}
+
+/// Which unit of a core executes an instruction, and whether it can change the flow of control. This is all that the
+/// timing models know of an instruction's meaning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Class {
+    /// Integer operation of one cycle.
+    Alu,
+    /// Product of two words, low half.
+    Multiply,
+    /// Product of two words, high half or both.
+    MultiplyHigh,
+    /// Integer division.
+    Divide,
+    /// Load of one or several registers.
+    Load,
+    /// Store of one or several registers.
+    Store,
+    /// Conditional direct jump.
+    Branch,
+    /// Unconditional direct jump, with or without a link.
+    Jump,
+    /// Jump to an address in a register.
+    JumpIndirect,
+    /// Jump to a return address, which the return-address stack predicts.
+    Return,
+    /// Memory fence.
+    Fence,
+    /// Access to a control or status register.
+    System,
+    /// Atomic read-modify-write, load-exclusive or store-exclusive.
+    Atomic,
+    /// Command to the card (environment call).
+    Command,
+    /// Breakpoint, or a word that is no instruction.
+    Trap,
+    /// Floating-point addition, subtraction or comparison.
+    FloatAdd,
+    /// Floating-point product.
+    FloatMultiply,
+    /// Fused multiply-add.
+    FloatMultiplyAdd,
+    /// Single-precision division.
+    FloatDivide,
+    /// Double-precision division.
+    FloatDivideDouble,
+    /// Single-precision square root.
+    FloatRoot,
+    /// Double-precision square root.
+    FloatRootDouble,
+    /// Sign injection, minimum, maximum, classification, and moves between the register files.
+    FloatMove,
+    /// Conversion between number formats.
+    FloatConvert,
+}
+
+impl Class {
+    /// Whether the instruction is the last of its block.
+    pub fn ends_block(self) -> bool {
+        use Class::*;
+        matches!(self, Branch | Jump | JumpIndirect | Return) || self.stands_alone()
+    }
+
+    /// Whether the instruction is a block of its own, so that the thread's counters are exact when it runs.
+    pub fn stands_alone(self) -> bool {
+        matches!(self, Class::System | Class::Atomic | Class::Command | Class::Trap)
+    }
+}
+
+/// A set of registers as the timing models see them: 64 names, of which two are different exactly if no instruction can
+/// write one through the other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct RegisterSet(u64);
+
+impl RegisterSet {
+    /// The empty set.
+    pub const NONE: RegisterSet = RegisterSet(0);
+
+    /// The set with one register.
+    ///
+    /// # Panics
+    /// When `register` is above 63.
+    pub const fn of(register: u8) -> RegisterSet {
+        assert!(register < 64);
+        RegisterSet(1 << register)
+    }
+
+    /// Whether the set has no register.
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Whether the two sets have a register in common.
+    pub const fn intersects(self, other: RegisterSet) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    /// The registers that are not in `other`.
+    pub const fn without(self, other: RegisterSet) -> RegisterSet {
+        RegisterSet(self.0 & !other.0)
+    }
+
+    /// The registers in ascending order.
+    pub fn iter(self) -> impl Iterator<Item = u8> {
+        let mut rest = self.0;
+        std::iter::from_fn(move || {
+            let register = rest.trailing_zeros() as u8;
+            rest &= rest.wrapping_sub(1);
+            (register < 64).then_some(register)
+        })
+    }
+}
+
+impl BitOr for RegisterSet {
+    type Output = RegisterSet;
+
+    fn bitor(self, other: RegisterSet) -> RegisterSet {
+        RegisterSet(self.0 | other.0)
+    }
+}
+
+/// The memory access of a load or store.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Access {
+    /// Size in bytes, over all registers that are transferred.
+    pub bytes: u32,
+    /// Address registers that the access changes (pre- or post-increment). Their new value comes from the address
+    /// unit and does not wait for the memory.
+    pub updates: RegisterSet,
+}
+
+/// Which accesses a fence orders. The earlier set contains loads and the later one stores in any case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fence {
+    /// Earlier stores are ordered before later accesses; false for an acquire fence.
+    pub after_stores: bool,
+    /// Later loads are ordered behind earlier accesses; false for a release fence.
+    pub before_loads: bool,
+}
+
+/// A decoded instruction: one micro-operation, with everything that the engine and the timing models need to know.
+#[derive(Clone, Copy, Debug)]
+pub struct Decoded {
+    /// What the instruction does.
+    pub op: Op,
+    /// Which unit executes it.
+    pub class: Class,
+    /// Size of the encoding in bytes, 2 or 4.
+    pub length: u32,
+    /// Registers that it reads, address registers included.
+    pub sources: RegisterSet,
+    /// Registers that hold its result, one or several; without those in [`Access::updates`].
+    pub results: RegisterSet,
+    /// The access of a load or store.
+    pub access: Access,
+    /// Where a direct jump or branch goes.
+    pub target: Option<u32>,
+    /// What a fence orders.
+    pub fence: Option<Fence>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sets_of_registers() {
+        let set = RegisterSet::of(0) | RegisterSet::of(63) | RegisterSet::of(5);
+        assert_eq!(set.iter().collect::<Vec<_>>(), [0, 5, 63]);
+        assert_eq!(set.without(RegisterSet::of(5)).iter().collect::<Vec<_>>(), [0, 63]);
+        assert!(set.intersects(RegisterSet::of(63)) && !set.intersects(RegisterSet::of(62)));
+        assert!(RegisterSet::NONE.is_empty() && RegisterSet::NONE.iter().next().is_none());
+    }
+}

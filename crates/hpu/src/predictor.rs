@@ -1,0 +1,51 @@
+use crate::op::Class;
+
+/// Counter of a branch that has not been seen.
+const UNSEEN: u8 = u8::MAX;
+
+/// The state of a card's branch predictor, which all its HPUs share. The default has learned nothing.
+///
+/// Branches have two-bit counters, indirect jumps are predicted to go where they went the last time, and returns are
+/// always predicted correctly (return-address stack).
+#[derive(Clone, Debug, Default)]
+pub struct Predictor(Vec<Learned>);
+
+/// What the predictor has learned about the last instruction of a block.
+#[derive(Clone, Copy, Debug)]
+struct Learned {
+    /// Two-bit counter of a branch, which is predicted taken from 2 on.
+    counter: u8,
+    /// Where an indirect jump went the last time.
+    target: u32,
+}
+
+impl Predictor {
+    /// Learns how block `number`, whose last instruction is of class `last`, was left, and returns whether the prediction
+    /// was wrong. A branch that has not been seen is predicted taken when it goes `backward`.
+    #[inline(always)]
+    pub(crate) fn mispredicts(&mut self, number: u32, last: Class, backward: bool, taken: bool, target: u32) -> bool {
+        match last {
+            Class::Branch => {
+                let counter = &mut self.learned(number, backward).counter;
+                let predicted = *counter >= 2;
+                *counter = if taken { (*counter + 1).min(3) } else { counter.saturating_sub(1) };
+                predicted != taken
+            }
+            Class::JumpIndirect => std::mem::replace(&mut self.learned(number, backward).target, target) != target,
+            _ => false,
+        }
+    }
+
+    #[inline(always)]
+    fn learned(&mut self, number: u32, backward: bool) -> &mut Learned {
+        let index = number as usize;
+        if index >= self.0.len() {
+            self.0.resize(index + 1, Learned { counter: UNSEEN, target: 0 });
+        }
+        let learned = &mut self.0[index];
+        if learned.counter == UNSEEN {
+            learned.counter = 1 + u8::from(backward);
+        }
+        learned
+    }
+}

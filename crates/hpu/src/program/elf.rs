@@ -1,0 +1,185 @@
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use object::elf::{ET_EXEC, PT_LOAD, STT_FUNC, STT_NOTYPE};
+use object::read::elf::{FileHeader, ProgramHeader};
+use object::{LittleEndian, Object, ObjectSymbol};
+
+use super::error::ElfError;
+use super::lines::{Lines, Location};
+use crate::isa::{DeviceElf, Isa};
+use crate::map::{LoadMap, Region};
+
+struct Function {
+    start: u32,
+    end: u32,
+    name: String,
+}
+
+/// A device program: an ELF32 executable for one instruction set, linked for the address space of one [`LoadMap`]. It
+/// does not change.
+pub struct Program {
+    isa: Arc<dyn Isa>,
+    region: Region,
+    return_address: u32,
+    code: Vec<u8>,
+    data: Vec<u8>,
+    global_pointer: u32,
+    entries: BTreeMap<String, u32>,
+    /// Sorted by start.
+    functions: Vec<Function>,
+    lines: Lines,
+}
+
+impl Program {
+    /// Reads a device ELF for cores that execute `isa`, on a card with the address space `map`.
+    ///
+    /// # Errors
+    /// When the file is malformed, is for another machine or needs extensions that the cores do not have, or has segments
+    /// outside of the memories for programs; the error says what is wrong.
+    pub fn load(elf: &[u8], isa: Arc<dyn Isa>, map: &LoadMap) -> Result<Program, ElfError> {
+        let file = DeviceElf::parse(elf)?;
+        let header = file.elf_header();
+        let (machine, expected) = isa.machine();
+        let found = header.e_machine(LittleEndian).0;
+        if found != machine {
+            return Err(ElfError::Machine { found, isa: isa.name(), machine, expected });
+        }
+        let found = header.e_type(LittleEndian);
+        if found != ET_EXEC {
+            return Err(ElfError::Type { found: found.0 });
+        }
+        isa.check(&file).map_err(|reason| ElfError::Unsupported { reason, isa: isa.name() })?;
+
+        let (code, data) = segments(&file, map)?;
+        let mut program = Program {
+            isa,
+            region: map.program,
+            return_address: map.return_address,
+            code,
+            data,
+            global_pointer: 0,
+            entries: BTreeMap::new(),
+            functions: Vec::new(),
+            lines: Lines::read(&file)?,
+        };
+        program.read_symbols(&file)?;
+        Ok(program)
+    }
+
+    /// Address of the function `handler`.
+    pub fn entry(&self, handler: &str) -> Option<u32> {
+        self.entries.get(handler).copied()
+    }
+
+    /// Code and constants: the bytes at the start of program memory.
+    pub fn program_segment(&self) -> &[u8] {
+        &self.code
+    }
+
+    /// Initial static data, `.bss` included: the bytes at the start of data memory.
+    pub fn data_segment(&self) -> &[u8] {
+        &self.data
+    }
+
+    /// The source line of the instruction at `pc`, when the program was compiled with `-g`. For a handler call of the SDK,
+    /// which is inlined, that is the line at which the program calls it.
+    pub fn line(&self, pc: u32) -> Option<Location<'_>> {
+        // The line table also has code that the linker has left out, at address 0.
+        self.code.get(pc.checked_sub(self.region.base)? as usize)?;
+        self.lines.at(pc)
+    }
+
+    /// Name of the function that contains `pc`.
+    pub fn function(&self, pc: u32) -> Option<&str> {
+        let function = &self.functions[self.functions.partition_point(|f| f.start <= pc).checked_sub(1)?];
+        (pc < function.end).then_some(&function.name)
+    }
+
+    /// The instruction set of its code.
+    pub fn isa(&self) -> &dyn Isa {
+        &*self.isa
+    }
+
+    /// Address of the code.
+    pub(crate) fn base(&self) -> u32 {
+        self.region.base
+    }
+
+    /// The return address of a handler.
+    pub(crate) fn return_address(&self) -> u32 {
+        self.return_address
+    }
+
+    /// Value of the global pointer, 0 when the program does not use it.
+    pub(crate) fn global_pointer(&self) -> u32 {
+        self.global_pointer
+    }
+
+    fn read_symbols(&mut self, file: &DeviceElf<'_>) -> Result<(), ElfError> {
+        let global_pointer = self.isa.convention().global_pointer.map(|(_, symbol)| symbol);
+        for symbol in file.symbols().filter(|s| s.is_definition() || s.kind() == object::SymbolKind::Unknown) {
+            let (name, start) = (symbol.name()?, symbol.address() as u32);
+            if global_pointer == Some(name) {
+                self.global_pointer = start;
+            }
+            let kind = symbol.elf_symbol().st_type();
+            let in_code = start.checked_sub(self.region.base).is_some_and(|at| (at as usize) < self.code.len());
+            // Assembly labels have no type; names that start with '$' or '.' are the assembler's own.
+            if !in_code || name.is_empty() || name.starts_with(['$', '.']) || ![STT_FUNC, STT_NOTYPE].contains(&kind) {
+                continue;
+            }
+            self.entries.insert(name.to_owned(), start);
+            if kind == STT_FUNC {
+                let end = start.saturating_add(symbol.size() as u32);
+                self.functions.push(Function { start, end, name: name.to_owned() });
+            }
+        }
+        self.functions.sort_by(|a, b| (a.start, &a.name).cmp(&(b.start, &b.name)));
+        Ok(())
+    }
+}
+
+/// Memory images of the program and of the data segment.
+fn segments(file: &DeviceElf<'_>, map: &LoadMap) -> Result<(Vec<u8>, Vec<u8>), ElfError> {
+    let (mut code, mut data) = (Vec::new(), Vec::new());
+    for (index, segment) in file.elf_program_headers().iter().enumerate() {
+        let (address, bytes) = (segment.p_vaddr(LittleEndian), segment.p_memsz(LittleEndian));
+        if segment.p_type(LittleEndian) != PT_LOAD || bytes == 0 {
+            continue;
+        }
+        let (image, at) = match (map.program.offset(address, bytes), map.data.offset(address, bytes)) {
+            (Some(at), _) => (&mut code, at),
+            (_, Some(at)) => (&mut data, at),
+            _ => return Err(misplaced(index, address, bytes, map)),
+        };
+        let truncated = ElfError::Truncated { index, address };
+        let Ok(content) = segment.data(LittleEndian, file.data()) else { return Err(truncated) };
+        if content.len() > bytes as usize {
+            return Err(truncated);
+        }
+        let end = at + bytes as usize;
+        image.resize(image.len().max(end), 0);
+        image[at..at + content.len()].copy_from_slice(content);
+    }
+    if code.is_empty() { Err(ElfError::NoCode) } else { Ok((code, data)) }
+}
+
+fn misplaced(index: usize, address: u32, bytes: u32, map: &LoadMap) -> ElfError {
+    let end = u64::from(address) + u64::from(bytes);
+    let overlaps = |region: &&Region| {
+        u64::from(region.base) < end && u64::from(address) < u64::from(region.base) + u64::from(region.bytes)
+    };
+    let reserved = map.others.iter().find(overlaps);
+    let partly =
+        [map.program, map.data].iter().find(overlaps).map(|region| format!("only partly in the {}", region.name));
+    let place = reserved.map(|region| format!("in the {}", region.name)).or(partly).unwrap_or("in no memory".into());
+    ElfError::Placement {
+        index,
+        address,
+        bytes,
+        place,
+        map: map.name,
+        allowed: format!("{} and {}", map.program, map.data),
+    }
+}

@@ -1,0 +1,69 @@
+use object::elf::ET_EXEC;
+use thiserror::Error;
+
+/// Why a file is not a program for the HPUs of a card.
+#[derive(Debug, Error)]
+pub enum ElfError {
+    /// The file is not an ELF32 file, or a malformed one.
+    #[error("device program: not a valid 32-bit ELF file: {0}")]
+    Elf(#[from] object::Error),
+    /// The code is for another machine.
+    #[error("device program: machine is {found}, but {isa} cores execute {expected} ({machine})")]
+    Machine {
+        /// Number in the ELF header.
+        found: u16,
+        /// Name of the cores' instruction set.
+        isa: String,
+        /// Its number.
+        machine: u16,
+        /// Its name.
+        expected: &'static str,
+    },
+    /// The ELF file is not an executable.
+    #[error("device program: type is {found}, expected {} (executable)", ET_EXEC.0)]
+    Type {
+        /// Number in the ELF header.
+        found: u16,
+    },
+    /// The code needs what the cores do not have.
+    #[error("device program: {reason}, which {isa} cores do not have")]
+    Unsupported {
+        /// What the code needs, as a clause about the program.
+        reason: String,
+        /// Name of the cores' instruction set.
+        isa: String,
+    },
+    /// A loadable segment is not where the card has memory for programs or their data.
+    #[error(
+        "device program: segment {index} at {address:#010x}, {bytes} B, is {place} of {map}; programs may only use \
+         {allowed}"
+    )]
+    Placement {
+        /// Index of the program header.
+        index: usize,
+        /// First address of the segment.
+        address: u32,
+        /// Size in memory, in bytes.
+        bytes: u32,
+        /// Where it is, in words: "in the packet buffers".
+        place: String,
+        /// Name of the map.
+        map: &'static str,
+        /// The memories for programs, with their addresses.
+        allowed: String,
+    },
+    /// A loadable segment has more bytes in the file than in memory, or its bytes are not in the file.
+    #[error("device program: segment {index} at {address:#010x}: its bytes are not in the file")]
+    Truncated {
+        /// Index of the program header.
+        index: usize,
+        /// First address of the segment.
+        address: u32,
+    },
+    /// No loadable segment is in program memory.
+    #[error("device program: no code")]
+    NoCode,
+    /// The line information is unreadable.
+    #[error("device program: bad line information (DWARF): {0}")]
+    Dwarf(#[from] gimli::Error),
+}

@@ -1,0 +1,98 @@
+use crate::memory::View;
+
+/// Number of 32-bit registers in the register file; a power of two, so that a masked index needs no bounds check.
+const WORDS: usize = 64;
+/// Number of 64-bit registers in the register file; a power of two.
+const WIDE: usize = 32;
+
+/// The architectural state of a thread, which the semantic functions of an instruction set read and write.
+///
+/// The register file has 64 registers of 32 bits and 32 registers of 64 bits. An instruction set places its registers in
+/// it as it likes, including flags and a register that discards what is written to it.
+#[derive(Clone, Debug)]
+pub struct State {
+    words: [u32; WORDS],
+    wide: [u64; WIDE],
+    /// The program counter. While an instruction runs it is the address behind the instruction's block, which for an
+    /// instruction that ends a block is the address behind the instruction; a jump replaces it.
+    pub pc: u32,
+    /// Address and value of the latest load-exclusive (RISC-V `lr.w`, ARM `ldrex`).
+    pub reservation: Option<(u32, u32)>,
+    pub(crate) cycles: u64,
+    pub(crate) instructions: u64,
+    /// Cycles of the current block that depend on data: divisions and accesses that cross words on the in-order core.
+    pub(crate) data_cycles: u32,
+}
+
+impl State {
+    pub(crate) fn new(pc: u32) -> State {
+        State { words: [0; WORDS], wide: [0; WIDE], pc, reservation: None, cycles: 0, instructions: 0, data_cycles: 0 }
+    }
+
+    /// The value of 32-bit register `index`; the index wraps at 64.
+    #[inline(always)]
+    pub fn word(&self, index: u8) -> u32 {
+        self.words[usize::from(index) % WORDS]
+    }
+
+    /// Writes 32-bit register `index`; the index wraps at 64.
+    #[inline(always)]
+    pub fn set_word(&mut self, index: u8, value: u32) {
+        self.words[usize::from(index) % WORDS] = value;
+    }
+
+    /// The value of 64-bit register `index`; the index wraps at 32.
+    #[inline(always)]
+    pub fn wide(&self, index: u8) -> u64 {
+        self.wide[usize::from(index) % WIDE]
+    }
+
+    /// Writes 64-bit register `index`; the index wraps at 32.
+    #[inline(always)]
+    pub fn set_wide(&mut self, index: u8, bits: u64) {
+        self.wide[usize::from(index) % WIDE] = bits;
+    }
+
+    /// Cycles since the handler started. Exact only in an instruction whose class stands alone
+    /// ([`Class::stands_alone`](crate::isa::Class::stands_alone)).
+    pub fn cycles(&self) -> u64 {
+        self.cycles
+    }
+
+    /// Instructions that have completed. Exact only in an instruction whose class stands alone
+    /// ([`Class::stands_alone`](crate::isa::Class::stands_alone)).
+    pub fn instructions(&self) -> u64 {
+        self.instructions
+    }
+
+    /// Loads `N` bytes. Each further word that the access touches costs the in-order core (CV32E40P) a cycle.
+    #[inline(always)]
+    pub fn load<const N: usize>(&mut self, memory: &mut View<'_>, address: u32) -> Option<[u8; N]> {
+        self.data_cycles += further_words(address, N);
+        memory.load(address)
+    }
+
+    /// Stores `bytes`. Each further word that the access touches costs the in-order core (CV32E40P) a cycle.
+    #[inline(always)]
+    pub fn store<const N: usize>(&mut self, memory: &mut View<'_>, address: u32, bytes: [u8; N]) -> Option<()> {
+        self.data_cycles += further_words(address, N);
+        memory.store(address, bytes)
+    }
+
+    /// Counts the cycles of a division that depend on its divisor. CV32E40P divides one bit a cycle, beginning with the
+    /// divisor's first significant bit: one cycle for each leading zero of an unsigned or positive divisor, or for each
+    /// leading sign bit but one of a negative divisor.
+    #[inline(always)]
+    pub fn count_division(&mut self, divisor: u32, signed: bool) {
+        self.data_cycles += match signed && (divisor as i32) < 0 {
+            true => divisor.leading_ones() - 1,
+            false => divisor.leading_zeros(),
+        };
+    }
+}
+
+/// Number of words that an access touches beyond the first.
+#[inline(always)]
+pub(crate) fn further_words(address: u32, len: usize) -> u32 {
+    ((address & 3) + len as u32 - 1) >> 2
+}

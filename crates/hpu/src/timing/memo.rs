@@ -1,0 +1,218 @@
+use std::collections::HashMap;
+
+use machine::TimingKind;
+
+use super::inorder::InOrder;
+use super::ooo::{CORTEX_A15, OutOfOrder};
+use super::pipeline::{Exit, Pipeline, Timed};
+
+/// A pipeline whose states have numbers; 0 is the empty one.
+trait Numbered: Send + Sync {
+    /// Does the same as [`Pipeline::run`], and returns also the number of the state after it.
+    fn run(&mut self, state: u32, ops: &[Timed], exit: Exit) -> (u32, u32);
+
+    /// Forgets all states but the empty one and `kept`; returns the new number of `kept`.
+    fn forget(&mut self, kept: u32) -> u32;
+}
+
+struct Interned<P: Pipeline> {
+    pipeline: P,
+    states: Vec<P::State>,
+    numbers: HashMap<P::State, u32>,
+}
+
+impl<P: Pipeline> Interned<P> {
+    fn new(pipeline: P) -> Interned<P> {
+        let mut interned = Interned { pipeline, states: Vec::new(), numbers: HashMap::new() };
+        interned.number(P::State::default());
+        interned
+    }
+
+    fn number(&mut self, state: P::State) -> u32 {
+        *self.numbers.entry(state).or_insert_with_key(|state| {
+            self.states.push(state.clone());
+            self.states.len() as u32 - 1
+        })
+    }
+}
+
+impl<P: Pipeline + Send + Sync> Numbered for Interned<P> {
+    fn run(&mut self, state: u32, ops: &[Timed], exit: Exit) -> (u32, u32) {
+        let mut state = self.states[state as usize].clone();
+        let cycles = self.pipeline.run(&mut state, ops, exit);
+        (cycles, self.number(state))
+    }
+
+    fn forget(&mut self, kept: u32) -> u32 {
+        let kept = self.states.swap_remove(kept as usize);
+        self.states.clear();
+        self.numbers.clear();
+        self.number(P::State::default());
+        self.number(kept)
+    }
+}
+
+/// The latest transition of a thread's pipeline. The default is an empty pipeline.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Position {
+    transition: u32,
+    generation: u32,
+}
+
+struct Transition {
+    /// The block that ran.
+    block: u32,
+    cycles: u32,
+    /// State of the pipeline after it.
+    state: u32,
+    /// The transition that came next the last time, for each [`Exit`] of the next block.
+    next: [u32; 4],
+}
+
+/// Block number of transitions that no block made.
+const NO_BLOCK: u32 = u32::MAX;
+/// Number of transitions to remember; few programs have more than some hundred.
+const CAPACITY: usize = 1 << 14;
+
+/// All transitions seen so far.
+///
+/// When the memo is full it starts afresh, and a thread that its cycle limit has stopped before continues with an empty
+/// pipeline. That is deterministic and changes a few cycles.
+pub(crate) struct Memo {
+    pipeline: Box<dyn Numbered>,
+    /// The first is the empty pipeline.
+    transitions: Vec<Transition>,
+    /// Transitions by block, state before the block, and exit.
+    known: HashMap<(u32, u32, Exit), u32>,
+    generation: u32,
+}
+
+impl Memo {
+    pub fn new(kind: TimingKind, scratchpad_cycles: u32) -> Memo {
+        let scratchpad = scratchpad_cycles.max(1);
+        let pipeline: Box<dyn Numbered> = match kind {
+            TimingKind::InOrder => Box::new(Interned::new(InOrder { scratchpad })),
+            TimingKind::OooA15 => Box::new(Interned::new(OutOfOrder { parameters: CORTEX_A15, scratchpad })),
+        };
+        let mut memo = Memo { pipeline, transitions: Vec::new(), known: HashMap::new(), generation: 0 };
+        memo.push(NO_BLOCK, 0, 0);
+        memo
+    }
+
+    /// Gives a thread that was stopped before the memo started afresh an empty pipeline.
+    pub fn resume(&self, position: &mut Position) {
+        if position.generation != self.generation {
+            *position = Position { transition: 0, generation: self.generation };
+        }
+    }
+
+    /// The cycles of `block`. `ops` returns its instructions; it is called only when the transition is not known yet.
+    #[inline(always)]
+    pub fn advance<'a>(
+        &mut self,
+        position: &mut Position,
+        block: u32,
+        exit: Exit,
+        ops: impl FnOnce() -> &'a [Timed],
+    ) -> u32 {
+        let next = self.transitions[position.transition as usize].next[exit.index()];
+        let known = &self.transitions[next as usize];
+        if known.block == block {
+            position.transition = next;
+            return known.cycles;
+        }
+        self.search(position, block, exit, ops())
+    }
+
+    /// The cycles of the first instructions of a block, behind which the thread does not continue.
+    pub fn partial(&mut self, position: Position, ops: &[Timed]) -> u32 {
+        self.pipeline.run(self.transitions[position.transition as usize].state, ops, Exit::NEXT).0
+    }
+
+    #[cold]
+    fn search(&mut self, position: &mut Position, block: u32, exit: Exit, ops: &[Timed]) -> u32 {
+        if self.transitions.len() >= CAPACITY {
+            self.start_afresh(position);
+        }
+        let state = self.transitions[position.transition as usize].state;
+        let next = match self.known.get(&(block, state, exit)) {
+            Some(next) => *next,
+            None => {
+                let (cycles, after) = self.pipeline.run(state, ops, exit);
+                let next = self.push(block, cycles, after);
+                self.known.insert((block, state, exit), next);
+                next
+            }
+        };
+        self.transitions[position.transition as usize].next[exit.index()] = next;
+        position.transition = next;
+        self.transitions[next as usize].cycles
+    }
+
+    fn start_afresh(&mut self, position: &mut Position) {
+        let state = self.pipeline.forget(self.transitions[position.transition as usize].state);
+        self.transitions.clear();
+        self.known.clear();
+        self.push(NO_BLOCK, 0, 0);
+        self.generation += 1;
+        *position = Position { transition: self.push(NO_BLOCK, 0, state), generation: self.generation };
+    }
+
+    fn push(&mut self, block: u32, cycles: u32, state: u32) -> u32 {
+        self.transitions.push(Transition { block, cycles, state, next: [0; 4] });
+        self.transitions.len() as u32 - 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::op::{Class, RegisterSet};
+
+    fn op(class: Class, result: u8, sources: RegisterSet) -> [Timed; 1] {
+        let results = RegisterSet::of(result);
+        [Timed { class, sources, results, updates: RegisterSet::NONE, beats: 1, length: 4, split: false }]
+    }
+
+    /// Cycles of a load in block 0 and of the use of its result in another block, which is new in each call.
+    fn load_use(memo: &mut Memo, position: &mut Position, number: u32) -> u32 {
+        let (load, user) = (op(Class::Load, 1, RegisterSet::NONE), op(Class::Alu, 2, RegisterSet::of(1)));
+        memo.advance(position, 0, Exit::NEXT, || &load) + memo.advance(position, 1 + number, Exit::NEXT, || &user)
+    }
+
+    #[test]
+    fn transitions_are_simulated_once() {
+        let mut memo = Memo::new(TimingKind::OooA15, 1);
+        let (mut position, mut first) = (Position::default(), 0);
+        // After some rounds the buffers are full and the states repeat.
+        for round in 0..400 {
+            load_use(&mut memo, &mut position, 0);
+            if round == 200 {
+                first = memo.transitions.len();
+            }
+        }
+        assert_eq!(memo.transitions.len(), first);
+        let no_need = || -> &[Timed] { panic!("known") };
+        memo.advance(&mut position, 0, Exit::NEXT, no_need);
+    }
+
+    #[test]
+    fn a_full_memo_starts_afresh_in_the_same_state() {
+        let mut memo = Memo::new(TimingKind::InOrder, 1);
+        let mut position = Position::default();
+        let mut old = Position::default();
+        for number in 0..CAPACITY as u32 {
+            // load, load-use, operation
+            assert_eq!(load_use(&mut memo, &mut position, number), 3);
+            if number == 0 {
+                old = position;
+            }
+        }
+        assert_eq!(memo.generation, 1);
+        assert!(memo.transitions.len() <= CAPACITY);
+        // A thread that was stopped before goes on with an empty pipeline.
+        memo.resume(&mut old);
+        assert_eq!((old.transition, old.generation), (0, 1));
+        assert_eq!(load_use(&mut memo, &mut old, 0), 3);
+    }
+}

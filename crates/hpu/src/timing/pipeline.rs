@@ -1,0 +1,68 @@
+use std::hash::Hash;
+
+use crate::op::{Class, Decoded, RegisterSet};
+
+/// Bytes that a load or store of several registers transfers in a cycle (Cortex-A15: two registers).
+const BEAT: u32 = 8;
+
+/// An instruction as the timing models see it.
+#[derive(Clone, Copy)]
+pub(crate) struct Timed {
+    pub class: Class,
+    /// Registers that it reads.
+    pub sources: RegisterSet,
+    /// Registers that hold its result.
+    pub results: RegisterSet,
+    /// Address registers that a load or store changes.
+    pub updates: RegisterSet,
+    /// Cycles for which a load or store transfers data.
+    pub beats: u32,
+    /// Size of the encoding in bytes.
+    pub length: u32,
+    /// Whether it is a 32-bit instruction at an address that is not a multiple of four.
+    pub split: bool,
+}
+
+impl Timed {
+    /// The view on an instruction at `pc`.
+    pub fn new(decoded: &Decoded, pc: u32) -> Timed {
+        Timed {
+            class: decoded.class,
+            sources: decoded.sources,
+            results: decoded.results,
+            updates: decoded.access.updates,
+            beats: decoded.access.bytes.div_ceil(BEAT).max(1),
+            length: decoded.length,
+            split: decoded.length == 4 && !pc.is_multiple_of(4),
+        }
+    }
+}
+
+/// How a block was left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Exit {
+    /// By a jump or a taken branch.
+    pub taken: bool,
+    /// The branch predictor was wrong.
+    pub mispredicted: bool,
+}
+
+impl Exit {
+    /// The exit to the next instruction, as predicted.
+    pub const NEXT: Exit = Exit { taken: false, mispredicted: false };
+
+    /// A number from 0 to 3.
+    pub fn index(self) -> usize {
+        usize::from(self.taken) | usize::from(self.mispredicted) << 1
+    }
+}
+
+/// A model of a core's pipeline.
+pub(super) trait Pipeline {
+    /// What a thread's past means for the time of its future. The default is an empty pipeline.
+    type State: Clone + Default + Eq + Hash + Send + Sync;
+
+    /// Lets `ops` through the pipeline. Returns the cycles from the completion of what came before to the completion of
+    /// `ops`.
+    fn run(&self, state: &mut Self::State, ops: &[Timed], exit: Exit) -> u32;
+}
