@@ -79,6 +79,12 @@ impl State {
         memory.store(address, bytes)
     }
 
+    /// Counts the accesses of an instruction beyond its first; each costs the in-order core a cycle.
+    #[inline(always)]
+    pub fn count_accesses(&mut self, further: u32) {
+        self.data_cycles += further;
+    }
+
     /// Counts the cycles of a division that depend on its divisor. CV32E40P divides one bit a cycle, beginning with the
     /// divisor's first significant bit: one cycle for each leading zero of an unsigned or positive divisor, or for each
     /// leading sign bit but one of a negative divisor.

@@ -11,3 +11,4 @@ mod integer;
 mod ooo;
 mod order;
 mod profile;
+mod toy;
