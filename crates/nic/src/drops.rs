@@ -29,7 +29,8 @@ pub enum DropReason {
     NoHeader,
     /// The event queue of a flow-controlled portal table entry had no room for the message's events.
     QueueFull,
-    /// No packet buffer was free for a packet that handlers are to see (sPIN §3.2).
+    /// No packet buffer was free for a packet that handlers are to see (sPIN §3.2), or for one that had overtaken its header
+    /// packet.
     NoBuffer,
     /// A header or payload handler returned DROP.
     HandlerDropped,

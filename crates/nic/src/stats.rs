@@ -27,8 +27,11 @@ pub struct Stats {
     pub undeliverable: u64,
     /// Times that flow control disabled a portal table entry.
     pub flow_control: u64,
-    /// Packets dropped because no HPU context and no packet buffer was free.
+    /// Packets dropped because no HPU context and no packet buffer was free, or because they had overtaken their header
+    /// packet and the card could hold no more of these.
     pub packets_dropped: u64,
+    /// Packets that had overtaken their header packet and were held until it came.
+    pub packets_held: u64,
     /// What was not delivered, by reason; to nodes that do not exist at the sender, else at the target.
     pub drops: DropsByReason,
     /// How long the incoming port was occupied.

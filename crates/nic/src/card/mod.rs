@@ -208,11 +208,25 @@ impl Delivery {
     }
 }
 
+/// What a card knows of a message of which packets arrive.
 #[derive(Debug)]
 enum Channel {
+    /// The header packet has not arrived.
+    Early(EarlyPackets),
     /// The header packet is being matched until then.
-    Searching(Time),
+    Matching(Time, EarlyPackets),
+    /// The header packet has been matched.
     Open(Box<Inbound>),
+}
+
+/// Packets that have overtaken their header packet. The card holds as many, of all messages together, as its packet buffer
+/// has slots.
+#[derive(Debug, Default)]
+struct EarlyPackets {
+    /// In the order of their arrival.
+    held: Vec<Packet>,
+    /// Offset and bytes of the packets for which there was no room.
+    lost: Vec<(u64, u64)>,
 }
 
 /// An operation of this node that is not over.
@@ -281,6 +295,8 @@ pub struct Card {
     /// Stands for [`Stats::handlers`]: few, and found by comparing pointers.
     handler_stats: Vec<(Rc<str>, HandlerStats)>,
     channels: HashMap<MessageId, Channel>,
+    /// Number of packets that are held because they have overtaken their header packet.
+    early_packets: u32,
     completions: VecDeque<Completion>,
     rx: Pipe,
     dma: Pipe,
@@ -309,6 +325,7 @@ impl Card {
             stats: Stats::default(),
             handler_stats: Vec::new(),
             channels: HashMap::new(),
+            early_packets: 0,
             completions: VecDeque::new(),
             rx: Pipe::default(),
             dma: Pipe::default(),

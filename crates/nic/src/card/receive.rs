@@ -4,7 +4,9 @@ use std::rc::Rc;
 
 use abi::portals::{self as ptl, AckReq, List, NiFail, StatusRegister, me};
 
-use super::{AtomicWork, Card, CardEvent, Channel, Delivery, HostWrite, Inbound, Outgoing, Sent, Sink, Source};
+use super::{
+    AtomicWork, Card, CardEvent, Channel, Delivery, EarlyPackets, HostWrite, Inbound, Outgoing, Sent, Sink, Source,
+};
 use crate::atomic::{AtomicSpec, MAX_OPERAND};
 use crate::drops::{self, DropReason, Part};
 use crate::entry::Placement;
@@ -32,13 +34,17 @@ impl Card {
             (true, Body::Request(_)) => end + nic.match_header,
             (true, Body::Response(_)) => end + nic.match_cam,
             (false, _) => match self.channels.get(&packet.header.id) {
-                Some(Channel::Searching(until)) => end.max(*until) + nic.match_cam,
+                Some(Channel::Matching(until, _)) => end.max(*until) + nic.match_cam,
                 _ => end + nic.match_cam,
             },
         };
         if packet.is_header() {
             self.stats.messages_received += 1;
-            self.channels.insert(packet.header.id, Channel::Searching(matched));
+            let early = match self.channels.remove(&packet.header.id) {
+                Some(Channel::Early(early)) => early,
+                _ => EarlyPackets::default(),
+            };
+            self.channels.insert(packet.header.id, Channel::Matching(matched, early));
         }
         if ports.tracing() {
             let name = packet.header.name();
@@ -52,9 +58,19 @@ impl Card {
         let id = packet.header.id;
         if packet.is_header() {
             let inbound = self.open(&packet.header, ports);
-            self.channels.insert(id, Channel::Open(Box::new(inbound)));
+            if let Some(Channel::Matching(_, early)) = self.channels.insert(id, Channel::Open(Box::new(inbound))) {
+                self.release_early(id, early, ports);
+            }
         }
-        let Some(inbound) = self.inbound(id) else { return };
+        let inbound = match self.channels.get_mut(&id) {
+            Some(Channel::Open(inbound)) => inbound,
+            // The header packet arrived while this packet, which is earlier, was looked up.
+            Some(Channel::Matching(until, _)) => {
+                let at = *until + self.machine.nic.match_cam;
+                return ports.schedule(at, CardEvent::Received(Box::new(packet)));
+            }
+            Some(Channel::Early(_)) | None => return self.hold_early(packet),
+        };
         inbound.remaining -= packet.data.len() as u64;
         let fail = packet.header.body.fail();
         if inbound.fail == NiFail::Ok {
@@ -73,6 +89,50 @@ impl Card {
         self.finish_if_done(id, ports);
     }
 
+    /// Keeps a packet that has overtaken its header packet, as long as there is room.
+    fn hold_early(&mut self, packet: Packet) {
+        let room = self.early_packets < self.machine.hpu.slots(self.machine.network.mtu);
+        let channel = self.channels.entry(packet.header.id).or_insert_with(|| Channel::Early(EarlyPackets::default()));
+        let Channel::Early(early) = channel else { return };
+        if room {
+            early.held.push(packet);
+            self.early_packets += 1;
+            self.stats.packets_held += 1;
+        } else {
+            early.lost.push((packet.offset, packet.data.len() as u64));
+            self.stats.packets_dropped += 1;
+        }
+    }
+
+    /// The header packet has been matched: the packets that have overtaken it are looked up now. When some were lost the
+    /// message fails, and flow control stops the portal table entry, as when handlers' packets find no room (sPIN §3.2).
+    fn release_early(&mut self, id: u64, early: EarlyPackets, ports: &mut impl Ports) {
+        self.early_packets -= early.held.len() as u32;
+        let found = ports.now() + self.machine.nic.match_cam;
+        for packet in early.held {
+            ports.schedule(found, CardEvent::Received(Box::new(packet)));
+        }
+        let Some(inbound) = self.inbound(id).filter(|_| !early.lost.is_empty()) else { return };
+        inbound.remaining -= early.lost.iter().map(|(_, bytes)| bytes).sum::<u64>();
+        let header = inbound.header.clone();
+        let is_entry = matches!(inbound.sink, Sink::Entry(_));
+        if inbound.fail == NiFail::Ok {
+            inbound.fail = if is_entry { NiFail::PtDisabled } else { NiFail::Dropped };
+        }
+        let has_handlers = self.delivery(id).is_some_and(|delivery| delivery.spin.is_some());
+        for (number, (offset, bytes)) in early.lost.into_iter().enumerate() {
+            if has_handlers {
+                self.drop_data(id, Some(DropReason::NoBuffer), offset, bytes, ports.now());
+            } else {
+                let part = Part { is_first: number == 0, packets: 1, bytes };
+                drops::count(&mut self.stats.drops, DropReason::NoBuffer, &header, part, ports.now());
+            }
+        }
+        if let (Body::Request(request), true) = (header.body, is_entry) {
+            self.disable_portal(header.interface, request.pt_index, true, ports);
+        }
+    }
+
     /// Does with a packet what its message asks for (the "default action" of sPIN App. B.3).
     pub(crate) fn act(&mut self, id: u64, offset: u64, data: Vec<u8>, ports: &mut impl Ports) {
         let kind = match self.inbound(id).map(|inbound| inbound.header.body) {
@@ -89,7 +149,7 @@ impl Card {
     pub(crate) fn inbound(&mut self, id: u64) -> Option<&mut Inbound> {
         match self.channels.get_mut(&id)? {
             Channel::Open(inbound) => Some(inbound),
-            Channel::Searching(_) => None,
+            Channel::Early(_) | Channel::Matching(..) => None,
         }
     }
 
@@ -103,7 +163,7 @@ impl Card {
     pub(super) fn close(&mut self, id: u64) -> Option<Box<Inbound>> {
         match self.channels.remove(&id)? {
             Channel::Open(inbound) => Some(inbound),
-            Channel::Searching(_) => None,
+            Channel::Early(_) | Channel::Matching(..) => None,
         }
     }
 

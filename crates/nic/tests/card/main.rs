@@ -1,7 +1,10 @@
 //! A card's rules, on the test bench: cards and packets in one process. Expected times are computed by hand from the
 //! parameters of the machine `sc17-int`.
 
+mod flow;
+mod handlers;
 mod interfaces;
 mod matching;
+mod packets;
 mod rig;
 mod sending;

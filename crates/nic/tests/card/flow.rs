@@ -1,0 +1,131 @@
+//! Flow control: when a portal table entry stops, and what is told (Portals 4.3 §3.6.1).
+
+use abi::portals::{self as ptl, AckReq, EventKind, Handle, List, NiFail, NiLimits, Process, me, ni, pt};
+use nic::testing::packets::{header, packets, put};
+use nic::testing::{Recorder, any_entry};
+use nic::{Body, NewEntry, Request};
+use sim::Time;
+
+use crate::rig::{NI, Rig, cards};
+
+const TO: u64 = 0x10_0000;
+
+/// A card with a flow-controlled portal table entry 0, whose queue has room for so many events.
+fn controlled(events: u64) -> (Rig, Handle) {
+    let mut rig = cards(1, &[], Recorder::default());
+    let eq = rig.cards[0].eq_alloc(NI, events).unwrap();
+    rig.portal(0, NI, 0, pt::FLOWCTRL, eq);
+    (rig, eq)
+}
+
+fn entry(options: u32) -> NewEntry {
+    any_entry(TO, 8192, me::EVENT_LINK_DISABLE | options)
+}
+
+/// A message arrives whose packets follow each other from now on.
+fn arrive(rig: &mut Rig, id: u32, length: u64) {
+    let request = Request { ack: AckReq::Ack, op: Some(id), ..put(length) };
+    packets(&header(id.into(), request), 4096).into_iter().for_each(|packet| rig.arrive(rig.now, packet));
+}
+
+fn kinds(rig: &mut Rig, eq: Handle) -> Vec<u8> {
+    rig.events(0, eq).iter().map(|event| event.kind).collect()
+}
+
+/// The outcomes that initiators have been told.
+fn outcomes(rig: &Rig) -> Vec<(u32, NiFail)> {
+    let answers = rig.around.departures.iter().map(|left| match left.packet.header.body {
+        Body::Response(response) => (response.op, response.fail),
+        Body::Request(_) => panic!("the card has sent a request"),
+    });
+    answers.collect()
+}
+
+#[test]
+fn a_message_that_matches_nothing_stops_the_portal_until_the_program_enables_it() {
+    let (mut rig, eq) = controlled(8);
+    for id in [1, 2] {
+        arrive(&mut rig, id, 8);
+        rig.run();
+    }
+    let events = rig.events(0, eq);
+    assert_eq!(events.len(), 1, "the second message finds the entry disabled already");
+    assert_eq!((events[0].kind, events[0].ni_fail_type), (EventKind::PtDisabled as u8, NiFail::PtDisabled as u8));
+    rig.append(0, NI, List::Priority, entry(0));
+    rig.cards[0].pt_enable(NI, 0).unwrap();
+    arrive(&mut rig, 3, 8);
+    rig.run();
+    assert_eq!(outcomes(&rig), [(1, NiFail::PtDisabled), (2, NiFail::PtDisabled), (3, NiFail::Ok)]);
+    assert_eq!(rig.cards[0].stats().flow_control, 1);
+}
+
+#[test]
+fn without_flow_control_a_full_queue_loses_the_oldest_event() {
+    let mut rig = cards(1, &[], Recorder::default());
+    let eq = rig.cards[0].eq_alloc(NI, 1).unwrap();
+    rig.portal(0, NI, 0, 0, eq);
+    rig.append(0, NI, List::Priority, entry(0));
+    for id in [1, 2] {
+        arrive(&mut rig, id, u64::from(id));
+        rig.run();
+    }
+    let (event, lost) = rig.cards[0].eq_take(eq).unwrap().unwrap();
+    assert_eq!((event.mlength, lost), (2, true));
+}
+
+/// Room for events is promised when a message is matched: the second message is refused although the first has not told
+/// anything yet, and the news of that comes behind the first message.
+#[test]
+fn a_full_event_queue_stops_the_portal_and_no_event_is_lost() {
+    let (mut rig, eq) = controlled(1);
+    rig.append(0, NI, List::Priority, entry(0));
+    arrive(&mut rig, 1, 8192);
+    arrive(&mut rig, 2, 8);
+    rig.run();
+    assert_eq!(kinds(&mut rig, eq), [EventKind::Put as u8, EventKind::PtDisabled as u8]);
+    assert_eq!(outcomes(&rig), [(2, NiFail::PtDisabled), (1, NiFail::Ok)]);
+    assert_eq!(rig.cards[0].ni_status(NI, ptl::StatusRegister::DropCount as u64), Ok(1));
+}
+
+/// The overflow list takes no more headers than the interface has room for.
+#[test]
+fn unexpected_headers_are_limited() {
+    let mut rig = cards(1, &[], Recorder::default());
+    rig.act(0, |card, ports| card.ni_fini(NI, ports)).unwrap();
+    let desired = NiLimits { max_unexpected_headers: 1, ..NiLimits::default() };
+    let options = ni::MATCHING | ni::LOGICAL;
+    let (ni, limits) = rig.cards[0].ni_init(ptl::IFACE_DEFAULT, options, ptl::ID_ANY, Some(desired)).unwrap();
+    assert_eq!(limits.max_unexpected_headers, 1);
+    rig.cards[0].set_map(ni, [Process { nid: 0, pid: nic::api::DEFAULT_PID }].into()).unwrap();
+    let eq = rig.cards[0].eq_alloc(ni, 8).unwrap();
+    for (index, options) in [(0, pt::FLOWCTRL), (1, 0)] {
+        rig.portal(0, ni, index, options, eq);
+        rig.append(0, ni, List::Overflow, NewEntry { pt_index: index, ..entry(0) });
+    }
+    arrive(&mut rig, 1, 8);
+    rig.run();
+    arrive(&mut rig, 2, 8);
+    let plain = Request { ack: AckReq::Ack, op: Some(3), pt_index: 1, ..put(8) };
+    packets(&header(3, plain), 4096).into_iter().for_each(|packet| rig.arrive(rig.now, packet));
+    rig.run();
+    assert_eq!(outcomes(&rig), [(1, NiFail::Ok), (2, NiFail::PtDisabled), (3, NiFail::Dropped)]);
+    assert_eq!(kinds(&mut rig, eq), [EventKind::Put as u8, EventKind::PtDisabled as u8]);
+}
+
+/// `PtlPTDisable` returns when the message that was under way is done: its packets take 2 · 81.92 ns at the port.
+#[test]
+fn disabling_waits_for_messages_under_way() {
+    let (mut rig, eq) = controlled(8);
+    rig.append(0, NI, List::Priority, entry(0));
+    arrive(&mut rig, 1, 8192);
+    rig.run_until(Time::from_ns(150));
+    rig.cards[0].pt_disable(NI, 0).unwrap();
+    assert!(!rig.cards[0].pt_idle(NI, 0));
+    // 163.84 ns, 2 ns to look the packet up, 4096 · 6.7 ps = 27.4432 ns and 50 ns to the host.
+    let end = Time::from_ps(163_840 + 2_000 + 27_444 + 50_000);
+    rig.run_until(end - Time::from_ps(1));
+    assert!(!rig.cards[0].pt_idle(NI, 0));
+    rig.run_until(end);
+    assert!(rig.cards[0].pt_idle(NI, 0));
+    assert_eq!(kinds(&mut rig, eq), [EventKind::Put as u8], "the program has asked for it: no event of flow control");
+}
