@@ -567,14 +567,14 @@ fn foreign_message(world: &mut World, node: usize, pt_index: u32, u: &mut Unstru
         interface: u.arbitrary::<u8>()? % 4,
         body: nic::Body::Request(request),
     });
-    let mut offset = 0;
-    loop {
+    let packet = |offset: u64| {
         let data = vec![0x5a; MTU.min(request.length - offset) as usize];
-        let length = data.len() as u64;
-        world.inject(Packet { header: header.clone(), offset, data });
-        offset += length;
-        if offset >= request.length {
-            return Ok(());
-        }
+        Packet { header: header.clone(), offset, data }
+    };
+    let mut packets: Vec<Packet> = (0..request.length.max(1)).step_by(MTU as usize).map(packet).collect();
+    if request.hdr_data % 2 == 1 {
+        packets.reverse(); // packets may precede their header
     }
+    packets.into_iter().for_each(|packet| world.inject(packet));
+    Ok(())
 }

@@ -297,6 +297,8 @@ pub struct Card {
     channels: HashMap<MessageId, Channel>,
     /// Number of packets that are held because they have overtaken their header packet.
     early_packets: u32,
+    /// The most of these that it holds.
+    early_limit: u32,
     completions: VecDeque<Completion>,
     rx: Pipe,
     dma: Pipe,
@@ -326,6 +328,7 @@ impl Card {
             handler_stats: Vec::new(),
             channels: HashMap::new(),
             early_packets: 0,
+            early_limit: unit.slots(machine.network.mtu),
             completions: VecDeque::new(),
             rx: Pipe::default(),
             dma: Pipe::default(),

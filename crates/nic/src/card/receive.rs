@@ -91,7 +91,7 @@ impl Card {
 
     /// Keeps a packet that has overtaken its header packet, as long as there is room.
     fn hold_early(&mut self, packet: Packet) {
-        let room = self.early_packets < self.machine.hpu.slots(self.machine.network.mtu);
+        let room = self.early_packets < self.early_limit;
         let channel = self.channels.entry(packet.header.id).or_insert_with(|| Channel::Early(EarlyPackets::default()));
         let Channel::Early(early) = channel else { return };
         if room {

@@ -139,7 +139,7 @@ fn a_waiting_handler_leaves_its_hpu_to_one_with_another_context() {
     code.extend([lui(T0, argument), nic::testing::code::lw(A0, T0, 20), addi(A7, ZERO, cmd::DMA_WAIT as i32), ECALL]);
     code.extend(works(200, ret::SUCCESS));
     for contexts in [1, 2] {
-        let settings = ["hpu.count=1", &format!("hpu.contexts={contexts}")];
+        let settings = ["accelerator.hpus=1", &format!("accelerator.contexts={contexts}")];
         let (mut rig, _) = with_state(&settings, [None, Some(code.clone()), None], dma.as_bytes(), 0);
         receive(&mut rig, 2 * 4096);
         let stays = stays(&rig, "payload");
@@ -171,7 +171,7 @@ fn handlers_that_yield_take_turns() {
         code.extend([addi(A7, ZERO, cmd::YIELD as i32), ECALL]);
     }
     code.extend(returns(ret::SUCCESS));
-    let (mut rig, _) = card(&["hpu.count=1", "hpu.contexts=2"], [None, Some(code), None]);
+    let (mut rig, _) = card(&["accelerator.hpus=1", "accelerator.contexts=2"], [None, Some(code), None]);
     receive(&mut rig, 2 * 4096);
     let offsets: Vec<u64> = rig
         .around
@@ -187,11 +187,11 @@ fn handlers_that_yield_take_turns() {
 
 #[test]
 fn the_watchdog_kills_a_handler_that_does_not_end() {
-    let (mut rig, eq) = card(&["hpu.watchdog_cycles=1000"], [None, Some(vec![SPIN]), None]);
+    let (mut rig, eq) = card(&["accelerator.watchdog_cycles=1000"], [None, Some(vec![SPIN]), None]);
     receive(&mut rig, 8);
     let (event, warning) = error(&mut rig, eq);
     assert_eq!((event.ni_fail_type, event.start), (NiFail::HandlerTimeout as u8, 1000));
-    assert_eq!(warning, "node 0: payload handler 'payload' was killed after 1000 cycles (hpu.watchdog_cycles)");
+    assert_eq!(warning, "node 0: payload handler 'payload' was killed after 1000 cycles (accelerator.watchdog_cycles)");
     // 8 bytes keep the port for 160 ps; the loop is a jump of three cycles, of which the 334th crosses the limit.
     let started = 30_160;
     assert_eq!(stays(&rig, "payload"), [(0, started, started + 3 * 334 * CYCLE)]);
@@ -275,7 +275,7 @@ fn packets_without_a_buffer_are_lost_and_stop_the_portal() {
     let completion =
         [vec![lui(T0, map::HPU_MEMORY), sw(A0, T0, 0), sw(nic::testing::code::A1, T0, 4)], commands_to_host()];
     let (mut rig, eq) = with_state(
-        &["hpu.packet_buffer_bytes=8192", "hpu.count=2", "hpu.contexts=2"],
+        &["accelerator.packet_buffer_bytes=8192", "accelerator.hpus=2", "accelerator.contexts=2"],
         [None, Some(payload), Some(completion.concat())],
         &dma_to_host(),
         0,
@@ -312,7 +312,7 @@ fn a_put_from_the_card_blocks_its_handler_until_it_has_left() {
     let handler = commands(cmd::PUT_FROM_DEVICE, map::HPU_MEMORY, ret::SUCCESS);
     let ends = [true, false].map(|blocks| {
         let (mut rig, _) =
-            with_state(&[&format!("hpu.put_blocks={blocks}")], [None, Some(handler.clone()), None], &state, 0);
+            with_state(&[&format!("accelerator.put_blocks={blocks}")], [None, Some(handler.clone()), None], &state, 0);
         receive(&mut rig, 8);
         let left = &rig.around.departures[0];
         let Body::Request(request) = left.packet.header.body else { panic!("an answer has left first") };

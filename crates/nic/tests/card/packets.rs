@@ -117,7 +117,7 @@ fn a_packet_just_before_its_header_waits_for_the_match() {
 /// Two packet buffers: of five packets that precede headers three find no room.
 #[test]
 fn packets_that_find_no_room_fail_their_message() {
-    let mut rig = receiver(&["hpu.packet_buffer_bytes=128"]);
+    let mut rig = receiver(&["accelerator.packet_buffer_bytes=128"]);
     let (one, two) = (message(0, 192), message(1, 256));
     arrive(&mut rig, [&two[1], &one[1], &two[2], &one[2], &two[3]].map(Packet::clone));
     arrive(&mut rig, [one[0].clone()]);
