@@ -5,4 +5,4 @@ pub mod mpi;
 pub mod pmi;
 mod world;
 
-pub use world::{End, Reached, Tell, World};
+pub use world::{End, World};

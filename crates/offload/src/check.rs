@@ -4,11 +4,17 @@ use goal::{Action, NicOp, Schedule, Verb};
 use machine::Machine;
 use nic::CardProgram;
 
-use crate::entries::{MOST, initial_state};
+use crate::commands::{MOST, initial_state};
 use crate::error::RunError;
 
-/// Looks at every operation.
+/// Checks the CPUs and every operation.
+///
+/// # Errors
+/// The first thing that these cards cannot do.
 pub(crate) fn schedule(schedule: &Schedule, machine: &Machine, program: Option<&CardProgram>) -> Result<(), RunError> {
+    if schedule.cpus() > machine.host.cores as usize {
+        return Err(RunError::Cores { cpus: schedule.cpus(), cores: machine.host.cores });
+    }
     for op in 0..schedule.len() as u32 {
         let complaint = match schedule.action(op) {
             _ if schedule.resources(op).1 > 0 => Some(format!("nic {}: a rank has one card", schedule.resources(op).1)),

@@ -1,171 +1,140 @@
-//! What operations cost the CPU, and what happens when it has done them.
+//! What operations cost the CPU, and what follows when it has done them.
 //!
-//! As under `spinrun`: handing something to the card costs LogGP's o, a look that finds what was waited for costs a poll.
-//! On rdma cards entries and triggered operations live in the library: describing them costs nothing, and the CPU pays
-//! for matching, and for what it starts, when it has nothing else to do (sPIN §4.4.1).
+//! The costs are the ones under `spinrun`, of [`cluster::HostCosts`]. On rdma cards the CPU completes messages when it has
+//! nothing else to do (sPIN §4.4.1).
 
-use abi::portals::Event as FullEvent;
+use cluster::Work;
 use goal::{Action, NicOp, Verb};
-use nic::Completion;
+use nic::Notice;
 use sim::Time;
 
 use crate::error::RunError;
-use crate::world::{Event, Tasks, World};
+use crate::state::{After, Cluster, CpuDone, Scripts, Task, WaitingTest};
 
-/// A CPU of a rank.
-#[derive(Debug, Default)]
-pub(crate) struct Cpu {
-    pub busy: bool,
-    /// When it was last busy.
-    pub end: Time,
-    pub tasks: Tasks,
-}
-
-/// Work for a CPU.
-#[derive(Debug)]
-pub(crate) enum Task {
-    /// An operation whose dependencies are satisfied.
-    Start(u32),
-    /// A look at what an operation has waited for, and which is there.
-    Look(u32),
-    /// A receive's message has come, or the announcement of one.
-    Arrived(u32, Box<FullEvent>),
-}
-
-/// What follows when a CPU has done something.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum After {
-    /// The operation is done.
-    Done(u32),
-    /// The operation waits.
-    Nothing,
-    /// A completion of an rdma card is dealt with.
-    Completion,
-}
-
-/// Spans of CPU time with their names for the timeline.
-pub(crate) type Spans = Vec<(&'static str, Time)>;
-
-impl World<'_> {
-    /// The CPU of an operation.
-    pub(crate) fn cpu_of(&self, op: u32) -> usize {
-        self.schedule.rank(op) as usize * self.schedule.cpus() + self.schedule.resources(op).0
+impl Scripts<'_> {
+    /// Handles what the card of a rank has told its host, and lets the rank's CPUs work until none has anything to do
+    /// at this time.
+    pub(crate) fn settle(&mut self, cluster: &mut Cluster, rank: u32) -> Result<(), RunError> {
+        loop {
+            self.take_notices(cluster, rank)?;
+            let Some(cpu) = self.ready.pop_front() else { return Ok(()) };
+            self.work(cluster, cpu)?;
+        }
     }
 
-    /// Lets a CPU do what there is for it.
-    pub(crate) fn go_on(&mut self, cpu: usize) -> Result<(), RunError> {
+    /// Turns what the card of a rank has told its host into tasks for the CPUs.
+    fn take_notices(&mut self, cluster: &mut Cluster, rank: u32) -> Result<(), RunError> {
+        // Overflow entries that are renewed may bring further notices.
+        while !cluster.notices().is_empty() {
+            let (mut counters, mut queues, mut completions) = (false, false, false);
+            for (_, notice) in cluster.notices() {
+                match notice {
+                    Notice::Counter(_) => counters = true,
+                    Notice::Queue(_) => queues = true,
+                    Notice::Completion => completions = true,
+                    Notice::Portal(..) => {} // no schedule disables a portal table entry
+                }
+            }
+            cluster.clear_notices();
+            if counters {
+                self.look_at_tests(cluster, rank);
+            }
+            if queues {
+                self.take_events(cluster, rank)?;
+            }
+            if completions {
+                self.ready.push_back(rank as usize * self.schedule.cpus());
+            }
+        }
+        Ok(())
+    }
+
+    /// Has a CPU that is not busy begin with its next task.
+    fn work(&mut self, cluster: &mut Cluster, cpu: usize) -> Result<(), RunError> {
         if self.cpus[cpu].busy {
             return Ok(());
         }
-        match self.cpus[cpu].next() {
+        match self.cpus[cpu].tasks.pop_front() {
             Some(Task::Start(op)) => {
-                self.cpus[cpu].busy = true;
-                let (spans, after) = self.start(op)?;
-                self.occupy(cpu, spans, after, Some(op))?;
-                self.started(op)?;
+                let (work, after) = self.start(cluster, op)?;
+                self.occupy(cluster, cpu, work, after, Some(op))?;
+                self.started(op, cluster.now());
+                Ok(())
             }
-            Some(Task::Look(op)) => {
-                let spans = self.look();
-                self.occupy(cpu, spans, After::Done(op), Some(op))?;
-            }
+            Some(Task::Look(op)) => self.occupy(cluster, cpu, cluster.costs().notice(), After::Done(op), Some(op)),
             Some(Task::Arrived(op, event)) => {
-                self.cpus[cpu].busy = true;
-                let (spans, after) = self.arrived(op, &event)?;
-                self.heed_notices(self.schedule.rank(op))?;
-                self.occupy(cpu, spans, after, Some(op))?;
+                let (work, after) = self.arrived(cluster, op, &event)?;
+                self.occupy(cluster, cpu, work, after, Some(op))
             }
-            None => self.complete(cpu)?,
+            None => self.complete(cluster, cpu),
         }
-        Ok(())
     }
 
-    /// Has a CPU work for some time, from now on.
-    fn occupy(&mut self, cpu: usize, spans: Spans, after: After, op: Option<u32>) -> Result<(), RunError> {
-        let rank = cpu / self.schedule.cpus();
-        let mut at = self.now;
-        for (name, span) in spans {
-            let end = at.saturating_add(span);
-            self.timeline.cpu(rank, at, end, name);
-            at = end;
-        }
-        if at > Time::LIMIT {
+    /// Has a CPU work, from now on.
+    fn occupy(
+        &mut self,
+        cluster: &mut Cluster,
+        cpu: usize,
+        work: impl IntoIterator<Item = Work, IntoIter: Clone>,
+        after: After,
+        op: Option<u32>,
+    ) -> Result<(), RunError> {
+        let rank = self.rank_of(cpu);
+        let delay = cluster.charge(rank as usize, work);
+        let end = cluster.now() + delay;
+        if end > Time::LIMIT {
             return Err(RunError::TooLate(op.map_or_else(|| format!("rank {rank}"), |op| self.schedule.describe(op))));
         }
         self.cpus[cpu].busy = true;
-        self.cpus[cpu].end = at;
-        self.queue.push(at, Event::Cpu(cpu as u32, after));
+        self.cpus[cpu].end = end;
+        cluster.schedule(delay, CpuDone { cpu: cpu as u32, after });
         Ok(())
     }
 
-    /// A CPU has done something.
-    pub(crate) fn cpu_done(&mut self, cpu: u32, after: After) -> Result<(), RunError> {
-        let rank = cpu / self.schedule.cpus() as u32;
+    /// A CPU has finished its work.
+    pub(crate) fn cpu_done(&mut self, cluster: &mut Cluster, CpuDone { cpu, after }: CpuDone) -> Result<(), RunError> {
+        let cpu = cpu as usize;
+        let rank = self.rank_of(cpu);
         if after == After::Completion {
-            self.on_card(rank, |card, ports| card.process_completion(ports));
-            self.heed_notices(rank)?;
+            self.act(cluster, rank, |card, ports| card.process_completion(ports));
+            self.take_notices(cluster, rank)?;
         }
-        self.cpus[cpu as usize].busy = false;
+        self.cpus[cpu].busy = false;
         if let After::Done(op) = after {
-            self.done(op)?;
+            self.done(op, cluster.now());
         }
-        self.go_on(cpu as usize)
+        self.ready.push_back(cpu);
+        self.settle(cluster, rank)
     }
 
     /// With nothing else to do, a rank's first CPU completes what an rdma card has left to it.
-    fn complete(&mut self, cpu: usize) -> Result<(), RunError> {
-        if self.machine.nic.matches_on_card() || !cpu.is_multiple_of(self.schedule.cpus()) {
+    fn complete(&mut self, cluster: &mut Cluster, cpu: usize) -> Result<(), RunError> {
+        if !cpu.is_multiple_of(self.schedule.cpus()) {
             return Ok(());
         }
-        let host = &self.machine.host;
-        let spans = match self.cards[cpu / self.schedule.cpus()].next_completion() {
-            None => return Ok(()),
-            Some(Completion::Arrived(_)) => vec![("poll", host.poll), ("match", host.matching)],
-            Some(Completion::Operation(..)) => vec![("poll", host.poll)],
-            Some(Completion::Triggered(..)) => vec![("post", host.overhead)],
-        };
-        self.occupy(cpu, spans, After::Completion, None)
+        match cluster.completion(self.rank_of(cpu) as usize) {
+            Some(work) => self.occupy(cluster, cpu, work, After::Completion, None),
+            None => Ok(()),
+        }
     }
 
     /// Starts an operation: what it costs, and what follows.
-    fn start(&mut self, op: u32) -> Result<(Spans, After), RunError> {
+    fn start(&mut self, cluster: &mut Cluster, op: u32) -> Result<(Vec<Work>, After), RunError> {
         let rank = self.schedule.rank(op);
-        let outcome = match self.schedule.action(op) {
-            Action::Calc(ns) => (vec![("compute", Time::from_ns(ns))], After::Done(op)),
-            Action::Send { .. } => self.send(op)?,
-            Action::Recv { .. } => self.receive(op)?,
+        match self.schedule.action(op) {
+            Action::Calc(ns) => Ok((vec![Work::compute(Time::from_ns(ns))], After::Done(op))),
+            Action::Send { bytes, to, tag, space } => self.send(cluster, op, bytes, to, (space, tag)),
+            Action::Recv { bytes, from, tag, space } => self.receive(cluster, op, bytes, from, (space, tag)),
             Action::Nic(NicOp { verb: Verb::Test { counter, reaches }, .. }) => {
-                if self.counter_value(rank, *counter).success >= *reaches {
-                    (vec![("poll", self.machine.host.poll)], After::Done(op))
+                if self.counter_value(cluster, rank, *counter).success >= *reaches {
+                    Ok((vec![cluster.costs().poll()], After::Done(op)))
                 } else {
-                    self.ranks[rank as usize].tests.push(op);
-                    (Vec::new(), After::Nothing)
+                    let test = WaitingTest { op, counter: *counter, reaches: *reaches };
+                    self.ranks[rank as usize].tests.push(test);
+                    Ok((Vec::new(), After::Nothing))
                 }
             }
-            Action::Nic(nic) => (self.command(op, nic)?, After::Done(op)),
-        };
-        self.heed_notices(rank)?;
-        Ok(outcome)
-    }
-
-    /// The cost of handing the card an operation.
-    pub(crate) fn post(&self) -> (&'static str, Time) {
-        ("post", self.machine.host.overhead)
-    }
-
-    /// The cost of handing the card something that rdma cards leave to the library.
-    pub(crate) fn describe(&self) -> Spans {
-        if !self.machine.nic.matches_on_card() { Vec::new() } else { vec![self.post()] }
-    }
-
-    /// The cost of seeing something that was waited for; on rdma cards the CPU has seen it with the completion.
-    pub(crate) fn look(&self) -> Spans {
-        if !self.machine.nic.matches_on_card() { Vec::new() } else { vec![("poll", self.machine.host.poll)] }
-    }
-
-    /// Has an operation's CPU do something.
-    pub(crate) fn enqueue(&mut self, op: u32, task: Task) -> Result<(), RunError> {
-        let cpu = self.cpu_of(op);
-        self.cpus[cpu].tasks.push_back(task);
-        self.go_on(cpu)
+            Action::Nic(nic) => Ok((self.command(cluster, op, nic)?, After::Done(op))),
+        }
     }
 }

@@ -35,36 +35,47 @@ pub enum RunError {
         /// Node, handler and what it did
         message: String,
     },
-    /// Ranks wait for each other, or for messages that nobody sends.
+    /// A deadlock: ranks wait for each other, or for messages that nobody sends.
     #[error("the schedule cannot finish: {done} of {operations} operations are done at {at}{}{}", lost(*.dropped), lines(.ranks))]
     Stuck {
-        /// Operations that were done
+        /// Number of operations that were done
         done: usize,
-        /// All operations
+        /// Number of all operations
         operations: usize,
         /// Simulated time
         at: Time,
-        /// Messages that no entry took
+        /// Number of messages that no entry took
         dropped: u64,
-        /// Who waits, by rank
+        /// The ranks that wait
         ranks: Vec<StuckRank>,
     },
     /// More time than the clock can count.
     #[error("{0} ends after more than 2^63 picoseconds (106 days) of simulated time")]
     TooLate(String),
-    /// So many nodes are too many.
+    /// The simulator contradicts itself.
+    #[error("internal error: {0}, please report")]
+    Internal(String),
+    /// The schedule has more CPUs a rank than hosts of the machine have cores.
+    #[error("the schedule uses {cpus} CPUs of a rank (cpu 0 to {}), and hosts of this machine have {cores} (host.cores)", cpus - 1)]
+    Cores {
+        /// Number of CPUs of a rank.
+        cpus: usize,
+        /// Number of cores of a host.
+        cores: u32,
+    },
+    /// The network cannot have this many nodes.
     #[error(transparent)]
-    Network(#[from] net::NetError),
+    Network(#[from] cluster::NetError),
 }
 
-/// A rank that waits for ever.
+/// A rank in a deadlock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StuckRank {
     /// Its number
     pub rank: u32,
     /// What it waits for, in words
     pub waits: Vec<String>,
-    /// How many of its operations can therefore not start
+    /// Number of its operations that cannot start because of that
     pub held: usize,
 }
 

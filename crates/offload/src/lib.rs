@@ -1,23 +1,27 @@
-//! Execution of GOAL schedules on cards: every rank has a [`nic::Card`], a modelled CPU, and memory that costs nothing
-//! until it is touched, but no process. Bytes are real, handlers run on the HPU simulator, and all times are those that
+//! Execution of GOAL schedules on cards. Every rank has a [card](nic::Card), modelled CPUs, and memory that costs nothing
+//! until it is touched, but no process. Bytes are real, handlers run on the HPU simulator, and all times are the ones that
 //! `spinrun` would give a program that makes the same calls.
 //!
-//! * `world`: ranks, cards and network in one event loop
-//! * `cpu`: what operations cost the CPU, and what happens when it has done them
-//! * `entries`: Portals and sPIN operations as commands of a card
+//! The modules, each of which uses only those above it:
+//!
+//! * `error`: why a schedule cannot be executed
+//! * `memory`: the memory of the ranks
+//! * `state`: ranks, their CPUs and the tasks that wait for them
+//! * `commands`: Portals and sPIN operations as commands of a card
 //! * `messages`: `send` and `recv` over Portals matching
-//! * `memory`, `ports`: what a card sees of its rank and of the world
+//! * `cpu`: what operations cost the CPU, and what follows when it has done them
 //! * `check`: what a schedule must not ask for
+//! * `world`: the ranks in the event loop of a [cluster](cluster::Cluster), and the [`World`] that users see
 
 mod check;
+mod commands;
 mod cpu;
-mod entries;
 mod error;
 mod memory;
 mod messages;
-mod ports;
+mod state;
 mod world;
 
 pub use error::{RunError, StuckRank};
-pub use memory::{HostMemory, buffer};
+pub use memory::{SparseMemory, buffer};
 pub use world::{Outcome, World};

@@ -1,27 +1,30 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
+use cluster::HostMemory;
+use nic::MemoryFault;
+
 /// Bytes of a page.
 const PAGE: usize = 1024;
 /// Bytes of a word of untouched memory.
 const WORD: usize = 8;
 
-/// Where a rank's buffer of a tag is: what is put, sent or got under a tag lies there, and what comes under it goes
-/// there. It has 4 GiB; those of address 0 on belong to no tag.
+/// The address of a rank's buffer for a tag. Data that is put, sent or fetched with this tag lies there, and data that
+/// arrives with this tag goes there. A buffer has 4 GiB; the 4 GiB from address 0 on belong to no tag.
 pub fn buffer(tag: u32) -> u64 {
     (u64::from(tag) + 1) << 32
 }
 
-/// The memories of all ranks. Only pages that have been written exist. All other bytes are a function of rank and
-/// address, so that misplaced data shows.
+/// The memory of all ranks. Only pages that have been written exist. All other bytes are a function of rank and address,
+/// so that misplaced data shows.
 #[derive(Debug, Default)]
-pub struct HostMemory {
+pub struct SparseMemory {
     pages: HashMap<(u32, u64), Box<[u8; PAGE]>, BuildHasherDefault<Mixer>>,
 }
 
-impl HostMemory {
+impl SparseMemory {
     /// Copies what is at `address` of a rank.
-    pub fn read(&self, rank: u32, address: u64, out: &mut [u8]) {
+    pub fn load(&self, rank: u32, address: u64, out: &mut [u8]) {
         pieces(address, out.len(), |page, start, piece| match self.pages.get(&(rank, page)) {
             Some(bytes) => out[piece.clone()].copy_from_slice(&bytes[start..start + piece.len()]),
             None => untouched(rank, page * PAGE as u64 + start as u64, &mut out[piece]),
@@ -29,7 +32,7 @@ impl HostMemory {
     }
 
     /// Writes to `address` of a rank.
-    pub fn write(&mut self, rank: u32, address: u64, bytes: &[u8]) {
+    pub fn store(&mut self, rank: u32, address: u64, bytes: &[u8]) {
         pieces(address, bytes.len(), |page, start, piece| {
             let whole = piece.len() == PAGE;
             let there = self.pages.entry((rank, page)).or_insert_with(|| {
@@ -48,8 +51,8 @@ impl HostMemory {
         let mut bytes = [0; PAGE];
         for done in (0..length).step_by(PAGE) {
             let piece = &mut bytes[..(length - done).min(PAGE as u64) as usize];
-            self.read(rank, from + done, piece);
-            self.write(rank, to + done, piece);
+            self.load(rank, from + done, piece);
+            self.store(rank, to + done, piece);
         }
     }
 
@@ -62,7 +65,20 @@ impl HostMemory {
     }
 }
 
-/// Calls `each` with page number, start in the page, and the piece of the `length` bytes from `address` on there.
+impl HostMemory for SparseMemory {
+    fn read(&mut self, rank: u32, address: u64, out: &mut [u8]) -> Result<(), MemoryFault> {
+        self.load(rank, address, out);
+        Ok(())
+    }
+
+    fn write(&mut self, rank: u32, address: u64, bytes: &[u8]) -> Result<(), MemoryFault> {
+        self.store(rank, address, bytes);
+        Ok(())
+    }
+}
+
+/// Cuts the `length` bytes from `address` on at the borders of pages. Calls `each` with the number of the page, the first
+/// byte within it, and the range of the bytes that lie there.
 fn pieces(address: u64, length: usize, mut each: impl FnMut(u64, usize, std::ops::Range<usize>)) {
     let mut done = 0;
     while done < length {
@@ -74,7 +90,7 @@ fn pieces(address: u64, length: usize, mut each: impl FnMut(u64, usize, std::ops
     }
 }
 
-/// What untouched memory holds.
+/// Fills `out` with what untouched memory holds at `address`.
 fn untouched(rank: u32, address: u64, out: &mut [u8]) {
     let mut at = address;
     let mut rest = out;
@@ -121,29 +137,29 @@ impl Hasher for Mixer {
 mod tests {
     use super::*;
 
-    fn bytes(memory: &HostMemory, rank: u32, address: u64, length: usize) -> Vec<u8> {
+    fn bytes(memory: &SparseMemory, rank: u32, address: u64, length: usize) -> Vec<u8> {
         let mut out = vec![0; length];
-        memory.read(rank, address, &mut out);
+        memory.load(rank, address, &mut out);
         out
     }
 
     #[test]
     fn writes_change_their_bytes_and_no_others() {
-        let mut memory = HostMemory::default();
+        let mut memory = SparseMemory::default();
         let start = buffer(7) + 1000;
         let before = bytes(&memory, 3, start, 3000);
-        memory.write(3, start + 10, &[1; 2050]);
+        memory.store(3, start + 10, &[1; 2050]);
         let after = bytes(&memory, 3, start, 3000);
         assert_eq!((&after[..10], &after[2060..]), (&before[..10], &before[2060..]));
         assert_eq!(after[10..2060], [1; 2050]);
-        assert_eq!(bytes(&memory, 4, start, 8), bytes(&HostMemory::default(), 4, start, 8));
+        assert_eq!(bytes(&memory, 4, start, 8), bytes(&SparseMemory::default(), 4, start, 8));
         memory.copy(3, start + 10, buffer(9) + 5, 2050);
         assert_eq!(bytes(&memory, 3, buffer(9) + 5, 2050), [1; 2050]);
     }
 
     #[test]
     fn untouched_bytes_do_not_depend_on_how_they_are_read() {
-        let memory = HostMemory::default();
+        let memory = SparseMemory::default();
         let all = bytes(&memory, 1, 100, 5000);
         let parts: Vec<u8> = (0..5000).step_by(7).flat_map(|at| bytes(&memory, 1, 100 + at, 7)).collect();
         assert_eq!(all, parts[..5000]);
@@ -152,11 +168,11 @@ mod tests {
 
     #[test]
     fn only_whole_pages_are_forgotten() {
-        let mut memory = HostMemory::default();
-        memory.write(0, 0, &[9; 4 * PAGE]);
+        let mut memory = SparseMemory::default();
+        memory.store(0, 0, &[9; 4 * PAGE]);
         memory.forget(0, 100, 2 * PAGE as u64);
         assert_eq!(memory.pages.len(), 3);
         assert_eq!(bytes(&memory, 0, 0, PAGE), [9; PAGE]);
-        assert_eq!(bytes(&memory, 0, PAGE as u64, 8), bytes(&HostMemory::default(), 0, PAGE as u64, 8));
+        assert_eq!(bytes(&memory, 0, PAGE as u64, 8), bytes(&SparseMemory::default(), 0, PAGE as u64, 8));
     }
 }

@@ -1,19 +1,19 @@
 //! `send` and `recv` over Portals matching, with a portal table entry of their own.
 //!
-//! A receive is an entry in the priority list, matched by source, tag and space. Eager messages are puts; those that come
-//! before their receive land in one of two large overflow entries and are copied out by the CPU. A message above the eager
+//! A receive is an entry in the priority list, matched by source, tag and space. Eager messages are puts. An eager message
+//! that comes before its receive lands in one of two large overflow entries, and the CPU copies it out. A message above the eager
 //! limit is announced by an empty put and fetched by the receiver with a get.
 
 use abi::portals::{self as ptl, AckReq, Event, EventKind, List, Process, me};
+use cluster::Work;
 use goal::Action;
 use nic::{NewEntry, Target};
 use sim::Time;
 
-use crate::cpu::{After, Spans, Task};
-use crate::entries::Memory;
+use crate::commands::Memory;
 use crate::error::RunError;
 use crate::memory::buffer;
-use crate::world::World;
+use crate::state::{After, Cluster, Scripts, Task};
 
 /// Portal table index of messages.
 const MESSAGES: u32 = 1;
@@ -21,30 +21,30 @@ const MESSAGES: u32 = 1;
 const DATA: u32 = 2;
 /// The memory below the first buffer takes unexpected messages, in halves: while one is in use the other is renewed.
 const HALF: u64 = 1 << 31;
-/// `user_ptr` of the overflow entry for the first half; that for the second is one less.
+/// `user_ptr` of the overflow entry for the first half. That of the second half's entry is one less.
 const OVERFLOW: u64 = u64::MAX;
-/// Events that a rank's queue holds.
+/// Number of events that a rank's queue holds.
 const EVENTS: u64 = (1 << 24) - 1;
 
-impl World<'_> {
-    /// Readies all ranks for messages.
-    pub(crate) fn open_messages(&mut self) {
+impl Scripts<'_> {
+    /// Prepares all ranks for messages.
+    pub(crate) fn open_messages(&mut self, cluster: &mut Cluster) {
         let ni = self.ni;
         for rank in 0..self.schedule.ranks() {
-            let card = &mut self.cards[rank as usize];
+            let card = cluster.card(rank as usize);
             let queue = card.eq_alloc(ni, EVENTS).expect("the first queue of a card");
             for portal in [MESSAGES, DATA] {
                 card.pt_alloc(ni, 0, queue, portal).expect("the portal table is empty there");
             }
             self.ranks[rank as usize].queue = Some(queue);
             for half in 0..2 {
-                self.renew_overflow(rank, OVERFLOW - half);
+                self.renew_overflow(cluster, rank, OVERFLOW - half);
             }
         }
     }
 
     /// Appends an overflow entry.
-    fn renew_overflow(&mut self, rank: u32, user_ptr: u64) {
+    fn renew_overflow(&mut self, cluster: &mut Cluster, rank: u32, user_ptr: u64) {
         let quiet = me::EVENT_COMM_DISABLE | me::EVENT_LINK_DISABLE;
         let le = ptl::Le {
             start: (OVERFLOW - user_ptr) * HALF,
@@ -60,21 +60,25 @@ impl World<'_> {
         let me = ptl::Me { le, match_id, ignore_bits: u64::MAX, min_free, ..ptl::Me::default() };
         let new = NewEntry { me, matching: true, pt_index: MESSAGES, user_ptr };
         let ni = self.ni;
-        let appended = self.on_card(rank, |card, ports| card.append(ni, new, List::Overflow as u64, None, ports));
+        let appended = self.act(cluster, rank, |card, ports| card.append(ni, new, List::Overflow as u64, None, ports));
         appended.expect("two overflow entries fit in any list");
     }
 
     /// Starts a send.
-    pub(crate) fn send(&mut self, op: u32) -> Result<(Spans, After), RunError> {
-        let Action::Send { bytes, to, tag, space } = self.schedule.action(op) else {
-            return Ok((Vec::new(), After::Nothing));
-        };
+    pub(crate) fn send(
+        &mut self,
+        cluster: &mut Cluster,
+        op: u32,
+        bytes: u64,
+        to: u32,
+        (space, tag): (u16, u32),
+    ) -> Result<(Vec<Work>, After), RunError> {
         let rendezvous = bytes > self.eager;
-        let (mut spans, mut delay) = (Vec::new(), Time::ZERO);
+        let (mut work, mut delay) = (Vec::new(), Time::ZERO);
         if rendezvous {
-            self.offer(op, bytes, to, tag)?;
-            spans = self.describe();
-            delay = spans.iter().map(|(_, span)| *span).sum();
+            self.offer(cluster, op, bytes, to, tag)?;
+            work = cluster.costs().describe().into_iter().collect();
+            delay = work.iter().map(|work| work.span).sum();
         }
         let memory = quiet(buffer(tag), if rendezvous { 0 } else { bytes });
         let target = Target {
@@ -85,17 +89,17 @@ impl World<'_> {
             user_ptr: 0,
             hdr_data: if rendezvous { announced(op) } else { 0 },
         };
-        self.move_data(op, memory, Some(AckReq::None), target, delay)?;
-        spans.push(self.post());
+        self.move_data(cluster, op, memory, Some(AckReq::None), target, delay)?;
+        work.push(cluster.costs().post());
         if !rendezvous {
-            return Ok((spans, After::Done(op)));
+            return Ok((work, After::Done(op)));
         }
         self.ranks[self.schedule.rank(op) as usize].messages.push(op);
-        Ok((spans, After::Nothing))
+        Ok((work, After::Nothing))
     }
 
     /// Lets the receiver fetch the data of a send.
-    fn offer(&mut self, op: u32, bytes: u64, to: u32, tag: u32) -> Result<(), RunError> {
+    fn offer(&mut self, cluster: &mut Cluster, op: u32, bytes: u64, to: u32, tag: u32) -> Result<(), RunError> {
         let le = ptl::Le {
             start: buffer(tag),
             length: bytes,
@@ -105,14 +109,18 @@ impl World<'_> {
             pad: 0,
         };
         let me = ptl::Me { le, match_id: Process { nid: to, pid: 0 }, match_bits: announced(op), ..ptl::Me::default() };
-        self.post_entry(op, DATA, me)
+        self.post_entry(cluster, op, DATA, me)
     }
 
     /// Starts a receive.
-    pub(crate) fn receive(&mut self, op: u32) -> Result<(Spans, After), RunError> {
-        let Action::Recv { bytes, from, tag, space } = self.schedule.action(op) else {
-            return Ok((Vec::new(), After::Nothing));
-        };
+    pub(crate) fn receive(
+        &mut self,
+        cluster: &mut Cluster,
+        op: u32,
+        bytes: u64,
+        from: Option<u32>,
+        (space, tag): (u16, Option<u32>),
+    ) -> Result<(Vec<Work>, After), RunError> {
         let le = ptl::Le {
             start: place(tag),
             length: bytes,
@@ -129,48 +137,60 @@ impl World<'_> {
             ..ptl::Me::default()
         };
         self.ranks[self.schedule.rank(op) as usize].messages.push(op);
-        self.post_entry(op, MESSAGES, me)?;
-        Ok((self.describe(), After::Nothing))
+        self.post_entry(cluster, op, MESSAGES, me)?;
+        Ok((cluster.costs().describe().into_iter().collect(), After::Nothing))
     }
 
-    fn post_entry(&mut self, op: u32, pt_index: u32, me: ptl::Me) -> Result<(), RunError> {
+    fn post_entry(&mut self, cluster: &mut Cluster, op: u32, pt_index: u32, me: ptl::Me) -> Result<(), RunError> {
         let (rank, ni) = (self.schedule.rank(op), self.ni);
         let new = NewEntry { me, matching: true, pt_index, user_ptr: u64::from(op) };
-        let appended = self.on_card(rank, |card, ports| card.append(ni, new, List::Priority as u64, None, ports));
-        appended.map(|_| ()).map_err(|code| self.refused(op, "PtlMEAppend", code))
+        let appended = self.act(cluster, rank, |card, ports| card.append(ni, new, List::Priority as u64, None, ports));
+        appended.map(|_| ()).map_err(|code| self.refused(cluster, op, "PtlMEAppend", code))
     }
 
     /// Takes the events of a rank's sends and receives.
-    pub(crate) fn take_events(&mut self, rank: u32) -> Result<(), RunError> {
-        let Some(queue) = self.ranks[rank as usize].queue else { return Ok(()) };
-        while let Ok(Some((event, _))) = self.cards[rank as usize].eq_take(queue) {
+    pub(crate) fn take_events(&mut self, cluster: &mut Cluster, rank: u32) -> Result<(), RunError> {
+        let Some(queue) = self.ranks[rank as usize].queue else { return Ok(()) }; // no operation is a send or receive
+        let take = |cluster: &mut Cluster| {
+            let taken = cluster.card(rank as usize).eq_take(queue);
+            taken.map_err(|code| RunError::Internal(format!("the event queue of rank {rank} is gone ({code:?})")))
+        };
+        while let Some((event, _)) = take(cluster)? {
             if event.user_ptr >= OVERFLOW - 1 {
                 if event.kind == EventKind::AutoUnlink as u8 {
-                    self.renew_overflow(rank, event.user_ptr);
+                    self.renew_overflow(cluster, rank, event.user_ptr);
                 }
                 continue;
             }
             let op = event.user_ptr as u32;
             if event.kind == EventKind::Get as u8 || event.kind == EventKind::Reply as u8 {
                 self.ranks[rank as usize].messages.retain(|other| *other != op);
-                self.enqueue(op, Task::Look(op))?;
+                self.enqueue(op, Task::Look(op));
             } else {
-                self.enqueue(op, Task::Arrived(op, Box::new(event)))?;
+                self.enqueue(op, Task::Arrived(op, Box::new(event)));
             }
         }
         Ok(())
     }
 
     /// The CPU sees that a receive's message is there, or announced.
-    pub(crate) fn arrived(&mut self, op: u32, event: &Event) -> Result<(Spans, After), RunError> {
-        let Action::Recv { bytes, tag, .. } = self.schedule.action(op) else { return Ok((Vec::new(), After::Nothing)) };
+    pub(crate) fn arrived(
+        &mut self,
+        cluster: &mut Cluster,
+        op: u32,
+        event: &Event,
+    ) -> Result<(Vec<Work>, After), RunError> {
+        let Action::Recv { bytes, tag, .. } = self.schedule.action(op) else {
+            return Err(RunError::Internal(format!("a message arrived for {}", self.schedule.describe(op))));
+        };
         let rank = self.schedule.rank(op);
-        let mut spans = self.look();
+        let mut work: Vec<Work> = cluster.costs().notice().into_iter().collect();
         if event.hdr_data != 0 {
-            let Action::Send { bytes: sent, .. } = self.schedule.action((event.hdr_data - 1) as u32) else {
-                return Ok((spans, After::Nothing));
+            let sender = (event.hdr_data - 1) as u32;
+            let Action::Send { bytes: sent, .. } = self.schedule.action(sender) else {
+                return Err(RunError::Internal(format!("data is announced by {}", self.schedule.describe(sender))));
             };
-            let delay = spans.iter().map(|(_, span)| *span).sum();
+            let delay = work.iter().map(|work| work.span).sum();
             let queue = self.ranks[rank as usize].queue.unwrap_or(ptl::EQ_NONE);
             let memory = Memory { eq: queue, ..quiet(place(tag), sent.min(bytes)) };
             let target = Target {
@@ -181,37 +201,37 @@ impl World<'_> {
                 user_ptr: u64::from(op),
                 hdr_data: 0,
             };
-            self.move_data(op, memory, None, target, delay)?;
-            spans.push(self.post());
-            return Ok((spans, After::Nothing));
+            self.move_data(cluster, op, memory, None, target, delay)?;
+            work.push(cluster.costs().post());
+            return Ok((work, After::Nothing));
         }
         if event.kind == EventKind::PutOverflow as u8 {
             let length = event.mlength.min(bytes);
             self.memory.copy(rank, event.start, place(tag), length);
             self.memory.forget(rank, event.start, event.mlength);
-            spans.push(("copy", self.machine.host.memory_time(length, length)));
+            work.push(cluster.costs().memory("copy", length, length));
         }
         self.ranks[rank as usize].messages.retain(|other| *other != op);
-        Ok((spans, After::Done(op)))
+        Ok((work, After::Done(op)))
     }
 }
 
-/// Memory whose operation tells nobody of its progress.
+/// The memory of an operation that tells nobody of its progress.
 fn quiet(start: u64, bytes: u64) -> Memory {
     Memory { start, bytes, options: 0, eq: ptl::EQ_NONE, ct: ptl::CT_NONE }
 }
 
-/// Where a receive's data goes; that of any tag to a buffer that no other shares but the last tag's.
+/// The address where a receive's data goes. Receives of any tag share a buffer, which is that of the last tag but one.
 fn place(tag: Option<u32>) -> u64 {
     buffer(tag.unwrap_or(u32::MAX - 1))
 }
 
-/// Match bits of a message.
+/// The match bits of a message.
 fn bits(space: u16, tag: u32) -> u64 {
     u64::from(space) << 32 | u64::from(tag)
 }
 
-/// Header data that announces a send, and the match bits of its data.
+/// The header data that announces a send. The data to fetch has the same match bits.
 fn announced(op: u32) -> u64 {
     u64::from(op) + 1
 }

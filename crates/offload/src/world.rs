@@ -1,41 +1,19 @@
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use abi::portals::{self as ptl, Handle, Process, ni};
-use goal::{Action, DependencyTracker, RunProgress, Schedule, Verb};
+use cluster::Ranks;
+use goal::{Action, RunProgress, Schedule, Verb};
 use machine::Machine;
-use net::Interconnect;
-use nic::{Card, CardEvent, CardProgram, HandlerStats, Notice, Timeline};
+use nic::{CardProgram, HandlerStats};
+use sim::Time;
 use sim::trace::Trace;
-use sim::{EventQueue, Time};
 
 use crate::check;
-use crate::cpu::{After, Cpu, Task};
+use crate::commands::PORTAL;
 use crate::error::{RunError, StuckRank};
-use crate::memory::HostMemory;
-use crate::ports::WorldPorts;
-
-/// Something that is due.
-pub(crate) enum Event {
-    Card(u32, CardEvent),
-    /// A CPU, by its place in [`World::cpus`], has done what it did.
-    Cpu(u32, After),
-}
-
-/// What the world knows of a rank besides its card and its CPUs.
-#[derive(Debug, Default)]
-pub(crate) struct Rank {
-    /// Its counters by number.
-    pub counters: Vec<(u32, Handle)>,
-    /// HPU memories of its entries.
-    pub memories: Vec<Handle>,
-    /// Its tests that wait for their counter.
-    pub tests: Vec<u32>,
-    /// Its sends and receives that wait for a message.
-    pub messages: Vec<u32>,
-    /// The queue with the events of its sends and receives.
-    pub queue: Option<Handle>,
-}
+use crate::memory::SparseMemory;
+use crate::state::{Cluster, CpuDone, Rank, Scripts};
 
 /// What came of a schedule.
 #[derive(Clone, Debug, Default)]
@@ -44,51 +22,34 @@ pub struct Outcome {
     pub ends: Vec<Time>,
     /// When the last card was done.
     pub last: Time,
-    /// Messages that cards have sent, acknowledgements and replies included.
+    /// Number of messages that cards have sent, acknowledgements and replies included.
     pub messages: u64,
-    /// Their packets.
+    /// Number of their packets.
     pub packets: u64,
-    /// Their bytes.
+    /// Number of their bytes.
     pub bytes: u64,
-    /// Messages that no entry took.
+    /// Number of messages that no entry took.
     pub dropped: u64,
-    /// Triggered operations whose counter was never reached.
+    /// Number of triggered operations whose counter was never reached.
     pub untriggered: u64,
-    /// By name, of all cards together.
+    /// What handlers did, by name, of all cards together.
     pub handlers: BTreeMap<String, HandlerStats>,
-    /// Events of the simulation.
+    /// Number of events of the simulation.
     pub steps: u64,
 }
 
-/// A schedule on a machine.
+/// A schedule on a simulated machine.
 pub struct World<'a> {
-    pub(crate) schedule: &'a Schedule,
-    pub(crate) machine: Rc<Machine>,
-    interconnect: Interconnect,
-    pub(crate) queue: EventQueue<Event>,
-    pub(crate) cards: Vec<Card>,
-    pub(crate) ranks: Vec<Rank>,
-    /// Those of one rank after those of another.
-    pub(crate) cpus: Vec<Cpu>,
-    pub(crate) dependencies: DependencyTracker<'a>,
-    pub(crate) memory: HostMemory,
-    /// Largest message that is sent without waiting for its receive.
-    pub(crate) eager: u64,
-    /// The interface, the same on every card.
-    pub(crate) ni: Handle,
-    notices: Vec<Notice>,
-    pub(crate) timeline: Timeline,
-    fault: Option<(Time, String)>,
-    pub(crate) now: Time,
-    freed: Vec<u32>,
+    cluster: Cluster,
+    scripts: Scripts<'a>,
 }
 
 impl<'a> World<'a> {
-    /// A world for `schedule` on `machine`. Cards with HPUs have `program`; messages above `eager` bytes wait for their
+    /// A world for `schedule` on `machine`. Cards with HPUs have `program`. Messages above `eager` bytes wait for their
     /// receive.
     ///
     /// # Errors
-    /// Operations that cannot be, with their place.
+    /// Operations that cannot be executed, with their place, and machines that cannot have the schedule's ranks and CPUs.
     pub fn new(
         schedule: &'a Schedule,
         machine: Machine,
@@ -97,47 +58,17 @@ impl<'a> World<'a> {
         trace: Trace,
     ) -> Result<World<'a>, RunError> {
         check::schedule(schedule, &machine, program.as_deref())?;
-        let ranks = schedule.ranks();
-        let machine = Rc::new(machine);
-        let interconnect = Interconnect::new(&machine.network, ranks as usize)?;
-        let timeline = Timeline::new(trace, ranks as usize, &machine);
-        let map: Rc<[Process]> = (0..ranks).map(|nid| Process { nid, pid: nic::api::DEFAULT_PID }).collect();
-        let mut ni = ptl::INVALID_HANDLE;
-        let mut cards = Vec::with_capacity(ranks as usize);
-        for node in 0..ranks {
-            let mut card = Card::new(machine.clone(), node, ranks, 0);
-            let ready = card.ni_init(ptl::IFACE_DEFAULT, ni::MATCHING | ni::LOGICAL, ptl::ID_ANY, None);
-            ni = ready.expect("a fresh card has an interface to give").0;
-            card.set_map(ni, map.clone()).expect("every rank is in the map");
-            card.pt_alloc(ni, 0, ptl::EQ_NONE, crate::entries::PORTAL).expect("a fresh portal table is empty");
-            if let Some(program) = program.as_ref().filter(|_| machine.nic.runs_handlers()) {
-                card.share_program(program.clone());
-            }
-            cards.push(card);
-        }
-        let mut world = World {
-            schedule,
-            interconnect,
-            queue: EventQueue::default(),
-            cards,
-            ranks: (0..ranks).map(|_| Rank::default()).collect(),
-            cpus: (0..ranks as usize * schedule.cpus()).map(|_| Cpu::default()).collect(),
-            dependencies: DependencyTracker::new(schedule, false, RunProgress::default()),
-            memory: HostMemory::default(),
-            eager,
-            ni,
-            notices: Vec::new(),
-            timeline,
-            fault: None,
-            now: Time::ZERO,
-            freed: Vec::new(),
-            machine,
-        };
+        let program = program.filter(|_| machine.nic.runs_handlers());
+        // Only what goes wrong in a handler comes up as a message, and it ends the run.
+        let mut cluster = Cluster::new(machine, schedule.ranks() as usize, 0, trace, Box::new(|_| ()))?;
+        cluster.trim_cards();
+        let ni = open_interfaces(&mut cluster, program.as_ref());
+        let mut scripts = Scripts::new(schedule, ni, eager);
         let is_message = |op| matches!(schedule.action(op), Action::Send { .. } | Action::Recv { .. });
         if (0..schedule.len() as u32).any(is_message) {
-            world.open_messages();
+            scripts.open_messages(&mut cluster);
         }
-        Ok(world)
+        Ok(World { cluster, scripts })
     }
 
     /// Executes the schedule to its end.
@@ -145,39 +76,17 @@ impl<'a> World<'a> {
     /// # Errors
     /// When it cannot finish, a card refuses an operation, or a handler fails.
     pub fn run(&mut self) -> Result<Outcome, RunError> {
-        let mut first = Vec::new();
-        for rank in 0..self.schedule.ranks() {
-            self.dependencies.take_first(self.schedule.of_rank(rank), &mut first);
-            self.begin(&first)?;
-        }
-        while let Some((at, event)) = self.queue.pop() {
-            self.now = at;
-            match event {
-                Event::Card(node, event) => {
-                    let ends_message = matches!(event, CardEvent::Complete(_));
-                    self.on_card(node, |card, ports| card.handle(event, ports));
-                    if ends_message {
-                        self.cards[node as usize].trim();
-                    }
-                    self.heed_notices(node)?;
-                }
-                Event::Cpu(cpu, after) => self.cpu_done(cpu, after)?,
-            }
-            if let Some((at, message)) = self.fault.take() {
-                return Err(RunError::Handler { at, message });
-            }
-        }
-        if self.dependencies.done_count() < self.schedule.len() { Err(self.stuck()) } else { Ok(self.outcome()) }
+        self.cluster.run(&mut self.scripts)
     }
 
     /// Has the run show how far it is. To be called before [`World::run`].
     pub fn report_progress(&mut self, progress: RunProgress) {
-        self.dependencies.report_to(progress);
+        self.scripts.dependencies.report_to(progress);
     }
 
-    /// The memories of the ranks.
-    pub fn memory(&self) -> &HostMemory {
-        &self.memory
+    /// The memory of the ranks.
+    pub fn memory(&self) -> &SparseMemory {
+        &self.scripts.memory
     }
 
     /// Writes the timeline, if one was asked for.
@@ -185,96 +94,111 @@ impl<'a> World<'a> {
     /// # Errors
     /// When writing fails.
     pub fn finish_trace(self) -> std::io::Result<()> {
-        self.timeline.finish()
+        self.cluster.finish_trace()
+    }
+}
+
+/// Opens the interface of every card, which has the same handle everywhere.
+fn open_interfaces(cluster: &mut Cluster, program: Option<&Rc<CardProgram>>) -> Handle {
+    let nodes = cluster.ranks() as u32;
+    let map: Rc<[Process]> = (0..nodes).map(|nid| Process { nid, pid: nic::api::DEFAULT_PID }).collect();
+    let mut ni = ptl::INVALID_HANDLE;
+    for node in 0..nodes {
+        let card = cluster.card(node as usize);
+        let ready = card.ni_init(ptl::IFACE_DEFAULT, ni::MATCHING | ni::LOGICAL, ptl::ID_ANY, None);
+        ni = ready.expect("a fresh card has an interface to give").0;
+        card.set_map(ni, map.clone()).expect("every rank is in the map");
+        card.pt_alloc(ni, 0, ptl::EQ_NONE, PORTAL).expect("a fresh portal table is empty");
+        if let Some(program) = program {
+            card.share_program(program.clone());
+        }
+    }
+    ni
+}
+
+impl Ranks for Scripts<'_> {
+    type Event = CpuDone;
+    type Memory = SparseMemory;
+    type End = Outcome;
+    type Error = RunError;
+
+    fn memory(&mut self) -> &mut SparseMemory {
+        &mut self.memory
     }
 
-    /// Lets a card act. What that means to its rank follows with [`World::heed_notices`].
-    pub(crate) fn on_card<R>(&mut self, node: u32, act: impl FnOnce(&mut Card, &mut WorldPorts<'_>) -> R) -> R {
-        let World { cards, queue, interconnect, memory, notices, timeline, fault, now, .. } = self;
-        let mut ports = WorldPorts { now: *now, node, queue, interconnect, memory, notices, timeline, fault };
-        act(&mut cards[node as usize], &mut ports)
+    fn rank_of(&self, event: &CpuDone) -> usize {
+        self.rank_of(event.cpu as usize) as usize
     }
 
-    /// Looks what the latest news of a card means to its rank.
-    pub(crate) fn heed_notices(&mut self, rank: u32) -> Result<(), RunError> {
-        while !self.notices.is_empty() {
-            let (mut counters, mut queues, mut completions) = (false, false, false);
-            for notice in self.notices.drain(..) {
-                match notice {
-                    Notice::Counter(_) => counters = true,
-                    Notice::Queue(_) => queues = true,
-                    Notice::Completion => completions = true,
-                    Notice::Portal(..) => {} // no schedule disables a portal table entry
-                }
-            }
-            if counters {
-                self.look_at_tests(rank)?;
-            }
-            if queues {
-                self.take_events(rank)?;
-            }
-            if completions {
-                self.go_on(rank as usize * self.schedule.cpus())?;
-            }
+    fn start(&mut self, cluster: &mut Cluster) -> Result<(), RunError> {
+        let mut first = Vec::new();
+        for rank in 0..self.schedule.ranks() {
+            self.dependencies.take_first(self.schedule.of_rank(rank), &mut first);
+            self.begin(&first);
+            self.settle(cluster, rank)?;
         }
         Ok(())
     }
 
-    /// Hands operations of one rank, which wait for nothing any more, to their CPUs.
-    pub(crate) fn begin(&mut self, ops: &[u32]) -> Result<(), RunError> {
-        for &op in ops {
-            let cpu = self.cpu_of(op);
-            self.cpus[cpu].tasks.push_back(Task::Start(op));
+    fn end(&mut self) -> Option<Outcome> {
+        None // a schedule ends when no event is left
+    }
+
+    fn act_between_events(&mut self, _: &mut Cluster) -> Result<bool, RunError> {
+        Ok(false) // schedules live in simulated time only
+    }
+
+    fn handle(&mut self, event: CpuDone, cluster: &mut Cluster) -> Result<(), RunError> {
+        self.cpu_done(cluster, event)
+    }
+
+    fn card_has_acted(&mut self, rank: usize, cluster: &mut Cluster) -> Result<(), RunError> {
+        self.settle(cluster, rank as u32)
+    }
+
+    fn event_is_over(&mut self, cluster: &mut Cluster) -> Result<(), RunError> {
+        match cluster.warnings().first() {
+            Some((at, message)) => Err(RunError::Handler { at: *at, message: message.clone() }),
+            None => Ok(()),
         }
-        for &op in ops {
-            self.go_on(self.cpu_of(op))?;
+    }
+
+    fn is_out_of_time(&mut self, rank: usize, _: &mut Cluster) -> Result<(), RunError> {
+        Err(RunError::TooLate(format!("rank {rank}")))
+    }
+
+    fn no_event_is_left(&mut self, cluster: &mut Cluster) -> Result<Option<Outcome>, RunError> {
+        if self.dependencies.done_count() < self.schedule.len() {
+            return Err(self.stuck(cluster));
         }
-        Ok(())
+        Ok(Some(self.outcome(cluster)))
     }
+}
 
-    /// An operation has started.
-    pub(crate) fn started(&mut self, op: u32) -> Result<(), RunError> {
-        self.dependencies.started(op, self.now);
-        self.begin_freed()
-    }
-
-    /// An operation is done.
-    pub(crate) fn done(&mut self, op: u32) -> Result<(), RunError> {
-        self.dependencies.done(op, self.now);
-        self.begin_freed()
-    }
-
-    fn begin_freed(&mut self) -> Result<(), RunError> {
-        let mut freed = std::mem::take(&mut self.freed);
-        self.dependencies.take_ready(&mut freed);
-        let begun = self.begin(&freed);
-        self.freed = freed;
-        begun
-    }
-
-    fn stuck(&mut self) -> RunError {
+impl Scripts<'_> {
+    fn stuck(&mut self, cluster: &mut Cluster) -> RunError {
         let schedule = self.schedule;
         let mut ranks = Vec::new();
         for rank in 0..schedule.ranks() {
-            let mut blocked = std::mem::take(&mut self.ranks[rank as usize].tests);
-            blocked.append(&mut self.ranks[rank as usize].messages);
-            if blocked.is_empty() {
+            let Rank { tests, messages, .. } = &self.ranks[rank as usize];
+            let mut waiting: Vec<u32> = tests.iter().map(|test| test.op).chain(messages.iter().copied()).collect();
+            if waiting.is_empty() {
                 continue;
             }
-            blocked.sort_unstable();
-            let waits = blocked.into_iter().map(|op| self.describe_wait(op)).collect();
+            waiting.sort_unstable();
+            let waits = waiting.into_iter().map(|op| self.describe_wait(cluster, op)).collect();
             let held = schedule.of_rank(rank).filter(|&op| self.dependencies.is_blocked(op)).count();
             ranks.push(StuckRank { rank, waits, held });
         }
-        let (done, operations) = (self.dependencies.done_count(), schedule.len());
-        RunError::Stuck { done, operations, at: self.now, dropped: self.dropped(), ranks }
+        let (done, operations, dropped) = (self.dependencies.done_count(), schedule.len(), self.dropped(cluster));
+        RunError::Stuck { done, operations, at: cluster.now(), dropped, ranks }
     }
 
-    fn describe_wait(&mut self, op: u32) -> String {
+    fn describe_wait(&mut self, cluster: &mut Cluster, op: u32) -> String {
         let (rank, ordinal, action) = (self.schedule.rank(op), self.schedule.ordinal(op), self.schedule.action(op));
         let what = match action {
             Action::Nic(goal::NicOp { verb: Verb::Test { counter, reaches }, .. }) => {
-                let value = self.counter_value(rank, *counter);
+                let value = self.counter_value(cluster, rank, *counter);
                 let failures = if value.failure > 0 { format!(" ({} failures)", value.failure) } else { String::new() };
                 format!("for counter {counter}, which is at {}{failures} of {reaches},", value.success)
             }
@@ -284,17 +208,19 @@ impl<'a> World<'a> {
         format!("{what} of operation {ordinal} ({action})")
     }
 
-    fn dropped(&mut self) -> u64 {
-        let (ni, register) = (self.ni, ptl::StatusRegister::DropCount as u64);
-        self.cards.iter_mut().filter_map(|card| card.ni_status(ni, register).ok()).map(|count| count as u64).sum()
+    /// Number of messages that no entry took.
+    fn dropped(&self, cluster: &mut Cluster) -> u64 {
+        let register = ptl::StatusRegister::DropCount as u64;
+        let counts = (0..cluster.ranks()).filter_map(|rank| cluster.card(rank).ni_status(self.ni, register).ok());
+        counts.map(|count| count as u64).sum()
     }
 
-    fn outcome(&mut self) -> Outcome {
+    fn outcome(&self, cluster: &mut Cluster) -> Outcome {
         let ends = self.cpus.chunks(self.schedule.cpus());
         let ends = ends.map(|cpus| cpus.iter().map(|cpu| cpu.end).max().unwrap_or_default()).collect();
-        let steps = self.queue.inserted();
-        let mut outcome = Outcome { ends, last: self.now, dropped: self.dropped(), steps, ..Outcome::default() };
-        for card in &self.cards {
+        let (dropped, steps) = (self.dropped(cluster), cluster.events());
+        let mut outcome = Outcome { ends, last: cluster.now(), dropped, steps, ..Outcome::default() };
+        for card in cluster.cards() {
             let stats = card.stats();
             outcome.messages += stats.messages_sent;
             outcome.packets += stats.packets_sent;
@@ -307,13 +233,3 @@ impl<'a> World<'a> {
         outcome
     }
 }
-
-impl Cpu {
-    /// What it has still to do.
-    pub fn next(&mut self) -> Option<Task> {
-        self.tasks.pop_front()
-    }
-}
-
-/// Tasks in the order in which they came up.
-pub(crate) type Tasks = VecDeque<Task>;

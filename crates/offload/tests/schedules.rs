@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use machine::Machine;
-use offload::{HostMemory, Outcome, RunError, World, buffer};
+use offload::{Outcome, RunError, SparseMemory, World, buffer};
 use sim::Time;
 use sim::trace::Trace;
 
@@ -27,7 +27,12 @@ fn machine(set: &[&str]) -> Machine {
 }
 
 /// Runs `text` and lets `look` see memory and outcome.
-fn with<R>(text: &str, eager: u64, set: &[&str], look: impl FnOnce(&HostMemory, Outcome) -> R) -> Result<R, RunError> {
+fn with<R>(
+    text: &str,
+    eager: u64,
+    set: &[&str],
+    look: impl FnOnce(&SparseMemory, Outcome) -> R,
+) -> Result<R, RunError> {
     let schedule = goal::text::read(text.as_bytes()).unwrap();
     let mut world = World::new(&schedule, machine(set), None, eager, Trace::off())?;
     let outcome = world.run()?;
@@ -42,9 +47,9 @@ fn error(text: &str) -> String {
     with(text, 65_535, &[], |_, _| ()).unwrap_err().to_string()
 }
 
-fn bytes(memory: &HostMemory, rank: u32, tag: u32, length: usize) -> Vec<u8> {
+fn bytes(memory: &SparseMemory, rank: u32, tag: u32, length: usize) -> Vec<u8> {
     let mut out = vec![0; length];
-    memory.read(rank, buffer(tag), &mut out);
+    memory.load(rank, buffer(tag), &mut out);
     out
 }
 

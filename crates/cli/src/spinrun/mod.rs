@@ -206,7 +206,7 @@ fn run(options: &Options) -> Result<u8, RunError> {
     if options.profile {
         world.set_profiling();
     }
-    let reached = world.reached();
+    let reached = world.progress();
     let task = Task::Simulated { now: &|| reached.now(), events: &|| reached.events() };
     let when = options.progress.unwrap_or_else(|| progress_by_default(options));
     let end = progress::watch("spinrun", Some(when), &task, || world.run()).0?;

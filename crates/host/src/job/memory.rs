@@ -72,6 +72,11 @@ impl Job {
         Ok(())
     }
 
+    /// Whether a rank's process has ended: its memory is gone.
+    pub fn has_ended(&self, rank: usize) -> bool {
+        matches!(self.ranks[rank].process, Process::Ended(_))
+    }
+
     /// Whether a process is the rank's or a descendant of it.
     pub(super) fn is_of_rank(&self, rank: usize, pid: u32) -> bool {
         matches!(self.ranks[rank].process, Process::Alive(own) if family::belongs(pid, own))

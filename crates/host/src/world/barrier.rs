@@ -1,38 +1,31 @@
-//! Where all ranks meet. Arriving and leaving take no simulated time: the last one's arrival lets everybody go on.
+//! Barriers of all ranks. To arrive and to leave take no simulated time: the arrival of the last rank lets all go on.
 
-use sim::Time;
+use crate::job::Caller;
 
-use abi::portals::Rc as Code;
-
-use super::calls::Step;
-use super::waiting::Wait;
-use super::{Event, World};
-use crate::job::{Caller, Reply};
-
-/// Which barrier.
+/// The barriers that there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Meeting {
+pub enum BarrierKind {
     /// `spin_barrier`.
     Spin,
     /// The barrier of PMI.
     Pmi,
 }
 
-impl Meeting {
-    /// For the report of a deadlock.
+impl BarrierKind {
+    /// Its name in the report of a deadlock.
     pub fn name(self) -> &'static str {
         match self {
-            Meeting::Spin => "spin_barrier",
-            Meeting::Pmi => "a PMI barrier",
+            BarrierKind::Spin => "spin_barrier",
+            BarrierKind::Pmi => "a PMI barrier",
         }
     }
 }
 
-/// The present round of a barrier, in which each rank arrives once, and threads that have come for a later one.
+/// The present round of a barrier, in which each rank arrives once, and the threads that wait for a later round.
 pub struct Barrier {
-    /// The first thread of each rank to come, in the order of their arrival.
+    /// For each rank that has come, its first thread; in the order of their arrival.
     arrived: Vec<Caller>,
-    /// Whether a thread of each rank has come.
+    /// For each rank, whether a thread of it has come.
     present: Vec<bool>,
     /// Further threads of these ranks, in the order of their arrival.
     later: Vec<Caller>,
@@ -48,9 +41,9 @@ impl Barrier {
         self.arrived.len()
     }
 
-    /// A thread comes. With that of the last rank it returns all who may go on, and the next round begins, in which the
-    /// threads that have come for it wait.
-    fn arrive(&mut self, caller: Caller) -> Vec<Caller> {
+    /// A thread arrives. When it is the last rank's, this returns all threads that may go on, and the next round begins
+    /// with the threads that already wait for it.
+    pub fn arrive(&mut self, caller: Caller) -> Vec<Caller> {
         self.admit(caller);
         if self.arrived.len() < self.present.len() {
             return Vec::new();
@@ -64,22 +57,6 @@ impl Barrier {
     fn admit(&mut self, caller: Caller) {
         let present = std::mem::replace(&mut self.present[caller.rank as usize], true);
         if present { self.later.push(caller) } else { self.arrived.push(caller) }
-    }
-}
-
-impl World {
-    /// A thread comes to a barrier; the one that makes it full goes on at once, and lets the others go on.
-    pub(super) fn barrier(&mut self, caller: Caller, meeting: Meeting) -> Step {
-        let free = self.barriers[meeting as usize].arrive(caller);
-        if free.is_empty() {
-            return Step::Wait(Wait::Barrier(meeting), None);
-        }
-        for other in free {
-            if other != caller && self.ranks[other.rank as usize].waits.remove(&other.slot).is_some() {
-                self.queue.push(self.now, Event::Resume(other, Box::new(Reply::new(Code::Ok))));
-            }
-        }
-        Step::Reply(Time::ZERO, Reply::new(Code::Ok))
     }
 }
 

@@ -1,12 +1,12 @@
-//! Ranks that only sleep, while nothing else happens.
+//! Detects that ranks only sleep and nothing else happens.
 
 use sim::Time;
 
-/// Sleeps in a row of which the user is told. They take about a second of real time, and a program that waits by sleeping
-/// makes fewer before what it waits for comes.
+/// The number of sleeps in a row at which the user is told. They take about a second of real time, and a program that
+/// waits by sleeping makes fewer before what it waits for comes.
 const MANY: u64 = 200_000;
 
-/// How many sleeps there were since something else happened.
+/// Counts the sleeps since something else happened.
 #[derive(Debug, Default)]
 pub struct Idleness {
     sleeps: u64,
@@ -14,7 +14,7 @@ pub struct Idleness {
 }
 
 impl Idleness {
-    /// Counts a sleep. At the last of [`MANY`], since when nothing else has happened.
+    /// Counts a sleep. The last of [`MANY`] sleeps in a row returns the time of the first one.
     pub fn sleep(&mut self, now: Time) -> Option<Time> {
         if self.sleeps == 0 {
             self.since = now;
@@ -23,7 +23,7 @@ impl Idleness {
         (self.sleeps == MANY).then_some(self.since)
     }
 
-    /// Something else happens.
+    /// Something else than a sleep happens.
     pub fn end(&mut self) {
         self.sleeps = 0;
     }

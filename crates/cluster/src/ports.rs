@@ -2,23 +2,23 @@ use net::{Injection, Interconnect};
 use nic::{CardEvent, Departure, MemoryFault, Notice, Packet, Ports, Slice, Timeline};
 use sim::{EventQueue, Time};
 
+use crate::event::Event;
 use crate::memory::HostMemory;
-use crate::world::Event;
+use crate::warnings::Warnings;
 
-/// What the card of `node` sees of the world.
-pub(crate) struct WorldPorts<'a> {
-    pub now: Time,
-    pub node: u32,
-    pub queue: &'a mut EventQueue<Event>,
-    pub interconnect: &'a mut Interconnect,
-    pub memory: &'a mut HostMemory,
-    pub notices: &'a mut Vec<Notice>,
-    pub timeline: &'a mut Timeline,
-    /// The first thing that went wrong in a handler.
-    pub fault: &'a mut Option<(Time, String)>,
+/// What the card of one node sees of the cluster.
+pub struct CardPorts<'a, E, M> {
+    pub(crate) now: Time,
+    pub(crate) node: u32,
+    pub(crate) memory: &'a mut M,
+    pub(crate) queue: &'a mut EventQueue<Event<E>>,
+    pub(crate) interconnect: &'a mut Interconnect,
+    pub(crate) notices: &'a mut Vec<(u32, Notice)>,
+    pub(crate) timeline: &'a mut Timeline,
+    pub(crate) warnings: &'a mut Warnings,
 }
 
-impl Ports for WorldPorts<'_> {
+impl<E, M: HostMemory> Ports for CardPorts<'_, E, M> {
     fn now(&self) -> Time {
         self.now
     }
@@ -41,22 +41,19 @@ impl Ports for WorldPorts<'_> {
     }
 
     fn read_host(&mut self, addr: u64, out: &mut [u8]) -> Result<(), MemoryFault> {
-        self.memory.read(self.node, addr, out);
-        Ok(())
+        self.memory.read(self.node, addr, out)
     }
 
     fn write_host(&mut self, addr: u64, bytes: &[u8]) -> Result<(), MemoryFault> {
-        self.memory.write(self.node, addr, bytes);
-        Ok(())
+        self.memory.write(self.node, addr, bytes)
     }
 
     fn notify(&mut self, notice: Notice) {
-        self.notices.push(notice);
+        self.notices.push((self.node, notice));
     }
 
     fn warn(&mut self, message: String) {
-        // All memory is there, so only handlers can go wrong.
-        self.fault.get_or_insert((self.now, message));
+        self.warnings.add(self.now, message);
     }
 
     fn tracing(&self) -> bool {

@@ -1,0 +1,9 @@
+use nic::CardEvent;
+
+/// Something that is due.
+pub enum Event<E> {
+    /// A card handles an event of its own, or a packet that arrives.
+    Card(u32, CardEvent),
+    /// A rank handles an event that it has scheduled.
+    Rank(E),
+}

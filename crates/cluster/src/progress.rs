@@ -1,0 +1,28 @@
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+use sim::Time;
+
+/// How far a run has come. Another thread may read it while the run goes on.
+#[derive(Debug, Default)]
+pub struct RunProgress {
+    now_ps: AtomicU64,
+    events: AtomicU64,
+}
+
+impl RunProgress {
+    /// The simulated time.
+    pub fn now(&self) -> Time {
+        Time::from_ps(self.now_ps.load(Relaxed))
+    }
+
+    /// Number of events that are handled or waiting.
+    pub fn events(&self) -> u64 {
+        self.events.load(Relaxed)
+    }
+
+    pub(crate) fn update(&self, now: Time, events: u64) {
+        self.now_ps.store(now.as_ps(), Relaxed);
+        self.events.store(events, Relaxed);
+    }
+}

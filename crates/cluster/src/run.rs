@@ -1,0 +1,56 @@
+use nic::CardEvent;
+use sim::Time;
+
+use crate::event::Event;
+use crate::ranks::Ranks;
+use crate::state::Cluster;
+
+impl<E> Cluster<E> {
+    /// The event loop: runs `ranks` on this cluster to their end.
+    ///
+    /// # Errors
+    /// When the ranks say that the run has failed.
+    pub fn run<R: Ranks<Event = E>>(&mut self, ranks: &mut R) -> Result<R::End, R::Error> {
+        ranks.start(self)?;
+        loop {
+            if let Some(end) = ranks.end() {
+                return Ok(end);
+            }
+            if ranks.act_between_events(self)? {
+                continue;
+            }
+            let Some((at, event)) = self.queue.pop() else {
+                match ranks.no_event_is_left(self)? {
+                    Some(end) => return Ok(end),
+                    None => continue,
+                }
+            };
+            if at > Time::LIMIT {
+                let rank = match &event {
+                    Event::Card(node, _) => *node as usize,
+                    Event::Rank(event) => ranks.rank_of(event),
+                };
+                ranks.is_out_of_time(rank, self)?;
+                continue;
+            }
+            self.now = at;
+            self.progress.update(at, self.queue.inserted());
+            match event {
+                Event::Card(node, event) => {
+                    self.handle_card_event(node as usize, event, ranks);
+                    ranks.card_has_acted(node as usize, self)?;
+                }
+                Event::Rank(event) => ranks.handle(event, self)?,
+            }
+            ranks.event_is_over(self)?;
+        }
+    }
+
+    fn handle_card_event<R: Ranks<Event = E>>(&mut self, node: usize, event: CardEvent, ranks: &mut R) {
+        let ends_message = matches!(event, CardEvent::Complete(_));
+        self.act(node, ranks.memory(), |card, ports| card.handle(event, ports));
+        if ends_message && self.trims_cards {
+            self.cards[node].trim();
+        }
+    }
+}

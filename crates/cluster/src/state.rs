@@ -1,0 +1,211 @@
+use std::rc::Rc;
+use std::sync::Arc;
+
+use machine::Machine;
+use net::{Interconnect, NetError};
+use nic::{Card, Notice, Stats, Timeline};
+use sim::trace::Trace;
+use sim::{EventQueue, Time};
+
+use crate::cores::Cores;
+use crate::costs::{HostCosts, Work};
+use crate::event::Event;
+use crate::memory::HostMemory;
+use crate::ports::CardPorts;
+use crate::progress::RunProgress;
+use crate::warnings::{Listener, Warnings};
+
+/// Cards, interconnect and host CPUs of a machine. `E` is the type of the events that its ranks schedule for themselves.
+pub struct Cluster<E> {
+    machine: Rc<Machine>,
+    interconnect: Interconnect,
+    pub(crate) queue: EventQueue<Event<E>>,
+    pub(crate) cards: Vec<Card>,
+    notices: Vec<(u32, Notice)>,
+    costs: HostCosts,
+    cores: Cores,
+    timeline: Timeline,
+    warnings: Warnings,
+    pub(crate) now: Time,
+    pub(crate) progress: Arc<RunProgress>,
+    pub(crate) trims_cards: bool,
+}
+
+impl<E> Cluster<E> {
+    /// A cluster of as many nodes of `machine` as there are ranks, which serve the user `uid`. `listener` receives
+    /// messages for the user.
+    ///
+    /// # Errors
+    /// When the network cannot have this many nodes.
+    pub fn new(
+        machine: Machine,
+        ranks: usize,
+        uid: u32,
+        trace: Trace,
+        listener: Listener,
+    ) -> Result<Cluster<E>, NetError> {
+        let interconnect = Interconnect::new(&machine.network, ranks)?;
+        let timeline = Timeline::new(trace, ranks, &machine);
+        let machine = Rc::new(machine);
+        Ok(Cluster {
+            interconnect,
+            queue: EventQueue::default(),
+            cards: (0..ranks).map(|node| Card::new(machine.clone(), node as u32, ranks as u32, uid)).collect(),
+            notices: Vec::new(),
+            costs: HostCosts::new(&machine),
+            cores: Cores::new(ranks, machine.host.cores),
+            timeline,
+            warnings: Warnings::new(listener),
+            now: Time::ZERO,
+            progress: Arc::default(),
+            trims_cards: false,
+            machine,
+        })
+    }
+
+    /// Has cards give memory back after each message. That is for many cards which handle few messages each.
+    pub fn trim_cards(&mut self) {
+        self.trims_cards = true;
+    }
+
+    /// The machine.
+    pub fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
+    /// Number of ranks.
+    pub fn ranks(&self) -> usize {
+        self.cards.len()
+    }
+
+    /// The simulated time.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// When the next event is due.
+    pub fn next_event(&self) -> Option<Time> {
+        self.queue.peek_time()
+    }
+
+    /// Number of events that are handled or waiting.
+    pub fn events(&self) -> u64 {
+        self.queue.inserted()
+    }
+
+    /// How far [`Cluster::run`] has come, for another thread.
+    pub fn progress(&self) -> Arc<RunProgress> {
+        self.progress.clone()
+    }
+
+    /// Has the ranks handle `event` after `delay`.
+    pub fn schedule(&mut self, delay: Time, event: E) {
+        self.queue.push(self.now + delay, Event::Rank(event));
+    }
+
+    /// The card of a rank, for calls that act on nothing else.
+    pub fn card(&mut self, rank: usize) -> &mut Card {
+        &mut self.cards[rank]
+    }
+
+    /// All cards.
+    pub fn cards(&self) -> &[Card] {
+        &self.cards
+    }
+
+    /// Has a card act on its surroundings. What it then has to tell its host is added to [`Cluster::notices`].
+    pub fn act<M: HostMemory, R>(
+        &mut self,
+        rank: usize,
+        memory: &mut M,
+        act: impl FnOnce(&mut Card, &mut CardPorts<'_, E, M>) -> R,
+    ) -> R {
+        let Cluster { queue, interconnect, notices, timeline, warnings, now, .. } = self;
+        let mut ports =
+            CardPorts { now: *now, node: rank as u32, memory, queue, interconnect, notices, timeline, warnings };
+        act(&mut self.cards[rank], &mut ports)
+    }
+
+    /// What cards have told their hosts, with the rank. The ranks handle it and then [clear](Cluster::clear_notices) it.
+    pub fn notices(&self) -> &[(u32, Notice)] {
+        &self.notices
+    }
+
+    /// Forgets the notices.
+    pub fn clear_notices(&mut self) {
+        self.notices.clear();
+    }
+
+    /// What a CPU pays to use its card.
+    pub fn costs(&self) -> &HostCosts {
+        &self.costs
+    }
+
+    /// Has a thread of a rank do some work, on a core of its host. The time from now until it is done, which includes
+    /// the time until a core is free.
+    pub fn charge(&mut self, rank: usize, work: impl IntoIterator<Item = Work, IntoIter: Clone>) -> Time {
+        let work = work.into_iter();
+        let span = work.clone().map(|work| work.span).sum();
+        if span == Time::ZERO {
+            return Time::ZERO;
+        }
+        let start = self.cores.reserve(rank, self.now, span);
+        self.record(rank, start, work) - self.now
+    }
+
+    /// The work of a thread that already has a core, as it polls its memory. How long it takes.
+    pub fn charge_running(&mut self, rank: usize, work: Work) -> Time {
+        self.record(rank, self.now, [work]);
+        work.span
+    }
+
+    /// Shows work in the timeline, one piece after the other. When it ends.
+    fn record(&mut self, rank: usize, start: Time, work: impl IntoIterator<Item = Work>) -> Time {
+        work.into_iter().fold(start, |at, work| {
+            let end = at + work.span;
+            self.timeline.cpu(rank, at, end, work.name);
+            end
+        })
+    }
+
+    /// The cost of the next piece of work that the rank's card has left to the CPU (rdma cards), if there is any.
+    pub fn completion(&self, rank: usize) -> Option<impl Iterator<Item = Work> + Clone + use<E>> {
+        if !self.costs.cpu_completes() {
+            return None;
+        }
+        self.cards[rank].next_completion().map(|completion| self.costs.complete(completion))
+    }
+
+    /// Tells the user.
+    pub fn warn(&mut self, message: String) {
+        self.warnings.add(self.now, message);
+    }
+
+    /// What the user was told.
+    pub fn warnings(&self) -> &Warnings {
+        &self.warnings
+    }
+
+    /// Counts from now on which source lines handlers run; [`Cluster::stats`] then has the counts.
+    pub fn set_profiling(&mut self) {
+        self.cards.iter_mut().for_each(Card::set_profiling);
+    }
+
+    /// What each card did.
+    pub fn stats(&self) -> impl Iterator<Item = Stats> {
+        self.cards.iter().map(Card::stats)
+    }
+
+    /// How long the sending port of each card was occupied.
+    pub fn sending_ports_busy(&self) -> impl Iterator<Item = Time> {
+        (0..self.cards.len()).map(|node| self.interconnect.port_busy(node))
+    }
+
+    /// Writes the timeline, if one was asked for.
+    ///
+    /// # Errors
+    /// When writing fails.
+    pub fn finish_trace(self) -> std::io::Result<()> {
+        self.timeline.finish()
+    }
+}

@@ -1,0 +1,106 @@
+//! Calls that look at completions, once or until there is one.
+
+use abi::mailbox::Op;
+use abi::portals::{self as ptl, Handle, Plain, Rc as Code};
+use nic::Card;
+use sim::Time;
+
+use super::event::Cluster;
+use super::processes::Processes;
+use super::step::{HandleWord, Outcome, Step, Word, Words, after, done};
+use super::wait::{Wait, counter_reply, event_reply, queue_reply};
+use crate::job::{Call, Reply};
+
+impl Processes {
+    /// Looks for what the call asks for; a call that waits goes on to wait if it is not there.
+    pub fn look_or_wait(&mut self, cluster: &mut Cluster, call: &Call) -> Outcome {
+        let (rank, a) = (call.caller.rank as usize, Words(&call.args));
+        let name = call.op.c_name();
+        let waits = matches!(call.op, Op::PtlEQWait | Op::PtlEQPoll | Op::PtlCTWait | Op::PtlCTPoll);
+        if waits && self.ranks[rank].aborted {
+            return Err(Code::Aborted);
+        }
+        match call.op {
+            Op::PtlPTDisable => {
+                let (ni, pt_index) = (a.u32(0), a.u32(1));
+                cluster.card(rank).pt_disable(ni, pt_index)?;
+                if cluster.card(rank).pt_idle(ni, pt_index) {
+                    return done(Reply::new(Code::Ok));
+                }
+                Ok(Step::Wait(Wait::Portal { ni, pt_index }, None))
+            }
+            Op::PtlEQGet => {
+                let event = cluster.card(rank).eq_take(a.u32(0))?;
+                let cost = cluster.charge(rank, [cluster.costs().poll()]);
+                after(cost, event.map_or_else(|| Reply::new(Code::EqEmpty), event_reply))
+            }
+            Op::PtlCTGet => {
+                let value = cluster.card(rank).ct_value(a.u32(0))?;
+                after(cluster.charge(rank, [cluster.costs().poll()]), Reply::new(Code::Ok).with(&value))
+            }
+            Op::PtlEQWait | Op::PtlEQPoll => {
+                let poll = call.op == Op::PtlEQPoll;
+                let queues = if poll { self.handles(rank, a.word(0), a.word(1))? } else { vec![a.u32(0)] };
+                same_interface(cluster.card(rank), &queues, |card, eq| card.eq_interface(eq))?;
+                let limit = if poll { time_limit(a.u32(2)) } else { None };
+                if let Some(reply) = queue_reply(cluster.card(rank), &queues, &mut self.ranks[rank].next_queue) {
+                    return after(cluster.charge(rank, [cluster.costs().poll()]), reply);
+                }
+                if limit == Some(Time::ZERO) {
+                    return after(cluster.charge(rank, [cluster.costs().poll()]), Reply::new(Code::EqEmpty));
+                }
+                Ok(Step::Wait(Wait::Queues { call: name, queues, number: 0 }, limit))
+            }
+            _ => {
+                let poll = call.op == Op::PtlCTPoll;
+                let tests = if poll {
+                    let counters = self.handles(rank, a.word(0), a.word(2))?;
+                    let tests = self.read_array::<Word>(rank, a.word(1), counters.len())?;
+                    counters.into_iter().zip(tests.into_iter().map(|test| test.0)).collect()
+                } else {
+                    vec![(a.u32(0), a.word(1))]
+                };
+                let counters: Vec<Handle> = tests.iter().map(|(ct, _)| *ct).collect();
+                same_interface(cluster.card(rank), &counters, |card, ct| card.ct_interface(ct))?;
+                let limit = if poll { time_limit(a.u32(3)) } else { None };
+                if let Some(reply) = counter_reply(cluster.card(rank), &tests) {
+                    return after(cluster.charge(rank, [cluster.costs().poll()]), reply);
+                }
+                if limit == Some(Time::ZERO) {
+                    return after(cluster.charge(rank, [cluster.costs().poll()]), Reply::new(Code::CtNoneReached));
+                }
+                Ok(Step::Wait(Wait::Counters { call: name, tests, number: 0 }, limit))
+            }
+        }
+    }
+
+    /// The array of handles of a poll. An empty one is invalid.
+    fn handles(&mut self, rank: usize, address: u64, count: u64) -> Result<Vec<Handle>, Code> {
+        let count =
+            usize::try_from(count).ok().filter(|count| (1..=1 << 20).contains(count)).ok_or(Code::ArgInvalid)?;
+        Ok(self.read_array::<HandleWord>(rank, address, count)?.into_iter().map(|word| word.0).collect())
+    }
+
+    /// An array in the memory of a rank that waits for an answer.
+    pub fn read_array<T: Plain>(&mut self, rank: usize, address: u64, count: usize) -> Result<Vec<T>, Code> {
+        let mut bytes = vec![0; count * size_of::<T>()];
+        self.job.read(rank, address, &mut bytes).map_err(|_| Code::ArgInvalid)?;
+        Ok(bytes.chunks_exact(size_of::<T>()).filter_map(T::from_bytes).collect())
+    }
+}
+
+/// The time-out of a poll, which is given in milliseconds. `None` is to wait for ever.
+fn time_limit(milliseconds: u32) -> Option<Time> {
+    (milliseconds != ptl::TIME_FOREVER).then(|| Time::from_ns(u64::from(milliseconds) * 1_000_000))
+}
+
+/// Checks that the objects of one poll exist and belong to one interface.
+fn same_interface(
+    card: &mut Card,
+    objects: &[Handle],
+    interface: fn(&mut Card, Handle) -> Result<u8, Code>,
+) -> Result<(), Code> {
+    let first = interface(card, objects[0])?;
+    let all = objects.iter().all(|object| interface(card, *object) == Ok(first));
+    if all { Ok(()) } else { Err(Code::ArgInvalid) }
+}

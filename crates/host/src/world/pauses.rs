@@ -1,0 +1,81 @@
+//! What is done when a rank pauses: in a library call, asleep, polling, or because it has ended.
+
+use std::process::ExitStatus;
+
+use cluster::Work;
+use sim::Time;
+
+use super::end::End;
+use super::event::{Cluster, Event};
+use super::processes::Processes;
+use crate::job::{Call, Caller, Pause, Reply};
+
+impl Processes {
+    /// Starts a rank, which runs to its first pause.
+    ///
+    /// # Errors
+    /// When its program cannot be started.
+    pub fn start_rank(&mut self, cluster: &mut Cluster, rank: usize) -> Result<(), crate::job::JobError> {
+        let pause = self.job.start(rank)?;
+        self.paused(cluster, rank, pause);
+        Ok(())
+    }
+
+    /// Answers a call; its thread runs on to the next pause of its rank.
+    pub fn resume(&mut self, cluster: &mut Cluster, caller: Caller, reply: Reply) {
+        let pause = self.job.resume(caller, cluster.now(), &reply);
+        self.paused(cluster, caller.rank as usize, pause);
+    }
+
+    /// The rank `running` has paused, or something else has happened while it ran.
+    pub fn paused(&mut self, cluster: &mut Cluster, running: usize, pause: Pause) {
+        let mut next = Some((running, pause));
+        while let Some((running, pause)) = next {
+            next = self.handle_pause(cluster, running, pause);
+        }
+    }
+
+    /// Handles one pause. If a rank has run on because of it, this returns that rank and its next pause.
+    fn handle_pause(&mut self, cluster: &mut Cluster, running: usize, pause: Pause) -> Option<(usize, Pause)> {
+        let at = cluster.now();
+        match pause {
+            Pause::Call(call) if call.elapsed_ns > 0 => self.charge_computation(cluster, call),
+            Pause::Call(call) => self.call(cluster, call),
+            Pause::Asleep { .. } => {} // its threads go on when events answer them
+            Pause::Polls { rank } => return self.polls(cluster, rank).map(|pause| (rank, pause)),
+            Pause::Unseen { rank } => return Some((rank, self.unseen(cluster, rank))),
+            Pause::Exited { rank, status } => {
+                self.exited(cluster, rank, status);
+                if rank != running && self.end.is_none() {
+                    return Some((running, self.job.wait(running)));
+                }
+            }
+            Pause::Refused { rank, message } => self.end = Some(End::BadProgram { rank, message }),
+            Pause::Interrupted { signal } => self.end = Some(End::Interrupted { signal, running, at }),
+            Pause::TimedOut => self.end = Some(End::TimedOut { running, at }),
+        }
+        None
+    }
+
+    /// Charges the CPU time that a thread has used since its last call (`--compute`); its call is made after that.
+    fn charge_computation(&mut self, cluster: &mut Cluster, call: Call) {
+        let scale = self.job.compute_scale_milli();
+        let charged = u128::from(call.elapsed_ns) * u128::from(scale) / 1000;
+        let span = Time::from_ps(charged.try_into().unwrap_or(u64::MAX));
+        let delay = cluster.charge(call.caller.rank as usize, [Work::compute(span)]);
+        cluster.schedule(delay, Event::Call(Box::new(call)));
+    }
+
+    fn exited(&mut self, cluster: &mut Cluster, rank: usize, status: ExitStatus) {
+        let state = &mut self.ranks[rank];
+        state.status = Some(status);
+        state.end = cluster.now();
+        state.waits.clear();
+        if status.success() {
+            self.act(cluster, rank, |card, ports| card.reset(ports));
+        } else {
+            // Nothing comes after this, so what is under way to its card is not lost for another reason.
+            self.end = Some(End::RankFailed { rank, status, at: cluster.now() });
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! The state of the ranks, threads that wait inside the library, and what lets them go on.
+
+use std::collections::BTreeMap;
+use std::process::ExitStatus;
+
+use abi::portals::Rc as Code;
+use cluster::CardPorts;
+use nic::Card;
+use sim::Time;
+
+use super::barrier::{Barrier, BarrierKind};
+use super::end::End;
+use super::event::{Cluster, Event};
+use super::idle::Idleness;
+use super::wait::Wait;
+use crate::job::{Call, Caller, Job, Reply};
+
+/// What is known of a rank besides its process and its card.
+#[derive(Default)]
+pub struct Rank {
+    pub status: Option<ExitStatus>,
+    /// When it ended; zero before.
+    pub end: Time,
+    /// What its threads inside the library wait for, by slot.
+    pub waits: BTreeMap<u32, Wait>,
+    /// The number of its last wait.
+    wait_number: u64,
+    /// The queue that its next poll looks at first.
+    pub next_queue: usize,
+    /// Whether its CPU is completing what an rdma card has left to it.
+    completing: bool,
+    /// Whether `PtlAbort` has ended all waits until `PtlFini` (Portals 4.3 §3.3.3).
+    pub aborted: bool,
+}
+
+/// The ranks of a job.
+pub struct Processes {
+    pub job: Job,
+    pub ranks: Vec<Rank>,
+    barriers: [Barrier; 2],
+    pub idleness: Idleness,
+    /// How the run has ended, once it has.
+    pub end: Option<End>,
+    /// The number of events when ranks that poll were last looked at anew.
+    pub looked_again_after: Option<u64>,
+}
+
+impl Processes {
+    /// The ranks of `job`, none of them started.
+    pub fn new(job: Job) -> Processes {
+        let ranks = job.ranks();
+        Processes {
+            job,
+            ranks: std::iter::repeat_with(Rank::default).take(ranks).collect(),
+            barriers: std::array::from_fn(|_| Barrier::new(ranks)),
+            idleness: Idleness::default(),
+            end: None,
+            looked_again_after: None,
+        }
+    }
+
+    /// Has the card of a rank act, and then lets the rank's threads go on for which that has brought what they wait for.
+    pub fn act<R>(
+        &mut self,
+        cluster: &mut Cluster,
+        rank: usize,
+        act: impl FnOnce(&mut Card, &mut CardPorts<'_, Event, Job>) -> R,
+    ) -> R {
+        let result = cluster.act(rank, &mut self.job, act);
+        self.take_notices(cluster, rank);
+        result
+    }
+
+    /// Tells the user something about a rank.
+    pub fn warn(&self, cluster: &mut Cluster, rank: usize, message: &str) {
+        cluster.warn(format!("rank {rank}: {message}"));
+    }
+
+    /// Puts a thread to wait, at most for `limit`.
+    pub fn wait(&mut self, cluster: &mut Cluster, caller: Caller, mut wait: Wait, limit: Option<Time>) {
+        let rank = &mut self.ranks[caller.rank as usize];
+        rank.wait_number += 1;
+        if let Wait::Counters { number, .. } | Wait::Queues { number, .. } = &mut wait {
+            *number = rank.wait_number;
+        }
+        if let Some(limit) = limit {
+            cluster.schedule(limit, Event::Timeout(caller, rank.wait_number));
+        }
+        rank.waits.insert(caller.slot, wait);
+        self.start_completion(cluster, caller.rank as usize);
+    }
+
+    /// Handles what the card of a rank has told its host.
+    pub fn take_notices(&mut self, cluster: &mut Cluster, rank: usize) {
+        if cluster.notices().is_empty() {
+            return;
+        }
+        self.release_if(cluster, rank, |wait, cluster| {
+            cluster.notices().iter().any(|(node, notice)| *node as usize == rank && wait.concerns(*notice))
+        });
+        cluster.clear_notices();
+        self.start_completion(cluster, rank);
+    }
+
+    /// Lets every thread of a rank go on whose wait is over.
+    pub fn release(&mut self, cluster: &mut Cluster, rank: usize) {
+        self.release_if(cluster, rank, |_, _| true);
+    }
+
+    /// Lets those threads of a rank go on whose wait is over and `is_concerned`. The CPU needs a moment to notice that.
+    fn release_if(&mut self, cluster: &mut Cluster, rank: usize, is_concerned: impl Fn(&Wait, &Cluster) -> bool) {
+        let Rank { waits, next_queue, .. } = &mut self.ranks[rank];
+        waits.retain(|&slot, wait| {
+            if !is_concerned(wait, cluster) {
+                return true;
+            }
+            let Some(reply) = wait.reply(cluster.card(rank), next_queue) else { return true };
+            let delay = cluster.charge(rank, cluster.costs().notice());
+            answer(cluster, Caller { rank: rank as u32, slot }, delay, reply);
+            false
+        });
+    }
+
+    /// On rdma cards the CPU completes messages, one after the other, whenever a thread is inside the library or polls:
+    /// it finds the completion, matches the message, and starts what the message triggers (sPIN §4.4.1).
+    pub fn start_completion(&mut self, cluster: &mut Cluster, rank: usize) {
+        let can_complete = !self.ranks[rank].waits.is_empty() || self.job.polling(rank).is_some();
+        if self.ranks[rank].completing || !can_complete {
+            return;
+        }
+        let Some(work) = cluster.completion(rank) else { return };
+        let delay = cluster.charge(rank, work);
+        self.ranks[rank].completing = true;
+        cluster.schedule(delay, Event::Completed(rank as u32));
+    }
+
+    /// The CPU has spent the time for a completion, which takes effect now.
+    pub fn finish_completion(&mut self, cluster: &mut Cluster, rank: usize) {
+        self.ranks[rank].completing = false;
+        self.act(cluster, rank, |card, ports| card.process_completion(ports));
+    }
+
+    /// A call that has waited until the CPU had no more completions, if it has none now.
+    pub fn take_deferred_call(&mut self, rank: usize) -> Option<Call> {
+        let Rank { completing, waits, .. } = &mut self.ranks[rank];
+        if *completing {
+            return None;
+        }
+        let slot = *waits.iter().find(|(_, wait)| matches!(wait, Wait::Completion(_)))?.0;
+        match waits.remove(&slot) {
+            Some(Wait::Completion(call)) => Some(*call),
+            _ => None,
+        }
+    }
+
+    /// `PtlAbort`: every wait for events or counters is over, now and until `PtlFini`.
+    pub fn abort_waits(&mut self, cluster: &mut Cluster, rank: usize) {
+        self.ranks[rank].aborted = true;
+        self.ranks[rank].waits.retain(|&slot, wait| {
+            let ends = matches!(wait, Wait::Counters { .. } | Wait::Queues { .. });
+            if ends {
+                answer(cluster, Caller { rank: rank as u32, slot }, Time::ZERO, Reply::new(Code::Aborted));
+            }
+            !ends
+        });
+    }
+
+    /// The time limit of a wait ends. The wait may be over already.
+    pub fn time_out(&mut self, cluster: &mut Cluster, caller: Caller, due: u64) {
+        let waits = &mut self.ranks[caller.rank as usize].waits;
+        let code = match waits.get(&caller.slot) {
+            Some(Wait::Counters { number, .. }) if *number == due => Code::CtNoneReached,
+            Some(Wait::Queues { number, .. }) if *number == due => Code::EqEmpty,
+            _ => return,
+        };
+        waits.remove(&caller.slot);
+        answer(cluster, caller, Time::ZERO, Reply::new(code));
+    }
+
+    /// A thread comes to a barrier. Whether it is the last and goes on; the others are let go on then.
+    pub fn arrive(&mut self, cluster: &mut Cluster, caller: Caller, kind: BarrierKind) -> bool {
+        let released = self.barriers[kind as usize].arrive(caller);
+        for &other in &released {
+            if other != caller && self.ranks[other.rank as usize].waits.remove(&other.slot).is_some() {
+                answer(cluster, other, Time::ZERO, Reply::new(Code::Ok));
+            }
+        }
+        !released.is_empty()
+    }
+
+    /// Number of ranks that have come to a barrier in its present round.
+    pub fn arrived(&self, kind: BarrierKind) -> usize {
+        self.barriers[kind as usize].arrived()
+    }
+}
+
+/// Answers a thread after `delay`.
+pub fn answer(cluster: &mut Cluster, caller: Caller, delay: Time, reply: Reply) {
+    cluster.schedule(delay, Event::Resume(caller, Box::new(reply)));
+}

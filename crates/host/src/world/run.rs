@@ -1,0 +1,222 @@
+//! The ranks in the event loop, and the world that users see.
+
+use std::sync::Arc;
+
+use cluster::{Listener, Ranks, RunProgress};
+use machine::Machine;
+use nic::Stats;
+use sim::Time;
+use sim::trace::Trace;
+
+use super::end::End;
+use super::event::{Cluster, Event};
+use super::processes::Processes;
+use super::wait::Wait;
+use crate::job::{Job, JobError};
+
+/// A job on a simulated machine.
+pub struct World {
+    cluster: Cluster,
+    processes: Processes,
+}
+
+impl World {
+    /// A world for `job` on `machine`. `listener` receives messages for the user as they come up.
+    ///
+    /// # Errors
+    /// When the machine's network cannot have a node for each rank.
+    pub fn new(machine: Machine, job: Job, trace: Trace, listener: Listener) -> Result<World, cluster::NetError> {
+        // SAFETY: no precondition.
+        let uid = unsafe { libc::geteuid() };
+        let cluster = Cluster::new(machine, job.ranks(), uid, trace, listener)?;
+        Ok(World { cluster, processes: Processes::new(job) })
+    }
+
+    /// Runs the job to its end. Ranks that still run then are ended.
+    ///
+    /// # Errors
+    /// When a rank cannot be started.
+    pub fn run(&mut self) -> Result<End, JobError> {
+        let end = self.cluster.run(&mut self.processes)?;
+        self.processes.job.kill();
+        Ok(end)
+    }
+
+    /// How far [`World::run`] has come, for another thread.
+    pub fn progress(&self) -> Arc<RunProgress> {
+        self.cluster.progress()
+    }
+
+    /// The simulated time that has been reached.
+    pub fn now(&self) -> Time {
+        self.cluster.now()
+    }
+
+    /// The machine.
+    pub fn machine(&self) -> &Machine {
+        self.cluster.machine()
+    }
+
+    /// Number of events that are handled or waiting.
+    pub fn events(&self) -> u64 {
+        self.cluster.events()
+    }
+
+    /// Whether any rank has called the library or spoken PMI.
+    pub fn has_heard_ranks(&self) -> bool {
+        self.processes.job.has_spoken()
+    }
+
+    /// When each rank ended; zero for a rank that has not ended by itself.
+    pub fn rank_ends(&self) -> impl Iterator<Item = Time> {
+        self.processes.ranks.iter().map(|rank| rank.end)
+    }
+
+    /// Counts from now on which source lines handlers run; [`World::card_stats`] then has the counts.
+    pub fn set_profiling(&mut self) {
+        self.cluster.set_profiling();
+    }
+
+    /// What each card did.
+    pub fn card_stats(&self) -> impl Iterator<Item = Stats> {
+        self.cluster.stats()
+    }
+
+    /// How long the sending port of each card was occupied.
+    pub fn sending_ports_busy(&self) -> impl Iterator<Item = Time> {
+        self.cluster.sending_ports_busy()
+    }
+
+    /// Messages that came up more than once, with their counts.
+    pub fn repeated_warnings(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.cluster.warnings().repeated()
+    }
+
+    /// Writes the timeline, if one was asked for.
+    ///
+    /// # Errors
+    /// When writing fails.
+    pub fn finish_trace(self) -> std::io::Result<()> {
+        self.cluster.finish_trace()
+    }
+}
+
+impl Ranks for Processes {
+    type Event = Event;
+    type Memory = Job;
+    type End = End;
+    type Error = JobError;
+
+    fn memory(&mut self) -> &mut Job {
+        &mut self.job
+    }
+
+    fn rank_of(&self, event: &Event) -> usize {
+        event.rank()
+    }
+
+    fn start(&mut self, cluster: &mut Cluster) -> Result<(), JobError> {
+        for rank in 0..self.ranks.len() {
+            self.start_rank(cluster, rank)?;
+            if self.end.is_some() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn end(&mut self) -> Option<End> {
+        self.end.clone()
+    }
+
+    fn act_between_events(&mut self, cluster: &mut Cluster) -> Result<bool, JobError> {
+        if let Some((rank, pause)) = self.job.poll() {
+            self.paused(cluster, rank, pause);
+        } else if let Some((rank, message)) = self.job.refusal() {
+            self.end = Some(End::BadProgram { rank, message });
+        } else if let Some((rank, pause)) = self.await_sleepers(cluster) {
+            self.paused(cluster, rank, pause);
+        } else {
+            return Ok(false);
+        }
+        Ok(true)
+    }
+
+    fn handle(&mut self, event: Event, cluster: &mut Cluster) -> Result<(), JobError> {
+        match event {
+            Event::Resume(caller, reply) => self.resume(cluster, caller, *reply),
+            Event::Call(call) => self.call(cluster, *call),
+            Event::Completed(rank) => self.completed(cluster, rank as usize),
+            Event::Notice(rank) => {
+                if let Some(pause) = self.notice(cluster.now(), rank as usize) {
+                    self.paused(cluster, rank as usize, pause);
+                }
+            }
+            Event::Timeout(caller, number) => self.time_out(cluster, caller, number),
+        }
+        Ok(())
+    }
+
+    fn card_has_acted(&mut self, node: usize, cluster: &mut Cluster) -> Result<(), JobError> {
+        self.idleness.end();
+        self.take_notices(cluster, node);
+        Ok(())
+    }
+
+    fn event_is_over(&mut self, cluster: &mut Cluster) -> Result<(), JobError> {
+        self.notify_pollers(cluster);
+        Ok(())
+    }
+
+    fn is_out_of_time(&mut self, rank: usize, _: &mut Cluster) -> Result<(), JobError> {
+        // What a rank that has ended left behind may never happen.
+        if self.ranks[rank].status.is_none() {
+            self.end = Some(End::OutOfTime { rank });
+        }
+        Ok(())
+    }
+
+    fn no_event_is_left(&mut self, cluster: &mut Cluster) -> Result<Option<End>, JobError> {
+        if let Some((rank, pause)) = self.poll_to_the_limit(cluster) {
+            self.paused(cluster, rank, pause);
+            return Ok(None);
+        }
+        let again = self.ranks_to_look_at_again(cluster);
+        if again.is_empty() {
+            return Ok(Some(self.final_end(cluster)));
+        }
+        for rank in again {
+            // An earlier one may have ended it.
+            if self.end.is_none() && self.job.polling(rank).is_some() {
+                let pause = self.job.look_again(rank);
+                self.paused(cluster, rank, pause);
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl Processes {
+    /// No event is left: either all ranks have ended, or none that is left ever will.
+    fn final_end(&self, cluster: &Cluster) -> End {
+        if self.ranks.iter().all(|rank| rank.status.is_some()) {
+            return End::Finished;
+        }
+        let waits = (0..self.ranks.len()).map(|rank| self.describe_wait(cluster, rank)).collect();
+        End::Deadlock { at: cluster.now(), waits }
+    }
+
+    fn describe_wait(&self, cluster: &Cluster, number: usize) -> String {
+        let rank = &self.ranks[number];
+        match (&rank.status, rank.waits.values().next()) {
+            (Some(_), _) => format!("rank {number} has ended"),
+            (None, _) if self.job.polling(number).is_some() => self.describe_polling(cluster, number),
+            (None, Some(Wait::Barrier(kind))) => {
+                let (name, arrived, ranks) = (kind.name(), self.arrived(*kind), self.ranks.len());
+                format!("rank {number} waits in {name}, where {arrived} of {ranks} ranks have come")
+            }
+            (None, Some(wait)) => format!("rank {number} waits in {}", wait.describe()),
+            (None, None) => format!("rank {number} waits outside of the library"),
+        }
+    }
+}

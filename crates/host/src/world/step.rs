@@ -1,0 +1,77 @@
+//! What a library call leads to, and its arguments.
+
+use abi::portals::{Plain, Process, Rc as Code};
+use sim::Time;
+
+use super::wait::Wait;
+use crate::job::Reply;
+
+/// What a call leads to.
+pub enum Step {
+    /// It answers after this time.
+    Reply(Time, Reply),
+    /// It waits, at most for this time.
+    Wait(Wait, Option<Time>),
+}
+
+/// What a call leads to, or the return code with which it is refused.
+pub type Outcome = Result<Step, Code>;
+
+/// The call answers at once.
+pub fn done(reply: Reply) -> Outcome {
+    after(Time::ZERO, reply)
+}
+
+/// The call answers after `delay`.
+pub fn after(delay: Time, reply: Reply) -> Outcome {
+    Ok(Step::Reply(delay, reply))
+}
+
+/// The call answers at once with a number.
+pub fn value(value: u32) -> Outcome {
+    done(Reply::value(u64::from(value)))
+}
+
+/// The call answers at once, with nothing but its return code.
+pub fn unit(result: Result<(), Code>) -> Outcome {
+    result?;
+    done(Reply::new(Code::Ok))
+}
+
+/// A process in one word.
+pub fn pack(process: Process) -> u64 {
+    u64::from(process.nid) | u64::from(process.pid) << 32
+}
+
+/// The inverse of [`pack`].
+pub fn unpack(word: u64) -> Process {
+    Process { nid: word as u32, pid: (word >> 32) as u32 }
+}
+
+/// The arguments of a call.
+pub struct Words<'a>(pub &'a [u64]);
+
+impl Words<'_> {
+    pub fn word(&self, index: usize) -> u64 {
+        self.0[index]
+    }
+
+    pub fn u32(&self, index: usize) -> u32 {
+        self.0[index] as u32
+    }
+}
+
+/// A 64-bit number in an array of the caller.
+#[derive(Clone, Copy, Default)]
+#[repr(transparent)]
+pub struct Word(pub u64);
+
+/// A handle in an array of the caller.
+#[derive(Clone, Copy, Default)]
+#[repr(transparent)]
+pub struct HandleWord(pub abi::portals::Handle);
+
+// SAFETY: transparent over integers.
+unsafe impl Plain for Word {}
+// SAFETY: transparent over integers.
+unsafe impl Plain for HandleWord {}

@@ -1,0 +1,112 @@
+use abi::portals::{CtEvent, Event as FullEvent, Handle, Rc as Code};
+use nic::{Card, Notice};
+
+use super::barrier::BarrierKind;
+use crate::job::{Call, Reply};
+
+/// What a thread inside the library waits for.
+pub enum Wait {
+    /// A counter to reach a value.
+    Counters {
+        /// The name of the call.
+        call: &'static str,
+        /// Counters and their thresholds.
+        tests: Vec<(Handle, u64)>,
+        /// The number of the wait: a time limit ends the wait only if it has the same number.
+        number: u64,
+    },
+    /// An event in a queue.
+    Queues {
+        /// The name of the call.
+        call: &'static str,
+        /// The queues, in the order in which they are looked at.
+        queues: Vec<Handle>,
+        /// The number of the wait, as above.
+        number: u64,
+    },
+    /// The messages under way to a portal table entry (`PtlPTDisable`).
+    Portal {
+        /// The interface.
+        ni: Handle,
+        /// The index of the entry.
+        pt_index: u32,
+    },
+    /// The other ranks.
+    Barrier(BarrierKind),
+    /// The CPU, which first completes messages (rdma cards); the call is made then.
+    Completion(Box<Call>),
+}
+
+impl Wait {
+    /// Whether what a card tells its host may end the wait.
+    pub fn concerns(&self, notice: Notice) -> bool {
+        match (self, notice) {
+            (Wait::Counters { tests, .. }, Notice::Counter(changed)) => tests.iter().any(|(ct, _)| *ct == changed),
+            (Wait::Queues { queues, .. }, Notice::Queue(changed)) => queues.contains(&changed),
+            (Wait::Portal { ni, pt_index }, Notice::Portal(index, drained)) => (*ni, *pt_index) == (index, drained),
+            _ => false,
+        }
+    }
+
+    /// What the thread waits for, as the report of a deadlock says it.
+    pub fn describe(&self) -> String {
+        let list = |handles: &mut dyn Iterator<Item = String>| handles.collect::<Vec<_>>().join(", ");
+        match self {
+            Wait::Counters { call, tests, .. } => {
+                let counters = list(&mut tests.iter().map(|(ct, test)| format!("counter {ct:#x} to reach {test}")));
+                format!("{call} for {counters}")
+            }
+            Wait::Queues { call, queues, .. } => {
+                format!("{call} for an event in {}", list(&mut queues.iter().map(|eq| format!("queue {eq:#x}"))))
+            }
+            Wait::Portal { pt_index, .. } => {
+                format!("PtlPTDisable for the messages under way to portal table entry {pt_index}")
+            }
+            Wait::Barrier(kind) => kind.name().into(),
+            Wait::Completion(call) => format!("{} for a completion", call.op.c_name()),
+        }
+    }
+
+    /// The answer to the thread, if what it waits for is there. `next_queue` is as for [`queue_reply`].
+    pub fn reply(&self, card: &mut Card, next_queue: &mut usize) -> Option<Reply> {
+        match self {
+            Wait::Counters { tests, .. } => counter_reply(card, tests),
+            Wait::Queues { queues, .. } => queue_reply(card, queues, next_queue),
+            Wait::Portal { ni, pt_index } => card.pt_idle(*ni, *pt_index).then(|| Reply::new(Code::Ok)),
+            Wait::Barrier(_) | Wait::Completion(_) => None,
+        }
+    }
+}
+
+/// The answer of a wait for counters, if one of them is there. A failure ends every wait (Portals 4.3 §3.14.4).
+pub fn counter_reply(card: &mut Card, tests: &[(Handle, u64)]) -> Option<Reply> {
+    tests.iter().enumerate().find_map(|(which, (ct, test))| match card.ct_value(*ct) {
+        Ok(value) => has_reached(value, *test).then(|| Reply::value(which as u64).with(&value)),
+        Err(_) => Some(Reply::new(Code::Interrupted)),
+    })
+}
+
+fn has_reached(value: CtEvent, test: u64) -> bool {
+    value.success >= test || value.failure != 0
+}
+
+/// The answer of a wait for events, if there is one. It takes the event. The queues take turns (Portals 4.3 §3.13.7):
+/// the one with the number `next_queue` is looked at first.
+pub fn queue_reply(card: &mut Card, queues: &[Handle], next_queue: &mut usize) -> Option<Reply> {
+    let first = *next_queue % queues.len();
+    let order = (first..queues.len()).chain(0..first);
+    order.into_iter().find_map(|which| match card.eq_take(queues[which]) {
+        Ok(event) => event.map(|event| {
+            *next_queue = which + 1;
+            let mut reply = event_reply(event);
+            reply.out[0] = which as u64;
+            reply
+        }),
+        Err(_) => Some(Reply::new(Code::Interrupted)),
+    })
+}
+
+/// `PTL_OK` or `PTL_EQ_DROPPED`, with the event.
+pub fn event_reply((event, lost): (FullEvent, bool)) -> Reply {
+    Reply::new(if lost { Code::EqDropped } else { Code::Ok }).with(&event)
+}

@@ -1,0 +1,240 @@
+//! Portals and sPIN operations as commands of a card.
+
+use abi::portals::{self as ptl, AckReq, CtEvent, Handle, List, Process, Rc as Code, md, me};
+use cluster::Work;
+use goal::{Append, NicOp, Verb};
+use nic::{NewEntry, Region, Target, TriggeredOp};
+use sim::Time;
+
+use crate::error::RunError;
+use crate::memory::buffer;
+use crate::state::{Cluster, Scripts, Task};
+
+/// Portal table index of Portals operations.
+pub(crate) const PORTAL: u32 = 0;
+/// The largest message or entry, in bytes.
+pub(crate) const MOST: u64 = 1 << 32;
+
+impl Scripts<'_> {
+    /// Hands an operation to its rank's card. The work that this is for the CPU.
+    pub(crate) fn command(&mut self, cluster: &mut Cluster, op: u32, nic: &NicOp) -> Result<Vec<Work>, RunError> {
+        match &nic.verb {
+            Verb::Append(append) => self.append(cluster, op, nic, append),
+            Verb::Put { bytes, to } => {
+                let ack = if nic.counter.is_some() { AckReq::Ct } else { AckReq::None };
+                self.transfer(cluster, op, nic, *bytes, *to, Some(ack))
+            }
+            Verb::Get { bytes, from } => self.transfer(cluster, op, nic, *bytes, *from, None),
+            // No command: the CPU looks at the counter.
+            Verb::Test { .. } => Ok(Vec::new()),
+        }
+    }
+
+    fn append(&mut self, cluster: &mut Cluster, op: u32, nic: &NicOp, append: &Append) -> Result<Vec<Work>, RunError> {
+        let (rank, ni) = (self.schedule.rank(op), self.ni);
+        let ct = match nic.counter {
+            Some(number) => self.counter(cluster, op, rank, number)?,
+            None => ptl::CT_NONE,
+        };
+        let start = buffer(nic.tag);
+        let mut handlers = None;
+        if append.handlers.iter().any(Option::is_some) {
+            let state = initial_state(nic);
+            let memory = match append.memory.unwrap_or(state.len() as u64) {
+                0 => ptl::INVALID_HANDLE,
+                bytes => self.hpu_memory(cluster, op, rank, bytes)?,
+            };
+            let names = append.handlers.each_ref().map(|name| name.as_deref());
+            let installed =
+                cluster.card(rank as usize).handlers_by_name(names, memory, &state, Region::range(start, MOST));
+            handlers = Some(installed.map_err(|code| self.refused(cluster, op, "PtlMEAppend", code))?);
+        }
+        let once = if append.use_once { me::USE_ONCE } else { 0 };
+        let le = ptl::Le {
+            start,
+            length: append.bytes,
+            ct_handle: ct,
+            uid: ptl::ID_ANY,
+            options: me::OP_PUT | me::OP_GET | me::EVENT_CT_COMM | me::EVENT_CT_OVERFLOW | once,
+            pad: 0,
+        };
+        let match_id = Process { nid: append.allowed.unwrap_or(ptl::ID_ANY), pid: 0 };
+        let me = ptl::Me { le, match_id, match_bits: u64::from(nic.tag), ..ptl::Me::default() };
+        let new = NewEntry { me, matching: true, pt_index: PORTAL, user_ptr: u64::from(op) };
+        let list = match append.list {
+            goal::List::Priority => List::Priority,
+            goal::List::Overflow => List::Overflow,
+        } as u64;
+        let (call, appended) = match nic.when {
+            None => ("PtlMEAppend", self.act(cluster, rank, |card, ports| card.append(ni, new, list, handlers, ports))),
+            Some((counter, reaches)) => {
+                let trigger = (self.counter(cluster, op, rank, counter)?, reaches);
+                let appended = self
+                    .act(cluster, rank, |card, ports| card.append_triggered(ni, new, list, handlers, trigger, ports));
+                ("PtlTriggeredMEAppend", appended)
+            }
+        };
+        appended.map_err(|code| self.refused(cluster, op, call, code))?;
+        Ok(cluster.costs().describe().into_iter().collect())
+    }
+
+    /// Starts or describes a put, with the acknowledgement that it asks for, or a get.
+    fn transfer(
+        &mut self,
+        cluster: &mut Cluster,
+        op: u32,
+        nic: &NicOp,
+        bytes: u64,
+        peer: u32,
+        put: Option<AckReq>,
+    ) -> Result<Vec<Work>, RunError> {
+        let rank = self.schedule.rank(op);
+        let ct = match nic.counter {
+            Some(number) => self.counter(cluster, op, rank, number)?,
+            None => ptl::CT_NONE,
+        };
+        let trigger = match nic.when {
+            Some((counter, reaches)) => Some((self.counter(cluster, op, rank, counter)?, reaches)),
+            None => None,
+        };
+        let options = if put.is_some() { md::EVENT_CT_ACK } else { md::EVENT_CT_REPLY };
+        let md = Memory { start: buffer(nic.tag), bytes, options, eq: ptl::EQ_NONE, ct };
+        let target = Target {
+            process: Process { nid: peer, pid: 0 },
+            pt_index: PORTAL,
+            match_bits: u64::from(nic.tag),
+            remote_offset: 0,
+            user_ptr: 0,
+            hdr_data: nic.args[0].unwrap_or(0),
+        };
+        match trigger {
+            None => {
+                self.move_data(cluster, op, md, put, target, Time::ZERO)?;
+                Ok(vec![cluster.costs().post()])
+            }
+            Some((counter, reaches)) => {
+                let transfer = self.bind(cluster, op, md, put, target)?;
+                let (interface, action) = (transfer.interface, TriggeredOp::Transfer(transfer));
+                let call = if put.is_some() { "PtlTriggeredPut" } else { "PtlTriggeredGet" };
+                self.act(cluster, rank, |card, ports| card.trigger(interface, counter, reaches, action, ports))
+                    .map_err(|code| self.refused(cluster, op, call, code))?;
+                Ok(cluster.costs().describe().into_iter().collect())
+            }
+        }
+    }
+
+    /// Starts a put or get that the CPU hands over after `delay` and a post.
+    pub(crate) fn move_data(
+        &mut self,
+        cluster: &mut Cluster,
+        op: u32,
+        memory: Memory,
+        put: Option<AckReq>,
+        target: Target,
+        delay: Time,
+    ) -> Result<(), RunError> {
+        let transfer = self.bind(cluster, op, memory, put, target)?;
+        let at = cluster.now() + delay + cluster.costs().post().span;
+        self.act(cluster, self.schedule.rank(op), |card, ports| card.start(transfer, at, ports));
+        Ok(())
+    }
+
+    /// Prepares a put or get. Its memory descriptor lasts as long as the operation.
+    fn bind(
+        &mut self,
+        cluster: &mut Cluster,
+        op: u32,
+        memory: Memory,
+        put: Option<AckReq>,
+        target: Target,
+    ) -> Result<nic::Transfer, RunError> {
+        let (rank, ni) = (self.schedule.rank(op), self.ni);
+        let Memory { start, bytes, options, eq, ct } = memory;
+        let options = options | md::EVENT_SEND_DISABLE;
+        let md = ptl::Md { start, length: bytes, options, eq_handle: eq, ct_handle: ct, pad: 0 };
+        let bound = self.act(cluster, rank, |card, ports| card.md_bind(ni, md, ports));
+        let md = bound.map_err(|code| self.refused(cluster, op, "PtlMDBind", code))?;
+        let card = cluster.card(rank as usize);
+        let (call, transfer) = match put {
+            Some(ack) => ("PtlPut", card.put(md, 0, bytes, ack as u64, target)),
+            None => ("PtlGet", card.get(md, 0, bytes, target)),
+        };
+        let released = card.md_release(md);
+        debug_assert!(released.is_ok());
+        transfer.map_err(|code| self.refused(cluster, op, call, code))
+    }
+
+    /// The card's counter for a number of the schedule. It is allocated when the number is first used.
+    pub(crate) fn counter(
+        &mut self,
+        cluster: &mut Cluster,
+        op: u32,
+        rank: u32,
+        number: u32,
+    ) -> Result<Handle, RunError> {
+        let counters = &self.ranks[rank as usize].counters;
+        let place = counters.partition_point(|(other, _)| *other < number);
+        if let Some((_, handle)) = counters.get(place).filter(|(other, _)| *other == number) {
+            return Ok(*handle);
+        }
+        let handle = cluster.card(rank as usize).ct_alloc(self.ni);
+        let handle = handle.map_err(|code| self.refused(cluster, op, "PtlCTAlloc", code))?;
+        self.ranks[rank as usize].counters.insert(place, (number, handle));
+        Ok(handle)
+    }
+
+    /// The value of a counter; zero if its number was never used.
+    pub(crate) fn counter_value(&mut self, cluster: &mut Cluster, rank: u32, number: u32) -> CtEvent {
+        let counters = &self.ranks[rank as usize].counters;
+        let Ok(place) = counters.binary_search_by_key(&number, |(other, _)| *other) else { return CtEvent::default() };
+        let handle = counters[place].1;
+        cluster.card(rank as usize).ct_value(handle).unwrap_or_default()
+    }
+
+    /// A counter has changed. Tests that have waited for it go on.
+    pub(crate) fn look_at_tests(&mut self, cluster: &mut Cluster, rank: u32) {
+        let tests = std::mem::take(&mut self.ranks[rank as usize].tests);
+        for test in tests {
+            if self.counter_value(cluster, rank, test.counter).success < test.reaches {
+                self.ranks[rank as usize].tests.push(test);
+            } else {
+                self.enqueue(test.op, Task::Look(test.op));
+            }
+        }
+    }
+
+    /// Allocates HPU memory. When none is left, the memory of entries that are gone is given back first.
+    fn hpu_memory(&mut self, cluster: &mut Cluster, op: u32, rank: u32, bytes: u64) -> Result<Handle, RunError> {
+        let (card, memories) = (cluster.card(rank as usize), &mut self.ranks[rank as usize].memories);
+        let mut memory = card.hpu_alloc(bytes, self.ni);
+        if memory == Err(Code::NoSpace) {
+            memories.retain(|memory| card.hpu_free(*memory).is_err());
+            memory = card.hpu_alloc(bytes, self.ni);
+        }
+        let memory = memory.map_err(|code| self.refused(cluster, op, "PtlHPUAllocMem", code))?;
+        self.ranks[rank as usize].memories.push(memory);
+        Ok(memory)
+    }
+
+    /// The error of an operation that the card has refused.
+    pub(crate) fn refused(&self, cluster: &Cluster, op: u32, call: &'static str, code: Code) -> RunError {
+        RunError::Refused { operation: self.schedule.describe(op), call, code, at: cluster.now() }
+    }
+}
+
+/// The local memory of a put or get, and the queue and counter that are told of its progress.
+pub(crate) struct Memory {
+    pub start: u64,
+    pub bytes: u64,
+    /// `PTL_MD_*`
+    pub options: u32,
+    pub eq: Handle,
+    pub ct: Handle,
+}
+
+/// The initial content of the handlers' memory: the arguments as 64-bit words, from `arg1` to the last one given. An
+/// argument in between that is not given is 0.
+pub(crate) fn initial_state(nic: &NicOp) -> Vec<u8> {
+    let given = nic.args.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
+    nic.args[..given].iter().flat_map(|arg| arg.unwrap_or(0).to_le_bytes()).collect()
+}
