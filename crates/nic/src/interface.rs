@@ -239,7 +239,7 @@ pub fn default_limits(mtu: u32, accelerator: &machine::Accelerator) -> NiLimits 
         max_payload_size: u64::from(mtu),
         max_handler_mem: u64::from(accelerator.memory()),
         max_initial_state: u64::from(accelerator.max_initial_state()),
-        min_fragmentation_limit: u64::from(crate::spin::FRAGMENT),
+        min_fragmentation_limit: u64::from(accel::FRAGMENT),
         // Whatever the packet's size, a handler that takes no more outlives the watchdog.
         max_cycles_per_byte: accelerator.watchdog_cycles() / u64::from(mtu),
     }

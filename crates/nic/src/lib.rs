@@ -27,15 +27,16 @@ mod timeline;
 mod triggered;
 mod unexpected;
 
+pub use accel::{CardProgram, DeviceProgram, Handler, ImageError, Profile, SourcePlace, load_map};
 pub use api::NewEntry;
 pub use atomic::{AtomicSpec, MAX_OPERAND, size as item_size};
 pub use card::{Card, CardEvent, Completion};
 pub use drops::{DropReason, DroppedMessage, Drops, DropsByReason, merge_drops};
-pub use handlers::{CardProgram, DeviceProgram, Handler, HandlerRequest, ImageError, load_map};
+pub use handlers::HandlerRequest;
 pub use message::{Body, Header, MessageId, Packet, Request, RequestKind, Response};
 pub use ports::{Departure, MemoryFault, Notice, PacketId, Ports, Slice, Track};
 pub use region::Region;
-pub use stats::{HandlerStats, Profile, SourcePlace, Stats};
+pub use stats::{HandlerStats, Stats};
 pub use timeline::Timeline;
 pub use triggered::{Action, FetchAction, Target, Transfer, TriggeredOp};
 

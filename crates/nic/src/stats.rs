@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use accel::Profile;
 use sim::Time;
 
 use crate::drops::DropsByReason;
@@ -44,18 +45,6 @@ pub struct Stats {
     pub handlers: BTreeMap<String, HandlerStats>,
     /// Instructions by handler name and place in the source; empty unless the card profiles.
     pub profile: Profile,
-}
-
-/// Instructions that ran, by handler name and place in the source.
-pub type Profile = BTreeMap<String, BTreeMap<SourcePlace, u64>>;
-
-/// Where an instruction comes from.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct SourcePlace {
-    /// The function of the device program that it is in.
-    pub function: Option<String>,
-    /// File, as the compiler recorded it, and line from 1; `None` without `-g`.
-    pub line: Option<(String, u32)>,
 }
 
 /// Counts of one handler.

@@ -110,7 +110,7 @@ fn open_interfaces(cluster: &mut Cluster, program: Option<&Rc<CardProgram>>) -> 
         card.set_map(ni, map.clone()).expect("every rank is in the map");
         card.pt_alloc(ni, 0, ptl::EQ_NONE, PORTAL).expect("a fresh portal table is empty");
         if let Some(program) = program {
-            card.share_program(program.clone());
+            card.share_program(program.clone()).expect("the program was prepared for these cards");
         }
     }
     ni

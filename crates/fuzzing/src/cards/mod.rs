@@ -104,7 +104,9 @@ fn play(bytes: &[u8]) -> u64 {
         let length = u.int_in_range(0..=64).unwrap_or_default();
         let code = u.bytes(length).unwrap_or_default();
         if let Some(device) = program::program(&machine, code) {
-            world.bench.cards.iter_mut().for_each(|card| card.share_program(device.clone()));
+            for card in &mut world.bench.cards {
+                card.share_program(device.clone()).expect("the program was prepared for these cards");
+            }
         }
     }
     for node in 0..NODES as usize {

@@ -3,34 +3,40 @@
 use std::rc::Rc;
 
 use abi::portals::{self as ptl, Handle, Rc as Code};
+use accel::{CardProgram, DeviceProgram, ImageError};
 
 use super::{Result, region};
 use crate::card::Card;
 use crate::entry::Entry;
-use crate::handlers::{CardProgram, DeviceProgram, HandlerRequest, Handlers, ImageError};
+use crate::handlers::{HandlerRequest, Handlers};
 use crate::ports::Ports;
 use crate::region::Region;
 
 impl Card {
     /// Loads the device program of the process.
+    ///
+    /// # Errors
+    /// When it does not fit into the card's memories.
     pub fn load_program(&mut self, program: DeviceProgram) -> std::result::Result<(), ImageError> {
-        self.share_program(CardProgram::new(program, &self.machine)?);
-        Ok(())
+        self.share_program(CardProgram::new(program, &self.machine)?)
     }
 
     /// Loads a device program that other cards may have too.
-    pub fn share_program(&mut self, program: Rc<CardProgram>) {
-        self.spin.load(program);
+    ///
+    /// # Errors
+    /// When it was prepared for cards with larger memories.
+    pub fn share_program(&mut self, program: Rc<CardProgram>) -> std::result::Result<(), ImageError> {
+        self.spin.accelerator.load(program)
     }
 
     /// Whether a device program is loaded.
     pub fn has_program(&self) -> bool {
-        self.spin.loaded().is_some()
+        self.spin.accelerator.program().is_some()
     }
 
     /// Gives memory back that nobody needs while no handler runs here.
     pub fn trim(&mut self) {
-        self.spin.trim();
+        self.spin.accelerator.trim();
     }
 
     /// Prepares the handlers of an ME: reads its initial state and writes it into the HPU memory (App. B.2). `None`
@@ -41,21 +47,21 @@ impl Card {
         if !self.machine.nic.runs_handlers() {
             return Err(Code::Fail);
         }
-        let program = self.spin.loaded().ok_or(Code::ArgInvalid)?;
+        let program = self.spin.accelerator.program().ok_or(Code::ArgInvalid)?;
         let find = |address: u64| match address {
             0 => Ok(None),
-            address => program.device.handler(address).cloned().map(Some).ok_or(Code::ArgInvalid),
+            address => program.device().handler(address).cloned().map(Some).ok_or(Code::ArgInvalid),
         };
         let handlers = [find(request.header)?, find(request.payload)?, find(request.completion)?];
         let length = if me.hpu_initial_state == 0 { 0 } else { me.hpu_initial_state_length };
-        if length > self.spin.max_initial_state() {
+        if length > u64::from(self.machine.accelerator.max_initial_state()) {
             return Err(Code::ArgInvalid);
         }
         let mut state = vec![0; length as usize];
         ports.read_host(me.hpu_initial_state, &mut state).map_err(|_| Code::ArgInvalid)?;
         let iovec = me.le.options & ptl::ME_HANDLER_IOVEC != 0;
         let host = region(me.handler_host_mem_start, me.handler_host_mem_length, iovec, limit, ports)?;
-        self.spin.install(handlers, request.memory, &state, host, me.user_hdr_size).map(Some)
+        self.spin.install(&self.machine.accelerator, handlers, request.memory, &state, host, me.user_hdr_size).map(Some)
     }
 
     /// Prepares handlers by their names, header, payload and completion, for a program that has no host part: with
@@ -70,12 +76,12 @@ impl Card {
         if !self.machine.nic.runs_handlers() {
             return Err(Code::Fail);
         }
-        let program = self.spin.loaded().ok_or(Code::ArgInvalid)?;
+        let program = self.spin.accelerator.program().ok_or(Code::ArgInvalid)?;
         let mut handlers = [const { None }; 3];
         for (handler, name) in handlers.iter_mut().zip(names) {
             *handler = name.map(|name| program.named(name).cloned().ok_or(Code::ArgInvalid)).transpose()?;
         }
-        self.spin.install(handlers, memory, state, host, 0)
+        self.spin.install(&self.machine.accelerator, handlers, memory, state, host, 0)
     }
 
     /// `PtlHPUAllocMem` (sPIN App. B.2).
@@ -91,7 +97,7 @@ impl Card {
     pub fn hpu_free(&mut self, memory: Handle) -> Result<()> {
         let state = self.spin.memory_range(memory)?;
         let uses =
-            |entry: &Entry| entry.handlers.as_ref().is_some_and(|handlers| handlers.state.as_ref() == Some(&state));
+            |entry: &Entry| entry.handlers.as_ref().is_some_and(|handlers| handlers.set.state.as_ref() == Some(&state));
         if self.interfaces.iter().flatten().any(|ni| ni.entries.iter().any(|(_, entry)| uses(entry))) {
             return Err(Code::InUse);
         }

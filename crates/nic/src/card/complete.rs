@@ -173,7 +173,7 @@ impl Card {
         if let (Some(place), Some(response)) = (operation.card, answer) {
             self.finish_operation(token, answer, ports);
             let result = if response.fail == NiFail::Ok { 0 } else { err::FAILED };
-            return self.resume_waiting(place.context, result, ports);
+            return self.command_done(place.command, result, ports);
         }
         let seen = match (answer, operation.kind) {
             (None, _) => operation.send_md.sees(md::EVENT_CT_SEND, md::EVENT_SEND_DISABLE),

@@ -12,7 +12,7 @@ use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
 use abi::portals::{CT_NONE, EQ_NONE, Handle, List, NiFail, NiLimits, Process};
-use machine::{Accelerator, Machine};
+use machine::Machine;
 use sim::{Pipe, Time, Train};
 
 use crate::entry::Placement;
@@ -20,7 +20,7 @@ use crate::interface::{Interface, MemoryDescriptor, default_limits};
 use crate::message::{Header, MessageId, OpToken, Packet, Response};
 use crate::ports::{Departure, PacketId, Ports, Slice, Track};
 use crate::region::Region;
-use crate::spin::{Run, SpinMessage, SpinUnit};
+use crate::spin::{HostTransfer, Spin, SpinMessage};
 use crate::stats::{HandlerStats, Stats};
 use crate::triggered::TriggeredOp;
 
@@ -49,10 +49,12 @@ pub enum CardEvent {
     Moved(MessageId),
     /// A message is done, and so is the (empty) DMA write that says so.
     Complete(MessageId),
-    /// An HPU context reaches the point where the handler that it had stopped.
-    Hpu(u16, Run),
+    /// The time of an event of the accelerator has come.
+    Accelerator(accel::Event),
+    /// The message of a handler that was blocked has left.
+    CommandDone(accel::CommandId),
     /// A handler's DMA transfer is done.
-    HandlerDma(Box<crate::spin::HandlerDma>),
+    HostTransferDone(Box<HostTransfer>),
 }
 
 /// A message to be sent.
@@ -250,10 +252,10 @@ pub(crate) struct Operation {
     pub fail: NiFail,
 }
 
-/// A place in a handler's memory, and the context that waits for it to be filled.
+/// A place in a handler's memory, and the command of the handler that waits for it to be filled.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CardPlace {
-    pub context: u16,
+    pub command: accel::CommandId,
     /// Card address.
     pub start: u32,
 }
@@ -290,7 +292,7 @@ pub struct Card {
     /// The interfaces that were closed last: handles of new ones go on from theirs.
     pub(crate) closed: [Option<Box<Interface>>; 4],
     pub(crate) operations: Operations,
-    pub(crate) spin: SpinUnit,
+    pub(crate) spin: Spin,
     pub(crate) stats: Stats,
     /// Stands for [`Stats::handlers`]: few, and found by comparing pointers.
     handler_stats: Vec<(Rc<str>, HandlerStats)>,
@@ -314,7 +316,7 @@ pub struct Card {
 impl Card {
     /// The card of `node` in a network of `nodes`, serving a process with this user id.
     pub fn new(machine: Rc<Machine>, node: u32, nodes: u32, uid: u32) -> Card {
-        let Accelerator::Sc17(unit) = &machine.accelerator;
+        let spin = Spin::new(&machine);
         Card {
             node,
             nodes,
@@ -323,12 +325,12 @@ impl Card {
             interfaces: [const { None }; 4],
             closed: [const { None }; 4],
             operations: Operations::default(),
-            spin: SpinUnit::new(unit, machine.hpu.clock, machine.network.mtu),
+            early_limit: spin.accelerator.packet_buffers(),
+            spin,
             stats: Stats::default(),
             handler_stats: Vec::new(),
             channels: HashMap::new(),
             early_packets: 0,
-            early_limit: unit.slots(machine.network.mtu),
             completions: VecDeque::new(),
             rx: Pipe::default(),
             dma: Pipe::default(),
@@ -354,8 +356,9 @@ impl Card {
             CardEvent::Atomic(work) => self.combine(*work, ports),
             CardEvent::Moved(message) => self.moved(message, ports),
             CardEvent::Complete(message) => self.complete(message, ports),
-            CardEvent::Hpu(context, run) => self.hpu_stopped(context, run, ports),
-            CardEvent::HandlerDma(dma) => self.handler_dma_done(*dma, ports),
+            CardEvent::Accelerator(event) => self.accelerator_event(event, ports),
+            CardEvent::CommandDone(command) => self.command_done(command, 0, ports),
+            CardEvent::HostTransferDone(transfer) => self.host_transfer_done(*transfer, ports),
         }
     }
 
@@ -369,7 +372,7 @@ impl Card {
 
     /// Counts from now on which source lines handlers run.
     pub fn set_profiling(&mut self) {
-        self.spin.set_profiling();
+        self.spin.accelerator.set_profiling();
     }
 
     /// What the card has done so far.
@@ -379,8 +382,8 @@ impl Card {
         for (name, handler) in &self.handler_stats {
             stats.handlers.entry(name.to_string()).or_default().merge(handler);
         }
-        stats.hpu_busy = self.spin.busy();
-        stats.profile = self.spin.profile();
+        stats.hpu_busy = self.spin.accelerator.busy();
+        stats.profile = self.spin.accelerator.profile();
         stats
     }
 

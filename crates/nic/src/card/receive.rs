@@ -182,7 +182,7 @@ impl Card {
                 let (token, mlength) = (*token, response.mlength);
                 let Some(operation) = self.operations.get_mut(token).filter(|operation| operation.open) else { return };
                 if let Some(place) = operation.card {
-                    return self.spin.fill(place.start + offset as u32, &data);
+                    return self.deliver(place.command, place.start + offset as u32, &data, ports);
                 }
                 (operation.md.region.clone(), operation.local_offset, mlength)
             }

@@ -13,10 +13,11 @@
 
 mod bench;
 mod calls;
-pub mod code;
+
 pub mod packets;
 mod recorder;
 
+pub use accel::testing::code;
 pub use bench::{Bench, BenchPorts, Surroundings};
 pub use calls::any_entry;
 pub use recorder::{Departure, HostStore, Recorder, Seen};

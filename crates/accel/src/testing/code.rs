@@ -7,7 +7,8 @@ use abi::device::map;
 use hpu::Program;
 use machine::Machine;
 
-use crate::handlers::{CardProgram, DeviceProgram, Handler, load_map};
+use crate::map::load_map;
+use crate::program::{CardProgram, DeviceProgram, Handler};
 
 /// The register that is always 0.
 pub const ZERO: u32 = 0;

@@ -1,0 +1,124 @@
+//! Calling conventions: what a handler sees of its task, what its return codes mean, and which commands it has.
+//!
+//! A convention translates between handlers and an accelerator. It knows the layouts in a handler's memory and the
+//! numbers; it knows nothing of processors and of how commands are executed.
+
+mod p4spin;
+
+pub use p4spin::P4spin;
+
+use abi::portals::CtEvent;
+
+use crate::command::Command;
+use crate::outcome::{HandlerError, Outcome};
+use crate::task::{Role, Task};
+
+/// The arguments of a handler.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Arguments {
+    /// The bytes of the argument block.
+    pub block: Vec<u8>,
+    /// The values of the argument registers.
+    pub registers: [u32; 3],
+}
+
+/// A call of a handler to its accelerator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// The number of the command.
+    pub number: u32,
+    /// Its argument: a value, or the card address of a structure.
+    pub argument: u32,
+}
+
+/// What a handler asks for with a call.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Request {
+    /// The card executes a command, and the handler waits for its reply.
+    Call(Command),
+    /// The card executes a command while the handler goes on; the handler gets a [`Answer::Handle`].
+    Start(Command),
+    /// Asks whether the command with this handle is done.
+    Test(u32),
+    /// Waits until the command with this handle is done.
+    Wait(u32),
+    /// Compares 64 bits of card memory and swaps them if they are equal; answered with [`Answer::Before`].
+    CompareAndSwap {
+        /// Card address.
+        address: u32,
+        /// The value to compare with.
+        compare: u64,
+        /// The value to store.
+        swap: u64,
+    },
+    /// Adds to 64 bits of card memory, where adding nothing is reading; answered with [`Answer::Before`].
+    FetchAndAdd {
+        /// Card address.
+        address: u32,
+        /// What is added.
+        increment: u64,
+    },
+    /// Asks for the number of the processor that runs the handler.
+    MyHpu,
+    /// Asks for the number of processors.
+    HpuCount,
+    /// Lets another handler use the processor.
+    Yield,
+    /// Ends the handler with an error.
+    Abort(HandlerError),
+}
+
+/// The reasons for which a call is not carried out.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The handler gets this result and goes on.
+    Result(i32),
+    /// The handler is ended: it gave memory that is not its own, or a command that does not exist.
+    Fault {
+        /// What it did, for people: continues a sentence that begins with the handler's name.
+        what: String,
+        /// The card address, or the number of the command.
+        detail: u32,
+    },
+}
+
+/// What a call returns in the handler's memory, beside its result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// The handle of the command that was started.
+    Handle(u32),
+    /// The 64 bits before an atomic operation.
+    Before(u64),
+    /// The value of a counter.
+    Counter(CtEvent),
+}
+
+/// The memory of a handler, protected as it is for the handler itself.
+pub trait HandlerMemory {
+    /// Reads bytes; `None` when they are not the handler's own.
+    fn read(&mut self, address: u32, length: u32) -> Option<Vec<u8>>;
+    /// Writes bytes, unless the handler may not.
+    fn write(&mut self, address: u32, bytes: &[u8]);
+}
+
+/// A calling convention.
+pub trait Convention {
+    /// The arguments of a handler with its argument block at card address `block`; `user_header` are the bytes before
+    /// the payload of its packet.
+    fn arguments(&self, task: &Task, block: u32, user_header: &[u8]) -> Arguments;
+
+    /// What a handler's return value means.
+    fn outcome(&self, role: Role, value: u32) -> Outcome;
+
+    /// Whether a handler with this command only looks whether something has come, as a loop that waits does.
+    fn only_looks(&self, number: u32) -> bool;
+
+    /// Reads what a handler asks for.
+    ///
+    /// # Errors
+    /// When the call cannot be carried out.
+    fn request(&self, call: Call, memory: &mut dyn HandlerMemory) -> Result<Request, Refusal>;
+
+    /// Writes what a call returns to the handler's memory, where the handler may write.
+    fn answer(&self, call: Call, answer: Answer, memory: &mut dyn HandlerMemory);
+}

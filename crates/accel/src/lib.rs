@@ -1,0 +1,44 @@
+//! Accelerators: what runs handlers on a card, behind one interface.
+//!
+//! A card matches messages, moves data and owns what its messages' handlers have decided. An accelerator owns the
+//! processors that run handlers, their memories and the packet buffers. The two meet in two traits: the card calls its
+//! [`Accelerator`], and the accelerator calls the [`Env`] that the card passes to it.
+//!
+//! * `accelerator`: both traits
+//! * `task`, `command`, `outcome`: what the two sides hand to each other
+//! * `program`, `profile`: device programs, and where their instructions come from
+//! * [`memory`]: regions of an accelerator's memory, and the allocator of HPU memory
+//! * [`convention`]: how a handler sees its arguments, what its return codes mean, and which commands it has
+//! * [`sc17`]: the unit of the sPIN paper (SC'17)
+//! * [`testing`]: handlers assembled by hand, for tests
+
+mod accelerator;
+mod command;
+pub mod convention;
+mod kind;
+mod map;
+pub mod memory;
+mod outcome;
+mod profile;
+mod program;
+pub mod sc17;
+mod task;
+#[doc(hidden)]
+pub mod testing;
+
+pub use accelerator::{Accelerator, Env, Event, HandlerSlice, InternalError};
+pub use command::{
+    Command, CommandId, Counter, Direction, Dma, HostAtomic, HostMemory, HostOperation, Issued, Message, Place, Reply,
+    Transfer,
+};
+pub use kind::create;
+pub use map::load_map;
+pub use memory::{AllocationError, HpuMemory};
+pub use outcome::{Failure, Finished, HandlerError, Outcome, Usage, Verdict};
+pub use profile::{Profile, SourcePlace};
+pub use program::{CardProgram, DeviceProgram, Handler, ImageError};
+pub use task::{HandlerSet, Input, MessageHeader, MessageId, MessageKind, Packet, Role, Task};
+
+/// `min_fragmentation_limit`: alignment in bytes of the payload that handlers see, and the unit of packet sizes (sPIN
+/// App. B.2.1).
+pub const FRAGMENT: u32 = 8;

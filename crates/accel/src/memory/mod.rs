@@ -1,0 +1,10 @@
+//! The memories of an accelerator: regions of card addresses, and the allocator of HPU memory.
+
+mod allocator;
+mod regions;
+
+pub use allocator::{AllocationError, Allocator, HpuMemory};
+pub use regions::{Memories, OutsideMemory, Pieces, Region};
+
+/// Memory is made and given out in units of this many bytes.
+const GRAIN: u32 = 64;

@@ -1,0 +1,262 @@
+use hpu::Window;
+
+use super::GRAIN;
+
+/// A memory of an accelerator: a range of card addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Region {
+    /// Card address of its first byte.
+    pub base: u32,
+    /// Bytes of card addresses that it takes.
+    pub size: u32,
+    /// Where only parts of the addresses have memory: see [`Pieces`].
+    pub pieces: Option<Pieces>,
+    /// Whether its bytes are needed only while handlers run or packets wait.
+    pub transient: bool,
+}
+
+/// A region that is divided into equal ranges of addresses, of which only both ends have memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pieces {
+    /// Bytes of addresses of one range.
+    pub stride: u32,
+    /// Bytes at the start of each range that have memory.
+    pub head: u32,
+    /// Bytes at the end of each range that have memory.
+    pub tail: u32,
+}
+
+impl Region {
+    /// Where the byte `at` bytes from the base is if the addresses without memory are left out.
+    fn packed(&self, at: u32) -> usize {
+        let Some(Pieces { stride, head, tail }) = self.pieces else { return at as usize };
+        let (range, within) = (at / stride, at % stride);
+        let within = if within < head { within } else { within.saturating_sub(stride - head - tail) };
+        (range * (head + tail) + within) as usize
+    }
+}
+
+/// An access to card addresses at which the accelerator has no memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no memory of the card has the {len} bytes at {address:#x}")]
+pub struct OutsideMemory {
+    /// First card address.
+    pub address: u32,
+    /// Bytes.
+    pub len: u32,
+}
+
+/// A region and the number of its first bytes that are in the arena.
+#[derive(Clone, Copy, Debug)]
+struct Resident {
+    region: Region,
+    bytes: usize,
+}
+
+/// The memories of an accelerator. One arena has the first bytes of each region as far as they have been needed, so that
+/// tens of thousands of cards fit into the simulator's memory.
+#[derive(Debug)]
+pub struct Memories {
+    arena: Vec<u8>,
+    /// In the order of the arena: transient regions come last.
+    regions: Vec<Resident>,
+    /// Counts the changes of places in the arena.
+    layout: u32,
+}
+
+impl Memories {
+    /// Creates memories in which all bytes are zero.
+    pub fn new(mut regions: Vec<Region>) -> Memories {
+        regions.sort_by_key(|region| region.transient);
+        let regions = regions.into_iter().map(|region| Resident { region, bytes: 0 }).collect();
+        Memories { arena: Vec::new(), regions, layout: 0 }
+    }
+
+    /// The bytes that handlers address through windows of the present [`layout`](Memories::layout).
+    pub fn arena(&mut self) -> &mut [u8] {
+        &mut self.arena
+    }
+
+    /// A number that changes with the places of bytes in the arena.
+    pub fn layout(&self) -> u32 {
+        self.layout
+    }
+
+    /// Finds the places of windows in the arena and returns the layout that they belong to.
+    ///
+    /// # Errors
+    /// When a window does not lie in one region.
+    pub fn locate(&mut self, windows: &mut [Window]) -> Result<u32, OutsideMemory> {
+        for window in &mut *windows {
+            self.place(window.base, window.len)?; // this may move the bytes of other windows
+        }
+        for window in windows {
+            window.offset = self.place(window.base, window.len)?;
+        }
+        Ok(self.layout)
+    }
+
+    /// Finds the place of `len` bytes in the arena; they are added to it if they are not there yet.
+    fn place(&mut self, address: u32, len: u32) -> Result<usize, OutsideMemory> {
+        let outside = OutsideMemory { address, len };
+        let mut start = 0;
+        for index in 0..self.regions.len() {
+            let Resident { region, bytes } = self.regions[index];
+            let at = address.wrapping_sub(region.base);
+            if at >= region.size {
+                start += bytes;
+                continue;
+            }
+            if len > region.size - at {
+                return Err(outside);
+            }
+            let at = region.packed(at);
+            let end = at + len as usize;
+            if end > bytes {
+                self.grow(index, start + bytes, end.next_multiple_of(GRAIN as usize) - bytes);
+            }
+            return Ok(start + at);
+        }
+        Err(outside)
+    }
+
+    /// Adds `missing` bytes to a region, behind those that end at `hole` in the arena.
+    #[cold]
+    fn grow(&mut self, index: usize, hole: usize, missing: usize) {
+        let old = self.arena.len();
+        self.arena.resize(old + missing, 0);
+        self.arena.copy_within(hole..old, hole + missing);
+        self.arena[hole..old.min(hole + missing)].fill(0);
+        self.regions[index].bytes += missing;
+        self.layout = self.layout.wrapping_add(1);
+    }
+
+    /// Gives the bytes of transient regions back to the host; they are zero afterwards.
+    pub fn trim(&mut self) {
+        let kept = self.regions.iter().filter(|resident| !resident.region.transient);
+        let kept = kept.map(|resident| resident.bytes).sum();
+        if self.arena.len() > kept {
+            self.arena.truncate(kept);
+            self.arena.shrink_to_fit();
+            let transient = self.regions.iter_mut().filter(|resident| resident.region.transient);
+            transient.for_each(|resident| resident.bytes = 0);
+            self.layout = self.layout.wrapping_add(1);
+        }
+    }
+
+    /// Copies bytes to a card address.
+    ///
+    /// # Errors
+    /// When they do not lie in one region.
+    pub fn write(&mut self, address: u32, bytes: &[u8]) -> Result<(), OutsideMemory> {
+        self.slice(address, bytes.len() as u32)?.copy_from_slice(bytes);
+        Ok(())
+    }
+
+    /// Fills bytes with zeros; those that have never been needed are zero without being made.
+    ///
+    /// # Errors
+    /// When they do not lie in one region.
+    pub fn clear(&mut self, address: u32, len: u32) -> Result<(), OutsideMemory> {
+        let within = |region: &Region| address.wrapping_sub(region.base) < region.size;
+        let resident = self.regions.iter().find(|resident| within(&resident.region));
+        let Resident { region, bytes } = resident.ok_or(OutsideMemory { address, len })?;
+        let present = (*bytes as u32).saturating_sub(address - region.base).min(len);
+        self.slice(address, present)?.fill(0);
+        Ok(())
+    }
+
+    /// The `len` bytes at `address`.
+    ///
+    /// # Errors
+    /// When they do not lie in one region.
+    pub fn slice(&mut self, address: u32, len: u32) -> Result<&mut [u8], OutsideMemory> {
+        if len == 0 {
+            return Ok(&mut []); // no bytes may have any address
+        }
+        let start = self.place(address, len)?;
+        Ok(&mut self.arena[start..start + len as usize])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hpu::Sharing;
+
+    use super::*;
+
+    const CODE: u32 = 0x1d00_0000;
+    const HEAP: u32 = 0x1000_0000;
+    const STACKS: u32 = 0x1a00_0000;
+    const PACKETS: u32 = 0x1c40_0000;
+
+    /// Code, heap, four stacks of 0x200 bytes with 0x100 bytes of arguments in 0x1000 bytes each, and packets.
+    fn memories() -> Memories {
+        let region = |base, size, transient| Region { base, size, pieces: None, transient };
+        let pieces = Some(Pieces { stride: 0x1000, head: 0x100, tail: 0x200 });
+        let stacks = Region { pieces, ..region(STACKS, 0x4000, true) };
+        Memories::new(vec![
+            region(PACKETS, 0x1000, true),
+            region(CODE, 0x8000, false),
+            stacks,
+            region(HEAP, 0x800, false),
+        ])
+    }
+
+    #[test]
+    fn bytes_keep_their_values_when_memories_grow() {
+        let mut memories = memories();
+        let places =
+            [(PACKETS + 700, 100), (CODE, 300), (STACKS + 0x3e00, 0x200), (STACKS + 0x1000, 0x100), (HEAP, 64)];
+        for ((address, len), value) in places.into_iter().zip(1..) {
+            memories.write(address, &vec![value; len as usize]).unwrap();
+        }
+        for ((address, len), value) in places.into_iter().zip(1..) {
+            assert_eq!(memories.slice(address, len).unwrap(), vec![value; len as usize], "{address:#x}");
+        }
+        // 832 bytes of packets, 320 of code, four stacks with arguments, 64 of the heap.
+        assert_eq!(memories.arena().len(), 832 + 320 + 4 * 0x300 + 64);
+        let window = |(base, len)| Window { base, len, offset: 0, write: true, sharing: Sharing::Private };
+        let mut windows = places.map(window);
+        assert_eq!(memories.locate(&mut windows), Ok(memories.layout()));
+        for (window, value) in windows.iter().zip(1..) {
+            let bytes = &memories.arena()[window.offset..][..window.len as usize];
+            assert!(bytes.iter().all(|byte| *byte == value), "{value}");
+        }
+    }
+
+    #[test]
+    fn a_trim_keeps_what_is_needed_without_handlers() {
+        let mut memories = memories();
+        memories.write(HEAP, &[7; 128]).unwrap();
+        memories.write(PACKETS, &[8; 100]).unwrap();
+        memories.write(STACKS, &[9; 100]).unwrap();
+        let layout = memories.layout();
+        memories.trim();
+        assert_ne!(memories.layout(), layout);
+        assert_eq!(memories.arena().len(), 128);
+        assert_eq!(memories.slice(HEAP, 128).unwrap(), [7; 128]);
+        assert_eq!(memories.slice(PACKETS, 100).unwrap(), [0; 100]);
+        assert_eq!(memories.slice(STACKS, 100).unwrap(), [0; 100]);
+    }
+
+    #[test]
+    fn clearing_makes_no_memory() {
+        let mut memories = memories();
+        memories.write(HEAP, &[7; 64]).unwrap();
+        memories.clear(HEAP + 32, 512).unwrap();
+        assert_eq!(memories.arena().len(), 64);
+        assert_eq!(memories.slice(HEAP, 64).unwrap(), [[7; 32], [0; 32]].as_flattened());
+    }
+
+    #[test]
+    fn addresses_without_memory_are_errors() {
+        let mut memories = memories();
+        for (address, len) in [(0, 1), (HEAP - 1, 1), (HEAP + 0x800, 1), (HEAP + 0x7ff, 2), (CODE, u32::MAX)] {
+            let outside = OutsideMemory { address, len };
+            assert_eq!(memories.slice(address, len), Err(outside), "{address:#x}");
+        }
+        assert_eq!(memories.clear(0, 1), Err(OutsideMemory { address: 0, len: 1 }));
+        assert_eq!(memories.slice(0, 0).unwrap(), []);
+    }
+}

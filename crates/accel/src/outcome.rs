@@ -1,0 +1,82 @@
+use sim::Time;
+
+use crate::task::Task;
+
+/// What a header handler decides about its message (sPIN App. B.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The message is dropped.
+    Drop,
+    /// The payload handler processes the packets; without one the default action does.
+    Process,
+    /// The card does the default action with all packets.
+    Proceed,
+}
+
+/// What a handler's end means for its message.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// A header handler has decided.
+    Header {
+        /// What becomes of the message.
+        verdict: Verdict,
+        /// Whether the entry stays linked and waits for another message.
+        pending: bool,
+    },
+    /// A payload handler has processed its packet.
+    Payload {
+        /// Whether the packet counts as dropped.
+        dropped: bool,
+    },
+    /// A completion handler has ended.
+    Completion {
+        /// Whether the entry stays linked and waits for another message.
+        pending: bool,
+    },
+    /// The handler has failed.
+    Failed(HandlerError),
+}
+
+/// The kinds of errors of handlers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// An access to memory that is not the handler's, or an instruction that cannot be executed.
+    Segv,
+    /// The watchdog ended the handler.
+    Timeout,
+    /// The handler says so itself.
+    Failed,
+}
+
+/// An error of a handler.
+#[derive(Debug, PartialEq, Eq)]
+pub struct HandlerError {
+    /// The kind of error.
+    pub failure: Failure,
+    /// What happened, for people: continues a sentence that begins with the handler's name.
+    pub message: String,
+    /// The card address that the handler touched, its return code, or the cycles after which it was killed.
+    pub detail: u64,
+}
+
+/// What one run of a handler has used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Instructions that have completed.
+    pub instructions: u64,
+    /// Cycles of the core, without waiting.
+    pub cycles: u64,
+    /// Time from its start to its end, waiting included.
+    pub occupancy: Time,
+}
+
+/// A handler that has ended.
+#[derive(Debug)]
+pub struct Finished {
+    /// The task as it was offered. Its packet, if it has one, still lies in its buffer.
+    pub task: Task,
+    /// What its end means.
+    pub outcome: Outcome,
+    /// What it has used.
+    pub usage: Usage,
+}

@@ -1,0 +1,236 @@
+//! Device programs on a card: their handlers, the image that carries them, and the engine that runs them.
+
+use std::cell::{RefCell, RefMut};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use abi::device::image;
+use abi::portals::Plain;
+use hpu::{Engine, Program, isa};
+use machine::{Accelerator, Machine};
+
+use crate::map::load_map;
+use crate::memory::OutsideMemory;
+use crate::profile::{Profile, SourcePlace};
+
+/// A handler of a device program.
+#[derive(Clone, Debug)]
+pub struct Handler {
+    /// Its name in the program.
+    pub name: Rc<str>,
+    /// The card address of its first instruction.
+    pub entry: u32,
+}
+
+/// A device program that a process has registered.
+#[derive(Clone)]
+pub struct DeviceProgram {
+    /// The program for this kind of HPU.
+    pub program: Arc<Program>,
+    /// Each handler with the address of its host twin, the function of the same name in the host program.
+    pub handlers: Vec<(u64, Handler)>,
+}
+
+/// The reasons for which an image cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ImageError {
+    /// The bytes are no image of this version.
+    #[error("the embedded device image is not of this version of spinkit: recompile with spincc")]
+    Version,
+    /// Offsets in the image point outside of it.
+    #[error("the embedded device image is damaged: {0}")]
+    Damaged(&'static str),
+    /// The image has no code for the kind of HPU that the card has.
+    #[error(
+        "the program has no device code for HPU kind {wanted} (it has {found}): recompile with spincc --hpu {wanted}"
+    )]
+    NoKind {
+        /// The card's kind of HPU.
+        wanted: String,
+        /// The kinds in the image.
+        found: String,
+    },
+    /// There is no such kind of HPU.
+    #[error(transparent)]
+    Kind(#[from] isa::UnknownKind),
+    /// The code for this kind of HPU cannot be read.
+    #[error("device code for {kind}: {error}")]
+    Elf {
+        /// The kind of HPU.
+        kind: String,
+        /// The reader's error.
+        error: hpu::ElfError,
+    },
+    /// The image names a handler that its code lacks.
+    #[error("device code for {kind} has no handler '{handler}'")]
+    NoHandler {
+        /// The kind of HPU.
+        kind: String,
+        /// The handler's symbol.
+        handler: String,
+    },
+    /// The program is larger than the card's memory for it.
+    #[error("the handlers' {what} takes {bytes} bytes, the card has {room}")]
+    TooLarge {
+        /// What is too large: code or static data.
+        what: &'static str,
+        /// Bytes that the program has.
+        bytes: usize,
+        /// Bytes that the card has.
+        room: u32,
+    },
+    /// The program was prepared for a card with other memories.
+    #[error(transparent)]
+    Memory(#[from] OutsideMemory),
+}
+
+/// A device program as cards hold it. Cards that share one also share the work of decoding it and of finding out how
+/// long its code takes; what branch predictors learn and the bytes of memories belong to each card.
+pub struct CardProgram {
+    device: DeviceProgram,
+    engine: RefCell<Engine>,
+}
+
+impl CardProgram {
+    /// Prepares a program for the cards of a machine.
+    ///
+    /// # Errors
+    /// When it does not fit into their memories.
+    pub fn new(device: DeviceProgram, machine: &Machine) -> Result<Rc<CardProgram>, ImageError> {
+        let Accelerator::Sc17(unit) = &machine.accelerator;
+        let program = &device.program;
+        let (code, data) = (program.program_segment().len(), program.data_segment().len());
+        if code > unit.program as usize {
+            return Err(ImageError::TooLarge { what: "code", bytes: code, room: unit.program });
+        }
+        if data > unit.data as usize {
+            return Err(ImageError::TooLarge { what: "static data", bytes: data, room: unit.data });
+        }
+        let engine = RefCell::new(Engine::new(program.clone(), machine.hpu.timing, unit.scratchpad_cycles));
+        Ok(Rc::new(CardProgram { device, engine }))
+    }
+
+    /// The program and its handlers.
+    pub fn device(&self) -> &DeviceProgram {
+        &self.device
+    }
+
+    /// The names of its handlers, sorted.
+    pub fn handlers(&self) -> impl Iterator<Item = &str> {
+        self.device.handlers.iter().map(|(_, handler)| &*handler.name)
+    }
+
+    /// A handler by name.
+    pub fn named(&self, name: &str) -> Option<&Handler> {
+        self.device.handlers.iter().map(|(_, handler)| handler).find(|handler| &*handler.name == name)
+    }
+
+    /// The engine that runs its handlers.
+    pub(crate) fn engine(&self) -> RefMut<'_, Engine> {
+        self.engine.borrow_mut()
+    }
+
+    /// Adds how often each of its instructions has run to `profile`.
+    pub(crate) fn add_profile(&self, profile: &mut Profile) {
+        for (entry, counts) in self.engine.borrow().profile() {
+            let Some((_, handler)) = self.device.handlers.iter().find(|(_, handler)| handler.entry == entry) else {
+                continue; // a function that is no handler
+            };
+            let places = profile.entry(handler.name.to_string()).or_default();
+            for (pc, runs) in counts {
+                *places.entry(self.device.place(pc)).or_default() += runs;
+            }
+        }
+    }
+
+    /// The source line of an instruction as the end of a message: ", FILE:LINE", or nothing.
+    pub(crate) fn suffix(&self, pc: u32) -> String {
+        let location = self.device.program.line(pc);
+        location.map_or_else(String::new, |place| format!(", {}:{}", place.file, place.line))
+    }
+}
+
+impl DeviceProgram {
+    /// Finds the program for `kind` in an image (`abi::device::image`) whose handlers' host twins start at
+    /// `handlers_start`.
+    ///
+    /// # Errors
+    /// When the image is damaged or of another version, or when it has no usable code for `kind`.
+    pub fn from_image(bytes: &[u8], handlers_start: u64, kind: &str) -> Result<DeviceProgram, ImageError> {
+        let preamble = image::Preamble::from_bytes(bytes).ok_or(ImageError::Damaged("too short"))?;
+        if preamble.magic != image::MAGIC {
+            return Err(ImageError::Version);
+        }
+        let mut at = size_of::<image::Preamble>();
+        let devices: Vec<image::Device> = records(bytes, &mut at, preamble.devices)?;
+        let handlers: Vec<image::Handler> = records(bytes, &mut at, preamble.handlers)?;
+        let mut kinds = Vec::new();
+        for device in &devices {
+            kinds.push(text(bytes, device.kind_offset)?);
+        }
+        let Some(device) = kinds.iter().position(|found| *found == kind).map(|index| devices[index]) else {
+            return Err(ImageError::NoKind { wanted: kind.into(), found: kinds.join(", ") });
+        };
+        let (start, length) = (device.elf_offset as usize, device.elf_length as usize);
+        let elf = bytes.get(start..start.saturating_add(length)).ok_or(ImageError::Damaged("device code is cut"))?;
+        let isa = isa::instruction_set(kind)?;
+        let program =
+            Program::load(elf, isa, &load_map()).map_err(|error| ImageError::Elf { kind: kind.into(), error })?;
+        let handlers = handlers
+            .iter()
+            .map(|handler| {
+                let name = text(bytes, handler.name_offset)?;
+                let entry = program
+                    .entry(name)
+                    .ok_or_else(|| ImageError::NoHandler { kind: kind.into(), handler: name.into() })?;
+                let host = handlers_start.wrapping_add(u64::from(handler.host_offset));
+                Ok((host, Handler { name: name.into(), entry }))
+            })
+            .collect::<Result<_, ImageError>>()?;
+        Ok(DeviceProgram { program: Arc::new(program), handlers })
+    }
+
+    /// The handler whose host twin has this address.
+    pub fn handler(&self, host_address: u64) -> Option<&Handler> {
+        self.handlers.iter().find(|(address, _)| *address == host_address).map(|(_, handler)| handler)
+    }
+
+    /// The place in the source of the instruction at `pc`.
+    pub fn place(&self, pc: u32) -> SourcePlace {
+        let line = self.program.line(pc).map(|location| (location.file.to_owned(), location.line));
+        SourcePlace { function: self.program.function(pc).map(str::to_owned), line }
+    }
+}
+
+fn records<T: Plain>(bytes: &[u8], at: &mut usize, count: u32) -> Result<Vec<T>, ImageError> {
+    (0..count)
+        .map(|_| {
+            let record = bytes.get(*at..).and_then(T::from_bytes).ok_or(ImageError::Damaged("records are cut"))?;
+            *at += size_of::<T>();
+            Ok(record)
+        })
+        .collect()
+}
+
+fn text(bytes: &[u8], offset: u32) -> Result<&str, ImageError> {
+    let rest = bytes.get(offset as usize..).ok_or(ImageError::Damaged("a name is cut"))?;
+    let end = rest.iter().position(|byte| *byte == 0).ok_or(ImageError::Damaged("a name has no end"))?;
+    std::str::from_utf8(&rest[..end]).map_err(|_| ImageError::Damaged("a name is not text"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn damaged_images_are_errors() {
+        assert!(matches!(DeviceProgram::from_image(b"", 0, "rv32imac"), Err(ImageError::Damaged(_))));
+        assert!(matches!(DeviceProgram::from_image(&[0; 64], 0, "rv32imac"), Err(ImageError::Version)));
+        let mut preamble = image::Preamble { magic: image::MAGIC, devices: 7, ..Default::default() };
+        let cut = DeviceProgram::from_image(preamble.as_bytes(), 0, "rv32imac");
+        assert!(matches!(cut, Err(ImageError::Damaged("records are cut"))));
+        preamble.devices = 0;
+        let none = DeviceProgram::from_image(preamble.as_bytes(), 0, "rv32imac");
+        assert!(matches!(none, Err(ImageError::NoKind { .. })));
+    }
+}

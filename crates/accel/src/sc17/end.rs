@@ -1,0 +1,104 @@
+//! How handlers end: they return, fail, are killed, or nobody wants them any more.
+
+use hpu::Fault;
+
+use super::context::Context;
+use super::unit::Unit;
+use crate::accelerator::{Env, InternalError};
+use crate::outcome::{Failure, Finished, HandlerError, Outcome, Usage};
+use crate::task::{MessageId, Task};
+
+/// Bytes of the instruction that issues a command: it is never compressed.
+const COMMAND_BYTES: u32 = 4;
+
+impl Unit {
+    /// A handler has returned.
+    pub(super) fn returned(&mut self, context: u16, value: u32, env: &mut dyn Env) -> Result<(), InternalError> {
+        let role = self.resident(context)?.task.role();
+        let outcome = self.convention.outcome(role, value);
+        self.end(context, outcome, env)
+    }
+
+    /// A handler has done what it must not.
+    pub(super) fn faulted(&mut self, context: u16, fault: Fault, env: &mut dyn Env) -> Result<(), InternalError> {
+        let pc = self.resident(context)?.thread.pc();
+        let detail = u64::from(match fault {
+            Fault::Load { addr, .. } | Fault::Store { addr, .. } | Fault::Misaligned { addr, .. } => addr,
+            Fault::Fetch { pc } | Fault::Illegal { pc, .. } | Fault::Breakpoint { pc } => pc,
+        });
+        let message = format!("failed: {fault}{}", self.place(pc));
+        self.end(context, Outcome::Failed(HandlerError { failure: Failure::Segv, message, detail }), env)
+    }
+
+    /// A command of a handler addresses memory that is not its own, or does not exist.
+    pub(super) fn command_fault(
+        &mut self,
+        context: u16,
+        what: &str,
+        detail: u32,
+        env: &mut dyn Env,
+    ) -> Result<(), InternalError> {
+        let pc = self.resident(context)?.thread.pc().wrapping_sub(COMMAND_BYTES);
+        let message = format!("{what}{}", self.place(pc));
+        let error = HandlerError { failure: Failure::Segv, message, detail: u64::from(detail) };
+        self.end(context, Outcome::Failed(error), env)
+    }
+
+    /// A handler has run for too long.
+    pub(super) fn timed_out(&mut self, context: u16, env: &mut dyn Env) -> Result<(), InternalError> {
+        let pc = self.resident(context)?.thread.pc();
+        let cycles = self.config.watchdog_cycles;
+        let message = format!("was killed after {cycles} cycles (accelerator.watchdog_cycles){}", self.place(pc));
+        self.end(context, Outcome::Failed(HandlerError { failure: Failure::Timeout, message, detail: cycles }), env)
+    }
+
+    fn place(&self, pc: u32) -> String {
+        self.program.as_ref().map_or_else(String::new, |loaded| loaded.program.suffix(pc))
+    }
+
+    /// Ends a handler. Its context stays empty until the card has acted on the outcome.
+    pub(super) fn end(&mut self, context: u16, outcome: Outcome, env: &mut dyn Env) -> Result<(), InternalError> {
+        self.end_stay(context, env)?;
+        let Context { task, thread, started, .. } = *self.vacate(context)?;
+        let (instructions, cycles) = (thread.instructions(), thread.cycles());
+        let usage = Usage { instructions, cycles, occupancy: env.now() - started };
+        self.run_next(context, env)?;
+        env.finished(Finished { task, outcome, usage });
+        Ok(())
+    }
+
+    /// Takes a handler out of its context.
+    fn vacate(&mut self, context: u16) -> Result<Box<Context>, InternalError> {
+        let resident = self.contexts[usize::from(context)].take().ok_or(InternalError::NoHandler(context))?;
+        self.hpus.get_mut(context).resident -= 1;
+        self.handles.abandon(context);
+        Ok(resident)
+    }
+
+    /// Ends the tasks of messages that nobody receives any more; their commands change nothing when they are done.
+    pub(super) fn withdraw_tasks(
+        &mut self,
+        messages: &[MessageId],
+        env: &mut dyn Env,
+    ) -> Result<Vec<Task>, InternalError> {
+        let ends = |task: &Task| messages.binary_search(&task.message).is_ok();
+        let (mut withdrawn, waiting): (Vec<Task>, Vec<Task>) = self.tasks.drain(..).partition(ends);
+        self.tasks.extend(waiting);
+        let is_ended = |context: &u16| {
+            self.contexts[usize::from(*context)].as_deref().is_some_and(|resident| ends(&resident.task))
+        };
+        let ended: Vec<u16> = (0..self.contexts.len() as u16).filter(is_ended).collect();
+        for &context in &ended {
+            if self.hpus.get(context).running == Some(context) {
+                self.end_stay(context, env)?;
+            }
+            withdrawn.push(self.vacate(context)?.task);
+            self.hpus.get_mut(context).ready.retain(|other| *other != context);
+        }
+        for context in ended {
+            self.run_next(context, env)?;
+        }
+        self.dispatch(env)?;
+        Ok(withdrawn)
+    }
+}

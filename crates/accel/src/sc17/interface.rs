@@ -1,0 +1,110 @@
+use std::rc::Rc;
+
+use sim::Time;
+
+use super::unit::{Unit, is_shared};
+use crate::accelerator::{Accelerator, Env, Event, InternalError};
+use crate::command::{CommandId, Reply};
+use crate::memory::{AllocationError, HpuMemory};
+use crate::profile::Profile;
+use crate::program::{CardProgram, ImageError};
+use crate::task::{MessageId, Packet, Task};
+
+impl Accelerator for Unit {
+    fn load(&mut self, program: Rc<CardProgram>) -> Result<(), ImageError> {
+        self.load_program(program)
+    }
+
+    fn program(&self) -> Option<&CardProgram> {
+        self.program.as_ref().map(|loaded| &*loaded.program)
+    }
+
+    fn unload(&mut self) {
+        self.unload_program();
+    }
+
+    fn allocate(&mut self, length: u64) -> Result<Rc<HpuMemory>, AllocationError> {
+        let memory = self.allocator.allocate(length)?;
+        self.memories.clear(memory.address, memory.length)?;
+        Ok(memory)
+    }
+
+    fn initialise(&mut self, memory: &HpuMemory, state: &[u8]) -> Result<(), InternalError> {
+        Ok(self.memories.write(memory.address, state)?)
+    }
+
+    fn trim(&mut self) {
+        self.trim_memories();
+    }
+
+    fn store(&mut self, offset: u64, data: &[u8], user_header: u32) -> Result<Option<Packet>, InternalError> {
+        self.store_packet(offset, data, user_header)
+    }
+
+    fn packet_buffers(&self) -> u32 {
+        self.config.slots(self.mtu)
+    }
+
+    fn take(&mut self, packet: Packet) -> Result<Vec<u8>, InternalError> {
+        self.take_packet(packet)
+    }
+
+    fn free(&mut self, packet: Packet) {
+        self.free_packet(packet);
+    }
+
+    fn offer(&mut self, task: Task, env: &mut dyn Env) -> Result<(), InternalError> {
+        self.tasks.push_back(task);
+        self.dispatch(env)
+    }
+
+    fn handle(&mut self, event: Event, env: &mut dyn Env) -> Result<(), InternalError> {
+        self.stopped(event, env)
+    }
+
+    fn complete(&mut self, id: CommandId, reply: Reply, env: &mut dyn Env) -> Result<(), InternalError> {
+        self.replied(id, reply, env)
+    }
+
+    fn resume(&mut self, env: &mut dyn Env) -> Result<(), InternalError> {
+        self.dispatch(env)
+    }
+
+    fn withdraw(&mut self, messages: &[MessageId], env: &mut dyn Env) -> Result<Vec<Task>, InternalError> {
+        self.withdraw_tasks(messages, env)
+    }
+
+    fn read(&mut self, id: CommandId, address: u32, length: u32) -> Result<Option<Vec<u8>>, InternalError> {
+        if !self.issuer(id).is_some_and(|resident| resident.owns(address, length, false)) {
+            return Ok(None);
+        }
+        Ok(Some(self.memories.slice(address, length)?.to_vec()))
+    }
+
+    fn may_write(&self, id: CommandId, address: u32, length: u32) -> bool {
+        self.issuer(id).is_some_and(|resident| resident.owns(address, length, true))
+    }
+
+    fn deliver(&mut self, id: CommandId, address: u32, data: &[u8]) -> Result<(), InternalError> {
+        let orphan = match id.slot {
+            Some(handle) => self.handles.is_orphan(handle),
+            None => self.issuer(id).is_none(),
+        };
+        if !orphan || is_shared(address) {
+            self.memories.write(address, data)?;
+        }
+        Ok(())
+    }
+
+    fn set_profiling(&mut self) {
+        self.start_profiling();
+    }
+
+    fn profile(&self) -> Profile {
+        Unit::profile(self)
+    }
+
+    fn busy(&self) -> Time {
+        self.hpus.busy()
+    }
+}

@@ -1,0 +1,23 @@
+//! The unit of the sPIN paper (SC'17 §3.2, §4.2): HPUs with contexts, and memories that all of them share.
+//!
+//! Tasks wait in one queue for a free context; a context belongs to an HPU, and handlers do not migrate (sPIN §3.2.2).
+//! A handler that waits leaves its HPU to another one that is resident there. Dispatch takes no time.
+//!
+//! * `unit`: what a unit consists of, its program and its memories
+//! * `context`, `hpus`, `buffers`, `handles`: the parts of a unit
+//! * `schedule`: which handler runs where, and for how long
+//! * `end`: how handlers end
+//! * `calls`: what handlers ask for
+//! * `interface`: the unit as an [`Accelerator`](crate::Accelerator)
+
+mod buffers;
+mod calls;
+mod context;
+mod end;
+mod handles;
+mod hpus;
+mod interface;
+mod schedule;
+mod unit;
+
+pub use unit::Unit;

@@ -1,0 +1,156 @@
+//! Which handler runs where, and for how long.
+
+use abi::device::map;
+use hpu::{Memory, Sharing, Thread, Window};
+
+use super::context::{Context, Wait};
+use super::unit::{Unit, words};
+use crate::accelerator::{Env, Event, HandlerSlice, InternalError};
+use crate::memory::HpuMemory;
+use crate::task::{Role, Task};
+
+/// Cycles that a handler runs ahead of the others before it yields to simulated time: its plain stores are seen at most
+/// this much too early. What synchronises ([`Stop::Sync`](hpu::Stop::Sync)) is exact.
+const QUANTUM: u64 = 512;
+
+impl Unit {
+    /// Gives waiting tasks the free contexts, those of the least occupied HPUs first.
+    pub(super) fn dispatch(&mut self, env: &mut dyn Env) -> Result<(), InternalError> {
+        while !self.tasks.is_empty()
+            && let Some(context) = self.free_context()
+            && let Some(task) = self.tasks.pop_front()
+        {
+            self.start(context, task, env)?;
+        }
+        Ok(())
+    }
+
+    /// A free context of the HPU with the fewest resident handlers.
+    fn free_context(&self) -> Option<u16> {
+        (0..self.contexts.len() as u16)
+            .filter(|context| self.contexts[usize::from(*context)].is_none())
+            .min_by_key(|context| (self.hpus.get(*context).resident, *context))
+    }
+
+    fn start(&mut self, context: u16, task: Task, env: &mut dyn Env) -> Result<(), InternalError> {
+        let loaded = self.program.as_ref().ok_or(InternalError::NoProgram)?;
+        let block = map::CONTEXTS + u32::from(context) * map::CONTEXT_STRIDE;
+        let user_header = match task.packet {
+            Some(packet) if task.role() == Role::Header => self.memories.slice(packet.start, packet.user_header)?,
+            _ => &mut [],
+        };
+        let arguments = self.convention.arguments(&task, block, user_header);
+        self.memories.write(block, &arguments.block)?;
+        let stack_top = block + map::CONTEXT_STRIDE;
+        let program = &loaded.program.device().program;
+        let thread = Thread::new(program, task.handler.entry, stack_top, arguments.registers);
+        let window = |base, len, write, sharing| Window { base, len, offset: 0, write, sharing };
+        let packet = task.packet.filter(|_| task.role() == Role::Payload);
+        let packet = packet.map(|packet| window(packet.start, words(packet.length), true, Sharing::Input));
+        let state = task.handlers.state.clone();
+        let memory = |state: &HpuMemory| window(state.address, state.length, true, Sharing::Shared);
+        let (code, data) = (program.program_segment().len() as u32, program.data_segment().len() as u32);
+        let own = [
+            window(stack_top - self.config.stack, self.config.stack, true, Sharing::Private),
+            window(block, map::ARGS_BYTES, false, Sharing::Private),
+            window(map::PROGRAM, words(code), false, Sharing::Private),
+        ];
+        let data = (data > 0).then(|| window(map::DATA, words(data), true, Sharing::Shared));
+        let windows = packet.into_iter().chain(state.as_deref().map(memory)).chain(own).chain(data).collect();
+        let now = env.now();
+        self.runs = self.runs.wrapping_add(1);
+        self.contexts[usize::from(context)] = Some(Box::new(Context {
+            run: self.runs,
+            task,
+            thread,
+            windows,
+            _state: state,
+            layout: None,
+            stop: None,
+            call: None,
+            commands: 0,
+            started: now,
+            stay: now,
+            waits: Wait::Nothing,
+        }));
+        let hpu = self.hpus.get_mut(context);
+        hpu.resident += 1;
+        hpu.ready.push_back(context);
+        self.run_next(context, env)
+    }
+
+    /// Lets the next ready handler of a context's HPU run, if the HPU is free or the handler on it waits.
+    pub(super) fn run_next(&mut self, context: u16, env: &mut dyn Env) -> Result<(), InternalError> {
+        let hpu = self.hpus.get(context);
+        if hpu.ready.is_empty() {
+            return Ok(());
+        }
+        if let Some(occupant) = hpu.running {
+            if self.resident(occupant)?.waits == Wait::Nothing {
+                return Ok(());
+            }
+            self.end_stay(occupant, env)?;
+        }
+        let hpu = self.hpus.get_mut(context);
+        let Some(next) = hpu.ready.pop_front() else { return Ok(()) };
+        hpu.running = Some(next);
+        self.resident(next)?.stay = env.now();
+        self.run(next, env)
+    }
+
+    /// Runs a handler until it needs the unit, and schedules what it needs for the time at which it does.
+    pub(super) fn run(&mut self, context: u16, env: &mut dyn Env) -> Result<(), InternalError> {
+        let loaded = self.program.as_mut().ok_or(InternalError::NoProgram)?;
+        let resident = self.contexts[usize::from(context)].as_deref_mut().ok_or(InternalError::NoHandler(context))?;
+        let before = resident.thread.cycles();
+        let limit = (before + QUANTUM).min(self.config.watchdog_cycles);
+        if resident.layout != Some(self.memories.layout()) {
+            resident.layout = Some(self.memories.locate(&mut resident.windows)?);
+        }
+        let arena = self.memories.arena();
+        let mut memory = Memory { arena, windows: &resident.windows, watched: &mut self.watched };
+        let mut engine = loaded.program.engine();
+        engine.swap_predictor(&mut loaded.predictor);
+        resident.stop = Some(engine.run(&mut resident.thread, &mut memory, limit));
+        engine.swap_predictor(&mut loaded.predictor);
+        let ran = self.clock.time(resident.thread.cycles() - before);
+        let event = Event { unit: u32::from(context), token: resident.run };
+        env.schedule(env.now() + ran, event);
+        Ok(())
+    }
+
+    /// Takes a handler that waits off its HPU, if another is ready to run there.
+    pub(super) fn deschedule(&mut self, context: u16, env: &mut dyn Env) -> Result<(), InternalError> {
+        if self.hpus.get(context).ready.is_empty() {
+            return Ok(());
+        }
+        self.end_stay(context, env)?;
+        self.run_next(context, env)
+    }
+
+    /// A handler that has waited can go on.
+    pub(super) fn wake(&mut self, context: u16, env: &mut dyn Env) -> Result<(), InternalError> {
+        let hpu = self.hpus.get_mut(context);
+        if hpu.running == Some(context) {
+            self.run(context, env)
+        } else {
+            hpu.ready.push_back(context);
+            self.run_next(context, env)
+        }
+    }
+
+    /// Takes a handler off its HPU.
+    pub(super) fn end_stay(&mut self, context: u16, env: &mut dyn Env) -> Result<(), InternalError> {
+        let (now, hpu) = (env.now(), self.hpus.of(context));
+        let resident = self.resident(context)?;
+        let (start, task) = (resident.stay, &resident.task);
+        if env.tracing() {
+            let packet = task.packet.map(|packet| (task.message, packet));
+            env.slice(HandlerSlice { hpu, start, end: now, name: &task.handler.name, packet });
+        }
+        let hpu = self.hpus.get_mut(context);
+        hpu.busy += now - start;
+        hpu.running = None;
+        Ok(())
+    }
+}

@@ -1,0 +1,184 @@
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use abi::device::map;
+use hpu::{Predictor, Watched};
+use machine::Sc17;
+use sim::Clock;
+
+use super::buffers::Buffers;
+use super::context::{Context, Run};
+use super::handles::Handles;
+use super::hpus::Hpus;
+use crate::accelerator::InternalError;
+use crate::command::CommandId;
+use crate::convention::Convention;
+use crate::memory::{Allocator, Memories, Pieces, Region};
+use crate::profile::Profile;
+use crate::program::{CardProgram, ImageError};
+use crate::task::{Packet, Task};
+
+/// Grain of memory protection in bytes: the runtime's `memcpy` reads whole aligned words.
+const WORD: u32 = 8;
+
+/// The unit of the sPIN paper.
+pub struct Unit {
+    pub(super) config: Sc17,
+    pub(super) clock: Clock,
+    pub(super) mtu: u32,
+    pub(super) convention: Box<dyn Convention>,
+    pub(super) memories: Memories,
+    pub(super) allocator: Allocator,
+    /// Words of the memories on which handlers have waited.
+    pub(super) watched: Watched,
+    pub(super) program: Option<Loaded>,
+    buffers: Buffers,
+    pub(super) contexts: Vec<Option<Box<Context>>>,
+    pub(super) hpus: Hpus,
+    /// Tasks that wait for a context.
+    pub(super) tasks: VecDeque<Task>,
+    pub(super) handles: Handles,
+    /// Number of handlers that have been given a context.
+    pub(super) runs: Run,
+    profiling: bool,
+    /// The counts of programs that are no longer loaded.
+    profile: Profile,
+}
+
+/// A device program, and what the unit has learned of it.
+pub(super) struct Loaded {
+    pub program: Rc<CardProgram>,
+    pub predictor: Predictor,
+}
+
+impl Unit {
+    /// Creates a unit without a program, for packets of up to `mtu` bytes.
+    pub fn new(config: &Sc17, clock: Clock, mtu: u32, convention: Box<dyn Convention>) -> Unit {
+        Unit {
+            config: config.clone(),
+            clock,
+            mtu,
+            convention,
+            memories: memories(config, mtu),
+            allocator: Allocator::new(map::HPU_MEMORY, config.memory),
+            watched: Watched::default(),
+            program: None,
+            buffers: Buffers::new(config.slots(mtu)),
+            contexts: (0..config.contexts).map(|_| None).collect(),
+            hpus: Hpus::new(config.hpus),
+            tasks: VecDeque::new(),
+            handles: Handles::default(),
+            runs: 0,
+            profiling: false,
+            profile: Profile::new(),
+        }
+    }
+
+    pub(super) fn load_program(&mut self, program: Rc<CardProgram>) -> Result<(), ImageError> {
+        let device = &program.device().program;
+        self.memories.write(map::PROGRAM, device.program_segment())?;
+        self.memories.write(map::DATA, device.data_segment())?;
+        if self.profiling {
+            program.engine().set_profiling();
+        }
+        self.program = Some(Loaded { program, predictor: Predictor::default() });
+        Ok(())
+    }
+
+    pub(super) fn unload_program(&mut self) {
+        if self.program.is_none() {
+            return;
+        }
+        self.profile = self.profile();
+        self.program = None;
+        for (context, resident) in (0..).zip(&mut self.contexts) {
+            *resident = None;
+            self.handles.abandon(context);
+        }
+        self.hpus.clear();
+        self.tasks.clear();
+        self.buffers = Buffers::new(self.config.slots(self.mtu));
+        self.memories = memories(&self.config, self.mtu);
+        self.allocator = Allocator::new(map::HPU_MEMORY, self.config.memory);
+        self.watched = Watched::default();
+    }
+
+    /// Gives the memory of stacks and packet buffers back if no handler runs and no packet waits.
+    pub(super) fn trim_memories(&mut self) {
+        if self.buffers.all_free() && self.contexts.iter().all(Option::is_none) && self.tasks.is_empty() {
+            self.memories.trim();
+        }
+    }
+
+    pub(super) fn start_profiling(&mut self) {
+        self.profiling = true;
+        if let Some(loaded) = &self.program {
+            loaded.program.engine().set_profiling();
+        }
+    }
+
+    pub(super) fn profile(&self) -> Profile {
+        let mut profile = self.profile.clone();
+        if let Some(loaded) = &self.program {
+            loaded.program.add_profile(&mut profile);
+        }
+        profile
+    }
+
+    pub(super) fn store_packet(
+        &mut self,
+        offset: u64,
+        data: &[u8],
+        user_header: u32,
+    ) -> Result<Option<Packet>, InternalError> {
+        let Some(buffer) = self.buffers.take() else { return Ok(None) };
+        let pad = user_header.next_multiple_of(crate::FRAGMENT) - user_header;
+        let start = map::PACKETS + buffer * Sc17::slot_bytes(self.mtu) + pad;
+        self.memories.write(start, data)?;
+        Ok(Some(Packet { buffer, start, offset, length: data.len() as u32, user_header }))
+    }
+
+    pub(super) fn take_packet(&mut self, packet: Packet) -> Result<Vec<u8>, InternalError> {
+        self.free_packet(packet);
+        Ok(self.memories.slice(packet.start, packet.length)?.to_vec())
+    }
+
+    pub(super) fn free_packet(&mut self, packet: Packet) {
+        self.buffers.free(packet.buffer);
+    }
+
+    /// The handler in a context in which there must be one.
+    pub(super) fn resident(&mut self, context: u16) -> Result<&mut Context, InternalError> {
+        self.contexts[usize::from(context)].as_deref_mut().ok_or(InternalError::NoHandler(context))
+    }
+
+    /// The context of the handler that has issued a command; `None` when the handler has ended meanwhile.
+    pub(super) fn issuer(&self, id: CommandId) -> Option<&Context> {
+        let resident = self.contexts.get(id.thread as usize)?.as_deref();
+        resident.filter(|resident| resident.run == id.run)
+    }
+}
+
+/// Bytes that hold `bytes` in whole words.
+pub(super) fn words(bytes: u32) -> u32 {
+    bytes.next_multiple_of(WORD)
+}
+
+/// Whether handlers share what is at an address; otherwise it is one handler's own, as long as that runs.
+pub(super) fn is_shared(address: u32) -> bool {
+    (map::HPU_MEMORY..map::CONTEXTS).contains(&address) || (map::DATA..map::PACKETS).contains(&address)
+}
+
+/// The memories of a unit: program, static data, HPU memory, contexts and packet buffers.
+fn memories(config: &Sc17, mtu: u32) -> Memories {
+    let region = |base, size, transient| Region { base, size: words(size), pieces: None, transient };
+    // A context has its argument block and its stack, and no memory between them.
+    let pieces = Pieces { stride: map::CONTEXT_STRIDE, head: map::ARGS_BYTES, tail: config.stack };
+    Memories::new(vec![
+        region(map::PROGRAM, config.program, false),
+        region(map::DATA, config.data, false),
+        region(map::HPU_MEMORY, config.memory, false),
+        Region { pieces: Some(pieces), ..region(map::CONTEXTS, config.contexts * map::CONTEXT_STRIDE, true) },
+        region(map::PACKETS, config.slots(mtu) * Sc17::slot_bytes(mtu), true),
+    ])
+}

@@ -1,0 +1,171 @@
+use std::rc::Rc;
+
+use abi::portals::Process;
+
+use crate::memory::HpuMemory;
+use crate::program::Handler;
+
+/// The number of a message, unique in a run.
+pub type MessageId = u64;
+
+/// Which of a message's handlers a task runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// The header handler: first, alone, once a message.
+    Header,
+    /// The payload handler: once for each packet with payload, in parallel.
+    Payload,
+    /// The completion handler: last, alone, once a message.
+    Completion,
+}
+
+impl Role {
+    /// The role as reports name it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Role::Header => "header",
+            Role::Payload => "payload",
+            Role::Completion => "completion",
+        }
+    }
+}
+
+/// The handlers of a match list entry, and the memory that they share.
+#[derive(Debug, Default)]
+pub struct HandlerSet {
+    /// The header handler.
+    pub header: Option<Handler>,
+    /// The payload handler.
+    pub payload: Option<Handler>,
+    /// The completion handler.
+    pub completion: Option<Handler>,
+    /// The HPU memory that they share.
+    pub state: Option<Rc<HpuMemory>>,
+    /// Number of bytes at the start of a message that are the user header.
+    pub user_hdr: u32,
+}
+
+impl HandlerSet {
+    /// The handler for a role.
+    pub fn get(&self, role: Role) -> Option<&Handler> {
+        match role {
+            Role::Header => self.header.as_ref(),
+            Role::Payload => self.payload.as_ref(),
+            Role::Completion => self.completion.as_ref(),
+        }
+    }
+}
+
+/// A packet in a packet buffer of the accelerator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Packet {
+    /// The number of the buffer.
+    pub(crate) buffer: u32,
+    /// Card address of the packet's data.
+    pub(crate) start: u32,
+    /// Offset of the packet's data in the message, in bytes.
+    pub offset: u64,
+    /// Bytes of data.
+    pub length: u32,
+    /// Bytes at the start of the data that belong to the user header instead of the payload.
+    pub user_header: u32,
+}
+
+impl Packet {
+    /// Bytes of payload.
+    pub fn payload_bytes(&self) -> u32 {
+        self.length - self.user_header
+    }
+
+    /// Card address of the payload.
+    pub fn payload_address(&self) -> u32 {
+        self.start + self.user_header
+    }
+
+    /// Offset of the payload in the message, in bytes.
+    pub fn payload_offset(&self) -> u64 {
+        self.offset + u64::from(self.user_header)
+    }
+}
+
+/// What a message asks for, as handlers are told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MessageKind {
+    /// A put.
+    Put,
+    /// A get.
+    Get,
+    /// An atomic operation without a result.
+    Atomic,
+    /// An atomic operation that returns what was there before.
+    FetchAtomic,
+}
+
+/// The header of a message, as its header handler sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MessageHeader {
+    /// What the message asks for.
+    pub kind: MessageKind,
+    /// Bytes of the message, user header included.
+    pub length: u64,
+    /// The target as the initiator named it.
+    pub target: Process,
+    /// The initiator as the target's interface names it.
+    pub source: Process,
+    /// Match bits.
+    pub match_bits: u64,
+    /// Offset in the match list entry, in bytes.
+    pub offset: u64,
+    /// Header data.
+    pub hdr_data: u64,
+}
+
+/// What a handler is started with, beside its packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Input {
+    /// A header handler sees the header of the message.
+    Header(MessageHeader),
+    /// A payload handler sees its packet only.
+    Payload,
+    /// A completion handler is told what was lost.
+    Completion {
+        /// Bytes of the message that were dropped.
+        dropped: u64,
+        /// Whether the message met flow control.
+        flow_control: bool,
+    },
+}
+
+/// A handler to be run.
+#[derive(Clone, Debug)]
+pub struct Task {
+    /// The message that the handler works for. Tasks of one message have the same number, so that an accelerator can
+    /// keep them together.
+    pub message: MessageId,
+    /// The handlers of the message.
+    pub handlers: Rc<HandlerSet>,
+    /// The handler to be run and its name.
+    pub handler: Handler,
+    /// What the handler is started with; this says which of the handlers it is.
+    pub input: Input,
+    /// The packet: that of a payload handler, and the first one for a header handler.
+    pub packet: Option<Packet>,
+    /// Whether the message ends here: with the task's packet, or with its completion handler.
+    pub end_of_message: bool,
+}
+
+impl Task {
+    /// Which of the message's handlers is run.
+    pub fn role(&self) -> Role {
+        match self.input {
+            Input::Header(_) => Role::Header,
+            Input::Payload => Role::Payload,
+            Input::Completion { .. } => Role::Completion,
+        }
+    }
+
+    /// Bytes of payload that the handler sees in its packet.
+    pub fn payload_bytes(&self) -> u64 {
+        self.packet.map_or(0, |packet| u64::from(packet.payload_bytes()))
+    }
+}

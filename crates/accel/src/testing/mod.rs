@@ -1,0 +1,3 @@
+//! What tests of accelerators and of cards share.
+
+pub mod code;

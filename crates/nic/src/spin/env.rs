@@ -1,0 +1,44 @@
+use std::collections::VecDeque;
+
+use accel::{Env, Event, Finished, HandlerSlice, Issued};
+use sim::Time;
+
+use super::unit::Work;
+use crate::card::CardEvent;
+use crate::ports::{PacketId, Ports, Slice, Track};
+
+/// What an accelerator sees of its card.
+pub(super) struct CardEnv<'a, P> {
+    /// What the card sees of the world.
+    pub ports: &'a mut P,
+    /// What the card does when the accelerator has returned.
+    pub work: &'a mut VecDeque<Work>,
+}
+
+impl<P: Ports> Env for CardEnv<'_, P> {
+    fn now(&self) -> Time {
+        self.ports.now()
+    }
+
+    fn schedule(&mut self, at: Time, event: Event) {
+        self.ports.schedule(at, CardEvent::Accelerator(event));
+    }
+
+    fn issue(&mut self, issued: Issued) {
+        self.work.push_back(Work::Issued(issued));
+    }
+
+    fn finished(&mut self, finished: Finished) {
+        self.work.push_back(Work::Finished(finished));
+    }
+
+    fn tracing(&self) -> bool {
+        self.ports.tracing()
+    }
+
+    fn slice(&mut self, HandlerSlice { hpu, start, end, name, packet }: HandlerSlice<'_>) {
+        let bytes = packet.map(|(_, packet)| u64::from(packet.payload_bytes()));
+        let packet = packet.map(|(message, packet)| PacketId { message, offset: packet.offset });
+        self.ports.slice(Slice { track: Track::Hpu(hpu), start, end, name, packet, bytes });
+    }
+}
