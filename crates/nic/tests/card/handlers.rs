@@ -38,7 +38,7 @@ fn with_state(settings: &[&str], handlers: [Option<Vec<u32>>; 3], state: &[u8], 
     let mut rig = cards(1, &settings, Recorder::default());
     let names = ["header", "payload", "completion"];
     let given: Vec<_> = names.into_iter().zip(handlers).filter_map(|(name, code)| Some((name, code?))).collect();
-    rig.cards[0].share_program(program(&machine(&settings), &given));
+    rig.cards[0].share_program(program(&machine(&settings), &given)).unwrap();
     let twin_of = |name| given.iter().position(|(other, _)| *other == name).map_or(0, twin);
     let eq = rig.cards[0].eq_alloc(NI, 32).unwrap();
     rig.portal(0, NI, 0, 0, eq);
