@@ -46,14 +46,18 @@ impl Room {
 
     /// Runs `spincc` with blank-separated arguments, in which `@/` stands for the room.
     fn spincc(&self, line: &str) -> Output {
+        self.command(line).output().unwrap()
+    }
+
+    fn command(&self, line: &str) -> Command {
         let room = format!("{}/", self.0.path().display());
-        Command::new(env!("CARGO_BIN_EXE_spincc"))
+        let mut command = Command::new(env!("CARGO_BIN_EXE_spincc"));
+        command
             .args(line.split(' ').map(|word| word.replace("@/", &room)))
             .current_dir(sources())
             .env("SPINKIT_HOME", home())
-            .env("SPIN_LIBDIR", lib_dir())
-            .output()
-            .unwrap()
+            .env("SPIN_LIBDIR", lib_dir());
+        command
     }
 
     /// Runs `spincc`, which must succeed; what it printed on standard error.
@@ -249,6 +253,35 @@ fn too_big_for_the_card() {
     assert!(
         message.contains(" bytes of program memory for rv32imac, the card has 32,768; largest: table 40,000, big ")
     );
+}
+
+#[test]
+fn code_that_cores_of_the_kind_cannot_execute() {
+    let room = Room::new();
+    // An SDK whose kind rv32imac compiles for the floating-point unit that its cores lack, with soft-float calls.
+    let sdk = room.path("home/sdk");
+    let kind = sdk.join("device/rv32imac");
+    std::fs::create_dir_all(&kind).unwrap();
+    for part in ["include", "device/layout.ld", "device/runtime"] {
+        std::os::unix::fs::symlink(home().join("sdk").join(part), sdk.join(part)).unwrap();
+    }
+    let text = std::fs::read_to_string(home().join("sdk/device/rv32imac/kind.toml")).unwrap();
+    std::fs::write(kind.join("kind.toml"), text.replace("+m+a+c", "+m+a+f+c")).unwrap();
+    let refused = |name: &str| {
+        let line = format!("--hpu {name} pingpong.c -o {}", room.path("no").display());
+        let output = room.command(&line).env("SPINKIT_HOME", room.path("home")).output().unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        assert!(!room.path("no").exists());
+        String::from_utf8(output.stderr).unwrap()
+    };
+    assert_eq!(
+        refused("rv32imac"),
+        "spincc: error: rv32imac: device program: it was compiled for extension F, which rv32imac cores do not have\n"
+    );
+    // A kind whose name says no instruction set.
+    std::fs::rename(&kind, sdk.join("device/fast")).unwrap();
+    let message = refused("fast");
+    assert!(message.contains("device/fast/kind.toml: HPU kind 'fast' names no instruction set; "), "{message}");
 }
 
 #[test]

@@ -201,7 +201,22 @@ fn grouped(number: u64) -> String {
     text
 }
 
-/// The program as it is embedded: its two segments and the symbols of functions and data, and with `debug` its DWARF.
+/// Loads an embedded program as a card does.
+///
+/// # Errors
+/// When the card would refuse it, for example because it needs extensions that cores of its kind do not have.
+pub fn check_loads(kind: &Kind, elf: &[u8]) -> Result<()> {
+    match hpu::Program::load(elf, kind.isa.clone(), &nic::load_map()) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(Error::Program(format!("{}: {error}", kind.name))),
+    }
+}
+
+/// The program as it is embedded: its two segments, the attributes that say what it was compiled for, the symbols of
+/// functions and data, and with `debug` its DWARF.
+///
+/// # Errors
+/// When the file is malformed.
 pub fn embeddable(elf_bytes: &[u8], debug: bool) -> Result<Vec<u8>> {
     let failed = |e: object::build::Error| Error::Program(format!("device program: {e}"));
     let mut builder = Builder::read(elf_bytes).map_err(failed)?;
@@ -210,7 +225,8 @@ pub fn embeddable(elf_bytes: &[u8], debug: bool) -> Result<Vec<u8>> {
             || (debug && section.name.starts_with(b".debug_"))
             || matches!(
                 section.data,
-                SectionData::Symbol
+                SectionData::Attributes(_)
+                    | SectionData::Symbol
                     | SectionData::SymbolSectionIndex
                     | SectionData::String
                     | SectionData::SectionString

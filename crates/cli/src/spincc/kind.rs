@@ -1,7 +1,9 @@
-//! HPU kinds: each is a folder of `sdk/device` with `kind.toml` and `layout.ld`.
+//! HPU kinds: each is a folder of `sdk/device` with a `kind.toml`. All are linked with `sdk/device/layout.ld`.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use hpu::isa::{Isa, instruction_set};
 use serde::Deserialize;
 
 use super::{Error, Result};
@@ -25,27 +27,32 @@ struct File {
 pub struct Kind {
     /// Name of the folder, and of the kind in machine files.
     pub name: String,
-    /// One line for people.
+    /// The instruction set of its cores, which its name says.
+    pub isa: Arc<dyn Isa>,
+    /// A description of one line.
     pub description: String,
-    /// Target with which sources are compiled.
+    /// The compiler target for sources.
     pub compile_target: String,
-    /// Target with which the device program is linked.
+    /// The compiler target for linking the device program.
     pub link_target: String,
-    /// `-mcpu` of both.
+    /// The value of `-mcpu`, when compiling and when linking.
     pub cpu: String,
     /// Further compiler flags.
     pub flags: Vec<String>,
-    /// File of `sdk/include/spin/arch`, without `.h`.
+    /// Name of a header in `sdk/include/spin/arch`, without `.h`.
     pub arch: String,
-    /// Most bytes of code and constants.
+    /// Largest size of code and constants, in bytes.
     pub program_bytes: u64,
-    /// Most bytes of static data.
+    /// Largest size of static data, in bytes.
     pub data_bytes: u64,
     /// The linker script.
     pub script: PathBuf,
 }
 
-/// Every installed kind, by name.
+/// Every installed kind, sorted by name.
+///
+/// # Errors
+/// When a folder cannot be read, a `kind.toml` is malformed, or a name says no instruction set.
 pub fn installed(device_dir: &Path) -> Result<Vec<Kind>> {
     let entries = device_dir.read_dir().map_err(Error::read(device_dir))?;
     let folders = entries.filter_map(|entry| Some(entry.ok()?.path()));
@@ -55,7 +62,10 @@ pub fn installed(device_dir: &Path) -> Result<Vec<Kind>> {
     Ok(kinds)
 }
 
-/// Those of `installed` that `--hpu` asks for, in the order of `installed`; all without it.
+/// The kinds of `installed` that `--hpu` asks for, in the order of `installed`; all of them without it.
+///
+/// # Errors
+/// When a kind that it asks for is not installed.
 pub fn choose(installed: Vec<Kind>, wanted: Option<&[String]>) -> Result<Vec<Kind>> {
     let Some(wanted) = wanted else { return Ok(installed) };
     if let Some(unknown) = wanted.iter().find(|name| !installed.iter().any(|k| k.name == **name)) {
@@ -67,10 +77,12 @@ pub fn choose(installed: Vec<Kind>, wanted: Option<&[String]>) -> Result<Vec<Kin
 
 fn load(folder: &Path) -> Result<Kind> {
     let path = folder.join("kind.toml");
+    let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let text = std::fs::read_to_string(&path).map_err(Error::read(&path))?;
     let file: File = toml::from_str(&text).map_err(|error| Error::malformed(&path, error.to_string().trim_end()))?;
     Ok(Kind {
-        name: folder.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+        isa: instruction_set(&name).map_err(|error| Error::malformed(&path, error))?,
+        name,
         description: file.description,
         compile_target: file.compile_target,
         link_target: file.link_target,
@@ -79,6 +91,6 @@ fn load(folder: &Path) -> Result<Kind> {
         arch: file.arch,
         program_bytes: file.program_bytes,
         data_bytes: file.data_bytes,
-        script: folder.join("layout.ld"),
+        script: folder.with_file_name("layout.ld"),
     })
 }

@@ -170,7 +170,9 @@ fn device_image(tools: &Tools, options: &Options, inputs: &Inputs, debug: bool) 
             image.layouts = used.into_iter().map(|s| Structure { file: String::new(), ..s }).collect();
             image.layouts.dedup();
         }
-        image.devices.push(Device { kind, elf: device::embeddable(&program.elf, debug)? });
+        let elf = device::embeddable(&program.elf, debug)?;
+        device::check_loads(&program.kind, &elf)?;
+        image.devices.push(Device { kind, elf });
     }
     report(options.layout_lint, warnings)?;
     Ok(DeviceImage { programs, image })

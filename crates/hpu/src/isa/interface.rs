@@ -41,7 +41,7 @@ pub trait Isa: Debug + Send + Sync {
     /// Checks that the core has what a program was compiled for, as far as the ELF header and the attributes say it.
     ///
     /// # Errors
-    /// A clause about the program that says what the core lacks: "it passes arguments in …".
+    /// What the program needs and the core lacks, as a clause: "it was compiled for …, which rv32i cores do not have".
     fn check(&self, elf: &DeviceElf<'_>) -> Result<(), String>;
 
     /// Decodes the instruction at the start of `bytes`, which are at address `pc`. A word that is not an instruction of

@@ -49,7 +49,7 @@ impl Program {
         if found != ET_EXEC {
             return Err(ElfError::Type { found: found.0 });
         }
-        isa.check(&file).map_err(|reason| ElfError::Unsupported { reason, isa: isa.name() })?;
+        isa.check(&file).map_err(ElfError::Unsupported)?;
 
         let (code, data) = segments(&file, map)?;
         let mut program = Program {

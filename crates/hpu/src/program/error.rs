@@ -26,13 +26,8 @@ pub enum ElfError {
         found: u16,
     },
     /// The code needs what the cores do not have.
-    #[error("device program: {reason}, which {isa} cores do not have")]
-    Unsupported {
-        /// What the code needs, as a clause about the program.
-        reason: String,
-        /// Name of the cores' instruction set.
-        isa: String,
-    },
+    #[error("device program: {0}")]
+    Unsupported(String),
     /// A loadable segment is not where the card has memory for programs or their data.
     #[error(
         "device program: segment {index} at {address:#010x}, {bytes} B, is {place} of {map}; programs may only use \

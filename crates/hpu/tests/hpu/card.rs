@@ -50,7 +50,11 @@ impl Card {
     }
 
     pub fn of_bytes(code: &[u8], timing: TimingKind, scratchpad_cycles: u32) -> Card {
-        let program = Arc::new(load(&image(code, &[], &[]), "rv32imafdc").unwrap());
+        Card::of_kind(code, "rv32imafdc", timing, scratchpad_cycles)
+    }
+
+    pub fn of_kind(code: &[u8], kind: &str, timing: TimingKind, scratchpad_cycles: u32) -> Card {
+        let program = Arc::new(load(&image(code, &[], &[]), kind).unwrap());
         let stack_bytes = STACK_BYTES as u32;
         let stack = Window {
             base: STACK_TOP - stack_bytes,

@@ -11,7 +11,7 @@ use crate::asm::*;
 use crate::card::{STACK_TOP, load};
 
 /// Made by `zig cc -target riscv32-freestanding-ilp32 -mcpu=generic_rv32+m+a+c -O2 -g -nostdlib`; see `mix.c`.
-const MIX: &[u8] = include_bytes!("mix.elf");
+pub const MIX: &[u8] = include_bytes!("mix.elf");
 
 const KIND: &str = "rv32imac";
 const HEADER: usize = 52;
@@ -25,6 +25,11 @@ type Symbol<'a> = (&'a str, u32, u32, u8);
 
 /// An ELF32 executable: code at PROGRAM, `data` and as much zeroed memory at DATA, symbols.
 pub fn image(code: &[u8], data: &[u8], symbols: &[Symbol<'_>]) -> Vec<u8> {
+    image_for("", code, data, symbols)
+}
+
+/// The same, with attributes that say for which architecture it was compiled.
+pub fn image_for(architecture: &str, code: &[u8], data: &[u8], symbols: &[Symbol<'_>]) -> Vec<u8> {
     let words = |words: &[u32]| words.iter().flat_map(|w| w.to_le_bytes()).collect::<Vec<u8>>();
     let mut names = vec![0];
     let mut table = vec![0; 16];
@@ -34,31 +39,43 @@ pub fn image(code: &[u8], data: &[u8], symbols: &[Symbol<'_>]) -> Vec<u8> {
         table.extend([0x10 | kind, 0, 1, 0]);
         names.extend(name.bytes().chain([0]));
     }
+    // Format version; length, vendor; tag of the whole file, length, and Tag_RISCV_arch.
+    let value = [&[5], architecture.as_bytes(), &[0]].concat();
+    let vendor = b"riscv\0";
+    let length = 4 + vendor.len() + 5 + value.len();
+    let attributes =
+        [b"A", &words(&[length as u32])[..], vendor, &[1], &words(&[5 + value.len() as u32]), &value].concat();
+    let attributes_name = names.len() as u32;
+    names.extend(b".riscv.attributes\0");
     let code_at = HEADER + 2 * SEGMENT;
     let data_at = code_at + code.len();
     let table_at = data_at + data.len();
     let names_at = table_at + table.len();
-    let sections_at = names_at + names.len();
+    let attributes_at = names_at + names.len();
+    let sections_at = attributes_at + attributes.len();
 
     let mut elf = b"\x7fELF\x01\x01\x01\0\0\0\0\0\0\0\0\0".to_vec();
     // ET_EXEC, EM_RISCV
     elf.extend([2, 0, 243, 0]);
     elf.extend(words(&[1, map::PROGRAM, HEADER as u32, sections_at as u32, 0]));
-    for half in [HEADER, SEGMENT, 2, 40, 4, 3] {
+    let sections = if architecture.is_empty() { 4 } else { 5 };
+    for half in [HEADER, SEGMENT, 2, 40, sections, 3] {
         elf.extend((half as u16).to_le_bytes());
     }
     // PT_LOAD: offset, addresses, sizes in file and memory, flags, alignment
     let (code_len, data_len) = (code.len() as u32, data.len() as u32);
     elf.extend(words(&[1, code_at as u32, map::PROGRAM, map::PROGRAM, code_len, code_len, 5, 4]));
     elf.extend(words(&[1, data_at as u32, map::DATA, map::DATA, data_len, 2 * data_len, 6, 4]));
-    for part in [code, data, &table, &names] {
+    for part in [code, data, &table, &names, &attributes] {
         elf.extend_from_slice(part);
     }
-    // Sections: none, .text, the symbol table, its strings
+    // Sections: none, .text, the symbol table, its strings, the attributes (SHT_RISCV_ATTRIBUTES)
     elf.extend(words(&[0; 10]));
     elf.extend(words(&[0, 1, 6, map::PROGRAM, code_at as u32, code_len, 0, 0, 4, 0]));
     elf.extend(words(&[0, 2, 0, 0, table_at as u32, table.len() as u32, 3, 1, 4, 16]));
     elf.extend(words(&[0, 3, 0, 0, names_at as u32, names.len() as u32, 0, 0, 1, 0]));
+    let attributes_len = attributes.len() as u32;
+    elf.extend(words(&[attributes_name, 0x7000_0003, 0, 0, attributes_at as u32, attributes_len, 0, 0, 1, 0]));
     elf
 }
 
@@ -122,6 +139,18 @@ fn foreign_and_broken_files_are_named() {
             ElfError::Placement { index, address: found, .. } => assert_eq!((index, found), (n, address)),
             other => panic!("{other}"),
         }
+    }
+    let allowed =
+        "programs may only use program memory (0x1d000000, 33554416 B) and static data (0x1c000000, 4194304 B)";
+    for (address, place) in [
+        (0x8000_0000, "in no memory"),
+        (map::PACKETS, "in the packet buffers"),
+        (map::DATA - 4, "only partly in the static data"),
+    ] {
+        assert_eq!(
+            error(&segment(1, 2, address)).to_string(),
+            format!("device program: segment 1 at {address:#010x}, 8 B, is {place} of the test card; {allowed}")
+        );
     }
     assert!(matches!(error(&segment(1, 5, u32::MAX)), ElfError::Placement { index: 1, bytes: u32::MAX, .. }));
     assert!(matches!(error(&segment(0, 1, 1 << 20)), ElfError::Truncated { index: 0, .. }));

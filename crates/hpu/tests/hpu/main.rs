@@ -5,6 +5,7 @@ mod atomic;
 mod card;
 mod control;
 mod elf;
+mod extensions;
 mod float;
 mod inorder;
 mod integer;

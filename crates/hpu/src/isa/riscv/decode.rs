@@ -35,7 +35,7 @@ pub fn decode(bytes: &[u8], pc: u32, extensions: Extensions) -> Option<Decoded> 
 }
 
 /// Reads the fields of an instruction (RISC-V Unpriv. 2.2, 2.3). Returns `None` when it asks for a rounding mode or a
-/// control register that the core does not have.
+/// control register that the core does not have, or writes a control register that is read-only (as `unimp` does).
 fn operands(row: &Row, word: u32, pc: u32, length: u32, extensions: Extensions) -> Option<Decoded> {
     let field = |low: u32, bits: u32| word >> low & ((1 << bits) - 1);
     let signed = word as i32;
@@ -72,8 +72,10 @@ fn operands(row: &Row, word: u32, pc: u32, length: u32, extensions: Extensions) 
         FloatToInt => (rounding, int(rd), float(rs1)),
         IntToFloat => (rounding, float(rd), int(rs1)),
     };
+    let writes = field(12, 2) == 1 || rs1 != 0;
+    let read_only = matches!(row.format, Csr | CsrI) && field(30, 2) == 3;
     let float_register = matches!(row.format, Csr | CsrI) && super::csr::is_float(field(20, 12));
-    if !row.rounding.allows(rounding) || (float_register && !extensions.contain(F)) {
+    if !row.rounding.allows(rounding) || (float_register && !extensions.contain(F)) || (read_only && writes) {
         return Option::None;
     }
     let class = match row.class {
