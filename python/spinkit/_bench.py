@@ -247,7 +247,9 @@ def _experiments(home: Path, tools: Toolchain, folder: Path) -> Number:
     experiments = [_experiment.load(home, name) for name in _experiment.available(home)]
     start = time.perf_counter()
     for _, outcome in run_all(
-        experiments, Settings(home, tools, folder / "reproduce", quick=True, fresh=True), lambda _: None
+        experiments,
+        Settings(home, tools, _paths.command("spinkit-machines"), folder / "reproduce", quick=True, fresh=True),
+        lambda _: None,
     ):
         if isinstance(outcome, SpinkitError):
             raise outcome

@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+import msgspec
+
 from spinkit._errors import SpinkitError
-from spinkit._toml import Table
+from spinkit._toml import Integer, Number, Place, Table
 
 Times = Mapping[tuple[str, str, int], int]
 """What is measured, a time in ps or a count, by (machine, series, value of the sweep)."""
@@ -21,9 +23,9 @@ class Scope:
     series: tuple[str, ...]
     values: tuple[int, ...]
     unit: str = "µs"
-    """Of what is measured, as people read it; none for a count."""
+    """The unit of what is measured, as people read it; none for a count."""
     shown: Callable[[int], float] = lambda time_ps: time_ps / 1_000_000
-    """What is measured, in that unit."""
+    """Converts what is measured to that unit."""
 
 
 @dataclass(frozen=True)
@@ -115,72 +117,158 @@ class Claim:
         return f"{number:.3g}×" if self.unit == "×" else f"{number:.4g} {self.unit}".rstrip()
 
 
-def read_claim(table: Table, scope: Scope) -> Claim:
-    """Read a `[[claim]]`."""
-    relation = table.take("relation", str)
-    if relation not in _RELATIONS:
-        raise table.error("relation", f"expected one of {', '.join(sorted(_RELATIONS))}, found {relation!r}")
-    unit, bounds, build = _RELATIONS[relation]
-    machines = _subset(table, "machines", str, scope.machines)
-    statement, numbers, machines = build(table, scope, machines)
-    claim = Claim(
-        name=table.take("name", str),
-        text=table.take("text", str),
-        source=table.take("source", str),
-        why=table.maybe("why", str),
-        paper=table.maybe("paper", float),
-        at_least=table.maybe("at_least", float),
-        at_most=table.maybe("at_most", float),
+class _ClaimTable(Table, tag_field="relation", frozen=True, kw_only=True):
+    """A `[[claim]]`, without the keys of its relation."""
+
+    name: str
+    text: str
+    source: str
+    why: str | None = None
+    paper: Number | None = None
+    at_least: Number | None = None
+    at_most: Number | None = None
+    machines: tuple[str, ...] | None = None
+    values: tuple[Integer, ...] | None = None
+    first: Integer | None = msgspec.field(name="from", default=None)
+    to: Integer | None = None
+
+
+class _PairTable(_ClaimTable, frozen=True, kw_only=True):
+    """A relation of two series."""
+
+    of: str
+    against: str
+
+
+class _Reduction(_PairTable, tag="reduction", frozen=True, kw_only=True):
+    """1 − of / against: how much less time."""
+
+
+class _Speedup(_PairTable, tag="speedup", frozen=True, kw_only=True):
+    """Against / of: how many times faster, or as much more bandwidth."""
+
+
+class _Order(_ClaimTable, tag="order", frozen=True, kw_only=True):
+    """Series > series >= series: each slower than the next; `>=` forgives `tolerance`, a part of one."""
+
+    order: str
+    tolerance: Number = 0.0
+
+
+class _Largest(_PairTable, tag="largest", frozen=True, kw_only=True):
+    """1 − of / against here, over the largest such reduction anywhere else."""
+
+
+class _Wider(_PairTable, tag="wider", frozen=True, kw_only=True):
+    """Against − of is more on machine `on` than on machine `than`."""
+
+    on: str
+    than: str
+
+
+class _Close(_PairTable, tag="close", frozen=True, kw_only=True):
+    """|of / against − 1|: how far apart, at most `at_most`."""
+
+
+class _Value(_ClaimTable, tag="value", frozen=True, kw_only=True):
+    """`of` itself, in the unit in which it is shown."""
+
+    of: str
+
+
+ClaimTable = _Reduction | _Speedup | _Order | _Largest | _Wider | _Close | _Value
+"""A `[[claim]]`."""
+
+
+def build_claim(table: ClaimTable, place: Place, scope: Scope) -> Claim:
+    """Check a claim against the names that it may use."""
+    machines = _machines(table, place, scope)
+    unit, bounds = _BOUNDS[type(table)]
+    statement, numbers, machines = _relation(table, place, scope, machines)
+    given = {key for key in ("at_least", "at_most") if getattr(table, key) is not None}
+    if bounds and not given & bounds:
+        raise (place / min(bounds)).error(f"missing: {' or '.join(sorted(bounds))} says when the claim holds")
+    for key in given - bounds:
+        raise (place / key).error(f"has no meaning for the relation {table.__struct_config__.tag}")
+    return Claim(
+        name=table.name,
+        text=table.text,
+        source=table.source,
+        why=table.why,
+        paper=table.paper,
+        at_least=table.at_least,
+        at_most=table.at_most,
         machines=machines,
-        values=_values(table, scope),
+        values=_values(table, place, scope),
         unit=scope.unit if unit is None else unit,
         statement=statement,
         numbers=numbers,
     )
-    given = {key for key in ("at_least", "at_most") if getattr(claim, key) is not None}
-    if bounds and not given & bounds:
-        raise table.error(min(bounds), f"missing: {' or '.join(sorted(bounds))} says when the claim holds")
-    for key in given - bounds:
-        raise table.error(key, f"has no meaning for the relation {relation}")
-    table.close()
-    return claim
 
 
-def _subset(table: Table, key: str, kind: type[str], known: tuple[str, ...]) -> tuple[str, ...]:
-    if key not in table:
-        return known
-    chosen = table.items(key, kind)
-    for index, one in enumerate(chosen):
-        if one not in known:
-            raise table.error(f"{key}[{index}]", f"{one} is not among {', '.join(known)}")
-    return chosen
+def _machines(table: ClaimTable, place: Place, scope: Scope) -> tuple[str, ...]:
+    if table.machines is None:
+        return scope.machines
+    for index, one in enumerate(table.machines):
+        if one not in scope.machines:
+            raise (place / "machines" / index).error(f"{one} is not among {', '.join(scope.machines)}")
+    return table.machines
 
 
-def _values(table: Table, scope: Scope) -> tuple[int, ...]:
-    low, high = table.maybe("from", int), table.maybe("to", int)
-    if "values" in table:
+def _values(table: ClaimTable, place: Place, scope: Scope) -> tuple[int, ...]:
+    low, high = table.first, table.to
+    if table.values is not None:
         if low is not None or high is not None:
-            raise table.error("values", "give values, or from and to")
-        chosen = table.items("values", int)
-        for index, value in enumerate(chosen):
+            raise (place / "values").error("give values, or from and to")
+        for index, value in enumerate(table.values):
             if value not in scope.values:
-                raise table.error(f"values[{index}]", f"{value} is not in sweep.values")
-        return chosen
+                raise (place / "values" / index).error(f"{value} is not in sweep.values")
+        return table.values
     chosen = tuple(v for v in scope.values if (low is None or v >= low) and (high is None or v <= high))
     if not chosen:
-        raise table.error("from", "no value of the sweep is in this range")
+        raise (place / "from").error("no value of the sweep is in this range")
     return chosen
 
 
-def _name(table: Table, key: str, scope: Scope) -> str:
-    name = table.take(key, str)
+def _check_series(name: str, place: Place, scope: Scope) -> None:
     if name not in scope.series:
-        raise table.error(key, f"{name} is not a series; there are {', '.join(scope.series)}")
-    return name
+        raise place.error(f"{name} is not a series; there are {', '.join(scope.series)}")
+
+
+def _relation(table: ClaimTable, place: Place, scope: Scope, machines: tuple[str, ...]) -> _Built:
+    """Return the relation in words, its numbers, and the machines that it is tested on."""
+    for key in ("of", "against"):
+        if hasattr(table, key):
+            _check_series(getattr(table, key), place / key, scope)
+    match table:
+        case _Reduction(of=of, against=against):
+            return f"time of {of} below {against}", _reduction(of, against), machines
+        case _Speedup(of=of, against=against):
+            return f"time of {against} over {of}", _speedup(of, against), machines
+        case _Largest(of=of, against=against):
+            words = f"reduction of the time of {of} below {against}, over the largest elsewhere"
+            return words, _largest(of, against), machines
+        case _Close(of=of, against=against):
+            return f"distance of {of} from {against}", _close(of, against), machines
+        case _Wider(of=of, against=against, on=on, than=than):
+            for key, machine in (("on", on), ("than", than)):
+                if machine not in machines:
+                    raise (place / key).error(f"{machine} is not among {', '.join(machines)}")
+            words = f"{against} − {of} on {on} over the same on {than}"
+            return words, _wider(of, against, than), (on,)
+        case _Order():
+            return f"time of {table.order}", _order(table, place, scope), machines
+        case _Value(of=of):
+            return (
+                of,
+                lambda times, machine, value: [("", scope.shown(times[machine, of, value]), -_INFINITY)],
+                machines,
+            )
 
 
 _Numbers = Callable[[Times, str, int], Iterable[tuple[str, float, float]]]
 _Built = tuple[str, _Numbers, tuple[str, ...]]
+_INFINITY = float("inf")
 
 
 def _ratio(times: Times, of: tuple[str, str, int], against: tuple[str, str, int]) -> float:
@@ -191,111 +279,84 @@ def _ratio(times: Times, of: tuple[str, str, int], against: tuple[str, str, int]
     return times[of] / times[against]
 
 
-def _reduction(table: Table, scope: Scope, machines: tuple[str, ...]) -> _Built:
-    """1 − of / against: how much less time."""
-    of, against = _name(table, "of", scope), _name(table, "against", scope)
-
+def _reduction(of: str, against: str) -> _Numbers:
     def numbers(times: Times, machine: str, value: int) -> Iterable[tuple[str, float, float]]:
-        yield "", 1 - _ratio(times, (machine, of, value), (machine, against, value)), -float("inf")
+        yield "", 1 - _ratio(times, (machine, of, value), (machine, against, value)), -_INFINITY
 
-    return f"time of {of} below {against}", numbers, machines
+    return numbers
 
 
-def _speedup(table: Table, scope: Scope, machines: tuple[str, ...]) -> _Built:
-    """Against / of: how many times faster, or as much more bandwidth."""
-    of, against = _name(table, "of", scope), _name(table, "against", scope)
-
+def _speedup(of: str, against: str) -> _Numbers:
     def numbers(times: Times, machine: str, value: int) -> Iterable[tuple[str, float, float]]:
-        yield "", _ratio(times, (machine, against, value), (machine, of, value)), -float("inf")
+        yield "", _ratio(times, (machine, against, value), (machine, of, value)), -_INFINITY
 
-    return f"time of {against} over {of}", numbers, machines
+    return numbers
 
 
-def _order(table: Table, scope: Scope, machines: tuple[str, ...]) -> _Built:
-    """Series > series >= series: each slower than the next; `>=` forgives `tolerance`, a part of one."""
-    text = table.take("order", str)
-    tolerance = table.get("tolerance", float, 0.0)
-    words = text.split()
+def _order(table: _Order, place: Place, scope: Scope) -> _Numbers:
+    words = table.order.split()
     names, signs = words[::2], words[1::2]
     if len(names) != len(signs) + 1 or not signs or any(sign not in (">", ">=") for sign in signs):
-        raise table.error("order", f"expected series joined by > or >=, found {text!r}")
+        raise (place / "order").error(f"expected series joined by > or >=, found {table.order!r}")
     for name in names:
-        if name not in scope.series:
-            raise table.error("order", f"{name} is not a series; there are {', '.join(scope.series)}")
+        _check_series(name, place / "order", scope)
 
     def numbers(times: Times, machine: str, value: int) -> Iterable[tuple[str, float, float]]:
         for (slow, fast), sign in zip(pairwise(names), signs, strict=True):
             ratio = _ratio(times, (machine, slow, value), (machine, fast, value))
             # Strictly greater: times are integers below 2^52, so a quotient of unequal ones is never 1.
-            least = 1 - tolerance if sign == ">=" else 1 + 2**-52
+            least = 1 - table.tolerance if sign == ">=" else 1 + 2**-52
             yield f", {slow} / {fast}", ratio, least
 
-    return f"time of {text}", numbers, machines
+    return numbers
 
 
-def _largest(table: Table, scope: Scope, machines: tuple[str, ...]) -> _Built:
-    """1 − of / against here, over the largest such reduction anywhere else."""
-    of, against = _name(table, "of", scope), _name(table, "against", scope)
-
+def _largest(of: str, against: str) -> _Numbers:
     def numbers(times: Times, machine: str, value: int) -> Iterable[tuple[str, float, float]]:
         points = [(m, v) for m, series, v in times if series == of]
         reductions = {(m, v): 1 - _ratio(times, (m, of, v), (m, against, v)) for m, v in points}
         here = reductions.pop((machine, value))
         most = max(reductions.values(), default=0.0)
-        yield "", here / most if most > 0 else float("inf"), 1.0
+        yield "", here / most if most > 0 else _INFINITY, 1.0
 
-    return f"reduction of the time of {of} below {against}, over the largest elsewhere", numbers, machines
+    return numbers
 
 
-def _wider(table: Table, scope: Scope, machines: tuple[str, ...]) -> _Built:
-    """Against − of is more on machine `on` than on machine `than`."""
-    of, against = _name(table, "of", scope), _name(table, "against", scope)
-    on, than = table.take("on", str), table.take("than", str)
-    for key, machine in (("on", on), ("than", than)):
-        if machine not in machines:
-            raise table.error(key, f"{machine} is not among {', '.join(machines)}")
-
+def _wider(of: str, against: str, than: str) -> _Numbers:
     def numbers(times: Times, machine: str, value: int) -> Iterable[tuple[str, float, float]]:
         wide = times[machine, against, value] - times[machine, of, value]
         narrow = times[than, against, value] - times[than, of, value]
         # Without a difference on the other machine there is nothing that could be wider.
         yield f", against {than}", wide / narrow if narrow > 0 else 0.0, 1 + 2**-52
 
-    return f"{against} − {of} on {on} over the same on {than}", numbers, (on,)
+    return numbers
 
 
-def _close(table: Table, scope: Scope, machines: tuple[str, ...]) -> _Built:
-    """|of / against − 1|: how far apart, at most `at_most`."""
-    of, against = _name(table, "of", scope), _name(table, "against", scope)
-
+def _close(of: str, against: str) -> _Numbers:
     def numbers(times: Times, machine: str, value: int) -> Iterable[tuple[str, float, float]]:
-        yield "", abs(_ratio(times, (machine, of, value), (machine, against, value)) - 1), -float("inf")
+        yield "", abs(_ratio(times, (machine, of, value), (machine, against, value)) - 1), -_INFINITY
 
-    return f"distance of {of} from {against}", numbers, machines
+    return numbers
 
 
-def _value(table: Table, scope: Scope, machines: tuple[str, ...]) -> _Built:
-    """`of` itself, in the unit in which it is shown."""
-    of = _name(table, "of", scope)
-
+def _value(of: str, scope: Scope) -> _Numbers:
     def numbers(times: Times, machine: str, value: int) -> Iterable[tuple[str, float, float]]:
-        yield "", scope.shown(times[machine, of, value]), -float("inf")
+        yield "", scope.shown(times[machine, of, value]), -_INFINITY
 
-    return of, numbers, machines
+    return numbers
 
 
 _EITHER = frozenset({"at_least", "at_most"})
-_AT_MOST = frozenset({"at_most"})
 _NONE: frozenset[str] = frozenset()
 
-_RELATIONS: dict[str, tuple[str | None, frozenset[str], Callable[[Table, Scope, tuple[str, ...]], _Built]]] = {
-    "reduction": ("%", _EITHER, _reduction),
-    "speedup": ("×", _EITHER, _speedup),
-    "order": ("×", _NONE, _order),
-    "largest": ("×", _NONE, _largest),
-    "wider": ("×", _NONE, _wider),
-    "close": ("%", _AT_MOST, _close),
-    "value": (None, _EITHER, _value),
+_BOUNDS: dict[type, tuple[str | None, frozenset[str]]] = {
+    _Reduction: ("%", _EITHER),
+    _Speedup: ("×", _EITHER),
+    _Order: ("×", _NONE),
+    _Largest: ("×", _NONE),
+    _Wider: ("×", _NONE),
+    _Close: ("%", frozenset({"at_most"})),
+    _Value: (None, _EITHER),
 }
-"""By name: unit of the number (None: of what is measured), bounds that the claim must (in part) and may give, and what
-builds the relation."""
+"""For each relation the unit of its number (None: the unit of what is measured), and the bounds that a claim may give;
+if there are any, it must give one."""

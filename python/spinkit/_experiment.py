@@ -5,48 +5,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from spinkit._claims import Claim, Scope, read_claim
+from spinkit._claims import Claim, ClaimTable, Scope, build_claim
 from spinkit._errors import SpinkitError
-from spinkit._toml import Table
+from spinkit._toml import Integer, Place, Table, convert, parse_toml, read_text
 
 MOST_CURVES = 6
-"""Of one figure."""
+"""Largest number of curves in a figure."""
 
 
-@dataclass(frozen=True)
-class Program:
+class Program(Table, frozen=True, kw_only=True):
     """The C program: `args` may hold `{mode}` (of the series) and `{values}` (of the sweep, comma-separated).
 
-    `{max}`, the largest value, may also stand in `ranks`. With `run.together` only a series' own `args` have a mode.
+    `{max}`, the largest value, may also stand in `ranks`, and parameters of the machine, `{network.radix}`, everywhere.
+    With `run.shared_run` only a series' own `args` have a mode.
     """
 
-    sources: tuple[str, ...]
-    ranks: str
     args: tuple[str, ...]
+    sources: tuple[str, ...] = ()
+    ranks: Integer | str = 1
     schedules: tuple[str, ...] = ()
     """Instead of sources: how `spinkit goal` makes the schedule of each value of the sweep (`gen` or `import`, without
     `-o`; `{folder}` is the experiment's). `args` are then options of `spinkit goal run`."""
 
 
-@dataclass(frozen=True)
-class Sweep:
+class Sweep(Table, frozen=True, kw_only=True):
     """The axis that a run of the program walks through, and the key that names a point of it in the output."""
 
     axis: str
     label: str
-    unit: str
+    values: tuple[Integer, ...]
+    unit: str = "B"
     """`B`, written with binary prefixes, or any other, or none."""
-    values: tuple[int, ...]
     names: tuple[str, ...] = ()
     """What each value stands for, when values only number things: these are drawn as bars."""
 
 
-@dataclass(frozen=True)
-class Series:
+class Series(Table, frozen=True, kw_only=True):
     """One curve: a card, a mode of the program, and what else sets it apart."""
 
     name: str
@@ -54,31 +51,30 @@ class Series:
     nic: str
     mode: str
     args: tuple[str, ...] = ()
-    """More arguments of the program, as those of all series."""
+    """Further arguments of the program; they may hold what `program.args` may."""
     set: tuple[str, ...] = ()
     """Changed parameters of the machine, `accelerator.hpus=8`; `{max}` as in arguments."""
 
 
-@dataclass(frozen=True)
-class Measure:
-    """What each point measures: a key of the program's output, a whole number.
+class Measure(Table, frozen=True, kw_only=True):
+    """The quantity that is measured: a key of the program's output, a whole number.
 
     It is a time in picoseconds if its name ends in `_ps`, else a count.
     """
 
     key: str
     label: str
-    bytes: int | None = None
-    """Moved in the measured time, which is then shown as a bandwidth."""
+    bytes: Integer | None = None
+    """Number of bytes moved in the measured time, which is then shown as a bandwidth."""
 
     @property
     def unit(self) -> str:
-        """In which it is shown."""
+        """The unit in which it is shown."""
         return "" if not self.key.endswith("_ps") else "µs" if self.bytes is None else "GiB/s"
 
     @property
     def heading(self) -> str:
-        """What it is, with its unit."""
+        """The label, with the unit."""
         return f"{self.label} [{self.unit}]" if self.unit else self.label
 
     def shown(self, raw: int) -> float:
@@ -92,17 +88,17 @@ class Measure:
         return str(raw) if not self.unit else f"{self.shown(raw):.{4 if self.bytes is None else 2}f}"
 
 
-@dataclass(frozen=True)
-class Figure:
+class Figure(Table, frozen=True, kw_only=True):
     """One plot of series on one machine."""
 
     name: str
     title: str
     paper: str
     machine: str
-    series: tuple[str, ...]
-    """Names of the plotted series; all unless it says which."""
-    zoom_to: int | None
+    series: tuple[str, ...] | None = None
+    """Names of the plotted series; all if it is not given."""
+    zoom_to: Integer | None = None
+    """Values up to this one are also drawn in an inset."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +119,7 @@ class Experiment:
     figures: tuple[Figure, ...]
     timeout_s: int
     quick_values: tuple[int, ...]
-    together: bool
+    shared_run: bool
     """Whether series of one card share a run, which gets their arguments one after the other, and prints as it goes."""
 
     def values(self, quick: bool) -> tuple[int, ...]:
@@ -144,121 +140,105 @@ def load(home: Path, name: str) -> Experiment:
     return read(home / "experiments" / name / "experiment.toml")
 
 
+class _Run(Table, frozen=True, kw_only=True):
+    """How the program is run."""
+
+    timeout_s: Integer
+    quick_values: tuple[Integer, ...]
+    shared_run: bool = False
+
+
+class _File(Table, frozen=True, kw_only=True):
+    """An `experiment.toml`."""
+
+    title: str
+    paper: str
+    summary: str
+    machines: tuple[str, ...]
+    program: Program
+    sweep: Sweep
+    series: tuple[Series, ...]
+    measure: Measure
+    run: _Run
+    claim: tuple[ClaimTable, ...]
+    figure: tuple[Figure, ...]
+
+
 def read(file: Path) -> Experiment:
     """Read and validate an `experiment.toml`."""
-    root = Table.read(file)
-    machines = root.items("machines", str)
-    sweep = _sweep(root.table("sweep"))
-    program = _program(root.table("program"), file.parent, sweep)
-    series = _series(root)
-    measure = _measure(root.table("measure"))
-    scope = Scope(machines, tuple(one.name for one in series), sweep.values, measure.unit, measure.shown)
-    timeout_s, quick_values, together = _run(root.table("run"), sweep)
-    experiment = Experiment(
+    place = Place(file)
+    table = convert(parse_toml(read_text(file), file), _File, place)
+    program, sweep, series, measure, run = table.program, table.sweep, table.series, table.measure, table.run
+    _check_sweep(sweep, place / "sweep")
+    _check_program(program, sweep, file.parent, place / "program")
+    _check_names([one.name for one in series], place / "series")
+    if measure.bytes is not None and (measure.bytes < 1 or not measure.unit):
+        raise (place / "measure" / "bytes").error("expected at least 1, and a key …_ps")
+    for index, value in enumerate(run.quick_values):
+        if value not in sweep.values:
+            raise (place / "run" / "quick_values" / index).error(f"{value} is not in sweep.values")
+    scope = Scope(table.machines, tuple(one.name for one in series), sweep.values, measure.unit, measure.shown)
+    claims = tuple(build_claim(one, place / "claim" / index, scope) for index, one in enumerate(table.claim))
+    _check_names([claim.name for claim in claims], place / "claim")
+    for index, claim in enumerate(claims):
+        if not claim.where(run.quick_values):
+            problem = "run.quick_values leaves nothing to check this claim with"
+            raise (place / "claim" / index / "values").error(problem)
+    for index, figure in enumerate(table.figure):
+        _check_figure(figure, scope, place / "figure" / index)
+    return Experiment(
         name=file.parent.name,
         folder=file.parent,
-        title=root.take("title", str),
-        paper=root.take("paper", str),
-        summary=root.take("summary", str).strip(),
+        title=table.title,
+        paper=table.paper,
+        summary=table.summary.strip(),
         program=program,
-        machines=machines,
+        machines=table.machines,
         sweep=sweep,
         series=series,
         measure=measure,
-        claims=_claims(root, scope, quick_values),
-        figures=tuple(_figure(table, scope) for table in root.tables("figure")),
-        timeout_s=timeout_s,
-        quick_values=quick_values,
-        together=together,
+        claims=claims,
+        figures=table.figure,
+        timeout_s=run.timeout_s,
+        quick_values=run.quick_values,
+        shared_run=run.shared_run,
     )
-    root.close()
-    return experiment
 
 
-def _program(table: Table, folder: Path, sweep: Sweep) -> Program:
-    if "schedules" in table:
-        program = Program((), "1", table.items("args", str), table.items("schedules", str))
+def _check_program(program: Program, sweep: Sweep, folder: Path, place: Place) -> None:
+    if program.schedules:
         if len(program.schedules) != len(sweep.values):
-            raise table.error("schedules", f"expected one for each of the {len(sweep.values)} values of the sweep")
-        table.close()
-        return program
-    sources, args = table.items("sources", str), table.items("args", str)
-    ranks = table.take("ranks", str) if table.is_a("ranks", str) else str(table.take("ranks", int))
-    program = Program(sources, ranks, args)
+            raise (place / "schedules").error(f"expected one for each of the {len(sweep.values)} values of the sweep")
+        return
+    if not program.sources:
+        raise (place / "sources").error("missing: the program, or schedules, are what is run")
     for index, source in enumerate(program.sources):
         if not (folder / source).is_file():
-            raise table.error(f"sources[{index}]", f"no file {source} beside this one")
+            raise (place / "sources" / index).error(f"no file {source} beside this one")
+    ranks = str(program.ranks)
     if ranks != "{max}" and not (ranks.isdecimal() and int(ranks) >= 1):
-        raise table.error("ranks", "expected at least 1, or {max}")
-    table.close()
-    return program
+        raise (place / "ranks").error("expected at least 1, or {max}")
 
 
-def _sweep(table: Table) -> Sweep:
-    axis, label, unit = table.take("axis", str), table.take("label", str), table.get("unit", str, "B")
-    names = table.items("names", str) if "names" in table else ()
-    sweep = Sweep(axis, label, unit, table.items("values", int), names)
+def _check_sweep(sweep: Sweep, place: Place) -> None:
     if not sweep.values or list(sweep.values) != sorted(set(sweep.values)):
-        raise table.error("values", "expected increasing numbers")
-    if names and len(names) != len(sweep.values):
-        raise table.error("names", f"expected one for each of the {len(sweep.values)} values")
-    table.close()
-    return sweep
+        raise (place / "values").error("expected increasing numbers")
+    if sweep.names and len(sweep.names) != len(sweep.values):
+        raise (place / "names").error(f"expected one for each of the {len(sweep.values)} values")
 
 
-def _series(root: Table) -> tuple[Series, ...]:
-    found: list[Series] = []
-    for table in root.tables("series"):
-        name, label, nic, mode = (table.take(key, str) for key in ("name", "label", "nic", "mode"))
-        more = {key: table.items(key, str) for key in ("args", "set") if key in table}
-        one = Series(name, label, nic, mode, **more)
-        if one.name in (other.name for other in found):
-            raise table.error("name", f"{one.name} is there twice")
-        table.close()
-        found.append(one)
-    return tuple(found)
+def _check_names(names: list[str], place: Place) -> None:
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            raise (place / index / "name").error(f"{name} is there twice")
 
 
-def _measure(table: Table) -> Measure:
-    measure = Measure(table.take("key", str), table.take("label", str), table.maybe("bytes", int))
-    if measure.bytes is not None and (measure.bytes < 1 or not measure.unit):
-        raise table.error("bytes", "expected at least 1, and a key …_ps")
-    table.close()
-    return measure
-
-
-def _run(table: Table, sweep: Sweep) -> tuple[int, tuple[int, ...], bool]:
-    timeout_s, quick = table.take("timeout_s", int), table.items("quick_values", int)
-    together = table.get("together", bool, False)
-    for index, value in enumerate(quick):
-        if value not in sweep.values:
-            raise table.error(f"quick_values[{index}]", f"{value} is not in sweep.values")
-    table.close()
-    return timeout_s, quick, together
-
-
-def _claims(root: Table, scope: Scope, quick: Sequence[int]) -> tuple[Claim, ...]:
-    found: list[Claim] = []
-    for table in root.tables("claim"):
-        claim = read_claim(table, scope)
-        if claim.name in (other.name for other in found):
-            raise table.error("name", f"{claim.name} is there twice")
-        if not claim.where(quick):
-            raise table.error("values", "run.quick_values leaves nothing to check this claim with")
-        found.append(claim)
-    return tuple(found)
-
-
-def _figure(table: Table, scope: Scope) -> Figure:
-    name, title, paper, machine = (table.take(key, str) for key in ("name", "title", "paper", "machine"))
-    series = table.items("series", str) if "series" in table else scope.series
-    figure = Figure(name, title, paper, machine, series, table.maybe("zoom_to", int))
+def _check_figure(figure: Figure, scope: Scope, place: Place) -> None:
     if figure.machine not in scope.machines:
-        raise table.error("machine", f"{figure.machine} is not in machines")
-    if len(series) > MOST_CURVES:
-        raise table.error("series", f"at most {MOST_CURVES} can be told apart, these are {len(series)}")
-    for index, one in enumerate(series):
+        raise (place / "machine").error(f"{figure.machine} is not in machines")
+    shown = scope.series if figure.series is None else figure.series
+    if len(shown) > MOST_CURVES:
+        raise (place / "series").error(f"at most {MOST_CURVES} can be told apart, these are {len(shown)}")
+    for index, one in enumerate(shown):
         if one not in scope.series:
-            raise table.error(f"series[{index}]", f"{one} is not a series; there are {', '.join(scope.series)}")
-    table.close()
-    return figure
+            raise (place / "series" / index).error(f"{one} is not a series; there are {', '.join(scope.series)}")

@@ -1,54 +1,56 @@
-"""Machine files, as far as listing and reports need them. `spinrun` is what validates them."""
+"""Machines, as the command `spinkit-machines` describes them."""
 
 from __future__ import annotations
 
-import re
+import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from spinkit._toml import parse_toml, read_text
+import msgspec
 
-_SECTION = re.compile(r"\[(?P<name>[^]]+)\]")
-_ENTRY = re.compile(r"(?P<key>[\w-]+)\s*=\s*(?P<value>\"[^\"]*\"|[^#]*[^#\s])\s*(?:#\s*(?P<comment>.*))?")
+from spinkit._errors import SpinkitError
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """One line of a machine file."""
+    """One parameter of a machine."""
 
-    section: str
     key: str
+    """Section and name, joined by a dot."""
     value: str
-    comment: str
+    unit: str
+    """Empty for a name and for a plain number."""
+    source: str
+    """The comment beside the value in its file, or the option that set it."""
 
 
 @dataclass(frozen=True)
 class Machine:
-    """A machine file: its name, its one-line description and every parameter with the comment beside or above it."""
+    """A machine: its name, its one-line description, its files and all parameters."""
 
     name: str
     description: str
+    files: tuple[Path, ...]
+    """Its own file and those that it is based on."""
     parameters: tuple[Parameter, ...]
 
 
-def load(path: Path) -> Machine:
-    """Read a machine file; errors name it."""
-    text = read_text(path)
-    table = parse_toml(text, path)
-    section, above = "", ""
-    parameters = []
-    for line in map(str.strip, text.splitlines()):
-        if line.startswith("#"):
-            above = f"{above} {line.lstrip('# ')}".lstrip()
-            continue
-        if match := _SECTION.match(line):
-            section = match["name"]
-        elif section and (match := _ENTRY.match(line)):
-            parameters.append(Parameter(section, match["key"], match["value"].strip('"'), match["comment"] or above))
-        above = ""
-    return Machine(str(table.get("name", path.stem)), str(table.get("description", "")), tuple(parameters))
+def load(command: Path, name: str, changes: Sequence[str] = ()) -> Machine:
+    """Describe one machine, with changed parameters such as `network.radix=16`."""
+    words = [str(command), "--json", *(word for change in changes for word in ("--set", change)), "--", name]
+    done = subprocess.run(words, capture_output=True, check=False)
+    if done.returncode != 0:
+        message = done.stderr.decode(errors="replace").strip().removeprefix("spinkit machines: error: ")
+        raise SpinkitError(message or f"{command.name} ended with status {done.returncode}")
+    try:
+        return msgspec.json.decode(done.stdout, type=list[Machine], dec_hook=_path)[0]
+    except (msgspec.DecodeError, IndexError) as error:
+        raise SpinkitError(f"{command.name}: {error}") from None
 
 
-def load_all(home: Path) -> list[Machine]:
-    """Read all machines that come with spinkit, by name."""
-    return [load(path) for path in sorted((home / "machines").glob("*.toml"))]
+def _path(kind: type, value: str) -> object:
+    """Make a path of a string."""
+    if kind is Path:
+        return Path(value)
+    raise NotImplementedError

@@ -1,9 +1,10 @@
-"""Running experiments: compile each once, run all their points on this computer's cores, keep what has finished."""
+"""Running experiments: each program is compiled once, runs use all cores, and finished runs are cached."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Callable, Generator, Sequence
@@ -13,10 +14,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Lock
 
-from spinkit import _kept
+from spinkit import _cache, _machines
+from spinkit._cache import Entry
 from spinkit._errors import SpinkitError
 from spinkit._experiment import Experiment, Series
-from spinkit._kept import Kept
+from spinkit._machines import Machine
 from spinkit._run import Results, Run, Toolchain, judge, parse_json, read_points
 
 _GRACE_S = 30
@@ -30,8 +32,8 @@ class Step:
     what: str
     done: int
     total: int
-    kept: bool
-    """Whether it had been done before."""
+    cached: bool
+    """Whether an earlier call has done it."""
 
 
 Progress = Callable[[Step], None]
@@ -43,11 +45,20 @@ class Settings:
 
     home: Path
     tools: Toolchain
+    machines: Path
+    """`spinkit-machines`."""
     out: Path
     """Each experiment has a folder of its name there."""
     quick: bool = False
     fresh: bool = False
-    """Run anew what is kept from before."""
+    """Run everything, whatever is in the cache."""
+
+
+Describe = Callable[[str, tuple[str, ...]], Machine]
+"""Describes a machine with changed parameters."""
+
+_FIELD = re.compile(r"\{([^{}]*)\}")
+"""What stands for a value in an argument: `{values}`, `{network.radix}`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,10 +68,11 @@ class Job:
     experiment: Experiment
     machine: str
     series: tuple[Series, ...]
-    """Those that the run is for; one, unless they run together."""
+    """The series that the run measures; one, unless they share a run."""
     values: tuple[int, ...]
     name: str
     """Unique in its experiment."""
+    describe: Describe
 
     @property
     def what(self) -> str:
@@ -68,34 +80,48 @@ class Job:
 
     @property
     def ranks(self) -> int:
-        return int(self._fill(self.experiment.program.ranks))
+        return int(self._fill(str(self.experiment.program.ranks)))
 
     @property
     def options(self) -> list[str]:
         """Options of spinrun that the outcome depends on."""
-        changes = [word for change in self.series[0].set for word in ("--set", self._fill(change))]
+        changes = [word for change in self.changes for word in ("--set", change)]
         return ["-n", str(self.ranks), "--machine", self.machine, "--nic", self.series[0].nic, *changes]
 
     @property
+    def changes(self) -> tuple[str, ...]:
+        """Changed parameters of the machine."""
+        return tuple(self._fill(change) for change in self.series[0].set)
+
+    @property
     def arguments(self) -> list[str]:
-        common = {} if self.experiment.together else {"mode": self.series[0].mode}
+        common = {} if self.experiment.shared_run else {"mode": self.series[0].mode}
         own = [self._fill(arg, mode=series.mode) for series in self.series for arg in series.args]
         return [*(self._fill(arg, **common) for arg in self.experiment.program.args), *own]
 
     def _fill(self, text: str, **more: str) -> str:
         fields = {"values": ",".join(map(str, self.values)), "max": str(max(self.values)), **more}
-        try:
-            return text.format_map(fields)
-        except (LookupError, ValueError):
+
+        def field(match: re.Match[str]) -> str:
+            name = match[1]
+            if name in fields:
+                return fields[name]
+            if "." in name:
+                for parameter in self.describe(self.machine, self.changes).parameters:
+                    if parameter.key == name:
+                        return parameter.value
             known = ", ".join(f"{{{field}}}" for field in fields)
-            raise SpinkitError(f"{self.experiment.name}: {text!r} may hold only {known}") from None
+            problem = f"{text!r} may hold only {known} and parameters of the machine"
+            raise SpinkitError(f"{self.experiment.name}: {problem}")
+
+        return _FIELD.sub(field, text)
 
 
-def jobs(experiment: Experiment, quick: bool) -> list[Job]:
+def jobs(experiment: Experiment, quick: bool, describe: Describe) -> list[Job]:
     """Return the runs that an experiment takes."""
     groups: dict[object, list[Series]] = {}
     for series in experiment.series:
-        groups.setdefault((series.nic, series.set) if experiment.together else series, []).append(series)
+        groups.setdefault((series.nic, series.set) if experiment.shared_run else series, []).append(series)
     return [
         Job(
             experiment,
@@ -103,6 +129,7 @@ def jobs(experiment: Experiment, quick: bool) -> list[Job]:
             tuple(group),
             experiment.values(quick),
             f"{machine}.{group[0].name}.{'quick' if quick else 'all'}",
+            describe,
         )
         for machine in experiment.machines
         for group in groups.values()
@@ -160,8 +187,15 @@ class _Pool:
         tools = settings.tools
         self._settings = settings
         self._scratch = scratch
-        self._tools_digest = _kept.digest([file for file in (tools.spinrun, tools.library) if file], [])
+        self._tools_digest = _cache.digest([file for file in (tools.spinrun, tools.library) if file], [])
         self.processes = Processes()
+        self._machines: dict[tuple[str, tuple[str, ...]], Machine] = {}
+
+    def describe(self, machine: str, changes: tuple[str, ...]) -> Machine:
+        """Describe a machine with changed parameters."""
+        if (machine, changes) not in self._machines:
+            self._machines[machine, changes] = _machines.load(self._settings.machines, machine, changes)
+        return self._machines[machine, changes]
 
     def compile(self, experiment: Experiment) -> _Program:
         folder = self._settings.out / experiment.name
@@ -174,7 +208,7 @@ class _Pool:
         status, _, errors = self.processes.execute(command, None)
         if status != 0:
             raise SpinkitError(f"{experiment.name} does not compile:\n{errors.strip()}")
-        return _Program(program, _kept.digest([program], []))
+        return _Program(program, _cache.digest([program], []))
 
     def _make_schedules(self, experiment: Experiment, folder: Path) -> _Program:
         files = []
@@ -184,7 +218,7 @@ class _Pool:
                 made = [word.replace("{folder}", str(experiment.folder)) for word in words.split()]
                 files.append(folder / f"schedule-{value}.bin")
                 self._goal([*made, "-o", str(files[-1])])
-        return _Program(folder, _kept.digest([self._settings.tools.goal, *files], []))
+        return _Program(folder, _cache.digest([self._settings.tools.goal, *files], []))
 
     def _goal(self, words: list[str]) -> str:
         status, output, errors = self.processes.execute([str(self._settings.tools.goal), *words], None)
@@ -193,20 +227,20 @@ class _Pool:
         return output
 
     def run(self, job: Job, program: _Program) -> tuple[Run, bool]:
-        """Run a job, unless it is kept from before; tell whether it was."""
+        """Return the outcome of a job, and whether it comes from the cache."""
         settings = self._settings
         words = [self._tools_digest, program.digest, *job.options, "--", *job.arguments]
-        key = _kept.digest(_kept.machine_files(settings.home, job.machine), words)
+        key = _cache.digest(self.describe(job.machine, ()).files, words)
         file = settings.out / job.experiment.name / "runs" / f"{job.name}.json"
-        kept = None if settings.fresh else _kept.load(file, key)
+        cached = None if settings.fresh else _cache.load(file, key)
         execute = self._execute_schedules if job.experiment.program.schedules else self._execute
-        found = kept or execute(job, program.file)
+        found = cached or execute(job, program.file)
         points = read_points(job.experiment, job.machine, job.series, job.values, found.output)
-        if kept is None:
-            _kept.save(file, key, found)
-        return Run(job.machine, job.series, points, found.report), kept is not None
+        if cached is None:
+            _cache.save(file, key, found)
+        return Run(job.machine, job.series, points, found.report), cached is not None
 
-    def _execute(self, job: Job, program: Path) -> Kept:
+    def _execute(self, job: Job, program: Path) -> Entry:
         limit = job.experiment.timeout_s
         report = self._scratch / f"{job.experiment.name}.{job.name}.json"
         strict = ["--fail-on-drop", "--fail-on-handler-error"]  # such a run measures something else
@@ -216,11 +250,11 @@ class _Pool:
         if status != 0:
             raise SpinkitError(f"spinrun ended with status {status}\n{errors.strip()}".rstrip())
         try:
-            return Kept(output, parse_json(report.read_text(encoding="utf-8")))
+            return Entry(output, parse_json(report.read_text(encoding="utf-8")))
         except (OSError, ValueError) as error:
             raise SpinkitError(f"spinrun's report: {error}") from None
 
-    def _execute_schedules(self, job: Job, folder: Path) -> Kept:
+    def _execute_schedules(self, job: Job, folder: Path) -> Entry:
         """Run the schedule of each value; the lines are as a program's."""
         experiment = job.experiment
         lines = []
@@ -238,7 +272,7 @@ class _Pool:
             # What depends on this computer, or is long, is not a result.
             left_out = ("cpu_seconds", "wall_seconds", "peak_memory_bytes", "end_ns", "unreceived_messages")
             lines.append(json.dumps(line | {key: told[key] for key in told if key not in left_out}))
-        return Kept("".join(f"{line}\n" for line in lines), {})
+        return Entry("".join(f"{line}\n" for line in lines), {})
 
 
 @dataclass(frozen=True)
@@ -283,19 +317,19 @@ def _drive(
             programs[experiment.name] = program.result()
         except SpinkitError as error:
             yield experiment, error
-    left = {one.name: jobs(one, quick) for one in experiments if one.name in programs}
+    left = {one.name: jobs(one, quick, pool.describe) for one in experiments if one.name in programs}
     # Runs with many ranks take longest: they must not be what all wait for at the end.
     ordered = sorted((job for several in left.values() for job in several), key=lambda job: -job.ranks)
     futures = {threads.submit(pool.run, job, programs[job.experiment.name]): job for job in ordered}
     done: dict[Job, Run | SpinkitError] = {}
     for future in as_completed(futures):
         job = futures[future]
-        kept = False
+        cached = False
         try:
-            done[job], kept = future.result()
+            done[job], cached = future.result()
         except SpinkitError as error:
             done[job] = SpinkitError(f"{job.what}: {error}")
-        progress(Step(f"{job.experiment.name}: {job.what}", len(done), len(ordered), kept))
+        progress(Step(f"{job.experiment.name}: {job.what}", len(done), len(ordered), cached))
         others = left[job.experiment.name]
         if all(other in done for other in others):
             yield job.experiment, _outcome(job.experiment, quick, [done[other] for other in others])

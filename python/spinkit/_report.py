@@ -96,7 +96,7 @@ def pictures(results: Results) -> dict[str, Picture]:
 def _picture(results: Results, figure: Figure) -> Picture:
     experiment, times = results.experiment, results.times
     sweep, measure, values = experiment.sweep, experiment.measure, results.values
-    shown = [series for series in experiment.series if series.name in figure.series]
+    shown = [series for series in experiment.series if figure.series is None or series.name in figure.series]
     curves = [
         Curve(series.label, [measure.shown(times[figure.machine, series.name, value]) for value in values], look)
         for series, look in zip(shown, _looks(experiment, shown), strict=True)

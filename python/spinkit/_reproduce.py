@@ -12,8 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from spinkit import __version__, _machines, _pool, _report
+from spinkit._cache import digest
 from spinkit._experiment import Experiment
-from spinkit._kept import digest
 from spinkit._machines import Machine
 from spinkit._output import write_atomically
 from spinkit._pool import Outcome, Settings, Step
@@ -37,7 +37,7 @@ def run(experiments: Sequence[Experiment], settings: Settings) -> list[Outcome]:
         def tell(step: Step) -> None:
             bar.update(task, description=step.what, completed=step.done, total=step.total)
             if not log.is_terminal:
-                before = " (kept from before)" if step.kept else ""
+                before = " (from the cache)" if step.cached else ""
                 log.print(f"{step.done}/{step.total} {step.what}{before}", markup=False, soft_wrap=True)
 
         ended = {}
@@ -60,7 +60,7 @@ def write(results: Results, settings: Settings) -> None:
     """Write JSON, pictures and page."""
     folder = settings.out / results.experiment.name
     drawn = _report.pictures(results)
-    machines = _machines_of([results.experiment], settings.home)
+    machines = _machines_of([results.experiment], settings.machines)
     write_atomically(folder / "results.json", to_json(results))
     for name, picture in drawn.items():
         write_atomically(folder / f"{name}.png", picture.png)
@@ -77,15 +77,15 @@ def write_report(outcomes: Sequence[Outcome], settings: Settings) -> Path:
         else _report.failed_section(experiment, str(outcome))
         for experiment, outcome in outcomes
     ]
-    machines = _machines_of([experiment for experiment, _ in outcomes], settings.home)
+    machines = _machines_of([experiment for experiment, _ in outcomes], settings.machines)
     file = settings.out / "report.html"
     write_atomically(file, _report.report(sections, machines, _versions(settings), settings.quick))
     return file
 
 
-def _machines_of(experiments: Sequence[Experiment], home: Path) -> list[Machine]:
+def _machines_of(experiments: Sequence[Experiment], command: Path) -> list[Machine]:
     names = dict.fromkeys(name for experiment in experiments for name in experiment.machines)
-    return [_machines.load(home / "machines" / f"{name}.toml") for name in names]
+    return [_machines.load(command, name) for name in names]
 
 
 def _versions(settings: Settings) -> dict[str, str]:

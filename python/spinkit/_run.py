@@ -44,7 +44,7 @@ class Run:
 
     machine: str
     series: tuple[Series, ...]
-    """One, unless they run together."""
+    """One, unless they share a run."""
     points: tuple[Point, ...]
     report: Mapping[str, Any]
 

@@ -1,21 +1,27 @@
-"""Strict reading of TOML tables: every error names the file and the key, and unknown keys are errors."""
+"""Strict reading of TOML files: every error names the file and the key, and unknown keys are errors."""
 
 from __future__ import annotations
 
-import math
+import re
 import tomllib
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
+
+import msgspec
 
 from spinkit._errors import SpinkitError
 
 T = TypeVar("T")
 
-_INTEGERS = range(-(2**63), 2**63)
+Integer = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 """TOML promises no others."""
 
-_NAMES = {str: "a string", int: "an integer", float: "a number", bool: "true or false", list: "a list", dict: "a table"}
+Number = Annotated[float, msgspec.Meta(ge=-1.7976931348623157e308, le=1.7976931348623157e308)]
+"""Neither infinite nor NaN."""
+
+
+class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A TOML table with these keys and no others."""
 
 
 def read_text(file: Path) -> str:
@@ -41,81 +47,60 @@ def parse_toml(text: str, file: Path) -> dict[str, Any]:
         raise SpinkitError(f"{file}: arrays or tables are nested too deeply") from None
 
 
-def _found(value: object) -> str:
-    """Show a value in a message."""
-    if isinstance(value, int) and value not in _INTEGERS:
-        return "an integer of more than 64 bits"
-    if isinstance(value, list | dict):
-        return _NAMES[type(value)]
-    return repr(value)
+class Place:
+    """A file and a table in it, for messages."""
 
-
-class Table:
-    """A TOML table of which each key is taken once; `close` complains about what is left."""
-
-    def __init__(self, values: dict[str, Any], file: Path, place: str = ""):
-        self._left = dict(values)
+    def __init__(self, file: Path, path: str = ""):
         self._file = file
-        self._place = place
+        self._path = path
 
-    @classmethod
-    def read(cls, file: Path) -> Table:
-        """Parse a file."""
-        return cls(parse_toml(read_text(file), file), file)
+    def __truediv__(self, key: str | int) -> Place:
+        """Return the place of a key of this table, or of an item of this list."""
+        if isinstance(key, int):
+            return Place(self._file, f"{self._path}[{key}]")
+        return Place(self._file, f"{self._path}.{key}" if self._path else key)
 
-    def error(self, key: str, message: str) -> SpinkitError:
-        """Make an error about a key of this table."""
-        return SpinkitError(f"{self._file}: {self._path(key)}: {message}")
+    def error(self, message: str) -> SpinkitError:
+        """Make an error that names the place."""
+        return SpinkitError(f"{self._file}: {self._path}: {message}" if self._path else f"{self._file}: {message}")
 
-    def _path(self, key: str) -> str:
-        return f"{self._place}.{key}" if self._place else key
 
-    def _check(self, key: str, value: object, kind: type[T]) -> T:
-        accepted = (int, float) if kind is float else (kind,)
-        if not isinstance(value, accepted) or (isinstance(value, bool) and kind is not bool):
-            raise self.error(key, f"expected {_NAMES[kind]}, found {_found(value)}")
-        if isinstance(value, int) and value not in _INTEGERS:
-            raise self.error(key, f"found {_found(value)}")
-        if isinstance(value, float) and not math.isfinite(value):
-            raise self.error(key, f"expected a finite number, found {value}")
-        return kind(value)  # type: ignore[call-arg]  # every kind converts from itself
+def convert(values: object, kind: type[T], place: Place) -> T:
+    """Check TOML values against a type; an error names the place of the value that is wrong."""
+    try:
+        return msgspec.convert(values, kind)
+    except msgspec.ValidationError as error:
+        raise _error(str(error), place) from None
 
-    def take(self, key: str, kind: type[T]) -> T:
-        """Take a key that must be there."""
-        if key not in self._left:
-            raise self.error(key, "missing")
-        return self._check(key, self._left.pop(key), kind)
 
-    def get(self, key: str, kind: type[T], default: T) -> T:
-        """Take a key that may be absent."""
-        return self.take(key, kind) if key in self._left else default
+_MESSAGE = re.compile(r"(?P<what>.*?)(?: - at `\$\.?(?P<path>.*)`)?", re.DOTALL)
+_MISSING = re.compile(r"Object missing required field `(?P<key>.*)`", re.DOTALL)
+_TYPES = re.compile(r"`(?P<kinds>[a-z |]+)`")
+_NAMES = {
+    "str": "a string",
+    "int": "an integer",
+    "float": "a number",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "a table",
+}
+_UNKNOWN = re.compile(r"Object contains unknown field `(?P<key>.*)`", re.DOTALL)
 
-    def maybe(self, key: str, kind: type[T]) -> T | None:
-        """Take a key that may be absent and then means nothing."""
-        return self.take(key, kind) if key in self._left else None
 
-    def items(self, key: str, kind: type[T]) -> tuple[T, ...]:
-        """Take a list of one type."""
-        values = self.take(key, list)
-        return tuple(self._check(f"{key}[{index}]", value, kind) for index, value in enumerate(values))
+def _error(message: str, place: Place) -> SpinkitError:
+    """Rewrite a message of msgspec: the place first, in the words of TOML."""
+    match = _MESSAGE.fullmatch(message)
+    what, path = (match["what"], match["path"]) if match else (message, None)
+    if path:
+        place = place / path
+    for pattern, problem in ((_MISSING, "missing"), (_UNKNOWN, "unknown key")):
+        if found := pattern.fullmatch(what):
+            return (place / found["key"]).error(problem)
+    what = _TYPES.sub(_words, what[:1].lower() + what[1:])
+    return place.error(what.replace(", got ", ", found "))
 
-    def table(self, key: str) -> Table:
-        """Take a table."""
-        return Table(self.take(key, dict), self._file, self._path(key))
 
-    def tables(self, key: str) -> Iterator[Table]:
-        """Take a list of tables."""
-        for index, values in enumerate(self.items(key, dict)):
-            yield Table(values, self._file, self._path(f"{key}[{index}]"))
-
-    def close(self) -> None:
-        """Complain about keys that nothing asked for."""
-        for key in self._left:
-            raise self.error(key, "unknown key")
-
-    def is_a(self, key: str, kind: type) -> bool:
-        """Tell whether a key is there and holds a value of this type."""
-        return isinstance(self._left.get(key), kind)
-
-    def __contains__(self, key: str) -> bool:
-        return key in self._left
+def _words(match: re.Match[str]) -> str:
+    """Name types as TOML does: `int | null` is an integer."""
+    kinds = [kind for kind in match["kinds"].split(" | ") if kind != "null"]
+    return " or ".join(_NAMES.get(kind, kind) for kind in kinds)

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from spinkit import __version__, _doctor, _experiment, _machines, _paths
+from spinkit import __version__, _doctor, _experiment, _paths
 from spinkit._errors import SpinkitError
 from spinkit._output import check_writable, write_atomically
 from spinkit._prose import plain
@@ -63,7 +63,7 @@ _FOLDER = click.Path(file_okay=False, writable=True, path_type=Path)
 @click.option(
     "--check", is_flag=True, help="Exit with 1 if a statement of the paper does not hold without a documented reason."
 )
-@click.option("--fresh", is_flag=True, help="Run anew what an earlier call has finished.")
+@click.option("--fresh", is_flag=True, help="Repeat runs that are in the cache.")
 @click.option("--json", "json_file", type=_FILE, help="Also write all points to this file.")
 @click.option(
     "--out", type=_FOLDER, default=Path("out"), show_default=True, help="Where each experiment's folder goes."
@@ -79,8 +79,8 @@ def reproduce(
 ) -> None:
     """Rerun experiments of the papers, plot them, and compare them with what the paper says.
 
-    Runs that an earlier call has finished are kept: with the same inputs they are not run again. --all also writes
-    report.html, one page with everything. Wrong data or a failed run always ends with exit status 1.
+    Finished runs are cached: a later call with the same inputs does not repeat them. --all also writes report.html,
+    one page with everything. Wrong data or a failed run always ends with exit status 1.
     """
     from spinkit import _reproduce  # matplotlib takes a while
     from spinkit._pool import Settings
@@ -92,7 +92,7 @@ def reproduce(
     chosen = [_experiment.load(home, name) for name in dict.fromkeys(names) or _experiment.available(home)]
     if json_file is not None and len(chosen) != 1:
         raise click.UsageError("--json takes exactly one experiment")
-    settings = Settings(home, _tools(), out, quick, fresh)
+    settings = Settings(home, _tools(), _paths.command("spinkit-machines"), out, quick, fresh)
     outcomes = _reproduce.run(chosen, settings)
     problems = []
     for _, outcome in outcomes:
@@ -218,13 +218,19 @@ def handlers() -> None:
     click.echo(_handlers.page(_handlers.measure(_paths.home(), _tools())), nl=False)
 
 
-@main.command()
-def machines() -> None:
-    """List the machines that come with spinkit."""
-    found = _machines.load_all(_paths.home())
-    width = max((len(machine.name) for machine in found), default=0)
-    for machine in found:
-        click.echo(f"{machine.name:{width}}  {machine.description}")
+@main.command(
+    add_help_option=False, context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False}
+)
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def machines(arguments: tuple[str, ...]) -> None:
+    """List the machines that come with spinkit, or show their parameters."""
+    _become("spinkit-machines", arguments)
+
+
+def _become(command: str, arguments: tuple[str, ...]) -> None:
+    """Replace this process by another command."""
+    program = _paths.command(command)
+    os.execv(program, [str(program), *arguments])
 
 
 @main.command()
@@ -244,8 +250,7 @@ def doctor() -> None:
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def goal(arguments: tuple[str, ...]) -> None:
     """Run, check, convert and make GOAL schedules (LogGOPSim's workloads)."""
-    program = _paths.command("spinkit-goal")
-    os.execv(program, [str(program), *arguments])
+    _become("spinkit-goal", arguments)
 
 
 @main.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})

@@ -48,7 +48,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (folder / "experiments" / "ping-pong").mkdir(parents=True)
     shutil.copy(CHECKOUT / "experiments" / "ping-pong" / "experiment.toml", folder / "experiments" / "ping-pong")
     monkeypatch.setenv("SPINKIT_HOME", str(folder))
-    monkeypatch.setattr(_paths, "command", lambda name: FAKES / name)
+    real = _paths.command
+    monkeypatch.setattr(_paths, "command", lambda name: FAKES / name if (FAKES / name).exists() else real(name))
     monkeypatch.chdir(tmp_path)
     return folder
 

@@ -16,7 +16,9 @@ HOME = Path(__file__).parents[2]
 
 def outcome(experiment: _experiment.Experiment, out: Path) -> Results | SpinkitError:
     tools = Toolchain(*(_paths.command(name) for name in ("spincc", "spinrun", "spinkit-goal")))
-    ((_, result),) = run_all([experiment], Settings(HOME, tools, out, quick=True), lambda _: None)
+    ((_, result),) = run_all(
+        [experiment], Settings(HOME, tools, _paths.command("spinkit-machines"), out, quick=True), lambda _: None
+    )
     return result
 
 

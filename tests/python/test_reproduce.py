@@ -3,12 +3,13 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from spinkit import _experiment, _run
+from spinkit import _experiment, _machines, _paths, _run
 from spinkit._errors import SpinkitError
 from spinkit._text import styled
 from spinkit.cli import main
@@ -143,31 +144,31 @@ def test_wrong_data_always_fails_but_claims_only_the_check(home: Path, program: 
     assert "differs at " in result.output
 
 
-def test_finished_runs_are_kept_until_an_input_changes(home: Path, program: Program) -> None:
-    def kept(*options: str) -> int:
+def test_finished_runs_are_cached_until_an_input_changes(home: Path, program: Program) -> None:
+    def cached(*options: str) -> int:
         result = spinkit("reproduce", "ping-pong", "--quick", *options)
         assert result.exit_code == 0, result.output
         assert result.stderr.count("ping-pong: ") == 8
-        return result.stderr.count("(kept from before)")
+        return result.stderr.count("(from the cache)")
 
-    assert kept() == 0
+    assert cached() == 0
     first = Path("out/ping-pong/results.json").read_bytes()
-    assert kept() == 8
+    assert cached() == 8
     assert Path("out/ping-pong/results.json").read_bytes() == first
-    assert kept("--fresh") == 0
+    assert cached("--fresh") == 0
     # A machine file that another one builds on changes both; the other one only itself.
     for machine, left in (("sc17-dis", 4), ("sc17-int", 0)):
         with (home / "machines" / f"{machine}.toml").open("a") as file:
             file.write("# changed\n")
-        assert kept() == left
+        assert cached() == left
     program(note="another program")
-    assert kept() == 0
+    assert cached() == 0
     # What is damaged is run again.
     Path("out/ping-pong/runs/sc17-int.rdma.quick.json").write_text("{")
-    assert kept() == 7
+    assert cached() == 7
     # A whole run is another one.
-    assert "(kept from before)" not in spinkit("reproduce", "ping-pong").stderr
-    assert kept() == 8
+    assert "(from the cache)" not in spinkit("reproduce", "ping-pong").stderr
+    assert cached() == 8
 
 
 def test_failed_runs_lose_nothing_that_has_finished(home: Path, program: Program) -> None:
@@ -274,14 +275,40 @@ def test_exit_status(home: Path, program: Program, args: tuple[str, ...], status
     assert message in result.stderr
 
 
+def machines(*words: str) -> subprocess.CompletedProcess[str]:
+    command = [str(_paths.command("spinkit-machines")), *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
 def test_machines_lists_names_and_descriptions(home: Path) -> None:
-    lines = spinkit("machines").output.splitlines()
+    lines = machines().stdout.splitlines()
     assert lines[0].startswith("sc17-dis  SC'17 sPIN card ")
     assert lines[1] == "sc17-int  SC'17 sPIN card on the CPU's memory controller"
 
 
+def test_machines_shows_values_with_their_sources(home: Path) -> None:
+    done = machines("sc17-dis", "--set", "hpu.count=2")
+    rows = [line.split(maxsplit=3) for line in done.stdout.splitlines()]
+    assert ["dma.L_ns", "250", "ns", '§4.3 "a latency of L = 250ns"'] in rows
+    assert ["accelerator.hpus", "2", "--set", "hpu.count=2"] in rows
+    assert done.stderr == "spinkit machines: note: --set: hpu.count is now accelerator.hpus\n"
+    done = machines("sc19")
+    message = "spinkit machines: error: sc19: no such machine; known are: sc17-dis, sc17-int\n"
+    assert (done.returncode, done.stderr) == (2, message)
+
+
+def test_machines_are_described_with_changes(home: Path) -> None:
+    found = _machines.load(_paths.command("spinkit-machines"), "sc17-dis", ["network.radix=16"])
+    assert (found.name, [file.name for file in found.files]) == ("sc17-dis", ["sc17-int.toml", "sc17-dis.toml"])
+    radix = _machines.Parameter("network.radix", "16", "", "--set network.radix=16")
+    assert radix in found.parameters
+    with pytest.raises(SpinkitError, match=r"^--set radix=16: unknown key, did you mean `network.radix`\?$"):
+        _machines.load(_paths.command("spinkit-machines"), "sc17-dis", ["radix=16"])
+
+
 def test_home_that_is_none_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPINKIT_HOME", str(tmp_path))
-    result = spinkit("machines")
+    assert "sdk/include/portals4.h" in machines().stderr
+    result = spinkit("reproduce", "--all")
     assert result.exit_code == 1
     assert "sdk/include/portals4.h" in result.stderr

@@ -1,8 +1,9 @@
-//! The commands: `spincc`, `spinrun` and `spinkit goal`.
+//! The commands: `spincc`, `spinrun`, `spinkit goal` and `spinkit machines`.
 
 mod card;
 mod clock;
 pub mod goal;
+pub mod machines;
 mod progress;
 pub mod sdk;
 pub mod spincc;

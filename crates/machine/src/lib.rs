@@ -7,6 +7,7 @@
 
 mod accelerator;
 mod check;
+mod comments;
 mod host;
 mod keys;
 mod load;
@@ -18,7 +19,7 @@ mod value;
 
 pub use accelerator::{Accelerator, Hpu, Sc17, TimingKind};
 pub use host::{Dma, Host};
-pub use load::MachineError;
+pub use load::{MachineError, Sourced};
 pub use network::{Network, NetworkModel, Topology};
 pub use nic::{Nic, NicKind};
 

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
 use crate::Machine;
+use crate::comments::comments;
 use crate::old;
 use crate::problem::Problem;
 use crate::value::must_be;
@@ -73,13 +74,31 @@ impl Machine {
     /// # Errors
     /// See [`MachineError`].
     pub fn load(name_or_path: &str, search: &[PathBuf], overrides: &[String]) -> Result<Machine, MachineError> {
-        let path = if name_or_path.contains('/') || name_or_path.ends_with(".toml") {
-            PathBuf::from(name_or_path)
-        } else {
-            find(name_or_path, search, name_or_path.to_owned())?
-        };
-        let text = read_file(&path)?;
-        build(&path, &text, search, overrides)
+        Machine::load_with_sources(name_or_path, search, overrides).map(|sourced| sourced.machine)
+    }
+
+    /// Like [`Machine::load`], with the sources of all values.
+    ///
+    /// # Errors
+    /// See [`MachineError`].
+    pub fn load_with_sources(
+        name_or_path: &str,
+        search: &[PathBuf],
+        overrides: &[String],
+    ) -> Result<Sourced, MachineError> {
+        let path = locate(name_or_path, search)?;
+        build(&path, &read_file(&path)?, search, overrides)
+    }
+
+    /// The names of the machines in the folders `search`, sorted.
+    pub fn names(search: &[PathBuf]) -> Vec<String> {
+        let entries = search.iter().filter_map(|folder| std::fs::read_dir(folder).ok()).flatten().flatten();
+        let files = entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|e| e == "toml"));
+        let mut known: Vec<String> =
+            files.filter_map(|path| Some(path.file_stem()?.to_string_lossy().into_owned())).collect();
+        known.sort();
+        known.dedup();
+        known
     }
 
     /// Like [`Machine::load`], from text; `origin` is the file that errors name, and its stem the machine's name. A
@@ -88,11 +107,30 @@ impl Machine {
     /// # Errors
     /// See [`MachineError`].
     pub fn parse(origin: &str, text: &str, overrides: &[String]) -> Result<Machine, MachineError> {
-        build(Path::new(origin), text, &[], overrides)
+        build(Path::new(origin), text, &[], overrides).map(|sourced| sourced.machine)
     }
 }
 
-fn build(path: &Path, text: &str, search: &[PathBuf], overrides: &[String]) -> Result<Machine, MachineError> {
+/// A machine, and where its values come from.
+#[derive(Clone, Debug)]
+pub struct Sourced {
+    /// The machine.
+    pub machine: Machine,
+    /// Its file and those that this is based on, in the order in which they were read.
+    pub files: Vec<PathBuf>,
+    /// By key: the comment of the file that sets it, which names a paper, or the `--set` that does. Keys without a comment
+    /// are not there.
+    pub sources: BTreeMap<String, String>,
+}
+
+fn locate(name_or_path: &str, search: &[PathBuf]) -> Result<PathBuf, MachineError> {
+    if name_or_path.contains('/') || name_or_path.ends_with(".toml") {
+        return Ok(PathBuf::from(name_or_path));
+    }
+    find(name_or_path, search, name_or_path.to_owned())
+}
+
+fn build(path: &Path, text: &str, search: &[PathBuf], overrides: &[String]) -> Result<Sourced, MachineError> {
     let mut layers = Layers::default();
     layers.add_file(path, text, search, &mut Vec::new())?;
     if !layers.notices.is_empty() {
@@ -108,7 +146,8 @@ fn build(path: &Path, text: &str, search: &[PathBuf], overrides: &[String]) -> R
     let name = path.file_stem().unwrap_or_default().to_string_lossy();
     let machine = Machine::read(&name, &layers.table).and_then(|machine| machine.check().map(|()| machine));
     let machine = machine.map_err(|problem| layers.blame(problem, path))?;
-    Ok(Machine { notices: layers.notices, ..machine })
+    let Layers { notices, files, sources, .. } = layers;
+    Ok(Sourced { machine: Machine { notices, ..machine }, files, sources })
 }
 
 fn read_file(path: &Path) -> Result<String, MachineError> {
@@ -118,15 +157,8 @@ fn read_file(path: &Path) -> Result<String, MachineError> {
 /// `wanted` is the name with its context, for the error.
 fn find(name: &str, search: &[PathBuf], wanted: String) -> Result<PathBuf, MachineError> {
     let file = format!("{name}.toml");
-    search.iter().map(|folder| folder.join(&file)).find(|path| path.is_file()).ok_or_else(|| {
-        let entries = search.iter().filter_map(|folder| std::fs::read_dir(folder).ok()).flatten().flatten();
-        let files = entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|e| e == "toml"));
-        let mut known: Vec<String> =
-            files.filter_map(|path| Some(path.file_stem()?.to_string_lossy().into_owned())).collect();
-        known.sort();
-        known.dedup();
-        MachineError::UnknownMachine { wanted, known }
-    })
+    let found = search.iter().map(|folder| folder.join(&file)).find(|path| path.is_file());
+    found.ok_or_else(|| MachineError::UnknownMachine { wanted, known: Machine::names(search) })
 }
 
 /// The file or option that set a key.
@@ -153,6 +185,9 @@ struct Layers {
     origins: BTreeMap<String, Origin>,
     /// For each file with keys of earlier versions, what they are called now.
     notices: Vec<String>,
+    /// The files that were read, and what is said of where their values come from.
+    files: Vec<PathBuf>,
+    sources: BTreeMap<String, String>,
 }
 
 impl Layers {
@@ -179,6 +214,11 @@ impl Layers {
             }
             self.add_file(&base_path, &read_file(&base_path)?, search, above)?;
         }
+        for key in keys(&table, "") {
+            self.sources.remove(&old::present_name(&key));
+        }
+        self.sources.extend(comments(text).into_iter().map(|(key, comment)| (old::present_name(&key), comment)));
+        self.files.push(path.to_owned());
         let renamed = old::rename(&mut table).map_err(|problem| origin.error(problem))?;
         if !renamed.is_empty() {
             self.notices.push(format!("{name}: {}", renamed.join(", ")));
@@ -209,6 +249,7 @@ impl Layers {
         let table = Table::from_iter([(leaf.to_owned(), value)]);
         let mut table = parts.fold(table, |inner, part| Table::from_iter([(part.to_owned(), Value::Table(inner))]));
         let renamed = old::rename(&mut table).map_err(|problem| origin.error(problem))?;
+        self.sources.insert(old::present_name(key), format!("--set {argument}"));
         merge(&mut self.table, table, "", &origin, &mut self.origins);
         Ok(renamed)
     }
@@ -236,6 +277,15 @@ fn merge(into: &mut Table, from: Table, prefix: &str, origin: &Origin, origins: 
             }
         }
     }
+}
+
+/// The dotted names of all keys of a table that are not tables themselves.
+fn keys(table: &Table, prefix: &str) -> Vec<String> {
+    let inner = |(name, value): (&String, &Value)| match value {
+        Value::Table(inner) => keys(inner, &format!("{prefix}{name}.")),
+        _ => vec![format!("{prefix}{name}")],
+    };
+    table.iter().flat_map(inner).collect()
 }
 
 fn syntax(origin: &str, text: &str, error: &toml::de::Error) -> MachineError {

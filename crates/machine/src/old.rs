@@ -45,6 +45,12 @@ pub(crate) fn rename(table: &mut Table) -> Result<Vec<String>, Problem> {
     Ok(notices)
 }
 
+/// The present name of a key.
+pub(crate) fn present_name(key: &str) -> String {
+    let renamed = RENAMED.iter().find(|(old, _)| old.join(".") == key);
+    renamed.map_or_else(|| key.to_owned(), |(_, new)| new.join("."))
+}
+
 /// Completes the machine of a file of an earlier version.
 pub(crate) fn complete(table: &mut Table) {
     for ([section, key], value) in IMPLIED {

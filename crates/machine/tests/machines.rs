@@ -106,7 +106,7 @@ fn overrides_come_on_top() {
 /// `sc17-int` as it was before accelerators and network models had tables of their own.
 fn of_an_earlier_version() -> String {
     let text = fs::read_to_string(folder().join("sc17-int.toml")).unwrap();
-    let new = ["[accelerator]\nkind = \"sc17\"\n", "hpus = 4 ", "model = \"latency\" "];
+    let new = ["[accelerator]\nkind = \"sc17\"            # §4.1\n", "hpus = 4 ", "model = \"latency\" "];
     new.iter().zip(["", "count = 4 ", "# "]).fold(text, |text, (new, old)| {
         assert!(text.contains(new), "{new}");
         text.replace(new, old)
@@ -139,6 +139,27 @@ fn keys_of_earlier_versions_are_understood_with_one_notice_each_file() {
     let both = of_an_earlier_version() + "\n[accelerator]\nhpus = 4\n";
     let error = Machine::parse("old.toml", &both, &[]).unwrap_err().to_string();
     assert_eq!(error, "old.toml: hpu.count: is also there by its new name, accelerator.hpus");
+}
+
+#[test]
+fn values_have_sources() {
+    let set = ["hpu.count=2".to_owned(), "network.radix=16".to_owned()];
+    let sourced = Machine::load_with_sources("sc17-dis", &[folder()], &set).unwrap();
+    assert_eq!(sourced.machine, Machine::load("sc17-dis", &[folder()], &set).unwrap());
+    assert_eq!(sourced.files, ["sc17-int.toml", "sc17-dis.toml"].map(|file| folder().join(file)));
+    for (key, source) in [
+        ("network.wire_ns", "§4.2 \"a wire length of 10m (delay of 33.4ns)\""),
+        ("dma.L_ns", "§4.3 \"a latency of L = 250ns\""),
+        ("accelerator.hpus", "--set hpu.count=2"),
+        ("network.radix", "--set network.radix=16"),
+    ] {
+        assert_eq!(sourced.sources[key], source);
+    }
+    assert!(sourced.sources["host.core_lines"].starts_with("Haswell's L1 has ten line fill buffers a core. So one"));
+    for (key, ..) in sourced.machine.describe() {
+        assert!(sourced.sources.contains_key(key), "{key} names no source");
+    }
+    assert_eq!(Machine::names(&[folder()]), ["sc17-dis", "sc17-int"]);
 }
 
 #[test]

@@ -1,0 +1,124 @@
+//! `spinkit machines`: lists machines and shows their parameters.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Parser;
+use machine::{Machine, MachineError, Sourced};
+use serde::Serialize;
+use thiserror::Error;
+
+use crate::sdk::{Sdk, SdkError};
+
+/// List the machines that come with spinkit, or show the parameters of some.
+///
+/// Exit status: 2 for wrong usage or a bad machine file.
+#[derive(Debug, Parser)]
+#[command(name = "spinkit machines", version)]
+struct Arguments {
+    /// Machines to show: a name, or a TOML file [default: list all]
+    names: Vec<String>,
+    /// Change a parameter, such as accelerator.hpus=8
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Print all parameters, with units and sources, as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Error)]
+enum Error {
+    #[error(transparent)]
+    Sdk(#[from] SdkError),
+    #[error(transparent)]
+    Machine(#[from] MachineError),
+    #[error("standard output: {0}")]
+    Output(#[from] io::Error),
+}
+
+/// A machine in JSON.
+#[derive(Serialize)]
+struct Description {
+    name: String,
+    description: String,
+    /// The machine's file and those that it is based on.
+    files: Vec<PathBuf>,
+    /// In the order of the sections.
+    parameters: Vec<Parameter>,
+}
+
+#[derive(Serialize)]
+struct Parameter {
+    key: &'static str,
+    /// As in a machine file, without quotes.
+    value: String,
+    unit: &'static str,
+    /// The comment beside or above the value in its file, or the option that has set it.
+    source: String,
+}
+
+impl From<Sourced> for Description {
+    fn from(sourced: Sourced) -> Description {
+        let Sourced { machine, files, sources } = sourced;
+        let source = |key: &str, sources: &BTreeMap<String, String>| sources.get(key).cloned().unwrap_or_default();
+        let rows = machine.describe().into_iter();
+        let parameters = rows.map(|(key, value, unit)| Parameter { key, value, unit, source: source(key, &sources) });
+        Description { parameters: parameters.collect(), name: machine.name, description: machine.description, files }
+    }
+}
+
+/// The command.
+pub fn main() -> ExitCode {
+    match run(&Arguments::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Error::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("spinkit machines: error: {error}");
+            ExitCode::from(if matches!(error, Error::Machine(_)) { 2 } else { 1 })
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> Result<(), Error> {
+    let search = [Sdk::find()?.home.join("machines")];
+    let names = if arguments.names.is_empty() { Machine::names(&search) } else { arguments.names.clone() };
+    let mut machines = Vec::new();
+    for name in &names {
+        let sourced = Machine::load_with_sources(name, &search, &arguments.set)?;
+        for notice in &sourced.machine.notices {
+            eprintln!("spinkit machines: note: {notice}");
+        }
+        machines.push(Description::from(sourced));
+    }
+    let mut out = io::stdout().lock();
+    if arguments.json {
+        serde_json::to_writer_pretty(&mut out, &machines).map_err(io::Error::from)?;
+        writeln!(out)?;
+    } else if arguments.names.is_empty() {
+        let width = names.iter().map(String::len).max().unwrap_or(0);
+        for Description { name, description, .. } in &machines {
+            writeln!(out, "{name:width$}  {description}")?;
+        }
+    } else {
+        for (index, machine) in machines.iter().enumerate() {
+            writeln!(out, "{}{}: {}", if index == 0 { "" } else { "\n" }, machine.name, machine.description)?;
+            show(machine, &mut out)?;
+        }
+    }
+    out.flush()?;
+    Ok(())
+}
+
+/// Writes a line for each parameter: key, value with its unit, source.
+fn show(machine: &Description, out: &mut impl Write) -> io::Result<()> {
+    let value = |row: &Parameter| format!("{} {}", row.value, row.unit).trim_end().to_owned();
+    let keys = machine.parameters.iter().map(|row| row.key.len()).max().unwrap_or(0);
+    let values = machine.parameters.iter().map(|row| value(row).len()).max().unwrap_or(0);
+    for row in &machine.parameters {
+        let line = format!("  {:keys$}  {:values$}  {}", row.key, value(row), row.source);
+        writeln!(out, "{}", line.trim_end())?;
+    }
+    Ok(())
+}

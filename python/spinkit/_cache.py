@@ -1,0 +1,52 @@
+"""A cache of finished runs, so that a reproduction continues where it was interrupted and runs only what has changed.
+
+The key of a run is a digest of everything that its outcome depends on. An entry with another key is not used.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from spinkit._output import write_atomically
+from spinkit._run import parse_json
+
+_LAYOUT = 1
+"""Version of the files' layout; part of every digest."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """The outcome of a run: the program's output and spinrun's report."""
+
+    output: str
+    report: Mapping[str, Any]
+
+
+def digest(files: Iterable[Path], words: Iterable[str]) -> str:
+    """Digest the content of files, in order, and words."""
+    total = hashlib.sha256(json.dumps([_LAYOUT, *words]).encode())
+    for file in files:
+        with file.open("rb") as stream:
+            total.update(hashlib.file_digest(stream, "sha256").digest())
+    return total.hexdigest()
+
+
+def load(file: Path, key: str) -> Entry | None:
+    """Return the run in a file of the cache, if its key is this one."""
+    try:
+        content = parse_json(file.read_text(encoding="utf-8"))
+        return Entry(content["output"], content["report"]) if content["key"] == key else None
+    except (OSError, ValueError, LookupError, TypeError):
+        return None
+
+
+def save(file: Path, key: str, entry: Entry) -> None:
+    """Write a run to a file of the cache, replacing what was there."""
+    content = {"key": key, "output": entry.output, "report": entry.report}
+    file.parent.mkdir(exist_ok=True)
+    write_atomically(file, json.dumps(content).encode())
