@@ -3,7 +3,7 @@
 //! * [`Card`] is one node's card; [`Ports`] is all that it sees of the world
 //! * [`api`]: the host's library calls, with their arguments checked
 //! * `card`: injection, reception, DMA, completion
-//! * `entry`, `unexpected`, `interface`, `events`: Portals objects and their rules
+//! * `portals`: Portals objects and their rules; knows nothing of packets, DMA or time
 //! * `spin`: handlers on HPUs
 //! * `timeline`: what cards and CPUs did, for people
 //! * [`testing`]: a bench for tests of cards, without processes
@@ -12,20 +12,15 @@ pub mod api;
 mod atomic;
 mod card;
 mod drops;
-mod entry;
-mod events;
 mod handlers;
-mod interface;
 mod message;
+mod portals;
 mod ports;
 mod region;
-mod slab;
 mod spin;
 mod stats;
 pub mod testing;
 mod timeline;
-mod triggered;
-mod unexpected;
 
 pub use accel::{CardProgram, DeviceProgram, Handler, ImageError, Profile, SourcePlace, load_map};
 pub use api::NewEntry;
@@ -34,10 +29,8 @@ pub use card::{Card, CardEvent, Completion};
 pub use drops::{DropReason, DroppedMessage, Drops, DropsByReason, merge_drops};
 pub use handlers::HandlerRequest;
 pub use message::{Body, Header, MessageId, Packet, Request, RequestKind, Response};
+pub use portals::{Action, FetchAction, InternalError, Portals, Target, Transfer, TriggeredOp};
 pub use ports::{Departure, MemoryFault, Notice, PacketId, Ports, Slice, Track};
 pub use region::Region;
 pub use stats::{HandlerStats, Stats};
 pub use timeline::Timeline;
-pub use triggered::{Action, FetchAction, Target, Transfer, TriggeredOp};
-
-use card::complete;

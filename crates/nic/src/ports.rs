@@ -2,7 +2,7 @@ use sim::Time;
 
 use crate::card::CardEvent;
 use crate::message::{MessageId, Packet};
-use abi::portals::Handle;
+pub use crate::portals::Notice;
 
 /// A host address that cannot be read or written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -12,19 +12,6 @@ pub struct MemoryFault {
     pub addr: u64,
     /// Bytes of the access.
     pub len: u64,
-}
-
-/// What the host may be waiting for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Notice {
-    /// The value of a counting event changed.
-    Counter(Handle),
-    /// An event queue received an event.
-    Queue(Handle),
-    /// No message is under way any more to a portal table entry: its interface's handle and its index.
-    Portal(Handle, u32),
-    /// A completion waits for the CPU (rdma cards).
-    Completion,
 }
 
 /// When a packet leaves its card.

@@ -5,10 +5,10 @@ use std::rc::Rc;
 use abi::portals::{self as ptl, Handle, Rc as Code};
 use accel::{CardProgram, DeviceProgram, ImageError};
 
-use super::{Result, region};
+use super::Result;
 use crate::card::Card;
-use crate::entry::Entry;
 use crate::handlers::{HandlerRequest, Handlers};
+use crate::portals::Entry;
 use crate::ports::Ports;
 use crate::region::Region;
 
@@ -43,7 +43,7 @@ impl Card {
     /// when the ME has no handlers.
     pub fn handlers(&mut self, ni: Handle, me: &ptl::Me, ports: &mut impl Ports) -> Result<Option<Handlers>> {
         let Some(request) = HandlerRequest::of(me) else { return Ok(None) };
-        let limit = self.ni(ni)?.limits.max_iovecs;
+        self.portals.ni(ni)?;
         if !self.machine.nic.runs_handlers() {
             return Err(Code::Fail);
         }
@@ -60,7 +60,7 @@ impl Card {
         let mut state = vec![0; length as usize];
         ports.read_host(me.hpu_initial_state, &mut state).map_err(|_| Code::ArgInvalid)?;
         let iovec = me.le.options & ptl::ME_HANDLER_IOVEC != 0;
-        let host = region(me.handler_host_mem_start, me.handler_host_mem_length, iovec, limit, ports)?;
+        let host = self.region(ni, me.handler_host_mem_start, me.handler_host_mem_length, iovec, ports)?;
         self.spin.install(&self.machine.accelerator, handlers, request.memory, &state, host, me.user_hdr_size).map(Some)
     }
 
@@ -86,7 +86,7 @@ impl Card {
 
     /// `PtlHPUAllocMem` (sPIN App. B.2).
     pub fn hpu_alloc(&mut self, length: u64, ni: Handle) -> Result<Handle> {
-        let index = self.ni(ni)?.index;
+        let index = self.portals.ni(ni)?.index;
         if !self.machine.nic.runs_handlers() {
             return Err(Code::Fail);
         }
@@ -98,7 +98,7 @@ impl Card {
         let state = self.spin.memory_range(memory)?;
         let uses =
             |entry: &Entry| entry.handlers.as_ref().is_some_and(|handlers| handlers.set.state.as_ref() == Some(&state));
-        if self.interfaces.iter().flatten().any(|ni| ni.entries.iter().any(|(_, entry)| uses(entry))) {
+        if self.portals.interfaces.iter().flatten().any(|ni| ni.entries.iter().any(|(_, entry)| uses(entry))) {
             return Err(Code::InUse);
         }
         self.spin.free(memory)

@@ -14,10 +14,9 @@ use crate::ports::Ports;
 impl Card {
     /// Closes an interface, if it is open.
     pub(crate) fn close_interface(&mut self, index: u8, ports: &mut impl Ports) {
-        let Some(mut interface) = self.interfaces[usize::from(index)].take() else { return };
-        interface.clear();
-        self.closed[usize::from(index)] = Some(interface);
-        self.operations.close(index);
+        if !self.portals.close(index) {
+            return;
+        }
         self.drop_completions(index);
         let receives = |inbound: &Inbound| inbound.header.interface == index && matches!(inbound.sink, Sink::Entry(_));
         let is_lost = |channel: &Channel| matches!(channel, Channel::Open(inbound) if receives(inbound));
@@ -53,8 +52,8 @@ impl Card {
             match completion {
                 Completion::Arrived(ref arrived) if arrived.0.header.interface == index => {}
                 Completion::Triggered(interface, _) if interface == index => {}
-                Completion::Operation(token, answer) if !self.operations.is_open(token) => {
-                    self.note_operation(token, answer.is_some());
+                Completion::Operation(token, answer) if !self.portals.operations.is_open(token) => {
+                    self.portals.note_operation(token, answer.is_some());
                 }
                 other => self.completions.push_back(other),
             }

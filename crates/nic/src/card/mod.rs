@@ -9,20 +9,19 @@ mod receive;
 mod send;
 
 use std::collections::{HashMap, VecDeque};
+use std::ops::{Deref, DerefMut};
 use std::rc::Rc;
 
-use abi::portals::{CT_NONE, EQ_NONE, Handle, List, NiFail, NiLimits, Process};
+use abi::portals::NiFail;
 use machine::Machine;
 use sim::{Pipe, Time, Train};
 
-use crate::entry::Placement;
-use crate::interface::{Interface, MemoryDescriptor, default_limits};
 use crate::message::{Header, MessageId, OpToken, Packet, Response};
+use crate::portals::{Delivery as Taken, Placement, Portals, TriggeredOp, default_limits};
 use crate::ports::{Departure, PacketId, Ports, Slice, Track};
 use crate::region::Region;
 use crate::spin::{HostTransfer, Spin, SpinMessage};
 use crate::stats::{HandlerStats, Stats};
-use crate::triggered::TriggeredOp;
 
 /// Something that happens at a card.
 #[derive(Debug)]
@@ -189,15 +188,8 @@ pub(crate) enum Sink {
 /// A request that an entry has taken.
 #[derive(Debug)]
 pub(crate) struct Delivery {
-    pub entry: Handle,
-    pub list: List,
-    pub placement: Placement,
-    /// Whether the match used the entry up.
-    pub unlinked: bool,
-    /// Event queue slots that are promised to it.
-    pub promised: usize,
-    /// An entry appended later that has taken the unexpected header.
-    pub claim: Option<crate::unexpected::Claim>,
+    /// What the entry promised it.
+    pub taken: Taken,
     /// Handlers' work.
     pub spin: Option<Box<SpinMessage>>,
 }
@@ -205,8 +197,9 @@ pub(crate) struct Delivery {
 impl Delivery {
     /// Where the message went, and how much of it.
     pub fn outcome(&self) -> Placement {
-        let mlength = self.spin.as_ref().map_or(self.placement.mlength, |spin| spin.moved(self.placement));
-        Placement { mlength, ..self.placement }
+        let placement = self.taken.placement;
+        let mlength = self.spin.as_ref().map_or(placement.mlength, |spin| spin.moved(placement));
+        Placement { mlength, ..placement }
     }
 }
 
@@ -231,41 +224,6 @@ struct EarlyPackets {
     lost: Vec<(u64, u64)>,
 }
 
-/// An operation of this node that is not over.
-#[derive(Clone, Debug)]
-pub(crate) struct Operation {
-    pub interface: u8,
-    /// Whether the interface is still there that it belongs to.
-    pub open: bool,
-    /// Local memory, and who is told of the answer.
-    pub md: Rc<MemoryDescriptor>,
-    /// Where on the card a handler waits for the data, instead of `md`.
-    pub card: Option<CardPlace>,
-    /// Who is told of the departure.
-    pub send_md: Rc<MemoryDescriptor>,
-    pub local_offset: u64,
-    pub length: u64,
-    pub user_ptr: u64,
-    pub kind: OperationKind,
-    pub sent: bool,
-    pub answered: bool,
-    pub fail: NiFail,
-}
-
-/// A place in a handler's memory, and the command of the handler that waits for it to be filled.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct CardPlace {
-    pub command: accel::CommandId,
-    /// Card address.
-    pub start: u32,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum OperationKind {
-    Put(abi::portals::AckReq),
-    Get,
-}
-
 /// Work that an rdma card leaves to the CPU.
 #[derive(Debug)]
 pub enum Completion {
@@ -283,15 +241,8 @@ pub struct ArrivedMessage(pub(crate) Inbound);
 
 /// One node's network card.
 pub struct Card {
-    pub(crate) node: u32,
-    pub(crate) nodes: u32,
-    pub(crate) pid: u32,
-    pub(crate) uid: u32,
     pub(crate) machine: Rc<Machine>,
-    pub(crate) interfaces: [Option<Box<Interface>>; 4],
-    /// The interfaces that were closed last: handles of new ones go on from theirs.
-    pub(crate) closed: [Option<Box<Interface>>; 4],
-    pub(crate) operations: Operations,
+    pub(crate) portals: Portals,
     pub(crate) spin: Spin,
     pub(crate) stats: Stats,
     /// Stands for [`Stats::handlers`]: few, and found by comparing pointers.
@@ -317,14 +268,9 @@ impl Card {
     /// The card of `node` in a network of `nodes`, serving a process with this user id.
     pub fn new(machine: Rc<Machine>, node: u32, nodes: u32, uid: u32) -> Card {
         let spin = Spin::new(&machine);
+        let offered = default_limits(machine.network.mtu, &machine.accelerator);
         Card {
-            node,
-            nodes,
-            pid: crate::api::DEFAULT_PID,
-            uid,
-            interfaces: [const { None }; 4],
-            closed: [const { None }; 4],
-            operations: Operations::default(),
+            portals: Portals::new(node, nodes, uid, offered, !machine.nic.matches_on_card()),
             early_limit: spin.accelerator.packet_buffers(),
             spin,
             stats: Stats::default(),
@@ -364,7 +310,7 @@ impl Card {
 
     /// The memory of the host that messages may write: of every entry and every memory descriptor.
     pub fn exposed(&self) -> impl Iterator<Item = &Region> {
-        self.interfaces.iter().flatten().flat_map(|interface| {
+        self.portals.interfaces.iter().flatten().flat_map(|interface| {
             let entries = interface.entries.iter().map(|(_, entry)| &*entry.region);
             entries.chain(interface.mds.iter().map(|(_, md)| &*md.region))
         })
@@ -378,6 +324,7 @@ impl Card {
     /// What the card has done so far.
     pub fn stats(&self) -> Stats {
         let mut stats = self.stats.clone();
+        stats.flow_control = self.portals.flow_control;
         (stats.rx_busy, stats.dma_busy) = (self.rx.busy(), self.dma.busy());
         for (name, handler) in &self.handler_stats {
             stats.handlers.entry(name.to_string()).or_default().merge(handler);
@@ -397,7 +344,10 @@ impl Card {
         match self.completions.pop_front() {
             Some(Completion::Arrived(arrived)) => self.finish_delivery(arrived.0, ports),
             Some(Completion::Operation(token, response)) => self.finish_operation(token, response, ports),
-            Some(Completion::Triggered(interface, op)) => self.fire(interface, op, ports),
+            Some(Completion::Triggered(interface, op)) => {
+                self.portals.fire(interface, op);
+                self.apply(ports);
+            }
             None => {}
         }
     }
@@ -412,30 +362,13 @@ impl Card {
         &mut self.handler_stats[index].1
     }
 
-    pub(crate) fn offered_limits(&self) -> NiLimits {
-        default_limits(self.machine.network.mtu, &self.machine.accelerator)
-    }
-
     pub(crate) fn host_completes(&self) -> bool {
         !self.machine.nic.matches_on_card()
     }
 
-    pub(crate) fn interface(&mut self, index: u8) -> Option<&mut Interface> {
-        self.interfaces[usize::from(index & 3)].as_deref_mut()
-    }
-
-    /// This process as its peers on an interface name it.
-    pub(crate) fn identity(&self, interface: &Interface) -> Process {
-        let physical = Process { nid: self.node, pid: self.pid };
-        if !interface.logical() {
-            return physical;
-        }
-        Process { nid: interface.rank, pid: 0 }
-    }
-
     pub(crate) fn next_message_id(&mut self) -> MessageId {
         self.messages += 1;
-        u64::from(self.node) << 40 | self.messages
+        u64::from(self.portals.node) << 40 | self.messages
     }
 
     /// Reserves the DMA engine for `bytes`; returns when the last byte has crossed in one direction.
@@ -469,52 +402,17 @@ impl Card {
     }
 }
 
-/// Operations of this node that are not over.
-#[derive(Debug, Default)]
-pub(crate) struct Operations {
-    slots: Vec<Option<Operation>>,
-    free: Vec<OpToken>,
+/// The library's calls that concern only Portals objects.
+impl Deref for Card {
+    type Target = Portals;
+
+    fn deref(&self) -> &Portals {
+        &self.portals
+    }
 }
 
-impl Operations {
-    pub fn insert(&mut self, operation: Operation) -> OpToken {
-        match self.free.pop() {
-            Some(token) => {
-                self.slots[token as usize] = Some(operation);
-                token
-            }
-            None => {
-                self.slots.push(Some(operation));
-                (self.slots.len() - 1) as OpToken
-            }
-        }
-    }
-
-    pub fn get_mut(&mut self, token: OpToken) -> Option<&mut Operation> {
-        self.slots.get_mut(token as usize)?.as_mut()
-    }
-
-    /// An interface is closed. Nobody is told of the end of its operations any more, and answers bring no data.
-    pub fn close(&mut self, interface: u8) {
-        for operation in self.slots.iter_mut().flatten().filter(|operation| operation.interface == interface) {
-            (operation.open, operation.card) = (false, None);
-            for md in [&mut operation.md, &mut operation.send_md] {
-                let MemoryDescriptor { region, options, .. } = &**md;
-                let (region, options) = (region.clone(), *options);
-                *md = Rc::new(MemoryDescriptor { region, options, eq: EQ_NONE, ct: CT_NONE });
-            }
-        }
-    }
-
-    /// Whether the interface of an operation is still there.
-    pub fn is_open(&mut self, token: OpToken) -> bool {
-        self.get_mut(token).is_some_and(|operation| operation.open)
-    }
-
-    pub fn remove_if_over(&mut self, token: OpToken) {
-        if self.get_mut(token).is_some_and(|operation| operation.sent && operation.answered) {
-            self.slots[token as usize] = None;
-            self.free.push(token);
-        }
+impl DerefMut for Card {
+    fn deref_mut(&mut self) -> &mut Portals {
+        &mut self.portals
     }
 }

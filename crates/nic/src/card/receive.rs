@@ -2,22 +2,18 @@
 
 use std::rc::Rc;
 
-use abi::portals::{self as ptl, AckReq, List, NiFail, StatusRegister, me};
+use abi::portals::{AckReq, List, NiFail};
 
 use super::{
     AtomicWork, Card, CardEvent, Channel, Delivery, EarlyPackets, HostWrite, Inbound, Outgoing, Sent, Sink, Source,
 };
 use crate::atomic::{AtomicSpec, MAX_OPERAND};
 use crate::drops::{self, DropReason, Part};
-use crate::entry::Placement;
-use crate::interface::Unexpected;
 use crate::message::{Body, Header, Packet, Request, RequestKind, Response};
+use crate::portals::Placement;
 use crate::ports::{PacketId, Ports, Slice, Track};
 use crate::spin::SpinMessage;
 use sim::Time;
-
-/// Why a request is refused, for its initiator and for reports.
-type Refusal = (NiFail, DropReason);
 
 impl Card {
     /// The first byte of a packet is at the port. The port takes one packet at a time; matching proceeds in parallel
@@ -129,8 +125,14 @@ impl Card {
             }
         }
         if let (Body::Request(request), true) = (header.body, is_entry) {
-            self.disable_portal(header.interface, request.pt_index, true, ports);
+            self.stop_portal(header.interface, request.pt_index, ports);
         }
+    }
+
+    /// Flow control stops a portal table entry, and the program is told.
+    pub(crate) fn stop_portal(&mut self, interface: u8, pt_index: u32, ports: &mut impl Ports) {
+        self.portals.disable_portal(interface, pt_index, true);
+        self.apply(ports);
     }
 
     /// Does with a packet what its message asks for (the "default action" of sPIN App. B.3).
@@ -173,14 +175,16 @@ impl Card {
         let (region, start, mlength) = match &inbound.sink {
             Sink::Nowhere => return,
             Sink::Entry(delivery) => {
-                let Placement { offset, mlength } = delivery.placement;
-                let (handle, interface) = (delivery.entry, inbound.header.interface);
-                let Some(entry) = self.interface(interface).and_then(|ni| ni.entries.get(handle).ok()) else { return };
-                (entry.region.clone(), offset, mlength)
+                let Placement { offset, mlength } = delivery.taken.placement;
+                (delivery.taken.region.clone(), offset, mlength)
             }
             Sink::Operation(token, response) => {
                 let (token, mlength) = (*token, response.mlength);
-                let Some(operation) = self.operations.get_mut(token).filter(|operation| operation.open) else { return };
+                let operation = match self.portals.operation(token) {
+                    Ok(operation) if operation.open => operation,
+                    Ok(_) => return, // its interface has been closed
+                    Err(error) => return self.report_internal(error, ports),
+                };
                 if let Some(place) = operation.card {
                     return self.deliver(place.command, place.start + offset as u32, &data, ports);
                 }
@@ -206,7 +210,7 @@ impl Card {
         let wanted = match inbound.sink {
             Sink::Nowhere => false,
             Sink::Entry(_) => true,
-            Sink::Operation(token, _) => self.operations.is_open(token),
+            Sink::Operation(token, _) => self.portals.operations.is_open(token),
         };
         let result = if wanted { write.region.write(ports, write.offset, &write.data) } else { Ok(()) };
         let Some(inbound) = self.inbound(write.message) else { return };
@@ -215,7 +219,7 @@ impl Card {
                 inbound.fail = NiFail::Segv;
             }
             let name = inbound.header.name();
-            ports.warn(format!("{name} at node {}: {fault}", self.node));
+            ports.warn(format!("{name} at node {}: {fault}", self.portals.node));
         }
         self.finish_if_done(write.message, ports);
     }
@@ -229,7 +233,7 @@ impl Card {
         }
         let deposited = inbound.deposited;
         if let Sink::Operation(token, _) = inbound.sink
-            && self.operations.get_mut(token).is_some_and(|operation| operation.card.is_some())
+            && self.portals.operations.get_mut(token).is_some_and(|operation| operation.card.is_some())
         {
             return self.complete(id, ports); // the data stays on the card
         }
@@ -286,111 +290,23 @@ impl Card {
                 inbound.sink = Sink::Operation(response.op, response);
             }
             Body::Request(Request { fail, .. }) if fail != NiFail::Ok => inbound.fail = fail,
-            Body::Request(request) => match self.match_request(header, &request, ports) {
-                Ok(delivery) => inbound.sink = Sink::Entry(Box::new(delivery)),
-                Err((fail, reason)) => {
-                    inbound.fail = fail;
-                    self.count_message(reason, header, ports.now());
+            Body::Request(request) => {
+                let taken = self.portals.match_request(header.id, header.interface, &request);
+                self.apply(ports);
+                match taken {
+                    Ok(taken) => {
+                        let handlers = taken.handlers.clone();
+                        let spin = handlers.map(|handlers| SpinMessage::new(handlers, request.kind));
+                        inbound.sink = Sink::Entry(Box::new(Delivery { taken, spin }));
+                    }
+                    Err((fail, reason)) => {
+                        inbound.fail = fail;
+                        self.count_message(reason, header, ports.now());
+                    }
                 }
-            },
+            }
         }
         inbound
-    }
-
-    /// Searches the lists (Portals 4.3 §3.12.2; order: portal table entry, priority list, overflow list).
-    fn match_request(
-        &mut self,
-        header: &Rc<Header>,
-        request: &Request,
-        ports: &mut impl Ports,
-    ) -> Result<Delivery, Refusal> {
-        let Some(interface) = self.interfaces[usize::from(header.interface)].as_deref_mut() else {
-            return Err((NiFail::Dropped, DropReason::NoInterface));
-        };
-        let (matching, logical) = (interface.matching(), interface.logical());
-        if !logical && request.target.pid != self.pid {
-            return Err((NiFail::Undeliverable, DropReason::NoProcess));
-        }
-        let headers_left = interface.unexpected_headers < interface.limits.max_unexpected_headers as usize;
-        let Some(portal) = interface.portals.get_mut(request.pt_index as usize).and_then(Option::as_mut) else {
-            interface.status[StatusRegister::DropCount as usize] += 1;
-            return Err((NiFail::Dropped, DropReason::NoPortal));
-        };
-        if !portal.enabled {
-            interface.status[StatusRegister::DropCount as usize] += 1;
-            return Err((NiFail::PtDisabled, DropReason::Disabled));
-        }
-        let controlled = portal.flow_controlled();
-        let find = |list: &std::collections::VecDeque<ptl::Handle>| {
-            list.iter()
-                .copied()
-                .find(|handle| interface.entries.get(*handle).is_ok_and(|e| e.matches(request, matching, logical)))
-        };
-        let found = match find(&portal.priority) {
-            Some(handle) => Some((handle, List::Priority)),
-            None => find(&portal.overflow).map(|handle| (handle, List::Overflow)),
-        };
-        let Some((handle, list)) = found else {
-            interface.status[StatusRegister::DropCount as usize] += 1;
-            if !controlled {
-                return Err((NiFail::Dropped, DropReason::NoEntry));
-            }
-            self.disable_portal(header.interface, request.pt_index, true, ports);
-            return Err((NiFail::PtDisabled, DropReason::NoEntry));
-        };
-        let Ok(entry) = interface.entries.get_mut(handle) else {
-            return Err((NiFail::Dropped, DropReason::NoEntry));
-        };
-        if entry.uid != ptl::ID_ANY && entry.uid != request.uid {
-            interface.status[StatusRegister::PermissionViolations as usize] += 1;
-            return Err((NiFail::PermViolation, DropReason::Permission));
-        }
-        if !entry.permits_operation(request) {
-            interface.status[StatusRegister::OperationViolations as usize] += 1;
-            return Err((NiFail::OpViolation, DropReason::Operation));
-        }
-        let unexpected = list == List::Overflow && !entry.has(me::UNEXPECTED_HDR_DISABLE);
-        let tell = !entry.has(me::EVENT_FLOWCTRL_DISABLE);
-        if unexpected && !headers_left {
-            interface.status[StatusRegister::DropCount as usize] += 1;
-            if controlled {
-                self.disable_portal(header.interface, request.pt_index, tell, ports);
-                return Err((NiFail::PtDisabled, DropReason::NoHeader));
-            }
-            return Err((NiFail::Dropped, DropReason::NoHeader));
-        }
-        let before = entry.local_offset;
-        let placement = entry.place(request);
-        let unlinked = entry.used_up();
-        // A communication event, and perhaps an AUTO_UNLINK.
-        let comm = portal.eq != ptl::EQ_NONE && !entry.has(me::EVENT_COMM_DISABLE | me::EVENT_SUCCESS_DISABLE);
-        let promised = usize::from(comm) + usize::from(unlinked && !entry.has(me::EVENT_UNLINK_DISABLE));
-        let promised = if controlled { promised } else { 0 };
-        if promised > 0 && interface.queues.get(portal.eq).is_ok_and(|queue| !queue.has_room(promised)) {
-            entry.local_offset = before;
-            interface.status[StatusRegister::DropCount as usize] += 1;
-            self.disable_portals_of_queue(header.interface, request.pt_index, tell, ports);
-            return Err((NiFail::PtDisabled, DropReason::QueueFull));
-        }
-        entry.in_flight += 1;
-        if unlinked {
-            entry.linked = false;
-            portal.list_mut(list).retain(|other| *other != handle);
-        }
-        if unexpected {
-            entry.unexpected += 1;
-            interface.unexpected_headers += 1;
-            let event = entry.event(request, placement);
-            portal.unexpected.push_back(Unexpected { message: header.id, entry: handle, event, complete: false });
-        }
-        let handlers = entry.handlers.clone();
-        portal.in_flight += 1;
-        let eq = portal.eq;
-        if let Ok(queue) = interface.queues.get_mut(eq) {
-            queue.promised += promised;
-        }
-        let spin = handlers.map(|handlers| SpinMessage::new(handlers, request.kind));
-        Ok(Delivery { entry: handle, list, placement, unlinked, promised, claim: None, spin })
     }
 
     fn serve_get(&mut self, id: u64, ports: &mut impl Ports) {
@@ -399,12 +315,8 @@ impl Card {
         let (Body::Request(Request { op: Some(op), .. }), Sink::Entry(delivery)) = (header.body, &inbound.sink) else {
             return;
         };
-        let (entry, list) = (delivery.entry, delivery.list);
-        let Placement { offset: remote_offset, mlength } = delivery.placement;
-        let region = match self.interface(header.interface).map(|ni| ni.entries.get(entry)) {
-            Some(Ok(entry)) => entry.region.clone(),
-            _ => return,
-        };
+        let (region, list) = (delivery.taken.region.clone(), delivery.taken.list);
+        let Placement { offset: remote_offset, mlength } = delivery.taken.placement;
         if let Some(inbound) = self.inbound(id) {
             inbound.moving += 1;
             inbound.answered = true;
@@ -429,7 +341,7 @@ impl Card {
     /// combines and writes them when they are there.
     fn fetch_operands(&mut self, id: u64, mut data: Vec<u8>, ports: &mut impl Ports) {
         let Some(delivery) = self.delivery(id) else { return };
-        data.truncate(delivery.placement.mlength as usize);
+        data.truncate(delivery.taken.placement.mlength as usize);
         let latency = self.machine.dma.latency;
         let read = self
             .dma_read(data.len() as u64, "operands", Some(PacketId { message: id, offset: 0 }), ports)
@@ -448,13 +360,9 @@ impl Card {
             return self.combined(work, ports);
         }
         let Some(inbound) = self.inbound(id) else { return };
-        let (Some((spec, operand)), index) = (inbound.atomic(), inbound.header.interface) else { return };
+        let Some((spec, operand)) = inbound.atomic() else { return };
         let Some(delivery) = self.delivery(id) else { return self.moved(id, ports) };
-        let (entry, offset) = (delivery.entry, delivery.placement.offset);
-        let region = match self.interface(index).map(|interface| interface.entries.get(entry)) {
-            Some(Ok(entry)) => entry.region.clone(),
-            _ => return,
-        };
+        let (region, offset) = (delivery.taken.region.clone(), delivery.taken.placement.offset);
         let mut old = vec![0; work.data.len()];
         let result = region.read(ports, offset, &mut old).and_then(|()| {
             let mut new = old.clone();
@@ -463,7 +371,7 @@ impl Card {
         });
         if let (Err(fault), Some(inbound)) = (result, self.inbound(id)) {
             inbound.fail = NiFail::Segv;
-            ports.warn(format!("atomic at node {}: {fault}", self.node));
+            ports.warn(format!("atomic at node {}: {fault}", self.portals.node));
         }
         (work.data, work.combined) = (old, true);
         ports.schedule(ports.now() + self.machine.dma.latency, CardEvent::Atomic(Box::new(work)));
@@ -478,7 +386,7 @@ impl Card {
         let (Sink::Entry(delivery), Body::Request(request)) = (&inbound.sink, header.body) else {
             return self.moved(id, ports);
         };
-        let (Placement { offset: remote_offset, mlength }, list) = (delivery.placement, delivery.list);
+        let (Placement { offset: remote_offset, mlength }, list) = (delivery.taken.placement, delivery.taken.list);
         let reply = request.op.filter(|_| request.kind.replies());
         // The reply's departure stands for the write too, but for a completion handler: it may read the result.
         let waits = reply.is_none() || delivery.spin.is_some();
@@ -497,7 +405,7 @@ impl Card {
 
     fn response_header(&mut self, to: &Header, response: Response) -> Rc<Header> {
         let id = self.next_message_id();
-        let (source, target, interface) = (self.node, to.source, to.interface);
+        let (source, target, interface) = (self.portals.node, to.source, to.interface);
         Rc::new(Header { id, source, target, interface, body: Body::Response(response) })
     }
 

@@ -2,18 +2,14 @@
 
 use std::rc::Rc;
 
-use abi::portals::{AckReq, NiFail, md};
+use abi::portals::{NiFail, md};
 use sim::{Time, Train};
 
-use crate::atomic::MAX_OPERAND;
-
-use super::{
-    Card, CardEvent, Content, Fetch, Leaving, Operation, OperationKind, Outgoing, Sending, Sent, Sink, Source, Unread,
-};
+use super::{Card, CardEvent, Content, Fetch, Leaving, Outgoing, Sending, Sent, Sink, Source, Unread};
 use crate::drops::DropReason;
 use crate::message::{Body, Header, Packet, Request, RequestKind};
+use crate::portals::{Initiated, Transfer};
 use crate::ports::{Departure, PacketId, Ports, Slice, Track};
-use crate::triggered::{Action, Transfer};
 
 /// This many packets of a message are fetched ahead of the one that leaves.
 const FETCHES: u64 = 64;
@@ -29,63 +25,21 @@ impl Card {
     }
 
     fn prepare(&mut self, transfer: Transfer, ports: &mut impl Ports) -> Option<Outgoing> {
-        let Transfer { action, interface: index, md, local_offset, length, target } = transfer;
-        let (kind, ack, send_md, send_offset, operand) = match action {
-            Action::Put(ack) => (RequestKind::Put, ack, md.clone(), local_offset, [0; MAX_OPERAND]),
-            Action::Get => (RequestKind::Get, AckReq::None, md.clone(), 0, [0; MAX_OPERAND]),
-            Action::Atomic(ack, spec) => (RequestKind::Atomic(spec), ack, md.clone(), local_offset, [0; MAX_OPERAND]),
-            Action::Fetch(fetch) => {
-                (RequestKind::FetchAtomic(fetch.spec), AckReq::None, fetch.put_md, fetch.put_offset, fetch.operand)
-            }
-        };
-        let answered = ack == AckReq::None && !kind.replies();
-        let interface = self.interfaces[usize::from(index)].as_deref()?;
-        let place = interface.locate(target.process);
-        let initiator = self.identity(interface);
-        let volatile = send_md.has(md::VOLATILE) && length <= interface.limits.max_volatile_size;
-        let token = self.operations.insert(Operation {
-            interface: index,
-            open: true,
-            md,
-            send_md: send_md.clone(),
-            card: None,
-            local_offset,
-            length,
-            user_ptr: target.user_ptr,
-            kind: if kind.replies() { OperationKind::Get } else { OperationKind::Put(ack) },
-            sent: kind == RequestKind::Get,
-            answered,
-            fail: NiFail::Ok,
-        });
-        let request = Request {
-            kind,
-            pt_index: target.pt_index,
-            match_bits: target.match_bits,
-            remote_offset: target.remote_offset,
-            length,
-            hdr_data: target.hdr_data,
-            ack,
-            initiator,
-            target: target.process,
-            uid: self.uid,
-            op: (!answered).then_some(token),
-            operand,
-            fail: NiFail::Ok,
-        };
+        let interface = transfer.interface;
+        let Initiated { request, target, token, data: (md, offset), volatile } = self.portals.initiate(transfer)?;
         let id = self.next_message_id();
         // A node that does not exist is found out by the network, which answers in the node's place.
-        let node = place.map_or(self.nodes, |place| place.nid);
-        let header =
-            Rc::new(Header { id, source: self.node, target: node, interface: index, body: Body::Request(request) });
-        let mut data = vec![0; if volatile { length as usize } else { 0 }];
-        let source = if kind == RequestKind::Get {
+        let body = Body::Request(request);
+        let header = Rc::new(Header { id, source: self.portals.node, target, interface, body });
+        let mut data = vec![0; if volatile { request.length as usize } else { 0 }];
+        let source = if request.kind == RequestKind::Get {
             Source::Descriptor(Vec::new())
-        } else if volatile && send_md.region.read(ports, send_offset, &mut data).is_ok() {
+        } else if volatile && md.region.read(ports, offset, &mut data).is_ok() {
             Source::Descriptor(data)
         } else {
-            Source::Host(send_md.region.clone(), send_offset)
+            Source::Host(md.region.clone(), offset)
         };
-        let sent = if kind == RequestKind::Get { Sent::Nothing } else { Sent::Operation(token) };
+        let sent = if request.kind == RequestKind::Get { Sent::Nothing } else { Sent::Operation(token) };
         Some(Outgoing { header, source, sent })
     }
 
@@ -93,7 +47,7 @@ impl Card {
     /// the send queue; those on the card leave at once.
     pub(crate) fn send(&mut self, outgoing: Outgoing, ports: &mut impl Ports) {
         let Outgoing { header, source, sent } = outgoing;
-        if header.target >= self.nodes {
+        if header.target >= self.portals.nodes {
             return self.undeliverable(&header, sent, ports);
         }
         self.stats.messages_sent += 1;
@@ -232,7 +186,7 @@ impl Card {
                     Sent::Operation(token) => Some(token),
                     _ => request.op,
                 };
-                if let Some(operation) = token.and_then(|token| self.operations.get_mut(token)) {
+                if let Some(operation) = token.and_then(|token| self.portals.operations.get_mut(token)) {
                     operation.fail = fail;
                 }
             }
@@ -273,7 +227,9 @@ impl Card {
     pub(super) fn departs(&mut self, departure: Departure, ports: &mut impl Ports) {
         match self.blocked.pop_front() {
             Some(leaving) => self.depart(leaving, departure, ports),
-            None => ports.warn(format!("internal error: node {} has no blocked packet, please report", self.node)),
+            None => {
+                ports.warn(format!("internal error: node {} has no blocked packet, please report", self.portals.node))
+            }
         }
     }
 
@@ -326,7 +282,7 @@ impl Card {
             (_, Body::Request(Request { op: Some(token), .. })) => token,
             _ => return,
         };
-        let Some(operation) = self.operations.get_mut(token) else { return };
+        let Some(operation) = self.portals.operations.get_mut(token) else { return };
         operation.fail = NiFail::Undeliverable;
         // Told once: by SEND when anybody sees that, else by the answer that will not come.
         let departs = !operation.sent;
@@ -335,7 +291,8 @@ impl Card {
             self.sent(Sent::Operation(token), ports);
         } else {
             operation.sent = true;
-            self.answer_undeliverable(token, ports);
+            self.portals.answer_undeliverable(token);
+            self.apply(ports);
         }
     }
 

@@ -63,16 +63,17 @@ impl Card {
                 let interface = self.interface(index).ok_or(INVALID)?;
                 return Ok(Reply::Counter(interface.counters.get(ct).map_err(|_| INVALID)?.value));
             }
-            Counter::Add(value) => self.count(index, ct, value, ports),
-            Counter::Set(value) => self.set_counter(index, ct, value, ports),
+            Counter::Add(value) => self.portals.count(index, ct, value),
+            Counter::Set(value) => self.portals.set_counter(index, ct, value),
         }
+        self.apply(ports);
         Ok(Reply::Done(0))
     }
 
     /// Interface and counter of the entry that has taken a message.
     fn counter_of(&mut self, message: MessageId) -> Option<(u8, Handle)> {
         let index = self.inbound(message)?.header.interface;
-        let entry = self.delivery(message)?.entry;
+        let entry = self.delivery(message)?.taken.entry;
         let interface = self.interface(index)?;
         let ct = interface.entries.get(entry).ok()?.ct;
         interface.counters.get(ct).ok().map(|_| (index, ct))

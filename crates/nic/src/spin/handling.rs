@@ -4,9 +4,9 @@ use abi::portals::NiFail;
 use accel::{Failure, Packet, Role};
 
 use crate::drops::DropReason;
-use crate::entry::Placement;
 use crate::handlers::Handlers;
 use crate::message::RequestKind;
+use crate::portals::Placement;
 
 /// What a card knows of a message whose entry has handlers.
 #[derive(Debug)]

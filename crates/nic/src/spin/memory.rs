@@ -7,8 +7,8 @@ use accel::{AllocationError, Handler, HandlerSet, HpuMemory};
 
 use super::Spin;
 use crate::handlers::Handlers;
+use crate::portals::slab::{Kind, interface_of};
 use crate::region::Region;
-use crate::slab::{Kind, interface_of};
 
 /// What an interface may have of HPU memory, in pieces.
 const MAX_PIECES: i32 = u16::MAX as i32;

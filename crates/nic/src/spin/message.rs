@@ -7,8 +7,8 @@ use sim::Time;
 use super::handling::{Completion, FirstError, MessageVerdict, SpinMessage, fail_code};
 use crate::card::Card;
 use crate::drops::{self, DropReason, Part};
-use crate::entry::Placement;
 use crate::message::{Body, MessageId, Packet, Request, RequestKind};
+use crate::portals::Placement;
 use crate::ports::Ports;
 
 impl Card {
@@ -41,10 +41,9 @@ impl Card {
         }
         let (header, fail) = (inbound.header.clone(), inbound.fail);
         let (Body::Request(request), Some(delivery)) = (header.body, self.delivery(id)) else { return };
-        let (entry, placement, list) = (delivery.entry, delivery.placement, delivery.list);
-        if let Some(Ok(entry)) = self.interface(header.interface).map(|interface| interface.entries.get_mut(entry)) {
-            entry.give_back(placement);
-        }
+        let taken = delivery.taken.clone();
+        let (placement, list) = (taken.placement, taken.list);
+        self.portals.give_back(header.interface, &taken);
         if request.kind.replies() {
             if let Some(inbound) = self.inbound(id) {
                 inbound.answered = true;
@@ -62,7 +61,7 @@ impl Card {
         let Some(inbound) = self.inbound(id) else { return };
         let header = inbound.header.clone();
         let Some(delivery) = self.delivery(id) else { return };
-        let mlength = delivery.placement.mlength;
+        let mlength = delivery.taken.placement.mlength;
         let Some(message) = delivery.spin.as_deref_mut() else { return };
         message.dropped += bytes;
         message.not_moved += (offset + bytes).min(mlength) - offset.min(mlength);
@@ -93,7 +92,7 @@ impl Card {
                 inbound.fail = NiFail::PtDisabled;
             }
             if let Body::Request(request) = packet.header.body {
-                self.disable_portal(interface, request.pt_index, true, ports);
+                self.stop_portal(interface, request.pt_index, ports);
             }
         }
         stored
@@ -117,7 +116,7 @@ impl Card {
         if packet.is_header()
             && let Body::Request(request) = packet.header.body
         {
-            let offset = self.delivery(id).map_or(0, |delivery| delivery.placement.offset);
+            let offset = self.delivery(id).map_or(0, |delivery| delivery.taken.placement.offset);
             let input = Input::Header(message_header(&request, offset));
             self.offer(id, input, Some(stored), ports);
         }

@@ -4,7 +4,7 @@ use std::rc::Rc;
 use accel::{Accelerator, Finished, HpuMemory, Issued};
 use machine::Machine;
 
-use crate::slab::{Kind, Slab};
+use crate::portals::slab::{Kind, Slab};
 
 /// What an accelerator has left to its card.
 #[derive(Debug)]

@@ -207,6 +207,7 @@ impl<S: Surroundings> Ports for BenchPorts<'_, S> {
     }
 
     fn warn(&mut self, message: String) {
+        assert!(!message.contains("internal error"), "{message}");
         self.around.warned(self.now, self.node, message);
     }
 

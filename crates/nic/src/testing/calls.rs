@@ -4,8 +4,8 @@ use abi::portals::{self as ptl, AckReq, CtEvent, Event, Handle, Le, List, Md, Me
 
 use super::bench::{Bench, Surroundings};
 use crate::api::{DEFAULT_PID, NewEntry};
+use crate::portals::{Target, Transfer};
 use crate::ports::Ports;
-use crate::triggered::{Target, Transfer};
 
 /// An entry of portal table entry 0 that takes puts and gets from everybody, with match bits 0.
 pub fn any_entry(start: u64, length: u64, options: u32) -> NewEntry {

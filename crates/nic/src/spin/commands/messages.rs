@@ -7,9 +7,10 @@ use accel::{Place, Reply};
 
 use super::{Executed, INVALID, Issuer, inside};
 use crate::atomic::{AtomicSpec, MAX_OPERAND};
-use crate::card::{Card, CardEvent, CardPlace, Operation, OperationKind, Outgoing, Sent, Source};
-use crate::interface::MemoryDescriptor;
+use crate::card::{Card, CardEvent, Outgoing, Sent, Source};
 use crate::message::{Body, Header, Packet, Request, RequestKind};
+use crate::portals::MemoryDescriptor;
+use crate::portals::{CardPlace, Operation, OperationKind};
 use crate::ports::Ports;
 use crate::region::Region;
 
@@ -122,9 +123,9 @@ impl Card {
             Place::Host(offset) => (offset, true),
             Place::Device(address) => (address, false),
         };
-        let entry = self.delivery(issuer.message).ok_or(INVALID)?.entry;
+        let entry = self.delivery(issuer.message).ok_or(INVALID)?.taken.entry;
         let index = self.inbound(issuer.message).ok_or(INVALID)?.header.interface;
-        let interface = self.interfaces[usize::from(index)].as_deref().ok_or(INVALID)?;
+        let interface = self.portals.interfaces[usize::from(index)].as_deref().ok_or(INVALID)?;
         let entry = interface.entries.get(entry).map_err(|_| INVALID)?;
         let limits = &interface.limits;
         let most = if matches!(kind, RequestKind::Atomic(_)) { limits.max_atomic_size } else { limits.max_msg_size };
@@ -132,8 +133,9 @@ impl Card {
             return Err(INVALID);
         }
         let portal = interface.portals.get(entry.pt_index as usize).and_then(Option::as_ref).ok_or(INVALID)?;
-        let target: Process = interface.locate(message.target).filter(|place| place.nid < self.nodes).ok_or(INVALID)?;
-        let (pt_index, initiator, region) = (entry.pt_index, self.identity(interface), entry.region.clone());
+        let target: Process =
+            interface.locate(message.target).filter(|place| place.nid < self.portals.nodes).ok_or(INVALID)?;
+        let (pt_index, initiator, region) = (entry.pt_index, self.portals.identity(interface), entry.region.clone());
         let counts = match (message.counted, kind.replies()) {
             (false, _) => 0,
             (true, false) => md::EVENT_CT_SEND | md::EVENT_CT_ACK,
@@ -147,7 +149,7 @@ impl Card {
         });
         let answered = message.ack == AckReq::None && !kind.replies();
         let token = (message.counted || !answered).then(|| {
-            self.operations.insert(Operation {
+            self.portals.operations.insert(Operation {
                 interface: index,
                 open: true,
                 send_md: descriptor.clone(),
@@ -173,14 +175,14 @@ impl Card {
             ack: message.ack,
             initiator,
             target: message.target,
-            uid: self.uid,
+            uid: self.portals.uid,
             op: token.filter(|_| !answered),
             operand: [0; MAX_OPERAND],
             fail: NiFail::Ok,
         };
         let id = self.next_message_id();
         let body = Body::Request(request);
-        let header = Rc::new(Header { id, source: self.node, target: target.nid, interface: index, body });
+        let header = Rc::new(Header { id, source: self.portals.node, target: target.nid, interface: index, body });
         Ok(Ready { header, sent: token.map_or(Sent::Nothing, Sent::Operation), region })
     }
 }

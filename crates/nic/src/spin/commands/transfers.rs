@@ -100,9 +100,7 @@ impl Card {
         if host == HostMemory::Handlers {
             return Some(self.spin_message(message)?.handlers.host_memory.clone());
         }
-        let interface = self.inbound(message)?.header.interface;
-        let entry = self.delivery(message)?.entry;
-        Some(self.interface(interface)?.entries.get(entry).ok()?.region.clone())
+        Some(self.delivery(message)?.taken.region.clone())
     }
 
     /// A handler's transfer reaches host memory, or comes back from there.

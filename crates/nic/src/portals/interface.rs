@@ -5,11 +5,11 @@ use std::rc::Rc;
 
 use abi::portals::{self as ptl, Handle, List, NiLimits, Process, Rc as Code};
 
-use crate::entry::Entry;
-use crate::events::{Counter, EventRing};
+use super::entry::Entry;
+use super::events::{Counter, EventRing};
+use super::slab::{self, Kind, Slab};
 use crate::message::MessageId;
 use crate::region::Region;
-use crate::slab::{self, Kind, Slab};
 
 /// A memory descriptor (Portals 4.3 §3.10).
 #[derive(Debug)]

@@ -4,8 +4,8 @@ use std::rc::Rc;
 
 use abi::portals::{AckReq, CtEvent, Handle, List, Process};
 
+use super::interface::MemoryDescriptor;
 use crate::atomic::{AtomicSpec, MAX_OPERAND};
-use crate::interface::MemoryDescriptor;
 
 /// Where an operation goes and what it carries along.
 #[derive(Clone, Copy, Debug)]

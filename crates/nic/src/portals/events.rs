@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use abi::portals::{CtEvent, Event, EventKind};
 
-use crate::triggered::TriggeredOp;
+use super::triggered::TriggeredOp;
 
 /// A full event queue: a ring that loses the oldest event when it is full (Portals 4.3 §3.13).
 #[derive(Debug)]

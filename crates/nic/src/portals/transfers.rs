@@ -1,16 +1,15 @@
-//! Puts, gets and atomic operations, plain and triggered.
+//! Puts, gets and atomic operations, plain and triggered, with their arguments checked.
 
 use abi::portals::{self as ptl, AckReq, CtEvent, Handle, Rc as Code};
-use sim::Time;
 
-use super::Result;
+use super::slab::Kind;
+use super::state::Portals;
+use super::triggered::{Action, FetchAction, Target, Transfer, TriggeredOp};
 use crate::atomic::{AtomicSpec, MAX_OPERAND};
-use crate::card::Card;
-use crate::ports::Ports;
-use crate::slab::Kind;
-use crate::triggered::{Action, FetchAction, Target, Transfer, TriggeredOp};
 
-impl Card {
+type Result<T> = std::result::Result<T, Code>;
+
+impl Portals {
     /// `PtlPut`, with its arguments checked.
     pub fn put(&mut self, md: Handle, local_offset: u64, length: u64, ack: u64, target: Target) -> Result<Transfer> {
         let ack = AckReq::from_raw(ack).ok_or(Code::ArgInvalid)?;
@@ -95,20 +94,8 @@ impl Card {
         self.interfaces.iter().flatten().map(|interface| interface.triggered).sum()
     }
 
-    /// Starts an operation whose descriptor the CPU hands over at `at`.
-    pub fn start(&mut self, transfer: Transfer, at: Time, ports: &mut impl Ports) {
-        self.start_transfer(transfer, at, ports);
-    }
-
     /// Adds a triggered operation of interface `ni_index` to `ct`; it may fire at once.
-    pub fn trigger(
-        &mut self,
-        ni_index: u8,
-        ct: Handle,
-        threshold: u64,
-        op: TriggeredOp,
-        ports: &mut impl Ports,
-    ) -> Result<()> {
+    pub(crate) fn trigger(&mut self, ni_index: u8, ct: Handle, threshold: u64, op: TriggeredOp) -> Result<()> {
         let interface = self.owner(Kind::Ct, ct)?;
         let counter = interface.counters.get_mut(ct)?;
         if interface.index != ni_index {
@@ -119,7 +106,7 @@ impl Card {
         }
         interface.triggered += 1;
         counter.add(threshold, op);
-        self.count(ni_index, ct, CtEvent::default(), ports);
+        self.count(ni_index, ct, CtEvent::default());
         Ok(())
     }
 }

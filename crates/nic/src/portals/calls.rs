@@ -1,0 +1,425 @@
+//! The host's library calls on Portals objects, with their arguments checked (Portals 4.3 §3). Each either does what it
+//! says or returns the documented code and changes nothing.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+
+use abi::portals::{self as ptl, CtEvent, Event, Handle, List, NiLimits, Process, Rc as Code, SearchOp, md, me};
+
+use super::entry::Entry;
+use super::events::{Counter, EventRing};
+use super::interface::{Interface, MemoryDescriptor, Portal, clip_limits, index_of_options};
+use super::slab::{self, Kind};
+use super::state::Portals;
+use super::triggered::TriggeredOp;
+use crate::handlers::Handlers;
+use crate::region::Region;
+
+type Result<T> = std::result::Result<T, Code>;
+
+/// A new entry, as the program describes it.
+#[derive(Clone, Copy, Debug)]
+pub struct NewEntry {
+    /// Its description; an LE fills only `me.le`.
+    pub me: ptl::Me,
+    /// Whether it came as an ME.
+    pub matching: bool,
+    /// Portal table index.
+    pub pt_index: u32,
+    /// `user_ptr`
+    pub user_ptr: u64,
+}
+
+impl Portals {
+    /// `PtlNIInit`: the interface's handle and limits.
+    pub fn ni_init(
+        &mut self,
+        iface: u32,
+        options: u32,
+        pid: u32,
+        desired: Option<NiLimits>,
+    ) -> Result<(Handle, NiLimits)> {
+        let index = index_of_options(options).ok_or(Code::ArgInvalid)?;
+        if iface != ptl::IFACE_DEFAULT || pid > ptl::PID_MAX && pid != ptl::ID_ANY {
+            return Err(Code::ArgInvalid);
+        }
+        if let Some(interface) = self.interface(index) {
+            interface.references += 1;
+            return Ok((interface.handle(), interface.limits));
+        }
+        let first = self.interfaces.iter().all(Option::is_none);
+        if first && pid != ptl::ID_ANY {
+            self.pid = pid;
+        } else if pid != ptl::ID_ANY && pid != self.pid {
+            return Err(Code::PidInUse);
+        }
+        let limits = desired.map_or(self.offered, |desired| clip_limits(&self.offered, &desired));
+        let before = self.closed[usize::from(index)].take();
+        let interface = Interface::new(index, limits, before.map(|before| *before));
+        let handle = interface.handle();
+        self.interfaces[usize::from(index)] = Some(Box::new(interface));
+        Ok((handle, limits))
+    }
+
+    /// `PtlNIFini`: takes one reference back; the index of the interface when that was the last one.
+    pub(crate) fn ni_release(&mut self, ni: Handle) -> Result<Option<u8>> {
+        let interface = self.ni(ni)?;
+        interface.references -= 1;
+        Ok((interface.references == 0).then_some(interface.index))
+    }
+
+    /// Closes an interface; whether it was open.
+    pub(crate) fn close(&mut self, index: u8) -> bool {
+        let Some(mut interface) = self.interfaces[usize::from(index)].take() else { return false };
+        interface.clear();
+        self.closed[usize::from(index)] = Some(interface);
+        self.operations.close(index);
+        self.claims.retain(|_, claim| claim.interface != index);
+        true
+    }
+
+    /// `PtlNIStatus`.
+    pub fn ni_status(&mut self, ni: Handle, register: u64) -> Result<i32> {
+        let register = ptl::StatusRegister::from_raw(register).ok_or(Code::ArgInvalid)?;
+        Ok(self.ni(ni)?.status[register as usize])
+    }
+
+    /// `PtlNIHandle`: the interface of any object but HPU memory.
+    pub fn ni_handle(&mut self, object: Handle) -> Result<Handle> {
+        let index = slab::owner_of_any(object).ok_or(Code::ArgInvalid)?;
+        let interface = self.interfaces[usize::from(index)].as_deref().ok_or(Code::ArgInvalid)?;
+        match object >> 28 {
+            1 if object == interface.handle() => {}
+            3 => drop(interface.mds.get(object)?),
+            4 => interface.entries.get(object).map(|_| ())?,
+            5 => interface.queues.get(object).map(|_| ())?,
+            6 => interface.counters.get(object).map(|_| ())?,
+            _ => return Err(Code::ArgInvalid),
+        }
+        Ok(interface.handle())
+    }
+
+    /// `PtlSetMap`.
+    pub fn set_map(&mut self, ni: Handle, map: Rc<[Process]>) -> Result<()> {
+        let own = Process { nid: self.node, pid: self.pid };
+        // Most maps give a node's only process the node's number.
+        let rank = match map.get(own.nid as usize) {
+            Some(process) if *process == own => Some(own.nid as usize),
+            _ => map.iter().position(|process| *process == own),
+        };
+        let interface = self.ni(ni)?;
+        let rank = rank.filter(|_| interface.logical()).ok_or(Code::ArgInvalid)?;
+        if interface.map.is_some() {
+            return Err(Code::Ignored);
+        }
+        (interface.map, interface.rank) = (Some(map), rank as u32);
+        Ok(())
+    }
+
+    /// `PtlGetMap`.
+    pub fn map(&mut self, ni: Handle) -> Result<Rc<[Process]>> {
+        let interface = self.ni(ni)?;
+        if !interface.logical() {
+            return Err(Code::ArgInvalid);
+        }
+        interface.map.clone().ok_or(Code::NoSpace)
+    }
+
+    /// `PtlStartBundle` and `PtlEndBundle`, a hint that the card does without.
+    pub fn bundle(&mut self, ni: Handle) -> Result<()> {
+        self.ni(ni).map(|_| ())
+    }
+
+    /// `PtlGetUid`.
+    pub fn uid(&mut self, ni: Handle) -> Result<u32> {
+        self.ni(ni)?;
+        Ok(self.uid)
+    }
+
+    /// `PtlGetId`.
+    pub fn id(&mut self, ni: Handle) -> Result<Process> {
+        let index = usize::from(self.ni(ni)?.index);
+        let interface = self.interfaces[index].as_deref().ok_or(Code::ArgInvalid)?;
+        let id = self.identity(interface);
+        if id.nid == ptl::ID_ANY { Err(Code::ArgInvalid) } else { Ok(id) }
+    }
+
+    /// `PtlGetPhysId`.
+    pub fn physical_id(&mut self, ni: Handle) -> Result<Process> {
+        self.ni(ni)?;
+        Ok(Process { nid: self.node, pid: self.pid })
+    }
+
+    /// `PtlPTAlloc`: the index.
+    pub fn pt_alloc(&mut self, ni: Handle, options: u32, eq: Handle, wanted: u32) -> Result<u32> {
+        let interface = self.ni(ni)?;
+        if options & !ptl::pt::MASK != 0 {
+            return Err(Code::ArgInvalid);
+        }
+        interface.check_eq(eq)?;
+        let controlled = options & ptl::pt::FLOWCTRL != 0;
+        if controlled && eq == ptl::EQ_NONE {
+            return Err(Code::PtEqNeeded);
+        }
+        let index = match wanted {
+            ptl::PT_ANY => interface.portals.iter().position(Option::is_none).unwrap_or(interface.portals.len()),
+            wanted => wanted as usize,
+        };
+        if i64::try_from(index).is_ok_and(|index| index > i64::from(interface.limits.max_pt_index)) {
+            return Err(if wanted == ptl::PT_ANY { Code::PtFull } else { Code::ArgInvalid });
+        }
+        if index >= interface.portals.len() {
+            interface.portals.resize_with(index + 1, || None);
+        }
+        let slot = interface.portals.get_mut(index).ok_or(Code::ArgInvalid)?;
+        if slot.is_some() {
+            return Err(Code::PtInUse);
+        }
+        *slot = Some(Portal {
+            options,
+            eq,
+            enabled: options & ptl::pt::ALLOC_DISABLED == 0,
+            in_flight: 0,
+            disable_event_due: false,
+            priority: VecDeque::new(),
+            overflow: VecDeque::new(),
+            unexpected: VecDeque::new(),
+        });
+        if controlled && let Ok(queue) = interface.queues.get_mut(eq) {
+            queue.reserved += 1;
+        }
+        Ok(index as u32)
+    }
+
+    /// `PtlPTFree`.
+    pub fn pt_free(&mut self, ni: Handle, index: u32) -> Result<()> {
+        let interface = self.ni(ni)?;
+        let portal = interface.portal(index)?;
+        if !portal.priority.is_empty() || !portal.overflow.is_empty() || portal.in_flight > 0 {
+            return Err(Code::PtInUse);
+        }
+        let (eq, controlled) = (portal.eq, portal.flow_controlled());
+        // Overflow entries that are unlinked already live on only in unexpected headers, which go now.
+        let held: Vec<Handle> = portal.unexpected.drain(..).map(|header| header.entry).collect();
+        interface.unexpected_headers -= held.len();
+        held.into_iter().for_each(|entry| drop(interface.entries.remove(entry)));
+        interface.portals[index as usize] = None;
+        if controlled && let Ok(queue) = interface.queues.get_mut(eq) {
+            queue.reserved -= 1;
+        }
+        Ok(())
+    }
+
+    /// `PtlPTDisable`, which returns to its caller once [`pt_idle`](Card::pt_idle).
+    pub fn pt_disable(&mut self, ni: Handle, index: u32) -> Result<()> {
+        self.ni(ni)?.portal(index)?.enabled = false;
+        Ok(())
+    }
+
+    /// Whether no message is under way to a portal table entry.
+    pub fn pt_idle(&mut self, ni: Handle, index: u32) -> bool {
+        self.ni(ni).and_then(|interface| interface.portal(index)).map_or(true, |portal| portal.in_flight == 0)
+    }
+
+    /// `PtlPTEnable`.
+    pub fn pt_enable(&mut self, ni: Handle, index: u32) -> Result<()> {
+        self.ni(ni)?.portal(index)?.enabled = true;
+        Ok(())
+    }
+
+    /// `PtlMDBind`; `region` is the memory that the description names.
+    pub(crate) fn md_bind(&mut self, ni: Handle, description: ptl::Md, region: Region) -> Result<Handle> {
+        let interface = self.ni(ni)?;
+        if description.options & !md::MASK != 0 {
+            return Err(Code::ArgInvalid);
+        }
+        interface.check_eq(description.eq_handle)?;
+        interface.check_ct(description.ct_handle)?;
+        let descriptor = MemoryDescriptor {
+            region: Rc::new(region),
+            options: description.options,
+            eq: description.eq_handle,
+            ct: description.ct_handle,
+        };
+        interface.mds.insert(interface.limits.max_mds, Rc::new(descriptor))
+    }
+
+    /// `PtlMDRelease`. Operations under way keep what they need of it.
+    pub fn md_release(&mut self, md: Handle) -> Result<()> {
+        self.owner(Kind::Md, md)?.mds.remove(md).map(|_| ())
+    }
+
+    /// `PtlLEAppend`, `PtlMEAppend` and `PtlMEAppendHandlers`; `region` is the memory that the description names.
+    pub(crate) fn append(
+        &mut self,
+        ni: Handle,
+        new: NewEntry,
+        list: u64,
+        region: Region,
+        handlers: Option<Handlers>,
+    ) -> Result<Handle> {
+        let list = List::from_raw(list).ok_or(Code::ArgInvalid)?;
+        let mut entry = self.entry(ni, new, region)?;
+        entry.handlers = handlers.map(Rc::new);
+        let interface = self.ni(ni)?;
+        let (index, limits) = (interface.index, interface.limits);
+        let portal = interface.portal(new.pt_index)?;
+        if portal.list_mut(list).len() >= limits.max_list_size as usize {
+            return Err(Code::ListTooLong);
+        }
+        if interface.entries.len() >= limits.max_entries as usize {
+            return Err(Code::NoSpace);
+        }
+        entry.list = list;
+        let handle = interface.entries.insert(limits.max_entries, entry)?;
+        self.link(index, handle, list);
+        Ok(handle)
+    }
+
+    /// `PtlTriggeredMEAppend`: makes the entry, which joins its list when the counter is there.
+    pub(crate) fn append_triggered(
+        &mut self,
+        ni: Handle,
+        new: NewEntry,
+        list: u64,
+        region: Region,
+        handlers: Option<Handlers>,
+        trigger: (Handle, u64),
+    ) -> Result<Handle> {
+        let list = List::from_raw(list).ok_or(Code::ArgInvalid)?;
+        let mut entry = self.entry(ni, new, region)?;
+        (entry.list, entry.handlers) = (list, handlers.map(Rc::new));
+        let interface = self.ni(ni)?;
+        let (index, limit) = (interface.index, interface.limits.max_entries);
+        let handle = interface.entries.insert(limit, entry)?;
+        if let Err(code) = self.trigger(index, trigger.0, trigger.1, TriggeredOp::Append(handle, list)) {
+            self.ni(ni)?.entries.remove(handle)?;
+            return Err(code);
+        }
+        Ok(handle)
+    }
+
+    /// The interface of a live entry.
+    pub fn entry_interface(&mut self, entry: Handle) -> Result<u8> {
+        let interface = self.owner(Kind::Entry, entry)?;
+        interface.entries.get(entry)?;
+        Ok(interface.index)
+    }
+
+    /// `PtlLESearch` and `PtlMESearch`.
+    pub(crate) fn search(&mut self, ni: Handle, new: NewEntry, op: u64, region: Region) -> Result<()> {
+        let op = SearchOp::from_raw(op).ok_or(Code::ArgInvalid)?;
+        let entry = self.entry(ni, new, region)?;
+        let index = self.ni(ni)?.index;
+        self.search_unexpected(index, &entry, op)
+    }
+
+    fn entry(&mut self, ni: Handle, new: NewEntry, region: Region) -> Result<Entry> {
+        let NewEntry { me: description, matching, pt_index, user_ptr } = new;
+        let interface = self.ni(ni)?;
+        let le = description.le;
+        let mask = if matching { me::MASK } else { ptl::LE_OPTIONS_MASK };
+        if interface.matching() != matching || le.options & !mask != 0 {
+            return Err(Code::ArgInvalid);
+        }
+        interface.portal(pt_index)?;
+        interface.check_ct(le.ct_handle)?;
+        Ok(Entry {
+            pt_index,
+            list: List::Priority,
+            user_ptr,
+            options: le.options,
+            ct: le.ct_handle,
+            uid: le.uid,
+            match_id: description.match_id,
+            match_bits: description.match_bits,
+            ignore_bits: description.ignore_bits,
+            min_free: if le.options & me::MANAGE_LOCAL != 0 { description.min_free } else { 0 },
+            region: Rc::new(region),
+            local_offset: 0,
+            holes: BTreeMap::new(),
+            linked: false,
+            in_flight: 0,
+            unexpected: 0,
+            handlers: None,
+        })
+    }
+
+    /// The interface of a live counter.
+    pub fn ct_interface(&mut self, ct: Handle) -> Result<u8> {
+        let interface = self.owner(Kind::Ct, ct)?;
+        interface.counters.get(ct)?;
+        Ok(interface.index)
+    }
+
+    /// `PtlEQAlloc`.
+    pub fn eq_alloc(&mut self, ni: Handle, count: u64) -> Result<Handle> {
+        let interface = self.ni(ni)?;
+        let count = usize::try_from(count).ok().filter(|count| *count < 1 << 24).ok_or(Code::NoSpace)?;
+        interface.queues.insert(interface.limits.max_eqs, EventRing::new(count))
+    }
+
+    /// `PtlEQFree`.
+    pub fn eq_free(&mut self, eq: Handle) -> Result<()> {
+        self.owner(Kind::Eq, eq)?.queues.remove(eq).map(|_| ())
+    }
+
+    /// `PtlEQGet`: the oldest event, and whether others were lost before it.
+    pub fn eq_take(&mut self, eq: Handle) -> Result<Option<(Event, bool)>> {
+        Ok(self.owner(Kind::Eq, eq)?.queues.get_mut(eq)?.take())
+    }
+
+    /// The interface of a live event queue.
+    pub fn eq_interface(&mut self, eq: Handle) -> Result<u8> {
+        let interface = self.owner(Kind::Eq, eq)?;
+        interface.queues.get(eq)?;
+        Ok(interface.index)
+    }
+
+    /// `PtlCTAlloc`.
+    pub fn ct_alloc(&mut self, ni: Handle) -> Result<Handle> {
+        let interface = self.ni(ni)?;
+        interface.counters.insert(interface.limits.max_cts, Counter::default())
+    }
+
+    /// `PtlCTFree`.
+    pub fn ct_free(&mut self, ct: Handle) -> Result<()> {
+        let interface = self.owner(Kind::Ct, ct)?;
+        let counter = interface.counters.remove(ct)?;
+        interface.triggered -= counter.waiting();
+        Ok(())
+    }
+
+    /// `PtlCTCancelTriggered`.
+    pub fn ct_cancel(&mut self, ct: Handle) -> Result<()> {
+        let interface = self.owner(Kind::Ct, ct)?;
+        let cancelled = interface.counters.get_mut(ct)?.cancel();
+        interface.triggered -= cancelled;
+        Ok(())
+    }
+
+    /// `PtlCTGet`.
+    pub fn ct_value(&mut self, ct: Handle) -> Result<CtEvent> {
+        Ok(self.owner(Kind::Ct, ct)?.counters.get(ct)?.value)
+    }
+
+    /// `PtlCTSet`.
+    pub(crate) fn ct_set(&mut self, ct: Handle, value: CtEvent) -> Result<()> {
+        let index = self.ct_interface(ct)?;
+        self.set_counter(index, ct, value);
+        Ok(())
+    }
+
+    /// `PtlCTInc`.
+    pub(crate) fn ct_inc(&mut self, ct: Handle, amount: CtEvent) -> Result<()> {
+        let index = self.ct_interface(ct)?;
+        check_increment(amount)?;
+        self.count(index, ct, amount);
+        Ok(())
+    }
+}
+
+/// Only one of the two fields of an increment may be set (Portals 4.3 §3.14.7).
+pub fn check_increment(amount: CtEvent) -> Result<()> {
+    if amount.success != 0 && amount.failure != 0 { Err(Code::ArgInvalid) } else { Ok(()) }
+}

@@ -1,0 +1,52 @@
+//! Flow control (Portals 4.3 §3.6.1): a portal table entry stops, and its event follows the messages under way.
+
+use abi::portals::{EventKind, NiFail};
+
+use super::effect::{Effect, InternalError, Notice};
+use super::interface::Portal;
+use super::state::{Portals, plain_event};
+
+impl Portals {
+    /// Stops a portal table entry. The program is told unless `tell` is false.
+    pub(crate) fn disable_portal(&mut self, index: u8, pt_index: u32, tell: bool) {
+        // The interface may have been closed, or the portal table entry freed, while packets of a message were under way.
+        let Some(Ok(portal)) = self.interface(index).map(|interface| interface.portal(pt_index)) else { return };
+        if !portal.enabled {
+            return;
+        }
+        portal.enabled = false;
+        portal.disable_event_due = tell;
+        self.flow_control += 1;
+        let drained = self.portal_drained(index, pt_index);
+        self.check(drained);
+    }
+
+    /// The event queue of a portal table entry is full: stops it and all flow-controlled others with that queue.
+    pub(super) fn disable_portals_of_queue(&mut self, index: u8, pt_index: u32, tell: bool) {
+        let Some(interface) = self.interface(index) else { return };
+        let Ok(eq) = interface.portal(pt_index).map(|portal| portal.eq) else { return };
+        let shares = |portal: &Portal| portal.flow_controlled() && portal.eq == eq;
+        let portals = interface.portals.iter().zip(0..);
+        let all: Vec<u32> = portals.filter(|(p, _)| p.as_ref().is_some_and(shares)).map(|(_, index)| index).collect();
+        for other in all {
+            self.disable_portal(index, other, tell || other != pt_index);
+        }
+    }
+
+    /// Tells that no message is under way to a portal table entry any more, if that is so.
+    pub(super) fn portal_drained(&mut self, index: u8, pt_index: u32) -> Result<(), InternalError> {
+        let ni = self.used_interface(index)?.handle();
+        let portal = self.used_portal(index, pt_index)?;
+        if portal.in_flight > 0 {
+            return Ok(());
+        }
+        let (due, eq) = (std::mem::take(&mut portal.disable_event_due), portal.eq);
+        self.effects.push(Effect::Notify(Notice::Portal(ni, pt_index)));
+        if due {
+            let mut event = plain_event(EventKind::PtDisabled, pt_index, 0);
+            event.ni_fail_type = NiFail::PtDisabled as u8;
+            self.post(index, eq, event);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,309 @@
+//! Lists of entries and unexpected headers (Portals 4.3 §3.11, §3.12.3), counters and what they trigger (§3.14, §3.17).
+//!
+//! All these are one module because each leads to the others: a counter that is reached appends an entry, which takes an
+//! unexpected header, which changes a counter.
+
+use std::collections::VecDeque;
+
+use abi::portals::{self as ptl, CtEvent, Event, EventKind, Handle, List, NiFail, Rc as Code, SearchOp, me};
+
+use super::effect::{Effect, InternalError, Notice};
+use super::entry::Entry;
+use super::slab::Kind;
+use super::state::{Portals, plain_event};
+use super::triggered::TriggeredOp;
+use super::unexpected::{Claim, Offered};
+use crate::atomic::MAX_OPERAND;
+use crate::message::{MessageId, Request, RequestKind};
+
+impl Portals {
+    /// Offers a new priority entry to the unexpected headers, oldest first.
+    fn offer_to_unexpected(&mut self, index: u8, entry: &mut Entry) -> Offered {
+        let counts_up = entry.options & (me::MANAGE_LOCAL | me::LOCAL_INC_UH_RLENGTH)
+            == me::MANAGE_LOCAL | me::LOCAL_INC_UH_RLENGTH;
+        while let Some((position, length)) = self.find_unexpected(index, entry, 0) {
+            if counts_up {
+                entry.local_offset = entry.local_offset.saturating_add(length);
+            }
+            // Without LOCAL_INC_UH_RLENGTH a header takes no room: min_free is for what arrives later.
+            let used_up = entry.has(me::USE_ONCE) || counts_up && entry.used_up();
+            self.claim(index, entry.pt_index, position, Claim::of(index, entry, used_up));
+            if used_up {
+                return Offered::UsedUp;
+            }
+        }
+        Offered::Link
+    }
+
+    /// `PtlMESearch` and `PtlLESearch`.
+    pub(crate) fn search_unexpected(&mut self, index: u8, entry: &Entry, op: SearchOp) -> Result<(), Code> {
+        let once = entry.has(me::USE_ONCE);
+        let (mut from, mut found) = (0, false);
+        while let Some((position, _)) = self.find_unexpected(index, entry, from) {
+            found = true;
+            match op {
+                SearchOp::Delete => self.claim(index, entry.pt_index, position, Claim::of(index, entry, false)),
+                SearchOp::Only => {
+                    from = position + 1;
+                    self.report_search(index, entry, position);
+                }
+            }
+            if once {
+                return Ok(());
+            }
+        }
+        if !found {
+            let eq = self.interface(index).ok_or(Code::ArgInvalid)?.portal(entry.pt_index)?.eq;
+            let mut event = plain_event(EventKind::Search, entry.pt_index, entry.user_ptr);
+            event.ni_fail_type = NiFail::NoMatch as u8;
+            self.post(index, eq, event);
+        }
+        if entry.has(me::EVENT_CT_OVERFLOW) {
+            self.count(index, entry.ct, FAILURE);
+        }
+        Ok(())
+    }
+
+    fn report_search(&mut self, index: u8, entry: &Entry, position: usize) {
+        let Some(Ok(portal)) = self.interface(index).map(|interface| interface.portal(entry.pt_index)) else { return };
+        let mut event = portal.unexpected[position].event;
+        let (eq, amount) = (portal.eq, if entry.has(me::EVENT_CT_BYTES) { event.mlength } else { 1 });
+        event.kind = EventKind::Search as u8;
+        event.user_ptr = entry.user_ptr;
+        self.post(index, eq, event);
+        if entry.has(me::EVENT_CT_OVERFLOW) {
+            self.count(index, entry.ct, success(amount));
+        }
+    }
+
+    /// Position and requested length of the first unexpected header from `from` on that `entry` matches.
+    fn find_unexpected(&mut self, index: u8, entry: &Entry, from: usize) -> Option<(usize, u64)> {
+        let interface = self.interface(index)?;
+        let (matching, logical) = (interface.matching(), interface.logical());
+        let portal = interface.portal(entry.pt_index).ok()?;
+        portal.unexpected.iter().enumerate().skip(from).find_map(|(position, header)| {
+            entry.matches(&request_of(&header.event), matching, logical).then_some((position, header.event.rlength))
+        })
+    }
+
+    /// Takes a header off the list for an entry; the event waits until the data has landed.
+    fn claim(&mut self, index: u8, pt_index: u32, position: usize, claim: Claim) {
+        let found = self.interface(index).and_then(|interface| interface.portal(pt_index).ok());
+        let Some(header) = found.and_then(|portal| portal.unexpected.remove(position)) else {
+            return self.check(Err(InternalError::NoPortal(pt_index)));
+        };
+        if header.complete {
+            self.report_overflow(index, header.event, claim);
+        } else {
+            self.claims.insert(header.message, claim);
+        }
+        let dropped = self.drop_header(index, header.entry);
+        self.check(dropped);
+        if header.complete {
+            self.report_claim_unlink(index, pt_index, claim);
+        }
+    }
+
+    /// A header that refers to an overflow entry is off the list.
+    fn drop_header(&mut self, index: u8, entry: Handle) -> Result<(), InternalError> {
+        self.used_interface(index)?.unexpected_headers -= 1;
+        self.used_entry(index, entry)?.unexpected -= 1;
+        self.release_entry(index, entry)
+    }
+
+    /// A message that landed on the overflow list, and that no entry has taken yet, is done. It stays on the list of
+    /// unexpected headers with what `event` says of it, unless handlers have dropped it.
+    pub(super) fn unexpected_complete(
+        &mut self,
+        index: u8,
+        message: MessageId,
+        event: Event,
+        dropped: bool,
+    ) -> Result<(), InternalError> {
+        let unexpected = &mut self.used_portal(index, event.pt_index)?.unexpected;
+        // Most messages land in a priority entry and have no header here.
+        let Some(position) = unexpected.iter().position(|header| header.message == message) else { return Ok(()) };
+        if !dropped {
+            (unexpected[position].event, unexpected[position].complete) = (event, true);
+            return Ok(());
+        }
+        let entry = unexpected[position].entry;
+        unexpected.remove(position);
+        self.drop_header(index, entry)
+    }
+
+    /// Tells of a header that an appended entry or a search has taken, when the message is done.
+    pub(super) fn report_overflow(&mut self, index: u8, mut event: Event, claim: Claim) {
+        let Some(Ok(portal)) = self.interface(index).map(|interface| interface.portal(event.pt_index)) else { return };
+        let eq = portal.eq;
+        event.kind += 1; // every communication event is followed by its overflow twin
+        event.user_ptr = claim.user_ptr;
+        if claim.options & me::EVENT_OVER_DISABLE == 0 {
+            self.post(index, eq, event);
+        }
+        if claim.options & me::EVENT_CT_OVERFLOW != 0 {
+            let amount = if claim.options & me::EVENT_CT_BYTES != 0 { event.mlength } else { 1 };
+            let ok = event.ni_fail_type == NiFail::Ok as u8;
+            self.count(index, claim.ct, if ok { success(amount) } else { FAILURE });
+        }
+    }
+
+    /// Tells that the appended entry is used up by the header that it has taken: after the news of the overflow entry that
+    /// the header came from (AUTO_FREE), as the reference implementation does.
+    pub(super) fn report_claim_unlink(&mut self, index: u8, pt_index: u32, claim: Claim) {
+        if claim.unlink && claim.options & me::EVENT_UNLINK_DISABLE == 0 {
+            let eq = self.interface(index).and_then(|ni| ni.portal(pt_index).ok()).map_or(ptl::EQ_NONE, |pt| pt.eq);
+            self.post(index, eq, plain_event(EventKind::AutoUnlink, pt_index, claim.user_ptr));
+        }
+    }
+
+    /// Frees an entry that nothing refers to any more. The program is told if it is an overflow entry (AUTO_FREE).
+    pub(super) fn release_entry(&mut self, index: u8, handle: Handle) -> Result<(), InternalError> {
+        let entries = &mut self.used_interface(index)?.entries;
+        // A triggered unlink may have removed the entry when its message counted.
+        if !entries.get(handle).is_ok_and(Entry::is_free) {
+            return Ok(());
+        }
+        let entry = entries.remove(handle).map_err(|_| InternalError::NoEntry(handle))?;
+        if entry.list == List::Overflow && !entry.has(me::EVENT_UNLINK_DISABLE) {
+            let eq = self.used_portal(index, entry.pt_index)?.eq;
+            self.post(index, eq, plain_event(EventKind::AutoFree, entry.pt_index, entry.user_ptr));
+        }
+        Ok(())
+    }
+
+    /// Puts an entry into its list, unless unexpected messages use it up: its handle is given even then.
+    pub(crate) fn link(&mut self, index: u8, handle: Handle, list: List) {
+        // A triggered append may find its entry unlinked.
+        let Some(Ok(mut entry)) = self.interface(index).map(|interface| interface.entries.get(handle).cloned()) else {
+            return;
+        };
+        let used_up = list == List::Priority && self.offer_to_unexpected(index, &mut entry) == Offered::UsedUp;
+        let linked = if used_up { self.forget_entry(index, handle) } else { self.insert(index, handle, entry) };
+        self.check(linked);
+    }
+
+    fn forget_entry(&mut self, index: u8, handle: Handle) -> Result<(), InternalError> {
+        let removed = self.used_interface(index)?.entries.remove(handle);
+        removed.map(drop).map_err(|_| InternalError::NoEntry(handle))
+    }
+
+    fn insert(&mut self, index: u8, handle: Handle, mut entry: Entry) -> Result<(), InternalError> {
+        entry.linked = true;
+        let (pt_index, user_ptr, silent) = (entry.pt_index, entry.user_ptr, entry.has(me::EVENT_LINK_DISABLE));
+        let list = entry.list;
+        *self.used_entry(index, handle)? = entry;
+        let portal = self.used_portal(index, pt_index)?;
+        portal.list_mut(list).push_back(handle);
+        let eq = portal.eq;
+        if !silent {
+            self.post(index, eq, plain_event(EventKind::Link, pt_index, user_ptr));
+        }
+        Ok(())
+    }
+
+    /// `PtlLEUnlink` and `PtlMEUnlink`.
+    ///
+    /// # Errors
+    /// `PTL_ARG_INVALID` for an entry that is in no list, `PTL_IN_USE` for one that messages or headers refer to.
+    pub fn unlink(&mut self, handle: Handle) -> Result<(), Code> {
+        let interface = self.owner(Kind::Entry, handle)?;
+        let entry = interface.entries.get_mut(handle)?;
+        if !entry.linked {
+            return Err(Code::ArgInvalid);
+        }
+        if entry.in_flight > 0 || entry.unexpected > 0 {
+            return Err(Code::InUse);
+        }
+        let (pt_index, list) = (entry.pt_index, entry.list);
+        interface.portal(pt_index)?.list_mut(list).retain(|other| *other != handle);
+        interface.entries.remove(handle).map(drop)
+    }
+
+    /// Adds to a counter and fires what has waited for it.
+    pub(crate) fn count(&mut self, index: u8, ct: Handle, amount: CtEvent) {
+        self.change_counters(index, VecDeque::from([(ct, Change::Add(amount))]));
+    }
+
+    /// Sets a counter and fires what has waited for it.
+    pub(crate) fn set_counter(&mut self, index: u8, ct: Handle, value: CtEvent) {
+        self.change_counters(index, VecDeque::from([(ct, Change::Set(value))]));
+    }
+
+    /// Applies changes of counters, and those that they trigger, without recursion: chains may be long.
+    fn change_counters(&mut self, index: u8, mut changes: VecDeque<(Handle, Change)>) {
+        while let Some((ct, change)) = changes.pop_front() {
+            // An operation may count on a counter that the program has freed meanwhile, on an interface that it has closed.
+            let Some(interface) = self.interfaces[usize::from(index & 3)].as_deref_mut() else { return };
+            let Ok(counter) = interface.counters.get_mut(ct) else { continue };
+            match change {
+                Change::Add(amount) => {
+                    counter.value.success = counter.value.success.wrapping_add(amount.success);
+                    counter.value.failure = counter.value.failure.wrapping_add(amount.failure);
+                }
+                Change::Set(value) => counter.value = value,
+            }
+            self.effects.push(Effect::Notify(Notice::Counter(ct)));
+            let mut due = Vec::new();
+            while let Some(op) = counter.take_due() {
+                due.push(op);
+            }
+            interface.triggered -= due.len();
+            for op in due {
+                match op {
+                    op if self.leaves_to_cpu => self.effects.push(Effect::Due(index, op)),
+                    TriggeredOp::CtInc(ct, amount) => changes.push_back((ct, Change::Add(amount))),
+                    TriggeredOp::CtSet(ct, value) => changes.push_back((ct, Change::Set(value))),
+                    op => self.fire(index, op),
+                }
+            }
+        }
+    }
+
+    /// Carries out a triggered operation whose counter has been reached.
+    pub(crate) fn fire(&mut self, index: u8, op: TriggeredOp) {
+        match op {
+            TriggeredOp::Transfer(transfer) => self.effects.push(Effect::Start(transfer)),
+            TriggeredOp::CtInc(ct, amount) => self.count(index, ct, amount),
+            TriggeredOp::CtSet(ct, value) => self.set_counter(index, ct, value),
+            TriggeredOp::Append(entry, list) => self.link(index, entry, list),
+            // An entry in use stays: a triggered unlink has nobody to tell.
+            TriggeredOp::Unlink(entry) => drop(self.unlink(entry)),
+        }
+    }
+}
+
+/// A change of a counter.
+enum Change {
+    Add(CtEvent),
+    Set(CtEvent),
+}
+
+/// One failed event, which counts 1 even where successes count bytes (Portals 4.3 §3.14).
+pub(super) const FAILURE: CtEvent = CtEvent { success: 0, failure: 1 };
+
+/// This number of successes or bytes.
+pub(super) fn success(amount: u64) -> CtEvent {
+    CtEvent { success: amount, failure: 0 }
+}
+
+/// The request that an unexpected header's event tells of, as far as matching looks at it.
+fn request_of(event: &Event) -> Request {
+    Request {
+        kind: RequestKind::Put, // every kind matches alike
+        pt_index: event.pt_index,
+        match_bits: event.match_bits,
+        remote_offset: event.remote_offset,
+        length: event.rlength,
+        hdr_data: event.hdr_data,
+        ack: ptl::AckReq::None,
+        initiator: event.initiator,
+        target: ptl::Process::default(),
+        uid: event.uid,
+        op: None,
+        operand: [0; MAX_OPERAND],
+        fail: NiFail::Ok,
+    }
+}
+
+const _: () = assert!(List::Overflow as u8 == 1 && EventKind::PutOverflow as u8 == EventKind::Put as u8 + 1);

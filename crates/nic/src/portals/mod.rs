@@ -1,0 +1,39 @@
+//! The Portals state machine of a node: what library calls and messages do to Portals objects (Portals 4.3).
+//!
+//! Nothing here knows of packets, ports, DMA or time. What a change means for the card is left as a list of [`Effect`]s.
+//!
+//! * `state`: [`Portals`], all objects of a process; `effect`: what the card has to do
+//! * `calls`, `transfers`: the library's calls, with their arguments checked
+//! * `interface`, `entry`, `events`, `operation`, `triggered`, `unexpected`, `slab`: the objects
+//! * `matching`: which entry takes a message; `delivery`: what the program is told at its end
+//! * `lists`: lists of entries and unexpected headers, counters and what they trigger
+//! * `initiator`: operations of this node
+//! * `flow`: flow control
+
+mod calls;
+mod delivery;
+mod effect;
+mod entry;
+mod events;
+mod flow;
+mod initiator;
+mod interface;
+mod lists;
+mod matching;
+mod operation;
+pub(crate) mod slab;
+mod state;
+mod transfers;
+mod triggered;
+mod unexpected;
+
+pub use calls::{NewEntry, check_increment};
+pub use delivery::Ending;
+pub use effect::{Effect, InternalError, Notice};
+pub use entry::{Entry, Placement};
+pub use initiator::Initiated;
+pub use interface::{MemoryDescriptor, default_limits};
+pub use matching::Delivery;
+pub use operation::{CardPlace, Operation, OperationKind};
+pub use state::{DEFAULT_PID, Portals};
+pub use triggered::{Action, FetchAction, Target, Transfer, TriggeredOp};
