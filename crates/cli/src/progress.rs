@@ -1,7 +1,8 @@
-//! How far something long is, told on standard error: on a terminal all the time, elsewhere a line now and then.
+//! Progress of long tasks on standard error: a line that is updated on a terminal, otherwise a new line now and then.
 
 mod display;
 mod pace;
+mod task;
 
 use std::io::{self, IsTerminal};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -11,31 +12,31 @@ use std::time::{Duration, Instant};
 use display::Display;
 pub use display::say;
 use pace::Pace;
-use sim::Time;
+pub use task::Task;
 
 use crate::clock;
 
-/// When to tell on a terminal first; what is over sooner needs no word.
+/// The time after which progress is first shown on a terminal. Shorter tasks show nothing.
 const TERMINAL_FIRST: Duration = Duration::from_secs(1);
-/// And how often from then on.
+/// The period of updates on a terminal.
 const TERMINAL_EVERY: Duration = Duration::from_millis(100);
-/// Where lines stay.
+/// The period of new lines where standard error is no terminal.
 const LINES_EVERY: Duration = Duration::from_secs(10);
 
-/// Whether and when to tell.
+/// Whether and how often progress is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
-    /// Never
+    /// Progress is never shown.
     Off,
-    /// After so long, and without a terminal so often
+    /// Progress is first shown after this time. Without a terminal a new line follows each time it has passed.
     Every(Duration),
 }
 
 impl When {
-    /// Of an option: `off`, or seconds.
+    /// Parses the value of an option: `off`, or a number of seconds.
     ///
     /// # Errors
-    /// What the option may be.
+    /// A message that says what the option may be.
     pub fn parse(text: &str) -> Result<When, String> {
         let every = || Duration::try_from_secs_f64(text.parse().ok()?).ok().filter(|every| !every.is_zero());
         match text {
@@ -45,28 +46,8 @@ impl When {
     }
 }
 
-/// What takes long.
-pub enum Task<'a> {
-    /// Nobody knows how long; in words
-    Unknown(String),
-    /// Operations
-    Counted {
-        /// How many are done
-        done: &'a (dyn Fn() -> u64 + Sync),
-        /// Of how many
-        all: u64,
-    },
-    /// A simulation whose end nobody knows
-    Simulated {
-        /// Its time
-        now: &'a (dyn Fn() -> Time + Sync),
-        /// Its events so far
-        events: &'a (dyn Fn() -> u64 + Sync),
-    },
-}
-
-/// Does something, and meanwhile, from another thread, tells how far it is. Also returns the CPU time that telling took.
-/// Without an interval given, the usual one.
+/// Runs `work` while another thread shows its progress. Returns the result of `work` and the CPU time of that thread.
+/// `when` is `None` for the default periods.
 pub fn watch<T>(program: &str, when: Option<When>, task: &Task<'_>, work: impl FnOnce() -> T) -> (T, Duration) {
     // A dumb terminal, such as an editor's, cannot go back in a line.
     let terminal = io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|name| name != "dumb");

@@ -29,7 +29,7 @@ pub fn image(bytes: &[u8]) {
         for (_, handler) in &device.handlers {
             assert_eq!(device.program.entry(&handler.name), Some(handler.entry));
         }
-        let machine = crate::machines::beside("base = \"sc17-int\"", &[]);
+        let machine = crate::base::beside("base = \"sc17-int\"", &[]);
         if let Ok(program) = CardProgram::new(device, &machine) {
             assert!(program.handlers().count() <= bytes.len());
         }

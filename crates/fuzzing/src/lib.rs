@@ -11,6 +11,7 @@
 //! * `pmi`: what clients of PMI-1 send
 //! * `mailbox`: what ranks write into the memory that they share with the simulator
 
+mod base;
 mod cards;
 mod device;
 mod engine;

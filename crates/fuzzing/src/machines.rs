@@ -5,26 +5,20 @@ use std::rc::Rc;
 use machine::Machine;
 use net::{Latency, Topology};
 
+use crate::base::BESIDE;
 use crate::cards::ping;
 
-/// A file beside those of the project, so that `base = "sc17-int"` is found.
-const BESIDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../machines/fuzz.toml");
-/// What separates the file from the words of `--set`, one a line.
+/// The line that separates the machine file from the values of `--set`, which follow one per line.
 const SET: &str = "\n--set\n";
-/// Largest card memory, packet buffer and scratchpad of a machine that is built.
+/// The largest card memory, packet buffer and scratchpad of a machine that is simulated, in bytes.
 const SMALL: u32 = 16 << 20;
 
-/// A machine beside those of the project.
-pub fn beside(file: &str, set: &[String]) -> Machine {
-    Machine::parse(BESIDE, file, set).expect("a machine")
-}
-
-/// A machine file, overrides behind it. What is accepted can carry a message.
+/// Parses a machine file and its overrides, and sends a message between two such machines if they are accepted.
 pub fn machine(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let (file, set) = text.split_once(SET).unwrap_or((text, ""));
     let set: Vec<String> = set.lines().map(str::to_owned).collect();
-    // A base elsewhere is another file, perhaps a device.
+    // A base in another folder could be any file, even a device.
     if text.contains("base") && text.contains(['/', '\\']) {
         return;
     }
@@ -38,7 +32,7 @@ pub fn machine(bytes: &[u8]) {
     ping(&Rc::new(machine));
 }
 
-/// A topology in DOT.
+/// Parses a topology in DOT.
 pub fn topology(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     if let Ok(topology) = Topology::from_dot(text) {

@@ -294,6 +294,6 @@ fn a_thread_is_not_followed_into_a_barrier() {
             return 0;
         }"#,
     );
-    let quick = JobSpec { spin_quantum: Some(Duration::from_nanos(1)), ..spec(&program, 2) };
+    let quick = JobSpec { busy_wait_quantum: Some(Duration::from_nanos(1)), ..spec(&program, 2) };
     assert_eq!(run_until(quick, Instant::now() + Duration::from_secs(60)).end, End::Finished);
 }

@@ -75,7 +75,7 @@ fn exchange(wait: &str, options: &[&str]) -> Program {
 }
 
 fn polling(program: &Program, ranks: usize) -> JobSpec {
-    JobSpec { spin_quantum: Some(Duration::from_millis(5)), ..spec(program, ranks) }
+    JobSpec { busy_wait_quantum: Some(Duration::from_millis(5)), ..spec(program, ranks) }
 }
 
 /// The time at which both ranks end, the same twice.

@@ -1,6 +1,7 @@
 //! The exported functions; `portals4.h` and `spin.h` document them.
 
 use crate::argument::{Address, Argument, Consumed, In, OptionalIn, OptionalOut, Out, OutData, PlainMe};
+use crate::attachment;
 use crate::call::{self, Call};
 use crate::session::{self, Session};
 use abi::mailbox::Op;
@@ -21,7 +22,7 @@ macro_rules! api {
         /// Pointers must be valid as the header asks.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name($($argument: $type),*) -> c_int {
-            if !session::initialised() {
+            if !attachment::initialised() {
                 return Rc::NoInit as c_int;
             }
             perform(Op::$name, &[$(&$argument),*])
@@ -132,19 +133,19 @@ api! {
 /// See `portals4.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn PtlInit() -> c_int {
-    session::init() as c_int
+    attachment::init() as c_int
 }
 
 /// See `portals4.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn PtlFini() {
-    session::fini();
+    attachment::fini();
 }
 
 /// See `portals4.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn PtlAbort() {
-    if session::initialised() {
+    if attachment::initialised() {
         perform(Op::PtlAbort, &[]);
     }
 }
@@ -226,7 +227,7 @@ pub unsafe extern "C" fn spin_set_map(ni: Handle) -> c_int {
 pub unsafe extern "C" fn spin_register_image(image: *const c_void, handlers_start: *const c_void) {
     // SAFETY: an image starts with its preamble.
     let preamble = unsafe { image.cast::<abi::device::image::Preamble>().read_unaligned() };
-    session::register(session::Image {
+    attachment::register(attachment::Image {
         address: image as u64,
         length: preamble.length,
         handlers_start: handlers_start as u64,
@@ -235,7 +236,7 @@ pub unsafe extern "C" fn spin_register_image(image: *const c_void, handlers_star
 
 /// A call that needs no `PtlInit`, but the simulator.
 fn host_call(op: Op, arguments: &[&dyn Argument]) -> c_int {
-    match session::attach() {
+    match attachment::attach() {
         Rc::Ok => perform(op, arguments),
         rc => rc as c_int,
     }

@@ -5,12 +5,16 @@
 //!
 //! * [`api`]: every function of `portals4.h` and `spin.h`
 //! * [`argument`]: how each kind of C argument travels
-//! * [`session`]: the process's connection to the simulator, `PtlInit` and `PtlFini`
+//! * [`attachment`]: `PtlInit` and `PtlFini`, and the images of device programs
+//! * [`clock`]: the connection to `libsimclock.so`
 //! * [`call`]: one call through a thread's slot
-//! * [`output`]: what C's streams have buffered
+//! * [`session`]: the process's connection to the simulator
+//! * [`output`]: the C library's output streams
 
 pub mod api;
 mod argument;
+mod attachment;
 mod call;
+mod clock;
 mod output;
 mod session;

@@ -1,8 +1,9 @@
 use crate::{Rate, Time};
 
-/// A serial resource with a rate: a link, a DMA engine. Requests are served in the order of their reservation.
+/// A resource that serves one transfer at a time: a link, a DMA engine. Transfers are served in the order of their
+/// reservations.
 ///
-/// Occupancy is kept in femtoseconds, so a long train of transfers does not drift by the rounding of each.
+/// Occupancy is kept in femtoseconds, so that rounding errors do not add up over many transfers.
 #[derive(Clone, Debug, Default)]
 pub struct Pipe {
     free_fs: u128,
@@ -10,8 +11,8 @@ pub struct Pipe {
 }
 
 impl Pipe {
-    /// Reserves the pipe for `bytes` from `now` on, and for at least `gap` in all. Returns when the transfer starts and
-    /// when its last byte is through (rounded up to a picosecond).
+    /// Reserves the resource for a transfer of `bytes` bytes that is ready at `now`. The reservation lasts at least `gap`.
+    /// Returns the start of the transfer and the time at which its last byte is through, rounded up to a picosecond.
     pub fn reserve(&mut self, now: Time, bytes: u64, rate: Rate, gap: Time) -> (Time, Time) {
         let start = self.free_fs.max(u128::from(now.as_ps()) * 1000);
         let transfer = u128::from(rate.as_fs_per_byte()) * u128::from(bytes);
@@ -21,8 +22,8 @@ impl Pipe {
         (ps_up(start), ps_up(start + transfer))
     }
 
-    /// Reserves the pipe for a train of transfers of `bytes` in all, as [`reserve`](Pipe::reserve) does for one after the
-    /// other without a gap.
+    /// Reserves the resource for several transfers of `bytes` bytes in total, as [`reserve`](Pipe::reserve) does for one
+    /// after the other without a gap.
     pub fn reserve_train(&mut self, now: Time, bytes: u64, rate: Rate) -> Train {
         let start_fs = self.free_fs.max(u128::from(now.as_ps()) * 1000);
         let train = Train { start_fs, rate };
@@ -31,18 +32,13 @@ impl Pipe {
         train
     }
 
-    /// When the next reservation could start.
-    pub fn free_at(&self) -> Time {
-        ps_up(self.free_fs)
-    }
-
-    /// How long the pipe was, or is already bound to be, occupied.
+    /// The sum of all reservations, past and future.
     pub fn busy(&self) -> Time {
         ps_up(self.busy_fs)
     }
 }
 
-/// Transfers that go through a pipe back to back.
+/// Transfers that pass a serial resource back to back.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Train {
     start_fs: u128,
@@ -50,7 +46,7 @@ pub struct Train {
 }
 
 impl Train {
-    /// When its first `bytes` are through, rounded up to a picosecond; with none, when it starts.
+    /// The time at which the first `bytes` bytes are through, rounded up to a picosecond. For 0 bytes it is the start.
     pub fn passed(&self, bytes: u64) -> Time {
         ps_up(self.passed_fs(bytes))
     }
@@ -93,7 +89,7 @@ mod tests {
                 let offset = packet * 4096;
                 assert_eq!((start, end), (train.passed(offset), train.passed(offset + bytes)), "{earlier} {packet}");
             }
-            assert_eq!((single.free_at(), single.busy()), (whole.free_at(), whole.busy()));
+            assert_eq!((single.free_fs, single.busy()), (whole.free_fs, whole.busy()));
         }
     }
 

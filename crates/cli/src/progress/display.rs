@@ -1,4 +1,4 @@
-//! Where it is told.
+//! The line on the terminal, or lines elsewhere, that show progress.
 
 use std::io::{self, Write};
 use std::sync::Once;
@@ -8,15 +8,15 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::pace::Told;
 
-/// Length of a full bar, in steps that the bar tells apart.
+/// The number of steps of a full bar.
 const FULL: u64 = 1000;
-/// Beginning of the line, and nothing on it.
+/// The terminal's codes to go to the beginning of the line and clear it.
 const CLEAR: &str = "\r\x1b[K";
 
-/// Whether the line is the display's.
+/// Whether the terminal's last line shows progress.
 static SHOWN: AtomicBool = AtomicBool::new(false);
 
-/// A line that changes on a terminal and is gone in the end; or lines that stay.
+/// A line that is updated on a terminal and cleared at the end, or lines that stay.
 pub enum Display {
     Bar(ProgressBar),
     Lines { program: String },
@@ -56,15 +56,14 @@ impl Drop for Display {
     }
 }
 
-/// Writes a message on standard error, in place of the display, which comes back below. Whether anybody reads it is not the
-/// run's concern.
+/// Writes a message to standard error, above the progress line if there is one. Errors of writing are ignored.
 pub fn say(message: &str) {
     let clear = if SHOWN.load(Ordering::Relaxed) { CLEAR } else { "" };
-    // At once, lest the display comes in between.
+    // One write, so that no update of the progress line comes between.
     let _ = io::stderr().write_all(format!("{clear}{message}\n").as_bytes());
 }
 
-/// Has Ctrl-C and the like clear the line before they end this process as ever.
+/// Makes SIGINT and SIGTERM clear the progress line before they end this process.
 fn clear_when_interrupted() {
     extern "C" fn clear_and_end(signal: libc::c_int) {
         // SAFETY: both may be called in a signal handler; this one is not set any more.
@@ -83,10 +82,10 @@ fn clear_when_interrupted() {
                 let mut action: libc::sigaction = std::mem::zeroed();
                 let mut before: libc::sigaction = std::mem::zeroed();
                 action.sa_sigaction = clear_and_end as extern "C" fn(libc::c_int) as usize;
-                // In the handler the signal does again what it does by default, and is not held back.
+                // The handler raises the signal again: by then it has its default action and is not blocked.
                 action.sa_flags = libc::SA_RESETHAND | libc::SA_NODEFER;
                 libc::sigaction(signal, std::ptr::null(), &mut before);
-                // One that is ignored (nohup) stays so.
+                // A signal that was ignored (nohup) stays ignored.
                 if before.sa_sigaction == libc::SIG_DFL {
                     libc::sigaction(signal, &action, std::ptr::null_mut());
                 }

@@ -1,26 +1,26 @@
-//! From counts and times to words.
+//! Describes in words how far a task is, and how fast it runs.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::Task;
+use super::task::Task;
 
-/// The rate is that of the last so many seconds, long enough to be steady, short enough to follow a schedule that is not.
+/// The rate is an average over this time: long enough to be steady, short enough to follow a change of speed.
 const WINDOW: Duration = Duration::from_secs(10);
 
-/// How far a task is.
+/// The progress of a task.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Told {
-    /// Of the whole, where that is known
+    /// The part that is done, from 0 to 1, where it is known.
     pub fraction: Option<f64>,
-    /// In words
+    /// The progress in words.
     pub words: String,
 }
 
-/// Remembers counts, for the rate.
+/// Earlier counts, from which the rate is computed.
 #[derive(Debug)]
 pub struct Pace {
-    /// Times and counts, from the beginning of the window on.
+    /// Times and counts since the beginning of the window.
     samples: VecDeque<(Duration, u64)>,
 }
 
@@ -31,11 +31,11 @@ impl Default for Pace {
 }
 
 impl Pace {
-    /// How far the task is that began so long ago.
+    /// Describes how far a task is that began `elapsed` ago.
     pub fn tell(&mut self, elapsed: Duration, task: &Task<'_>) -> Told {
         match task {
             Task::Unknown(what) => Told { fraction: None, words: format!("{what}, {}", span(elapsed.as_secs_f64())) },
-            // What is executed twice counts twice.
+            // An operation that is executed again counts again, so the count may exceed the total.
             Task::Counted { done, all } => self.count(elapsed, done().min(*all), *all),
             Task::Simulated { now, events } => {
                 let events = events();
@@ -58,10 +58,10 @@ impl Pace {
         Told { fraction: Some(fraction), words }
     }
 
-    /// A second, of late.
+    /// The number of operations a second within the window.
     fn rate(&mut self, elapsed: Duration, done: u64) -> f64 {
         self.samples.push_back((elapsed, done));
-        // What comes before the first is preparation.
+        // The time before the first operation is preparation and does not count.
         while self.samples.get(1).is_some_and(|&(at, done)| done == 0 || at + WINDOW <= elapsed) {
             self.samples.pop_front();
         }
@@ -74,7 +74,7 @@ fn in_words(rate: f64) -> String {
     if rate < 1e6 { format!("{rate:.0}/s") } else { format!("{:.1} million/s", rate / 1e6) }
 }
 
-/// A span of time with as many digits as matter.
+/// A duration in words, with as many digits as matter.
 fn span(seconds: f64) -> String {
     match seconds {
         ..100.0 => format!("{seconds:.0} s"),

@@ -130,7 +130,7 @@ fn without_constructors(object: &[u8]) -> object::Result<Vec<u8>> {
     let sections = header.sections(endian, object)?;
     let mut bytes = object.to_vec();
     for (i, section) in sections.iter().enumerate() {
-        if is_constructor_list(&String::from_utf8_lossy(sections.section_name(endian, section)?)) {
+        if undefined::is_constructor_list(&String::from_utf8_lossy(sections.section_name(endian, section)?)) {
             let entry = header.e_shoff(endian) as usize + i * usize::from(header.e_shentsize(endian));
             let flags = (section.sh_flags(endian).0 | elf::SHF_EXCLUDE.0) as u32;
             // sh_flags is the third word of a section header.
@@ -138,11 +138,6 @@ fn without_constructors(object: &[u8]) -> object::Result<Vec<u8>> {
         }
     }
     Ok(bytes)
-}
-
-/// Whether a section lists functions that an operating system runs before `main` or after it.
-pub fn is_constructor_list(section: &str) -> bool {
-    [".init_array", ".fini_array", ".ctors", ".dtors"].iter().any(|prefix| section.starts_with(prefix))
 }
 
 fn runtime(tools: &Tools) -> Result<Vec<PathBuf>> {

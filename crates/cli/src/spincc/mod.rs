@@ -9,6 +9,7 @@
 //! * [`layouts`]: structures that host and card share, from DWARF
 //! * [`image`]: the embedded image (`abi::device::image`)
 //! * [`link`]: the host link
+//! * `error`: why the command fails
 //! * [`disassemble`]: a handler's instructions with their source lines
 
 pub mod bundle;
@@ -17,6 +18,7 @@ pub mod device;
 pub mod disassemble;
 mod dwarf;
 mod ends;
+mod error;
 pub mod image;
 pub mod kind;
 pub mod layouts;
@@ -27,75 +29,14 @@ pub mod undefined;
 
 use std::ffi::OsString;
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
-use thiserror::Error;
-
-use crate::sdk::{Sdk, SdkError};
+use crate::sdk::Sdk;
+pub use error::{Error, Result};
 use image::Image;
 use options::{Action, Mode, Options};
 use tool::Tools;
-
-/// Why `spincc` ends without its output.
-#[derive(Debug, Error)]
-pub enum Error {
-    /// The command line is wrong.
-    #[error("{0}")]
-    Usage(String),
-    /// A part of the toolkit is missing.
-    #[error(transparent)]
-    Sdk(#[from] SdkError),
-    /// A file cannot be read or written.
-    #[error("cannot {action} {}: {source}", path.display())]
-    Io {
-        /// "read" or "write"
-        action: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// The system's reason.
-        source: std::io::Error,
-    },
-    /// A tool cannot be started.
-    #[error("cannot run {program}: {source}")]
-    Start {
-        /// Its name.
-        program: String,
-        /// The system's reason.
-        source: std::io::Error,
-    },
-    /// A file is not what its name says.
-    #[error("{}: {reason}", path.display())]
-    Malformed {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        reason: String,
-    },
-    /// The program is wrong; one message a line.
-    #[error("{0}")]
-    Program(String),
-    /// A compiler has told the user already.
-    #[error("")]
-    Reported,
-}
-
-impl Error {
-    fn read(path: &Path) -> impl FnOnce(std::io::Error) -> Error {
-        move |source| Error::Io { action: "read", path: path.to_owned(), source }
-    }
-
-    fn write(path: &Path) -> impl FnOnce(std::io::Error) -> Error {
-        move |source| Error::Io { action: "write", path: path.to_owned(), source }
-    }
-
-    fn malformed(path: &Path, reason: impl ToString) -> Error {
-        Error::Malformed { path: path.to_owned(), reason: reason.to_string() }
-    }
-}
-
-/// Result of this command's parts.
-pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Runs `spincc` with these arguments (without the program's name). Exit status 0, 1 for a program that does not
 /// compile, 2 for a wrong command line.

@@ -11,7 +11,6 @@ use object::{
 };
 
 use super::bundle::Part;
-use super::device::is_constructor_list;
 use super::kind::Kind;
 
 /// The linker's messages about `objects`, explained where they are about undefined symbols; `parts` may hold what the
@@ -60,6 +59,11 @@ pub fn readable(symbol: &str) -> String {
     let mangled = symbol.starts_with("_Z").then(|| cpp_demangle::Symbol::new(symbol).ok()).flatten();
     let demangled = mangled.and_then(|s| s.demangle().ok());
     demangled.unwrap_or_else(|| symbol.to_owned())
+}
+
+/// Whether a section lists functions that an operating system runs before `main` or after it.
+pub fn is_constructor_list(section: &str) -> bool {
+    [".init_array", ".fini_array", ".ctors", ".dtors"].iter().any(|prefix| section.starts_with(prefix))
 }
 
 /// One place that refers to an undefined symbol.

@@ -189,7 +189,7 @@ fn run(options: &Options) -> Result<u8, RunError> {
         preload: vec![sdk.lib_dir()?.join("libsimclock.so")],
         compute_scale_milli: options.compute,
         serve_copies: false,
-        spin_quantum: options.spin_quantum.0,
+        busy_wait_quantum: options.spin_quantum.0,
     })?;
     // Opened before the run, which would be lost if they could not be written.
     let report = match &options.json {

@@ -86,7 +86,7 @@ fn machine(choice: u8) -> Rc<Machine> {
                         format!("accelerator.packet_buffer_bytes={}", buffers * MTU),
                         "accelerator.watchdog_cycles=3000".into(),
                     ];
-                    machines.push(Rc::new(crate::machines::beside("base = \"sc17-int\"", &set)));
+                    machines.push(Rc::new(crate::base::beside("base = \"sc17-int\"", &set)));
                 }
             }
         }

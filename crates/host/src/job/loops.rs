@@ -6,8 +6,8 @@
 //! that has such a way out and another one, for example a limit of tries, polls too, but can end by itself. All else
 //! computes.
 
-use super::spin::Place;
-use super::steps::{Access, Step};
+use super::memory_loop::Place;
+use super::step::{Access, Step, register_value};
 use iced_x86::{FlowControl, InstructionInfoFactory, Mnemonic, OpAccess, Register};
 use libc::user_regs_struct as Registers;
 use std::collections::{BTreeMap, BTreeSet};
@@ -311,5 +311,5 @@ const GENERAL: [Register; 16] = [
 ];
 
 fn general(registers: &Registers) -> [u64; 16] {
-    GENERAL.map(|register| super::steps::value(registers, register).unwrap_or_default())
+    GENERAL.map(|register| register_value(registers, register).unwrap_or_default())
 }

@@ -3,34 +3,36 @@
 //! The kernel copies between processes where it is permitted. Where it is not (containers without the capability,
 //! hardened kernels), the rank's own library does, in its thread that waits for an answer.
 
-use super::{Caller, Job, Process, family, signals, spawn};
+use super::call::Caller;
+use super::state::{Job, Process};
+use super::{process, signals};
 use abi::mailbox::{BOUNCE, SLOTS, state};
 use std::io;
 use std::time::{Duration, Instant};
 use thiserror::Error;
 
-/// A rank's memory is not there.
+/// The error of an access to memory that a rank does not have.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[error("rank {rank}: {length} bytes at {address:#x} cannot be {}", if *write { "written" } else { "read" })]
 pub struct MemoryFault {
     /// The rank.
     pub rank: usize,
-    /// First address asked for.
+    /// The first address of the access.
     pub address: u64,
-    /// Bytes asked for.
+    /// The length of the access in bytes.
     pub length: usize,
-    /// Whether they were to be written.
+    /// Whether it was a write.
     pub write: bool,
 }
 
-/// How often a copy by the rank's library is checked for the death of the rank.
+/// How often it is checked that the rank still lives while its library copies.
 const CHECK: Duration = Duration::from_millis(50);
 
 impl Job {
     /// Reads memory of a rank that waits, in a call or polling.
     ///
     /// # Errors
-    /// When a byte of it is not mapped or not readable; `out` may then be partly written.
+    /// [`MemoryFault`] when a byte is not mapped or not readable; `out` may then be partly written.
     pub fn read(&mut self, rank: usize, address: u64, out: &mut [u8]) -> Result<(), MemoryFault> {
         let fault = MemoryFault { rank, address, length: out.len(), write: false };
         let mut done = 0;
@@ -52,7 +54,7 @@ impl Job {
     /// Writes memory of a rank that waits, in a call or polling.
     ///
     /// # Errors
-    /// When a byte of it is not mapped or not writable; the bytes before it may have been written.
+    /// [`MemoryFault`] when a byte is not mapped or not writable; the bytes before it may have been written.
     pub fn write(&mut self, rank: usize, address: u64, bytes: &[u8]) -> Result<(), MemoryFault> {
         let fault = MemoryFault { rank, address, length: bytes.len(), write: true };
         let mut done = 0;
@@ -72,18 +74,13 @@ impl Job {
         Ok(())
     }
 
-    /// Whether a rank's process has ended: its memory is gone.
+    /// Whether a rank's process has ended. Its memory is gone then.
     pub fn has_ended(&self, rank: usize) -> bool {
         matches!(self.ranks[rank].process, Process::Ended(_))
     }
 
-    /// Whether a process is the rank's or a descendant of it.
-    pub(super) fn is_of_rank(&self, rank: usize, pid: u32) -> bool {
-        matches!(self.ranks[rank].process, Process::Alive(own) if family::belongs(pid, own))
-    }
-
-    /// Copies by the kernel: the number of bytes, `Some(None)` when the first is not there, `None` where it is not
-    /// permitted. `local` is read when `write` is set, else written.
+    /// Lets the kernel copy. Returns the number of bytes copied, `Some(None)` if the first byte is not mapped, and `None`
+    /// where the system does not permit it. With `write`, `local` is the source, otherwise the destination.
     fn kernel_copy(
         &mut self,
         rank: usize,
@@ -115,7 +112,7 @@ impl Job {
         Some(usize::try_from(copied).ok().filter(|&copied| copied > 0))
     }
 
-    /// Copies between a rank's memory and its bounce area, by a thread of it that waits.
+    /// Lets a waiting thread of the rank copy between the rank's memory and its bounce area.
     fn library_copy(&mut self, rank: usize, address: u64, length: usize, write: bool) -> Option<()> {
         let slot = (0..SLOTS).find(|k| self.ranks[rank].inside & 1 << k != 0)?;
         let caller = Caller { rank: rank as u32, slot: slot as u32 };
@@ -126,11 +123,11 @@ impl Job {
                 return (self.shared.copy_result(caller) == 0).then_some(());
             }
             let is_late = self.deadline.is_some_and(|deadline| deadline <= Instant::now());
-            let has_ended = matches!(self.ranks[rank].process, Process::Alive(pid) if spawn::ended(pid));
+            let has_ended = matches!(self.ranks[rank].process, Process::Alive(pid) if process::has_ended(pid));
             if has_ended || is_late || signals::received().is_some() {
                 return None;
             }
-            if !self.shared.spin(seen) {
+            if !self.shared.watch_doorbell(seen) {
                 self.shared.sleep(seen, Some(CHECK));
             }
         }

@@ -1,13 +1,13 @@
-//! Other processors than x86-64: threads cannot be looked at, and nothing is inferred from their silence.
+//! The replacement of `steps.rs` for processors other than x86-64, on which threads cannot be inspected.
 
-use super::spin::{Loop, Sample};
+use super::memory_loop::{Loop, NoLoop};
 use std::collections::BTreeSet;
 
-/// A stopped thread, of which there is none.
-pub enum Held {}
+/// A thread that is stopped. No value of this type exists.
+pub enum StoppedThread {}
 
-impl Held {
-    /// Whether it is the thread of this number.
+impl StoppedThread {
+    /// Whether the thread has this id.
     pub fn is(&self, _tid: u32) -> bool {
         match *self {}
     }
@@ -17,23 +17,33 @@ impl Held {
         match *self {}
     }
 
-    /// Whether it may go on.
-    pub fn is_roused(&self, _polls: &Loop) -> bool {
+    /// Whether the contents of a polled place have changed.
+    pub fn has_changed(&self, _polls: &Loop) -> bool {
         match *self {}
     }
 
-    /// Follows it.
-    pub fn find_loop(&self, _within: Option<&BTreeSet<u64>>, _disturbed: &dyn Fn() -> bool) -> Result<Loop, Sample> {
+    /// Finds the loop that the thread is in.
+    ///
+    /// # Errors
+    /// [`NoLoop`] when it does not poll.
+    pub fn find_loop(&self, _within: Option<&BTreeSet<u64>>, _disturbed: &dyn Fn() -> bool) -> Result<Loop, NoLoop> {
         match *self {}
     }
 }
 
-/// The process itself, to ask about.
+/// Returns the process itself, as if it had one thread that runs.
 pub fn running_threads(process: u32, inside: impl Fn(u32) -> bool) -> Vec<u32> {
     if inside(process) { Vec::new() } else { vec![process] }
 }
 
-/// It may not be looked at.
-pub fn sample(_tid: u32, _waited_for: bool, _disturbed: &dyn Fn() -> bool) -> Sample {
-    Sample::Denied
+/// Refuses, as threads cannot be inspected.
+///
+/// # Errors
+/// Always [`NoLoop::Denied`].
+pub fn find_polling(
+    _tid: u32,
+    _waited_for: bool,
+    _disturbed: &dyn Fn() -> bool,
+) -> Result<(Loop, StoppedThread), NoLoop> {
+    Err(NoLoop::Denied)
 }

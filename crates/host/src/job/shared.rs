@@ -1,7 +1,9 @@
 //! The shared memory of a job, the simulator's side of [`abi::mailbox`].
 
-use super::{Call, Caller, JobError, Reply, signals};
-use abi::mailbox::{self, BOUNCE, DOORBELL_RING, DOORBELL_SLEEPS, Header, Op, Patience, Slot, state};
+use super::call::{Call, Caller, Reply};
+use super::signals;
+use super::spec::JobError;
+use abi::mailbox::{self, BOUNCE, DOORBELL_SLEEPS, Header, Op, Patience, Slot, state};
 use abi::portals::Plain;
 use sim::Time;
 use std::fs::File;
@@ -10,7 +12,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// The memory file and its mapping.
+/// The shared memory file of a job, and its mapping in this process.
 pub struct Shared {
     base: NonNull<u8>,
     length: usize,
@@ -23,7 +25,10 @@ pub struct Shared {
 unsafe impl Send for Shared {}
 
 impl Shared {
-    /// A job's memory; the file has no name, so it goes with the last process that uses it.
+    /// Makes the shared memory of a job. Its file has no name, so it disappears with the last process that uses it.
+    ///
+    /// # Errors
+    /// [`JobError::System`] when the system gives no memory.
     pub fn new(ranks: usize, compute_scale_milli: u64) -> Result<Shared, JobError> {
         let length = mailbox::file_size(ranks);
         // SAFETY: system calls with valid arguments; the descriptor is ours alone, the mapping new.
@@ -59,12 +64,12 @@ impl Shared {
         Ok(Shared { base, length, ranks, file, patience: Patience::new() })
     }
 
-    /// From now on signals to this process ring the doorbell.
+    /// Makes signals to this process ring the doorbell.
     pub(super) fn watch_signals(&self) -> Result<(), JobError> {
         signals::watch(&self.header().doorbell)
     }
 
-    /// The file's descriptor in this process.
+    /// Returns the descriptor of the memory file in this process.
     pub fn fd(&self) -> RawFd {
         self.file.as_raw_fd()
     }
@@ -85,24 +90,24 @@ impl Shared {
         unsafe { &(*self.slot(rank, k)).state }
     }
 
-    /// What the slot's thread does: a value of [`state`].
+    /// Returns the state of the slot: a value of [`state`].
     pub fn activity(&self, rank: usize, k: usize) -> u32 {
         self.state(rank, k).load(Ordering::Acquire) & !state::SLEEPS
     }
 
-    /// The process of the slot's thread.
+    /// Returns the process id of the slot's thread.
     pub fn pid(&self, rank: usize, k: usize) -> u32 {
         // SAFETY: mapped, and an atomic.
         unsafe { (*self.slot(rank, k)).pid.load(Ordering::Acquire) }
     }
 
-    /// The thread id of the slot's thread as of its last call, 0 when its process has one thread.
+    /// Returns the thread id of the slot's thread at its last call, or 0 if its process had one thread then.
     pub fn tid(&self, rank: usize, k: usize) -> u32 {
         // SAFETY: mapped; any value is valid.
         unsafe { (&raw const (*self.slot(rank, k)).tid).read_volatile() }
     }
 
-    /// Whether a thread of a process waits in the library.
+    /// Whether this thread of a process waits in the library.
     pub fn is_inside(&self, rank: usize, pid: u32, tid: u32) -> bool {
         (0..mailbox::SLOTS).any(|k| {
             let waits = matches!(self.activity(rank, k), state::REQUEST | state::COPY | state::COPIED);
@@ -110,22 +115,23 @@ impl Shared {
         })
     }
 
-    /// The caller's thread id when a call is in the slot.
+    /// Returns the caller's thread id if the slot holds a call.
     pub fn requested(&self, rank: usize, k: usize) -> Option<u32> {
         (self.activity(rank, k) == state::REQUEST).then(|| self.tid(rank, k))
     }
 
-    /// The slot and thread id of a rank's new call that is handed out next. `inside` has the bits of the slots whose calls
-    /// were handed out before.
+    /// Returns the slot and the thread id of the rank's call that is handed out next. `inside` has a bit set for each slot
+    /// whose call was handed out before.
     pub fn first_request(&self, rank: usize, inside: u32) -> Option<(usize, u32)> {
         let calls = (0..mailbox::SLOTS).filter(|k| inside & 1 << k == 0);
         calls.filter_map(|k| Some((k, self.requested(rank, k)?))).min_by_key(|&(_, tid)| tid)
     }
 
-    /// The call in a slot, and the process that made it.
+    /// Returns the call in a slot, and the id of the process that made it.
     ///
     /// # Errors
-    /// What no correct program does: the number of the call is none, or the process is not of the rank.
+    /// A message when the number of the call does not exist, or the process does not belong to the rank. No correct
+    /// program causes either.
     pub fn call(&self, caller: Caller, is_of_rank: impl FnOnce(u32) -> bool) -> Result<(Call, u32), String> {
         let slot = self.slot(caller.rank as usize, caller.slot as usize);
         // SAFETY: mapped; any value is valid, and each is read once.
@@ -141,7 +147,7 @@ impl Shared {
         }
     }
 
-    /// A copy of the structure argument of a call.
+    /// Returns a copy of the structure argument of a call.
     pub fn data<T: Plain>(&self, caller: Caller) -> T {
         let slot = self.slot(caller.rank as usize, caller.slot as usize);
         // SAFETY: mapped, and any value is valid.
@@ -149,7 +155,7 @@ impl Shared {
         T::from_bytes(&bytes).expect("structures fit into a slot")
     }
 
-    /// Sets the time that ranks see.
+    /// Sets the simulated time that ranks read.
     pub fn set_now(&mut self, now: Time) {
         self.header().now_ps.store(now.as_ps(), Ordering::Relaxed);
     }
@@ -167,7 +173,7 @@ impl Shared {
         self.set(caller, state::REPLY);
     }
 
-    /// Has the thread copy `length` bytes between `address` and the bounce area.
+    /// Asks the thread to copy `length` bytes from `address` to the bounce area, or with `write` back.
     pub fn ask_copy(&mut self, caller: Caller, address: u64, length: usize, write: bool) {
         let slot = self.slot(caller.rank as usize, caller.slot as usize);
         // SAFETY: as for `call`.
@@ -179,13 +185,13 @@ impl Shared {
         self.set(caller, state::COPY);
     }
 
-    /// 0, or the error number of the last copy.
+    /// Returns the error number of the last copy, 0 if it succeeded.
     pub fn copy_result(&self, caller: Caller) -> i32 {
         // SAFETY: as for `call`.
         unsafe { (&raw const (*self.slot(caller.rank as usize, caller.slot as usize)).copy_result).read_volatile() }
     }
 
-    /// Has a thread that waits for an answer end its process.
+    /// Asks a thread that waits for an answer to end its process.
     pub fn end(&mut self, caller: Caller) {
         self.set(caller, state::END);
     }
@@ -196,14 +202,14 @@ impl Shared {
         unsafe { self.base.as_ptr().add(mailbox::bounce_offset(self.ranks, rank)) }
     }
 
-    /// Copies the start of a rank's bounce area, at most all of it.
+    /// Copies the beginning of a rank's bounce area to `out`, which is at most as long.
     pub fn read_bounce(&self, rank: usize, out: &mut [u8]) {
         assert!(out.len() <= BOUNCE);
         // SAFETY: mapped for as long as `self` lives, and any value is valid.
         unsafe { self.bounce(rank).copy_to_nonoverlapping(out.as_mut_ptr(), out.len()) };
     }
 
-    /// Fills the start of a rank's bounce area, at most all of it.
+    /// Copies `bytes` to the beginning of a rank's bounce area, which is at least as long.
     pub fn write_bounce(&mut self, rank: usize, bytes: &[u8]) {
         assert!(bytes.len() <= BOUNCE);
         // SAFETY: as above.
@@ -218,13 +224,13 @@ impl Shared {
         }
     }
 
-    /// The doorbell now.
+    /// Returns the number of rings so far, which wraps around.
     pub fn doorbell(&self) -> u32 {
         self.header().doorbell.load(Ordering::SeqCst) & !DOORBELL_SLEEPS
     }
 
-    /// Watches the doorbell for a moment; whether it was rung.
-    pub fn spin(&mut self, seen: u32) -> bool {
+    /// Watches the doorbell for a moment without sleeping. Returns whether it was rung.
+    pub fn watch_doorbell(&mut self, seen: u32) -> bool {
         for _ in 0..self.patience.spins() {
             std::hint::spin_loop();
             if self.doorbell() != seen {
@@ -236,7 +242,7 @@ impl Shared {
         false
     }
 
-    /// Sleeps until the doorbell is rung, or for `timeout`.
+    /// Sleeps until the doorbell is rung, at most for `timeout`. `seen` is its last known value.
     pub fn sleep(&self, seen: u32, timeout: Option<Duration>) {
         let bell = &self.header().doorbell;
         let asleep = seen | DOORBELL_SLEEPS;
@@ -256,13 +262,5 @@ impl Drop for Shared {
         signals::unwatch(&self.header().doorbell);
         // SAFETY: our own mapping, and nothing refers to it any more.
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.length) };
-    }
-}
-
-/// Rings a doorbell; safe in signal handlers.
-pub fn ring(bell: &AtomicU32) {
-    if bell.fetch_add(DOORBELL_RING, Ordering::SeqCst) & DOORBELL_SLEEPS != 0 {
-        // SAFETY: a system call on a mapped word.
-        unsafe { libc::syscall(libc::SYS_futex, bell.as_ptr(), libc::FUTEX_WAKE, i32::MAX) };
     }
 }

@@ -1,13 +1,14 @@
-//! Signals to the simulator: its children's deaths, input of theirs, and requests to end.
+//! Signals to the simulator: the end of a child, input from a child, and requests to end.
 
-use super::{JobError, shared};
+use super::doorbell;
+use super::spec::JobError;
 use std::io;
 use std::os::fd::RawFd;
 use std::ptr::null_mut;
 use std::sync::Once;
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, Ordering::SeqCst};
 
-/// Jobs that one process may have at once.
+/// The number of jobs that one process may have at the same time.
 const JOBS: usize = 64;
 
 static BELLS: [AtomicPtr<AtomicU32>; JOBS] = [const { AtomicPtr::new(null_mut()) }; JOBS];
@@ -16,22 +17,22 @@ static RECEIVED: AtomicI32 = AtomicI32::new(0);
 static CHILDREN: AtomicU32 = AtomicU32::new(0);
 static INPUTS: AtomicU32 = AtomicU32::new(0);
 
-/// The last signal that asks the simulator to end.
+/// Returns the last signal that has asked the simulator to end, if there was one.
 pub fn received() -> Option<i32> {
     Some(RECEIVED.load(SeqCst)).filter(|&signal| signal != 0)
 }
 
-/// Changes whenever a child of this process has ended.
+/// Returns a number that changes whenever a child of this process ends.
 pub fn children() -> u32 {
     CHILDREN.load(SeqCst)
 }
 
-/// Changes whenever something can be read from a descriptor of [`on_input`].
+/// Returns a number that changes whenever a descriptor of [`on_input`] becomes readable.
 pub fn inputs() -> u32 {
     INPUTS.load(SeqCst)
 }
 
-/// From now on input on `fd`, and its end, ring the doorbells.
+/// Makes input on `fd`, and its end, ring the doorbells.
 pub fn on_input(fd: RawFd) -> io::Result<()> {
     // SAFETY: plain system calls on a descriptor.
     let set = unsafe {
@@ -43,13 +44,13 @@ pub fn on_input(fd: RawFd) -> io::Result<()> {
     if set { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Has the descriptors of [`on_input`] looked at again.
+/// Makes the simulator read the descriptors of [`on_input`] again.
 pub fn expect_input() {
     // SAFETY: a plain system call; the handler is installed before there is a descriptor.
     unsafe { libc::raise(libc::SIGIO) };
 }
 
-/// From now on signals ring this doorbell.
+/// Makes signals ring this doorbell.
 pub fn watch(bell: &AtomicU32) -> Result<(), JobError> {
     static INSTALL: Once = Once::new();
     INSTALL.call_once(|| {
@@ -62,7 +63,7 @@ pub fn watch(bell: &AtomicU32) -> Result<(), JobError> {
     free.then_some(()).ok_or_else(too_many)
 }
 
-/// Signals no longer ring this doorbell when it returns.
+/// Stops signals from ringing this doorbell. When it returns, no handler uses the doorbell any more.
 pub fn unwatch(bell: &AtomicU32) {
     let bell = std::ptr::from_ref(bell).cast_mut();
     for place in &BELLS {
@@ -73,7 +74,7 @@ pub fn unwatch(bell: &AtomicU32) {
     }
 }
 
-/// Installs the handler, unless whoever started the process wants the signal ignored (nohup).
+/// Installs the handler, unless the signal was set to be ignored when the process started (nohup).
 fn install(signal: i32) {
     // SAFETY: a handler that only uses atomics and system calls.
     unsafe {
@@ -100,7 +101,7 @@ extern "C" fn handle(signal: i32) {
     } else if bells().next().is_some() {
         RECEIVED.store(signal, SeqCst);
     } else {
-        // No job is left to be ended with care.
+        // There is no job whose ranks must be ended first.
         // SAFETY: both may be called in a signal handler.
         unsafe {
             libc::signal(signal, libc::SIG_DFL);
@@ -108,7 +109,7 @@ extern "C" fn handle(signal: i32) {
         }
     }
     // SAFETY: `unwatch` waits for this function before a doorbell goes away.
-    bells().for_each(|bell| shared::ring(unsafe { &*bell }));
+    bells().for_each(|bell| doorbell::ring(unsafe { &*bell }));
     // SAFETY: as above.
     unsafe { *libc::__errno_location() = errno };
     HANDLING.fetch_sub(1, SeqCst);

@@ -1,18 +1,18 @@
-//! Rank processes: start, end.
+//! Starts the processes of ranks.
 
 use super::output::Output;
 use super::pmi::Pmi;
 use super::shared::Shared;
-use super::{JobError, JobSpec};
+use super::spec::{JobError, JobSpec};
 use abi::mailbox::env;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IsTerminal};
 use std::os::fd::{AsRawFd, RawFd};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Command, ExitStatus, Stdio};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
 
-/// What makes the usual languages write their output as they make it, although it goes to a file or a pipe: nothing of
-/// it is lost when a rank ends badly. The constructor of `libportals.so` does that for C.
+/// Variables that make the runtimes of common languages write output at once although it goes to a file or a pipe, so that
+/// nothing is lost when a rank crashes. The constructor of `libportals.so` does that for C.
 const UNBUFFERED: [(&str, &str); 2] = [("PYTHONUNBUFFERED", "1"), ("GFORTRAN_UNBUFFERED_PRECONNECTED", "y")];
 
 /// Starts a rank; its process id.
@@ -66,15 +66,15 @@ pub fn spawn(
     Ok(child.id())
 }
 
-/// `LD_PRELOAD` with the job's libraries first.
+/// Returns the value of `LD_PRELOAD`: the job's libraries, then those that are inherited.
 fn preload(spec: &JobSpec) -> OsString {
     let inherited = std::env::var_os("LD_PRELOAD").filter(|value| !value.is_empty());
     let libraries = spec.preload.iter().map(|path| path.as_os_str().to_owned()).chain(inherited);
     libraries.collect::<Vec<_>>().join(OsStr::new(":"))
 }
 
-/// In the new process: it ends with the simulator, its addresses are the same in every run, and `socket` stays open as
-/// `pmi_fd`, also in the programs that it starts.
+/// Prepares the new process before it executes the program: it will end with the simulator, its addresses are the same in
+/// every run, and `socket` stays open as descriptor `pmi_fd`, also in programs that it starts.
 fn prepare(simulator: u32, socket: RawFd, pmi_fd: RawFd) -> io::Result<()> {
     const ASK: libc::c_ulong = 0xffff_ffff;
     // SAFETY: plain system calls.
@@ -93,39 +93,8 @@ fn prepare(simulator: u32, socket: RawFd, pmi_fd: RawFd) -> io::Result<()> {
     Ok(())
 }
 
-/// The status of a rank that has ended; what is left of its process group ends too.
-pub fn reap(pid: u32) -> Option<ExitStatus> {
-    if !ended(pid) {
-        return None;
-    }
-    // While nobody has waited for its leader, the group's number is still its own.
-    signal_group(pid, libc::SIGKILL);
-    let mut status = 0;
-    // SAFETY: writes to a local; the process is our child and has ended.
-    unsafe { libc::waitpid(pid as i32, &raw mut status, 0) };
-    Some(ExitStatus::from_raw(status))
-}
-
-/// Whether a child, or a thread that we trace, has ended and nobody has waited for it.
-pub fn ended(pid: u32) -> bool {
-    // SAFETY: writes to a local.
-    unsafe {
-        let mut info: libc::siginfo_t = std::mem::zeroed();
-        let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT | libc::__WALL;
-        // A traced thread that has stopped is reported, too.
-        libc::waitid(libc::P_PID, pid, &raw mut info, options) == 0
-            && info.si_pid() != 0
-            && matches!(info.si_code, libc::CLD_EXITED | libc::CLD_KILLED | libc::CLD_DUMPED)
-    }
-}
-
-/// Sends a signal to a rank and everything that it has started.
-pub fn signal_group(pid: u32, signal: i32) {
-    // SAFETY: a plain system call.
-    unsafe { libc::kill(-(pid as i32), signal) };
-}
-
-/// A socket and perhaps two pipes a rank can be more than the usual 1,024 descriptors.
+/// Raises the limit of open descriptors as far as permitted: a socket and up to two pipes for each rank can be more than
+/// the usual 1,024.
 pub fn raise_descriptor_limit() {
     // SAFETY: reads and writes a local.
     unsafe {

@@ -1,11 +1,10 @@
 //! Single steps of a thread (ptrace(2)), and the loop that it is in.
 
 use super::loops;
-use super::spin::{Loop, Place, Sample, Value};
-use super::{spawn, threads};
-use iced_x86::{
-    Decoder, DecoderOptions, Instruction, InstructionInfoFactory, InstructionInfoOptions, OpAccess, Register,
-};
+use super::memory_loop::{Loop, NoLoop, Place, Value};
+use super::process;
+use super::step::{Access, Step, register_value};
+use iced_x86::{Decoder, DecoderOptions, Instruction, InstructionInfoFactory, InstructionInfoOptions, OpAccess};
 use libc::user_regs_struct as Registers;
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,19 +12,21 @@ use std::fs;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-/// Instructions that are looked at before a thread is said to compute. A round with nanosleep in it has some hundred.
+/// The number of instructions after which a thread without a loop is said to compute. An iteration that calls nanosleep
+/// has some hundred.
 const STEPS: usize = 2000;
-/// Rounds of a loop that are looked at, at least.
+/// The smallest number of iterations of a loop that are inspected.
 const ROUNDS: usize = 4;
-/// Different places that polling touches at most.
+/// The largest number of different places that a polling loop accesses.
 const PLACES: usize = 200;
-/// Longest instruction.
+/// The length of the longest instruction in bytes.
 const INSTRUCTION: usize = 15;
-/// How long a step is waited for without a pause, and the pause after that: it may be a system call that sleeps.
+/// How long the end of a step is awaited without sleeping. A step that takes longer may be a system call that sleeps, and
+/// is checked once every [`PAUSE`].
 const BRISK: Duration = Duration::from_micros(500);
 const PAUSE: Duration = Duration::from_micros(200);
 
-/// System calls that let time pass; a thread in another one waits for something that is no memory.
+/// System calls that only let time pass. A thread in another system call does not wait for memory.
 const SLEEPS: [i64; 6] = [
     libc::SYS_nanosleep,
     libc::SYS_clock_nanosleep,
@@ -48,23 +49,15 @@ const HARMLESS: [i64; 11] = [
     libc::SYS_getrusage,
     libc::SYS_rt_sigprocmask,
 ];
-/// Results of a system call that was interrupted and goes on when its thread does (ERESTARTSYS and its kin).
+/// Results of interrupted system calls that the kernel restarts (ERESTARTSYS and similar ones).
 const RESTARTED: [i64; 4] = [-512, -513, -514, -516];
-/// The instruction of that name.
+/// The machine code of the instruction `syscall`.
 const SYSCALL: [u8; 2] = [0x0f, 0x05];
 
-/// A place that was read.
-pub struct Access {
-    /// Where.
-    pub place: Place,
-    /// What it held; `None` when that cannot be found out from outside of the process.
-    pub value: Option<Value>,
-}
-
-/// A stopped thread; runs on when dropped.
-pub struct Held {
+/// A thread that is stopped by ptrace. It runs on when this value is dropped.
+pub struct StoppedThread {
     tid: i32,
-    /// A signal that has come for it meanwhile.
+    /// A signal for the thread that has arrived since, or 0.
     signal: Cell<i32>,
     /// Whether it leads a process that [`Job`](super::Job) itself waits for.
     waited_for: bool,
@@ -73,25 +66,13 @@ pub struct Held {
 /// Why a thread has stopped.
 #[derive(PartialEq, Eq)]
 enum Stop {
-    /// For us.
+    /// It was stopped by the simulator.
     Trap,
-    /// For a signal of its own, which is kept.
+    /// It has received a signal, which is delivered later.
     Signal,
 }
 
-/// One instruction that was executed.
-pub struct Step {
-    /// The registers before it.
-    pub registers: Registers,
-    /// The instruction.
-    pub instruction: Instruction,
-    /// Places that it reads.
-    pub reads: Vec<Access>,
-    /// Places that it writes.
-    pub writes: Vec<Place>,
-}
-
-/// The threads of a process that run, or sleep for some time, outside of the library.
+/// Returns the threads of a process that run, or sleep for a limited time, outside of the library.
 pub fn running_threads(process: u32, inside: impl Fn(u32) -> bool) -> Vec<u32> {
     let tasks = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten();
     let mut tids: Vec<u32> = tasks.filter_map(|task| task.ok()?.file_name().to_str()?.parse().ok()).collect();
@@ -105,38 +86,35 @@ pub fn running_threads(process: u32, inside: impl Fn(u32) -> bool) -> Vec<u32> {
     tids
 }
 
-/// Follows a thread for a moment.
-/// `waited_for`: whether it leads a process that the job itself waits for.
-pub fn sample(tid: u32, waited_for: bool, disturbed: &dyn Fn() -> bool) -> Sample {
-    let held = match Held::stop(tid as i32, waited_for, disturbed) {
-        Ok(held) => held,
-        Err(sample) => return sample,
-    };
-    match held.find_loop(None, disturbed) {
-        Ok(found) => Sample::Loop(found, held),
-        Err(sample) => sample,
-    }
+/// Stops a thread and executes some of its instructions one by one. Returns the loop in which it polls, at whose
+/// beginning the thread then stands. `waited_for` tells whether the thread leads a process that the job itself waits for.
+///
+/// # Errors
+/// [`NoLoop`] when the thread does not poll, or it is not known whether it does. It then runs on.
+pub fn find_polling(tid: u32, waited_for: bool, disturbed: &dyn Fn() -> bool) -> Result<(Loop, StoppedThread), NoLoop> {
+    let thread = StoppedThread::stop(tid as i32, waited_for, disturbed)?;
+    Ok((thread.find_loop(None, disturbed)?, thread))
 }
 
-impl Held {
-    fn stop(tid: i32, waited_for: bool, disturbed: &dyn Fn() -> bool) -> Result<Held, Sample> {
+impl StoppedThread {
+    fn stop(tid: i32, waited_for: bool, disturbed: &dyn Fn() -> bool) -> Result<StoppedThread, NoLoop> {
         // SAFETY: system calls that touch no memory of ours.
         unsafe {
             if libc::ptrace(libc::PTRACE_SEIZE, tid, 0, libc::PTRACE_O_EXITKILL) == -1 {
                 // A thread that has ended meanwhile is refused with the same errors as one that must not be looked at.
-                return Err(if threads::has_ended(tid as u32) { Sample::Disturbed } else { Sample::Denied });
+                return Err(if process::thread_has_ended(tid as u32) { NoLoop::Disturbed } else { NoLoop::Denied });
             }
-            let held = Held { tid, signal: Cell::new(0), waited_for };
+            let thread = StoppedThread { tid, signal: Cell::new(0), waited_for };
             libc::ptrace(libc::PTRACE_INTERRUPT, tid, 0, 0);
-            while held.wait(disturbed)? == Stop::Signal {
-                libc::ptrace(libc::PTRACE_CONT, tid, 0, held.signal.take());
+            while thread.wait(disturbed)? == Stop::Signal {
+                libc::ptrace(libc::PTRACE_CONT, tid, 0, thread.signal.take());
             }
-            Ok(held)
+            Ok(thread)
         }
     }
 
     /// Waits for the thread to stop.
-    fn wait(&self, disturbed: &dyn Fn() -> bool) -> Result<Stop, Sample> {
+    fn wait(&self, disturbed: &dyn Fn() -> bool) -> Result<Stop, NoLoop> {
         let since = Instant::now();
         loop {
             // SAFETY: writes to a local.
@@ -148,28 +126,28 @@ impl Held {
             // SAFETY: filled in by the kernel.
             let (pid, status) = unsafe { (info.si_pid(), info.si_status()) };
             match (result, pid, status) {
-                (0, 0, _) if disturbed() || self.has_ended() => return Err(Sample::Disturbed),
+                (0, 0, _) if disturbed() || self.has_ended() => return Err(NoLoop::Disturbed),
                 (0, 0, _) if since.elapsed() < BRISK => std::thread::yield_now(),
                 (0, 0, _) => std::thread::sleep(PAUSE),
                 (0, _, libc::SIGTRAP) => return Ok(Stop::Trap),
                 (0, _, event) if event == libc::SIGTRAP | libc::PTRACE_EVENT_STOP << 8 => return Ok(Stop::Trap),
                 // Stopped by the user (SIGSTOP and its kin), not by us.
-                (0, _, event) if event >> 8 != 0 => return Err(Sample::Computes),
+                (0, _, event) if event >> 8 != 0 => return Err(NoLoop::Computes),
                 (0, _, signal) => {
                     self.signal.set(signal);
                     return Ok(Stop::Signal);
                 }
-                _ => return Err(Sample::Disturbed),
+                _ => return Err(NoLoop::Disturbed),
             }
         }
     }
 
-    /// Executes an instruction.
-    fn step(&self, disturbed: &dyn Fn() -> bool) -> Result<(), Sample> {
+    /// Executes one instruction.
+    fn step(&self, disturbed: &dyn Fn() -> bool) -> Result<(), NoLoop> {
         loop {
             // SAFETY: touches no memory of ours. A signal for the thread comes before its instruction; it gets it.
             if unsafe { libc::ptrace(libc::PTRACE_SINGLESTEP, self.tid, 0, self.signal.take()) } == -1 {
-                return Err(Sample::Disturbed);
+                return Err(NoLoop::Disturbed);
             }
             if self.wait(disturbed)? == Stop::Trap {
                 return Ok(());
@@ -186,14 +164,14 @@ impl Held {
         pending.is_some_and(|mask| mask & 1 << (libc::SIGTRAP - 1) != 0)
     }
 
-    /// Whether it is the thread of this number.
+    /// Whether the thread has this id.
     pub fn is(&self, tid: u32) -> bool {
         self.tid as u32 == tid
     }
 
-    /// Whether the thread has ended. The kernel keeps what is left of it, and so of its process, for us.
+    /// Whether the thread has ended. The kernel keeps an ended thread that is traced until the simulator has waited for it.
     pub fn has_ended(&self) -> bool {
-        let ended = spawn::ended(self.tid as u32);
+        let ended = process::has_ended(self.tid as u32);
         if ended && !self.waited_for {
             // SAFETY: a plain system call.
             unsafe { libc::waitpid(self.tid, std::ptr::null_mut(), libc::__WALL | libc::WNOHANG) };
@@ -201,12 +179,12 @@ impl Held {
         ended
     }
 
-    fn registers(&self) -> Result<Registers, Sample> {
+    fn registers(&self) -> Result<Registers, NoLoop> {
         // SAFETY: writes to a local of the right type, in which every value is valid.
         unsafe {
             let mut registers: Registers = std::mem::zeroed();
             match libc::ptrace(libc::PTRACE_GETREGS, self.tid, 0, &raw mut registers) {
-                -1 => Err(Sample::Disturbed),
+                -1 => Err(NoLoop::Disturbed),
                 _ => Ok(registers),
             }
         }
@@ -220,9 +198,9 @@ impl Held {
         usize::try_from(copied).unwrap_or(0)
     }
 
-    /// Steps until a loop shows that polls; then the thread is at the beginning of a round. `within`: only as long as it
-    /// stays in this code.
-    pub fn find_loop(&self, within: Option<&BTreeSet<u64>>, disturbed: &dyn Fn() -> bool) -> Result<Loop, Sample> {
+    /// Steps the thread until a polling loop is found; the thread is then at the beginning of an iteration. With `within`,
+    /// the search ends when the thread leaves these instructions.
+    pub fn find_loop(&self, within: Option<&BTreeSet<u64>>, disturbed: &dyn Fn() -> bool) -> Result<Loop, NoLoop> {
         let mut code = Code { decoded: BTreeMap::new(), factory: InstructionInfoFactory::new() };
         let mut steps: Vec<Step> = Vec::new();
         let mut visits: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
@@ -232,7 +210,7 @@ impl Held {
             let registers = self.registers()?;
             let head = registers.rip;
             if within.is_some_and(|code| !code.contains(&head)) {
-                return Err(Sample::Computes);
+                return Err(NoLoop::Computes);
             }
             // A loop begins where something jumps back to. More and more of its rounds are looked at.
             let back = steps.last().is_some_and(|last| last.registers.rip >= head);
@@ -258,23 +236,23 @@ impl Held {
             }
             rounds.push(steps.len());
             if self.may_block(&registers) {
-                return Err(Sample::Computes);
+                return Err(NoLoop::Computes);
             }
             let step = code.decode(self, registers);
             places.extend(step.reads.iter().map(|access| access.place).chain(step.writes.iter().copied()));
             steps.push(step);
             self.step(disturbed)?;
         }
-        Err(Sample::Computes)
+        Err(NoLoop::Computes)
     }
 
-    /// What these places hold.
+    /// Reads the contents of these places.
     fn values(&self, places: &BTreeSet<Place>) -> Vec<Option<Value>> {
         places.iter().map(|&place| self.value(place)).collect()
     }
 
-    /// Whether a place that the thread polls holds something else than when it was stopped, or a signal waits for it.
-    pub fn is_roused(&self, polls: &Loop) -> bool {
+    /// Whether the contents of a polled place have changed since the thread was stopped, or a signal waits for it.
+    pub fn has_changed(&self, polls: &Loop) -> bool {
         self.values(&polls.reads) != polls.seen || self.has_signal()
     }
 
@@ -284,7 +262,7 @@ impl Held {
         (self.read(place.address, &mut value[..length]) == length).then_some(value)
     }
 
-    /// Whether a signal waits that the thread does not block.
+    /// Whether a signal is pending that the thread does not block.
     fn has_signal(&self) -> bool {
         let status = fs::read_to_string(format!("/proc/{}/status", self.tid)).unwrap_or_default();
         let mask = |name: &str| {
@@ -328,7 +306,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for StoppedThread {
     fn drop(&mut self) {
         // SAFETY: system calls that touch no memory of ours. A thread must stop before it can be let go.
         unsafe {
@@ -352,16 +330,16 @@ struct Code {
 }
 
 impl Code {
-    fn decode(&mut self, held: &Held, registers: Registers) -> Step {
+    fn decode(&mut self, thread: &StoppedThread, registers: Registers) -> Step {
         let instruction = *self.decoded.entry(registers.rip).or_insert_with(|| {
             let mut bytes = [0; INSTRUCTION];
-            let length = held.read(registers.rip, &mut bytes);
+            let length = thread.read(registers.rip, &mut bytes);
             Decoder::with_ip(64, &bytes[..length], registers.rip, DecoderOptions::NONE).decode()
         });
         let (mut reads, mut writes) = (Vec::new(), Vec::new());
         let info = self.factory.info_options(&instruction, InstructionInfoOptions::NO_REGISTER_USAGE);
         for memory in info.used_memory() {
-            let value = |register, _, _| value(&registers, register);
+            let value = |register, _, _| register_value(&registers, register);
             let Some(address) = memory.virtual_address(0, value) else { continue };
             let place = Place { address, length: (memory.memory_size().size() as u64).max(1) };
             let (read, written) = match memory.access() {
@@ -371,7 +349,7 @@ impl Code {
                 _ => (false, false),
             };
             if read {
-                reads.push(Access { place, value: held.value(place) });
+                reads.push(Access { place, value: thread.value(place) });
             }
             if written {
                 writes.push(place);
@@ -388,31 +366,4 @@ fn clock_code(tid: i32) -> Range<u64> {
     let ends = range.and_then(|range| range.split_once('-'));
     let number = |text| u64::from_str_radix(text, 16).unwrap_or_default();
     ends.map_or(0..0, |(start, end)| number(start)..number(end))
-}
-
-/// The value of a register in an address. Vector registers have none.
-pub fn value(r: &Registers, register: Register) -> Option<u64> {
-    Some(match register {
-        Register::FS => r.fs_base,
-        Register::GS => r.gs_base,
-        Register::ES | Register::CS | Register::SS | Register::DS => 0,
-        Register::RAX => r.rax,
-        Register::RBX => r.rbx,
-        Register::RCX => r.rcx,
-        Register::RDX => r.rdx,
-        Register::RSI => r.rsi,
-        Register::RDI => r.rdi,
-        Register::RBP => r.rbp,
-        Register::RSP => r.rsp,
-        Register::R8 => r.r8,
-        Register::R9 => r.r9,
-        Register::R10 => r.r10,
-        Register::R11 => r.r11,
-        Register::R12 => r.r12,
-        Register::R13 => r.r13,
-        Register::R14 => r.r14,
-        Register::R15 => r.r15,
-        other if other.is_gpr32() => value(r, other.full_register())? & 0xffff_ffff,
-        _ => return None,
-    })
 }

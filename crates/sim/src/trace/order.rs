@@ -1,35 +1,36 @@
-//! The order of events in the file, and the lanes that overlapping slices need.
+//! The order of events in the file, and the rows (lanes) that a track needs for slices that overlap.
 
 use std::cmp::Reverse;
 
-use super::{Event, What};
+use super::record::Event;
 use crate::Time;
 
-/// One packet to be: the start or end of a slice, or an instant.
+/// One packet of the file: the start or the end of a slice.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step {
     pub(super) at: Time,
-    /// Number of the lane, over all tracks.
+    /// The lane's index among those of all tracks.
     pub(super) lane: u32,
     pub(super) event: u32,
     pub(super) end: bool,
 }
 
-/// A row of the picture: lane `number`, from 0, of `track`.
+/// One row of a track's rows. `number` counts from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Lane {
     pub(super) track: u32,
     pub(super) number: u32,
 }
 
-/// Every track has at least one lane. In a lane two slices are apart or one is within the other, as Perfetto demands.
-/// Steps come by time, and at one time lane by lane, in the order that nests them.
+/// Distributes slices over lanes and sorts their starts and ends. Every track has at least one lane. Two slices of one lane
+/// are disjoint or one contains the other, as Perfetto demands. Steps are sorted by time and then by lane; within a lane
+/// they are in the order that nests the slices.
 pub(super) fn order(events: &[Event], tracks: usize) -> (Vec<Lane>, Vec<Step>) {
     let mut sorted: Vec<u32> = (0..events.len() as u32).collect();
-    // By start, a slice before those that it contains.
+    // Sorted by start, and a slice before those that it contains.
     sorted.sort_by_key(|&number| {
         let event = &events[number as usize];
-        (event.track, event.start, Reverse(end(event)), number)
+        (event.track, event.start, Reverse(event.end), number)
     });
     let mut sorted = sorted.into_iter().peekable();
     let (mut lanes, mut steps) = (Vec::new(), Vec::with_capacity(2 * events.len()));
@@ -40,7 +41,7 @@ pub(super) fn order(events: &[Event], tracks: usize) -> (Vec<Lane>, Vec<Step>) {
             let event = &events[number as usize];
             let mut close = |lane: usize, stack: &mut Vec<u32>| {
                 while let Some(&done) = stack.last() {
-                    let at = end(&events[done as usize]);
+                    let at = events[done as usize].end;
                     if at > event.start {
                         break;
                     }
@@ -48,7 +49,7 @@ pub(super) fn order(events: &[Event], tracks: usize) -> (Vec<Lane>, Vec<Step>) {
                     steps.push(Step { at, lane: (first + lane) as u32, event: done, end: true });
                 }
             };
-            let fits = |stack: &Vec<u32>| stack.last().is_none_or(|outer| end(event) <= end(&events[*outer as usize]));
+            let fits = |stack: &Vec<u32>| stack.last().is_none_or(|outer| event.end <= events[*outer as usize].end);
             let mut lane = 0;
             loop {
                 if lane == open.len() {
@@ -61,26 +62,17 @@ pub(super) fn order(events: &[Event], tracks: usize) -> (Vec<Lane>, Vec<Step>) {
                 lane += 1;
             }
             steps.push(Step { at: event.start, lane: (first + lane) as u32, event: number, end: false });
-            if matches!(event.what, What::Slice { .. }) {
-                open[lane].push(number);
-            }
+            open[lane].push(number);
         }
         for (number, mut stack) in open.into_iter().enumerate() {
             while let Some(done) = stack.pop() {
-                let at = end(&events[done as usize]);
+                let at = events[done as usize].end;
                 steps.push(Step { at, lane: (first + number) as u32, event: done, end: true });
             }
             lanes.push(Lane { track, number: number as u32 });
         }
     }
-    // Stable: what is said of one lane stays in its order.
+    // The sort is stable: the steps of one lane keep their order.
     steps.sort_by_key(|step| (step.at, step.lane));
     (lanes, steps)
-}
-
-fn end(event: &Event) -> Time {
-    match event.what {
-        What::Slice { end, .. } => end,
-        What::Instant => event.start,
-    }
 }

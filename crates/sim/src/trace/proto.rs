@@ -1,4 +1,4 @@
-//! The part of Perfetto's trace format that we write: `protos/perfetto/trace/**/*.proto` of its public repository, with
+//! The part of Perfetto's trace format that is written here: `protos/perfetto/trace/**/*.proto` of its public repository, with
 //! the same names and field numbers.
 
 use prost::{Enumeration, Message, Oneof};
@@ -22,7 +22,7 @@ pub(super) struct TracePacket {
 
 /// `SEQ_INCREMENTAL_STATE_CLEARED`: nothing before this packet is referred to.
 pub(super) const CLEARED: u32 = 1;
-/// `SEQ_NEEDS_INCREMENTAL_STATE`: refers to texts of earlier packets.
+/// `SEQ_NEEDS_INCREMENTAL_STATE`: the packet refers to texts of earlier packets.
 pub(super) const NEEDS_STATE: u32 = 2;
 
 #[derive(Clone, PartialEq, Oneof)]
@@ -58,7 +58,6 @@ pub(super) enum Type {
     Unspecified = 0,
     SliceBegin = 1,
     SliceEnd = 2,
-    Instant = 3,
     Counter = 4,
 }
 
@@ -67,22 +66,14 @@ pub(super) enum Type {
 pub(super) struct DebugAnnotation {
     #[prost(uint64, optional, tag = "1")]
     pub name_iid: Option<u64>,
-    #[prost(oneof = "AnnotationValue", tags = "2, 3, 4, 5, 7, 17")]
+    #[prost(oneof = "AnnotationValue", tags = "3, 17")]
     pub value: Option<AnnotationValue>,
 }
 
 #[derive(Clone, Copy, PartialEq, Oneof)]
 pub(super) enum AnnotationValue {
-    #[prost(bool, tag = "2")]
-    Bool(bool),
     #[prost(uint64, tag = "3")]
     Uint(u64),
-    #[prost(int64, tag = "4")]
-    Int(i64),
-    #[prost(double, tag = "5")]
-    Double(f64),
-    #[prost(uint64, tag = "7")]
-    Pointer(u64),
     #[prost(uint64, tag = "17")]
     StringIid(u64),
 }

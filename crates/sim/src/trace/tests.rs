@@ -79,17 +79,12 @@ impl Picture {
             let mut line = match event.r#type() {
                 Type::SliceBegin => format!("{ns} {row}: begin {}", self.names[&event.name_iid.unwrap()]),
                 Type::SliceEnd => format!("{ns} {row}: end"),
-                Type::Instant => format!("{ns} {row}: instant {}", self.names[&event.name_iid.unwrap()]),
                 Type::Counter => format!("{ns} {row}: = {}", event.counter_value.unwrap()),
                 Type::Unspecified => unreachable!(),
             };
             for annotation in &event.debug_annotations {
                 let value = match annotation.value.unwrap() {
                     AnnotationValue::Uint(value) => value.to_string(),
-                    AnnotationValue::Int(value) => value.to_string(),
-                    AnnotationValue::Pointer(value) => format!("{value:#x}"),
-                    AnnotationValue::Double(value) => value.to_string(),
-                    AnnotationValue::Bool(value) => value.to_string(),
                     AnnotationValue::StringIid(iid) => self.values[&iid].clone(),
                 };
                 line += &format!(" {}={value}", self.keys[&annotation.name_iid.unwrap()]);
@@ -112,15 +107,13 @@ fn ping(trace: &mut Trace) {
     let nic = trace.track(ranks[1], "NIC in");
     let waiting = trace.counter_track(ranks[1], "packets waiting", "packets");
     let out = SliceExtras { flow_out: Some(7), ..SliceExtras::default() };
-    let args = [("bytes", Value::Uint(8)), ("from", Value::Text("rank 0")), ("at", Value::Pointer(0x10))];
+    let args = [("bytes", Value::Uint(8)), ("from", Value::Text("rank 0")), ("at", Value::Uint(16))];
     let through = SliceExtras { flow_in: Some(7), flow_out: Some(7), args: &args };
     let into = SliceExtras { flow_in: Some(7), ..SliceExtras::default() };
     // Handed over backwards.
     trace.slice(nic, "deliver", ps(200_000), ps(200_400), into);
     trace.counter(waiting, ps(200_400), 0);
     trace.counter(waiting, ps(181_800), 1);
-    let args = [("ok", Value::Bool(true)), ("change", Value::Int(-1)), ("load", Value::Float(0.5))];
-    trace.instant(nic, "match", ps(181_900), &args);
     trace.slice(nic, "put", ps(181_800), ps(190_499), through);
     trace.slice(cpu, "PtlPut", ps(0), ps(65_000), out);
 }
@@ -135,8 +128,7 @@ fn a_file_says_what_was_recorded() {
             "0 CPU: begin PtlPut start_ps=0 dur_ps=65000 flow 7",
             "65 CPU: end",
             "182 packets waiting: = 1",
-            "182 NIC in: begin put start_ps=181800 dur_ps=8699 bytes=8 from=rank 0 at=0x10 flow 7",
-            "182 NIC in: instant match at_ps=181900 ok=true change=-1 load=0.5",
+            "182 NIC in: begin put start_ps=181800 dur_ps=8699 bytes=8 from=rank 0 at=16 flow 7",
             "190 NIC in: end",
             "200 NIC in: begin deliver start_ps=200000 dur_ps=400 flow end 7",
             "200 packets waiting: = 0",

@@ -1,4 +1,4 @@
-//! From recorded events to packets.
+//! Writes recorded events as the packets of a Perfetto trace.
 
 use std::io::{self, Write};
 
@@ -9,17 +9,16 @@ use super::proto::{
     AnnotationValue, CLEARED, CounterDescriptor, Data, DebugAnnotation, EXPLICIT, InternedData, InternedText,
     NEEDS_STATE, ProcessDescriptor, ThreadDescriptor, TracePacket, TrackDescriptor, TrackEvent, Type,
 };
-use super::{Event, Recorder, Stored, Texts, What};
+use super::record::{Event, Recorder, Stored, Texts};
 use crate::Time;
 
-/// All packets are of one sequence.
+/// The sequence to which all packets belong.
 const SEQUENCE: u32 = 1;
 
 pub(super) fn write(mut recorder: Recorder) -> io::Result<()> {
     let (lanes, steps) = order(&recorder.events, recorder.tracks.len());
     let start_ps = recorder.texts.number("start_ps");
     let dur_ps = recorder.texts.number("dur_ps");
-    let at_ps = recorder.texts.number("at_ps");
     recorder.samples.sort_by_key(|sample| (sample.at, sample.counter));
 
     let uuids = Uuids { processes: recorder.processes.len() as u64, lanes: lanes.len() as u64 };
@@ -70,7 +69,8 @@ pub(super) fn write(mut recorder: Recorder) -> io::Result<()> {
         while let Some(sample) = samples.next_if(|sample| sample.at <= at) {
             writer.counter(uuids.counter(sample.counter), sample.at, sample.value)?;
         }
-        let Event { name, start, what, args: (first, count), .. } = recorder.events[event as usize];
+        let Event { name, start, end: ends, flows: (flow_in, flow_out), args: (first, count), .. } =
+            recorder.events[event as usize];
         let track_uuid = Some(uuids.lane(lane));
         if end {
             let r#type = Some(Type::SliceEnd.into());
@@ -78,23 +78,14 @@ pub(super) fn write(mut recorder: Recorder) -> io::Result<()> {
             continue;
         }
         let (mut flow_ids, mut terminating_flow_ids) = (Vec::new(), Vec::new());
-        let r#type = match what {
-            What::Slice { end, flows: (flow_in, flow_out) } => {
-                writer.annotate(start_ps, Stored::Uint(start.as_ps()));
-                writer.annotate(dur_ps, Stored::Uint(end.saturating_sub(start).as_ps()));
-                terminating_flow_ids.extend(flow_in.filter(|_| flow_in != flow_out));
-                flow_ids.extend(flow_out);
-                Type::SliceBegin
-            }
-            What::Instant => {
-                writer.annotate(at_ps, Stored::Uint(start.as_ps()));
-                Type::Instant
-            }
-        };
+        writer.annotate(start_ps, Stored::Uint(start.as_ps()));
+        writer.annotate(dur_ps, Stored::Uint(ends.saturating_sub(start).as_ps()));
+        terminating_flow_ids.extend(flow_in.filter(|_| flow_in != flow_out));
+        flow_ids.extend(flow_out);
         for &(name, value) in &recorder.args[first..first + count] {
             writer.annotate(name, value);
         }
-        let (name_iid, r#type) = (Some(writer.event_name(name)), Some(r#type.into()));
+        let (name_iid, r#type) = (Some(writer.event_name(name)), Some(Type::SliceBegin.into()));
         let debug_annotations = std::mem::take(&mut writer.annotations);
         let event = TrackEvent {
             debug_annotations,
@@ -113,12 +104,12 @@ pub(super) fn write(mut recorder: Recorder) -> io::Result<()> {
     writer.output.finish()
 }
 
-/// Perfetto takes 0 for the idle process.
+/// The process id in the file: Perfetto shows 0 as the idle process.
 fn pid(process: u32) -> i32 {
     process as i32 + 1
 }
 
-/// Numbers of the tracks of the file; 0 is the root.
+/// The numbers of all tracks of the file: 0 is the root, then come processes, lanes and counters.
 struct Uuids {
     processes: u64,
     lanes: u64,
@@ -143,11 +134,11 @@ struct Writer<W> {
     output: W,
     buffer: Vec<u8>,
     started: bool,
-    /// What the next packet must introduce.
+    /// The texts that the next packet must introduce.
     interned: InternedData,
-    /// Of the event in the making.
+    /// The arguments of the event that is being made.
     annotations: Vec<DebugAnnotation>,
-    /// Which texts were introduced as the name of an event, the name of an annotation, the value of one.
+    /// For each text, whether it was introduced: as the name of an event, as the name of an annotation, as a value.
     known: [Vec<bool>; 3],
 }
 
@@ -167,10 +158,6 @@ impl<W: Write> Writer<W> {
         let [_, names, values] = &mut self.known;
         let value = match value {
             Stored::Uint(value) => AnnotationValue::Uint(value),
-            Stored::Int(value) => AnnotationValue::Int(value),
-            Stored::Pointer(value) => AnnotationValue::Pointer(value),
-            Stored::Float(value) => AnnotationValue::Double(value),
-            Stored::Bool(value) => AnnotationValue::Bool(value),
             Stored::Text(text) => {
                 let introduced = &mut self.interned.debug_annotation_string_values;
                 AnnotationValue::StringIid(intern(&self.texts, values, introduced, text))
@@ -221,7 +208,7 @@ fn intern(texts: &Texts, known: &mut [bool], introduced: &mut Vec<InternedText>,
     iid
 }
 
-/// Never turns the order of two times around.
+/// Rounds to the nearest nanosecond. A later time is never rounded to an earlier nanosecond.
 fn nearest_ns(at: Time) -> u64 {
     (at.as_ps() / 1000) + u64::from(at.as_ps() % 1000 >= 500)
 }

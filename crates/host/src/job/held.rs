@@ -1,0 +1,92 @@
+//! Threads of ranks that are stopped in loops that poll memory.
+
+use super::memory_loop::{Place, Polling};
+use super::signals;
+use super::state::{Job, PollingThread, SilentPeriod};
+use std::time::{Duration, Instant};
+
+impl Job {
+    /// Returns the places that the stopped loops of a rank poll.
+    pub fn polled(&self, rank: usize) -> impl Iterator<Item = Place> {
+        self.ranks[rank].held.iter().flat_map(|poller| poller.polls.reads.iter().copied())
+    }
+
+    /// Returns how a rank polls, if it does.
+    pub fn polling(&self, rank: usize) -> Option<Polling> {
+        self.ranks[rank].silence.polling
+    }
+
+    /// Returns a polling rank of which a polled place was written since it last ran. Each rank is returned once.
+    pub fn touched(&mut self) -> Option<usize> {
+        self.touched.pop_first()
+    }
+
+    /// Takes note that threads of a rank run. Stopped threads stay stopped while the places that they poll do not change.
+    pub(super) fn mark_running(&mut self, rank: usize) {
+        self.touched.remove(&rank);
+        self.asleep.retain(|&other| other != rank);
+        self.ranks[rank].silence = SilentPeriod::default();
+    }
+
+    /// Lets all stopped threads of a rank run.
+    pub(super) fn release_all(&mut self, rank: usize) {
+        self.mark_running(rank);
+        self.ranks[rank].held.clear();
+    }
+
+    /// Returns how a rank polls whose threads all wait; `None` if no thread of it is stopped in a loop.
+    pub(super) fn kind_of_polling(&self, rank: usize) -> Option<Polling> {
+        let held = &self.ranks[rank].held;
+        let counts = held.iter().any(|poller| !poller.polls.endless);
+        (!held.is_empty()).then_some(if counts { Polling::Counting } else { Polling::Stuck })
+    }
+
+    /// Drops the stopped threads of a rank that were killed, so that the kernel can end its process.
+    pub(super) fn forget_killed_threads(&mut self, rank: usize) {
+        self.ranks[rank].held.retain(|poller| !poller.thread.has_ended());
+    }
+
+    /// Takes note that `length` bytes of a rank's memory at `address` were written.
+    pub(super) fn note_write(&mut self, rank: usize, address: u64, length: u64) {
+        let overlaps = |place: Place| {
+            place.address < address.saturating_add(length) && address < place.address.saturating_add(place.length)
+        };
+        if self.polling(rank).is_some() && self.polled(rank).any(overlaps) {
+            self.touched.insert(rank);
+        }
+    }
+
+    /// Returns a function that tells whether something has happened since, so that the end of a step must not be awaited.
+    pub(super) fn disturbed(&self, rank: usize) -> impl Fn() -> bool {
+        let seen = self.shared.doorbell();
+        move || {
+            self.shared.doorbell() != seen
+                || self.pmi.has_input(rank)
+                || signals::received().is_some()
+                || self.deadline.is_some_and(|deadline| deadline <= Instant::now())
+        }
+    }
+
+    /// Releases the stopped threads of a rank whose polled places have changed, and returns whether there was one. A thread
+    /// that goes on polling in the same loop is stopped again.
+    pub(super) fn release_changed(&mut self, rank: usize) -> bool {
+        let changed = |poller: &PollingThread| poller.thread.has_changed(&poller.polls);
+        if !self.ranks[rank].held.iter().any(changed) {
+            return false;
+        }
+        let mut held = std::mem::take(&mut self.ranks[rank].held);
+        let disturbed = self.disturbed(rank);
+        held.retain_mut(|poller| {
+            if !changed(poller) {
+                return true;
+            }
+            let again = poller.thread.find_loop(Some(&poller.polls.code), &disturbed).ok();
+            again.filter(|again| again.endless == poller.polls.endless).map(|again| poller.polls = again).is_some()
+        });
+        drop(disturbed);
+        self.ranks[rank].held = held;
+        let silence = &mut self.ranks[rank].silence;
+        (silence.since, silence.inspect_after) = (None, Duration::ZERO);
+        true
+    }
+}

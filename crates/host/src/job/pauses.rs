@@ -1,0 +1,174 @@
+//! Waits for the next pause of a rank.
+
+use super::call::{Call, Caller, PMI, Pause, Reply};
+use super::memory_loop::Polling;
+use super::output::Output;
+use super::state::{Job, Process, Rank};
+use super::{family, process, signals, threads};
+use abi::mailbox::{ARGS, Op};
+use abi::portals::Rc;
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::ExitStatus;
+use std::time::{Duration, Instant};
+
+impl Job {
+    /// Returns another call that came with the last pause of a rank with several threads. Call it after each pause whose
+    /// call is not answered at once.
+    pub fn pending(&mut self, rank: usize) -> Option<Call> {
+        let (slot, _) = self.first_request(rank)?;
+        let caller = Caller { rank: rank as u32, slot: slot as u32 };
+        if caller.slot == PMI {
+            self.ranks[rank].inside |= 1 << PMI;
+            return Some(Call { caller, op: Op::PmiBarrier, elapsed_ns: 0, args: [0; ARGS] });
+        }
+        match self.shared.call(caller, |pid| self.is_of_rank(rank, pid)) {
+            Ok((call, pid)) => {
+                self.called = true;
+                self.ranks[rank].inside |= 1 << slot;
+                self.ranks[rank].caller_pid = pid;
+                Some(call)
+            }
+            Err(message) => {
+                self.shared.answer(caller, &Reply::new(Rc::Fail));
+                self.refused.get_or_insert((rank, message));
+                None
+            }
+        }
+    }
+
+    /// Returns why the rank that was the first of several to speak PMI cannot go on: it has loaded an MPI that cannot use
+    /// the card. Programs in interpreted languages show that only now.
+    fn first_by_pmi(&mut self, rank: usize) -> Option<String> {
+        let Process::Alive(pid) = self.ranks[rank].process else { return None };
+        if !self.pmi.has_begun(rank) || self.ranks.len() == 1 {
+            return None;
+        }
+        let variable = |name: &str| {
+            let given = self.spec.env.iter().rev().find(|(given, _)| given == name).map(|(_, value)| value.clone());
+            given.or_else(|| std::env::var_os(name))?.into_string().ok()
+        };
+        family::of(pid).into_iter().find_map(|pid| {
+            let files = family::mapped_files(pid);
+            crate::mpi::objection(files.iter().map(PathBuf::as_path), variable)
+        })
+    }
+
+    /// Returns the pause of a rank of which a thread has made a call by itself. Call it before each event, and before a
+    /// deadlock is declared.
+    pub fn poll(&mut self) -> Option<(usize, Pause)> {
+        for rank in &self.asleep {
+            self.pmi.serve(*rank);
+        }
+        let rank = *self.asleep.iter().find(|&&rank| self.first_request(rank).is_some())?;
+        Some((rank, self.wait(rank)))
+    }
+
+    /// Waits for the next pause of a rank that runs. Callers need it after [`Pause::Exited`] of another rank.
+    pub fn wait(&mut self, rank: usize) -> Pause {
+        self.asleep.retain(|&other| other != rank);
+        let mut period = threads::PERIOD;
+        loop {
+            let seen = self.shared.doorbell();
+            if let Some(signal) = signals::received() {
+                return Pause::Interrupted { signal };
+            }
+            // Checked each time: there may always be something else to do.
+            let left = self.deadline.map(|at| at.saturating_duration_since(Instant::now()));
+            if left == Some(Duration::ZERO) {
+                return Pause::TimedOut;
+            }
+            self.pmi.serve(rank);
+            let pause = self.rest(rank);
+            if let Some((rank, message)) = self.refused.take() {
+                return Pause::Refused { rank, message };
+            }
+            if let Some(pause) = pause {
+                self.drain(rank);
+                return pause;
+            }
+            // A rank whose connection was closed may be killed by SIGPIPE; the reason for the closing is what the user needs.
+            if let Some(message) = self.pmi.fault(rank) {
+                return Pause::Refused { rank, message: format!("PMI: {message}") };
+            }
+            if let Some(code) = self.pmi.aborted(rank) {
+                return Pause::Exited { rank, status: failure(code) };
+            }
+            if let Some((rank, status)) = self.ended(rank) {
+                return Pause::Exited { rank, status };
+            }
+            if let Some(message) = self.first_by_pmi(rank) {
+                return Pause::Refused { rank, message };
+            }
+            if self.shared.watch_doorbell(seen) {
+                continue;
+            }
+            // A full pipe would block the rank for ever, so it is emptied now and then.
+            let output = self.drain(rank).then_some(Output::PERIOD);
+            let look = self.inspect_when_due(rank);
+            if let Some(rank) = self.unseen.take().filter(|_| !std::mem::replace(&mut self.reported_unseen, true)) {
+                return Pause::Unseen { rank };
+            }
+            let threads = self.has_threads(rank).then_some(period);
+            period = (period * 2).min(Output::PERIOD);
+            self.shared.sleep(seen, [left, look, output, threads].into_iter().flatten().min());
+        }
+    }
+
+    /// Returns the pause of a rank if all its threads wait.
+    fn rest(&mut self, rank: usize) -> Option<Pause> {
+        let alone = self.first_request(rank).is_some_and(|(_, tid)| tid == 0);
+        if !alone {
+            if !self.has_threads(rank) || !self.is_settled(rank) {
+                return None;
+            }
+            let polling = self.kind_of_polling(rank);
+            let before = std::mem::replace(&mut self.ranks[rank].silence.polling, polling);
+            self.asleep.push(rank);
+            // It is not decided here whether a loop that counts polls. Calls of other threads wait until it is.
+            if polling == Some(Polling::Counting) && before.is_none() {
+                return Some(Pause::Polls { rank });
+            }
+        }
+        let call = self.pending(rank).map(Pause::Call);
+        call.or_else(|| {
+            let polls = self.polling(rank).is_some();
+            (!alone).then_some(if polls { Pause::Polls { rank } } else { Pause::Asleep { rank } })
+        })
+    }
+
+    /// Returns a rank that has ended: the running one, or any if a child of the simulator has ended since the last check.
+    pub(super) fn ended(&mut self, running: usize) -> Option<(usize, ExitStatus)> {
+        if let Process::Ended(status) = self.ranks[running].process {
+            return Some((running, status));
+        }
+        let children = signals::children();
+        if children == self.children_seen {
+            return None;
+        }
+        // The running one first; the counter is taken over only when nothing more is found.
+        let found = std::iter::once(running).chain(0..self.ranks.len()).find_map(|rank| Some((rank, self.reap(rank)?)));
+        if found.is_none() {
+            self.children_seen = children;
+        }
+        found
+    }
+
+    /// Returns the exit status of a rank if it has ended since the last check. Processes that it has started end with it.
+    pub(super) fn reap(&mut self, rank: usize) -> Option<ExitStatus> {
+        let Process::Alive(pid) = self.ranks[rank].process else { return None };
+        self.forget_killed_threads(rank);
+        let status = process::reap(pid)?;
+        let status = self.pmi.disconnect(rank).map_or(status, failure);
+        self.ranks[rank] = Rank { process: Process::Ended(status), ..Rank::default() };
+        if let Some(output) = &mut self.output {
+            output.finish(rank);
+        }
+        Some(status)
+    }
+}
+
+/// Returns the exit status of a rank that has asked to abort the job with this code. It is a failure whatever the code.
+fn failure(code: i32) -> ExitStatus {
+    ExitStatus::from_raw((code & 0xff).max(1) << 8)
+}

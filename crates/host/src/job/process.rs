@@ -1,0 +1,82 @@
+//! What the system tells about processes and threads of ranks.
+
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+
+/// Returns the exit status of a rank that has ended, and ends what is left of its process group.
+pub fn reap(pid: u32) -> Option<ExitStatus> {
+    if !has_ended(pid) {
+        return None;
+    }
+    // While nobody has waited for its leader, the group's number is still its own.
+    signal_group(pid, libc::SIGKILL);
+    let mut status = 0;
+    // SAFETY: writes to a local; the process is our child and has ended.
+    unsafe { libc::waitpid(pid as i32, &raw mut status, 0) };
+    Some(ExitStatus::from_raw(status))
+}
+
+/// Whether a child or a traced thread has ended and was not waited for.
+pub fn has_ended(pid: u32) -> bool {
+    // SAFETY: writes to a local.
+    unsafe {
+        let mut info: libc::siginfo_t = std::mem::zeroed();
+        let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT | libc::__WALL;
+        // A traced thread that has stopped is reported, too.
+        libc::waitid(libc::P_PID, pid, &raw mut info, options) == 0
+            && info.si_pid() != 0
+            && matches!(info.si_code, libc::CLD_EXITED | libc::CLD_KILLED | libc::CLD_DUMPED)
+    }
+}
+
+/// Sends a signal to a rank and to the processes that it has started.
+pub fn signal_group(pid: u32, signal: i32) {
+    // SAFETY: a plain system call.
+    unsafe { libc::kill(-(pid as i32), signal) };
+}
+
+/// What a thread does.
+pub enum Activity {
+    /// It runs, or waits for a reader of its output.
+    Runs,
+    /// It is blocked or stopped. The number counts how often it was before.
+    Waits(u64),
+    /// It has ended.
+    Ended,
+}
+
+impl Activity {
+    /// Reads what a thread of process `pid` does.
+    pub fn of(pid: u32, tid: u32) -> Activity {
+        let Ok(status) = fs::read_to_string(format!("/proc/{pid}/task/{tid}/status")) else { return Activity::Ended };
+        let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map_or("", str::trim);
+        let number = |name: &str| field(name).parse::<u64>().unwrap_or_default();
+        match field("State:").as_bytes().first() {
+            Some(b'R' | b'D') => Activity::Runs,
+            None | Some(b'Z' | b'X') => Activity::Ended,
+            Some(b'S') if prints(pid, tid) => Activity::Runs,
+            Some(_) => Activity::Waits(number("voluntary_ctxt_switches:") + number("nonvoluntary_ctxt_switches:")),
+        }
+    }
+}
+
+/// Whether a thread has ended.
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "threads are inspected on x86-64 only"))]
+pub fn thread_has_ended(tid: u32) -> bool {
+    matches!(Activity::of(tid, tid), Activity::Ended)
+}
+
+/// Whether a thread waits for a reader of its output.
+fn prints(pid: u32, tid: u32) -> bool {
+    let call = fs::read_to_string(format!("/proc/{pid}/task/{tid}/syscall")).unwrap_or_default();
+    let mut words = call.split_whitespace();
+    let number = words.next().and_then(|number| number.parse::<i64>().ok());
+    matches!(number, Some(libc::SYS_write | libc::SYS_writev)) && matches!(words.next(), Some("0x1" | "0x2"))
+}
+
+/// Returns the ids of the threads of a process, or `None` when it has ended.
+pub fn tasks(process: u32) -> Option<Vec<u32>> {
+    let tasks = fs::read_dir(format!("/proc/{process}/task")).ok()?;
+    Some(tasks.filter_map(|task| task.ok()?.file_name().to_str()?.parse().ok()).collect())
+}

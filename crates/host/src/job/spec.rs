@@ -1,0 +1,68 @@
+//! The description of a job, and why it cannot run.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+use thiserror::Error;
+
+/// The largest number of ranks of a job.
+pub(super) const MAX_RANKS: usize = 1 << 16;
+
+/// The description of a job.
+#[derive(Clone, Debug, Default)]
+pub struct JobSpec {
+    /// The program: a path, or a name that is searched in `PATH`.
+    pub program: OsString,
+    /// Its arguments.
+    pub args: Vec<OsString>,
+    /// Number of ranks, at least 1.
+    pub ranks: usize,
+    /// Variables to add to the environment of the ranks.
+    pub env: Vec<(OsString, OsString)>,
+    /// Whether each line of output is prefixed with `[rank] `.
+    pub tag_output: bool,
+    /// Libraries to preload into the ranks.
+    pub preload: Vec<PathBuf>,
+    /// Simulated time charged for a rank's own computation: picoseconds for each microsecond of its CPU time. With 0,
+    /// computation takes no simulated time.
+    pub compute_scale_milli: u64,
+    /// Whether the ranks' library copies memory even where `process_vm_readv` is permitted.
+    pub serve_copies: bool,
+    /// How long a rank may make no call before its threads are inspected for loops that poll memory
+    /// ([`Pause::Polls`](super::Pause::Polls)), in real time. `None` turns the inspection off.
+    pub busy_wait_quantum: Option<Duration>,
+}
+
+/// The reason why a job cannot run.
+#[derive(Debug, Error)]
+pub enum JobError {
+    /// The number of ranks is out of range.
+    #[error("{0} ranks: a job has 1 to {max} ranks", max = MAX_RANKS)]
+    Ranks(usize),
+    /// The program cannot be started.
+    #[error("cannot start {program:?} as rank {rank}: {source}")]
+    Spawn {
+        /// The program.
+        program: OsString,
+        /// The rank.
+        rank: usize,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// A system call that every job needs has failed.
+    #[error("cannot {what}: {source}")]
+    System {
+        /// What was tried, as in "cannot … ".
+        what: &'static str,
+        /// The system's reason.
+        source: io::Error,
+    },
+}
+
+impl JobError {
+    /// Makes the error of a system call that has just failed.
+    pub(super) fn last(what: &'static str) -> JobError {
+        Self::System { what, source: io::Error::last_os_error() }
+    }
+}

@@ -1,0 +1,117 @@
+//! The state of a job.
+
+use super::call::PMI;
+use super::family;
+use super::memory_loop::{Loop, Place, Polling};
+use super::output::Output;
+use super::pmi::Pmi;
+use super::shared::Shared;
+use super::spec::JobSpec;
+use super::steps::StoppedThread;
+use std::collections::BTreeSet;
+use std::process::ExitStatus;
+use std::time::{Duration, Instant};
+
+/// A job: its processes, and the memory that they share with the simulator.
+///
+/// The thread that calls [`Job::start`] must live as long as the job: the ranks are killed when it ends.
+pub struct Job {
+    pub(super) spec: JobSpec,
+    pub(super) shared: Shared,
+    pub(super) ranks: Vec<Rank>,
+    pub(super) deadline: Option<Instant>,
+    pub(super) output: Option<Output>,
+    pub(super) pmi: Pmi,
+    pub(super) children_seen: u32,
+    pub(super) serve_copies: bool,
+    /// The paused ranks with several threads, of which one may still make a call by itself.
+    pub(super) asleep: Vec<usize>,
+    /// Polling ranks of which a polled place has been written.
+    pub(super) touched: BTreeSet<usize>,
+    /// Whether any rank has called the library.
+    pub(super) called: bool,
+    /// A rank, and what it did that no correct program does, until that is reported.
+    pub(super) refused: Option<(usize, String)>,
+    /// The first rank that the system does not permit to inspect, until that is reported.
+    pub(super) unseen: Option<usize>,
+    pub(super) reported_unseen: bool,
+}
+
+/// The state of a rank's process.
+#[derive(Clone, Copy, Default)]
+pub(super) enum Process {
+    #[default]
+    /// It was not started yet.
+    Unborn,
+    /// It runs, with this process id.
+    Alive(u32),
+    /// It has ended.
+    Ended(ExitStatus),
+}
+
+/// A rank.
+#[derive(Default)]
+pub(super) struct Rank {
+    pub(super) process: Process,
+    /// The id of the process that made the last call: `process`, or a descendant of it. 0 before the first call.
+    pub(super) caller_pid: u32,
+    /// Bit k is set while the call in slot k was handed out and is not answered.
+    pub(super) inside: u32,
+    pub(super) silence: SilentPeriod,
+    pub(super) history: PollingHistory,
+    /// The threads that are stopped in loops that poll.
+    pub(super) held: Vec<PollingThread>,
+}
+
+/// A thread that is stopped in a loop that polls.
+pub(super) struct PollingThread {
+    pub(super) thread: StoppedThread,
+    pub(super) polls: Loop,
+}
+
+/// The time since a rank last made a call, and what was found out about it since.
+#[derive(Default)]
+pub(super) struct SilentPeriod {
+    /// When it began.
+    pub(super) since: Option<Instant>,
+    /// The age at which the rank is inspected next; zero before the first inspection is scheduled.
+    pub(super) inspect_after: Duration,
+    /// The places that its loops polled at the last inspection.
+    pub(super) suspect: BTreeSet<Place>,
+    /// How the rank polls, if it does: all its threads wait, and some of them are stopped in their loops.
+    pub(super) polling: Option<Polling>,
+}
+
+/// What is known from earlier silent periods of a rank.
+#[derive(Default)]
+pub(super) struct PollingHistory {
+    /// The places polled by each group of loops that could end by themselves, when they were stopped.
+    pub(super) loops: BTreeSet<BTreeSet<Place>>,
+    /// Whether the last inspection found the rank polling.
+    pub(super) eager: bool,
+}
+
+impl Job {
+    /// Whether a process is a rank's or a descendant of it.
+    pub(super) fn is_of_rank(&self, rank: usize, pid: u32) -> bool {
+        matches!(self.ranks[rank].process, Process::Alive(own) if family::belongs(pid, own))
+    }
+
+    /// Returns the slot and the thread id of the call that is handed out next. A PMI barrier comes last.
+    pub(super) fn first_request(&self, rank: usize) -> Option<(usize, u32)> {
+        let inside = self.ranks[rank].inside;
+        let barrier = || (inside & 1 << PMI == 0 && self.pmi.in_barrier(rank)).then_some((PMI as usize, u32::MAX));
+        self.shared.first_request(rank, inside).or_else(barrier)
+    }
+
+    /// Whether a rank is known to have several threads, a stopped thread, or a thread that waits in a PMI barrier.
+    pub(super) fn has_threads(&self, rank: usize) -> bool {
+        let Rank { inside, held, .. } = &self.ranks[rank];
+        *inside != 0 || !held.is_empty() || self.first_request(rank).is_some()
+    }
+
+    /// Passes the rank's output on. Returns whether output goes through the job at all.
+    pub(super) fn drain(&mut self, rank: usize) -> bool {
+        self.output.as_mut().map(|output| output.drain(rank)).is_some()
+    }
+}

@@ -1,0 +1,105 @@
+//! Whether the simulator knows this process: `PtlInit` and `PtlFini`, and the images of device programs.
+
+use crate::call::{self, Call};
+use crate::session;
+use abi::mailbox::{self, Op};
+use abi::portals::Rc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// An image of device programs in this process, see `spin_register_image`.
+#[derive(Clone, Copy)]
+pub struct Image {
+    /// The address of its first byte.
+    pub address: u64,
+    /// Its length in bytes.
+    pub length: u64,
+    /// The address from which `Handler::host_offset` counts.
+    pub handlers_start: u64,
+}
+
+/// What the simulator knows of this process.
+#[derive(Default)]
+struct Attachment {
+    /// Whether the simulator knows the process.
+    attached: bool,
+    images: Vec<Image>,
+}
+
+static ATTACHMENT: Mutex<Attachment> = Mutex::new(Attachment { attached: false, images: Vec::new() });
+/// The number of calls of `PtlInit` that no `PtlFini` has undone.
+static INITS: AtomicU32 = AtomicU32::new(0);
+
+/// Whether the library is between `PtlInit` and the last `PtlFini`.
+pub fn initialised() -> bool {
+    INITS.load(Ordering::Acquire) > 0
+}
+
+fn attachment() -> MutexGuard<'static, Attachment> {
+    call::refuse_within_call(); // a signal handler would wait for a lock of its own thread
+    ATTACHMENT.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Performs `PtlInit`.
+pub fn init() -> Rc {
+    let mut attachment = attachment();
+    let rc = attachment.attach();
+    if rc == Rc::Ok {
+        INITS.fetch_add(1, Ordering::Release);
+    }
+    rc
+}
+
+/// Performs `PtlFini`. A call without a matching `PtlInit` does nothing.
+pub fn fini() {
+    let mut attachment = attachment();
+    let fewer = INITS.fetch_update(Ordering::AcqRel, Ordering::Acquire, |inits| inits.checked_sub(1));
+    if fewer == Ok(1) && std::mem::take(&mut attachment.attached) {
+        send(Op::SpinDetach, &[]);
+    }
+}
+
+/// Makes the process known to the simulator, unless it is. Returns `PTL_FAIL` when there is no simulator.
+pub fn attach() -> Rc {
+    attachment().attach()
+}
+
+/// Makes an image known to the simulator: now, or when the process attaches.
+pub fn register(image: Image) {
+    let mut attachment = attachment();
+    attachment.images.push(image);
+    if attachment.attached {
+        image.send();
+    }
+}
+
+impl Attachment {
+    fn attach(&mut self) -> Rc {
+        if self.attached && !session::forked() {
+            return Rc::Ok;
+        }
+        if send(Op::SpinAttach, &[mailbox::MAGIC]) != Rc::Ok as i32
+            || self.images.iter().any(|image| image.send() != Rc::Ok as i32)
+        {
+            return Rc::Fail;
+        }
+        self.attached = true;
+        Rc::Ok
+    }
+}
+
+impl Image {
+    fn send(&self) -> i32 {
+        send(Op::SpinRegisterImage, &[self.address, self.length, self.handlers_start])
+    }
+}
+
+fn send(op: Op, words: &[u64]) -> i32 {
+    match Call::begin(op) {
+        Ok(mut call) => {
+            words.iter().for_each(|&word| call.word(word));
+            call.perform().rc()
+        }
+        Err(rc) => rc as i32,
+    }
+}
