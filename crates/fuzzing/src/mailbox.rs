@@ -197,7 +197,7 @@ impl Mailbox {
         self.put(offset_of!(Header, now_ps), &now.to_le_bytes());
         let bell = self.shared.doorbell();
         assert_eq!(bell, self.word(offset_of!(Header, doorbell)) & !DOORBELL_SLEEPS);
-        assert!(!self.shared.spin(bell), "nobody rings");
+        assert!(!self.shared.watch_doorbell(bell), "nobody rings");
         self.shared.sleep(bell, Some(Duration::ZERO));
     }
 

@@ -28,17 +28,17 @@ use crate::card::Card;
 use crate::progress::{self, Task, When};
 use crate::sdk::{Sdk, SdkError};
 
-/// A run of this length may well be a long one.
+/// The real time after which progress is first shown.
 const PROGRESS_AFTER: Duration = Duration::from_secs(2);
-/// Exit status when `--timeout` ends the run, as that of timeout(1).
+/// The exit status when `--timeout` ends the run; timeout(1) uses the same.
 const TIMED_OUT: u8 = 124;
-/// A test that cannot run here exits with this (automake, meson).
+/// The exit status of a test that cannot run on this system (automake, meson).
 const SKIPPED: i32 = 77;
-/// Tells `libsimclock.so` that clocks show simulated time, too.
+/// The variable that makes `libsimclock.so` show simulated time on clocks too.
 const SIMULATED_CLOCK: &str = "SPIN_SIMULATED_CLOCK";
-/// Tells `libsimclock.so` the speed of the time-stamp counter.
+/// The variable with the frequency of the time-stamp counter in Hz, for `libsimclock.so`.
 const TSC_HZ: &str = "SPIN_TSC_HZ";
-/// Added to a signal's number for the exit status of what it ended.
+/// The exit status of a process that a signal has ended is this number plus the signal's.
 const SIGNALLED: i32 = 128;
 
 /// Run a program as N ranks on a simulated cluster with programmable network cards.
@@ -56,19 +56,19 @@ struct Options {
     /// Machine to simulate: a name from `spinkit machines`, or a TOML file
     #[arg(long, value_name = "NAME|FILE", default_value = "sc17-int")]
     machine: String,
-    /// Kind of network card, instead of the machine's own
+    /// Kind of network card, instead of the machine's
     #[arg(long, value_enum)]
     nic: Option<Card>,
-    /// Change a parameter of the machine, such as accelerator.hpus=8
+    /// Set a parameter of the machine, such as accelerator.hpus=8
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Write the timeline for ui.perfetto.dev; `-` is standard output
+    /// Write a timeline for ui.perfetto.dev to FILE; `-` is standard output
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// Write a report of the run as JSON; `-` is standard output
+    /// Write a report of the run as JSON to FILE; `-` is standard output
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Count instructions by source line, for the report (handlers compiled with -g)
+    /// Count executed instructions for each source line in the report (handlers compiled with -g)
     #[arg(long, requires = "json")]
     profile: bool,
     /// End the run after this many seconds of real time
@@ -86,28 +86,34 @@ struct Options {
     /// Prefix each line of output with its rank
     #[arg(long)]
     tag_output: bool,
-    /// Tell on standard error how far the run is after so many seconds, or never [default: 2 on a terminal, if standard
-    /// output is none and the ranks' output thus elsewhere; else off]
+    /// Show the progress of the run on standard error after SECONDS, or never [default: 2 if standard error is a terminal and
+    /// standard output is not; else off]
     #[arg(long, value_name = "SECONDS|off", value_parser = When::parse)]
     progress: Option<When>,
-    /// CPU time of the ranks' own code between library calls
+    /// Simulated time that the ranks' own code takes between library calls
     #[arg(long, value_name = "zero|measured:SCALE", default_value = "zero", value_parser = parse_compute)]
     compute: u64,
-    /// What clock_gettime and its kin, and the time-stamp counter, tell the ranks; they sleep in simulated time with either
+    /// Clock that ranks read by clock_gettime, similar functions and the time-stamp counter; sleeps always take simulated time
     #[arg(long, value_enum, default_value_t = Clock::Real)]
     clock: Clock,
-    /// Look whether a rank polls its memory after so long without a library call
+    /// Check whether a rank busy-waits on its memory after MS milliseconds without a library call
     #[arg(long, value_name = "MS|off", default_value = "20", value_parser = parse_quantum)]
-    #[arg(long_help = "Look whether a rank polls its memory after so many milliseconds without a library call.\n\n\
-        A rank that spins until a message changes its memory makes no call, so nothing would ever happen. spinrun follows \
-        a silent rank for a few rounds of its loop (ptrace). If nothing but memory can end the loop, whatever it computes \
-        meanwhile, it is held until that memory is written, sees it after one poll, and goes on at that simulated time. \
-        If nothing is left that could write it, the run ends as a deadlock. A loop that also counts its tries, or reads \
-        a clock, is held if a message may write that memory, and goes on to its limit when nothing else is left. A rank \
-        that computes is left alone, and computing takes no simulated time however long it takes. A rank that has polled \
-        before is looked at sooner. Where ptrace is not permitted (containers) or taken (gdb, strace) nothing is \
-        inferred: the rank is taken to compute, a warning says so, and --timeout ends a run that hangs.")]
-    spin_quantum: Quantum,
+    #[arg(
+        long_help = "Check whether a rank busy-waits on its memory after MS milliseconds without a library call.\n\n\
+        A rank that reads its memory in a loop until a message changes it makes no call, so simulated time would stand \
+        still for ever. spinrun executes a few iterations of the loop step by step (ptrace). If the loop can end only when \
+        memory is written, the rank is stopped until that memory is written. It then goes on at that simulated time plus \
+        the time of one poll. If nothing is left that could write the memory, the run ends as a deadlock. A loop that also \
+        counts its tries, or reads a clock, is stopped as long as a message may still write the memory, and runs to its \
+        limit when nothing else is left to happen. A rank that computes runs on, and takes no simulated time however long \
+        it computes. A rank that has polled before is checked sooner. Where ptrace is not permitted (containers) or in use \
+        (gdb, strace), every rank without calls is taken to compute, a warning says so, and --timeout ends a run that \
+        hangs."
+    )]
+    busy_wait_quantum: Quantum,
+    /// Former name of --busy-wait-quantum
+    #[arg(long, hide = true, value_name = "MS|off", value_parser = parse_quantum, conflicts_with = "busy_wait_quantum")]
+    spin_quantum: Option<Quantum>,
     /// Set an environment variable for the ranks
     #[arg(short = 'x', long = "env", value_name = "NAME=VALUE", value_parser = parse_variable)]
     env: Vec<(OsString, OsString)>,
@@ -141,7 +147,7 @@ enum RunError {
 }
 
 impl RunError {
-    /// A file that cannot be written.
+    /// Makes the error of a file that cannot be written.
     fn write(path: &Path) -> impl FnOnce(io::Error) -> RunError {
         move |error| RunError::Write { path: path.to_owned(), error }
     }
@@ -154,7 +160,7 @@ impl RunError {
     }
 }
 
-/// The command.
+/// Runs the command `spinrun` with the arguments of this process.
 pub fn main() -> ExitCode {
     let options = Options::parse();
     match run(&options) {
@@ -174,7 +180,7 @@ fn run(options: &Options) -> Result<u8, RunError> {
         env.push((SIMULATED_CLOCK.into(), "1".into()));
         env.push((TSC_HZ.into(), tsc_hz().to_string().into()));
     }
-    env.extend(options.env.iter().cloned()); // what the user sets comes last and rules
+    env.extend(options.env.iter().cloned()); // later values win, so the user's come last
     let libraries = links::of(&options.program[0], &env);
     if let Some(objection) = foreign_mpi(options, &libraries) {
         return Err(RunError::Mpi { program: options.program[0].clone().into(), objection });
@@ -189,9 +195,9 @@ fn run(options: &Options) -> Result<u8, RunError> {
         preload: vec![sdk.lib_dir()?.join("libsimclock.so")],
         compute_scale_milli: options.compute,
         serve_copies: false,
-        busy_wait_quantum: options.spin_quantum.0,
+        busy_wait_quantum: busy_wait_quantum(options).0,
     })?;
-    // Opened before the run, which would be lost if they could not be written.
+    // Files are opened before the run, as its results would be lost if they could not be written.
     let report = match &options.json {
         Some(path) => Some((path, Output::create(path).map_err(RunError::write(path))?)),
         None => None,
@@ -240,8 +246,8 @@ fn run(options: &Options) -> Result<u8, RunError> {
     Ok(status)
 }
 
-/// Speed of the simulated time-stamp counter: the one that the kernel names for this machine's first CPU, by which programs
-/// convert ticks into time; without one, a tick a nanosecond.
+/// Returns the frequency of the simulated time-stamp counter in Hz: the one that the kernel reports for this computer's first
+/// CPU, as programs convert ticks by it; 1 GHz if there is none.
 fn tsc_hz() -> u64 {
     let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let speed = text.lines().find_map(|line| line.strip_prefix("cpu MHz")?.split_once(':')?.1.trim().parse().ok());
@@ -249,7 +255,7 @@ fn tsc_hz() -> u64 {
     speed.map_or(1_000_000_000, |mhz| (mhz * 1e6).round() as u64)
 }
 
-/// The exit status of a run that has ended well, by what the options demand of it.
+/// Returns the exit status of a run whose ranks have all succeeded: 1 if it fails by an option.
 fn judge(options: &Options, lost: &[String], cards: &[Stats]) -> u8 {
     let program = options.program[0].to_string_lossy();
     let errors: u64 = cards.iter().flat_map(|card| card.handlers.values()).map(|handler| handler.errors).sum();
@@ -264,8 +270,8 @@ fn judge(options: &Options, lost: &[String], cards: &[Stats]) -> u8 {
     u8::from(is_lossy || has_failed)
 }
 
-/// What makes programs find `libpmi.so` that load one, as Open MPI 4 does by its component for Flux. A job has a number
-/// there, which ranks of jobs that run at the same time use for files.
+/// Returns variables that lead programs to `libpmi.so` which load a PMI library at run time, as Open MPI 4 does for Flux. The
+/// job id keeps files of jobs apart that run at the same time.
 fn pmi_library(sdk: &Sdk) -> Vec<(OsString, OsString)> {
     let library = sdk.lib_dir().map(|folder| folder.join("libpmi.so")).ok().filter(|library| library.is_file());
     let job = || std::process::id().to_string().into();
@@ -274,7 +280,7 @@ fn pmi_library(sdk: &Sdk) -> Vec<(OsString, OsString)> {
     })
 }
 
-/// Why the program's MPI lets a job of several ranks not work, when it links one of that kind.
+/// Returns why a job of several ranks cannot work with the MPI library that the program is linked to.
 fn foreign_mpi(options: &Options, libraries: &[PathBuf]) -> Option<String> {
     if options.n == 1 {
         return None;
@@ -286,7 +292,8 @@ fn foreign_mpi(options: &Options, libraries: &[PathBuf]) -> Option<String> {
     host::mpi::objection(libraries.iter().map(PathBuf::as_path), variable)
 }
 
-/// Lets GCC's address sanitizer, which wants to be the first of all libraries, come behind `libsimclock.so`.
+/// Returns a variable that permits GCC's address sanitizer to be loaded after `libsimclock.so`. It otherwise demands to be the
+/// first library.
 fn lenient_sanitizer(libraries: &[PathBuf], env: &[(OsString, OsString)]) -> Option<(OsString, OsString)> {
     const OPTIONS: &str = "ASAN_OPTIONS";
     let is_sanitizer = |path: &PathBuf| path.file_name().is_some_and(|name| name.as_bytes().starts_with(b"libasan.so"));
@@ -299,10 +306,19 @@ fn lenient_sanitizer(libraries: &[PathBuf], env: &[(OsString, OsString)]) -> Opt
     Some((OPTIONS.into(), value))
 }
 
-/// A line that changes would garble the ranks' output on the same terminal, and lines that stay are not the ranks'.
+/// Progress is shown by default only where it cannot mix with the ranks' output: standard error is a terminal, standard output
+/// is not.
 fn progress_by_default(options: &Options) -> When {
     let is_apart = io::stderr().is_terminal() && !io::stdout().is_terminal() && !options.tag_output;
     if is_apart { When::Every(PROGRESS_AFTER) } else { When::Off }
+}
+
+/// Returns the value of `--busy-wait-quantum`, or of its former name after a notice.
+fn busy_wait_quantum(options: &Options) -> Quantum {
+    if options.spin_quantum.is_some() {
+        eprintln!("spinrun: note: --spin-quantum is now called --busy-wait-quantum");
+    }
+    options.spin_quantum.unwrap_or(options.busy_wait_quantum)
 }
 
 fn load_machine(options: &Options, sdk: &Sdk) -> Result<Machine, MachineError> {
@@ -315,7 +331,7 @@ fn load_machine(options: &Options, sdk: &Sdk) -> Result<Machine, MachineError> {
     Ok(machine)
 }
 
-/// Says on standard error why a run has failed; its exit status. A deadlock may come from messages that were `lost`.
+/// Prints why a run has failed and returns its exit status. Lost messages (`lost`) may be the cause of a deadlock.
 fn tell(end: &End, lost: &[String], program: &OsString) -> u8 {
     let program = program.to_string_lossy();
     match end {
@@ -323,7 +339,7 @@ fn tell(end: &End, lost: &[String], program: &OsString) -> u8 {
         End::RankFailed { rank, status, at } => {
             let status = *status;
             match (status.code(), status.signal()) {
-                // The test's own word for it; a test suite shows what else it said.
+                // A skipped test reports that by itself.
                 (Some(code @ SKIPPED), _) => code as u8,
                 (Some(code), _) => {
                     eprintln!("spinrun: {program}: rank {rank} exited with status {code} at {at} of simulated time");
@@ -394,7 +410,7 @@ fn parse_seconds(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
 }
 
-/// Simulated picoseconds for 1000 nanoseconds of CPU time.
+/// Parses `--compute`: simulated picoseconds for each microsecond of CPU time.
 fn parse_compute(text: &str) -> Result<u64, String> {
     if text == "zero" {
         return Ok(0);
@@ -407,7 +423,7 @@ fn parse_compute(text: &str) -> Result<u64, String> {
     Ok((scale * 1e6).round() as u64)
 }
 
-/// After how much silence to look at a rank, if ever.
+/// The real time without a library call after which a rank is inspected; `None` for never.
 #[derive(Clone, Copy, Debug)]
 struct Quantum(Option<Duration>);
 

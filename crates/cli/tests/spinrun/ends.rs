@@ -83,12 +83,17 @@ fn a_test_that_skips_itself_has_not_failed() {
 
 #[test]
 fn a_rank_that_polls_its_memory_for_ever_is_a_deadlock() {
-    let run = ends("-n 2 --spin-quantum 5", "poll");
+    let run = ends("-n 2 --busy-wait-quantum 5", "poll");
     run.ended(1, "deadlock at ");
     run.ended(1, "  rank 0 spins on its own memory at 0x");
     run.ended(1, "  rank 1 waits in spin_barrier, where 1 of 2 ranks have come\n");
-    ends("--spin-quantum 0", "hello").ended(2, "is a number of milliseconds from 1 on, or `off`");
-    ends("--spin-quantum off --timeout 0.2", "poll").ended(124, "time limit reached");
+    ends("--busy-wait-quantum 0", "hello").ended(2, "is a number of milliseconds from 1 on, or `off`");
+    ends("--busy-wait-quantum off --timeout 0.2", "poll").ended(124, "time limit reached");
+    // The option's former name.
+    let old = ends("--spin-quantum off --timeout 0.2", "poll");
+    old.ended(124, "time limit reached");
+    old.ended(124, "note: --spin-quantum is now called --busy-wait-quantum\n");
+    ends("--spin-quantum 1 --busy-wait-quantum 1", "hello").ended(2, "cannot be used with");
 }
 
 #[test]
