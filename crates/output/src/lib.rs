@@ -1,4 +1,4 @@
-//! Files that commands write: a file is there whole or not at all, and only regular files are replaced.
+//! Output files of commands. A file is written completely or not at all, and only regular files are replaced.
 //!
 //! | the path names | what happens |
 //! | --- | --- |
@@ -22,29 +22,29 @@ use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 
-/// Permissions of a new file; the system takes the user's mask off.
+/// The permissions of a new file, from which the system removes the user's mask.
 const FILE: u32 = 0o666;
-/// Permissions of a new program.
+/// The permissions of a new program.
 const PROGRAM: u32 = 0o777;
-/// Bytes that are written at once.
+/// The number of bytes that are written at once.
 const BUFFER: usize = 1 << 16;
 
-/// A file in the making. When it is dropped before [`Output::finish`], the path has what it had before.
+/// A file that is being written. If it is dropped before [`Output::finish`], the path keeps its former contents.
 #[derive(Debug)]
 pub struct Output {
     file: BufWriter<Place>,
-    /// Where the finished file goes, without symbolic links.
+    /// The path of the finished file, with symbolic links resolved.
     target: PathBuf,
 }
 
-/// Where the bytes go meanwhile.
+/// The file that takes the bytes until then.
 #[derive(Debug)]
 enum Place {
-    /// To what the path names.
+    /// The file, pipe or device that the path names.
     There(File),
-    /// To a file without a name.
+    /// A file without a name.
     Unnamed(File),
-    /// To a file with an unpredictable name.
+    /// A file with an unpredictable name.
     Named(NamedTempFile),
 }
 
@@ -52,7 +52,7 @@ impl Output {
     /// Opens the file `path`, or standard output for `-`. It waits for the reader of a named pipe.
     ///
     /// # Errors
-    /// When the path cannot be written, which thus shows before the work is done.
+    /// The system's error when the path cannot be written. Open outputs before long work, so that this shows early.
     pub fn create(path: &Path) -> io::Result<Output> {
         if path == Path::new("-") {
             return Ok(Output::there(File::from(io::stdout().as_fd().try_clone_to_owned()?)));
@@ -65,7 +65,7 @@ impl Output {
         if let Some(stream) = standard_stream(&there)? {
             return Ok(Output::there(stream));
         }
-        // The system says here whether the user may write this file, and whether it follows the link.
+        // Opening checks whether the user may write this file, and follows links.
         let file = OpenOptions::new().write(true).open(path)?;
         let there = file.metadata()?;
         if !there.is_file() {
@@ -73,16 +73,17 @@ impl Output {
         }
         let output = Output::hidden(path.canonicalize()?, FILE, true)?;
         let file = output.file.get_ref().file();
-        // Only root may give files away; in the hands of others the file becomes theirs.
+        // Only root may change the owner; otherwise the file belongs to the current user.
         let _ = fchown(file, Some(there.uid()), Some(there.gid()));
         file.set_permissions(there.permissions())?;
         Ok(output)
     }
 
-    /// Opens the file of a program: it can be executed, and replaces a regular file even if that is read-only or runs.
+    /// Opens the file of a program. It will be executable, and replaces a regular file even if that is read-only or
+    /// being executed.
     ///
     /// # Errors
-    /// When the path cannot be written.
+    /// The system's error when the path cannot be written.
     pub fn create_program(path: &Path) -> io::Result<Output> {
         match fs::symlink_metadata(path) {
             Ok(there) if there.is_file() => Output::hidden(path.canonicalize()?, PROGRAM, true),
@@ -91,7 +92,7 @@ impl Output {
                 let output = Output::create(path)?;
                 if let Some(file) = output.file.get_ref().replacement() {
                     let mode = file.metadata()?.permissions().mode();
-                    // Whoever may read a program may execute it.
+                    // Everybody who may read the program may execute it.
                     file.set_permissions(Permissions::from_mode(mode | (mode & 0o444) >> 2))?;
                 }
                 Ok(output)
@@ -113,7 +114,7 @@ impl Output {
         Output::hidden(folder.canonicalize()?.join(name), mode, true)
     }
 
-    /// A file that gets its name `target` later.
+    /// Makes a file that gets its name `target` when it is finished.
     fn hidden(target: PathBuf, mode: u32, can_be_unnamed: bool) -> io::Result<Output> {
         let folder = target.parent().unwrap_or(Path::new("/"));
         let unnamed = || OpenOptions::new().write(true).mode(mode).custom_flags(libc::O_TMPFILE).open(folder);
@@ -127,10 +128,10 @@ impl Output {
         Ok(Output { file: BufWriter::with_capacity(BUFFER, place), target })
     }
 
-    /// Ends the file and gives it its name.
+    /// Writes the rest of the file and gives it its name.
     ///
     /// # Errors
-    /// When writing fails; then there is no new file.
+    /// The system's error when writing fails; there is then no new file.
     pub fn finish(self) -> io::Result<()> {
         match self.file.into_inner().map_err(|error| error.into_error())? {
             Place::There(_) => Ok(()),
@@ -165,7 +166,7 @@ impl Place {
         }
     }
 
-    /// The file, unless it is written in place.
+    /// Returns the file, unless it is written in place.
     fn replacement(&self) -> Option<&File> {
         if matches!(self, Place::There(_)) { None } else { Some(self.file()) }
     }
@@ -181,18 +182,19 @@ impl Write for Place {
     }
 }
 
-/// Writes the file `path`, or standard output for `-`, whose reader may stop when it has seen enough (`| head`).
+/// Writes the file `path`, or standard output for `-`. A reader of standard output may stop early (`| head`).
 ///
 /// # Errors
-/// When `content` fails or the path cannot be written; then it has what it had before.
+/// The error of `content`, or the system's error when the path cannot be written. The path then keeps its former
+/// contents.
 pub fn write(path: &Path, content: impl FnOnce(&mut Output) -> io::Result<()>) -> io::Result<()> {
     complete(Output::create(path)?, path, content)
 }
 
-/// Writes what [`Output::create`] has opened for `path`.
+/// Writes an output that [`Output::create`] has opened for `path`.
 ///
 /// # Errors
-/// See [`write`].
+/// As for [`write`].
 pub fn complete(
     mut output: Output,
     path: &Path,
@@ -209,7 +211,8 @@ pub fn is_special(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|there| !there.is_file())
 }
 
-/// Standard output or standard error, if this is their file: opened anew it would be written from its start.
+/// Returns standard output or standard error if this is their file, which would be overwritten from its start if it
+/// were opened again.
 fn standard_stream(there: &Metadata) -> io::Result<Option<File>> {
     for stream in [io::stdout().as_fd(), io::stderr().as_fd()] {
         let Ok(own) = stream.try_clone_to_owned().map(File::from) else { continue };
@@ -221,7 +224,7 @@ fn standard_stream(there: &Metadata) -> io::Result<Option<File>> {
     Ok(None)
 }
 
-/// The path by which the system knows an open file.
+/// Returns the path by which an open file can be reached.
 fn own_name(file: &File) -> PathBuf {
     format!("/proc/self/fd/{}", file.as_raw_fd()).into()
 }

@@ -1,4 +1,4 @@
-//! The C functions. `pmi.h` says what they do.
+//! The C functions of `pmi.h`, which describes them.
 
 use crate::code;
 use crate::wire::{Answer, Connection};
@@ -6,23 +6,23 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What this process knows of its job after `PMI_Init`.
+/// The job of this process, as known after `PMI_Init`.
 struct Job {
     connection: Connection,
     rank: c_int,
     size: c_int,
-    /// Name of the key-value space of the job.
+    /// The name of the job's key-value space.
     space: String,
-    /// Bytes of the longest name of a space, key and value. Some programs count the zero at the end among them, others
-    /// add one for it; both work.
+    /// The length limits of the name of a space, a key and a value, in bytes. Programs may or may not count the final
+    /// zero byte; both work.
     maxes: [usize; 3],
-    /// The next pair of `PMI_KVS_Iter_next`.
+    /// The index of the pair that `PMI_KVS_Iter_next` returns next.
     next_pair: u64,
 }
 
 static JOB: Mutex<Option<Job>> = Mutex::new(None);
 
-/// A result of the C interface: nothing, or a code other than [`code::SUCCESS`].
+/// The result of a C function: a value, or an error code other than [`code::SUCCESS`].
 type Result<T = ()> = std::result::Result<T, c_int>;
 
 fn finish(result: Result) -> c_int {
@@ -33,7 +33,7 @@ fn lock() -> MutexGuard<'static, Option<Job>> {
     JOB.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Acts on the job of this process.
+/// Calls `act` with the job of this process.
 fn with_job<T>(act: impl FnOnce(&mut Job) -> Result<T>) -> Result<T> {
     act(lock().as_mut().ok_or(code::NOT_INITIALISED)?)
 }
@@ -51,7 +51,7 @@ fn environment(name: &str) -> Option<c_int> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-/// Writes a result of the C function.
+/// Writes a result to the place that the caller of the C function gave.
 fn give<T>(to: *mut T, value: T) -> Result {
     if to.is_null() {
         return Err(code::INVALID_ARGUMENT);
@@ -61,7 +61,7 @@ fn give<T>(to: *mut T, value: T) -> Result {
     Ok(())
 }
 
-/// Writes a text of the C function with its final zero to a buffer of `length` bytes.
+/// Writes a text and its final zero byte to a buffer of `length` bytes.
 fn give_text(to: *mut c_char, length: usize, text: &str) -> Result {
     if to.is_null() {
         return Err(code::INVALID_ARGUMENT);
@@ -77,7 +77,7 @@ fn give_text(to: *mut c_char, length: usize, text: &str) -> Result {
     Ok(())
 }
 
-/// A text argument of the C function, of one line.
+/// Reads a text argument of one line.
 fn text<'a>(from: *const c_char, otherwise: c_int) -> Result<&'a str> {
     if from.is_null() {
         return Err(otherwise);
@@ -87,7 +87,7 @@ fn text<'a>(from: *const c_char, otherwise: c_int) -> Result<&'a str> {
     if text.contains(['\n', '\0']) { Err(otherwise) } else { Ok(text) }
 }
 
-/// A text argument without blanks, as it stands between others in a line.
+/// Reads a text argument without blanks.
 fn word<'a>(from: *const c_char, otherwise: c_int) -> Result<&'a str> {
     text(from, otherwise).and_then(|word| if word.contains([' ', '=']) { Err(otherwise) } else { Ok(word) })
 }
@@ -120,7 +120,7 @@ impl Job {
         self.connection.ask(line, expected).map_err(|error| lost(&error))
     }
 
-    /// The same when any answer but success is a failure of the C function.
+    /// Sends a line and waits for its answer as [`Connection::ask`] does. Every answer but success is an error.
     fn demand(&mut self, line: &str, expected: &str) -> Result<Answer> {
         Some(self.ask(line, expected)?).filter(Answer::is_ok).ok_or(code::FAIL)
     }
@@ -130,7 +130,7 @@ impl Job {
         if key.is_empty() || key.len() > self.maxes[1] { Err(code::INVALID_KEY_LENGTH) } else { Ok(key) }
     }
 
-    /// The pair of the iteration that comes next; an empty key at the end.
+    /// Writes the next pair of the iteration, with an empty key at the end.
     fn pair(
         &mut self,
         space: *const c_char,
@@ -153,12 +153,12 @@ impl Job {
     }
 }
 
-/// A number that is the same for the whole job.
+/// Writes a number that is the same for the whole job.
 fn number(to: *mut c_int, of: impl FnOnce(&mut Job) -> Result<c_int>) -> c_int {
     finish(with_job(|job| of(job)).and_then(|value| give(to, value)))
 }
 
-/// The length of a buffer for one of the texts that [`Job::maxes`] bounds.
+/// Writes the length of a buffer for one of the texts that [`Job::maxes`] limits.
 fn room(to: *mut c_int, which: usize) -> c_int {
     number(to, |job| c_int::try_from(job.maxes[which]).map_err(|_| code::FAIL))
 }
@@ -290,7 +290,7 @@ pub extern "C" fn PMI_Barrier() -> c_int {
     finish(with_job(|job| job.demand("cmd=barrier_in", "barrier_out").map(drop)))
 }
 
-/// The C function; it does not return.
+/// The C function. It does not return.
 ///
 /// # Safety
 /// Pointers must be valid as the header asks.
@@ -301,7 +301,7 @@ pub unsafe extern "C" fn PMI_Abort(status: c_int, message: *const c_char) -> c_i
         let message = unsafe { CStr::from_ptr(message) };
         eprintln!("{}", message.to_string_lossy().trim_end());
     }
-    // Whether or not the simulator hears of it, the process ends as one that has failed.
+    // The process ends with a failure even if the simulator cannot be told.
     let _ = with_job(|job| job.connection.tell(&format!("cmd=abort exitcode={status}")).map_err(|_| code::FAIL));
     std::process::exit(if status & 0xff == 0 { 1 } else { status });
 }
@@ -342,7 +342,7 @@ pub unsafe extern "C" fn PMI_KVS_Get_value_length_max(length: *mut c_int) -> c_i
     room(length, 2)
 }
 
-/// The C function; a job has one space.
+/// The C function. A job has one space.
 ///
 /// # Safety
 /// Pointers must be valid as the header asks.
@@ -351,7 +351,7 @@ pub unsafe extern "C" fn PMI_KVS_Create(_name: *mut c_char, _length: c_int) -> c
     complain("PMI_KVS_Create: a job has one key-value space, that of PMI_KVS_Get_my_name")
 }
 
-/// The C function; a job has one space.
+/// The C function. A job has one space.
 ///
 /// # Safety
 /// Pointers must be valid as the header asks.
@@ -376,7 +376,7 @@ pub unsafe extern "C" fn PMI_KVS_Put(space: *const c_char, key: *const c_char, v
     }))
 }
 
-/// The C function. What was put is seen at once.
+/// The C function. Values are visible to all ranks as soon as they are put.
 ///
 /// # Safety
 /// Pointers must be valid as the header asks.
@@ -476,7 +476,7 @@ pub unsafe extern "C" fn PMI_Lookup_name(service: *const c_char, port: *mut c_ch
     }))
 }
 
-/// The C function; it always fails.
+/// The C function. It always fails.
 ///
 /// # Safety
 /// Pointers must be valid as the header asks.

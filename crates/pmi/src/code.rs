@@ -1,4 +1,4 @@
-//! What the functions of `pmi.h` return.
+//! The return codes of the functions of `pmi.h`.
 
 use std::ffi::c_int;
 

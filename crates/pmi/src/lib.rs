@@ -1,12 +1,12 @@
-//! `libpmi.so`: the C interface of PMI-1 for programs that `spinrun` starts, by which the processes of a job learn about
-//! each other.
+//! `libpmi.so`: the C interface of PMI-1 for programs that `spinrun` starts. Processes of a job use it to exchange
+//! addresses.
 //!
 //! Programs that speak PMI-1's wire protocol themselves (MPICH, Sandia OpenSHMEM) do not need it. Others load a library:
 //! Open MPI 4 loads the one that `FLUX_PMI_LIBRARY_PATH` names, which `spinrun` sets to this one.
 //!
 //! * [`api`]: every function of `pmi.h`
-//! * [`wire`]: the lines that go to the simulator and come back
-//! * [`code`]: what the functions return
+//! * [`wire`]: requests to the simulator and its answers
+//! * [`code`]: return codes
 
 pub mod api;
 pub mod code;

@@ -6,12 +6,12 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::mem::ManuallyDrop;
 use std::os::fd::{FromRawFd, RawFd};
 
-/// Fields that come last in their line and may hold blanks.
+/// The fields that may contain blanks. They are the last ones of their line.
 const REST_OF_LINE: [&str; 3] = ["value", "val", "port"];
 
-/// One end of the socket whose other end the simulator has.
+/// The process's end of the socket to the simulator.
 pub struct Connection {
-    /// The descriptor is the process's: another library may speak through it later.
+    /// The file is never closed, as another library of the process may use its descriptor later.
     reader: ManuallyDrop<BufReader<File>>,
 }
 
@@ -22,10 +22,10 @@ pub struct Answer {
 }
 
 impl Connection {
-    /// The connection through this descriptor.
+    /// Makes a connection through this descriptor.
     ///
     /// # Safety
-    /// The descriptor is that of the environment variable `PMI_FD`, and stays open.
+    /// The descriptor must be that of the environment variable `PMI_FD`, and stay open.
     pub unsafe fn new(fd: RawFd) -> Connection {
         // SAFETY: as the caller promises; it is never closed here.
         Connection { reader: ManuallyDrop::new(BufReader::new(unsafe { File::from_raw_fd(fd) })) }
@@ -34,7 +34,7 @@ impl Connection {
     /// Sends a line.
     ///
     /// # Errors
-    /// When the simulator is gone.
+    /// The system's error when the simulator has ended.
     pub fn tell(&mut self, line: &str) -> io::Result<()> {
         self.reader.get_mut().write_all(format!("{line}\n").as_bytes())
     }
@@ -42,7 +42,7 @@ impl Connection {
     /// Sends a line and waits for its answer, which is the command `expected`.
     ///
     /// # Errors
-    /// When the simulator is gone, or answers something else.
+    /// The system's error when the simulator has ended, or an error that names an unexpected answer.
     pub fn ask(&mut self, line: &str, expected: &str) -> io::Result<Answer> {
         self.tell(line)?;
         let mut text = String::new();
@@ -70,17 +70,17 @@ impl Answer {
         Answer { fields }
     }
 
-    /// A field.
+    /// Returns the value of a field.
     pub fn text(&self, name: &str) -> Option<&str> {
         self.fields.get(name).map(String::as_str)
     }
 
-    /// A field that is a number.
+    /// Returns the value of a field that is a number.
     pub fn number<T: std::str::FromStr>(&self, name: &str) -> Option<T> {
         self.text(name)?.parse().ok()
     }
 
-    /// Whether what was asked has been done.
+    /// Whether the request has succeeded.
     pub fn is_ok(&self) -> bool {
         self.number("rc") == Some(0)
     }

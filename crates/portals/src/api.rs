@@ -1,4 +1,4 @@
-//! The exported functions; `portals4.h` and `spin.h` document them.
+//! The exported functions, which `portals4.h` and `spin.h` document.
 
 use crate::argument::{Address, Argument, Consumed, In, OptionalIn, OptionalOut, Out, OutData, PlainMe};
 use crate::attachment;
@@ -8,10 +8,10 @@ use abi::mailbox::Op;
 use abi::portals::{CtEvent, Event, Handle, Le, Md, Me, NiLimits, Process, Rc};
 use std::ffi::{c_int, c_void};
 
-/// Looks at the time of a thread without another call between them that are free, so that measuring changes nothing.
-/// After them it waits for a time, which comes as each look takes a moment.
+/// The number of times that a thread may read the time at no cost without another call in between. A thread that reads
+/// it more often waits for a time, so each further read takes [`LOOK_PS`].
 const FREE_LOOKS: u32 = 1000;
-/// That moment: about what clock_gettime takes a CPU, picoseconds.
+/// The simulated time of a read of the time, in picoseconds: about that of clock_gettime on a CPU.
 const LOOK_PS: u64 = 25_000;
 
 macro_rules! api {
@@ -30,7 +30,7 @@ macro_rules! api {
     )+ };
 }
 
-/// Makes a call and delivers its results. `PTL_EQ_DROPPED` comes with an event.
+/// Makes a call and delivers its results. A call with `PTL_EQ_DROPPED` has results too.
 fn perform(op: Op, arguments: &[&dyn Argument]) -> c_int {
     let mut call = match Call::begin(op) {
         Ok(call) => call,
@@ -156,7 +156,7 @@ pub extern "C" fn PtlHandleIsEqual(a: Handle, b: Handle) -> c_int {
     c_int::from(a == b)
 }
 
-/// See `spin.h`. 0 outside of spinrun.
+/// See `spin.h`. Returns 0 outside of spinrun.
 #[unsafe(no_mangle)]
 pub extern "C" fn spin_time_ps() -> u64 {
     if call::looks_in_a_row() > FREE_LOOKS && !session::forked() {
@@ -189,13 +189,13 @@ pub extern "C" fn spin_barrier() -> c_int {
     host_call(Op::SpinBarrier, &[])
 }
 
-/// See `spin.h`. 0 outside of spinrun.
+/// See `spin.h`. Returns 0 outside of spinrun.
 #[unsafe(no_mangle)]
 pub extern "C" fn spin_rank() -> c_int {
     Session::get().map_or(0, |session| session.rank as c_int)
 }
 
-/// See `spin.h`. 1 outside of spinrun.
+/// See `spin.h`. Returns 1 outside of spinrun.
 #[unsafe(no_mangle)]
 pub extern "C" fn spin_size() -> c_int {
     Session::get().map_or(1, |session| session.ranks as c_int)
@@ -234,7 +234,7 @@ pub unsafe extern "C" fn spin_register_image(image: *const c_void, handlers_star
     });
 }
 
-/// A call that needs no `PtlInit`, but the simulator.
+/// Makes a call that needs the simulator but no `PtlInit`.
 fn host_call(op: Op, arguments: &[&dyn Argument]) -> c_int {
     match attachment::attach() {
         Rc::Ok => perform(op, arguments),

@@ -1,4 +1,4 @@
-//! How each kind of C argument travels: see [`abi::mailbox::Op`] for the convention.
+//! The kinds of C arguments, and how each is sent. [`abi::mailbox::Op`] describes the convention.
 
 use crate::call::{Answer, Call};
 use abi::portals::{CtEvent, INVALID_HANDLE, Me, Plain, Process, Rc};
@@ -7,18 +7,22 @@ use std::mem::offset_of;
 
 /// An argument of a library call.
 pub trait Argument {
-    /// Puts what the simulator needs of it into the call.
+    /// Writes the argument into the call, as far as the simulator needs it.
+    ///
+    /// # Errors
+    /// `PTL_ARG_INVALID` for a NULL
+    /// pointer.
     fn give(&self, call: &mut Call) -> Result<(), Rc>;
 
-    /// Takes its result from the answer; only after a call that has results.
+    /// Copies its result from the answer. Called only after calls that have results.
     fn take(&self, _answer: &mut Answer) {}
 }
 
 /// A scalar that is one word of a call.
 pub trait Word: Copy {
-    /// As a word.
+    /// Converts to a word.
     fn to_word(self) -> u64;
-    /// From a word.
+    /// Converts from a word.
     fn from_word(word: u64) -> Self;
 }
 
@@ -62,12 +66,12 @@ impl Argument for CtEvent {
     }
 }
 
-/// An address that the simulator reads through, or just gives back.
+/// An address that the simulator reads from, or only returns later.
 #[repr(transparent)]
 pub struct Address(*const c_void);
 
 impl Address {
-    /// Of anything.
+    /// Makes the argument from any pointer.
     pub fn new(address: *const c_void) -> Address {
         Address(address)
     }
@@ -95,7 +99,7 @@ impl<T: Plain> Argument for In<T> {
     }
 }
 
-/// A structure to read, or NULL. Takes one word, 1 when it is there.
+/// A structure to read, or NULL. It takes one word, which is 1 unless it is NULL.
 #[repr(transparent)]
 pub struct OptionalIn<T>(*const T);
 
@@ -129,7 +133,7 @@ impl Argument for PlainMe {
 pub struct Out<T>(*mut T);
 
 impl<T> Out<T> {
-    /// To this place.
+    /// Makes an argument that writes to this place.
     pub fn new(place: *mut T) -> Out<T> {
         Out(place)
     }
@@ -177,7 +181,7 @@ impl<T: Plain> Argument for OptionalOut<T> {
     }
 }
 
-/// A handle that the call takes away from its owner: one word, `PTL_INVALID_HANDLE` afterwards.
+/// A handle that the call invalidates. It takes one word and is set to `PTL_INVALID_HANDLE`.
 #[repr(transparent)]
 pub struct Consumed(*mut u32);
 

@@ -1,4 +1,4 @@
-//! One call through the calling thread's slot.
+//! A call of the simulator through the calling thread's slot.
 
 use crate::output;
 use crate::session::{self, Session};
@@ -8,13 +8,13 @@ use std::cell::Cell;
 use std::ffi::{c_char, c_int};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// How often a sleeping thread looks whether the simulator still runs, seconds.
+/// The period, in seconds, at which a sleeping thread checks whether the simulator still runs.
 const CHECK_S: i64 = 1;
-/// Exit status of a rank that cannot go on: its simulator is gone, or it calls the library from within a call.
+/// The exit status of a rank that cannot go on: the simulator has ended, or a call was made within another call.
 const LOST: c_int = 1;
 
 unsafe extern "C" {
-    /// glibc: not 0 until the process makes its second thread.
+    /// A variable of glibc that is not 0 until the process makes its second thread.
     static __libc_single_threaded: c_char;
 }
 
@@ -23,10 +23,10 @@ thread_local! {
     static LEASE: Lease = const { Lease };
     /// Whether the thread is between the beginning of a call and its last result.
     static BUSY: Cell<bool> = const { Cell::new(false) };
-    /// Looks at the time since the last call.
+    /// How often the thread has read the time since its last call.
     static LOOKS: Cell<u32> = const { Cell::new(0) };
     static PATIENCE: Cell<Patience> = const { Cell::new(Patience::new()) };
-    /// CPU time of the thread at its last answer, nanoseconds.
+    /// The CPU time of the thread at its last answer, in nanoseconds.
     static ANSWERED_NS: Cell<u64> = const { Cell::new(0) };
 }
 
@@ -59,8 +59,8 @@ impl Drop for Busy {
     }
 }
 
-/// Ends the process if this thread is in a call already. Only the handler of a signal that has come meanwhile can bring
-/// it here; the slot is taken, and what the handler would wait for comes after the call that it interrupts.
+/// Ends the process if this thread is already in a call. Only a signal handler can make such a call. It could never be
+/// answered, as the interrupted call uses the slot.
 pub fn refuse_within_call() {
     if !BUSY.get() {
         return;
@@ -74,7 +74,7 @@ pub fn refuse_within_call() {
     unsafe { libc::_exit(LOST) };
 }
 
-/// A call being prepared.
+/// A call that is being prepared.
 pub struct Call {
     session: &'static Session,
     busy: Busy,
@@ -90,7 +90,11 @@ pub struct Answer {
 }
 
 impl Call {
-    /// Starts a call in the thread's slot. `PTL_FAIL`, after a message, when there is no simulator or no slot.
+    /// Starts a call in the thread's slot.
+    ///
+    /// # Errors
+    /// `PTL_FAIL`, after a message, when there is no simulator or no free
+    /// slot.
     pub fn begin(op: Op) -> Result<Call, Rc> {
         let busy = Busy::begin();
         let session = Session::get().ok_or(Rc::Fail)?;
@@ -116,7 +120,7 @@ impl Call {
         Ok(Call { session, busy, slot, words: 0 })
     }
 
-    /// The next argument.
+    /// Adds the next argument.
     pub fn word(&mut self, word: u64) {
         assert!(self.words < ARGS);
         // SAFETY: as in `begin`.
@@ -124,14 +128,14 @@ impl Call {
         self.words += 1;
     }
 
-    /// The structure argument.
+    /// Sets the structure argument.
     pub fn data<T: Plain>(&mut self, value: &T) {
         let bytes = value.as_bytes();
         // SAFETY: as in `begin`.
         unsafe { (&mut (*self.slot).data)[..bytes.len()].copy_from_slice(bytes) };
     }
 
-    /// Sends the call and waits for its answer; meanwhile copies memory as the simulator asks.
+    /// Sends the call and waits for its answer. While it waits, it copies memory when the simulator asks for it.
     pub fn perform(self) -> Answer {
         // SAFETY: mapped for the life of the process, and an atomic.
         let word = unsafe { &(*self.slot).state };
@@ -198,7 +202,8 @@ impl Call {
         }
     }
 
-    /// Copies between the process's memory and the bounce area. The kernel does it, so that a bad address is an error.
+    /// Copies between the process's memory and the bounce area. The kernel copies, so that a bad address is an error
+    /// and not a crash.
     fn copy(&self) {
         let (file, bounce) = self.session.bounce();
         // SAFETY: the simulator has filled in the fields and waits; the system calls check the address.
@@ -220,33 +225,35 @@ impl Call {
 }
 
 impl Answer {
-    /// The return code.
+    /// Returns the return code.
     pub fn rc(&self) -> i32 {
         // SAFETY: mapped, and this thread's after the answer.
         unsafe { (*self.slot).result }
     }
 
-    /// The next scalar result.
+    /// Returns the next scalar result.
     pub fn word(&mut self) -> u64 {
         self.words += 1;
         // SAFETY: as above.
         unsafe { (&(*self.slot).out)[self.words - 1] }
     }
 
-    /// The structure result.
+    /// Returns the structure result.
     pub fn data<T: Plain>(&self) -> T {
         // SAFETY: as above.
         T::from_bytes(unsafe { &(*self.slot).data }).expect("structures fit into a slot")
     }
 }
 
-/// Counts a look of this thread at the time; how many there were since its last call other than for the time.
+/// Counts that this thread reads the time. Returns how often it has since its last call, not counting waits for the
+/// time.
 pub fn looks_in_a_row() -> u32 {
     LOOKS.set(LOOKS.get().saturating_add(1));
     LOOKS.get()
 }
 
-/// Simulated time of the thread's own work since its last answer, picoseconds; 0 unless it is measured.
+/// Returns the simulated time of the thread's own computation since its last answer, in picoseconds; 0 unless it is
+/// measured.
 pub fn unanswered_ps(session: &Session) -> u64 {
     let scale = session.header().compute_scale_milli.load(Ordering::Relaxed);
     (u128::from(unanswered_ns(session)) * u128::from(scale) / 1000).try_into().unwrap_or(u64::MAX)
@@ -260,7 +267,8 @@ fn charged(session: &Session) -> bool {
     session.header().compute_scale_milli.load(Ordering::Relaxed) != 0
 }
 
-/// CPU time of the thread. By system call: the C function may be interposed (`--clock simulated`).
+/// Returns the CPU time of the thread in nanoseconds. The system call is used because the C function may be interposed
+/// (`--clock simulated`).
 fn cpu_ns() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: writes to a local.
@@ -268,7 +276,7 @@ fn cpu_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Finds a slot for this thread: a free one, or that of a process of this rank that has ended.
+/// Claims a slot for this thread: a free one, or the slot of a process of this rank that has ended.
 fn claim(session: &Session) -> Option<usize> {
     let me = std::process::id();
     for k in 0..SLOTS {
@@ -279,7 +287,7 @@ fn claim(session: &Session) -> Option<usize> {
         let taken = free || (pid != me && word.load(Ordering::Acquire) == state::RUNNING && ended(pid));
         if taken && owner.compare_exchange(pid, me, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
             SLOT.set(Some(k));
-            // At the very end of a thread it is too late to give the slot back.
+            // While a thread ends, its thread-local values may be gone; the slot is then not given back.
             let _ = LEASE.try_with(|_| ());
             return Some(k);
         }

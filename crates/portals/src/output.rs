@@ -1,8 +1,8 @@
-//! What C's streams of a rank have buffered is not lost when its run ends badly.
+//! Keeps the buffered output of a rank's C streams when the run fails.
 //!
-//! Standard output that goes to a file or a pipe would be written in blocks of some kilobytes, so that a crash or a
-//! time limit lost the last lines before it. In a rank it is written line by line, as on a terminal, unless the program asks
-//! for something else (setvbuf). A rank that waits in the library when the run ends also writes its unfinished line.
+//! By default the C library writes standard output to a file or pipe in blocks of some kilobytes, so a crash or a time
+//! limit would lose the last lines. In a rank it is written line by line, as on a terminal, unless the program asks for
+//! something else (setvbuf). A rank that waits in the library when the run ends also writes its unfinished line.
 
 use abi::mailbox::env;
 
@@ -22,7 +22,7 @@ extern "C" fn write_lines() {
     }
 }
 
-/// Writes out what C's streams have buffered and ends the process, as the run is over.
+/// Flushes all streams of the C library and ends the process. Called when the run is over.
 pub fn end_process() -> ! {
     // SAFETY: flushes all streams; the exit handlers do not run, as they would wait for the simulator.
     unsafe {

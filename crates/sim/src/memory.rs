@@ -1,4 +1,4 @@
-//! Tables of state that the processor's cache does not hold, and fetching from them.
+//! Tables that exceed the processor's cache, and prefetching from them.
 
 use std::alloc::{Layout, handle_alloc_error};
 use std::marker::PhantomData;
@@ -7,11 +7,11 @@ use std::ops::{Deref, DerefMut, Range};
 use bytemuck::Zeroable;
 use memmap2::MmapMut;
 
-/// Bytes; what is smaller would waste most of one.
+/// The size of a huge page in bytes. Smaller tables would waste most of a page.
 const HUGE_PAGE: usize = 1 << 21;
 
-/// A large table in huge pages where the system has them: with thousands of ranks, each at another place of every table,
-/// small pages would be looked up at every step.
+/// A large table in huge pages, where the system has them. The simulator accesses such tables at random places, so that
+/// 4 KiB pages would miss the TLB on almost every access.
 #[derive(Debug)]
 pub struct Large<T> {
     map: MmapMut,
@@ -20,7 +20,7 @@ pub struct Large<T> {
 }
 
 impl<T: Zeroable> Large<T> {
-    /// So many values of zero bytes.
+    /// Makes a table of `len` values whose bytes are all zero.
     pub fn zeroed(len: usize) -> Large<T> {
         // SAFETY: a fresh map is zero, which is a valid `T`.
         unsafe { Large::map(len) }
@@ -28,7 +28,7 @@ impl<T: Zeroable> Large<T> {
 }
 
 impl<T: Copy> Large<T> {
-    /// So many times the same value.
+    /// Makes a table of `len` copies of a value.
     pub fn filled(value: T, len: usize) -> Large<T> {
         // SAFETY: all is written before it is read.
         let mut table: Large<T> = unsafe { Large::map(len) };
@@ -40,7 +40,7 @@ impl<T: Copy> Large<T> {
         table
     }
 
-    /// The same with more at the end, up to a new length.
+    /// Makes a copy of this table that is extended to length `len` by copies of `value`.
     pub fn grown(&self, value: T, len: usize) -> Large<T> {
         let mut table = Large::filled(value, len.max(self.len));
         table[..self.len].copy_from_slice(self);
@@ -49,10 +49,10 @@ impl<T: Copy> Large<T> {
 }
 
 impl<T> Large<T> {
-    /// Has the system find memory for this part of the table now. What is read first and then written would otherwise be
-    /// looked up twice, and the second time all threads of the process be stopped for it.
+    /// Makes the system allocate the memory of this part of the table now. Otherwise a page that is first read and then
+    /// written causes two page faults, and the second one interrupts all threads of the process.
     pub fn populate(&self, part: Range<usize>) {
-        // Only a hint: not all systems have it.
+        // This is a hint that not all systems support.
         #[cfg(target_os = "linux")]
         if !part.is_empty() {
             let size = size_of::<T>();
@@ -62,14 +62,14 @@ impl<T> Large<T> {
         let _ = part;
     }
 
-    /// Of zero bytes.
+    /// Maps memory for `len` values, filled with zero bytes.
     ///
     /// # Safety
-    /// They are either valid or overwritten before they are used.
+    /// Values of zero bytes must be valid, or be overwritten before they are read.
     unsafe fn map(len: usize) -> Large<T> {
         let layout = Layout::array::<T>(len).expect("a table of fewer bytes than there are addresses");
         let Ok(map) = MmapMut::map_anon(layout.size().max(1)) else { handle_alloc_error(layout) };
-        // Only a hint: not all systems have it.
+        // This is a hint that not all systems support.
         #[cfg(target_os = "linux")]
         if layout.size() >= HUGE_PAGE {
             let _ = map.advise(memmap2::Advice::HugePage);
@@ -96,7 +96,7 @@ impl<T> DerefMut for Large<T> {
     }
 }
 
-/// Has the processor fetch what will soon be needed.
+/// Makes the processor prefetch a value that will soon be needed.
 #[inline(always)]
 pub fn prefetch<T>(place: *const T) {
     #[cfg(target_arch = "x86_64")]
@@ -119,7 +119,7 @@ mod tests {
         let more = table.grown(9, 5);
         assert_eq!((&*table, &*more), (&[7, 8, 7][..], &[7, 8, 7, 9, 9][..]));
         assert_eq!(*table.grown(9, 0), *table);
-        // Of several huge pages, and of none.
+        // A table of several huge pages, and an empty one.
         assert!(Large::<u64>::zeroed(1 << 20).iter().all(|&word| word == 0));
         assert!(Large::<u64>::zeroed(0).is_empty());
         prefetch(&raw const more[4]);

@@ -2,39 +2,40 @@ use std::collections::VecDeque;
 
 use crate::{Spares, Time};
 
-/// Bits of a time that one level of the wheel tells apart.
+/// The number of bits of a time that one level of the wheel distinguishes.
 const BITS: u32 = 6;
-/// Slots of a level, one for each value of its bits; one machine word says which are in use.
+/// The number of slots of a level: one for each value of its bits. One machine word records which are in use.
 const SLOTS: usize = 1 << BITS;
-/// Levels for all bits of a time.
+/// The number of levels, enough for all bits of a time.
 const LEVELS: usize = u64::BITS.div_ceil(BITS) as usize;
-/// With so many events their state is beyond the cache, and who handles them wants to see what comes soon.
+/// From this number of queued events on, the next few are sorted in advance: their state does not fit into the
+/// processor's cache, so handlers prefetch what the next events need.
 const MANY: usize = 1 << 12;
-/// Then so many of the next events are in order, if their slots have few.
+/// The number of events that are sorted in advance, if their slots have few entries.
 const AHEAD: usize = 16;
-/// So few entries of a slot are sorted rather than distributed further.
+/// A slot with at most this number of entries is sorted instead of distributed to lower levels.
 const FEW: usize = 16;
-/// In so long a list nothing is inserted.
+/// Nothing is inserted into a list of this length or longer.
 const LONG: usize = 64;
 
-/// A queue of events that gives them back by time, and among equal times by order of insertion.
+/// A queue of events, ordered by time. Events of equal time are ordered by their insertion.
 ///
-/// A hierarchical timing wheel (Varghese and Lauck, SOSP'87) over the bits of a time, as a monotone radix heap uses it: an
-/// event waits at the level of the highest bit in which its time differs from the horizon, in the slot of its time's bits
-/// there. The first event is in the first used slot of the lowest used level. When that slot is reached its events move to
-/// lower levels, a few moves each, however many events there are. Events of equal time are always in the same slot and
-/// move together, so their order stays that of their insertion.
+/// The queue is a hierarchical timing wheel (Varghese and Lauck, SOSP'87) over the bits of a time, as in a monotone
+/// radix heap: an event waits at the level of the highest bit in which its time differs from the horizon, in the slot
+/// of its time's bits there. The first event is in the first used slot of the lowest used level. When that slot is
+/// reached its events move to lower levels, a few moves each, however many events there are. Events of equal time are
+/// always in the same slot and move together, so their order stays that of their insertion.
 ///
-/// Of many events the next few are kept in order, ahead of the wheel: who has more state than the cache holds sees what
-/// comes [soon](EventQueue::soon), and can fetch what it will need.
+/// When there are many events, the next few are kept in a sorted list. Handlers whose state exceeds the processor's
+/// cache can look at the events that come [soon](EventQueue::soon) and prefetch what they need.
 #[derive(Clone, Debug)]
 pub struct EventQueue<E> {
     now: Time,
-    /// The next events, in order.
+    /// The next events in their order.
     due: VecDeque<(Time, E)>,
-    /// The wheel has what is later; all else is in the list.
+    /// The wheel holds the events after this time, the list all others.
     horizon: Time,
-    /// Level by level.
+    /// The slots of all levels, level by level.
     slots: Vec<Slot<E>>,
     /// For each level, which slots are not empty.
     used: [u64; LEVELS],
@@ -47,9 +48,9 @@ pub struct EventQueue<E> {
 
 #[derive(Clone, Debug)]
 struct Slot<E> {
-    /// Of equal time in the order of their insertion.
+    /// The events. Those of equal time are in the order of their insertion.
     entries: Vec<(Time, E)>,
-    /// Of the entries.
+    /// The earliest time of the entries.
     earliest: Time,
 }
 
@@ -79,7 +80,7 @@ impl<E> EventQueue<E> {
     /// Adds an event.
     ///
     /// # Panics
-    /// When `at` is before the last event that was taken out: the past cannot change.
+    /// When `at` is before the last event that was taken out.
     #[inline]
     pub fn push(&mut self, at: Time, event: E) {
         assert!(at >= self.now, "event at {at} pushed at {}", self.now);
@@ -94,7 +95,7 @@ impl<E> EventQueue<E> {
         }
     }
 
-    /// Takes out the first event.
+    /// Removes the first event and returns it.
     #[inline]
     pub fn pop(&mut self) -> Option<(Time, E)> {
         if self.len >= MANY && self.due.len() < AHEAD {
@@ -109,13 +110,14 @@ impl<E> EventQueue<E> {
         Some(first)
     }
 
-    /// The event that is `ahead` places behind the next, as far as that is known: what is pushed may still go before it.
+    /// Returns the event that is `ahead` places after the next one, if it is known. Events that are pushed later may
+    /// still come before it.
     #[inline]
     pub fn soon(&self, ahead: usize) -> Option<&E> {
         self.due.get(ahead).map(|entry| &entry.1)
     }
 
-    /// When the first event is due.
+    /// Returns the time of the first event.
     pub fn peek_time(&self) -> Option<Time> {
         match self.due.front() {
             Some(first) => Some(first.0),
@@ -123,7 +125,7 @@ impl<E> EventQueue<E> {
         }
     }
 
-    /// The time of the last event that was taken out.
+    /// Returns the time of the last event that was taken out.
     pub fn now(&self) -> Time {
         self.now
     }
@@ -143,7 +145,8 @@ impl<E> EventQueue<E> {
         self.inserted
     }
 
-    /// Where the wheel has a time after the horizon: at the level of the highest bit in which they differ.
+    /// Returns the index of the slot for a time after the horizon. Its level is that of the highest bit in which the
+    /// two differ.
     #[inline]
     fn index(&self, at: Time) -> usize {
         let level = (at.as_ps() ^ self.horizon.as_ps()).ilog2() / BITS;
@@ -161,14 +164,14 @@ impl<E> EventQueue<E> {
         slot.entries.push((at, event));
     }
 
-    /// The slot of the first event of the wheel.
+    /// Returns the slot of the first event of the wheel.
     #[inline]
     fn first(&self) -> Option<usize> {
         let level = self.used_levels.trailing_zeros() as usize;
         self.used.get(level).map(|used| level * SLOTS + used.trailing_zeros() as usize)
     }
 
-    /// Says that a slot is empty.
+    /// Marks a slot as empty.
     #[inline]
     fn clear(&mut self, index: usize) {
         let level = index / SLOTS;
@@ -178,7 +181,7 @@ impl<E> EventQueue<E> {
         }
     }
 
-    /// Takes out the first event, which is in the wheel.
+    /// Removes and returns the first event, which is in the wheel.
     fn advance(&mut self) -> Option<(Time, E)> {
         let index = self.first()?;
         let slot = &mut self.slots[index];
@@ -202,7 +205,8 @@ impl<E> EventQueue<E> {
             let slot = &mut self.slots[index];
             if slot.entries.len() > FEW {
                 if index < SLOTS && !self.due.is_empty() {
-                    // Many of one time: what still comes before them is easier put into the wheel.
+                    // The slot has many events of one time. Events that are pushed before them are cheaper to put into
+                    // the wheel.
                     return;
                 }
                 self.spread(index);
@@ -246,11 +250,11 @@ impl<E> EventQueue<E> {
         }
     }
 
-    /// Moves the list from `place` on back to the wheel; the horizon is then earlier.
+    /// Moves the entries of the list from `place` on back to the wheel, which makes the horizon earlier.
     fn put_back(&mut self, place: usize, horizon: Time) {
         let tail = self.due.split_off(place);
         let before = std::mem::replace(&mut self.horizon, horizon);
-        // Seen from there, all that is below the level of their difference is in one slot.
+        // Relative to the new horizon, all events below the level of their difference belong to one slot.
         let index = self.index(before);
         let mut later = Vec::new();
         while let Some(lower) = self.first().filter(|lower| lower / SLOTS < index / SLOTS) {
@@ -302,7 +306,7 @@ mod tests {
         assert_eq!((queue.pop(), queue.peek_time(), queue.now()), (None, None, Time::MAX));
     }
 
-    /// Against a heap: thousands of events, in bursts at one time, in the span of the next few, and at the end of time.
+    /// Compares with a heap: thousands of events in bursts at one time, close together, and at the end of time.
     #[test]
     fn many_events_come_in_order_and_the_next_are_seen() {
         for (seed, spread) in [(1, 4), (2, 12), (3, 24), (4, 50)] {
@@ -352,10 +356,10 @@ mod tests {
     }
 
     proptest! {
-        /// Against a list that is searched for the least (time, number).
+        /// Compares with a list that is searched for the smallest (time, number).
         #[test]
         fn events_come_by_time_and_then_by_insertion(
-            // None takes an event out; a push is this far ahead, in small and in large steps.
+            // `None` takes an event out. A push is this far ahead, in small and in large steps.
             steps in prop::collection::vec(prop::option::of((0u64..8, 0u32..50)), 1..200),
         ) {
             let (mut queue, mut list, mut now) = (EventQueue::default(), Vec::new(), 0);

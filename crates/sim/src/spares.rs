@@ -1,24 +1,25 @@
-/// Entries that an empty list keeps room for.
+/// The number of entries for which an empty list keeps capacity.
 const KEPT: usize = 256;
-/// So much more room is kept for the next bursts: fresh memory for each would cost more than all else.
+/// The number of larger buffers that are kept for later bursts. Allocating them anew would dominate the cost of a
+/// burst.
 const SPARES: usize = 4;
 
-/// Room of the bursts of many lists, such as the slots of a queue, which are long one after the other.
+/// A pool of buffers for many lists, such as the slots of a queue, of which only a few are long at any time.
 #[derive(Clone, Debug)]
 pub struct Spares<T> {
-    /// The largest last.
+    /// The buffers, with the largest at the end.
     rooms: Vec<Vec<T>>,
 }
 
 impl<T> Default for Spares<T> {
-    /// None so far.
+    /// Makes an empty pool.
     fn default() -> Spares<T> {
         Spares { rooms: Vec::new() }
     }
 }
 
 impl<T> Spares<T> {
-    /// Exchanges a full list's room for more, if there is any; for a list that gets longer.
+    /// Moves a full list to a larger buffer of the pool, if there is one. Call it before a list grows.
     #[inline(always)]
     pub fn widen(&mut self, list: &mut Vec<T>) {
         if list.len() == list.capacity() && list.len() >= KEPT {
@@ -34,7 +35,7 @@ impl<T> Spares<T> {
         }
     }
 
-    /// What an emptied list keeps of its room. If that is much, other lists get it.
+    /// Returns the buffer that an emptied list keeps. A large buffer goes to the pool instead.
     #[inline]
     pub fn keep(&mut self, room: Vec<T>) -> Vec<T> {
         if room.capacity() <= KEPT {
@@ -64,12 +65,12 @@ mod tests {
         list.resize(KEPT, 7);
         spares.widen(&mut list);
         assert_eq!((list.capacity(), &list[..]), (5000, &[7; KEPT][..]));
-        // Not full, then with more room than there is.
+        // The list is not full, then it has more capacity than the pool's buffers.
         spares.widen(&mut list);
         list.resize(5000, 7);
         spares.widen(&mut list);
         assert_eq!(list.capacity(), 5000);
-        // The smallest of five was given up.
+        // The smallest of five buffers was freed.
         assert_eq!(spares.rooms.iter().map(Vec::capacity).collect::<Vec<_>>(), [2000, 3000, 4000]);
     }
 }

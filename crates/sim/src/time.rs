@@ -2,48 +2,48 @@ use std::fmt;
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Mul, Sub};
 
-/// A point in simulated time, or a span of it, in integer picoseconds.
+/// A point in simulated time or a duration, in integer picoseconds.
 ///
-/// Sums and products that are too large are [`Time::MAX`]: nothing ever wraps to an earlier time. A simulation ends at
-/// [`Time::LIMIT`], well before.
+/// Sums and products saturate at [`Time::MAX`], so no time ever wraps around. A simulation ends at [`Time::LIMIT`],
+/// which is well before that.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(u64);
 
 impl Time {
-    /// The start of the simulation; the empty span.
+    /// The start of the simulation, or a duration of zero.
     pub const ZERO: Time = Time(0);
-    /// Later than everything.
+    /// The largest time, later than every event.
     pub const MAX: Time = Time(u64::MAX);
 
-    /// How far simulated time goes: 2^63 ps, 106 days and 18 hours.
+    /// The end of simulated time: 2^63 ps, which is 106 days and 18 hours.
     pub const LIMIT: Time = Time(1 << 63);
 
-    /// From picoseconds.
+    /// Makes a time from picoseconds.
     pub const fn from_ps(ps: u64) -> Time {
         Time(ps)
     }
 
-    /// From nanoseconds.
+    /// Makes a time from nanoseconds.
     pub const fn from_ns(ns: u64) -> Time {
         Time(ns.saturating_mul(1000))
     }
 
-    /// In picoseconds.
+    /// Returns the time in picoseconds.
     pub const fn as_ps(self) -> u64 {
         self.0
     }
 
-    /// In nanoseconds, for people.
+    /// Returns the time in nanoseconds, for display.
     pub fn as_ns_f64(self) -> f64 {
         self.0 as f64 / 1e3
     }
 
-    /// The difference, or zero when `earlier` is later.
+    /// Returns the difference, or zero if `earlier` is later.
     pub fn saturating_sub(self, earlier: Time) -> Time {
         Time(self.0.saturating_sub(earlier.0))
     }
 
-    /// The sum, or [`Time::MAX`].
+    /// Returns the sum, at most [`Time::MAX`].
     pub fn saturating_add(self, span: Time) -> Time {
         Time(self.0.saturating_add(span.0))
     }
@@ -86,32 +86,32 @@ impl Sum for Time {
 }
 
 impl fmt::Display for Time {
-    /// Nanoseconds with the picoseconds as decimals: `1234.567 ns`.
+    /// Writes nanoseconds with three decimals: `1234.567 ns`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{:03} ns", self.0 / 1000, self.0 % 1000)
     }
 }
 
-/// The inverse of a bandwidth (LogGP's G) in integer femtoseconds a byte: fine enough that every G of the papers
-/// (2.5, 6.7, 15.6, 20 ps/B) is exact.
+/// The inverse of a bandwidth (LogGP's G) in integer femtoseconds per byte, in which every G of the papers (2.5, 6.7,
+/// 15.6, 20 ps/B) is exact.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rate(u64);
 
 impl Rate {
-    /// No time at all for any number of bytes.
+    /// The rate at which any number of bytes takes no time.
     pub const INFINITE: Rate = Rate(0);
 
-    /// From femtoseconds a byte.
+    /// Makes a rate from femtoseconds per byte.
     pub const fn from_fs_per_byte(fs: u64) -> Rate {
         Rate(fs)
     }
 
-    /// In femtoseconds a byte.
+    /// Returns the rate in femtoseconds per byte.
     pub const fn as_fs_per_byte(self) -> u64 {
         self.0
     }
 
-    /// The time that `bytes` take, rounded up to a picosecond.
+    /// Returns the time that `bytes` bytes take, rounded up to a picosecond.
     #[inline]
     pub fn time(self, bytes: u64) -> Time {
         if let Some(fs) = self.0.checked_mul(bytes) {
@@ -121,28 +121,28 @@ impl Rate {
     }
 }
 
-/// A clock of a core, kept as its frequency so that no period is rounded.
+/// The clock of a core, stored as its frequency so that the period is not rounded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Clock(u64);
 
 impl Clock {
-    /// From kilohertz, at least 1.
+    /// Makes a clock from a frequency in kilohertz, at least 1.
     pub const fn from_khz(khz: u64) -> Clock {
         assert!(khz > 0);
         Clock(khz)
     }
 
-    /// In kilohertz.
+    /// Returns the frequency in kilohertz.
     pub const fn as_khz(self) -> u64 {
         self.0
     }
 
-    /// The time that `cycles` take, rounded up to a picosecond.
+    /// Returns the time that `cycles` cycles take, rounded up to a picosecond.
     pub fn time(self, cycles: u64) -> Time {
         Time((u128::from(cycles) * 1_000_000_000).div_ceil(u128::from(self.0)).try_into().unwrap_or(u64::MAX))
     }
 
-    /// The whole cycles that fit into `span`.
+    /// Returns the number of whole cycles in `span`.
     pub fn cycles(self, span: Time) -> u64 {
         (u128::from(span.0) * u128::from(self.0) / 1_000_000_000).try_into().unwrap_or(u64::MAX)
     }

@@ -4,8 +4,8 @@
 //! then raise puts simulated time into the registers. The counter runs at `SPIN_TSC_HZ`, which spinrun sets to the speed
 //! that `/proc/cpuinfo` names, because programs such as Open MPI convert ticks by that.
 //!
-//! The kernel's own reader of the counter, the vDSO, keeps the real one: the C library uses it for time limits of its own.
-//! The setting belongs to a thread and its later children, so threads that ran before `libportals.so` was loaded by
+//! The kernel's own code in the process (vDSO) reads the real counter, as the C library uses it for its time-outs. The
+//! setting belongs to a thread and its later children, so threads that ran before `libportals.so` was loaded by
 //! `dlopen` keep the real counter, too.
 
 use std::arch::x86_64::_rdtsc;
@@ -17,16 +17,16 @@ use libc::{Elf64_Ehdr, Elf64_Phdr, REG_RAX, REG_RCX, REG_RDX, REG_RIP, siginfo_t
 
 use crate::{PS_PER_S, Simulator};
 
-/// Name of the variable with the counter's frequency.
+/// The name of the variable with the counter's frequency in Hz.
 const FREQUENCY: &CStr = c"SPIN_TSC_HZ";
-/// Frequency without that variable: a tick a nanosecond.
+/// The frequency without that variable: one tick per nanosecond.
 const DEFAULT_HZ: u64 = 1_000_000_000;
 /// `si_code` of a general protection fault, which the refused instruction raises.
 const SI_KERNEL: i32 = 0x80;
 const RDTSC: [u8; 2] = [0x0f, 0x31];
 const RDTSCP: [u8; 3] = [0x0f, 0x01, 0xf9];
 
-/// What is looked up once, because a signal handler must not.
+/// What the signal handler needs and cannot look up itself.
 struct Counter {
     hz: u64,
     vdso: Range<u64>,
@@ -34,8 +34,8 @@ struct Counter {
 
 static COUNTER: OnceLock<Counter> = OnceLock::new();
 
-/// Makes the counter of this thread, and of the threads that it will create, show simulated time. False where the kernel
-/// cannot refuse the instructions.
+/// Makes the counter of this thread, and of the threads that it will create, show simulated time. Returns false where
+/// the kernel cannot disable the instructions.
 pub fn simulate() -> bool {
     COUNTER.get_or_init(|| Counter { hz: frequency(), vdso: vdso() });
     refuse(true)
@@ -48,7 +48,7 @@ pub fn is_simulated() -> bool {
     unsafe { libc::prctl(libc::PR_GET_TSC, &raw mut setting) == 0 && setting == libc::PR_TSC_SIGSEGV }
 }
 
-/// Gives a process that is no rank the real counter: a child of a rank inherits the setting.
+/// Gives this process the real counter. A forked child of a rank, which is no rank, would inherit the setting.
 pub fn restore() {
     refuse(false);
 }
@@ -68,7 +68,7 @@ fn frequency() -> u64 {
     value.and_then(|value| value.parse().ok()).filter(|&hz| hz > 0).unwrap_or(DEFAULT_HZ)
 }
 
-/// Where the kernel has mapped its own code into this process.
+/// Returns the addresses of the kernel's code in this process.
 fn vdso() -> Range<u64> {
     // SAFETY: the kernel maps a whole ELF image there, or says 0.
     unsafe {
@@ -84,7 +84,7 @@ fn vdso() -> Range<u64> {
     }
 }
 
-/// Carries out the instruction that a thread has stopped at, if it is one that reads the counter.
+/// Executes the instruction that caused a signal, if it reads the counter. Returns whether it did.
 ///
 /// # Safety
 /// `info` and `context` must be those that the kernel gave to a handler of SIGSEGV.
@@ -116,7 +116,7 @@ pub unsafe fn emulate(info: *const siginfo_t, context: *mut ucontext_t) -> bool 
     true
 }
 
-/// The real counter, which this thread is otherwise refused.
+/// Reads the real counter, which is otherwise disabled for this thread.
 fn real_counter() -> u64 {
     refuse(false);
     // SAFETY: every x86-64 processor has the instruction.
