@@ -1,6 +1,6 @@
 use clap::ValueEnum;
 
-/// Kinds of network cards, as options name them.
+/// The kinds of network cards, as named on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Card {
     /// The card moves data; the CPU matches, copies and acts

@@ -1,13 +1,13 @@
-//! CPU time.
+//! CPU time of this process and its threads.
 
 use std::time::Duration;
 
-/// That of this process so far.
+/// Returns the CPU time that this process has used.
 pub fn of_process() -> Duration {
     read(libc::CLOCK_PROCESS_CPUTIME_ID)
 }
 
-/// That of this thread so far.
+/// Returns the CPU time that this thread has used.
 pub fn of_thread() -> Duration {
     read(libc::CLOCK_THREAD_CPUTIME_ID)
 }

@@ -1,4 +1,4 @@
-//! Where the parts that the commands need are: headers, device code, machine files, `libportals.so`, and zig.
+//! Finds the files that the commands need: headers, device code, machine files, `libportals.so`, and zig.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -14,33 +14,36 @@ pub struct Sdk {
     executable: PathBuf,
 }
 
-/// Something the commands need is not there.
+/// The error of a missing file that the commands need.
 #[derive(Debug, Error)]
 pub enum SdkError {
-    /// Neither an installation nor a checkout around the executable.
+    /// The executable is neither in an installation nor in a checkout.
     #[error("cannot find the spinkit SDK (sdk/include/portals4.h) from {0}; set SPINKIT_HOME to its folder")]
     NoSdk(PathBuf),
-    /// `SPINKIT_HOME` points elsewhere.
+    /// `SPINKIT_HOME` names a folder without an SDK.
     #[error("SPINKIT_HOME is {0}, which has no sdk/include/portals4.h")]
     BadHome(PathBuf),
-    /// No `libportals.so`.
+    /// `libportals.so` was not found.
     #[error("cannot find libportals.so (looked in {}); run `make build`, or set SPIN_LIBDIR to its folder",
             .0.iter().map(|p| p.display().to_string()).collect::<Vec<_>>().join(", "))]
     NoLibrary(Vec<PathBuf>),
-    /// No zig.
+    /// zig was not found.
     #[error(
         "cannot find zig, the compiler for the card; `make build` installs it (Python package ziglang), or set \
              SPIN_ZIG to its path"
     )]
     NoZig,
-    /// `SPIN_ZIG` points elsewhere.
+    /// `SPIN_ZIG` does not name an executable file.
     #[error("SPIN_ZIG is {0}, which is not a file")]
     BadZig(PathBuf),
 }
 
 impl Sdk {
-    /// Finds the SDK: `$SPINKIT_HOME`, then `../share/spinkit` from the executable, then the checkout that holds the
-    /// executable.
+    /// Finds the SDK: in `$SPINKIT_HOME`, else in `../share/spinkit` relative to the executable, else in the checkout
+    /// that contains the executable.
+    ///
+    /// # Errors
+    /// [`SdkError`] when it is in none of these.
     pub fn find() -> Result<Sdk, SdkError> {
         let executable = env::current_exe().and_then(|p| p.canonicalize()).unwrap_or_default();
         let is_home = |p: &Path| p.join("sdk/include/portals4.h").is_file();
@@ -56,23 +59,26 @@ impl Sdk {
         }
     }
 
-    /// Headers for user programs.
+    /// Returns the folder of the headers for user programs.
     pub fn include_dir(&self) -> PathBuf {
         self.home.join("sdk/include")
     }
 
-    /// The folder of `handlers/`, the handler library: `<handlers/accumulate/accumulate.h>`.
+    /// Returns the folder that contains `handlers/`, the handler library: `<handlers/accumulate/accumulate.h>`.
     pub fn library_dir(&self) -> PathBuf {
         self.home.join("sdk")
     }
 
-    /// One folder an HPU kind, and the device runtime.
+    /// Returns the folder with one folder for each HPU kind, and the device runtime.
     pub fn device_dir(&self) -> PathBuf {
         self.home.join("sdk/device")
     }
 
-    /// The folder of `libportals.so`: `$SPIN_LIBDIR`, beside the executable, the release build of a checkout, or
-    /// `lib` of an installation.
+    /// Returns the folder of `libportals.so`: `$SPIN_LIBDIR`, the folder of the executable, the release build of a
+    /// checkout, or `lib` of an installation.
+    ///
+    /// # Errors
+    /// [`SdkError`] when the library is in none of these.
     pub fn lib_dir(&self) -> Result<PathBuf, SdkError> {
         let candidates: Vec<PathBuf> = match env::var_os("SPIN_LIBDIR") {
             Some(dir) => vec![PathBuf::from(dir)],
@@ -86,14 +92,17 @@ impl Sdk {
             .collect(),
         };
         match candidates.iter().find(|dir| dir.join("libportals.so").is_file()) {
-            // The program finds its library by this path wherever it is started.
+            // Programs find their library by this path, wherever they are started.
             Some(dir) => Ok(dir.canonicalize().unwrap_or_else(|_| dir.clone())),
             None => Err(SdkError::NoLibrary(candidates)),
         }
     }
 
-    /// The zig executable: `$SPIN_ZIG`, then the Python environment of the executable, of the checkout, and of the
-    /// `python3` on the path.
+    /// Returns the zig executable: `$SPIN_ZIG`, else that of the Python environment of the executable, of the checkout,
+    /// or of the `python3` in `PATH`.
+    ///
+    /// # Errors
+    /// [`SdkError`] when it is in none of these.
     pub fn zig(&self) -> Result<PathBuf, SdkError> {
         if let Some(zig) = env::var_os("SPIN_ZIG") {
             let zig = PathBuf::from(zig);
@@ -104,7 +113,7 @@ impl Sdk {
         found.or_else(zig_of_python).ok_or(SdkError::NoZig)
     }
 
-    /// Where zig keeps what it has compiled once: `$SPIN_CACHE`, the checkout's `.cache/zig`, or the user's cache.
+    /// Returns the folder of zig's compilation cache: `$SPIN_CACHE`, the checkout's `.cache/zig`, or the user's cache.
     pub fn cache_dir(&self) -> PathBuf {
         if let Some(dir) = env::var_os("SPIN_CACHE") {
             return dir.into();
@@ -118,7 +127,7 @@ impl Sdk {
     }
 }
 
-/// zig in the site-packages of the Python environment at `prefix`.
+/// Returns zig in the site-packages of the Python environment at `prefix`.
 fn zig_in_environment(prefix: &Path) -> Option<PathBuf> {
     let mut pythons: Vec<PathBuf> =
         prefix.join("lib").read_dir().ok()?.filter_map(|entry| Some(entry.ok()?.path())).collect();

@@ -1,5 +1,6 @@
-//! What travels in a host object that `spincc -c` made: its device objects (`.spin_device.KIND`) and the host's view of
-//! its structures (`.spin_layouts`). The sections are marked to be left out of programs, so any linker drops them.
+//! Data that `spincc -c` adds to a host object: its device objects (`.spin_device.KIND`) and the layouts of its
+//! structures on the host (`.spin_layouts`). The sections are marked as excluded from programs, so every linker drops
+//! them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,24 +19,25 @@ const LAYOUTS_SECTION: &str = ".spin_layouts";
 /// The card's part of one source.
 #[derive(Clone, Debug, Default)]
 pub struct Part {
-    /// Source or object, for messages: "lib.a(member.o)" in an archive.
+    /// The source or object, for messages: "lib.a(member.o)" in an archive.
     pub origin: String,
-    /// The archive that it is a member of.
+    /// The archive of which it is a member.
     pub archive: Option<PathBuf>,
     /// Whether the host object has handlers.
     pub has_handlers: bool,
     /// Whether the host object needs the C++ library.
     pub is_cxx: bool,
-    /// Device object by HPU kind.
+    /// The device object for each HPU kind.
     pub devices: BTreeMap<String, Vec<u8>>,
-    /// Structures of the user's files as the host lays them out.
+    /// The host layouts of the structures in the user's files.
     pub host_layouts: Vec<Structure>,
-    /// Why there are no device objects, in the compiler's words.
+    /// The compiler's messages, if there are no device objects.
     pub left_out: Option<String>,
 }
 
 impl Part {
-    /// Puts this part into the host object at `object`; takes its debug information out with `strip_debug`.
+    /// Adds this part to the host object at `object`, and with `strip_debug` removes its debug information. # Errors
+    /// When the object cannot be read or written.
     pub fn attach(&self, tools: &Tools, object: &Path, strip_debug: bool) -> Result<()> {
         let mut sections: Vec<(String, Vec<u8>)> =
             self.devices.iter().map(|(kind, elf)| (format!("{DEVICE_SECTION_PREFIX}{kind}"), elf.clone())).collect();
@@ -60,7 +62,10 @@ impl Part {
     }
 }
 
-/// The parts of an object, of an archive's members, or (none) of any other linker input.
+/// Reads the parts of an object or of an archive's members. Other linker inputs have none.
+///
+/// # Errors
+/// When the file cannot be read, or is a damaged object.
 pub fn read(path: &Path) -> Result<Vec<Part>> {
     let bytes = std::fs::read(path).map_err(Error::read(path))?;
     let origin = path.display().to_string();
@@ -90,7 +95,7 @@ fn part(bytes: &[u8], origin: String) -> Result<Option<Part>> {
         let content = || section.data().map_err(|e| malformed(e.to_string()));
         if let Some(kind) = name.strip_prefix(DEVICE_SECTION_PREFIX) {
             let device = content()?.to_vec();
-            // The host's own section of handlers is out of sight in an object for link-time optimization.
+            // An object for link-time optimization does not show the host's section of handlers.
             part.has_handlers |=
                 object::File::parse(&*device).is_ok_and(|d| d.section_by_name(HANDLERS_SECTION).is_some());
             part.devices.insert(kind.to_owned(), device);
@@ -105,7 +110,7 @@ fn part(bytes: &[u8], origin: String) -> Result<Option<Part>> {
     Ok(Some(part))
 }
 
-/// What can be seen in a host object itself.
+/// Properties of a host object.
 pub fn inspect(file: &object::File) -> Part {
     let runtime = ["__gxx_personality_v0", "_Zn", "_Zd", "_ZSt", "_ZNSt", "_ZNKSt", "_ZTV", "__cxa_"];
     let is_cxx = file.symbols().filter(|s| s.is_undefined()).any(|s| {

@@ -11,7 +11,10 @@ use super::options::{Language, Options, Source};
 use super::tool::Tools;
 use super::{Error, Result};
 
-/// Compiles every source to a host object that carries its device objects (`-c`).
+/// Compiles every source to a host object that contains its device objects (`-c`).
+///
+/// # Errors
+/// When a source does not compile, or a file cannot be read or written.
 pub fn to_objects(tools: &Tools, options: &Options) -> Result<()> {
     let kinds = kind::choose(kind::installed(&tools.sdk.device_dir())?, options.kinds.as_deref())?;
     for source in &options.sources {
@@ -33,9 +36,12 @@ pub fn to_objects(tools: &Tools, options: &Options) -> Result<()> {
 }
 
 /// Compiles `source` for the host to `object`, which keeps its debug information, and for the card.
+///
+/// # Errors
+/// When the source does not compile, or a file cannot be read or written.
 pub fn one(tools: &Tools, options: &Options, kinds: &[Kind], source: &Source, object: &Path) -> Result<Part> {
     tools.run(host(tools, options, source).arg("-o").arg(object))?;
-    // What the user's flags hide is seen in a twin without them.
+    // Types that the user's flags hide are read from a second object that is compiled without them.
     let twin = tools.temp_path("twin.o");
     let visible = if options.opaque_debug { &twin } else { object };
     if options.opaque_debug {
@@ -52,7 +58,7 @@ pub fn one(tools: &Tools, options: &Options, kinds: &[Kind], source: &Source, ob
         ..bundle::inspect(&file)
     };
 
-    // Every kind at once: they are independent, and together they take as long as the host's compiler.
+    // All kinds are compiled in parallel.
     let objects: Vec<PathBuf> = kinds.iter().map(|k| tools.temp_path(format!("device.{}.o", k.name))).collect();
     let outputs: Vec<Result<_>> = std::thread::scope(|scope| {
         let jobs = kinds.iter().zip(&objects);
@@ -65,7 +71,7 @@ pub fn one(tools: &Tools, options: &Options, kinds: &[Kind], source: &Source, ob
             None => {
                 part.devices.insert(kind.name.clone(), std::fs::read(object).map_err(Error::read(object))?);
             }
-            // A file of the host alone need not compile for the card.
+            // A file without handlers need not compile for the card.
             Some(messages) if !part.has_handlers => {
                 part.devices.clear();
                 part.left_out = Some(messages);
@@ -91,7 +97,7 @@ fn host(tools: &Tools, options: &Options, source: &Source) -> Command {
     }
     command.args(&options.host_flags);
     if options.dependencies {
-        // The program is what depends on the source, not an object that nobody sees.
+        // The dependency file names the program, not the temporary object.
         let file = Path::new(source.path.file_name().unwrap_or_default()).with_extension("d");
         let program = options.output.clone().unwrap_or_else(|| "a.out".into());
         command.arg("-MF").arg(file).arg("-MQ").arg(program);
@@ -100,14 +106,14 @@ fn host(tools: &Tools, options: &Options, source: &Source) -> Command {
     command
 }
 
-/// Compiles for the card; the compiler's messages when it refuses.
+/// Compiles for the card. Returns the compiler's messages if it refuses the source.
 fn device(tools: &Tools, options: &Options, kind: &Kind, source: &Source, object: &Path) -> Result<Option<String>> {
     let mut command = tools.device(kind, source.language, &kind.compile_target)?;
     command.args([
         // The host compiler has warned already.
         "-w",
         "-fstandalone-debug",
-        // A call of printf stays one: the message about it should name what the user wrote.
+        // printf is not replaced by simpler functions, so that messages name what the user wrote.
         "-fno-builtin-printf",
         "-fno-builtin-fprintf",
         "-fno-builtin-puts",
@@ -117,7 +123,7 @@ fn device(tools: &Tools, options: &Options, kind: &Kind, source: &Source, object
         if cfg!(target_arch = "x86_64") { "-fsigned-char" } else { "-funsigned-char" },
     ]);
     if source.language == Language::Cxx {
-        // The host part may throw and catch; on the card that is neither an error here nor code.
+        // The host part may throw and catch exceptions. On the card they make neither an error here nor code.
         command.args(["-fno-threadsafe-statics", "-Xclang", "-fignore-exceptions"]);
     }
     if !options.device_flags.iter().any(|flag| flag.starts_with("-O")) {

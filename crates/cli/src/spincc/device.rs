@@ -1,4 +1,5 @@
-//! The device link: every source's object for one HPU kind, the device runtime, and what the card can hold.
+//! The device link: links the objects of all sources for one HPU kind with the device runtime, and checks that the
+//! card's memories can hold the result.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,20 +20,23 @@ use super::{Error, Result, undefined};
 
 /// A linked device program, with debug information.
 pub struct Program {
-    /// For which HPU kind.
+    /// The HPU kind for which it was linked.
     pub kind: Kind,
-    /// The ELF.
+    /// The bytes of the ELF file.
     pub elf: Vec<u8>,
 }
 
-/// Handlers by name, with where they are defined.
+/// The names of handlers, with the places where each is defined.
 pub type Candidates = BTreeMap<String, Vec<String>>;
 
-/// Every handler of `parts`, whether or not the link takes it from its archive. A program cannot have two of one name,
-/// even static ones: the name is what host and card know a handler by.
+/// Lists every handler of `parts`, whether or not the link takes it from its archive. A program cannot have two
+/// handlers of one name, not even static ones, as host and card identify handlers by name.
+///
+/// # Errors
+/// When an object cannot be read, or a handler is defined twice.
 pub fn candidates(parts: &[Part]) -> Result<Candidates> {
     let mut found = Candidates::new();
-    // Of objects that are linked in any case; C++'s inline functions are weak and the same everywhere.
+    // Only objects that are always linked count. C++'s inline functions are weak and the same in every object.
     let mut certain: BTreeMap<String, u32> = BTreeMap::new();
     for part in parts {
         let Some(object) = part.devices.values().next() else { continue };
@@ -53,7 +57,10 @@ pub fn candidates(parts: &[Part]) -> Result<Candidates> {
     Ok(found)
 }
 
-/// The names of the handlers in a linked program, sorted.
+/// Returns the sorted names of the handlers in a linked program.
+///
+/// # Errors
+/// When the program cannot be read, or has two handlers of one name.
 pub fn linked(candidates: &Candidates, program: &Program) -> Result<Vec<String>> {
     let malformed = |e: object::Error| Error::Program(format!("device program for {}: {e}", program.kind.name));
     let file = object::File::parse(&*program.elf).map_err(malformed)?;
@@ -77,6 +84,9 @@ fn refuse_twins(candidates: &Candidates, counts: &BTreeMap<String, u32>) -> Resu
 }
 
 /// Links the device objects of `parts` for `kind`.
+///
+/// # Errors
+/// When the link fails, or the program does not fit on the card.
 pub fn link(tools: &Tools, kind: &Kind, parts: &[Part]) -> Result<Program> {
     let mut command = tools.device(kind, Language::C, &kind.link_target)?;
     command.args(["-O3", "-Xclang", "-O3", "-ffreestanding", "-fno-builtin", "-static"]);
@@ -93,7 +103,8 @@ pub fn link(tools: &Tools, kind: &Kind, parts: &[Part]) -> Result<Program> {
             (None, _) => drop(command.arg(&path)),
             (Some(archive), Some((last, members))) if last == archive => drop(members.arg(&path)),
             (Some(archive), _) => {
-                // An archive again, from which the linker takes what is needed, as it does for the host.
+                // Members of an archive go into an archive again, from which the linker takes those that are needed, as
+                // for the host.
                 let copy = tools.temp_path(format!("{i}.{}.a", kind.name));
                 command.arg(&copy);
                 let mut members = tools.zig()?;
@@ -122,8 +133,8 @@ pub fn link(tools: &Tools, kind: &Kind, parts: &[Part]) -> Result<Program> {
     Ok(Program { kind: kind.clone(), elf })
 }
 
-/// The object with its list of constructors marked as excluded (`SHF_EXCLUDE`): they are the host's, and the linker would
-/// take them for roots.
+/// Returns the object with its lists of constructors marked as excluded (`SHF_EXCLUDE`). Constructors run on the host
+/// only, and the linker would keep everything that they reach.
 fn without_constructors(object: &[u8]) -> object::Result<Vec<u8>> {
     let header = FileHeader32::<Endianness>::parse(object)?;
     let endian = header.endian()?;
@@ -149,7 +160,7 @@ fn runtime(tools: &Tools) -> Result<Vec<PathBuf>> {
     Ok(sources)
 }
 
-/// Refuses what the card's memories cannot hold.
+/// Refuses a program that does not fit into the card's memories.
 fn check_sizes(kind: &Kind, elf: &[u8]) -> Result<()> {
     let malformed = |e: object::Error| Error::Program(format!("device program for {}: {e}", kind.name));
     let file = object::File::parse(elf).map_err(malformed)?;
@@ -183,7 +194,7 @@ fn check_sizes(kind: &Kind, elf: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// 41200 as "41,200".
+/// Formats a number with separators: 41200 as "41,200".
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();

@@ -1,4 +1,4 @@
-//! `--disassemble`: handlers' instructions, with their source lines where the program has debug information.
+//! `--disassemble`: prints the instructions of handlers, with source lines if the program has debug information.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,8 +10,11 @@ use object::{Architecture, Object, ObjectSection, ObjectSymbol, SymbolKind};
 use super::image::{Device, Image};
 use super::{Error, Result, dwarf, undefined};
 
-/// The text for one handler, or function that handlers call, or for all handlers, for each of `kinds` (default: all in
-/// the image).
+/// Returns the text for one handler or function, or for all handlers, for each of `kinds` (all kinds of the image by
+/// default).
+///
+/// # Errors
+/// When the image lacks the kind or the function, or cannot be read.
 pub fn image(image: &Image, kinds: Option<&[String]>, handler: Option<&str>) -> Result<String> {
     let mut text = String::new();
     let wanted = |device: &&Device| kinds.is_none_or(|kinds| kinds.contains(&device.kind));
@@ -109,7 +112,8 @@ fn engine(architecture: Architecture) -> CsResult<Capstone> {
     }
 }
 
-/// The operands with a RISC-V jump's distance, which capstone prints, replaced by where it goes.
+/// Returns the operands of an instruction. capstone prints the distance of a RISC-V jump, which is replaced by its
+/// target.
 fn resolved(address: u64, name: &str, operands: &str, symbols: &BTreeMap<u64, String>) -> String {
     let name = name.trim_start_matches("c.");
     let is_jump = ["j", "jal"].contains(&name) || (name.starts_with('b') && operands.contains(", "));
@@ -123,7 +127,7 @@ fn resolved(address: u64, name: &str, operands: &str, symbols: &BTreeMap<u64, St
     format!("{registers}{comma}{target:x}{symbol}")
 }
 
-/// The source line of each address at which one starts.
+/// Returns the source line for each address at which one begins.
 pub fn lines(elf: &[u8]) -> Result<BTreeMap<u64, (String, u64)>, String> {
     dwarf::with(elf, |dwarf| {
         let mut lines = BTreeMap::new();
@@ -133,7 +137,7 @@ pub fn lines(elf: &[u8]) -> Result<BTreeMap<u64, (String, u64)>, String> {
             let Some(program) = unit.line_program.clone() else { continue };
             let mut rows = program.rows();
             while let Some((_, row)) = rows.next_row()? {
-                // Code that the linker dropped is at 0.
+                // Code that the linker has dropped has address 0.
                 if row.end_sequence() || row.address() < u64::from(map::PROGRAM) {
                     continue;
                 }
@@ -147,7 +151,7 @@ pub fn lines(elf: &[u8]) -> Result<BTreeMap<u64, (String, u64)>, String> {
     })
 }
 
-/// Source files that are still there.
+/// The source files that exist.
 #[derive(Default)]
 struct Sources(BTreeMap<String, Vec<String>>);
 

@@ -1,4 +1,4 @@
-//! Reading DWARF of objects, whose sections still need relocation, and of programs.
+//! Reads DWARF from objects, whose sections need relocation, and from programs.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -8,7 +8,10 @@ use object::{Object, ObjectSection, RelocationMap};
 
 pub type Reader<'a> = RelocateReader<EndianSlice<'a, RunTimeEndian>, &'a Relocations>;
 
-/// What `read` finds in the DWARF of an object or program.
+/// Calls `read` with the DWARF of an object or program.
+///
+/// # Errors
+/// When the DWARF is damaged, or `read` fails.
 pub fn with<T>(bytes: &[u8], read: impl FnOnce(&Dwarf<Reader>) -> gimli::Result<T>) -> Result<T, String> {
     let file = object::File::parse(bytes).map_err(|e| e.to_string())?;
     let sections = gimli::DwarfSections::load(|id| Section::load(&file, id)).map_err(|e| e.to_string())?;
@@ -18,13 +21,13 @@ pub fn with<T>(bytes: &[u8], read: impl FnOnce(&Dwarf<Reader>) -> gimli::Result<
     read(&dwarf).map_err(|e| format!("bad debug information: {e}"))
 }
 
-/// A file of a unit's line table, as the compiler was given it.
+/// Returns a file of a unit's line table, by the path that the compiler was given.
 pub fn file_name<'a>(dwarf: &Dwarf<Reader<'a>>, unit: &Unit<Reader<'a>>, index: u64) -> gimli::Result<Option<String>> {
     let Some(program) = &unit.line_program else { return Ok(None) };
     let Some(file) = program.header().file(index) else { return Ok(None) };
     let text = |value| -> gimli::Result<String> { Ok(dwarf.attr_string(unit, value)?.to_string_lossy()?.into_owned()) };
     let name = text(file.path_name())?;
-    // Directory 0 is where the compiler ran.
+    // Directory 0 is the one in which the compiler ran.
     match file.directory(program.header()).filter(|_| file.directory_index() != 0) {
         Some(directory) => Ok(Some(Path::new(&text(directory)?).join(name).display().to_string())),
         None => Ok(Some(name)),

@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use crate::sdk::SdkError;
 
-/// Why `spincc` ends without its output.
+/// The reason why `spincc` fails.
 #[derive(Debug, Error)]
 pub enum Error {
     /// The command line is wrong.

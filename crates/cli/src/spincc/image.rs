@@ -9,43 +9,43 @@ use super::layouts::Structure;
 /// `Handler::host_offset` of a handler that is not in the host program: no address is so far from the first handler.
 const ABSENT: u32 = u32::MAX;
 
-/// What an image holds.
+/// The contents of an image.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Image {
-    /// One device program for each HPU kind.
+    /// The device programs, one for each HPU kind.
     pub devices: Vec<Device>,
-    /// Handlers by name.
+    /// The handlers, sorted by name.
     pub handlers: Vec<Handler>,
-    /// Structures that device code uses.
+    /// The layouts of the structures that device code uses.
     pub layouts: Vec<Structure>,
 }
 
-/// The program for one HPU kind.
+/// A device program for one HPU kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Device {
     /// The kind's name.
     pub kind: String,
-    /// The program.
+    /// The bytes of the ELF file.
     pub elf: Vec<u8>,
 }
 
-/// One handler.
+/// A handler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Handler {
-    /// Its symbol.
+    /// The name of its symbol.
     pub name: String,
-    /// Where its host twin is, from the start of the section of handlers; `None` when the host linker left it in its
-    /// archive.
+    /// The offset of its host function from the start of the section of handlers; `None` if the host linker left it in
+    /// its archive.
     pub host_offset: Option<u32>,
 }
 
 impl Image {
-    /// The image's bytes.
+    /// Returns the bytes of the image.
     pub fn to_bytes(&self) -> Vec<u8> {
         let records = size_of::<Preamble>()
             + self.devices.len() * size_of::<image::Device>()
             + self.handlers.len() * size_of::<image::Handler>();
-        // What the records point to.
+        // The names and programs to which the records point.
         let mut content = vec![];
         let mut append = |bytes: &[u8], align: usize| {
             content.resize((records + content.len()).next_multiple_of(align) - records, 0);
@@ -85,6 +85,9 @@ impl Image {
     }
 
     /// Reads an image.
+    ///
+    /// # Errors
+    /// A message when the image is damaged.
     pub fn parse(bytes: &[u8]) -> Result<Image, String> {
         let preamble = Preamble::from_bytes(bytes).ok_or("device image is cut off")?;
         if preamble.magic != MAGIC {
@@ -119,7 +122,10 @@ impl Image {
         Ok(parsed)
     }
 
-    /// The image of a host program or shared library; `None` when it has none.
+    /// Returns the image of a host program or shared library, or `None` if it has none.
+    ///
+    /// # Errors
+    /// A message when the program or image is damaged.
     pub fn of_program(bytes: &[u8]) -> Result<Option<Image>, String> {
         let Ok(file) = object::File::parse(bytes) else { return Ok(None) };
         match file.section_by_name(SECTION) {
@@ -128,7 +134,10 @@ impl Image {
         }
     }
 
-    /// Looks every handler up in the linked host program and writes the image with their places into it.
+    /// Looks up every handler in the linked host program and writes the image with their offsets into it.
+    ///
+    /// # Errors
+    /// A message when the program cannot be read or has no image.
     pub fn place(&mut self, program: &mut [u8]) -> Result<(), String> {
         let file = object::File::parse(&*program).map_err(|e| e.to_string())?;
         let section = file.section_by_name(SECTION).and_then(|s| s.file_range());

@@ -25,7 +25,7 @@ struct File {
 /// One HPU kind.
 #[derive(Clone, Debug)]
 pub struct Kind {
-    /// Name of the folder, and of the kind in machine files.
+    /// The name of the folder, and of the kind in machine files.
     pub name: String,
     /// The instruction set of its cores, which its name says.
     pub isa: Arc<dyn Isa>,
@@ -37,7 +37,7 @@ pub struct Kind {
     pub link_target: String,
     /// The value of `-mcpu`, when compiling and when linking.
     pub cpu: String,
-    /// Further compiler flags.
+    /// Further flags of the compiler.
     pub flags: Vec<String>,
     /// Name of a header in `sdk/include/spin/arch`, without `.h`.
     pub arch: String,
@@ -45,7 +45,7 @@ pub struct Kind {
     pub program_bytes: u64,
     /// Largest size of static data, in bytes.
     pub data_bytes: u64,
-    /// The linker script.
+    /// The path of the linker script.
     pub script: PathBuf,
 }
 

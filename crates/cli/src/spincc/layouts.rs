@@ -1,5 +1,6 @@
-//! Layouts of structures, from DWARF: of the host object of a source, and of the device program the structures that
-//! its handlers use. The image carries the latter; where the two differ, host and card disagree about shared memory.
+//! Layouts of structures, read from DWARF: for the host from the object of each source, and for the card from the
+//! device program, where only structures that handlers use count. The image contains the latter. If the two differ,
+//! host and card disagree about shared memory.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,11 +12,11 @@ use super::dwarf::{self, Reader};
 /// A structure or union with a name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Structure {
-    /// Its tag, or the name of its typedef; with its namespaces in C++.
+    /// Its tag or the name of its typedef, in C++ with namespaces.
     pub name: String,
     /// Bytes.
     pub size: u64,
-    /// In order; those of unnamed members' types are written out.
+    /// The fields in their order, including those of unnamed members.
     pub fields: Vec<Field>,
     /// The source file that declares it; empty in images.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -25,13 +26,13 @@ pub struct Structure {
 /// A field of a structure.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Field {
-    /// Its name, with dots for structures without one.
+    /// Its name, with dots for members of unnamed structures.
     pub name: String,
-    /// Bytes from the start of the structure.
+    /// The offset from the start of the structure in bytes.
     pub offset: u64,
     /// Bytes.
     pub size: u64,
-    /// Bit-fields: first bit, from `offset`, and number of bits.
+    /// For a bit-field, its first bit, counted from `offset`, and its number of bits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bits: Option<(u64, u64)>,
 }
@@ -39,13 +40,13 @@ pub struct Field {
 /// Which structures to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// Every one.
+    /// All structures.
     All,
-    /// Those that code in a linked program uses; code that the linker dropped has address 0.
+    /// The structures that code in a linked program uses. Code that the linker has dropped has address 0.
     Linked,
 }
 
-/// How `host` differs from `card`, a sentence for each field; empty when they agree.
+/// Describes how `host` differs from `card`, one sentence for each field. Returns none if they agree.
 pub fn differences(host: &Structure, card: &Structure) -> Vec<String> {
     let mut found = vec![];
     for field in &card.fields {
@@ -71,7 +72,8 @@ pub fn differences(host: &Structure, card: &Structure) -> Vec<String> {
     found
 }
 
-/// The structures of an object or program that are declared in files which `wanted` accepts, sorted.
+/// Returns the sorted structures of an object or program that are declared in files which `wanted` accepts. # Errors
+/// When the DWARF is damaged.
 pub fn read(bytes: &[u8], scope: Scope, wanted: &dyn Fn(&str) -> bool) -> Result<Vec<Structure>, String> {
     dwarf::with(bytes, |dwarf| {
         let mut found = BTreeSet::new();
@@ -93,7 +95,7 @@ pub fn read(bytes: &[u8], scope: Scope, wanted: &dyn Fn(&str) -> bool) -> Result
 
 type Entry<'a> = DebuggingInformationEntry<Reader<'a>>;
 
-/// What leads to a type.
+/// The code or data that leads to a type.
 #[derive(Clone, Copy)]
 enum Use {
     Linked,
@@ -104,7 +106,7 @@ enum Use {
 struct Types<'u, 'a> {
     dwarf: &'u gimli::Dwarf<Reader<'a>>,
     unit: &'u Unit<Reader<'a>>,
-    /// Defined structures and unions with their qualified names; unnamed ones have the name of a typedef or none.
+    /// The defined structures and unions with their qualified names. Unnamed ones have the name of a typedef or none.
     structures: BTreeMap<UnitOffset, Option<String>>,
 }
 
@@ -143,14 +145,14 @@ impl<'u, 'a> Types<'u, 'a> {
         Ok(types)
     }
 
-    /// The structures that linked code uses: those that its variables and parameters have or point to, and those that
-    /// are only cast to, which Clang puts before the first function.
+    /// Returns the structures that linked code uses: those that its variables and parameters have or point to, and
+    /// those of casts, which Clang lists before the first function.
     fn linked(&self) -> gimli::Result<BTreeSet<UnitOffset>> {
         let mut used = BTreeSet::new();
         let mut dropped = BTreeSet::new();
         let mut cast_limit = None;
         let mut entries = self.unit.entries();
-        // The function or global variable that the walk is in: its depth, and what it leads to, if that counts.
+        // The function or global variable that is being visited: its depth, and what it leads to if it counts.
         let mut inside: Option<(isize, Option<Use>)> = None;
         while let Some(entry) = entries.next_dfs()? {
             if inside.is_some_and(|(depth, _)| entry.depth() <= depth) {
@@ -267,7 +269,7 @@ impl<'u, 'a> Types<'u, 'a> {
         Ok(())
     }
 
-    /// Bytes of a type.
+    /// Returns the size of a type in bytes.
     fn size(&self, offset: UnitOffset) -> gimli::Result<u64> {
         let entry = self.unit.entry(offset)?;
         if let Some(size) = entry.attr(dw::DW_AT_byte_size).and_then(|a| a.udata_value()) {
@@ -301,7 +303,7 @@ impl<'u, 'a> Types<'u, 'a> {
         Ok(Some(self.dwarf.attr_string(self.unit, value)?.to_string_lossy()?.into_owned()))
     }
 
-    /// The file that declares `entry`, as the compiler was given it.
+    /// Returns the file that declares `entry`, by the path that the compiler was given.
     fn file(&self, entry: &Entry<'a>) -> gimli::Result<Option<String>> {
         match entry.attr_value(dw::DW_AT_decl_file) {
             Some(AttributeValue::FileIndex(index)) => dwarf::file_name(self.dwarf, self.unit, index),

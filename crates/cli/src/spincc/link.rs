@@ -1,4 +1,4 @@
-//! From sources, objects and archives to a program.
+//! Links sources, objects and archives to a program.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -16,6 +16,9 @@ use super::tool::Tools;
 use super::{Error, Result, compile, ends};
 
 /// Builds the program or shared library.
+///
+/// # Errors
+/// When a source does not compile, the link fails, or a file cannot be read or written.
 pub fn program(tools: &Tools, options: &Options) -> Result<()> {
     let inputs = Inputs::gather(tools, options)?;
     for object in &inputs.objects {
@@ -45,7 +48,7 @@ pub fn program(tools: &Tools, options: &Options) -> Result<()> {
     }
     let lib_dir = tools.sdk.lib_dir()?;
     command.arg("-L").arg(&lib_dir).arg("-lportals").arg(format!("-Wl,-rpath,{}", lib_dir.display()));
-    // Linked apart: what has the name of the output before is replaced only by a program that is whole.
+    // The program is linked in a temporary folder, so that an existing output is replaced only by a complete one.
     let linked = tools.temp_path("program");
     tools.run(command.arg("-o").arg(&linked))?;
     if !image.programs.is_empty() {
@@ -61,18 +64,21 @@ pub fn program(tools: &Tools, options: &Options) -> Result<()> {
     Output::create_program(&output).and_then(write).map_err(Error::write(&output))
 }
 
-/// The image of sources and objects, with debug information, for a look at it.
+/// Returns the image of sources and objects with debug information, for inspection.
+///
+/// # Errors
+/// When a source does not compile, or the device link fails.
 pub fn device_only(tools: &Tools, options: &Options) -> Result<Image> {
     let inputs = Inputs::gather(tools, options)?;
     Ok(device_image(tools, options, &inputs, true)?.image)
 }
 
-/// What the link line names, compiled and read.
+/// The inputs of the link, compiled and read.
 struct Inputs {
     kinds: Vec<Kind>,
-    /// Host objects of `options.sources`.
+    /// The host objects of `options.sources`.
     objects: Vec<PathBuf>,
-    /// Of every object and archive member.
+    /// The parts of all objects and archive members.
     parts: Vec<Part>,
 }
 
@@ -110,7 +116,7 @@ struct Libraries {
 }
 
 impl Libraries {
-    /// Takes the next linker flag; the archive that it names.
+    /// Processes the next linker flag. Returns the archive that it names, if any.
     fn flag(&mut self, flag: &str) -> Option<PathBuf> {
         let (option, value) = match self.pending.take() {
             Some(option) => (option, flag),
@@ -121,7 +127,8 @@ impl Libraries {
         } else if option == "-L" {
             self.folders.push(value.into());
         } else {
-            // The first folder with either decides, and the shared library wins in it, as for the linker.
+            // As for the linker, the first folder with either of them decides, and a shared library comes before an
+            // archive.
             let file = |folder: &PathBuf, suffix: &str| folder.join(format!("lib{value}.{suffix}"));
             let folder = self.folders.iter().find(|f| file(f, "so").exists() || file(f, "a").exists())?;
             return Some(file(folder, "a")).filter(|_| !file(folder, "so").exists());
@@ -132,7 +139,7 @@ impl Libraries {
 
 #[derive(Default)]
 struct DeviceImage {
-    /// None when there are no handlers.
+    /// The result is `None` when there are no handlers.
     programs: Vec<Program>,
     image: Image,
 }
@@ -178,7 +185,7 @@ fn device_image(tools: &Tools, options: &Options, inputs: &Inputs, debug: bool) 
     Ok(DeviceImage { programs, image })
 }
 
-/// The kinds to link for: those asked for, else those that every object with handlers was compiled for.
+/// Returns the kinds to link for: those of `--hpu`, else those for which every object with handlers was compiled.
 fn common_kinds(options: &Options, inputs: &Inputs) -> Result<Vec<Kind>> {
     let with_handlers = || inputs.parts.iter().filter(|part| part.has_handlers);
     if options.kinds.is_some() {
@@ -202,9 +209,9 @@ fn common_kinds(options: &Options, inputs: &Inputs) -> Result<Vec<Kind>> {
     Ok(kinds)
 }
 
-/// How the host lays `card` out differently, in any source that declares it.
+/// Describes how the layout of the structure `card` differs on the host, in any source that declares it.
 fn mismatches(card: &Structure, parts: &[Part]) -> Vec<String> {
-    // The two compilers write the folders of headers differently.
+    // The two compilers write paths of headers differently.
     let file = |s: &Structure| Path::new(&s.file).file_name().map(|name| name.to_owned());
     let hosts = parts.iter().flat_map(|p| &p.host_layouts).filter(|h| h.name == card.name && file(h) == file(card));
     let sentence =
@@ -227,11 +234,11 @@ fn report(lint: Lint, mut warnings: Vec<String>) -> Result<()> {
     Ok(())
 }
 
-/// A host object with the image and a constructor that registers it.
+/// Makes a host object with the image and a constructor that registers it.
 fn image_object(tools: &Tools, options: &Options, image: &Image) -> Result<PathBuf> {
     let (data, source, object) = (tools.temp_path("image"), tools.temp_path("image.c"), tools.temp_path("image.o"));
     std::fs::write(&data, image.to_bytes()).map_err(Error::write(&data))?;
-    // Where the host linker takes no handler, their section, and with it the symbol of its start, is absent.
+    // If the host linker takes no handler, the section of handlers is absent, and so is the symbol of its start.
     let text = format!(
         r#"__asm__(".pushsection {section},\"a\"\n.balign 16\n.hidden spin_image\nspin_image:\n.incbin \"{data}\"\n.popsection");
 extern const char spin_image[] __attribute__((visibility("hidden")));
@@ -247,7 +254,8 @@ __attribute__((constructor)) static void spin_register(void) {{
     );
     std::fs::write(&source, text).map_err(Error::write(&source))?;
     let mut command = tools.host(Language::C);
-    // Of the user's flags only those that choose the target and the kind of code: image and program must fit.
+    // Only those of the user's flags are used that choose the target and the kind of code, which must be those of the
+    // program.
     let target =
         options.host_flags.iter().filter(|f| f.starts_with("-m") || f.starts_with("-fPI") || f.starts_with("-fpi"));
     command.args(target).args(["-w", "-x", "c", "-c"]).arg(&source).arg("-o").arg(&object);

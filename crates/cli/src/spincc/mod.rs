@@ -1,5 +1,5 @@
-//! `spincc`, to sPIN what nvcc is to CUDA: compiles each source with the machine's compiler for the host and with zig
-//! for every HPU kind, links the host part with `libportals`, and embeds the handlers' device program.
+//! `spincc` is to sPIN what nvcc is to CUDA: it compiles each source for the host with the system's compiler and with
+//! zig for every HPU kind, links the host part with `libportals`, and embeds the handlers' device program.
 //!
 //! * [`options`]: the command line; what goes to which compiler
 //! * [`kind`]: HPU kinds, the folders of `sdk/device`
@@ -38,8 +38,8 @@ use image::Image;
 use options::{Action, Mode, Options};
 use tool::Tools;
 
-/// Runs `spincc` with these arguments (without the program's name). Exit status 0, 1 for a program that does not
-/// compile, 2 for a wrong command line.
+/// Runs `spincc` with these arguments, without the program's name. The exit status is 0, 1 for a program that does not
+/// compile, or 2 for a wrong command line.
 pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
     match run(args) {
         Ok(()) => ExitCode::SUCCESS,
@@ -78,7 +78,7 @@ fn run(args: impl Iterator<Item = OsString>) -> Result<()> {
     }
 }
 
-/// The image of the built program that `--disassemble` or `--layouts` names; `None` when sources are named.
+/// Returns the image of the program that `--disassemble` or `--layouts` names, or `None` if sources are named.
 fn inspected_program(options: &Options) -> Result<Option<Image>> {
     let (true, [options::LinkItem::File(path)]) = (options.inspects(), options.link.as_slice()) else {
         return Ok(None);
@@ -97,7 +97,7 @@ fn inspect(options: &Options, image: &Image) -> Result<()> {
     Ok(())
 }
 
-/// Prints on standard output; a reader that has seen enough (`| head`) is no error.
+/// Prints to standard output. A reader that stops early (`| head`) is no error.
 fn print(text: &str) -> Result<()> {
     match std::io::stdout().write_all(text.as_bytes()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {

@@ -1,12 +1,13 @@
-//! The command line. A compiler driver hands on what it does not know, which a parser of declared options cannot; so
-//! this one is written out: `spincc`'s own options, those of GCC and Clang whose shape matters here, and the rest.
+//! The command line. A compiler driver passes options on that it does not know, which parsers of declared options do
+//! not support. So this parser is written by hand. It knows `spincc`'s own options and those options of GCC and Clang
+//! that matter here, and passes all others on.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::{Error, Result};
 
-/// Text of `--help`.
+/// The text of `--help`.
 pub const HELP: &str = "\
 Usage: spincc [options] files
 
@@ -35,20 +36,20 @@ Environment:
   SPINKIT_HOME                 folder of the SDK
 ";
 
-/// What the command line asks for.
+/// What the command line asks for: help, the version, or a compilation.
 pub enum Action {
     /// `--help`
     Help,
     /// `--version`
     Version,
-    /// Everything else.
+    /// A compilation, or the inspection of a program.
     Run(Box<Options>),
 }
 
-/// How far to go.
+/// The last step of the compilation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// To a program or shared library.
+    /// Link a program or shared library.
     Link,
     /// `-c`
     Compile,
@@ -56,7 +57,7 @@ pub enum Mode {
     HostOnly,
 }
 
-/// A source's language.
+/// The language of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Language {
     /// C
@@ -65,16 +66,16 @@ pub enum Language {
     Cxx,
 }
 
-/// One C or C++ file.
+/// A C or C++ file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
-    /// As given.
+    /// The path as given.
     pub path: PathBuf,
-    /// By name or by `-x`.
+    /// The language, by the name of the file or by `-x`.
     pub language: Language,
 }
 
-/// Something on the host linker's command line, whose order counts.
+/// An item of the host linker's command line, in which the order matters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LinkItem {
     /// The object of `sources[i]`.
@@ -85,21 +86,21 @@ pub enum LinkItem {
     Flag(String),
 }
 
-/// What to do about structures that differ between host and card.
+/// How to report structures whose layouts differ between host and card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lint {
     /// `-Wno-spin-layout`
     Off,
-    /// The default.
+    /// Print a warning, which is the default.
     Warn,
     /// `-Werror=spin-layout`
     Error,
 }
 
-/// A command line.
+/// A parsed command line.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// How far to go.
+    /// The last step of the compilation.
     pub mode: Mode,
     /// `-o`
     pub output: Option<PathBuf>,
@@ -115,48 +116,50 @@ pub struct Options {
     pub layouts: bool,
     /// `-Wspin-layout` and its kin.
     pub layout_lint: Lint,
-    /// `-g` in any form but `-g0`.
+    /// Any form of `-g` but `-g0`.
     pub debug: bool,
     /// `-s`
     pub strip: bool,
-    /// `-MD` or `-MMD`, to whose file a program's sources have no name of their own to give.
+    /// `-MD` or `-MMD`: write a dependency file. When a program is linked at once, it is named after the program.
     pub dependencies: bool,
-    /// The host objects of these flags hold no DWARF types, or none that can be read: `-flto`, `-gsplit-dwarf`, `-g1`.
+    /// Whether the host objects have no readable DWARF types, because of `-flto`, `-gsplit-dwarf` or `-g1`.
     pub opaque_debug: bool,
-    /// Sources in order.
+    /// The sources in their order.
     pub sources: Vec<Source>,
-    /// The link line in order.
+    /// The items of the link in their order.
     pub link: Vec<LinkItem>,
-    /// For every run of the host compiler.
+    /// The flags for every run of the host compiler.
     pub host_flags: Vec<String>,
-    /// For the compiler for the card.
+    /// The flags for the compiler for the card.
     pub device_flags: Vec<String>,
-    /// Everything but `spincc`'s own options, as given.
+    /// All arguments except `spincc`'s own options, as given.
     pub host_line: Vec<String>,
 }
 
 impl Options {
-    /// Whether host objects get debug information for the layouts of structures, which is taken out again.
+    /// Whether host objects are compiled with debug information for the layouts of structures, which is removed
+    /// afterwards.
     pub fn borrows_debug(&self) -> bool {
         !self.debug && !self.opaque_debug
     }
 
-    /// Whether the command prints something about a program and makes none.
+    /// Whether the command only prints something about a program.
     pub fn inspects(&self) -> bool {
         self.layouts || self.disassemble.is_some()
     }
 }
 
-/// Options of both compilers whose value is attached or the next argument.
+/// The options of both compilers whose value is attached or the next argument.
 const BOTH: &[&str] = &["-I", "-D", "-U", "-include", "-imacros", "-isystem", "-iquote", "-idirafter"];
-/// Options of the host compiler with a value in the next argument.
+/// The options of the host compiler whose value is the next argument.
 const HOST_VALUE: &[&str] = &["-MF", "-MT", "-MQ", "-Xassembler", "-Xpreprocessor", "--param", "-B", "-wrapper"];
-/// Options of the host linker whose value is attached or the next argument.
+/// The options of the host linker whose value is attached or the next argument.
 const LINK_VALUE: &[&str] = &["-L", "-l", "-T", "-u", "-z", "-Xlinker"];
-/// Options of the host linker without a separate value.
+/// The options of the host linker without a separate value.
 const LINK: &[&str] =
     &["-shared", "-static", "-rdynamic", "-pie", "-no-pie", "-static-pie", "-nostdlib", "-nodefaultlibs"];
-/// `-f` options that change what a program means, without `no-` and value; the others choose the host's code.
+/// The `-f` options that change the meaning of a program, without `no-` and value. All others concern only the host's
+/// code.
 #[rustfmt::skip]
 const MEANING: &[&str] = &[
     "associative-math", "builtin", "char8_t", "common", "coroutines", "exceptions", "fast-math",
@@ -168,7 +171,10 @@ const MEANING: &[&str] = &[
     "unsigned-char", "visibility", "visibility-inlines-hidden", "wrapv",
 ];
 
-/// Reads the command line.
+/// Parses the command line.
+///
+/// # Errors
+/// [`Error::Usage`] when it is wrong.
 pub fn parse(args: impl Iterator<Item = OsString>) -> Result<Action> {
     let mut parser = Parser::new(expand(args)?);
     while let Some(arg) = parser.next() {
@@ -230,7 +236,7 @@ impl Parser {
         Ok(())
     }
 
-    /// An option of `spincc` itself.
+    /// Parses an option of `spincc` itself.
     fn own(&mut self, arg: &str) -> Result<bool> {
         let (name, attached) = match arg.split_once('=') {
             Some((name, value)) if name.starts_with("--") => (name, Some(value.to_owned())),
@@ -246,7 +252,7 @@ impl Parser {
                 }
             }
             "--disassemble" => {
-                // The handler may follow: a C identifier that is not a file.
+                // The name of a handler may follow: a C identifier that is not a file.
                 let next = self.args.as_slice().first().filter(|next| is_identifier(next) && !Path::new(next).exists());
                 let following = if attached.is_none() { next.cloned() } else { None };
                 if following.is_some() {
@@ -265,7 +271,7 @@ impl Parser {
         Ok(true)
     }
 
-    /// An option of the compilers or a file; `words` gets the value that belongs to it.
+    /// Parses an option of the compilers or a file. Its value is appended to `words`.
     fn shared(&mut self, arg: &str, words: &mut Vec<String>) -> Result<()> {
         if !arg.starts_with('-') || arg == "-" {
             self.input(arg);
@@ -299,7 +305,7 @@ impl Parser {
         Ok(())
     }
 
-    /// Completes `words` with the next argument unless the option's value is attached.
+    /// Appends the next argument to `words` unless the option's value is attached.
     fn take(&mut self, arg: &str, option: &str, words: &mut Vec<String>) -> Result<()> {
         if arg == option {
             words.push(self.value(option)?);
@@ -331,7 +337,7 @@ impl Parser {
             "-MD" | "-MMD" => options.dependencies = true,
             "-ansi" | "-undef" | "-trigraphs" => options.device_flags.push(arg.to_owned()),
             _ if arg.starts_with("-std=") => options.device_flags.push(arg.to_owned()),
-            // Clang's driver inside zig turns -O3 into -O2; the second -O3 reaches the compiler proper.
+            // Clang's driver inside zig turns -O3 into -O2. The second -O3 goes to the compiler itself.
             "-O3" => options.device_flags.extend(["-O3", "-Xclang", "-O3"].map(String::from)),
             _ if arg.starts_with("-O") => options.device_flags.push(arg.to_owned()),
             _ if arg.starts_with("-g") => {
@@ -371,7 +377,7 @@ impl Parser {
         let mut options = self.options;
         let usage = |text: &str| Err(Error::Usage(text.into()));
         let has_inputs = options.link.iter().any(|item| !matches!(item, LinkItem::Flag(_)));
-        // Questions to the host compiler, and assembler files.
+        // Queries to the host compiler, and assembler files.
         let asks = |flag: &String| {
             ["-v", "-###"].contains(&flag.as_str()) || ["-dump", "-print"].iter().any(|p| flag.starts_with(p))
         };
@@ -410,7 +416,7 @@ impl Parser {
     }
 }
 
-/// Whether `-f` and this is for both compilers.
+/// Whether the option `-f` followed by this is for both compilers.
 fn changes_meaning(option: &str) -> bool {
     let name = option.strip_prefix("no-").unwrap_or(option);
     let name = name.split_once('=').map_or(name, |(name, _)| name);
@@ -422,8 +428,8 @@ fn is_identifier(text: &str) -> bool {
         && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-/// The arguments with `@file`s replaced by the arguments that they hold, as GCC reads them: blanks separate, quotes and
-/// backslashes keep.
+/// Replaces arguments of the form `@file` by the arguments in the file. As in GCC, blanks separate them unless quoted
+/// or escaped by a backslash.
 fn expand(args: impl Iterator<Item = OsString>) -> Result<Vec<String>> {
     let mut expanded = vec![];
     for arg in args {

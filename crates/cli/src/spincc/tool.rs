@@ -1,4 +1,4 @@
-//! Running the compilers.
+//! Runs the compilers.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use super::options::{Language, Options};
 use super::{Error, Result};
 use crate::sdk::Sdk;
 
-/// The SDK, the compilers, and a folder for what is between them.
+/// The SDK, the compilers, and a folder for temporary files.
 pub struct Tools {
     pub sdk: Sdk,
     pub temp: TempDir,
@@ -26,19 +26,20 @@ impl Tools {
         Ok(Tools { sdk, temp, verbose, zig: OnceLock::new() })
     }
 
-    /// A path in the temporary folder.
+    /// Returns a path in the temporary folder.
     pub fn temp_path(&self, name: impl AsRef<Path>) -> PathBuf {
         self.temp.path().join(name)
     }
 
-    /// The machine's compiler, with the SDK's headers as system headers: no warnings about what users cannot change.
+    /// Returns a command for the system's compiler. The SDK's headers are system headers, as users cannot fix warnings
+    /// in them.
     pub fn host(&self, language: Language) -> Command {
         let (variable, default) = match language {
             Language::C => ("SPIN_HOST_CC", "cc"),
             Language::Cxx => ("SPIN_HOST_CXX", "c++"),
         };
         let compiler = env::var(variable).unwrap_or_default();
-        // Like CC in make, it may hold arguments ("ccache gcc").
+        // Like CC in make, the variable may contain arguments ("ccache gcc").
         let mut words = compiler.split_whitespace();
         let mut command = Command::new(words.next().unwrap_or(default));
         command.args(words).arg("-isystem").arg(self.sdk.include_dir()).arg("-isystem").arg(self.sdk.library_dir());
@@ -46,7 +47,7 @@ impl Tools {
     }
 
     fn zig_path(&self) -> Result<&Path> {
-        // The search may start Python, which once is enough.
+        // The search may start Python, so its result is stored.
         if self.zig.get().is_none() {
             let _ = self.zig.set(self.sdk.zig()?);
         }
@@ -71,7 +72,7 @@ impl Tools {
         Ok(command)
     }
 
-    /// zig's Clang with what every use of `kind` needs.
+    /// Returns a command for zig's Clang with the flags that every use of `kind` needs.
     pub fn device(&self, kind: &Kind, language: Language, target: &str) -> Result<Command> {
         let mut command = self.zig()?;
         command.arg(if language == Language::C { "cc" } else { "c++" });
@@ -79,20 +80,22 @@ impl Tools {
         command.arg("-D__SPIN_DEVICE__=1").arg(format!("-DSPIN_ARCH_HEADER=<spin/arch/{}.h>", kind.arch));
         command.arg("-isystem").arg(self.sdk.include_dir()).arg("-isystem").arg(self.sdk.library_dir());
         command.args([
-            // One section a function, so that the link drops what handlers do not reach; line numbers for errors.
+            // Each function gets its own section, so that the linker drops functions that no handler reaches. Line
+            // numbers are for error messages.
             "-g",
             "-ffunction-sections",
             "-fdata-sections",
-            // No operating system: fixed addresses, nothing unwinds, no checks that end in a run-time library.
+            // There is no operating system: addresses are fixed, the stack is not unwound, and checks that need a
+            // run-time library are off.
             "-fno-pic",
             "-fomit-frame-pointer",
             "-fno-stack-protector",
             "-fno-asynchronous-unwind-tables",
             "-fno-sanitize=all",
             "-fno-math-errno",
-            // What is undefined must not run on into another function: address 0 is no special one to the compiler, and
-            // is not mapped; what cannot be reached is a trap; a loop without end is one. None costs an instruction
-            // where the code is right.
+            // Code with undefined behaviour must not continue in another function. The compiler treats address 0 like
+            // others, and it is not mapped; unreachable code is a trap; endless loops are kept. Correct code is not
+            // slower for that.
             "-fno-delete-null-pointer-checks",
             "-fno-finite-loops",
             "-fno-strict-return",
@@ -102,20 +105,29 @@ impl Tools {
         Ok(command)
     }
 
-    /// Runs a tool whose messages are for the user.
+    /// Runs a tool whose messages go to the user.
+    ///
+    /// # Errors
+    /// [`Error::Reported`] when the tool fails, as it has printed the reason.
     pub fn run(&self, command: &mut Command) -> Result<()> {
         self.show(command);
         let status = command.status().map_err(|source| start_error(command, source))?;
         if status.success() { Ok(()) } else { Err(Error::Reported) }
     }
 
-    /// Runs a tool and keeps what it prints.
+    /// Runs a tool and returns its output.
+    ///
+    /// # Errors
+    /// [`Error::Start`] when it cannot be started.
     pub fn capture(&self, command: &mut Command) -> Result<Output> {
         self.show(command);
         command.output().map_err(|source| start_error(command, source))
     }
 
-    /// `-E`, `-S` and the like: the host compiler alone.
+    /// Runs the host compiler alone, for `-E`, `-S` and similar options.
+    ///
+    /// # Errors
+    /// [`Error::Reported`] when it fails.
     pub fn host_only(&self, options: &Options) -> Result<()> {
         let cxx = options.sources.iter().any(|s| s.language == Language::Cxx);
         self.run(self.host(if cxx { Language::Cxx } else { Language::C }).args(&options.host_line))
@@ -134,7 +146,7 @@ fn start_error(command: &Command, source: std::io::Error) -> Error {
     Error::Start { program: command.get_program().to_string_lossy().into_owned(), source }
 }
 
-/// A word as a shell would take it.
+/// Quotes a word for a shell.
 fn quote(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=+,:@%".contains(c);
     if !word.is_empty() && word.chars().all(plain) {

@@ -1,5 +1,5 @@
-//! What handlers need and the card does not have, said in the user's terms: lld names the symbol, the line and the
-//! function that refers to it; the relocations of the objects lead from there back to a handler.
+//! Explains undefined symbols of handlers in the user's terms. lld names the symbol and the line and function that
+//! refer to it; the relocations of the objects lead from there back to a handler.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
@@ -13,8 +13,7 @@ use object::{
 use super::bundle::Part;
 use super::kind::Kind;
 
-/// The linker's messages about `objects`, explained where they are about undefined symbols; `parts` may hold what the
-/// objects lack.
+/// Explains the linker's messages about undefined symbols in `objects`. `parts` may name sources that were left out.
 pub fn explain(messages: &str, kind: &Kind, objects: &[(PathBuf, &Part)], parts: &[Part]) -> String {
     let references = references(messages);
     if references.is_empty() {
@@ -38,7 +37,7 @@ pub fn explain(messages: &str, kind: &Kind, objects: &[(PathBuf, &Part)], parts:
     lines.join("\n")
 }
 
-/// Messages about data that handlers use and that constructors, which do not run on the card, set on the host.
+/// Returns messages about data that handlers use and constructors set. Constructors run on the host only.
 pub fn set_by_constructors(kind: &Kind, objects: &[(PathBuf, &Part)]) -> Vec<String> {
     let graph = Graph::new(objects.iter().map(|(_, part)| part.devices[&kind.name].as_slice()));
     let used = graph.constructed().into_iter().filter_map(|node| Some((node, graph.path(node).into_iter().next()?)));
@@ -54,7 +53,8 @@ pub fn set_by_constructors(kind: &Kind, objects: &[(PathBuf, &Part)]) -> Vec<Str
     .collect()
 }
 
-/// A symbol as the user wrote it. A C name can look like the encoding of a type: only names of C++ are decoded.
+/// Returns a symbol as the user wrote it. Only names of C++ functions are decoded, as a C name can look like the
+/// encoding of a type.
 pub fn readable(symbol: &str) -> String {
     let mangled = symbol.starts_with("_Z").then(|| cpp_demangle::Symbol::new(symbol).ok()).flatten();
     let demangled = mangled.and_then(|s| s.demangle().ok());
@@ -66,7 +66,7 @@ pub fn is_constructor_list(section: &str) -> bool {
     [".init_array", ".fini_array", ".ctors", ".dtors"].iter().any(|prefix| section.starts_with(prefix))
 }
 
-/// One place that refers to an undefined symbol.
+/// A place that refers to an undefined symbol.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Reference {
     symbol: String,
@@ -98,8 +98,9 @@ impl Reference {
     }
 }
 
-/// lld's messages: `ld.lld: error: undefined symbol: S`, then for each place `>>> referenced by FILE:LINE (PATH:LINE)`,
-/// left out without debug information, and `>>> OBJECT:(FUNCTION)`, with ` in archive PATH` where it is a member.
+/// Parses lld's messages: `ld.lld: error: undefined symbol: S`, then for each place `>>> referenced by FILE:LINE
+/// (PATH:LINE)`, left out without debug information, and `>>> OBJECT:(FUNCTION)`, with ` in archive PATH` where it is a
+/// member.
 fn references(messages: &str) -> Vec<Reference> {
     let mut found = vec![];
     let mut symbol = None;
@@ -124,19 +125,19 @@ fn references(messages: &str) -> Vec<Reference> {
     found
 }
 
-/// A function or datum, and what it refers to.
+/// A function or variable, and what it refers to.
 struct Node {
     object: usize,
     name: String,
     section: SectionIndex,
     range: std::ops::Range<u64>,
     is_handler: bool,
-    /// Data that can change.
+    /// Whether it is writable data.
     is_variable: bool,
     targets: Vec<Target>,
 }
 
-/// What a relocation points to: a symbol by name, or a node of the same object.
+/// The target of a relocation: a symbol by name, or a node of the same object.
 struct Target {
     name: Option<String>,
     node: Option<usize>,
@@ -146,7 +147,7 @@ struct Target {
 struct Graph {
     nodes: Vec<Node>,
     globals: BTreeMap<String, usize>,
-    /// Functions that an operating system would run before `main`.
+    /// The functions that an operating system would run before `main`.
     constructors: Vec<usize>,
 }
 
@@ -154,7 +155,7 @@ impl Graph {
     fn new<'a>(objects: impl Iterator<Item = &'a [u8]>) -> Graph {
         let mut graph = Graph { nodes: vec![], globals: BTreeMap::new(), constructors: vec![] };
         for (i, bytes) in objects.enumerate() {
-            // An object that cannot be read has no nodes; the linker has said what is wrong with it.
+            // An object that cannot be read has no nodes; the linker has reported it.
             if let Ok(file) = object::File::parse(bytes) {
                 graph.add(i, &file);
             }
@@ -213,7 +214,7 @@ impl Graph {
         }
     }
 
-    /// The node of a function whose name lld has demangled.
+    /// Returns the node of a function whose name lld has demangled.
     fn function(&self, object: usize, name: &str) -> Option<usize> {
         self.nodes.iter().position(|node| node.object == object && readable(&node.name) == name)
     }
@@ -222,7 +223,7 @@ impl Graph {
         self.nodes[node].targets.iter().any(|t| t.is_call && t.name.as_deref().map(readable).as_deref() == Some(symbol))
     }
 
-    /// The variables that constructors refer to themselves.
+    /// Returns the variables to which constructors refer directly.
     fn constructed(&self) -> BTreeSet<usize> {
         let targets = self.constructors.iter().flat_map(|n| &self.nodes[*n].targets);
         targets.filter_map(|t| self.resolve(t)).filter(|n| self.nodes[*n].is_variable).collect()
@@ -232,7 +233,8 @@ impl Graph {
         target.node.or_else(|| self.globals.get(target.name.as_ref()?).copied())
     }
 
-    /// The names on a shortest way from a handler to `goal`, both included; empty when no handler leads there.
+    /// Returns the names on a shortest path from a handler to `goal`, both included. It is empty if no handler leads
+    /// there.
     fn path(&self, goal: usize) -> Vec<String> {
         let mut queue: VecDeque<usize> = (0..self.nodes.len()).filter(|n| self.nodes[*n].is_handler).collect();
         let mut from: BTreeMap<usize, Option<usize>> = queue.iter().map(|n| (*n, None)).collect();

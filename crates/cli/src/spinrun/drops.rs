@@ -1,11 +1,11 @@
-//! What was not delivered, for people and for the report.
+//! Messages that were not delivered, for warnings and for the report.
 
 use std::collections::BTreeMap;
 
 use nic::{DropReason, Drops, DropsByReason};
 use serde::Serialize;
 
-/// What was dropped for one reason.
+/// The parts of messages that were dropped for one reason.
 #[derive(Serialize)]
 pub struct DropReport {
     messages: u64,
@@ -14,7 +14,7 @@ pub struct DropReport {
     first: FirstReport,
 }
 
-/// The first message of which something was dropped.
+/// The first message of which a part was dropped.
 #[derive(Serialize)]
 struct FirstReport {
     at_ps: u64,
@@ -26,7 +26,7 @@ struct FirstReport {
     length: u64,
 }
 
-/// For the report, by the name of the reason.
+/// Returns the drops for the report, by the name of the reason.
 pub fn report(drops: &DropsByReason) -> BTreeMap<&'static str, DropReport> {
     drops
         .iter()
@@ -45,8 +45,8 @@ pub fn report(drops: &DropsByReason) -> BTreeMap<&'static str, DropReport> {
         .collect()
 }
 
-/// A sentence for each reason for which messages were lost, and one for flow control if that stopped portal table entries
-/// `disabled` times. What handlers dropped on purpose is not lost.
+/// Returns a sentence for each reason for which messages were lost, and one for flow control if it has disabled portal
+/// table entries (`disabled` times). Messages that handlers drop by their return code are not lost.
 pub fn sentences(drops: &DropsByReason, disabled: u64) -> Vec<String> {
     let lost = drops.iter().filter(|(reason, _)| reason.is_loss());
     let mut sentences: Vec<String> = lost.map(|(reason, drops)| sentence(*reason, drops)).collect();
@@ -81,7 +81,7 @@ fn count(number: u64, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
-/// Why, and what to do about it.
+/// Describes the reason and the remedy.
 fn explain(reason: DropReason) -> (&'static str, &'static str) {
     match reason {
         DropReason::NoProcess => {

@@ -1,4 +1,4 @@
-//! The libraries that a program links, as the system's loader finds them.
+//! Finds the libraries that a program links, as the system's loader does.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -7,8 +7,8 @@ use std::{env, fs};
 
 use object::read::elf::{ElfFile64, ProgramHeader};
 
-/// The shared libraries of a program, and theirs; nothing when it is a script, or linked statically. The loader of the
-/// system lists them in the environment of the ranks, without running the program.
+/// Returns the shared libraries of a program, and those that they link. A script or a statically linked program has
+/// none. The system's loader lists them in the environment of the ranks without running the program.
 pub fn of(program: &OsStr, environment: &[(OsString, OsString)]) -> Vec<PathBuf> {
     let Some((path, loader)) = find(program).and_then(|path| Some((path.clone(), loader(&path)?))) else {
         return Vec::new();
@@ -19,7 +19,7 @@ pub fn of(program: &OsStr, environment: &[(OsString, OsString)]) -> Vec<PathBuf>
     text.lines().filter_map(library).collect()
 }
 
-/// Where the program is: a path, or a name to look for in `PATH`.
+/// Returns the path of a program that is named by a path or searched in `PATH`.
 fn find(program: &OsStr) -> Option<PathBuf> {
     if Path::new(program).components().count() > 1 {
         return Some(program.into());
@@ -27,7 +27,7 @@ fn find(program: &OsStr) -> Option<PathBuf> {
     env::split_paths(&env::var_os("PATH")?).map(|folder| folder.join(program)).find(|path| path.is_file())
 }
 
-/// The loader that an executable names.
+/// Returns the loader that an executable names.
 fn loader(program: &Path) -> Option<PathBuf> {
     let bytes = fs::read(program).ok()?;
     let file = ElfFile64::<object::Endianness>::parse(&*bytes).ok()?;
@@ -36,7 +36,7 @@ fn loader(program: &Path) -> Option<PathBuf> {
     Some(std::str::from_utf8(name).ok()?.into())
 }
 
-/// The file in a line such as `libm.so.6 => /lib/libm.so.6 (0x00007f…)`; its bare name when it was not found.
+/// Returns the file in a line such as `libm.so.6 => /lib/libm.so.6 (0x00007f…)`, or only its name if it was not found.
 fn library(line: &str) -> Option<PathBuf> {
     let (name, place) = line.trim().split_once(" => ")?;
     Some(place.rsplit_once(" (").map_or(name, |(path, _)| path).into())

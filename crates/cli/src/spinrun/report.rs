@@ -1,4 +1,4 @@
-//! The report of a run as JSON: the same run gives the same bytes.
+//! The report of a run as JSON. Equal runs give equal bytes.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -13,27 +13,27 @@ use super::drops::{self, DropReport};
 
 #[derive(Serialize)]
 struct Report<'a> {
-    /// Layout of this report.
+    /// The version of the layout of this report.
     version: u32,
     machine: &'a str,
     nic: &'static str,
     ranks: usize,
     end: EndReport,
-    /// Simulated time at the end of the run.
+    /// The simulated time at the end of the run.
     end_ps: u64,
     rank_end_ps: Vec<u64>,
     parameters: BTreeMap<&'static str, Parameter>,
     cards: Vec<CardReport>,
-    /// What all cards together did not deliver, by reason.
+    /// The messages that all cards together did not deliver, by reason.
     drops: BTreeMap<&'static str, DropReport>,
-    /// Of all cards together, by name.
+    /// The statistics of handlers of all cards together, by name.
     handlers: BTreeMap<String, HandlerReport>,
-    /// By handler name, the lines with the most instructions first; only with `--profile`.
+    /// The source lines of each handler, those with the most instructions first. Present only with `--profile`.
     #[serde(skip_serializing_if = "Option::is_none")]
     profile: Option<BTreeMap<String, Vec<LineReport>>>,
 }
 
-/// Instructions of one source line; file and line are null without `-g`.
+/// The number of instructions of one source line. File and line are null without `-g`.
 #[derive(Serialize)]
 struct LineReport {
     function: Option<String>,
@@ -98,7 +98,7 @@ struct HandlerReport {
     errors: u64,
 }
 
-/// The report; with instructions by source line if the cards have counted them.
+/// Returns the report, with instructions by source line if the cards have counted them.
 pub fn json(world: &World, end: &End, profiled: bool) -> String {
     let machine = world.machine();
     let stats: Vec<Stats> = world.card_stats().collect();
@@ -135,7 +135,7 @@ fn profile(cards: &[Stats]) -> BTreeMap<String, Vec<LineReport>> {
     }
     let lines = |places: BTreeMap<SourcePlace, u64>| {
         let mut lines: Vec<_> = places.into_iter().collect();
-        // Stable: lines with the same count stay in the order of their places.
+        // The sort is stable: lines with the same count keep their order.
         lines.sort_by_key(|(_, instructions)| Reverse(*instructions));
         lines
             .into_iter()
