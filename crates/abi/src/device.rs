@@ -1,16 +1,16 @@
-//! What handlers on the card see, and how device code travels in a host executable.
+//! The interface of handlers on the card, and the form in which a host executable contains device code.
 
-/// Where things are in the card's address space. The bases follow PsPIN's memory map, so one device program serves
-/// every card; sizes are the machine's.
+/// Addresses in the card's address space. The bases follow PsPIN's memory map, so one device program serves every card;
+/// sizes are the machine's.
 pub mod map {
     /// HPU memory, allocated by `PtlHPUAllocMem` (PsPIN: cluster L1).
     pub const HPU_MEMORY: u32 = 0x1000_0000;
     /// Stacks and argument blocks, one window of [`CONTEXT_STRIDE`] bytes for each HPU context.
     pub const CONTEXTS: u32 = 0x1a00_0000;
-    /// Distance of two contexts' windows: the argument block of [`ARGS_BYTES`] first, then the stack, which grows down
-    /// from the window's end.
+    /// The distance between the windows of two contexts in bytes: the argument block of [`ARGS_BYTES`] first, then the
+    /// stack, which grows down from the window's end.
     pub const CONTEXT_STRIDE: u32 = 0x4000;
-    /// Bytes of the argument block at the start of a context's window.
+    /// The size of the argument block at the start of a context's window, in bytes.
     pub const ARGS_BYTES: u32 = 0x400;
     /// Static data of the handlers (PsPIN: L2 handler memory).
     pub const DATA: u32 = 0x1c00_0000;
@@ -18,7 +18,7 @@ pub mod map {
     pub const PACKETS: u32 = 0x1c40_0000;
     /// Code and constants of the handlers (PsPIN: program memory).
     pub const PROGRAM: u32 = 0x1d00_0000;
-    /// Where a handler's return address points: reaching it ends the handler.
+    /// The return address of a handler. Reaching it ends the handler.
     pub const RETURN: u32 = 0x1eff_fff0;
 }
 
@@ -83,8 +83,8 @@ pub mod ret {
     pub const SEGV: u32 = 9;
 }
 
-/// Commands: what a handler asks of the card. A command is an environment call with its number in `a7` and its
-/// arguments as below; the result comes back in `a0` (0, or a negative number from [`err`]).
+/// Commands of a handler to the card. A command is an environment call with its number in `a7` and its arguments as
+/// below; the result comes back in `a0` (0, or a negative number from [`err`]).
 pub mod cmd {
     /// `a0`: address of a [`super::PutCmd`].
     pub const PUT_FROM_DEVICE: u32 = 1;
@@ -134,7 +134,7 @@ pub mod cmd {
 pub mod err {
     /// An argument is out of range.
     pub const INVALID: i32 = -1;
-    /// The data did not come: host memory that is not there, or a target that gave none.
+    /// The data could not be read: the host memory does not exist, or the target has sent none.
     pub const FAILED: i32 = -2;
 }
 
@@ -182,7 +182,7 @@ pub struct DmaCmd {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct AtomicCmd {
-    /// As for a put.
+    /// The arguments of the put.
     pub put: PutCmd,
     /// An [`AtomicOp`](crate::portals::AtomicOp).
     pub operation: u32,
@@ -281,13 +281,13 @@ pub mod image {
     pub struct Preamble {
         /// [`MAGIC`].
         pub magic: u64,
-        /// Bytes of the whole image.
+        /// The size of the whole image in bytes.
         pub length: u64,
         /// Number of [`Device`] records.
         pub devices: u32,
         /// Number of [`Handler`] records.
         pub handlers: u32,
-        /// Offset and bytes of the state layouts: JSON text, one array of structure layouts that device code uses.
+        /// The offset of the state layouts: a JSON text with one array of the structure layouts that device code uses.
         pub layouts_offset: u32,
         /// Bytes of the layouts text.
         pub layouts_length: u32,
@@ -301,7 +301,7 @@ pub mod image {
         pub kind_offset: u32,
         /// Offset of the device ELF, 16-byte aligned.
         pub elf_offset: u32,
-        /// Bytes of the device ELF.
+        /// The size of the device ELF in bytes.
         pub elf_length: u32,
         /// Padding.
         pub pad: u32,
@@ -313,7 +313,7 @@ pub mod image {
     pub struct Handler {
         /// Offset of the symbol's name, NUL-terminated.
         pub name_offset: u32,
-        /// Where its host twin is, from `__start_spin_handlers`; `u32::MAX` when the host program lacks it.
+        /// The offset of its host function from `__start_spin_handlers`; `u32::MAX` if the host program lacks it.
         pub host_offset: u32,
     }
 }

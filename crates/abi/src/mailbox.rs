@@ -1,7 +1,7 @@
 //! The shared memory between the simulator and the ranks' library.
 //!
-//! The simulator makes one memory file a job: a [`Header`], then `ranks * SLOTS` [`Slot`]s (slot `rank * SLOTS + k`
-//! is the k-th thread of the rank that called the library), then one bounce area of [`BOUNCE`] bytes a rank.
+//! The simulator makes one memory file for each job: a [`Header`], then `ranks * SLOTS` [`Slot`]s (slot `rank * SLOTS +
+//! k` is the k-th thread of the rank that called the library), then one bounce area of [`BOUNCE`] bytes for each rank.
 //! A rank finds it as `/proc/$SPIN_SIM_PID/fd/$SPIN_SIM_FD`, so nothing is left behind whatever ends the run.
 //!
 //! A call: the rank fills `op`, `args` and `data`, sets `state` to [`state::REQUEST`], rings the doorbell, and waits on
@@ -10,38 +10,39 @@
 //! (by `pwrite` and `pread` on the memory file, so that a bad address is an error and not a crash), sets `copy_result`,
 //! sets [`state::COPIED`] and rings the doorbell. That serves NIC DMA where `process_vm_readv` is not permitted.
 //!
-//! Neither side trusts the other's words: a rank can write all of the file at any time. The simulator reads each word of a
-//! call once, and finds out by itself which process it deals with. The size of the file is sealed.
+//! The simulator does not trust ranks, which can write to the whole file at any time. It reads each word of a call
+//! once, and determines the calling process by itself. The size of the file is sealed.
 //!
-//! Nobody makes a system call to wake a peer that does not sleep: who goes to sleep sets [`state::SLEEPS`] in the word
-//! it waits for ([`DOORBELL_SLEEPS`] in the doorbell) and waits for that value; who changes a word that has the bit wakes.
+//! A system call to wake the peer is made only if the peer sleeps: before it sleeps, a side sets [`state::SLEEPS`] in
+//! the word that it waits for ([`DOORBELL_SLEEPS`] in the doorbell). Whoever changes a word with that bit wakes the
+//! sleeper.
 
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
-/// First word of the memory file: "SPINMBX" and the version of this layout.
+/// The first word of the memory file: "SPINMBX" and the version of this layout.
 pub const MAGIC: u64 = 0x5350_494e_4d42_5801;
-/// Threads of one rank that may be inside the library at once.
+/// The number of threads of a rank that may use the library at the same time.
 pub const SLOTS: usize = 16;
-/// Bytes of the bounce area of one rank.
+/// The size of the bounce area of a rank in bytes.
 pub const BOUNCE: usize = 64 * 1024;
-/// Bytes of structure data that travel with a call.
+/// The size of the structure data of a call in bytes.
 pub const DATA: usize = 1024;
-/// Bit of [`Header::doorbell`]: the simulator sleeps until it changes.
+/// The bit of [`Header::doorbell`] that is set while the simulator sleeps until the word changes.
 pub const DOORBELL_SLEEPS: u32 = 1;
-/// What ringing adds to [`Header::doorbell`].
+/// The number that each ring adds to [`Header::doorbell`].
 pub const DOORBELL_RING: u32 = 2;
-/// Words of arguments of a call.
+/// The maximum number of argument words of a call.
 pub const ARGS: usize = 20;
 
-/// Environment of a rank.
+/// Environment variables of a rank.
 pub mod env {
     /// The rank of the process, from 0.
     pub const RANK: &str = "SPIN_RANK";
     /// The number of ranks of the job.
     pub const SIZE: &str = "SPIN_SIZE";
-    /// Process id of the simulator.
+    /// The process id of the simulator.
     pub const SIM_PID: &str = "SPIN_SIM_PID";
-    /// Number of the memory file among the simulator's descriptors.
+    /// The simulator's file descriptor of the memory file.
     pub const SIM_FD: &str = "SPIN_SIM_FD";
 }
 
@@ -53,127 +54,127 @@ pub mod state {
     pub const RUNNING: u32 = 1;
     /// A call waits for the simulator.
     pub const REQUEST: u32 = 2;
-    /// The answer is there.
+    /// The simulator has answered.
     pub const REPLY: u32 = 3;
     /// The simulator asks the waiting thread to copy memory.
     pub const COPY: u32 = 4;
     /// The copy is done; the thread still waits for the answer.
     pub const COPIED: u32 = 5;
-    /// The run is over: the thread writes out what the process has buffered, and ends it.
+    /// The run is over: the thread flushes the buffered output of the process, and ends it.
     pub const END: u32 = 6;
-    /// Bit beside one of the values above: the thread sleeps until the word changes (futex).
+    /// A bit that is set in addition to one of the values above while the thread sleeps until the word changes (futex).
     pub const SLEEPS: u32 = 0x100;
 }
 
-/// Start of the memory file.
+/// The start of the memory file.
 #[repr(C, align(64))]
 pub struct Header {
     /// [`MAGIC`].
     pub magic: u64,
-    /// Number of ranks.
+    /// The number of ranks.
     pub ranks: u32,
     /// Ranks add [`DOORBELL_RING`] whenever a slot has something for the simulator, and wake it (futex) when it had
     /// [`DOORBELL_SLEEPS`].
     pub doorbell: AtomicU32,
-    /// Simulated time of the running rank in picoseconds.
+    /// The simulated time of the running rank in picoseconds.
     pub now_ps: AtomicU64,
-    /// Simulated picoseconds charged for each nanosecond of a rank's own CPU time, times 1000; 0 charges nothing
-    /// (`--compute measured:SCALE`).
+    /// Simulated time charged for a rank's own computation (`--compute measured:SCALE`): picoseconds for each
+    /// microsecond of CPU time. 0 charges nothing.
     pub compute_scale_milli: AtomicU64,
 }
 
-/// One thread's place for calls.
+/// The place for the calls of one thread.
 #[repr(C, align(64))]
 pub struct Slot {
     /// One of [`state`]; a futex.
     pub state: AtomicU32,
-    /// Process id of the owner, as the kernel of the simulator's namespace sees it where they share one.
+    /// The process id of the owner, as seen in the simulator's PID namespace if they share one.
     pub pid: AtomicU32,
     /// An [`Op`].
     pub op: u32,
-    /// Return code of the call, an [`Rc`](crate::portals::Rc).
+    /// The return code of the call, an [`Rc`](crate::portals::Rc).
     pub result: i32,
-    /// CPU nanoseconds of this thread since its last answer; 0 unless the header asks for it.
+    /// The CPU time of this thread since its last answer, in nanoseconds; 0 unless the header asks for it.
     pub elapsed_ns: u64,
-    /// Arguments, one word each in the order of the C prototype; see [`Op`].
+    /// The arguments, one word each in the order of the C prototype; see [`Op`].
     pub args: [u64; ARGS],
-    /// Results other than the return code, one word each in the order of the C prototype's output pointers.
+    /// The results other than the return code, one word each in the order of the C prototype's output pointers.
     pub out: [u64; 4],
-    /// Structure arguments, then structure results.
+    /// The structure arguments of the call, then its structure results.
     pub data: [u8; DATA],
-    /// Address in the rank for [`state::COPY`].
+    /// The address in the rank for [`state::COPY`].
     pub copy_addr: u64,
-    /// Bytes, at most [`BOUNCE`].
+    /// The number of bytes to copy, at most [`BOUNCE`].
     pub copy_len: u32,
     /// 0: rank's memory to bounce area; 1: bounce area to rank's memory.
     pub copy_write: u32,
     /// 0, or the errno of the failed copy.
     pub copy_result: i32,
-    /// Thread id of the caller, 0 while its process has never had a second thread.
+    /// The thread id of the caller, 0 if its process never had a second thread.
     pub tid: u32,
 }
 
-/// How long to look at a word before sleeping on it, learnt from how that went before: a peer on another CPU answers within
-/// the looks, and one that shares this CPU, or computes, only runs once we sleep.
+/// Decides how long to spin on a word before sleeping, from how often spinning has succeeded before. A peer on another
+/// CPU usually answers while this side spins. A peer that shares the CPU, or computes, does not.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Patience {
     misses: u32,
 }
 
 impl Patience {
-    /// Looks at most: about ten microseconds.
+    /// The maximum number of reads of the word while spinning: about ten microseconds.
     const SPINS: u32 = 500;
-    /// Misses in a row before looking is given up.
+    /// The number of consecutive failures after which spinning is given up.
     const TRIES: u32 = 4;
-    /// Misses between two attempts after that; a power of two.
+    /// The number of failures between two attempts after that, a power of two.
     const RETRY: u32 = 64;
 
-    /// A new patience.
+    /// Makes the initial state, in which spinning is tried.
     pub const fn new() -> Patience {
         Patience { misses: 0 }
     }
 
-    /// How often to look (with a pause of `spin_loop`) before sleeping.
+    /// Returns how often to read the word (with `spin_loop` in between) before sleeping.
     pub fn spins(self) -> u32 {
         if self.misses < Self::TRIES || self.misses & (Self::RETRY - 1) == 0 { Self::SPINS } else { 0 }
     }
 
-    /// The word changed while we looked.
+    /// Takes note that the word changed while this side was spinning.
     pub fn hit(&mut self) {
         self.misses = 0;
     }
 
-    /// It did not.
+    /// Takes note that the word did not change.
     pub fn miss(&mut self) {
         self.misses = self.misses.wrapping_add(1);
     }
 }
 
-/// Offset of slot `k` of `rank` in the memory file.
+/// Returns the offset of slot `k` of `rank` in the memory file, in bytes.
 pub fn slot_offset(rank: usize, k: usize) -> usize {
     size_of::<Header>() + (rank * SLOTS + k) * size_of::<Slot>()
 }
 
-/// Offset of the bounce area of `rank` in a job of `ranks`.
+/// Returns the offset of the bounce area of `rank` in the memory file of a job of `ranks` ranks, in bytes.
 pub fn bounce_offset(ranks: usize, rank: usize) -> usize {
     let slots_end = slot_offset(ranks, 0);
     slots_end.next_multiple_of(4096) + rank * BOUNCE
 }
 
-/// Size of the memory file of a job of `ranks`.
+/// Returns the size of the memory file of a job of `ranks` ranks, in bytes.
 pub fn file_size(ranks: usize) -> usize {
     bounce_offset(ranks, ranks)
 }
 
 macro_rules! ops {
     ($($name:ident = $value:literal),+ $(,)?) => {
-        /// Which call a slot holds. One word of `args` for each scalar argument of the C prototype, in its order;
-        /// `ptl_process_t` is one word (nid or rank low, pid high); output pointers take no word. Structures
-        /// (`ptl_md_t`, `ptl_le_t`, `ptl_me_t`, `ptl_ct_event_t`, `ptl_ni_limits_t`) are in `data` and take no word;
-        /// arrays are passed as the address and read from the rank's memory. Structure results (`ptl_event_t`,
-        /// `ptl_ct_event_t`, `ptl_ni_limits_t`) come back in `data`, scalar results in `out`. Results are delivered with
-        /// `PTL_OK` and `PTL_EQ_DROPPED` only. `PtlNIInit` has a fourth word, 1 when `desired` is in `data`;
-        /// `PtlHPUFreeMem` has the handle itself. `SpinAttach` carries [`MAGIC`].
+        /// The function that a call in a slot belongs to. There is one word of `args` for each scalar argument of the C
+        /// prototype, in its order; `ptl_process_t` is one word (nid or rank low, pid high); output pointers take no
+        /// word. Structures (`ptl_md_t`, `ptl_le_t`, `ptl_me_t`, `ptl_ct_event_t`, `ptl_ni_limits_t`) are in `data` and
+        /// take no word; arrays are passed as the address and read from the rank's memory. Structure results
+        /// (`ptl_event_t`, `ptl_ct_event_t`, `ptl_ni_limits_t`) come back in `data`, scalar results in `out`. Results
+        /// are delivered with `PTL_OK` and `PTL_EQ_DROPPED` only. `PtlNIInit` has a fourth word, 1 when `desired` is in
+        /// `data`; `PtlHPUFreeMem` passes the handle itself. `SpinAttach` carries [`MAGIC`].
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u32)]
         pub enum Op { $(#[allow(missing_docs)] $name = $value),+ }
@@ -182,12 +183,12 @@ macro_rules! ops {
             /// Every operation.
             pub const ALL: &'static [Op] = &[$(Op::$name),+];
 
-            /// The operation with this number.
+            /// Returns the operation with this number.
             pub fn from_raw(raw: u32) -> Option<Op> {
                 match raw { $($value => Some(Op::$name),)+ _ => None }
             }
 
-            /// The C function that makes it.
+            /// Returns the name of the C function that makes it.
             pub fn c_name(self) -> &'static str {
                 match self { $(Op::$name => stringify!($name)),+ }
             }

@@ -1,7 +1,7 @@
 //! Portals 4 (4.3) and P4sPIN constants and structures, as in `sdk/include/portals4.h` and `sdk/include/spin.h`.
 
-/// A handle: kind (4 bits), interface (2), generation (10), index (16). The same object has the same value in every
-/// process of a job that made its objects in the same order, as programs expect of interface handles.
+/// A handle: kind (4 bits), interface (2), generation (10), index (16). Processes of a job that make the same objects
+/// in the same order get the same values, as programs expect of interface handles.
 pub type Handle = u32;
 
 /// `PTL_INVALID_HANDLE`.
@@ -32,15 +32,15 @@ macro_rules! codes {
         pub enum $name { $(#[doc = concat!("`", $c, "`")] $variant = $value),+ }
 
         impl $name {
-            /// Every value with its C name.
+            /// All values with their names in C.
             pub const ALL: &'static [($name, &'static str)] = &[$(($name::$variant, $c)),+];
 
-            /// The value with this number.
+            /// Returns the value with this number.
             pub fn from_raw(raw: u64) -> Option<$name> {
                 match raw { $($value => Some($name::$variant),)+ _ => None }
             }
 
-            /// Its name in C.
+            /// Returns its name in C.
             pub fn c_name(self) -> &'static str {
                 match self { $($name::$variant => $c),+ }
             }
@@ -61,7 +61,7 @@ codes! {
 }
 
 codes! {
-    /// Kinds of full events. 0 to 15 are Portals 4; `HandlerError` is P4sPIN's (App. B.3).
+    /// The kinds of full events. 0 to 15 belong to Portals 4, `HandlerError` to P4sPIN (App. B.3).
     EventKind: u8 {
         Get = 0 "PTL_EVENT_GET", GetOverflow = 1 "PTL_EVENT_GET_OVERFLOW", Put = 2 "PTL_EVENT_PUT",
         PutOverflow = 3 "PTL_EVENT_PUT_OVERFLOW", Atomic = 4 "PTL_EVENT_ATOMIC",
@@ -89,12 +89,12 @@ codes! {
 }
 
 codes! {
-    /// What a search does with the header it finds.
+    /// The modes of a search: what it does with a header that it finds.
     SearchOp: u8 { Only = 0 "PTL_SEARCH_ONLY", Delete = 1 "PTL_SEARCH_DELETE" }
 }
 
 codes! {
-    /// Acknowledgement asked for by a put.
+    /// The kinds of acknowledgements that a put can request.
     AckReq: u8 {
         None = 0 "PTL_NO_ACK_REQ", Ack = 1 "PTL_ACK_REQ", Ct = 2 "PTL_CT_ACK_REQ", Oc = 3 "PTL_OC_ACK_REQ",
     }
@@ -135,7 +135,7 @@ macro_rules! bits {
         $(#[$meta])*
         pub mod $module {
             $(#[doc = concat!("`", $c, "`")] pub const $name: u32 = 1 << $bit;)+
-            /// Every bit with its C name.
+            /// All bits with their names in C.
             pub const ALL: &[(u32, &str)] = &[$(($name, $c)),+];
             /// All valid bits.
             pub const MASK: u32 = $(1 << $bit)|+;
@@ -395,18 +395,19 @@ pub struct NiLimits {
     pub max_cycles_per_byte: u64,
 }
 
-/// Views of a plain C structure as bytes; implemented only by `repr(C)` types of integers without implicit padding.
+/// Conversions between a plain C structure and its bytes. The trait is implemented only by `repr(C)` types of integers
+/// without implicit padding.
 ///
 /// # Safety
 /// Every bit pattern must be a valid value and the type must have no padding bytes of its own.
 pub unsafe trait Plain: Copy + Default {
-    /// The bytes of the value.
+    /// Returns the bytes of the value.
     fn as_bytes(&self) -> &[u8] {
         // SAFETY: the implementer guarantees initialised bytes without padding.
         unsafe { std::slice::from_raw_parts(std::ptr::from_ref(self).cast(), size_of::<Self>()) }
     }
 
-    /// The value at the start of `bytes`; `None` when there are too few.
+    /// Returns the value at the start of `bytes`, or `None` if there are too few.
     fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let mut value = Self::default();
         let source = bytes.get(..size_of::<Self>())?;

@@ -5,14 +5,14 @@ use hpu::Program;
 use hpu::isa::instruction_set;
 use nic::{CardProgram, DeviceProgram};
 
-/// An ELF file with its symbols and line table.
+/// Parses an ELF file with its symbols and line table.
 pub fn elf(bytes: &[u8]) {
     let kinds = ["rv32imac", "rv32imafdc"].map(|kind| instruction_set(kind).expect("an instruction set"));
     let Some(program) = kinds.into_iter().find_map(|isa| Program::load(bytes, isa, &nic::load_map()).ok()) else {
         return;
     };
     let code = program.program_segment().len() as u32;
-    // Every address of a small program, the edges, and what is no code.
+    // Every address of a small program, the first and last ones, and addresses without code.
     let inside = (0..code.min(4096)).chain(code.saturating_sub(2)..code + 2).map(|at| map::PROGRAM + at);
     for pc in inside.chain([0, map::PROGRAM - 1, map::DATA, map::RETURN, u32::MAX]) {
         let is_code = pc.checked_sub(map::PROGRAM).is_some_and(|at| at < code);
@@ -22,7 +22,7 @@ pub fn elf(bytes: &[u8]) {
     }
 }
 
-/// An image as spincc embeds it.
+/// Parses an image as spincc embeds it.
 pub fn image(bytes: &[u8]) {
     for kind in ["rv32imac", "rv32imafdc"] {
         let Ok(device) = DeviceProgram::from_image(bytes, 0x40_0000, kind) else { continue };

@@ -1,4 +1,4 @@
-//! The HPU engine on any code.
+//! Runs any code on the HPU engine.
 
 use std::sync::Arc;
 
@@ -8,20 +8,21 @@ use hpu::{Engine, Memory, Program, Sharing, Stop, Thread, Watched, Window};
 use machine::TimingKind;
 use nic::testing::code::executable;
 
-/// Bytes of the windows, and of what lies between them in the arena.
+/// The sizes of the windows, and of the gaps between them in the arena, in bytes.
 const DATA: usize = 1024;
 const STACK: usize = 512;
 const CANARY: usize = 64;
 const CANARY_BYTE: u8 = 0xc5;
-/// A handler that takes longer is stopped.
+/// The number of cycles after which a handler is stopped.
 const MAX_CYCLES: u64 = 20_000;
-/// The longest block of straight code in cycles, above every division and cache-less access in it.
+/// An upper bound for the cycles of a block of straight code.
 const BLOCK_CYCLES: u64 = 64 * 64;
-/// Stops after which a thread is given up: each needs an instruction, so there are at most as many as cycles.
+/// The number of stops after which a thread is given up. Each stop needs an instruction, so there are at most as many
+/// as cycles.
 const MAX_STOPS: u64 = MAX_CYCLES + BLOCK_CYCLES;
 const STACK_TOP: u32 = map::CONTEXTS + map::CONTEXT_STRIDE;
 
-/// What a handler has left behind.
+/// The state that a handler leaves behind.
 #[derive(Debug, PartialEq)]
 struct End {
     stop: Stop,
@@ -31,7 +32,7 @@ struct End {
     instructions: u64,
 }
 
-/// Three arguments, a word with the cycles of a load, then code.
+/// Runs an input: three arguments, a word with the cycles of a load, then code.
 pub fn code(bytes: &[u8]) {
     let Some((start, code)) = bytes.split_first_chunk::<16>() else { return };
     let word = |at: usize| u32::from_le_bytes(start[at..at + 4].try_into().expect("4 bytes"));
@@ -42,7 +43,7 @@ pub fn code(bytes: &[u8]) {
     let load_cycles = 1 + word(12) % 64;
     let in_order = run(&program, TimingKind::InOrder, load_cycles, args);
     let out_of_order = run(&program, TimingKind::OooA15, load_cycles, args);
-    // Code that reads the clock, or is stopped by it, depends on it.
+    // The results of code that reads the clock, or is stopped by it, depend on the timing model.
     if let (Some(one), Some(other)) = (in_order, out_of_order)
         && !reads_registers_of_the_core(code)
     {
@@ -50,7 +51,7 @@ pub fn code(bytes: &[u8]) {
     }
 }
 
-/// Runs a handler to its end; `None` when it takes too long.
+/// Runs a handler to its end. Returns `None` if it takes too long.
 fn run(program: &Arc<Program>, timing: TimingKind, load_cycles: u32, args: [u32; 3]) -> Option<End> {
     let mut engine = Engine::new(program.clone(), timing, load_cycles);
     let mut arena = Vec::new();
@@ -77,7 +78,7 @@ fn run(program: &Arc<Program>, timing: TimingKind, load_cycles: u32, args: [u32;
         assert!(thread.cycles() >= before, "cycles went from {before} to {}", thread.cycles());
         assert!(thread.cycles() < MAX_CYCLES + BLOCK_CYCLES * u64::from(load_cycles), "{} cycles", thread.cycles());
         match now {
-            // The card answers at its own time.
+            // The card answers later.
             Stop::Call { number, argument } => thread.set_result(number ^ argument),
             Stop::Return(_) | Stop::Fault(_) | Stop::Limit => {
                 stop = Some(now);

@@ -1,6 +1,6 @@
-//! What the fuzzers run. A target is a function from any bytes to nothing: it panics when something that must hold does
-//! not. `fuzz/` drives the targets with libFuzzer (`make fuzz`); `tests/corpus.rs` replays the files of `fuzz/corpus` through
-//! the same functions in every test run.
+//! The targets of the fuzzers. A target is a function that takes any bytes and panics if an invariant is violated.
+//! `fuzz/` drives the targets with libFuzzer (`make fuzz`); `tests/corpus.rs` replays the files of `fuzz/corpus`
+//! through the same functions in every test run.
 //!
 //! * `schedules`: GOAL text and binary files, noise, and execution with one and with two threads
 //! * `traces`: traces of MPI programs
@@ -8,8 +8,8 @@
 //! * `device`: device programs and the images that hold them
 //! * `engine`: any code on the HPU engine, with both timing models
 //! * `cards`: three cards, any library calls, handlers and packets
-//! * `pmi`: what clients of PMI-1 send
-//! * `mailbox`: what ranks write into the memory that they share with the simulator
+//! * `pmi`: clients of PMI-1 that send anything
+//! * `mailbox`: ranks that write anything into the memory that they share with the simulator
 
 mod base;
 mod cards;
@@ -21,7 +21,7 @@ mod pmi;
 mod schedules;
 mod traces;
 
-/// A target: its name, which is also that of its folder in `fuzz/corpus`, and what it does with an input.
+/// A target: its name, which is also that of its folder in `fuzz/corpus`, and the function that takes an input.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target.

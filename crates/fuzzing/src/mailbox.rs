@@ -1,7 +1,7 @@
-//! The memory that ranks share with the simulator, with anything in it.
+//! Fuzzes the memory that ranks share with the simulator, with any contents.
 //!
-//! What the simulator reads there must be what a plain reading of the file gives, and it may change only the words that its
-//! answers have: a copy of the file is kept beside it, and both are compared at the end.
+//! The simulator must read what a plain reading of the file gives, and may change only the words of its answers. A copy
+//! of the file has the expected contents, and both are compared at the end.
 
 use std::fs::{File, OpenOptions};
 use std::mem::offset_of;
@@ -15,14 +15,14 @@ use host::job::shared::Shared;
 use host::job::{Caller, Reply, family};
 use sim::Time;
 
-/// Ranks of the job.
+/// The number of ranks of the job.
 const RANKS: usize = 2;
-/// Things that happen in an input, at most.
+/// The maximum number of actions of an input.
 const STEPS: usize = 200;
-/// A number that no process has: the rank's.
+/// A process id that no process has, for the rank.
 const PROCESS: u32 = i32::MAX as u32;
 
-/// Anything in slots.
+/// Runs an input.
 pub fn slots(bytes: &[u8]) {
     let mut job = Mailbox::new();
     let mut input = Unstructured::new(bytes);
@@ -38,7 +38,7 @@ struct Mailbox {
     shared: Shared,
     /// The memory as ranks reach it.
     file: File,
-    /// What must be in it.
+    /// The expected contents of the memory.
     copy: Vec<u8>,
     /// Calls that were handed out, a bit for each slot.
     inside: [u32; RANKS],
@@ -59,7 +59,7 @@ impl Mailbox {
         let k = if input.arbitrary()? { 0 } else { input.int_in_range(0..=SLOTS - 1)? };
         let caller = Caller { rank: rank as u32, slot: k as u32 };
         match input.int_in_range(0..=9)? {
-            // A rank writes a word of a slot: a likely one, or any.
+            // A rank writes a word of a slot: a likely value, or any.
             0..=2 => {
                 let words = [0, 1, 2, offset_of!(Slot, elapsed_ns) / 4, offset_of!(Slot, tid) / 4];
                 let word = *input.choose(&words)?;
@@ -106,7 +106,7 @@ impl Mailbox {
         Ok(())
     }
 
-    /// The simulator takes the next call of a rank, and refuses what is none.
+    /// Lets the simulator take the next call of a rank, which it must refuse if it is invalid.
     fn take_call(&mut self, rank: usize) {
         let word = |k: usize, at: usize| self.word(slot(rank, k) + at);
         let asks = |&k: &usize| {
@@ -147,7 +147,7 @@ impl Mailbox {
         self.put(at + offset_of!(Slot, state), &state::REPLY.to_le_bytes());
     }
 
-    /// The simulator copies by the bounce area of a rank.
+    /// Lets the simulator copy through the bounce area of a rank.
     fn copy_memory(&mut self, caller: Caller, address: u64, length: usize, write: bool) {
         let (rank, at) = (caller.rank as usize, slot(caller.rank as usize, caller.slot as usize));
         let bounce = mailbox::bounce_offset(RANKS, rank);
@@ -168,7 +168,7 @@ impl Mailbox {
         }
     }
 
-    /// The simulator looks at what a slot says.
+    /// Lets the simulator read a slot.
     fn look(&self, caller: Caller) {
         let (rank, k) = (caller.rank as usize, caller.slot as usize);
         let word = |k: usize, at: usize| self.word(slot(rank, k) + at);
@@ -191,7 +191,7 @@ impl Mailbox {
         assert_eq!(self.shared.data::<T>(caller).as_bytes(), self.at(at, size_of::<T>()));
     }
 
-    /// The simulator sets the clock, and waits for the doorbell as long as nobody rings it.
+    /// Lets the simulator set the clock, and watch the doorbell while nobody rings it.
     fn doorbell(&mut self, now: u64) {
         self.shared.set_now(Time::from_ps(now));
         self.put(offset_of!(Header, now_ps), &now.to_le_bytes());
@@ -201,13 +201,13 @@ impl Mailbox {
         self.shared.sleep(bell, Some(Duration::ZERO));
     }
 
-    /// A rank writes at a place of the file.
+    /// Lets a rank write at a place of the file.
     fn write(&mut self, at: usize, bytes: &[u8]) {
         self.file.write_all_at(bytes, at as u64).expect("within the file");
         self.put(at, bytes);
     }
 
-    /// These bytes must be at a place of the file from now on.
+    /// Sets the expected bytes at a place of the file.
     fn put(&mut self, at: usize, bytes: &[u8]) {
         self.copy[at..at + bytes.len()].copy_from_slice(bytes);
     }

@@ -6,29 +6,29 @@
 
 use host::pmi::{Answer, Board, PUBLISHED, SPACE, Talk, UNANSWERED};
 
-/// Clients of one board.
+/// The number of clients of the board.
 const CLIENTS: usize = 2;
-/// Ranks for which the board has room.
+/// The number of ranks for which the board has room.
 const RANKS: usize = 1;
-/// Bytes that all clients send together: more than fit on the board.
+/// The number of bytes that all clients send together, which is more than fit on the board.
 const SENT: usize = 3 << 19;
-/// Bytes that arrive at once, at most.
+/// The maximum number of bytes that arrive at the same time.
 const CHUNK: usize = 2048;
-/// Longest line that is taken, and what may come with it.
+/// The maximum length of a line that is accepted, and of the data behind it.
 const LINE: usize = 16 * 1024 + CHUNK;
 /// Most bytes of an answer: all of a line, whose bytes become three when they are no text, and the words around it.
 const ANSWER: usize = 3 * LINE + 128;
 
-/// Any clients.
+/// Runs an input.
 pub fn clients(bytes: &[u8]) {
     let (answers, sent) = play(bytes, CHUNK);
-    // No line is too long, so that it is all the same in which pieces the bytes come.
+    // No line is too long, so the result does not depend on the pieces in which the bytes arrive.
     if sent < LINE - CHUNK {
         assert_eq!(play(bytes, 7).0, answers, "the same bytes in small pieces");
     }
 }
 
-/// What each client is answered, and the number of bytes that were sent.
+/// Returns the answers to each client, and the number of bytes that were sent.
 fn play(bytes: &[u8], chunk: usize) -> ([Vec<Answer>; CLIENTS], usize) {
     let mut board = Board::new(RANKS);
     let mut talks = [(); CLIENTS].map(|()| Some(Talk::default()));
@@ -47,7 +47,7 @@ fn play(bytes: &[u8], chunk: usize) -> ([Vec<Answer>; CLIENTS], usize) {
                 break;
             }
             let Some(talk) = &mut talks[rank] else { break };
-            // What leads to an error ends the connection.
+            // An error closes the connection.
             if said.chunks(chunk).try_for_each(|chunk| hear(talk, &mut board, chunk, &mut answers[rank])).is_err() {
                 talks[rank] = None;
             }
@@ -59,7 +59,7 @@ fn play(bytes: &[u8], chunk: usize) -> ([Vec<Answer>; CLIENTS], usize) {
     (answers, sent)
 }
 
-/// Bytes reach the simulator.
+/// Sends bytes to the simulator.
 fn hear(talk: &mut Talk, board: &mut Board, bytes: &[u8], answers: &mut Vec<Answer>) -> Result<(), String> {
     talk.hear(bytes)?;
     let mut ends = bytes.iter().filter(|&&byte| byte == b'\n').count();
@@ -77,7 +77,7 @@ fn hear(talk: &mut Talk, board: &mut Board, bytes: &[u8], answers: &mut Vec<Answ
     Ok(())
 }
 
-/// Reads all that is published, by its index and by its key.
+/// Reads all published data, by index and by key.
 fn recount(board: &mut Board) {
     let mut published = 0;
     for index in 0.. {
@@ -86,7 +86,7 @@ fn recount(board: &mut Board) {
             assert_eq!(answer, "cmd=getbyidx_results rc=-2 reason=no_more_keyvals");
             break;
         };
-        // Keys of an `mcmd` may hold what looks like a value.
+        // Keys of an `mcmd` may contain text that looks like a value.
         let is_there = pair.match_indices(" val=").any(|(end, between)| {
             let key = format!("key={}", &pair[..end]);
             let answer = ask(board, &["mcmd=get", &format!("kvsname={SPACE}"), &key, "endcmd"]);
@@ -98,7 +98,7 @@ fn recount(board: &mut Board) {
     assert!(published <= PUBLISHED * RANKS, "{published} bytes are published");
 }
 
-/// The answer to the last of some lines.
+/// Returns the answer to the last of some lines.
 fn ask(board: &mut Board, lines: &[&str]) -> String {
     let mut talk = Talk::default();
     match lines.iter().map(|line| talk.answer(line, board)).last() {

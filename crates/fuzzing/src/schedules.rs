@@ -5,17 +5,17 @@ use goal::noise::{Detours, Noise, Trace};
 use goal::{Schedule, binary as form, text as language};
 use sim::Time;
 
-/// Most operations and ranks of a schedule that is written again or executed.
+/// The maximum number of operations and ranks of a schedule that is written again or executed.
 const SMALL: (usize, u32) = (4096, 256);
 
-/// GOAL text: what can be read survives both written forms.
+/// Parses GOAL text. A valid schedule must survive writing and reading in both forms.
 pub fn text(bytes: &[u8]) {
     if let Ok(schedule) = language::read(bytes) {
         survives(&schedule);
     }
 }
 
-/// Binary GOAL. Mutation alone would never get past the checksum.
+/// Parses binary GOAL. The checksum is corrected first, as mutations would never match it.
 pub fn binary(bytes: &[u8]) {
     let mut bytes = bytes.to_vec();
     form::seal(&mut bytes);
@@ -25,14 +25,15 @@ pub fn binary(bytes: &[u8]) {
     }
 }
 
-/// Execution in LogGOPS: the same with one thread and with two.
+/// Executes a schedule in LogGOPS, with one thread and with two. The results must be equal.
 pub fn execution(bytes: &[u8]) {
     if let Ok(schedule) = language::read(bytes) {
         executes(&schedule, None);
     }
 }
 
-/// Detours: their period and length from the first bytes, or measured ones from the text behind.
+/// Parses noise: the period and length of its detours from the first bytes, or measured detours from the text that
+/// follows.
 pub fn noise(bytes: &[u8]) {
     let Some((numbers, text)) = bytes.split_first_chunk::<17>() else { return };
     let number = |at: usize| {

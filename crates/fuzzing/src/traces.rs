@@ -4,19 +4,19 @@ use std::fs;
 
 use mpi::{Options, Wildcards, import};
 
-/// What separates the files of two ranks.
+/// The separator between the files of two ranks.
 const BETWEEN: &[u8] = b"\n\x1c\n";
-/// What a trace file of `libspintrace.so` starts with; blocks of records follow, each with its length in front.
+/// The beginning of a trace file of `libspintrace.so`. Blocks of records follow, each with its length in front.
 const MAGIC: &[u8] = b"SPINTRC1";
-/// Most ranks of an input.
+/// The maximum number of ranks of an input.
 const RANKS: usize = 16;
 
-/// Traces of liballprof.
+/// Imports traces of liballprof.
 pub fn liballprof(bytes: &[u8]) {
     imports(split(bytes).map(<[u8]>::to_vec), |rank| format!("pmpi-trace-rank-{rank}.txt"));
 }
 
-/// Traces of `libspintrace.so`: files, or only their records.
+/// Imports traces of `libspintrace.so`: files, or only their records.
 pub fn tracer(bytes: &[u8]) {
     let wrapped = split(bytes).map(|records| match records.starts_with(MAGIC) {
         true => records.to_vec(),

@@ -1,12 +1,12 @@
-//! Which MPI a program uses, by the files of its libraries, and whether that MPI can use the simulated card.
+//! Determines from the libraries of a program which MPI it uses, and whether that MPI can use the simulated card.
 //!
 //! An MPI without Portals 4 does not fail under `spinrun`: its ranks wait for each other's messages outside of the
-//! simulated network for ever (MPICH), or each takes itself for the only one (Open MPI). So the user is told at once.
+//! simulated network for ever (MPICH), or each behaves as the only rank (Open MPI). So the user is warned at once.
 
 use std::path::{Path, PathBuf};
 
-/// Why a job of several ranks of a program with these libraries cannot work. `variable` looks an environment variable of
-/// the ranks up.
+/// Returns why a job of several ranks cannot work with these libraries, or `None` if it can. `variable` looks up an
+/// environment variable of the ranks.
 pub fn objection<'a>(
     libraries: impl IntoIterator<Item = &'a Path>,
     variable: impl Fn(&str) -> Option<String>,
@@ -43,7 +43,7 @@ fn is_mpi(file: &str) -> bool {
     rest.is_some_and(|rest| rest.starts_with(".so") || rest.starts_with('-') && rest.contains(".so"))
 }
 
-/// The folders of components that belong to a library of Open MPI: `openmpi` beside it, or `openmpi3` on Debian.
+/// Returns the folders with components of a library of Open MPI: `openmpi` beside it, or `openmpi3` on Debian.
 fn beside(library: &Path) -> Vec<PathBuf> {
     let real = library.canonicalize().unwrap_or_else(|_| library.into());
     let folder = real.parent().and_then(|folder| folder.read_dir().ok());
@@ -51,7 +51,7 @@ fn beside(library: &Path) -> Vec<PathBuf> {
     folders.filter(|path| name(path).starts_with("openmpi")).collect()
 }
 
-/// The folders of components that the user names.
+/// Returns the folders of components that the user has set.
 fn configured(variable: impl Fn(&str) -> Option<String>) -> Vec<PathBuf> {
     let moved = variable("OPAL_PREFIX").map(|prefix| Path::new(&prefix).join("lib/openmpi"));
     let paths = ["OMPI_MCA_mca_base_component_path", "OMPI_MCA_component_path"].into_iter().filter_map(variable);

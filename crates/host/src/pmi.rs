@@ -1,62 +1,63 @@
-//! PMI-1, the wire protocol by which programs written for MPICH's process managers learn about each other: what the
-//! simulator answers to the bytes of its clients. [`crate::job`] has the connections.
+//! PMI-1, the wire protocol by which ranks exchange addresses under MPICH's process managers: the simulator's answers
+//! to its clients. [`crate::job`] has the connections.
 //!
-//! A client sends lines `cmd=NAME key=value ...`; each is answered with one line. What a client sends is not trusted: lines,
-//! unanswered lines, and what a job publishes have bounds.
+//! A client sends lines `cmd=NAME key=value ...`; each is answered with one line. Clients are not trusted: the length
+//! of lines, the number of unanswered lines, and the published data are limited.
 
 use std::collections::BTreeMap;
 
-/// Name of the only key-value space.
+/// The name of the only key-value space.
 pub const SPACE: &str = "kvs_spin_0";
-/// Most bytes of lines that lead to no answer, such as those of an `mcmd=spawn` without its `endcmd`.
+/// The maximum size, in bytes, of lines without an answer, such as those of an `mcmd=spawn` without its `endcmd`.
 pub const UNANSWERED: usize = 1 << 20;
-/// Most bytes that a job publishes, for each of its ranks.
+/// The maximum size of published data in bytes, per rank of the job.
 pub const PUBLISHED: usize = 1 << 20;
-/// Longest line that is read.
+/// The maximum length of a line in bytes.
 const LINE: usize = 16 * 1024;
-/// Longest name of a space, key and value: MPICH clients have lines of 1,024 bytes.
+/// The maximum lengths of the name of a space, a key and a value, in bytes. MPICH clients have lines of 1,024 bytes.
 const MAXES: (usize, usize, usize) = (256, 64, 1024);
-/// Fields that come last in their line and may hold blanks and `=`.
+/// The fields that may contain blanks and `=`. They are the last ones of their line.
 const REST_OF_LINE: [&str; 3] = ["value", "port", "message"];
-/// A well-known key: which ranks share a node. Blocks of (first node, nodes, ranks a node); here none do.
+/// A well-known key whose value tells which ranks share a node, in blocks of (first node, nodes, ranks per node). Here
+/// each rank has its own node.
 const MAPPING: &str = "PMI_process_mapping";
 
-/// What the ranks of a job have published.
+/// The data that the ranks of a job have published.
 pub struct Board {
     ranks: usize,
     keys: Published,
     services: BTreeMap<String, String>,
-    /// Bytes of keys, services and their values.
+    /// The size of keys, services and their values in bytes.
     published: usize,
 }
 
-/// What one client has sent and has not been answered to.
+/// The data that a client has sent and that was not answered yet.
 #[derive(Default)]
 pub struct Talk {
     input: Vec<u8>,
     /// The lines of an unfinished `mcmd=spawn`.
     spawn: Option<BTreeMap<String, String>>,
-    /// Bytes of lines since the last answer.
+    /// The size of the lines since the last answer, in bytes.
     unanswered: usize,
 }
 
-/// What a line leads to.
+/// The reaction to a line.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// This line, without its end.
+    /// Answer with this line, without its end.
     Line(String),
-    /// An answer comes with a later line.
+    /// Answer after a later line.
     None,
-    /// The client waits for all others; the answer is then [`BARRIER_OUT`].
+    /// The client waits until all others have come to the barrier. The answer is then [`BARRIER_OUT`].
     Barrier,
-    /// The client asks to end the job with this exit code.
+    /// End the job with this exit code.
     Abort(i32),
 }
 
-/// The answer to a barrier that is complete.
+/// The answer when a barrier is complete.
 pub const BARRIER_OUT: &str = "cmd=barrier_out rc=0";
 
-/// Keys in the order in which they came, for `getbyidx`.
+/// The pairs in the order of their first publication, for `getbyidx`.
 #[derive(Default)]
 struct Published {
     places: BTreeMap<String, usize>,
@@ -64,7 +65,7 @@ struct Published {
 }
 
 impl Board {
-    /// A board for a job with this number of ranks, with what is known from the start.
+    /// Makes the board of a job with this number of ranks.
     pub fn new(ranks: usize) -> Board {
         let mut board = Board { ranks, keys: Published::default(), services: BTreeMap::new(), published: 0 };
         board.put(SPACE, MAPPING, &format!("(vector,(0,{ranks},1))")).expect("it is short");
@@ -75,7 +76,7 @@ impl Board {
         let field = |name: &str| fields.get(name).map_or("", String::as_str);
         let command = if fields.contains_key("mcmd") { field("mcmd") } else { field("cmd") };
         Answer::Line(match command {
-            // Version 1.1 is all we speak; a client of version 2 falls back when it is refused.
+            // Only version 1.1 is supported. A client of version 2 falls back to it when it is refused.
             "init" => {
                 let rc = if field("pmi_version") == "1" { 0 } else { -1 };
                 format!("cmd=response_to_init pmi_version=1 pmi_subversion=1 rc={rc}")
@@ -118,7 +119,7 @@ impl Board {
                 }
                 None => "cmd=unpublish_result rc=-1 info=no_such_service".into(),
             },
-            // A client asks for all programs of a spawn before it reads one answer.
+            // A client sends the requests for all programs of a spawn before it reads an answer.
             "spawn" if field("spawnssofar") != field("totspawns") => return Answer::None,
             "spawn" => "cmd=spawn_result rc=-1 msg=a_simulated_job_has_a_fixed_number_of_ranks".into(),
             other => format!("cmd={}_result rc=-1 msg=unknown_command", if other.is_empty() { "error" } else { other }),
@@ -146,7 +147,7 @@ impl Board {
         Ok(())
     }
 
-    /// Counts what replaces `old` published bytes by `new` ones, if the job may publish that many.
+    /// Counts that `old` published bytes are replaced by `new` ones. Returns whether the job may publish that much.
     fn reserve(&mut self, old: usize, new: usize) -> Result<(), &'static str> {
         let published = self.published - old + new;
         if published > PUBLISHED * self.ranks {
@@ -158,10 +159,10 @@ impl Board {
 }
 
 impl Talk {
-    /// Takes bytes that have come, at most 2,048, after [`Talk::line`] has given `None`.
+    /// Takes at most 2,048 received bytes. Call it when [`Talk::line`] has returned `None`.
     ///
     /// # Errors
-    /// When the line that they go on with is too long.
+    /// A message when the current line is too long.
     pub fn hear(&mut self, bytes: &[u8]) -> Result<(), String> {
         if self.input.len() > LINE {
             return Err(format!("a line is longer than {LINE} bytes"));
@@ -170,17 +171,17 @@ impl Talk {
         Ok(())
     }
 
-    /// The next whole line, if one has come.
+    /// Returns the next complete line, if there is one.
     pub fn line(&mut self) -> Option<String> {
         let end = self.input.iter().position(|&byte| byte == b'\n')?;
         let line: Vec<u8> = self.input.drain(..=end).collect();
         Some(String::from_utf8_lossy(&line[..end]).into_owned())
     }
 
-    /// What a line leads to.
+    /// The reaction to a line.
     ///
     /// # Errors
-    /// When too many lines have led to nothing.
+    /// A message when too many lines have no answer.
     pub fn answer(&mut self, line: &str, board: &mut Board) -> Result<Answer, String> {
         let answer = self.gather(line).map_or(Answer::None, |fields| board.answer(&fields));
         self.unanswered = if answer == Answer::None { self.unanswered + line.len() + 1 } else { 0 };
@@ -190,19 +191,19 @@ impl Talk {
         Ok(answer)
     }
 
-    /// Forgets everything.
+    /// Drops all data that was not answered.
     pub fn clear(&mut self) {
         *self = Talk::default();
     }
 
-    /// Bytes that are kept of what the client has sent.
+    /// Returns the number of stored bytes of the client.
     pub fn kept(&self) -> usize {
         let fields = self.spawn.iter().flatten();
         self.input.len() + fields.map(|(name, value)| name.len() + value.len()).sum::<usize>()
     }
 
-    /// The fields of a command, once its last line is there. One line holds `cmd=...` and all its fields; `mcmd=...`
-    /// has a line for each, up to `endcmd`.
+    /// Returns the fields of a command when its last line has arrived. `cmd=...` has all fields in one line; `mcmd=...`
+    /// has one line for each field, up to `endcmd`.
     fn gather(&mut self, line: &str) -> Option<BTreeMap<String, String>> {
         if let Some(mut fields) = self.spawn.take() {
             if line.trim() == "endcmd" {
@@ -236,13 +237,13 @@ impl Published {
         Some(&self.pairs[*self.places.get(key)?].1)
     }
 
-    /// The pair at an index, and the index of the next one.
+    /// Returns the pair at an index, and the index of the next one.
     fn at(&self, index: usize) -> Option<(usize, &str, &str)> {
         self.pairs.get(index).map(|(key, value)| (index + 1, key.as_str(), value.as_str()))
     }
 }
 
-/// The fields of a line.
+/// Returns the fields of a line.
 fn words(line: &str) -> BTreeMap<String, String> {
     let mut fields = BTreeMap::new();
     let mut rest = line.trim_start();

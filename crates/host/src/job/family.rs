@@ -1,13 +1,13 @@
-//! Processes of a rank: the one that was started, and its descendants.
+//! The processes of a rank: the one that was started, and its descendants.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 
-/// Generations between a rank's process and a descendant that are looked through.
+/// The maximum number of generations between a rank's process and a descendant.
 const GENERATIONS: usize = 64;
 
-/// A process and its descendants.
+/// Returns a process and its descendants.
 pub fn of(pid: u32) -> Vec<u32> {
     let mut all = vec![pid];
     let mut next = 0;
@@ -20,29 +20,29 @@ pub fn of(pid: u32) -> Vec<u32> {
     all
 }
 
-/// Whether a process is another one or a descendant of it. Only the kernel is asked: what a rank says of itself counts
-/// for nothing.
+/// Whether process `pid` is the process `own` or a descendant of it. The kernel's records decide, not what a rank
+/// claims.
 pub fn belongs(pid: u32, to: u32) -> bool {
     if pid == to {
         return true;
     }
     let Ok(number) = i32::try_from(pid) else { return false };
-    // A rank leads a process group of its own. Nobody is put there but by itself or its parent.
-    // SAFETY: a plain system call.
+    // A rank leads a process group of its own, which only the rank's own descendants can join. SAFETY: a plain system
+    // call.
     if number <= 0 || unsafe { libc::getpgid(number) } == to as i32 {
         return number > 0;
     }
     std::iter::successors(parent(pid), |&pid| parent(pid)).take(GENERATIONS).any(|ancestor| ancestor == to)
 }
 
-/// The process that a process is a child of: the second field after the command's name (proc(5), `stat`).
+/// Returns the parent of a process: the second field after the command's name (proc(5), `stat`).
 fn parent(pid: u32) -> Option<u32> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, fields) = stat.rsplit_once(") ")?;
     fields.split(' ').nth(1)?.parse().ok().filter(|&parent| parent > 1)
 }
 
-/// The files that a process has mapped.
+/// Returns the files that a process has mapped.
 pub fn mapped_files(pid: u32) -> BTreeSet<PathBuf> {
     let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
     maps.lines().filter_map(|line| line.find('/').map(|start| PathBuf::from(&line[start..]))).collect()

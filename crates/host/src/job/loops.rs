@@ -1,10 +1,10 @@
-//! What a loop waits for, found from the instructions of a few of its rounds.
+//! Determines from the instructions of a few iterations of a loop what the loop waits for.
 //!
-//! Each value carries a label: which places in memory it comes from, and whether it changes from round to round. A
-//! branch that went the same way in every round is a way out. If no way out depends on a value that changes, the loop
-//! goes on for ever unless somebody else writes one of the places that its ways out depend on: it polls them. A loop
-//! that has such a way out and another one, for example a limit of tries, polls too, but can end by itself. All else
-//! computes.
+//! Each value gets a label: the places in memory that it depends on, and whether it changes from iteration to
+//! iteration. A branch that went the same way in every iteration may be an exit. If no exit depends on a value that
+//! changes, the loop ends only after somebody else has written one of the places on which its exits depend: it polls
+//! them. A loop that also has an exit which depends on a changing value, for example a limit of tries, polls too, but
+//! can end by itself. All other loops compute.
 
 use super::memory_loop::Place;
 use super::step::{Access, Step, register_value};
@@ -13,35 +13,36 @@ use libc::user_regs_struct as Registers;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-/// Bit of a label: the value changes from round to round. The other bits are places, by their index.
+/// The bit of a label for a value that changes from iteration to iteration. The other bits stand for places, by their
+/// index.
 const CHANGES: u128 = 1 << 127;
-/// Different places that the ways out of a loop may depend on.
+/// The maximum number of places on which the exits of a loop may depend.
 const PLACES: usize = 127;
-/// The status flags of conditions.
+/// The number of status flags.
 const FLAGS: usize = 32;
 
-/// A system call that reads a clock, and where the time goes.
+/// A system call that reads a clock, and the address to which it writes the time.
 type Clock = (i64, fn(&Registers) -> u64);
 
-/// System calls that read a clock, with the argument that says where the time goes.
+/// The system calls that read a clock, each with the argument that is the address of the result.
 const CLOCKS: [Clock; 3] = [
     (libc::SYS_clock_gettime, |registers| registers.rsi),
     (libc::SYS_gettimeofday, |registers| registers.rdi),
     (libc::SYS_time, |registers| registers.rdi),
 ];
-/// System calls whose result tells nothing: they let others run, or time pass.
+/// System calls whose results carry no information: they only let others run or time pass.
 const PAUSES: [i64; 3] = [libc::SYS_sched_yield, libc::SYS_nanosleep, libc::SYS_clock_nanosleep];
 
-/// What a loop waits for.
+/// The condition that a polling loop waits for.
 pub struct Waits {
-    /// The places that its ways out depend on, and nothing else that changes.
+    /// The places on which its exits depend.
     pub places: BTreeSet<Place>,
-    /// Whether it can only end when one of these places is written.
+    /// Whether it can end only after one of these places is written.
     pub endless: bool,
 }
 
-/// What the rounds of a loop wait for, when it polls. They begin at `heads` in `steps`; `now` are the registers after the
-/// last one. `exempt` is code whose branches lead back anyway: that of the kernel's clocks.
+/// Returns what a loop waits for, if it polls. Its iterations begin at `heads` in `steps`, and `now` are the registers
+/// after the last one. Branches in the code `exempt`, that of the kernel's clocks, are no exits.
 pub fn judge(steps: &[Step], heads: &[usize], now: &Registers, exempt: &Range<u64>) -> Option<Waits> {
     let rounds: Vec<&[Step]> = heads
         .iter()
@@ -67,7 +68,7 @@ pub fn judge(steps: &[Step], heads: &[usize], now: &Registers, exempt: &Range<u6
         return None; // nothing that anybody could write would end it
     }
     let endless = changing.is_empty();
-    // A loop that can end by itself polls only if it does no more than count or look at a clock.
+    // A loop that can end by itself polls only if it does no more than count or read a clock.
     let counts = || {
         let count = |pair: &[[u64; 16]]| -> Vec<u64> { (0..16).map(|k| pair[1][k].wrapping_sub(pair[0][k])).collect() };
         flow.clock || heads.windows(2).all(|pair| count(pair) == count(&heads[..2]))
@@ -79,7 +80,7 @@ fn round_head(rounds: &[&[Step]]) -> u64 {
     rounds[0][0].registers.rip
 }
 
-/// The ways that a conditional branch went, and what its condition comes from.
+/// The directions that a conditional branch took, and the label of its condition.
 #[derive(Default)]
 struct Branch {
     taken: bool,
@@ -93,17 +94,17 @@ impl Branch {
     }
 }
 
-/// Labels of all that the rounds have computed so far.
+/// The labels of all values that the iterations have computed so far.
 struct Flow {
     registers: [u128; 256],
     flags: [u128; FLAGS],
     /// The label of each byte that was written.
     memory: BTreeMap<u64, u128>,
-    /// Bytes written in this round.
+    /// The bytes that were written in this iteration.
     fresh: BTreeSet<u64>,
-    /// Registers that differ at the beginnings of rounds.
+    /// The registers whose values differ between the beginnings of iterations.
     moving: Vec<Register>,
-    /// Places that keep a value from round to round, and not the same one.
+    /// The places that carry a value from iteration to iteration, which changes.
     changing: BTreeSet<Place>,
     places: Vec<Place>,
     branches: BTreeMap<u64, Branch>,
@@ -112,12 +113,12 @@ struct Flow {
 }
 
 impl Flow {
-    /// `None` when somebody else writes what the loop reads just now.
+    /// Returns `None` if somebody else is writing the places that the loop reads.
     fn new(rounds: &[&[Step]], moving: Vec<Register>) -> Option<Flow> {
         let mut factory = InstructionInfoFactory::new();
         let mut registers = [0; 256];
         for step in rounds.iter().copied().flatten() {
-            // What vector registers hold at the beginning of a round is not looked at.
+            // The initial contents of vector registers are not considered.
             for used in factory.info(&step.instruction).used_registers() {
                 let vector = used.register().is_vector_register() || used.register().is_st();
                 if vector && !matches!(used.access(), OpAccess::Read | OpAccess::CondRead) {
@@ -146,7 +147,7 @@ impl Flow {
         }
     }
 
-    /// The label of what an instruction reads at a place; `None` when there are too many.
+    /// Returns the label of a value that an instruction reads from a place, or `None` if there are too many places.
     fn read(&mut self, access: &Access, data: bool) -> Option<u128> {
         let bytes = access.place.bytes();
         let written = bytes.clone().filter_map(|byte| self.memory.get(&byte)).fold(0, |all, label| all | label);
@@ -156,7 +157,7 @@ impl Flow {
         if self.changing.contains(&access.place) {
             return Some(written | CHANGES);
         }
-        // Thread-local data, tables of functions and what cannot be read from outside are read to get on.
+        // Reads of thread-local data, tables of functions and places that cannot be read from outside are no polls.
         if !data || access.value.is_none() {
             return Some(written);
         }
@@ -203,7 +204,7 @@ impl Flow {
             }
             _ => {}
         }
-        // A repeated string instruction is stepped one repetition at a time, and counts them itself.
+        // A repeated string instruction is stepped one repetition at a time, so it is a loop of its own.
         if instruction.has_rep_prefix() || instruction.has_repne_prefix() {
             let branch = self.branches.entry(step.registers.rip).or_default();
             branch.label |= label | self.registers[Register::RCX as usize];
@@ -215,7 +216,7 @@ impl Flow {
                 branch.label |= label;
                 *(if next == instruction.next_ip() { &mut branch.passed } else { &mut branch.taken }) = true;
             }
-            // Where it goes next is not known.
+            // Its targets are not known.
             FlowControl::IndirectCall | FlowControl::IndirectBranch | FlowControl::Return if label & CHANGES != 0 => {
                 return None;
             }
@@ -247,7 +248,7 @@ impl Flow {
             self.clock = true;
             self.write(Place { address: at(registers), length: 16 }, CHANGES);
         }
-        // What others say may end the loop.
+        // Results of other system calls may end the loop.
         let tells_nothing = PAUSES.contains(&number) || clock.is_some_and(|&(clock, _)| clock != libc::SYS_time);
         self.registers[Register::RAX as usize] = if tells_nothing { 0 } else { CHANGES };
         for clobbered in [Register::RCX, Register::R11] {
@@ -256,8 +257,8 @@ impl Flow {
     }
 }
 
-/// The places that a loop reads before it writes them, with another value than in the round before. `None` when it does
-/// not write one of them at all.
+/// Returns the places that a loop reads before it writes them, and whose values differ from the iteration before.
+/// Returns `None` if the loop itself does not write one of them.
 fn changing(rounds: &[&[Step]]) -> Option<BTreeSet<Place>> {
     let steps = || rounds.iter().copied().flatten();
     let all: BTreeSet<u64> = steps().flat_map(|step| &step.writes).flat_map(|place| place.bytes()).collect();

@@ -1,6 +1,6 @@
-//! Output of ranks with their numbers before each line.
+//! Output of ranks with the rank's number before each line.
 //!
-//! What a rank has written is passed on before the simulation goes on, so the order of lines is the same in every run.
+//! The output of a rank is passed on before the simulation continues, so the order of lines is the same in every run.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -8,7 +8,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::process::{ChildStderr, ChildStdout};
 use std::time::Duration;
 
-/// The pipes of all ranks and where they lead.
+/// The pipes of all ranks, and the destinations of their output.
 pub struct Output {
     pipes: Vec<[Option<Pipe>; 2]>,
     sinks: [Box<dyn Write>; 2],
@@ -20,21 +20,24 @@ struct Pipe {
 }
 
 impl Output {
-    /// How often to look into the pipes of a rank that computes.
+    /// The period at which the pipes of a computing rank are emptied.
     pub const PERIOD: Duration = Duration::from_millis(1);
 
-    /// Nothing yet, leading to standard output and error.
+    /// Makes the output of a job, which goes to standard output and standard error.
     pub fn new(ranks: usize) -> Output {
         let pipes = std::iter::repeat_with(|| [None, None]).take(ranks).collect();
         Output { pipes, sinks: [Box::new(io::stdout()), Box::new(io::stderr())] }
     }
 
-    /// Leads elsewhere.
+    /// Changes the destinations of the output.
     pub fn set_sinks(&mut self, out: Box<dyn Write>, err: Box<dyn Write>) {
         self.sinks = [out, err];
     }
 
-    /// The pipes of a new rank.
+    /// Adds the pipes of a new rank.
+    ///
+    /// # Errors
+    /// The system's error when they cannot be made non-blocking.
     pub fn add(&mut self, rank: usize, out: Option<ChildStdout>, err: Option<ChildStderr>) -> io::Result<()> {
         let sources = [out.map(OwnedFd::from), err.map(OwnedFd::from)];
         for (pipe, source) in self.pipes[rank].iter_mut().zip(sources) {
@@ -43,7 +46,7 @@ impl Output {
         Ok(())
     }
 
-    /// Passes on the whole lines that a rank has written.
+    /// Passes on the complete lines that a rank has written.
     pub fn drain(&mut self, rank: usize) {
         for (pipe, sink) in self.pipes[rank].iter_mut().zip(&mut self.sinks) {
             if let Some(pipe) = pipe {
@@ -52,7 +55,7 @@ impl Output {
         }
     }
 
-    /// Passes on everything that is left of a rank that has ended.
+    /// Passes on the rest of the output of a rank that has ended.
     pub fn finish(&mut self, rank: usize) {
         self.drain(rank);
         for (pipe, sink) in self.pipes[rank].iter_mut().zip(&mut self.sinks) {
@@ -86,7 +89,7 @@ impl Pipe {
                 }
             }
         }
-        // Nobody to tell when our own output is closed; the rank's would go nowhere either.
+        // Errors are ignored: when the destination is closed, the rank's output would be lost too.
         let _ = sink.flush();
     }
 }

@@ -1,10 +1,10 @@
-//! The ranks' connections by which they speak PMI-1 ([`crate::pmi`]).
+//! The connections over which ranks speak PMI-1 ([`crate::pmi`]).
 //!
 //! A rank has one end of a socket pair (`PMI_FD`). Requests are answered at once and take no simulated time. A barrier
-//! blocks the rank, as a library call would: it is handed out as [`Op::PmiBarrier`](abi::mailbox::Op::PmiBarrier), and its
+//! blocks the rank as a library call would: it is returned as [`Op::PmiBarrier`](abi::mailbox::Op::PmiBarrier), and its
 //! answer is [`BARRIER_OUT`].
 //!
-//! The rank blocks in `read`, outside of the library, so its requests come as a signal (SIGIO) that rings the doorbell.
+//! The rank blocks in `read`, outside of the library, so a request raises a signal (SIGIO) that rings the doorbell.
 
 use super::signals;
 use crate::pmi::{Answer, BARRIER_OUT, Board, Talk};
@@ -13,21 +13,21 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::Command;
 
-/// Lines that are answered in one go; the simulator then looks after other things.
+/// The number of lines that are answered before the simulator handles other things.
 const LINES: usize = 1024;
 
-/// The ranks' connections, and what they have published.
+/// The connections of all ranks, and the data that they have published.
 pub struct Pmi {
     ranks: Vec<Option<Client>>,
     board: Board,
-    /// A rank whose first line was the first of all ranks, until somebody asks for it.
+    /// The rank that sent the first line of all, until [`Pmi::has_begun`] has reported it.
     first: Option<usize>,
     spoken: bool,
 }
 
 struct Client {
     stream: UnixStream,
-    /// [`signals::inputs`] at the last look.
+    /// The value of [`signals::inputs`] when the connection was last read.
     seen: u32,
     talk: Talk,
     in_barrier: bool,
@@ -36,13 +36,14 @@ struct Client {
 }
 
 impl Pmi {
-    /// Connections for this number of ranks, none of which is there yet.
+    /// Makes the connections of a job with this number of ranks, none of which is connected yet.
     pub fn new(ranks: usize) -> Pmi {
         let clients = (0..ranks).map(|_| None).collect();
         Pmi { ranks: clients, board: Board::new(ranks), first: None, spoken: false }
     }
 
-    /// Gives a rank that is about to start its connection: the descriptor to pass on as number `fd`.
+    /// Connects a rank that is about to start. Returns the descriptor that the rank must get as number `fd`. # Errors
+    /// The system's error when the connection cannot be made.
     pub fn connect(&mut self, rank: usize, command: &mut Command, fd: i32) -> io::Result<OwnedFd> {
         let (ours, theirs) = UnixStream::pair()?;
         ours.set_nonblocking(true)?;
@@ -65,7 +66,7 @@ impl Pmi {
         Ok(theirs.into())
     }
 
-    /// Answers what a rank has asked; whether that was anything. Free while nothing has come for any rank.
+    /// Answers the requests of a rank. Returns whether there were any. Costs nothing while no rank has sent anything.
     pub fn serve(&mut self, rank: usize) -> bool {
         let inputs = signals::inputs();
         match &mut self.ranks[rank] {
@@ -75,7 +76,7 @@ impl Pmi {
         self.answer_lines(rank)
     }
 
-    /// Answers the lines that have come from a rank; whether there were any.
+    /// Answers the lines that have arrived from a rank. Returns whether there were any.
     fn answer_lines(&mut self, rank: usize) -> bool {
         for count in 0..LINES {
             let Some(client) = &mut self.ranks[rank] else { return count > 0 };
@@ -95,7 +96,7 @@ impl Pmi {
         true
     }
 
-    /// Whether a rank may have asked something that [`Pmi::serve`] has not seen.
+    /// Whether a rank may have sent a request since the last [`Pmi::serve`].
     pub fn has_input(&self, rank: usize) -> bool {
         self.ranks[rank].as_ref().is_some_and(|client| client.seen != signals::inputs())
     }
@@ -113,12 +114,12 @@ impl Pmi {
         }
     }
 
-    /// The exit code with which a rank has asked to end the job.
+    /// Returns the exit code with which a rank has asked to abort the job.
     pub fn aborted(&self, rank: usize) -> Option<i32> {
         self.ranks[rank].as_ref()?.aborted
     }
 
-    /// Whether this rank was the first to speak; told once.
+    /// Whether this rank was the first to send a line. Returns true only once.
     pub fn has_begun(&mut self, rank: usize) -> bool {
         self.first.take_if(|first| *first == rank).is_some()
     }
@@ -128,12 +129,13 @@ impl Pmi {
         self.spoken
     }
 
-    /// Why a rank's connection cannot go on.
+    /// Returns why a rank's connection was closed, once.
     pub fn fault(&mut self, rank: usize) -> Option<String> {
         self.ranks[rank].as_mut()?.fault.take()
     }
 
-    /// Forgets a rank that has ended. The exit code with which it has asked to end the job, perhaps at the very last.
+    /// Removes the connection of a rank that has ended. Returns the exit code with which it has asked to abort the job,
+    /// which may be its last line.
     pub fn disconnect(&mut self, rank: usize) -> Option<i32> {
         self.answer_lines(rank);
         self.ranks[rank].take()?.aborted
@@ -142,22 +144,22 @@ impl Pmi {
 
 impl Client {
     fn send(&mut self, answer: &str) {
-        // One write a line, as clients read it.
+        // Each line is one write, as clients expect.
         match self.stream.write_all(format!("{answer}\n").as_bytes()) {
             Err(error) if error.kind() == ErrorKind::WouldBlock => self.fail("it does not read its answers".into()),
-            // When it has closed its end, its own end is what there is to tell.
+            // Other errors mean that the rank has closed the connection. Its exit will be reported.
             _ => {}
         }
     }
 
-    /// Ends the connection.
+    /// Closes the connection.
     fn fail(&mut self, why: String) {
         let _ = self.stream.shutdown(std::net::Shutdown::Both);
         self.talk.clear();
         self.fault.get_or_insert(why);
     }
 
-    /// The next whole line, if one has come.
+    /// Returns the next complete line, if one has arrived.
     fn line(&mut self) -> Option<String> {
         loop {
             if let Some(line) = self.talk.line() {
