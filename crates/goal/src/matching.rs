@@ -1,7 +1,7 @@
 use std::collections::VecDeque;
 
 use rustc_hash::FxHashMap;
-use sim::memory::Large;
+use sim::memory::HugePageSlice;
 
 use crate::op::{ANY, Kind, Op};
 use crate::schedule::Schedule;
@@ -21,7 +21,7 @@ use crate::words::OperationWords;
 pub struct Matching<'a> {
     ops: &'a [Op],
     /// The hash of a list in the upper half; its last member plus one in the lower; 0 when empty.
-    slots: Large<u64>,
+    slots: HugePageSlice<u64>,
     lists: usize,
     wildcards: Option<Wildcards>,
 }
@@ -80,7 +80,7 @@ impl<'a> Matching<'a> {
     pub fn new(schedule: &'a Schedule) -> Matching<'a> {
         let ranks = schedule.ranks() as usize;
         let wildcards = schedule.has_wildcards.then(|| Wildcards::new(schedule));
-        let slots = Large::zeroed((2 * ranks.min(schedule.len())).next_power_of_two().max(512));
+        let slots = HugePageSlice::zeroed((2 * ranks.min(schedule.len())).next_power_of_two().max(512));
         slots.populate(0..slots.len());
         Matching { ops: &schedule.ops, slots, lists: 0, wildcards }
     }
@@ -261,7 +261,7 @@ impl<'a> Matching<'a> {
 
     #[cold]
     fn resize(&mut self, size: usize) {
-        let old = std::mem::replace(&mut self.slots, Large::zeroed(size));
+        let old = std::mem::replace(&mut self.slots, HugePageSlice::zeroed(size));
         self.slots.populate(0..size);
         for &value in &*old {
             if value != 0 {

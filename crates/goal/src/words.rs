@@ -1,6 +1,6 @@
 use std::ops::Range;
 
-use sim::memory::{Large, prefetch};
+use sim::memory::{HugePageSlice, prefetch};
 
 /// Set in the word of an operation that is blocked; the other bits count its dependencies that are not yet satisfied.
 const BLOCKED: u32 = 1 << 31;
@@ -14,12 +14,12 @@ const BLOCKED: u32 = 1 << 31;
 ///
 /// The stages follow each other and never overlap, so one word of memory is enough for all three.
 #[derive(Debug)]
-pub(crate) struct OperationWords(Large<u32>);
+pub(crate) struct OperationWords(HugePageSlice<u32>);
 
 impl OperationWords {
     /// Creates words for `count` operations, none of which is blocked. Only the words of `used` will be accessed soon.
     pub fn new(count: usize, used: Range<usize>) -> OperationWords {
-        let words = Large::zeroed(count);
+        let words = HugePageSlice::zeroed(count);
         words.populate(used);
         OperationWords(words)
     }

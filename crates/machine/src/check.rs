@@ -5,7 +5,7 @@ use sim::{Clock, Rate, Time};
 
 use crate::Machine;
 use crate::accelerator::{Accelerator, Hpu, Sc17};
-use crate::network::Network;
+use crate::network::{Fabric, Network, NetworkModel, Shape, Topology};
 use crate::problem::Problem;
 use crate::value::Parameter;
 
@@ -21,6 +21,10 @@ const LONGEST_HANDLER: Time = Time::from_ns(1_000_000_000_000);
 const SLOWEST_SCRATCHPAD: u32 = 10_000;
 /// Ports of a switch; what a tree has of them is far from the end of 64 bits.
 const MAX_RADIX: u32 = 1 << 16;
+/// Buffers of a fabric: with all the bytes of one on a slow link, time-outs stay within simulated time.
+const MAX_BUFFER: u64 = 1 << 40;
+/// Dimensions of a torus.
+const MAX_DIMENSIONS: usize = 5;
 /// Contexts that a card can have; a set of them fits a machine word.
 const MAX_CONTEXTS: u32 = 64;
 
@@ -64,7 +68,65 @@ impl Network {
         at_most("network.radix", self.radix, MAX_RADIX)?;
         multiple_of("network.radix", self.radix, 2)?;
         at_least("network.mtu_bytes", self.mtu, 64)?;
-        multiple_of("network.mtu_bytes", self.mtu, 8)
+        multiple_of("network.mtu_bytes", self.mtu, 8)?;
+        let has_paths = matches!(self.topology, Topology::FatTree | Topology::SingleSwitch);
+        if self.model == NetworkModel::Latency && !has_paths {
+            return problem(
+                "network.topology",
+                format!(
+                    "\"{}\" needs network.model = \"fabric\"; the model \"latency\" has fat-tree and single-switch",
+                    self.topology.name()
+                ),
+            );
+        }
+        self.fabric.as_ref().map_or(Ok(()), |fabric| fabric.check(self))
+    }
+}
+
+impl Fabric {
+    fn check(&self, network: &Network) -> Result<(), Problem> {
+        let Shape { taper, dims, concentration, dragonfly } = &self.shape;
+        if self.buffer < u64::from(network.mtu) {
+            let (mtu, buffer) = (network.mtu, self.buffer);
+            return problem(
+                "network.fabric.buffer_bytes",
+                format!("must hold a packet of network.mtu_bytes ({mtu}), is {buffer}"),
+            );
+        }
+        at_most("network.fabric.buffer_bytes", self.buffer, MAX_BUFFER)?;
+        for (key, is_given, owner) in [
+            ("network.fabric.taper", taper.is_some(), Topology::FatTree),
+            ("network.fabric.dims", dims.is_some(), Topology::Torus),
+            ("network.fabric.concentration", concentration.is_some(), Topology::Torus),
+            ("network.fabric.dragonfly", dragonfly.is_some(), Topology::Dragonfly),
+        ] {
+            if is_given && network.topology != owner {
+                let what = format!("is for the topology \"{}\", not \"{}\"", owner.name(), network.topology.name());
+                return problem(key, what);
+            }
+        }
+        if let Some(taper) = *taper {
+            at_least("network.fabric.taper", taper, 1)?;
+            at_most("network.fabric.taper", taper, network.radix - 1)?;
+        }
+        if let Some(hosts) = *concentration {
+            at_least("network.fabric.concentration", hosts, 1)?;
+        }
+        if let Some(dims) = dims {
+            if dims.is_empty() || dims.len() > MAX_DIMENSIONS {
+                return problem(
+                    "network.fabric.dims",
+                    format!("must have 1 to {MAX_DIMENSIONS} numbers, has {}", dims.len()),
+                );
+            }
+            dims.iter().try_for_each(|side| at_least("network.fabric.dims", *side, 1))?;
+        }
+        match dragonfly {
+            Some(shape) if !matches!(shape.len(), 3 | 4) => {
+                problem("network.fabric.dragonfly", format!("must have 3 or 4 numbers, has {}", shape.len()))
+            }
+            _ => Ok(()),
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use toml::Table;
 use crate::Machine;
 use crate::accelerator::{Accelerator, Hpu, Sc17};
 use crate::host::{Dma, Host};
-use crate::network::{Network, NetworkModel};
+use crate::network::{Fabric, Network, NetworkModel, Shape};
 use crate::nic::Nic;
 use crate::problem::Problem;
 use crate::value::{Parameter, must_be, must_be_one_of};
@@ -13,13 +13,13 @@ use crate::value::{Parameter, must_be, must_be_one_of};
 /// Lists the fields of a section and their keys. A field of which the key decides what other keys there are has a type with
 /// a function `read` of its own; it stands in brackets.
 macro_rules! section {
-    ($section:literal $type:ident $([$kind:ident: $kind_type:ident])? { $($field:ident = $key:literal),+ $(,)? }) => {
+    ($section:literal $type:ident $([$kind:ident: $kind_type:ident])* { $($field:ident = $key:literal),+ $(,)? }) => {
         impl $type {
             const KEYS: &[&str] = &[$(concat!($section, ".", $key)),+];
 
             fn read(table: &Table) -> Result<$type, Problem> {
                 Ok($type {
-                    $($kind: $kind_type::read(table)?,)?
+                    $($kind: $kind_type::read(table)?,)*
                     $($field: read(table, concat!($section, ".", $key))?),+
                 })
             }
@@ -31,7 +31,7 @@ macro_rules! section {
     };
 }
 
-section!("network" Network [model: NetworkModel] {
+section!("network" Network [model: NetworkModel] [fabric: Fabric] {
     topology = "topology",
     radix = "radix",
     switch = "switch_ns",
@@ -96,14 +96,65 @@ impl NetworkModel {
     pub fn name(self) -> &'static str {
         match self {
             NetworkModel::Latency => "latency",
+            NetworkModel::Fabric => "fabric",
         }
     }
 
     fn read(table: &Table) -> Result<NetworkModel, Problem> {
         match read::<String>(table, MODEL)?.as_str() {
             "latency" => Ok(NetworkModel::Latency),
-            other => Err(Problem::new(MODEL, must_be_one_of(&["latency"], other))),
+            "fabric" => Ok(NetworkModel::Fabric),
+            other => Err(Problem::new(MODEL, must_be_one_of(&["latency", "fabric"], other))),
         }
+    }
+}
+
+impl Fabric {
+    const KEYS: &[&str] = &[
+        "network.fabric.buffer_bytes",
+        "network.fabric.flow",
+        "network.fabric.routing",
+        "network.fabric.seed",
+        "network.fabric.taper",
+        "network.fabric.dims",
+        "network.fabric.concentration",
+        "network.fabric.dragonfly",
+    ];
+
+    /// The table, which a machine of another model may lack.
+    fn read(table: &Table) -> Result<Option<Fabric>, Problem> {
+        let has_table = table.get("network").and_then(|network| network.get("fabric")).is_some();
+        if !has_table && NetworkModel::read(table)? != NetworkModel::Fabric {
+            return Ok(None);
+        }
+        Ok(Some(Fabric {
+            buffer: read(table, "network.fabric.buffer_bytes")?,
+            flow: read(table, "network.fabric.flow")?,
+            routing: read(table, "network.fabric.routing")?,
+            seed: read(table, "network.fabric.seed")?,
+            shape: Shape {
+                taper: read_if_there(table, "network.fabric.taper")?,
+                dims: read_if_there(table, "network.fabric.dims")?,
+                concentration: read_if_there(table, "network.fabric.concentration")?,
+                dragonfly: read_if_there(table, "network.fabric.dragonfly")?,
+            },
+        }))
+    }
+
+    fn describe(&self, rows: &mut Vec<(&'static str, String, &'static str)>) {
+        let Shape { taper, dims, concentration, dragonfly } = &self.shape;
+        let values = [
+            Some(self.buffer.show()),
+            Some(self.flow.show()),
+            Some(self.routing.show()),
+            Some(self.seed.show()),
+            taper.map(|taper| taper.show()),
+            dims.as_ref().map(Parameter::show),
+            concentration.map(|hosts| hosts.show()),
+            dragonfly.as_ref().map(Parameter::show),
+        ];
+        let rows_of = Fabric::KEYS.iter().zip(values).filter_map(|(key, value)| Some((*key, value?, unit(key))));
+        rows.extend(rows_of);
     }
 }
 
@@ -128,6 +179,10 @@ impl Machine {
     pub fn describe(&self) -> Vec<(&'static str, String, &'static str)> {
         let mut rows = vec![(MODEL, self.network.model.name().to_owned(), "")];
         self.network.describe(&mut rows);
+        // The parameters of a model that is not chosen say nothing about the machine.
+        if let (NetworkModel::Fabric, Some(fabric)) = (self.network.model, &self.network.fabric) {
+            fabric.describe(&mut rows);
+        }
         self.host.describe(&mut rows);
         self.nic.describe(&mut rows);
         self.dma.describe(&mut rows);
@@ -159,7 +214,16 @@ fn known(table: &Table) -> Vec<&'static str> {
     let chosen = read::<String>(table, ACCELERATOR).ok();
     let chosen = ACCELERATORS.iter().find(|(kind, _)| chosen.as_deref() == Some(kind));
     let accelerators = chosen.map_or(&ACCELERATORS[..], std::slice::from_ref).iter().map(|(_, keys)| *keys);
-    let sections = [&[DESCRIPTION, MODEL], Network::KEYS, Host::KEYS, Nic::KEYS, Dma::KEYS, Hpu::KEYS, &[ACCELERATOR]];
+    let sections = [
+        &[DESCRIPTION, MODEL],
+        Network::KEYS,
+        Fabric::KEYS,
+        Host::KEYS,
+        Nic::KEYS,
+        Dma::KEYS,
+        Hpu::KEYS,
+        &[ACCELERATOR],
+    ];
     sections.into_iter().chain(accelerators).flatten().copied().collect()
 }
 
@@ -174,6 +238,16 @@ fn read<T: Parameter>(table: &Table, key: &'static str) -> Result<T, Problem> {
     }
     let value = table.get(name).ok_or_else(|| Problem::new(key, "missing"))?;
     T::read(value).map_err(|what| Problem::new(key, what))
+}
+
+/// A value that a machine may leave out.
+fn read_if_there<T: Parameter>(table: &Table, key: &'static str) -> Result<Option<T>, Problem> {
+    let mut names = key.split('.');
+    let first = names.next().and_then(|name| table.get(name));
+    match names.try_fold(first, |value, name| value.map(|value| value.get(name))).flatten() {
+        None => Ok(None),
+        Some(_) => read(table, key).map(Some),
+    }
 }
 
 /// The unit that a key carries at its end.

@@ -20,7 +20,7 @@ mod value;
 pub use accelerator::{Accelerator, Hpu, Sc17, TimingKind};
 pub use host::{Dma, Host};
 pub use load::{MachineError, Sourced};
-pub use network::{Network, NetworkModel, Topology};
+pub use network::{Fabric, Flow, Network, NetworkModel, Routing, Shape, Topology};
 pub use nic::{Nic, NicKind};
 
 /// A whole machine.

@@ -21,6 +21,8 @@ pub struct Network {
     pub gap: Time,
     /// `mtu_bytes`: largest payload of a packet.
     pub mtu: u32,
+    /// `[network.fabric]`; a machine of the model "fabric" has it.
+    pub fabric: Option<Fabric>,
 }
 
 /// How packets travel. A model with parameters of its own reads them from the table of its name, `[network.NAME]`.
@@ -28,13 +30,80 @@ pub struct Network {
 pub enum NetworkModel {
     /// "latency": every packet arrives after the latency of its path, as if links had no load (sPIN §4.2).
     Latency,
+    /// "fabric": packets queue for links, in buffers of limited size.
+    Fabric,
 }
 
-/// How switches are connected.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How switches are connected. The model "latency" knows the first two.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Topology {
-    /// "fat-tree": folded Clos of switches of one radix, full bisection.
+    /// "fat-tree": folded Clos of switches of one radix.
     FatTree,
     /// "single-switch": one switch with as many ports as there are nodes.
     SingleSwitch,
+    /// "dragonfly": groups of routers, all connected with each other.
+    Dragonfly,
+    /// "torus": rings of switches in each dimension.
+    Torus,
+    /// A path with a `/` or a `.`: a network in the DOT language.
+    File(String),
+}
+
+/// `[network.fabric]`: links with queues.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fabric {
+    /// `buffer_bytes`: size of a buffer, of a virtual channel of a link with credits, of an output port of a switch with drop.
+    pub buffer: u64,
+    /// `flow`: what happens when a buffer is full.
+    pub flow: Flow,
+    /// `routing`: how a packet chooses among equally short paths.
+    pub routing: Routing,
+    /// `seed`: seed of the choices by hash.
+    pub seed: u64,
+    /// The shape of the topology.
+    pub shape: Shape,
+}
+
+impl Fabric {
+    /// The values of the machines that come with spinkit. 64 KiB are some hundred nanoseconds at 400 Gbit/s, several times
+    /// the round trip of a link.
+    pub const USUAL: Fabric = Fabric {
+        buffer: 65_536,
+        flow: Flow::Credits,
+        routing: Routing::Ecmp,
+        seed: 0,
+        shape: Shape { taper: None, dims: None, concentration: None, dragonfly: None },
+    };
+}
+
+/// The shape of a topology; every key belongs to one topology and may be left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Shape {
+    /// `taper` of a fat tree: number of hosts of a leaf switch for each of its links up. 1, full bisection, if left out.
+    pub taper: Option<u32>,
+    /// `dims` of a torus: lengths of its dimensions. Three, as even as can be, if left out.
+    pub dims: Option<Vec<u32>>,
+    /// `concentration` of a torus: number of hosts of a switch. 1 if left out.
+    pub concentration: Option<u32>,
+    /// `dragonfly`: hosts of a router, routers of a group, links of a router to other groups and, if not as many as can be,
+    /// groups. The smallest balanced dragonfly if left out.
+    pub dragonfly: Option<Vec<u32>>,
+}
+
+/// What happens when a buffer is full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flow {
+    /// "credits": packets wait, and congestion spreads back to the senders.
+    Credits,
+    /// "drop": packets are lost and sent again.
+    Drop,
+}
+
+/// How a packet chooses among equally short paths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Routing {
+    /// "ecmp": by a hash of its sender and receiver.
+    Ecmp,
+    /// "adaptive": it takes the shortest queue.
+    Adaptive,
 }

@@ -4,7 +4,7 @@ use sim::{Clock, Rate, Time};
 use toml::Value;
 
 use crate::accelerator::TimingKind;
-use crate::network::Topology;
+use crate::network::{Flow, Routing, Topology};
 use crate::nic::NicKind;
 
 /// A type that a parameter can have. Errors say what is wrong with the value; the caller knows where it stands.
@@ -115,9 +115,71 @@ macro_rules! choice {
         }
     };
 }
-choice!(Topology { "fat-tree" => FatTree, "single-switch" => SingleSwitch });
+choice!(Flow { "credits" => Credits, "drop" => Drop });
+choice!(Routing { "ecmp" => Ecmp, "adaptive" => Adaptive });
 choice!(NicKind { "rdma" => Rdma, "portals4" => Portals4, "spin" => Spin });
 choice!(TimingKind { "inorder" => InOrder, "ooo-a15" => OooA15 });
+
+impl Topology {
+    const NAMES: [(&str, Topology); 4] = [
+        ("fat-tree", Topology::FatTree),
+        ("single-switch", Topology::SingleSwitch),
+        ("dragonfly", Topology::Dragonfly),
+        ("torus", Topology::Torus),
+    ];
+
+    /// The topology that machine files call `name`: one of the names above or, with a `/` or a `.`, the path of a file.
+    ///
+    /// # Errors
+    /// When there is no topology of this name, with the ones there are.
+    pub fn named(name: &str) -> Result<Topology, String> {
+        match Topology::NAMES.into_iter().find(|(known, _)| *known == name) {
+            Some((_, topology)) => Ok(topology),
+            None if name.contains(['/', '.']) => Ok(Topology::File(name.to_owned())),
+            None => Err(format!(
+                "{}, or the path of a DOT file",
+                must_be_one_of(&Topology::NAMES.map(|(known, _)| known), name)
+            )),
+        }
+    }
+
+    /// The name that machine files have for it.
+    pub fn name(&self) -> &str {
+        match self {
+            Topology::File(path) => path,
+            named => Topology::NAMES.iter().find(|(_, topology)| topology == named).map_or("", |(name, _)| name),
+        }
+    }
+}
+
+impl Parameter for Topology {
+    fn read(value: &Value) -> Result<Topology, String> {
+        Topology::named(value.as_str().ok_or_else(|| must_be("a string", value))?)
+    }
+
+    fn show(&self) -> String {
+        self.name().to_owned()
+    }
+}
+
+/// Lengths, such as those of a torus: a list of numbers, or `4x4x2`.
+impl Parameter for Vec<u32> {
+    fn read(value: &Value) -> Result<Vec<u32>, String> {
+        match value {
+            Value::Array(numbers) => numbers.iter().map(u32::read).collect(),
+            Value::String(text) => {
+                let wrong = |_| format!("must be numbers with x between, such as \"4x4x2\", is \"{text}\"");
+                text.split('x').map(|number| number.parse().map_err(wrong)).collect()
+            }
+            Value::Integer(_) => Ok(vec![u32::read(value)?]),
+            other => Err(must_be("a list of numbers", other)),
+        }
+    }
+
+    fn show(&self) -> String {
+        self.iter().map(u32::to_string).collect::<Vec<_>>().join("x")
+    }
+}
 
 pub(crate) fn must_be_one_of(names: &[&str], found: &str) -> String {
     let names: Vec<String> = names.iter().map(|name| format!("\"{name}\"")).collect();

@@ -71,6 +71,20 @@ pub enum NetError {
     /// A DOT file is no network.
     #[error("{0}")]
     Graph(String),
+    /// A file with a network cannot be read, or is none.
+    #[error("{path}:{what}")]
+    File {
+        /// Its path.
+        path: String,
+        /// What is wrong, after the blank or the place that follows the path.
+        what: String,
+    },
+    /// The latencies of this topology's paths are not known in advance.
+    #[error("the topology {topology} needs the network model \"fabric\"")]
+    NoLatency {
+        /// Its name.
+        topology: String,
+    },
     /// A parameter that no network can have.
     #[error("{parameter} {what}")]
     Parameter {

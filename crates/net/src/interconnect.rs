@@ -1,68 +1,121 @@
 use sim::{Pipe, Rate, Time};
 
-use crate::{Latency, NetError};
+use crate::cards::CardFabric;
+use crate::fabric::{Crossing, Event, Fabric, Parameters, Report, Rounding};
+use crate::injection::{Departure, Injection, Outlet};
+use crate::{Latency, NetError, Topology};
 
 /// What cards send packets through: their sending ports and the network between them.
 ///
-/// A card [injects](Interconnect::inject) one packet at a time and learns when it leaves; by then it
-/// [hands over](Interconnect::transmit) the packet itself. The packet arrives when its *first* byte reaches the receiving
-/// port, which belongs to the receiving card. A packet of a node to itself turns around in the card and meets no link.
+/// A card [injects](Interconnect::inject) one packet at a time and learns when it leaves, at once or, when there is no room
+/// for it on the way, later; by then it [hands over](Interconnect::transmit) the packet itself. The packet arrives when its
+/// *first* byte reaches the receiving port, which belongs to the receiving card. A packet of a node to itself turns around in
+/// the card: it takes the sending port its time and meets no link. `P` is a packet.
 #[derive(Debug)]
-pub struct Interconnect {
+pub struct Interconnect<P> {
     ports: Vec<Pipe>,
+    model: Model<P>,
     gap_per_byte: Rate,
-    latency: Latency,
 }
 
-/// A packet that a card would like to send.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Injection {
-    /// Node that sends.
-    pub from: u32,
-    /// Node that receives.
-    pub to: u32,
-    /// Bytes of data. A packet without data, such as an acknowledgement, occupies no link.
-    pub bytes: u64,
-    /// Least time until the port's next packet (LogGP's g for the first packet of a message).
-    pub gap: Time,
+#[derive(Debug)]
+enum Model<P> {
+    Latency(Latency),
+    Fabric(Box<CardFabric<P>>),
 }
 
-/// When a packet leaves its card.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Departure {
-    /// Number by which the interconnect knows the packet.
-    pub ticket: u32,
-    /// When its first byte leaves.
-    pub start: Time,
-    /// When its last byte has left.
-    pub end: Time,
-}
-
-impl Interconnect {
+impl<P> Interconnect<P> {
     /// The interconnect of a machine with `nodes` nodes.
     ///
     /// # Errors
-    /// When the topology cannot have that many nodes.
-    pub fn new(parameters: &machine::Network, nodes: usize) -> Result<Interconnect, NetError> {
-        let latency = Latency::new(parameters, nodes)?;
-        Ok(Interconnect { ports: vec![Pipe::default(); nodes], gap_per_byte: parameters.gap_per_byte, latency })
+    /// When the topology cannot have that many nodes, or its file is no network.
+    pub fn new(parameters: &machine::Network, nodes: usize) -> Result<Interconnect<P>, NetError> {
+        let model = match parameters.model {
+            machine::NetworkModel::Latency => Model::Latency(Latency::new(parameters, nodes)?),
+            machine::NetworkModel::Fabric => {
+                let topology = Topology::of_machine(parameters, nodes)?;
+                let fabric = Fabric::new(topology, Parameters::of_machine(parameters), Rounding::Down)?;
+                Model::Fabric(Box::new(CardFabric::new(fabric)))
+            }
+        };
+        Ok(Interconnect { ports: vec![Pipe::default(); nodes], gap_per_byte: parameters.gap_per_byte, model })
     }
 
-    /// Reserves the sending port for a packet. Packets of a card leave in the order of their injection.
-    pub fn inject(&mut self, now: Time, packet: Injection) -> Option<Departure> {
-        let Injection { from, bytes, gap, .. } = packet;
+    /// Asks for a packet to leave. Returns when it does; `None` when there is no room for it on the way: then it is
+    /// *blocked*, and [`Outlet::departs`] follows. Packets of a card to other nodes leave in the order of their injection.
+    pub fn inject(&mut self, now: Time, packet: Injection, outlet: &mut impl Outlet<P>) -> Option<Departure> {
+        let Injection { from, to, bytes, gap } = packet;
+        if let Model::Fabric(fabric) = &mut self.model
+            && from != to
+        {
+            return fabric.inject(now, packet, &mut self.ports, outlet);
+        }
         let (start, end) = self.ports[from as usize].reserve(now, bytes, self.gap_per_byte, gap);
         Some(Departure { ticket: 0, start, end })
     }
 
-    /// When the first byte of a packet is at the card of `to`.
-    pub fn transmit(&mut self, from: u32, to: u32, departure: Departure) -> Time {
-        departure.start + self.latency.between(from as usize, to as usize)
+    /// Takes over a packet that departs, at `departure.start` at the latest.
+    pub fn transmit(&mut self, from: u32, to: u32, departure: Departure, packet: P, outlet: &mut impl Outlet<P>) {
+        match &mut self.model {
+            Model::Latency(latency) => {
+                outlet.arrives(departure.start + latency.between(from as usize, to as usize), to, packet);
+            }
+            Model::Fabric(_) if from == to => outlet.arrives(departure.start, to, packet),
+            Model::Fabric(fabric) => fabric.transmit(departure.ticket, packet, outlet),
+        }
+    }
+
+    /// Handles an event that is due at `now`.
+    pub fn handle(&mut self, now: Time, event: Event, outlet: &mut impl Outlet<P>) {
+        // A network of latencies has no events.
+        if let Model::Fabric(fabric) = &mut self.model {
+            fabric.handle(now, event, &mut self.ports, outlet);
+        }
+    }
+
+    /// The node whose packet an event is about.
+    pub fn sender(&self, event: Event) -> u32 {
+        match &self.model {
+            Model::Latency(_) => 0,
+            Model::Fabric(fabric) => fabric.fabric.sender(event),
+        }
     }
 
     /// How long the sending port of a node was, or is already bound to be, occupied.
     pub fn port_busy(&self, node: usize) -> Time {
         self.ports[node].busy()
+    }
+
+    /// Statistics of the links up to `end`, with the links of the highest utilization, `busiest` at most; `None` when the
+    /// model has no links.
+    pub fn report(&self, end: Time, busiest: usize) -> Option<Report> {
+        match &self.model {
+            Model::Latency(_) => None,
+            Model::Fabric(fabric) => Some(fabric.fabric.report(end, busiest)),
+        }
+    }
+
+    /// Keeps the times of packets on links from now on.
+    pub fn set_tracing(&mut self) {
+        if let Model::Fabric(fabric) = &mut self.model {
+            fabric.fabric.set_tracing();
+        }
+    }
+
+    /// The times of packets on links that were kept, in the order in which the packets got them.
+    pub fn crossings(&self) -> &[Crossing] {
+        match &self.model {
+            Model::Latency(_) => &[],
+            Model::Fabric(fabric) => fabric.fabric.crossings(),
+        }
+    }
+
+    /// Names of the vertices where a link starts and ends.
+    pub fn link_name(&self, link: u32) -> Option<(String, String)> {
+        match &self.model {
+            Model::Latency(_) => None,
+            Model::Fabric(fabric) => Some(fabric.fabric.link_name(link)),
+        }
     }
 
     /// Number of nodes.

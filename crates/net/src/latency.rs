@@ -17,9 +17,10 @@ impl Latency {
     /// # Errors
     /// When the topology cannot have that many nodes.
     pub fn new(parameters: &machine::Network, nodes: usize) -> Result<Latency, NetError> {
-        let tree = match parameters.topology {
+        let tree = match &parameters.topology {
             machine::Topology::FatTree => Tree::fat_tree(parameters.radix, nodes)?,
             machine::Topology::SingleSwitch => Tree::single_switch(nodes)?,
+            other => return Err(NetError::NoLatency { topology: other.name().to_owned() }),
         };
         Ok(Latency { tree, switch: parameters.switch, wire: parameters.wire })
     }
@@ -57,6 +58,7 @@ mod tests {
             gap_per_byte: sim::Rate::from_fs_per_byte(20_000),
             gap: Time::from_ps(6_700),
             mtu: 4096,
+            fabric: None,
         };
         Latency::new(&parameters, nodes).unwrap()
     }

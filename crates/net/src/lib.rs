@@ -1,19 +1,24 @@
-//! The network between the cards: where the nodes are, and how long a packet is on its way.
+//! The network between the cards: where the nodes are, and how packets travel between them.
 //!
-//! [`Interconnect`] is what cards see of it: their sending ports and the way to the receiving ones. [`Latency`] is the
-//! contention-free network of the sPIN paper (§4.2); [`Tree`] knows a fat tree's distances and nothing of time.
-//!
-//! [`Topology`] is a network link by link, and [`packet`] simulates packets that queue for these links.
+//! * [`Interconnect`] is what cards see of it: their sending ports and the way to the receiving ones. It has two models.
+//!   * [`Latency`] is the contention-free network of the sPIN paper (§4.2); [`Tree`] knows a fat tree's distances.
+//!   * [`fabric`] simulates packets that queue for the links of a [`Topology`]; `cards` connects it to the cards.
+//! * [`messages`] sends whole messages over a fabric, for executors of schedules that have no cards.
 
+mod cards;
 mod error;
+pub mod fabric;
+mod injection;
 mod interconnect;
 mod latency;
-pub mod packet;
+pub mod messages;
+mod slab;
 mod topology;
 mod tree;
 
 pub use error::NetError;
-pub use interconnect::{Departure, Injection, Interconnect};
+pub use injection::{Departure, Injection, Outlet};
+pub use interconnect::Interconnect;
 pub use latency::Latency;
 pub use topology::{Dragonfly, Topology};
 pub use tree::{Hops, Tree};

@@ -13,25 +13,25 @@ const HUGE_PAGE: usize = 1 << 21;
 /// A large table in huge pages, where the system has them. The simulator accesses such tables at random places, so that
 /// 4 KiB pages would miss the TLB on almost every access.
 #[derive(Debug)]
-pub struct Large<T> {
+pub struct HugePageSlice<T> {
     map: MmapMut,
     len: usize,
     of: PhantomData<T>,
 }
 
-impl<T: Zeroable> Large<T> {
+impl<T: Zeroable> HugePageSlice<T> {
     /// Makes a table of `len` values whose bytes are all zero.
-    pub fn zeroed(len: usize) -> Large<T> {
+    pub fn zeroed(len: usize) -> HugePageSlice<T> {
         // SAFETY: a fresh map is zero, which is a valid `T`.
-        unsafe { Large::map(len) }
+        unsafe { HugePageSlice::map(len) }
     }
 }
 
-impl<T: Copy> Large<T> {
+impl<T: Copy> HugePageSlice<T> {
     /// Makes a table of `len` copies of a value.
-    pub fn filled(value: T, len: usize) -> Large<T> {
+    pub fn filled(value: T, len: usize) -> HugePageSlice<T> {
         // SAFETY: all is written before it is read.
-        let mut table: Large<T> = unsafe { Large::map(len) };
+        let mut table: HugePageSlice<T> = unsafe { HugePageSlice::map(len) };
         let first: *mut T = table.map.as_mut_ptr().cast();
         for index in 0..len {
             // SAFETY: the map has room for `len` values, and is aligned to pages.
@@ -41,14 +41,14 @@ impl<T: Copy> Large<T> {
     }
 
     /// Makes a copy of this table that is extended to length `len` by copies of `value`.
-    pub fn grown(&self, value: T, len: usize) -> Large<T> {
-        let mut table = Large::filled(value, len.max(self.len));
+    pub fn grown(&self, value: T, len: usize) -> HugePageSlice<T> {
+        let mut table = HugePageSlice::filled(value, len.max(self.len));
         table[..self.len].copy_from_slice(self);
         table
     }
 }
 
-impl<T> Large<T> {
+impl<T> HugePageSlice<T> {
     /// Makes the system allocate the memory of this part of the table now. Otherwise a page that is first read and then
     /// written causes two page faults, and the second one interrupts all threads of the process.
     pub fn populate(&self, part: Range<usize>) {
@@ -66,7 +66,7 @@ impl<T> Large<T> {
     ///
     /// # Safety
     /// Values of zero bytes must be valid, or be overwritten before they are read.
-    unsafe fn map(len: usize) -> Large<T> {
+    unsafe fn map(len: usize) -> HugePageSlice<T> {
         let layout = Layout::array::<T>(len).expect("a table of fewer bytes than there are addresses");
         let Ok(map) = MmapMut::map_anon(layout.size().max(1)) else { handle_alloc_error(layout) };
         // This is a hint that not all systems support.
@@ -74,11 +74,11 @@ impl<T> Large<T> {
         if layout.size() >= HUGE_PAGE {
             let _ = map.advise(memmap2::Advice::HugePage);
         }
-        Large { map, len, of: PhantomData }
+        HugePageSlice { map, len, of: PhantomData }
     }
 }
 
-impl<T> Deref for Large<T> {
+impl<T> Deref for HugePageSlice<T> {
     type Target = [T];
 
     #[inline(always)]
@@ -88,7 +88,7 @@ impl<T> Deref for Large<T> {
     }
 }
 
-impl<T> DerefMut for Large<T> {
+impl<T> DerefMut for HugePageSlice<T> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut [T] {
         // SAFETY: as above, and the map is borrowed mutably.
@@ -114,14 +114,14 @@ mod tests {
 
     #[test]
     fn tables_have_their_values() {
-        let mut table = Large::filled(7u16, 3);
+        let mut table = HugePageSlice::filled(7u16, 3);
         table[1] = 8;
         let more = table.grown(9, 5);
         assert_eq!((&*table, &*more), (&[7, 8, 7][..], &[7, 8, 7, 9, 9][..]));
         assert_eq!(*table.grown(9, 0), *table);
         // A table of several huge pages, and an empty one.
-        assert!(Large::<u64>::zeroed(1 << 20).iter().all(|&word| word == 0));
-        assert!(Large::<u64>::zeroed(0).is_empty());
+        assert!(HugePageSlice::<u64>::zeroed(1 << 20).iter().all(|&word| word == 0));
+        assert!(HugePageSlice::<u64>::zeroed(0).is_empty());
         prefetch(&raw const more[4]);
     }
 }

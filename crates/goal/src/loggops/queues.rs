@@ -1,6 +1,6 @@
 use std::ops::Range;
 
-use sim::memory::{Large, prefetch};
+use sim::memory::{HugePageSlice, prefetch};
 
 /// How long the queues of posted receives and of unexpected messages became.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,13 +37,13 @@ impl Queues {
 #[derive(Debug)]
 pub(super) struct Lengths {
     first_rank: u32,
-    ranks: Large<[u32; 2]>,
+    ranks: HugePageSlice<[u32; 2]>,
     pub all: Queues,
 }
 
 impl Lengths {
     pub fn new(ranks: Range<u32>) -> Lengths {
-        let lengths = Large::zeroed(ranks.len());
+        let lengths = HugePageSlice::zeroed(ranks.len());
         lengths.populate(0..ranks.len());
         Lengths { first_rank: ranks.start, ranks: lengths, all: Queues::default() }
     }

@@ -2,7 +2,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::ops::Range;
 
-use sim::memory::{Large, prefetch};
+use sim::memory::{HugePageSlice, prefetch};
 
 use crate::schedule::Schedule;
 use crate::words::OperationWords;
@@ -79,9 +79,9 @@ pub(super) trait Resources {
 #[derive(Debug)]
 pub(super) struct One {
     first_rank: u32,
-    ranks: Large<Line>,
+    ranks: HugePageSlice<Line>,
     /// The numbers of those that are not first in their list.
-    numbers: Large<u32>,
+    numbers: HugePageSlice<u32>,
 }
 
 #[repr(C, align(64))]
@@ -120,8 +120,8 @@ impl Resources for One {
     fn new(schedule: &Schedule, ranks: Range<u32>) -> One {
         let empty = List { first: NOBODY, last: NOBODY, number: NO_NUMBER };
         let line = Line { free: [0; 3], lists: [empty; 3], wake: NO_NUMBER };
-        let numbers = Large::zeroed(schedule.len());
-        One { first_rank: ranks.start, ranks: Large::filled(line, ranks.len()), numbers }
+        let numbers = HugePageSlice::zeroed(schedule.len());
+        One { first_rank: ranks.start, ranks: HugePageSlice::filled(line, ranks.len()), numbers }
     }
 
     #[inline]

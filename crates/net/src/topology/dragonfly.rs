@@ -1,36 +1,52 @@
-use super::{Plan, Topology, Ways, too_large};
+use super::wiring::{NextHops, Wiring, too_large};
 use crate::NetError;
 
 /// The shape of a dragonfly: groups of routers, every router of a group a neighbour of the others, and every group of all
 /// others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dragonfly {
-    /// p: hosts of a router
+    /// p: number of hosts of a router.
     pub hosts: u32,
-    /// a: routers of a group
+    /// a: number of routers of a group.
     pub routers: u32,
-    /// h: links of a router to other groups
+    /// h: number of links of a router to other groups.
     pub global: u32,
-    /// g: groups, at most a h + 1
+    /// g: number of groups, at most a h + 1.
     pub groups: u32,
 }
 
 impl Dragonfly {
-    /// The smallest balanced one (a = 2p = 2h, g = a h + 1) with room for so many hosts.
+    /// The smallest balanced dragonfly (a = 2p = 2h, g = a h + 1) with room for `hosts` hosts.
     pub fn for_hosts(hosts: usize) -> Dragonfly {
         let balanced = |h: u32| Dragonfly { hosts: h, routers: 2 * h, global: h, groups: 2 * h * h + 1 };
         let room = |shape: &Dragonfly| u64::from(shape.hosts) * u64::from(shape.routers) * u64::from(shape.groups);
         (1..200).map(balanced).find(|shape| room(shape) >= hosts as u64).unwrap_or(balanced(200))
     }
+
+    /// The dragonfly of three or four numbers: p, a, h and, if not as many as can be, g.
+    ///
+    /// # Errors
+    /// When there are fewer numbers, or more.
+    pub fn from_numbers(numbers: &[u32]) -> Result<Dragonfly, NetError> {
+        match *numbers {
+            [hosts, routers, global] => {
+                let groups = routers.saturating_mul(global).saturating_add(1);
+                Ok(Dragonfly { hosts, routers, global, groups })
+            }
+            [hosts, routers, global, groups] => Ok(Dragonfly { hosts, routers, global, groups }),
+            _ => Err(NetError::Parameter { parameter: "dragonfly", what: "has three or four numbers".into() }),
+        }
+    }
 }
 
-/// To another group: to a router with a link there, over that link, and to the host's router. Lane 0 until the packet is in
-/// the host's group and lane 1 there, so that nobody in lane 1 waits for lane 0 (Kim et al., §4.1).
+/// Packets to another group go to a router with a link there, over that link, and to the host's router: in virtual channel
+/// 0 until they are in the host's group and in channel 1 there, so that no packet in channel 1 waits for one in channel 0
+/// (Kim et al., §4.1).
 ///
 /// A router's ports are first to its hosts, then to the other routers of its group, then to other groups. Global link j of
 /// a group belongs to router j / h and leads to the group that is 1 + j mod (g - 1) further on.
 #[derive(Clone, Debug)]
-pub(super) struct DragonflyWays {
+pub(super) struct DragonflyRoutes {
     shape: Dragonfly,
     /// The numbers from 0 on, of which ports are a range.
     ports: Vec<u32>,
@@ -40,25 +56,25 @@ pub(super) struct DragonflyWays {
     gates: Vec<u32>,
 }
 
-impl DragonflyWays {
-    pub const LANES: u32 = 2;
+impl DragonflyRoutes {
+    pub const VCS: u32 = 2;
     /// To a router, within its group, to another, within that, to a host.
     pub const LONGEST_PATH: u32 = 5;
 
     #[inline]
-    pub fn ways(&self, switch: u32, to: u32) -> Ways<'_> {
+    pub fn next_hops(&self, switch: u32, to: u32) -> NextHops<'_> {
         let Dragonfly { hosts, routers, groups, .. } = self.shape;
         let goal = to / hosts;
         let (group, goal_group) = (switch / routers, goal / routers);
         if group == goal_group {
             let port =
                 if goal == switch { to - goal * hosts } else { self.local(switch - group * routers, goal % routers) };
-            return Ways { ports: &self.ports[port as usize..=port as usize], lane: 1, is_pair: false };
+            return NextHops { ports: &self.ports[port as usize..=port as usize], vc: 1, is_pair: false };
         }
         let distance = if goal_group > group { goal_group - group } else { goal_group + groups - group };
         let place = ((switch - group * routers) * (groups - 1) + distance - 1) as usize;
         let ports = &self.gates[self.starts[place] as usize..self.starts[place + 1] as usize];
-        Ways { ports, lane: 0, is_pair: false }
+        NextHops { ports, vc: 0, is_pair: false }
     }
 
     /// The port from one router of a group to another.
@@ -72,7 +88,7 @@ impl DragonflyWays {
     }
 }
 
-pub(super) fn build(shape: Dragonfly) -> Result<Topology, NetError> {
+pub(super) fn build(shape: Dragonfly) -> Result<(Wiring, DragonflyRoutes), NetError> {
     let Dragonfly { hosts, routers, global, groups } = shape;
     if hosts == 0 || routers == 0 || groups == 0 {
         return Err(NetError::DragonflyEmpty);
@@ -87,7 +103,7 @@ pub(super) fn build(shape: Dragonfly) -> Result<Topology, NetError> {
     // Every other group gets as many links; what does not divide evenly is left unplugged.
     let others = groups - 1;
     let rounds = (routers * global).checked_div(others).unwrap_or(0);
-    let mut plan = DragonflyWays { shape, ports: (0..hosts + routers).collect(), starts: vec![0], gates: Vec::new() };
+    let mut plan = DragonflyRoutes { shape, ports: (0..hosts + routers).collect(), starts: vec![0], gates: Vec::new() };
     for router in 0..routers {
         for distance in 1..groups {
             let links = || (0..rounds).map(|round| round * others + distance - 1);
@@ -118,5 +134,5 @@ pub(super) fn build(shape: Dragonfly) -> Result<Topology, NetError> {
     }
     let description =
         format!("dragonfly of {groups} groups of {routers} routers, {global} global links and {hosts} hosts each");
-    Topology::new(description, all, &neighbours, Plan::Dragonfly(plan))
+    Ok((Wiring { description, hosts: all, neighbours }, plan))
 }

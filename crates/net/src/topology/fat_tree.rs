@@ -1,12 +1,12 @@
 use sim::memory::prefetch;
 
-use super::{Plan, Topology, Ways, too_large};
+use super::wiring::{NextHops, Wiring, too_large};
 use crate::NetError;
 
-/// Up to the lowest switch above the host, over any of the ways up, and down again. Nobody on the way down waits for
-/// somebody on the way up, so one lane will do.
+/// Packets go up to the lowest switch above the host, over any of the links up, and down again. No packet on its way down
+/// waits for one on its way up, so one virtual channel will do.
 #[derive(Clone, Debug)]
-pub(super) struct TreeWays {
+pub(super) struct TreeRoutes {
     levels: u32,
     switches: Vec<Switch>,
     /// The numbers from 0 on, of which ports are a range.
@@ -15,12 +15,12 @@ pub(super) struct TreeWays {
 
 #[derive(Clone, Debug)]
 struct Switch {
-    /// Hosts below are those from here.
+    /// First of the hosts below it.
     low: u32,
     hosts: u32,
-    /// Hosts below each of its ports but the last.
+    /// Number of hosts below each of its ports but the last.
     each: u32,
-    /// Ports down, which come first.
+    /// Number of ports down, which come first.
     down: u32,
     up: u32,
     level: u32,
@@ -28,13 +28,13 @@ struct Switch {
     number: u32,
 }
 
-impl TreeWays {
+impl TreeRoutes {
     #[inline]
-    pub fn ways(&self, switch: u32, to: u32) -> Ways<'_> {
+    pub fn next_hops(&self, switch: u32, to: u32) -> NextHops<'_> {
         let switch = &self.switches[switch as usize];
         let place = to.wrapping_sub(switch.low);
         let (first, count) = if place < switch.hosts { (place / switch.each, 1) } else { (switch.down, switch.up) };
-        Ways { ports: &self.ports[first as usize..(first + count) as usize], lane: 0, is_pair: false }
+        NextHops { ports: &self.ports[first as usize..(first + count) as usize], vc: 0, is_pair: false }
     }
 
     #[inline]
@@ -52,7 +52,7 @@ impl TreeWays {
     }
 }
 
-pub(super) fn single(hosts: usize) -> Result<Topology, NetError> {
+pub(super) fn single(hosts: usize) -> Result<(Wiring, TreeRoutes), NetError> {
     if hosts == 0 {
         return Err(NetError::NoNodes);
     }
@@ -61,13 +61,13 @@ pub(super) fn single(hosts: usize) -> Result<Topology, NetError> {
     let switch = Switch { low: 0, hosts, each: 1, down: hosts, up: 0, level: 1, number: 0 };
     let mut neighbours = vec![vec![hosts]; hosts as usize];
     neighbours.push((0..hosts).collect());
-    let plan = TreeWays { levels: 1, switches: vec![switch], ports: (0..hosts).collect() };
-    Topology::new("single switch".into(), hosts, &neighbours, Plan::Tree(plan))
+    let routes = TreeRoutes { levels: 1, switches: vec![switch], ports: (0..hosts).collect() };
+    Ok((Wiring { description: "single switch".into(), hosts, neighbours }, routes))
 }
 
-/// A *subtree* of level i is what hangs below one switch of that level. Its top are as many switches as a subtree of the
-/// level below has ways up, and each of these ways leads to another of them.
-pub(super) fn build(radix: u32, taper: u32, hosts: usize) -> Result<Topology, NetError> {
+/// A *subtree* of level i is what hangs below one switch of that level. At its top are as many switches as a subtree of the
+/// level below has links up, and each of these links leads to another of them.
+pub(super) fn build(radix: u32, taper: u32, hosts: usize) -> Result<(Wiring, TreeRoutes), NetError> {
     if hosts == 0 {
         return Err(NetError::NoNodes);
     }
@@ -83,12 +83,13 @@ pub(super) fn build(radix: u32, taper: u32, hosts: usize) -> Result<Topology, Ne
     let half = radix / 2;
     let levels = levels(radix, taper * up_of_leaf, hosts)?;
     if levels == 1 {
-        return Ok(Topology { description: format!("fat tree of one {radix}-port switch"), ..single(hosts)? });
+        let (wiring, routes) = single(hosts)?;
+        return Ok((Wiring { description: format!("fat tree of one {radix}-port switch"), ..wiring }, routes));
     }
     let hosts = hosts as u32;
     let mut neighbours: Vec<Vec<u32>> = vec![Vec::new(); hosts as usize];
     let mut switches: Vec<Switch> = Vec::new();
-    // Of the level below: hosts of a subtree, switches at its top, ways up of each, and the first switch.
+    // In the level below: hosts of a subtree, switches at its top, links up of each, and the first switch.
     let (mut each, mut tops, mut ways, mut below) = (1u64, 1u32, 1u32, 0u32);
     for level in 1..=levels {
         let (down, up) = if level == levels {
@@ -123,11 +124,11 @@ pub(super) fn build(radix: u32, taper: u32, hosts: usize) -> Result<Topology, Ne
     }
     let tapered = if taper > 1 { format!(" tapered {taper}:1") } else { String::new() };
     let description = format!("fat tree of {radix}-port switches, {levels} levels{tapered}");
-    let plan = TreeWays { levels, switches, ports: (0..radix).collect() };
-    Topology::new(description, hosts, &neighbours, Plan::Tree(plan))
+    let routes = TreeRoutes { levels, switches, ports: (0..radix).collect() };
+    Ok((Wiring { description, hosts, neighbours }, routes))
 }
 
-/// As few as the hosts need.
+/// The lowest number of levels with room for the hosts.
 fn levels(radix: u32, leaf: u32, hosts: usize) -> Result<u32, NetError> {
     let (mut levels, mut room, hosts_needed) = (1, u64::from(radix), hosts as u64);
     while room < hosts_needed {

@@ -6,11 +6,19 @@ use std::rc::Rc;
 use sim::{Rate, Time};
 
 use super::dot::{self, Attributes};
-use super::table::{self, Route};
-use super::{Link, Plan, Topology, too_large};
+use super::table::{self, Route, TableRoutes};
+use super::wiring::{Link, too_large};
 use crate::NetError;
 
-pub(super) fn read(text: &str) -> Result<Topology, NetError> {
+/// What a file says.
+pub(super) struct Network {
+    pub hosts: u32,
+    pub vertices: usize,
+    pub links: Vec<Link>,
+    pub routes: TableRoutes,
+}
+
+pub(super) fn read(text: &str) -> Result<Network, NetError> {
     let graph = dot::parse(text)?;
     too_large(2 * graph.edges.len().max(graph.nodes.len()) as u64)?;
     // Hosts before switches, each in their order.
@@ -67,15 +75,15 @@ pub(super) fn read(text: &str) -> Result<Topology, NetError> {
     let hosts = hosts.len() as u32;
     one_link_each(&links, &names, hosts)?;
     let (links, routes): (Vec<Link>, Vec<Route>) = links.into_iter().unzip();
-    let ways = table::build(names, hosts, &links, &routes)?;
-    Topology::from_links("network from a file".into(), hosts, order.len(), links, Plan::Table(ways))
+    let routes = table::build(names, hosts, &links, &routes)?;
+    Ok(Network { hosts, vertices: order.len(), links, routes })
 }
 
 fn is_host(name: &str) -> bool {
     name.starts_with(['H', 'h']) || name.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// A card has one wire.
+/// Checks that each host has one link from it and one to it.
 fn one_link_each(links: &[(Link, Route)], names: &[String], hosts: u32) -> Result<(), NetError> {
     let (mut out, mut into) = (vec![0; names.len()], vec![0; names.len()]);
     for (link, _) in links {

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use sim::memory::prefetch;
 
-use super::{Link, Ways, too_large};
+use super::wiring::{Link, NextHops, too_large};
 use crate::NetError;
 
 /// Hosts for which a link is to be taken.
@@ -27,18 +27,18 @@ impl Route {
     }
 }
 
-/// Most lanes of a link.
-const MOST_LANES: u32 = 64;
+/// Largest number of virtual channels of a link.
+const MOST_VCS: u32 = 64;
 
-/// Any network: the ports for each switch and host are listed.
+/// The routes of any network: the ports for each switch and host are listed.
 ///
 /// Most hosts of a switch are the same to all other switches, and most sets of ports come again and again; so there are
 /// groups of hosts, and each set is stored once.
 ///
-/// If no link can come to wait for itself, all packets share a lane; otherwise a packet changes to the next lane with each
-/// hop (Günther, 1981), so that it waits only for packets that are further on their way.
+/// If no link can come to wait for itself, all packets share a virtual channel; otherwise a packet changes to the next
+/// channel with each hop (Günther, 1981), so that it waits only for packets that are further on their way.
 #[derive(Clone, Debug)]
-pub(super) struct TableWays {
+pub(super) struct TableRoutes {
     names: Vec<String>,
     homes: Vec<Home>,
     groups: u32,
@@ -47,23 +47,23 @@ pub(super) struct TableWays {
     /// Where each set starts in `ports`, and where the last ends.
     starts: Vec<u32>,
     ports: Vec<u32>,
-    /// Most links between switches on a way.
+    /// Largest number of links between switches on a path.
     hops: u32,
-    lanes: u32,
+    vcs: u32,
 }
 
-/// Where a host is.
+/// The place of a host.
 #[derive(Clone, Copy, Debug)]
 struct Home {
     /// The switch with the link to it.
     switch: u32,
-    /// Set of the ports there.
+    /// Number of the set of ports there.
     set: u32,
-    /// Of hosts at that switch for which all other switches have the same ports.
+    /// Group of hosts at that switch for which all other switches have the same ports.
     group: u32,
 }
 
-impl TableWays {
+impl TableRoutes {
     #[inline]
     fn place(&self, switch: u32, group: u32) -> usize {
         switch as usize * self.groups as usize + group as usize
@@ -77,9 +77,9 @@ impl TableWays {
     }
 
     #[inline]
-    pub fn ways(&self, switch: u32, to: u32, hops: u8) -> Ways<'_> {
-        let lane = if self.lanes == 1 { 0 } else { hops };
-        Ways { ports: self.ports(switch, to), lane, is_pair: false }
+    pub fn next_hops(&self, switch: u32, to: u32, hops: u8) -> NextHops<'_> {
+        let vc = if self.vcs == 1 { 0 } else { hops };
+        NextHops { ports: self.ports(switch, to), vc, is_pair: false }
     }
 
     #[inline]
@@ -87,8 +87,8 @@ impl TableWays {
         prefetch(&raw const self.sets[self.place(switch, self.homes[to as usize].group)]);
     }
 
-    pub fn lanes(&self) -> u32 {
-        self.lanes
+    pub fn vcs(&self) -> u32 {
+        self.vcs
     }
 
     pub fn longest_path(&self) -> u32 {
@@ -101,7 +101,7 @@ impl TableWays {
 }
 
 /// `links` are in the order of the vertices where they start; each host has one from it and one to it.
-pub(super) fn build(names: Vec<String>, hosts: u32, links: &[Link], routes: &[Route]) -> Result<TableWays, NetError> {
+pub(super) fn build(names: Vec<String>, hosts: u32, links: &[Link], routes: &[Route]) -> Result<TableRoutes, NetError> {
     let switches = names.len() - hosts as usize;
     let ranges: Vec<Range<usize>> = (hosts..names.len() as u32)
         .map(|switch| {
@@ -144,13 +144,15 @@ pub(super) fn build(names: Vec<String>, hosts: u32, links: &[Link], routes: &[Ro
     }
     let groups = members.len() as u32;
     let Sets { starts, ports, .. } = sets;
-    let mut ways = TableWays { names, homes, groups, sets: table, starts, ports, hops: 0, lanes: 1 };
+    let mut ways = TableRoutes { names, homes, groups, sets: table, starts, ports, hops: 0, vcs: 1 };
     ways.hops = ways.check(links, &ranges)?;
     if ways.can_wait_for_itself(&members, links, &ranges) {
-        ways.lanes = ways.hops;
-        if ways.lanes > MOST_LANES {
-            let what =
-                format!("ways of {} switches, which would need as many lanes; at most {MOST_LANES}", ways.hops + 1);
+        ways.vcs = ways.hops;
+        if ways.vcs > MOST_VCS {
+            let what = format!(
+                "ways of {} switches, which would need as many virtual channels; at most {MOST_VCS}",
+                ways.hops + 1
+            );
             return Err(NetError::Graph(what));
         }
     }
@@ -218,7 +220,7 @@ impl Sets {
     }
 }
 
-/// Breadth first.
+/// Distances of vertices, found breadth first.
 struct Distances {
     /// The switches with links to each vertex.
     into: Vec<Vec<u32>>,
@@ -227,7 +229,7 @@ struct Distances {
 }
 
 impl Distances {
-    /// Of all vertices to a host, in links; [`u32::MAX`] if there is no way.
+    /// The distances of all vertices to a host, in links; [`u32::MAX`] if there is no way.
     fn to(&mut self, host: u32) -> &[u32] {
         self.of.clear();
         self.of.resize(self.into.len(), u32::MAX);
@@ -248,8 +250,9 @@ impl Distances {
     }
 }
 
-impl TableWays {
-    /// That every host can be reached from every other, without circles. Returns the most links between switches.
+impl TableRoutes {
+    /// Checks that every host can be reached from every other, without circles. Returns the largest number of links between
+    /// switches.
     fn check(&self, links: &[Link], ranges: &[Range<usize>]) -> Result<u32, NetError> {
         const UNKNOWN: u32 = u32::MAX;
         const ON_THE_WAY: u32 = u32::MAX - 1;

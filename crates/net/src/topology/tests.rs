@@ -1,12 +1,15 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use sim::{Rate, Time};
+
 use super::*;
+use crate::NetError;
 use crate::Tree;
 
 fn neighbours(topology: &Topology) -> Vec<Vec<u32>> {
-    let vertices = topology.hosts + topology.switches();
+    let vertices = topology.hosts() + topology.switches();
     let of = |vertex: u32| topology.first(vertex) as usize..topology.first(vertex + 1) as usize;
-    (0..vertices).map(|vertex| topology.links[of(vertex)].iter().map(|link| link.to).collect()).collect()
+    (0..vertices).map(|vertex| topology.links()[of(vertex)].iter().map(|link| link.to).collect()).collect()
 }
 
 /// Links from each vertex to one, by search.
@@ -26,7 +29,7 @@ fn distances(neighbours: &[Vec<u32>], to: u32) -> Vec<u32> {
     distance
 }
 
-/// A link and its lane.
+/// A link and its vc.
 type Channel = (u32, u8);
 
 /// Follows every way that a packet may take between two hosts; returns the lengths of these ways in links, and adds which
@@ -35,27 +38,27 @@ fn walk(topology: &Topology, from: u32, to: u32, waits: &mut BTreeMap<Channel, B
     let first = topology.first(from);
     let mut lengths = BTreeSet::new();
     for class in 0..topology.classes() {
-        let mut stack = vec![((first, 0), Trail { hops: 0, class })];
+        let mut stack = vec![((first, 0), RouteState { hops: 0, class })];
         let mut seen = BTreeSet::new();
-        while let Some((channel, trail)) = stack.pop() {
-            let vertex = topology.links[channel.0 as usize].to;
+        while let Some((channel, state)) = stack.pop() {
+            let vertex = topology.links()[channel.0 as usize].to;
             if vertex == to {
-                lengths.insert(u32::from(trail.hops) + 1);
+                lengths.insert(u32::from(state.hops) + 1);
                 continue;
             }
-            assert!(vertex >= topology.hosts, "{} came to another host", topology.name(to));
-            assert!(u32::from(trail.hops) < topology.longest_path(), "on and on");
-            let ways = topology.ways(vertex - topology.hosts, to, trail);
+            assert!(vertex >= topology.hosts(), "{} came to another host", topology.name(to));
+            assert!(u32::from(state.hops) < topology.longest_path(), "on and on");
+            let ways = topology.next_hops(vertex - topology.hosts(), to, state);
             assert!(!ways.ports.is_empty());
             for (place, port) in ways.ports.iter().enumerate() {
                 let link = topology.first(vertex) + port;
-                assert_eq!(topology.links[link as usize].from, vertex);
-                let lane = ways.lane(place);
-                let is_between = topology.links[link as usize].to >= topology.hosts;
-                assert!(!is_between || u32::from(lane) < topology.lanes(topology.classes()));
-                waits.entry(channel).or_default().insert((link, lane));
-                if seen.insert(((link, lane), trail.hops)) {
-                    stack.push(((link, lane), Trail { hops: trail.hops + 1, class }));
+                assert_eq!(topology.links()[link as usize].from, vertex);
+                let vc = ways.vc(place);
+                let is_between = topology.links()[link as usize].to >= topology.hosts();
+                assert!(!is_between || u32::from(vc) < topology.vcs(topology.classes()));
+                waits.entry(channel).or_default().insert((link, vc));
+                if seen.insert(((link, vc), state.hops)) {
+                    stack.push(((link, vc), RouteState { hops: state.hops + 1, class }));
                 }
             }
         }
@@ -86,9 +89,9 @@ fn check(topology: &Topology, is_right: impl Fn(u32, u32, u32, u32) -> bool) {
         }
     }
     let mut waits = BTreeMap::new();
-    for to in 0..topology.hosts {
+    for to in 0..topology.hosts() {
         let distance = distances(&neighbours, to);
-        for from in (0..topology.hosts).filter(|&from| from != to) {
+        for from in (0..topology.hosts()).filter(|&from| from != to) {
             for length in walk(topology, from, to, &mut waits) {
                 assert!(length <= topology.longest_path());
                 assert!(is_right(from, to, length, distance[from as usize]), "{from} to {to}: {length}");
@@ -125,7 +128,7 @@ fn tapered_trees_have_fewer_ways_up() {
     let topology = Topology::fat_tree(36, 3, 27 * 36).unwrap();
     assert_eq!(topology.switches(), 36 + 9);
     assert_eq!(topology.description(), "fat tree of 36-port switches, 2 levels tapered 3:1");
-    let ways = topology.ways(0, 27, Trail::default());
+    let ways = topology.next_hops(0, 27, RouteState::default());
     assert_eq!(ways.ports, (27..36).collect::<Vec<u32>>());
     for (taper, hosts) in [(2, 12), (3, 20), (3, 40)] {
         check(&Topology::fat_tree(8, taper, hosts).unwrap(), |_, _, length, distance| length == distance);
@@ -138,7 +141,7 @@ fn tapered_trees_have_fewer_ways_up() {
 #[test]
 fn a_switch_has_them_all() {
     let topology = Topology::single_switch(70_000).unwrap();
-    assert_eq!(topology.ways(0, 69_999, Trail::default()).ports, [69_999]);
+    assert_eq!(topology.next_hops(0, 69_999, RouteState::default()).ports, [69_999]);
     assert_eq!((topology.name(3), topology.name(70_000)), ("host 3".into(), "switch".into()));
     check(&Topology::single_switch(5).unwrap(), |_, _, length, _| length == 2);
 }
@@ -155,7 +158,7 @@ fn dragonflies_pass_one_global_link() {
         // Groups have as many links to each other group, no router more than it may.
         let mut between = BTreeMap::new();
         for link in topology.links() {
-            if let (Some(from), Some(to)) = (link.from.checked_sub(topology.hosts), link.to.checked_sub(topology.hosts))
+            if let (Some(from), Some(to)) = (link.from.checked_sub(topology.hosts()), link.to.checked_sub(topology.hosts()))
                 && from / routers != to / routers
             {
                 *between.entry((from / routers, to / routers)).or_insert(0) += 1;
@@ -185,8 +188,8 @@ fn tori_take_the_shorter_way_around() {
     assert_eq!((topology.hosts(), topology.links().len(), topology.longest_path()), (12, 24 + 48, 5));
     assert_eq!(topology.name(12 + 7), "switch (3,1)");
     // (0,0) to (2,1): two ways around the first dimension, which comes first.
-    assert_eq!(topology.ways(0, 6, Trail::default()).ports.len(), 2);
-    assert_eq!(topology.ways(0, 6, Trail { hops: 0, class: 1 }).ports.len(), 1);
+    assert_eq!(topology.next_hops(0, 6, RouteState::default()).ports.len(), 2);
+    assert_eq!(topology.next_hops(0, 6, RouteState { hops: 0, class: 1 }).ports.len(), 1);
     for sides in [&[][..], &[1, 2, 3, 4, 5, 6], &[3, 0]] {
         assert_eq!(Topology::torus(sides, 1).unwrap_err(), NetError::TorusSides);
     }
@@ -215,7 +218,7 @@ fn dot_files_of_the_ancestor_are_networks() {
     let topology =
         Topology::from_dot(&ring.replace("A->H0", "A->H0[comment=H0]").replace("B->H1", "B->H1[comment=H1]"));
     let topology = topology.unwrap();
-    assert_eq!((topology.lanes(1), topology.longest_path()), (2, 4));
+    assert_eq!((topology.vcs(1), topology.longest_path()), (2, 4));
     let mut waits = BTreeMap::new();
     assert_eq!(walk(&topology, 0, 2, &mut waits), BTreeSet::from([4]));
     assert_eq!(walk(&topology, 1, 2, &mut waits), BTreeSet::from([3]));
@@ -233,17 +236,17 @@ fn dot_files_without_routes_take_shortest_paths() {
         four */
     }";
     let topology = Topology::from_dot(text).unwrap();
-    assert_eq!((topology.hosts(), topology.switches(), topology.lanes(1)), (4, 4, 1));
+    assert_eq!((topology.hosts(), topology.switches(), topology.vcs(1)), (4, 4, 1));
     assert_eq!(topology.name(7), "spine1");
     check(&topology, |_, _, length, distance| length == distance);
-    assert_eq!(topology.ways(0, 3, Trail::default()).ports.len(), 2);
+    assert_eq!(topology.next_hops(0, 3, RouteState::default()).ports.len(), 2);
     let to_3 = topology.links().iter().find(|link| link.to == 3).unwrap();
     assert_eq!((to_3.gap_per_byte, to_3.latency), (Some(Rate::from_fs_per_byte(160_000)), Some(Time::from_ps(2_500))));
     assert_eq!(topology.links()[0].gap_per_byte, Some(Rate::from_fs_per_byte(80_000)));
-    // Rings need lanes, trees do not.
+    // Rings need vcs, trees do not.
     let ring = "graph { a -- b -- c -- d -- e -- a h1 -- a h2 -- b h3 -- c h4 -- d h5 -- e }";
     let topology = Topology::from_dot(ring).unwrap();
-    assert_eq!((topology.lanes(1), topology.longest_path()), (2, 4));
+    assert_eq!((topology.vcs(1), topology.longest_path()), (2, 4));
     check(&topology, |_, _, length, distance| length == distance);
 }
 
@@ -258,9 +261,9 @@ fn hosts_of_a_switch_may_have_routes_of_their_own() {
     }";
     let topology = Topology::from_dot(text).unwrap();
     // Switches are in the order in which the file names them: L, R, S, T.
-    let left: Vec<&[u32]> = (0..5).map(|to| topology.ways(0, to, Trail::default()).ports).collect();
+    let left: Vec<&[u32]> = (0..5).map(|to| topology.next_hops(0, to, RouteState::default()).ports).collect();
     assert_eq!(left, [&[0][..], &[1], &[2], &[3], &[2]]);
-    let right: Vec<&[u32]> = (0..5).map(|to| topology.ways(1, to, Trail::default()).ports).collect();
+    let right: Vec<&[u32]> = (0..5).map(|to| topology.next_hops(1, to, RouteState::default()).ports).collect();
     assert_eq!(right, [&[3, 4][..], &[4], &[0], &[1], &[2]]);
     check(&topology, |_, _, length, distance| length == distance);
     // The first of two hosts of a switch sends to another one, from where there is no way to the second.

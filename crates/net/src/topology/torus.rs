@@ -1,21 +1,21 @@
 use sim::memory::prefetch;
 
-use super::{Plan, Topology, Ways, too_large};
+use super::wiring::{NextHops, Wiring, too_large};
 use crate::NetError;
 
-/// Most dimensions.
+/// Largest number of dimensions.
 const MOST: usize = 5;
 
-/// Dimension by dimension, the shorter way around each ring, either when both are equal.
+/// Packets go dimension by dimension, the shorter way around each ring, either way when both are equal.
 ///
-/// A ring could wait for itself; so packets that still have to pass its end go in lane 0 and all others in lane 1 (Dally
-/// and Seitz, 1987). Packets of class 0 go through the dimensions from the first to the last, those of class 1 from the
-/// last to the first, in lanes of their own.
+/// A ring could wait for itself; so packets that still have to pass its end go in virtual channel 0 and all others in
+/// channel 1 (Dally and Seitz, 1987). Packets of class 0 go through the dimensions from the first to the last, those of
+/// class 1 from the last to the first, in channels of their own.
 #[derive(Clone, Debug)]
-pub(super) struct TorusWays {
+pub(super) struct TorusRoutes {
     sides: [u16; MOST],
     hosts: u32,
-    /// Where each switch is.
+    /// Coordinates of each switch.
     places: Vec<[u16; MOST]>,
     /// The first port of each dimension.
     first: [u32; MOST],
@@ -23,13 +23,13 @@ pub(super) struct TorusWays {
     ports: Vec<u32>,
 }
 
-impl TorusWays {
+impl TorusRoutes {
     pub const CLASSES: u8 = 2;
-    /// Of a class.
-    pub const LANES: u32 = 2;
+    /// Virtual channels of a class.
+    pub const VCS: u32 = 2;
 
     #[inline]
-    pub fn ways(&self, switch: u32, to: u32, class: u8) -> Ways<'_> {
+    pub fn next_hops(&self, switch: u32, to: u32, class: u8) -> NextHops<'_> {
         let goal = to / self.hosts;
         let (here, there) = (&self.places[switch as usize], &self.places[goal as usize]);
         let mut dimensions = 0..MOST;
@@ -37,20 +37,20 @@ impl TorusWays {
         let next = if class == 0 { dimensions.find(differs) } else { dimensions.rev().find(differs) };
         let Some(dimension) = next else {
             let port = (to - goal * self.hosts) as usize;
-            return Ways { ports: &self.ports[port..=port], lane: 0, is_pair: false };
+            return NextHops { ports: &self.ports[port..=port], vc: 0, is_pair: false };
         };
         let (here, there, side) = (here[dimension], there[dimension], self.sides[dimension]);
         let up = if there > here { there - here } else { there + side - here };
         let (first, base) = (self.first[dimension] as usize, 2 * class);
-        // Upwards the end lies ahead of who is beyond its goal, downwards of who is before it.
-        let (up_lane, down_lane) = (u8::from(there > here), u8::from(there < here));
-        let (ports, lane, is_pair) = match up.cmp(&(side - up)) {
-            _ if side == 2 => (first..first + 1, up_lane, false),
-            std::cmp::Ordering::Less => (first..first + 1, up_lane, false),
-            std::cmp::Ordering::Greater => (first + 1..first + 2, down_lane, false),
-            std::cmp::Ordering::Equal => (first..first + 2, up_lane, true),
+        // Upwards the end of the ring lies ahead of a packet that is beyond its goal, downwards of one that is before it.
+        let (up_vc, down_vc) = (u8::from(there > here), u8::from(there < here));
+        let (ports, vc, is_pair) = match up.cmp(&(side - up)) {
+            _ if side == 2 => (first..first + 1, up_vc, false),
+            std::cmp::Ordering::Less => (first..first + 1, up_vc, false),
+            std::cmp::Ordering::Greater => (first + 1..first + 2, down_vc, false),
+            std::cmp::Ordering::Equal => (first..first + 2, up_vc, true),
         };
-        Ways { ports: &self.ports[ports], lane: base + lane, is_pair }
+        NextHops { ports: &self.ports[ports], vc: base + vc, is_pair }
     }
 
     #[inline]
@@ -69,7 +69,7 @@ impl TorusWays {
     }
 }
 
-pub(super) fn build(sides: &[u32], hosts: u32) -> Result<Topology, NetError> {
+pub(super) fn build(sides: &[u32], hosts: u32) -> Result<(Wiring, TorusRoutes), NetError> {
     if sides.is_empty() || sides.len() > MOST || sides.contains(&0) || hosts == 0 {
         return Err(NetError::TorusSides);
     }
@@ -110,6 +110,6 @@ pub(super) fn build(sides: &[u32], hosts: u32) -> Result<Topology, NetError> {
     }
     let names: Vec<String> = sides.iter().map(u32::to_string).collect();
     let description = format!("torus of {} switches", names.join("x"));
-    let plan = TorusWays { sides: all_sides, hosts, places, first, ports: (0..ports).collect() };
-    Topology::new(description, all, &neighbours, Plan::Torus(plan))
+    let routes = TorusRoutes { sides: all_sides, hosts, places, first, ports: (0..ports).collect() };
+    Ok((Wiring { description, hosts: all, neighbours }, routes))
 }

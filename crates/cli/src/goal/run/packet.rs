@@ -171,19 +171,6 @@ impl Arguments {
     }
 }
 
-/// A torus of three dimensions with room for so many switches.
-fn cube(switches: usize) -> Vec<u32> {
-    let side = |room: usize, root: f64| {
-        let estimate = (room as f64).powf(1.0 / root).round() as usize;
-        // Rounding must not cost room.
-        (estimate.max(1)..).find(|side| side.pow(root as u32) >= room).unwrap_or(room)
-    };
-    let first = side(switches, 3.0);
-    let second = side(switches.div_ceil(first), 2.0);
-    let third = switches.div_ceil(first * second);
-    [first, second, third].map(|side| side as u32).to_vec()
-}
-
 fn from_file(file: &str) -> Result<Topology, GoalError> {
     if Path::new(file).extension().is_none() && !file.contains('/') {
         let known = "fat-tree, dragonfly, torus, single-switch, or a DOT file";

@@ -3,33 +3,33 @@ use std::collections::BinaryHeap;
 use std::ops::{Index, IndexMut};
 
 use sim::Time;
-use sim::memory::{Large, prefetch};
+use sim::memory::{HugePageSlice, prefetch};
 
 /// The credit of all channels.
 #[derive(Debug)]
-pub(super) struct Credits {
-    all: Large<Credit>,
-    /// Of channels that once had credit of more packets on its way back than they have room for.
+pub(crate) struct Credits {
+    all: HugePageSlice<Credit>,
+    /// Credit on its way back to channels that once had more of it than they have room for.
     later: Vec<BinaryHeap<Reverse<(Time, u32)>>>,
 }
 
-/// The credit of a lane of a link: room in the buffer at its far end, and who waits for some.
+/// The credit of a virtual channel of a link: room in the buffer at its far end, and the packets that wait for some.
 ///
-/// When credit will be back is known before that time, so it needs no event as long as nobody waits: it is looked for when
-/// the next packet comes.
+/// The time at which credit will be back is known beforehand, so it needs no event as long as no packet waits: it is looked
+/// for when the next packet comes.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
-pub(super) struct Credit {
+pub(crate) struct Credit {
     /// Bytes of the buffer that are taken, those that are on their way back included.
     taken: u64,
-    /// When somebody will look, if anybody waits; else [`Time::MAX`].
+    /// When the waiting packets will be looked at, if there are any; else [`Time::MAX`].
     wake: Time,
-    /// When so many bytes, each of one packet, will be free again; none if 0. Nearly always that is all.
+    /// When these bytes, each number those of one packet, will be free again; 0 is none. Nearly always that is all.
     back_at: [Time; BACK],
     back_bytes: [u32; BACK],
-    /// Where those of other packets are among `later`, or [`NONE`].
+    /// Index in `later` of the bytes of further packets, or [`NONE`].
     later: u32,
-    /// Packets that wait, the first and the last; each knows the next. The first is [`NONE`] if there is none.
+    /// The first and the last of the packets that wait; each knows the next. The first is [`NONE`] if there is none.
     first: u32,
     last: u32,
 }
@@ -39,11 +39,11 @@ const NONE: u32 = u32::MAX;
 const BACK: usize = 3;
 
 impl Credits {
-    /// Of so many channels, with all of their buffers free.
+    /// The credit of `channels` channels, with all of their buffers free.
     pub fn new(channels: usize) -> Credits {
         let (back_at, back_bytes) = ([Time::ZERO; BACK], [0; BACK]);
         let credit = Credit { taken: 0, wake: Time::MAX, back_at, back_bytes, later: NONE, first: NONE, last: NONE };
-        Credits { all: Large::filled(credit, channels), later: Vec::new() }
+        Credits { all: HugePageSlice::filled(credit, channels), later: Vec::new() }
     }
 
     #[inline]
@@ -88,7 +88,7 @@ impl Credits {
         self.later[credit.later as usize].push(Reverse((at, bytes)));
     }
 
-    /// When to look, if there is a reason to and nobody will earlier.
+    /// When to look at the waiting packets, if there are any and they will not be looked at before.
     #[inline]
     pub fn next_wake(&mut self, channel: u32) -> Option<Time> {
         let credit = &mut self.all[channel as usize];
@@ -138,7 +138,7 @@ impl Credit {
         self.first != NONE
     }
 
-    /// Lets a packet wait. Returns the one before, which must know of it.
+    /// Lets a packet wait. Returns the one before it, if there is one, which must know of it.
     pub fn wait(&mut self, packet: u32) -> Option<u32> {
         let before = std::mem::replace(&mut self.last, packet);
         if self.is_waited_for() {
@@ -148,18 +148,18 @@ impl Credit {
         None
     }
 
-    /// Who waits longest.
+    /// The packet that has waited longest.
     #[inline]
     pub fn first(&self) -> Option<u32> {
         self.is_waited_for().then_some(self.first)
     }
 
-    /// Lets the first go; `next` is the next, if there is one.
+    /// Takes the first packet out; `next` is the one behind it, if there is one.
     pub fn stop_waiting(&mut self, next: u32) {
         self.first = if self.first == self.last { NONE } else { next };
     }
 
-    /// Somebody looks.
+    /// The waiting packets are looked at.
     pub fn woken(&mut self, now: Time) {
         if self.wake == now {
             self.wake = Time::MAX;

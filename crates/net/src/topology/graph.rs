@@ -1,22 +1,12 @@
-//! Networks link by link.
-
-mod dot;
-mod dragonfly;
-mod fat_tree;
-mod read;
-mod table;
-mod torus;
-
-pub use dragonfly::Dragonfly;
-
 use sim::memory::prefetch;
-use sim::{Rate, Time};
 
+use super::dragonfly::{self, Dragonfly, DragonflyRoutes};
+use super::fat_tree::{self, TreeRoutes};
+use super::read;
+use super::table::TableRoutes;
+use super::torus::{self, TorusRoutes};
+use super::wiring::{Link, NextHops, RouteState, Wiring, too_large};
 use crate::NetError;
-use dragonfly::DragonflyWays;
-use fat_tree::TreeWays;
-use table::TableWays;
-use torus::TorusWays;
 
 /// Hosts, switches, the links between them, and which links lead from a switch to a host.
 ///
@@ -32,60 +22,24 @@ pub struct Topology {
     plan: Plan,
 }
 
-/// A link in one direction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Link {
-    pub from: u32,
-    pub to: u32,
-    /// Where it differs from the others of the network.
-    pub gap_per_byte: Option<Rate>,
-    pub latency: Option<Time>,
-}
-
 /// How packets find their way.
 #[derive(Clone, Debug)]
 enum Plan {
-    Tree(TreeWays),
-    Dragonfly(DragonflyWays),
-    Torus(TorusWays),
-    Table(TableWays),
-}
-
-/// The ports of a switch that lead on a shortest path to a host. A packet that takes one of them goes in this *lane*: lanes
-/// of a link have buffers of their own, so that no packet waits, over however many others, for itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Ways<'a> {
-    pub ports: &'a [u32],
-    lane: u8,
-    /// The second port has the other lane of the pair.
-    is_pair: bool,
-}
-
-impl Ways<'_> {
-    /// The lane of the port at `place` of the list.
-    #[inline]
-    pub fn lane(&self, place: usize) -> u8 {
-        self.lane ^ u8::from(self.is_pair && place == 1)
-    }
-}
-
-/// What a packet remembers of its way.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Trail {
-    /// Links between switches so far.
-    pub hops: u8,
-    /// Which of the [classes](Topology::classes) it goes by.
-    pub class: u8,
+    Tree(TreeRoutes),
+    Dragonfly(DragonflyRoutes),
+    Torus(TorusRoutes),
+    Table(TableRoutes),
 }
 
 impl Topology {
     /// A fat tree of switches with `radix` ports and as few levels as `hosts` need; hosts fill it from the left. Each leaf
-    /// switch has `taper` hosts for each of its ways up; 1 is full bisection.
+    /// switch has `taper` hosts for each of its links up; 1 is full bisection.
     ///
     /// # Errors
     /// When such switches cannot connect so many hosts.
     pub fn fat_tree(radix: u32, taper: u32, hosts: usize) -> Result<Topology, NetError> {
-        fat_tree::build(radix, taper, hosts)
+        let (wiring, routes) = fat_tree::build(radix, taper, hosts)?;
+        Topology::new(wiring, Plan::Tree(routes))
     }
 
     /// One switch with a port for each host.
@@ -93,7 +47,8 @@ impl Topology {
     /// # Errors
     /// When there are no hosts, or too many.
     pub fn single_switch(hosts: usize) -> Result<Topology, NetError> {
-        fat_tree::single(hosts)
+        let (wiring, routes) = fat_tree::single(hosts)?;
+        Topology::new(wiring, Plan::Tree(routes))
     }
 
     /// A dragonfly (Kim et al., ISCA'08).
@@ -101,7 +56,8 @@ impl Topology {
     /// # Errors
     /// When its groups cannot be connected.
     pub fn dragonfly(shape: Dragonfly) -> Result<Topology, NetError> {
-        dragonfly::build(shape)
+        let (wiring, routes) = dragonfly::build(shape)?;
+        Topology::new(wiring, Plan::Dragonfly(routes))
     }
 
     /// A torus with these sides, and `hosts` hosts on each of its switches. A side of length 2 is a single link.
@@ -109,7 +65,8 @@ impl Topology {
     /// # Errors
     /// When there are no such sides.
     pub fn torus(sides: &[u32], hosts: u32) -> Result<Topology, NetError> {
-        torus::build(sides, hosts)
+        let (wiring, routes) = torus::build(sides, hosts)?;
+        Topology::new(wiring, Plan::Torus(routes))
     }
 
     /// A network from DOT text, as LogGOPSim reads it: nodes whose names start with `H` or `h`, or are numbers, are hosts,
@@ -120,17 +77,17 @@ impl Topology {
     /// # Errors
     /// When the text is wrong, with its place; or when it is no network, with the names of its parts.
     pub fn from_dot(text: &str) -> Result<Topology, NetError> {
-        read::read(text)
+        let read::Network { hosts, vertices, links, routes } = read::read(text)?;
+        Topology::from_links("network from a file".into(), hosts, vertices, links, Plan::Table(routes))
     }
 
-    /// From the vertices that each vertex has a link to, in the order of its ports.
-    fn new(description: String, hosts: u32, neighbours: &[Vec<u32>], plan: Plan) -> Result<Topology, NetError> {
+    fn new(Wiring { description, hosts, neighbours }: Wiring, plan: Plan) -> Result<Topology, NetError> {
         let link = |from: usize, to: u32| Link { from: from as u32, to, gap_per_byte: None, latency: None };
         let links = neighbours.iter().enumerate().flat_map(|(from, all)| all.iter().map(move |&to| link(from, to)));
         Topology::from_links(description, hosts, neighbours.len(), links.collect(), plan)
     }
 
-    /// From links in the order of the vertices where they start.
+    /// A topology from links in the order of the vertices where they start.
     fn from_links(
         description: String,
         hosts: u32,
@@ -159,7 +116,7 @@ impl Topology {
         self.first.len() as u32 - 1 - self.hosts
     }
 
-    /// For people: `fat tree of 16-port switches, 3 levels`.
+    /// A description for people: `fat tree of 16-port switches, 3 levels`.
     pub fn description(&self) -> &str {
         &self.description
     }
@@ -174,14 +131,14 @@ impl Topology {
         self.first[vertex as usize]
     }
 
-    /// Ways from a switch (numbered from 0) to a host.
+    /// NextHops from a switch (numbered from 0) to a host.
     #[inline]
-    pub(crate) fn ways(&self, switch: u32, to: u32, trail: Trail) -> Ways<'_> {
+    pub(crate) fn next_hops(&self, switch: u32, to: u32, state: RouteState) -> NextHops<'_> {
         match &self.plan {
-            Plan::Tree(plan) => plan.ways(switch, to),
-            Plan::Dragonfly(plan) => plan.ways(switch, to),
-            Plan::Torus(plan) => plan.ways(switch, to, trail.class),
-            Plan::Table(plan) => plan.ways(switch, to, trail.hops),
+            Plan::Tree(plan) => plan.next_hops(switch, to),
+            Plan::Dragonfly(plan) => plan.next_hops(switch, to),
+            Plan::Torus(plan) => plan.next_hops(switch, to, state.class),
+            Plan::Table(plan) => plan.next_hops(switch, to, state.hops),
         }
     }
 
@@ -198,18 +155,18 @@ impl Topology {
         }
     }
 
-    /// How many kinds of path a packet may choose from at its first switch, to stay with it.
+    /// Number of classes of paths: a packet chooses one at its first switch and stays with it.
     pub(crate) fn classes(&self) -> u8 {
-        if matches!(self.plan, Plan::Torus(_)) { TorusWays::CLASSES } else { 1 }
+        if matches!(self.plan, Plan::Torus(_)) { TorusRoutes::CLASSES } else { 1 }
     }
 
-    /// Lanes of a link that packets of so many classes need.
-    pub(crate) fn lanes(&self, classes: u8) -> u32 {
+    /// Number of virtual channels of a link that packets of `classes` classes need.
+    pub(crate) fn vcs(&self, classes: u8) -> u32 {
         match &self.plan {
             Plan::Tree(_) => 1,
-            Plan::Dragonfly(_) => DragonflyWays::LANES,
-            Plan::Torus(_) => TorusWays::LANES * u32::from(classes),
-            Plan::Table(plan) => plan.lanes(),
+            Plan::Dragonfly(_) => DragonflyRoutes::VCS,
+            Plan::Torus(_) => TorusRoutes::VCS * u32::from(classes),
+            Plan::Table(plan) => plan.vcs(),
         }
     }
 
@@ -217,7 +174,7 @@ impl Topology {
     pub(crate) fn longest_path(&self) -> u32 {
         match &self.plan {
             Plan::Tree(plan) => plan.longest_path(),
-            Plan::Dragonfly(_) => DragonflyWays::LONGEST_PATH,
+            Plan::Dragonfly(_) => DragonflyRoutes::LONGEST_PATH,
             Plan::Torus(plan) => plan.longest_path(),
             Plan::Table(plan) => plan.longest_path(),
         }
@@ -237,11 +194,3 @@ impl Topology {
         }
     }
 }
-
-/// Vertices and links are counted in 30 bits.
-fn too_large(count: u64) -> Result<(), NetError> {
-    if count > 1 << 30 { Err(NetError::TooLarge) } else { Ok(()) }
-}
-
-#[cfg(test)]
-mod tests;

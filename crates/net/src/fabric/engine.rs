@@ -1,0 +1,377 @@
+use sim::Time;
+use sim::memory::HugePageSlice;
+
+use super::credit::Credits;
+use super::link::{Kind, LinkState};
+use super::packet::{Hash, NOWHERE, NewPacket, Packet, Way};
+use super::parameters::{Flow, Parameters, Routing};
+use super::route;
+use super::statistics::Crossing;
+use crate::slab::Slab;
+use crate::topology::{Link, RouteState};
+use crate::{NetError, Topology};
+
+/// Something that happens in a fabric. 8 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A packet's head is at its output port.
+    Hop(u32),
+    /// Credit of a virtual channel has come back.
+    Credit(u32),
+    /// A lost packet is to be sent again.
+    Retransmit(u32),
+}
+
+/// What a fabric is connected to: a queue of events, and the ports of the hosts.
+pub(crate) trait Edge {
+    /// Has the fabric [handle](Fabric::handle) an event at `at`.
+    fn schedule(&mut self, at: Time, event: Event);
+    /// There is credit for the packet with this token, from now on, and its host's link is free at `free`. Returns when the
+    /// packet leaves.
+    #[inline]
+    fn leaves(&mut self, _token: u32, now: Time, free: Time, _kind: Kind) -> Time {
+        now.max(free)
+    }
+    /// A packet has its time on its host's link.
+    fn left(&mut self, left: Left);
+    /// A packet has its time on the link to its receiver.
+    fn arrives(&mut self, arrival: Arrival);
+}
+
+/// A packet on its host's link.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Left {
+    pub token: u32,
+    /// When its last byte leaves.
+    pub end: Time,
+    /// What the link is like.
+    pub kind: Kind,
+}
+
+/// A packet on the link to its receiver.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrival {
+    pub token: u32,
+    /// When its first byte arrives.
+    pub first: Time,
+    /// When its last byte arrives.
+    pub last: Time,
+}
+
+/// Which way times are rounded that are no whole number of picoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rounding {
+    /// A link is taken for at least the time of a packet's bytes.
+    Up,
+    /// A link never keeps a train of packets waiting that comes at its own rate: the sending port keeps the remainders.
+    Down,
+}
+
+/// The simulation.
+#[derive(Debug)]
+pub(crate) struct Fabric {
+    pub(super) topology: Topology,
+    pub(super) parameters: Parameters,
+    pub(super) hosts: u32,
+    classes: u8,
+    /// Virtual channels of a link.
+    pub(super) vcs: u32,
+    time_out: Time,
+    kinds: Vec<Kind>,
+    pub(super) links: HugePageSlice<LinkState>,
+    /// By channel: a virtual channel of a link.
+    pub(super) credits: Credits,
+    /// By link, number of packets lost.
+    pub(super) drops: Vec<u64>,
+    pub(super) packets: Slab<Packet>,
+    pub(super) sent_packets: u64,
+    pub(super) resent: u64,
+    pub(super) hops: u64,
+    /// The times of packets on links, if they are wanted.
+    pub(super) crossings: Option<Vec<Crossing>>,
+}
+
+impl Fabric {
+    /// An empty fabric.
+    ///
+    /// # Errors
+    /// When a parameter is impossible.
+    pub fn new(topology: Topology, parameters: Parameters, rounding: Rounding) -> Result<Fabric, NetError> {
+        parameters.check()?;
+        let kind = |link: &Link| Kind {
+            gap_per_byte: link.gap_per_byte.unwrap_or(parameters.gap_per_byte),
+            latency: link.latency.unwrap_or(parameters.wire),
+            rounding: if rounding == Rounding::Up { 999 } else { 0 },
+        };
+        let mut kinds: Vec<Kind> = topology.links().iter().map(kind).collect();
+        kinds.sort_unstable();
+        kinds.dedup();
+        let mut links = HugePageSlice::filled(LinkState::UNUSED, topology.links().len());
+        for (state, link) in links.iter_mut().zip(topology.links()) {
+            let kind = kinds.partition_point(|other| *other < kind(link)) as u32;
+            *state = LinkState { to: link.to, kind, ..*state };
+        }
+        let classes = if parameters.routing == Routing::Adaptive { topology.classes() } else { 1 };
+        let vcs = topology.vcs(classes);
+        let channels = if parameters.flow == Flow::Credits { links.len() * vcs as usize } else { 0 };
+        // Longer than any packet that is not lost can take: at each link, a full queue, its own bytes and the latencies.
+        let slowest = kinds.iter().map(|kind| kind.gap_per_byte).max().unwrap_or_default();
+        let latency = kinds.iter().map(|kind| kind.latency).max().unwrap_or_default();
+        let queue = slowest.time(parameters.buffer.saturating_add(2 * u64::from(parameters.mtu)));
+        let link = queue.saturating_add(latency).saturating_add(parameters.switch);
+        let time_out = link.as_ps().checked_mul(u64::from(topology.longest_path()));
+        Ok(Fabric {
+            hosts: topology.hosts(),
+            classes,
+            vcs,
+            time_out: time_out.map_or(Parameters::LONGEST, Time::from_ps).min(Parameters::LONGEST),
+            credits: Credits::new(channels),
+            packets: Slab::new(Packet::NEW),
+            sent_packets: 0,
+            resent: 0,
+            hops: 0,
+            drops: vec![0; if parameters.flow == Flow::Drop { links.len() } else { 0 }],
+            crossings: None,
+            kinds,
+            links,
+            topology,
+            parameters,
+        })
+    }
+
+    /// Keeps the times of packets on links from now on.
+    pub fn set_tracing(&mut self) {
+        self.crossings = Some(Vec::new());
+    }
+
+    /// The times of packets on links that were kept, in the order in which the packets got them.
+    pub fn crossings(&self) -> &[Crossing] {
+        self.crossings.as_deref().unwrap_or_default()
+    }
+
+    /// Names of the vertices where a link starts and ends.
+    pub fn link_name(&self, link: u32) -> (String, String) {
+        let Link { from, to, .. } = self.topology.links()[link as usize];
+        (self.topology.name(from), self.topology.name(to))
+    }
+
+    pub fn topology(&self) -> &Topology {
+        &self.topology
+    }
+
+    pub fn parameters(&self) -> &Parameters {
+        &self.parameters
+    }
+
+    /// Number of packets that passed a link, so far.
+    pub fn packet_hops(&self) -> u64 {
+        self.hops
+    }
+
+    /// The packets, which their hosts may put into lists until they leave.
+    pub fn packets(&mut self) -> &mut Slab<Packet> {
+        &mut self.packets
+    }
+
+    #[inline]
+    pub fn kind(&self, link: u32) -> &Kind {
+        &self.kinds[self.links[link as usize].kind as usize]
+    }
+
+    /// The link of a host to its switch.
+    #[inline]
+    pub fn link_of(&self, host: u32) -> u32 {
+        self.topology.first(host)
+    }
+
+    /// When the link of a host is free.
+    #[inline]
+    pub fn free(&self, host: u32) -> Time {
+        self.links[self.link_of(host) as usize].free
+    }
+
+    /// Takes the link of a host up to this time.
+    pub fn occupy(&mut self, host: u32, end: Time) {
+        let link = self.link_of(host);
+        let free = &mut self.links[link as usize].free;
+        *free = end.max(*free);
+    }
+
+    /// The host that has sent the first packet that an event is about; host 0 when there is none any more.
+    pub fn sender(&self, event: Event) -> u32 {
+        let packet = match event {
+            Event::Hop(packet) | Event::Retransmit(packet) => Some(packet),
+            Event::Credit(channel) => self.credits[channel].first(),
+        };
+        packet.map_or(0, |packet| self.packets[packet].from)
+    }
+
+    /// Makes a packet, which its host [injects](Fabric::inject) later.
+    #[inline]
+    pub fn packet(&mut self, packet: NewPacket) -> u32 {
+        let NewPacket { from, to, bytes, token } = packet;
+        let number = if self.parameters.routing == Routing::Adaptive { self.sent_packets + 1 } else { 0 };
+        let hash = Hash::new(self.parameters.seed, from, to, number);
+        self.sent_packets += 1;
+        self.packets.insert(Packet { token, from, to, bytes, hash, ..Packet::NEW })
+    }
+
+    /// Puts a packet before its host's link. It leaves at once or, without credit, when the packets before it have left and
+    /// there is credit.
+    #[inline]
+    pub fn inject(&mut self, now: Time, packet: u32, edge: &mut impl Edge) {
+        let state = &mut self.packets[packet];
+        state.joined = now;
+        let from = state.from;
+        self.join(now, self.topology.first(from), 0, packet, edge);
+    }
+
+    /// Handles an event that is due at `now`. Returns a lost packet that its host is to inject again.
+    #[inline]
+    #[must_use]
+    pub fn handle(&mut self, now: Time, event: Event, edge: &mut impl Edge) -> Option<u32> {
+        match event {
+            Event::Hop(packet) => self.hop(now, packet, edge),
+            Event::Credit(channel) => self.credit_came(now, channel, edge),
+            Event::Retransmit(packet) => {
+                self.resent += 1;
+                let state = &mut self.packets[packet];
+                (state.channel, state.state) = (NOWHERE, RouteState::default());
+                return Some(packet);
+            }
+        }
+        None
+    }
+
+    #[inline]
+    pub(super) fn is_adaptive(&self) -> bool {
+        self.parameters.routing == Routing::Adaptive
+    }
+
+    /// A packet's head is through a switch.
+    #[inline]
+    fn hop(&mut self, now: Time, id: u32, edge: &mut impl Edge) {
+        let packet = &self.packets[id];
+        let Way { link, vc, class } = if self.is_adaptive() {
+            route::adaptive(&self.topology, self.classes, &self.links, now, packet)
+        } else {
+            packet.way
+        };
+        let bytes = packet.bytes;
+        let kind = *self.kind(link);
+        let state = &mut self.links[link as usize];
+        let backlog = state.queue(now) + kind.transmission(bytes);
+        if self.parameters.flow == Flow::Drop && kind.bytes_in(backlog) > self.parameters.buffer {
+            return self.lose(now, link, id, edge);
+        }
+        state.counts.see(backlog);
+        let packet = &mut self.packets[id];
+        packet.joined = now;
+        packet.state.class = class;
+        self.join(now, link, vc, id, edge);
+    }
+
+    /// Puts a packet at the end of a queue, or on the link.
+    #[inline]
+    fn join(&mut self, now: Time, link: u32, vc: u8, id: u32, edge: &mut impl Edge) {
+        let channel = link * self.vcs + u32::from(vc);
+        let has_buffer = self.parameters.flow == Flow::Credits && self.links[link as usize].to >= self.hosts;
+        if has_buffer {
+            let bytes = self.packets[id].bytes;
+            let is_waited_for = self.credits[channel].is_waited_for();
+            if is_waited_for || !self.credits.take(channel, now, bytes, self.parameters.buffer) {
+                if let Some(last) = self.credits[channel].wait(id) {
+                    self.packets[last].next = id;
+                }
+                let transmission = self.kind(link).transmission(bytes);
+                self.links[link as usize].blocked += transmission;
+                return self.wake(channel, edge);
+            }
+        }
+        self.transmit(now, link, channel, id, edge);
+    }
+
+    /// Sends a packet that may go over its link.
+    #[inline]
+    fn transmit(&mut self, now: Time, link: u32, channel: u32, id: u32, edge: &mut impl Edge) {
+        self.hops += 1;
+        let packet = &mut self.packets[id];
+        let &mut Packet { token, bytes, channel: came, kind: came_by, .. } = packet;
+        let is_from_host = came == NOWHERE;
+        let state = &mut self.links[link as usize];
+        let kind = self.kinds[state.kind as usize];
+        let transmission = kind.transmission(bytes);
+        let start = if is_from_host {
+            edge.leaves(token, now, state.free, kind)
+        } else if came_by == state.kind {
+            now.max(state.free)
+        } else {
+            let arrival = self.kinds[came_by as usize].transmission(bytes);
+            now.max(state.free).max(packet.joined + arrival.saturating_sub(transmission))
+        };
+        let end = start + transmission;
+        state.free = end;
+        state.counts.add(start - packet.joined, transmission, bytes);
+        if let Some(crossings) = &mut self.crossings {
+            crossings.push(Crossing { link, from: packet.from, to: packet.to, bytes, start, end });
+        }
+        if state.to < self.hosts {
+            self.packets.remove(id);
+            edge.arrives(Arrival { token, first: start + kind.latency, last: end + kind.latency });
+        } else {
+            let to = state.to;
+            (packet.channel, packet.kind, packet.at) = (channel, state.kind, to);
+            if is_from_host {
+                packet.sent = start;
+            } else {
+                packet.state.hops += 1;
+            }
+            if self.parameters.routing == Routing::Ecmp {
+                let way = route::fixed(&self.topology, to, &self.packets[id]);
+                self.packets[id].way = way;
+            }
+            edge.schedule(start + kind.latency + self.parameters.switch, Event::Hop(id));
+        }
+        if is_from_host {
+            edge.left(Left { token, end, kind });
+        } else if self.parameters.flow == Flow::Credits {
+            let back = end + self.kinds[came_by as usize].latency;
+            self.credits.give(came, now, back, bytes);
+            self.wake(came, edge);
+        }
+    }
+
+    /// Has a channel's queue looked at when the next credit is back, if any packet waits.
+    #[inline]
+    fn wake(&mut self, channel: u32, edge: &mut impl Edge) {
+        if let Some(at) = self.credits.next_wake(channel) {
+            edge.schedule(at, Event::Credit(channel));
+        }
+    }
+
+    fn credit_came(&mut self, now: Time, channel: u32, edge: &mut impl Edge) {
+        let link = channel / self.vcs;
+        self.credits[channel].woken(now);
+        while let Some(id) = self.credits[channel].first() {
+            let Packet { bytes, next, .. } = self.packets[id];
+            if !self.credits.take(channel, now, bytes, self.parameters.buffer) {
+                return self.wake(channel, edge);
+            }
+            self.credits[channel].stop_waiting(next);
+            let transmission = self.kind(link).transmission(bytes);
+            let blocked = &mut self.links[link as usize].blocked;
+            *blocked = blocked.saturating_sub(transmission);
+            self.transmit(now, link, channel, id, edge);
+        }
+    }
+
+    fn lose(&mut self, now: Time, link: u32, id: u32, edge: &mut impl Edge) {
+        /// The time-out does not double for ever.
+        const MOST_DOUBLINGS: u8 = 10;
+        self.drops[link as usize] += 1;
+        let packet = &mut self.packets[id];
+        let time_out = self.time_out * (1 << packet.losses.min(MOST_DOUBLINGS));
+        packet.losses = packet.losses.saturating_add(1);
+        edge.schedule(now.max(packet.sent + time_out), Event::Retransmit(id));
+    }
+}

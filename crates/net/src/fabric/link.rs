@@ -1,0 +1,84 @@
+use sim::{Rate, Time};
+
+/// The state of a link. One line of the processor's cache.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+pub(crate) struct LinkState {
+    /// Until when the link is taken.
+    pub free: Time,
+    /// How long the packets that wait for credit will take the link.
+    pub blocked: Time,
+    /// Vertex at its end.
+    pub to: u32,
+    /// Index of its [`Kind`].
+    pub kind: u32,
+    pub counts: Counts,
+}
+
+impl LinkState {
+    pub const UNUSED: LinkState =
+        LinkState { free: Time::ZERO, blocked: Time::ZERO, to: 0, kind: 0, counts: Counts::NONE };
+
+    /// How long a new packet would wait.
+    #[inline]
+    pub fn queue(&self, now: Time) -> Time {
+        self.free.saturating_sub(now) + self.blocked
+    }
+}
+
+/// Rate and latency, which many links have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Kind {
+    pub gap_per_byte: Rate,
+    pub latency: Time,
+    /// Femtoseconds that are added before a time is cut to picoseconds: 999 rounds up, 0 down.
+    pub rounding: u64,
+}
+
+impl Kind {
+    /// How long a link transmits this many bytes.
+    #[inline]
+    pub fn transmission(&self, bytes: u32) -> Time {
+        // 64 bits suffice for all rates and packets that the parameters' check lets pass.
+        match self.gap_per_byte.as_fs_per_byte().checked_mul(u64::from(bytes)) {
+            Some(fs) => Time::from_ps((fs + self.rounding) / 1000),
+            None => self.gap_per_byte.time(u64::from(bytes)),
+        }
+    }
+
+    /// The bytes that a link transmits in this time.
+    pub fn bytes_in(&self, time: Time) -> u64 {
+        let rate = self.gap_per_byte.as_fs_per_byte();
+        if rate == 0 { 0 } else { (u128::from(time.as_ps()) * 1000 / u128::from(rate)).try_into().unwrap_or(u64::MAX) }
+    }
+}
+
+/// What a link has seen.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Counts {
+    pub packets: u64,
+    pub busy: Time,
+    /// The longest time that the bytes in the queue would have taken, those on their way onto the link included.
+    pub longest: Time,
+    /// Twice the time, in ps, times the bytes in the queue.
+    pub area: f64,
+}
+
+impl Counts {
+    pub const NONE: Counts = Counts { packets: 0, busy: Time::ZERO, longest: Time::ZERO, area: 0.0 };
+
+    /// Counts a packet that had to wait for the link.
+    #[inline]
+    pub fn add(&mut self, wait: Time, transmission: Time, bytes: u32) {
+        self.packets += 1;
+        self.busy += transmission;
+        // While it leaves, half of its bytes are still there on average.
+        self.area += (2 * wait.as_ps() + transmission.as_ps()) as f64 * f64::from(bytes);
+    }
+
+    /// Counts the queue, as a time, with a new packet.
+    #[inline]
+    pub fn see(&mut self, backlog: Time) {
+        self.longest = self.longest.max(backlog);
+    }
+}

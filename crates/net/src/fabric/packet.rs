@@ -1,0 +1,119 @@
+use sim::Time;
+
+use crate::slab::Linked;
+use crate::topology::RouteState;
+
+/// No channel: the packet is still in its host.
+pub(crate) const NOWHERE: u32 = u32::MAX;
+
+/// A packet to send.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NewPacket {
+    /// Host that sends.
+    pub from: u32,
+    /// Another host, which receives.
+    pub to: u32,
+    pub bytes: u32,
+    /// Number by which the [`Edge`](super::Edge) knows it.
+    pub token: u32,
+}
+
+/// A packet on its way. A hop needs only a few lines of the processor's cache: a packet, a link and a credit have one each.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+pub(crate) struct Packet {
+    pub token: u32,
+    pub from: u32,
+    pub to: u32,
+    pub bytes: u32,
+    pub hash: Hash,
+    /// The channel by which it came and whose buffer it fills, or [`NOWHERE`].
+    pub channel: u32,
+    /// The kind of that link.
+    pub kind: u32,
+    /// Vertex where it is.
+    pub at: u32,
+    /// The packet behind it that waits for the same credit, or in the same host.
+    pub next: u32,
+    /// How it will leave the switch where it is, if that depends on no queue.
+    pub way: Way,
+    pub state: RouteState,
+    pub losses: u8,
+    /// When it joined the queue where it is.
+    pub joined: Time,
+    /// When it left its host.
+    pub sent: Time,
+}
+
+impl Packet {
+    pub const NEW: Packet = Packet {
+        token: 0,
+        from: 0,
+        to: 0,
+        bytes: 0,
+        hash: Hash::NONE,
+        channel: NOWHERE,
+        kind: 0,
+        at: 0,
+        next: 0,
+        way: Way { link: 0, vc: 0, class: 0 },
+        state: RouteState { hops: 0, class: 0 },
+        losses: 0,
+        joined: Time::ZERO,
+        sent: Time::ZERO,
+    };
+}
+
+impl Linked for Packet {
+    fn next(&mut self) -> &mut u32 {
+        &mut self.next
+    }
+}
+
+/// How a packet leaves a switch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Way {
+    pub link: u32,
+    /// Virtual channel of the link.
+    pub vc: u8,
+    pub class: u8,
+}
+
+/// Decides a packet's choices, besides queues.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Hash(u32);
+
+impl Hash {
+    pub const NONE: Hash = Hash(0);
+
+    /// The hash of a pair of hosts and the number of a packet.
+    pub fn new(seed: u64, from: u32, to: u32, packet: u64) -> Hash {
+        Hash((mix(mix(seed ^ packet) ^ (u64::from(from) << 32 | u64::from(to))) >> 32) as u32)
+    }
+
+    /// One of `count`, as this switch sees it: without the switch, packets that met would choose alike ever after.
+    #[inline]
+    pub fn pick(self, switch: u32, count: usize) -> usize {
+        let mixed = mix(u64::from(switch) << 32 | u64::from(self.0)) >> 32;
+        ((mixed * count as u64) >> 32) as usize
+    }
+}
+
+/// Scatters the bits (the finalizer of MurmurHash3 behind an odd constant).
+#[inline]
+fn mix(bits: u64) -> u64 {
+    let bits = bits.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let bits = (bits ^ bits >> 33).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    let bits = (bits ^ bits >> 33).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+    bits ^ bits >> 33
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packet_fills_a_cache_line() {
+        assert_eq!(size_of::<Packet>(), 64);
+    }
+}

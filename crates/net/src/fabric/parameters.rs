@@ -1,0 +1,94 @@
+use sim::{Rate, Time};
+
+use crate::NetError;
+
+/// How links and switches behave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parameters {
+    /// Inverse bandwidth of a link (G).
+    pub gap_per_byte: Rate,
+    /// Latency of a link.
+    pub wire: Time,
+    /// Time of a packet's head through a switch.
+    pub switch: Time,
+    /// Largest packet in bytes.
+    pub mtu: u32,
+    /// Shortest time between the starts of two messages of a host, beyond the bytes after the first (g).
+    pub gap: Time,
+    /// Bytes of a buffer: of a virtual channel of a link with credits, of an output port of a switch with drop.
+    pub buffer: u64,
+    /// What happens when a buffer is full.
+    pub flow: Flow,
+    /// How a packet chooses among equally short paths.
+    pub routing: Routing,
+    /// Seed of the choices by hash.
+    pub seed: u64,
+}
+
+/// What happens when a buffer is full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flow {
+    /// Packets wait for credit.
+    Credits,
+    /// Packets are lost, and their hosts send them again.
+    Drop,
+}
+
+/// How a packet chooses among equally short paths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Routing {
+    /// By a hash of its sender and receiver: packets of a pair keep their order.
+    Ecmp,
+    /// Each packet at each switch takes the shortest queue, and among equal ones chooses by a hash of the packet. Packets
+    /// may overtake each other.
+    Adaptive,
+}
+
+impl Parameters {
+    /// The links and switches of a machine; those of a machine without a fabric have [the usual](machine::Fabric::USUAL)
+    /// buffers.
+    pub fn of_machine(network: &machine::Network) -> Parameters {
+        let fabric = network.fabric.as_ref().unwrap_or(&machine::Fabric::USUAL);
+        Parameters {
+            gap_per_byte: network.gap_per_byte,
+            wire: network.wire,
+            switch: network.switch,
+            mtu: network.mtu,
+            gap: network.gap,
+            buffer: fabric.buffer,
+            flow: match fabric.flow {
+                machine::Flow::Credits => Flow::Credits,
+                machine::Flow::Drop => Flow::Drop,
+            },
+            routing: match fabric.routing {
+                machine::Routing::Ecmp => Routing::Ecmp,
+                machine::Routing::Adaptive => Routing::Adaptive,
+            },
+            seed: fabric.seed,
+        }
+    }
+
+    /// No latency is longer.
+    pub(crate) const LONGEST: Time = Time::from_ns(1_000_000_000);
+
+    /// # Errors
+    /// When a parameter is impossible.
+    pub(crate) fn check(&self) -> Result<(), NetError> {
+        let wrong = |parameter, what: String| Err(NetError::Parameter { parameter, what });
+        if self.mtu == 0 || self.mtu > 1 << 30 {
+            return wrong("mtu", format!("must be 1 to 2^30 bytes, is {}", self.mtu));
+        }
+        if self.buffer < u64::from(self.mtu) {
+            return wrong("buffer", format!("must hold a packet of {} bytes (mtu), is {}", self.mtu, self.buffer));
+        }
+        for (parameter, time) in [("link-latency", self.wire), ("switch-latency", self.switch), ("g", self.gap)] {
+            if time > Self::LONGEST {
+                return wrong(parameter, format!("must be at most a second, is {time}"));
+            }
+        }
+        if self.gap_per_byte > Rate::from_fs_per_byte(1_000_000_000_000) {
+            return wrong("G", "must be at most 1000000 ns a byte (1 kB/s)".into());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,90 @@
+use sim::memory::prefetch;
+
+use super::engine::{Event, Fabric};
+use super::parameters::Flow;
+use crate::topology::RouteState;
+
+/// Networks of many hosts are larger than the processor's cache, and nearly every event is about another part of them than
+/// the one before. A run loop fetches what coming events need while it handles others, in steps: each step reads what the
+/// one before has fetched. All are only hints.
+impl Fabric {
+    /// The first step fetches what the event names.
+    #[inline]
+    pub fn prefetch(&self, event: Event) {
+        match event {
+            Event::Hop(packet) | Event::Retransmit(packet) => self.packets.prefetch(packet),
+            Event::Credit(channel) => self.prefetch_link(channel / self.vcs, (channel % self.vcs) as u8),
+        }
+    }
+
+    /// As the first step, for the link of a host.
+    #[inline]
+    pub fn prefetch_host(&self, host: u32) {
+        self.prefetch_link(self.topology.first(host), 0);
+    }
+
+    /// The second step fetches where packets go.
+    #[inline]
+    pub fn prefetch_next(&self, event: Event) {
+        match event {
+            Event::Hop(id) => {
+                let packet = &self.packets[id];
+                if self.parameters.flow == Flow::Credits {
+                    self.credits.prefetch(packet.channel);
+                }
+                if self.is_adaptive() {
+                    self.prefetch_ways(packet.at, packet.to, packet.state);
+                } else {
+                    self.prefetch_link(packet.way.link, packet.way.vc);
+                }
+            }
+            Event::Credit(channel) => {
+                if let Some(first) = self.credits[channel].first() {
+                    self.packets.prefetch(first);
+                }
+            }
+            Event::Retransmit(_) => {}
+        }
+    }
+
+    /// The third step fetches where packets go next. Returns the token of a packet that may be on its last link.
+    #[inline]
+    pub fn prefetch_last(&self, event: Event) -> Option<u32> {
+        match event {
+            Event::Hop(id) => {
+                let packet = &self.packets[id];
+                if self.is_adaptive() {
+                    return Some(packet.token);
+                }
+                match self.links[packet.way.link as usize].to {
+                    to if to < self.hosts => return Some(packet.token),
+                    vertex => self.topology.prefetch(vertex, packet.to),
+                }
+            }
+            Event::Credit(channel) => {
+                if let Some(first) = self.credits[channel].first() {
+                    self.credits.prefetch(self.packets[first].channel);
+                }
+            }
+            Event::Retransmit(_) => {}
+        }
+        None
+    }
+
+    #[inline]
+    fn prefetch_link(&self, link: u32, vc: u8) {
+        prefetch(self.links.as_ptr().wrapping_add(link as usize));
+        self.credits.prefetch(link * self.vcs + u32::from(vc));
+    }
+
+    fn prefetch_ways(&self, vertex: u32, to: u32, state: RouteState) {
+        let first = self.topology.first(vertex);
+        let hops = self.topology.next_hops(vertex - self.hosts, to, state);
+        for (place, port) in hops.ports.iter().enumerate() {
+            prefetch(self.links.as_ptr().wrapping_add((first + port) as usize));
+            if hops.ports.len() == 1 {
+                self.credits.prefetch((first + port) * self.vcs + u32::from(hops.vc(place)));
+            }
+        }
+    }
+}

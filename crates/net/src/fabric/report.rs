@@ -1,0 +1,47 @@
+use sim::Time;
+
+use super::engine::Fabric;
+use super::statistics::{LinkReport, Report};
+
+impl Fabric {
+    /// The statistics up to `end`, with the links of the highest utilization, `busiest` at most.
+    pub fn report(&self, end: Time, busiest: usize) -> Report {
+        let longest = |&link: &usize| self.kind(link as u32).bytes_in(self.links[link].counts.longest);
+        // The first of the longest.
+        let queued = (0..self.links.len()).filter(|link| longest(link) > 0).rev().max_by_key(longest);
+        let mut order: Vec<usize> = (0..self.links.len()).filter(|&link| self.links[link].counts.packets > 0).collect();
+        order.sort_by_key(|&link| std::cmp::Reverse(self.links[link].counts.busy));
+        order.truncate(busiest);
+        let busy: u128 = self.links.iter().map(|link| u128::from(link.counts.busy.as_ps())).sum();
+        Report {
+            description: self.topology.description().to_owned(),
+            hosts: self.hosts,
+            switches: self.topology.switches(),
+            links: self.links.len(),
+            packets: self.sent_packets,
+            packet_hops: self.hops,
+            drops: self.drops.iter().sum(),
+            resent: self.resent,
+            mean_utilization: share(busy as f64, end) / self.links.len().max(1) as f64,
+            longest_queue: queued.map(|link| self.link_report(link, end)),
+            busiest: order.into_iter().map(|link| self.link_report(link, end)).collect(),
+        }
+    }
+
+    fn link_report(&self, link: usize, end: Time) -> LinkReport {
+        let (counts, ends) = (&self.links[link].counts, self.topology.links()[link]);
+        LinkReport {
+            from: self.topology.name(ends.from),
+            to: self.topology.name(ends.to),
+            utilization: share(counts.busy.as_ps() as f64, end),
+            packets: counts.packets,
+            drops: self.drops.get(link).copied().unwrap_or(0),
+            longest_queue: self.kind(link as u32).bytes_in(counts.longest),
+            mean_queue: share(counts.area, end) / 2.0,
+        }
+    }
+}
+
+fn share(part: f64, end: Time) -> f64 {
+    if end == Time::ZERO { 0.0 } else { part / end.as_ps() as f64 }
+}

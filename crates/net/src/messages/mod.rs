@@ -1,0 +1,10 @@
+//! Messages over a [fabric](crate::fabric), for executors of schedules that have no cards: hosts cut messages into packets,
+//! send them one after the other with the gap of LogGP between, and tell when all of a message has arrived.
+
+mod network;
+mod prefetch;
+
+pub use network::{Event, Message, MessageNetwork, Notice};
+
+#[cfg(test)]
+mod tests;

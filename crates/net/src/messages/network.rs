@@ -1,0 +1,373 @@
+use sim::memory::{HugePageSlice, prefetch};
+use sim::{EventQueue, Time};
+
+use crate::fabric::{self, Arrival, Edge, Fabric, Left, NewPacket, Parameters, Report, Rounding};
+use crate::slab::{Linked, List, NOBODY, Slab};
+use crate::{NetError, Topology};
+
+/// Something that happens in the network. 8 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// Something happens in the fabric.
+    Fabric(fabric::Event),
+    /// A host goes on sending.
+    Send(u32),
+    /// The last byte of a message has left its host.
+    Sent(u32),
+    /// The last byte of a message has arrived.
+    Arrived(u32),
+}
+
+/// What the network tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// The last byte of the message with this token has left its host. Only if asked for.
+    Sent(u32),
+    /// All of the message with this token has arrived.
+    Arrived(u32),
+}
+
+/// A message to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// Host that sends.
+    pub from: u32,
+    /// Host that receives. A message to the same host turns around in it and meets no link.
+    pub to: u32,
+    /// Size in bytes; an empty message costs what one of a byte costs.
+    pub bytes: u64,
+    /// Number that [`Notice`]s use for it.
+    pub token: u32,
+    /// Whether to tell when it has left.
+    pub tell_sent: bool,
+    /// Whether it goes before all other messages of the host, between two packets, and pays no gap, as a card's own answers
+    /// do. Such a message has one packet.
+    pub is_urgent: bool,
+}
+
+/// Hosts that send messages over a fabric.
+#[derive(Debug)]
+pub struct MessageNetwork {
+    pub(super) fabric: Fabric,
+    pub(super) hosts: Hosts,
+}
+
+/// The hosts and their messages.
+#[derive(Debug)]
+pub(super) struct Hosts {
+    senders: HugePageSlice<Sender>,
+    pub messages: Slab<InFlightMessage>,
+    /// Shortest time between the starts of two messages, beyond the bytes after the first.
+    gap: Time,
+}
+
+/// Sends the messages of a host one after the other, in the order in which it was given them.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+struct Sender {
+    /// Messages.
+    queue: List,
+    /// Packets that go first: answers, and packets that were lost.
+    urgent: List,
+    /// When the next message may start.
+    next: Time,
+    /// When it goes on, if there is anything to do; else [`Time::MAX`].
+    wake: Time,
+    /// Whether a packet waits for credit.
+    is_stalled: bool,
+}
+
+impl Sender {
+    const IDLE: Sender =
+        Sender { queue: List::EMPTY, urgent: List::EMPTY, next: Time::ZERO, wake: Time::MAX, is_stalled: false };
+}
+
+/// A message on its way.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+pub(super) struct InFlightMessage {
+    from: u32,
+    to: u32,
+    pub token: u32,
+    /// The message behind it in the queue of its host.
+    next: u32,
+    tell_sent: bool,
+    /// Whether it keeps the next one waiting; once.
+    pays_gap: bool,
+    /// Whether some of it is in packets.
+    is_begun: bool,
+    /// When it may start.
+    at: Time,
+    /// Bytes that are not yet in packets.
+    left: u64,
+    /// Number of its packets whose arrival is not yet known.
+    on_the_way: u32,
+    /// Latest of the known arrivals of its packets.
+    latest: Time,
+}
+
+impl InFlightMessage {
+    const NEW: InFlightMessage = InFlightMessage {
+        from: 0,
+        to: 0,
+        token: 0,
+        next: NOBODY,
+        tell_sent: false,
+        pays_gap: false,
+        is_begun: false,
+        at: Time::ZERO,
+        left: 0,
+        on_the_way: 0,
+        latest: Time::ZERO,
+    };
+
+    /// Whether all of it is in packets.
+    fn is_sent(&self) -> bool {
+        self.left == 0
+    }
+}
+
+impl Linked for InFlightMessage {
+    fn next(&mut self) -> &mut u32 {
+        &mut self.next
+    }
+}
+
+/// The hosts and the queue of events, as the fabric sees them.
+struct Edges<'a, E> {
+    hosts: &'a mut Hosts,
+    queue: &'a mut EventQueue<E>,
+}
+
+impl<E: From<Event>> Edge for Edges<'_, E> {
+    #[inline]
+    fn schedule(&mut self, at: Time, event: fabric::Event) {
+        self.queue.push(at, Event::Fabric(event).into());
+    }
+
+    #[inline]
+    fn left(&mut self, left: Left) {
+        self.hosts.packet_left(left, self.queue);
+    }
+
+    /// Counts a packet; its message has arrived with the last of them.
+    fn arrives(&mut self, Arrival { token, last, .. }: Arrival) {
+        let message = &mut self.hosts.messages[token];
+        message.on_the_way -= 1;
+        message.latest = message.latest.max(last);
+        if message.on_the_way == 0 && message.is_sent() {
+            self.queue.push(message.latest, Event::Arrived(token).into());
+        }
+    }
+}
+
+impl MessageNetwork {
+    /// An empty network.
+    ///
+    /// # Errors
+    /// When a parameter is impossible.
+    pub fn new(topology: Topology, parameters: Parameters) -> Result<MessageNetwork, NetError> {
+        let gap = parameters.gap;
+        let fabric = Fabric::new(topology, parameters, Rounding::Up)?;
+        let senders = HugePageSlice::filled(Sender::IDLE, fabric.topology().hosts() as usize);
+        Ok(MessageNetwork { fabric, hosts: Hosts { senders, messages: Slab::new(InFlightMessage::NEW), gap } })
+    }
+
+    /// The topology.
+    pub fn topology(&self) -> &Topology {
+        self.fabric.topology()
+    }
+
+    /// Number of packets that passed a link, so far.
+    pub fn packet_hops(&self) -> u64 {
+        self.fabric.packet_hops()
+    }
+
+    /// Number of messages that have not arrived.
+    pub fn in_flight(&self) -> usize {
+        self.hosts.messages.len()
+    }
+
+    /// The statistics up to `end`, with the links of the highest utilization, `busiest` at most.
+    pub fn report(&self, end: Time, busiest: usize) -> Report {
+        self.fabric.report(end, busiest)
+    }
+
+    /// Handles an event that is due at `now`.
+    #[inline]
+    pub fn handle<E: From<Event>>(&mut self, now: Time, event: Event, queue: &mut EventQueue<E>) -> Option<Notice> {
+        match event {
+            Event::Fabric(event) => {
+                let lost = self.fabric.handle(now, event, &mut Edges { hosts: &mut self.hosts, queue });
+                if let Some(packet) = lost {
+                    let from = self.fabric.packets()[packet].from;
+                    self.hurry(from, packet);
+                    self.kick(now, from, queue);
+                }
+                None
+            }
+            Event::Send(host) => {
+                self.go_on(now, host, queue);
+                None
+            }
+            Event::Sent(message) => Some(Notice::Sent(self.hosts.messages[message].token)),
+            Event::Arrived(message) => Some(Notice::Arrived(self.hosts.messages.remove(message).token)),
+        }
+    }
+
+    /// Gives a host a message to send, at `now` or, if it is not urgent, at a time to come.
+    pub fn send<E: From<Event>>(&mut self, now: Time, at: Time, message: Message, queue: &mut EventQueue<E>) {
+        let Message { from, to, bytes, token, tell_sent, is_urgent } = message;
+        debug_assert!(from.max(to) < self.topology().hosts(), "{from} to {to} of {} hosts", self.topology().hosts());
+        debug_assert!(!is_urgent || bytes <= u64::from(self.fabric.parameters().mtu), "an answer is a packet");
+        let (pays_gap, left) = (!is_urgent, bytes.max(1));
+        let new = InFlightMessage { from, to, token, tell_sent, pays_gap, at, left, ..InFlightMessage::NEW };
+        let id = self.hosts.messages.insert(new);
+        if is_urgent && from != to {
+            let packet = self.packet(id);
+            self.hurry(from, packet);
+        } else {
+            self.hosts.senders[from as usize].queue.push(id, &mut self.hosts.messages);
+        }
+        self.kick(now, from, queue);
+    }
+
+    /// Has a host send a packet before all messages.
+    fn hurry(&mut self, host: u32, packet: u32) {
+        self.hosts.senders[host as usize].urgent.push(packet, self.fabric.packets());
+    }
+
+    /// Has a host go on as soon as it can.
+    #[inline]
+    fn kick<E: From<Event>>(&mut self, now: Time, host: u32, queue: &mut EventQueue<E>) {
+        self.hosts.kick(now.max(self.fabric.free(host)), host, queue);
+    }
+
+    /// Sends the next packet of a host.
+    #[inline]
+    fn go_on<E: From<Event>>(&mut self, now: Time, host: u32, queue: &mut EventQueue<E>) {
+        let Hosts { senders, messages, .. } = &mut self.hosts;
+        let sender = &mut senders[host as usize];
+        // It may have been woken earlier, and then taken up what it was to do now.
+        if sender.wake != now || sender.is_stalled {
+            return;
+        }
+        sender.wake = Time::MAX;
+        let packet = match sender.urgent.pop(self.fabric.packets()) {
+            Some(packet) => packet,
+            None => {
+                let Some(first) = sender.queue.first() else { return };
+                let message = &messages[first];
+                if !message.is_begun && now < message.at.max(sender.next) {
+                    return self.kick(now, host, queue);
+                }
+                if message.to == host {
+                    return self.turn_around(now, host, queue);
+                }
+                let packet = self.packet(first);
+                if self.hosts.messages[first].is_sent() {
+                    self.hosts.senders[host as usize].queue.pop(&mut self.hosts.messages);
+                }
+                packet
+            }
+        };
+        self.hosts.senders[host as usize].is_stalled = true;
+        self.fabric.inject(now, packet, &mut Edges { hosts: &mut self.hosts, queue });
+    }
+
+    /// Cuts the next packet of a message.
+    fn packet(&mut self, id: u32) -> u32 {
+        let message = &mut self.hosts.messages[id];
+        let bytes = message.left.min(u64::from(self.fabric.parameters().mtu));
+        message.left -= bytes;
+        message.is_begun = true;
+        message.on_the_way += 1;
+        self.fabric.packet(NewPacket { from: message.from, to: message.to, bytes: bytes as u32, token: id })
+    }
+
+    /// Sends the whole of a message to the host itself.
+    fn turn_around<E: From<Event>>(&mut self, now: Time, host: u32, queue: &mut EventQueue<E>) {
+        let Hosts { senders, messages, .. } = &mut self.hosts;
+        let Some(id) = senders[host as usize].queue.pop(messages) else { return };
+        let kind = *self.fabric.kind(self.fabric.link_of(host));
+        let message = &mut messages[id];
+        let end = now.saturating_add(kind.gap_per_byte.time(message.left));
+        message.left = 0;
+        self.hosts.message_left(id, Left { token: id, end, kind }, queue);
+        queue.push(end, Event::Arrived(id).into());
+        self.fabric.occupy(host, end);
+        self.kick(now, host, queue);
+    }
+}
+
+impl Hosts {
+    #[inline]
+    pub fn prefetch(&self, host: u32) {
+        prefetch(&raw const self.senders[host as usize]);
+    }
+
+    /// Fetches the message that a host sends or will send next.
+    #[inline]
+    pub fn prefetch_first(&self, host: u32) {
+        if let Some(first) = self.senders[host as usize].queue.first() {
+            self.messages.prefetch(first);
+        }
+    }
+
+    /// Has a host go on as soon as it can, when its link is free at `at`.
+    fn kick<E: From<Event>>(&mut self, mut at: Time, host: u32, queue: &mut EventQueue<E>) {
+        let sender = &mut self.senders[host as usize];
+        if sender.is_stalled {
+            return;
+        }
+        if sender.urgent.first().is_none() {
+            let Some(first) = sender.queue.first() else { return };
+            let message = &self.messages[first];
+            if !message.is_begun {
+                at = at.max(message.at).max(sender.next);
+            }
+        }
+        if at < sender.wake {
+            sender.wake = at;
+            queue.push(at, Event::Send(host).into());
+        }
+    }
+
+    /// A packet of a message has its time on its host's link.
+    fn packet_left<E: From<Event>>(&mut self, left: Left, queue: &mut EventQueue<E>) {
+        let id = left.token;
+        let host = self.messages[id].from;
+        let sender = &mut self.senders[host as usize];
+        sender.is_stalled = false;
+        // A lost packet is not the last of its message.
+        if self.messages[id].is_sent() && sender.queue.first() != Some(id) {
+            self.message_left(id, left, queue);
+        }
+        self.kick(left.end, host, queue);
+    }
+
+    /// The last packet of a message has its time on its host's link.
+    fn message_left<E: From<Event>>(&mut self, id: u32, Left { end, kind, .. }: Left, queue: &mut EventQueue<E>) {
+        let message = &mut self.messages[id];
+        if std::mem::take(&mut message.tell_sent) {
+            queue.push(end, Event::Sent(id).into());
+        }
+        if std::mem::take(&mut message.pays_gap) {
+            // LogGP: g and the bytes after the first.
+            let gap = self.gap.saturating_sub(kind.transmission(1));
+            let sender = &mut self.senders[message.from as usize];
+            sender.next = sender.next.max(end.saturating_add(gap));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_and_messages_are_small() {
+        assert_eq!((size_of::<Event>(), size_of::<Option<Event>>()), (8, 8));
+        assert_eq!((size_of::<InFlightMessage>(), size_of::<Sender>()), (64, 64));
+    }
+}

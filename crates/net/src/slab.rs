@@ -1,0 +1,112 @@
+//! Tables whose members have numbers, for simulations with millions of them.
+//!
+//! The crate `slab` stores a tag beside each member, so that one of 64 bytes would lie in two lines of the cache, and it has
+//! no huge pages; payloads of packets, which need neither, use it.
+
+use std::ops::{Index, IndexMut};
+
+use sim::memory::{HugePageSlice, prefetch};
+
+/// Members with numbers; the number of one that was removed is given again.
+#[derive(Debug)]
+pub(crate) struct Slab<T> {
+    all: HugePageSlice<T>,
+    /// Numbers that were ever given.
+    given: u32,
+    unused: Vec<u32>,
+}
+
+impl<T: Copy> Slab<T> {
+    /// An empty slab; `blank` is what its memory is filled with.
+    pub fn new(blank: T) -> Slab<T> {
+        Slab { all: HugePageSlice::filled(blank, 64), given: 0, unused: Vec::new() }
+    }
+
+    #[inline]
+    pub fn insert(&mut self, member: T) -> u32 {
+        let number = self.unused.pop().unwrap_or_else(|| self.fresh(member));
+        self.all[number as usize] = member;
+        number
+    }
+
+    fn fresh(&mut self, blank: T) -> u32 {
+        if self.given as usize == self.all.len() {
+            self.all = self.all.grown(blank, 2 * self.all.len());
+        }
+        self.given += 1;
+        self.given - 1
+    }
+
+    #[inline]
+    pub fn remove(&mut self, number: u32) -> T {
+        self.unused.push(number);
+        self.all[number as usize]
+    }
+
+    /// Number of members.
+    pub fn len(&self) -> usize {
+        self.given as usize - self.unused.len()
+    }
+
+    #[inline]
+    pub fn prefetch(&self, number: u32) {
+        prefetch(&raw const self.all[number as usize]);
+    }
+}
+
+impl<T> Index<u32> for Slab<T> {
+    type Output = T;
+
+    #[inline]
+    fn index(&self, number: u32) -> &T {
+        &self.all[number as usize]
+    }
+}
+
+impl<T> IndexMut<u32> for Slab<T> {
+    #[inline]
+    fn index_mut(&mut self, number: u32) -> &mut T {
+        &mut self.all[number as usize]
+    }
+}
+
+/// A member of a slab that can be in a [`List`]: it has room for the number of the next one.
+pub(crate) trait Linked {
+    fn next(&mut self) -> &mut u32;
+}
+
+/// Members of a slab, one after the other; each knows the next.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct List {
+    first: u32,
+    last: u32,
+}
+
+/// The number of no member.
+pub(crate) const NOBODY: u32 = u32::MAX;
+
+impl List {
+    pub const EMPTY: List = List { first: NOBODY, last: NOBODY };
+
+    #[inline]
+    pub fn first(self) -> Option<u32> {
+        (self.first != NOBODY).then_some(self.first)
+    }
+
+    #[inline]
+    pub fn push<T: Linked>(&mut self, number: u32, all: &mut Slab<T>) {
+        if self.first == NOBODY {
+            self.first = number;
+        } else {
+            *all[self.last].next() = number;
+        }
+        self.last = number;
+    }
+
+    #[inline]
+    pub fn pop<T: Linked>(&mut self, all: &mut Slab<T>) -> Option<u32> {
+        let first = self.first()?;
+        self.first = if first == self.last { NOBODY } else { *all[first].next() };
+        Some(first)
+    }
+}

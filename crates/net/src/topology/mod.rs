@@ -1,0 +1,18 @@
+//! Networks link by link.
+
+mod dot;
+mod dragonfly;
+mod fat_tree;
+mod graph;
+mod of_machine;
+mod read;
+mod table;
+mod torus;
+mod wiring;
+
+pub use dragonfly::Dragonfly;
+pub use graph::Topology;
+pub(crate) use wiring::{Link, RouteState};
+
+#[cfg(test)]
+mod tests;
