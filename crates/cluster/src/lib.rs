@@ -14,6 +14,7 @@ mod cores;
 mod costs;
 mod event;
 mod memory;
+mod outlet;
 mod ports;
 mod progress;
 mod ranks;

@@ -4,6 +4,7 @@ use sim::{EventQueue, Time};
 
 use crate::event::Event;
 use crate::memory::HostMemory;
+use crate::outlet::{Outlet, for_card};
 use crate::warnings::Warnings;
 
 /// What the card of one node sees of the cluster.
@@ -12,7 +13,7 @@ pub struct CardPorts<'a, E, M> {
     pub(crate) node: u32,
     pub(crate) memory: &'a mut M,
     pub(crate) queue: &'a mut EventQueue<Event<E>>,
-    pub(crate) interconnect: &'a mut Interconnect,
+    pub(crate) interconnect: &'a mut Interconnect<Box<Packet>>,
     pub(crate) notices: &'a mut Vec<(u32, Notice)>,
     pub(crate) timeline: &'a mut Timeline,
     pub(crate) warnings: &'a mut Warnings,
@@ -29,15 +30,13 @@ impl<E, M: HostMemory> Ports for CardPorts<'_, E, M> {
 
     fn inject(&mut self, target: u32, bytes: u64, gap: Time) -> Option<Departure> {
         let packet = Injection { from: self.node, to: target, bytes, gap };
-        let net::Departure { ticket, start, end } = self.interconnect.inject(self.now, packet)?;
-        Some(Departure { ticket, start, end })
+        self.interconnect.inject(self.now, packet, &mut Outlet(self.queue)).map(for_card)
     }
 
     fn transmit(&mut self, departure: Departure, packet: Box<Packet>) {
-        let target = packet.header.target;
-        let Departure { ticket, start, end } = departure;
-        let arrival = self.interconnect.transmit(self.node, target, net::Departure { ticket, start, end });
-        self.queue.push(arrival, Event::Card(target, CardEvent::Arrive(packet)));
+        let (target, Departure { ticket, start, end }) = (packet.header.target, departure);
+        let departure = net::Departure { ticket, start, end };
+        self.interconnect.transmit(self.node, target, departure, packet, &mut Outlet(self.queue));
     }
 
     fn read_host(&mut self, addr: u64, out: &mut [u8]) -> Result<(), MemoryFault> {

@@ -2,6 +2,7 @@ use nic::CardEvent;
 use sim::Time;
 
 use crate::event::Event;
+use crate::outlet::Outlet;
 use crate::ranks::Ranks;
 use crate::state::Cluster;
 
@@ -28,6 +29,7 @@ impl<E> Cluster<E> {
             if at > Time::LIMIT {
                 let rank = match &event {
                     Event::Card(node, _) => *node as usize,
+                    Event::Network(event) => self.interconnect.sender(*event) as usize,
                     Event::Rank(event) => ranks.rank_of(event),
                 };
                 ranks.is_out_of_time(rank, self)?;
@@ -40,6 +42,7 @@ impl<E> Cluster<E> {
                     self.handle_card_event(node as usize, event, ranks);
                     ranks.card_has_acted(node as usize, self)?;
                 }
+                Event::Network(event) => self.interconnect.handle(at, event, &mut Outlet(&mut self.queue)),
                 Event::Rank(event) => ranks.handle(event, self)?,
             }
             ranks.event_is_over(self)?;

@@ -2,8 +2,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use machine::Machine;
+use net::fabric::{self, Crossing};
 use net::{Interconnect, NetError};
-use nic::{Card, Notice, Stats, Timeline};
+use nic::{Card, LinkSlice, Notice, Packet, Stats, Timeline};
 use sim::trace::Trace;
 use sim::{EventQueue, Time};
 
@@ -18,7 +19,7 @@ use crate::warnings::{Listener, Warnings};
 /// Cards, interconnect and host CPUs of a machine. `E` is the type of the events that its ranks schedule for themselves.
 pub struct Cluster<E> {
     machine: Rc<Machine>,
-    interconnect: Interconnect,
+    pub(crate) interconnect: Interconnect<Box<Packet>>,
     pub(crate) queue: EventQueue<Event<E>>,
     pub(crate) cards: Vec<Card>,
     notices: Vec<(u32, Notice)>,
@@ -44,7 +45,10 @@ impl<E> Cluster<E> {
         trace: Trace,
         listener: Listener,
     ) -> Result<Cluster<E>, NetError> {
-        let interconnect = Interconnect::new(&machine.network, ranks)?;
+        let mut interconnect = Interconnect::new(&machine.network, ranks)?;
+        if trace.is_on() {
+            interconnect.set_tracing();
+        }
         let timeline = Timeline::new(trace, ranks, &machine);
         let machine = Rc::new(machine);
         Ok(Cluster {
@@ -201,11 +205,21 @@ impl<E> Cluster<E> {
         (0..self.cards.len()).map(|node| self.interconnect.port_busy(node))
     }
 
-    /// Writes the timeline, if one was asked for.
+    /// Statistics of the links so far, with the links of the highest utilization, `busiest` at most; `None` when the
+    /// network is a model without links.
+    pub fn links(&self, busiest: usize) -> Option<fabric::Report> {
+        self.interconnect.report(self.now, busiest)
+    }
+
+    /// Writes the timeline, if one was asked for, with a row for each link that carried a packet.
     ///
     /// # Errors
     /// When writing fails.
-    pub fn finish_trace(self) -> std::io::Result<()> {
+    pub fn finish_trace(mut self) -> std::io::Result<()> {
+        for Crossing { link, from, to, bytes, start, end } in self.interconnect.crossings() {
+            let name = || self.interconnect.link_name(*link).map_or_else(String::new, |(from, to)| format!("{from} to {to}"));
+            self.timeline.link(*link, name, LinkSlice { start: *start, end: *end, from: *from, to: *to, bytes: *bytes });
+        }
         self.timeline.finish()
     }
 }

@@ -1,4 +1,4 @@
-//! Execution of a [`Schedule`] over a [packet network](net::packet): LogGOPS' CPUs and matching, real wires between.
+//! Execution of a [`Schedule`] over a [packet network](net::messages): LogGOPS' CPUs and matching, real wires between.
 //!
 //! - **CPU.** Operations and arrived messages take a CPU one after the other, first come first served. A send takes
 //!   o + (s-1) O, a calculation its time, a receive none. An arrived message takes o + (s-1) O of the CPU that has the
@@ -20,7 +20,7 @@ mod record;
 mod task;
 
 use net::NetError;
-use net::packet::Report;
+use net::fabric::Report;
 use sim::{Rate, Time};
 use thiserror::Error;
 
@@ -44,7 +44,7 @@ pub struct Parameters {
     /// The noise that the CPUs meet
     pub noise: Option<Noise>,
     /// The network; its `gap` is also the least time between two messages that a card takes
-    pub network: net::packet::Parameters,
+    pub network: net::fabric::Parameters,
     /// Shows how far the run is
     pub progress: RunProgress,
 }

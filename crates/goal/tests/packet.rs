@@ -10,7 +10,7 @@ use goal::packet::{Details, Outcome, Parameters, Phase, RunError, Window, record
 use goal::text::read;
 use goal::{RunProgress, Schedule, packet};
 use net::Topology;
-use net::packet::{Flow, Routing};
+use net::fabric::{Flow, Routing};
 use sim::{Rate, Time};
 
 const NS: u64 = 1000;
@@ -23,7 +23,7 @@ fn sc17() -> Parameters {
         eager: 65_535,
         noise: None,
         progress: RunProgress::default(),
-        network: net::packet::Parameters {
+        network: net::fabric::Parameters {
             gap_per_byte: Rate::from_fs_per_byte(20_000),
             wire: Time::from_ps(33_400),
             switch: Time::from_ns(50),
@@ -211,7 +211,7 @@ fn noise_lengthens_what_cpus_do() {
     let noisy = |overhead: u64, wire: u64| Parameters {
         overhead: Time::from_ps(overhead),
         noise: noise.clone(),
-        network: net::packet::Parameters { wire: Time::from_ps(wire), ..quiet.network.clone() },
+        network: net::fabric::Parameters { wire: Time::from_ps(wire), ..quiet.network.clone() },
         ..sc17()
     };
     // The first detour: the longest o that meets none ends there.
@@ -287,7 +287,7 @@ fn every_golden_schedule_finishes_and_a_run_is_the_same_twice() {
         let hosts = packet::hosts(&schedule).unwrap();
         for (flow, routing) in [(Flow::Credits, Routing::Ecmp), (Flow::Drop, Routing::Adaptive)] {
             let mut parameters = sc17();
-            parameters.network = net::packet::Parameters { flow, routing, buffer: 8192, ..parameters.network };
+            parameters.network = net::fabric::Parameters { flow, routing, buffer: 8192, ..parameters.network };
             let once = || run(&schedule, Topology::fat_tree(4, 1, hosts).unwrap(), &parameters).unwrap();
             let outcome = once();
             assert_eq!((outcome.unreceived.len(), &outcome), (0, &once()), "{}", file.display());

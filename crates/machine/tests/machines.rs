@@ -48,6 +48,7 @@ fn sc17_int_is_the_paper() {
             gap_per_byte: Rate::from_fs_per_byte(20_000),
             gap: Time::from_ps(6_700),
             mtu: 4096,
+            fabric: Some(machine::Fabric::USUAL),
         },
         host: Host {
             cores: 8,

@@ -71,7 +71,15 @@ pub enum NetError {
     /// A DOT file is no network.
     #[error("{0}")]
     Graph(String),
-    /// A file with a network cannot be read, or is none.
+    /// A file with a network cannot be read.
+    #[error("cannot read {path}: {why}")]
+    Unreadable {
+        /// Its path.
+        path: String,
+        /// What the system says.
+        why: String,
+    },
+    /// A file is no network.
     #[error("{path}:{what}")]
     File {
         /// Its path.

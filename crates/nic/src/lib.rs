@@ -33,4 +33,4 @@ pub use portals::{Action, FetchAction, InternalError, Portals, Target, Transfer,
 pub use ports::{Departure, MemoryFault, Notice, PacketId, Ports, Slice, Track};
 pub use region::Region;
 pub use stats::{HandlerStats, Stats};
-pub use timeline::Timeline;
+pub use timeline::{LinkSlice, Timeline};

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use machine::Machine;
 use sim::Time;
-use sim::trace::{SliceExtras, Trace, TrackId, Value};
+use sim::trace::{ProcessId, SliceExtras, Trace, TrackId, Value};
 
 use crate::ports::{PacketId, Slice, Track};
 
@@ -12,8 +12,26 @@ use crate::ports::{PacketId, Slice, Track};
 pub struct Timeline {
     trace: Trace,
     rows: Vec<Rows>,
+    /// The rows of links, by their numbers, and the process that they belong to.
+    links: HashMap<u32, TrackId>,
+    network: Option<ProcessId>,
     /// Arrow numbers of packets, by message and offset.
     flows: HashMap<(u64, u64), u64>,
+}
+
+/// A packet on a link.
+#[derive(Clone, Copy, Debug)]
+pub struct LinkSlice {
+    /// When its first byte is put on the link.
+    pub start: Time,
+    /// When its last byte has been put on the link.
+    pub end: Time,
+    /// Node that has sent it.
+    pub from: u32,
+    /// Node that receives it.
+    pub to: u32,
+    /// Bytes of data.
+    pub bytes: u32,
 }
 
 struct Rows {
@@ -39,7 +57,7 @@ impl Timeline {
                 hpus: (0..hpus).map(|hpu| trace.track(process, &format!("HPU {hpu}"))).collect(),
             });
         }
-        Timeline { trace, rows, flows: HashMap::new() }
+        Timeline { trace, rows, links: HashMap::new(), network: None, flows: HashMap::new() }
     }
 
     /// Whether anything is recorded.
@@ -83,6 +101,19 @@ impl Timeline {
         let flow = slice.packet.map(|packet| self.flow(packet));
         let extras = SliceExtras { flow_in: flow, flow_out: flow, args: &args };
         self.trace.slice(track, slice.name, slice.start, slice.end, extras);
+    }
+
+    /// A packet on a link of the network; `name` is the link's.
+    pub fn link(&mut self, link: u32, name: impl Fn() -> String, slice: LinkSlice) {
+        let LinkSlice { start, end, from, to, bytes } = slice;
+        let Timeline { trace, links, network, .. } = self;
+        let track = *links.entry(link).or_insert_with(|| {
+            let process = *network.get_or_insert_with(|| trace.process("network"));
+            trace.track(process, &name())
+        });
+        let args = [("bytes", Value::Uint(bytes.into()))];
+        let extras = SliceExtras { flow_in: None, flow_out: None, args: &args };
+        trace.slice(track, &format!("{from} to {to}"), start, end, extras);
     }
 
     /// Writes it.

@@ -1,4 +1,4 @@
-use net::packet::{Message, Notice, PacketNetwork};
+use net::messages::{Message, MessageNetwork, Notice};
 use net::{NetError, Topology};
 use sim::Time;
 use sim::memory::prefetch;
@@ -16,16 +16,16 @@ const BUSIEST: usize = 10;
 /// Something that happens. 8 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Event {
-    Network(net::packet::Event),
+    Network(net::messages::Event),
     /// A CPU has done its task.
     Cpu(u32),
     /// A card takes a message that had to wait for its gap.
     Take(u32),
 }
 
-impl From<net::packet::Event> for Event {
+impl From<net::messages::Event> for Event {
     #[inline]
-    fn from(event: net::packet::Event) -> Event {
+    fn from(event: net::messages::Event) -> Event {
         Event::Network(event)
     }
 }
@@ -64,7 +64,7 @@ fn execute(
         let (hosts, topology) = (topology.hosts(), topology.description().to_owned());
         return Err(NetError::TooFewHosts { topology, hosts, nodes }.into());
     }
-    let network = PacketNetwork::new(topology, parameters.network.clone())?;
+    let network = MessageNetwork::new(topology, parameters.network.clone())?;
     let (ranks, progress) = (0..schedule.ranks(), parameters.progress.clone());
     let state = RunState::new(schedule, ranks, parameters.eager, false, progress);
     let cards = vec![Time::ZERO; schedule.ranks() as usize * schedule.nics()];
@@ -74,7 +74,7 @@ fn execute(
 /// The model: cards that send and receive messages over a network of packets.
 struct Packets<'a> {
     parameters: &'a Parameters,
-    network: PacketNetwork,
+    network: MessageNetwork,
     /// By rank and NIC, when the card may take the next message.
     cards: Vec<Time>,
     recorder: Option<Recorder>,
@@ -237,7 +237,7 @@ impl<'a> Model<'a> for Packets<'a> {
                     }
                 }
             }
-            Some(&Event::Network(event @ net::packet::Event::Arrived(_))) => {
+            Some(&Event::Network(event @ net::messages::Event::Arrived(_))) => {
                 if let Some(token) = network.prefetch_last(event) {
                     let op = Task::from_token(token).op();
                     let record = &state.ops[op as usize];

@@ -27,7 +27,7 @@ impl Topology {
             }
             machine::Topology::File(path) => {
                 let text = fs::read_to_string(path)
-                    .map_err(|error| NetError::File { path: path.clone(), what: format!(" {error}") })?;
+                    .map_err(|error| NetError::Unreadable { path: path.clone(), why: error.to_string() })?;
                 Topology::from_dot(&text).map_err(|error| {
                     // A place follows the name without a blank.
                     let blank = if matches!(error, NetError::Dot { .. }) { "" } else { " " };

@@ -158,7 +158,8 @@ fn dragonflies_pass_one_global_link() {
         // Groups have as many links to each other group, no router more than it may.
         let mut between = BTreeMap::new();
         for link in topology.links() {
-            if let (Some(from), Some(to)) = (link.from.checked_sub(topology.hosts()), link.to.checked_sub(topology.hosts()))
+            if let (Some(from), Some(to)) =
+                (link.from.checked_sub(topology.hosts()), link.to.checked_sub(topology.hosts()))
                 && from / routers != to / routers
             {
                 *between.entry((from / routers, to / routers)).or_insert(0) += 1;

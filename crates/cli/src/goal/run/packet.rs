@@ -1,13 +1,10 @@
 //! `--model packet`
 
-use std::fs;
-use std::path::Path;
-
 use clap::ValueEnum;
 use goal::packet::{Outcome, PacketError, Parameters, RunError, hosts, record, run as execute};
 use goal::{RunProgress, Schedule};
-use net::packet::{Flow, LinkReport, Routing};
-use net::{Dragonfly, NetError, Topology};
+use machine::{Shape, Topology};
+use net::fabric::{self, Flow, LinkReport, Routing};
 use serde_json::{Map, Value, json};
 use sim::trace::Trace;
 use sim::{Rate, Time};
@@ -19,8 +16,6 @@ use super::{Common, first_given, loggops, noise};
 
 /// The sPIN paper's.
 const MACHINE: &str = "sc17-int";
-/// Bytes of a buffer: some hundred nanoseconds at the paper's rate, several times a link's round trip.
-const BUFFER: u64 = 65_536;
 
 #[derive(Debug, clap::Args)]
 #[group(id = "packet")]
@@ -34,7 +29,7 @@ pub struct Arguments {
     /// Ports of a switch of a fat tree [default: the machine's]
     #[arg(long, value_name = "PORTS")]
     radix: Option<u32>,
-    /// Hosts of a leaf switch of a fat tree for each of its ways up [default: 1, full bisection]
+    /// Hosts of a leaf switch of a fat tree for each of its links up [default: the machine's, else 1, full bisection]
     #[arg(long, value_name = "N")]
     taper: Option<u32>,
     /// Sides of a torus [default: three, as even as can be]
@@ -59,16 +54,16 @@ pub struct Arguments {
     /// Latency of a switch in ns [default: the machine's]
     #[arg(long, value_name = "NS", value_parser = parse_ns)]
     switch_latency: Option<Time>,
-    /// Bytes of a buffer: of a link with credits, of a switch's output port with drop [default: 65536]
+    /// Bytes of a buffer: of a link with credits, of an output port of a switch with drop [default: the machine's]
     #[arg(long, value_name = "BYTES")]
     buffer: Option<u64>,
-    /// What happens when a buffer is full [default: credits]
+    /// What happens when a buffer is full [default: the machine's]
     #[arg(long, value_enum)]
     flow: Option<FlowName>,
-    /// How packets choose among equally short ways [default: ecmp]
+    /// How packets choose among equally short ways [default: the machine's]
     #[arg(long, value_enum)]
     routing: Option<RoutingName>,
-    /// Seed of the choices by hash [default: 0]
+    /// Seed of the choices by hash [default: the machine's]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 }
@@ -87,6 +82,24 @@ enum RoutingName {
     Ecmp,
     /// Each packet takes the shortest queue
     Adaptive,
+}
+
+impl FlowName {
+    fn flow(self) -> Flow {
+        match self {
+            FlowName::Credits => Flow::Credits,
+            FlowName::Drop => Flow::Drop,
+        }
+    }
+}
+
+impl RoutingName {
+    fn routing(self) -> Routing {
+        match self {
+            RoutingName::Ecmp => Routing::Ecmp,
+            RoutingName::Adaptive => Routing::Adaptive,
+        }
+    }
 }
 
 impl Arguments {
@@ -125,63 +138,41 @@ impl Arguments {
         }
     }
 
-    fn build(&self, network: &machine::Network, hosts: usize) -> Result<Topology, GoalError> {
-        let name = self.topology.as_deref().unwrap_or(match network.topology {
+    /// The machine's network with the topology that the options ask for.
+    fn apply(&self, network: &machine::Network) -> Result<machine::Network, GoalError> {
+        let mut network = network.clone();
+        let fabric = network.fabric.get_or_insert(machine::Fabric::USUAL);
+        let named = match self.topology.as_deref() {
+            Some(name) => Some(Topology::named(name).map_err(|_| {
+                let known = "fat-tree, dragonfly, torus, single-switch, or a DOT file";
+                GoalError::Usage(format!("--topology {name}: known are {known}"))
+            })?),
             // A shape names its topology.
-            _ if self.sides.is_some() => "torus",
-            _ if self.dragonfly.is_some() => "dragonfly",
-            machine::Topology::FatTree => "fat-tree",
-            machine::Topology::SingleSwitch => "single-switch",
-        });
-        Ok(match name {
-            "fat-tree" => {
-                self.only(name, &["--radix", "--taper"])?;
-                Topology::fat_tree(self.radix.unwrap_or(network.radix), self.taper.unwrap_or(1), hosts)?
-            }
-            "single-switch" => {
-                self.only(name, &[])?;
-                Topology::single_switch(hosts)?
-            }
-            "torus" => {
-                self.only(name, &["--dims", "--concentration"])?;
-                let concentration = self.concentration.unwrap_or(1);
-                let sides = match &self.sides {
-                    Some(sides) => sides.0.clone(),
-                    None => cube(hosts.div_ceil(concentration.max(1) as usize)),
-                };
-                Topology::torus(&sides, concentration)?
-            }
-            "dragonfly" => {
-                self.only(name, &["--dragonfly"])?;
-                Topology::dragonfly(match self.dragonfly.as_ref().map(|shape| &shape.0[..]) {
-                    None => Dragonfly::for_hosts(hosts),
-                    Some(&[hosts, routers, global]) => {
-                        let groups = routers.saturating_mul(global).saturating_add(1);
-                        Dragonfly { hosts, routers, global, groups }
-                    }
-                    Some(&[hosts, routers, global, groups]) => Dragonfly { hosts, routers, global, groups },
-                    Some(_) => return Err(GoalError::Usage("--dragonfly has three or four numbers".into())),
-                })?
-            }
-            file => {
-                self.only(file, &[])?;
-                from_file(file)?
-            }
-        })
+            None if self.sides.is_some() => Some(Topology::Torus),
+            None if self.dragonfly.is_some() => Some(Topology::Dragonfly),
+            None => None,
+        };
+        if let Some(topology) = named
+            && topology != network.topology
+        {
+            network.topology = topology;
+            fabric.shape = Shape::default();
+        }
+        let allowed: &[&str] = match network.topology {
+            Topology::FatTree => &["--radix", "--taper"],
+            Topology::Torus => &["--dims", "--concentration"],
+            Topology::Dragonfly => &["--dragonfly"],
+            Topology::SingleSwitch | Topology::File(_) => &[],
+        };
+        self.only(network.topology.name(), allowed)?;
+        network.radix = self.radix.unwrap_or(network.radix);
+        let shape = &mut fabric.shape;
+        shape.taper = self.taper.or(shape.taper);
+        shape.concentration = self.concentration.or(shape.concentration);
+        shape.dims = self.sides.as_ref().map(|sides| sides.0.clone()).or(shape.dims.take());
+        shape.dragonfly = self.dragonfly.as_ref().map(|shape| shape.0.clone()).or(shape.dragonfly.take());
+        Ok(network)
     }
-}
-
-fn from_file(file: &str) -> Result<Topology, GoalError> {
-    if Path::new(file).extension().is_none() && !file.contains('/') {
-        let known = "fat-tree, dragonfly, torus, single-switch, or a DOT file";
-        return Err(GoalError::Usage(format!("--topology {file}: known are {known}")));
-    }
-    let text = fs::read_to_string(file).map_err(|error| GoalError::Usage(format!("cannot read {file}: {error}")))?;
-    Topology::from_dot(&text).map_err(|error| {
-        // A place follows the name without a blank.
-        let blank = if matches!(error, NetError::Dot { .. }) { "" } else { " " };
-        GoalError::Usage(format!("{file}:{blank}{error}"))
-    })
 }
 
 pub fn run(
@@ -195,31 +186,26 @@ pub fn run(
         return Err(GoalError::Usage(format!("{name} is not for --model packet")));
     }
     let machine = common.machine_or(MACHINE)?;
-    let network = &machine.network;
+    let network = arguments.apply(&machine.network)?;
     let hosts = hosts(schedule).map_err(|error| GoalError::run(&common.file, error))?;
-    let topology = arguments.build(network, hosts)?;
+    let topology = net::Topology::of_machine(&network, hosts)?;
+    let machines = fabric::Parameters::of_machine(&network);
     let parameters = Parameters {
         overhead: cpu.overhead.unwrap_or(machine.host.overhead),
         overhead_per_byte: cpu.overhead_per_byte.unwrap_or(Rate::INFINITE),
         eager: cpu.eager(),
         noise: cpu.noise.noise(),
         progress: RunProgress::default(),
-        network: net::packet::Parameters {
-            gap_per_byte: arguments.link_bandwidth.or(cpu.gap_per_byte).unwrap_or(network.gap_per_byte),
-            wire: arguments.link_latency.unwrap_or(network.wire),
-            switch: arguments.switch_latency.unwrap_or(network.switch),
-            mtu: arguments.mtu.unwrap_or(network.mtu),
-            gap: cpu.gap.unwrap_or(network.gap),
-            buffer: arguments.buffer.unwrap_or(BUFFER),
-            flow: match arguments.flow {
-                Some(FlowName::Drop) => Flow::Drop,
-                _ => Flow::Credits,
-            },
-            routing: match arguments.routing {
-                Some(RoutingName::Adaptive) => Routing::Adaptive,
-                _ => Routing::Ecmp,
-            },
-            seed: arguments.seed.unwrap_or(0),
+        network: fabric::Parameters {
+            gap_per_byte: arguments.link_bandwidth.or(cpu.gap_per_byte).unwrap_or(machines.gap_per_byte),
+            wire: arguments.link_latency.unwrap_or(machines.wire),
+            switch: arguments.switch_latency.unwrap_or(machines.switch),
+            mtu: arguments.mtu.unwrap_or(machines.mtu),
+            gap: cpu.gap.unwrap_or(machines.gap),
+            buffer: arguments.buffer.unwrap_or(machines.buffer),
+            flow: arguments.flow.map_or(machines.flow, FlowName::flow),
+            routing: arguments.routing.map_or(machines.routing, RoutingName::routing),
+            seed: arguments.seed.unwrap_or(machines.seed),
         },
     };
     let (outcome, took) = common.timed(schedule, &parameters.progress, || match trace.is_on() {
@@ -245,8 +231,7 @@ fn outcome_report(
 ) -> Result<Report, GoalError> {
     super::report::warn_of_lost(schedule, &outcome.unreceived);
     let per_byte = |rate: Rate| rate.as_fs_per_byte() as f64 / 1e6;
-    let net::packet::Parameters { gap_per_byte, wire, switch, mtu, gap, buffer, flow, routing, seed } =
-        parameters.network;
+    let fabric::Parameters { gap_per_byte, wire, switch, mtu, gap, buffer, flow, routing, seed } = parameters.network;
     let network = &outcome.details.network;
     let rate = network.packet_hops as f64 / took.cpu.as_secs_f64().max(1e-9);
     let more = [

@@ -1,0 +1,27 @@
+use net::fabric;
+use nic::{CardEvent, Packet};
+use sim::{EventQueue, Time};
+
+use crate::event::Event;
+
+/// The event queue as the interconnect sees it.
+pub(crate) struct Outlet<'a, E>(pub &'a mut EventQueue<Event<E>>);
+
+impl<E> net::Outlet<Box<Packet>> for Outlet<'_, E> {
+    fn schedule(&mut self, at: Time, event: fabric::Event) {
+        self.0.push(at, Event::Network(event));
+    }
+
+    fn departs(&mut self, at: Time, node: u32, departure: net::Departure) {
+        self.0.push(at, Event::Card(node, CardEvent::Departs(for_card(departure))));
+    }
+
+    fn arrives(&mut self, at: Time, node: u32, packet: Box<Packet>) {
+        self.0.push(at, Event::Card(node, CardEvent::Arrive(packet)));
+    }
+}
+
+/// A departure as cards know it.
+pub(crate) fn for_card(net::Departure { ticket, start, end }: net::Departure) -> nic::Departure {
+    nic::Departure { ticket, start, end }
+}
