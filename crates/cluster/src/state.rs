@@ -217,8 +217,13 @@ impl<E> Cluster<E> {
     /// When writing fails.
     pub fn finish_trace(mut self) -> std::io::Result<()> {
         for Crossing { link, from, to, bytes, start, end } in self.interconnect.crossings() {
-            let name = || self.interconnect.link_name(*link).map_or_else(String::new, |(from, to)| format!("{from} to {to}"));
-            self.timeline.link(*link, name, LinkSlice { start: *start, end: *end, from: *from, to: *to, bytes: *bytes });
+            let name =
+                || self.interconnect.link_name(*link).map_or_else(String::new, |(from, to)| format!("{from} to {to}"));
+            self.timeline.link(
+                *link,
+                name,
+                LinkSlice { start: *start, end: *end, from: *from, to: *to, bytes: *bytes },
+            );
         }
         self.timeline.finish()
     }
