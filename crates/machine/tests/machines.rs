@@ -309,7 +309,7 @@ fn wrong_values_name_file_and_key() {
         (
             "model = \"latency\"",
             "model = \"ether\"",
-            "machines/x.toml: network.model: must be one of \"latency\", is \"ether\"",
+            "machines/x.toml: network.model: must be one of \"latency\", \"fabric\", is \"ether\"",
         ),
         (
             "put_blocks = true",
