@@ -1,0 +1,188 @@
+//! A unit in a world of its own: the test executes the commands, and sees what ends when.
+
+use std::path::Path;
+use std::rc::Rc;
+
+use abi::device::map;
+use abi::portals::Process;
+use accel::testing::code::program;
+use accel::{
+    Accelerator, Env, Event, Finished, HandlerSet, HandlerSlice, HpuMemory, Input, Issued, MessageHeader, MessageId,
+    MessageKind, Outcome, Packet, Reply, Task,
+};
+use machine::Machine;
+use sim::{EventQueue, Time};
+
+/// Time of a cycle, in ps.
+pub const CYCLE: u64 = 400;
+/// Card address of the HPU memory that a rig has.
+pub const STATE: u32 = map::HPU_MEMORY;
+
+/// What the unit sees.
+#[derive(Default)]
+pub struct World {
+    pub now: Time,
+    pub queue: EventQueue<Event>,
+    /// Commands that the test has not taken.
+    pub issued: Vec<Issued>,
+    finished: Vec<Finished>,
+    /// HPU, start and end in ps, and name of each stay.
+    pub slices: Vec<(u32, u64, u64, String)>,
+}
+
+impl Env for World {
+    fn now(&self) -> Time {
+        self.now
+    }
+
+    fn schedule(&mut self, at: Time, event: Event) {
+        self.queue.push(at, event);
+    }
+
+    fn issue(&mut self, issued: Issued) {
+        self.issued.push(issued);
+    }
+
+    fn finished(&mut self, finished: Finished) {
+        self.finished.push(finished);
+    }
+
+    fn tracing(&self) -> bool {
+        true
+    }
+
+    fn slice(&mut self, HandlerSlice { hpu, start, end, name, packet: _ }: HandlerSlice<'_>) {
+        self.slices.push((hpu, start.as_ps(), end.as_ps(), name.to_owned()));
+    }
+}
+
+/// A handler that has ended.
+#[derive(Debug, PartialEq, Eq)]
+pub struct End {
+    /// When, in ps.
+    pub at: u64,
+    pub message: MessageId,
+    pub outcome: Outcome,
+    pub cycles: u64,
+    /// Time from its start, in ps.
+    pub occupancy: u64,
+}
+
+/// A unit with handlers "header", "payload" and "completion", and what is around it.
+pub struct Rig {
+    pub unit: Box<dyn Accelerator>,
+    pub world: World,
+    pub handlers: Rc<HandlerSet>,
+    /// The handlers that have ended.
+    pub ends: Vec<End>,
+}
+
+/// The paper's card with in-order cores and these parameters.
+pub fn machine(settings: &[&str]) -> Machine {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../machines");
+    let settings = [&["hpu.timing=inorder", "hpu.kind=rv32imac"][..], settings].concat();
+    let settings: Vec<String> = settings.iter().map(|setting| (*setting).to_owned()).collect();
+    Machine::load("sc17-int", &[folder], &settings).unwrap()
+}
+
+/// The settings of a unit with this number of HPUs and contexts.
+pub fn sizes(hpus: u32, contexts: u32) -> [String; 2] {
+    [format!("accelerator.hpus={hpus}"), format!("accelerator.contexts={contexts}")]
+}
+
+impl Rig {
+    /// A unit whose payload handler is this, with HPU memory that starts with `state`.
+    pub fn payload(settings: &[&str], code: Vec<u32>, state: &[u8]) -> Rig {
+        Rig::new(settings, [vec![], code, vec![]], state)
+    }
+
+    /// A unit with these handlers, header, payload and completion; no code is no handler.
+    pub fn new(settings: &[&str], codes: [Vec<u32>; 3], state: &[u8]) -> Rig {
+        let machine = machine(settings);
+        let mut unit = accel::create(&machine);
+        let named = ["header", "payload", "completion"].into_iter().zip(codes);
+        let given: Vec<_> = named.filter(|(_, code)| !code.is_empty()).collect();
+        let program = program(&machine, &given);
+        unit.load(program.clone()).unwrap();
+        let memory: Rc<HpuMemory> = unit.allocate(1024).unwrap();
+        unit.initialise(&memory, state).unwrap();
+        let named = |name| program.named(name).cloned();
+        let (header, payload, completion) = (named("header"), named("payload"), named("completion"));
+        let handlers = Rc::new(HandlerSet { header, payload, completion, state: Some(memory), user_hdr: 0 });
+        Rig { unit, world: World::default(), handlers, ends: Vec::new() }
+    }
+
+    /// A task of a message.
+    pub fn task(&self, message: MessageId, input: Input, packet: Option<Packet>) -> Task {
+        let role = match input {
+            Input::Header(_) => accel::Role::Header,
+            Input::Payload => accel::Role::Payload,
+            Input::Completion { .. } => accel::Role::Completion,
+        };
+        let handler = self.handlers.get(role).unwrap().clone();
+        Task { message, handlers: self.handlers.clone(), handler, input, packet, end_of_message: true }
+    }
+
+    /// Offers a payload handler for a packet with this data.
+    pub fn offer(&mut self, message: MessageId, data: &[u8]) {
+        let packet = self.unit.store(0, data, 0).unwrap().unwrap();
+        let task = self.task(message, Input::Payload, Some(packet));
+        self.unit.offer(task, &mut self.world).unwrap();
+        self.settle();
+    }
+
+    /// Replies to a command.
+    pub fn reply(&mut self, issued: &Issued, reply: Reply) {
+        self.unit.complete(issued.id, reply, &mut self.world).unwrap();
+        self.settle();
+    }
+
+    /// Acts on the handlers that have ended, as a card does.
+    pub fn settle(&mut self) {
+        for Finished { task, outcome, usage } in std::mem::take(&mut self.world.finished) {
+            let at = self.world.now.as_ps();
+            let occupancy = usage.occupancy.as_ps();
+            self.ends.push(End { at, message: task.message, outcome, cycles: usage.cycles, occupancy });
+            if let Some(packet) = task.packet {
+                self.unit.free(packet);
+            }
+            self.unit.resume(&mut self.world).unwrap();
+        }
+    }
+
+    /// Handles events until a handler has issued a command, which is taken; `None` when all events have been handled.
+    pub fn next_command(&mut self) -> Option<Issued> {
+        while self.world.issued.is_empty() {
+            let (at, event) = self.world.queue.pop()?;
+            self.world.now = at;
+            self.unit.handle(event, &mut self.world).unwrap();
+            self.settle();
+        }
+        Some(self.world.issued.remove(0))
+    }
+
+    /// Handles all events; no handler may issue a command.
+    pub fn run(&mut self) {
+        let issued = self.next_command();
+        assert!(issued.is_none(), "{issued:?}");
+    }
+
+    /// Messages and ends in ps of the handlers that have ended.
+    pub fn times(&self) -> Vec<(MessageId, u64)> {
+        self.ends.iter().map(|end| (end.message, end.at)).collect()
+    }
+
+    /// Reads memory of the handler that has issued a command.
+    pub fn read(&mut self, issued: &Issued, address: u32, length: u32) -> Option<Vec<u8>> {
+        self.unit.read(issued.id, address, length).unwrap()
+    }
+}
+
+/// The header of a put of 100 bytes.
+pub fn header() -> MessageHeader {
+    let (target, source) = (Process { nid: 1, pid: 2 }, Process { nid: 3, pid: 4 });
+    MessageHeader { kind: MessageKind::Put, length: 100, target, source, match_bits: 5, offset: 6, hdr_data: 7 }
+}
+
+/// A payload handler has ended as it should.
+pub const SUCCESS: Outcome = Outcome::Payload { dropped: false };
