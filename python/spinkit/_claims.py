@@ -1,4 +1,4 @@
-"""What a paper says about an experiment, as relations between measured times that are tested at every named point."""
+"""Claims of a paper about an experiment: relations between measured times that are tested at every named point."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from spinkit._errors import SpinkitError
 from spinkit._toml import Integer, Number, Place, Table
 
 Times = Mapping[tuple[str, str, int], int]
-"""What is measured, a time in ps or a count, by (machine, series, value of the sweep)."""
+"""Measured numbers, times in ps or counts, by (machine, series, value of the sweep)."""
 
 
 @dataclass(frozen=True)
@@ -35,12 +35,12 @@ class Sample:
     point: str
     number: float
     margin: float
-    """How far inside the bounds the number is; negative: outside."""
+    """Distance of the number from its nearest bound; negative outside the bounds."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What came out for a claim: the sample closest to (or farthest beyond) its bounds stands for all."""
+    """Result for a claim. The sample nearest to its bounds, or farthest beyond them, stands for all."""
 
     claim: Claim
     holds: bool

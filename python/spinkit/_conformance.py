@@ -24,7 +24,7 @@ from spinkit._pool import Processes
 from spinkit._run import Toolchain
 
 PROGRAMS = Path("tests", "portals")
-"""Where the programs are, below the home folder."""
+"""Folder of the programs, below the home folder."""
 
 _TIMEOUT_S = 60
 _SKIPPED = 77
@@ -74,7 +74,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run said."""
+    """Outcome of a run."""
 
     case: Case
     status: Literal["passed", "failed", "skipped"]

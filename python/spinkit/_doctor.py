@@ -1,4 +1,4 @@
-"""What spinkit needs from the machine it runs on."""
+"""Check that the compilers and commands that spinkit needs are installed."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class Sweep(Table, frozen=True, kw_only=True):
     unit: str = "B"
     """`B`, written with binary prefixes, or any other, or none."""
     names: tuple[str, ...] = ()
-    """What each value stands for, when values only number things: these are drawn as bars."""
+    """Names of the values, where the values are only numbers of things. Such a sweep is drawn as bars."""
 
 
 class Series(Table, frozen=True, kw_only=True):

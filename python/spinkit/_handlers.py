@@ -28,7 +28,7 @@ _HANDLER = re.compile(r"(?:/\* (?P<comment>(?:(?!\*/).)*?) ?\*/\n)?__handler int
 
 @dataclass(frozen=True)
 class Cost:
-    """What a handler costs on one kind of HPU."""
+    """Cost of a handler on one kind of HPU."""
 
     instructions: int
     cycles: int

@@ -1,4 +1,4 @@
-"""Where spinkit's files and commands are, installed or in a checkout."""
+"""Paths of spinkit's files and commands, installed or in a checkout."""
 
 from __future__ import annotations
 

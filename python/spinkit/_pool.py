@@ -27,7 +27,7 @@ _GRACE_S = 30
 
 @dataclass(frozen=True)
 class Step:
-    """What was just done, for those who wait."""
+    """A finished step, for the progress display."""
 
     what: str
     done: int
@@ -41,7 +41,7 @@ Progress = Callable[[Step], None]
 
 @dataclass(frozen=True)
 class Settings:
-    """What all experiments of a call have in common."""
+    """Settings that all experiments of a call share."""
 
     home: Path
     tools: Toolchain
@@ -58,7 +58,7 @@ Describe = Callable[[str, tuple[str, ...]], Machine]
 """Describes a machine with changed parameters."""
 
 _FIELD = re.compile(r"\{([^{}]*)\}")
-"""What stands for a value in an argument: `{values}`, `{network.radix}`."""
+"""A placeholder in an argument: `{values}`, `{network.radix}`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,7 +181,7 @@ class Processes:
 
 
 class _Pool:
-    """What the runs of all experiments share."""
+    """Compiles and runs experiments; the runs of all experiments share one."""
 
     def __init__(self, settings: Settings, scratch: Path) -> None:
         tools = settings.tools

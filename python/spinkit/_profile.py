@@ -26,7 +26,7 @@ class Spread:
 
 @dataclass(frozen=True)
 class Rate:
-    """What the card's HPUs can do at most when they run nothing but one handler, for packets of one size."""
+    """Highest packet rate of the card's HPUs when they run only one handler, for packets of one size."""
 
     packet_bytes: int
     packets_per_s: float
@@ -43,7 +43,7 @@ class Line:
     line: int | None
     instructions: int
     share: float
-    """Of the handler's instructions."""
+    """Share of the handler's instructions, 0 to 1."""
 
     @property
     def place(self) -> str:
@@ -64,7 +64,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Handler:
-    """What one handler did on all cards."""
+    """Work of one handler, summed over all cards."""
 
     name: str
     calls: int
@@ -81,12 +81,12 @@ class Handler:
     """None for a handler that gets no packets."""
     calls_per_s: float
     lines: tuple[Line, ...]
-    """Those with the most instructions first."""
+    """Source lines, the one with the most instructions first."""
 
 
 @dataclass(frozen=True)
 class Profile:
-    """What the handlers of a run did."""
+    """Profile of the handlers of a run."""
 
     machine: str
     hpus: int

@@ -1,4 +1,4 @@
-"""What experiments say in words: code is between backticks."""
+"""Prose of experiments, with code between backticks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people look at: text tables, pictures and one self-contained HTML page."""
+"""Reports for people: text tables, pictures and one self-contained HTML page."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ class Results:
 
     @property
     def times(self) -> dict[tuple[str, str, int], int]:
-        """What was measured at each point."""
+        """Measured number of each point."""
         return {(point.machine, point.series.name, point.value): point.measured for point in self.points}
 
     @property

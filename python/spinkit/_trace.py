@@ -24,7 +24,7 @@ _FLAGS = ["-std=c99", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-D_POSI
 
 @dataclass(frozen=True)
 class Rank:
-    """What one rank did; times in nanoseconds."""
+    """Activity of one rank; times in nanoseconds."""
 
     calls: int
     messages: int
@@ -44,7 +44,7 @@ class Rank:
 
 @dataclass(frozen=True)
 class Report:
-    """What the ranks did, and what a schedule made of their traces lacks."""
+    """Activity of all ranks, and calls that a schedule made of their traces lacks."""
 
     ranks: list[Rank]
     warnings: list[str]

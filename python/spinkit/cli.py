@@ -58,15 +58,19 @@ _FOLDER = click.Path(file_okay=False, writable=True, path_type=Path)
 
 @main.command()
 @click.argument("names", nargs=-1, metavar="[NAME]...")
-@click.option("--all", "everything", is_flag=True, help="Every experiment.")
-@click.option("--quick", is_flag=True, help="Fewer points, as the experiment says.")
+@click.option("--all", "everything", is_flag=True, help="Run every experiment.")
+@click.option("--quick", is_flag=True, help="Run only the quick_values of each experiment.")
 @click.option(
     "--check", is_flag=True, help="Exit with 1 if a statement of the paper does not hold without a documented reason."
 )
 @click.option("--fresh", is_flag=True, help="Repeat runs that are in the cache.")
 @click.option("--json", "json_file", type=_FILE, help="Also write all points to this file.")
 @click.option(
-    "--out", type=_FOLDER, default=Path("out"), show_default=True, help="Where each experiment's folder goes."
+    "--out",
+    type=_FOLDER,
+    default=Path("out"),
+    show_default=True,
+    help="Folder for results, one folder an experiment.",
 )
 def reproduce(
     names: tuple[str, ...],
@@ -124,7 +128,7 @@ def _tools() -> Toolchain:
 
 
 @main.command()
-@click.option("--out", type=_FOLDER, default=Path("out"), show_default=True, help="Where bench.json goes.")
+@click.option("--out", type=_FOLDER, default=Path("out"), show_default=True, help="Folder for bench.json.")
 def bench(out: Path) -> None:
     """Measure how fast the simulator is: one `name value unit` a line, and bench.json."""
     from spinkit import _bench
@@ -140,7 +144,7 @@ def bench(out: Path) -> None:
 
 
 @main.command()
-@click.option("--group", "names", multiple=True, help="Only this feature group; may be given again.")
+@click.option("--group", "names", multiple=True, help="Run only this feature group; may be repeated.")
 @click.option(
     "--nic",
     "nics",
@@ -148,7 +152,7 @@ def bench(out: Path) -> None:
     type=click.Choice(["portals4", "spin", "rdma"]),
     default=("portals4", "spin"),
     show_default=True,
-    help="Kind of card; may be given again.",
+    help="Kind of card; may be repeated.",
 )
 @click.option("--json", "json_file", type=_FILE, help="Also write every run to this file.")
 def conformance(names: tuple[str, ...], nics: tuple[str, ...], json_file: Path | None) -> None:
@@ -191,8 +195,14 @@ def _problems(results: Results, check: bool) -> list[str]:
 @click.option("-n", "ranks", type=click.IntRange(min=1), default=1, show_default=True, help="Number of ranks.")
 @click.option("--machine", default="sc17-int", show_default=True, help="Machine: a name, or a TOML file.")
 @click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help="Change a parameter of the machine.")
-@click.option("--lines", type=click.IntRange(min=0), default=8, show_default=True, help="Source lines a handler.")
-@click.option("--json", "json_file", type=_FILE, help="Also write everything to this file.")
+@click.option(
+    "--lines",
+    type=click.IntRange(min=0),
+    default=8,
+    show_default=True,
+    help="Number of source lines a handler.",
+)
+@click.option("--json", "json_file", type=_FILE, help="Also write the profile to this file.")
 @click.argument("program", nargs=-1, required=True, type=click.UNPROCESSED)
 def profile(
     ranks: int, machine: str, changes: tuple[str, ...], lines: int, json_file: Path | None, program: tuple[str, ...]
@@ -254,8 +264,8 @@ def goal(arguments: tuple[str, ...]) -> None:
 
 
 @main.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
-@click.option("-o", "--out", type=_FOLDER, default=Path("trace"), show_default=True, help="Where the traces go.")
-@click.option("--mpicc", help="Compiler of the program's MPI [default: the one beside the launcher, else on PATH].")
+@click.option("-o", "--out", type=_FOLDER, default=Path("trace"), show_default=True, help="Folder for the traces.")
+@click.option("--mpicc", help="Compiler of the program's MPI [default: mpicc beside the launcher, else on PATH].")
 @click.option("--gzip", "packed", is_flag=True, help="Compress the traces.")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 def trace(out: Path, mpicc: str | None, packed: bool, command: tuple[str, ...]) -> None:

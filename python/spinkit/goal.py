@@ -146,18 +146,18 @@ class Builder:
 
 @dataclass(frozen=True)
 class Result:
-    """What a run told."""
+    """Result of a run."""
 
     model: str
     parameters: Mapping[str, Any]
-    """Of the model, by name and unit."""
+    """Parameters of the model, by name and unit."""
     operations: int
     events: int
     end_ns: tuple[float, ...]
-    """When each rank ended."""
+    """End of each rank, in nanoseconds of simulated time."""
     max_end_ns: float
     more: Mapping[str, Any]
-    """What only this model tells."""
+    """Results that only this model has."""
 
     @property
     def ranks(self) -> int:
