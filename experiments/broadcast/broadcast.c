@@ -30,7 +30,7 @@ static ptl_size_t answers;
 static uint64_t last; /* rank 0: when the last rank had the message; elsewhere: when this one had it */
 static ptl_handle_md_t last_md;
 
-/* Of the curve that is measured. */
+/* The name of the curve that is measured. */
 static enum mode mode;
 static size_t bytes;
 static ptl_pt_index_t data;

@@ -139,9 +139,9 @@ uint64_t spin_time_ps(void);
  * at 2^63 ps (106 days), with a message: no call returns later. */
 void spin_host_compute(uint64_t ns);
 
-/* Charges the time that one core of this rank's CPU needs to read and write so many bytes of DRAM: the latency, then
- * what is read as fast as a core fetches lines, and no faster than DRAM takes all. Returns when it has passed in simulated
- * time. */
+/* Charges the time that one core of this rank's CPU needs to read `read_bytes` bytes from DRAM and write `written_bytes`
+ * bytes to it: the latency, then the reads at the rate at which a core fetches cache lines, limited by the bandwidth of
+ * DRAM for both. Returns when that simulated time has passed. */
 void spin_host_memory(uint64_t read_bytes, uint64_t written_bytes);
 
 /* Waits until every rank of the job has called it; costs no simulated time of its own. PTL_OK, or PTL_NO_INIT.
@@ -237,12 +237,12 @@ SPIN_HANDLER_CALL int PtlHandlerDMAToHostNB(const void *local, ptl_size_t offset
 SPIN_HANDLER_CALL int PtlHandlerDMAFromHostNB(ptl_size_t offset, void *local, ptl_size_t len, unsigned int options,
                                               ptl_dma_h *h);
 
-/* The same copies, blocking: to the host until the data has left the card (a posted write), from the host until it is
- * there. */
+/* Blocking forms of these copies: to the host they return when the data has left the card (a posted write), from the
+ * host when the data has arrived. */
 SPIN_HANDLER_CALL int PtlHandlerDMAToHostB(const void *local, ptl_size_t offset, ptl_size_t len, unsigned int options);
 SPIN_HANDLER_CALL int PtlHandlerDMAFromHostB(ptl_size_t offset, void *local, ptl_size_t len, unsigned int options);
 
-/* 1 when the DMA is complete or SPIN_ERR_FAILED, which frees the handle; 0 while it runs. Does not block. */
+/* Returns 1 when the DMA is complete, or SPIN_ERR_FAILED; both free the handle. Returns 0 while it runs. Does not block. */
 SPIN_HANDLER_CALL int PtlHandlerDMATest(ptl_dma_h h);
 
 /* Blocks until the DMA is complete and frees the handle. SPIN_ERR_FAILED, also of blocking calls, when host memory to

@@ -36,7 +36,7 @@ typedef MPI_Fint F;
             *e = result;                                                                                               \
     })
 
-/* The same for one whose last parameter before `e` is a handle that the call makes. */
+/* As above, for a call that makes a handle, which is the last parameter before `e`. */
 #define MAKES(lower, UPPER, Parameters, Type, call)                                                                    \
     FORTRAN(lower, UPPER, (UNPACK Parameters, F * made, F * e), {                                                      \
         MPI_##Type fresh;                                                                                              \

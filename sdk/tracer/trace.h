@@ -73,9 +73,9 @@ void spt_comm_is(MPI_Comm comm, struct spt_comm *known);
 void spt_comm_release(struct spt_comm *known);
 /* The processes of a group: runs of ranks in MPI_COMM_WORLD. */
 void spt_put_group(MPI_Group group);
-/* How many neighbours the rank has in a topology: it receives from some, and sends to some. */
+/* Counts the neighbours of the rank in a topology: those that it receives from, and those that it sends to. */
 void spt_count_neighbors(MPI_Comm comm, int *in, int *out);
-/* Who they are. */
+/* Stores the ranks of these neighbours in `known`. */
 void spt_find_neighbors(MPI_Comm comm, struct spt_comm *known);
 void spt_handles_start(void);
 

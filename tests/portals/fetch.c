@@ -73,7 +73,7 @@ static void pairs(ptl_pt_index_t pt, ptl_handle_eq_t eq) {
          PTL_ARG_INVALID);
 }
 
-/* The same descriptor and place both ways: the old buffer is sent, then overwritten by the reply. */
+/* One descriptor and place for both directions: the old buffer is sent, then overwritten by the reply. */
 static void same_place(ptl_pt_index_t pt, ptl_handle_eq_t eq) {
     uint64_t mine = 5, theirs;
     memcpy(data, &mine, 8);

@@ -128,7 +128,7 @@ static void auto_free(void) {
     EQUAL("free AUTO_FREE fail", event.ni_fail_type, PTL_NI_OK);
     NO_MORE("free", eq);
 
-    /* An entry that is used up by the last header is told of after the overflow entry. */
+    /* An entry that is used up by the last header is reported after the overflow entry. */
     append(pt, me, PTL_OVERFLOW_LIST, (void *)0xF3);
     barrier();
     put(1, 8, 0);

@@ -125,7 +125,7 @@ static void thresholds(void) {
     MUST(PtlCTFree(ct));
 }
 
-/* By threshold, then by order of posting. */
+/* Operations run in the order of their thresholds, then in the order of posting. */
 static void order(void) {
     reset();
     static const ptl_size_t posted[] = {3, 1, 2, 2, 1, 3};

@@ -52,7 +52,7 @@ int main(int argc, char **argv) {
         CODE("unlink after an event", unlink_entry(handle), PTL_OK);
         barrier();
     }
-    /* The same after a count. */
+    /* As above, after a number of operations. */
     ptl_me_t me = entry(target, BYTES, options | PTL_ME_EVENT_CT_COMM | PTL_ME_EVENT_COMM_DISABLE);
     ptl_ct_event_t now;
     me.ct_handle = counter();

@@ -57,7 +57,7 @@ static void counter(uint64_t hz) {
     pthread_t thread;
     EXPECT(pthread_create(&thread, NULL, ticks_without_signals, &of_thread) == 0 && pthread_join(thread, NULL) == 0);
     EXPECT(of_thread == hz);
-    /* The program's own handler gets the faults that are its own, and is told of as if it were installed. */
+    /* The program's own handler gets the program's faults, and sigaction returns it as if it were installed. */
     struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO}, before;
     EXPECT(sigaction(SIGSEGV, &action, &before) == 0 && before.sa_handler == SIG_DFL);
     if (!sigsetjmp(after_fault, 1))

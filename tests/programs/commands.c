@@ -22,7 +22,7 @@ __handler int scale_blocking(const ptl_payload_t p, void *state) {
     return PtlHandlerDMAToHostB(p.base, p.offset, p.length, PTL_ME_HOST_MEM) == 0 ? SUCCESS : FAIL;
 }
 
-/* The same with several transfers under way, of which some are tested and some waited for. */
+/* As above, with several transfers at a time, some of which are tested and some awaited. */
 __handler int scale_nonblocking(const ptl_payload_t p, void *state) {
     uint32_t factor, polls = 0;
     ptl_dma_h first, second, parts[4];

@@ -138,7 +138,7 @@ static void payload_size(void) {
     }
 }
 
-/* A handler that takes so many cycles for each byte of a full packet is let be; one that takes more is not. */
+/* A handler that takes this many cycles for each byte of a full packet is not stopped; one that takes more is. */
 static void cycles(void) {
     for (unsigned more = 0; more < 2; more++) {
         if (!receiver()) {

@@ -1,45 +1,28 @@
 //! `libsimclock.so`, which `spinrun` preloads: a rank sleeps in simulated time, so that cards and other ranks go on
 //! meanwhile, and with `--clock simulated` its clocks and its time-stamp counter show simulated time.
 //!
-//! A sleep takes no real time, with one exception: one that ends at a time of a real clock does not end before.
+//! A sleep takes no real time, with one exception: a sleep until a time of a real clock does not end before that time.
 //!
-//! Looking at a simulated clock takes no time, but a thread that looks again and again waits, and its looks take 25 ns each (`spin_time_ps`).
+//! Reading a simulated clock takes no time. But a thread that reads it again and again waits for a time, so its further
+//! reads take 25 ns each (`spin_time_ps`).
 //!
 //! Simulated clocks start at a fixed date, so runs are reproducible. CPU-time clocks stay real, and so does everything in
-//! processes that are no rank (no `libportals.so`, not started by spinrun, or forked by a rank): a shell around the
-//! program, a compiler it calls.
+//! processes that are no ranks (without `libportals.so`, not started by spinrun, or forked by a rank), such as a shell or
+//! a compiler.
 
 #[cfg(target_arch = "x86_64")]
 mod children;
 #[cfg(target_arch = "x86_64")]
 mod signals;
+mod simulator;
 mod sleep;
 #[cfg(target_arch = "x86_64")]
 mod tsc;
 
-use libc::{c_int, c_long, c_void, clockid_t, time_t, timespec, timeval};
+use libc::{c_int, c_void, clockid_t, time_t, timespec, timeval};
+use simulator::{Simulator, SleepPs, TimePs};
 use std::ffi::CStr;
 use std::mem::transmute;
-use std::ptr::null_mut;
-use std::sync::atomic::{AtomicPtr, Ordering};
-
-/// When simulated time starts: 2017-11-12 00:00:00 UTC, the first day of SC'17, in seconds of the Unix epoch.
-const EPOCH_S: u64 = 1_510_444_800;
-const PS_PER_S: u64 = 1_000_000_000_000;
-
-/// What of `libportals.so` is needed.
-struct Simulator {
-    time_ps: TimePs,
-    sleep_ps: SleepPs,
-    /// Whether clocks show simulated time, too.
-    has_clocks: bool,
-}
-
-type TimePs = unsafe extern "C" fn() -> u64;
-type SleepPs = unsafe extern "C" fn(u64);
-
-/// The simulator, once it is known that this process is a rank.
-static SIMULATOR: AtomicPtr<Simulator> = AtomicPtr::new(null_mut());
 
 /// Runs when the library is loaded: a program that is linked to `libportals.so` is a rank from its first instruction on.
 #[used]
@@ -73,8 +56,7 @@ pub unsafe extern "C" fn simclock_begin(time_ps: TimePs, sleep_ps: SleepPs) {
         return;
     }
     let has_clocks = has(c"SPIN_SIMULATED_CLOCK");
-    let simulator = Box::leak(Box::new(Simulator { time_ps, sleep_ps, has_clocks }));
-    SIMULATOR.store(simulator, Ordering::Release);
+    Simulator::set(Some(Simulator { time_ps, sleep_ps, has_clocks }));
     // SAFETY: registers a function that only changes this library's state, and a setting of the thread.
     unsafe { libc::pthread_atfork(None, None, Some(in_forked_child)) };
     #[cfg(target_arch = "x86_64")]
@@ -83,44 +65,11 @@ pub unsafe extern "C" fn simclock_begin(time_ps: TimePs, sleep_ps: SleepPs) {
     }
 }
 
-/// A forked child is no rank.
+/// Restores the real clocks in a forked child, which is no rank.
 extern "C" fn in_forked_child() {
-    SIMULATOR.store(null_mut(), Ordering::Release);
+    Simulator::set(None);
     #[cfg(target_arch = "x86_64")]
     tsc::restore();
-}
-
-impl Simulator {
-    fn get() -> Option<&'static Simulator> {
-        // SAFETY: null, or never freed.
-        unsafe { SIMULATOR.load(Ordering::Acquire).as_ref() }
-    }
-
-    /// The simulator, if clocks show its time.
-    fn clocks() -> Option<&'static Simulator> {
-        Simulator::get().filter(|simulator| simulator.has_clocks)
-    }
-
-    fn now_ps(&self) -> u64 {
-        // SAFETY: the function of this type, see `simclock_begin`.
-        unsafe { (self.time_ps)() }
-    }
-
-    /// Time since the epoch for wall clocks, since the start of the job for others.
-    fn time(&self, clock: clockid_t) -> timespec {
-        let ps = self.now_ps();
-        let start = if wall(clock) { EPOCH_S } else { 0 };
-        timespec { tv_sec: (start + ps / PS_PER_S) as time_t, tv_nsec: (ps % PS_PER_S / 1000) as c_long }
-    }
-
-    fn sleep(&self, ps: u64) {
-        // SAFETY: the function of this type, see `simclock_begin`.
-        unsafe { (self.sleep_ps)(ps) };
-    }
-}
-
-fn wall(clock: clockid_t) -> bool {
-    matches!(clock, libc::CLOCK_REALTIME | libc::CLOCK_REALTIME_COARSE | libc::CLOCK_TAI)
 }
 
 /// Whether the clock shows CPU time: the named ones, and those of other processes and threads, which are negative.

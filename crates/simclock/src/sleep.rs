@@ -4,7 +4,8 @@ use std::ptr::null_mut;
 
 use libc::{c_int, c_long, c_uint, clockid_t, fd_set, nfds_t, pollfd, time_t, timespec, timeval, useconds_t};
 
-use crate::{PS_PER_S, Simulator, clock_gettime, cpu_time};
+use crate::simulator::{PS_PER_S, Simulator};
+use crate::{clock_gettime, cpu_time};
 
 fn picoseconds(time: &timespec) -> u128 {
     time.tv_sec as u128 * u128::from(PS_PER_S) + time.tv_nsec as u128 * 1000

@@ -15,7 +15,7 @@ use std::sync::OnceLock;
 
 use libc::{Elf64_Ehdr, Elf64_Phdr, REG_RAX, REG_RCX, REG_RDX, REG_RIP, siginfo_t, ucontext_t};
 
-use crate::{PS_PER_S, Simulator};
+use crate::simulator::{PS_PER_S, Simulator};
 
 /// The name of the variable with the counter's frequency in Hz.
 const FREQUENCY: &CStr = c"SPIN_TSC_HZ";

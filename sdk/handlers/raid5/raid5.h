@@ -36,11 +36,11 @@ struct raid5 {
     uint32_t turn;    /* of this data node among others, to begin with different parts of the parity */
 };
 
-/* Bytes that one DIFF covers, of a write with so many bytes. Packets of long writes keep all HPUs busy and are sent on
- * whole; a single packet is sent on in pieces, so that the parity node's HPUs share it and begin early. */
+/* Number of bytes that one DIFF covers, for a write of `length` bytes. Packets of long writes keep all HPUs busy and are
+ * sent on whole; a single packet is sent on in pieces, so that the parity node's HPUs share it and begin early. */
 static inline uint32_t raid5_step(ptl_size_t length) { return length <= RAID5_PACKET ? RAID5_PIECE : RAID5_PACKET; }
 
-/* How many DONE messages a write brings; max_payload is the interface's max_payload_size, at most RAID5_PACKET. */
+/* Number of DONE messages that a write causes; max_payload is the interface's max_payload_size, at most RAID5_PACKET. */
 static inline ptl_size_t raid5_dones(ptl_size_t length, ptl_size_t max_payload) {
     ptl_size_t step = raid5_step(length), packets = length / max_payload, rest = length % max_payload;
     return packets * ((max_payload + step - 1) / step) + (rest + step - 1) / step;
@@ -64,7 +64,7 @@ static inline void raid5_xor(void *restrict onto, const void *restrict by, uint3
 
 /* ---- Data node --------------------------------------------------------------------------------------------------- */
 
-/* Header handler: keeps whom to tell and where the data goes. Fails when it does not fit the entry's memory. */
+/* Header handler: stores the requester and the place of the data. Fails when it does not fit the entry's memory. */
 __handler int raid5_write_header(const ptl_header_t h, void *state) {
     struct raid5 *r = state;
     r->source = h.source_id;
@@ -157,7 +157,7 @@ static inline struct raid5_piece raid5_fetch(uint32_t *pending, uint32_t pieces,
     return piece;
 }
 
-/* Header handler: keeps whom to tell and where the difference goes. Fails when it does not fit the entry's memory. */
+/* Header handler: stores the requester and the place of the difference. Fails when it does not fit the entry's memory. */
 __handler int raid5_diff_header(const ptl_header_t h, void *state) {
     struct raid5 *r = state;
     r->source = h.source_id;
