@@ -1,53 +1,20 @@
 //! Trace files of `libspintrace.so`; `sdk/tracer/format.h` describes them.
 
 mod numbers;
+mod reader;
 mod window;
 
 use std::collections::HashMap;
-use std::ops::Range;
 use std::sync::Arc;
 
 use crate::error::Damage;
-use crate::event::{Amount, Collective, Event, Group, Operation, RankTrace, Root, What};
+use crate::event::{Amount, Collective, Group, Operation, RankTrace, Root, What};
 use numbers::Numbers;
-
-pub const MAGIC: &[u8] = b"SPINTRC1";
-
-const START: u8 = 1;
-const END: u8 = 2;
-const COMM: u8 = 3;
-const OTHER: u8 = 4;
-const SEND: u8 = 16;
-const ISEND: u8 = 17;
-const RECV: u8 = 18;
-const IRECV: u8 = 19;
-const SENDRECV: u8 = 20;
-const WAIT: u8 = 21;
-const FREE: u8 = 22;
-const ISENDRECV: u8 = 23;
-const FIRST_COLLECTIVE: u8 = 32;
-const RMA: u8 = 50;
-const WIN_CREATE: u8 = 51;
-const WIN_FREE: u8 = 52;
-const WIN_FENCE: u8 = 53;
-const WIN_POST: u8 = 54;
-const WIN_START: u8 = 55;
-const WIN_COMPLETE: u8 = 56;
-const WIN_WAIT: u8 = 57;
-const WIN_LOCK: u8 = 58;
-const WIN_UNLOCK: u8 = 59;
-const WIN_FLUSH: u8 = 60;
-const WIN_FLUSH_LOCAL: u8 = 61;
-const RMA_REQUEST: u8 = RMA | NONBLOCKING;
-const NONBLOCKING: u8 = 64;
-
-/// Whom a trace file is of.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Start {
-    pub rank: u32,
-    pub ranks: u32,
-    pub library: String,
-}
+use reader::{
+    COMM, END, FIRST_COLLECTIVE, FREE, IRECV, ISEND, ISENDRECV, NONBLOCKING, OTHER, RECV, RMA, RMA_REQUEST, Reader,
+    SEND, SENDRECV, START, WAIT, WIN_FLUSH_LOCAL,
+};
+pub use reader::{MAGIC, Start};
 
 /// Reads the first record.
 pub fn start(bytes: &[u8]) -> Result<Start, Damage> {
@@ -97,17 +64,6 @@ pub fn read(bytes: &[u8], resolve: bool) -> Result<RankTrace, Damage> {
         return Err(reader.numbers.damage("records after the end".into()));
     }
     Ok(reader.trace)
-}
-
-struct Reader<'a> {
-    numbers: Numbers<'a>,
-    start: Start,
-    resolve: bool,
-    trace: RankTrace,
-    /// Events of each open request
-    open: HashMap<u64, Range<usize>>,
-    /// How many communicators with these processes there were
-    seen: HashMap<(Vec<u32>, Option<Vec<u32>>), u32>,
 }
 
 impl Reader<'_> {
@@ -179,10 +135,6 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn push(&mut self, what: What) {
-        self.trace.events.push(Event::at_once(what));
-    }
-
     fn comm(&mut self) -> Result<(), Damage> {
         let number = self.numbers.number()?;
         if number != self.trace.comms.len() as u64 {
@@ -198,33 +150,6 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn comm_place(&mut self) -> Result<u32, Damage> {
-        let number = self.numbers.number()?;
-        match u32::try_from(number) {
-            Ok(place) if (place as usize) < self.trace.comms.len() => Ok(place),
-            _ => Err(self.numbers.damage(format!("communicator {number} was not described"))),
-        }
-    }
-
-    /// 0: none.
-    fn peer(&mut self) -> Result<Option<u32>, Damage> {
-        match self.numbers.number()? {
-            0 => Ok(None),
-            peer if peer <= u64::from(self.start.ranks) => Ok(Some((peer - 1) as u32)),
-            peer => Err(self.numbers.damage(format!("rank {} of {} ranks", peer - 1, self.start.ranks))),
-        }
-    }
-
-    fn tag(&mut self) -> Result<Option<u32>, Damage> {
-        match self.numbers.number()? {
-            0 => Ok(None),
-            tag => match u32::try_from(tag - 1) {
-                Ok(tag) if tag < u32::MAX => Ok(Some(tag)),
-                _ => Err(self.numbers.damage(format!("tag {}", tag - 1))),
-            },
-        }
-    }
-
     fn send(&mut self, comm: u32, blocking: bool) -> Result<(), Damage> {
         let (Some(to), Some(tag)) = (self.peer()?, self.tag()?) else {
             return Err(self.numbers.damage("a send to any".into()));
@@ -237,19 +162,6 @@ impl Reader<'_> {
     fn recv(&mut self, comm: u32, blocking: bool) -> Result<(), Damage> {
         let (from, tag, bytes) = (self.peer()?, self.tag()?, self.numbers.bytes()?);
         self.push(What::Recv { comm, from, tag, bytes, blocking });
-        Ok(())
-    }
-
-    /// The events from `first` on are those of a request.
-    fn request(&mut self, first: usize) -> Result<(), Damage> {
-        let request = self.numbers.number()?;
-        self.opened(request, first)
-    }
-
-    fn opened(&mut self, request: u64, first: usize) -> Result<(), Damage> {
-        if self.open.insert(request, first..self.trace.events.len()).is_some() {
-            return Err(self.numbers.damage(format!("request {request} is open already")));
-        }
         Ok(())
     }
 

@@ -7,84 +7,49 @@ use std::thread;
 use goal::Schedule;
 
 use crate::binary;
-use crate::choice::Collectives;
 use crate::convert::Converter;
 use crate::error::ImportError;
 use crate::event::{Amount, RankTrace, What};
+use crate::options::{Options, Wildcards};
 use crate::text;
 use crate::windows::Arrivals;
 
-/// What to make of receives that took any source or any tag.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Wildcards {
-    /// They stay: what they receive is decided in the simulation.
-    Keep,
-    /// They receive what they received when the program was traced, where the trace says it.
-    #[default]
-    Resolve,
-}
-
-/// How to make a schedule.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// Factor on all computation
-    pub calc_scale: f64,
-    /// Algorithms of collectives
-    pub collectives: Collectives,
-    /// What to do with wildcards
-    pub wildcards: Wildcards,
-    /// So many copies of the program, at least one. Collectives on all ranks are on all ranks of all copies; all else
-    /// stays within a copy.
-    pub extrapolate: u32,
-}
-
-impl Default for Options {
-    fn default() -> Options {
-        Options {
-            calc_scale: 1.0,
-            collectives: Collectives::default(),
-            wildcards: Wildcards::default(),
-            extrapolate: 1,
-        }
-    }
-}
-
-/// A schedule, and what was learned on the way.
+/// A schedule that was made from traces, and a report of the traces.
 #[derive(Debug)]
 pub struct Import {
-    /// The schedule
+    /// The schedule.
     pub schedule: Schedule,
-    /// One a rank of the trace
+    /// The reports of all ranks of the trace.
     pub ranks: Vec<RankReport>,
-    /// What the schedule lacks, for people
+    /// Messages about parts of the traces that the schedule lacks.
     pub warnings: Vec<String>,
 }
 
-/// What one rank did.
+/// The totals of a rank.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RankReport {
-    /// Recorded calls
+    /// The number of recorded calls.
     pub calls: u64,
-    /// Messages sent by point-to-point calls, and one-sided accesses
+    /// The number of messages sent by point-to-point calls, and of one-sided accesses.
     pub messages: u64,
-    /// Bytes of them
+    /// The number of bytes of these messages and accesses.
     pub message_bytes: u64,
-    /// Collective calls
+    /// The number of collective calls.
     pub collectives: u64,
-    /// Bytes that this rank gave to collectives
+    /// The number of bytes that this rank contributed to collectives.
     pub collective_bytes: u64,
-    /// Nanoseconds within MPI
+    /// The time in MPI calls, in nanoseconds.
     pub mpi_ns: u64,
-    /// Nanoseconds of computation
+    /// The time between MPI calls, in nanoseconds.
     pub compute_ns: u64,
-    /// Nanoseconds from MPI_Init to MPI_Finalize
+    /// The time from MPI_Init to MPI_Finalize, in nanoseconds.
     pub total_ns: u64,
 }
 
-/// Reads the traces in a folder and makes a schedule of them.
+/// Makes a schedule from the traces in a folder.
 ///
 /// # Errors
-/// See [`ImportError`].
+/// [`ImportError`] when a trace is missing or damaged, or the traces make no schedule.
 pub fn import(folder: &Path, options: &Options) -> Result<Import, ImportError> {
     let files = Files::find(folder)?;
     let ranks = files.ranks();
@@ -94,7 +59,7 @@ pub fn import(folder: &Path, options: &Options) -> Result<Import, ImportError> {
     }
     let mut converter = Converter::new(options, ranks);
     let mut notes = Notes::default();
-    // From the first rank with a window on, traces are kept: what comes to a window, all of them together tell.
+    // From the first rank with a window on, traces are kept: the accesses to a window follow from all of them together.
     let (mut kept, mut arrivals) = (Vec::new(), Arrivals::default());
     files.read(options, |rank, trace| {
         notes.take(rank, &trace)?;
@@ -118,17 +83,17 @@ pub fn import(folder: &Path, options: &Options) -> Result<Import, ImportError> {
     Ok(Import { schedule, ranks, warnings })
 }
 
-/// Reads the traces in a folder: what each rank did, and what a schedule would lack.
+/// Reads the traces in a folder. Returns the totals of each rank, and messages about parts that a schedule would lack.
 ///
 /// # Errors
-/// See [`ImportError`].
+/// [`ImportError`] when a trace is missing or damaged, or the traces make no schedule.
 pub fn report(folder: &Path) -> Result<(Vec<RankReport>, Vec<String>), ImportError> {
     let mut notes = Notes::default();
     Files::find(folder)?.read(&Options::default(), |rank, trace| notes.take(rank, &trace))?;
     Ok(notes.finish())
 }
 
-/// What totals are of, for messages.
+/// Names of totals, for messages.
 const MESSAGES: &str = "bytes of messages";
 const COLLECTIVES: &str = "bytes of collectives";
 
@@ -136,15 +101,15 @@ const COLLECTIVES: &str = "bytes of collectives";
 struct Notes {
     ranks: Vec<RankReport>,
     warnings: Vec<String>,
-    /// Ranks that made each call
+    /// For each call without a counterpart in schedules, the number of ranks that made it.
     others: BTreeMap<String, u32>,
 }
 
 impl Notes {
-    /// Adds what a rank did.
+    /// Adds the totals of a rank.
     ///
     /// # Errors
-    /// When a total is beyond 64 bits, which no program reaches.
+    /// [`ImportError::Calls`] when a total exceeds 64 bits, which no program reaches.
     fn take(&mut self, rank: u32, trace: &RankTrace) -> Result<(), ImportError> {
         let add = |total: &mut u64, more: u64, what: &str| {
             *total = total.checked_add(more).ok_or_else(|| ImportError::Calls {
@@ -213,13 +178,13 @@ struct Files {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Form {
-    /// `rank-N.spintrace`
+    /// Files of `libspintrace.so`: `rank-N.spintrace`.
     Tracer,
-    /// `pmpi-trace-rank-N.txt`, N perhaps with zeros in front
+    /// Files of liballprof: `pmpi-trace-rank-N.txt`, where N may have leading zeros.
     Liballprof,
 }
 
-/// The form and the rank in a file's name, if it is a trace file's.
+/// Returns the format and the rank that a file's name tells, if it is that of a trace file.
 fn recognise(name: &str) -> Option<(Form, u32)> {
     let stem = name.strip_suffix(".gz").unwrap_or(name);
     let number = |start, end| stem.strip_prefix(start)?.strip_suffix(end)?.parse().ok();
@@ -257,7 +222,7 @@ impl Files {
         self.paths.len() as u32
     }
 
-    /// Reads all, several at a time, and hands them over in the order of their ranks.
+    /// Reads all files, several at a time, and calls `take` with the traces in the order of the ranks.
     fn read(
         &self,
         options: &Options,
@@ -286,7 +251,7 @@ impl Files {
         }
     }
 
-    /// Applies `read` to all files, several at a time, and `take` to what comes of it, in the order of the ranks.
+    /// Calls `read` with all files, several at a time, and `take` with the results in the order of the ranks.
     fn each<T: Send>(
         &self,
         read: impl Fn(u32, &Path, &[u8]) -> Result<T, ImportError> + Sync,

@@ -1,6 +1,6 @@
-//! MPI traces: from what the ranks of a program did to the GOAL schedule that does the same.
+//! Converts traces of MPI programs to GOAL schedules with the same communication.
 //!
-//! [`import`] reads a folder with one file a rank, as `libspintrace.so` (`sdk/tracer`) or liballprof writes them.
+//! [`import`] reads a folder with one file for each rank, as `libspintrace.so` (`sdk/tracer`) or liballprof writes them.
 
 mod binary;
 mod choice;
@@ -8,9 +8,11 @@ mod convert;
 mod error;
 mod event;
 mod import;
+mod options;
 mod text;
 mod windows;
 
 pub use choice::{ChoiceError, Collectives};
 pub use error::{Damage, ImportError};
-pub use import::{Import, Options, RankReport, Wildcards, import, report};
+pub use import::{Import, RankReport, import, report};
+pub use options::{Options, Wildcards};

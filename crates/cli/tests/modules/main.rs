@@ -76,9 +76,6 @@ const ON_CIRCLES: &[&str] = &[
     "nic::spin::transfer",
     "nic::spin::work",
     "nic::stats",
-    "simclock",
-    "simclock::signals",
-    "simclock::tsc",
 ];
 
 #[test]

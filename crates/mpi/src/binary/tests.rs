@@ -1,3 +1,4 @@
+use super::reader::*;
 use super::*;
 
 /// The numbers of `sdk/tracer/format.h`.

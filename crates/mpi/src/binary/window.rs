@@ -1,6 +1,6 @@
 //! Records of one-sided calls.
 
-use super::{
+use super::reader::{
     NONBLOCKING, RMA, RMA_REQUEST, Reader, WIN_COMPLETE, WIN_CREATE, WIN_FENCE, WIN_FLUSH, WIN_FLUSH_LOCAL, WIN_FREE,
     WIN_LOCK, WIN_POST, WIN_START, WIN_UNLOCK, WIN_WAIT,
 };
