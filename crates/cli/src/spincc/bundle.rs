@@ -36,7 +36,9 @@ pub struct Part {
 }
 
 impl Part {
-    /// Adds this part to the host object at `object`, and with `strip_debug` removes its debug information. # Errors
+    /// Adds this part to the host object at `object`, and with `strip_debug` removes its debug information.
+    ///
+    /// # Errors
     /// When the object cannot be read or written.
     pub fn attach(&self, tools: &Tools, object: &Path, strip_debug: bool) -> Result<()> {
         let mut sections: Vec<(String, Vec<u8>)> =

@@ -128,6 +128,9 @@ fn resolved(address: u64, name: &str, operands: &str, symbols: &BTreeMap<u64, St
 }
 
 /// Returns the source line for each address at which one begins.
+///
+/// # Errors
+/// A message when the DWARF is damaged.
 pub fn lines(elf: &[u8]) -> Result<BTreeMap<u64, (String, u64)>, String> {
     dwarf::with(elf, |dwarf| {
         let mut lines = BTreeMap::new();

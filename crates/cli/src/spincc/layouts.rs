@@ -72,7 +72,9 @@ pub fn differences(host: &Structure, card: &Structure) -> Vec<String> {
     found
 }
 
-/// Returns the sorted structures of an object or program that are declared in files which `wanted` accepts. # Errors
+/// Returns the sorted structures of an object or program that are declared in files which `wanted` accepts.
+///
+/// # Errors
 /// When the DWARF is damaged.
 pub fn read(bytes: &[u8], scope: Scope, wanted: &dyn Fn(&str) -> bool) -> Result<Vec<Structure>, String> {
     dwarf::with(bytes, |dwarf| {

@@ -42,7 +42,9 @@ impl Pmi {
         Pmi { ranks: clients, board: Board::new(ranks), first: None, spoken: false }
     }
 
-    /// Connects a rank that is about to start. Returns the descriptor that the rank must get as number `fd`. # Errors
+    /// Connects a rank that is about to start. Returns the descriptor that the rank must get as number `fd`.
+    ///
+    /// # Errors
     /// The system's error when the connection cannot be made.
     pub fn connect(&mut self, rank: usize, command: &mut Command, fd: i32) -> io::Result<OwnedFd> {
         let (ours, theirs) = UnixStream::pair()?;
