@@ -17,6 +17,9 @@ use reader::{
 pub use reader::{MAGIC, Start};
 
 /// Reads the first record.
+///
+/// # Errors
+/// [`Damage`] when the file is damaged.
 pub fn start(bytes: &[u8]) -> Result<Start, Damage> {
     let (payload, _) = joined(bytes)?;
     let mut numbers = Numbers::new(&payload);
@@ -36,7 +39,7 @@ fn read_start(numbers: &mut Numbers) -> Result<Start, Damage> {
     }
 }
 
-/// The payloads of all whole blocks, and whether the file ends with one.
+/// Returns the payloads of all complete blocks, and whether the file ends with a complete one.
 fn joined(bytes: &[u8]) -> Result<(Vec<u8>, bool), Damage> {
     let mut rest = bytes.strip_prefix(MAGIC).ok_or_else(|| Damage::at_byte(0, "no trace file of libspintrace.so"))?;
     let mut payload = Vec::with_capacity(rest.len());
@@ -49,7 +52,10 @@ fn joined(bytes: &[u8]) -> Result<(Vec<u8>, bool), Damage> {
     Ok((payload, rest.is_empty()))
 }
 
-/// Reads a file; wildcards are replaced by what was received if `resolve`.
+/// Reads a file. With `resolve`, wildcards of receives are replaced by the source and tag of the received message.
+///
+/// # Errors
+/// [`Damage`] when the file is damaged.
 pub fn read(bytes: &[u8], resolve: bool) -> Result<RankTrace, Damage> {
     let (payload, _) = joined(bytes)?;
     let mut numbers = Numbers::new(&payload);
@@ -165,7 +171,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// What a receive with a wildcard got.
+    /// Reads the source and tag of the message that a receive with a wildcard has received.
     fn actual(&mut self, event: usize) -> Result<(), Damage> {
         if matches!(self.trace.events[event].what, What::Recv { from: None, .. } | What::Recv { tag: None, .. }) {
             let (actual_from, actual_tag) = (self.peer()?, self.tag()?);
@@ -242,7 +248,7 @@ impl Reader<'_> {
         }
     }
 
-    /// One for each rank, or none if `all` is not said.
+    /// Reads one size for each rank of the communicator, or none unless `all` is set.
     fn sizes(&mut self, comm: u32, all: bool) -> Result<Vec<u64>, Damage> {
         let count = self.numbers.count(1)?;
         let group = &self.trace.comms[comm as usize];

@@ -6,11 +6,11 @@ use thiserror::Error;
 
 use crate::event::Operation;
 
-/// Which algorithm stands for which collective, where it was chosen; else a usual one for the size.
+/// The algorithms that were chosen for collectives. Others get the usual algorithm for their size.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Collectives(BTreeMap<Operation, Pattern>);
 
-/// A wrong choice.
+/// The error of an invalid choice.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("{word}: {problem}; there are: {}", there())]
 pub struct ChoiceError {
@@ -18,8 +18,8 @@ pub struct ChoiceError {
     problem: &'static str,
 }
 
-/// Names of algorithms by collective, the usual one of small messages first. Those with `v` and the rest follow these
-/// where they can.
+/// The names of the algorithms of each collective. The first one is usual for small messages. Variants such as those
+/// with `v` use the choice for the plain collective where they can.
 const ALGORITHMS: &[(Operation, &[(&str, Pattern)])] = &[
     (Operation::Barrier, &[("dissemination", Pattern::Dissemination)]),
     (
@@ -86,8 +86,8 @@ impl std::str::FromStr for Collectives {
 }
 
 impl Collectives {
-    /// The pattern of a collective with so many bytes (as in its call) on so many ranks. The limits are those of MPICH
-    /// (Thakur, Rabenseifner, Gropp 2005).
+    /// Returns the pattern of a collective with a number of bytes (as in its call) on a number of ranks. The limits are
+    /// those of MPICH (Thakur, Rabenseifner, Gropp 2005).
     pub(crate) fn pattern(&self, operation: Operation, bytes: u64, ranks: u32) -> Pattern {
         const KIB: u64 = 1024;
         let chosen = |like: Operation, usual: Pattern| self.0.get(&like).copied().unwrap_or(usual);
@@ -111,7 +111,7 @@ impl Collectives {
             Operation::Gatherv => Pattern::Gather,
             Operation::Scatterv => Pattern::Scatter,
             Operation::ReduceScatterBlock | Operation::ReduceScatter => Pattern::ReduceScatterRing,
-            // Its messages are given one by one.
+            // Its messages are listed one by one.
             Operation::Neighbor => Pattern::Alltoall,
         }
     }

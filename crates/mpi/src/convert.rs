@@ -12,18 +12,18 @@ use crate::event::{Amount, Collective, Group, Operation, RankTrace, Root, What};
 use crate::windows::Arrivals;
 use windows::Window;
 
-/// Bytes of a segment of broadcasts that are cut up.
+/// The segment size of segmented broadcasts in bytes.
 const SEGMENT: u64 = 64 * 1024;
-/// Two matching spaces a communicator: its messages and its collectives'.
+/// The number of communicators with matching spaces of their own. Each has two: for messages and for collectives.
 const SPACES: u32 = (MAX_SPACE as u32).div_ceil(2);
 
-/// Turns what ranks did into a schedule.
+/// Converts traces of ranks to a schedule.
 pub struct Converter<'a> {
     options: &'a Options,
-    /// Ranks of the trace
+    /// The number of ranks of the trace.
     ranks: u32,
     builder: Builder,
-    /// Number of each communicator, the same on all of its ranks
+    /// The number of each communicator, which is the same on all of its ranks.
     numbers: HashMap<Group, u32>,
 }
 
@@ -32,7 +32,7 @@ struct Comm<'a> {
     group: &'a Group,
     number: u32,
     me: u32,
-    /// Whether it has all ranks of the trace
+    /// Whether it has all ranks of the trace.
     is_whole: bool,
     collectives: u32,
 }
@@ -42,7 +42,7 @@ impl Comm<'_> {
         (self.number % SPACES * 2) as u16
     }
 
-    /// Space and tag of the next collective.
+    /// Returns the matching space and the tag of the next collective.
     fn next_collective(&mut self) -> (u16, u32) {
         // Some patterns use two tags.
         let tag = self.collectives % (1 << 30) * 2;
@@ -57,7 +57,7 @@ impl<'a> Converter<'a> {
         Converter { options, ranks, builder, numbers: HashMap::new() }
     }
 
-    /// Adds rank `rank` of copy `copy` of the trace; `arrivals` are the one-sided accesses of all ranks.
+    /// Adds rank `rank` of copy `copy` of the trace. `arrivals` are the one-sided accesses of all ranks.
     pub fn add(&mut self, rank: u32, copy: u32, trace: &RankTrace, arrivals: &Arrivals) -> Result<(), ImportError> {
         let mut comms = Vec::with_capacity(trace.comms.len());
         for group in &trace.comms {
@@ -104,28 +104,28 @@ impl<'a> Converter<'a> {
         Ok(Comm { group, number, me: me as u32, is_whole, collectives: 0 })
     }
 
-    /// The schedule, and the number of communicators if that is more than have matching spaces of their own.
+    /// Returns the schedule, and the number of communicators if it exceeds [`SPACES`].
     pub fn finish(self) -> Result<(Schedule, Option<u32>), ImportError> {
         let comms = self.numbers.len() as u32;
         Ok((self.builder.finish()?, (comms > SPACES).then_some(comms)))
     }
 }
 
-/// One rank of one copy in the making.
+/// A rank of a copy that is being converted.
 struct Part<'a> {
     options: &'a Options,
     builder: &'a mut Builder,
     ranks: u32,
     rank: u32,
-    /// Rank 0 of this copy
+    /// The number of rank 0 of this copy.
     offset: u32,
     comms: Vec<Comm<'a>>,
     arrivals: &'a Arrivals,
-    /// By their places among the communicators
+    /// The windows, by their indices among the communicators.
     windows: HashMap<u32, Window<'a>>,
-    /// What the next operation waits for
+    /// The operations that the next one depends on.
     frontier: Vec<(u32, Wait)>,
-    /// Operations that an event's wait waits for
+    /// The operations that complete an event, by the event's index.
     started: HashMap<u32, Vec<u32>>,
 }
 
@@ -141,7 +141,7 @@ impl Part<'_> {
         Ok(())
     }
 
-    /// Adds an operation after all that is before it; what follows waits for it.
+    /// Adds an operation that depends on all before it. The following ones depend on it.
     fn step(&mut self, action: Action, wait: Wait) -> Result<u32, ImportError> {
         let op = self.builder.add(action, 0, 0)?;
         for &(earlier, wait) in &self.frontier {
@@ -152,7 +152,8 @@ impl Part<'_> {
         Ok(op)
     }
 
-    /// Where several operations follow: one that they can wait for instead of many.
+    /// Adds an empty operation if there are several dependencies, so that each of several following operations has only
+    /// one.
     fn join(&mut self) -> Result<(), ImportError> {
         if self.frontier.len() > 1 {
             self.step(Action::Calc(0), Wait::Done)?;
@@ -184,7 +185,7 @@ impl Part<'_> {
         Ok(())
     }
 
-    /// What follows waits for the end of these, too.
+    /// Makes the following operations depend on the completion of these too.
     fn after(&mut self, mut ends: Vec<u32>) {
         ends.sort_unstable();
         self.frontier.retain(|(other, _)| ends.binary_search(other).is_err());
@@ -279,7 +280,7 @@ struct Circle {
     members: Vec<u32>,
     me: u32,
     root: u32,
-    /// Where the other side of an intercommunicator begins and ends, to which sizes refer
+    /// The range of the other side of an intercommunicator, to which sizes refer.
     remote: Option<(usize, usize)>,
 }
 
@@ -311,7 +312,7 @@ fn circle(comm: &Comm, rank: u32, root: Root) -> Circle {
 }
 
 impl Circle {
-    /// Sizes for each member; those of its own side exchange nothing in an intercommunicator.
+    /// Returns the sizes for all members. In an intercommunicator, members of the own side exchange nothing.
     fn expand(&self, sizes: &[u64]) -> Vec<u64> {
         let Some((start, end)) = self.remote.filter(|_| !sizes.is_empty()) else { return sizes.to_vec() };
         let mut all = vec![0; self.members.len()];

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-/// What is wrong in a trace file, and where.
+/// The damage of a trace file, and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
     place: Place,
@@ -13,11 +13,11 @@ pub struct Damage {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Place {
-    /// From the start of the file
+    /// The offset from the start of the file in bytes.
     Byte(u64),
-    /// From the start of the first record, headers of blocks left out
+    /// The offset from the start of the first record in bytes, without the headers of blocks.
     RecordByte(u64),
-    /// Both from 1
+    /// The line and the field, both counted from 1.
     Line { line: u64, column: u64 },
 }
 
@@ -45,7 +45,7 @@ impl fmt::Display for Damage {
     }
 }
 
-/// Why traces cannot be made into a schedule.
+/// The reason why traces cannot be converted to a schedule.
 #[derive(Debug, Error)]
 pub enum ImportError {
     /// A file cannot be read.
@@ -72,7 +72,7 @@ pub enum ImportError {
         /// What is wrong with it
         problem: String,
     },
-    /// A call of a rank makes no sense beside the others'.
+    /// A call of a rank does not fit to the calls of other ranks.
     #[error("rank {rank}: {problem}")]
     Calls {
         /// The rank

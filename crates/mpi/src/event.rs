@@ -1,40 +1,40 @@
 use std::sync::Arc;
 
-/// What one rank did, as a trace file tells it.
+/// The events of a rank, as recorded in a trace file.
 #[derive(Debug, Default)]
 pub struct RankTrace {
-    /// In the order of the calls
+    /// The events in the order of the calls.
     pub events: Vec<Event>,
-    /// Of the communicators that the events name, what they are
+    /// The communicators to which events refer by their indices.
     pub comms: Vec<Arc<Group>>,
-    /// Calls that a schedule has no counterpart of
+    /// The names of calls without a counterpart in schedules.
     pub others: Vec<String>,
-    /// Whether there are calls on windows
+    /// Whether there are calls on windows.
     pub has_windows: bool,
-    /// Whether the file ends before the program did
+    /// Whether the file ends before the program did.
     pub truncated: bool,
-    /// Number of recorded calls
+    /// The number of recorded calls.
     pub calls: u64,
-    /// Nanoseconds from MPI_Init to MPI_Finalize
+    /// The time from MPI_Init to MPI_Finalize in nanoseconds.
     pub total_ns: u64,
-    /// Computation after the last call
+    /// The time of computation after the last call in nanoseconds.
     pub tail_ns: u64,
 }
 
-/// The processes of a communicator, by their ranks in MPI_COMM_WORLD, and which of several communicators with the same
-/// processes it is.
+/// A communicator: its processes, by their ranks in MPI_COMM_WORLD, and its number among communicators of the same
+/// processes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Group {
-    /// Of an intercommunicator: this side
+    /// The processes; in an intercommunicator those of this side.
     pub local: Vec<u32>,
-    /// Of an intercommunicator: the other side
+    /// The processes of the other side of an intercommunicator.
     pub remote: Option<Vec<u32>>,
-    /// Counted on each of its processes, which all make them in the same order
+    /// Its number among communicators of the same processes. All of them make these in the same order.
     pub ordinal: u32,
 }
 
 impl Group {
-    /// The ranks that calls name.
+    /// Returns the processes to which ranks in calls refer.
     pub fn peers(&self) -> &[u32] {
         self.remote.as_ref().unwrap_or(&self.local)
     }
@@ -43,9 +43,9 @@ impl Group {
 /// A call, or a part of one.
 #[derive(Debug)]
 pub struct Event {
-    /// Nanoseconds of computation before
+    /// The time of computation before the call in nanoseconds.
     pub gap_ns: u64,
-    /// Nanoseconds in the call
+    /// The time in the call in nanoseconds.
     pub wall_ns: u64,
     pub what: What,
 }
@@ -55,16 +55,16 @@ impl Event {
         Event { gap_ns, wall_ns, what }
     }
 
-    /// Follows another without time between.
+    /// Makes an event that follows the one before without computation in between.
     pub fn at_once(what: What) -> Event {
         Event::new(0, 0, what)
     }
 }
 
-/// Ranks are those in MPI_COMM_WORLD; communicators are places in [`RankTrace::comms`].
+/// The action of an event. Ranks are those in MPI_COMM_WORLD, communicators are indices in [`RankTrace::comms`].
 #[derive(Debug)]
 pub enum What {
-    /// Nothing but time
+    /// No communication.
     Nothing,
     Send {
         comm: u32,
@@ -80,12 +80,12 @@ pub enum What {
         bytes: u64,
         blocking: bool,
     },
-    /// Completion of what another event, by its place, has started
+    /// The completion of the event with this index.
     Wait(u32),
     Collective(Box<Collective>),
-    /// Access to a window, which has a place among the communicators
+    /// An access to a window, which has an index among the communicators.
     Access(Box<Access>),
-    /// Another call on a window
+    /// Another call on a window.
     Window(u32, Box<WindowCall>),
 }
 
@@ -94,13 +94,14 @@ pub enum What {
 pub struct Access {
     pub window: u32,
     pub target: u32,
-    /// To the target
+    /// The number of bytes sent to the target.
     pub bytes: u64,
-    /// From the target, if something comes back
+    /// The number of bytes sent back by the target, if it answers.
     pub back: Option<u64>,
 }
 
-/// What a call makes of a window or its epochs. Ranks are those in MPI_COMM_WORLD; a target that is none stands for all.
+/// A call that concerns a window or its epochs. Ranks are those in MPI_COMM_WORLD. A target of `None` stands for all
+/// targets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WindowCall {
     Create,
@@ -126,31 +127,31 @@ pub struct Collective {
     pub blocking: bool,
 }
 
-/// Where a collective starts or ends.
+/// The root of a collective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Root {
-    /// There is none
+    /// The collective has no root.
     Nowhere,
-    /// This rank, of an intercommunicator
+    /// This rank of an intercommunicator.
     Here,
-    /// Another rank on this side of an intercommunicator: this one has no part
+    /// Another rank on this side of an intercommunicator. This rank does not take part.
     Beside,
-    /// A rank of the communicator; of an intercommunicator, of the other side
+    /// A rank of the communicator, or of the other side of an intercommunicator.
     At(u32),
 }
 
-/// How much a collective moves.
+/// The sizes of a collective.
 #[derive(Clone, Debug)]
 pub enum Amount {
-    /// Bytes: of the vector, or for each rank
+    /// The number of bytes of the vector, or for each rank.
     Same(u64),
-    /// For and from each rank
+    /// The number of bytes to and from each rank.
     Each { own: u64, send: Vec<u64>, recv: Vec<u64> },
-    /// Ranks in MPI_COMM_WORLD and bytes
+    /// The neighbours in MPI_COMM_WORLD, with the number of bytes for each.
     Neighbors { send: Vec<(u32, u64)>, recv: Vec<(u32, u64)> },
 }
 
-/// What a collective does.
+/// The operation of a collective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Operation {
     Barrier,
@@ -173,7 +174,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// All, in the order of their numbers in a trace file (`sdk/tracer/format.h`).
+    /// All operations, in the order of their numbers in trace files (`sdk/tracer/format.h`).
     pub const ALL: [Operation; 17] = [
         Operation::Barrier,
         Operation::Bcast,
@@ -194,7 +195,7 @@ impl Operation {
         Operation::Neighbor,
     ];
 
-    /// As in the names of MPI, in lower case.
+    /// Returns the name as in MPI, in lower case.
     pub fn name(self) -> &'static str {
         match self {
             Operation::Barrier => "barrier",

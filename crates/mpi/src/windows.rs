@@ -1,4 +1,5 @@
-//! One-sided accesses: when a target has to be ready for which of them. Only the traces of all origins together tell.
+//! Determines when a target must be ready for which one-sided accesses. That follows only from the traces of all
+//! origins together.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -8,11 +9,11 @@ use crate::event::{Access, Group, RankTrace, What, WindowCall};
 /// How an access is synchronised (MPI 4.1 §12.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Epoch {
-    /// After so many fences
+    /// After a number of fences.
     Fence(u32),
-    /// From start to complete: after so many others with this target
+    /// Between start and complete, after a number of such epochs with this target.
     Started(u32),
-    /// By a lock: the target has no part
+    /// By a lock, without a call of the target.
     Passive,
 }
 
@@ -21,14 +22,14 @@ pub enum Epoch {
 pub struct Origin {
     rank: u32,
     fences: u32,
-    /// Targets from start to complete, and how often each was one before
+    /// The targets between start and complete, with the number of such epochs before.
     started: HashMap<u32, u32>,
     starts: HashMap<u32, u32>,
     locked: HashSet<u32>,
     all_locked: bool,
-    /// Accesses to each target so far
+    /// The number of accesses to each target so far.
     accesses: HashMap<u32, u32>,
-    /// The last access by a lock to each target since a flush, among those of which nothing comes back
+    /// The last access by a lock to each target since a flush, among accesses without an answer.
     unacknowledged: BTreeMap<u32, u32>,
 }
 
@@ -46,8 +47,8 @@ impl Origin {
         }
     }
 
-    /// Epoch of an access, and how many to its target came before; none for one to the rank itself, which takes no
-    /// message.
+    /// Returns the epoch of an access and the number of accesses to its target before. Returns `None` for an access to
+    /// the rank itself, which needs no message.
     pub fn access(&mut self, access: &Access) -> Option<(Epoch, u32)> {
         let target = access.target;
         if target == self.rank {
@@ -69,7 +70,7 @@ impl Origin {
         Some((epoch, number))
     }
 
-    /// Takes a call, and returns whose acknowledgement it waits for: targets, and the last access to each.
+    /// Processes a call. Returns the targets whose acknowledgement it waits for, with the last access to each.
     pub fn call(&mut self, call: &WindowCall) -> Vec<(u32, u32)> {
         match call {
             WindowCall::Fence => self.fences += 1,
@@ -103,12 +104,13 @@ impl Origin {
         }
     }
 
-    /// Fences so far.
+    /// Returns the number of fences so far.
     pub fn fences(&self) -> u32 {
         self.fences
     }
 
-    /// The targets from start to complete, and how often each was one before, in the order of their ranks.
+    /// Returns the targets between start and complete in the order of their ranks, with the number of such epochs
+    /// before.
     pub fn started(&self) -> Vec<(u32, u32)> {
         let mut all: Vec<_> = self.started.iter().map(|(&target, &times)| (target, times)).collect();
         all.sort_unstable();
@@ -120,44 +122,44 @@ impl Origin {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
     pub from: u32,
-    /// Accesses of that rank to this one before
+    /// The number of earlier accesses of that rank to this one.
     pub number: u32,
     pub access: Access,
 }
 
-/// What comes by locks.
+/// An item of the accesses by locks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Passive {
     Access(Arrival),
-    /// `from` waits until its accesses up to this number are done
+    /// The rank `from` waits until its accesses up to this number are done.
     Acknowledge {
         from: u32,
         number: u32,
     },
 }
 
-/// What comes to a rank in a window, each in the order of its origin.
+/// The accesses to a rank in a window, in the order of each origin.
 #[derive(Debug, Default)]
 pub struct Incoming {
-    /// By the number of fences before
+    /// The accesses after each number of fences.
     pub fences: HashMap<u32, Vec<Arrival>>,
-    /// By origin, and how often that was told of before
+    /// The accesses of each origin, by the origin and its number of epochs before.
     pub posts: HashMap<(u32, u32), Vec<Arrival>>,
     pub passive: Vec<Passive>,
 }
 
-/// What comes to all ranks in all windows.
+/// The accesses to all ranks in all windows.
 #[derive(Debug, Default)]
 pub struct Arrivals {
     windows: HashMap<Arc<Group>, usize>,
-    /// By window and target
+    /// The accesses by window and target.
     incoming: Vec<HashMap<u32, Incoming>>,
 }
 
 impl Arrivals {
     /// Adds the accesses of a rank.
     pub fn add(&mut self, rank: u32, trace: &RankTrace) {
-        // By the window's place among the rank's communicators: which it is.
+        // The identity of each window, by its index among the rank's communicators.
         let mut own: HashMap<u32, (usize, Origin)> = HashMap::new();
         for event in &trace.events {
             match &event.what {
@@ -193,7 +195,7 @@ impl Arrivals {
         }
     }
 
-    /// What comes to a rank in a window.
+    /// Returns the accesses to a rank in a window.
     pub fn to(&self, window: &Group, rank: u32) -> Option<&Incoming> {
         self.windows.get(window).and_then(|&window| self.incoming[window].get(&rank))
     }

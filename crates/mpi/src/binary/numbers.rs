@@ -1,6 +1,6 @@
 use crate::error::Damage;
 
-/// More than any message: sizes beyond are damage.
+/// A limit for sizes that no message reaches. Larger ones are damage.
 const MAX_BYTES: u64 = 1 << 62;
 
 /// Reads the fields of records.
@@ -18,7 +18,7 @@ impl<'a> Numbers<'a> {
         self.place == self.bytes.len()
     }
 
-    /// Damage at the present place, counted without the headers of blocks.
+    /// Makes the error of damage at the current offset, which does not count headers of blocks.
     pub fn damage(&self, what: String) -> Damage {
         Damage::at_record_byte(self.place as u64, what)
     }
@@ -57,18 +57,18 @@ impl<'a> Numbers<'a> {
         }
     }
 
-    /// A message's size.
+    /// Reads the size of a message.
     pub fn bytes(&mut self) -> Result<u64, Damage> {
         let bytes = self.number()?;
         self.size(bytes)
     }
 
-    /// The same of a number that was read.
+    /// Checks the size of a message that was read as a number.
     pub fn size(&self, bytes: u64) -> Result<u64, Damage> {
         if bytes <= MAX_BYTES { Ok(bytes) } else { Err(self.damage(format!("a message of {bytes} bytes"))) }
     }
 
-    /// How many follow, each of at least `least` bytes.
+    /// Reads the number of items that follow, each of at least `least` bytes.
     pub fn count(&mut self, least: usize) -> Result<usize, Damage> {
         let count = self.number()?;
         let most = (self.bytes.len() - self.place) / least;
@@ -82,7 +82,7 @@ impl<'a> Numbers<'a> {
         Ok(text)
     }
 
-    /// Ranks, in runs.
+    /// Reads ranks, which are stored as runs.
     pub fn group(&mut self, ranks: u32) -> Result<Vec<u32>, Damage> {
         let runs = self.count(3)?;
         let mut group = Vec::new();

@@ -8,7 +8,7 @@ use crate::error::Damage;
 use crate::event::{Access, What, WindowCall};
 
 impl Reader<'_> {
-    /// A record of a kind from [`RMA`] to [`WIN_FLUSH_LOCAL`], or [`RMA_REQUEST`].
+    /// Reads a record of a kind from [`RMA`] to [`WIN_FLUSH_LOCAL`], or [`RMA_REQUEST`].
     pub(super) fn window(&mut self, kind: u8) -> Result<(), Damage> {
         let window = self.comm_place()?;
         let call = match kind {

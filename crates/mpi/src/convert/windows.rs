@@ -1,4 +1,4 @@
-//! One-sided calls as messages: docs/goal.md, "One-sided calls", is the model.
+//! Converts one-sided calls to messages. Section "One-sided calls" of docs/goal.md describes the model.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -13,18 +13,19 @@ use crate::windows::{Arrival, Incoming, Origin, Passive};
 pub struct Window<'a> {
     origin: Origin,
     incoming: Option<&'a Incoming>,
-    /// By target, the operations that end the accesses under way
+    /// For each target, the operations that complete the pending accesses.
     pending: BTreeMap<u32, Vec<u32>>,
-    /// The operations that take what comes until the next fence, by locks, and until the next wait
+    /// The operations that receive the accesses until the next fence, the accesses by locks, and those until the next
+    /// wait.
     by_fence: Vec<u32>,
     by_lock: Vec<u32>,
     by_post: Vec<u32>,
-    /// Origins from post to wait, and how often each was told before
+    /// The origins of the exposure epoch, and for each the number of posts before.
     posted: Vec<(u32, u32)>,
     posts: HashMap<u32, u32>,
 }
 
-/// What a message between two ranks of a window is; a part of its tag.
+/// The kind of a message between two ranks of a window, which is a part of its tag.
 #[derive(Clone, Copy)]
 enum Kind {
     Access,
@@ -34,12 +35,12 @@ enum Kind {
     Complete,
 }
 
-/// Each kind of message is numbered for each pair of ranks, so that none is taken for another.
+/// Returns the tag of a message. Each kind of message is numbered for each pair of ranks, so that no two are confused.
 fn tag(number: u32, kind: Kind) -> u32 {
     number % (1 << 28) * 8 + kind as u32
 }
 
-/// Bytes of a message that only tells something.
+/// The size of a message without data in bytes.
 const SIGNAL: u64 = 1;
 
 impl Part<'_> {
@@ -63,7 +64,7 @@ impl Part<'_> {
             self.windows.insert(window, made);
             return Ok(());
         }
-        // Taken out, as the schedule is changed beside it.
+        // The window is removed while the schedule is extended, and put back afterwards.
         let Some(mut known) = self.windows.remove(&window) else {
             return Err(self.no_window());
         };
@@ -118,7 +119,7 @@ impl Part<'_> {
         Ok(())
     }
 
-    /// The origin's side of an access.
+    /// Adds the operations of an access on the origin.
     pub(super) fn access(&mut self, place: u32, access: &Access) -> Result<(), ImportError> {
         let Access { window, target, .. } = *access;
         let Some(known) = self.windows.get_mut(&window) else { return Err(self.no_window()) };
@@ -156,7 +157,7 @@ impl Part<'_> {
         )
     }
 
-    /// Adds an operation after all that is before it, for which what follows does not wait.
+    /// Adds an operation that depends on all before it, and on which the following ones do not depend.
     fn beside(&mut self, action: Action) -> Result<u32, ImportError> {
         let op = self.builder.add(action, 0, 0)?;
         for &(earlier, wait) in &self.frontier {
@@ -165,7 +166,7 @@ impl Part<'_> {
         Ok(op)
     }
 
-    /// Waits for a signal of each of these ranks.
+    /// Adds the receipt of a signal from each of these ranks.
     fn signals(&mut self, window: u32, from: &[(u32, u32)], kind: Kind) -> Result<(), ImportError> {
         if from.is_empty() {
             return Ok(());
@@ -179,7 +180,7 @@ impl Part<'_> {
         Ok(())
     }
 
-    /// Opens an epoch to these origins, and tells them.
+    /// Opens an exposure epoch for these origins and signals them.
     fn post(&mut self, window: u32, known: &mut Window, origins: &[u32]) -> Result<(), ImportError> {
         let mut others: Vec<u32> = origins.iter().copied().filter(|&origin| origin != self.rank).collect();
         others.sort_unstable();
@@ -199,7 +200,7 @@ impl Part<'_> {
         Ok(())
     }
 
-    /// The target's side of accesses; returns the operations that end them.
+    /// Adds the operations of accesses on the target. Returns those that complete them.
     fn expect(&mut self, window: u32, coming: Option<&Vec<Arrival>>) -> Result<Vec<u32>, ImportError> {
         let coming = coming.map_or(&[][..], |coming| coming);
         if !coming.is_empty() {
@@ -208,7 +209,7 @@ impl Part<'_> {
         coming.iter().map(|arrival| Ok(self.take(window, arrival)?.1)).collect()
     }
 
-    /// The same of accesses by locks, some of which are acknowledged.
+    /// Adds the operations of accesses by locks on the target, some of which are acknowledged.
     fn expect_passive(&mut self, window: u32, coming: &[Passive]) -> Result<Vec<u32>, ImportError> {
         if !coming.is_empty() {
             self.join()?;
@@ -237,7 +238,7 @@ impl Part<'_> {
         Ok(ends)
     }
 
-    /// Takes an access, and answers it; returns the operations of the one and of the end.
+    /// Adds the receipt of an access and its answer. Returns the first and the last operation.
     fn take(&mut self, window: u32, arrival: &Arrival) -> Result<(u32, u32), ImportError> {
         let Arrival { from, number, access } = *arrival;
         let taken =
@@ -250,7 +251,7 @@ impl Part<'_> {
 }
 
 impl Window<'_> {
-    /// The operations that end the accesses under way, to one target or to all.
+    /// Returns the operations that complete the pending accesses, to one target or to all.
     fn end_of_accesses(&mut self, target: Option<u32>) -> Vec<u32> {
         match target {
             Some(target) => self.pending.remove(&target).unwrap_or_default(),

@@ -4,26 +4,26 @@ use super::calls::{self, Call, Signature};
 use super::line::Line;
 use crate::error::Damage;
 
-/// The arguments of a call that matter, by kind and in order.
+/// The relevant arguments of a call, by kind and in their order.
 #[derive(Debug, Default)]
 pub struct Arguments {
     pub counts: Vec<i64>,
-    /// Sizes of datatypes
+    /// The sizes of datatypes in bytes.
     pub types: Vec<i64>,
     pub ranks: Vec<i64>,
     pub tags: Vec<i64>,
     pub comm: Option<CommUse>,
-    /// Address of the requests, and of a communicator or window
+    /// The address of the requests, and of a communicator or window.
     pub request: Option<u64>,
     pub made: Option<u64>,
-    /// Address of a matched message
+    /// The address of a matched message.
     pub message: Option<u64>,
     pub window: Option<i64>,
     pub keys: Vec<i64>,
-    /// Those of `v`; empty where the trace has only their address
+    /// The counts of a variant with `v`; empty if the trace has only their address.
     pub lists: Vec<Vec<i64>>,
     numbers: Vec<i64>,
-    /// Functions found so far
+    /// The functions found so far.
     names: HashMap<String, Option<Signature>>,
 }
 
@@ -37,7 +37,7 @@ pub struct CommUse {
 }
 
 impl Arguments {
-    /// Takes them from a line, between the times.
+    /// Reads the arguments from a line, between the times.
     pub fn read(&mut self, line: &Line, name: &str, letters: &str, tail: &str) -> Result<(), Damage> {
         for list in [&mut self.counts, &mut self.types, &mut self.ranks, &mut self.tags, &mut self.keys] {
             list.clear();
@@ -77,7 +77,7 @@ impl Arguments {
         line.numbers(field, &mut self.numbers)?;
         match (letter, &self.numbers[..]) {
             (b'v', all) if all.iter().all(|&count| count >= 0) => self.lists.push(all.to_vec()),
-            // liballprof 2 has only the size.
+            // liballprof 2 records only the size.
             (b'd', &[_, size, _] | &[size]) if size >= 0 => self.types.push(size),
             (b'c', &[handle, rank, size]) if 0 <= rank && rank < size && size <= i64::from(goal::MAX_RANKS) => {
                 self.comm = Some(CommUse { handle, rank: rank as u32, size: size as u32, field });
@@ -96,7 +96,7 @@ impl Arguments {
     }
 }
 
-/// A call of a line, its arguments taken.
+/// Returns the call of a line, with its arguments.
 pub fn parse(line: &Line, arguments: &mut Arguments) -> Result<Call, Damage> {
     let name = line.name()?;
     let found = match arguments.names.get(name) {

@@ -1,8 +1,8 @@
-//! What the fields of each function's line are.
+//! The fields in the lines of each function.
 
 use crate::event::Operation;
 
-/// What a function does, in so far as a schedule tells.
+/// The action of a function, as far as schedules represent it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
     Send {
@@ -17,7 +17,7 @@ pub enum Call {
     SendRecvReplace {
         blocking: bool,
     },
-    /// A probe that says what a matched receive will take
+    /// A probe for a matched receive.
     Match,
     RecvMatched {
         blocking: bool,
@@ -38,7 +38,7 @@ pub enum Call {
     Dup,
     Split,
     OtherComm,
-    /// Without the other ranks of the communicator that it is made of
+    /// Made by some ranks of the parent communicator alone.
     GroupComm,
     CommFree,
     WinCreate,
@@ -52,24 +52,24 @@ pub enum Call {
     Finalize,
     /// Nothing
     Local,
-    /// Nothing that a schedule has: it is named
+    /// An action without a counterpart in schedules, which is reported by name.
     Other,
-    /// Something that the trace does not tell enough of
+    /// An action of which the trace records too little.
     Untold(&'static str),
 }
 
-/// What a one-sided access moves.
+/// The data that a one-sided access moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// The data there
+    /// The data to the target.
     Put,
-    /// The data back
+    /// The data from the target.
     Get,
     /// Both
     Exchange,
-    /// One element there and back
+    /// One element to the target and back.
     Fetch,
-    /// Two elements there, one back
+    /// Two elements to the target, one back.
     Compare,
 }
 
@@ -143,7 +143,7 @@ const CALLS: &[(&[&str], &str, Call)] = &[
     (&["finalize"], "", Call::Finalize),
 ];
 
-/// Accesses that have another of the same name with an `r` before it and a request.
+/// Accesses with a variant whose name has an additional `r` and which returns a request.
 const ACCESSES: &[(&str, &str, Access)] = &[
     ("put", "bndrbndw", Access::Put),
     ("get", "bndrbndw", Access::Get),
@@ -299,7 +299,7 @@ const LOCAL: &[&str] = &[
     "wtime",
 ];
 
-/// The same of functions for which a schedule has nothing, but which are worth a note.
+/// Names, or beginnings of names, of functions without a counterpart in schedules that are reported.
 const OTHER: &[&str] = &["comm_accept", "comm_connect", "comm_join", "comm_spawn*", "file_*"];
 
 /// A call, the letters of its fields, and of those that follow them: a request, perhaps after hints.
@@ -344,7 +344,7 @@ fn exactly(name: &str) -> Option<Signature> {
     local.or_else(|| OTHER.iter().find(is).map(|_| (Call::Other, "", "")))
 }
 
-/// What a letter stands for.
+/// Returns the meaning of a letter.
 pub fn meaning(letter: u8) -> &'static str {
     match letter {
         b'n' => "a count",
@@ -368,7 +368,7 @@ pub fn meaning(letter: u8) -> &'static str {
 mod tests {
     use super::*;
 
-    /// Those in the lists of docs/mpi-calls.md below a heading; a `*` stands for itself.
+    /// Returns the names in the lists of docs/mpi-calls.md below a heading. A `*` stands for itself.
     fn listed(from: &str, to: &str) -> Vec<&'static str> {
         let page = include_str!("../../../../docs/mpi-calls.md");
         let start = page.find(from).unwrap();

@@ -1,5 +1,5 @@
-//! Who is in which communicator. A liballprof trace has of each communicator a number of the rank's own and the rank's
-//! place in it; who else is in it follows from how the calls of all ranks that made it fit together.
+//! Determines the members of communicators. A liballprof trace has for each communicator a number that only this rank
+//! uses, and the rank's place in it. The other members follow from matching the calls of all ranks that made it.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -10,14 +10,14 @@ use super::line::Line;
 use crate::error::Damage;
 use crate::event::Group;
 
-/// What a rank's trace says of communicators, in order.
+/// An item of a rank's trace that concerns a communicator.
 #[derive(Debug)]
 enum Item {
-    /// A number that stands for a communicator, not seen since the last one was freed
+    /// The first use of a number since the last communicator with that number was freed.
     Sight { used: CommUse, line: u64 },
-    /// A communicator is made of another
+    /// A communicator is made from another one.
     Make { parent: i64, how: How, address: u64 },
-    /// The one at an address is freed
+    /// The communicator at an address is freed.
     Free { address: u64 },
 }
 
@@ -29,11 +29,11 @@ enum How {
         key: i64,
     },
     Other,
-    /// By some of the parent's ranks alone
+    /// Whether only some of the parent's ranks make it.
     Group,
 }
 
-/// The communicators that one rank's trace speaks of.
+/// The communicators in a rank's trace.
 pub struct Survey(Vec<Item>);
 
 /// Tells which uses of a communicator are sights; the survey and the reading of a trace do alike.
@@ -52,7 +52,7 @@ impl Sights {
     }
 }
 
-/// Reads what a trace says of communicators.
+/// Collects the items of a trace that concern communicators.
 pub fn survey(mut rest: &[u8]) -> Result<Survey, Damage> {
     let (mut line, mut arguments, mut sights) = (Line::new(), Arguments::default(), Sights::default());
     let mut items = Vec::new();
@@ -88,21 +88,21 @@ pub struct Known {
     pub sights: Vec<u32>,
 }
 
-/// Why communicators do not fit together: the rank and where.
+/// The error of communicators that do not match: the rank and the place.
 pub struct Misfit {
     pub rank: u32,
     pub damage: Damage,
 }
 
-/// A communicator: for each place in it, the rank.
+/// A communicator: the rank for each place in it.
 type Places = Vec<Option<u32>>;
 
-/// One making of communicators out of one.
+/// An operation that makes communicators from another one.
 struct Making {
-    /// What the ranks of the parent gave, as far as they have come: colour and key
+    /// The colour and key of each rank of the parent that has made the call so far.
     given: Vec<Option<(i64, i64)>>,
     missing: usize,
-    /// The communicators that came of it, by colour, or by size where only that is known
+    /// The resulting communicators, by colour, or by size if only that is known.
     made: BTreeMap<i64, usize>,
 }
 
@@ -119,7 +119,7 @@ struct RankState {
     next: usize,
     bound: HashMap<i64, usize>,
     unused: Vec<Unused>,
-    /// By the address of its variable, a communicator in use
+    /// The communicators in use, by the addresses of their variables.
     addresses: HashMap<u64, i64>,
     /// How many were made of each, and by some of its ranks alone
     makings: HashMap<(usize, bool), u32>,
@@ -130,16 +130,16 @@ struct Resolver {
     ranks: u32,
     comms: Vec<Places>,
     makings: Vec<Making>,
-    /// By parent, whether by some of its ranks alone, and how many came before
+    /// The operations, by parent, by whether only some of its ranks take part, and by the number of earlier ones.
     numbers: HashMap<(usize, bool, u32), usize>,
 }
 
 const WORLD: usize = 0;
 
-/// Finds out who is in which communicator.
+/// Determines the members of all communicators.
 pub fn resolve(surveys: &[Survey]) -> Result<Vec<Known>, Misfit> {
     let ranks = surveys.len() as u32;
-    // After MPI_COMM_WORLD, one MPI_COMM_SELF a rank.
+    // MPI_COMM_WORLD is followed by one MPI_COMM_SELF for each rank.
     let world: Places = (0..ranks).map(Some).collect();
     let selves = (0..ranks).map(|rank| vec![Some(rank)]);
     let comms = std::iter::once(world).chain(selves).collect();
@@ -200,7 +200,7 @@ fn stuck(surveys: &[Survey], states: &[RankState]) -> Misfit {
 }
 
 impl Resolver {
-    /// Takes one item of a rank; false if that must wait for other ranks.
+    /// Processes one item of a rank. Returns false if it must wait for other ranks.
     fn step(&mut self, rank: u32, item: &Item, state: &mut RankState) -> Result<bool, Misfit> {
         match *item {
             Item::Free { address } => {
@@ -285,7 +285,7 @@ impl Resolver {
         }
     }
 
-    /// The communicator that a number stands for.
+    /// Returns the communicator of a number.
     fn bind(&mut self, rank: u32, used: CommUse, state: &mut RankState) -> Option<usize> {
         let fits = |comm: &Places| {
             comm.len() == used.size as usize && comm[used.rank as usize].is_none_or(|other| other == rank)
@@ -301,7 +301,7 @@ impl Resolver {
             let making = &mut self.makings[unused.making];
             let comm = match unused.how {
                 How::Dup => making.made.values().next().copied(),
-                // Until all have said their colour, it may be this one.
+                // Until the colours of all ranks are known, it may be this communicator.
                 How::Split { .. } if making.made.is_empty() => return None,
                 How::Split { color, .. } => making.made.get(&color).copied(),
                 How::Other | How::Group => Some(*making.made.entry(used.size.into()).or_insert_with(|| {
@@ -322,7 +322,7 @@ impl Resolver {
         (used.size == 1).then_some(1 + rank as usize)
     }
 
-    /// The processes of a communicator, known by now.
+    /// Returns the processes of a communicator, which are known by now.
     fn group(&self, comm: usize, groups: &mut HashMap<usize, Arc<Group>>) -> Result<Arc<Group>, Damage> {
         if let Some(group) = groups.get(&comm) {
             return Ok(Arc::clone(group));
