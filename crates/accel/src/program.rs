@@ -4,8 +4,7 @@ use std::cell::{RefCell, RefMut};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use abi::device::image;
-use abi::portals::Plain;
+use abi::device::image::{Damage, Image};
 use hpu::{Engine, Program, isa};
 use machine::{Accelerator, Machine};
 
@@ -34,12 +33,9 @@ pub struct DeviceProgram {
 /// The reasons for which an image cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ImageError {
-    /// The bytes are no image of this version.
-    #[error("the embedded device image is not of this version of spinkit: recompile with spincc")]
-    Version,
-    /// Offsets in the image point outside of it.
-    #[error("the embedded device image is damaged: {0}")]
-    Damaged(&'static str),
+    /// The bytes are not an image of this version, or a damaged one.
+    #[error("{0}; recompile the program with spincc")]
+    Image(#[from] Damage),
     /// The image has no code for the kind of HPU that the card has.
     #[error(
         "the program has no device code for HPU kind {wanted} (it has {found}): recompile with spincc --hpu {wanted}"
@@ -157,36 +153,21 @@ impl DeviceProgram {
     /// # Errors
     /// When the image is damaged or of another version, or when it has no usable code for `kind`.
     pub fn from_image(bytes: &[u8], handlers_start: u64, kind: &str) -> Result<DeviceProgram, ImageError> {
-        let preamble = image::Preamble::from_bytes(bytes).ok_or(ImageError::Damaged("too short"))?;
-        if preamble.magic != image::MAGIC {
-            return Err(ImageError::Version);
-        }
-        let mut at = size_of::<image::Preamble>();
-        let devices: Vec<image::Device> = records(bytes, &mut at, preamble.devices)?;
-        let handlers: Vec<image::Handler> = records(bytes, &mut at, preamble.handlers)?;
-        let mut kinds = Vec::new();
-        for device in &devices {
-            kinds.push(text(bytes, device.kind_offset)?);
-        }
-        let Some(device) = kinds.iter().position(|found| *found == kind).map(|index| devices[index]) else {
+        let image = Image::parse(bytes)?;
+        let Some((_, elf)) = image.devices.iter().find(|(found, _)| *found == kind) else {
+            let kinds: Vec<&str> = image.devices.iter().map(|(found, _)| *found).collect();
             return Err(ImageError::NoKind { wanted: kind.into(), found: kinds.join(", ") });
         };
-        let (start, length) = (device.elf_offset as usize, device.elf_length as usize);
-        let elf = bytes.get(start..start.saturating_add(length)).ok_or(ImageError::Damaged("device code is cut"))?;
         let isa = isa::instruction_set(kind)?;
         let program =
             Program::load(elf, isa, &load_map()).map_err(|error| ImageError::Elf { kind: kind.into(), error })?;
-        let handlers = handlers
-            .iter()
-            .map(|handler| {
-                let name = text(bytes, handler.name_offset)?;
-                let entry = program
-                    .entry(name)
-                    .ok_or_else(|| ImageError::NoHandler { kind: kind.into(), handler: name.into() })?;
-                let host = handlers_start.wrapping_add(u64::from(handler.host_offset));
-                Ok((host, Handler { name: name.into(), entry }))
-            })
-            .collect::<Result<_, ImageError>>()?;
+        let handlers = image.handlers.iter().map(|(name, host_offset)| {
+            let missing = || ImageError::NoHandler { kind: kind.into(), handler: (*name).into() };
+            let entry = program.entry(name).ok_or_else(missing)?;
+            let host = handlers_start.wrapping_add(u64::from(*host_offset));
+            Ok((host, Handler { name: (*name).into(), entry }))
+        });
+        let handlers = handlers.collect::<Result<_, ImageError>>()?;
         Ok(DeviceProgram { program: Arc::new(program), handlers })
     }
 
@@ -202,35 +183,21 @@ impl DeviceProgram {
     }
 }
 
-fn records<T: Plain>(bytes: &[u8], at: &mut usize, count: u32) -> Result<Vec<T>, ImageError> {
-    (0..count)
-        .map(|_| {
-            let record = bytes.get(*at..).and_then(T::from_bytes).ok_or(ImageError::Damaged("records are cut"))?;
-            *at += size_of::<T>();
-            Ok(record)
-        })
-        .collect()
-}
-
-fn text(bytes: &[u8], offset: u32) -> Result<&str, ImageError> {
-    let rest = bytes.get(offset as usize..).ok_or(ImageError::Damaged("a name is cut"))?;
-    let end = rest.iter().position(|byte| *byte == 0).ok_or(ImageError::Damaged("a name has no end"))?;
-    std::str::from_utf8(&rest[..end]).map_err(|_| ImageError::Damaged("a name is not text"))
-}
-
 #[cfg(test)]
 mod tests {
+    use abi::device::image::{MAGIC, Preamble};
+    use abi::portals::Plain;
+
     use super::*;
 
     #[test]
     fn damaged_images_are_errors() {
-        assert!(matches!(DeviceProgram::from_image(b"", 0, "rv32imac"), Err(ImageError::Damaged(_))));
-        assert!(matches!(DeviceProgram::from_image(&[0; 64], 0, "rv32imac"), Err(ImageError::Version)));
-        let mut preamble = image::Preamble { magic: image::MAGIC, devices: 7, ..Default::default() };
-        let cut = DeviceProgram::from_image(preamble.as_bytes(), 0, "rv32imac");
-        assert!(matches!(cut, Err(ImageError::Damaged("records are cut"))));
+        let error = |bytes: &[u8]| DeviceProgram::from_image(bytes, 0, "rv32imac").err().expect("an error");
+        assert!(matches!(error(b""), ImageError::Image(Damage::Damaged("it is cut off"))));
+        assert!(matches!(error(&[0; 64]), ImageError::Image(Damage::Version)));
+        let mut preamble = Preamble { magic: MAGIC, length: 32, devices: 7, ..Default::default() };
+        assert!(matches!(error(preamble.as_bytes()), ImageError::Image(Damage::Damaged("its records are cut off"))));
         preamble.devices = 0;
-        let none = DeviceProgram::from_image(preamble.as_bytes(), 0, "rv32imac");
-        assert!(matches!(none, Err(ImageError::NoKind { .. })));
+        assert!(matches!(error(preamble.as_bytes()), ImageError::NoKind { .. }));
     }
 }

@@ -1,4 +1,4 @@
-/* abort() and a failed assert() end the handler as FAIL. */
+/* abort() and a failed assert() end the handler with the return code FAIL. */
 #include <spin.h>
 
 _Noreturn void abort(void);

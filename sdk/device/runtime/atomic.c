@@ -1,12 +1,12 @@
-/* C11's atomic operations on 64 bits (C11 7.17; the names are those that compilers call), by the card's own commands. So
- * they are atomic with PtlHandlerCAS and PtlHandlerFAdd too, happen at their exact time, and a handler that is killed
- * leaves no lock behind. Every one is sequentially consistent, whatever its memory order says. Compilers make the
- * smaller sizes themselves. */
+/* C11's atomic operations on 64 bits (C11 7.17), under the names that compilers call. They are commands to the card, so
+ * they are also atomic with respect to PtlHandlerCAS and PtlHandlerFAdd, happen at their exact time, and leave no lock
+ * behind when a handler is killed. Each is sequentially consistent, whatever memory order the program asks for. Compilers
+ * generate smaller sizes inline. */
 #include <spin.h>
 
 typedef uint64_t word;
 
-/* Swaps if `*at` is `*expected`; otherwise that is what `*at` was. */
+/* Writes `desired` if `*at` equals `*expected`; otherwise stores the value of `*at` in `*expected`. */
 static inline bool swapped(word *at, word *expected, word desired) {
     struct spin_cas_cmd cmd = {.compare = *expected, .swap = desired, .address = spin_address(at)};
     int done = spin_command(SPIN_CMD_CAS, spin_address(&cmd));
@@ -46,7 +46,8 @@ word __atomic_fetch_sub_8(word *at, word value, int order) {
     return added(at, -value);
 }
 
-/* The others try until nobody has come between; the first guess need not be right. */
+/* The other operations repeat a compare-and-swap until no other handler has changed the value in between; the first guess
+ * of the value may be wrong. */
 #define UPDATE(name, result)                                                                                           \
     word __atomic_##name##_8(word *at, word value, int order);                                                         \
     word __atomic_##name##_8(word *at, word value, int order) {                                                        \

@@ -1,6 +1,6 @@
-/* The memory functions that compilers expect everywhere (C11 7.24), by words where they can: HPU memory costs the same
- * for a word as for a byte. Compiled without builtins, so that the loops do not become calls to themselves. Words are
- * little-endian on every HPU kind. */
+/* The memory functions that compilers expect everywhere (C11 7.24). They access words where possible, because HPU memory
+ * takes the same time for a word as for a byte. They are compiled without builtins, so that the loops do not become calls
+ * to themselves. Words are little-endian on every HPU kind. */
 #include <stddef.h>
 #include <stdint.h>
 
@@ -9,7 +9,8 @@ enum { WORD = sizeof(word_t) };
 
 static inline unsigned int phase(const void *p) { return (uintptr_t)p % WORD; }
 
-/* Ascending copy; reads each block before writing it, so the destination may overlap the source from below. */
+/* Copies in ascending order and reads each block before it writes it, so the destination may begin below the source and
+ * overlap it. */
 void *memcpy(void *restrict to, const void *restrict from, size_t n) {
     uint8_t *d = to;
     const uint8_t *s = from;
@@ -30,8 +31,9 @@ void *memcpy(void *restrict to, const void *restrict from, size_t n) {
                 *dw++ = *sw++;
             s = (const uint8_t *)sw;
         } else {
-            /* Aligned words that straddle the destination's; the bytes of `low` below `s` are never used, and the last
-             * word read holds at least one byte of the source, so no read leaves the source's words. */
+            /* Each destination word consists of parts of two aligned source words. The bytes of `low` before `s` are never
+             * used, and the last word that is read contains at least one byte of the source, so every read stays within
+             * the words of the source. */
             const word_t *sw = (const word_t *)(s - phase(s));
             word_t low = *sw++;
             for (; n >= WORD; n -= WORD, s += WORD) {

@@ -6,9 +6,6 @@ use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 
 use super::layouts::Structure;
 
-/// `Handler::host_offset` of a handler that is not in the host program: no address is so far from the first handler.
-const ABSENT: u32 = u32::MAX;
-
 /// The contents of an image.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Image {
@@ -67,7 +64,7 @@ impl Image {
         let mut bytes = vec![];
         for handler in &self.handlers {
             let name_offset = append(&text(&handler.name), 1);
-            let record = image::Handler { name_offset, host_offset: handler.host_offset.unwrap_or(ABSENT) };
+            let record = image::Handler { name_offset, host_offset: handler.host_offset.unwrap_or(image::ABSENT) };
             bytes.extend_from_slice(record.as_bytes());
         }
         let mut devices = vec![];
@@ -89,37 +86,17 @@ impl Image {
     /// # Errors
     /// A message when the image is damaged.
     pub fn parse(bytes: &[u8]) -> Result<Image, String> {
-        let preamble = Preamble::from_bytes(bytes).ok_or("device image is cut off")?;
-        if preamble.magic != MAGIC {
-            return Err("device image of another version of spincc".into());
-        }
-        let bytes = bytes.get(..preamble.length as usize).ok_or("device image is cut off")?;
-        let at = |offset: usize| bytes.get(offset..).ok_or("device image points outside itself");
-        let text = |offset: u32| -> Result<String, String> {
-            let rest = at(offset as usize)?;
-            let end = rest.iter().position(|b| *b == 0).ok_or("device image has an endless name")?;
-            Ok(String::from_utf8_lossy(&rest[..end]).into_owned())
+        let read = image::Image::parse(bytes).map_err(|damage| damage.to_string())?;
+        let device = |(kind, elf): &(&str, &[u8])| Device { kind: (*kind).into(), elf: elf.to_vec() };
+        let handler = |(name, offset): &(&str, u32)| {
+            let host_offset = Some(*offset).filter(|offset| *offset != image::ABSENT);
+            Handler { name: (*name).into(), host_offset }
         };
-        let block = |offset: u32, length: u32| {
-            at(offset as usize)?.get(..length as usize).ok_or("device image points outside itself")
-        };
-        let mut offset = size_of::<Preamble>();
-        let mut parsed = Image::default();
-        for _ in 0..preamble.devices {
-            let record = image::Device::from_bytes(at(offset)?).ok_or("device image is cut off")?;
-            let elf = block(record.elf_offset, record.elf_length)?.to_vec();
-            parsed.devices.push(Device { kind: text(record.kind_offset)?, elf });
-            offset += size_of::<image::Device>();
-        }
-        for _ in 0..preamble.handlers {
-            let record = image::Handler::from_bytes(at(offset)?).ok_or("device image is cut off")?;
-            let host_offset = Some(record.host_offset).filter(|o| *o != ABSENT);
-            parsed.handlers.push(Handler { name: text(record.name_offset)?, host_offset });
-            offset += size_of::<image::Handler>();
-        }
-        let layouts = block(preamble.layouts_offset, preamble.layouts_length)?;
-        parsed.layouts = serde_json::from_slice(layouts).map_err(|e| format!("device image: layouts: {e}"))?;
-        Ok(parsed)
+        Ok(Image {
+            devices: read.devices.iter().map(device).collect(),
+            handlers: read.handlers.iter().map(handler).collect(),
+            layouts: serde_json::from_slice(read.layouts).map_err(|e| format!("the device image's layouts: {e}"))?,
+        })
     }
 
     /// Returns the image of a host program or shared library, or `None` if it has none.
@@ -201,10 +178,10 @@ mod tests {
         }
         let mut other = bytes.clone();
         other[0] ^= 1;
-        assert_eq!(Image::parse(&other), Err("device image of another version of spincc".into()));
+        assert_eq!(Image::parse(&other), Err("the device image is of another version of spincc".into()));
         let mut outside = bytes;
         outside[size_of::<Preamble>() + 4] = 0xff;
         outside[size_of::<Preamble>() + 5] = 0xff;
-        assert_eq!(Image::parse(&outside), Err("device image points outside itself".into()));
+        assert_eq!(Image::parse(&outside), Err("the device image is damaged: it points outside of itself".into()));
     }
 }
