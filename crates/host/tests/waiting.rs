@@ -237,3 +237,28 @@ fn times_beyond_the_limit_end_the_run() {
     let run = run_with(spec(&main("spin_host_compute(9223372036854775);"), 1), &[]);
     assert_eq!((run.end, run.ends), (End::Finished, vec![Time::from_ns((1 << 63) / 1000)]));
 }
+
+/// Three threads compute 1000 ns each from the same time on, on as many cores as the host has.
+#[test]
+fn computing_threads_share_the_cores_of_their_host() {
+    let program = program(
+        r#"
+        static void *compute(void *argument) {
+            spin_host_compute(1000);
+            return argument;
+        }
+        int main(void) {
+            CHECK(PtlInit());
+            pthread_t first = thread(compute, NULL), second = thread(compute, NULL);
+            spin_host_compute(1000);
+            pthread_join(first, NULL);
+            pthread_join(second, NULL);
+            PtlFini();
+            return 0;
+        }"#,
+    );
+    for (cores, rounds) in [(8, 1), (3, 1), (2, 2), (1, 3)] {
+        let run = run_with(spec(&program, 1), &[&format!("host.cores={cores}")]);
+        assert_eq!((run.end, run.ends), (End::Finished, vec![Time::from_ns(rounds * 1000)]), "{cores} cores");
+    }
+}

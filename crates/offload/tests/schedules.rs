@@ -256,3 +256,13 @@ fn operations_that_are_never_triggered_are_counted() {
     let untriggered = with(text, 0, &[], |_, outcome| outcome.untriggered).unwrap();
     assert_eq!(untriggered, 1);
 }
+
+#[test]
+fn a_schedule_has_no_more_cpus_than_a_host_has_cores() {
+    let text = "num_ranks 1 rank 0 { calc 10 cpu 0 calc 20 cpu 1 calc 30 cpu 2 }";
+    let end = |cores: &str| with(text, 0, &[cores], |_, outcome| outcome.ends[0]);
+    assert_eq!(end("host.cores=3").unwrap(), Time::from_ns(30));
+    let refused = end("host.cores=2").unwrap_err().to_string();
+    let expected = "the schedule uses 3 CPUs of a rank (cpu 0 to 2), and hosts of this machine have 2 (host.cores)";
+    assert_eq!(refused, expected);
+}
