@@ -135,8 +135,9 @@ int PtlMEAppendHandlers(ptl_handle_ni_t ni, ptl_pt_index_t pt_index, const ptl_m
 /* Simulated time since the start of the job, picoseconds. */
 uint64_t spin_time_ps(void);
 
-/* Charges `ns` nanoseconds of CPU time to this rank; returns when they have passed in simulated time. That ends the run
- * at 2^63 ps (106 days), with a message: no call returns later. */
+/* Charges `ns` nanoseconds of CPU time to this rank; returns when they have passed in simulated time. The threads of a
+ * rank compute at once on the cores of its host (`host.cores` of the machine); further threads wait for a core first. The
+ * run ends at 2^63 ps (106 days), with a message: no call returns later. */
 void spin_host_compute(uint64_t ns);
 
 /* Charges the time that one core of this rank's CPU needs to read `read_bytes` bytes from DRAM and write `written_bytes`
