@@ -8,6 +8,7 @@ use super::handling::{Completion, FirstError, MessageVerdict, SpinMessage, fail_
 use crate::card::Card;
 use crate::drops::{self, DropReason, Part};
 use crate::message::{Body, MessageId, Packet, Request, RequestKind};
+use crate::portals::InternalError;
 use crate::portals::Placement;
 use crate::ports::Ports;
 
@@ -16,10 +17,15 @@ impl Card {
         self.delivery(id)?.spin.as_deref_mut()
     }
 
+    /// Tells that something has happened to a message that the card does not know.
+    fn no_message(&self, id: MessageId, ports: &mut impl Ports) {
+        self.report_internal(InternalError::NoMessage(id), ports);
+    }
+
     /// A packet of a message with handlers has arrived.
     pub(crate) fn spin_packet(&mut self, packet: Packet, ports: &mut impl Ports) {
         let id = packet.header.id;
-        let Some(message) = self.spin_message(id) else { return };
+        let Some(message) = self.spin_message(id) else { return self.no_message(id, ports) };
         match message.verdict {
             MessageVerdict::Open => self.hold_for_header_handler(packet, ports),
             MessageVerdict::Process if message.has_payload_handler => match self.store_packet(&packet, ports) {
@@ -35,12 +41,14 @@ impl Card {
     /// A message is dropped as a whole: it fails, its room in the entry is free again, and an initiator that waits for
     /// data hears that none will come.
     fn message_dropped(&mut self, id: MessageId, reason: NiFail, ports: &mut impl Ports) {
-        let Some(inbound) = self.inbound(id) else { return };
+        let Some(inbound) = self.inbound(id) else { return self.no_message(id, ports) };
         if inbound.fail == NiFail::Ok {
             inbound.fail = reason;
         }
         let (header, fail) = (inbound.header.clone(), inbound.fail);
-        let (Body::Request(request), Some(delivery)) = (header.body, self.delivery(id)) else { return };
+        let (Body::Request(request), Some(delivery)) = (header.body, self.delivery(id)) else {
+            return self.report_internal(InternalError::WrongKind(id), ports);
+        };
         let taken = delivery.taken.clone();
         let (placement, list) = (taken.placement, taken.list);
         self.portals.give_back(header.interface, &taken);
@@ -111,7 +119,7 @@ impl Card {
             }
             return;
         };
-        let Some(message) = self.spin_message(id) else { return };
+        let Some(message) = self.spin_message(id) else { return self.no_message(id, ports) };
         message.waiting.push(stored);
         if packet.is_header()
             && let Body::Request(request) = packet.header.body
@@ -127,23 +135,26 @@ impl Card {
             // Payload handlers see packets that carry a payload (sPIN §3.2.2).
             return self.spin.accelerator.free(packet);
         }
-        if let Some(message) = self.spin_message(id) {
-            message.running += 1;
-        }
+        let Some(message) = self.spin_message(id) else { return self.no_message(id, ports) };
+        message.running += 1;
         self.offer(id, Input::Payload, Some(packet), ports);
     }
 
     /// Offers a handler of a message to the accelerator.
     fn offer(&mut self, id: MessageId, input: Input, packet: Option<accel::Packet>, ports: &mut impl Ports) {
-        let Some(length) = self.inbound(id).map(|inbound| inbound.header.data_length()) else { return };
-        let Some(message) = self.spin_message(id) else { return };
+        let Some(length) = self.inbound(id).map(|inbound| inbound.header.data_length()) else {
+            return self.no_message(id, ports);
+        };
+        let Some(message) = self.spin_message(id) else { return self.no_message(id, ports) };
         let handlers = message.handlers.set.clone();
         let role = match input {
             Input::Header(_) => Role::Header,
             Input::Payload => Role::Payload,
             Input::Completion { .. } => Role::Completion,
         };
-        let Some(handler) = handlers.get(role).cloned() else { return };
+        let Some(handler) = handlers.get(role).cloned() else {
+            return self.report_internal(InternalError::WrongKind(id), ports);
+        };
         let end_of_message = packet.is_none_or(|packet| packet.offset + u64::from(packet.length) >= length);
         let task = Task { message: id, handlers, handler, input, packet, end_of_message };
         self.accelerate(ports, |accelerator, env| accelerator.offer(task, env));
@@ -164,7 +175,7 @@ impl Card {
     }
 
     fn handler_returned(&mut self, task: &Task, outcome: &Outcome, ports: &mut impl Ports) {
-        let Some(message) = self.spin_message(task.message) else { return };
+        let Some(message) = self.spin_message(task.message) else { return self.no_message(task.message, ports) };
         match *outcome {
             Outcome::Header { verdict, pending } => {
                 message.pending |= pending;
@@ -197,7 +208,7 @@ impl Card {
         ports.warn(format!("node {}: {} handler '{name}' {}", self.node, task.role().name(), error.message));
         self.handler_stats(name).errors += 1;
         let fail = fail_code(error.failure);
-        let Some(message) = self.spin_message(task.message) else { return };
+        let Some(message) = self.spin_message(task.message) else { return self.no_message(task.message, ports) };
         let is_first = message.error.is_none();
         message.error.get_or_insert(FirstError { fail, detail: error.detail });
         match task.role() {
@@ -227,7 +238,7 @@ impl Card {
 
     /// The header handler has decided: its packet and those that have arrived meanwhile go their way.
     fn release_waiting(&mut self, id: MessageId, ports: &mut impl Ports) {
-        let Some(message) = self.spin_message(id) else { return };
+        let Some(message) = self.spin_message(id) else { return self.no_message(id, ports) };
         let process = message.verdict == MessageVerdict::Process && message.has_payload_handler;
         let drop = match message.verdict {
             MessageVerdict::Drop(reason) => Some(reason),
