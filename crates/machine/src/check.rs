@@ -33,7 +33,6 @@ impl Machine {
         self.network.check()?;
         at_least("host.cores", self.host.cores, 1)?;
         at_least("host.core_lines", self.host.core_lines, 1)?;
-        at_most("host.clock_ghz", self.host.clock, FASTEST)?;
         self.hpu.check()?;
         let Accelerator::Sc17(unit) = &self.accelerator;
         unit.check(&self.hpu, self.network.mtu)?;

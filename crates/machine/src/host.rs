@@ -1,14 +1,12 @@
 //! The host: its CPU, its memory, and the card's path to that memory.
 
-use sim::{Clock, Rate, Time};
+use sim::{Rate, Time};
 
 /// `[host]`: the CPU and its memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Host {
     /// `cores`: number of cores.
     pub cores: u32,
-    /// `clock_ghz`: clock of the cores.
-    pub clock: Clock,
     /// `o_ns`: CPU time to hand an operation to the card (LogGP's o).
     pub overhead: Time,
     /// `poll_ns`: CPU time from the appearance of a completion in memory until the polling program has it.

@@ -7,6 +7,7 @@ use crate::accelerator::{Accelerator, Hpu, Sc17};
 use crate::host::{Dma, Host};
 use crate::network::{Fabric, Network, NetworkModel, Shape};
 use crate::nic::Nic;
+use crate::old;
 use crate::problem::Problem;
 use crate::value::{Parameter, must_be, must_be_one_of};
 
@@ -43,7 +44,6 @@ section!("network" Network [model: NetworkModel] [fabric: Fabric] {
 
 section!("host" Host {
     cores = "cores",
-    clock = "clock_ghz",
     overhead = "o_ns",
     poll = "poll_ns",
     matching = "match_ns",
@@ -273,6 +273,9 @@ fn check_known(table: &Table, prefix: &str, known: &[&str]) -> Result<(), Proble
 }
 
 fn unknown(key: String, known: &[&str]) -> Problem {
+    if let Some(why) = old::removed(&key) {
+        return Problem::new(key, why);
+    }
     let last = |key: &str| key.rsplit('.').next().map(str::to_owned);
     // The right name in the wrong section counts less than two wrong letters.
     let distance = |known: &str| {

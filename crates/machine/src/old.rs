@@ -23,6 +23,10 @@ const RENAMED: [([&str; 2], [&str; 2]); 12] = [
 /// Keys that files of earlier versions lack, and the value that all machines had then.
 const IMPLIED: [([&str; 2], &str); 2] = [(["network", "model"], "latency"), (["accelerator", "kind"], "sc17")];
 
+/// Keys that are gone, and why.
+const REMOVED: [(&str, &str); 1] =
+    [("host.clock_ghz", "is no longer a parameter, as nothing depended on it: remove it")];
+
 /// Gives the keys of a table their present names. Each sentence of the result says what one of them is called now.
 ///
 /// # Errors
@@ -43,6 +47,11 @@ pub(crate) fn rename(table: &mut Table) -> Result<Vec<String>, Problem> {
         notices.push(format!("{old} is now {new_name}"));
     }
     Ok(notices)
+}
+
+/// Why a key is gone, if it was one of an earlier version.
+pub(crate) fn removed(key: &str) -> Option<&'static str> {
+    REMOVED.iter().find(|(removed, _)| *removed == key).map(|(_, why)| *why)
 }
 
 /// The present name of a key.

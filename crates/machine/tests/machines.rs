@@ -52,7 +52,6 @@ fn sc17_int_is_the_paper() {
         },
         host: Host {
             cores: 8,
-            clock: Clock::from_khz(2_500_000),
             overhead: Time::from_ns(65),
             poll: Time::from_ns(51),
             matching: Time::from_ns(30),
@@ -179,7 +178,7 @@ fn parameters_describe_themselves() {
         ("network.wire_ns", "33.4", "ns"),
         ("network.G_ps_per_byte", "20", "ps/B"),
         ("network.mtu_bytes", "4096", "B"),
-        ("host.clock_ghz", "2.5", "GHz"),
+        ("hpu.clock_ghz", "2.5", "GHz"),
         ("nic.kind", "spin", ""),
         ("hpu.timing", "ooo-a15", ""),
         ("accelerator.put_blocks", "true", ""),
@@ -227,7 +226,12 @@ fn wrong_values_name_file_and_key() {
         ("mtu_bytes = 4096", "mtu_bytes = 60", "machines/x.toml: network.mtu_bytes: must be at least 64, is 60"),
         ("mtu_bytes = 4096", "mtu_bytes = 68", "machines/x.toml: network.mtu_bytes: must be a multiple of 8, is 68"),
         ("cores = 8", "cores = 0", "machines/x.toml: host.cores: must be at least 1, is 0"),
-        ("clock_ghz = 2.5", "clock_ghz = 0", "machines/x.toml: host.clock_ghz: must be more than 0, is 0"),
+        ("clock_ghz = 2.5", "clock_ghz = 0", "machines/x.toml: hpu.clock_ghz: must be more than 0, is 0"),
+        (
+            "cores = 8",
+            "cores = 8\nclock_ghz = 2.5",
+            "machines/x.toml: host.clock_ghz: is no longer a parameter, as nothing depended on it: remove it",
+        ),
         (
             "switch_ns = 50",
             "switch_ns = 2e9",
@@ -345,7 +349,10 @@ fn wrong_overrides_name_themselves() {
         ),
         ("network.radix=4294967294", "--set network.radix=4294967294: must be at most 65536, is 4294967294"),
         ("hpu.clock_ghz=1001", "--set hpu.clock_ghz=1001: must be at most 1000, is 1001"),
-        ("host.clock_ghz=1e9", "--set host.clock_ghz=1e9: must be at most 1000, is 1000000000"),
+        (
+            "host.clock_ghz=2.5",
+            "--set host.clock_ghz=2.5: is no longer a parameter, as nothing depended on it: remove it",
+        ),
         (
             "accelerator.watchdog_cycles=9223372036854775807",
             "--set accelerator.watchdog_cycles=9223372036854775807: must be at most 2500000000000, 1000 s at hpu.clock_ghz (2.5), is \
