@@ -7,7 +7,7 @@ use machine::Machine;
 
 /// Each key, and an expression that reads it.
 const READERS: [(&str, &str); 41] = [
-    ("network.model", "network.model"),
+    ("network.model", "NetworkModel::Fabric =>"),
     ("network.topology", "network.topology"),
     ("network.radix", "network.radix"),
     ("network.switch_ns", "network.switch"),
