@@ -25,6 +25,7 @@ mod warnings;
 pub use costs::{HostCosts, Work};
 pub use memory::HostMemory;
 pub use net::NetError;
+pub use net::fabric::Report as LinkStatistics;
 pub use ports::CardPorts;
 pub use progress::RunProgress;
 pub use ranks::Ranks;

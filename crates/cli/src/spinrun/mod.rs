@@ -226,6 +226,9 @@ fn run(options: &Options) -> Result<u8, RunError> {
              programs see docs/mpi.md)"
         );
     }
+    if let Some(links) = world.links(report::BUSIEST) {
+        report::tell_links(&links);
+    }
     let cards: Vec<Stats> = world.card_stats().collect();
     let flow_control = cards.iter().map(|card| card.flow_control).sum();
     let lost = drops::sentences(&merge_drops(cards.iter().map(|card| &card.drops)), flow_control);

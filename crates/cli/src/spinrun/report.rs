@@ -28,6 +28,9 @@ struct Report<'a> {
     drops: BTreeMap<&'static str, DropReport>,
     /// The statistics of handlers of all cards together, by name.
     handlers: BTreeMap<String, HandlerReport>,
+    /// Statistics of the links; only if the network is a fabric.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    network: Option<NetworkReport>,
     /// The source lines of each handler, those with the most instructions first. Present only with `--profile`.
     #[serde(skip_serializing_if = "Option::is_none")]
     profile: Option<BTreeMap<String, Vec<LineReport>>>,
@@ -80,6 +83,35 @@ struct CardReport {
 }
 
 #[derive(Serialize)]
+struct NetworkReport {
+    topology: String,
+    hosts: u32,
+    switches: u32,
+    links: usize,
+    packets: u64,
+    packet_hops: u64,
+    drops: u64,
+    resent: u64,
+    mean_utilization: f64,
+    longest_queue: Option<LinkUse>,
+    busiest_links: Vec<LinkUse>,
+}
+
+#[derive(Serialize)]
+struct LinkUse {
+    from: String,
+    to: String,
+    utilization: f64,
+    packets: u64,
+    drops: u64,
+    longest_queue_bytes: u64,
+    mean_queue_bytes: f64,
+}
+
+/// Number of links in the report.
+pub const BUSIEST: usize = 10;
+
+#[derive(Serialize)]
 struct HandlerReport {
     calls: u64,
     instructions: u64,
@@ -118,6 +150,7 @@ pub fn json(world: &World, end: &End, profiled: bool) -> String {
         cards: stats.iter().zip(world.sending_ports_busy()).map(|(card, busy)| card_report(card, busy)).collect(),
         drops: drops::report(&merge_drops(stats.iter().map(|card| &card.drops))),
         handlers: handlers.iter().map(|(name, handler)| (name.clone(), handler_report(handler))).collect(),
+        network: world.links(BUSIEST).map(network_report),
         profile: profiled.then(|| profile(&stats)),
     };
     let mut text = serde_json::to_string_pretty(&report).expect("maps have text keys");
@@ -179,6 +212,51 @@ fn card_report(card: &Stats, tx_busy: Time) -> CardReport {
         rx_busy_ps: card.rx_busy.as_ps(),
         dma_busy_ps: card.dma_busy.as_ps(),
         hpu_busy_ps: card.hpu_busy.as_ps(),
+    }
+}
+
+/// Tells on standard error how busy the links of a fabric were.
+pub fn tell_links(report: &net::fabric::Report) {
+    let ends = |link: &net::fabric::LinkReport| format!("{} to {}", link.from, link.to);
+    let mean = 100.0 * report.mean_utilization;
+    eprintln!("spinrun: network: {}, {} hosts, links {mean:.1} % busy on average", report.description, report.hosts);
+    for link in report.busiest.iter().take(3) {
+        eprintln!("spinrun: network: {:.1} % busy: {}", 100.0 * link.utilization, ends(link));
+    }
+    if let Some(queue) = &report.longest_queue {
+        let (longest, mean) = (queue.longest_queue, queue.mean_queue.round());
+        eprintln!("spinrun: network: longest queue {longest} bytes, {mean} on average: {}", ends(queue));
+    }
+    if report.drops > 0 {
+        eprintln!("spinrun: network: {} packets lost in full buffers, {} sent again", report.drops, report.resent);
+    }
+}
+
+fn network_report(report: net::fabric::Report) -> NetworkReport {
+    NetworkReport {
+        topology: report.description,
+        hosts: report.hosts,
+        switches: report.switches,
+        links: report.links,
+        packets: report.packets,
+        packet_hops: report.packet_hops,
+        drops: report.drops,
+        resent: report.resent,
+        mean_utilization: report.mean_utilization,
+        longest_queue: report.longest_queue.map(link_use),
+        busiest_links: report.busiest.into_iter().map(link_use).collect(),
+    }
+}
+
+fn link_use(link: net::fabric::LinkReport) -> LinkUse {
+    LinkUse {
+        from: link.from,
+        to: link.to,
+        utilization: link.utilization,
+        packets: link.packets,
+        drops: link.drops,
+        longest_queue_bytes: link.longest_queue,
+        mean_queue_bytes: link.mean_queue,
     }
 }
 

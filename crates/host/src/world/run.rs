@@ -82,6 +82,12 @@ impl World {
         self.cluster.stats()
     }
 
+    /// Statistics of the network's links so far, with the links of the highest utilization, `busiest` at most; `None` when
+    /// the network is a model without links.
+    pub fn links(&self, busiest: usize) -> Option<cluster::LinkStatistics> {
+        self.cluster.links(busiest)
+    }
+
     /// How long the sending port of each card was occupied.
     pub fn sending_ports_busy(&self) -> impl Iterator<Item = Time> {
         self.cluster.sending_ports_busy()

@@ -1,0 +1,233 @@
+//! Packets of cards through both models of the interconnect.
+
+use std::collections::VecDeque;
+use std::path::Path;
+
+use machine::Machine;
+use net::fabric::{Event, Report};
+use net::{Departure, Injection, Interconnect, Outlet};
+use sim::{EventQueue, Time};
+
+/// sPIN §4.2, in picoseconds.
+const SWITCH: u64 = 50_000;
+const WIRE: u64 = 33_400;
+/// Time of a full packet on a link.
+const FULL: u64 = 4096 * 20;
+
+/// The machine `sc17-int` with these parameters changed.
+fn network(settings: &[&str]) -> machine::Network {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../machines");
+    let settings: Vec<String> = settings.iter().map(|setting| (*setting).to_owned()).collect();
+    Machine::load("sc17-int", &[folder], &settings).unwrap().network
+}
+
+/// A packet by its number.
+type Packet = usize;
+
+enum Due {
+    Inject(Packet),
+    Network(Event),
+    Departs(u32, Departure),
+    Arrives(u32, Packet),
+}
+
+struct Queue(EventQueue<Due>);
+
+impl Outlet<Packet> for Queue {
+    fn schedule(&mut self, at: Time, event: Event) {
+        self.0.push(at, Due::Network(event));
+    }
+
+    fn departs(&mut self, at: Time, node: u32, departure: Departure) {
+        self.0.push(at, Due::Departs(node, departure));
+    }
+
+    fn arrives(&mut self, at: Time, node: u32, packet: Packet) {
+        self.0.push(at, Due::Arrives(node, packet));
+    }
+}
+
+/// When each packet left, from its first byte to its last, and when its first byte arrived, in picoseconds.
+type Times = Vec<(u64, u64, u64)>;
+
+/// Injects packets at their times, each of (time in ps, from, to, bytes, gap in ps), and runs until all have arrived.
+fn simulate(
+    network: &machine::Network,
+    nodes: usize,
+    packets: &[(u64, u32, u32, u64, u64)],
+) -> (Times, Option<Report>) {
+    let mut interconnect: Interconnect<Packet> = Interconnect::new(network, nodes).unwrap();
+    let mut queue = Queue(EventQueue::default());
+    for (number, &(at, ..)) in packets.iter().enumerate() {
+        queue.0.push(Time::from_ps(at), Due::Inject(number));
+    }
+    let mut blocked = vec![VecDeque::new(); nodes];
+    let mut times = vec![None; packets.len()];
+    let mut left = vec![None; packets.len()];
+    let mut end = Time::ZERO;
+    while let Some((now, due)) = queue.0.pop() {
+        end = now;
+        let (number, departure) = match due {
+            Due::Network(event) => {
+                interconnect.handle(now, event, &mut queue);
+                continue;
+            }
+            Due::Arrives(node, number) => {
+                assert_eq!(node, packets[number].2, "the packet is at its receiver");
+                let (start, end) = left[number].expect("it has left");
+                assert_eq!(times[number].replace((start, end, now.as_ps())), None, "arrived twice");
+                continue;
+            }
+            Due::Inject(number) => {
+                let (_, from, to, bytes, gap) = packets[number];
+                let packet = Injection { from, to, bytes, gap: Time::from_ps(gap) };
+                match interconnect.inject(now, packet, &mut queue) {
+                    Some(departure) => (number, departure),
+                    None => {
+                        blocked[from as usize].push_back(number);
+                        continue;
+                    }
+                }
+            }
+            Due::Departs(node, departure) => (blocked[node as usize].pop_front().expect("it waits"), departure),
+        };
+        let (_, from, to, ..) = packets[number];
+        left[number] = Some((departure.start.as_ps(), departure.end.as_ps()));
+        interconnect.transmit(from, to, departure, number, &mut queue);
+    }
+    assert!(blocked.iter().all(VecDeque::is_empty), "nothing stays blocked");
+    let times = times.into_iter().map(|times| times.expect("all arrive")).collect();
+    (times, interconnect.report(end, 100))
+}
+
+fn all_to_all(nodes: u32, each: u64) -> Vec<(u64, u32, u32, u64, u64)> {
+    let pairs = (1..nodes).flat_map(|step| (0..nodes).map(move |from| (from, (from + step) % nodes)));
+    pairs.flat_map(|(from, to)| (0..each).map(move |_| (0, from, to, 4096, 0))).collect()
+}
+
+#[test]
+fn without_load_a_fabric_is_its_latencies_to_the_picosecond() {
+    // A rate of whole picoseconds a packet, and one that leaves remainders.
+    for rate in ["network.G_ps_per_byte=20", "network.G_ps_per_byte=6.731"] {
+        let of = |model: &str| network(&["network.radix=4", rate, &format!("network.model={model}")]);
+        let (latency, fabric) = (of("latency"), of("fabric"));
+        for bytes in [0, 1, 335, 4096, 4097, 40 * 4096 + 5] {
+            let mut packets = Vec::new();
+            for (pair, (from, to)) in (0..).zip((0..16).flat_map(|from| (0..16).map(move |to| (from, to)))) {
+                for offset in (0..u64::max(bytes, 1)).step_by(4096) {
+                    let gap = if offset == 0 { 6_700 } else { 0 };
+                    packets.push((pair * 100_000_000, from, to, (bytes - offset).min(4096), gap));
+                }
+            }
+            let (expected, report) = simulate(&latency, 16, &packets);
+            assert_eq!(report, None);
+            let (times, report) = simulate(&fabric, 16, &packets);
+            let first_different = (0..packets.len()).find(|&packet| times[packet] != expected[packet]);
+            assert_eq!(first_different, None, "{bytes} {rate}");
+            let own = 16 * bytes.div_ceil(4096).max(1);
+            assert_eq!(report.unwrap().packets, packets.len() as u64 - own, "a node's own packets meet no link");
+        }
+    }
+}
+
+#[test]
+fn an_incast_costs_the_last_link_what_all_send() {
+    let fabric = network(&["network.model=fabric", "network.topology=single-switch"]);
+    let packets: Vec<_> = (1..4).map(|from| (0, from, 0, 4096, 6_700)).collect();
+    let (times, report) = simulate(&fabric, 4, &packets);
+    let path = SWITCH + 2 * WIRE;
+    assert_eq!(times, [0, 1, 2].map(|before| (0, FULL, path + before * FULL)));
+    let report = report.unwrap();
+    assert_eq!((&*report.busiest[0].from, &*report.busiest[0].to), ("switch", "host 0"));
+    assert_eq!(report.longest_queue.unwrap().longest_queue, 3 * 4096);
+}
+
+#[test]
+fn a_full_buffer_blocks_the_card_until_credit_is_back() {
+    // One packet fits behind the first link. Its credit is back when its last byte has left the switch and the news has
+    // crossed the wire.
+    let settings = ["network.model=fabric", "network.topology=single-switch", "network.fabric.buffer_bytes=4096"];
+    let packets: Vec<_> = [0, 0, 0].map(|at| (at, 1, 0, 4096, 0)).to_vec();
+    let times = simulate(&network(&settings), 2, &packets).0;
+    let (round, path) = (FULL + SWITCH + 2 * WIRE, SWITCH + 2 * WIRE);
+    assert_eq!(times, [0, 1, 2].map(|turn| (turn * round, turn * round + FULL, turn * round + path)));
+    // A packet to the node itself meets no link and does not wait.
+    let packets = [(0, 1, 0, 4096, 0), (0, 1, 0, 4096, 0), (0, 1, 1, 100, 0)];
+    let times = simulate(&network(&settings), 2, &packets).0;
+    assert_eq!(times[2], (FULL, FULL + 2_000, FULL));
+}
+
+#[test]
+fn a_lost_packet_is_sent_again_after_the_time_out() {
+    let fabric = network(&[
+        "network.model=fabric",
+        "network.topology=single-switch",
+        "network.fabric.flow=drop",
+        "network.fabric.buffer_bytes=4096",
+    ]);
+    let (times, report) = simulate(&fabric, 3, &[(0, 1, 0, 4096, 0), (0, 2, 0, 4096, 0)]);
+    // Each of two links may take a full queue, two packets and the latencies.
+    let time_out = 2 * (3 * FULL + SWITCH + WIRE);
+    let path = SWITCH + 2 * WIRE;
+    assert_eq!(times, [(0, FULL, path), (0, FULL, time_out + path)]);
+    let report = report.unwrap();
+    assert_eq!((report.packets, report.drops, report.resent), (2, 1, 1));
+}
+
+#[test]
+fn all_packets_arrive_whatever_the_topology_and_the_same_way_each_time() {
+    for topology in ["fat-tree", "torus", "dragonfly"] {
+        for (flow, routing) in [("credits", "ecmp"), ("credits", "adaptive"), ("drop", "adaptive")] {
+            let fabric = network(&[
+                "network.model=fabric",
+                "network.radix=4",
+                "network.fabric.buffer_bytes=4096",
+                &format!("network.topology={topology}"),
+                &format!("network.fabric.flow={flow}"),
+                &format!("network.fabric.routing={routing}"),
+            ]);
+            let once = || simulate(&fabric, 16, &all_to_all(16, 3));
+            let (times, report) = once();
+            assert_eq!((times.len(), report.clone().unwrap().packets), (16 * 15 * 3, 16 * 15 * 3));
+            assert!(once() == (times, report), "{topology} {flow} {routing}");
+        }
+    }
+}
+
+#[test]
+fn a_tapered_tree_has_half_the_bisection() {
+    // The hosts of one leaf send to those of another.
+    let end = |settings: &[&str]| {
+        let mut all = vec!["network.model=fabric", "network.fabric.routing=adaptive"];
+        all.extend(settings);
+        let packets: Vec<_> = (0..100).flat_map(|_| (0..16).map(|from| (0, from, from + 16, 4096, 0))).collect();
+        let times = simulate(&network(&all), 33, &packets).0;
+        times.into_iter().map(|times| times.2).max().unwrap()
+    };
+    // 16 hosts a leaf with 16 links up, and with 8.
+    let (full, half) = (end(&["network.radix=32"]), end(&["network.radix=24", "network.fabric.taper=2"]));
+    assert!((full * 19 / 10..full * 21 / 10).contains(&half), "{full} {half}");
+}
+
+#[test]
+fn networks_that_cannot_be_are_refused() {
+    let error = |settings: &[&str]| {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../machines");
+        let settings: Vec<String> = settings.iter().map(|setting| (*setting).to_owned()).collect();
+        match Machine::load("sc17-int", &[folder], &settings) {
+            Ok(machine) => Interconnect::<Packet>::new(&machine.network, 16).unwrap_err().to_string(),
+            Err(error) => error.to_string(),
+        }
+    };
+    assert!(error(&["network.topology=torus"]).contains("needs network.model = \"fabric\""));
+    assert!(error(&["network.topology=ring"]).contains("\"fat-tree\", \"single-switch\", \"dragonfly\", \"torus\""));
+    let small = error(&["network.fabric.buffer_bytes=4095"]);
+    assert!(small.ends_with("must hold a packet of network.mtu_bytes (4096), is 4095"), "{small}");
+    let wrong = error(&["network.fabric.dims=4x4"]);
+    assert!(wrong.ends_with("is for the topology \"torus\", not \"fat-tree\""), "{wrong}");
+    let torus = ["network.model=fabric", "network.topology=torus", "network.fabric.dims=2x2"];
+    assert_eq!(error(&torus), "torus of 2x2 switches has 4 hosts, the run needs 16");
+    let file = ["network.model=fabric", "network.topology=no.dot"];
+    assert!(error(&file).starts_with("cannot read no.dot: "));
+    assert!(error(&["network.fabric.taper=36"]).ends_with("must be at most 35, is 36"));
+}
