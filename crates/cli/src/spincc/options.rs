@@ -11,27 +11,27 @@ use super::{Error, Result};
 pub const HELP: &str = "\
 Usage: spincc [options] files
 
-Compiles sPIN programs: main() and the rest for the host, __handler functions also for the card. Sources (C and C++),
-objects and archives mix freely; -c makes objects that carry their device code.
+Compiles sPIN programs: all functions for the host, and __handler functions also for the card. Sources (C and C++),
+objects and archives can be mixed; with -c, objects contain their device code.
 
 Options of spincc:
   --hpu KIND[,KIND]        HPU kinds to compile for (default: all installed)
-  --keep                   leave each device program as OUTPUT.KIND.elf
-  --disassemble [HANDLER]  print the handlers' instructions of a built program, or of sources
-  --layouts                print the layouts of the structures that handlers use (JSON), likewise
-  --verbose                print the commands that are run
+  --keep                   keep each device program as OUTPUT.KIND.elf
+  --disassemble [HANDLER]  print the instructions of the handlers of a built program or of sources
+  --layouts                print the layouts of the structures that these handlers use as JSON
+  --verbose                print each command before it runs
   --version, --help
-  -W[no-]spin-layout       warn when a structure differs between host and card (default on);
-                           -Werror=spin-layout makes it an error
+  -W[no-]spin-layout       warn when the layout of a structure differs between host and card (on by
+                           default); with -Werror=spin-layout it is an error
 
-Everything else goes to the host compiler. The compiler for the card gets -I, -D, -U, -include and the like, -std, -O, -g
-and the -f options that change what C means; it compiles with -O3 unless an -O option is given. With -E, -S, -M, -MM and
--fsyntax-only only the host compiler runs.
+All other options go to the host compiler. The compiler for the card gets -I, -D, -U, -include and similar ones, -std, -O,
+-g and the -f options that change the meaning of C; it compiles with -O3 unless an -O option is given. With -E, -S, -M, -MM
+and -fsyntax-only only the host compiler runs.
 
 Environment:
   SPIN_HOST_CC, SPIN_HOST_CXX  host compilers (default: cc, c++)
   SPIN_ZIG                     zig, the compiler for the card
-  SPIN_CACHE                   folder for what zig compiles once
+  SPIN_CACHE                   folder of zig's compilation cache
   SPIN_LIBDIR                  folder of libportals.so
   SPINKIT_HOME                 folder of the SDK
 ";
