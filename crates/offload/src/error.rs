@@ -37,7 +37,7 @@ pub enum RunError {
     },
     /// A deadlock: ranks wait for each other, or for messages that nobody sends.
     #[error("the schedule cannot finish: {done} of {operations} operations are done at {at}{}{}", lost(*.dropped), lines(.ranks))]
-    Stuck {
+    Deadlock {
         /// Number of operations that were done
         done: usize,
         /// Number of all operations
@@ -47,7 +47,7 @@ pub enum RunError {
         /// Number of messages that no entry took
         dropped: u64,
         /// The ranks that wait
-        ranks: Vec<StuckRank>,
+        ranks: Vec<DeadlockedRank>,
     },
     /// More time than the clock can count.
     #[error("{0} ends after more than 2^63 picoseconds (106 days) of simulated time")]
@@ -70,19 +70,19 @@ pub enum RunError {
 
 /// A rank in a deadlock.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StuckRank {
+pub struct DeadlockedRank {
     /// Its number
     pub rank: u32,
     /// What it waits for, in words
     pub waits: Vec<String>,
     /// Number of its operations that cannot start because of that
-    pub held: usize,
+    pub blocked: usize,
 }
 
 /// Waits shown for a rank.
 const SHOWN: usize = 3;
 
-fn lines(ranks: &[StuckRank]) -> String {
+fn lines(ranks: &[DeadlockedRank]) -> String {
     ranks.iter().map(|rank| format!("\n  {rank}")).collect()
 }
 
@@ -90,12 +90,12 @@ fn lost(messages: u64) -> String {
     if messages > 0 { format!("; {messages} messages found no entry and were dropped") } else { String::new() }
 }
 
-impl fmt::Display for StuckRank {
+impl fmt::Display for DeadlockedRank {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "rank {} waits {}", self.rank, self.waits[..self.waits.len().min(SHOWN)].join(", "))?;
         if self.waits.len() > SHOWN {
             write!(f, ", and for {} more", self.waits.len() - SHOWN)?;
         }
-        if self.held > 0 { write!(f, "; {} more operations need these", self.held) } else { Ok(()) }
+        if self.blocked > 0 { write!(f, "; {} more operations need these", self.blocked) } else { Ok(()) }
     }
 }

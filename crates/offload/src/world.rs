@@ -11,7 +11,7 @@ use sim::trace::Trace;
 
 use crate::check;
 use crate::commands::PORTAL;
-use crate::error::{RunError, StuckRank};
+use crate::error::{DeadlockedRank, RunError};
 use crate::memory::SparseMemory;
 use crate::state::{Cluster, CpuDone, Rank, Scripts};
 
@@ -169,14 +169,14 @@ impl Ranks for Scripts<'_> {
 
     fn no_event_is_left(&mut self, cluster: &mut Cluster) -> Result<Option<Outcome>, RunError> {
         if self.dependencies.done_count() < self.schedule.len() {
-            return Err(self.stuck(cluster));
+            return Err(self.deadlock(cluster));
         }
         Ok(Some(self.outcome(cluster)))
     }
 }
 
 impl Scripts<'_> {
-    fn stuck(&mut self, cluster: &mut Cluster) -> RunError {
+    fn deadlock(&mut self, cluster: &mut Cluster) -> RunError {
         let schedule = self.schedule;
         let mut ranks = Vec::new();
         for rank in 0..schedule.ranks() {
@@ -187,11 +187,11 @@ impl Scripts<'_> {
             }
             waiting.sort_unstable();
             let waits = waiting.into_iter().map(|op| self.describe_wait(cluster, op)).collect();
-            let held = schedule.of_rank(rank).filter(|&op| self.dependencies.is_blocked(op)).count();
-            ranks.push(StuckRank { rank, waits, held });
+            let blocked = schedule.of_rank(rank).filter(|&op| self.dependencies.is_blocked(op)).count();
+            ranks.push(DeadlockedRank { rank, waits, blocked });
         }
         let (done, operations, dropped) = (self.dependencies.done_count(), schedule.len(), self.dropped(cluster));
-        RunError::Stuck { done, operations, at: cluster.now(), dropped, ranks }
+        RunError::Deadlock { done, operations, at: cluster.now(), dropped, ranks }
     }
 
     fn describe_wait(&mut self, cluster: &mut Cluster, op: u32) -> String {
