@@ -1,4 +1,4 @@
-//! The same inputs give the same bytes: standard output, report and timeline.
+//! Equal inputs give equal bytes: standard output, report and timeline.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};

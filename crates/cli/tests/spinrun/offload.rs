@@ -76,7 +76,7 @@ fn distances(rank: u64, ranks: u64) -> impl Iterator<Item = u64> {
     std::iter::successors(Some(lowest / 2), |distance| Some(distance / 2)).take_while(|distance| *distance > 0)
 }
 
-/// So many broadcasts one after the other, and when the root starts the last one.
+/// A number of broadcasts one after the other, and the time at which the root starts the last one.
 fn broadcasts(mode: &str, bytes: u64, ranks: u64, count: u64) -> (String, u64) {
     const TAG: u64 = 1 << 24;
     const PAUSE_NS: u64 = 100_000;

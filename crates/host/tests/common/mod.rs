@@ -22,7 +22,7 @@ pub fn compile(source: &str) -> Program {
     compile_with(source, &[])
 }
 
-/// The same with options for the compiler.
+/// Compiles a program as above, with options for the compiler.
 pub fn compile_with(source: &str, options: &[&str]) -> Program {
     let folder = TempDir::new().unwrap();
     let (file, path) = (folder.path().join("program.c"), folder.path().join("program"));
