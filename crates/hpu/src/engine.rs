@@ -133,6 +133,7 @@ impl Engine {
             let timed = &self.blocks.timed;
             state.cycles += u64::from(self.memo.advance(&mut thread.pipeline, number, exit, || &timed[range]));
             if flow == Flow::Command {
+                thread.command = start;
                 let convention = thread.convention;
                 let (number, argument) = (state.word(convention.command), state.word(convention.command_argument));
                 return Stop::Call { number, argument };

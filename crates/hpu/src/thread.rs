@@ -11,6 +11,8 @@ pub struct Thread {
     pub(crate) convention: &'static Convention,
     /// Address of the handler's first instruction.
     pub(crate) entry: u32,
+    /// Address of the latest command instruction.
+    pub(crate) command: u32,
     /// The time of the synchronising instruction at the pc has come.
     pub(crate) granted: bool,
     /// Whether the handler waits in a loop of plain loads.
@@ -35,7 +37,7 @@ impl Thread {
             state.set_word(*register, argument);
         }
         let (attention, pipeline) = (Attention::default(), Position::default());
-        Thread { state, convention, entry, granted: false, attention, pipeline }
+        Thread { state, convention, entry, command: entry, granted: false, attention, pipeline }
     }
 
     /// Cycles since the handler started, up to the completion of its latest instruction.
@@ -61,6 +63,11 @@ impl Thread {
     /// Address of the next instruction, or of the one that failed.
     pub fn pc(&self) -> u32 {
         self.state.pc
+    }
+
+    /// Address of the instruction that gave the latest [`Stop::Call`](crate::Stop::Call).
+    pub fn command_pc(&self) -> u32 {
+        self.command
     }
 
     /// The 32-bit register `index` of the instruction set's register file, for debuggers and tests. RISC-V: `x0` to

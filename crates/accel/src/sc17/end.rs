@@ -8,9 +8,6 @@ use crate::accelerator::{Env, InternalError};
 use crate::outcome::{Failure, Finished, HandlerError, Outcome, Usage};
 use crate::task::{MessageId, Task};
 
-/// Bytes of the instruction that issues a command: it is never compressed.
-const COMMAND_BYTES: u32 = 4;
-
 impl Unit {
     /// A handler has returned.
     pub(super) fn returned(&mut self, context: u16, value: u32, env: &mut dyn Env) -> Result<(), InternalError> {
@@ -38,7 +35,7 @@ impl Unit {
         detail: u32,
         env: &mut dyn Env,
     ) -> Result<(), InternalError> {
-        let pc = self.resident(context)?.thread.pc().wrapping_sub(COMMAND_BYTES);
+        let pc = self.resident(context)?.thread.command_pc();
         let message = format!("{what}{}", self.place(pc));
         let error = HandlerError { failure: Failure::Segv, message, detail: u64::from(detail) };
         self.end(context, Outcome::Failed(error), env)

@@ -256,6 +256,7 @@ fn jumps_commands_and_faults() {
     let mut card = Card::new(&code, TimingKind::InOrder);
     let mut thread = card.thread();
     assert_eq!(card.run(&mut thread), Stop::Call { number: 2, argument: 1 });
+    assert_eq!((thread.command_pc(), thread.pc()), (map::PROGRAM + 4, map::PROGRAM + 8));
     thread.set_result(3);
     // r0 = 6 rounds, of which the first reads the word with 1.
     assert_eq!(card.run(&mut thread), Stop::Return(3 + 1 + 2 + 3 + 4 + 5 + 6));
