@@ -11,7 +11,7 @@ use crate::card::Card;
 use crate::handlers::Handlers;
 use crate::portals::slab::{self, Kind};
 pub use crate::portals::{DEFAULT_PID, NewEntry, check_increment};
-use crate::portals::{Transfer, TriggeredOp};
+use crate::portals::{RmaOp, TriggeredOp};
 use crate::ports::Ports;
 use crate::region::Region;
 
@@ -141,7 +141,7 @@ impl Card {
     }
 
     /// Starts an operation whose descriptor the CPU hands over at `at`.
-    pub fn start(&mut self, transfer: Transfer, at: Time, ports: &mut impl Ports) {
+    pub fn start(&mut self, transfer: RmaOp, at: Time, ports: &mut impl Ports) {
         self.start_transfer(transfer, at, ports);
     }
 

@@ -3,7 +3,6 @@ use std::rc::Rc;
 use abi::portals::{AckReq, List, NiFail, Process};
 
 use crate::atomic::{AtomicSpec, MAX_OPERAND};
-use crate::ports::PacketId;
 
 /// A message's number, unique in a run: the sending node in the upper 24 bits, its count in the lower 40.
 pub type MessageId = u64;
@@ -134,6 +133,15 @@ impl Header {
             Body::Response(_) => "reply",
         }
     }
+}
+
+/// A packet of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PacketId {
+    /// The message.
+    pub message: MessageId,
+    /// Offset of the packet's data in it.
+    pub offset: u64,
 }
 
 /// A packet: at most an MTU of a message's data.

@@ -1,29 +1,12 @@
 use sim::Time;
 
-use crate::card::CardEvent;
-use crate::message::{MessageId, Packet};
+pub use crate::departure::Departure;
+use crate::event::CardEvent;
+use crate::message::Packet;
+pub use crate::message::PacketId;
 pub use crate::portals::Notice;
-
-/// A host address that cannot be read or written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("host address {addr:#x}+{len} is not accessible")]
-pub struct MemoryFault {
-    /// First byte of the access.
-    pub addr: u64,
-    /// Bytes of the access.
-    pub len: u64,
-}
-
-/// When a packet leaves its card.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Departure {
-    /// Number by which the interconnect knows the packet.
-    pub ticket: u32,
-    /// When its first byte leaves.
-    pub start: Time,
-    /// When its last byte has left.
-    pub end: Time,
-}
+use crate::region::HostMemory;
+pub use crate::region::MemoryFault;
 
 /// A row of a node's timeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,15 +21,6 @@ pub enum Track {
     Dma,
     /// A handler processing unit.
     Hpu(u32),
-}
-
-/// A packet of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PacketId {
-    /// The message.
-    pub message: MessageId,
-    /// Offset of the packet's data in it.
-    pub offset: u64,
 }
 
 /// A slice of a node's timeline.
@@ -91,4 +65,14 @@ pub trait Ports {
     fn tracing(&self) -> bool;
     /// Adds a slice to the node's timeline.
     fn slice(&mut self, slice: Slice<'_>);
+}
+
+impl<P: Ports> HostMemory for P {
+    fn read(&mut self, addr: u64, out: &mut [u8]) -> Result<(), MemoryFault> {
+        self.read_host(addr, out)
+    }
+
+    fn write(&mut self, addr: u64, bytes: &[u8]) -> Result<(), MemoryFault> {
+        self.write_host(addr, bytes)
+    }
 }

@@ -1,9 +1,32 @@
 use abi::portals::Iovec;
 
-use crate::ports::{MemoryFault, Ports};
+/// A host address that cannot be read or written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("host address {addr:#x}+{len} is not accessible")]
+pub struct MemoryFault {
+    /// First byte of the access.
+    pub addr: u64,
+    /// Bytes of the access.
+    pub len: u64,
+}
+
+/// The memory of a host, as a card sees it.
+pub trait HostMemory {
+    /// Reads bytes.
+    ///
+    /// # Errors
+    /// When some of them cannot be read.
+    fn read(&mut self, addr: u64, out: &mut [u8]) -> Result<(), MemoryFault>;
+
+    /// Writes bytes.
+    ///
+    /// # Errors
+    /// When some of them cannot be written.
+    fn write(&mut self, addr: u64, bytes: &[u8]) -> Result<(), MemoryFault>;
+}
 
 /// Host memory described by an MD or ME: one range, or the concatenation of the ranges of an iovec. What lies behind the
-/// last address is no memory: offsets never come round to the first one.
+/// last address is no memory: offsets never wrap around to the first one.
 #[derive(Clone, Debug)]
 pub struct Region {
     start: u64,
@@ -59,22 +82,28 @@ impl Region {
     }
 
     /// Copies `out.len()` bytes from `offset` on out of host memory.
-    pub fn read(&self, ports: &mut impl Ports, offset: u64, out: &mut [u8]) -> Result<(), MemoryFault> {
+    ///
+    /// # Errors
+    /// When some of them are not in the region or cannot be read.
+    pub fn read(&self, memory: &mut impl HostMemory, offset: u64, out: &mut [u8]) -> Result<(), MemoryFault> {
         let mut done = 0;
         self.pieces(offset, out.len() as u64, |addr, len| {
             let piece = &mut out[done..done + len as usize];
             done += len as usize;
-            ports.read_host(addr, piece)
+            memory.read(addr, piece)
         })
     }
 
     /// Copies `bytes` to host memory from `offset` on.
-    pub fn write(&self, ports: &mut impl Ports, offset: u64, bytes: &[u8]) -> Result<(), MemoryFault> {
+    ///
+    /// # Errors
+    /// When some of them are not in the region or cannot be written.
+    pub fn write(&self, memory: &mut impl HostMemory, offset: u64, bytes: &[u8]) -> Result<(), MemoryFault> {
         let mut done = 0;
         self.pieces(offset, bytes.len() as u64, |addr, len| {
             let piece = &bytes[done..done + len as usize];
             done += len as usize;
-            ports.write_host(addr, piece)
+            memory.write(addr, piece)
         })
     }
 
@@ -116,41 +145,21 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::card::CardEvent;
-    use crate::message::Packet;
-    use crate::ports::{Departure, Notice, Slice};
-    use sim::Time;
 
     /// Notes what is written where.
     #[derive(Default)]
     struct Writes(Vec<(u128, u8)>);
 
-    impl Ports for Writes {
-        fn write_host(&mut self, addr: u64, bytes: &[u8]) -> Result<(), MemoryFault> {
+    impl HostMemory for Writes {
+        fn write(&mut self, addr: u64, bytes: &[u8]) -> Result<(), MemoryFault> {
             self.0.extend((u128::from(addr)..).zip(bytes.iter().copied()));
             Ok(())
         }
 
-        fn read_host(&mut self, addr: u64, out: &mut [u8]) -> Result<(), MemoryFault> {
+        fn read(&mut self, addr: u64, out: &mut [u8]) -> Result<(), MemoryFault> {
             out.iter_mut().zip(0..).for_each(|(byte, at)| *byte = addr.wrapping_add(at) as u8);
             Ok(())
         }
-
-        fn now(&self) -> Time {
-            unreachable!("memory has no time")
-        }
-
-        fn schedule(&mut self, _: Time, _: CardEvent) {}
-        fn inject(&mut self, _: u32, _: u64, _: Time) -> Option<Departure> {
-            None
-        }
-        fn transmit(&mut self, _: Departure, _: Box<Packet>) {}
-        fn notify(&mut self, _: Notice) {}
-        fn warn(&mut self, _: String) {}
-        fn tracing(&self) -> bool {
-            false
-        }
-        fn slice(&mut self, _: Slice<'_>) {}
     }
 
     const END: u128 = 1 << 64;

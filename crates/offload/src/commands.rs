@@ -147,7 +147,7 @@ impl Scripts<'_> {
         memory: Memory,
         put: Option<AckReq>,
         target: Target,
-    ) -> Result<nic::Transfer, RunError> {
+    ) -> Result<nic::RmaOp, RunError> {
         let (rank, ni) = (self.schedule.rank(op), self.ni);
         let Memory { start, bytes, options, eq, ct } = memory;
         let options = options | md::EVENT_SEND_DISABLE;

@@ -14,7 +14,7 @@ use abi::portals::{self as ptl, AckReq, AtomicOp, CtEvent, Datatype, Handle, Iov
 use abi::portals::{Plain, Process, md, me, ni, pt};
 use arbitrary::{Result, Unstructured};
 use machine::Machine;
-use nic::{AtomicSpec, Card, Header, NewEntry, Packet, RequestKind, Target, Transfer, TriggeredOp};
+use nic::{AtomicSpec, Card, Header, NewEntry, Packet, RequestKind, RmaOp, Target, TriggeredOp};
 use sim::Time;
 
 use program::{STATE, TWINS};
@@ -400,7 +400,7 @@ impl Program {
         node: usize,
         pt_index: u32,
         u: &mut Unstructured<'_>,
-    ) -> Result<Option<Transfer>> {
+    ) -> Result<Option<RmaOp>> {
         let md = self.any(u, node, MD)?;
         let process = Process { nid: u32::from(u.arbitrary::<u8>()?) % (NODES + 1), pid: nic::api::DEFAULT_PID };
         let target = Target {

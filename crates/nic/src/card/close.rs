@@ -6,10 +6,11 @@
 
 use abi::portals::NiFail;
 
-use super::{Card, Channel, Completion, Inbound, Sink};
+use super::{Card, Completion};
 use crate::drops::{self, DropReason, Part};
 use crate::message::MessageId;
 use crate::ports::Ports;
+use crate::rx::{Channel, RxMessage, Sink};
 
 impl Card {
     /// Closes an interface, if it is open.
@@ -18,19 +19,19 @@ impl Card {
             return;
         }
         self.drop_completions(index);
-        let receives = |inbound: &Inbound| inbound.header.interface == index && matches!(inbound.sink, Sink::Entry(_));
-        let is_lost = |channel: &Channel| matches!(channel, Channel::Open(inbound) if receives(inbound));
+        let receives = |rx: &RxMessage| rx.header.interface == index && matches!(rx.sink, Sink::Entry(_));
+        let is_lost = |channel: &Channel| matches!(channel, Channel::Open(rx) if receives(rx));
         let lost = self.channels.iter().filter(|(_, channel)| is_lost(channel));
         let mut lost: Vec<MessageId> = lost.map(|(id, _)| *id).collect();
         lost.sort_unstable();
         let mtu = u64::from(self.machine.network.mtu);
         for id in &lost {
-            let Some(inbound) = self.inbound(*id) else { continue };
-            let header = inbound.header.clone();
-            if inbound.fail == NiFail::Ok {
-                inbound.fail = NiFail::Dropped;
+            let Some(rx) = self.rx(*id) else { continue };
+            let header = rx.header.clone();
+            if rx.fail == NiFail::Ok {
+                rx.fail = NiFail::Dropped;
             }
-            if let Sink::Entry(delivery) = std::mem::replace(&mut inbound.sink, Sink::Nowhere)
+            if let Sink::Entry(delivery) = std::mem::replace(&mut rx.sink, Sink::Nowhere)
                 && let Some(message) = delivery.spin
             {
                 self.spin.drop_waiting(*message);

@@ -3,52 +3,55 @@
 use abi::device::err;
 use abi::portals::{NiFail, md};
 
-use super::{ArrivedMessage, Card, CardEvent, Completion, Inbound, Sent, Sink};
+use super::{ArrivedMessage, Card, Completion};
+use crate::event::{CardEvent, Sent};
 use crate::message::{Body, OpToken, Response};
 use crate::portals::{Effect, Ending, InternalError, Notice, OperationKind};
 use crate::ports::Ports;
+use crate::rx::{RxMessage, Sink};
 
 impl Card {
     /// A message is done: the card answers, and then it or (rdma) the CPU tells the program.
     pub(super) fn complete(&mut self, id: u64, ports: &mut impl Ports) {
-        let Some(inbound) = self.close(id) else { return };
-        match inbound.sink {
+        // A message whose interface was closed after this had been scheduled is over.
+        let Some(rx) = self.close(id) else { return };
+        match rx.sink {
             Sink::Nowhere => {}
             Sink::Operation(token, response) => {
-                let response = Response { fail: inbound.fail, ..response };
+                let response = Response { fail: rx.fail, ..response };
                 self.operation_progress(token, Some(response), ports);
             }
             Sink::Entry(ref delivery) => {
-                if let Body::Request(request) = inbound.header.body
+                if let Body::Request(request) = rx.header.body
                     && !request.kind.replies()
                 {
                     let (outcome, list) = (delivery.outcome(), delivery.taken.list);
-                    self.respond(&inbound.header, &request, outcome, list, inbound.fail, ports);
+                    self.respond(&rx.header, &request, outcome, list, rx.fail, ports);
                 }
-                if self.host_completes() && self.portals.is_visible(inbound.header.interface, &delivery.taken) {
-                    self.completions.push_back(Completion::Arrived(Box::new(ArrivedMessage(*inbound))));
+                if self.host_completes() && self.portals.is_visible(rx.header.interface, &delivery.taken) {
+                    self.completions.push_back(Completion::Arrived(Box::new(ArrivedMessage(*rx))));
                     ports.notify(Notice::Completion);
                 } else {
-                    self.finish_delivery(*inbound, ports);
+                    self.finish_delivery(*rx, ports);
                 }
             }
         }
     }
 
     /// Tells the program about a message that an entry has taken.
-    pub(super) fn finish_delivery(&mut self, inbound: Inbound, ports: &mut impl Ports) {
-        let (Sink::Entry(delivery), Body::Request(request)) = (&inbound.sink, &inbound.header.body) else {
-            return self.report_internal(InternalError::WrongKind(inbound.header.id), ports);
+    pub(super) fn finish_delivery(&mut self, rx: RxMessage, ports: &mut impl Ports) {
+        let (Sink::Entry(delivery), Body::Request(request)) = (&rx.sink, &rx.header.body) else {
+            return self.report_internal(InternalError::WrongKind(rx.header.id), ports);
         };
         let spin = delivery.spin.as_deref();
         let ending = Ending {
             placement: delivery.outcome(),
-            fail: inbound.fail,
+            fail: rx.fail,
             pending: spin.is_some_and(|spin| spin.pending),
             dropped: spin.is_some_and(|spin| spin.is_dropped()),
             error: spin.and_then(|spin| spin.error.as_ref()).map(|error| (error.fail, error.detail)),
         };
-        let (id, interface) = (inbound.header.id, inbound.header.interface);
+        let (id, interface) = (rx.header.id, rx.header.interface);
         self.portals.finish_delivery(id, interface, request, &delivery.taken, ending);
         self.apply(ports);
     }
@@ -112,6 +115,11 @@ impl Card {
 
     /// Tells of an error of the simulator.
     pub(crate) fn report_internal(&self, error: InternalError, ports: &mut impl Ports) {
-        ports.warn(format!("node {}: internal error: {error}, please report", self.portals.node));
+        report_internal(self.portals.node, error, ports);
     }
+}
+
+/// Tells of an error of the simulator at a node.
+pub(crate) fn report_internal(node: u32, error: InternalError, ports: &mut impl Ports) {
+    ports.warn(format!("node {node}: internal error: {error}, please report"));
 }

@@ -4,7 +4,7 @@
 //! [`Ports`], and the functions of [`crate::api`] for the host's library calls.
 
 mod close;
-pub(crate) mod complete;
+mod complete;
 mod receive;
 mod send;
 
@@ -12,217 +12,20 @@ use std::collections::{HashMap, VecDeque};
 use std::ops::{Deref, DerefMut};
 use std::rc::Rc;
 
-use abi::portals::NiFail;
 use machine::Machine;
-use sim::{Pipe, Time, Train};
+use sim::{Pipe, Time};
 
-use crate::message::{Header, MessageId, OpToken, Packet, Response};
-use crate::portals::{Delivery as Taken, Placement, Portals, TriggeredOp, default_limits};
-use crate::ports::{Departure, PacketId, Ports, Slice, Track};
+pub(crate) use complete::report_internal;
+
+pub use crate::event::CardEvent;
+use crate::event::{Leaving, Unread};
+use crate::message::{MessageId, OpToken, Response};
+use crate::portals::{Portals, TriggeredOp, default_limits};
+use crate::ports::{PacketId, Ports, Slice, Track};
 use crate::region::Region;
-use crate::spin::{HostTransfer, Spin, SpinMessage};
+use crate::rx::{Channel, RxMessage};
+use crate::spin::Spin;
 use crate::stats::{HandlerStats, Stats};
-
-/// Something that happens at a card.
-#[derive(Debug)]
-pub enum CardEvent {
-    /// A message from host memory enters the send queue.
-    Send(Box<Outgoing>),
-    /// A packet's data has come from host memory.
-    Fetched(Box<Fetch>),
-    /// The port will soon be free for packets whose data is still in host memory.
-    Refill,
-    /// The first of the blocked packets departs.
-    Departs(Departure),
-    /// The last byte of a message has left.
-    Sent(Sent),
-    /// The first byte of a packet is at the port.
-    Arrive(Box<Packet>),
-    /// A packet is in the card and matched.
-    Received(Box<Packet>),
-    /// A DMA write has reached host memory.
-    Written(Box<HostWrite>),
-    /// The target's operands of an atomic are read, or have come from host memory.
-    Atomic(Box<AtomicWork>),
-    /// The result of an atomic is in host memory.
-    Moved(MessageId),
-    /// A message is done, and so is the (empty) DMA write that says so.
-    Complete(MessageId),
-    /// The time of an event of the accelerator has come.
-    Accelerator(accel::Event),
-    /// The message of a handler that was blocked has left.
-    CommandDone(accel::CommandId),
-    /// A handler's DMA transfer is done.
-    HostTransferDone(Box<HostTransfer>),
-}
-
-/// A message to be sent.
-#[derive(Debug)]
-pub struct Outgoing {
-    /// Its header.
-    pub header: Rc<Header>,
-    /// Its data.
-    pub source: Source,
-    /// What its last byte completes.
-    pub sent: Sent,
-}
-
-/// Where a message's data is.
-#[derive(Debug)]
-pub enum Source {
-    /// In host memory.
-    Host(Rc<Region>, u64),
-    /// In the descriptor that the host handed over; it keeps its place in the send queue.
-    Descriptor(Vec<u8>),
-    /// On the card, which sends it at once.
-    Card(Vec<u8>),
-}
-
-/// What the departure of a message's last byte completes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sent {
-    /// Nothing that anybody waits for.
-    Nothing,
-    /// The SEND of an initiator's operation.
-    Operation(OpToken),
-    /// The same, once the news has crossed to the host.
-    Told(OpToken),
-    /// The answer to a get or a fetching atomic.
-    Reply(MessageId),
-}
-
-/// A message whose packets come from host memory.
-#[derive(Debug)]
-struct Sending {
-    header: Rc<Header>,
-    /// What its last byte completes.
-    sent: Sent,
-    /// Where in host memory; `None` when its only packet came with the descriptor.
-    from: Option<(Rc<Region>, u64)>,
-    /// The bytes on their way through the DMA engine.
-    train: Train,
-    /// None of its packets may leave before.
-    not_before: Time,
-}
-
-/// A packet on its way from host memory.
-#[derive(Debug)]
-pub struct Fetch {
-    message: Rc<Sending>,
-    offset: u64,
-    /// The packet with its data, once that is read.
-    packet: Option<Packet>,
-}
-
-/// A packet that is to leave.
-#[derive(Debug)]
-struct Leaving {
-    content: Content,
-    /// What its last byte completes.
-    sent: Sent,
-    /// What else is due when its last byte has left.
-    then: Option<CardEvent>,
-}
-
-/// Where the data of a packet that is to leave is.
-#[derive(Debug)]
-enum Content {
-    /// On the card.
-    Packet(Packet),
-    /// In host memory: the packet of a message that starts at this offset.
-    Host(Rc<Sending>, u64),
-}
-
-/// A packet whose departure is fixed, and far enough off that its data may wait in host memory.
-#[derive(Debug)]
-struct Unread {
-    message: Rc<Sending>,
-    offset: u64,
-    departure: Departure,
-}
-
-/// Data on its way to host memory.
-#[derive(Debug)]
-pub struct HostWrite {
-    message: MessageId,
-    region: Rc<Region>,
-    offset: u64,
-    data: Vec<u8>,
-}
-
-/// An atomic operation under way at its target.
-#[derive(Debug)]
-pub struct AtomicWork {
-    message: MessageId,
-    /// The initiator's data; once combined, what was at the target before.
-    data: Vec<u8>,
-    combined: bool,
-}
-
-/// A message that is being received.
-#[derive(Debug)]
-pub(crate) struct Inbound {
-    pub header: Rc<Header>,
-    /// Bytes that have not arrived.
-    pub remaining: u64,
-    /// DMA writes and replies under way.
-    pub moving: u32,
-    /// Whether any data went to host memory.
-    pub deposited: bool,
-    /// First thing that went wrong.
-    pub fail: NiFail,
-    /// Whether an answer with the data that was asked for, or without it, is on its way.
-    pub answered: bool,
-    pub sink: Sink,
-}
-
-#[derive(Debug)]
-pub(crate) enum Sink {
-    /// The data is thrown away.
-    Nowhere,
-    Entry(Box<Delivery>),
-    /// The reply to an operation of this node.
-    Operation(OpToken, Response),
-}
-
-/// A request that an entry has taken.
-#[derive(Debug)]
-pub(crate) struct Delivery {
-    /// What the entry promised it.
-    pub taken: Taken,
-    /// Handlers' work.
-    pub spin: Option<Box<SpinMessage>>,
-}
-
-impl Delivery {
-    /// Where the message went, and how much of it.
-    pub fn outcome(&self) -> Placement {
-        let placement = self.taken.placement;
-        let mlength = self.spin.as_ref().map_or(placement.mlength, |spin| spin.moved(placement));
-        Placement { mlength, ..placement }
-    }
-}
-
-/// What a card knows of a message of which packets arrive.
-#[derive(Debug)]
-enum Channel {
-    /// The header packet has not arrived.
-    Early(EarlyPackets),
-    /// The header packet is being matched until then.
-    Matching(Time, EarlyPackets),
-    /// The header packet has been matched.
-    Open(Box<Inbound>),
-}
-
-/// Packets that have overtaken their header packet. The card holds as many, of all messages together, as its packet buffer
-/// has slots.
-#[derive(Debug, Default)]
-struct EarlyPackets {
-    /// In the order of their arrival.
-    held: Vec<Packet>,
-    /// Offset and bytes of the packets for which there was no room.
-    lost: Vec<(u64, u64)>,
-}
 
 /// Work that an rdma card leaves to the CPU.
 #[derive(Debug)]
@@ -237,7 +40,7 @@ pub enum Completion {
 
 /// A message that is in host memory.
 #[derive(Debug)]
-pub struct ArrivedMessage(pub(crate) Inbound);
+pub struct ArrivedMessage(pub(crate) RxMessage);
 
 /// One node's network card.
 pub struct Card {
@@ -300,7 +103,7 @@ impl Card {
             CardEvent::Received(packet) => self.received(*packet, ports),
             CardEvent::Written(write) => self.written(*write, ports),
             CardEvent::Atomic(work) => self.combine(*work, ports),
-            CardEvent::Moved(message) => self.moved(message, ports),
+            CardEvent::ResponseDone(message) => self.response_done(message, ports),
             CardEvent::Complete(message) => self.complete(message, ports),
             CardEvent::Accelerator(event) => self.accelerator_event(event, ports),
             CardEvent::CommandDone(command) => self.command_done(command, 0, ports),

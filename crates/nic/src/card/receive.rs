@@ -4,14 +4,14 @@ use std::rc::Rc;
 
 use abi::portals::{AckReq, List, NiFail};
 
-use super::{
-    AtomicWork, Card, CardEvent, Channel, Delivery, EarlyPackets, HostWrite, Inbound, Outgoing, Sent, Sink, Source,
-};
-use crate::atomic::{AtomicSpec, MAX_OPERAND};
+use super::Card;
+use super::complete::report_internal;
 use crate::drops::{self, DropReason, Part};
+use crate::event::{AtomicWork, CardEvent, HostWrite, Outgoing, Sent, Source};
 use crate::message::{Body, Header, Packet, Request, RequestKind, Response};
-use crate::portals::Placement;
+use crate::portals::{InternalError, Placement};
 use crate::ports::{PacketId, Ports, Slice, Track};
+use crate::rx::{Channel, Delivery, EarlyPackets, RxMessage, Sink};
 use crate::spin::SpinMessage;
 use sim::Time;
 
@@ -53,30 +53,30 @@ impl Card {
     pub(super) fn received(&mut self, packet: Packet, ports: &mut impl Ports) {
         let id = packet.header.id;
         if packet.is_header() {
-            let inbound = self.open(&packet.header, ports);
-            if let Some(Channel::Matching(_, early)) = self.channels.insert(id, Channel::Open(Box::new(inbound))) {
+            let rx = self.open(&packet.header, ports);
+            if let Some(Channel::Matching(_, early)) = self.channels.insert(id, Channel::Open(Box::new(rx))) {
                 self.release_early(id, early, ports);
             }
         }
-        let inbound = match self.channels.get_mut(&id) {
-            Some(Channel::Open(inbound)) => inbound,
+        let rx = match self.channels.get_mut(&id) {
+            Some(Channel::Open(rx)) => rx,
             // The header packet arrived while this packet, which is earlier, was looked up.
             Some(Channel::Matching(until, _)) => {
                 let at = *until + self.machine.nic.match_cam;
                 return ports.schedule(at, CardEvent::Received(Box::new(packet)));
             }
-            Some(Channel::Early(_)) | None => return self.hold_early(packet),
+            Some(Channel::Early(_)) | None => return self.hold_early(packet, ports),
         };
-        inbound.remaining -= packet.data.len() as u64;
+        rx.remaining -= packet.data.len() as u64;
         let fail = packet.header.body.fail();
-        if inbound.fail == NiFail::Ok {
-            inbound.fail = fail; // found out after the first packet had left
+        if rx.fail == NiFail::Ok {
+            rx.fail = fail; // found out after the first packet had left
         }
-        match &inbound.sink {
+        match &rx.sink {
             Sink::Nowhere => {}
             // What could not be read where it came from is not written.
             Sink::Entry(delivery) if delivery.spin.is_some() && fail != NiFail::Ok => {
-                self.drop_data(id, None, packet.offset, packet.data.len() as u64, ports.now());
+                self.drop_data(id, None, packet.offset, packet.data.len() as u64, ports);
             }
             _ if fail != NiFail::Ok => {}
             Sink::Entry(delivery) if delivery.spin.is_some() => return self.spin_packet(packet, ports),
@@ -86,10 +86,12 @@ impl Card {
     }
 
     /// Keeps a packet that has overtaken its header packet, as long as there is room.
-    fn hold_early(&mut self, packet: Packet) {
-        let room = self.early_packets < self.early_limit;
-        let channel = self.channels.entry(packet.header.id).or_insert_with(|| Channel::Early(EarlyPackets::default()));
-        let Channel::Early(early) = channel else { return };
+    fn hold_early(&mut self, packet: Packet, ports: &mut impl Ports) {
+        let (id, room) = (packet.header.id, self.early_packets < self.early_limit);
+        let channel = self.channels.entry(id).or_insert_with(|| Channel::Early(EarlyPackets::default()));
+        let Channel::Early(early) = channel else {
+            return self.report_internal(InternalError::WrongKind(id), ports);
+        };
         if room {
             early.held.push(packet);
             self.early_packets += 1;
@@ -108,17 +110,17 @@ impl Card {
         for packet in early.held {
             ports.schedule(found, CardEvent::Received(Box::new(packet)));
         }
-        let Some(inbound) = self.inbound(id).filter(|_| !early.lost.is_empty()) else { return };
-        inbound.remaining -= early.lost.iter().map(|(_, bytes)| bytes).sum::<u64>();
-        let header = inbound.header.clone();
-        let is_entry = matches!(inbound.sink, Sink::Entry(_));
-        if inbound.fail == NiFail::Ok {
-            inbound.fail = if is_entry { NiFail::PtDisabled } else { NiFail::Dropped };
+        let Some(rx) = self.rx(id).filter(|_| !early.lost.is_empty()) else { return };
+        rx.remaining -= early.lost.iter().map(|(_, bytes)| bytes).sum::<u64>();
+        let header = rx.header.clone();
+        let is_entry = matches!(rx.sink, Sink::Entry(_));
+        if rx.fail == NiFail::Ok {
+            rx.fail = if is_entry { NiFail::PtDisabled } else { NiFail::Dropped };
         }
         let has_handlers = self.delivery(id).is_some_and(|delivery| delivery.spin.is_some());
         for (number, (offset, bytes)) in early.lost.into_iter().enumerate() {
             if has_handlers {
-                self.drop_data(id, Some(DropReason::NoBuffer), offset, bytes, ports.now());
+                self.drop_data(id, Some(DropReason::NoBuffer), offset, bytes, ports);
             } else {
                 let part = Part { is_first: number == 0, packets: 1, bytes };
                 drops::count(&mut self.stats.drops, DropReason::NoBuffer, &header, part, ports.now());
@@ -137,9 +139,10 @@ impl Card {
 
     /// Does with a packet what its message asks for (the "default action" of sPIN App. B.3).
     pub(crate) fn act(&mut self, id: u64, offset: u64, data: Vec<u8>, ports: &mut impl Ports) {
-        let kind = match self.inbound(id).map(|inbound| inbound.header.body) {
-            Some(Body::Request(request)) => request.kind,
-            _ => RequestKind::Put, // a response's data goes to memory as a put's does
+        let Some(rx) = self.live_rx(id, ports) else { return };
+        let kind = match rx.header.body {
+            Body::Request(request) => request.kind,
+            Body::Response(_) => RequestKind::Put, // a response's data goes to memory as a put's does
         };
         match kind {
             RequestKind::Put => self.deposit(id, offset, data, ports),
@@ -148,31 +151,44 @@ impl Card {
         }
     }
 
-    pub(crate) fn inbound(&mut self, id: u64) -> Option<&mut Inbound> {
+    /// A message whose header has been matched, unless it is over.
+    pub(crate) fn rx(&mut self, id: u64) -> Option<&mut RxMessage> {
         match self.channels.get_mut(&id)? {
-            Channel::Open(inbound) => Some(inbound),
+            Channel::Open(rx) => Some(rx),
             Channel::Early(_) | Channel::Matching(..) => None,
         }
     }
 
+    /// A message that cannot be over: that it is gone is reported.
+    pub(crate) fn live_rx(&mut self, id: u64, ports: &mut impl Ports) -> Option<&mut RxMessage> {
+        let node = self.portals.node;
+        let rx = self.rx(id);
+        if rx.is_none() {
+            report_internal(node, InternalError::NoMessage(id), ports);
+        }
+        rx
+    }
+
+    /// The entry that has taken a message, and its handlers; `None` when its interface has been closed, too.
     pub(crate) fn delivery(&mut self, id: u64) -> Option<&mut Delivery> {
-        match &mut self.inbound(id)?.sink {
+        match &mut self.rx(id)?.sink {
             Sink::Entry(delivery) => Some(delivery),
             _ => None,
         }
     }
 
-    pub(super) fn close(&mut self, id: u64) -> Option<Box<Inbound>> {
+    /// Forgets a message that is over.
+    pub(super) fn close(&mut self, id: u64) -> Option<Box<RxMessage>> {
         match self.channels.remove(&id)? {
-            Channel::Open(inbound) => Some(inbound),
+            Channel::Open(rx) => Some(rx),
             Channel::Early(_) | Channel::Matching(..) => None,
         }
     }
 
     /// Sends data of a message to the host memory that it was placed in, as far as it fits.
     pub(crate) fn deposit(&mut self, id: u64, offset: u64, mut data: Vec<u8>, ports: &mut impl Ports) {
-        let Some(inbound) = self.inbound(id) else { return };
-        let (region, start, mlength) = match &inbound.sink {
+        let Some(rx) = self.live_rx(id, ports) else { return };
+        let (region, start, mlength) = match &rx.sink {
             Sink::Nowhere => return,
             Sink::Entry(delivery) => {
                 let Placement { offset, mlength } = delivery.taken.placement;
@@ -195,30 +211,30 @@ impl Card {
         if data.is_empty() {
             return;
         }
-        let Some(inbound) = self.inbound(id) else { return };
-        inbound.moving += 1;
-        inbound.deposited = true;
+        let Some(rx) = self.live_rx(id, ports) else { return };
+        rx.moving += 1;
+        rx.deposited = true;
         let done = self.dma_write(data.len() as u64, "deposit", Some(PacketId { message: id, offset }), ports);
         let write = HostWrite { message: id, region, offset: start + offset, data };
         ports.schedule(done, CardEvent::Written(Box::new(write)));
     }
 
+    /// Data of a message reaches host memory.
     pub(super) fn written(&mut self, write: HostWrite, ports: &mut impl Ports) {
-        let Some(inbound) = self.inbound(write.message) else { return };
-        inbound.moving -= 1;
+        let Some(rx) = self.live_rx(write.message, ports) else { return };
+        rx.moving -= 1;
         // The interface may have been closed since the data was sent to host memory.
-        let wanted = match inbound.sink {
+        let wanted = match rx.sink {
             Sink::Nowhere => false,
             Sink::Entry(_) => true,
             Sink::Operation(token, _) => self.portals.operations.is_open(token),
         };
         let result = if wanted { write.region.write(ports, write.offset, &write.data) } else { Ok(()) };
-        let Some(inbound) = self.inbound(write.message) else { return };
-        if let Err(fault) = result {
-            if inbound.fail == NiFail::Ok {
-                inbound.fail = NiFail::Segv;
+        if let (Err(fault), Some(rx)) = (result, self.rx(write.message)) {
+            if rx.fail == NiFail::Ok {
+                rx.fail = NiFail::Segv;
             }
-            let name = inbound.header.name();
+            let name = rx.header.name();
             ports.warn(format!("{name} at node {}: {fault}", self.portals.node));
         }
         self.finish_if_done(write.message, ports);
@@ -227,42 +243,40 @@ impl Card {
     /// Ends a message whose data has all arrived, been handled and been written. The news itself crosses to the host
     /// behind the data, or alone when there was none.
     pub(crate) fn finish_if_done(&mut self, id: u64, ports: &mut impl Ports) {
-        let Some(inbound) = self.inbound(id) else { return };
-        if inbound.remaining > 0 || inbound.moving > 0 {
+        let Some(rx) = self.live_rx(id, ports) else { return };
+        if rx.remaining > 0 || rx.moving > 0 {
             return;
         }
-        let deposited = inbound.deposited;
-        if let Sink::Operation(token, _) = inbound.sink
-            && self.portals.operations.get_mut(token).is_some_and(|operation| operation.card.is_some())
-        {
-            return self.complete(id, ports); // the data stays on the card
-        }
-        let Some(inbound) = self.inbound(id) else { return };
-        match &inbound.sink {
-            Sink::Nowhere => {
-                // The last byte has arrived, and so left: SEND comes before the bad news.
-                if let Some(inbound) = self.close(id)
-                    && !inbound.answered
-                    && let Body::Request(request) = inbound.header.body
-                {
-                    let nowhere = Placement { offset: 0, mlength: 0 };
-                    self.respond(&inbound.header, &request, nowhere, List::Priority, inbound.fail, ports);
-                }
-                return;
-            }
-            Sink::Entry(delivery) => {
-                if delivery.spin.is_some() && !self.spin_message_done(id, ports) {
+        let deposited = rx.deposited;
+        match &rx.sink {
+            Sink::Nowhere => return self.refuse(id, ports),
+            Sink::Entry(delivery) if delivery.spin.is_some() => {
+                if !self.spin_message_done(id, ports) {
                     return;
                 }
             }
-            Sink::Operation(..) => {}
+            Sink::Entry(_) if deposited => return self.complete(id, ports),
+            Sink::Entry(_) => {}
+            &Sink::Operation(token, _) => {
+                let stays = self.portals.operations.get_mut(token).is_some_and(|operation| operation.card.is_some());
+                if stays || deposited {
+                    return self.complete(id, ports); // the news comes with the data, or the data stays on the card
+                }
+            }
         }
-        let spin = self.delivery(id).is_some_and(|delivery| delivery.spin.is_some());
-        if deposited && !spin {
-            self.complete(id, ports);
-        } else {
-            let done = self.dma_write(0, "", None, ports);
-            ports.schedule(done, CardEvent::Complete(id));
+        let done = self.dma_write(0, "", None, ports);
+        ports.schedule(done, CardEvent::Complete(id));
+    }
+
+    /// A message that nobody takes has arrived: its initiator hears of it. The last byte has left, so SEND comes before the
+    /// bad news.
+    fn refuse(&mut self, id: u64, ports: &mut impl Ports) {
+        if let Some(rx) = self.close(id)
+            && !rx.answered
+            && let Body::Request(request) = rx.header.body
+        {
+            let nowhere = Placement { offset: 0, mlength: 0 };
+            self.respond(&rx.header, &request, nowhere, List::Priority, rx.fail, ports);
         }
     }
 
@@ -274,8 +288,8 @@ impl Card {
     }
 
     /// Decides what becomes of a message from its header packet.
-    fn open(&mut self, header: &Rc<Header>, ports: &mut impl Ports) -> Inbound {
-        let mut inbound = Inbound {
+    fn open(&mut self, header: &Rc<Header>, ports: &mut impl Ports) -> RxMessage {
+        let mut rx = RxMessage {
             header: header.clone(),
             remaining: header.data_length(),
             moving: 0,
@@ -286,10 +300,10 @@ impl Card {
         };
         match header.body {
             Body::Response(response) => {
-                inbound.fail = response.fail;
-                inbound.sink = Sink::Operation(response.op, response);
+                rx.fail = response.fail;
+                rx.sink = Sink::Operation(response.op, response);
             }
-            Body::Request(Request { fail, .. }) if fail != NiFail::Ok => inbound.fail = fail,
+            Body::Request(Request { fail, .. }) if fail != NiFail::Ok => rx.fail = fail,
             Body::Request(request) => {
                 let taken = self.portals.match_request(header.id, header.interface, &request);
                 self.apply(ports);
@@ -297,30 +311,29 @@ impl Card {
                     Ok(taken) => {
                         let handlers = taken.handlers.clone();
                         let spin = handlers.map(|handlers| SpinMessage::new(handlers, request.kind));
-                        inbound.sink = Sink::Entry(Box::new(Delivery { taken, spin }));
+                        rx.sink = Sink::Entry(Box::new(Delivery { taken, spin }));
                     }
                     Err((fail, reason)) => {
-                        inbound.fail = fail;
+                        rx.fail = fail;
                         self.count_message(reason, header, ports.now());
                     }
                 }
             }
         }
-        inbound
+        rx
     }
 
+    /// Sends what a get asks for.
     fn serve_get(&mut self, id: u64, ports: &mut impl Ports) {
-        let Some(inbound) = self.inbound(id) else { return };
-        let header = inbound.header.clone();
-        let (Body::Request(Request { op: Some(op), .. }), Sink::Entry(delivery)) = (header.body, &inbound.sink) else {
-            return;
+        let Some(rx) = self.live_rx(id, ports) else { return };
+        let header = rx.header.clone();
+        let (Body::Request(Request { op: Some(op), .. }), Sink::Entry(delivery)) = (header.body, &rx.sink) else {
+            return self.report_internal(InternalError::WrongKind(id), ports);
         };
         let (region, list) = (delivery.taken.region.clone(), delivery.taken.list);
         let Placement { offset: remote_offset, mlength } = delivery.taken.placement;
-        if let Some(inbound) = self.inbound(id) {
-            inbound.moving += 1;
-            inbound.answered = true;
-        }
+        rx.moving += 1;
+        rx.answered = true;
         let response = Response { op, mlength, remote_offset, fail: NiFail::Ok, list, length: mlength };
         let reply = self.response_header(&header, response);
         self.send(
@@ -330,24 +343,25 @@ impl Card {
     }
 
     /// The last byte of a reply has left, or the result of an atomic is in host memory.
-    pub(super) fn moved(&mut self, id: u64, ports: &mut impl Ports) {
-        if let Some(inbound) = self.inbound(id) {
-            inbound.moving -= 1;
-        }
+    pub(super) fn response_done(&mut self, id: u64, ports: &mut impl Ports) {
+        let Some(rx) = self.live_rx(id, ports) else { return };
+        rx.moving -= 1;
         self.finish_if_done(id, ports);
     }
 
     /// An atomic and its data have arrived (they fit into one packet): the card reads the operands at the target, and
     /// combines and writes them when they are there.
     fn fetch_operands(&mut self, id: u64, mut data: Vec<u8>, ports: &mut impl Ports) {
-        let Some(delivery) = self.delivery(id) else { return };
+        let Some(rx) = self.live_rx(id, ports) else { return };
+        let Sink::Entry(delivery) = &rx.sink else {
+            return self.report_internal(InternalError::WrongKind(id), ports);
+        };
         data.truncate(delivery.taken.placement.mlength as usize);
+        rx.moving += 1;
         let latency = self.machine.dma.latency;
         let read = self
             .dma_read(data.len() as u64, "operands", Some(PacketId { message: id, offset: 0 }), ports)
             .saturating_sub(latency);
-        let Some(inbound) = self.inbound(id) else { return };
-        inbound.moving += 1;
         let work = AtomicWork { message: id, data, combined: false };
         ports.schedule(read, CardEvent::Atomic(Box::new(work)));
     }
@@ -359,9 +373,12 @@ impl Card {
         if work.combined {
             return self.combined(work, ports);
         }
-        let Some(inbound) = self.inbound(id) else { return };
-        let Some((spec, operand)) = inbound.atomic() else { return };
-        let Some(delivery) = self.delivery(id) else { return self.moved(id, ports) };
+        let Some(rx) = self.live_rx(id, ports) else { return };
+        let Some((spec, operand)) = rx.atomic() else {
+            return self.report_internal(InternalError::WrongKind(id), ports);
+        };
+        // Without an entry the interface has been closed meanwhile.
+        let Sink::Entry(delivery) = &rx.sink else { return self.response_done(id, ports) };
         let (region, offset) = (delivery.taken.region.clone(), delivery.taken.placement.offset);
         let mut old = vec![0; work.data.len()];
         let result = region.read(ports, offset, &mut old).and_then(|()| {
@@ -369,8 +386,8 @@ impl Card {
             spec.apply(&mut new, &work.data, &operand);
             region.write(ports, offset, &new)
         });
-        if let (Err(fault), Some(inbound)) = (result, self.inbound(id)) {
-            inbound.fail = NiFail::Segv;
+        if let (Err(fault), Some(rx)) = (result, self.rx(id)) {
+            rx.fail = NiFail::Segv;
             ports.warn(format!("atomic at node {}: {fault}", self.portals.node));
         }
         (work.data, work.combined) = (old, true);
@@ -381,17 +398,17 @@ impl Card {
     fn combined(&mut self, work: AtomicWork, ports: &mut impl Ports) {
         let (id, old) = (work.message, work.data);
         let written = self.dma_write(old.len() as u64, "result", None, ports);
-        let Some(inbound) = self.inbound(id) else { return };
-        let (header, fail) = (inbound.header.clone(), inbound.fail);
-        let (Sink::Entry(delivery), Body::Request(request)) = (&inbound.sink, header.body) else {
-            return self.moved(id, ports);
+        let Some(rx) = self.live_rx(id, ports) else { return };
+        let (header, fail) = (rx.header.clone(), rx.fail);
+        let (Sink::Entry(delivery), Body::Request(request)) = (&rx.sink, header.body) else {
+            return self.response_done(id, ports);
         };
         let (Placement { offset: remote_offset, mlength }, list) = (delivery.taken.placement, delivery.taken.list);
         let reply = request.op.filter(|_| request.kind.replies());
         // The reply's departure stands for the write too, but for a completion handler: it may read the result.
         let waits = reply.is_none() || delivery.spin.is_some();
-        inbound.moving = inbound.moving - 1 + u32::from(reply.is_some()) + u32::from(waits);
-        (inbound.deposited, inbound.answered) = (reply.is_none(), reply.is_some());
+        rx.moving = rx.moving - 1 + u32::from(reply.is_some()) + u32::from(waits);
+        (rx.deposited, rx.answered) = (reply.is_none(), reply.is_some());
         if let Some(op) = reply {
             let response = Response { op, mlength, remote_offset, fail, list, length: old.len() as u64 };
             let reply = self.response_header(&header, response);
@@ -399,7 +416,7 @@ impl Card {
             self.inject(Packet { header: reply, offset: 0, data: old }, Sent::Reply(id), ports);
         }
         if waits {
-            ports.schedule(written, CardEvent::Moved(id));
+            ports.schedule(written, CardEvent::ResponseDone(id));
         }
     }
 
@@ -427,19 +444,5 @@ impl Card {
         let reply = self.response_header(header, Response { op, mlength, remote_offset, fail, list, length: 0 });
         self.stats.messages_sent += 1;
         self.inject(Packet { header: reply, offset: 0, data: Vec::new() }, Sent::Nothing, ports);
-    }
-}
-
-impl Inbound {
-    /// The atomic operation that the message asks for, and its operand.
-    fn atomic(&self) -> Option<(AtomicSpec, [u8; MAX_OPERAND])> {
-        match self.header.body {
-            Body::Request(Request {
-                kind: RequestKind::Atomic(spec) | RequestKind::FetchAtomic(spec),
-                operand,
-                ..
-            }) => Some((spec, operand)),
-            _ => None,
-        }
     }
 }

@@ -5,18 +5,20 @@ use std::rc::Rc;
 use abi::portals::{NiFail, md};
 use sim::{Time, Train};
 
-use super::{Card, CardEvent, Content, Fetch, Leaving, Outgoing, Sending, Sent, Sink, Source, Unread};
+use super::Card;
 use crate::drops::DropReason;
+use crate::event::{CardEvent, Content, Fetch, Leaving, Outgoing, Sending, Sent, Source, Unread};
 use crate::message::{Body, Header, Packet, Request, RequestKind};
-use crate::portals::{Initiated, Transfer};
+use crate::portals::{Initiated, RmaOp};
 use crate::ports::{Departure, PacketId, Ports, Slice, Track};
+use crate::rx::Sink;
 
 /// This many packets of a message are fetched ahead of the one that leaves.
 const FETCHES: u64 = 64;
 
 impl Card {
     /// Starts a put or get whose descriptor reaches the card at `at`.
-    pub(crate) fn start_transfer(&mut self, transfer: Transfer, at: Time, ports: &mut impl Ports) {
+    pub(crate) fn start_transfer(&mut self, transfer: RmaOp, at: Time, ports: &mut impl Ports) {
         let outgoing = self.prepare(transfer, ports);
         match outgoing {
             Some(outgoing) => ports.schedule(at, CardEvent::Send(Box::new(outgoing))),
@@ -24,7 +26,7 @@ impl Card {
         }
     }
 
-    fn prepare(&mut self, transfer: Transfer, ports: &mut impl Ports) -> Option<Outgoing> {
+    fn prepare(&mut self, transfer: RmaOp, ports: &mut impl Ports) -> Option<Outgoing> {
         let interface = transfer.interface;
         let Initiated { request, target, token, data: (md, offset), volatile } = self.portals.initiate(transfer)?;
         let id = self.next_message_id();
@@ -163,7 +165,7 @@ impl Card {
         let mut data = vec![0; self.packet_bytes(message, offset) as usize];
         let mut packet = Packet { header: message.header.clone(), offset, data: Vec::new() };
         if let Sent::Reply(id) = message.sent
-            && !self.inbound(id).is_some_and(|inbound| matches!(inbound.sink, Sink::Entry(_)))
+            && !self.rx(id).is_some_and(|rx| matches!(rx.sink, Sink::Entry(_)))
         {
             // The interface that the data belongs to has been closed meanwhile.
             self.local_fault(&mut packet, message.sent, NiFail::Dropped);
@@ -302,7 +304,7 @@ impl Card {
             Sent::Nothing => {}
             Sent::Operation(token) => self.operation_progress(token, None, ports),
             Sent::Told(token) => self.finish_operation(token, None, ports),
-            Sent::Reply(message) => self.moved(message, ports),
+            Sent::Reply(message) => self.response_done(message, ports),
         }
     }
 }

@@ -6,9 +6,10 @@ use std::rc::Rc;
 
 use abi::portals::{self as ptl, CtEvent, Event, Handle, List, NiLimits, Process, Rc as Code, SearchOp, md, me};
 
+use super::descriptor::MemoryDescriptor;
 use super::entry::Entry;
 use super::events::{Counter, EventRing};
-use super::interface::{Interface, MemoryDescriptor, Portal, clip_limits, index_of_options};
+use super::interface::{Interface, Portal, clip_limits, index_of_options};
 use super::slab::{self, Kind};
 use super::state::Portals;
 use super::triggered::TriggeredOp;

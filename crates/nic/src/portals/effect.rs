@@ -1,6 +1,6 @@
 use abi::portals::Handle;
 
-use super::triggered::{Transfer, TriggeredOp};
+use super::triggered::{RmaOp, TriggeredOp};
 use crate::message::MessageId;
 
 /// What the host may be waiting for.
@@ -22,7 +22,7 @@ pub enum Effect {
     /// Tell the host.
     Notify(Notice),
     /// Start an operation whose counter has been reached.
-    Start(Transfer),
+    Start(RmaOp),
     /// Leave an operation of an interface, whose counter has been reached, to the CPU.
     Due(u8, TriggeredOp),
     /// Report an error of the simulator.

@@ -23,14 +23,18 @@ impl Portals {
 
     /// The event queue of a portal table entry is full: stops it and all flow-controlled others with that queue.
     pub(super) fn disable_portals_of_queue(&mut self, index: u8, pt_index: u32, tell: bool) {
-        let Some(interface) = self.interface(index) else { return };
-        let Ok(eq) = interface.portal(pt_index).map(|portal| portal.eq) else { return };
-        let shares = |portal: &Portal| portal.flow_controlled() && portal.eq == eq;
-        let portals = interface.portals.iter().zip(0..);
-        let all: Vec<u32> = portals.filter(|(p, _)| p.as_ref().is_some_and(shares)).map(|(_, index)| index).collect();
-        for other in all {
-            self.disable_portal(index, other, tell || other != pt_index);
+        match self.portals_of_queue(index, pt_index) {
+            Ok(all) => all.into_iter().for_each(|other| self.disable_portal(index, other, tell || other != pt_index)),
+            Err(error) => self.check(Err(error)),
         }
+    }
+
+    /// The flow-controlled portal table entries that have the same event queue as this one.
+    fn portals_of_queue(&mut self, index: u8, pt_index: u32) -> Result<Vec<u32>, InternalError> {
+        let eq = self.used_portal(index, pt_index)?.eq;
+        let shares = |portal: &Portal| portal.flow_controlled() && portal.eq == eq;
+        let portals = self.used_interface(index)?.portals.iter().zip(0..);
+        Ok(portals.filter(|(p, _)| p.as_ref().is_some_and(shares)).map(|(_, index)| index).collect())
     }
 
     /// Tells that no message is under way to a portal table entry any more, if that is so.

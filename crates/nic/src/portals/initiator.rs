@@ -4,12 +4,12 @@ use std::rc::Rc;
 
 use abi::portals::{AckReq, Event, EventKind, List, NiFail, md};
 
+use super::descriptor::MemoryDescriptor;
 use super::effect::InternalError;
-use super::interface::MemoryDescriptor;
 use super::lists::{FAILURE, success};
 use super::operation::{Operation, OperationKind};
 use super::state::Portals;
-use super::triggered::{Action, Transfer};
+use super::triggered::{Action, RmaOp};
 use crate::atomic::MAX_OPERAND;
 use crate::message::{OpToken, Request, RequestKind, Response};
 
@@ -30,8 +30,8 @@ pub struct Initiated {
 
 impl Portals {
     /// Begins an operation; `None` when its interface has been closed.
-    pub(crate) fn initiate(&mut self, transfer: Transfer) -> Option<Initiated> {
-        let Transfer { action, interface: index, md, local_offset, length, target } = transfer;
+    pub(crate) fn initiate(&mut self, transfer: RmaOp) -> Option<Initiated> {
+        let RmaOp { action, interface: index, md, local_offset, length, target } = transfer;
         let (kind, ack, send_md, send_offset, operand) = match action {
             Action::Put(ack) => (RequestKind::Put, ack, md.clone(), local_offset, [0; MAX_OPERAND]),
             Action::Get => (RequestKind::Get, AckReq::None, md.clone(), 0, [0; MAX_OPERAND]),

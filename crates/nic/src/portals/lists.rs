@@ -65,7 +65,10 @@ impl Portals {
     }
 
     fn report_search(&mut self, index: u8, entry: &Entry, position: usize) {
-        let Some(Ok(portal)) = self.interface(index).map(|interface| interface.portal(entry.pt_index)) else { return };
+        let portal = match self.used_portal(index, entry.pt_index) {
+            Ok(portal) => portal,
+            Err(error) => return self.check(Err(error)),
+        };
         let mut event = portal.unexpected[position].event;
         let (eq, amount) = (portal.eq, if entry.has(me::EVENT_CT_BYTES) { event.mlength } else { 1 });
         event.kind = EventKind::Search as u8;
@@ -134,7 +137,10 @@ impl Portals {
 
     /// Tells of a header that an appended entry or a search has taken, when the message is done.
     pub(super) fn report_overflow(&mut self, index: u8, mut event: Event, claim: Claim) {
-        let Some(Ok(portal)) = self.interface(index).map(|interface| interface.portal(event.pt_index)) else { return };
+        let portal = match self.used_portal(index, event.pt_index) {
+            Ok(portal) => portal,
+            Err(error) => return self.check(Err(error)),
+        };
         let eq = portal.eq;
         event.kind += 1; // every communication event is followed by its overflow twin
         event.user_ptr = claim.user_ptr;

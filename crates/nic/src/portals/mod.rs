@@ -4,7 +4,7 @@
 //!
 //! * `state`: [`Portals`], all objects of a process; `effect`: what the card has to do
 //! * `calls`, `transfers`: the library's calls, with their arguments checked
-//! * `interface`, `entry`, `events`, `operation`, `triggered`, `unexpected`, `slab`: the objects
+//! * `interface`, `descriptor`, `entry`, `events`, `operation`, `triggered`, `unexpected`, `slab`: the objects
 //! * `matching`: which entry takes a message; `delivery`: what the program is told at its end
 //! * `lists`: lists of entries and unexpected headers, counters and what they trigger
 //! * `initiator`: operations of this node
@@ -12,6 +12,7 @@
 
 mod calls;
 mod delivery;
+mod descriptor;
 mod effect;
 mod entry;
 mod events;
@@ -29,11 +30,12 @@ mod unexpected;
 
 pub use calls::{NewEntry, check_increment};
 pub use delivery::Ending;
+pub use descriptor::MemoryDescriptor;
 pub use effect::{Effect, InternalError, Notice};
 pub use entry::{Entry, Placement};
 pub use initiator::Initiated;
-pub use interface::{MemoryDescriptor, default_limits};
+pub use interface::default_limits;
 pub use matching::Delivery;
 pub use operation::{CardPlace, Operation, OperationKind};
 pub use state::{DEFAULT_PID, Portals};
-pub use triggered::{Action, FetchAction, Target, Transfer, TriggeredOp};
+pub use triggered::{Action, FetchAction, RmaOp, Target, TriggeredOp};

@@ -2,7 +2,7 @@ use std::rc::Rc;
 
 use abi::portals::{AckReq, CT_NONE, EQ_NONE, NiFail};
 
-use super::interface::MemoryDescriptor;
+use super::descriptor::MemoryDescriptor;
 use crate::message::OpToken;
 
 /// An operation of this node that is not over.

@@ -4,14 +4,14 @@ use abi::portals::{self as ptl, AckReq, CtEvent, Handle, Rc as Code};
 
 use super::slab::Kind;
 use super::state::Portals;
-use super::triggered::{Action, FetchAction, Target, Transfer, TriggeredOp};
+use super::triggered::{Action, FetchAction, RmaOp, Target, TriggeredOp};
 use crate::atomic::{AtomicSpec, MAX_OPERAND};
 
 type Result<T> = std::result::Result<T, Code>;
 
 impl Portals {
     /// `PtlPut`, with its arguments checked.
-    pub fn put(&mut self, md: Handle, local_offset: u64, length: u64, ack: u64, target: Target) -> Result<Transfer> {
+    pub fn put(&mut self, md: Handle, local_offset: u64, length: u64, ack: u64, target: Target) -> Result<RmaOp> {
         let ack = AckReq::from_raw(ack).ok_or(Code::ArgInvalid)?;
         let transfer = self.transfer(Action::Put(ack), md, local_offset, length, target)?;
         check_ack(&transfer, ack)?;
@@ -19,7 +19,7 @@ impl Portals {
     }
 
     /// `PtlGet`, with its arguments checked.
-    pub fn get(&mut self, md: Handle, local_offset: u64, length: u64, target: Target) -> Result<Transfer> {
+    pub fn get(&mut self, md: Handle, local_offset: u64, length: u64, target: Target) -> Result<RmaOp> {
         self.transfer(Action::Get, md, local_offset, length, target)
     }
 
@@ -32,7 +32,7 @@ impl Portals {
         ack: u64,
         target: Target,
         spec: AtomicSpec,
-    ) -> Result<Transfer> {
+    ) -> Result<RmaOp> {
         let ack = AckReq::from_raw(ack).ok_or(Code::ArgInvalid)?;
         let transfer = self.transfer(Action::Atomic(ack, spec), md, local_offset, length, target)?;
         check_ack(&transfer, ack)?;
@@ -52,7 +52,7 @@ impl Portals {
         target: Target,
         spec: AtomicSpec,
         operand: Option<[u8; MAX_OPERAND]>,
-    ) -> Result<Transfer> {
+    ) -> Result<RmaOp> {
         let one_item = !spec.is_conditional() || length == crate::atomic::size(spec.datatype) as u64;
         if spec.is_plain() == operand.is_some() || !spec.is_defined() || !one_item {
             return Err(Code::ArgInvalid);
@@ -75,7 +75,7 @@ impl Portals {
         local_offset: u64,
         length: u64,
         target: Target,
-    ) -> Result<Transfer> {
+    ) -> Result<RmaOp> {
         let interface = self.owner(Kind::Md, md)?;
         let descriptor = interface.mds.get(md)?.clone();
         let fits = local_offset.checked_add(length).is_some_and(|end| end <= descriptor.region.length());
@@ -86,7 +86,7 @@ impl Portals {
         if !valid {
             return Err(Code::ArgInvalid);
         }
-        Ok(Transfer { action, interface: interface.index, md: descriptor, local_offset, length, target })
+        Ok(RmaOp { action, interface: interface.index, md: descriptor, local_offset, length, target })
     }
 
     /// Triggered operations that wait for their counters.
@@ -112,7 +112,7 @@ impl Portals {
 }
 
 /// Whether an acknowledgement has somewhere to go.
-fn check_ack(transfer: &Transfer, ack: AckReq) -> Result<()> {
+fn check_ack(transfer: &RmaOp, ack: AckReq) -> Result<()> {
     match ack {
         AckReq::Ack if transfer.md.eq == ptl::EQ_NONE => Err(Code::ArgInvalid),
         AckReq::Ct | AckReq::Oc if transfer.md.ct == ptl::CT_NONE => Err(Code::ArgInvalid),

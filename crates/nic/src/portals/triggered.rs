@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use abi::portals::{AckReq, CtEvent, Handle, List, Process};
 
-use super::interface::MemoryDescriptor;
+use super::descriptor::MemoryDescriptor;
 use crate::atomic::{AtomicSpec, MAX_OPERAND};
 
 /// Where an operation goes and what it carries along.
@@ -50,9 +50,9 @@ pub struct FetchAction {
     pub operand: [u8; MAX_OPERAND],
 }
 
-/// A data movement operation, with its arguments checked.
+/// An operation that moves data (RMA: remote memory access), with its arguments checked.
 #[derive(Clone, Debug)]
-pub struct Transfer {
+pub struct RmaOp {
     /// What it does.
     pub action: Action,
     /// Interface of the MD.
@@ -71,7 +71,7 @@ pub struct Transfer {
 #[derive(Clone, Debug)]
 pub enum TriggeredOp {
     /// `PtlTriggeredPut` and its kin
-    Transfer(Transfer),
+    Transfer(RmaOp),
     /// `PtlTriggeredCTInc`
     CtInc(Handle, CtEvent),
     /// `PtlTriggeredCTSet`

@@ -72,7 +72,7 @@ impl Card {
 
     /// Interface and counter of the entry that has taken a message.
     fn counter_of(&mut self, message: MessageId) -> Option<(u8, Handle)> {
-        let index = self.inbound(message)?.header.interface;
+        let index = self.rx(message)?.header.interface;
         let entry = self.delivery(message)?.taken.entry;
         let interface = self.interface(index)?;
         let ct = interface.entries.get(entry).ok()?.ct;

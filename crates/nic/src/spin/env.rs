@@ -4,7 +4,7 @@ use accel::{Env, Event, Finished, HandlerSlice, Issued};
 use sim::Time;
 
 use super::unit::Work;
-use crate::card::CardEvent;
+use crate::event::CardEvent;
 use crate::ports::{PacketId, Ports, Slice, Track};
 
 /// What an accelerator sees of its card.

@@ -2,38 +2,42 @@
 
 use abi::portals::NiFail;
 use accel::{Finished, HandlerError, Input, MessageHeader, MessageKind, Outcome, Role, Task};
-use sim::Time;
 
 use super::handling::{Completion, FirstError, MessageVerdict, SpinMessage, fail_code};
-use crate::card::Card;
+use crate::card::{Card, report_internal};
 use crate::drops::{self, DropReason, Part};
 use crate::message::{Body, MessageId, Packet, Request, RequestKind};
-use crate::portals::InternalError;
-use crate::portals::Placement;
+use crate::portals::{InternalError, Placement};
 use crate::ports::Ports;
+use crate::rx::Sink;
 
 impl Card {
     pub(super) fn spin_message(&mut self, id: MessageId) -> Option<&mut SpinMessage> {
         self.delivery(id)?.spin.as_deref_mut()
     }
 
-    /// Tells that something has happened to a message that the card does not know.
-    fn no_message(&self, id: MessageId, ports: &mut impl Ports) {
-        self.report_internal(InternalError::NoMessage(id), ports);
+    /// The handlers' state of a message that cannot be over: that it is gone is reported.
+    fn live_spin(&mut self, id: MessageId, ports: &mut impl Ports) -> Option<&mut SpinMessage> {
+        let node = self.portals.node;
+        let message = self.spin_message(id);
+        if message.is_none() {
+            report_internal(node, InternalError::NoMessage(id), ports);
+        }
+        message
     }
 
     /// A packet of a message with handlers has arrived.
     pub(crate) fn spin_packet(&mut self, packet: Packet, ports: &mut impl Ports) {
         let id = packet.header.id;
-        let Some(message) = self.spin_message(id) else { return self.no_message(id, ports) };
+        let Some(message) = self.live_spin(id, ports) else { return };
         match message.verdict {
             MessageVerdict::Open => self.hold_for_header_handler(packet, ports),
             MessageVerdict::Process if message.has_payload_handler => match self.store_packet(&packet, ports) {
                 Some(stored) => self.offer_payload(id, stored, ports),
-                None => self.drop_packet(&packet, DropReason::NoBuffer, ports.now()),
+                None => self.drop_packet(&packet, DropReason::NoBuffer, ports),
             },
             MessageVerdict::Process | MessageVerdict::Proceed => self.act(id, packet.offset, packet.data, ports),
-            MessageVerdict::Drop(reason) => self.drop_packet(&packet, reason, ports.now()),
+            MessageVerdict::Drop(reason) => self.drop_packet(&packet, reason, ports),
         }
         self.finish_if_done(id, ports);
     }
@@ -41,43 +45,53 @@ impl Card {
     /// A message is dropped as a whole: it fails, its room in the entry is free again, and an initiator that waits for
     /// data hears that none will come.
     fn message_dropped(&mut self, id: MessageId, reason: NiFail, ports: &mut impl Ports) {
-        let Some(inbound) = self.inbound(id) else { return self.no_message(id, ports) };
-        if inbound.fail == NiFail::Ok {
-            inbound.fail = reason;
+        let Some(rx) = self.live_rx(id, ports) else { return };
+        if rx.fail == NiFail::Ok {
+            rx.fail = reason;
         }
-        let (header, fail) = (inbound.header.clone(), inbound.fail);
-        let (Body::Request(request), Some(delivery)) = (header.body, self.delivery(id)) else {
+        let (header, fail) = (rx.header.clone(), rx.fail);
+        let (Body::Request(request), Sink::Entry(delivery)) = (header.body, &rx.sink) else {
             return self.report_internal(InternalError::WrongKind(id), ports);
         };
         let taken = delivery.taken.clone();
         let (placement, list) = (taken.placement, taken.list);
         self.portals.give_back(header.interface, &taken);
         if request.kind.replies() {
-            if let Some(inbound) = self.inbound(id) {
-                inbound.answered = true;
+            if let Some(rx) = self.rx(id) {
+                rx.answered = true;
             }
             self.respond(&header, &request, Placement { mlength: 0, ..placement }, list, fail, ports);
         }
     }
 
-    fn drop_packet(&mut self, packet: &Packet, reason: DropReason, at: Time) {
-        self.drop_data(packet.header.id, Some(reason), packet.offset, packet.data.len() as u64, at);
+    fn drop_packet(&mut self, packet: &Packet, reason: DropReason, ports: &mut impl Ports) {
+        self.drop_data(packet.header.id, Some(reason), packet.offset, packet.data.len() as u64, ports);
     }
 
     /// Counts bytes of a message as dropped: for its handlers, for its event, and (with a reason) for reports.
-    pub(crate) fn drop_data(&mut self, id: MessageId, reason: Option<DropReason>, offset: u64, bytes: u64, at: Time) {
-        let Some(inbound) = self.inbound(id) else { return };
-        let header = inbound.header.clone();
-        let Some(delivery) = self.delivery(id) else { return };
+    pub(crate) fn drop_data(
+        &mut self,
+        id: MessageId,
+        reason: Option<DropReason>,
+        offset: u64,
+        bytes: u64,
+        ports: &mut impl Ports,
+    ) {
+        let Some(rx) = self.live_rx(id, ports) else { return };
+        let header = rx.header.clone();
+        // Without an entry the interface has been closed, and nothing counts what is dropped.
+        let Sink::Entry(delivery) = &mut rx.sink else { return };
         let mlength = delivery.taken.placement.mlength;
-        let Some(message) = delivery.spin.as_deref_mut() else { return };
+        let Some(message) = delivery.spin.as_deref_mut() else {
+            return self.report_internal(InternalError::WrongKind(id), ports);
+        };
         message.dropped += bytes;
         message.not_moved += (offset + bytes).min(mlength) - offset.min(mlength);
         if let Some(reason) = reason {
             let bit = 1 << reason as u32;
             let is_first = message.reasons & bit == 0;
             message.reasons |= bit;
-            drops::count(&mut self.stats.drops, reason, &header, Part { is_first, packets: 1, bytes }, at);
+            drops::count(&mut self.stats.drops, reason, &header, Part { is_first, packets: 1, bytes }, ports.now());
         }
     }
 
@@ -94,10 +108,10 @@ impl Card {
             if let Some(message) = self.spin_message(packet.header.id) {
                 message.flow_control = true;
             }
-            if let Some(inbound) = self.inbound(packet.header.id)
-                && inbound.fail == NiFail::Ok
+            if let Some(rx) = self.rx(packet.header.id)
+                && rx.fail == NiFail::Ok
             {
-                inbound.fail = NiFail::PtDisabled;
+                rx.fail = NiFail::PtDisabled;
             }
             if let Body::Request(request) = packet.header.body {
                 self.stop_portal(interface, request.pt_index, ports);
@@ -109,7 +123,7 @@ impl Card {
     fn hold_for_header_handler(&mut self, packet: Packet, ports: &mut impl Ports) {
         let id = packet.header.id;
         let Some(stored) = self.store_packet(&packet, ports) else {
-            self.drop_packet(&packet, DropReason::NoBuffer, ports.now());
+            self.drop_packet(&packet, DropReason::NoBuffer, ports);
             if packet.is_header()
                 && let Some(message) = self.spin_message(id)
             {
@@ -119,7 +133,7 @@ impl Card {
             }
             return;
         };
-        let Some(message) = self.spin_message(id) else { return self.no_message(id, ports) };
+        let Some(message) = self.live_spin(id, ports) else { return };
         message.waiting.push(stored);
         if packet.is_header()
             && let Body::Request(request) = packet.header.body
@@ -135,17 +149,15 @@ impl Card {
             // Payload handlers see packets that carry a payload (sPIN §3.2.2).
             return self.spin.accelerator.free(packet);
         }
-        let Some(message) = self.spin_message(id) else { return self.no_message(id, ports) };
+        let Some(message) = self.live_spin(id, ports) else { return };
         message.running += 1;
         self.offer(id, Input::Payload, Some(packet), ports);
     }
 
     /// Offers a handler of a message to the accelerator.
     fn offer(&mut self, id: MessageId, input: Input, packet: Option<accel::Packet>, ports: &mut impl Ports) {
-        let Some(length) = self.inbound(id).map(|inbound| inbound.header.data_length()) else {
-            return self.no_message(id, ports);
-        };
-        let Some(message) = self.spin_message(id) else { return self.no_message(id, ports) };
+        let Some(length) = self.live_rx(id, ports).map(|rx| rx.header.data_length()) else { return };
+        let Some(message) = self.live_spin(id, ports) else { return };
         let handlers = message.handlers.set.clone();
         let role = match input {
             Input::Header(_) => Role::Header,
@@ -175,7 +187,7 @@ impl Card {
     }
 
     fn handler_returned(&mut self, task: &Task, outcome: &Outcome, ports: &mut impl Ports) {
-        let Some(message) = self.spin_message(task.message) else { return self.no_message(task.message, ports) };
+        let Some(message) = self.live_spin(task.message, ports) else { return };
         match *outcome {
             Outcome::Header { verdict, pending } => {
                 message.pending |= pending;
@@ -189,7 +201,7 @@ impl Card {
             Outcome::Payload { dropped } => {
                 message.running -= 1;
                 if dropped {
-                    self.drop_payload(task, DropReason::HandlerDropped, ports.now());
+                    self.drop_payload(task, DropReason::HandlerDropped, ports);
                 }
                 self.free_packet(task);
             }
@@ -208,7 +220,7 @@ impl Card {
         ports.warn(format!("node {}: {} handler '{name}' {}", self.node, task.role().name(), error.message));
         self.handler_stats(name).errors += 1;
         let fail = fail_code(error.failure);
-        let Some(message) = self.spin_message(task.message) else { return self.no_message(task.message, ports) };
+        let Some(message) = self.live_spin(task.message, ports) else { return };
         let is_first = message.error.is_none();
         message.error.get_or_insert(FirstError { fail, detail: error.detail });
         match task.role() {
@@ -216,13 +228,13 @@ impl Card {
             Role::Payload => message.running -= 1,
             Role::Completion => message.completion = Completion::Done,
         }
-        if is_first && let Some(inbound) = self.inbound(task.message) {
-            inbound.fail = fail;
+        if is_first && let Some(rx) = self.rx(task.message) {
+            rx.fail = fail;
         }
         match task.role() {
             Role::Header => self.release_waiting(task.message, ports),
             Role::Payload => {
-                self.drop_payload(task, DropReason::HandlerFailed, ports.now());
+                self.drop_payload(task, DropReason::HandlerFailed, ports);
                 self.free_packet(task);
             }
             Role::Completion => {}
@@ -231,14 +243,14 @@ impl Card {
     }
 
     /// The payload that a handler was for is dropped.
-    fn drop_payload(&mut self, task: &Task, reason: DropReason, at: Time) {
+    fn drop_payload(&mut self, task: &Task, reason: DropReason, ports: &mut impl Ports) {
         let offset = task.packet.map_or(0, |packet| packet.payload_offset());
-        self.drop_data(task.message, Some(reason), offset, task.payload_bytes(), at);
+        self.drop_data(task.message, Some(reason), offset, task.payload_bytes(), ports);
     }
 
     /// The header handler has decided: its packet and those that have arrived meanwhile go their way.
     fn release_waiting(&mut self, id: MessageId, ports: &mut impl Ports) {
-        let Some(message) = self.spin_message(id) else { return self.no_message(id, ports) };
+        let Some(message) = self.live_spin(id, ports) else { return };
         let process = message.verdict == MessageVerdict::Process && message.has_payload_handler;
         let drop = match message.verdict {
             MessageVerdict::Drop(reason) => Some(reason),
@@ -252,7 +264,7 @@ impl Card {
             let data = self.spin.accelerator.take(packet);
             let Some(data) = self.report(data, ports) else { continue };
             match drop {
-                Some(_) => self.drop_data(id, drop, packet.offset, data.len() as u64, ports.now()),
+                Some(_) => self.drop_data(id, drop, packet.offset, data.len() as u64, ports),
                 None => self.act(id, packet.offset, data, ports),
             }
         }

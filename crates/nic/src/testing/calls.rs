@@ -4,7 +4,7 @@ use abi::portals::{self as ptl, AckReq, CtEvent, Event, Handle, Le, List, Md, Me
 
 use super::bench::{Bench, Surroundings};
 use crate::api::{DEFAULT_PID, NewEntry};
-use crate::portals::{Target, Transfer};
+use crate::portals::{RmaOp, Target};
 use crate::ports::Ports;
 
 /// An entry of portal table entry 0 that takes puts and gets from everybody, with match bits 0.
@@ -89,7 +89,7 @@ impl<S: Surroundings> Bench<S> {
     }
 
     /// Starts an operation now.
-    pub fn start(&mut self, node: usize, transfer: Transfer) {
+    pub fn start(&mut self, node: usize, transfer: RmaOp) {
         self.act(node, |card, ports| card.start(transfer, ports.now(), ports));
     }
 

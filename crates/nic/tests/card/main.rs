@@ -5,6 +5,7 @@ mod flow;
 mod handlers;
 mod interfaces;
 mod matching;
+mod operations;
 mod packets;
 mod rig;
 mod sending;

@@ -230,3 +230,21 @@ fn a_deposit_takes_its_time() {
     assert_eq!(rig.around.departures[0].at, written);
     assert!(rig.around.notices.contains(&(written, 0, nic::Notice::Queue(eq))));
 }
+
+/// On an rdma card the CPU finishes a message later. An entry that takes the header meanwhile is told all the same.
+#[test]
+fn a_header_is_taken_before_the_cpu_has_seen_its_message() {
+    let mut rig = cards(1, &["nic.kind=rdma"], Recorder::default());
+    let eq = rig.cards[0].eq_alloc(NI, 8).unwrap();
+    rig.portal(0, NI, 0, 0, eq);
+    rig.append(0, NI, List::Overflow, entry(THIRD, 0, 0));
+    packets(&header(1, put(8)), 4096).into_iter().for_each(|packet| rig.arrive(rig.now, packet));
+    rig.run();
+    rig.append(0, NI, List::Priority, entry(FIRST, 0, me::USE_ONCE));
+    assert_eq!(told(&mut rig, eq), []);
+    assert!(rig.complete(0));
+    let ok = NiFail::Ok;
+    let expected =
+        [(EventKind::Put, THIRD, ok), (EventKind::PutOverflow, FIRST, ok), (EventKind::AutoUnlink, FIRST, ok)];
+    assert_eq!(told(&mut rig, eq), expected);
+}

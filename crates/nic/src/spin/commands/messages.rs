@@ -7,7 +7,8 @@ use accel::{Place, Reply};
 
 use super::{Executed, INVALID, Issuer, inside};
 use crate::atomic::{AtomicSpec, MAX_OPERAND};
-use crate::card::{Card, CardEvent, Outgoing, Sent, Source};
+use crate::card::Card;
+use crate::event::{CardEvent, Outgoing, Sent, Source};
 use crate::message::{Body, Header, Packet, Request, RequestKind};
 use crate::portals::MemoryDescriptor;
 use crate::portals::{CardPlace, Operation, OperationKind};
@@ -124,7 +125,7 @@ impl Card {
             Place::Device(address) => (address, false),
         };
         let entry = self.delivery(issuer.message).ok_or(INVALID)?.taken.entry;
-        let index = self.inbound(issuer.message).ok_or(INVALID)?.header.interface;
+        let index = self.rx(issuer.message).ok_or(INVALID)?.header.interface;
         let interface = self.portals.interfaces[usize::from(index)].as_deref().ok_or(INVALID)?;
         let entry = interface.entries.get(entry).map_err(|_| INVALID)?;
         let limits = &interface.limits;

@@ -10,7 +10,8 @@ use sim::Time;
 use super::super::transfer::{Action, HostTransfer};
 use super::{Executed, INVALID, Issuer, inside};
 use crate::atomic::{self, AtomicSpec};
-use crate::card::{Card, CardEvent};
+use crate::card::Card;
+use crate::event::CardEvent;
 use crate::message::MessageId;
 use crate::ports::{MemoryFault, Ports};
 use crate::region::Region;
@@ -111,8 +112,8 @@ impl Card {
         if is_wanted && let Err(fault) = self.carry_out(&transfer, ports) {
             result = err::FAILED;
             ports.warn(format!("node {}: DMA of a handler: {fault}", self.node));
-            if let Some(inbound) = self.inbound(transfer.message) {
-                inbound.fail = NiFail::Segv;
+            if let Some(rx) = self.rx(transfer.message) {
+                rx.fail = NiFail::Segv;
             }
         }
         if let Some(message) = self.spin_message(transfer.message) {

@@ -1,0 +1,159 @@
+//! What happens at a card, and what travels with the events.
+
+use std::rc::Rc;
+
+use sim::{Time, Train};
+
+use crate::departure::Departure;
+use crate::message::{Header, MessageId, OpToken, Packet};
+use crate::region::Region;
+use crate::spin::HostTransfer;
+
+/// Something that happens at a card.
+#[derive(Debug)]
+pub enum CardEvent {
+    /// A message from host memory enters the send queue.
+    Send(Box<Outgoing>),
+    /// A packet's data has come from host memory.
+    Fetched(Box<Fetch>),
+    /// The port will soon be free for packets whose data is still in host memory.
+    Refill,
+    /// The first of the blocked packets departs.
+    Departs(Departure),
+    /// The last byte of a message has left.
+    Sent(Sent),
+    /// The first byte of a packet is at the port.
+    Arrive(Box<Packet>),
+    /// A packet is in the card and matched.
+    Received(Box<Packet>),
+    /// A DMA write has reached host memory.
+    Written(Box<HostWrite>),
+    /// The target's operands of an atomic are read, or have come from host memory.
+    Atomic(Box<AtomicWork>),
+    /// The result of an atomic is in host memory.
+    ResponseDone(MessageId),
+    /// A message is done, and so is the (empty) DMA write that says so.
+    Complete(MessageId),
+    /// The time of an event of the accelerator has come.
+    Accelerator(accel::Event),
+    /// The message of a handler that was blocked has left.
+    CommandDone(accel::CommandId),
+    /// A handler's DMA transfer is done.
+    HostTransferDone(Box<HostTransfer>),
+}
+
+/// A message to be sent.
+#[derive(Debug)]
+pub struct Outgoing {
+    /// Its header.
+    pub header: Rc<Header>,
+    /// Its data.
+    pub source: Source,
+    /// What its last byte completes.
+    pub sent: Sent,
+}
+
+/// Where a message's data is.
+#[derive(Debug)]
+pub enum Source {
+    /// In host memory.
+    Host(Rc<Region>, u64),
+    /// In the descriptor that the host handed over; it keeps its place in the send queue.
+    Descriptor(Vec<u8>),
+    /// On the card, which sends it at once.
+    Card(Vec<u8>),
+}
+
+/// What the departure of a message's last byte completes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sent {
+    /// Nothing that anybody waits for.
+    Nothing,
+    /// The SEND of an initiator's operation.
+    Operation(OpToken),
+    /// The SEND of an initiator's operation, after the notification has reached host memory.
+    Told(OpToken),
+    /// The answer to a get or a fetching atomic.
+    Reply(MessageId),
+}
+
+/// A message whose packets come from host memory.
+#[derive(Debug)]
+pub struct Sending {
+    /// Its header.
+    pub header: Rc<Header>,
+    /// What its last byte completes.
+    pub sent: Sent,
+    /// Where in host memory; `None` when its only packet came with the descriptor.
+    pub from: Option<(Rc<Region>, u64)>,
+    /// The bytes on their way through the DMA engine.
+    pub train: Train,
+    /// The earliest time at which its packets may leave.
+    pub not_before: Time,
+}
+
+/// A packet on its way from host memory.
+#[derive(Debug)]
+pub struct Fetch {
+    /// The message.
+    pub message: Rc<Sending>,
+    /// Offset of the packet's data in it.
+    pub offset: u64,
+    /// The packet with its data, once that is read.
+    pub packet: Option<Packet>,
+}
+
+/// A packet that is to leave.
+#[derive(Debug)]
+pub struct Leaving {
+    /// The packet.
+    pub content: Content,
+    /// What its last byte completes.
+    pub sent: Sent,
+    /// What else is due when its last byte has left.
+    pub then: Option<CardEvent>,
+}
+
+/// Where the data of a packet that is to leave is.
+#[derive(Debug)]
+pub enum Content {
+    /// On the card.
+    Packet(Packet),
+    /// In host memory: the packet of a message that starts at this offset.
+    Host(Rc<Sending>, u64),
+}
+
+/// A packet whose departure is fixed, and far enough off that its data may wait in host memory.
+#[derive(Debug)]
+pub struct Unread {
+    /// The message.
+    pub message: Rc<Sending>,
+    /// Offset of the packet's data in it.
+    pub offset: u64,
+    /// When it departs.
+    pub departure: Departure,
+}
+
+/// Data on its way to host memory.
+#[derive(Debug)]
+pub struct HostWrite {
+    /// The message.
+    pub message: MessageId,
+    /// The host memory.
+    pub region: Rc<Region>,
+    /// Offset in the host memory.
+    pub offset: u64,
+    /// The data.
+    pub data: Vec<u8>,
+}
+
+/// An atomic operation under way at its target.
+#[derive(Debug)]
+pub struct AtomicWork {
+    /// The message.
+    pub message: MessageId,
+    /// The initiator's data; once combined, what was at the target before.
+    pub data: Vec<u8>,
+    /// Whether the operands at the target have been combined with it.
+    pub combined: bool,
+}

@@ -1,0 +1,31 @@
+use std::rc::Rc;
+
+use abi::portals::{self as ptl, Handle};
+
+use crate::region::Region;
+
+/// A memory descriptor (Portals 4.3 §3.10).
+#[derive(Debug)]
+pub struct MemoryDescriptor {
+    /// Its memory.
+    pub region: Rc<Region>,
+    /// `PTL_MD_*`
+    pub options: u32,
+    /// Queue for full events, or `PTL_EQ_NONE`.
+    pub eq: Handle,
+    /// Counter, or `PTL_CT_NONE`.
+    pub ct: Handle,
+}
+
+impl MemoryDescriptor {
+    /// Whether an option is set.
+    pub fn has(&self, option: u32) -> bool {
+        self.options & option != 0
+    }
+
+    /// Whether anybody can see a step of an operation that counts if `counted` is set and makes a full event unless
+    /// `disabled` is.
+    pub fn sees(&self, counted: u32, disabled: u32) -> bool {
+        self.ct != ptl::CT_NONE && self.has(counted) || self.eq != ptl::EQ_NONE && !self.has(disabled)
+    }
+}
