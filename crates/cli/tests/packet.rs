@@ -1,4 +1,4 @@
-//! `spinkit goal run --model packet` as users call it.
+//! `spinkit goal run packet` as users call it.
 
 use std::fs;
 use std::io::Write;
@@ -10,7 +10,7 @@ const PAIR: &str = "num_ranks 2 rank 0 { send 4096b to 1 } rank 1 { recv 4096b f
 
 fn run(options: &str, schedule: &str) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_spinkit-goal"));
-    command.args(["run", "-"]).args(options.split_whitespace());
+    command.arg("run").args(options.split_whitespace()).arg("-");
     command.env("SPINKIT_HOME", concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
@@ -20,7 +20,7 @@ fn run(options: &str, schedule: &str) -> Output {
 }
 
 fn packet(options: &str, schedule: &str) -> Value {
-    let output = run(&format!("--model packet --json - {options}"), schedule);
+    let output = run(&format!("packet --json - {options}"), schedule);
     assert!(output.status.success(), "{options}: {}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).unwrap()
 }
@@ -102,7 +102,7 @@ fn networks_come_from_dot_files() {
     assert!((report["max_end_ns"].as_f64().unwrap() - 574.48).abs() < 1e-9);
     assert_eq!(report["network"]["busiest_links"][0]["to"], "S1");
     let three = PAIR.replace("num_ranks 2", "num_ranks 3") + " rank 2 { calc 1 }";
-    let error = fails(&format!("--model packet --topology {file}"), &three);
+    let error = fails(&format!("packet --topology {file}"), &three);
     assert_eq!(error, "network from a file has 2 hosts, the run needs 3");
     for (text, expected) in [
         ("graph {\n H0 -> S1 }", ":2:5: a graph has `--`, not `->`"),
@@ -110,45 +110,55 @@ fn networks_come_from_dot_files() {
         ("graph { H0 -- S1 H1 -- S2 }", ": host H0 cannot be reached from H1: S2 has no way to it"),
     ] {
         fs::write(file, text).unwrap();
-        assert_eq!(fails(&format!("--model packet --topology {file}"), PAIR), format!("{file}{expected}"));
+        assert_eq!(fails(&format!("packet --topology {file}"), PAIR), format!("{file}{expected}"));
     }
 }
 
 #[test]
 fn wrong_options_are_named() {
     for (options, expected) in [
-        ("--model loggops --mtu 9", "--mtu is for --model packet"),
-        ("--seed 9", "--seed is for --model packet"),
-        ("--model packet -L 9", "-L is not for --model packet"),
-        ("--model packet --compat cross-cpu", "--compat is not for --model packet"),
-        ("--model packet --critical-path", "--critical-path is not for --model packet"),
-        ("--model protocol --trace x", "--trace is not for --model protocol"),
-        ("--model nic --noise poisson:9:1", "--noise is not for --model nic"),
-        ("--model nic --trace x --trace-to 9", "--trace-to is not for --model nic"),
-        ("--model packet --topology torus --radix 8", "--radix is not for the topology torus"),
-        ("--model packet --dims 3x3 --taper 2", "--taper is not for the topology torus"),
-        ("--model packet --dragonfly 3x3", "--dragonfly has three or four numbers"),
+        ("packet --topology torus --radix 8", "--radix is not for the topology torus"),
+        ("packet --dims 3x3 --taper 2", "--taper is not for the topology torus"),
+        ("packet --dragonfly 3x3", "--dragonfly has three or four numbers"),
+        ("packet --radix 5", "a fat tree needs switches with an even number of ports, at least 2; network.radix is 5"),
+        ("packet --radix 4 --taper 9", "switches with 4 ports cannot be tapered 9:1: that takes at least 10 ports"),
+        ("packet --dims 1", "torus of 1 switches has 1 hosts, the run needs 2"),
+        ("packet --buffer 100", "buffer must hold a packet of 4096 bytes (mtu), is 100"),
+        ("packet --link-latency 2000000000", "link-latency must be at most a second, is 2000000000.000 ns"),
         (
-            "--model packet --radix 5",
-            "a fat tree needs switches with an even number of ports, at least 2; network.radix is 5",
-        ),
-        (
-            "--model packet --radix 4 --taper 9",
-            "switches with 4 ports cannot be tapered 9:1: that takes at least 10 ports",
-        ),
-        ("--model packet --dims 1", "torus of 1 switches has 1 hosts, the run needs 2"),
-        ("--model packet --buffer 100", "buffer must hold a packet of 4096 bytes (mtu), is 100"),
-        ("--model packet --link-latency 2000000000", "link-latency must be at most a second, is 2000000000.000 ns"),
-        (
-            "--model packet --topology ring",
+            "packet --topology ring",
             "--topology ring: known are fat-tree, dragonfly, torus, single-switch, or a DOT file",
         ),
-        ("--model packet --topology no/net.dot", "cannot read no/net.dot: No such file or directory (os error 2)"),
+        ("packet --topology no/net.dot", "cannot read no/net.dot: No such file or directory (os error 2)"),
     ] {
         assert_eq!(fails(options, PAIR), expected, "{options}");
     }
-    assert!(fails("--model packet --link-bandwidth 0", PAIR).contains("a link needs some bandwidth"));
-    assert!(fails("--model packet --link-bandwidth 9 -G 1", PAIR).contains("cannot be used with"));
+    for (options, option, models) in [
+        ("loggops --mtu 9", "--mtu", "'spinkit goal run packet'"),
+        ("packet -L 9", "-L", "'spinkit goal run loggops'"),
+        ("packet --compat cross-cpu", "--compat", "'spinkit goal run loggops'"),
+        ("packet --critical-path", "--critical-path", "'spinkit goal run loggops'"),
+        (
+            "protocol --trace x",
+            "--trace",
+            "'spinkit goal run loggops', 'spinkit goal run packet', 'spinkit goal run nic'",
+        ),
+        (
+            "nic --noise poisson:9:1",
+            "--noise",
+            "'spinkit goal run loggops', 'spinkit goal run packet', 'spinkit goal run protocol'",
+        ),
+        ("nic --trace x --trace-to 9", "--trace-to", "'spinkit goal run loggops', 'spinkit goal run packet'"),
+        // The form of earlier versions.
+        ("--model loggops --mtu 9", "--mtu", "'spinkit goal run packet'"),
+        ("--seed 9", "--seed", "'spinkit goal run packet'"),
+    ] {
+        let error = fails(options, PAIR);
+        assert!(error.contains(&format!("unexpected argument '{option}' found")), "{error}");
+        assert!(error.contains(&format!("'{option}' is an option of {models}\n")), "{error}");
+    }
+    assert!(fails("packet --link-bandwidth 0", PAIR).contains("a link needs some bandwidth"));
+    assert!(fails("packet --link-bandwidth 9 -G 1", PAIR).contains("cannot be used with"));
 }
 
 #[test]
@@ -172,7 +182,7 @@ fn a_run_is_the_same_twice() {
 #[test]
 fn stuck_ranks_say_what_they_wait_for() {
     let stuck = "num_ranks 2 rank 0 { recv 8b from 1 tag 4 } rank 1 { send 8b to 0 tag 5 }";
-    let output = run("--model packet", stuck);
+    let output = run("packet", stuck);
     assert_eq!(output.status.code(), Some(1));
     let message = String::from_utf8(output.stderr).unwrap();
     assert!(
@@ -180,7 +190,7 @@ fn stuck_ranks_say_what_they_wait_for() {
         "{message}"
     );
     assert!(message.contains("rank 0 waits for a message of operation 1 (recv 8b from 1 tag 4)"), "{message}");
-    let table = String::from_utf8(run("--model packet", PAIR).stdout).unwrap();
+    let table = String::from_utf8(run("packet", PAIR).stdout).unwrap();
     for line in
         ["network  fat tree of one 36-port switch, 2 hosts", "packets  1, 2 hops", "queue    4096 bytes at most"]
     {
@@ -193,7 +203,7 @@ fn noise_and_timelines_are_for_packets_too() {
     let noise = "--noise periodic:160:40 --noise-coscheduled";
     let quiet = "num_ranks 1 rank 0 { calc 120000 }";
     for model in ["packet", "protocol"] {
-        let output = run(&format!("--model {model} --json - {noise}"), quiet);
+        let output = run(&format!("{model} --json - {noise}"), quiet);
         let report: Value = serde_json::from_slice(&output.stdout).unwrap();
         // A quarter of the time is the system's.
         assert_eq!(report["end_ns"], serde_json::json!([160_000]), "{model}");

@@ -19,7 +19,7 @@ fn generate(folder: &Path, pattern: &str, ranks: &str) -> String {
 }
 
 fn run(file: &str, model: &str, progress: &str) -> Output {
-    let output = goal().args(["run", file, "--model", model, "--progress", progress, "--json", "-"]).output().unwrap();
+    let output = goal().args(["run", model, file, "--progress", progress, "--json", "-"]).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     output
 }
@@ -63,7 +63,10 @@ fn lines_tell_how_much_is_done_and_change_nothing() {
 #[test]
 fn waiting_for_a_schedule_is_not_running_it() {
     let mut command = goal();
-    command.args(["run", "-", "--progress", "0.01", "--json", "-"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    command
+        .args(["run", "loggops", "-", "--progress", "0.01", "--json", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped());
     let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
     let first = BufReader::new(child.stderr.take().unwrap()).lines().next().unwrap().unwrap();
     assert!(first.starts_with("spinkit goal: reading <stdin>, "), "{first}");
@@ -78,7 +81,11 @@ fn waiting_for_a_schedule_is_not_running_it() {
 #[test]
 fn intervals_are_seconds_above_zero() {
     for wrong in ["0", "-1", "soon", "inf", "nan", ""] {
-        let output = goal().args(["run", "x", &format!("--progress={wrong}")]).stderr(Stdio::piped()).output().unwrap();
+        let output = goal()
+            .args(["run", "loggops", "x", &format!("--progress={wrong}")])
+            .stderr(Stdio::piped())
+            .output()
+            .unwrap();
         assert_eq!(output.status.code(), Some(2), "{wrong}");
         let message = String::from_utf8(output.stderr).unwrap();
         assert!(message.contains("is a number of seconds above 0, or `off`"), "{message}");
@@ -90,7 +97,11 @@ fn a_full_disk_of_messages_does_not_end_a_run() {
     let folder = tempfile::tempdir().unwrap();
     let file = generate(folder.path(), "alltoall", "200");
     let full = File::options().write(true).open("/dev/full").unwrap();
-    let status =
-        goal().args(["run", &file, "--progress", "0.001"]).stdout(Stdio::null()).stderr(full).status().unwrap();
+    let status = goal()
+        .args(["run", "loggops", &file, "--progress", "0.001"])
+        .stdout(Stdio::null())
+        .stderr(full)
+        .status()
+        .unwrap();
     assert!(status.success());
 }

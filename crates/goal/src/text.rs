@@ -18,6 +18,7 @@
 //! operations of LogGOPSim 2 are [`NicOp`](crate::NicOp)s. One extension is ours: `space N` puts a message into a matching
 //! space of its own, so that wildcard receives of an application cannot take the messages of collectives.
 
+mod attributes;
 mod cursor;
 mod labels;
 mod nic;

@@ -1,4 +1,4 @@
-//! Schedules in and out.
+//! Reading and writing of schedules.
 
 use std::io;
 use std::path::Path;
@@ -7,18 +7,18 @@ use clap::ValueEnum;
 use goal::{ReadError, Schedule, binary, text};
 use output::Output;
 
-use super::GoalError;
+use super::error::{GoalError, name_of};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
     /// GOAL, for people and other tools
     Text,
-    /// Mapped into memory: no reading
+    /// For spinkit: mapped into memory instead of read
     Binary,
 }
 
 impl Format {
-    /// By the ending of a file's name.
+    /// Returns the format for the ending of a file's name.
     pub fn of(path: &Path) -> Option<Format> {
         match path.extension()?.to_str()? {
             "goal" | "txt" => Some(Format::Text),
@@ -28,15 +28,12 @@ impl Format {
     }
 }
 
-/// What messages call a file.
-pub fn named(file: &Path) -> &Path {
-    if file == Path::new("-") { Path::new("<stdin>") } else { file }
-}
-
+/// Reads a schedule; `-` is standard input.
 pub fn load(file: &Path) -> Result<Schedule, ReadError> {
-    if file == Path::new("-") { goal::read(&mut io::stdin().lock(), named(file)) } else { goal::open(file) }
+    if file == Path::new("-") { goal::read(&mut io::stdin().lock(), name_of(file)) } else { goal::open(file) }
 }
 
+/// Writes a schedule; `-` is standard output.
 pub fn save(schedule: &Schedule, path: &Path, format: Format) -> Result<(), GoalError> {
     let write = |out: &mut Output| match format {
         Format::Text => text::write(schedule, 0..schedule.ranks(), out),
@@ -45,7 +42,7 @@ pub fn save(schedule: &Schedule, path: &Path, format: Format) -> Result<(), Goal
     output::write(path, write).map_err(GoalError::write(path))
 }
 
-/// Prints on standard output; a reader that has seen enough (`| head`) is no error.
+/// Prints on standard output. A reader that stops reading, such as `head`, is no error.
 pub fn print(write: impl FnOnce(&mut Output) -> io::Result<()>) -> Result<(), GoalError> {
     output::write(Path::new("-"), write).map_err(GoalError::write(Path::new("standard output")))
 }

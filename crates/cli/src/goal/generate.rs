@@ -6,8 +6,9 @@ use clap::ValueEnum;
 use clap::builder::PossibleValue;
 use goal::generate::{Pattern, Spec, generate};
 
+use super::error::GoalError;
 use super::files::{self, Format};
-use super::{GoalError, units};
+use super::units;
 
 #[derive(Clone, Copy, Debug)]
 struct Name(Pattern);

@@ -8,7 +8,7 @@ use mpi::{Collectives, Import, Options, RankReport, Wildcards};
 use output::Output;
 use serde_json::json;
 
-use super::GoalError;
+use super::error::GoalError;
 use super::files::{self, Format};
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

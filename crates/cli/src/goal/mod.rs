@@ -1,5 +1,6 @@
-//! `spinkit goal`: reads, makes, converts and executes GOAL schedules.
+//! `spinkit goal`: reads, generates, converts and executes GOAL schedules.
 
+mod error;
 mod files;
 mod generate;
 mod import;
@@ -7,17 +8,16 @@ mod run;
 mod stats;
 mod units;
 
-use std::error::Error;
-use std::path::{Path, PathBuf};
+use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::error::{ContextKind, ContextValue};
+use clap::{CommandFactory, Parser, Subcommand};
 use goal::loggops::{LogGops, Options, run as execute};
-use goal::{ReadError, Schedule, text};
-use machine::MachineError;
-use thiserror::Error;
+use goal::{Schedule, text};
 
-use crate::sdk::SdkError;
+use error::GoalError;
 use files::Format;
 
 /// GOAL schedules: what each rank of a parallel program sends, receives and computes.
@@ -33,9 +33,10 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Execute a schedule
-    Run(Box<run::Arguments>),
-    /// Check a schedule: that it can be read, that it finishes, and that all messages are received
+    /// Execute a schedule in a model
+    #[command(subcommand)]
+    Run(run::Model),
+    /// Check that a schedule can be read, that it finishes, and that all messages are received
     Check {
         /// The schedule
         file: PathBuf,
@@ -46,78 +47,31 @@ enum Command {
     Convert {
         /// The schedule
         file: PathBuf,
-        /// What to write, or `-`
+        /// The file to write, or `-` for standard output
         out: PathBuf,
-        /// Form to write [default: by the ending of OUT: .goal and .txt are text, .bin is binary]
+        /// Format to write [default: by the ending of OUT: .goal and .txt are text, .bin is binary]
         #[arg(long, value_enum)]
         format: Option<Format>,
     },
-    /// Make the schedule of a collective operation or of a pattern of applications
+    /// Generate the schedule of a collective operation or of an application's communication pattern
     Gen(generate::Arguments),
-    /// Make a schedule of the traces of an MPI program
+    /// Make a schedule from the traces of an MPI program
     Import(import::Arguments),
     /// Print a schedule as text
     Show {
         /// The schedule
         file: PathBuf,
-        /// Only this rank; may be given several times
+        /// Print only this rank; may be given several times
         #[arg(long)]
         rank: Vec<u32>,
     },
 }
 
-#[derive(Debug, Error)]
-enum GoalError {
-    #[error(transparent)]
-    Read(#[from] ReadError),
-    #[error("{}: {error}", file.display())]
-    Run { file: PathBuf, error: Box<dyn Error> },
-    #[error("{}: {}", file.display(), lost(schedule_lines))]
-    Lost { file: PathBuf, schedule_lines: Vec<String> },
-    #[error(transparent)]
-    Import(#[from] mpi::ImportError),
-    #[error("{}: {reason}", file.display())]
-    Device { file: PathBuf, reason: String },
-    #[error(transparent)]
-    Sdk(#[from] SdkError),
-    #[error(transparent)]
-    Machine(#[from] MachineError),
-    #[error(transparent)]
-    Network(#[from] net::NetError),
-    #[error(transparent)]
-    Spec(#[from] goal::generate::SpecError),
-    #[error("cannot write {}: {error}", path.display())]
-    Write { path: PathBuf, error: std::io::Error },
-    #[error("{0}")]
-    Usage(String),
-}
-
-fn lost(messages: &[String]) -> String {
-    format!("{} messages are never received:\n  {}", messages.len(), messages.join("\n  "))
-}
-
-impl GoalError {
-    /// A run that failed, whatever the model.
-    fn run(file: &Path, error: impl Error + 'static) -> GoalError {
-        GoalError::Run { file: files::named(file).to_owned(), error: Box::new(error) }
-    }
-
-    /// A file that cannot be written.
-    fn write(path: &Path) -> impl FnOnce(std::io::Error) -> GoalError {
-        move |error| GoalError::Write { path: path.to_owned(), error }
-    }
-
-    fn status(&self) -> u8 {
-        match self {
-            GoalError::Machine(_) | GoalError::Network(_) | GoalError::Spec(_) | GoalError::Usage(_) => 2,
-            _ => 1,
-        }
-    }
-}
-
-/// The command.
+/// Runs the command.
 pub fn main() -> ExitCode {
-    match dispatch(Arguments::parse().command) {
+    let arguments = run::with_model_as_subcommand(std::env::args_os().collect());
+    let done = arguments.and_then(|arguments| dispatch(parse(arguments).command));
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("spinkit goal: error: {error}");
@@ -126,9 +80,20 @@ pub fn main() -> ExitCode {
     }
 }
 
+/// Parses the command line, or ends the process with a message.
+fn parse(arguments: Vec<OsString>) -> Arguments {
+    Arguments::try_parse_from(arguments).unwrap_or_else(|mut error| {
+        let command = Arguments::command();
+        if let Some(tip) = command.find_subcommand("run").and_then(|run| run::models_with(run, &error)) {
+            error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+        }
+        error.exit()
+    })
+}
+
 fn dispatch(command: Command) -> Result<(), GoalError> {
     match command {
-        Command::Run(arguments) => run::run(&arguments),
+        Command::Run(model) => run::run(&model),
         Command::Check { file } => check(file),
         Command::Stats(arguments) => stats::run(&arguments),
         Command::Convert { file, out, format } => {

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use goal::{Action, Schedule};
 use serde::Serialize;
 
-use super::{GoalError, files};
+use super::error::GoalError;
+use super::files;
 
 #[derive(Debug, clap::Args)]
 pub struct Arguments {

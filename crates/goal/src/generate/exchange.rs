@@ -1,4 +1,4 @@
-use super::Rank;
+use super::rank::Rank;
 use crate::build::BuildError;
 
 /// Powers of two below `ranks`.

@@ -1,6 +1,7 @@
 use std::ops::RangeInclusive;
 
-use super::{Rank, Spec, SpecError};
+use super::rank::Rank;
+use super::spec::{Spec, SpecError};
 use crate::build::BuildError;
 
 /// The grid: as given, or of two dimensions that are as even as the number of ranks allows.

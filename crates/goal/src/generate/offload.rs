@@ -1,6 +1,6 @@
 //! Broadcasts that the cards carry on, along the binomial tree of `sdk/handlers/broadcast`.
 
-use super::Rank;
+use super::rank::Rank;
 use crate::build::BuildError;
 use crate::nic::{Append, List, NicOp, Verb};
 use crate::op::Action;

@@ -1,5 +1,6 @@
 use super::*;
 use crate::loggops::{LogGops, Options, run};
+use crate::op::Action;
 
 /// Messages, their bytes, and the end in nanoseconds with LogGOPSim's parameters.
 fn outcome(pattern: Pattern, spec: &Spec) -> (u64, u64, u64) {
@@ -129,4 +130,34 @@ fn specs_that_make_no_sense() {
     ] {
         assert_eq!(generate(pattern, &spec).unwrap_err().to_string(), error);
     }
+}
+
+#[test]
+fn the_number_of_operations_is_known_before_they_are_made() {
+    for ranks in 1..=18 {
+        for (calc_ns, segment, overlap_ns, periodic) in [(0, 0, 0, false), (0, 300, 5, true), (10, 300, 5, true)] {
+            let spec = Spec { calc_ns, segment, overlap_ns, periodic, radix: 3, iterations: 3, ..spec(ranks, 1000) };
+            for pattern in Pattern::ALL {
+                let (_, dims) = prepare(pattern, &spec).unwrap();
+                let expected = size::operations(pattern, &spec, &dims);
+                let found = generate(pattern, &spec).unwrap().len() as u128;
+                match calc_ns {
+                    0 => assert_eq!(expected, found, "{} {spec:?}", pattern.name()),
+                    // At most one calculation for each receive, or for each test of a counter.
+                    _ => assert!((expected..=expected * 2).contains(&found), "{} {spec:?}", pattern.name()),
+                }
+            }
+        }
+    }
+}
+
+/// Neither would fit into memory, and both are refused at once.
+#[test]
+fn a_pattern_that_is_too_large_is_refused_before_it_is_made() {
+    let error = generate(Pattern::Alltoall, &spec(1_000_000, 1)).unwrap_err();
+    let expected = "alltoall with 1000000 ranks has 1999998000000 operations; a schedule has at most 1073741824";
+    assert_eq!(error.to_string(), expected);
+    let long = Spec { segment: 1, ..spec(3, 1 << 40) };
+    let error = generate(Pattern::BcastPipeline, &long).unwrap_err();
+    assert!(matches!(error, SpecError::TooManyOperations { operations: 4_398_046_511_104, .. }), "{error}");
 }

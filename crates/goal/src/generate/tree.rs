@@ -1,4 +1,4 @@
-use super::Rank;
+use super::rank::Rank;
 use crate::build::BuildError;
 
 /// Parent and children of a rank in a k-nomial tree, nearest children first. In each round everyone who has the message

@@ -1,5 +1,5 @@
+use super::attributes::Attributes;
 use super::cursor::{Cursor, Fault, Problem, shown};
-use super::read::Attributes;
 use crate::nic::{ARGS, Append, HANDLERS, List, NicOp, Verb};
 use crate::op::ANY;
 

@@ -2,7 +2,7 @@ use super::cursor::{Cursor, Fault, Problem, TextError, located, shown};
 use super::labels::Labels;
 use super::nic::nic_op;
 use crate::build::{BuildError, Builder};
-use crate::op::{ANY, Action, MAX_CALC_NS, MAX_RANKS, MAX_SPACE};
+use crate::op::{ANY, Action, MAX_CALC_NS, MAX_RANKS};
 use crate::schedule::{Schedule, Wait};
 
 /// Reads a schedule.
@@ -30,15 +30,6 @@ struct Forward<'a> {
     later: (usize, &'a [u8]),
     earlier: (usize, &'a [u8]),
     wait: Wait,
-}
-
-/// What an operation has besides its action.
-#[derive(Default)]
-pub(super) struct Attributes {
-    pub tag: Option<u32>,
-    cpu: Option<u8>,
-    nic: Option<u8>,
-    space: Option<u16>,
 }
 
 impl<'a> Reader<'a> {
@@ -211,82 +202,5 @@ impl<'a> Reader<'a> {
         };
         let (cpu, nic) = attributes.resources();
         self.builder.add(action, cpu, nic).map(|_| true).map_err(|error| self.cursor.fault(error.into()))
-    }
-}
-
-impl Attributes {
-    fn resources(&self) -> (u8, u8) {
-        (self.cpu.unwrap_or(0), self.nic.unwrap_or(0))
-    }
-}
-
-impl<'a> Cursor<'a> {
-    /// The number of a rank.
-    #[inline]
-    pub fn rank(&mut self, ranks: u32) -> Result<u32, Fault> {
-        self.skip()?;
-        let start = self.at;
-        match self.whole_number("rank", u64::from(ranks) - 1) {
-            Ok(rank) => Ok(rank as u32),
-            Err(fault) => Err(match *fault {
-                (at, Problem::TooLarge { number, .. }) => Box::new((at, Problem::NoSuchRank { rank: number, ranks })),
-                fault => Box::new((start, fault.1)),
-            }),
-        }
-    }
-
-    /// `tag`, `cpu`, `nic` and `space` in any order, each once at most.
-    #[inline]
-    fn attributes(&mut self, verb: &'static str, is_message: bool) -> Result<Attributes, Fault> {
-        let mut attributes = Attributes::default();
-        loop {
-            self.skip()?;
-            let start = self.at;
-            if !self.attribute(&mut attributes)? {
-                return Ok(attributes);
-            }
-            let is_of_message = attributes.tag.is_some() || attributes.space.is_some();
-            if is_of_message && !is_message {
-                let name = if attributes.tag.is_some() { "tag" } else { "space" };
-                return Err(Box::new((start, Problem::NotHere(verb, name))));
-            }
-        }
-    }
-
-    /// One of the attributes above, if one is next.
-    #[inline]
-    pub fn attribute(&mut self, attributes: &mut Attributes) -> Result<bool, Fault> {
-        self.skip()?;
-        let start = self.at;
-        if !matches!(self.peek(), b't' | b'c' | b'n' | b's') {
-            return Ok(false);
-        }
-        let word = self.word();
-        if !matches!(word, b"tag" | b"cpu" | b"nic" | b"space") {
-            self.at = start;
-            return Ok(false);
-        }
-        self.skip()?;
-        if self.peek() == b':' {
-            self.at = start;
-            return Ok(false);
-        }
-        let twice = match word {
-            b"tag" => {
-                let any = self.takes_any()?;
-                let tag = if any { ANY } else { self.whole_number("tag", u64::from(ANY) - 1)? as u32 };
-                attributes.tag.replace(tag).map(|_| "tag")
-            }
-            b"cpu" => attributes.cpu.replace(self.whole_number("cpu", 255)? as u8).map(|_| "cpu"),
-            b"nic" => attributes.nic.replace(self.whole_number("nic", 255)? as u8).map(|_| "nic"),
-            _ => {
-                let space = self.whole_number("space", u64::from(MAX_SPACE))? as u16;
-                attributes.space.replace(space).map(|_| "space")
-            }
-        };
-        match twice {
-            Some(name) => Err(Box::new((start, Problem::Twice(name)))),
-            None => Ok(true),
-        }
     }
 }

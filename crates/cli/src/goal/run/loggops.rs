@@ -1,4 +1,4 @@
-//! `--model loggops`
+//! `spinkit goal run loggops`
 
 use std::collections::BTreeMap;
 
@@ -10,85 +10,59 @@ use serde_json::{Map, Value, json};
 use sim::trace::Trace;
 use sim::{Rate, Time};
 
-use super::super::GoalError;
+use super::super::error::GoalError;
 use super::super::units::{json_ns, parse_ns, parse_ns_per_byte};
+use super::common::Common;
 use super::report::{Report, warn_of_lost};
-use super::{Common, critical, first_given, noise, timeline};
+use super::{critical, noise, timeline};
 
 #[derive(Debug, clap::Args)]
-#[group(id = "loggops")]
-#[command(next_help_heading = "LogGOPS")]
 pub struct Arguments {
+    #[command(flatten)]
+    pub common: Common,
     /// Latency L in ns [default: 2500, or the machine's longest]
     #[arg(short = 'L', value_name = "NS", value_parser = parse_ns)]
     latency: Option<Time>,
     /// CPU time o for a message in ns [default: 1500, or the machine's]
     #[arg(short = 'o', value_name = "NS", value_parser = parse_ns)]
-    pub overhead: Option<Time>,
+    overhead: Option<Time>,
     /// NIC time g for a message in ns [default: 1000, or the machine's]
     #[arg(short = 'g', value_name = "NS", value_parser = parse_ns)]
-    pub gap: Option<Time>,
+    gap: Option<Time>,
     /// NIC time G for a byte in ns [default: 6, or the machine's]
     #[arg(short = 'G', value_name = "NS", value_parser = parse_ns_per_byte)]
-    pub gap_per_byte: Option<Rate>,
+    gap_per_byte: Option<Rate>,
     /// CPU time O for a byte in ns [default: 0]
     #[arg(short = 'O', value_name = "NS", value_parser = parse_ns_per_byte)]
-    pub overhead_per_byte: Option<Rate>,
-    /// Largest message S in bytes that is sent without waiting for its receive [default: 65535]
+    overhead_per_byte: Option<Rate>,
+    /// Size S in bytes of the largest message that does not wait for its receive [default: 65535]
     #[arg(short = 'S', value_name = "BYTES")]
-    pub eager: Option<u64>,
-    /// Do as LogGOPSim does where we differ; may be given several times
+    eager: Option<u64>,
+    /// Behave as LogGOPSim where spinkit differs; may be given several times
     #[arg(long, value_enum, value_name = "WHAT")]
     compat: Vec<Compat>,
-    /// Let so many threads execute a part of the ranks each: the same results, sooner
+    /// Number of simulation threads (results are identical) [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..))]
     threads: Option<u8>,
-    /// Tell which chain of operations bounds the end
+    /// Report the chain of operations and messages that determines the end
     #[arg(long)]
     critical_path: bool,
     #[command(flatten)]
-    pub noise: noise::Arguments,
+    noise: noise::Arguments,
     #[command(flatten)]
     pub timeline: timeline::Arguments,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Compat {
-    /// What depends on an operation of another CPU of its rank starts when its own CPU is free, even before that ends
+    /// An operation starts when its CPU is free, even if an operation of another CPU that it requires ends later
     CrossCpu,
 }
 
-impl Arguments {
-    /// An option that was given and that no other model has.
-    pub fn not_of_packets(&self) -> Option<&'static str> {
-        match self {
-            Arguments { latency: Some(_), .. } => Some("-L"),
-            Arguments { compat, .. } if !compat.is_empty() => Some("--compat"),
-            Arguments { threads: Some(_), .. } => Some("--threads"),
-            Arguments { critical_path: true, .. } => Some("--critical-path"),
-            _ => None,
-        }
-    }
-
-    /// An option other than -S that was given.
-    pub fn but_eager(&self) -> Option<&'static str> {
-        let others = [
-            ("-o", self.overhead.is_some()),
-            ("-g", self.gap.is_some()),
-            ("-G", self.gap_per_byte.is_some()),
-            ("-O", self.overhead_per_byte.is_some()),
-        ];
-        self.not_of_packets().or(first_given(others))
-    }
-
-    /// -S, or as in LogGOPSim.
-    pub fn eager(&self) -> u64 {
-        self.eager.unwrap_or(LogGops::default().eager)
-    }
-}
-
-pub fn run(schedule: &Schedule, common: &Common, arguments: &Arguments, trace: Trace) -> Result<Report, GoalError> {
-    let parameters = parameters(schedule, common, arguments)?;
+/// Executes a schedule.
+pub fn run(schedule: &Schedule, arguments: &Arguments, trace: Trace) -> Result<Report, GoalError> {
+    let common = &arguments.common;
+    let parameters = parameters(schedule, arguments)?;
     let record = arguments.critical_path || trace.is_on();
     let ignore_other_cpus = arguments.compat.contains(&Compat::CrossCpu);
     let threads = arguments.threads.map_or(1, usize::from);
@@ -164,8 +138,8 @@ fn sizes(schedule: &Schedule) -> Value {
     sizes.into_iter().map(entry).collect()
 }
 
-fn parameters(schedule: &Schedule, common: &Common, arguments: &Arguments) -> Result<LogGops, GoalError> {
-    let mut parameters = match common.machine()? {
+fn parameters(schedule: &Schedule, arguments: &Arguments) -> Result<LogGops, GoalError> {
+    let mut parameters = match arguments.common.machine()? {
         None => LogGops::default(),
         Some(machine) => {
             let nodes = schedule.ranks() as usize;

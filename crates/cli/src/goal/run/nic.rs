@@ -1,10 +1,11 @@
-//! `--model nic`
+//! `spinkit goal run nic`
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use abi::device::image::SECTION;
+use goal::loggops::LogGops;
 use goal::{RunProgress, Schedule};
 use machine::Machine;
 use nic::{CardProgram, DeviceProgram, HandlerStats};
@@ -13,45 +14,33 @@ use offload::World;
 use serde_json::{Map, Value, json};
 use sim::trace::Trace;
 
-use super::super::GoalError;
+use super::super::error::GoalError;
 use super::super::units::json_ns;
+use super::common::Common;
 use super::report::Report;
-use super::{Common, first_given, loggops};
 
 /// The sPIN paper's.
 const MACHINE: &str = "sc17-int";
 
 #[derive(Debug, clap::Args)]
-#[group(id = "nic")]
-#[command(next_help_heading = "Cards (--model nic; also -S; the machine is sc17-int by default)")]
 pub struct Arguments {
+    #[command(flatten)]
+    pub common: Common,
+    /// Size S in bytes of the largest message that does not wait for its receive
+    #[arg(short = 'S', value_name = "BYTES", default_value_t = LogGops::default().eager)]
+    eager: u64,
+    /// Write a timeline of CPUs and cards for Perfetto
+    #[arg(long, value_name = "FILE")]
+    pub trace: Option<PathBuf>,
     /// Program or shared library from spincc that has the handlers which the schedule names
     #[arg(long, value_name = "FILE")]
     device: Option<PathBuf>,
 }
 
-impl Arguments {
-    /// An option that was given: no other model has it.
-    pub fn given(&self) -> Option<&'static str> {
-        first_given([("--device", self.device.is_some())])
-    }
-}
-
-pub fn run(
-    schedule: &Schedule,
-    common: &Common,
-    loggops: &loggops::Arguments,
-    arguments: &Arguments,
-    trace: Trace,
-) -> Result<Report, GoalError> {
-    if let Some(option) = loggops.but_eager() {
-        return Err(GoalError::Usage(format!("{option}: with --model nic times are the machine's; use --set")));
-    }
-    if let Some(option) = loggops.noise.given().or(loggops.timeline.window_given()) {
-        return Err(GoalError::Usage(format!("{option} is not for --model nic")));
-    }
+/// Executes a schedule.
+pub fn run(schedule: &Schedule, arguments: &Arguments, trace: Trace) -> Result<Report, GoalError> {
+    let (common, eager) = (&arguments.common, arguments.eager);
     let machine = common.machine_or(MACHINE)?;
-    let eager = loggops.eager();
     let program = match &arguments.device {
         Some(file) => Some(device(file, &machine)?),
         None => None,
@@ -65,7 +54,7 @@ pub fn run(
         outcome.map(|outcome| (outcome, world))
     });
     let (outcome, world) = outcome.map_err(|error| GoalError::run(&common.file, error))?;
-    if let Some(path) = loggops.timeline.file() {
+    if let Some(path) = &arguments.trace {
         world.finish_trace().map_err(GoalError::write(path))?;
     }
     if outcome.dropped > 0 {

@@ -9,34 +9,29 @@ use super::super::units::{json_ns, parse_ns};
 
 #[derive(Debug, clap::Args)]
 #[group(id = "noise_options")]
-#[command(next_help_heading = "Noise (--model loggops, packet, protocol)")]
+#[command(next_help_heading = "Noise")]
 pub struct Arguments {
-    /// Detours that keep the CPUs from work: periodic:PERIOD:LENGTH, poisson:INTERVAL:LENGTH (all in ns), or trace:FILE with
-    /// lines of START LENGTH
+    /// Interruptions of the CPUs: periodic:PERIOD:LENGTH, poisson:INTERVAL:LENGTH (all in ns), or trace:FILE with lines of
+    /// START LENGTH
     #[arg(long, value_name = "WHAT", value_parser = parse)]
     noise: Option<Detours>,
-    /// The same seed gives the same noise
+    /// Seed of the noise: runs with the same seed have the same noise
     #[arg(long, value_name = "N", default_value_t = 1, requires = "noise")]
     noise_seed: u64,
-    /// All CPUs have their detours at the same times
+    /// Interrupt all CPUs at the same times
     #[arg(long, requires = "noise")]
     noise_coscheduled: bool,
 }
 
 impl Arguments {
-    /// The noise, if there is any.
+    /// Returns the noise, if there is any.
     pub fn noise(&self) -> Option<Noise> {
         let detours = self.noise.clone()?;
         Some(Noise { detours, seed: self.noise_seed, co_scheduled: self.noise_coscheduled })
     }
-
-    /// An option that was given.
-    pub fn given(&self) -> Option<&'static str> {
-        self.noise.is_some().then_some("--noise")
-    }
 }
 
-/// `periodic:PERIOD:LENGTH`, `poisson:INTERVAL:LENGTH` or `trace:FILE`
+/// Parses `periodic:PERIOD:LENGTH`, `poisson:INTERVAL:LENGTH` or `trace:FILE`.
 pub fn parse(text: &str) -> Result<Detours, String> {
     let (kind, rest) = text.split_once(':').unwrap_or((text, ""));
     if kind == "trace" {
@@ -56,7 +51,7 @@ pub fn parse(text: &str) -> Result<Detours, String> {
     Ok(detours)
 }
 
-/// For the report; nothing if there is none.
+/// Describes noise for the report; null if there is none.
 pub fn describe(noise: Option<&Noise>) -> Value {
     let Some(noise) = noise else { return Value::Null };
     let (seed, co_scheduled) = (noise.seed, noise.co_scheduled);

@@ -1,6 +1,7 @@
-//! `--model packet`
+//! `spinkit goal run packet`
 
 use clap::ValueEnum;
+use goal::loggops::LogGops;
 use goal::packet::{Outcome, PacketError, Parameters, RunError, hosts, record, run as execute};
 use goal::{RunProgress, Schedule};
 use machine::{Shape, Topology};
@@ -9,24 +10,49 @@ use serde_json::{Map, Value, json};
 use sim::trace::Trace;
 use sim::{Rate, Time};
 
-use super::super::GoalError;
-use super::super::units::{Dims, json_ns, parse_dims, parse_gbit_per_s, parse_ns};
-use super::report::{Report, Took};
-use super::{Common, first_given, loggops, noise};
+use super::super::error::GoalError;
+use super::super::units::{Dims, json_ns, parse_dims, parse_gbit_per_s, parse_ns, parse_ns_per_byte};
+use super::common::{Common, Took};
+use super::report::Report;
+use super::{noise, timeline};
 
-/// The sPIN paper's.
+/// The machine of the sPIN paper.
 const MACHINE: &str = "sc17-int";
 
 #[derive(Debug, clap::Args)]
-#[group(id = "packet")]
-#[command(
-    next_help_heading = "Packets (--model packet; also -o, -g, -G, -O and -S; the machine is sc17-int by default)"
-)]
 pub struct Arguments {
-    /// Network: fat-tree, dragonfly, torus, single-switch, or a DOT file [default: the machine's]
+    #[command(flatten)]
+    pub common: Common,
+    /// CPU time o for a message in ns [default: the machine's]
+    #[arg(short = 'o', value_name = "NS", value_parser = parse_ns)]
+    overhead: Option<Time>,
+    /// Time g between messages of a card in ns [default: the machine's]
+    #[arg(short = 'g', value_name = "NS", value_parser = parse_ns)]
+    gap: Option<Time>,
+    /// Time G of a link for a byte in ns [default: the machine's]
+    #[arg(short = 'G', value_name = "NS", value_parser = parse_ns_per_byte)]
+    gap_per_byte: Option<Rate>,
+    /// CPU time O for a byte in ns [default: 0]
+    #[arg(short = 'O', value_name = "NS", value_parser = parse_ns_per_byte)]
+    overhead_per_byte: Option<Rate>,
+    /// Size S in bytes of the largest message that does not wait for its receive
+    #[arg(short = 'S', value_name = "BYTES", default_value_t = LogGops::default().eager)]
+    eager: u64,
+    #[command(flatten)]
+    noise: noise::Arguments,
+    #[command(flatten)]
+    pub timeline: timeline::Arguments,
+    #[command(flatten, next_help_heading = "Network")]
+    network: Network,
+}
+
+/// Options of the network.
+#[derive(Debug, clap::Args)]
+struct Network {
+    /// Topology: fat-tree, dragonfly, torus, single-switch, or a DOT file [default: the machine's]
     #[arg(long, value_name = "NAME|FILE.dot")]
     topology: Option<String>,
-    /// Ports of a switch of a fat tree [default: the machine's]
+    /// Number of ports of a fat tree's switches [default: the machine's]
     #[arg(long, value_name = "PORTS")]
     radix: Option<u32>,
     /// Hosts of a leaf switch of a fat tree for each of its links up [default: the machine's, else 1, full bisection]
@@ -60,10 +86,10 @@ pub struct Arguments {
     /// What happens when a buffer is full [default: the machine's]
     #[arg(long, value_enum)]
     flow: Option<FlowName>,
-    /// How packets choose among equally short ways [default: the machine's]
+    /// How packets choose among equally short paths [default: the machine's]
     #[arg(long, value_enum)]
     routing: Option<RoutingName>,
-    /// Seed of the choices by hash [default: the machine's]
+    /// Seed of the hash that chooses paths [default: the machine's]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 }
@@ -78,7 +104,7 @@ enum FlowName {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum RoutingName {
-    /// By a hash of sender and receiver
+    /// A hash of sender and receiver chooses the path
     Ecmp,
     /// Each packet takes the shortest queue
     Adaptive,
@@ -102,8 +128,8 @@ impl RoutingName {
     }
 }
 
-impl Arguments {
-    /// Options of the shapes of topologies, and whether they were given.
+impl Network {
+    /// Returns the options of the shapes of topologies, and whether they were given.
     fn shapes(&self) -> [(&'static str, bool); 5] {
         [
             ("--radix", self.radix.is_some()),
@@ -114,23 +140,7 @@ impl Arguments {
         ]
     }
 
-    /// An option that was given: no other model has it.
-    pub fn given(&self) -> Option<&'static str> {
-        let others = [
-            ("--topology", self.topology.is_some()),
-            ("--mtu", self.mtu.is_some()),
-            ("--link-bandwidth", self.link_bandwidth.is_some()),
-            ("--link-latency", self.link_latency.is_some()),
-            ("--switch-latency", self.switch_latency.is_some()),
-            ("--buffer", self.buffer.is_some()),
-            ("--flow", self.flow.is_some()),
-            ("--routing", self.routing.is_some()),
-            ("--seed", self.seed.is_some()),
-        ];
-        first_given(others.into_iter().chain(self.shapes()))
-    }
-
-    /// A shape that belongs to another topology than the one asked for is an error.
+    /// Refuses the shape of another topology.
     fn only(&self, topology: &str, allowed: &[&str]) -> Result<(), GoalError> {
         match self.shapes().into_iter().find(|(name, is_given)| *is_given && !allowed.contains(name)) {
             Some((name, _)) => Err(GoalError::Usage(format!("{name} is not for the topology {topology}"))),
@@ -138,7 +148,7 @@ impl Arguments {
         }
     }
 
-    /// The machine's network with the topology that the options ask for.
+    /// Returns the machine's network with the topology that the options ask for.
     fn apply(&self, network: &machine::Network) -> Result<machine::Network, GoalError> {
         let mut network = network.clone();
         let fabric = network.fabric.get_or_insert(machine::Fabric::USUAL);
@@ -175,49 +185,42 @@ impl Arguments {
     }
 }
 
-pub fn run(
-    schedule: &Schedule,
-    common: &Common,
-    cpu: &loggops::Arguments,
-    arguments: &Arguments,
-    trace: Trace,
-) -> Result<Report, GoalError> {
-    if let Some(name) = cpu.not_of_packets() {
-        return Err(GoalError::Usage(format!("{name} is not for --model packet")));
-    }
+/// Executes a schedule.
+pub fn run(schedule: &Schedule, arguments: &Arguments, trace: Trace) -> Result<Report, GoalError> {
+    let Arguments { common, timeline, network: given, .. } = arguments;
     let machine = common.machine_or(MACHINE)?;
-    let network = arguments.apply(&machine.network)?;
+    let network = given.apply(&machine.network)?;
     let hosts = hosts(schedule).map_err(|error| GoalError::run(&common.file, error))?;
     let topology = net::Topology::of_machine(&network, hosts)?;
     let machines = fabric::Parameters::of_machine(&network);
     let parameters = Parameters {
-        overhead: cpu.overhead.unwrap_or(machine.host.overhead),
-        overhead_per_byte: cpu.overhead_per_byte.unwrap_or(Rate::INFINITE),
-        eager: cpu.eager(),
-        noise: cpu.noise.noise(),
+        overhead: arguments.overhead.unwrap_or(machine.host.overhead),
+        overhead_per_byte: arguments.overhead_per_byte.unwrap_or(Rate::INFINITE),
+        eager: arguments.eager,
+        noise: arguments.noise.noise(),
         progress: RunProgress::default(),
         network: fabric::Parameters {
-            gap_per_byte: arguments.link_bandwidth.or(cpu.gap_per_byte).unwrap_or(machines.gap_per_byte),
-            wire: arguments.link_latency.unwrap_or(machines.wire),
-            switch: arguments.switch_latency.unwrap_or(machines.switch),
-            mtu: arguments.mtu.unwrap_or(machines.mtu),
-            gap: cpu.gap.unwrap_or(machines.gap),
-            buffer: arguments.buffer.unwrap_or(machines.buffer),
-            flow: arguments.flow.map_or(machines.flow, FlowName::flow),
-            routing: arguments.routing.map_or(machines.routing, RoutingName::routing),
-            seed: arguments.seed.unwrap_or(machines.seed),
+            gap_per_byte: given.link_bandwidth.or(arguments.gap_per_byte).unwrap_or(machines.gap_per_byte),
+            wire: given.link_latency.unwrap_or(machines.wire),
+            switch: given.switch_latency.unwrap_or(machines.switch),
+            mtu: given.mtu.unwrap_or(machines.mtu),
+            gap: arguments.gap.unwrap_or(machines.gap),
+            buffer: given.buffer.unwrap_or(machines.buffer),
+            flow: given.flow.map_or(machines.flow, FlowName::flow),
+            routing: given.routing.map_or(machines.routing, RoutingName::routing),
+            seed: given.seed.unwrap_or(machines.seed),
         },
     };
     let (outcome, took) = common.timed(schedule, &parameters.progress, || match trace.is_on() {
         false => execute(schedule, topology, &parameters),
-        true => record(schedule, topology, &parameters, cpu.timeline.window(schedule)),
+        true => record(schedule, topology, &parameters, timeline.window(schedule)),
     });
     let outcome = outcome.map_err(|error| match error {
         RunError::Model(PacketError::Network(error)) => error.into(),
         error => GoalError::run(&common.file, error),
     })?;
-    if let Some(path) = cpu.timeline.file() {
-        let write = || cpu.timeline.write_packets(trace, schedule, parameters.eager, &outcome.details.spans);
+    if let Some(path) = timeline.file() {
+        let write = || timeline.write_packets(trace, schedule, parameters.eager, &outcome.details.spans);
         common.writing(path, write).map_err(GoalError::write(path))?;
     }
     outcome_report(schedule, &parameters, outcome, took)

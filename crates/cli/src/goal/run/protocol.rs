@@ -1,50 +1,44 @@
-//! `--model protocol`
+//! `spinkit goal run protocol`
 
 use goal::Schedule;
+use goal::loggops::LogGops;
 use goal::protocol::{Outcome, Parameters, run as execute};
 use serde_json::json;
 use sim::Time;
 
-use super::super::GoalError;
+use super::super::error::GoalError;
 use super::super::units::{json_ns, parse_ns};
-use super::report::{Report, Took, warn_of_lost};
-use super::{Common, first_given, loggops, noise};
+use super::common::{Common, Took};
+use super::noise;
+use super::report::{Report, warn_of_lost};
 use crate::card::Card;
 
 /// The sPIN paper's.
 const MACHINE: &str = "sc17-int";
 
 #[derive(Debug, clap::Args)]
-#[group(id = "protocol")]
-#[command(next_help_heading = "Protocols (--model protocol; also -S; the machine is sc17-int by default)")]
 pub struct Arguments {
+    #[command(flatten)]
+    pub common: Common,
+    /// Size S in bytes of the largest message that travels with its data
+    #[arg(short = 'S', value_name = "BYTES", default_value_t = LogGops::default().eager)]
+    eager: u64,
     /// Who matches, copies and answers [default: the machine's card]
     #[arg(long, value_enum)]
     card: Option<Card>,
     /// Time of the header handler that gets the data of a long message in ns [default: that of the library's handler]
     #[arg(long, value_name = "NS", value_parser = parse_ns)]
     handler_time: Option<Time>,
+    #[command(flatten)]
+    noise: noise::Arguments,
 }
 
-impl Arguments {
-    /// An option that was given: no other model has it.
-    pub fn given(&self) -> Option<&'static str> {
-        first_given([("--card", self.card.is_some()), ("--handler-time", self.handler_time.is_some())])
-    }
-}
-
-pub fn run(
-    schedule: &Schedule,
-    common: &Common,
-    cpu: &loggops::Arguments,
-    arguments: &Arguments,
-) -> Result<Report, GoalError> {
-    if let Some(name) = cpu.but_eager().or(cpu.timeline.given()) {
-        return Err(GoalError::Usage(format!("{name} is not for --model protocol")));
-    }
+/// Executes a schedule.
+pub fn run(schedule: &Schedule, arguments: &Arguments) -> Result<Report, GoalError> {
+    let common = &arguments.common;
     let machine = common.machine_or(MACHINE)?;
-    let mut parameters = Parameters::new(&machine, cpu.eager());
-    parameters.noise = cpu.noise.noise();
+    let mut parameters = Parameters::new(&machine, arguments.eager);
+    parameters.noise = arguments.noise.noise();
     parameters.handler = arguments.handler_time.unwrap_or(parameters.handler);
     parameters.card = arguments.card.map_or(parameters.card, Card::into);
     let (outcome, took) = common.timed(schedule, &parameters.progress, || execute(schedule, &parameters));

@@ -1,45 +1,36 @@
-//! What a run tells: the same head whatever the model, then what is the model's own.
+//! The report of a run: first what every model tells, then what only this model tells.
 
 use std::fs;
 use std::io::Write;
 use std::path::Path;
-use std::time::Duration;
 
 use goal::Schedule;
 use output::Output;
 use serde_json::{Map, Value, json};
 use sim::Time;
 
+use super::super::error::GoalError;
+use super::super::files;
 use super::super::units::json_ns;
-use super::super::{GoalError, files};
-use super::Common;
+use super::common::{Common, Took};
 
 /// The results of a run.
 #[derive(Debug)]
 pub struct Report {
-    /// As in `--model`
+    /// Name of the model
     pub model: &'static str,
     /// A JSON object: name with unit, and value
     pub parameters: Value,
-    /// What the model counts as events
+    /// Number of what the model counts as events
     pub events: u64,
     /// For each rank, its end
     pub ends: Vec<Time>,
-    /// How long the run took without reading
+    /// How long the execution took, without reading the schedule
     pub took: Took,
     /// Further members of the JSON object
     pub more: Map<String, Value>,
     /// Further lines for the terminal: name and value
     pub lines: Vec<(&'static str, String)>,
-}
-
-/// How long something took.
-#[derive(Clone, Copy, Debug)]
-pub struct Took {
-    /// CPU time of this process, all threads
-    pub cpu: Duration,
-    /// By the clock
-    pub wall: Duration,
 }
 
 impl Report {
@@ -65,7 +56,7 @@ impl Report {
             })?;
         }
         let (Some(path), Some(output)) = (json, output) else { return Ok(()) };
-        // Of the run, not of its report.
+        // Before the report takes memory itself.
         let peak_memory = peak_memory();
         let mut report = self.more;
         let head = json!({
@@ -89,7 +80,7 @@ impl Report {
     }
 }
 
-/// Says on standard error that messages are lost, if any are.
+/// Warns on standard error if messages were never received.
 pub fn warn_of_lost(schedule: &Schedule, unreceived: &[u32]) {
     if let Some(&first) = unreceived.first() {
         let (count, first) = (unreceived.len(), schedule.describe(first));
@@ -97,8 +88,8 @@ pub fn warn_of_lost(schedule: &Schedule, unreceived: &[u32]) {
     }
 }
 
-/// Bytes of this process that were resident at most so far, its mapped files included; nothing where the system does not
-/// tell.
+/// Returns the largest number of bytes of this process that were resident at a time, mapped files included; none where the
+/// system does not tell.
 fn peak_memory() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let kib: u64 =

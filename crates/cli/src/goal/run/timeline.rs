@@ -10,24 +10,22 @@ use goal::{Action, Schedule, loggops};
 use sim::Time;
 use sim::trace::{CounterId, ProcessId, SliceExtras, Trace, TrackId};
 
-use super::super::GoalError;
 use super::super::units::parse_ns;
-use super::first_given;
 
 #[derive(Debug, clap::Args)]
 #[group(id = "timeline")]
-#[command(next_help_heading = "Timeline (--model loggops, packet; without a window also nic)")]
+#[command(next_help_heading = "Timeline")]
 pub struct Arguments {
     /// Write a timeline for Perfetto: CPUs and NICs of each rank, arrows from send to receive
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// Only what is going on from this time on [default: 0]
+    /// Leave out what ends before this time [default: 0]
     #[arg(long, value_name = "NS", value_parser = parse_ns, requires = "trace")]
     trace_from: Option<Time>,
-    /// Only what is going on up to this time
+    /// Leave out what starts after this time
     #[arg(long, value_name = "NS", value_parser = parse_ns, requires = "trace")]
     trace_to: Option<Time>,
-    /// Only these ranks: A-B, or A
+    /// Show only these ranks: A-B, or A
     #[arg(long, value_name = "A-B", value_parser = parse_ranks, requires = "trace")]
     trace_ranks: Option<(u32, u32)>,
 }
@@ -63,37 +61,12 @@ impl<N> Rows<N> {
 }
 
 impl Arguments {
-    /// What to write, if asked for.
+    /// Returns the file to write, if any.
     pub fn file(&self) -> Option<&Path> {
         self.trace.as_deref()
     }
 
-    /// Opens what to write; a trace that is off if nothing is asked for.
-    ///
-    /// # Errors
-    /// When the file cannot be written, which thus shows before the run.
-    pub fn open(&self) -> Result<Trace, GoalError> {
-        match self.file() {
-            Some(path) => Trace::to_file(path).map_err(GoalError::write(path)),
-            None => Ok(Trace::off()),
-        }
-    }
-
-    /// An option that was given.
-    pub fn given(&self) -> Option<&'static str> {
-        self.trace.is_some().then_some("--trace")
-    }
-
-    /// An option of the window that was given.
-    pub fn window_given(&self) -> Option<&'static str> {
-        first_given([
-            ("--trace-from", self.trace_from.is_some()),
-            ("--trace-to", self.trace_to.is_some()),
-            ("--trace-ranks", self.trace_ranks.is_some()),
-        ])
-    }
-
-    /// What to keep.
+    /// Returns which part of the run is shown.
     pub fn window(&self, schedule: &Schedule) -> Window {
         let (from, to) = (self.trace_from.unwrap_or(Time::ZERO), self.trace_to.unwrap_or(Time::MAX));
         Window { ranks: self.ranks(schedule), from, to }
@@ -105,6 +78,9 @@ impl Arguments {
     }
 
     /// Writes the file of a run in the LogGOPS model.
+    ///
+    /// # Errors
+    /// When writing fails.
     pub fn write(&self, mut trace: Trace, schedule: &Schedule, outcome: &loggops::Outcome) -> io::Result<()> {
         let Window { from, to, .. } = self.window(schedule);
         let rows = Rows::of_all(&mut trace, schedule, self.ranks(schedule), |trace, process, nic| {
@@ -133,8 +109,11 @@ impl Arguments {
         trace.finish()
     }
 
-    /// Writes the file of a run over packets: what CPUs did, messages on their way, arrows through all that belongs to a
-    /// message, and for each NIC how many bytes it had been given that had not arrived.
+    /// Writes the file of a run over packets: the tasks of CPUs, messages on their way, arrows from each message to the next
+    /// of the same send, and for each NIC how many of the bytes it had been given had not arrived.
+    ///
+    /// # Errors
+    /// When writing fails.
     pub fn write_packets(
         &self,
         mut trace: Trace,
