@@ -182,14 +182,14 @@ def _loggops(folder: Path) -> Iterator[Number]:
     schedule, text, report = room / "loggops.bin", room / "loggops.goal", room / "loggops.json"
     empty = room / "empty.goal"
     empty.write_text("num_ranks 1 rank 0 { }\n", encoding="ascii")
-    _call([goal, "run", str(empty), "--json", str(report)])
+    _call([goal, "run", "loggops", str(empty), "--json", str(report)])
     least = json.loads(report.read_bytes())["peak_memory_bytes"]
     for pattern, ranks, *options in LOGGOPS:
         _call([goal, "gen", pattern, "--ranks", ranks, *options, "-o", str(schedule)])
         name = f"goal/loggops/{pattern}/{ranks}"
         rate, clock = 0.0, {1: inf, 2: inf}
         for threads in (2, 1) * 3:
-            _call([goal, "run", str(schedule), "--json", str(report), "--threads", str(threads)])
+            _call([goal, "run", "loggops", str(schedule), "--json", str(report), "--threads", str(threads)])
             result = json.loads(report.read_bytes())
             if result["threads"] == threads:
                 clock[threads] = min(clock[threads], result["wall_seconds"])
@@ -223,7 +223,7 @@ def _packets(folder: Path) -> Iterator[Number]:
         _call([goal, "gen", "dissemination", "--ranks", ranks, "--size", size, "-o", schedule])
         rate = 0.0
         for _ in range(3):
-            report = json.loads(_call([goal, "run", schedule, "--model", "packet", *network, "--json", "-"]))
+            report = json.loads(_call([goal, "run", "packet", schedule, *network, "--json", "-"]))
             rate = max(rate, report["network"]["packet_hops_per_cpu_second"])
         topology = report["network"]["topology"].split(" of ")[0].replace(" ", "-")
         yield Number(f"goal/packet/dissemination/{ranks}/{topology}", rate, "hops/s")
@@ -236,7 +236,7 @@ def _cards(home: Path, tools: Toolchain, folder: Path) -> Iterator[Number]:
     source = home / "experiments" / "broadcast" / "broadcast.c"
     _call([str(tools.spincc), "-O2", str(source), "-o", program])
     _call([goal, "gen", "bcast-spin", "--ranks", str(CARDS), "--size", "8", "-o", schedule])
-    report = json.loads(_call([goal, "run", schedule, "--model", "nic", "--device", program, "--json", "-"]))
+    report = json.loads(_call([goal, "run", "nic", schedule, "--device", program, "--json", "-"]))
     for what in ("ranks", "messages"):
         yield Number(
             f"goal/nic/bcast-spin/{CARDS}/{what}", _per_second(report[what], report["cpu_seconds"]), f"{what}/s"

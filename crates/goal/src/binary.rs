@@ -17,15 +17,15 @@ use crate::op::{ANY, Kind, MAX_CALC_NS, MAX_OPS, MAX_RANKS, ON_START, Op};
 use crate::schedule::{Bytes, Schedule, Table};
 use crate::text::read_nic_op;
 
-/// The first bytes of a file; neither text nor, when a transfer has changed line ends, a valid file.
+/// The first bytes of a file. They are not text, and a transfer that changes line ends damages them.
 pub const MAGIC: [u8; 8] = *b"\x89GOAL\r\n\x1a";
-/// Of this format.
+/// The version of this format.
 const VERSION: u32 = 1;
 
 #[cfg(target_endian = "big")]
 compile_error!("tables are used as they are in the file: little-endian");
 
-/// 64 bytes at the start.
+/// The 64 bytes at the start of a file.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Zeroable, Pod)]
 struct Header {
@@ -35,30 +35,30 @@ struct Header {
     ops: u64,
     edges: u64,
     wide: u64,
-    /// Bytes of the card's operations: one a line, as in GOAL text.
+    /// Number of bytes of the operations of cards, which are lines of GOAL text.
     nic_text: u64,
     cpus: u16,
     nics: u16,
     has_wildcards: u32,
-    /// Of everything else.
+    /// Checksum of everything else.
     checksum: u64,
 }
 
-/// Why a file is no schedule.
+/// Why a file is not a schedule.
 #[derive(Debug, Error)]
 pub enum BinaryError {
-    /// It does not start as one does.
+    /// It does not start with the bytes of a binary schedule.
     #[error("not a binary GOAL file")]
     NotBinary,
-    /// Made by another version of spinkit.
+    /// It was written by another version of spinkit.
     #[error("binary GOAL of version {0}; this spinkit reads version {VERSION}: convert the text again")]
     Version(u32),
-    /// Shorter or longer than it says.
+    /// It is shorter or longer than its header says.
     #[error("{found} bytes, but its header says {expected}: truncated or damaged")]
     Length {
-        /// What there is
+        /// Its size in bytes
         found: u64,
-        /// What there must be
+        /// The size in bytes according to the header
         expected: u64,
     },
     /// Checksum or contents are wrong.
@@ -134,7 +134,7 @@ pub fn read(start: &[u8], rest: &mut impl Read) -> Result<Schedule, BinaryError>
     }
 }
 
-/// The header of a file, with its version and all counts checked.
+/// Returns the header of a file, whose version and counts have been checked.
 fn header(bytes: &[u8]) -> Result<Header, BinaryError> {
     let header: Header = match bytes.get(..size_of::<Header>()) {
         Some(start) if start.starts_with(&MAGIC) => bytemuck::pod_read_unaligned(start),
@@ -187,7 +187,7 @@ fn load(bytes: Bytes) -> Result<Schedule, BinaryError> {
     Ok(schedule)
 }
 
-/// Where the tables are in the file, in the order of [`write`], and where they end. The counts have been checked.
+/// Returns the places of the tables in the file, in the order of [`write`], and their end. The counts must have been checked.
 fn parts(header: &Header) -> ([Range<usize>; 5], usize) {
     let mut end = size_of::<Header>();
     let lengths = [
@@ -284,7 +284,7 @@ fn has_cycle(schedule: &Schedule, of_rank: Range<u32>) -> bool {
     passed < of_rank.len()
 }
 
-/// Of the header without its checksum and of all tables.
+/// Returns the checksum of the header, without its own field, and of all tables.
 fn checksum(header: &Header, tables: &[&[u8]]) -> u64 {
     let header = Header { checksum: 0, ..*header };
     tables.iter().fold(hash(0, bytemuck::bytes_of(&header)), |sum, table| hash(sum, table))

@@ -6,7 +6,7 @@ use crate::nic::NicOp;
 use crate::op::{ANY, Action, Kind, MAX_CALC_NS, MAX_OPS, ON_START, Op};
 use crate::schedule::{Schedule, Table, Wait};
 
-/// Makes a [`Schedule`], one rank after the other, in any order of ranks.
+/// Builds a [`Schedule`] rank by rank, in any order of the ranks.
 #[derive(Debug)]
 pub struct Builder {
     ranks: u32,
@@ -14,9 +14,9 @@ pub struct Builder {
     edges: Vec<u32>,
     wide: Vec<u64>,
     nic_ops: Vec<NicOp>,
-    /// Rank and first operation of each block, in the order of their making.
+    /// Rank and first operation of each rank that was begun, in the order in which they were begun.
     blocks: Vec<(u32, u32)>,
-    /// Dependencies of the present rank.
+    /// The dependencies of the present rank.
     pending: Vec<Edge>,
     cpus: usize,
     nics: usize,
@@ -31,13 +31,13 @@ struct Edge {
     wait: Wait,
 }
 
-/// Why a schedule cannot be.
+/// Why a schedule is impossible.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum BuildError {
     /// Too many operations or dependencies.
     #[error("a schedule has at most {MAX_OPS} operations and as many dependencies")]
     TooLarge,
-    /// Operations wait for each other in a circle.
+    /// Operations wait for each other in a cycle.
     #[error(
         "rank {rank}: cycle of dependencies: operation {} waits for itself{}", .operations[0],
         if .operations.len() > 1 { format!(" through {}", list(&.operations[1..])) } else { String::new() }
@@ -47,13 +47,13 @@ pub enum BuildError {
         rank: u32,
         /// Places in the rank, from 1; each waits for the next, the last for the first
         operations: Vec<u32>,
-        /// Which dependency of the rank, in the order of their making, closed the cycle
+        /// The dependency that closed the cycle, counted from 0 in the order in which those of the rank were added
         dependency: usize,
     },
-    /// A rank without operations was never begun.
+    /// A rank was never begun.
     #[error("rank {0} has no block, but num_ranks is {1}")]
     RankMissing(u32, u32),
-    /// A rank twice.
+    /// A rank was begun twice.
     #[error("rank {0} has two blocks")]
     RankTwice(u32),
 }
@@ -68,7 +68,7 @@ fn list(operations: &[u32]) -> String {
 }
 
 impl Builder {
-    /// For so many ranks, at most [`MAX_RANKS`](crate::MAX_RANKS).
+    /// Creates a builder for a number of ranks, at most [`MAX_RANKS`](crate::MAX_RANKS).
     pub fn new(ranks: u32) -> Builder {
         Builder {
             ranks,
@@ -84,22 +84,22 @@ impl Builder {
         }
     }
 
-    /// Number of ranks.
+    /// Returns the number of ranks.
     pub fn ranks(&self) -> u32 {
         self.ranks
     }
 
-    /// Number of operations so far: the number of the next.
+    /// Returns the number of operations so far, which is the number of the next operation.
     pub fn len(&self) -> u32 {
         self.ops.len() as u32
     }
 
-    /// Whether there is no operation yet.
+    /// Returns whether there is no operation yet.
     pub fn is_empty(&self) -> bool {
         self.ops.is_empty()
     }
 
-    /// Begins a rank; operations belong to it until [`Builder::end_rank`].
+    /// Begins a rank, to which all operations belong until [`Builder::end_rank`].
     pub fn begin_rank(&mut self, rank: u32) {
         debug_assert!(rank < self.ranks, "rank {rank} of {}", self.ranks);
         self.blocks.push((rank, self.ops.len() as u32));
@@ -108,7 +108,7 @@ impl Builder {
     /// Adds an operation to the present rank and returns its number.
     ///
     /// # Errors
-    /// When there are too many.
+    /// When the schedule has too many operations.
     #[inline]
     pub fn add(&mut self, action: Action, cpu: u8, nic: u8) -> Result<u32, BuildError> {
         if self.ops.len() == MAX_OPS {
@@ -152,7 +152,7 @@ impl Builder {
         op
     }
 
-    /// Has `later` wait for `earlier`, both of the present rank.
+    /// Makes `later` depend on `earlier`; both are operations of the present rank.
     #[inline]
     pub fn depend(&mut self, later: u32, earlier: u32, wait: Wait) {
         self.pending.push(Edge { later, earlier, wait });
@@ -161,15 +161,15 @@ impl Builder {
     /// Ends the present rank.
     ///
     /// # Errors
-    /// When its dependencies have a cycle, or the schedule has too many.
+    /// When its dependencies have a cycle, or the schedule has too many of them.
     pub fn end_rank(&mut self) -> Result<(), BuildError> {
         let &(rank, first) = self.blocks.last().expect("a rank was begun");
         let base = self.edges.len();
         if base + self.pending.len() > MAX_OPS {
             return Err(BuildError::TooLarge);
         }
-        // Counting sort by the operation waited for. `edges` of an operation first counts, then is where the next of
-        // its edges goes, and ends as where they start.
+        // Counting sort by the earlier operation. `edges` of an operation first counts its dependents, then is the place of
+        // the next one, and in the end is where they start.
         let ops = &mut self.ops[first as usize..];
         for edge in &self.pending {
             ops[(edge.earlier - first) as usize].edges += 1;
@@ -181,7 +181,7 @@ impl Builder {
         }
         self.edges.resize(end as usize, 0);
         let mut backwards = false;
-        // From the last to the first, those of `irequires` in front.
+        // From the last to the first; those of `irequires` come to stand before the others.
         for wait in [Wait::Done, Wait::Started] {
             let mark = if wait == Wait::Started { ON_START } else { 0 };
             for edge in self.pending.iter().rev().filter(|edge| edge.wait == wait) {
@@ -198,7 +198,7 @@ impl Builder {
         Ok(())
     }
 
-    /// A cycle of the present rank.
+    /// Returns a cycle among the dependencies of the present rank, if there is one.
     fn cycle(&self, rank: u32, first: u32) -> Option<BuildError> {
         let count = self.ops.len() - first as usize;
         let mut waits = vec![0u32; count];
@@ -217,7 +217,7 @@ impl Builder {
                 }
             }
         }
-        // Whatever is left waits for something else that is left.
+        // Every operation that is left waits for another one that is left.
         let left = |op: u32| waits[(op - first) as usize] > 0;
         let mut cause = vec![usize::MAX; count];
         for (number, edge) in self.pending.iter().enumerate() {
@@ -240,7 +240,7 @@ impl Builder {
         }
     }
 
-    /// The schedule.
+    /// Returns the schedule.
     ///
     /// # Errors
     /// When a rank was begun twice or never.
@@ -268,7 +268,7 @@ impl Builder {
         })
     }
 
-    /// Brings the blocks in the order of their ranks.
+    /// Sorts the operations by rank.
     fn sort(&mut self) -> Result<(), BuildError> {
         let ends = self.blocks.iter().skip(1).map(|block| block.1).chain([self.ops.len() as u32 - 1]);
         let mut blocks: Vec<(u32, u32, u32)> =

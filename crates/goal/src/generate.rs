@@ -17,7 +17,7 @@ pub use spec::{Spec, SpecError};
 
 use rank::Rank;
 
-/// Makes the schedule of a pattern.
+/// Generates the schedule of a pattern.
 ///
 /// # Errors
 /// See [`SpecError`].
@@ -34,8 +34,8 @@ pub fn generate(pattern: Pattern, spec: &Spec) -> Result<Schedule, SpecError> {
     Ok(builder.finish()?)
 }
 
-/// Adds one rank's part of a pattern to the present rank of a schedule in the making. `ends` gets the operations that
-/// no other of the part waits for.
+/// Adds one rank's part of a pattern to the present rank of a schedule that is being built. The operations on which no other
+/// of the part depends are added to `ends`.
 ///
 /// # Errors
 /// See [`SpecError`].

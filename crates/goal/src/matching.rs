@@ -9,14 +9,13 @@ use crate::words::OperationWords;
 
 /// Posted receives and unexpected messages of all ranks. A message is named by its send operation.
 ///
-/// Nothing here takes time: an executor decides when a message arrives and a receive is posted.
+/// Matching itself takes no time: an executor decides when a message arrives and a receive is posted.
 //
-// Receives or messages with the same receiver, source, tag and space are a list in the order of their posting or arrival;
-// it holds either receives or messages, as a pair of both would have matched. A hash table finds the list. Receives with
-// wildcards have lists of their own; only a schedule that has some pays for keeping order across lists.
+// Receives or messages with the same receiver, source, tag and space form a list in the order of their posting or arrival.
+// It holds either receives or messages, as a pair of both would have matched. A hash table finds the list. Receives with
+// wildcards have lists of their own; only a schedule that has wildcards pays for the order across lists.
 //
-// The words of `Progress`, free again when an operation has started, have for each member of a list the next, and for the
-// last the first.
+// The words of the operations link the members of a list: each has the next, and the last has the first.
 #[derive(Debug)]
 pub struct Matching<'a> {
     ops: &'a [Op],
@@ -26,20 +25,20 @@ pub struct Matching<'a> {
     wildcards: Option<Wildcards>,
 }
 
-/// What wildcards need. A list is found by its key with [`ANY`] in it, so neither a message nor a receive looks at
-/// anything that does not fit.
+/// Receives with wildcards, and the messages that they may take. A list is found by a key that contains [`ANY`], so
+/// neither a message nor a receive looks at members that do not match it.
 #[derive(Debug)]
 struct Wildcards {
-    /// The number under which an operation joined a list, or [`GONE`] when it has left.
+    /// The number under which an operation joined a list, or [`GONE`] if it has left.
     order: Vec<u32>,
     joined: u32,
-    /// Combinations of wildcards that the schedule has.
+    /// The combinations of wildcards that occur in the schedule.
     combinations: Vec<Combination>,
     posted: FxHashMap<Key, VecDeque<u32>>,
-    /// Unexpected messages, each in a list for every combination. One that another list gave away stays until it is the
-    /// first, or until most are such.
+    /// Unexpected messages, each in a list for every combination. A message that was taken from another list stays here
+    /// until it is the first of its list, or until most messages here have been taken.
     arrived: FxHashMap<Key, VecDeque<u32>>,
-    /// Members of `arrived`, and how many of them are gone.
+    /// Number of members of `arrived`, and of those among them that have been taken.
     members: usize,
     gone: usize,
 }
@@ -52,7 +51,7 @@ struct Combination {
 }
 
 const GONE: u32 = u32::MAX;
-/// Gone members that are not worth a sweep.
+/// Largest number of taken members that are not worth a sweep.
 const FEW: usize = 1024;
 
 /// Receiver, source, tag, space.
@@ -76,7 +75,7 @@ fn hash((receiver, source, tag, space): Key) -> u32 {
 }
 
 impl<'a> Matching<'a> {
-    /// With nothing posted or arrived.
+    /// Creates a state in which nothing is posted or has arrived.
     pub fn new(schedule: &'a Schedule) -> Matching<'a> {
         let ranks = schedule.ranks() as usize;
         let wildcards = schedule.has_wildcards.then(|| Wildcards::new(schedule));
@@ -85,7 +84,7 @@ impl<'a> Matching<'a> {
         Matching { ops: &schedule.ops, slots, lists: 0, wildcards }
     }
 
-    /// Posts a receive that is not held, or returns the first message that arrived for it.
+    /// Returns the first message that has arrived for a receive, or else posts the receive.
     #[inline]
     pub fn post(&mut self, receive: u32, words: &mut OperationWords) -> Option<u32> {
         let record = &self.ops[receive as usize];
@@ -106,7 +105,7 @@ impl<'a> Matching<'a> {
         None
     }
 
-    /// The first posted receive for the message of a send that has started, or keeps the message.
+    /// Returns the first receive that was posted for the message of a send, or else keeps the message as unexpected.
     #[inline]
     pub fn arrive(&mut self, message: u32, words: &mut OperationWords) -> Option<u32> {
         let record = &self.ops[message as usize];
@@ -141,14 +140,14 @@ impl<'a> Matching<'a> {
             return None;
         };
         wildcards.leave(message);
-        // The first of all that fit is the first of its own list.
+        // The first of all matching messages is the first of its own list.
         let slot = self.find(key(&self.ops[message as usize])).expect("an unexpected message is in a list");
         let first = self.pop(slot, words);
         debug_assert_eq!(first, message);
         Some(message)
     }
 
-    /// All posted receives and unexpected messages, by number.
+    /// Returns all posted receives and unexpected messages, in ascending order.
     pub fn unmatched(&self, words: &OperationWords) -> Vec<u32> {
         let mut all = Vec::new();
         for slot in self.slots.iter().filter(|&&slot| slot != 0) {
@@ -163,7 +162,7 @@ impl<'a> Matching<'a> {
         all
     }
 
-    /// Where the list of a key is, or where it would go.
+    /// Returns the slot of the list of a key, or else the slot where a new list would go.
     #[inline]
     fn find(&self, wanted: Key) -> Result<usize, usize> {
         let hash = hash(wanted);
@@ -181,19 +180,19 @@ impl<'a> Matching<'a> {
         }
     }
 
-    /// Where the search for an operation's list starts; for prefetching.
+    /// Returns the slot where the search for an operation's list starts, for prefetching.
     #[inline]
     pub(crate) fn slot_of(&self, record: &Op) -> &u64 {
         &self.slots[hash(key(record)) as usize & (self.slots.len() - 1)]
     }
 
-    /// What a list holds.
+    /// Returns whether a list holds sends or receives.
     #[inline]
     fn holds(&self, slot: usize) -> Kind {
         self.ops[self.slots[slot] as u32 as usize - 1].kind()
     }
 
-    /// Adds to the end of the list at `slot`, or makes one there.
+    /// Adds an operation to the end of the list at `slot`, or creates a list there.
     #[inline]
     fn join(&mut self, op: u32, slot: Result<usize, usize>, words: &mut OperationWords) {
         if let Some(wildcards) = &mut self.wildcards {
@@ -217,7 +216,7 @@ impl<'a> Matching<'a> {
         }
     }
 
-    /// Takes the first of a list.
+    /// Takes the first member of a list.
     #[inline]
     fn pop(&mut self, slot: usize, words: &mut OperationWords) -> u32 {
         let last = self.slots[slot] as u32 - 1;
@@ -230,7 +229,7 @@ impl<'a> Matching<'a> {
         first
     }
 
-    /// Empties a slot and moves up those behind it that had to pass it.
+    /// Empties a slot and moves up the following ones that had been displaced by it.
     #[inline]
     fn delete(&mut self, mut hole: usize) {
         self.lists -= 1;
@@ -251,7 +250,7 @@ impl<'a> Matching<'a> {
         self.slots[hole] = 0;
     }
 
-    /// Makes room for as many lists, which would otherwise be found little by little.
+    /// Makes room for `lists` lists at once, instead of growing step by step.
     pub(crate) fn reserve(&mut self, lists: usize) {
         let size = (lists * 4).div_ceil(3).next_power_of_two();
         if size > self.slots.len() {
@@ -276,7 +275,7 @@ impl<'a> Matching<'a> {
 }
 
 impl Combination {
-    /// The key of the list in which a receive with these wildcards is, for a message with this key.
+    /// Returns the key of the list of receives with these wildcards that match a message with this key.
     fn of((receiver, source, tag, space): Key, wildcards: Combination) -> Key {
         let source = if wildcards.source { ANY } else { source };
         let tag = if wildcards.tag { ANY } else { tag };
@@ -309,7 +308,7 @@ impl Wildcards {
         self.joined += 1;
     }
 
-    /// Takes the first receive with wildcards for a message, if it was posted earlier than the one with this order.
+    /// Takes the first receive with wildcards for a message, if it joined its list before the order `before`.
     fn take_receive(&mut self, message: Key, before: u32) -> Option<u32> {
         let first = |&wildcards: &Combination| {
             let key = Combination::of(message, wildcards);
@@ -332,7 +331,7 @@ impl Wildcards {
         self.members += self.combinations.len();
     }
 
-    /// The first unexpected message for a receive with wildcards. It stays where it is.
+    /// Returns the first unexpected message for a receive with wildcards, without taking it.
     fn first_message(&mut self, receive: Key) -> Option<u32> {
         let list = self.arrived.get_mut(&receive)?;
         while list.front().is_some_and(|&message| self.order[message as usize] == GONE) {
@@ -347,7 +346,7 @@ impl Wildcards {
         first
     }
 
-    /// Marks an unexpected message as gone.
+    /// Marks an unexpected message as taken.
     fn leave(&mut self, message: u32) {
         self.order[message as usize] = GONE;
         self.gone += self.combinations.len();

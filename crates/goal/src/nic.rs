@@ -3,11 +3,11 @@ use std::fmt;
 /// An operation of the Portals 4 and sPIN extensions of GOAL (LogGOPSim 2). It needs a model of the card.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NicOp {
-    /// What to do.
+    /// What the operation does.
     pub verb: Verb,
-    /// Only when the counter `.0` has reached `.1`: `tappend`, `tput`, `tget`.
+    /// For `tappend`, `tput` and `tget`: the operation is triggered when the counter `.0` has reached `.1`.
     pub when: Option<(u32, u64)>,
-    /// `arg1` to `arg4`: what handlers are given.
+    /// `arg1` to `arg4`: the arguments of handlers.
     pub args: [Option<u64>; 4],
     /// `ct`: the counter that counts the operation's events.
     pub counter: Option<u32>,
@@ -34,7 +34,7 @@ pub enum Verb {
         /// The target
         from: u32,
     },
-    /// Has the CPU wait until a counter has reached a number.
+    /// Makes the CPU wait until a counter has reached a number.
     Test {
         /// The counter
         counter: u32,
@@ -48,15 +48,15 @@ pub enum Verb {
 pub struct Append {
     /// Size of the buffer in bytes.
     pub bytes: u64,
-    /// Which list.
+    /// The list to which it is appended.
     pub list: List,
     /// `hh`, `ph`, `ch`: header, payload and completion handler by name or number.
     pub handlers: [Option<Box<str>>; 3],
     /// `mem`: bytes of handler memory.
     pub memory: Option<u64>,
-    /// `allowed`: the rank whose messages match, or any.
+    /// `allowed`: the rank whose messages match; none for any rank.
     pub allowed: Option<u32>,
-    /// `use_once`: unlinked by its first message.
+    /// `use_once`: whether the first message unlinks the entry.
     pub use_once: bool,
 }
 
@@ -69,20 +69,20 @@ pub enum List {
     Overflow,
 }
 
-/// Names of the handlers of an [`Append`], in its order.
+/// Names of the handlers of an [`Append`], in the order of its field.
 pub(crate) const HANDLERS: [&str; 3] = ["hh", "ph", "ch"];
 /// Names of [`NicOp::args`].
 pub(crate) const ARGS: [&str; 4] = ["arg1", "arg2", "arg3", "arg4"];
 
 impl NicOp {
-    /// Whether the operation has a tag.
+    /// Returns whether the operation has a tag.
     pub(crate) fn is_tagged(&self) -> bool {
         !matches!(self.verb, Verb::Test { .. })
     }
 }
 
 impl fmt::Display for NicOp {
-    /// As in GOAL text.
+    /// Writes the operation as in GOAL text.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let triggered = if self.when.is_some() { "t" } else { "" };
         match &self.verb {

@@ -1,4 +1,4 @@
-//! Noise: moments in which the operating system has the CPU (detours), so that what a rank does takes longer.
+//! Noise: detours, in which the operating system uses a CPU, make the work of a rank take longer.
 
 use sim::Time;
 use thiserror::Error;
@@ -6,50 +6,50 @@ use thiserror::Error;
 /// The shortest period, and the shortest mean time between detours.
 const SHORTEST: Time = Time::from_ns(1);
 
-/// Which detours there are, and how those of different CPUs relate.
+/// The detours of all CPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Noise {
     /// The detours of one CPU.
     pub detours: Detours,
-    /// The same seed gives the same noise.
+    /// Runs with the same seed have the same noise.
     pub seed: u64,
-    /// All CPUs have their detours at the same times.
+    /// Whether all CPUs have their detours at the same times.
     pub co_scheduled: bool,
 }
 
 /// The detours of one CPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Detours {
-    /// One every `period`, which each CPU begins at a random place of the period.
+    /// One detour every `period`. Each CPU begins at a random place of the period.
     Periodic {
-        /// From start to start
+        /// Time from the start of a detour to the start of the next
         period: Time,
-        /// Shorter than the period
+        /// Length of each detour, shorter than the period
         length: Time,
     },
-    /// From the end of one to the start of the next passes an exponentially distributed time.
+    /// The time from the end of a detour to the start of the next is exponentially distributed.
     Poisson {
         /// Mean of that time
         interval: Time,
-        /// Of each detour
+        /// Length of each detour
         length: Time,
     },
-    /// As measured, over and over again; each CPU begins at a random place.
+    /// Measured detours, which repeat. Each CPU begins at a random place.
     Trace(Trace),
 }
 
 /// Measured detours.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
-    /// Start and length, in order, without overlap.
+    /// Start and length of each detour in picoseconds, in order, without overlap.
     detours: Vec<(u64, u64)>,
-    /// After which it repeats.
+    /// The time in picoseconds after which the trace repeats.
     span: u64,
-    /// The time of all detours together.
+    /// The time of all detours together in picoseconds.
     busy: u64,
 }
 
-/// Why there can be no such noise.
+/// Why noise is impossible.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum NoiseError {
     /// A detour as long as its period, or no time between detours.
@@ -57,23 +57,23 @@ pub enum NoiseError {
         "detours must be shorter than their period, and the time between them not zero: the CPU would never be free"
     )]
     NeverFree,
-    /// Detours that come so often that the simulation would not get on.
+    /// Detours that are so frequent that the simulation would make no progress.
     #[error("from one detour to the next are at least {} ns", SHORTEST.as_ps() / 1000)]
     TooOften,
-    /// A line of a noise trace.
+    /// A line of a noise trace is wrong.
     #[error("line {0}: expected start and length of a detour in ns, after the end of the one before: \"{1}\"")]
     Line(usize, String),
-    /// A noise trace without a detour.
+    /// A noise trace has no detour.
     #[error("no detours")]
     Empty,
 }
 
 impl Trace {
     /// Reads lines of `START LENGTH` in whole nanoseconds; `#` begins a comment. The trace repeats from the end of its last
-    /// detour, where it has one of no length to say how long it was.
+    /// line, which may have the length 0 to set that time.
     ///
     /// # Errors
-    /// When a line is something else, out of order, or there is none.
+    /// When a line has another form or is out of order, or when there is no detour.
     pub fn read(text: &str) -> Result<Trace, NoiseError> {
         let (mut detours, mut span) = (Vec::new(), 0);
         for (index, line) in text.lines().enumerate() {
@@ -98,24 +98,24 @@ impl Trace {
         }
     }
 
-    /// Number of detours.
+    /// Returns the number of detours.
     pub fn len(&self) -> usize {
         self.detours.len()
     }
 
-    /// Whether there is no detour: never.
+    /// Returns whether there is no detour, which is never the case.
     pub fn is_empty(&self) -> bool {
         self.detours.is_empty()
     }
 
-    /// After which the trace repeats.
+    /// Returns the time after which the trace repeats.
     pub fn span(&self) -> Time {
         Time::from_ps(self.span)
     }
 }
 
 impl Detours {
-    /// Checks that the CPU is free at some time.
+    /// Checks that the CPU is free at some times, and that detours are not too frequent.
     ///
     /// # Errors
     /// See [`NoiseError`].
@@ -133,13 +133,13 @@ impl Detours {
     }
 }
 
-/// How long work takes on a CPU.
+/// Computes how long work takes on a CPU.
 pub(crate) trait CpuTime {
-    /// The end of `work` picoseconds that a CPU begins at `start`. Starts of a CPU ascend.
+    /// Returns the end of `work` picoseconds that a CPU begins at `start`. The starts of a CPU must ascend.
     fn end(&mut self, cpu: usize, start: u64, work: u64) -> u64;
 }
 
-/// Without noise.
+/// CPUs without noise.
 #[derive(Debug)]
 pub(crate) struct NoNoise;
 
@@ -150,7 +150,7 @@ impl CpuTime for NoNoise {
     }
 }
 
-/// With noise, if there is any.
+/// CPUs with noise, if there is any.
 impl<S: CpuTime> CpuTime for Option<S> {
     #[inline]
     fn end(&mut self, cpu: usize, start: u64, work: u64) -> u64 {
@@ -161,7 +161,7 @@ impl<S: CpuTime> CpuTime for Option<S> {
     }
 }
 
-/// With noise: for each CPU of all ranks, the first detour that is not over.
+/// CPUs with noise: for each CPU of all ranks, the first detour that is not over.
 #[derive(Debug)]
 pub(crate) struct NoisyCpus<'a> {
     detours: &'a Detours,
@@ -172,7 +172,7 @@ pub(crate) struct NoisyCpus<'a> {
 struct Cpu {
     start: u64,
     length: u64,
-    /// Of the random numbers; of a trace the index of the detour, and how often it was repeated.
+    /// State of the random numbers; for a trace, the number of detours so far, counted from its start.
     state: u64,
     offset: u64,
 }
@@ -200,7 +200,7 @@ impl<'a> NoisyCpus<'a> {
         NoisyCpus { detours: &noise.detours, cpus: (0..cpus).map(first).collect() }
     }
 
-    /// The detour that follows the present one of a CPU.
+    /// Moves a CPU on to the detour that follows its present one.
     fn next(&mut self, cpu: usize) {
         let cpu = &mut self.cpus[cpu];
         match self.detours {
@@ -213,7 +213,7 @@ impl<'a> NoisyCpus<'a> {
                 let (round, index) = (cpu.state / trace.detours.len() as u64, cpu.state % trace.detours.len() as u64);
                 let (start, length) = trace.detours[index as usize];
                 let start = start.saturating_add(round.saturating_mul(trace.span));
-                // The first may have begun before the CPU did.
+                // The first detour may have begun before the CPU did.
                 let begun = cpu.offset.saturating_sub(start).min(length);
                 (cpu.start, cpu.length) = (start.saturating_sub(cpu.offset), length - begun);
                 cpu.state += 1;
@@ -221,7 +221,7 @@ impl<'a> NoisyCpus<'a> {
         }
     }
 
-    /// Leaves out the detours of periods and rounds of a trace that pass as a whole, in one step.
+    /// Skips the detours of whole periods, or of whole rounds of a trace, before `until` in one step.
     fn skip(&mut self, cpu: usize, until: u64) {
         let cpu = &mut self.cpus[cpu];
         let passed = until.saturating_sub(cpu.start);
@@ -240,8 +240,8 @@ impl<'a> NoisyCpus<'a> {
         }
     }
 
-    /// Takes the detours of all periods, or of all rounds of a trace, in one step that are met by work which would end at
-    /// `end` if there were no further detours. The present detour has not begun. Returns the new end if there are such.
+    /// Passes, in one step, all whole periods or rounds of a trace that fall into work which would end at `end` without
+    /// further detours. The present detour has not begun. Returns the new end, if there were any.
     fn pass(&mut self, cpu: usize, end: u64) -> Option<u64> {
         let cpu = &mut self.cpus[cpu];
         let (span, busy, count) = match self.detours {
@@ -250,14 +250,14 @@ impl<'a> NoisyCpus<'a> {
             Detours::Trace(trace) => {
                 let count = trace.detours.len() as u64;
                 let index = cpu.state.checked_sub(1)? % count;
-                // Only from a detour that the CPU has not begun in is it a whole round to the same one.
+                // From a detour in which the CPU has begun, it is not a whole round to the same detour.
                 if cpu.length != trace.detours[index as usize].1 {
                     return None;
                 }
                 (trace.span, trace.busy, count)
             }
         };
-        // The last is left to be looked at.
+        // The last one is left for the caller.
         let rounds = (end.saturating_sub(cpu.start) / (span - busy)).checked_sub(1).filter(|&rounds| rounds > 0)?;
         cpu.start = cpu.start.saturating_add(rounds.saturating_mul(span));
         cpu.state = cpu.state.saturating_add(rounds.saturating_mul(count));
@@ -284,7 +284,7 @@ impl CpuTime for NoisyCpus<'_> {
                 end = later;
                 continue;
             }
-            // Nothing of one that is over, the rest of one that has begun, all of one that comes.
+            // A detour that is over adds nothing, one that has begun adds its rest, and one that comes adds all of it.
             end = end.saturating_add(over.saturating_sub(detour.max(start)));
             self.next(cpu);
         }
@@ -303,12 +303,13 @@ fn mix(mut value: u64) -> u64 {
     value ^ (value >> 31)
 }
 
-/// A number below `limit` from one of 64 bits.
+/// Returns a number below `limit` from a random number of 64 bits.
 fn below(random: u64, limit: u64) -> u64 {
     ((u128::from(random) * u128::from(limit)) >> 64) as u64
 }
 
-/// An exponentially distributed number by von Neumann's method, which only compares: the same on every machine.
+/// Returns an exponentially distributed number by von Neumann's method, which only compares, so that it is the same on every
+/// machine.
 fn exponential(state: &mut u64, mean: u64) -> u64 {
     let mut whole = 0u64;
     loop {

@@ -2,20 +2,20 @@ use std::fmt;
 
 use crate::nic::NicOp;
 
-/// Most operations of a schedule: the engine keeps two bits of an operation's number for itself.
+/// Largest number of operations of a schedule. The LogGOPS engine uses two bits of an operation's number for itself.
 pub const MAX_OPS: usize = 1 << 30;
-/// Most ranks of a schedule.
+/// Largest number of ranks of a schedule.
 pub const MAX_RANKS: u32 = 1 << 30;
 /// Highest matching space.
 pub const MAX_SPACE: u16 = (1 << 12) - 1;
-/// Longest calculation in nanoseconds: the clock of the simulation counts picoseconds.
+/// Longest calculation in nanoseconds. The simulated clock counts picoseconds in 64 bits.
 pub const MAX_CALC_NS: u64 = u64::MAX / 1000;
-/// In `peer` or `tag` of a receive: any. No rank and no tag has this number.
+/// The wildcard in `peer` or `tag` of a receive. No rank and no tag has this number.
 pub(crate) const ANY: u32 = u32::MAX;
-/// Marks an edge of an `irequires`.
+/// Flag of an edge: the dependent waits for the start (`irequires`).
 pub(crate) const ON_START: u32 = 1 << 31;
 
-/// What kind of operation, in the order in which those that are freed at the same instant are taken.
+/// The kind of an operation. Operations of a rank that become ready at the same instant are executed in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// Sends a message.
@@ -31,17 +31,17 @@ pub enum Kind {
 /// What an operation does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action<'a> {
-    /// Keeps the CPU busy for so many nanoseconds.
+    /// Keeps the CPU busy for this number of nanoseconds.
     Calc(u64),
     /// Sends.
     Send {
         /// Size of the message
         bytes: u64,
-        /// Its receiver
+        /// The receiver
         to: u32,
-        /// What the receive must name
+        /// The tag, which the receive must name
         tag: u32,
-        /// Matching space; wildcards see only messages of their own
+        /// The matching space; a wildcard matches only messages of its own space
         space: u16,
     },
     /// Receives.
@@ -55,12 +55,12 @@ pub enum Action<'a> {
         /// Matching space
         space: u16,
     },
-    /// Is the card's business.
+    /// An operation of a card.
     Nic(&'a NicOp),
 }
 
 impl fmt::Display for Action<'_> {
-    /// As in GOAL text.
+    /// Writes the operation as in GOAL text.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         struct OrAny(Option<u32>);
         impl fmt::Display for OrAny {
@@ -87,17 +87,17 @@ impl fmt::Display for Action<'_> {
     }
 }
 
-/// An operation as it is stored: 24 bytes, the same in memory and in a file.
+/// An operation as it is stored, in 24 bytes, in memory and in a file.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Op {
-    /// Bytes, or where they are in the table of wide sizes; low half of a calculation's nanoseconds; number of a card's
-    /// operation.
+    /// Size in bytes, or its place in the table of wide sizes; the low half of a calculation's nanoseconds; the number of a
+    /// card's operation.
     pub size: u32,
-    /// The other rank; high half of a calculation's nanoseconds.
+    /// The other rank; the high half of a calculation's nanoseconds.
     pub peer: u32,
     pub tag: u32,
-    /// Where the operations that depend on this one start in the table of edges; they end where those of the next start.
+    /// Where the dependents of this operation start in the table of edges. They end where those of the next start.
     pub edges: u32,
     pub rank: u32,
     /// Kind (2 bits), whether the size is wide (1), cpu (8), nic (8), matching space (12).
@@ -117,7 +117,7 @@ impl Op {
         Op { bits, ..Op::default() }
     }
 
-    /// Marks the size as a place in the table of wide sizes.
+    /// Replaces the size by a place in the table of wide sizes.
     pub fn widen(&mut self, place: u32) {
         self.bits |= 1 << 2;
         self.size = place;
@@ -157,7 +157,7 @@ impl Op {
         self.bits & !Self::USED_BITS != 0
     }
 
-    /// Of a calculation.
+    /// Returns the nanoseconds of a calculation.
     #[inline]
     pub fn calc_ns(&self) -> u64 {
         u64::from(self.peer) << 32 | u64::from(self.size)

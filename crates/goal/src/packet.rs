@@ -1,10 +1,10 @@
 //! Execution of a [`Schedule`] over a [packet network](net::messages): LogGOPS' CPUs and matching, real wires between.
 //!
-//! - **CPU.** Operations and arrived messages take a CPU one after the other, first come first served. A send takes
-//!   o + (s-1) O, a calculation its time, a receive none. An arrived message takes o + (s-1) O of the CPU that has the
-//!   number of its sender's, from the arrival of its last byte; then it is matched. In LogGOPS the CPU is also busy while
-//!   the bytes come in, at the rate G; here that is the card's business.
-//! - **Card.** o after the start of a send the message is the card's, which queues it: a CPU does not wait for its card.
+//! - **CPU.** Operations and arrived messages occupy a CPU one after the other, first come first served: a send for
+//!   o + (s-1) O, a calculation for its time, a receive not at all. An arrived message occupies the CPU that has the number
+//!   of its sender's CPU for o + (s-1) O from the arrival of its last byte; then it is matched. In LogGOPS the CPU is also
+//!   busy while the bytes come in, at the rate G; here only the card is.
+//! - **Card.** o after the start of a send the card has the message and queues it: a CPU does not wait for its card.
 //!   Cards start messages at least g + (s-1) G apart, and take arrived ones at least g apart. Each NIC of each rank is a
 //!   host of the network; a message goes from and to NICs of the same number.
 //! - **Rendezvous** (above S bytes) is played out: the send posts a request to send, which arrives as a message without

@@ -1,8 +1,8 @@
 //! Execution of a [`Schedule`] with the message-passing protocols of the sPIN paper (§5.1, Fig. 5b): who matches, copies
 //! and answers, the CPU, the card, or handlers on it.
 //!
-//! A CPU does one thing at a time, in the order in which it comes up, and is not interrupted: while it computes it makes
-//! no progress with messages. That is what offloading changes. The terms are those of the machine file and of the
+//! A CPU does one task after the other, first come first served, and is not interrupted: while it computes it makes no
+//! progress with messages. That is what offloading changes. The terms are those of the machine file and of the
 //! experiment `matching`:
 //!
 //! | step | RDMA | Portals 4 | sPIN |
@@ -59,13 +59,9 @@ pub struct Parameters<'a> {
 }
 
 impl<'a> Parameters<'a> {
-    /// With the machine's own card, and the header handler of the library (`sdk/handlers/README.md`: `matching_header`,
-    /// long message).
+    /// Returns the parameters of a machine: its own card, and the header handler of the library.
     pub fn new(machine: &'a Machine, eager: u64) -> Parameters<'a> {
-        let cycles = match machine.hpu.timing {
-            TimingKind::InOrder => 60,
-            TimingKind::OooA15 => 30,
-        };
+        let cycles = header_handler_cycles(machine.hpu.timing);
         Parameters {
             machine,
             card: machine.nic.kind,
@@ -74,6 +70,17 @@ impl<'a> Parameters<'a> {
             noise: None,
             progress: RunProgress::default(),
         }
+    }
+}
+
+/// Returns the cycles of the library's header handler `matching_header` for a long message, on HPUs with this timing.
+///
+/// The handler is not run. These are the figures in the table of `sdk/handlers/README.md`, which is written from runs of the
+/// handlers and checked against them (`tests/python/test_handlers.py`); a test of this crate compares both.
+fn header_handler_cycles(timing: TimingKind) -> u64 {
+    match timing {
+        TimingKind::InOrder => 60,
+        TimingKind::OooA15 => 30,
     }
 }
 

@@ -12,75 +12,75 @@ use crate::op::{ANY, Action, Kind, ON_START, Op};
 /// [`text::read`](crate::text::read()), or mapped from a binary file; dependencies have no cycle and stay within a rank.
 #[derive(Debug)]
 pub struct Schedule {
-    /// And one more, whose `edges` is the number of edges.
+    /// The operations, and one more record whose `edges` is the number of edges.
     pub(crate) ops: Table<Op>,
-    /// Numbers of dependent operations, those of `irequires` first and with [`ON_START`].
+    /// For each operation, the numbers of its dependents; those of `irequires` come first and are marked with [`ON_START`].
     pub(crate) edges: Table<u32>,
-    /// The first operation of each rank, and the number of operations.
+    /// The first operation of each rank, and the number of all operations.
     pub(crate) ranks: Table<u32>,
-    /// Sizes of messages that do not fit in 32 bits.
+    /// The sizes of messages that do not fit into 32 bits.
     pub(crate) wide: Table<u64>,
     pub(crate) nic_ops: Vec<NicOp>,
     pub(crate) cpus: usize,
     pub(crate) nics: usize,
-    /// Whether any receive takes any source or any tag.
+    /// Whether any receive has a wildcard for its source or its tag.
     pub(crate) has_wildcards: bool,
     /// See [`Schedule::largest_message`].
     pub(crate) largest: OnceLock<u64>,
 }
 
-/// What an operation must wait for of another.
+/// The event of an operation that a dependent waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
-    /// `requires`
+    /// Its end (`requires`)
     Done,
-    /// `irequires`
+    /// Its start (`irequires`)
     Started,
 }
 
 impl Schedule {
-    /// Number of ranks.
+    /// Returns the number of ranks.
     pub fn ranks(&self) -> u32 {
         (self.ranks.len() - 1) as u32
     }
 
-    /// Number of operations.
+    /// Returns the number of operations.
     pub fn len(&self) -> usize {
         self.ops.len() - 1
     }
 
-    /// Whether there is no operation.
+    /// Returns whether there is no operation.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Bytes of the largest message; all operations are looked at the first time.
+    /// Returns the size in bytes of the largest message. The first call looks at all operations.
     pub(crate) fn largest_message(&self) -> u64 {
         let sends = || self.ops[..self.len()].iter().filter(|record| record.kind() == Kind::Send);
         *self.largest.get_or_init(|| sends().map(|record| self.bytes(record)).max().unwrap_or(0))
     }
 
-    /// Number of dependencies.
+    /// Returns the number of dependencies.
     pub fn dependencies(&self) -> usize {
         self.edges.len()
     }
 
-    /// Highest CPU number of an operation, plus one.
+    /// Returns the highest CPU number of an operation, plus one.
     pub fn cpus(&self) -> usize {
         self.cpus
     }
 
-    /// Highest NIC number of an operation, plus one.
+    /// Returns the highest NIC number of an operation, plus one.
     pub fn nics(&self) -> usize {
         self.nics
     }
 
-    /// The operations of a rank.
+    /// Returns the operations of a rank.
     pub fn of_rank(&self, rank: u32) -> Range<u32> {
         self.ranks[rank as usize]..self.ranks[rank as usize + 1]
     }
 
-    /// What operation `op` does.
+    /// Returns what operation `op` does.
     pub fn action(&self, op: u32) -> Action<'_> {
         let record = &self.ops[op as usize];
         let space = record.space() as u16;
@@ -97,23 +97,23 @@ impl Schedule {
         }
     }
 
-    /// The rank of an operation.
+    /// Returns the rank of an operation.
     pub fn rank(&self, op: u32) -> u32 {
         self.ops[op as usize].rank
     }
 
-    /// The operation's place among those of its rank, from 1.
+    /// Returns the operation's place among those of its rank, from 1.
     pub fn ordinal(&self, op: u32) -> u32 {
         op - self.ranks[self.rank(op) as usize] + 1
     }
 
-    /// CPU and NIC of an operation.
+    /// Returns the numbers of the CPU and the NIC of an operation.
     pub fn resources(&self, op: u32) -> (usize, usize) {
         let record = &self.ops[op as usize];
         (record.cpu(), record.nic())
     }
 
-    /// The operations that wait for `op`, and what for.
+    /// Returns the operations that depend on `op`, and what each of them waits for.
     pub fn dependents(&self, op: u32) -> impl Iterator<Item = (u32, Wait)> {
         self.edges_of(op).iter().map(|edge| {
             let wait = if edge & ON_START != 0 { Wait::Started } else { Wait::Done };
@@ -127,7 +127,7 @@ impl Schedule {
         &self.edges[self.ops[op].edges as usize..self.ops[op + 1].edges as usize]
     }
 
-    /// The first operation of a Portals or sPIN card, if there is any.
+    /// Returns the first operation of a Portals or sPIN card, if there is any.
     pub(crate) fn first_of_card(&self) -> Option<u32> {
         if self.nic_ops.is_empty() {
             return None;
@@ -135,31 +135,31 @@ impl Schedule {
         self.ops[..self.len()].iter().position(|record| record.kind() == Kind::Nic).map(|op| op as u32)
     }
 
-    /// Size of a message.
+    /// Returns the size of a message in bytes.
     #[inline]
     pub(crate) fn bytes(&self, record: &Op) -> u64 {
         if record.is_wide() { self.wide[record.size as usize] } else { u64::from(record.size) }
     }
 
-    /// An operation for people: `rank 3, operation 5 (send 8b to 1 tag 0)`.
+    /// Describes an operation in a message: `rank 3, operation 5 (send 8b to 1 tag 0)`.
     pub fn describe(&self, op: u32) -> String {
         format!("rank {}, operation {} ({})", self.rank(op), self.ordinal(op), self.action(op))
     }
 }
 
-/// A table in memory of our own or in a mapped file.
+/// A table in memory or in a mapped file.
 #[derive(Debug)]
 pub(crate) enum Table<T> {
     Owned(Vec<T>),
-    /// Checked to be in bounds and aligned.
+    /// A part of a file, which has been checked to be in bounds and aligned.
     Mapped(Arc<Bytes>, Range<usize>),
 }
 
-/// Bytes of a file.
+/// The bytes of a file.
 #[derive(Debug)]
 pub(crate) enum Bytes {
     Mapped(memmap2::Mmap),
-    /// Words, for their alignment; and how many bytes count.
+    /// Words, for their alignment, and the number of bytes in them.
     Read(Vec<u64>, usize),
 }
 

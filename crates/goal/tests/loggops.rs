@@ -1,15 +1,16 @@
 //! The model beyond the golden rows: several CPUs, wildcards, spaces, rendezvous, and schedules that cannot finish.
 
+mod support;
+
 use goal::loggops::{LogGops, Options, Outcome, Part, RunError, critical_path, run};
 use goal::noise::{Detours, Noise};
 use goal::text::read;
 use sim::Time;
+use support::schedule;
 
 /// Runs ranks with the given bodies and default parameters (L 2500, o 1500, g 1000, G 6, O 0, S 65535).
 fn outcome_with(options: &Options, bodies: &[&str]) -> Result<Outcome, RunError> {
-    let blocks: String = bodies.iter().enumerate().map(|(rank, body)| format!("rank {rank} {{ {body} }}\n")).collect();
-    let schedule = read(format!("num_ranks {}\n{blocks}", bodies.len()).as_bytes()).unwrap();
-    run(&schedule, &LogGops::default(), options)
+    run(&schedule(bodies), &LogGops::default(), options)
 }
 
 fn ends(bodies: &[&str]) -> Vec<u64> {

@@ -1,5 +1,7 @@
 //! Schedules over packets: end times worked out by hand, against LogGOPS, and of all golden schedules.
 
+mod support;
+
 use std::fs;
 use std::path::PathBuf;
 
@@ -12,6 +14,7 @@ use goal::{RunProgress, Schedule, packet};
 use net::Topology;
 use net::fabric::{Flow, Routing};
 use sim::{Rate, Time};
+use support::schedule;
 
 const NS: u64 = 1000;
 
@@ -39,11 +42,6 @@ fn sc17() -> Parameters {
 
 /// Latency through one switch.
 const L: u64 = 50_000 + 2 * 33_400;
-
-fn schedule(bodies: &[&str]) -> Schedule {
-    let blocks: String = bodies.iter().enumerate().map(|(rank, body)| format!("rank {rank} {{ {body} }}\n")).collect();
-    read(format!("num_ranks {}\n{blocks}", bodies.len()).as_bytes()).unwrap()
-}
 
 fn on_one_switch(schedule: &Schedule, parameters: &Parameters) -> Outcome {
     let topology = Topology::single_switch(packet::hosts(schedule).unwrap()).unwrap();

@@ -1,5 +1,7 @@
 //! The protocols of message passing: times worked out by hand with the parameters of the sPIN paper's integrated card.
 
+mod support;
+
 use std::path::PathBuf;
 
 use goal::noise::{Detours, Noise};
@@ -7,17 +9,13 @@ use goal::protocol::{Outcome, Parameters, RunError, run};
 use goal::{Schedule, text};
 use machine::{Machine, NicKind};
 use sim::Time;
+use support::schedule;
 
 const CARDS: [NicKind; 3] = [NicKind::Rdma, NicKind::Portals4, NicKind::Spin];
 
 fn machine() -> Machine {
     let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../machines"));
     Machine::load("sc17-int", &[folder], &[]).unwrap()
-}
-
-fn schedule(bodies: &[&str]) -> Schedule {
-    let blocks: String = bodies.iter().enumerate().map(|(rank, body)| format!("rank {rank} {{ {body} }}\n")).collect();
-    text::read(format!("num_ranks {}\n{blocks}", bodies.len()).as_bytes()).unwrap()
 }
 
 fn outcome(bodies: &[&str], card: NicKind) -> Result<Outcome, RunError> {
@@ -180,5 +178,19 @@ fn noise_lengthens_what_cpus_do() {
         let start = first * 1000;
         let expected = [start + O + length, start + SHORT + length + receives];
         assert_eq!(ends(&bodies, &noisy(1_000_000_000, card)).0, expected);
+    }
+}
+
+/// The table is written from runs of the handlers: the model must charge what they take.
+#[test]
+fn the_header_handler_takes_the_cycles_of_the_measured_table() {
+    let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    let table = std::fs::read_to_string(folder.join("sdk/handlers/README.md")).unwrap();
+    let row = table.lines().find(|line| line.starts_with("| `matching_header` | long message |")).unwrap();
+    let columns: Vec<&str> = row.split('|').map(str::trim).collect();
+    for (timing, column) in [("inorder", 4), ("ooo-a15", 6)] {
+        let machine = Machine::load("sc17-int", &[folder.join("machines")], &[format!("hpu.timing={timing}")]).unwrap();
+        let cycles: u64 = columns[column].parse().unwrap();
+        assert_eq!(Parameters::new(&machine, 8192).handler, machine.hpu.clock.time(cycles), "{timing}");
     }
 }

@@ -40,7 +40,7 @@ pub struct Arguments {
     /// Number of ranks
     #[arg(short = 'n', long, value_name = "N")]
     ranks: u32,
-    /// Bytes of the vector; of a message in all-to-all, gather, scatter, halo and sweep
+    /// Size in bytes of the vector, or of a message in all-to-all, gather, scatter, halo and sweep
     #[arg(long, value_name = "BYTES", default_value_t = 1)]
     size: u64,
     /// Root of broadcast, reduce, gather and scatter
@@ -49,38 +49,39 @@ pub struct Arguments {
     /// Tag of the messages
     #[arg(long, default_value_t = 0)]
     tag: u32,
-    /// Computation after each receive in ns; halo and sweep: of each step
+    /// Computation in ns after each receive, or in each step of halo and sweep
     #[arg(long, value_name = "NS", default_value_t = 0)]
     calc: u64,
-    /// Bytes of a segment of pipelined broadcasts [default: all]
+    /// Size in bytes of a segment of pipelined broadcasts [default: the whole message]
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(1..))]
     segment: Option<u64>,
     /// k of a k-nomial tree
     #[arg(long, value_name = "K", default_value_t = 2)]
     radix: u32,
-    /// Grid of halo and sweep, such as 8x4 [default: two dimensions, as even as can be]
+    /// Grid of halo and sweep, such as 8x4 [default: two dimensions, as even as possible]
     #[arg(long, value_name = "AxB", value_parser = units::parse_dims)]
     dims: Option<units::Dims>,
-    /// Computation of a halo step in ns that needs no message and runs while they travel
+    /// Computation in ns of a halo step that overlaps its messages
     #[arg(long, value_name = "NS", default_value_t = 0)]
     overlap: u64,
-    /// Post the receives of a halo step before the last step's computation
+    /// Post the receives of a halo step before the computation of the previous step
     #[arg(long)]
     early_receives: bool,
-    /// The grid of a halo exchange is a torus
+    /// Make the grid of a halo exchange a torus
     #[arg(long)]
     periodic: bool,
-    /// Steps of halo and sweep
+    /// Number of steps of halo and sweep
     #[arg(long, value_name = "N", default_value_t = 1)]
     iterations: u32,
-    /// What to write
+    /// The file to write, or `-` for standard output
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     out: PathBuf,
-    /// Form to write [default: binary for .bin, else text]
+    /// Format to write [default: binary for .bin, else text]
     #[arg(long, value_enum)]
     format: Option<Format>,
 }
 
+/// Executes the command.
 pub fn run(arguments: &Arguments) -> Result<(), GoalError> {
     let spec = Spec {
         ranks: arguments.ranks,

@@ -13,9 +13,9 @@ use super::files::{self, Format};
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Any {
-    /// What they receive is decided in the simulation
+    /// The simulation decides what they receive
     Keep,
-    /// They receive what they received when the program was traced, where the trace says it
+    /// They receive what they received when the program was traced, if the trace tells it
     Resolve,
 }
 
@@ -26,22 +26,22 @@ pub struct Arguments {
     /// Schedule to write; without it the traces are only read
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Form to write [default: binary for .bin, else text]
+    /// Format to write [default: binary for .bin, else text]
     #[arg(long, value_enum)]
     format: Option<Format>,
-    /// Factor on all computation
+    /// Factor for the length of all computation
     #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = parse_scale)]
     calc_scale: f64,
     /// Algorithms of collectives, such as allreduce=ring,bcast=binomial [default: by size]
     #[arg(long, value_name = "COLLECTIVE=ALGORITHM,…")]
     collectives: Option<Collectives>,
-    /// Receives from any source or with any tag
+    /// How receives from any source or with any tag are treated
     #[arg(long, value_enum, default_value_t = Any::Resolve)]
     wildcards: Any,
-    /// So many copies of the program; collectives on all ranks are on all ranks of all copies
+    /// Number of copies of the program; collectives on all ranks span all copies
     #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     extrapolate: u32,
-    /// Also write what each rank did to this file, or `-`
+    /// Also write what each rank did, as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }
@@ -53,6 +53,7 @@ fn parse_scale(text: &str) -> Result<f64, String> {
     }
 }
 
+/// Executes the command.
 pub fn run(arguments: Arguments) -> Result<(), GoalError> {
     let json = arguments.json.as_deref();
     let report = json.map(|path| Output::create(path).map_err(GoalError::write(path))).transpose()?;

@@ -18,7 +18,7 @@ pub struct Arguments {
     json: bool,
 }
 
-/// What is counted.
+/// The counts of a schedule.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
 struct Stats {
     ranks: u32,
@@ -35,7 +35,7 @@ struct Stats {
     sent_bytes: u128,
     least_operations_of_a_rank: u32,
     most_operations_of_a_rank: u32,
-    /// Messages by the power of two that their size in bytes does not exceed.
+    /// Number of messages by the smallest power of two that is not below their size in bytes.
     messages_up_to_bytes: BTreeMap<u64, u64>,
 }
 
@@ -74,6 +74,7 @@ impl Stats {
     }
 }
 
+/// Executes the command.
 pub fn run(arguments: &Arguments) -> Result<(), GoalError> {
     let stats = Stats::of(&files::load(&arguments.file)?);
     let json = serde_json::to_value(&stats).expect("numbers with names");

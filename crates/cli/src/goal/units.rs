@@ -2,7 +2,7 @@
 
 use sim::{Rate, Time};
 
-/// A decimal number in units of ten to the minus `decimals`.
+/// Parses a decimal number in units of ten to the minus `decimals`.
 fn decimal(text: &str, decimals: usize) -> Result<u64, String> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let all_digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
@@ -16,17 +16,17 @@ fn decimal(text: &str, decimals: usize) -> Result<u64, String> {
     digits.parse().map_err(|_| "too large".into())
 }
 
-/// Nanoseconds, to the picosecond.
+/// Parses nanoseconds, to the picosecond.
 pub fn parse_ns(text: &str) -> Result<Time, String> {
     decimal(text, 3).map(Time::from_ps)
 }
 
-/// Nanoseconds a byte, to the femtosecond.
+/// Parses nanoseconds for each byte, to the femtosecond.
 pub fn parse_ns_per_byte(text: &str) -> Result<Rate, String> {
     decimal(text, 6).map(Rate::from_fs_per_byte)
 }
 
-/// Gbit/s, as the time of a byte to the femtosecond.
+/// Parses Gbit/s. Returns the time of a byte, to the femtosecond.
 pub fn parse_gbit_per_s(text: &str) -> Result<Rate, String> {
     // 1 Gbit/s is 8 ns a byte.
     let milli = u128::from(decimal(text, 3).map_err(|error| error.replace("nanoseconds", "Gbit/s"))?);
@@ -34,17 +34,17 @@ pub fn parse_gbit_per_s(text: &str) -> Result<Rate, String> {
     if milli == 0 { Err("a link needs some bandwidth".into()) } else { fs(milli).map(Rate::from_fs_per_byte) }
 }
 
-/// A time in nanoseconds as JSON: whole if it is.
+/// Returns a time in nanoseconds as JSON, an integer if possible.
 pub fn json_ns(time: Time) -> serde_json::Value {
     let ps = time.as_ps();
     if ps.is_multiple_of(1000) { (ps / 1000).into() } else { time.as_ns_f64().into() }
 }
 
-/// Sides of a grid.
+/// The sides of a grid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dims(pub Vec<u32>);
 
-/// `8x4x2`
+/// Parses a grid such as `8x4x2`.
 pub fn parse_dims(text: &str) -> Result<Dims, String> {
     let sides: Result<Vec<u32>, _> = text.split('x').map(str::parse).collect();
     match sides {

@@ -1,4 +1,4 @@
-//! `spinkit goal run --model nic`: the same operations take as long as in the programs of the experiments, to the
+//! `spinkit goal run nic`: the same operations take as long as in the programs of the experiments, to the
 //! picosecond, and handlers are found by name.
 
 use std::fmt::Write as _;
@@ -19,7 +19,7 @@ fn execute(text: &str, device: Option<&Path>, options: &[&str]) -> (i32, Value, 
     let schedule = tempfile::NamedTempFile::new_in(scratch()).unwrap();
     fs::write(schedule.path(), text).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_spinkit-goal"));
-    command.args(["run", "--model", "nic", "--json", "-"]).args(options).arg(schedule.path());
+    command.args(["run", "nic", "--json", "-"]).args(options).arg(schedule.path());
     if let Some(device) = device {
         command.arg("--device").arg(device);
     }
@@ -212,8 +212,8 @@ fn a_handler_that_fails_ends_the_run() {
 fn wrong_usage() {
     let text = "num_ranks 1 rank 0 { calc 1 }";
     for (options, words) in [
-        (&["-o", "5"][..], "-o: with --model nic times are the machine's; use --set"),
-        (&["--topology", "torus"], "--topology is for --model packet"),
+        (&["-o", "5"][..], "'-o' is an option of 'spinkit goal run loggops', 'spinkit goal run packet'"),
+        (&["--topology", "torus"], "'--topology' is an option of 'spinkit goal run packet'"),
     ] {
         let (status, _, errors) = execute(text, None, options);
         assert!(status == 2 && errors.contains(words), "{status} {errors}");

@@ -1,7 +1,7 @@
 use super::rank::Rank;
 use crate::build::BuildError;
 
-/// Powers of two below `ranks`.
+/// Returns the powers of two below `ranks`.
 fn distances(ranks: u32) -> impl DoubleEndedIterator<Item = u32> {
     (0..ranks.next_power_of_two().trailing_zeros()).map(|bit| 1 << bit)
 }
@@ -33,7 +33,7 @@ pub fn scan(rank: &mut Rank) -> Result<(), BuildError> {
 
 pub fn ring(rank: &mut Rank) -> Result<(), BuildError> {
     let (ranks, me, mut last) = (rank.ranks(), rank.me(), None);
-    // Each block goes around once to be reduced, and once more to be known.
+    // Each block goes around once to be reduced, and once more to be distributed.
     for round in 0..2 * (ranks - 1) {
         let block =
             |behind: u32| ((u64::from(me) + 2 * u64::from(ranks) - u64::from(behind)) % u64::from(ranks)) as u32;
@@ -69,12 +69,12 @@ impl Fold {
         Ok(fold)
     }
 
-    /// How many take part.
+    /// Returns how many ranks take part.
     fn power(rank: &Rank) -> u32 {
         1 << rank.ranks().ilog2()
     }
 
-    /// The rank of one that takes part.
+    /// Returns the rank of one that takes part.
     fn rank(&self, number: u32) -> u32 {
         if number < self.extra { 2 * number + 1 } else { number + self.extra }
     }
@@ -103,8 +103,8 @@ pub fn recursive_doubling(rank: &mut Rank) -> Result<(), BuildError> {
     fold.end(rank)
 }
 
-/// Halves of the vector are exchanged and reduced at doubling distance until everyone has a block, and then the blocks
-/// are put together on the way back.
+/// Halves of the vector are exchanged and reduced at doubling distance until each rank has a block. Then the blocks are
+/// collected on the way back.
 pub fn rabenseifner(rank: &mut Rank) -> Result<(), BuildError> {
     let (power, total) = (Fold::power(rank), rank.spec.bytes);
     let mut fold = Fold::begin(rank)?;
@@ -125,14 +125,14 @@ pub fn rabenseifner(rank: &mut Rank) -> Result<(), BuildError> {
         }
         for (partner, given, kept, blocks) in steps.into_iter().rev() {
             rank.send(partner, bytes(kept, blocks), fold.last.as_slice())?;
-            // What comes back is the result: nothing to compute.
+            // The result comes back, so there is nothing to compute.
             fold.last = Some(rank.tagged_recv(partner, bytes(given, blocks), rank.spec.tag)?);
         }
     }
     fold.end(rank)
 }
 
-/// Whether a pair has something to exchange: where each pair has its own size, none of nothing is no message.
+/// Returns whether a pair exchanges a message. If each pair has its own size, the size 0 means no message.
 fn has_message(rank: &Rank, bytes: u64) -> bool {
     bytes > 0 || rank.place.sizes.is_none()
 }
@@ -176,7 +176,7 @@ pub fn pairwise(rank: &mut Rank) -> Result<(), BuildError> {
     Ok(())
 }
 
-/// What comes from one neighbour goes on to the other.
+/// Each rank passes on to one neighbour what it has received from the other.
 pub fn allgather_ring(rank: &mut Rank) -> Result<(), BuildError> {
     let mut last = None;
     for round in 0..rank.ranks() - 1 {
@@ -187,7 +187,7 @@ pub fn allgather_ring(rank: &mut Rank) -> Result<(), BuildError> {
     Ok(())
 }
 
-/// Bruck et al.: all that is known goes to the rank at a distance that doubles (1997).
+/// Bruck et al. (1997): each rank sends all that it has to the rank at a distance that doubles each round.
 pub fn allgather_bruck(rank: &mut Rank) -> Result<(), BuildError> {
     let mut last = None;
     for distance in distances(rank.ranks()) {

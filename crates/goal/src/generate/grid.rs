@@ -4,7 +4,7 @@ use super::rank::Rank;
 use super::spec::{Spec, SpecError};
 use crate::build::BuildError;
 
-/// The grid: as given, or of two dimensions that are as even as the number of ranks allows.
+/// Returns the grid as given, or one of two dimensions that are as even as the number of ranks allows.
 pub fn dims(
     pattern: &'static str,
     spec: &Spec,
@@ -26,7 +26,7 @@ pub fn dims(
     Ok(spec.dims.clone())
 }
 
-/// The neighbour of a rank in one dimension; the last dimension is that of consecutive ranks.
+/// Returns the neighbour of a rank in one dimension. Consecutive ranks are neighbours in the last dimension.
 fn neighbour(rank: &Rank, dimension: usize, up: bool, periodic: bool) -> Option<u32> {
     let stride: u32 = rank.dims[dimension + 1..].iter().product();
     let side = rank.dims[dimension];
@@ -40,9 +40,9 @@ fn neighbour(rank: &Rank, dimension: usize, up: bool, periodic: bool) -> Option<
     Some(rank.me() - place * stride + next * stride)
 }
 
-/// Step by step: exchange with all neighbours and, meanwhile, computation that needs none of them; then computation; the
-/// next step's messages leave after it. So do its receives, unless they are posted early: as soon as their buffers have
-/// been taken over, before the computation.
+/// In each step a rank exchanges messages with all neighbours and meanwhile computes what does not need them; then it
+/// computes the rest, and the next step follows. If receives are posted early, those of the next step are posted as soon as
+/// the messages have arrived, before the computation.
 pub fn halo(rank: &mut Rank) -> Result<(), BuildError> {
     let (bytes, periodic, early) = (rank.spec.bytes, rank.spec.periodic, rank.spec.early_receives);
     let mut last = None;
@@ -70,8 +70,8 @@ pub fn halo(rank: &mut Rank) -> Result<(), BuildError> {
     Ok(())
 }
 
-/// Wavefronts as of Sweep3D: what comes from two neighbours is computed on and goes to the two opposite ones. Each step
-/// starts from the next of the four corners.
+/// Wavefronts as in Sweep3D: a rank computes when the messages of two neighbours have arrived, and then sends to the two
+/// opposite ones. Each step starts from the next of the four corners.
 pub fn sweep(rank: &mut Rank) -> Result<(), BuildError> {
     let bytes = rank.spec.bytes;
     let mut last = None;

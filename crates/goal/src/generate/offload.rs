@@ -12,7 +12,7 @@ const STATE: u64 = 40;
 /// `max_packet` of that state when no segment is given: the paper's MTU.
 const PACKET: u64 = 4096;
 
-/// Distances of a rank's children, farthest first: powers of two below the lowest set bit of its number.
+/// Returns the distances of a rank's children, farthest first: the powers of two below the lowest set bit of its number.
 fn distances(relative: u32, ranks: u32) -> impl Iterator<Item = u32> {
     let powers = if relative == 0 { u32::BITS } else { relative.trailing_zeros() };
     (0..powers).rev().map(|power| 1 << power).filter(move |distance| *distance < ranks - relative)
@@ -26,7 +26,7 @@ pub fn triggered(rank: &mut Rank) -> Result<(), BuildError> {
     rank.pass_on(true)
 }
 
-/// Each rank's handlers send on what comes.
+/// The handlers of each rank forward its message.
 pub fn spin(rank: &mut Rank) -> Result<(), BuildError> {
     let relative = rank.relative();
     if relative == 0 {
@@ -57,7 +57,7 @@ impl Rank<'_> {
         self.add(Action::Nic(&op), &[])
     }
 
-    /// An entry for the message, which counter 0 counts.
+    /// Adds an entry for the message, which counter 0 counts.
     fn expect(&mut self, handlers: Option<[&str; 3]>, args: [Option<u64>; 4]) -> Result<(), BuildError> {
         let append = Append {
             bytes: self.spec.bytes,
@@ -70,7 +70,8 @@ impl Rank<'_> {
         self.card(Verb::Append(append), None, args, Some(0)).map(|_| ())
     }
 
-    /// Puts to the children: of the root at once, of others when the message has come, which they then wait for.
+    /// Adds the puts to the children. Those of the root start at once; those of other ranks are triggered by the message, for
+    /// which the rank then waits if `waits` is true.
     fn pass_on(&mut self, waits: bool) -> Result<(), BuildError> {
         let (relative, bytes) = (self.relative(), self.spec.bytes);
         let when = (relative > 0).then_some((0, 1));

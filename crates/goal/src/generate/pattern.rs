@@ -20,11 +20,11 @@ pub enum Pattern {
     Reduce,
     /// All-reduce as ring reduce-scatter and ring all-gather.
     AllreduceRing,
-    /// All-reduce by exchange of everything with ranks of doubling distance.
+    /// All-reduce by exchange of whole vectors with ranks at doubling distance.
     AllreduceRecursiveDoubling,
     /// All-reduce as recursive halving and doubling (Rabenseifner).
     AllreduceRabenseifner,
-    /// Everyone hears of everyone in log2 rounds: a barrier.
+    /// Barrier: in log2 rounds every rank hears of every other.
     Dissemination,
     /// All-to-all, all messages at once.
     Alltoall,
@@ -53,7 +53,7 @@ pub enum Pattern {
 }
 
 impl Pattern {
-    /// All.
+    /// All patterns.
     pub const ALL: [Pattern; 24] = [
         Pattern::Bcast,
         Pattern::BcastKnomial,
@@ -81,12 +81,12 @@ impl Pattern {
         Pattern::Sweep,
     ];
 
-    /// Whether its operations are those of a card (`run --model nic`).
+    /// Returns whether its operations are those of a card (`spinkit goal run nic`).
     pub fn needs_cards(self) -> bool {
         matches!(self, Pattern::BcastTriggered | Pattern::BcastSpin)
     }
 
-    /// As on a command line.
+    /// Returns its name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Pattern::Bcast => "bcast",
@@ -116,7 +116,7 @@ impl Pattern {
         }
     }
 
-    /// What it is, in a line.
+    /// Describes it in one line.
     pub fn about(self) -> &'static str {
         match self {
             Pattern::Bcast => "broadcast, binomial tree",
@@ -124,9 +124,9 @@ impl Pattern {
             Pattern::BcastPipeline => "broadcast, chain with segments (--segment)",
             Pattern::BcastDoubleTree => "broadcast, a half along each of two binary trees (--segment)",
             Pattern::BcastScatterAllgather => "broadcast, binomial scatter and ring all-gather",
-            Pattern::BcastTriggered => "broadcast, binomial tree of triggered puts (run --model nic)",
+            Pattern::BcastTriggered => "broadcast, binomial tree of triggered puts (run nic)",
             Pattern::BcastSpin => {
-                "broadcast, binomial tree of handlers of sdk/handlers/broadcast (run --model nic; --segment: packet)"
+                "broadcast, binomial tree of handlers of sdk/handlers/broadcast (run nic; --segment: packet)"
             }
             Pattern::Reduce => "reduction, binomial tree",
             Pattern::AllreduceRing => "all-reduce, ring reduce-scatter and all-gather",

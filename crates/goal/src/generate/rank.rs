@@ -3,71 +3,74 @@ use crate::build::{BuildError, Builder};
 use crate::op::Action;
 use crate::schedule::Wait;
 
-/// Where the operations of one rank's part in a pattern go: into a rank of a schedule in the making.
+/// The place of one rank's part of a pattern in a schedule that is being built.
 #[derive(Clone, Copy)]
 pub struct Place<'a> {
     /// The rank's number in the pattern
     pub me: u32,
-    /// The schedule's rank of each number
+    /// Returns the schedule's rank for a number of the pattern
     pub members: &'a dyn Fn(u32) -> u32,
     /// Matching space of the messages
     pub space: u16,
-    /// Sizes that differ from rank to rank: of the linear, pairwise and ring patterns without a root, and of the root of
+    /// Sizes that differ from rank to rank, for the linear, pairwise and ring patterns without a root and for the root of
     /// linear gather and scatter
     pub sizes: Option<Sizes<'a>>,
-    /// What the pattern's first operations wait for
+    /// The operations on which the first operations of the pattern depend
     pub after: &'a [(u32, Wait)],
 }
 
-/// Bytes by number in the pattern; counted through again from the start where there are fewer than ranks.
+/// Bytes for each number in the pattern. If there are fewer than ranks, they repeat.
 #[derive(Clone, Copy, Debug)]
 pub struct Sizes<'a> {
-    /// For each rank
+    /// Bytes for each rank
     pub send: &'a [u64],
-    /// From each rank
+    /// Bytes from each rank
     pub recv: &'a [u64],
 }
 
-/// A rank in the making.
+/// A rank of a pattern that is being built.
 pub(super) struct Rank<'a> {
     pub builder: &'a mut Builder,
     pub spec: &'a Spec,
     pub dims: &'a [u32],
     pub place: Place<'a>,
-    /// The first operation, and for each from there on whether another waits for it; if anyone wants to know.
+    /// The first operation of the part, and for each from there on whether another depends on it; none if that is not
+    /// needed.
     pub waited_for: Option<(u32, Vec<bool>)>,
 }
 
 impl Rank<'_> {
-    /// This rank's number.
+    /// Returns this rank's number.
     pub fn me(&self) -> u32 {
         self.place.me
     }
 
+    /// Returns the number of ranks.
     pub fn ranks(&self) -> u32 {
         self.spec.ranks
     }
 
-    /// This rank's number when the root is 0 and the others follow it.
+    /// Returns this rank's number relative to the root, which is 0.
     pub fn relative(&self) -> u32 {
         (u64::from(self.me()) + u64::from(self.ranks()) - u64::from(self.spec.root)) as u32 % self.ranks()
     }
 
-    /// The rank of a relative number.
+    /// Returns the rank of a relative number.
     pub fn absolute(&self, relative: u32) -> u32 {
         ((u64::from(relative) + u64::from(self.spec.root)) % u64::from(self.ranks())) as u32
     }
 
-    /// The rank `ahead` after this one, in a ring.
+    /// Returns the rank `ahead` places after this one in a ring.
     pub fn ahead(&self, ahead: u32) -> u32 {
         ((u64::from(self.me()) + u64::from(ahead)) % u64::from(self.ranks())) as u32
     }
 
-    /// The rank `behind` before this one, in a ring.
+    /// Returns the rank `behind` places before this one in a ring.
     pub fn behind(&self, behind: u32) -> u32 {
         self.ahead(self.ranks() - behind % self.ranks())
     }
 
+    /// Makes `op` depend on the operations of `after`, and returns it.
     pub fn after(&mut self, op: u32, after: &[u32]) -> u32 {
         for &earlier in after {
             self.builder.depend(op, earlier, Wait::Done);
@@ -80,7 +83,7 @@ impl Rank<'_> {
         op
     }
 
-    /// Adds an operation, that of the pattern's start if it is after none.
+    /// Adds an operation that depends on those of `after`, or if there are none, on those before the pattern.
     pub fn add(&mut self, action: Action, after: &[u32]) -> Result<u32, BuildError> {
         let op = self.builder.add(action, 0, 0)?;
         if after.is_empty() {
@@ -105,13 +108,13 @@ impl Rank<'_> {
         self.tagged_send(to, bytes, self.spec.tag, after)
     }
 
-    /// Receives and computes. Returns what stands for both.
+    /// Receives and computes. Returns the last of both operations.
     pub fn recv(&mut self, from: u32, bytes: u64) -> Result<u32, BuildError> {
         let op = self.tagged_recv(from, bytes, self.spec.tag)?;
         self.computed(op)
     }
 
-    /// The computation after a receive, if there is any.
+    /// Adds the computation after a receive, if there is any. Returns the last of both operations.
     pub fn computed(&mut self, receive: u32) -> Result<u32, BuildError> {
         if self.spec.calc_ns == 0 { Ok(receive) } else { self.calc(&[receive]) }
     }
@@ -124,22 +127,23 @@ impl Rank<'_> {
         self.add(Action::Calc(ns), after)
     }
 
-    /// Bytes of so many ranks' parts.
+    /// Returns the bytes of the parts of `count` ranks.
     pub fn parts(&self, count: u32) -> u64 {
         self.spec.bytes.saturating_mul(count.into())
     }
 
-    /// Bytes for another rank, where each gets its own.
+    /// Returns the bytes for another rank, if each rank gets its own part.
     pub fn bytes_to(&self, other: u32) -> u64 {
         self.place.sizes.map_or(self.spec.bytes, |sizes| sizes.send[other as usize % sizes.send.len()])
     }
 
-    /// Bytes from another rank, where each gives its own.
+    /// Returns the bytes from another rank, if each rank gives its own part.
     pub fn bytes_from(&self, other: u32) -> u64 {
         self.place.sizes.map_or(self.spec.bytes, |sizes| sizes.recv[other as usize % sizes.recv.len()])
     }
 
-    /// Bytes of the blocks `from..to` when the vector is cut into one block a rank, as even as can be.
+    /// Returns the bytes of the blocks `from..to` of the vector, which is cut into one block for each rank, as evenly as
+    /// possible.
     pub fn blocks(&self, from: u32, to: u32) -> u64 {
         let start = |block: u32| {
             let start = u128::from(self.spec.bytes) * u128::from(block) / u128::from(self.ranks());
@@ -148,7 +152,7 @@ impl Rank<'_> {
         start(to) - start(from)
     }
 
-    /// Sizes of the segments of `bytes`; one at least.
+    /// Returns the sizes of the segments of `bytes`, at least one.
     pub fn segments(&self, bytes: u64) -> impl Iterator<Item = u64> + use<> {
         let segment = if self.spec.segment == 0 { bytes.max(1) } else { self.spec.segment };
         (0..bytes.div_ceil(segment).max(1)).map(move |index| segment.min(bytes - index * segment))

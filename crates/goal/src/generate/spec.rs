@@ -6,7 +6,7 @@ use crate::op::{MAX_CALC_NS, MAX_OPS, MAX_RANKS};
 /// Largest size of a message in a generated schedule.
 const MAX_BYTES: u64 = 1 << 62;
 
-/// What to make of a pattern.
+/// The parameters of a pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spec {
     /// Number of ranks
@@ -14,13 +14,13 @@ pub struct Spec {
     /// Bytes of the collective's vector; of one rank's part in all-to-all, gather, scatter and all-gather; of a message
     /// of halo and sweep
     pub bytes: u64,
-    /// Where broadcast and scatter start, and reduce and gather end
+    /// The rank where broadcast and scatter start, and where reduce and gather end
     pub root: u32,
     /// Tag of all messages; the second of two trees adds one, halo twice the dimension and one for upward
     pub tag: u32,
     /// Nanoseconds of computation after each receive; halo and sweep: of each step
     pub calc_ns: u64,
-    /// Bytes of a segment of pipelined patterns; 0: the whole
+    /// Bytes of a segment of pipelined patterns; 0 means one segment
     pub segment: u64,
     /// k of a k-nomial tree
     pub radix: u32,
@@ -37,7 +37,7 @@ pub struct Spec {
 }
 
 impl Default for Spec {
-    /// One rank, one byte, and nothing special.
+    /// Returns the parameters of one rank and one byte, without options.
     fn default() -> Spec {
         Spec {
             ranks: 1,
@@ -56,21 +56,21 @@ impl Default for Spec {
     }
 }
 
-/// Why a pattern cannot be made.
+/// Why a pattern cannot be generated.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum SpecError {
-    /// No or too many ranks.
+    /// There are no ranks or too many.
     #[error("the number of ranks is from 1 to {MAX_RANKS}, not {0}")]
     Ranks(u32),
-    /// The root is no rank.
+    /// The root is not a rank.
     #[error("root {root} does not exist: there are {ranks} ranks, numbered from 0")]
     Root {
-        /// Asked for
+        /// The root that was asked for
         root: u32,
         /// Number of ranks
         ranks: u32,
     },
-    /// A tree of which nothing grows.
+    /// The radix of a tree is too small.
     #[error("the radix of a k-nomial tree is at least 2, not {0}")]
     Radix(u32),
     /// The grid has other dimensions than the pattern.
@@ -78,9 +78,9 @@ pub enum SpecError {
     Dimensions {
         /// Its name
         pattern: &'static str,
-        /// How many
+        /// The number of dimensions that the pattern takes
         expected: &'static str,
-        /// How many were given
+        /// The number of dimensions that were given
         found: usize,
     },
     /// The grid has another number of ranks.
@@ -93,7 +93,7 @@ pub enum SpecError {
         /// Number of ranks
         ranks: u32,
     },
-    /// A number beyond its limit.
+    /// A number is beyond its limit.
     #[error("the {0} is too large: at most {1}")]
     TooLarge(&'static str, u64),
     /// More operations than a schedule may have.

@@ -1,8 +1,8 @@
 use super::rank::Rank;
 use crate::build::BuildError;
 
-/// Parent and children of a rank in a k-nomial tree, nearest children first. In each round everyone who has the message
-/// sends it to `radix - 1` others, at distances that grow by that factor.
+/// Returns parent and children of a rank in a k-nomial tree, nearest children first. In each round every rank that has the
+/// message sends it to `radix - 1` others, at distances that grow by the factor `radix` from round to round.
 fn k_nomial(relative: u32, ranks: u32, radix: u32) -> (Option<u32>, Vec<u32>) {
     let (relative, ranks, radix) = (u64::from(relative), u64::from(ranks), u64::from(radix));
     let mut distance = 1;
@@ -54,7 +54,8 @@ pub fn pipeline(rank: &mut Rank) -> Result<(), BuildError> {
     Ok(())
 }
 
-/// Parent (0: the root of the broadcast) and children of node `node` of the in-order binary tree of nodes 1 to `count`.
+/// Returns parent (0 is the root of the broadcast) and children of `node` in the in-order binary tree of the nodes 1 to
+/// `count`.
 fn in_order(node: u32, count: u32) -> (u32, impl Iterator<Item = u32>) {
     let bit = 1 << node.trailing_zeros();
     let without = node ^ bit;
@@ -63,19 +64,20 @@ fn in_order(node: u32, count: u32) -> (u32, impl Iterator<Item = u32>) {
     let left = (bit > 1).then(|| node - bit / 2);
     let steps = std::iter::successors(Some(bit / 2), |step| Some(step / 2)).take_while(|&step| step > 0);
     let right = steps.map(|step| node + step).find(|&child| child <= count);
-    // Of the top node alone `above` may be a node that is not above it.
+    // Only for the top node, `above` may be a node that is not above it.
     let top = 1 << count.ilog2();
     (if node == top { 0 } else { parent }, left.into_iter().chain(right))
 }
 
 /// Sanders, Speck, Träff: Two-tree algorithms for full bandwidth broadcast (2009). The inner nodes of one tree are leaves
-/// of the other (but for one), so that everyone sends about as much as it receives.
+/// of the other, except one, so that every rank sends about as much as it receives.
 pub fn double_tree(rank: &mut Rank) -> Result<(), BuildError> {
     let (relative, count) = (rank.relative(), rank.ranks() - 1);
     if count == 0 {
         return Ok(());
     }
-    // The second tree is the first with its nodes mirrored or, where that keeps leaves leaves, shifted.
+    // The second tree is the first with its nodes mirrored or, for an odd number of nodes, shifted, so that leaves become
+    // inner nodes.
     let is_even = count.is_multiple_of(2);
     let to_second = |node: u32| if is_even { count + 1 - node } else { node % count + 1 };
     let from_second = |node: u32| if is_even { count + 1 - node } else { (node + count - 2) % count + 1 };
@@ -109,7 +111,7 @@ pub fn double_tree(rank: &mut Rank) -> Result<(), BuildError> {
     Ok(())
 }
 
-/// Blocks go down a binomial tree to their ranks and then once around.
+/// Blocks go down a binomial tree to their ranks and then once around a ring.
 pub fn scatter_allgather(rank: &mut Rank) -> Result<(), BuildError> {
     let (relative, ranks) = (rank.relative(), rank.ranks());
     let reach = if relative == 0 { ranks.next_power_of_two() } else { 1 << relative.trailing_zeros() };
@@ -157,8 +159,8 @@ pub fn scatter(rank: &mut Rank) -> Result<(), BuildError> {
     })
 }
 
-/// Parent in a binomial tree whose subtrees are consecutive ranks, size of the own subtree, and children with the sizes
-/// of theirs, largest first.
+/// Returns the parent of a rank in a binomial tree whose subtrees are consecutive ranks, the size of the rank's subtree, and
+/// its children with the sizes of theirs, largest first.
 fn halving(relative: u32, ranks: u32) -> (Option<u32>, u32, Vec<(u32, u32)>) {
     let reach = if relative == 0 { ranks.next_power_of_two() } else { 1 << relative.trailing_zeros() };
     let steps = std::iter::successors(Some(reach / 2), |step| Some(step / 2)).take_while(|&step| step > 0);

@@ -1,10 +1,10 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::{hint, thread};
 
-/// So often a thread looks before it lets others have its CPU.
+/// Number of times that a thread looks before it yields its CPU.
 const LOOKS: u32 = 1 << 12;
 
-/// Where threads wait for each other. They spin: a window takes microseconds, to sleep and wake takes as long.
+/// A barrier for threads. They spin, as a window takes only microseconds, and to sleep and wake takes as long.
 #[derive(Debug)]
 pub(super) struct Barrier {
     threads: usize,
@@ -13,7 +13,7 @@ pub(super) struct Barrier {
     is_broken: AtomicBool,
 }
 
-/// A thread that comes to the barrier; if it panics, the others do so too instead of waiting for ever.
+/// The membership of a thread. If the thread panics, the others panic too instead of waiting for ever.
 #[derive(Debug)]
 pub(super) struct Member<'a>(&'a Barrier);
 
@@ -32,7 +32,7 @@ impl Barrier {
         Member(self)
     }
 
-    /// Returns when all threads are here; what they did before is then seen by all.
+    /// Waits for all threads. What each of them did before is then visible to all.
     pub fn wait(&self) {
         let round = self.round.load(Ordering::Relaxed);
         if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {

@@ -5,10 +5,10 @@ use super::parameters::LogGops;
 use crate::op::Kind;
 use crate::schedule::Schedule;
 
-/// The chain of operations and messages that bounds the end: each begins when the one before lets it.
+/// The chain of operations and messages that determines the end: each begins when its predecessor lets it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CriticalPath {
-    /// From the first to the last, without gaps in time but for waiting.
+    /// The steps from the first to the last. The only gaps in time between them are `waiting`.
     pub steps: Vec<Step>,
     /// Calculations, with noise
     pub compute: Time,
@@ -20,56 +20,56 @@ pub struct CriticalPath {
     pub gap: Time,
     /// G and O
     pub bandwidth: Time,
-    /// Time that none of these explains: none, unless [other CPUs are ignored](super::Options::ignore_other_cpus)
+    /// Time that nothing explains: zero, unless [other CPUs are ignored](super::Options::ignore_other_cpus)
     pub waiting: Time,
 }
 
-/// A part of the chain.
+/// A step of the chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// Where
+    /// The rank where it happens
     pub rank: u32,
-    /// The operation, or the send whose message it is
+    /// The operation, or the send to which the message belongs
     pub op: u32,
-    /// What of it
+    /// The part of the operation
     pub part: Part,
     /// When it begins
     pub start: Time,
-    /// When it lets the next begin
+    /// When the next step can begin
     pub end: Time,
 }
 
-/// What of an operation is on the path.
+/// The part of an operation that is on the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// A calculation
     Compute,
     /// The CPU sends
     Send,
-    /// From the start of the sending to the arrival: o + L
+    /// The time from the start of the send to the arrival of its message: o + L
     Flight,
-    /// The CPU takes the message in
+    /// The CPU receives the message
     Receive,
-    /// The NIC is busy with the sending or the message
+    /// The NIC is busy with the send or the message
     Nic,
 }
 
-/// Where the path is: what happens at a rank at a time. What causes it has been recorded before.
+/// A point of the path: what happens at a rank at a time. Its cause was recorded earlier.
 #[derive(Clone, Copy, Debug)]
 struct Point {
     rank: u32,
     at: Time,
-    /// The first so many spans came before.
+    /// Number of spans that were recorded earlier.
     spans: usize,
-    /// Likewise of matches.
+    /// Number of matches that were recorded earlier.
     matches: usize,
 }
 
-/// What lets something begin.
+/// The cause of a beginning.
 enum Cause {
-    /// The CPU of a span, by its number, becomes free
+    /// The CPU of the span with this number becomes free
     Cpu(usize),
-    /// Likewise the NIC
+    /// The NIC of the span with this number becomes free
     Nic(usize),
     /// A send above S is matched
     Match(usize),
@@ -90,24 +90,24 @@ impl<'a> Index<'a> {
         Index { order, key: Box::new(key) }
     }
 
-    /// The last thing up to a rank, time and number.
+    /// Returns the last one up to a rank, time and number.
     fn before(&self, rank: u32, at: Time, number: usize) -> Option<u32> {
         let end = self.order.partition_point(|&other| ((self.key)(other), other as usize) < ((rank, at), number));
         self.order[..end].last().copied()
     }
 
-    /// The last thing of a rank at a time that has a smaller number.
+    /// Returns the last one of a rank at a time that has a smaller number.
     fn at(&self, rank: u32, at: Time, number: usize) -> Option<usize> {
         self.before(rank, at, number).filter(|&found| (self.key)(found) == (rank, at)).map(|found| found as usize)
     }
 
-    /// The time of the last thing of a rank before a time.
+    /// Returns the time of the last one of a rank before a time.
     fn last(&self, rank: u32, at: Time) -> Time {
         self.before(rank, at, 0).map(&self.key).filter(|&(of, _)| of == rank).map_or(Time::ZERO, |(_, last)| last)
     }
 }
 
-/// What may have caused something, for searching.
+/// All possible causes, for searching.
 struct Causes<'a> {
     outcome: &'a Outcome,
     cpu: Index<'a>,
@@ -144,7 +144,7 @@ impl<'a> Causes<'a> {
         cause.or_else(|| self.start.at(rank, at, spans).map(Cause::Start))
     }
 
-    /// The beginning of a span.
+    /// Returns the beginning of a span.
     fn start_of(&self, number: usize) -> Point {
         let span = &self.outcome.details.spans[number];
         let matches = self.outcome.details.matches.partition_point(|found| found.spans <= number);
@@ -152,7 +152,8 @@ impl<'a> Causes<'a> {
     }
 }
 
-/// Follows what bounds the end back to the beginning. The outcome must be of a [recorded](super::Options::record) run.
+/// Follows the causes of the end back to the beginning. The outcome must be that of a [recorded](super::Options::record)
+/// run.
 pub fn critical_path(schedule: &Schedule, parameters: &LogGops, outcome: &Outcome) -> CriticalPath {
     let causes = Causes::new(schedule, outcome);
     let mut sends = vec![0_u32; schedule.len()];
@@ -168,7 +169,7 @@ pub fn critical_path(schedule: &Schedule, parameters: &LogGops, outcome: &Outcom
         let number = match causes.of(point) {
             Some(Cause::Match(number)) => {
                 let Match { op, at, spans } = outcome.details.matches[number];
-                // By its message, which has just begun to be taken in, or by a receive.
+                // The match was caused by its message, whose reception has just begun, or by a receive.
                 let rank = schedule.ops[op as usize].peer;
                 point = Point { rank, at, spans, matches: number };
                 continue;
@@ -201,7 +202,7 @@ pub fn critical_path(schedule: &Schedule, parameters: &LogGops, outcome: &Outcom
 }
 
 impl CriticalPath {
-    /// Adds what ran until its CPU or its NIC was free.
+    /// Adds a step that ran until its CPU or its NIC was free.
     fn add(&mut self, schedule: &Schedule, parameters: &LogGops, span: &Span, by_cpu: bool) {
         let record = &schedule.ops[span.op as usize];
         let end = if by_cpu { span.cpu_end } else { span.nic_end };
@@ -228,7 +229,7 @@ impl CriticalPath {
         self.steps.push(Step { rank: span.rank, op: span.op, part, start: span.start, end });
     }
 
-    /// Adds the way of a message.
+    /// Adds the flight of a message.
     fn fly(&mut self, schedule: &Schedule, parameters: &LogGops, span: &Span) {
         self.overhead += parameters.overhead;
         self.latency += parameters.latency;

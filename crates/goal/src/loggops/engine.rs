@@ -17,17 +17,17 @@ use crate::noise::CpuTime;
 use crate::op::{Kind, Op};
 use crate::schedule::Schedule;
 
-/// Marks the arrival of the message of a send.
+/// Flag of an event: the message of the send arrives.
 pub(super) const MESSAGE: u32 = 1 << 30;
-/// Marks that a rank may go on with what waits there.
+/// Flag of an event: the first waiting operation or message of a rank can start.
 const WAKE: u32 = 1 << 31;
 const OP: u32 = MESSAGE - 1;
 
-/// How many operations ahead of the present one of a rank are fetched.
+/// Prefetch distance, in operations of a rank.
 const AHEAD: usize = 16;
-/// So many receives ahead the place of a receive that is posted at the beginning is fetched.
+/// Prefetch distance, in receives, while the first receives are posted.
 const BEGIN_AHEAD: usize = 8;
-/// Of so many ranks the cache holds what is fetched ahead until it is needed.
+/// Largest number of ranks for which the cache still holds what was prefetched when it is needed.
 const CACHED_RANKS: usize = 1 << 15;
 
 /// Executes some ranks of a schedule.
@@ -53,7 +53,7 @@ impl<'a, R: Resources, X: CpuTime, O: Order> Engine<'a, R, X, O> {
         order: O,
         ranks: Range<u32>,
     ) -> Engine<'a, R, X, O> {
-        // On a single CPU no dependency ends after the CPU is free.
+        // With a single CPU, no dependency ends after the CPU has become free.
         let with_ready_times = schedule.cpus > 1 && !options.ignore_other_cpus;
         let progress = options.progress.clone();
         Engine {
@@ -69,7 +69,10 @@ impl<'a, R: Resources, X: CpuTime, O: Order> Engine<'a, R, X, O> {
         }
     }
 
-    /// Goes on up to a time.
+    /// Executes all events before `limit`, in picoseconds.
+    ///
+    /// # Errors
+    /// When an operation ends too late.
     #[inline]
     pub fn run(&mut self, limit: u64) -> Result<(), RunError> {
         while let Some(Entry { at, number, event }) = self.queue.pop(limit) {
@@ -91,7 +94,7 @@ impl<'a, R: Resources, X: CpuTime, O: Order> Engine<'a, R, X, O> {
         })
     }
 
-    /// About how many receives depend on nothing, from some of the ranks.
+    /// Estimates how many receives depend on nothing, from a sample of the ranks.
     fn first_receives(&self) -> usize {
         const SAMPLE: usize = 256;
         let step = self.state.ranks().len().div_ceil(SAMPLE).max(1);
@@ -107,7 +110,7 @@ impl<'a, R: Resources, X: CpuTime, O: Order> Engine<'a, R, X, O> {
         let mut first = Vec::new();
         let nothing_arrives = self.parameters.overhead + self.parameters.latency > Time::ZERO;
         for rank in self.state.ranks() {
-            // The receives of ranks with few, for which looking ahead within the rank is too late.
+            // If ranks have few receives, prefetching within the rank comes too late.
             if rank + (BEGIN_AHEAD as u32) < self.state.ranks().end {
                 for op in self.state.schedule.of_rank(rank + BEGIN_AHEAD as u32).take(BEGIN_AHEAD) {
                     prefetch(self.state.matching.slot_of(&self.state.ops[op as usize]));
@@ -118,7 +121,7 @@ impl<'a, R: Resources, X: CpuTime, O: Order> Engine<'a, R, X, O> {
         }
     }
 
-    /// Fetches what the events that are due soon will need: with many ranks, little of it is in the cache.
+    /// Prefetches what the events that are due soon will need. With many ranks, little of it is in the cache.
     #[inline(always)]
     fn prefetch(&self) {
         if let Some(event) = self.queue.soon(12) {
@@ -175,10 +178,10 @@ impl<'a, R: Resources, X: CpuTime, O: Order> Engine<'a, R, X, O> {
         Ok(())
     }
 
-    /// Lets the first of those who wait at a rank go, if it is its turn.
+    /// Executes the first waiting operation or message of a rank, if it is its turn.
     #[inline]
     fn wake(&mut self, now: u64, number: u32, rank: u32) -> Result<(), RunError> {
-        // A wake-up may have become unnecessary by an earlier one.
+        // An earlier wake-up may have made this one unnecessary.
         if *self.resources.wake(rank) != number {
             return Ok(());
         }
@@ -196,8 +199,8 @@ impl<'a, R: Resources, X: CpuTime, O: Order> Engine<'a, R, X, O> {
         Ok(())
     }
 
-    /// Has the queue come back to a rank when the first of those who wait there can go. All times only ever grow later, so
-    /// a wake-up is never too late; if it is too early, there is another.
+    /// Inserts a wake-up for when the first waiting operation or message of a rank can start. Resources only ever become
+    /// free later than expected, so a wake-up is never too late; after one that is too early there is another.
     #[inline(always)]
     fn schedule_wake(&mut self, rank: u32) {
         let Some(first) = self.resources.first(rank) else { return };
@@ -211,7 +214,7 @@ impl<'a, R: Resources, X: CpuTime, O: Order> Engine<'a, R, X, O> {
         }
     }
 
-    /// Executes what found its resources free.
+    /// Executes an operation or message whose resources are free.
     #[inline(always)]
     fn execute(&mut self, now: u64, op: u32, record: &Op, place: Place) -> Result<(), RunError> {
         let cpu = place.rank as usize * self.state.schedule.cpus + place.cpu;
@@ -226,11 +229,11 @@ impl<'a, R: Resources, X: CpuTime, O: Order> Engine<'a, R, X, O> {
         }
         let LogGops { latency, overhead, gap, gap_per_byte, overhead_per_byte, eager } = *self.parameters;
         let bytes = self.state.schedule.bytes(record);
-        // An empty message costs what one of a byte costs.
+        // An empty message costs as much as a message of one byte.
         let more = bytes.saturating_sub(1);
         let after = |time: u64, rate: Rate| time.saturating_add(rate.time(more).as_ps());
         let nic_end = self.in_time(after(now.saturating_add(gap.as_ps()), gap_per_byte), op)?;
-        // Noise meets the constant part of the CPU's work.
+        // Noise affects the constant part of the CPU's work.
         let overhead_end = self.noise.end(cpu, now, overhead.as_ps());
         if place.side == Side::Send {
             let end = self.in_time(after(overhead_end, overhead_per_byte), op)?;
@@ -287,7 +290,7 @@ impl<'a, R: Resources, X: CpuTime, O: Order> Engine<'a, R, X, O> {
         }
     }
 
-    /// A send above S is done when it is matched.
+    /// Ends a send above S, which has been matched.
     fn release_sender(&mut self, now: u64, op: u32, record: &Op) {
         if let Some((spans, matches)) = &mut self.record {
             matches.push(Match { op, at: Time::from_ps(now), spans: spans.len() });
@@ -296,7 +299,7 @@ impl<'a, R: Resources, X: CpuTime, O: Order> Engine<'a, R, X, O> {
         self.state.dependencies.done(op, Time::from_ps(now));
     }
 
-    /// Gives numbers to the operations that an event at a rank has freed.
+    /// Gives numbers to the operations that an event has made ready.
     #[inline(always)]
     fn settle(&mut self, now: u64) {
         if self.state.dependencies.ready.is_empty() {
@@ -311,12 +314,11 @@ impl<'a, R: Resources, X: CpuTime, O: Order> Engine<'a, R, X, O> {
         self.state.recycle(ready);
     }
 
-    /// Gives operations of one rank that wait for no other their numbers. A receive comes when its CPU is free as of now,
-    /// whatever happens until then; if nothing can have arrived by then and nobody waits for its start, it may as well be
-    /// posted at once.
+    /// Gives numbers to ready operations of one rank. A receive is posted when its CPU will be free, as known now, whatever
+    /// happens until then. If nothing can have arrived by then and no operation waits for its start, it is posted at once.
     #[inline]
     fn enqueue(&mut self, now: u64, ops: &[u32], nothing_arrives: bool) {
-        // The first goes straight to the queue if it can go now. It will let the others follow.
+        // The first one goes straight to the queue if it can start now. When it is executed, it wakes the others.
         let (mut is_first, mut goes) = (true, false);
         for (index, &op) in ops.iter().enumerate() {
             if nothing_arrives && let Some(&soon) = ops.get(index + BEGIN_AHEAD) {
@@ -351,7 +353,7 @@ impl<'a, R: Resources, X: CpuTime, O: Order> Engine<'a, R, X, O> {
         }
     }
 
-    /// Inserts what has just got its number.
+    /// Inserts an event that has just got its number.
     #[inline(always)]
     fn insert(&mut self, rank: u32, entry: Entry) {
         if !self.order.keeps(rank, entry) {
@@ -359,14 +361,14 @@ impl<'a, R: Resources, X: CpuTime, O: Order> Engine<'a, R, X, O> {
         }
     }
 
-    /// Lets an operation or a message wait for its resources.
+    /// Makes an operation or a message wait for its resources.
     #[inline(always)]
     fn wait(&mut self, place: Place, number: u32, op: u32) {
         self.order.waits(number, op);
         self.resources.add(place, number, op, &mut self.state.dependencies.words);
     }
 
-    /// Gives an operation that may be waiting another number, which does not change its place among others.
+    /// Changes the number of an operation that may be waiting. Its place among others must stay the same.
     pub fn renumber(&mut self, op: u32, from: u32, to: u32) {
         let place = place(&self.state.ops[op as usize], false);
         if self.resources.renumber(place, op, from, to) {
@@ -374,7 +376,7 @@ impl<'a, R: Resources, X: CpuTime, O: Order> Engine<'a, R, X, O> {
         }
     }
 
-    /// The end of an operation, unless it is beyond the end of time.
+    /// Returns the end of an operation, or an error if the clock cannot count that far.
     #[inline(always)]
     fn in_time(&self, at: u64, op: u32) -> Result<u64, RunError> {
         if at == u64::MAX { Err(self.too_late(op)) } else { Ok(at) }
@@ -386,7 +388,7 @@ impl<'a, R: Resources, X: CpuTime, O: Order> Engine<'a, R, X, O> {
     }
 }
 
-/// Sets when messages arrived, from when they were sent.
+/// Sets the arrivals of messages, which follow from the starts of their sends.
 fn with_arrivals(mut spans: Vec<Span>, ops: usize, parameters: &LogGops) -> Vec<Span> {
     let mut arrivals = vec![Time::ZERO; if spans.is_empty() { 0 } else { ops }];
     for span in &mut spans {
@@ -399,13 +401,13 @@ fn with_arrivals(mut spans: Vec<Span>, ops: usize, parameters: &LogGops) -> Vec<
     spans
 }
 
-/// Where an event happens.
+/// Returns the rank where an event happens.
 #[inline]
 fn rank_of(event: u32, record: &Op) -> u32 {
     if event & MESSAGE != 0 { record.peer } else { record.rank }
 }
 
-/// What an operation or its message needs.
+/// Returns the resources that an operation or its message needs.
 #[inline]
 fn place(record: &Op, is_message: bool) -> Place {
     let (rank, side) = match (is_message, record.kind()) {

@@ -1,20 +1,22 @@
 use super::queue::Entry;
 
-/// Orders events of the same time by numbers that are given when something is inserted, ascending.
+/// Gives ascending numbers to events when they are inserted. Events of the same time are executed in the order of their
+/// numbers.
 pub(super) trait Order {
-    /// What may insert something happens: `number` at the time `at`.
+    /// An event that may insert others is executed: `number` at the time `at`.
     fn begin(&mut self, at: u64, number: u32);
-    /// The number of what is inserted next.
+    /// Returns the number of the event that is inserted next.
     fn next(&mut self) -> u32;
-    /// Whether something is to be inserted only when its number is final, as that is not yet, and at `at` it will be.
+    /// Returns whether an event must not be inserted yet, because its number is not final and will be before `at`.
     fn is_early(&mut self, at: u64, number: u32) -> bool;
-    /// Keeps something that has just got its number, and happens at a rank, if it is too early to insert it.
+    /// Keeps an event of `rank` that has just got its number for later, if it must not be inserted yet. Returns whether it
+    /// was kept.
     fn keeps(&mut self, rank: u32, entry: Entry) -> bool;
-    /// Something with this number begins to wait for its resources.
+    /// The operation with this number begins to wait for its resources.
     fn waits(&mut self, number: u32, op: u32);
 }
 
-/// All ranks in one thread: numbers are final.
+/// One thread executes all ranks, so numbers are final.
 #[derive(Debug, Default)]
 pub(super) struct Alone(u32);
 

@@ -1,13 +1,12 @@
-//! A run in several threads that ends to the bit as in one.
+//! Execution in several threads, with the same results as in one, to the bit.
 //!
-//! Each thread has a part of the ranks. Nothing reaches another rank earlier than o + L after it was sent, so the
-//! threads go on by themselves for that long from the earliest of all events on: a window. At its end they exchange
-//! their messages.
+//! Each thread has a part of the ranks. No message reaches another rank earlier than o + L after it was sent, so the threads
+//! can run independently for that long from the earliest event on: a window. At its end they exchange their messages.
 //!
-//! What happens at the same time happens in the order of numbers, which are given in the order of all that happens in all
-//! ranks. Within a window a thread numbers what its own ranks insert for itself, which is enough to order what is inserted
-//! and taken there. At the end each thread merges the logs of all by time and number, and so knows the final numbers:
-//! those that a run in one thread would have given.
+//! Events of the same time are executed in the order of their numbers, which depend on all events of all ranks before.
+//! Within a window each thread numbers the events that its own ranks insert by itself, which is enough to order them among
+//! each other. At its end each thread merges the logs of all threads by time and number, and so finds the final numbers,
+//! those that a single thread would have given.
 
 use std::ops::Deref;
 use std::panic::resume_unwind;
@@ -25,26 +24,26 @@ use super::resources::Resources;
 use crate::noise::CpuTime;
 use crate::schedule::Schedule;
 
-/// Marks a number that is not final, but the place among what the thread has inserted in the window.
+/// Flag of a number that is not final: the others bits count the events that the thread has inserted in the window.
 const IN_WINDOW: u32 = 1 << 31;
 
-/// Something that happened in a window and inserted something.
+/// An event of a window that inserted others.
 #[derive(Clone, Copy, Debug)]
 struct Happened {
     at: u64,
     number: u32,
-    /// How much it inserted.
+    /// Number of events that it inserted.
     inserted: u32,
 }
 
-/// What a thread did in a window.
+/// The log of a thread's window.
 #[derive(Debug)]
 struct Log {
-    /// In order.
+    /// The events that inserted others, in order.
     events: Vec<Happened>,
-    /// For each part, what is to be inserted there at the end of the window, in order.
+    /// For each part, the events that are to be inserted there at the end of the window, in order.
     kept: Vec<Vec<Entry>>,
-    /// Nothing is to happen before this time.
+    /// No event comes before this time.
     next: u64,
     failed: bool,
 }
@@ -61,7 +60,7 @@ impl Log {
     }
 }
 
-/// The order of one thread's part.
+/// The order of the part of one thread.
 #[derive(Debug)]
 struct Part<'a> {
     /// The first rank of each part, and the number of ranks.
@@ -69,10 +68,10 @@ struct Part<'a> {
     me: usize,
     /// The end of the window.
     limit: u64,
-    /// How much its ranks have inserted in the window, and all ranks before.
+    /// Number of events that its ranks have inserted in this window, and all ranks in all windows before.
     inserted: u32,
     total: u32,
-    /// What happens, if it has not yet inserted anything.
+    /// The present event, if it has not yet inserted any other.
     unlogged: Option<(u64, u32)>,
     /// Operations that began to wait in the window, with their numbers.
     waiting: Vec<(u32, u32)>,
@@ -135,11 +134,11 @@ struct Cursor {
     numbers: Vec<u32>,
 }
 
-/// After all that happens.
+/// A key after all events.
 const END: u128 = u128::MAX;
 
 impl Cursor {
-    /// The final number of something that was inserted in the window or before.
+    /// Returns the final number of an event that was inserted in the window or before, if it is already known.
     #[inline]
     fn number(&self, number: u32) -> Option<u32> {
         if number & IN_WINDOW == 0 { Some(number) } else { self.numbers.get((number & !IN_WINDOW) as usize).copied() }
@@ -162,7 +161,7 @@ impl<'a> Part<'a> {
             limit: 0,
             inserted: 0,
             total: 0,
-            // All ranks begin at once, in their order.
+            // All ranks begin at the same time, in their order.
             unlogged: Some((0, me as u32)),
             waiting: Vec::new(),
             log: Log::new(bounds.len() - 1),
@@ -171,7 +170,7 @@ impl<'a> Part<'a> {
 }
 
 impl<R: Resources, X: CpuTime> Engine<'_, R, X, Part<'_>> {
-    /// Gives all that was inserted in the window its final number.
+    /// Gives all events that were inserted in the window their final numbers.
     fn merge(&mut self, logs: &[impl Deref<Target = Log>], cursors: &mut [Cursor]) {
         let me = self.order.me;
         for cursor in &mut *cursors {
@@ -196,7 +195,8 @@ impl<R: Resources, X: CpuTime> Engine<'_, R, X, Part<'_>> {
         self.order.waiting = waiting;
     }
 
-    /// Goes on in one log until it is another's turn, and inserts what was kept for this part.
+    /// Merges one log until it is another's turn, and inserts the events that were kept for this part. Returns the key of
+    /// the next event.
     #[inline]
     fn merge_until(&mut self, until: u128, log: &Log, cursor: &mut Cursor) -> u128 {
         let kept = &log.kept[self.order.me];
@@ -219,14 +219,15 @@ impl<R: Resources, X: CpuTime> Engine<'_, R, X, Part<'_>> {
     }
 }
 
-/// What the threads share.
+/// The data that the threads share.
 struct Exchange {
-    /// One writes its log of a window while another may still read those of the window before.
+    /// Two logs for each thread: one may write its log of a window while another still reads those of the window before.
     logs: [Vec<RwLock<Log>>; 2],
     barrier: Barrier,
 }
 
-/// The first rank of each part, and the number of ranks: about as many operations for each.
+/// Divides the ranks into parts with about the same number of operations. Returns the first rank of each part, and the
+/// number of ranks.
 pub(super) fn bounds(schedule: &Schedule, parts: usize) -> Vec<u32> {
     let parts = parts.clamp(1, schedule.ranks().max(1) as usize);
     let starts = &schedule.ranks[..schedule.ranks() as usize];
@@ -234,7 +235,7 @@ pub(super) fn bounds(schedule: &Schedule, parts: usize) -> Vec<u32> {
     (0..parts).map(bound).chain([schedule.ranks()]).collect()
 }
 
-/// Executes a schedule with a thread for each part. Nothing if that does not come to an end.
+/// Executes a schedule with a thread for each part. Returns none if the schedule cannot finish.
 pub(super) fn run<R: Resources, X: CpuTime>(
     schedule: &Schedule,
     parameters: &LogGops,
@@ -259,7 +260,7 @@ pub(super) fn run<R: Resources, X: CpuTime>(
     outcomes.into_iter().reduce(join)
 }
 
-/// Executes a part in windows of a length in picoseconds.
+/// Executes a part in windows of `window` picoseconds.
 fn run_part<R: Resources, X: CpuTime>(
     mut engine: Engine<R, X, Part>,
     window: u64,

@@ -18,7 +18,7 @@ pub struct LogGops {
 }
 
 impl Default for LogGops {
-    /// Those of LogGOPSim.
+    /// Returns the defaults of LogGOPSim.
     fn default() -> LogGops {
         LogGops {
             latency: Time::from_ns(2500),
@@ -32,8 +32,8 @@ impl Default for LogGops {
 }
 
 impl LogGops {
-    /// Those of a machine whose network has the latency `latency` between the cards. The machine has no time a byte on
-    /// the CPU, as its cards move the data, and knows no rendezvous: `eager` remains as it is by default.
+    /// Returns the parameters of a machine whose network has this `latency` between the cards. O is zero, as the cards move
+    /// the data, and S is the default, as a machine has no such parameter.
     pub fn of_machine(machine: &machine::Machine, latency: Time) -> LogGops {
         LogGops {
             latency,

@@ -3,14 +3,14 @@ use std::collections::BinaryHeap;
 
 use sim::Spares;
 
-/// Bits of a time that one level of the wheel tells apart.
+/// Number of bits of a time that one level of the wheel distinguishes.
 const BITS: u32 = 6;
 const SLOTS: usize = 1 << BITS;
 const LEVELS: usize = u64::BITS.div_ceil(BITS) as usize;
-/// So many entries are sorted rather than distributed further.
+/// Up to this many entries of a slot are sorted instead of distributed further.
 const BATCH: usize = 16;
 
-/// Something that happens at a time in picoseconds; of those at one time, the one with the smallest number comes first.
+/// An event at a time in picoseconds. Of those at the same time, the one with the smallest number comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Entry {
     pub at: u64,
@@ -20,24 +20,24 @@ pub(super) struct Entry {
 
 /// A queue in the order of (time, number).
 ///
-/// The same timing wheel as [`sim::EventQueue`], with numbers that are given from outside: what had to wait keeps its
-/// number and so comes before what was inserted earlier. It differs in two more ways: a slot with few entries is sorted
-/// as a whole, so that the engine sees what comes soon and can fetch it; and an entry may lie in the past (see
+/// This is the timing wheel of [`sim::EventQueue`] with three differences. Numbers are given from outside, so an event that
+/// had to wait keeps its number and precedes others that were inserted earlier. A slot with few entries is sorted as a
+/// whole, so that the engine can look ahead and prefetch. And an entry may lie in the past (see
 /// [`Options`](super::Options)).
 #[derive(Debug)]
 pub(super) struct Queue {
-    /// The wheel has what is later; all else is in one of the following two.
+    /// The wheel has all entries after this time; earlier ones are in `due` or `late`.
     horizon: u64,
-    /// In order, from `next` on.
+    /// Sorted entries; those from `next` on have not been taken.
     due: Vec<Entry>,
     next: usize,
-    /// What would have to go far before the end of `due`.
+    /// Entries that would have to be inserted far before the end of `due`.
     late: BinaryHeap<Reverse<Entry>>,
-    /// Level by level.
+    /// The slots of all levels, level by level.
     slots: Vec<Vec<Entry>>,
-    /// For each level, which slots are not empty.
+    /// For each level, a bit for each slot that is not empty.
     used: [u64; LEVELS],
-    /// Which levels are not empty.
+    /// A bit for each level that is not empty.
     used_levels: u32,
     spares: Spares<Entry>,
 }
@@ -77,7 +77,7 @@ impl Queue {
         }
     }
 
-    /// The first entry, if it is before `limit`.
+    /// Takes the first entry, if it is before `limit`.
     #[inline(always)]
     pub fn pop(&mut self, limit: u64) -> Option<Entry> {
         if !self.late.is_empty() {
@@ -109,14 +109,14 @@ impl Queue {
         Some(first)
     }
 
-    /// The time of the first entry.
+    /// Returns the time of the first entry.
     pub fn next_at(&self) -> Option<u64> {
         let (due, late) = (self.due.get(self.next), self.late.peek().map(|late| &late.0));
         let known = due.into_iter().chain(late).map(|entry| entry.at).min();
         known.or_else(|| self.slots[self.first_slot()?].iter().map(|entry| entry.at).min())
     }
 
-    /// The slot with the earliest entries.
+    /// Returns the slot with the earliest entries.
     #[inline]
     fn first_slot(&self) -> Option<usize> {
         let level = self.used_levels.trailing_zeros() as usize;
@@ -124,13 +124,13 @@ impl Queue {
         Some(level * SLOTS + used.trailing_zeros() as usize)
     }
 
-    /// The event that comes `ahead` entries after the next, if that is already known.
+    /// Returns the event that comes `ahead` entries after the next, if that is already known.
     #[inline]
     pub fn soon(&self, ahead: usize) -> Option<u32> {
         self.due.get(self.next + ahead).map(|entry| entry.event)
     }
 
-    /// Puts an entry in the slot of the highest bits in which its time differs from the horizon.
+    /// Puts an entry into the slot that belongs to the highest bits in which its time differs from the horizon.
     #[inline]
     fn place(&mut self, entry: Entry) {
         let level = ((entry.at ^ self.horizon).ilog2() / BITS) as usize;
@@ -142,8 +142,8 @@ impl Queue {
         slot.push(entry);
     }
 
-    /// Moves the horizon on, when nothing is before it; not to `limit` or beyond, as far as can be helped: others may
-    /// still insert what comes then.
+    /// Advances the horizon when no entry is before it. It stays before `limit` if possible, as other threads may still
+    /// insert entries from there on.
     fn advance(&mut self, limit: u64) -> Option<()> {
         let slot = self.first_slot()?;
         if limit < u64::MAX && self.slots[slot].iter().all(|entry| entry.at >= limit) {

@@ -2,25 +2,25 @@ use std::ops::Range;
 
 use sim::memory::{HugePageSlice, prefetch};
 
-/// How long the queues of posted receives and of unexpected messages became.
+/// Lengths of the queues of posted receives and of unexpected messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Queues {
-    /// Most posted receives of a rank at one time
+    /// Largest number of posted receives of a rank at a time
     pub longest_posted: u32,
-    /// Most unexpected messages of a rank at one time
+    /// Largest number of unexpected messages of a rank at a time
     pub longest_unexpected: u32,
-    /// Messages that looked for a posted receive
+    /// Number of messages that looked for a posted receive
     pub posted_searches: u64,
     /// Sum of the lengths that they found
     pub posted_lengths: u64,
-    /// Receives that looked for an unexpected message
+    /// Number of receives that looked for an unexpected message
     pub unexpected_searches: u64,
     /// Sum of the lengths that they found
     pub unexpected_lengths: u64,
 }
 
 impl Queues {
-    /// Of two sets of ranks.
+    /// Combines the figures of two sets of ranks.
     pub(super) fn and(self, other: Queues) -> Queues {
         Queues {
             longest_posted: self.longest_posted.max(other.longest_posted),
@@ -33,7 +33,7 @@ impl Queues {
     }
 }
 
-/// Lengths at present, for each rank of posted receives and unexpected messages.
+/// The present lengths of both queues of each rank.
 #[derive(Debug)]
 pub(super) struct Lengths {
     first_rank: u32,
@@ -53,7 +53,7 @@ impl Lengths {
         prefetch(self.ranks.as_ptr().wrapping_add(rank.wrapping_sub(self.first_rank) as usize));
     }
 
-    /// A receive was posted, or found its message.
+    /// Counts a receive that found its message, or was posted.
     #[inline(always)]
     pub fn posted(&mut self, rank: u32, found: bool) {
         let [posted, unexpected] = &mut self.ranks[(rank - self.first_rank) as usize];
@@ -67,7 +67,7 @@ impl Lengths {
         }
     }
 
-    /// A message arrived and found its receive, or not.
+    /// Counts a message that found its receive, or became unexpected.
     #[inline(always)]
     pub fn arrived(&mut self, rank: u32, found: bool) {
         let [posted, unexpected] = &mut self.ranks[(rank - self.first_rank) as usize];

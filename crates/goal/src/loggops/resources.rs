@@ -7,7 +7,7 @@ use sim::memory::{HugePageSlice, prefetch};
 use crate::schedule::Schedule;
 use crate::words::OperationWords;
 
-/// What an event needs of its rank.
+/// The resources of a rank that an event needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     /// A CPU
@@ -18,7 +18,7 @@ pub(super) enum Side {
     Message,
 }
 
-/// A resource class: who needs the same CPU and the same side of the same NIC.
+/// A class of operations and messages that need the same CPU and the same side of the same NIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     pub rank: u32,
@@ -27,69 +27,72 @@ pub(super) struct Place {
     pub side: Side,
 }
 
-/// Given to nothing.
+/// A number that no operation or message has.
 pub(super) const NO_NUMBER: u32 = u32::MAX;
 
-/// Who goes first of those who wait at a rank.
+/// The first of the operations and messages that wait at a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct First {
     pub at: u64,
     pub number: u32,
     pub op: u32,
-    /// Whether it is the message of the operation.
+    /// Whether the message of the operation waits, not the operation itself.
     pub is_message: bool,
-    /// Where it waits, for [`Resources::take`].
+    /// The list in which it waits, for [`Resources::take`].
     pub list: usize,
 }
 
-/// When the CPUs and NICs of all ranks are free, in picoseconds, and who waits for them.
+/// The CPUs and NICs of all ranks: when they become free, in picoseconds, and which operations and messages wait for them.
 ///
-/// All of a class become free to go at the same time, so only the one with the smallest number is of interest.
+/// All that wait in a class can start at the same time, so only the one with the smallest number matters.
 pub(super) trait Resources {
-    /// Of these ranks.
+    /// Creates the resources of `ranks`, all of them free.
     fn new(schedule: &Schedule, ranks: Range<u32>) -> Self;
-    /// When all that the place needs is free.
+    /// Returns when all resources of a class are free.
     fn free(&self, place: Place) -> u64;
-    /// When a CPU is free.
+    /// Returns when a CPU is free.
     fn cpu_free(&self, rank: u32, cpu: usize) -> u64;
+    /// Occupies the resources of a class.
     fn occupy(&mut self, place: Place, cpu_until: u64, nic_until: u64);
-    /// Has the place not be free before.
+    /// Occupies the resources of a class at least until `at`.
     fn raise(&mut self, place: Place, at: u64);
-    /// Whether nobody waits for the same.
+    /// Returns whether nothing waits in a class.
     fn is_idle(&self, place: Place) -> bool;
-    /// Lets an operation or message wait. `words` has a word for each operation, which is its own while it waits.
+    /// Makes an operation or message wait. Lists are linked through `words`.
     fn add(&mut self, place: Place, number: u32, op: u32, words: &mut OperationWords);
+    /// Returns the first operation or message that waits at a rank.
     fn first(&self, rank: u32) -> Option<First>;
-    /// Gives one that may be waiting another number, which does not change its place among others. Whether it may be the
-    /// first.
+    /// Changes the number of an operation that may be waiting from `from` to `to`, which does not change its place among
+    /// others. Returns whether it may be the first.
     fn renumber(&mut self, place: Place, op: u32, from: u32, to: u32) -> bool;
-    /// Takes out the first of a list.
+    /// Removes the first member of a list.
     fn take(&mut self, rank: u32, list: usize, words: &OperationWords);
-    /// The number with which the queue of events will come back to the rank.
+    /// Returns the number of the wake-up that is in the queue of events for a rank.
     fn wake(&mut self, rank: u32) -> &mut u32;
-    /// When the last CPU of a rank is free.
+    /// Returns when the last CPU of a rank is free.
     fn end(&self, rank: u32) -> u64;
+    /// Prefetches the resources of a rank.
     fn prefetch(&self, rank: u32);
 }
 
-/// One CPU and one NIC a rank: a cache line each.
+/// One CPU and one NIC a rank: one cache line for each rank.
 ///
-/// Nearly always, whoever comes to wait has a greater number than those who wait in the same list: most operations wait
-/// from the moment that gives them their number, and messages arrive in the order of their sending.
+/// Nearly always, a new member of a list has a greater number than all others: most operations wait from the moment when
+/// they get their number, and messages arrive in the order in which they were sent.
 #[derive(Debug)]
 pub(super) struct One {
     first_rank: u32,
     ranks: HugePageSlice<Line>,
-    /// The numbers of those that are not first in their list.
+    /// The numbers of the members that are not the first of their list.
     numbers: HugePageSlice<u32>,
 }
 
 #[repr(C, align(64))]
 #[derive(Clone, Copy, Debug)]
 struct Line {
-    /// Of the CPU, and of the NIC's sending and receiving side.
+    /// When the CPU, the sending side and the receiving side of the NIC become free.
     free: [u64; 3],
-    /// Of calculations, sends and messages. In a list, an operation's word is the next.
+    /// The lists of waiting calculations, sends and messages, linked through the words of the operations.
     lists: [List; 3],
     wake: u32,
 }
@@ -242,7 +245,8 @@ pub(super) struct Many {
     first_rank: u32,
     cpus: usize,
     nics: usize,
-    /// For each rank: of its CPUs, then of the sending, then of the receiving sides of its NICs.
+    /// When each resource becomes free. For each rank: its CPUs, then the sending sides and then the receiving sides of its
+    /// NICs.
     free: Vec<u64>,
     ranks: Vec<Rank>,
 }
@@ -253,13 +257,13 @@ struct Rank {
     wake: u32,
 }
 
-/// Those with the same needs.
+/// The operations and messages of one class that wait.
 #[derive(Clone, Debug)]
 struct Class {
     place: Place,
-    /// Came in the order of their numbers, as most do.
+    /// Numbers and operations that came in the order of their numbers, as most do.
     in_turn: VecDeque<(u32, u32)>,
-    /// All others.
+    /// All other numbers and operations.
     out_of_turn: BinaryHeap<Reverse<(u32, u32)>>,
 }
 
@@ -276,7 +280,7 @@ impl Many {
         (rank - self.first_rank) as usize
     }
 
-    /// Where in `free` the two that a place needs are.
+    /// Returns the two resources of a class as indices of `free`.
     fn needs(&self, place: Place) -> [usize; 2] {
         let base = self.index(place.rank) * (self.cpus + 2 * self.nics);
         let cpu = base + place.cpu;
@@ -367,7 +371,7 @@ impl Resources for Many {
     }
 
     fn take(&mut self, rank: u32, list: usize, _: &OperationWords) {
-        // The class stays: its needs come again.
+        // The class is kept, as it will be needed again.
         let rank = self.index(rank);
         let class = &mut self.ranks[rank].classes[list];
         if class.in_turn.front().copied() == class.first() {

@@ -5,39 +5,39 @@ use sim::Time;
 
 use super::task::{Phase, Task};
 
-/// What of a run is to be kept: what goes on at these ranks in this time.
+/// The part of a run that is recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// Those whose CPU or card does it
+    /// The ranks whose CPUs and cards are recorded
     pub ranks: RangeInclusive<u32>,
-    /// What ends before is left out
+    /// Spans that end before are left out
     pub from: Time,
-    /// What starts later is left out
+    /// Spans that start later are left out
     pub to: Time,
 }
 
-/// What a CPU does, or a message on its way. 32 bytes.
+/// A task of a CPU, or a message on its way. 32 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// Whose CPU it is, or whose card sends it
+    /// The rank whose CPU or card does it
     pub rank: u32,
-    /// The operation, or the send whose message it is
+    /// The operation, or the send to which the message belongs
     pub op: u32,
-    /// Which part of the operation or message
+    /// The part of the operation or message
     pub phase: Phase,
-    /// Whether it is the message itself: from the moment that the card has it until all of it has arrived
+    /// Whether it is the message itself, from the moment when the card has it until all of it has arrived
     pub is_on_its_way: bool,
     /// When it began
     pub start: Time,
-    /// When it was over
+    /// When it ended
     pub end: Time,
 }
 
-/// Keeps what goes on in a window.
+/// Records the spans of a window.
 #[derive(Debug)]
 pub(super) struct Recorder {
     window: Window,
-    /// Of messages on their way by token, whose card sent it, and when.
+    /// For each message on its way, by token: the rank whose card sends it, and when it was given the message.
     sent: HashMap<u32, (u32, Time)>,
     pub spans: Vec<Span>,
 }
@@ -47,7 +47,7 @@ impl Recorder {
         Recorder { window, sent: HashMap::new(), spans: Vec::new() }
     }
 
-    /// A CPU of a rank does something.
+    /// A CPU of a rank does a task.
     pub fn works(&mut self, rank: u32, task: Task, start: Time, end: Time) {
         self.keep(rank, task, false, start, end);
     }

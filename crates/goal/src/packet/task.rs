@@ -1,19 +1,19 @@
-/// Something for a CPU to do: an operation, or to take what came of a send.
+/// A task of a CPU: an operation, or the reception of a message of a send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Task(u32);
 
-/// Which part of an operation, or of the message of a send.
+/// A part of an operation, or a message of a send.
 //
-// The numbers also tell the network's messages apart.
+// The numbers are also part of the tokens of the network's messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// The operation itself; never a message
+    /// The operation itself, which is not a message
     Operation,
     /// An eager message, or the request to send a longer one
     Message,
     /// The data of a longer message
     Data,
-    /// The answer that the way is clear; no CPU's business
+    /// The answer that the data may be sent, which only the cards see
     Clear,
 }
 
@@ -24,7 +24,7 @@ impl Task {
         Task(op | (phase as u32) << SHIFT)
     }
 
-    /// From the token of a message.
+    /// Returns the task of a message with this token.
     #[inline]
     pub fn from_token(token: u32) -> Task {
         Task(token)

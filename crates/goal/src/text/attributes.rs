@@ -1,7 +1,7 @@
 use super::cursor::{Cursor, Fault, Problem};
 use crate::op::{ANY, MAX_SPACE};
 
-/// What an operation has besides its action.
+/// The attributes of an operation.
 #[derive(Default)]
 pub(super) struct Attributes {
     pub tag: Option<u32>,
@@ -18,7 +18,7 @@ impl Attributes {
 }
 
 impl<'a> Cursor<'a> {
-    /// The number of a rank.
+    /// Reads the number of a rank.
     #[inline]
     pub fn rank(&mut self, ranks: u32) -> Result<u32, Fault> {
         self.skip()?;
@@ -32,7 +32,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// `tag`, `cpu`, `nic` and `space` in any order, each once at most.
+    /// Reads `tag`, `cpu`, `nic` and `space` in any order, each at most once.
     #[inline]
     pub fn attributes(&mut self, verb: &'static str, is_message: bool) -> Result<Attributes, Fault> {
         let mut attributes = Attributes::default();
@@ -50,7 +50,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// One of the attributes above, if one is next.
+    /// Reads one of these attributes, if one is next.
     #[inline]
     pub fn attribute(&mut self, attributes: &mut Attributes) -> Result<bool, Fault> {
         self.skip()?;

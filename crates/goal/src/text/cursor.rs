@@ -1,53 +1,53 @@
 use thiserror::Error;
 
-/// What is wrong with a text, and where.
+/// A problem in a text, and its place.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("{line}:{column}: {problem}")]
 pub struct TextError {
-    /// From 1
+    /// The line, from 1
     pub line: usize,
-    /// In bytes, from 1
+    /// The column in bytes, from 1
     pub column: usize,
-    /// What
+    /// The problem
     pub problem: Problem,
 }
 
-/// What is wrong with a text.
+/// A problem in a text.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum Problem {
     /// Something else was expected.
     #[error("expected {expected}, found {found}")]
     Expected {
-        /// What
+        /// The expected word or number
         expected: String,
-        /// What is there
+        /// The text that is there
         found: String,
     },
     /// A number that is too large for what it stands for.
     #[error("{what} {number} is too large: at most {most}")]
     TooLarge {
-        /// What
+        /// What the number stands for
         what: &'static str,
-        /// As in the text
+        /// The number as in the text
         number: String,
-        /// The largest
+        /// The largest number that is allowed
         most: u64,
     },
-    /// A rank that there is not.
+    /// A rank that does not exist.
     #[error("rank {rank} does not exist: num_ranks is {ranks}, ranks are numbered from 0")]
     NoSuchRank {
-        /// As in the text
+        /// The number as in the text
         rank: String,
         /// `num_ranks`
         ranks: u32,
     },
-    /// A label twice in a rank.
+    /// A label that is defined twice in a rank.
     #[error("label {0} is defined twice in rank {1}")]
     LabelTwice(String, u32),
     /// A label that the rank does not define.
     #[error("label {0} is not defined in rank {1}")]
     NoSuchLabel(String, u32),
-    /// An attribute twice at an operation.
+    /// An attribute that is given twice.
     #[error("{0} is given twice")]
     Twice(&'static str),
     /// An attribute that the operation cannot have.
@@ -65,12 +65,12 @@ pub enum Problem {
     /// The text ends within a rank.
     #[error("the text ends within rank {0}: no }}")]
     OpenRank(u32),
-    /// Dependencies, sizes or ranks that cannot be.
+    /// Dependencies, sizes or ranks that are impossible.
     #[error(transparent)]
     Build(#[from] crate::BuildError),
 }
 
-/// A problem and the byte where it is.
+/// A problem and the byte at which it is.
 pub(super) type Fault = Box<(usize, Problem)>;
 
 /// A place in a text.
@@ -94,7 +94,7 @@ impl<'a> Cursor<'a> {
         Cursor { text, at: 0 }
     }
 
-    /// The next byte, or 0 at the end.
+    /// Returns the next byte, or 0 at the end.
     #[inline]
     pub fn peek(&self) -> u8 {
         self.text.get(self.at).copied().unwrap_or(0)
@@ -135,7 +135,7 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    /// Letters, digits, `_` and `.`; perhaps none.
+    /// Reads a word of letters, digits, `_` and `.`, which may be empty.
     #[inline]
     pub fn word(&mut self) -> &'a [u8] {
         let start = self.at;
@@ -145,14 +145,14 @@ impl<'a> Cursor<'a> {
         &self.text[start..self.at]
     }
 
-    /// Blanks and then a word.
+    /// Skips blanks and reads a word.
     #[inline]
     pub fn next_word(&mut self) -> Result<&'a [u8], Fault> {
         self.skip()?;
         Ok(self.word())
     }
 
-    /// The byte `expected`, after blanks.
+    /// Skips blanks and reads the byte `expected`.
     pub fn expect_byte(&mut self, expected: u8) -> Result<(), Fault> {
         self.skip()?;
         if self.peek() != expected {
@@ -162,7 +162,7 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    /// The word `expected`, after blanks.
+    /// Skips blanks and reads the word `expected`.
     #[inline]
     pub fn expect_word(&mut self, expected: &str) -> Result<(), Fault> {
         self.skip()?;
@@ -174,7 +174,7 @@ impl<'a> Cursor<'a> {
         Err(self.expected(expected))
     }
 
-    /// A number of at most `most`, after blanks.
+    /// Skips blanks and reads a number of at most `most`.
     #[inline]
     pub fn number(&mut self, what: &'static str, most: u64) -> Result<u64, Fault> {
         self.skip()?;
@@ -197,7 +197,7 @@ impl<'a> Cursor<'a> {
         Ok(value)
     }
 
-    /// A number as above, with nothing but a blank or a `}` behind it.
+    /// Reads a number as [`Cursor::number`] does, which must not be followed by a letter.
     #[inline]
     pub fn whole_number(&mut self, what: &'static str, most: u64) -> Result<u64, Fault> {
         let value = self.number(what, most)?;
@@ -207,7 +207,7 @@ impl<'a> Cursor<'a> {
         Ok(value)
     }
 
-    /// A number of bytes: `8b`.
+    /// Reads a number of bytes, such as `8b`.
     #[inline]
     pub fn bytes(&mut self) -> Result<u64, Fault> {
         let value = self.number("size in bytes", u64::MAX >> 1)?;
@@ -218,7 +218,7 @@ impl<'a> Cursor<'a> {
         Ok(value)
     }
 
-    /// `-1` or `any`.
+    /// Reads `-1` or `any`. Returns whether it was there.
     #[inline]
     pub fn takes_any(&mut self) -> Result<bool, Fault> {
         self.skip()?;
@@ -235,7 +235,7 @@ impl<'a> Cursor<'a> {
         Ok(false)
     }
 
-    /// A problem here.
+    /// Returns a problem at this place.
     #[cold]
     pub fn fault(&self, problem: Problem) -> Fault {
         Box::new((self.at, problem))
@@ -253,7 +253,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// The place of a byte.
+/// Returns a problem with the line and column of a byte.
 pub(super) fn located(text: &[u8], at: usize, problem: Problem) -> TextError {
     let before = &text[..at.min(text.len())];
     let line_start = before.iter().rposition(|&byte| byte == b'\n').map_or(0, |newline| newline + 1);
@@ -261,7 +261,7 @@ pub(super) fn located(text: &[u8], at: usize, problem: Problem) -> TextError {
     TextError { line, column: before.len() - line_start + 1, problem }
 }
 
-/// Bytes of a text for people.
+/// Returns a word of the text for a message.
 pub(super) fn shown(word: &[u8]) -> String {
     String::from_utf8_lossy(word).into_owned()
 }

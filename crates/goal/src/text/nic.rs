@@ -3,20 +3,20 @@ use super::cursor::{Cursor, Fault, Problem, shown};
 use crate::nic::{ARGS, Append, HANDLERS, List, NicOp, Verb};
 use crate::op::ANY;
 
-/// What may follow the operands.
+/// The attributes that may follow the operands.
 #[derive(Default)]
 struct Details {
     handlers: [Option<Box<str>>; 3],
     args: [Option<u64>; 4],
     memory: Option<u64>,
-    /// The rank, or any.
+    /// The rank, or none for any.
     allowed: Option<Option<u32>>,
     counter: Option<u32>,
     use_once: Option<()>,
     when: Option<(u32, u64)>,
 }
 
-/// Reads one operation as [`NicOp`] writes it, and nothing else.
+/// Reads one operation in the form that [`NicOp`] writes. Returns none if the text is anything else.
 pub(crate) fn read_nic_op(text: &[u8], ranks: u32) -> Option<NicOp> {
     let mut cursor = Cursor::new(text);
     let verb = cursor.word();
@@ -24,7 +24,7 @@ pub(crate) fn read_nic_op(text: &[u8], ranks: u32) -> Option<NicOp> {
     cursor.is_at_end().then_some(op)
 }
 
-/// An operation of the Portals and sPIN extensions, from behind its verb; none when `verb` is none of them.
+/// Reads an operation of the Portals and sPIN extensions from behind its verb. Returns none if `verb` is not one of them.
 pub(super) fn nic_op(cursor: &mut Cursor, verb: &[u8], ranks: u32) -> Result<Option<(NicOp, Attributes)>, Fault> {
     let start = cursor.at;
     let name = match verb {

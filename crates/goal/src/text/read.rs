@@ -8,7 +8,7 @@ use crate::schedule::{Schedule, Wait};
 /// Reads a schedule.
 ///
 /// # Errors
-/// When the text is not GOAL or the schedule cannot be, with the place.
+/// When the text is not GOAL or the schedule is impossible, with the place.
 pub fn read(text: &[u8]) -> Result<Schedule, TextError> {
     Reader::new(text).and_then(Reader::schedule).map_err(|fault| located(text, fault.0, fault.1))
 }
@@ -17,15 +17,15 @@ struct Reader<'a> {
     cursor: Cursor<'a>,
     builder: Builder,
     labels: Labels<'a>,
-    /// The present rank.
+    /// The rank that is being read.
     rank: u32,
-    /// Dependencies of the present rank from the first with a label that was not yet defined.
+    /// The dependencies of the rank from the first one on whose label was not yet defined.
     forward: Vec<Forward<'a>>,
-    /// Where each dependency of the present rank is.
+    /// The place of each dependency of the rank in the text.
     places: Vec<usize>,
 }
 
-/// `later requires earlier`, each with its place.
+/// `later requires earlier`, each label with its place in the text.
 struct Forward<'a> {
     later: (usize, &'a [u8]),
     earlier: (usize, &'a [u8]),
@@ -71,7 +71,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// The operations of a rank, to its `}`.
+    /// Reads the operations of a rank up to its `}`.
     fn block(&mut self) -> Result<(), Fault> {
         self.builder.begin_rank(self.rank);
         self.labels.begin_rank(self.builder.len());
@@ -99,7 +99,7 @@ impl<'a> Reader<'a> {
         self.labels.find(label).ok_or_else(|| Box::new((at, Problem::NoSuchLabel(shown(label), self.rank))))
     }
 
-    /// An operation, with or without label, or a dependency.
+    /// Reads an operation, with or without label, or a dependency.
     #[inline]
     fn statement(&mut self) -> Result<(), Fault> {
         let start = self.cursor.at;
@@ -150,7 +150,8 @@ impl<'a> Reader<'a> {
         }
         let later = (start, word);
         match (self.labels.find(later.1), self.labels.find(earlier.1)) {
-            // All behind a forward one wait too: dependents are freed in the order of the statements.
+            // After the first forward dependency all others are deferred too, as dependents become ready in the order of the
+            // statements.
             (Some(later), Some(earlier)) if self.forward.is_empty() => {
                 self.builder.depend(later, earlier, wait);
                 self.places.push(start);
@@ -160,7 +161,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// An operation, from behind its verb; false when `verb` is none.
+    /// Reads an operation from behind its verb. Returns false if `verb` is not one.
     #[inline]
     fn operation(&mut self, verb: &[u8]) -> Result<bool, Fault> {
         let ranks = self.builder.ranks();

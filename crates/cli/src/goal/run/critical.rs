@@ -7,7 +7,7 @@ use sim::Time;
 
 use super::super::units::json_ns;
 
-/// Steps shown on a terminal.
+/// Number of steps that are shown on a terminal.
 const SHOWN: usize = 20;
 
 fn name(part: Part) -> &'static str {
@@ -31,7 +31,7 @@ fn split(path: &CriticalPath) -> [(&'static str, Time); 6] {
     ]
 }
 
-/// As JSON, and as lines for people.
+/// Returns the critical path as JSON and as lines for a terminal.
 pub fn report(schedule: &Schedule, parameters: &LogGops, outcome: &Outcome) -> (Value, String) {
     let path = critical_path(schedule, parameters, outcome);
     let end = outcome.end().as_ps().max(1) as f64;

@@ -113,7 +113,7 @@ pub fn run(schedule: &Schedule, arguments: &Arguments, trace: Trace) -> Result<R
     })
 }
 
-/// Matching queues: the longest, and the mean length that a search found.
+/// Describes the matching queues: their largest length, and the mean length that a search found.
 fn queues(queues: &Queues) -> Value {
     let mean = |lengths: u64, searches: u64| lengths as f64 / searches.max(1) as f64;
     json!({
@@ -126,7 +126,7 @@ fn queues(queues: &Queues) -> Value {
     })
 }
 
-/// Number of messages by the power of two that their size in bytes does not exceed.
+/// Returns the number of messages by the smallest power of two that is not below their size in bytes.
 fn sizes(schedule: &Schedule) -> Value {
     let mut sizes = BTreeMap::<u32, u64>::new();
     for op in 0..schedule.len() as u32 {
@@ -143,7 +143,7 @@ fn parameters(schedule: &Schedule, arguments: &Arguments) -> Result<LogGops, Goa
         None => LogGops::default(),
         Some(machine) => {
             let nodes = schedule.ranks() as usize;
-            // The model has one latency: that between the first and the last node, which no pair exceeds.
+            // The model has one latency. That between the first and the last node is the longest of all pairs.
             let latency = Latency::new(&machine.network, nodes)?.between(0, nodes - 1);
             LogGops::of_machine(&machine, latency)
         }

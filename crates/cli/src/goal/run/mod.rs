@@ -23,12 +23,20 @@ pub use legacy::with_model_as_subcommand;
 #[derive(Debug, Subcommand)]
 pub enum Model {
     /// LogGP with CPU time for each byte (O) and rendezvous above a size (S)
+    ///
+    /// The parameters are those of LogGOPSim unless a machine is named.
     Loggops(Box<loggops::Arguments>),
     /// Packets that queue for the links of a network
+    ///
+    /// The machine is sc17-int unless another is named.
     Packet(Box<packet::Arguments>),
     /// Message passing where the CPU, the card or handlers match, copy and answer (sPIN paper §5.1)
+    ///
+    /// The machine is sc17-int unless another is named.
     Protocol(Box<protocol::Arguments>),
     /// Cards that match messages and run handlers
+    ///
+    /// The machine is sc17-int unless another is named. Its parameters are changed with --machine and --set.
     Nic(Box<nic::Arguments>),
 }
 

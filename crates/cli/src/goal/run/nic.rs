@@ -19,7 +19,7 @@ use super::super::units::json_ns;
 use super::common::Common;
 use super::report::Report;
 
-/// The sPIN paper's.
+/// The machine of the sPIN paper.
 const MACHINE: &str = "sc17-int";
 
 #[derive(Debug, clap::Args)]
@@ -32,7 +32,7 @@ pub struct Arguments {
     /// Write a timeline of CPUs and cards for Perfetto
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
-    /// Program or shared library from spincc that has the handlers which the schedule names
+    /// Program or shared library made by spincc with the handlers that the schedule names
     #[arg(long, value_name = "FILE")]
     device: Option<PathBuf>,
 }
@@ -116,7 +116,7 @@ fn handler_report(handler: &HandlerStats) -> Value {
     })
 }
 
-/// The device program of a file that spincc made.
+/// Reads the device program of a file that spincc made.
 fn device(file: &Path, machine: &Machine) -> Result<Rc<CardProgram>, GoalError> {
     if !machine.nic.runs_handlers() {
         return Err(GoalError::Usage(

@@ -13,7 +13,7 @@ use super::noise;
 use super::report::{Report, warn_of_lost};
 use crate::card::Card;
 
-/// The sPIN paper's.
+/// The machine of the sPIN paper.
 const MACHINE: &str = "sc17-int";
 
 #[derive(Debug, clap::Args)]
@@ -26,7 +26,7 @@ pub struct Arguments {
     /// Who matches, copies and answers [default: the machine's card]
     #[arg(long, value_enum)]
     card: Option<Card>,
-    /// Time of the header handler that gets the data of a long message in ns [default: that of the library's handler]
+    /// Time in ns of the header handler that gets the data of a long message [default: that of the library's handler]
     #[arg(long, value_name = "NS", value_parser = parse_ns)]
     handler_time: Option<Time>,
     #[command(flatten)]

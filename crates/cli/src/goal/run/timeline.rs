@@ -1,4 +1,4 @@
-//! `--trace`: what CPUs and NICs of ranks did, for Perfetto.
+//! `--trace`: a timeline of the CPUs and NICs of the ranks, for Perfetto.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -38,7 +38,7 @@ fn parse_ranks(text: &str) -> Result<(u32, u32), String> {
     }
 }
 
-/// Rows of a rank: for each CPU, and what there is for each NIC.
+/// The rows of a rank in the timeline: one for each CPU, and `N` for each NIC.
 struct Rows<N> {
     cpus: Vec<TrackId>,
     nics: Vec<N>,
@@ -142,7 +142,7 @@ impl Arguments {
             let is_first = span.phase == Phase::Operation;
             let is_received = !is_first && !span.is_on_its_way;
             let from = if is_received { format!("from {sender}, ") } else { String::new() };
-            // The arrow goes from the send over its messages to the CPU that has the data.
+            // Arrows go from the send over its messages to the CPU that receives the data.
             let flow = is_send.then_some(u64::from(span.op) + 1);
             let flow_in = flow.filter(|_| !is_first);
             let flow_out = flow.filter(|_| !(is_received && carries_data));
@@ -158,11 +158,11 @@ impl Arguments {
     }
 }
 
-/// Messages of a NIC that have not arrived.
+/// The messages of a NIC that have not arrived.
 struct OnTheWay {
     messages: TrackId,
     bytes: CounterId,
-    /// When so many bytes are more or less.
+    /// Times at which a number of bytes is added (true) or removed (false).
     changes: Vec<(Time, u64, bool)>,
 }
 

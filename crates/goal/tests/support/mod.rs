@@ -1,0 +1,9 @@
+//! What the tests of all models share.
+
+use goal::{Schedule, text};
+
+/// Returns the schedule whose ranks have these bodies, in GOAL text.
+pub fn schedule(bodies: &[&str]) -> Schedule {
+    let blocks: String = bodies.iter().enumerate().map(|(rank, body)| format!("rank {rank} {{ {body} }}\n")).collect();
+    text::read(format!("num_ranks {}\n{blocks}", bodies.len()).as_bytes()).unwrap()
+}

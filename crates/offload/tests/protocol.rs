@@ -1,0 +1,78 @@
+//! The protocol model (`goal::protocol`) computes what a card takes for a message. Here the card itself, executing the same
+//! schedules, must take the same time, to the picosecond.
+
+use std::path::Path;
+
+use goal::protocol::{Parameters, run};
+use goal::{Schedule, text};
+use machine::Machine;
+use offload::World;
+use sim::Time;
+use sim::trace::Trace;
+
+/// S of all runs.
+const EAGER: u64 = 65_536;
+/// Messages of one packet, of several, and with a last packet of one byte.
+const SIZES: [u64; 7] = [1, 8, 100, 4096, 4097, 20_000, 65_536];
+
+fn machine(name: &str, card: &str) -> Machine {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../machines");
+    Machine::load(name, &[folder], &[format!("nic.kind={card}")]).unwrap()
+}
+
+fn schedule(send: &str, receive: &str) -> Schedule {
+    text::read(format!("num_ranks 2 rank 0 {{ {send} }} rank 1 {{ {receive} }}").as_bytes()).unwrap()
+}
+
+/// Ends of both ranks, in the model and with the card.
+fn ends(machine: &Machine, schedule: &Schedule) -> [Vec<Time>; 2] {
+    let model = run(schedule, &Parameters::new(machine, EAGER)).unwrap();
+    let mut world = World::new(schedule, machine.clone(), None, EAGER, Trace::off()).unwrap();
+    [model.ends, world.run().unwrap().ends]
+}
+
+#[test]
+fn cards_that_match_take_what_the_model_says() {
+    for name in ["sc17-int", "sc17-dis"] {
+        for (card, bytes) in ["portals4", "spin"].into_iter().flat_map(|card| SIZES.map(|bytes| (card, bytes))) {
+            let machine = machine(name, card);
+            let send = format!("send {bytes}b to 1 tag 3");
+            let receive = format!("recv {bytes}b from 0 tag 3");
+            let [model, found] = ends(&machine, &schedule(&send, &receive));
+            assert_eq!(model, found, "{name}, {card}, {bytes} B");
+            // The receive comes when the message is long there.
+            let late = format!("c: calc 1000000 r: {receive} r requires c");
+            let [model, found] = ends(&machine, &schedule(&send, &late));
+            assert_eq!(model, found, "{name}, {card}, {bytes} B, late receive");
+        }
+    }
+}
+
+/// Without the bounce buffer of the model's library, which is copied; the card deposits in place.
+#[test]
+fn cards_that_only_move_data_take_what_the_model_says_but_for_the_copy() {
+    for name in ["sc17-int", "sc17-dis"] {
+        let machine = machine(name, "rdma");
+        for bytes in SIZES {
+            let copy = machine.host.memory_time(bytes, bytes);
+            let schedule = schedule(&format!("send {bytes}b to 1 tag 3"), &format!("recv {bytes}b from 0 tag 3"));
+            let [model, found] = ends(&machine, &schedule);
+            assert_eq!(model, [found[0], found[1] + copy], "{name}, {bytes} B");
+        }
+    }
+}
+
+/// Above S, from any source: the CPU gets the data when it has seen the header. The sender of the card's protocol also posts
+/// an entry for the data, which takes o.
+#[test]
+fn long_messages_take_what_the_model_says_but_for_the_entry_of_the_sender() {
+    for name in ["sc17-int", "sc17-dis"] {
+        let machine = machine(name, "portals4");
+        for bytes in [EAGER + 1, 1 << 20] {
+            let schedule = schedule(&format!("send {bytes}b to 1 tag 3"), &format!("recv {bytes}b from any tag 3"));
+            let [model, found] = ends(&machine, &schedule);
+            let later: Vec<Time> = model.iter().map(|&end| end + machine.host.overhead).collect();
+            assert_eq!(later, found, "{name}, {bytes} B");
+        }
+    }
+}
