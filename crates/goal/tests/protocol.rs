@@ -6,7 +6,6 @@ use std::path::PathBuf;
 
 use goal::noise::{Detours, Noise};
 use goal::protocol::{Outcome, Parameters, RunError, run};
-use goal::{Schedule, text};
 use machine::{Machine, NicKind};
 use sim::Time;
 use support::schedule;
