@@ -265,18 +265,18 @@ fn check(schedule: &Schedule) -> Result<(), &'static str> {
 }
 
 fn has_cycle(schedule: &Schedule, of_rank: Range<u32>) -> bool {
-    let mut held = vec![0u32; of_rank.len()];
+    let mut waits = vec![0u32; of_rank.len()];
     for (later, _) in of_rank.clone().flat_map(|op| schedule.dependents(op)) {
-        held[(later - of_rank.start) as usize] += 1;
+        waits[(later - of_rank.start) as usize] += 1;
     }
-    let mut free: Vec<u32> = of_rank.clone().filter(|op| held[(op - of_rank.start) as usize] == 0).collect();
+    let mut free: Vec<u32> = of_rank.clone().filter(|op| waits[(op - of_rank.start) as usize] == 0).collect();
     let mut passed = 0;
     while let Some(op) = free.pop() {
         passed += 1;
         for (later, _) in schedule.dependents(op) {
-            let held = &mut held[(later - of_rank.start) as usize];
-            *held -= 1;
-            if *held == 0 {
+            let waits = &mut waits[(later - of_rank.start) as usize];
+            *waits -= 1;
+            if *waits == 0 {
                 free.push(later);
             }
         }

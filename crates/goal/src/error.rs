@@ -23,8 +23,8 @@ pub enum RunError<M: Error + 'static = Infallible> {
     #[error("{0}: only the model nic has cards that do this")]
     NeedsCard(String),
     /// A state that cannot be: a defect of spinkit.
-    #[error("internal error: {0}; please report this")]
-    Internal(&'static str),
+    #[error("internal error: {0}, please report")]
+    Internal(String),
     /// A problem that only the model knows.
     #[error(transparent)]
     Model(M),

@@ -5,15 +5,15 @@ use machine::Machine;
 use nic::CardProgram;
 
 use crate::commands::{MOST, initial_state};
-use crate::error::RunError;
+use crate::error::CardError;
 
 /// Checks the CPUs and every operation.
 ///
 /// # Errors
 /// The first thing that these cards cannot do.
-pub(crate) fn schedule(schedule: &Schedule, machine: &Machine, program: Option<&CardProgram>) -> Result<(), RunError> {
+pub(crate) fn schedule(schedule: &Schedule, machine: &Machine, program: Option<&CardProgram>) -> Result<(), CardError> {
     if schedule.cpus() > machine.host.cores as usize {
-        return Err(RunError::Cores { cpus: schedule.cpus(), cores: machine.host.cores });
+        return Err(CardError::Cores { cpus: schedule.cpus(), cores: machine.host.cores });
     }
     for op in 0..schedule.len() as u32 {
         let complaint = match schedule.action(op) {
@@ -23,7 +23,7 @@ pub(crate) fn schedule(schedule: &Schedule, machine: &Machine, program: Option<&
             _ => None,
         };
         if let Some(reason) = complaint {
-            return Err(RunError::Operation { operation: schedule.describe(op), reason });
+            return Err(CardError::Operation { operation: schedule.describe(op), reason });
         }
     }
     Ok(())

@@ -6,7 +6,7 @@ use goal::{Append, NicOp, Verb};
 use nic::{NewEntry, Region, Target, TriggeredOp};
 use sim::Time;
 
-use crate::error::RunError;
+use crate::error::{CardError, RunError};
 use crate::memory::buffer;
 use crate::state::{Cluster, Scripts, Task};
 
@@ -218,7 +218,7 @@ impl Scripts<'_> {
 
     /// The error of an operation that the card has refused.
     pub(crate) fn refused(&self, cluster: &Cluster, op: u32, call: &'static str, code: Code) -> RunError {
-        RunError::Refused { operation: self.schedule.describe(op), call, code, at: cluster.now() }
+        CardError::Refused { operation: self.schedule.describe(op), call, code, at: cluster.now() }.into()
     }
 }
 

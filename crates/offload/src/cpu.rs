@@ -83,7 +83,8 @@ impl Scripts<'_> {
         let delay = cluster.charge(rank as usize, work);
         let end = cluster.now() + delay;
         if end > Time::LIMIT {
-            return Err(RunError::TooLate(op.map_or_else(|| format!("rank {rank}"), |op| self.schedule.describe(op))));
+            let what = op.map_or_else(|| format!("rank {rank}"), |op| self.schedule.describe(op));
+            return Err(RunError::TooLate { what, bits: 63 });
         }
         self.cpus[cpu].busy = true;
         self.cpus[cpu].end = end;

@@ -1,12 +1,13 @@
-use std::fmt;
-
 use abi::portals::Rc as Code;
 use sim::Time;
 use thiserror::Error;
 
 /// Why a schedule cannot be executed to its end.
-#[derive(Debug, Error)]
-pub enum RunError {
+pub type RunError = goal::RunError<CardError>;
+
+/// What can be wrong with cards only.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum CardError {
     /// An operation that these cards cannot do, or that makes no sense.
     #[error("{operation}: {reason}")]
     Operation {
@@ -35,26 +36,6 @@ pub enum RunError {
         /// Node, handler and what it did
         message: String,
     },
-    /// A deadlock: ranks wait for each other, or for messages that nobody sends.
-    #[error("the schedule cannot finish: {done} of {operations} operations are done at {at}{}{}", lost(*.dropped), lines(.ranks))]
-    Deadlock {
-        /// Number of operations that were done
-        done: usize,
-        /// Number of all operations
-        operations: usize,
-        /// Simulated time
-        at: Time,
-        /// Number of messages that no entry took
-        dropped: u64,
-        /// The ranks that wait
-        ranks: Vec<DeadlockedRank>,
-    },
-    /// More time than the clock can count.
-    #[error("{0} ends after more than 2^63 picoseconds (106 days) of simulated time")]
-    TooLate(String),
-    /// The simulator contradicts itself.
-    #[error("internal error: {0}, please report")]
-    Internal(String),
     /// The schedule has more CPUs a rank than hosts of the machine have cores.
     #[error("the schedule uses {cpus} CPUs of a rank (cpu 0 to {}), and hosts of this machine have {cores} (host.cores)", cpus - 1)]
     Cores {
@@ -68,34 +49,8 @@ pub enum RunError {
     Network(#[from] cluster::NetError),
 }
 
-/// A rank in a deadlock.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DeadlockedRank {
-    /// Its number
-    pub rank: u32,
-    /// What it waits for, in words
-    pub waits: Vec<String>,
-    /// Number of its operations that cannot start because of that
-    pub blocked: usize,
-}
-
-/// Waits shown for a rank.
-const SHOWN: usize = 3;
-
-fn lines(ranks: &[DeadlockedRank]) -> String {
-    ranks.iter().map(|rank| format!("\n  {rank}")).collect()
-}
-
-fn lost(messages: u64) -> String {
-    if messages > 0 { format!("; {messages} messages found no entry and were dropped") } else { String::new() }
-}
-
-impl fmt::Display for DeadlockedRank {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "rank {} waits {}", self.rank, self.waits[..self.waits.len().min(SHOWN)].join(", "))?;
-        if self.waits.len() > SHOWN {
-            write!(f, ", and for {} more", self.waits.len() - SHOWN)?;
-        }
-        if self.blocked > 0 { write!(f, "; {} more operations need these", self.blocked) } else { Ok(()) }
+impl From<CardError> for RunError {
+    fn from(error: CardError) -> RunError {
+        RunError::Model(error)
     }
 }

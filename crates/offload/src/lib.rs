@@ -22,6 +22,6 @@ mod messages;
 mod state;
 mod world;
 
-pub use error::{DeadlockedRank, RunError};
+pub use error::{CardError, RunError};
 pub use memory::{SparseMemory, buffer};
-pub use world::{Outcome, World};
+pub use world::{Details, Outcome, World};

@@ -3,7 +3,7 @@ use std::rc::Rc;
 
 use abi::portals::{self as ptl, Handle, Process, ni};
 use cluster::Ranks;
-use goal::{Action, RunProgress, Schedule, Verb};
+use goal::{Action, Deadlock, RunProgress, Schedule, Verb, WaitCause};
 use machine::Machine;
 use nic::{CardProgram, HandlerStats};
 use sim::Time;
@@ -11,15 +11,16 @@ use sim::trace::Trace;
 
 use crate::check;
 use crate::commands::PORTAL;
-use crate::error::{DeadlockedRank, RunError};
+use crate::error::{CardError, RunError};
 use crate::memory::SparseMemory;
 use crate::state::{Cluster, CpuDone, Rank, Scripts};
 
-/// What came of a schedule.
+/// The results of a run; `ends` are when the last CPU of each rank was free.
+pub type Outcome = goal::Outcome<Details>;
+
+/// What only cards tell.
 #[derive(Clone, Debug, Default)]
-pub struct Outcome {
-    /// For each rank, when the last of its CPUs was free.
-    pub ends: Vec<Time>,
+pub struct Details {
     /// When the last card was done.
     pub last: Time,
     /// Number of messages that cards have sent, acknowledgements and replies included.
@@ -60,7 +61,8 @@ impl<'a> World<'a> {
         check::schedule(schedule, &machine, program.as_deref())?;
         let program = program.filter(|_| machine.nic.runs_handlers());
         // Only what goes wrong in a handler comes up as a message, and it ends the run.
-        let mut cluster = Cluster::new(machine, schedule.ranks() as usize, 0, trace, Box::new(|_| ()))?;
+        let mut cluster =
+            Cluster::new(machine, schedule.ranks() as usize, 0, trace, Box::new(|_| ())).map_err(CardError::from)?;
         cluster.trim_cards();
         let ni = open_interfaces(&mut cluster, program.as_ref());
         let mut scripts = Scripts::new(schedule, ni, eager);
@@ -158,54 +160,46 @@ impl Ranks for Scripts<'_> {
 
     fn event_is_over(&mut self, cluster: &mut Cluster) -> Result<(), RunError> {
         match cluster.warnings().first() {
-            Some((at, message)) => Err(RunError::Handler { at: *at, message: message.clone() }),
+            Some((at, message)) => Err(CardError::Handler { at: *at, message: message.clone() }.into()),
             None => Ok(()),
         }
     }
 
     fn is_out_of_time(&mut self, rank: usize, _: &mut Cluster) -> Result<(), RunError> {
-        Err(RunError::TooLate(format!("rank {rank}")))
+        Err(RunError::TooLate { what: format!("rank {rank}"), bits: 63 })
     }
 
     fn no_event_is_left(&mut self, cluster: &mut Cluster) -> Result<Option<Outcome>, RunError> {
         if self.dependencies.done_count() < self.schedule.len() {
-            return Err(self.deadlock(cluster));
+            return Err(self.deadlock(cluster).into());
         }
         Ok(Some(self.outcome(cluster)))
     }
 }
 
 impl Scripts<'_> {
-    fn deadlock(&mut self, cluster: &mut Cluster) -> RunError {
-        let schedule = self.schedule;
-        let mut ranks = Vec::new();
-        for rank in 0..schedule.ranks() {
+    fn deadlock(&mut self, cluster: &mut Cluster) -> Deadlock {
+        let mut waiting: Vec<(u32, WaitCause)> = Vec::new();
+        for rank in 0..self.schedule.ranks() {
             let Rank { tests, messages, .. } = &self.ranks[rank as usize];
-            let mut waiting: Vec<u32> = tests.iter().map(|test| test.op).chain(messages.iter().copied()).collect();
-            if waiting.is_empty() {
-                continue;
-            }
-            waiting.sort_unstable();
-            let waits = waiting.into_iter().map(|op| self.describe_wait(cluster, op)).collect();
-            let blocked = schedule.of_rank(rank).filter(|&op| self.dependencies.is_blocked(op)).count();
-            ranks.push(DeadlockedRank { rank, waits, blocked });
+            let mut ops: Vec<u32> = tests.iter().map(|test| test.op).chain(messages.iter().copied()).collect();
+            ops.sort_unstable();
+            waiting.extend(ops.into_iter().map(|op| (op, self.wait_cause(cluster, op))));
         }
-        let (done, operations, dropped) = (self.dependencies.done_count(), schedule.len(), self.dropped(cluster));
-        RunError::Deadlock { done, operations, at: cluster.now(), dropped, ranks }
+        let (at, dropped) = (Some(cluster.now()), self.dropped(cluster));
+        Deadlock { at, dropped, ..Deadlock::new(self.schedule, &self.dependencies, &waiting) }
     }
 
-    fn describe_wait(&mut self, cluster: &mut Cluster, op: u32) -> String {
-        let (rank, ordinal, action) = (self.schedule.rank(op), self.schedule.ordinal(op), self.schedule.action(op));
-        let what = match action {
+    /// Returns what an operation waits for that has started and is not done.
+    fn wait_cause(&mut self, cluster: &mut Cluster, op: u32) -> WaitCause {
+        match self.schedule.action(op) {
             Action::Nic(goal::NicOp { verb: Verb::Test { counter, reaches }, .. }) => {
-                let value = self.counter_value(cluster, rank, *counter);
-                let failures = if value.failure > 0 { format!(" ({} failures)", value.failure) } else { String::new() };
-                format!("for counter {counter}, which is at {}{failures} of {reaches},", value.success)
+                let value = self.counter_value(cluster, self.schedule.rank(op), *counter);
+                let (successes, failures) = (value.success, value.failure);
+                WaitCause::Counter { counter: *counter, successes, failures, target: *reaches }
             }
-            Action::Send { .. } => "for the receive".into(),
-            _ => "for the message".into(),
-        };
-        format!("{what} of operation {ordinal} ({action})")
+            action => WaitCause::of(action),
+        }
     }
 
     /// Number of messages that no entry took.
@@ -218,18 +212,24 @@ impl Scripts<'_> {
     fn outcome(&self, cluster: &mut Cluster) -> Outcome {
         let ends = self.cpus.chunks(self.schedule.cpus());
         let ends = ends.map(|cpus| cpus.iter().map(|cpu| cpu.end).max().unwrap_or_default()).collect();
-        let (dropped, steps) = (self.dropped(cluster), cluster.events());
-        let mut outcome = Outcome { ends, last: cluster.now(), dropped, steps, ..Outcome::default() };
+        let mut details = Details {
+            last: cluster.now(),
+            dropped: self.dropped(cluster),
+            steps: cluster.events(),
+            ..Details::default()
+        };
         for card in cluster.cards() {
             let stats = card.stats();
-            outcome.messages += stats.messages_sent;
-            outcome.packets += stats.packets_sent;
-            outcome.bytes += stats.bytes_sent;
-            outcome.untriggered += card.triggered_left() as u64;
+            details.messages += stats.messages_sent;
+            details.packets += stats.packets_sent;
+            details.bytes += stats.bytes_sent;
+            details.untriggered += card.triggered_left() as u64;
             for (name, handler) in stats.handlers {
-                outcome.handlers.entry(name).or_default().merge(&handler);
+                details.handlers.entry(name).or_default().merge(&handler);
             }
         }
-        outcome
+        let events = self.schedule.len() as u64 + details.messages;
+        // A message that no receive took lies in the memory of its target like one that a later receive would take.
+        Outcome { ends, events, unreceived: Vec::new(), details }
     }
 }

@@ -126,7 +126,7 @@ fn data_goes_down_a_chain_of_triggered_puts() {
             assert_eq!(bytes(memory, rank, 3, 5000), bytes(memory, 0, 3, 5000), "rank {rank}");
         }
         assert_ne!(bytes(memory, 4, 3, 5001), bytes(memory, 0, 3, 5001));
-        assert_eq!((outcome.messages, outcome.packets, outcome.bytes), (4, 8, 20_000));
+        assert_eq!((outcome.details.messages, outcome.details.packets, outcome.details.bytes), (4, 8, 20_000));
     })
     .unwrap();
 }
@@ -169,7 +169,7 @@ fn messages_and_the_card_s_operations_mix() {
         assert_eq!(bytes(memory, 0, 5, 64), bytes(memory, 1, 5, 64));
         assert_eq!(bytes(memory, 0, 9, 4096), bytes(memory, 2, 9, 4096));
         // The message, the token twice, its acknowledgement, the get and its reply.
-        assert_eq!((outcome.messages, outcome.dropped, outcome.untriggered), (6, 0, 0));
+        assert_eq!((outcome.details.messages, outcome.details.dropped, outcome.details.untriggered), (6, 0, 0));
         // The token is back before rank 0 has computed; then there is the get of a full packet.
         let packet = |rate: u64| (4096 * rate).div_ceil(1000);
         let get = NETWORK + MATCH + 2 * DMA + packet(6_700) + packet(20_000) + NETWORK + CAM + DMA + packet(6_700);
@@ -226,7 +226,7 @@ fn a_waiting_test_leaves_the_cpu_to_others() {
 fn what_never_comes_is_told_rank_by_rank() {
     let stuck = error("num_ranks 2 rank 0 { send 70000b to 1 tag 0 } rank 1 { recv 8b from 0 tag 1 }");
     assert!(stuck.contains("rank 0 waits for the receive of operation 1 (send 70000b to 1 tag 0)"), "{stuck}");
-    assert!(stuck.contains("rank 1 waits for the message of operation 1 (recv 8b from 0 tag 1)"), "{stuck}");
+    assert!(stuck.contains("rank 1 waits for a message of operation 1 (recv 8b from 0 tag 1)"), "{stuck}");
 }
 
 #[test]
@@ -253,7 +253,7 @@ fn what_cards_cannot_do_is_an_error_with_its_place() {
 #[test]
 fn operations_that_are_never_triggered_are_counted() {
     let text = "num_ranks 1 rank 0 { tput 8b to 0 when 4 reaches 2 tag 1 }";
-    let untriggered = with(text, 0, &[], |_, outcome| outcome.untriggered).unwrap();
+    let untriggered = with(text, 0, &[], |_, outcome| outcome.details.untriggered).unwrap();
     assert_eq!(untriggered, 1);
 }
 

@@ -66,7 +66,7 @@ pub(crate) type Handled<'a, M> = Result<(), RunError<<M as Model<'a>>::Error>>;
 pub(crate) struct Executor<'a, M: Model<'a>> {
     pub state: RunState<'a>,
     pub queue: EventQueue<M::Event>,
-    /// By rank and number.
+    /// All CPUs, by rank and number.
     cpus: Vec<Cpu<M::Task>>,
     /// For each rank, when it has last been busy.
     pub ends: Vec<Time>,
@@ -172,7 +172,9 @@ impl<'a, M: Model<'a>> Executor<'a, M> {
     #[inline]
     pub fn cpu_is_done(&mut self, now: Time, cpu: u32) -> Handled<'a, M> {
         let cpu = cpu as usize;
-        let Some(task) = self.cpus[cpu].end() else { return Err(RunError::Internal("a CPU that was idle is done")) };
+        let Some(task) = self.cpus[cpu].end() else {
+            return Err(RunError::Internal(format!("CPU {cpu} is done without a task")));
+        };
         let rank = self.rank_of(cpu);
         self.ends[rank] = now;
         M::finish(self, now, task)?;

@@ -75,7 +75,7 @@ fn execute(
 struct Packets<'a> {
     parameters: &'a Parameters,
     network: MessageNetwork,
-    /// By rank and NIC, when the card may take the next message.
+    /// For each rank and NIC, when the card may take the next message.
     cards: Vec<Time>,
     recorder: Option<Recorder>,
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 /// Generators write `l1`, `l2`, …: such a label is a place in a table. All others go to a map.
 #[derive(Default)]
 pub(super) struct Labels<'a> {
-    /// By number; the operation plus one. Those of earlier ranks are smaller than any of this rank.
+    /// For each label that is a number, its operation plus one. Those of earlier ranks are smaller than all of this rank.
     numbered: Vec<u32>,
     named: HashMap<&'a [u8], u32>,
     /// The first operation of the rank.

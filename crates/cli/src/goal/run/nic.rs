@@ -57,35 +57,36 @@ pub fn run(schedule: &Schedule, arguments: &Arguments, trace: Trace) -> Result<R
     if let Some(path) = &arguments.trace {
         world.finish_trace().map_err(GoalError::write(path))?;
     }
-    if outcome.dropped > 0 {
-        eprintln!("spinkit goal: warning: {} messages found no entry and were dropped", outcome.dropped);
+    let details = &outcome.details;
+    if details.dropped > 0 {
+        eprintln!("spinkit goal: warning: {} messages found no entry and were dropped", details.dropped);
     }
-    if outcome.untriggered > 0 {
-        eprintln!("spinkit goal: warning: {} triggered operations never happened", outcome.untriggered);
+    if details.untriggered > 0 {
+        eprintln!("spinkit goal: warning: {} triggered operations never happened", details.untriggered);
     }
     let handlers: Map<String, Value> =
-        outcome.handlers.iter().map(|(name, handler)| (name.clone(), handler_report(handler))).collect();
+        details.handlers.iter().map(|(name, handler)| (name.clone(), handler_report(handler))).collect();
     let more = json!({
-        "last_ns": json_ns(outcome.last),
-        "messages": outcome.messages,
-        "packets": outcome.packets,
-        "bytes": outcome.bytes,
-        "dropped_messages": outcome.dropped,
-        "untriggered_operations": outcome.untriggered,
-        "simulation_steps": outcome.steps,
+        "last_ns": json_ns(details.last),
+        "messages": details.messages,
+        "packets": details.packets,
+        "bytes": details.bytes,
+        "dropped_messages": details.dropped,
+        "untriggered_operations": details.untriggered,
+        "simulation_steps": details.steps,
         "handlers": handlers,
     });
-    let calls: u64 = outcome.handlers.values().map(|handler| handler.calls).sum();
+    let calls: u64 = details.handlers.values().map(|handler| handler.calls).sum();
     Ok(Report {
         model: "nic",
         parameters,
-        events: schedule.len() as u64 + outcome.messages,
+        events: outcome.events,
         ends: outcome.ends,
         took,
         more: if let Value::Object(more) = more { more } else { Map::new() },
         lines: vec![
-            ("cards", outcome.last.to_string()),
-            ("messages", outcome.messages.to_string()),
+            ("cards", details.last.to_string()),
+            ("messages", details.messages.to_string()),
             ("handlers", format!("{calls} calls")),
         ],
     })
