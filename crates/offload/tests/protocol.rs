@@ -12,8 +12,8 @@ use sim::trace::Trace;
 
 /// S of all runs.
 const EAGER: u64 = 65_536;
-/// Messages of one packet and of several full ones.
-const SIZES: [u64; 6] = [1, 8, 100, 4096, 8192, 65_536];
+/// Messages of one packet, and of so many that no packet waits for the deposit of the one before.
+const SIZES: [u64; 6] = [1, 8, 100, 4096, 20_000, 65_536];
 
 fn machine(name: &str, card: &str) -> Machine {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../machines");
