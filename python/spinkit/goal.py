@@ -174,7 +174,8 @@ def generate(pattern: str, ranks: int, size: int = 1, **options: Option) -> Sche
 def run(schedule: Schedule | Path | str, model: str = "loggops", **parameters: Option) -> Result:
     """Execute a schedule, or the file with it.
 
-    Parameters are options of `spinkit goal run MODEL`: `L=1000` is `-L 1000`, `switch_latency=50` is `--switch-latency 50`.
+    Parameters are options of `spinkit goal run MODEL`: `L=1000` is `-L 1000`, and `switch_latency=50` is
+    `--switch-latency 50`.
     """
     file, data = ("-", schedule.data) if isinstance(schedule, Schedule) else (str(schedule), b"")
     with TemporaryDirectory(prefix="spinkit-goal-") as folder:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 
+import msgspec
 import pytest
 from spinkit import _experiment, _paths
 from spinkit._errors import SpinkitError
@@ -37,10 +37,10 @@ def test_applications_gain_what_the_paper_says(tmp_path: Path) -> None:
 
 def test_a_schedule_that_cannot_be_made(tmp_path: Path) -> None:
     real = _experiment.load(HOME, "matching-apps")
-    program = dataclasses.replace(
+    program = msgspec.structs.replace(
         real.program, schedules=("gen halo --ranks 3 --dims 2x2", *real.program.schedules[1:])
     )
-    result = outcome(dataclasses.replace(real, program=program), tmp_path)
+    result = outcome(msgspec.structs.replace(real, program=program), tmp_path)
     assert isinstance(result, SpinkitError)
     assert "a grid of [2, 2] is 4 ranks, not 3" in str(result)
 

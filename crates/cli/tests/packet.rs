@@ -119,7 +119,7 @@ fn wrong_options_are_named() {
     for (options, expected) in [
         ("packet --topology torus --radix 8", "--radix is not for the topology torus"),
         ("packet --dims 3x3 --taper 2", "--taper is not for the topology torus"),
-        ("packet --dragonfly 3x3", "--dragonfly has three or four numbers"),
+        ("packet --dragonfly 3x3", "dragonfly has three or four numbers"),
         ("packet --radix 5", "a fat tree needs switches with an even number of ports, at least 2; network.radix is 5"),
         ("packet --radix 4 --taper 9", "switches with 4 ports cannot be tapered 9:1: that takes at least 10 ports"),
         ("packet --dims 1", "torus of 1 switches has 1 hosts, the run needs 2"),

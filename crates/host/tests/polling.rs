@@ -176,6 +176,12 @@ fn computing_and_polling_differ_when_all_memory_is_open_to_messages() {
         "for (long tries = 0; tries < 1000000000000 && flag != 3; tries++);",
         "int limit = 100000000; for (int i = 0; i < limit; i++) {} while (flag != 3);",
         "for (int i = 0; i < 5; i++) usleep(10000); while (flag != 3);",
+        // It reads the same values again and again, from other places: it computes, though nobody changes `check`.
+        "static volatile int check = 1;
+         static volatile char zeros[1 << 26];
+         for (unsigned long at = 0; at < sizeof zeros && check; at++)
+             if (zeros[at] != 0) exit(3);
+         while (flag != 3);",
     ];
     for body in bodies {
         assert_eq!(time(&exchange(&format!("{open} {body}"), &["-O0"])), expected, "{body}");

@@ -68,7 +68,11 @@ pub fn judge(steps: &[Step], heads: &[usize], now: &Registers, exempt: &Range<u6
         return None; // nothing that anybody could write would end it
     }
     let endless = changing.is_empty();
-    // A loop that can end by itself polls only if it does no more than count or read a clock.
+    // A loop that can end by itself polls only if it does no more than count or read a clock. One that walks through
+    // memory computes.
+    if !endless && flow.walks {
+        return None;
+    }
     let counts = || {
         let count = |pair: &[[u64; 16]]| -> Vec<u64> { (0..16).map(|k| pair[1][k].wrapping_sub(pair[0][k])).collect() };
         flow.clock || heads.windows(2).all(|pair| count(pair) == count(&heads[..2]))
@@ -109,6 +113,8 @@ struct Flow {
     places: Vec<Place>,
     branches: BTreeMap<u64, Branch>,
     clock: bool,
+    /// Whether it accesses memory at addresses that change.
+    walks: bool,
     factory: InstructionInfoFactory,
 }
 
@@ -136,6 +142,7 @@ impl Flow {
             places: Vec::new(),
             branches: BTreeMap::new(),
             clock: false,
+            walks: false,
             factory,
         })
     }
@@ -186,6 +193,10 @@ impl Flow {
         }
         let used = self.factory.info(instruction).used_registers().to_vec();
         let stack = instruction.is_stack_instruction();
+        if !step.reads.is_empty() || !step.writes.is_empty() {
+            let address = [instruction.memory_base(), instruction.memory_index()].map(Register::full_register);
+            self.walks |= address.iter().any(|register| self.registers[*register as usize] & CHANGES != 0);
+        }
         let reads = used.iter().filter(|used| !matches!(used.access(), OpAccess::Write | OpAccess::CondWrite));
         for register in reads.map(|used| used.register().full_register()) {
             label |= if stack && register == Register::RSP { 0 } else { self.registers[register as usize] };
@@ -258,7 +269,8 @@ impl Flow {
 }
 
 /// Returns the places that a loop reads before it writes them, and whose values differ from the iteration before.
-/// Returns `None` if the loop itself does not write one of them.
+/// Returns `None` if the loop itself does not write one of them, or if it writes a place that only one iteration has
+/// read: more iterations must show whether that changes.
 fn changing(rounds: &[&[Step]]) -> Option<BTreeSet<Place>> {
     let steps = || rounds.iter().copied().flatten();
     let all: BTreeSet<u64> = steps().flat_map(|step| &step.writes).flat_map(|place| place.bytes()).collect();
@@ -270,16 +282,19 @@ fn changing(rounds: &[&[Step]]) -> Option<BTreeSet<Place>> {
         })
         .flat_map(|address| Place { address, length: 16 }.bytes())
         .collect();
+    // The first value of each place, and the first and the last iteration that has read it.
     let mut seen = BTreeMap::new();
     let mut changing = BTreeSet::new();
-    for round in rounds {
+    for (number, round) in rounds.iter().enumerate() {
         let mut fresh = BTreeSet::new();
         for step in *round {
             for access in &step.reads {
                 if access.place.bytes().any(|byte| fresh.contains(&byte)) {
                     continue;
                 }
-                if *seen.entry(access.place).or_insert(access.value) != access.value {
+                let (value, _, last) = seen.entry(access.place).or_insert((access.value, number, number));
+                *last = number;
+                if *value != access.value {
                     if access.place.bytes().all(|byte| !all.contains(&byte) && !clocks.contains(&byte)) {
                         return None;
                     }
@@ -289,7 +304,9 @@ fn changing(rounds: &[&[Step]]) -> Option<BTreeSet<Place>> {
             fresh.extend(step.writes.iter().flat_map(|place| place.bytes()));
         }
     }
-    Some(changing)
+    let read_once = seen.iter().filter(|(_, (_, first, last))| first == last).map(|(place, _)| place);
+    let unknown = rounds.len() > 1 && read_once.flat_map(|place| place.bytes()).any(|byte| all.contains(&byte));
+    (!unknown).then_some(changing)
 }
 
 const GENERAL: [Register; 16] = [
