@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import msgspec
@@ -40,7 +41,7 @@ def test_a_schedule_that_cannot_be_made(tmp_path: Path) -> None:
     program = msgspec.structs.replace(
         real.program, schedules=("gen halo --ranks 3 --dims 2x2", *real.program.schedules[1:])
     )
-    result = outcome(msgspec.structs.replace(real, program=program), tmp_path)
+    result = outcome(dataclasses.replace(real, program=program), tmp_path)
     assert isinstance(result, SpinkitError)
     assert "a grid of [2, 2] is 4 ranks, not 3" in str(result)
 
