@@ -47,7 +47,7 @@ pub use engine::run;
 pub struct Parameters<'a> {
     /// Host, card and network; one rank a node
     pub machine: &'a Machine,
-    /// Who matches and answers: the CPU, the card, or handlers
+    /// The kind of card, which decides whether the CPU, the card or handlers match and answer
     pub card: NicKind,
     /// S: size in bytes of the largest message that travels with its data
     pub eager: u64,

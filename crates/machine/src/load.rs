@@ -118,8 +118,8 @@ pub struct Sourced {
     pub machine: Machine,
     /// Its file and those that this is based on, in the order in which they were read.
     pub files: Vec<PathBuf>,
-    /// By key: the comment of the file that sets it, which names a paper, or the `--set` that does. Keys without a comment
-    /// are not there.
+    /// The source of each value, by key: the comment of the file that sets it, which names a paper, or the `--set` that
+    /// does. Keys without a comment are not there.
     pub sources: BTreeMap<String, String>,
 }
 

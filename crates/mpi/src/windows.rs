@@ -13,7 +13,7 @@ pub enum Epoch {
     Fence(u32),
     /// Between start and complete, after a number of such epochs with this target.
     Started(u32),
-    /// By a lock, without a call of the target.
+    /// Opened by a lock, without a call of the target.
     Passive,
 }
 

@@ -41,7 +41,7 @@ pub struct Stats {
     pub dma_busy: Time,
     /// How long all HPUs together were occupied by handlers.
     pub hpu_busy: Time,
-    /// By handler name.
+    /// Counts of each handler, by its name.
     pub handlers: BTreeMap<String, HandlerStats>,
     /// Instructions by handler name and place in the source; empty unless the card profiles.
     pub profile: Profile,

@@ -41,7 +41,7 @@ impl Timed {
 /// How a block was left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Exit {
-    /// By a jump or a taken branch.
+    /// The block ended with a jump or a taken branch.
     pub taken: bool,
     /// The branch predictor was wrong.
     pub mispredicted: bool,

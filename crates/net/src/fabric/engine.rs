@@ -79,9 +79,9 @@ pub(crate) struct Fabric {
     time_out: Time,
     kinds: Vec<Kind>,
     pub(super) links: HugePageSlice<LinkState>,
-    /// By channel: a virtual channel of a link.
+    /// The credits of each virtual channel of a link.
     pub(super) credits: Credits,
-    /// By link, number of packets lost.
+    /// The number of packets lost at each link.
     pub(super) drops: Vec<u64>,
     pub(super) packets: Slab<Packet>,
     pub(super) sent_packets: u64,

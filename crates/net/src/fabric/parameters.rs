@@ -37,7 +37,7 @@ pub enum Flow {
 /// How a packet chooses among equally short paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Routing {
-    /// By a hash of its sender and receiver: packets of a pair keep their order.
+    /// A hash of its sender and receiver decides: packets of a pair keep their order.
     Ecmp,
     /// Each packet at each switch takes the shortest queue, and among equal ones chooses by a hash of the packet. Packets
     /// may overtake each other.

@@ -137,7 +137,7 @@ fn blocked_packets_wait_with_their_data_in_host_memory() {
     assert_eq!(arrived, [1, 1, 2, 2, 3, 3]);
 }
 
-/// What comes after a blocked packet is blocked too, on the card's own account or the host's, and leaves in its order.
+/// Packets behind a blocked one are blocked too, on the card's own account or the host's, and leave in their order.
 #[test]
 fn packets_behind_a_blocked_one_keep_their_order() {
     let mut rig = network(2, &[]);
