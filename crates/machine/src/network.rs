@@ -93,17 +93,18 @@ pub struct Shape {
 /// What happens when a buffer is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {
-    /// "credits": packets wait, and congestion spreads back to the senders.
+    /// "credits": packets wait for credit, and congestion spreads back to the senders.
     Credits,
-    /// "drop": packets are lost and sent again.
+    /// "drop": packets are lost, and their hosts send them again.
     Drop,
 }
 
 /// How a packet chooses among equally short paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Routing {
-    /// "ecmp": by a hash of its sender and receiver.
+    /// "ecmp": a hash of its sender and receiver decides: packets of a pair keep their order.
     Ecmp,
-    /// "adaptive": it takes the shortest queue.
+    /// "adaptive": it takes the shortest queue at each switch, and among equal ones chooses by a hash. Packets may
+    /// overtake each other.
     Adaptive,
 }

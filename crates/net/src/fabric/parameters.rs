@@ -2,6 +2,8 @@ use sim::{Rate, Time};
 
 use crate::NetError;
 
+pub use machine::{Flow, Routing};
+
 /// How links and switches behave.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parameters {
@@ -25,25 +27,6 @@ pub struct Parameters {
     pub seed: u64,
 }
 
-/// What happens when a buffer is full.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Flow {
-    /// Packets wait for credit.
-    Credits,
-    /// Packets are lost, and their hosts send them again.
-    Drop,
-}
-
-/// How a packet chooses among equally short paths.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Routing {
-    /// A hash of its sender and receiver decides: packets of a pair keep their order.
-    Ecmp,
-    /// Each packet at each switch takes the shortest queue, and among equal ones chooses by a hash of the packet. Packets
-    /// may overtake each other.
-    Adaptive,
-}
-
 impl Parameters {
     /// The links and switches of a machine; those of a machine without a fabric have [the usual](machine::Fabric::USUAL)
     /// buffers.
@@ -56,14 +39,8 @@ impl Parameters {
             mtu: network.mtu,
             gap: network.gap,
             buffer: fabric.buffer,
-            flow: match fabric.flow {
-                machine::Flow::Credits => Flow::Credits,
-                machine::Flow::Drop => Flow::Drop,
-            },
-            routing: match fabric.routing {
-                machine::Routing::Ecmp => Routing::Ecmp,
-                machine::Routing::Adaptive => Routing::Adaptive,
-            },
+            flow: fabric.flow,
+            routing: fabric.routing,
             seed: fabric.seed,
         }
     }
