@@ -1,5 +1,7 @@
 //! The interface of handlers on the card, and the form in which a host executable contains device code.
 
+use bytemuck::{Pod, Zeroable};
+
 /// Addresses in the card's address space. The bases follow PsPIN's memory map, so one device program serves every card;
 /// sizes are the machine's.
 pub mod map {
@@ -23,7 +25,7 @@ pub mod map {
 }
 
 /// `ptl_header_t` as the card lays it out for a header handler (sPIN App. B.3); the user header follows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct HeaderArgs {
     /// `type`: 0 put, 1 get, 2 atomic, 3 fetch-atomic
@@ -45,7 +47,7 @@ pub struct HeaderArgs {
 }
 
 /// `ptl_payload_t` as the card lays it out for a payload handler (sPIN App. B.4).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct PayloadArgs {
     /// `length`, bytes
@@ -139,7 +141,7 @@ pub mod err {
 }
 
 /// Arguments of `PtlHandlerPutFromDevice` and `PtlHandlerPutFromHost` (sPIN App. B.6).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct PutCmd {
     /// Card address of the data, or its offset in the ME.
@@ -163,7 +165,7 @@ pub struct PutCmd {
 }
 
 /// Arguments of the DMA calls (sPIN App. B.6).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct DmaCmd {
     /// Offset in the host memory chosen by `options`.
@@ -179,7 +181,7 @@ pub struct DmaCmd {
 }
 
 /// Arguments of `PtlHandlerAtomicFromDevice` and `PtlHandlerAtomicFromHost` (sPIN App. B.6).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct AtomicCmd {
     /// The arguments of the put.
@@ -191,7 +193,7 @@ pub struct AtomicCmd {
 }
 
 /// Arguments of `PtlHandlerDMACAS*` and `PtlHandlerDMAFetchAdd*` (sPIN App. B.6).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct DmaAtomicCmd {
     /// Offset in the host memory chosen by `options`, naturally aligned.
@@ -211,7 +213,7 @@ pub struct DmaAtomicCmd {
 }
 
 /// Arguments of `PtlHandlerCAS` (sPIN App. B.6).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct CasCmd {
     /// `cmpval`
@@ -225,7 +227,7 @@ pub struct CasCmd {
 }
 
 /// Arguments of `PtlHandlerFAdd` (sPIN App. B.6).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct FetchAddCmd {
     /// `inc`
@@ -237,25 +239,5 @@ pub struct FetchAddCmd {
     /// Padding.
     pub pad: u32,
 }
-
-macro_rules! plain {
-    ($($t:ty),+) => { $(
-        // SAFETY: `repr(C)`, only integers, padding spelled out.
-        unsafe impl crate::portals::Plain for $t {}
-    )+ };
-}
-plain!(
-    HeaderArgs,
-    PayloadArgs,
-    PutCmd,
-    DmaCmd,
-    AtomicCmd,
-    DmaAtomicCmd,
-    CasCmd,
-    FetchAddCmd,
-    image::Preamble,
-    image::Device,
-    image::Handler
-);
 
 pub mod image;

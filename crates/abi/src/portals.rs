@@ -1,4 +1,9 @@
 //! Portals 4 (4.3) and P4sPIN constants and structures, as in `sdk/include/portals4.h` and `sdk/include/spin.h`.
+//!
+//! A structure that derives `Pod` consists of its fields and nothing else: padding is a field, and every combination of
+//! bytes is a value. The compiler checks both, so such structures cross boundaries as bytes.
+
+use bytemuck::{Pod, Zeroable};
 
 /// A handle: kind (4 bits), interface (2), generation (10), index (16). Processes of a job that make the same objects
 /// in the same order get the same values, as programs expect of interface handles.
@@ -201,7 +206,7 @@ pub const LE_OPTIONS_MASK: u32 = me::MASK & 0xffff;
 pub const ME_HANDLER_IOVEC: u32 = 1 << 24;
 
 /// `ptl_process_t`, a union of a rank and a (nid, pid) pair: the low word is the rank or nid, the high word the pid.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Pod, Zeroable)]
 #[repr(C)]
 pub struct Process {
     /// `rank`, or `phys.nid`.
@@ -211,7 +216,7 @@ pub struct Process {
 }
 
 /// `ptl_iovec_t`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Iovec {
     /// `iov_base`
@@ -221,7 +226,7 @@ pub struct Iovec {
 }
 
 /// `ptl_md_t`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Md {
     /// `start`
@@ -239,7 +244,7 @@ pub struct Md {
 }
 
 /// `ptl_le_t`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Le {
     /// `start`
@@ -258,7 +263,7 @@ pub struct Le {
 
 /// `ptl_me_t`. The fields after `min_free` are P4sPIN's (sPIN App. B.1); only `PtlMEAppendHandlers`, to which `spin.h`
 /// maps `PtlMEAppend`, reads them, so a plain Portals program may leave them uninitialised.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Me {
     /// The fields that an ME shares with an LE.
@@ -294,7 +299,7 @@ pub struct Me {
 }
 
 /// `ptl_ct_event_t`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct CtEvent {
     /// `success`
@@ -304,7 +309,7 @@ pub struct CtEvent {
 }
 
 /// `ptl_event_t`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Event {
     /// `start`
@@ -342,7 +347,7 @@ pub struct Event {
 }
 
 /// `ptl_ni_limits_t`; the fields after `features` are P4sPIN's (sPIN App. B.2.1).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct NiLimits {
     /// `max_entries`
@@ -394,33 +399,3 @@ pub struct NiLimits {
     /// `max_cycles_per_byte`
     pub max_cycles_per_byte: u64,
 }
-
-/// Conversions between a plain C structure and its bytes. The trait is implemented only by `repr(C)` types of integers
-/// without implicit padding.
-///
-/// # Safety
-/// Every bit pattern must be a valid value and the type must have no padding bytes of its own.
-pub unsafe trait Plain: Copy + Default {
-    /// Returns the bytes of the value.
-    fn as_bytes(&self) -> &[u8] {
-        // SAFETY: the implementer guarantees initialised bytes without padding.
-        unsafe { std::slice::from_raw_parts(std::ptr::from_ref(self).cast(), size_of::<Self>()) }
-    }
-
-    /// Returns the value at the start of `bytes`, or `None` if there are too few.
-    fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let mut value = Self::default();
-        let source = bytes.get(..size_of::<Self>())?;
-        // SAFETY: both are valid for the size of `Self`, and any bit pattern is a value.
-        unsafe { std::ptr::copy_nonoverlapping(source.as_ptr(), std::ptr::from_mut(&mut value).cast(), source.len()) };
-        Some(value)
-    }
-}
-
-macro_rules! plain {
-    ($($t:ty),+) => { $(
-        // SAFETY: `repr(C)`, only integers, padding spelled out.
-        unsafe impl Plain for $t {}
-    )+ };
-}
-plain!(Process, Iovec, Md, Le, Me, CtEvent, Event, NiLimits);

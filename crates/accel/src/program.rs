@@ -186,7 +186,7 @@ impl DeviceProgram {
 #[cfg(test)]
 mod tests {
     use abi::device::image::{MAGIC, Preamble};
-    use abi::portals::Plain;
+    use bytemuck::bytes_of;
 
     use super::*;
 
@@ -196,8 +196,8 @@ mod tests {
         assert!(matches!(error(b""), ImageError::Image(Damage::Damaged("it is cut off"))));
         assert!(matches!(error(&[0; 64]), ImageError::Image(Damage::Version)));
         let mut preamble = Preamble { magic: MAGIC, length: 32, devices: 7, ..Default::default() };
-        assert!(matches!(error(preamble.as_bytes()), ImageError::Image(Damage::Damaged("its records are cut off"))));
+        assert!(matches!(error(bytes_of(&preamble)), ImageError::Image(Damage::Damaged("its records are cut off"))));
         preamble.devices = 0;
-        assert!(matches!(error(preamble.as_bytes()), ImageError::NoKind { .. }));
+        assert!(matches!(error(bytes_of(&preamble)), ImageError::NoKind { .. }));
     }
 }

@@ -9,8 +9,9 @@ use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
 use abi::mailbox::{self, ARGS, BOUNCE, DATA, DOORBELL_SLEEPS, Header, Op, SLOTS, Slot, state};
-use abi::portals::{CtEvent, Le, Md, Me, NiLimits, Plain, Rc};
+use abi::portals::{CtEvent, Le, Md, Me, NiLimits, Rc};
 use arbitrary::{Result, Unstructured};
+use bytemuck::{Pod, bytes_of};
 use host::job::shared::Shared;
 use host::job::{Caller, Reply, family};
 use sim::Time;
@@ -186,9 +187,9 @@ impl Mailbox {
         self.structure::<NiLimits>(caller);
     }
 
-    fn structure<T: Plain>(&self, caller: Caller) {
+    fn structure<T: Pod>(&self, caller: Caller) {
         let at = slot(caller.rank as usize, caller.slot as usize) + offset_of!(Slot, data);
-        assert_eq!(self.shared.data::<T>(caller).as_bytes(), self.at(at, size_of::<T>()));
+        assert_eq!(bytes_of(&self.shared.data::<T>(caller)), self.at(at, size_of::<T>()));
     }
 
     /// Lets the simulator set the clock, and watch the doorbell while nobody rings it.

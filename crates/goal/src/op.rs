@@ -1,5 +1,7 @@
 use std::fmt;
 
+use bytemuck::{Pod, Zeroable};
+
 use crate::nic::NicOp;
 
 /// Largest number of operations of a schedule. The LogGOPS engine uses two bits of an operation's number for itself.
@@ -89,7 +91,7 @@ impl fmt::Display for Action<'_> {
 
 /// An operation as it is stored, in 24 bytes, in memory and in a file.
 #[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 pub(crate) struct Op {
     /// Size in bytes, or its place in the table of wide sizes; the low half of a calculation's nanoseconds; the number of a
     /// card's operation.
@@ -103,11 +105,6 @@ pub(crate) struct Op {
     /// Kind (2 bits), whether the size is wide (1), cpu (8), nic (8), matching space (12).
     pub bits: u32,
 }
-
-// SAFETY: six u32 in C layout: no padding, every bit pattern is valid.
-unsafe impl bytemuck::Zeroable for Op {}
-// SAFETY: as above.
-unsafe impl bytemuck::Pod for Op {}
 
 impl Op {
     pub const USED_BITS: u32 = u32::MAX >> 1;

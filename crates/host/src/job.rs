@@ -53,7 +53,7 @@ pub use memory_loop::{Place, Polling};
 pub use spec::{JobError, JobSpec};
 pub use state::Job;
 
-use abi::portals::Plain;
+use bytemuck::AnyBitPattern;
 use output::Output;
 use pmi::Pmi;
 use shared::Shared;
@@ -167,7 +167,7 @@ impl Job {
     }
 
     /// Returns the structure argument of a call that is not answered.
-    pub fn data<T: Plain>(&self, caller: Caller) -> T {
+    pub fn data<T: AnyBitPattern>(&self, caller: Caller) -> T {
         self.shared.data(caller)
     }
 

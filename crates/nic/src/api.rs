@@ -4,7 +4,7 @@
 
 mod programs;
 
-use abi::portals::{self as ptl, CtEvent, Handle, Iovec, Plain, Rc as Code, md, me};
+use abi::portals::{self as ptl, CtEvent, Handle, Iovec, Rc as Code, md, me};
 use sim::Time;
 
 use crate::card::Card;
@@ -159,8 +159,8 @@ impl Card {
         if length > limit as u64 {
             return Err(Code::ArgInvalid);
         }
-        let mut bytes = vec![0; length as usize * size_of::<Iovec>()];
-        ports.read_host(start, &mut bytes).map_err(|_| Code::ArgInvalid)?;
-        Ok(Region::iovec(bytes.chunks_exact(size_of::<Iovec>()).filter_map(Iovec::from_bytes).collect()))
+        let mut elements = vec![Iovec::default(); length as usize];
+        ports.read_host(start, bytemuck::cast_slice_mut(&mut elements)).map_err(|_| Code::ArgInvalid)?;
+        Ok(Region::iovec(elements))
     }
 }

@@ -1,7 +1,8 @@
 //! The kinds of C arguments, and how each is sent. [`abi::mailbox::Op`] describes the convention.
 
 use crate::call::{Answer, Call};
-use abi::portals::{CtEvent, INVALID_HANDLE, Me, Plain, Process, Rc};
+use abi::portals::{CtEvent, INVALID_HANDLE, Me, Process, Rc};
+use bytemuck::Pod;
 use std::ffi::c_void;
 use std::mem::offset_of;
 
@@ -10,8 +11,7 @@ pub trait Argument {
     /// Writes the argument into the call, as far as the simulator needs it.
     ///
     /// # Errors
-    /// `PTL_ARG_INVALID` for a NULL
-    /// pointer.
+    /// `PTL_ARG_INVALID` for a NULL pointer.
     fn give(&self, call: &mut Call) -> Result<(), Rc>;
 
     /// Copies its result from the answer. Called only after calls that have results.
@@ -88,7 +88,7 @@ impl Argument for Address {
 #[repr(transparent)]
 pub struct In<T>(*const T);
 
-impl<T: Plain> Argument for In<T> {
+impl<T: Pod> Argument for In<T> {
     fn give(&self, call: &mut Call) -> Result<(), Rc> {
         if self.0.is_null() {
             return Err(Rc::ArgInvalid);
@@ -103,7 +103,7 @@ impl<T: Plain> Argument for In<T> {
 #[repr(transparent)]
 pub struct OptionalIn<T>(*const T);
 
-impl<T: Plain> Argument for OptionalIn<T> {
+impl<T: Pod> Argument for OptionalIn<T> {
     fn give(&self, call: &mut Call) -> Result<(), Rc> {
         call.word(u64::from(!self.0.is_null()));
         if self.0.is_null() { Ok(()) } else { In(self.0).give(call) }
@@ -154,7 +154,7 @@ impl<T: Word> Argument for Out<T> {
 #[repr(transparent)]
 pub struct OutData<T>(*mut T);
 
-impl<T: Plain> Argument for OutData<T> {
+impl<T: Pod> Argument for OutData<T> {
     fn give(&self, _call: &mut Call) -> Result<(), Rc> {
         if self.0.is_null() { Err(Rc::ArgInvalid) } else { Ok(()) }
     }
@@ -169,7 +169,7 @@ impl<T: Plain> Argument for OutData<T> {
 #[repr(transparent)]
 pub struct OptionalOut<T>(*mut T);
 
-impl<T: Plain> Argument for OptionalOut<T> {
+impl<T: Pod> Argument for OptionalOut<T> {
     fn give(&self, _call: &mut Call) -> Result<(), Rc> {
         Ok(())
     }

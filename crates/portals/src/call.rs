@@ -3,7 +3,8 @@
 use crate::output;
 use crate::session::{self, Session};
 use abi::mailbox::{ARGS, BOUNCE, DOORBELL_RING, DOORBELL_SLEEPS, Op, Patience, SLOTS, Slot, env, state};
-use abi::portals::{Plain, Rc};
+use abi::portals::Rc;
+use bytemuck::{AnyBitPattern, NoUninit};
 use std::cell::Cell;
 use std::ffi::{c_char, c_int};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -93,8 +94,7 @@ impl Call {
     /// Starts a call in the thread's slot.
     ///
     /// # Errors
-    /// `PTL_FAIL`, after a message, when there is no simulator or no free
-    /// slot.
+    /// `PTL_FAIL`, after a message, when there is no simulator or no free slot.
     pub fn begin(op: Op) -> Result<Call, Rc> {
         let busy = Busy::begin();
         let session = Session::get().ok_or(Rc::Fail)?;
@@ -129,8 +129,8 @@ impl Call {
     }
 
     /// Sets the structure argument.
-    pub fn data<T: Plain>(&mut self, value: &T) {
-        let bytes = value.as_bytes();
+    pub fn data<T: NoUninit>(&mut self, value: &T) {
+        let bytes = bytemuck::bytes_of(value);
         // SAFETY: as in `begin`.
         unsafe { (&mut (*self.slot).data)[..bytes.len()].copy_from_slice(bytes) };
     }
@@ -239,9 +239,10 @@ impl Answer {
     }
 
     /// Returns the structure result.
-    pub fn data<T: Plain>(&self) -> T {
+    pub fn data<T: AnyBitPattern>(&self) -> T {
         // SAFETY: as above.
-        T::from_bytes(unsafe { &(*self.slot).data }).expect("structures fit into a slot")
+        let bytes = unsafe { &(*self.slot).data };
+        bytemuck::pod_read_unaligned(&bytes[..size_of::<T>()])
     }
 }
 

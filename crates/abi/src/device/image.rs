@@ -3,7 +3,7 @@
 //! A [`Preamble`] is followed by the [`Device`] records, the [`Handler`] records, and what they point to. Offsets count
 //! from the start of the image.
 
-use crate::portals::Plain;
+use bytemuck::{AnyBitPattern, Pod, Zeroable};
 
 /// "SPINIMG" and the version of this layout.
 pub const MAGIC: u64 = 0x5350_494e_494d_4701;
@@ -19,7 +19,7 @@ pub const DEVICE_SECTION_PREFIX: &str = ".spin_device.";
 pub const ABSENT: u32 = u32::MAX;
 
 /// Start of an image.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Preamble {
     /// [`MAGIC`].
@@ -37,7 +37,7 @@ pub struct Preamble {
 }
 
 /// The program for one HPU kind.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Device {
     /// Offset of the kind's name ("rv32imac"), NUL-terminated.
@@ -51,7 +51,7 @@ pub struct Device {
 }
 
 /// One handler; its entry point is the ELF symbol of this name.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Handler {
     /// Offset of the symbol's name, NUL-terminated.
@@ -86,7 +86,7 @@ impl<'a> Image<'a> {
     /// # Errors
     /// When the image is of another version, or something in it points outside of it.
     pub fn parse(bytes: &'a [u8]) -> Result<Image<'a>, Damage> {
-        let preamble = Preamble::from_bytes(bytes).ok_or(Damage::Damaged("it is cut off"))?;
+        let preamble = record::<Preamble>(bytes, 0).ok_or(Damage::Damaged("it is cut off"))?;
         if preamble.magic != MAGIC {
             return Err(Damage::Version);
         }
@@ -107,10 +107,14 @@ impl<'a> Image<'a> {
     }
 }
 
-fn records<T: Plain>(bytes: &[u8], at: &mut usize, count: u32) -> Result<Vec<T>, Damage> {
+fn record<T: AnyBitPattern>(bytes: &[u8], at: usize) -> Option<T> {
+    bytes.get(at..)?.get(..size_of::<T>()).map(bytemuck::pod_read_unaligned)
+}
+
+fn records<T: AnyBitPattern>(bytes: &[u8], at: &mut usize, count: u32) -> Result<Vec<T>, Damage> {
     (0..count)
         .map(|_| {
-            let record = bytes.get(*at..).and_then(T::from_bytes).ok_or(Damage::Damaged("its records are cut off"))?;
+            let record = record(bytes, *at).ok_or(Damage::Damaged("its records are cut off"))?;
             *at += size_of::<T>();
             Ok(record)
         })

@@ -3,7 +3,8 @@
 use abi::device::{
     AtomicCmd, CasCmd, DmaAtomicCmd, DmaCmd, FetchAddCmd, HeaderArgs, PayloadArgs, PutCmd, cmd, err, ret,
 };
-use abi::portals::{AckReq, AtomicOp, CtEvent, Datatype, Plain};
+use abi::portals::{AckReq, AtomicOp, CtEvent, Datatype};
+use bytemuck::{Pod, bytes_of, pod_read_unaligned};
 
 use super::{Answer, Arguments, Call, Convention, HandlerMemory, Refusal, Request};
 use crate::command::{Command, Counter, Direction, Dma, HostAtomic, HostMemory, HostOperation, Message, Place};
@@ -33,7 +34,7 @@ impl Convention for P4spin {
                 Arguments { block: arguments, registers: [block, state, 0] }
             }
             Input::Payload => {
-                let payload = payload_arguments(task).as_bytes().to_vec();
+                let payload = bytes_of(&payload_arguments(task)).to_vec();
                 Arguments { block: payload, registers: [block, state, 0] }
             }
             Input::Completion { dropped, flow_control } => {
@@ -143,7 +144,7 @@ impl Convention for P4spin {
                 change(at, memory, |command: &mut CasCmd| command.compare = value);
             }
             Answer::Before(value) => change(at, memory, |command: &mut FetchAddCmd| command.before = value),
-            Answer::Counter(value) => memory.write(at, value.as_bytes()),
+            Answer::Counter(value) => memory.write(at, bytes_of(&value)),
         }
     }
 }
@@ -166,7 +167,7 @@ fn header_arguments(header: &MessageHeader, user_hdr: u32, user_header: &[u8]) -
         offset: header.offset,
         hdr_data: header.hdr_data,
     };
-    let mut bytes = arguments.as_bytes().to_vec();
+    let mut bytes = bytes_of(&arguments).to_vec();
     let end = bytes.len() + user_hdr as usize;
     bytes.extend_from_slice(user_header);
     bytes.resize(end, 0);
@@ -195,19 +196,19 @@ fn error_code(role: Role, value: u32) -> HandlerError {
 }
 
 /// Reads a command's structure.
-fn read<T: Plain>(at: u32, memory: &mut dyn HandlerMemory) -> Result<T, Refusal> {
+fn read<T: Pod>(at: u32, memory: &mut dyn HandlerMemory) -> Result<T, Refusal> {
     let bytes = memory.read(at, size_of::<T>() as u32);
-    bytes.and_then(|bytes| T::from_bytes(&bytes)).ok_or_else(|| Refusal::Fault {
+    bytes.map(|bytes| pod_read_unaligned(&bytes)).ok_or_else(|| Refusal::Fault {
         what: format!("issued a command at {at:#x}, which is not its own"),
         detail: at,
     })
 }
 
 /// Changes a command's structure.
-fn change<T: Plain>(at: u32, memory: &mut dyn HandlerMemory, change: impl FnOnce(&mut T)) {
+fn change<T: Pod>(at: u32, memory: &mut dyn HandlerMemory, change: impl FnOnce(&mut T)) {
     if let Ok(mut command) = read(at, memory) {
         change(&mut command);
-        memory.write(at, command.as_bytes());
+        memory.write(at, bytes_of(&command));
     }
 }
 

@@ -1,12 +1,13 @@
 //! Commands of handlers, and the replies to them.
 
 use abi::device::{AtomicCmd, CasCmd, DmaAtomicCmd, DmaCmd, FetchAddCmd, PutCmd, cmd, err, map, ret};
-use abi::portals::{AckReq, AtomicOp, CtEvent, Datatype, Plain};
+use abi::portals::{AckReq, AtomicOp, CtEvent, Datatype};
 use accel::testing::code::{A0, A7, ECALL, RET, S0, ZERO, addi, commands, lui, lw};
 use accel::{
     Command, Counter, Direction, Dma, Failure, HostAtomic, HostMemory, HostOperation, InternalError, Outcome, Place,
     Reply, Transfer,
 };
+use bytemuck::{bytes_of, pod_read_unaligned};
 use sim::Time;
 
 use crate::rig::{CYCLE, Rig, STATE, SUCCESS};
@@ -55,18 +56,18 @@ fn messages_say_what_the_handler_asks_for() {
         ..PutCmd::default()
     };
     for (number, host) in [(cmd::PUT_FROM_DEVICE, false), (cmd::PUT_FROM_HOST, true)] {
-        let (_, issued) = issues(number, put.as_bytes());
+        let (_, issued) = issues(number, bytes_of(&put));
         let Command::Put(message) = issued.command else { panic!("{issued:?}") };
         assert_eq!(message.place, if host { Place::Host(16) } else { Place::Device(16) });
         let numbers = (message.length, message.match_bits, message.remote_offset, message.hdr_data, message.user_ptr);
         assert_eq!(numbers, (24, 3, 4, 5, 6));
         assert_eq!((message.ack, message.counted), (AckReq::Ack, true));
     }
-    let (_, issued) = issues(cmd::GET_TO_DEVICE, PutCmd { ack_req: 999, ..put }.as_bytes());
+    let (_, issued) = issues(cmd::GET_TO_DEVICE, bytes_of(&PutCmd { ack_req: 999, ..put }));
     let Command::Get(message) = issued.command else { panic!("{issued:?}") };
     assert_eq!((message.place, message.ack), (Place::Device(16), AckReq::None), "a get has no acknowledgement");
     let atomic = AtomicCmd { put, operation: AtomicOp::Sum as u32, datatype: Datatype::Int32 as u32 };
-    let (_, issued) = issues(cmd::ATOMIC_FROM_HOST, atomic.as_bytes());
+    let (_, issued) = issues(cmd::ATOMIC_FROM_HOST, bytes_of(&atomic));
     let Command::Atomic(message, AtomicOp::Sum, Datatype::Int32) = issued.command else { panic!("{issued:?}") };
     assert_eq!(message.place, Place::Host(16));
 }
@@ -76,11 +77,11 @@ fn arguments_out_of_range_never_reach_the_card() {
     let put = PutCmd::default();
     let atomic = AtomicCmd { put, operation: 999, datatype: Datatype::Int32 as u32 };
     let cases: [(u32, Vec<u8>); 5] = [
-        (cmd::PUT_FROM_HOST, PutCmd { ack_req: 999, ..put }.as_bytes().to_vec()),
-        (cmd::PUT_FROM_DEVICE, PutCmd { ct: 2, ..put }.as_bytes().to_vec()),
-        (cmd::ATOMIC_FROM_DEVICE, atomic.as_bytes().to_vec()),
-        (cmd::DMA_TO_HOST, DmaCmd { options: 2, ..DmaCmd::default() }.as_bytes().to_vec()),
-        (cmd::DMA_FETCH_ADD, DmaAtomicCmd { datatype: 999, ..DmaAtomicCmd::default() }.as_bytes().to_vec()),
+        (cmd::PUT_FROM_HOST, bytes_of(&PutCmd { ack_req: 999, ..put }).to_vec()),
+        (cmd::PUT_FROM_DEVICE, bytes_of(&PutCmd { ct: 2, ..put }).to_vec()),
+        (cmd::ATOMIC_FROM_DEVICE, bytes_of(&atomic).to_vec()),
+        (cmd::DMA_TO_HOST, bytes_of(&DmaCmd { options: 2, ..DmaCmd::default() }).to_vec()),
+        (cmd::DMA_FETCH_ADD, bytes_of(&DmaAtomicCmd { datatype: 999, ..DmaAtomicCmd::default() }).to_vec()),
     ];
     for (number, argument) in cases {
         let mut rig = Rig::payload(&[], results(&[number]), &argument);
@@ -92,13 +93,13 @@ fn arguments_out_of_range_never_reach_the_card() {
 
 #[test]
 fn a_reply_is_the_result_of_the_call() {
-    let (mut rig, issued) = issues(cmd::PUT_FROM_HOST, PutCmd::default().as_bytes());
+    let (mut rig, issued) = issues(cmd::PUT_FROM_HOST, bytes_of(&PutCmd::default()));
     let call = rig.world.now;
     rig.reply(&issued, Reply::Done(err::INVALID));
     rig.run();
     assert_eq!(returned(&rig), err::INVALID);
     assert!(rig.ends[0].at > call.as_ps() && rig.ends[0].at == rig.ends[0].cycles * CYCLE);
-    let (mut rig, issued) = issues(cmd::PUT_FROM_DEVICE, PutCmd::default().as_bytes());
+    let (mut rig, issued) = issues(cmd::PUT_FROM_DEVICE, bytes_of(&PutCmd::default()));
     rig.reply(&issued, Reply::Fault { what: "put nonsense".into(), address: 77 });
     rig.run();
     let Outcome::Failed(error) = &rig.ends[0].outcome else { panic!("{:?}", rig.ends[0]) };
@@ -113,7 +114,7 @@ fn a_get_to_the_card_waits_for_its_data() {
     let mut code = commands(cmd::GET_TO_DEVICE, STATE, 0);
     code.truncate(code.len() - 2);
     code.extend([lui(S0, STATE), lw(A0, S0, 0x100), RET]);
-    let mut rig = Rig::payload(&[], code, get.as_bytes());
+    let mut rig = Rig::payload(&[], code, bytes_of(&get));
     rig.offer(1, &[0; 8]);
     let issued = rig.next_command().unwrap();
     assert!(rig.unit.may_write(issued.id, at, 8) && !rig.unit.may_write(issued.id, at + 0x400, 8));
@@ -140,7 +141,7 @@ fn reads(number: u32) -> (Vec<u32>, DmaCmd) {
 #[test]
 fn a_transfer_goes_on_beside_its_handler() {
     let (code, dma) = reads(cmd::DMA_WAIT);
-    let mut rig = Rig::payload(&[], code, dma.as_bytes());
+    let mut rig = Rig::payload(&[], code, bytes_of(&dma));
     rig.offer(1, &[0; 8]);
     let issued = rig.next_command().unwrap();
     let expected =
@@ -148,7 +149,7 @@ fn a_transfer_goes_on_beside_its_handler() {
     assert_eq!(issued.command, Command::Dma(expected));
     rig.reply(&issued, Reply::Started(Transfer::UnderWay));
     let argument = rig.read(&issued, STATE, size_of::<DmaCmd>() as u32).unwrap();
-    assert_eq!(DmaCmd::from_bytes(&argument), Some(DmaCmd { handle: 0, ..dma }), "the card has written the handle");
+    assert_eq!(pod_read_unaligned::<DmaCmd>(&argument), DmaCmd { handle: 0, ..dma }, "the card has written the handle");
     rig.run();
     assert_eq!(rig.times(), [], "the handler waits");
     rig.world.now = Time::from_ns(9000);
@@ -167,7 +168,7 @@ fn a_handler_may_look_at_its_transfers() {
         (Transfer::Posted(Time::from_ns(1)), false, 1),
         (Transfer::Posted(Time::from_ns(9000)), false, 0),
     ] {
-        let mut rig = Rig::payload(&[], code.clone(), dma.as_bytes());
+        let mut rig = Rig::payload(&[], code.clone(), bytes_of(&dma));
         rig.offer(1, &[0; 8]);
         let issued = rig.next_command().unwrap();
         assert!(rig.world.now > Time::from_ns(1));
@@ -185,7 +186,7 @@ fn data_for_a_handler_that_has_ended_goes_to_shared_memory_only() {
     let (mut code, dma) = reads(cmd::DMA_TEST);
     code.truncate(code.len() - 4);
     code.extend([addi(A0, ZERO, ret::SUCCESS as i32), RET]); // without looking at the transfer
-    let mut rig = Rig::payload(&["accelerator.hpus=1", "accelerator.contexts=1"], code, dma.as_bytes());
+    let mut rig = Rig::payload(&["accelerator.hpus=1", "accelerator.contexts=1"], code, bytes_of(&dma));
     rig.offer(1, &[0; 8]);
     let first = rig.next_command().unwrap();
     rig.reply(&first, Reply::Started(Transfer::UnderWay));
@@ -210,10 +211,10 @@ fn unexpected(issued: &accel::Issued) -> Result<(), InternalError> {
 
 #[test]
 fn replies_that_do_not_fit_are_errors_of_the_simulator() {
-    let (mut rig, issued) = issues(cmd::PUT_FROM_HOST, PutCmd::default().as_bytes());
+    let (mut rig, issued) = issues(cmd::PUT_FROM_HOST, bytes_of(&PutCmd::default()));
     let started = Reply::Started(Transfer::UnderWay);
     assert_eq!(rig.unit.complete(issued.id, started, &mut rig.world), unexpected(&issued));
-    let (mut rig, issued) = issues(cmd::PUT_FROM_HOST, PutCmd::default().as_bytes());
+    let (mut rig, issued) = issues(cmd::PUT_FROM_HOST, bytes_of(&PutCmd::default()));
     rig.reply(&issued, Reply::Done(0));
     assert_eq!(rig.unit.complete(issued.id, Reply::Blocked, &mut rig.world), unexpected(&issued));
 }
@@ -221,12 +222,12 @@ fn replies_that_do_not_fit_are_errors_of_the_simulator() {
 #[test]
 fn atomics_on_host_memory_are_transfers_too() {
     let command = DmaAtomicCmd { offset: 8, value: 1, swap: 2, result: 32, ..DmaAtomicCmd::default() };
-    let (_, issued) = issues(cmd::DMA_CAS, command.as_bytes());
+    let (_, issued) = issues(cmd::DMA_CAS, bytes_of(&command));
     let operation = HostOperation::CompareAndSwap { compare: 1, swap: 2 };
     let expected = HostAtomic { host: HostMemory::Entry, offset: 8, operation, result: 32 };
     assert_eq!((issued.command, issued.id.slot), (Command::HostAtomic(expected), Some(0)));
     let command = DmaAtomicCmd { datatype: Datatype::Int32 as u32, ..command };
-    let (_, issued) = issues(cmd::DMA_FETCH_ADD, command.as_bytes());
+    let (_, issued) = issues(cmd::DMA_FETCH_ADD, bytes_of(&command));
     let operation = HostOperation::FetchAndAdd { datatype: Datatype::Int32, increment: 1 };
     assert_eq!(issued.command, Command::HostAtomic(HostAtomic { operation, ..expected }));
 }
@@ -234,9 +235,9 @@ fn atomics_on_host_memory_are_transfers_too() {
 #[test]
 fn counters_are_the_cards() {
     let value = CtEvent { success: 5, failure: 6 };
-    let (_, issued) = issues(cmd::CT_INC, value.as_bytes());
+    let (_, issued) = issues(cmd::CT_INC, bytes_of(&value));
     assert_eq!(issued.command, Command::Counter(Counter::Add(value)));
-    let (_, issued) = issues(cmd::CT_SET, value.as_bytes());
+    let (_, issued) = issues(cmd::CT_SET, bytes_of(&value));
     assert_eq!(issued.command, Command::Counter(Counter::Set(value)));
     let mut rig = Rig::payload(&[], [&results(&[cmd::CT_GET])[..4], &[lw(A0, S0, 0), RET]].concat(), &[0; 16]);
     rig.offer(1, &[0; 8]);
@@ -261,7 +262,7 @@ fn atomics_on_card_memory_need_no_card() {
         let command = CasCmd { compare, swap: 7, address: at, pad: 0 };
         // Then the result and the word, as one number.
         let code = [&results(&[cmd::CAS])[..4], &[lw(S0, S0, 32), 0x0085_0533, RET]].concat(); // add a0, a0, s0
-        let mut rig = Rig::payload(&[], code, &word(command.as_bytes()));
+        let mut rig = Rig::payload(&[], code, &word(bytes_of(&command)));
         rig.offer(1, &[0; 8]);
         rig.run();
         assert_eq!(returned(&rig), swapped + now);
@@ -269,13 +270,13 @@ fn atomics_on_card_memory_need_no_card() {
     let before = std::mem::offset_of!(FetchAddCmd, before) as i32;
     let command = FetchAddCmd { increment: 3, before: 0, address: at, pad: 0 };
     let code = [&results(&[cmd::FETCH_ADD])[..4], &[lw(A0, S0, before), lw(S0, S0, 32), 0x0085_0533, RET]].concat();
-    let mut rig = Rig::payload(&[], code, &word(command.as_bytes()));
+    let mut rig = Rig::payload(&[], code, &word(bytes_of(&command)));
     rig.offer(1, &[0; 8]);
     rig.run();
     assert_eq!(returned(&rig), 4 + 7);
     for address in [at + 4, map::PROGRAM] {
         let command = CasCmd { address, ..CasCmd::default() };
-        let mut rig = Rig::payload(&[], results(&[cmd::CAS]), &word(command.as_bytes()));
+        let mut rig = Rig::payload(&[], results(&[cmd::CAS]), &word(bytes_of(&command)));
         rig.offer(1, &[0; 8]);
         rig.run();
         let Outcome::Failed(error) = &rig.ends[0].outcome else { panic!("{:?}", rig.ends[0]) };

@@ -3,9 +3,9 @@
 use std::rc::Rc;
 
 use abi::device::{DmaCmd, HeaderArgs, PayloadArgs, cmd, map, ret};
-use abi::portals::Plain;
 use accel::testing::code::{A0, A1, RET, T0, addi, commands, lw, sw};
 use accel::{AllocationError, HandlerSet, Input, Reply};
+use bytemuck::{bytes_of, pod_read_unaligned};
 
 use crate::rig::{Rig, STATE, SUCCESS, header};
 
@@ -17,7 +17,7 @@ fn shows(code: u32) -> Vec<u32> {
 }
 
 fn dma() -> Vec<u8> {
-    DmaCmd { local: STATE, len: 8, ..DmaCmd::default() }.as_bytes().to_vec()
+    bytes_of(&DmaCmd { local: STATE, len: 8, ..DmaCmd::default() }).to_vec()
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn a_payload_handler_sees_the_payload_aligned() {
     let block = u32::from_le_bytes(rig.read(&shown, STATE + 0x100, 4).unwrap().try_into().unwrap());
     assert_eq!(block, map::CONTEXTS);
     let arguments = rig.read(&shown, block, size_of::<PayloadArgs>() as u32).unwrap();
-    let PayloadArgs { length, offset, base, .. } = PayloadArgs::from_bytes(&arguments).unwrap();
+    let PayloadArgs { length, offset, base, .. } = pod_read_unaligned::<PayloadArgs>(&arguments);
     assert_eq!((length, offset, base % 8), (87, 0, 0));
     assert_eq!(rig.read(&shown, base, 87).unwrap(), data[13..]);
     assert!(rig.unit.may_write(shown.id, base, 87), "a packet is the handler's own");
@@ -102,7 +102,7 @@ fn a_header_handler_sees_the_header_and_the_user_header_behind_it() {
     let shown = rig.next_command().unwrap();
     let size = size_of::<HeaderArgs>() as u32;
     let bytes = rig.read(&shown, map::CONTEXTS, size + 8).unwrap();
-    let arguments = HeaderArgs::from_bytes(&bytes).unwrap();
+    let arguments = pod_read_unaligned::<HeaderArgs>(&bytes[..size_of::<HeaderArgs>()]);
     let expected = HeaderArgs {
         kind: 0,
         pad: 0,

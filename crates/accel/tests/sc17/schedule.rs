@@ -1,9 +1,10 @@
 //! Which handler runs where and when.
 
 use abi::device::{PutCmd, cmd, ret};
-use abi::portals::{Plain, Process};
+use abi::portals::Process;
 use accel::testing::code::{A0, A7, ECALL, RET, T0, ZERO, addi, bnez, commands, returns};
 use accel::{Command, Place, Reply};
+use bytemuck::bytes_of;
 use sim::Time;
 
 use crate::rig::{CYCLE, Rig, STATE, SUCCESS, sizes};
@@ -55,7 +56,7 @@ fn the_least_occupied_hpu_gets_the_next_task() {
 /// A handler that puts 8 bytes and then returns, and the state with the command's argument.
 fn puts() -> (Vec<u32>, Vec<u8>) {
     let put = PutCmd { local: u64::from(STATE), len: 8, target_id: Process { nid: 9, pid: 0 }, ..PutCmd::default() };
-    (commands(cmd::PUT_FROM_DEVICE, STATE, ret::SUCCESS), put.as_bytes().to_vec())
+    (commands(cmd::PUT_FROM_DEVICE, STATE, ret::SUCCESS), bytes_of(&put).to_vec())
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The image of device programs in a host program: `abi::device::image`.
 
 use abi::device::image::{self, HANDLERS_SECTION, MAGIC, Preamble, SECTION};
-use abi::portals::Plain;
+use bytemuck::bytes_of;
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 
 use super::layouts::Structure;
@@ -65,7 +65,7 @@ impl Image {
         for handler in &self.handlers {
             let name_offset = append(&text(&handler.name), 1);
             let record = image::Handler { name_offset, host_offset: handler.host_offset.unwrap_or(image::ABSENT) };
-            bytes.extend_from_slice(record.as_bytes());
+            bytes.extend_from_slice(bytes_of(&record));
         }
         let mut devices = vec![];
         for device in &self.devices {
@@ -75,10 +75,10 @@ impl Image {
                 elf_length: device.elf.len() as u32,
                 pad: 0,
             };
-            devices.extend_from_slice(record.as_bytes());
+            devices.extend_from_slice(bytes_of(&record));
         }
         preamble.length = (records + content.len()) as u64;
-        [preamble.as_bytes(), &devices, &bytes, &content].concat()
+        [bytes_of(&preamble), &devices, &bytes, &content].concat()
     }
 
     /// Reads an image.
@@ -165,7 +165,9 @@ mod tests {
         let image = example();
         let bytes = image.to_bytes();
         assert_eq!(Image::parse(&bytes), Ok(image));
-        let device = image::Device::from_bytes(&bytes[size_of::<Preamble>()..]).unwrap();
+        let device = bytemuck::pod_read_unaligned::<image::Device>(
+            &bytes[size_of::<Preamble>()..][..size_of::<image::Device>()],
+        );
         assert_eq!(device.elf_offset % 16, 0);
         assert_eq!(&bytes[device.elf_offset as usize..][..8], b"ELF of a");
     }

@@ -11,8 +11,9 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use abi::portals::{self as ptl, AckReq, AtomicOp, CtEvent, Datatype, Handle, Iovec, Le, Md, Me, NiFail, NiLimits};
-use abi::portals::{Plain, Process, md, me, ni, pt};
+use abi::portals::{Process, md, me, ni, pt};
 use arbitrary::{Result, Unstructured};
+use bytemuck::{bytes_of, pod_read_unaligned};
 use machine::Machine;
 use nic::{AtomicSpec, Card, Header, NewEntry, Packet, RequestKind, RmaOp, Target, TriggeredOp};
 use sim::Time;
@@ -474,7 +475,7 @@ fn name(world: &mut World, node: usize, (start, length, iovec): (u64, u64, bool)
     }
     let at = (IOVEC - START) as usize;
     let elements = world.host(node).memory[at..at + 16 * length as usize].to_vec();
-    for element in elements.chunks_exact(16).filter_map(Iovec::from_bytes) {
+    for element in elements.chunks_exact(16).map(pod_read_unaligned::<Iovec>) {
         world.host(node).name(element.base, element.len, holder);
     }
 }
@@ -497,7 +498,7 @@ fn range(world: &mut World, node: usize, u: &mut Unstructured<'_>) -> Result<(u6
         let mut part = || Ok((START + u64::from(u.arbitrary::<u16>()?), u64::from(u.arbitrary::<u8>()?)));
         let (base, len) = part()?;
         let at = (IOVEC - START + 16 * element) as usize;
-        world.host(node).memory[at..at + 16].copy_from_slice(Iovec { base, len }.as_bytes());
+        world.host(node).memory[at..at + 16].copy_from_slice(bytes_of(&Iovec { base, len }));
     }
     world.host(node).name(IOVEC, 16 * count, None);
     Ok((IOVEC, count, true))

@@ -4,7 +4,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use abi::device::{AtomicCmd, CasCmd, DmaAtomicCmd, DmaCmd, FetchAddCmd, PutCmd, map, ret};
-use abi::portals::{Plain, Process};
+use abi::portals::Process;
+use bytemuck::bytes_of;
 use hpu::Program;
 use hpu::isa::instruction_set;
 use machine::Machine;
@@ -80,14 +81,14 @@ pub fn state(changes: &[u8]) -> [u8; STATE] {
     let atomic = AtomicCmd { put: PutCmd { len: 8, ..put }, operation: 2, datatype: 8 };
     let dma = DmaCmd { local: room, len: 64, ..DmaCmd::default() };
     let templates = [
-        put.as_bytes(),
-        PutCmd { local: 8, ..put }.as_bytes(),
-        dma.as_bytes(),
-        DmaCmd { options: 1, ..dma }.as_bytes(),
-        atomic.as_bytes(),
-        DmaAtomicCmd { value: 3, result: room, datatype: 8, ..DmaAtomicCmd::default() }.as_bytes(),
-        CasCmd { address: room, ..CasCmd::default() }.as_bytes(),
-        FetchAddCmd { increment: 1, address: room, ..FetchAddCmd::default() }.as_bytes(),
+        bytes_of(&put),
+        bytes_of(&PutCmd { local: 8, ..put }),
+        bytes_of(&dma),
+        bytes_of(&DmaCmd { options: 1, ..dma }),
+        bytes_of(&atomic),
+        bytes_of(&DmaAtomicCmd { value: 3, result: room, datatype: 8, ..DmaAtomicCmd::default() }),
+        bytes_of(&CasCmd { address: room, ..CasCmd::default() }),
+        bytes_of(&FetchAddCmd { increment: 1, address: room, ..FetchAddCmd::default() }),
     ]
     .map(<[u8]>::to_vec);
     for (number, template) in templates.iter().enumerate() {

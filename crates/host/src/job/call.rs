@@ -1,7 +1,8 @@
 //! Calls of ranks, the answers to them, and why ranks pause.
 
 use abi::mailbox::{ARGS, Op, SLOTS};
-use abi::portals::{Plain, Rc};
+use abi::portals::Rc;
+use bytemuck::NoUninit;
 use std::process::ExitStatus;
 
 /// A thread of a rank that waits for an answer.
@@ -54,7 +55,7 @@ impl Reply {
     }
 
     /// Adds a structure result.
-    pub fn with(self, value: &impl Plain) -> Reply {
+    pub fn with(self, value: &impl NoUninit) -> Reply {
         Reply { data: ReplyData::new(value), ..self }
     }
 }
@@ -77,10 +78,10 @@ impl ReplyData {
     pub const CAPACITY: usize = size_of::<abi::portals::NiLimits>();
 
     /// Copies the bytes of a structure.
-    pub fn new<T: Plain>(value: &T) -> ReplyData {
+    pub fn new<T: NoUninit>(value: &T) -> ReplyData {
         const { assert!(size_of::<T>() <= ReplyData::CAPACITY) };
         let mut data = ReplyData { length: size_of::<T>(), ..ReplyData::default() };
-        data.bytes[..data.length].copy_from_slice(value.as_bytes());
+        data.bytes[..data.length].copy_from_slice(bytemuck::bytes_of(value));
         data
     }
 

@@ -4,7 +4,7 @@ use super::call::{Call, Caller, Reply};
 use super::signals;
 use super::spec::JobError;
 use abi::mailbox::{self, BOUNCE, DOORBELL_SLEEPS, Header, Op, Patience, Slot, state};
-use abi::portals::Plain;
+use bytemuck::AnyBitPattern;
 use sim::Time;
 use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd, RawFd};
@@ -148,11 +148,11 @@ impl Shared {
     }
 
     /// Returns a copy of the structure argument of a call.
-    pub fn data<T: Plain>(&self, caller: Caller) -> T {
+    pub fn data<T: AnyBitPattern>(&self, caller: Caller) -> T {
         let slot = self.slot(caller.rank as usize, caller.slot as usize);
         // SAFETY: mapped, and any value is valid.
         let bytes = unsafe { (&raw const (*slot).data).read_volatile() };
-        T::from_bytes(&bytes).expect("structures fit into a slot")
+        bytemuck::pod_read_unaligned(&bytes[..size_of::<T>()])
     }
 
     /// Sets the simulated time that ranks read.

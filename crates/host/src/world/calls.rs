@@ -4,7 +4,7 @@
 //! calls are free until a program charges the time for them (`spin_host_compute`).
 
 use abi::mailbox::Op;
-use abi::portals::{CtEvent, NiLimits, Plain, Process, Rc as Code};
+use abi::portals::{CtEvent, NiLimits, Process, Rc as Code};
 use cluster::Work;
 use sim::Time;
 
@@ -136,8 +136,7 @@ impl Processes {
             Op::PtlGetMap => {
                 let map = card.map(a.u32(0))?;
                 let count = usize::try_from(a.word(1)).unwrap_or(usize::MAX).min(map.len());
-                let bytes: Vec<u8> = map[..count].iter().flat_map(|process| process.as_bytes().to_vec()).collect();
-                self.job.write(rank, a.word(2), &bytes).map_err(|_| Code::ArgInvalid)?;
+                self.job.write(rank, a.word(2), bytemuck::cast_slice(&map[..count])).map_err(|_| Code::ArgInvalid)?;
                 done(Reply::value(map.len() as u64))
             }
             Op::PtlPTAlloc => value(card.pt_alloc(a.u32(0), a.u32(1), a.u32(2), a.u32(3))?),

@@ -1,13 +1,14 @@
 //! Calls that look at completions, once or until there is one.
 
 use abi::mailbox::Op;
-use abi::portals::{self as ptl, Handle, Plain, Rc as Code};
+use abi::portals::{self as ptl, Handle, Rc as Code};
+use bytemuck::Pod;
 use nic::Card;
 use sim::Time;
 
 use super::event::Cluster;
 use super::processes::Processes;
-use super::step::{HandleWord, Outcome, Step, Word, Words, after, done};
+use super::step::{Outcome, Step, Words, after, done};
 use super::wait::{Wait, counter_reply, event_reply, queue_reply};
 use crate::job::{Call, Reply};
 
@@ -55,8 +56,8 @@ impl Processes {
                 let poll = call.op == Op::PtlCTPoll;
                 let tests = if poll {
                     let counters = self.handles(rank, a.word(0), a.word(2))?;
-                    let tests = self.read_array::<Word>(rank, a.word(1), counters.len())?;
-                    counters.into_iter().zip(tests.into_iter().map(|test| test.0)).collect()
+                    let tests = self.read_array(rank, a.word(1), counters.len())?;
+                    counters.into_iter().zip(tests).collect()
                 } else {
                     vec![(a.u32(0), a.word(1))]
                 };
@@ -78,14 +79,14 @@ impl Processes {
     fn handles(&mut self, rank: usize, address: u64, count: u64) -> Result<Vec<Handle>, Code> {
         let count =
             usize::try_from(count).ok().filter(|count| (1..=1 << 20).contains(count)).ok_or(Code::ArgInvalid)?;
-        Ok(self.read_array::<HandleWord>(rank, address, count)?.into_iter().map(|word| word.0).collect())
+        self.read_array(rank, address, count)
     }
 
     /// An array in the memory of a rank that waits for an answer.
-    pub fn read_array<T: Plain>(&mut self, rank: usize, address: u64, count: usize) -> Result<Vec<T>, Code> {
-        let mut bytes = vec![0; count * size_of::<T>()];
-        self.job.read(rank, address, &mut bytes).map_err(|_| Code::ArgInvalid)?;
-        Ok(bytes.chunks_exact(size_of::<T>()).filter_map(T::from_bytes).collect())
+    pub fn read_array<T: Pod>(&mut self, rank: usize, address: u64, count: usize) -> Result<Vec<T>, Code> {
+        let mut values = vec![T::zeroed(); count];
+        self.job.read(rank, address, bytemuck::cast_slice_mut(&mut values)).map_err(|_| Code::ArgInvalid)?;
+        Ok(values)
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a library call leads to, and its arguments.
 
-use abi::portals::{Plain, Process, Rc as Code};
+use abi::portals::{Process, Rc as Code};
 use sim::Time;
 
 use super::wait::Wait;
@@ -60,18 +60,3 @@ impl Words<'_> {
         self.0[index] as u32
     }
 }
-
-/// A 64-bit number in an array of the caller.
-#[derive(Clone, Copy, Default)]
-#[repr(transparent)]
-pub struct Word(pub u64);
-
-/// A handle in an array of the caller.
-#[derive(Clone, Copy, Default)]
-#[repr(transparent)]
-pub struct HandleWord(pub abi::portals::Handle);
-
-// SAFETY: transparent over integers.
-unsafe impl Plain for Word {}
-// SAFETY: transparent over integers.
-unsafe impl Plain for HandleWord {}

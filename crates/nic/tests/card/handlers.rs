@@ -5,7 +5,8 @@
 //! packet 2 ns.
 
 use abi::device::{DmaCmd, PutCmd, cmd, map, ret};
-use abi::portals::{AckReq, Event, EventKind, Handle, List, NiFail, Plain, Process, me};
+use abi::portals::{AckReq, Event, EventKind, Handle, List, NiFail, Process, me};
+use bytemuck::bytes_of;
 use nic::testing::code::{A0, A7, ECALL, RET, SPIN, T0, ZERO, addi, bnez, commands, lui, program, returns, sw, twin};
 use nic::testing::packets::{data, header, packets, put};
 use nic::testing::{Recorder, any_entry};
@@ -140,7 +141,7 @@ fn a_waiting_handler_leaves_its_hpu_to_one_with_another_context() {
     code.extend(works(200, ret::SUCCESS));
     for contexts in [1, 2] {
         let settings = ["accelerator.hpus=1", &format!("accelerator.contexts={contexts}")];
-        let (mut rig, _) = with_state(&settings, [None, Some(code.clone()), None], dma.as_bytes(), 0);
+        let (mut rig, _) = with_state(&settings, [None, Some(code.clone()), None], bytes_of(&dma), 0);
         receive(&mut rig, 2 * 4096);
         let stays = stays(&rig, "payload");
         let first_read = rig.around.named("from host")[0].1.as_ps();
@@ -291,7 +292,7 @@ fn packets_without_a_buffer_are_lost_and_stop_the_portal() {
 /// A DMA command, 64 bytes into the state, that writes the state's first 8 bytes to the start of the entry.
 fn dma_to_host() -> Vec<u8> {
     let dma = DmaCmd { offset: 0, local: map::HPU_MEMORY, len: 8, ..DmaCmd::default() };
-    [&[0; 64], dma.as_bytes()].concat()
+    [&[0; 64], bytes_of(&dma)].concat()
 }
 
 fn commands_to_host() -> Vec<u32> {
@@ -308,7 +309,7 @@ fn a_put_from_the_card_blocks_its_handler_until_it_has_left() {
         target_id: Process { nid: 0, pid: 0 },
         ..PutCmd::default()
     };
-    let state = [put.as_bytes(), &vec![0; 128 - size_of::<PutCmd>()], &data(0, 64)].concat();
+    let state = [bytes_of(&put), &vec![0; 128 - size_of::<PutCmd>()], &data(0, 64)].concat();
     let handler = commands(cmd::PUT_FROM_DEVICE, map::HPU_MEMORY, ret::SUCCESS);
     let ends = [true, false].map(|blocks| {
         let (mut rig, _) =
