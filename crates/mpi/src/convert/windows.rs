@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, HashMap};
 
 use goal::{Action, Wait};
 
-use super::Part;
+use super::part::Part;
 use crate::error::ImportError;
 use crate::event::{Access, Amount, Collective, Operation, Root, WindowCall};
-use crate::windows::{Arrival, Incoming, Origin, Passive};
+use crate::windows::{Arrival, Arrivals, Incoming, Origin, Passive};
 
 /// A window as one rank sees it.
-pub struct Window<'a> {
+struct Window<'a> {
     origin: Origin,
     incoming: Option<&'a Incoming>,
     /// For each target, the operations that complete the pending accesses.
@@ -43,99 +43,115 @@ fn tag(number: u32, kind: Kind) -> u32 {
 /// The size of a message without data in bytes.
 const SIGNAL: u64 = 1;
 
-impl Part<'_> {
-    pub(super) fn window(&mut self, place: u32, window: u32, call: &WindowCall) -> Result<(), ImportError> {
+/// The windows of a rank.
+pub struct Windows<'a> {
+    arrivals: &'a Arrivals,
+    /// The windows, by their indices among the communicators.
+    known: HashMap<u32, Window<'a>>,
+}
+
+impl<'a> Windows<'a> {
+    /// `arrivals` are the one-sided accesses of all ranks.
+    pub fn new(arrivals: &'a Arrivals) -> Windows<'a> {
+        Windows { arrivals, known: HashMap::new() }
+    }
+
+    /// Adds the operations of a call on a window.
+    pub fn call(&mut self, part: &mut Part, place: u32, window: u32, call: &WindowCall) -> Result<(), ImportError> {
         if *call == WindowCall::Create {
-            self.barrier(place, window)?;
-            let incoming = self.arrivals.to(self.comms[window as usize].group, self.rank);
+            part.barrier(place, window)?;
+            let incoming = self.arrivals.to(part.comms[window as usize].group, part.rank);
             let mut made = Window {
-                origin: Origin::new(self.rank),
+                origin: Origin::new(part.rank),
                 incoming,
                 pending: BTreeMap::new(),
-                by_fence: self.expect(window, incoming.and_then(|incoming| incoming.fences.get(&0)))?,
+                by_fence: part.expect(window, incoming.and_then(|incoming| incoming.fences.get(&0)))?,
                 by_lock: Vec::new(),
                 by_post: Vec::new(),
                 posted: Vec::new(),
                 posts: HashMap::new(),
             };
             if let Some(incoming) = incoming {
-                made.by_lock = self.expect_passive(window, &incoming.passive)?;
+                made.by_lock = part.expect_passive(window, &incoming.passive)?;
             }
-            self.windows.insert(window, made);
+            self.known.insert(window, made);
             return Ok(());
         }
         // The window is removed while the schedule is extended, and put back afterwards.
-        let Some(mut known) = self.windows.remove(&window) else {
-            return Err(self.no_window());
+        let Some(mut known) = self.known.remove(&window) else {
+            return Err(part.no_window());
         };
         match call {
             WindowCall::Create => {}
             WindowCall::Free => {
-                self.after(known.end_of_accesses(None));
-                self.barrier(place, window)?;
-                self.after(known.by_fence);
-                self.after(known.by_lock);
+                part.after(known.end_of_accesses(None));
+                part.barrier(place, window)?;
+                part.after(known.by_fence);
+                part.after(known.by_lock);
                 return Ok(());
             }
             WindowCall::Fence => {
-                self.after(known.end_of_accesses(None));
-                self.barrier(place, window)?;
-                self.after(std::mem::take(&mut known.by_fence));
+                part.after(known.end_of_accesses(None));
+                part.barrier(place, window)?;
+                part.after(std::mem::take(&mut known.by_fence));
                 known.origin.call(call);
                 let next = known.incoming.and_then(|incoming| incoming.fences.get(&known.origin.fences()));
-                known.by_fence = self.expect(window, next)?;
+                known.by_fence = part.expect(window, next)?;
             }
-            WindowCall::Post(origins) => self.post(window, &mut known, origins)?,
+            WindowCall::Post(origins) => part.post(window, &mut known, origins)?,
             WindowCall::Start(_) => {
                 known.origin.call(call);
                 let posts: Vec<_> = known.origin.started();
-                self.signals(window, &posts, Kind::Post)?;
+                part.signals(window, &posts, Kind::Post)?;
             }
             WindowCall::Complete => {
                 let targets = known.origin.started();
                 for &(target, _) in &targets {
-                    self.after(known.end_of_accesses(Some(target)));
+                    part.after(known.end_of_accesses(Some(target)));
                 }
                 for (target, times) in targets {
-                    let action = self.message_to(window, target, SIGNAL, tag(times, Kind::Complete));
-                    self.step(action, Wait::Done)?;
+                    let action = part.message_to(window, target, SIGNAL, tag(times, Kind::Complete));
+                    part.step(action, Wait::Done)?;
                 }
                 known.origin.call(call);
             }
             WindowCall::Wait => {
                 let posted = std::mem::take(&mut known.posted);
-                self.signals(window, &posted, Kind::Complete)?;
-                self.after(std::mem::take(&mut known.by_post));
+                part.signals(window, &posted, Kind::Complete)?;
+                part.after(std::mem::take(&mut known.by_post));
             }
             WindowCall::Lock(_) => drop(known.origin.call(call)),
             WindowCall::Unlock(target) | WindowCall::Flush(target) => {
-                self.after(known.end_of_accesses(*target));
+                part.after(known.end_of_accesses(*target));
                 let acknowledged = known.origin.call(call);
-                self.signals(window, &acknowledged, Kind::Acknowledgement)?;
+                part.signals(window, &acknowledged, Kind::Acknowledgement)?;
             }
-            WindowCall::FlushLocal(target) => self.after(known.end_of_accesses(*target)),
+            WindowCall::FlushLocal(target) => part.after(known.end_of_accesses(*target)),
         }
-        self.windows.insert(window, known);
+        self.known.insert(window, known);
         Ok(())
     }
 
     /// Adds the operations of an access on the origin.
-    pub(super) fn access(&mut self, place: u32, access: &Access) -> Result<(), ImportError> {
+    pub fn access(&mut self, part: &mut Part, place: u32, access: &Access) -> Result<(), ImportError> {
         let Access { window, target, .. } = *access;
-        let Some(known) = self.windows.get_mut(&window) else { return Err(self.no_window()) };
+        let Some(known) = self.known.get_mut(&window) else { return Err(part.no_window()) };
         let Some((_, number)) = known.origin.access(access) else { return Ok(()) };
-        let action = self.message_to(window, target, access.bytes.max(SIGNAL), tag(number, Kind::Access));
-        let mut end = self.step(action, Wait::Started)?;
+        let action = part.message_to(window, target, access.bytes.max(SIGNAL), tag(number, Kind::Access));
+        let mut end = part.step(action, Wait::Started)?;
         if let Some(bytes) = access.back {
-            end = self.step(self.message_from(window, target, bytes, tag(number, Kind::Answer)), Wait::Started)?;
+            end = part.step(part.message_from(window, target, bytes, tag(number, Kind::Answer)), Wait::Started)?;
         }
-        if let Some(known) = self.windows.get_mut(&window) {
+        if let Some(known) = self.known.get_mut(&window) {
             known.pending.entry(target).or_default().push(end);
         }
-        self.started.insert(place, vec![end]);
+        part.started.insert(place, vec![end]);
         Ok(())
     }
+}
 
+/// What only windows need of a rank.
+impl Part<'_> {
     fn no_window(&self) -> ImportError {
         ImportError::Calls { rank: self.rank, problem: "it uses a window that was not made or is gone".into() }
     }

@@ -4,10 +4,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::Reader;
 use super::arguments::Arguments;
 use super::calls::{Access as Kind, Call};
 use super::line::Line;
+use super::reader::Reader;
 use crate::error::Damage;
 use crate::event::{Access, Group, What, WindowCall};
 
@@ -24,10 +24,11 @@ pub struct Windows {
     ordinals: HashMap<Vec<u32>, u32>,
 }
 
-impl Reader<'_> {
+impl Windows {
     /// A one-sided call, on a window of communicator `comm` if it makes one.
-    pub(super) fn one_sided(
+    pub fn call(
         &mut self,
+        reader: &mut Reader,
         line: &Line,
         call: Call,
         comm: u32,
@@ -35,28 +36,27 @@ impl Reader<'_> {
     ) -> Result<(), Damage> {
         match call {
             Call::WinCreate => {
-                let local = self.trace.comms[comm as usize].local.clone();
-                let before = self.windows.ordinals.entry(local.clone()).or_default();
+                let local = reader.trace.comms[comm as usize].local.clone();
+                let before = self.ordinals.entry(local.clone()).or_default();
                 let group = Group { local, remote: None, ordinal: FIRST_ORDINAL + *before };
                 *before += 1;
-                let window = self.trace.comms.len() as u32;
-                self.trace.comms.push(Arc::new(group));
-                self.trace.has_windows = true;
-                self.windows.made.push((arguments.made.unwrap_or(0), window));
-                self.push(What::Window(window, Box::new(WindowCall::Create)));
+                let window = reader.trace.comms.len() as u32;
+                reader.trace.comms.push(Arc::new(group));
+                reader.trace.has_windows = true;
+                self.made.push((arguments.made.unwrap_or(0), window));
+                reader.push(What::Window(window, Box::new(WindowCall::Create)));
             }
             Call::WinFree => {
-                let windows = &mut self.windows;
-                let place = windows.made.iter().rposition(|made| Some(made.0) == arguments.made);
+                let place = self.made.iter().rposition(|made| Some(made.0) == arguments.made);
                 let place = place.ok_or_else(|| line.damage_in(Some(1), "no window was made there".into()))?;
-                let (_, window) = windows.made.remove(place);
-                windows.used.retain(|_, used| *used != window);
-                self.push(What::Window(window, Box::new(WindowCall::Free)));
+                let (_, window) = self.made.remove(place);
+                self.used.retain(|_, used| *used != window);
+                reader.push(What::Window(window, Box::new(WindowCall::Free)));
             }
             Call::Access(kind) => {
-                let window = self.used_window(line, arguments)?;
-                let Some(target) = self.rank(line, window, arguments.ranks[0])? else { return Ok(()) };
-                let bytes = |elements: i64, which: usize| self.bytes_of(line, elements, arguments.types[which]);
+                let window = self.used(line, arguments)?;
+                let Some(target) = reader.rank(line, window, arguments.ranks[0])? else { return Ok(()) };
+                let bytes = |elements: i64, which: usize| reader.bytes_of(line, elements, arguments.types[which]);
                 let (bytes, back) = match kind {
                     Kind::Put => (bytes(arguments.counts[0], 0)?, None),
                     Kind::Get => (0, Some(bytes(arguments.counts[0], 0)?)),
@@ -64,15 +64,15 @@ impl Reader<'_> {
                     Kind::Fetch => (bytes(1, 0)?, Some(bytes(1, 0)?)),
                     Kind::Compare => (bytes(2, 0)?, Some(bytes(1, 0)?)),
                 };
-                self.push(What::Access(Box::new(Access { window, target, bytes, back })));
-                let end = self.trace.events.len() as u32;
-                self.under_way(arguments.request, end - 1..end);
+                reader.push(What::Access(Box::new(Access { window, target, bytes, back })));
+                let end = reader.trace.events.len() as u32;
+                reader.under_way(arguments.request, end - 1..end);
             }
             _ => {
-                let window = self.used_window(line, arguments)?;
+                let window = self.used(line, arguments)?;
                 let target = match arguments.ranks.first() {
                     None => None,
-                    Some(&rank) => match self.rank(line, window, rank)? {
+                    Some(&rank) => match reader.rank(line, window, rank)? {
                         None => return Ok(()),
                         target => target,
                     },
@@ -84,22 +84,22 @@ impl Reader<'_> {
                     Call::FlushLocal => WindowCall::FlushLocal(target),
                     _ => WindowCall::Fence,
                 };
-                self.push(What::Window(window, Box::new(call)));
+                reader.push(What::Window(window, Box::new(call)));
             }
         }
         Ok(())
     }
 
-    fn used_window(&mut self, line: &Line, arguments: &Arguments) -> Result<u32, Damage> {
-        let (handle, windows) = (arguments.window.unwrap_or(0), &mut self.windows);
-        if let Some(&window) = windows.used.get(&handle) {
+    fn used(&mut self, line: &Line, arguments: &Arguments) -> Result<u32, Damage> {
+        let handle = arguments.window.unwrap_or(0);
+        if let Some(&window) = self.used.get(&handle) {
             return Ok(window);
         }
-        let is_used = |window: u32| windows.used.values().any(|&used| used == window);
-        let Some(&(_, window)) = windows.made.iter().find(|made| !is_used(made.1)) else {
+        let is_used = |window: u32| self.used.values().any(|&used| used == window);
+        let Some(&(_, window)) = self.made.iter().find(|made| !is_used(made.1)) else {
             return Err(line.damage_in(None, format!("window {handle} comes from no call before")));
         };
-        windows.used.insert(handle, window);
+        self.used.insert(handle, window);
         Ok(window)
     }
 }
