@@ -1,5 +1,6 @@
 /* What the library's handlers cost: `spinkit handlers` runs one case after the other on each kind of HPU, and writes
- * README.md. Rank 1's card runs the handlers; rank 0 sends what they handle and takes what they send.
+ * README.md. Rank 1's card runs the handlers; rank 0 sends the messages that they handle and receives those that they
+ * send.
  *
  *   cost         prints the names of the cases
  *   cost CASE    prints one JSON object: {"library", "message", "state", "bytes"}, the last two being the structure in
@@ -18,7 +19,7 @@ enum { PEER, CARD };        /* ranks */
 enum { PT = 3, BITS = 20 }; /* portal table index, match bits */
 enum { PACKET = 4096, MEMORY = 2 * PACKET };
 enum { ROUNDS = 4 };           /* branch predictors settle */
-enum { PATIENCE_NS = 100000 }; /* all that a message leads to is over by then */
+enum { PATIENCE_NS = 100000 }; /* all effects of a message are complete by then */
 
 #define CHECK(call)                                                                                                    \
     do {                                                                                                               \
@@ -35,7 +36,7 @@ static ptl_hdr_data_t aligned_memory[MEMORY / sizeof(ptl_hdr_data_t)];
 static void *const memory = aligned_memory;
 static const ptl_process_t peer = {.rank = PEER}, card = {.rank = CARD};
 
-/* An entry over all memory. */
+/* An entry that covers all memory. */
 static void append(ptl_me_t me, const void *state, size_t bytes) {
     ptl_handle_me_t handle;
     me.start = memory;
@@ -96,7 +97,7 @@ static void matching(ptl_size_t eager) {
 
 static void matching_short(void) { matching(PACKET); }
 
-/* One packet of user header and data; the rest of the data is at the peer. */
+/* Sends one packet of user header and data; the rest of the data is at the peer. */
 enum { FIRST = PACKET - sizeof(struct matching_long) };
 static void matching_longer(void) { matching(FIRST); }
 static void put_first(void) {
@@ -120,8 +121,8 @@ static void raid5_diff(void) { put(PACKET, RAID5_DIFF, PEER); }
 static const struct test {
     const char *name, *library, *message, *state;
     size_t bytes;
-    void (*prepare)(void); /* the card */
-    void (*send)(void);    /* by the peer */
+    void (*prepare)(void); /* prepares the card's rank */
+    void (*send)(void);    /* sends, on the peer */
 } cases[] = {
     {"accumulate", "accumulate", "256 complex numbers", STATE(struct accumulate), accumulate, one_packet},
     {"broadcast-stream", "broadcast", "streaming, one child", STATE(struct broadcast), broadcast_streams, one_packet},
@@ -134,7 +135,7 @@ static const struct test {
     {"raid5-write", "raid5", "write of two packets", STATE(struct raid5), raid5_data, raid5_write},
     {"raid5-read", "raid5", "read", STATE(struct raid5), raid5_data, raid5_read},
     {"raid5-ack", "raid5", "acknowledgement", STATE(struct raid5), raid5_data, raid5_ack},
-    {"raid5-diff", "raid5", "difference, of nobody else", STATE(struct raid5), raid5_parity, raid5_diff},
+    {"raid5-diff", "raid5", "difference, uncontended", STATE(struct raid5), raid5_parity, raid5_diff},
 };
 
 int main(int argc, char **argv) {

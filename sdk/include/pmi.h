@@ -39,7 +39,7 @@ typedef struct PMI_keyval_t {
     char *val;
 } PMI_keyval_t;
 
-/* Joins the job; *spawned becomes 0. Later calls do the same again. */
+/* Joins the job and sets *spawned to 0. Later calls repeat this. */
 int PMI_Init(int *spawned);
 /* *initialized becomes 1 between PMI_Init and PMI_Finalize, else 0. */
 int PMI_Initialized(int *initialized);
@@ -51,12 +51,12 @@ int PMI_Get_size(int *size);
 int PMI_Get_rank(int *rank);
 /* The size of the job. */
 int PMI_Get_universe_size(int *size);
-/* 0. */
+/* The application number, always 0. */
 int PMI_Get_appnum(int *appnum);
-/* The ranks on this one's node: itself. */
+/* The ranks on the same node as this rank: only itself. */
 int PMI_Get_clique_size(int *size);
 int PMI_Get_clique_ranks(int ranks[], int length);
-/* The name of the job, that of its key-value space. */
+/* The name of the job, which is also the name of its key-value space. */
 int PMI_Get_id(char id[], int length);
 int PMI_Get_kvs_domain_id(char id[], int length);
 int PMI_Get_id_length_max(int *length);
@@ -64,8 +64,8 @@ int PMI_Get_id_length_max(int *length);
 /* Returns when every rank of the job has called it. */
 int PMI_Barrier(void);
 
-/* One key-value space a job. A value is seen by all ranks as soon as it is put; PMI_KVS_Commit does nothing. A later
- * value of a key replaces the earlier one. Values are one line and may hold blanks. A job may put 1 MiB a rank. */
+/* A job has one key-value space. All ranks see a value as soon as it is put; PMI_KVS_Commit does nothing. A later value
+ * of a key replaces the earlier one. A value is one line and may contain blanks. A job may put 1 MiB for each rank. */
 int PMI_KVS_Get_my_name(char kvsname[], int length);
 int PMI_KVS_Get_name_length_max(int *length);
 int PMI_KVS_Get_key_length_max(int *length);
@@ -73,14 +73,14 @@ int PMI_KVS_Get_value_length_max(int *length);
 int PMI_KVS_Put(const char kvsname[], const char key[], const char value[]);
 int PMI_KVS_Commit(const char kvsname[]);
 int PMI_KVS_Get(const char kvsname[], const char key[], char value[], int length);
-/* All pairs in the order in which their keys were first put; the key is empty after the last. */
+/* Iterate over all pairs in the order in which their keys were first put; the key is empty after the last pair. */
 int PMI_KVS_Iter_first(const char kvsname[], char key[], int key_length, char value[], int value_length);
 int PMI_KVS_Iter_next(const char kvsname[], char key[], int key_length, char value[], int value_length);
 /* Both return PMI_FAIL: there are no other spaces. */
 int PMI_KVS_Create(char kvsname[], int length);
 int PMI_KVS_Destroy(const char kvsname[]);
 
-/* Names of services, for all ranks of the job. port has room for a value of the maximal length. */
+/* Names of services, visible to all ranks of the job. port must have room for a value of the maximal length. */
 int PMI_Publish_name(const char service[], const char port[]);
 int PMI_Unpublish_name(const char service[]);
 int PMI_Lookup_name(const char service[], char port[]);

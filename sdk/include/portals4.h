@@ -5,11 +5,11 @@
  * What holds for every function, unless its own comment says otherwise:
  *   - It returns PTL_OK (0) or another return code; PTL_NO_INIT before PtlInit; PTL_ARG_INVALID for a bad handle, index,
  *     option or NULL pointer. Output parameters are written only on PTL_OK.
- *   - It does not block. In simulated time it costs what the machine's host and card charge for it.
- *   - Structures and arrays are read during the call and may change or go away after it. Memory that they describe
- *     (start, length) stays the program's and must stay valid until the entry is unlinked or the operation has completed.
+ *   - It does not block. It takes the simulated time that the machine's host and card charge for it.
+ *   - Structures and arrays are read during the call and may be changed or freed after it. Memory that they describe
+ *     (start, length) belongs to the program and must stay valid until the entry is unlinked or the operation completes.
  *   - Any thread may call it. Sizes and offsets are bytes, times milliseconds of simulated time.
- */
+ * / */
 #ifndef PORTALS4_H
 #define PORTALS4_H
 
@@ -33,8 +33,8 @@ typedef unsigned int ptl_time_t;      /* milliseconds */
 typedef unsigned int ptl_interface_t; /* network interface of the node */
 typedef int ptl_sr_value_t;           /* value of a status register */
 
-/* Handles are scalars: copy, compare and print them. The same object has the same value in every process of a job that
- * made its objects in the same order. */
+/* Handles are scalars: they can be copied, compared and printed. In processes of a job that create their objects in the
+ * same order, corresponding objects have the same handles. */
 typedef uint32_t ptl_handle_any_t;
 typedef ptl_handle_any_t ptl_handle_ni_t; /* network interface */
 typedef ptl_handle_any_t ptl_handle_eq_t; /* event queue */
@@ -111,8 +111,8 @@ typedef unsigned char ptl_ni_fail_t;    /* PTL_NI_OK and following */
 #define PTL_PT_ALLOC_OPTIONS_MASK                                                                                      \
     (PTL_PT_ONLY_USE_ONCE | PTL_PT_FLOWCTRL | PTL_PT_ONLY_TRUNCATE | PTL_PT_MATCH_UNORDERED | PTL_PT_ALLOC_DISABLED)
 
-/* Memory descriptors and entries: start is an array of length ptl_iovec_t, which must not change while the object
- * lives. */
+/* Memory descriptors and entries: start points to an array of `length` elements of ptl_iovec_t, which must not change
+ * while the object exists. */
 #define PTL_IOVEC (1u << 0)
 
 /* Memory descriptors. */
@@ -257,7 +257,7 @@ typedef unsigned char ptl_ni_fail_t;    /* PTL_NI_OK and following */
 
 /* ---- Structures -------------------------------------------------------------------------------------------------- */
 
-/* A process: by rank on a logical interface, by nid and pid on a physical one. */
+/* A process, named by its rank on a logical interface, and by nid and pid on a physical one. */
 typedef union ptl_process {
     ptl_rank_t rank;
     struct {
@@ -296,7 +296,7 @@ typedef struct ptl_le {
     void *start;
     ptl_size_t length;         /* bytes; elements with PTL_IOVEC */
     ptl_handle_ct_t ct_handle; /* or PTL_CT_NONE */
-    ptl_uid_t uid;             /* whose messages are accepted, or PTL_UID_ANY */
+    ptl_uid_t uid;             /* the user whose messages are accepted, or PTL_UID_ANY */
     unsigned int options;
 } ptl_le_t;
 
@@ -308,9 +308,9 @@ typedef struct ptl_me {
     void *start;
     ptl_size_t length;         /* bytes; elements with PTL_IOVEC */
     ptl_handle_ct_t ct_handle; /* or PTL_CT_NONE */
-    ptl_uid_t uid;             /* whose messages are accepted, or PTL_UID_ANY */
+    ptl_uid_t uid;             /* the user whose messages are accepted, or PTL_UID_ANY */
     unsigned int options;
-    ptl_process_t match_id __attribute__((aligned(8))); /* whose messages match; each part may be the wildcard */
+    ptl_process_t match_id __attribute__((aligned(8))); /* the initiator that matches; each part may be the wildcard */
     ptl_match_bits_t match_bits;
     ptl_match_bits_t ignore_bits; /* bits that need not be equal */
     ptl_size_t min_free;          /* with MANAGE_LOCAL: unlink when less room is left; 0: never */
@@ -332,15 +332,15 @@ typedef struct ptl_ct_event {
     ptl_size_t failure; /* events */
 } ptl_ct_event_t;
 
-/* A full event. type is always valid; which other fields are depends on it. */
+/* A full event. The field type is always valid; it determines which other fields are. */
 typedef struct ptl_event {
     void *start;             /* where the data is */
-    void *user_ptr;          /* what was given to the append, search or operation */
+    void *user_ptr;          /* the argument of the append, search or operation */
     ptl_hdr_data_t hdr_data; /* from the initiator */
     ptl_match_bits_t match_bits;
-    ptl_size_t rlength;       /* bytes asked for */
+    ptl_size_t rlength;       /* bytes requested */
     ptl_size_t mlength;       /* bytes moved */
-    ptl_size_t remote_offset; /* target: asked for; initiator: used at the target */
+    ptl_size_t remote_offset; /* at the target: the requested offset; at the initiator: the offset used by the target */
     ptl_process_t initiator;
     ptl_uid_t uid;
     ptl_pt_index_t pt_index;
@@ -353,7 +353,7 @@ typedef struct ptl_event {
 
 /* Limits of an interface. */
 typedef struct ptl_ni_limits {
-    int max_entries; /* entries alive */
+    int max_entries; /* entries at a time */
     int max_unexpected_headers;
     int max_mds;
     int max_cts;
@@ -374,9 +374,10 @@ typedef struct ptl_ni_limits {
     ptl_size_t max_payload_size;        /* bytes of payload in a packet */
     ptl_size_t max_handler_mem;         /* bytes of HPU memory */
     ptl_size_t max_initial_state;       /* bytes of initial HPU state */
-    ptl_size_t min_fragmentation_limit; /* alignment of payloads, bytes; their size is a multiple of it, but of a
-                                           message's last, and of its first when the user header's is not */
-    ptl_size_t max_cycles_per_byte;     /* HPU cycles a byte of payload that the watchdog lets pass in every packet */
+    ptl_size_t min_fragmentation_limit; /* alignment of payloads, bytes; their sizes are multiples of it, except for the
+                                           last packet of a message, and for the first when the size of the user header
+                                           is not a multiple */
+    ptl_size_t max_cycles_per_byte; /* HPU cycles for each byte of payload that the watchdog permits in any packet */
 } ptl_ni_limits_t;
 
 /* Status registers; all start at 0. */
@@ -390,10 +391,11 @@ typedef enum ptl_sr_index {
 /* What a counting event counts; no function takes it. */
 typedef enum ptl_ct_type { PTL_CT_OPERATION = 0, PTL_CT_BYTE = 1 } ptl_ct_type_t;
 
-/* ---- Library and interfaces (Portals 4 chapters 3.3 to 3.7) ------------------------------------------------------- */
+/* ---- Library and interfaces (Portals 4 chapters 3.3 to 3.7) -------------------------------------------------------
+ * */
 
-/* Opens the library; may be called again, each call needs its PtlFini. PTL_FAIL, with a message on standard error, when
- * the program was not started by spinrun. */
+/* Opens the library. It may be called several times; each call needs a PtlFini. Returns PTL_FAIL, with a message on
+ * standard error, when the program was not started by spinrun. */
 int PtlInit(void);
 
 /* Undoes one PtlInit; the last one frees every object of the process. */
@@ -404,7 +406,7 @@ void PtlAbort(void);
 
 /* Opens an interface, or adds a reference when one with the same iface and options is open (desired is then ignored).
  *   pid      PTL_PID_ANY, or a pid below PTL_PID_MAX
- *   desired  limits to ask for, or NULL; values out of range are clipped
+ *   desired  requested limits, or NULL; values out of range are clipped
  *   actual   receives the limits granted, or NULL
  * Errors: PTL_PID_IN_USE, PTL_NO_SPACE. */
 int PtlNIInit(ptl_interface_t iface, unsigned int options, ptl_pid_t pid, const ptl_ni_limits_t *desired,
@@ -416,30 +418,31 @@ int PtlNIFini(ptl_handle_ni_t ni_handle);
 /* Reads a status register. */
 int PtlNIStatus(ptl_handle_ni_t ni_handle, ptl_sr_index_t status_register, ptl_sr_value_t *status);
 
-/* The interface to which an object belongs. */
+/* Returns the interface to which an object belongs. */
 int PtlNIHandle(ptl_handle_any_t handle, ptl_handle_ni_t *ni_handle);
 
-/* Says which process is which rank of a logical interface: rank r is mapping[r] (nid and pid). The caller must be in it.
- * Errors: PTL_IGNORED when there is a map already. */
+/* Maps the ranks of a logical interface to processes: rank r is mapping[r] (nid and pid). The caller must be among
+ * them. Errors: PTL_IGNORED when there is a map already. */
 int PtlSetMap(ptl_handle_ni_t ni_handle, ptl_size_t map_size, const ptl_process_t *mapping);
 
 /* Copies at most map_size entries of the map to mapping; *actual_map_size is the size of the map.
  * Errors: PTL_NO_SPACE when there is no map yet. */
 int PtlGetMap(ptl_handle_ni_t ni_handle, ptl_size_t map_size, ptl_process_t *mapping, ptl_size_t *actual_map_size);
 
-/* The user of this process. */
+/* Returns the user of this process. */
 int PtlGetUid(ptl_handle_ni_t ni_handle, ptl_uid_t *uid);
 
-/* This process: its rank on a logical interface, nid and pid on a physical one. */
+/* Returns the id of this process: its rank on a logical interface, nid and pid on a physical one. */
 int PtlGetId(ptl_handle_ni_t ni_handle, ptl_process_t *id);
 
-/* This process by nid and pid, on every interface, also before PtlSetMap. */
+/* Returns the nid and pid of this process, on every interface, also before PtlSetMap. */
 int PtlGetPhysId(ptl_handle_ni_t ni_handle, ptl_process_t *id);
 
-/* Non-zero when both name the same object. Needs no PtlInit. */
+/* Returns non-zero when both handles name the same object. It may be called before PtlInit. */
 int PtlHandleIsEqual(ptl_handle_any_t handle1, ptl_handle_any_t handle2);
 
-/* ---- Portal table (3.8) -------------------------------------------------------------------------------------------- */
+/* ---- Portal table (3.8) --------------------------------------------------------------------------------------------
+ * */
 
 /* Allocates an entry; the event queue (or PTL_EQ_NONE) gets the events of the target side.
  * Errors: PTL_PT_FULL, PTL_PT_IN_USE, PTL_PT_EQ_NEEDED. */
@@ -455,7 +458,8 @@ int PtlPTDisable(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index);
 /* Accepts messages again, also after flow control has disabled the entry. */
 int PtlPTEnable(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index);
 
-/* ---- Memory descriptors (3.10) ------------------------------------------------------------------------------------- */
+/* ---- Memory descriptors (3.10) -------------------------------------------------------------------------------------
+ * */
 
 /* Describes memory for operations that this process starts. Errors: PTL_NO_SPACE. */
 int PtlMDBind(ptl_handle_ni_t ni_handle, const ptl_md_t *md, ptl_handle_md_t *md_handle);
@@ -463,10 +467,11 @@ int PtlMDBind(ptl_handle_ni_t ni_handle, const ptl_md_t *md, ptl_handle_md_t *md
 /* Frees a descriptor. Errors: PTL_IN_USE while operations use it. */
 int PtlMDRelease(ptl_handle_md_t md_handle);
 
-/* ---- List entries (3.11) and match list entries (3.12) ------------------------------------------------------------- */
+/* ---- List entries (3.11) and match list entries (3.12) -------------------------------------------------------------
+ * */
 
-/* Appends an entry to a list of a portal table entry; on the priority list it first takes matching unexpected headers.
- * user_ptr comes back in its events. Errors: PTL_NO_SPACE, PTL_LIST_TOO_LONG. */
+/* Appends an entry to a list of a portal table entry; on the priority list it first matches unexpected headers. Its
+ * events contain user_ptr. Errors: PTL_NO_SPACE, PTL_LIST_TOO_LONG. */
 int PtlLEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_le_t *le, ptl_list_t ptl_list,
                 void *user_ptr, ptl_handle_le_t *le_handle);
 int PtlMEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_me_t *me, ptl_list_t ptl_list,
@@ -477,21 +482,23 @@ int PtlMEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_me
 int PtlLEUnlink(ptl_handle_le_t le_handle);
 int PtlMEUnlink(ptl_handle_me_t me_handle);
 
-/* Looks for unexpected headers that the entry would match; the results are events. Links nothing. */
+/* Searches for unexpected headers that the entry would match, and reports the results as events. Does not link the
+ * entry. */
 int PtlLESearch(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_le_t *le, ptl_search_op_t ptl_search_op,
                 void *user_ptr);
 int PtlMESearch(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_me_t *me, ptl_search_op_t ptl_search_op,
                 void *user_ptr);
 
-/* ---- Data movement (3.15) ------------------------------------------------------------------------------------------ */
+/* ---- Data movement (3.15) ------------------------------------------------------------------------------------------
+ * */
 
 /* Sends length bytes at local_offset of the descriptor to the target. The buffer may be used again after SEND.
- * user_ptr comes back in the events of this side, hdr_data in those of the target. */
+ * The events of this side contain user_ptr, those of the target hdr_data. */
 int PtlPut(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length, ptl_ack_req_t ack_req,
            ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits, ptl_size_t remote_offset,
            void *user_ptr, ptl_hdr_data_t hdr_data);
 
-/* Fetches length bytes of the target; REPLY says that they are there. */
+/* Fetches length bytes of the target; REPLY says that they have arrived. */
 int PtlGet(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length, ptl_process_t target_id,
            ptl_pt_index_t pt_index, ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr);
 
@@ -500,27 +507,28 @@ int PtlAtomic(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t len
               ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits, ptl_size_t remote_offset,
               void *user_ptr, ptl_hdr_data_t hdr_data, ptl_op_t operation, ptl_datatype_t datatype);
 
-/* As PtlAtomic, and returns the old values of the target to get_md_handle. */
+/* As PtlAtomic; also writes the old values of the target to the memory of get_md_handle. */
 int PtlFetchAtomic(ptl_handle_md_t get_md_handle, ptl_size_t local_get_offset, ptl_handle_md_t put_md_handle,
                    ptl_size_t local_put_offset, ptl_size_t length, ptl_process_t target_id, ptl_pt_index_t pt_index,
                    ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr, ptl_hdr_data_t hdr_data,
                    ptl_op_t operation, ptl_datatype_t datatype);
 
-/* Exchanges, for PTL_CSWAP and following under a condition on operand (one item; may be NULL for PTL_SWAP), and returns
- * the old values. */
+/* Exchanges data with the target; PTL_CSWAP and the following operations do so under a condition on operand (one item;
+ * may be NULL for PTL_SWAP). The old values are written to the memory of get_md_handle. */
 int PtlSwap(ptl_handle_md_t get_md_handle, ptl_size_t local_get_offset, ptl_handle_md_t put_md_handle,
             ptl_size_t local_put_offset, ptl_size_t length, ptl_process_t target_id, ptl_pt_index_t pt_index,
             ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr, ptl_hdr_data_t hdr_data,
             const void *operand, ptl_op_t operation, ptl_datatype_t datatype);
 
-/* At the target: afterwards the CPU may write memory that atomics have touched. */
+/* To be called at the target after atomics; afterwards the CPU may write the memory that they have accessed. */
 int PtlAtomicSync(void);
 
 /* A hint that operations between the two may start together; EndBundle starts all of them. */
 int PtlStartBundle(ptl_handle_ni_t ni_handle);
 int PtlEndBundle(ptl_handle_ni_t ni_handle);
 
-/* ---- Event queues (3.13) ------------------------------------------------------------------------------------------- */
+/* ---- Event queues (3.13) -------------------------------------------------------------------------------------------
+ * */
 
 /* Makes a queue for at least count events. Errors: PTL_NO_SPACE. */
 int PtlEQAlloc(ptl_handle_ni_t ni_handle, ptl_size_t count, ptl_handle_eq_t *eq_handle);
@@ -528,18 +536,20 @@ int PtlEQAlloc(ptl_handle_ni_t ni_handle, ptl_size_t count, ptl_handle_eq_t *eq_
 /* Frees a queue and the events in it. */
 int PtlEQFree(ptl_handle_eq_t eq_handle);
 
-/* Takes the oldest event. PTL_EQ_EMPTY: there is none. PTL_EQ_DROPPED: *event is valid, events before it are lost. */
+/* Removes the oldest event and copies it to *event. PTL_EQ_EMPTY: there is none. PTL_EQ_DROPPED: *event is valid, but
+ * events before it are lost. */
 int PtlEQGet(ptl_handle_eq_t eq_handle, ptl_event_t *event);
 
 /* As PtlEQGet, but blocks until there is an event. Errors: PTL_ABORTED. */
 int PtlEQWait(ptl_handle_eq_t eq_handle, ptl_event_t *event);
 
 /* As PtlEQWait for size queues of one interface, and for at most timeout milliseconds (PTL_TIME_FOREVER: no limit);
- * *which is the index of the queue. PTL_EQ_EMPTY: none in time. Errors: PTL_ABORTED. */
+ * *which is the index of the queue. PTL_EQ_EMPTY: the time-out has passed. Errors: PTL_ABORTED. */
 int PtlEQPoll(const ptl_handle_eq_t *eq_handles, unsigned int size, ptl_time_t timeout, ptl_event_t *event,
               unsigned int *which);
 
-/* ---- Counting events (3.14) ---------------------------------------------------------------------------------------- */
+/* ---- Counting events (3.14) ----------------------------------------------------------------------------------------
+ * */
 
 /* Makes a counting event with both counts 0. Errors: PTL_NO_SPACE. */
 int PtlCTAlloc(ptl_handle_ni_t ni_handle, ptl_handle_ct_t *ct_handle);
@@ -547,7 +557,7 @@ int PtlCTAlloc(ptl_handle_ni_t ni_handle, ptl_handle_ct_t *ct_handle);
 /* Frees it; triggered operations that wait for it never happen. */
 int PtlCTFree(ptl_handle_ct_t ct_handle);
 
-/* Drops the triggered operations that wait for it. */
+/* Cancels the triggered operations that wait for it. */
 int PtlCTCancelTriggered(ptl_handle_ct_t ct_handle);
 
 /* Reads both counts. */
@@ -557,7 +567,8 @@ int PtlCTGet(ptl_handle_ct_t ct_handle, ptl_ct_event_t *event);
 int PtlCTWait(ptl_handle_ct_t ct_handle, ptl_size_t test, ptl_ct_event_t *event);
 
 /* As PtlCTWait for size counting events of one interface with one test each, and for at most timeout milliseconds;
- * *which is the index of the one that got there. PTL_CT_NONE_REACHED: none in time. Errors: PTL_ABORTED. */
+ * *which is the index of the one that reached its test. PTL_CT_NONE_REACHED: the time-out has passed. Errors:
+ * PTL_ABORTED. */
 int PtlCTPoll(const ptl_handle_ct_t *ct_handles, const ptl_size_t *tests, unsigned int size, ptl_time_t timeout,
               ptl_ct_event_t *event, unsigned int *which);
 
@@ -567,11 +578,13 @@ int PtlCTSet(ptl_handle_ct_t ct_handle, ptl_ct_event_t new_ct);
 /* Adds to one of the counts, the other field being 0; may start triggered operations. */
 int PtlCTInc(ptl_handle_ct_t ct_handle, ptl_ct_event_t increment);
 
-/* ---- Triggered operations (3.16) ----------------------------------------------------------------------------------- */
+/* ---- Triggered operations (3.16) -----------------------------------------------------------------------------------
+ * */
 
-/* As the call without "Triggered", but started by the card, once, when success + failure of trig_ct_handle reaches the
- * threshold, at once when it has. Buffers are read then; arguments are checked now. Those of one threshold start in the
- * order of their calls. Errors: those of the plain call; PTL_NO_SPACE beyond max_triggered_ops. */
+/* As the call without "Triggered", but the card starts the operation, once, when success + failure of trig_ct_handle
+ * reaches the threshold, or at once if it already has. Arguments are checked during the call; buffers are read when the
+ * operation starts. Operations with the same threshold start in the order of their calls. Errors: those of the plain
+ * call; PTL_NO_SPACE beyond max_triggered_ops. */
 int PtlTriggeredPut(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length, ptl_ack_req_t ack_req,
                     ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits,
                     ptl_size_t remote_offset, void *user_ptr, ptl_hdr_data_t hdr_data, ptl_handle_ct_t trig_ct_handle,

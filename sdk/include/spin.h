@@ -1,9 +1,9 @@
 /* P4sPIN: streaming Processing in the Network on Portals 4 (sPIN, SC'17, sections 3.2 and appendix B).
  *
  * A program attaches up to three handlers to a matching entry. The card runs them on its own cores, the HPUs, for every
- * message that matches: the header handler once and first, the payload handler for every packet, in parallel, and the
- * completion handler once and last, before the host's event. `spincc` compiles this file's user twice: for the host,
- * and for the card (where __SPIN_DEVICE__ is defined).
+ * message that matches: the header handler first, once; the payload handler for every packet, in parallel; and the
+ * completion handler last, once, before the host's event. `spincc` compiles a program that includes this file twice:
+ * for the host, and for the card (where __SPIN_DEVICE__ is defined).
  *
  *     __handler int pong(const ptl_payload_t p, void *state) {
  *         struct info *i = state;
@@ -15,8 +15,8 @@
  * fixed-width types of <stdint.h> and Portals types; spincc warns when one differs.
  *
  * Before including this file a program may define
- *   PTL_USER_HEADER        a complete type, the user header at the start of its messages: gives ptl_header_t the field
- *                          user_hdr
+ *   PTL_USER_HEADER        a complete type, the user header at the start of its messages; it adds the field user_hdr to
+ *                          ptl_header_t
  *   SPIN_NO_SHORT_NAMES    leaves out DROP, SUCCESS and the other short names of return codes */
 #ifndef SPIN_H
 #define SPIN_H
@@ -27,7 +27,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* glibc's <signal.h>, and with it <sys/wait.h>, has parameters of the name __handler: it must come before the macro. */
+/* glibc's <signal.h>, and with it <sys/wait.h>, has parameters named __handler: it must come before the macro. */
 #ifndef __SPIN_DEVICE__
 #include <signal.h>
 #endif
@@ -48,43 +48,43 @@ enum { PTL_REQUEST_PUT = 0, PTL_REQUEST_GET = 1, PTL_REQUEST_ATOMIC = 2, PTL_REQ
 /* Argument of a header handler (sPIN App. B.3). Owned by the card, readable until the handler returns. */
 struct ptl_header {
     ptl_request_type_t type;     /* one of PTL_REQUEST_* */
-    ptl_size_t length;           /* bytes of the message, user header included; of a get: bytes asked for */
+    ptl_size_t length;           /* bytes of the message, user header included; for a get, the requested bytes */
     ptl_process_t target_id;     /* this process */
     ptl_process_t source_id;     /* the process that sent the message */
     ptl_match_bits_t match_bits; /* as sent */
     ptl_size_t offset;           /* in the entry, bytes */
     ptl_hdr_data_t hdr_data;     /* as sent */
 #ifdef PTL_USER_HEADER
-    PTL_USER_HEADER user_hdr; /* the first bytes of the message; zeros where it has none, as gets have */
+    PTL_USER_HEADER user_hdr; /* the first bytes of the message; zeros where it has none, as for gets */
 #endif
 };
 
 /* Argument of a payload handler (sPIN App. B.4): the data of one packet of a put, without the user header. */
 struct ptl_payload {
     ptl_size_t length; /* bytes at base */
-    ptl_size_t offset; /* of the data in the message, bytes after the user header */
+    ptl_size_t offset; /* position of the data in the message, in bytes after the user header */
     uint8_t *base;     /* the data, in the card's packet buffer; owned by the card, valid until the handler returns. A
-                          pointer where App. B.4 has a flexible array, so that the structure passes by value. */
+                          pointer, not the flexible array of App. B.4, so that the structure can be passed by value. */
 };
 
-/* Return codes of handlers (sPIN App. B.3 to B.5). HEADER, PAYLOAD, COMPLETION say which handlers may return them; the
- * ..._PENDING codes leave the entry in place to wait for another message. */
+/* Return codes of handlers (sPIN App. B.3 to B.5). HEADER, PAYLOAD, COMPLETION say which handlers may return a code;
+ * after the ..._PENDING codes the entry stays in place and waits for another message. */
 enum ptl_handler_return {
     PTL_HANDLER_DROP = 0,                 /* HEADER: discard the message: its event, acknowledgement or reply fails with
                                              PTL_NI_DROPPED and mlength 0; PAYLOAD: discard the packet, which counts in
                                              dropped_bytes and not in mlength */
     PTL_HANDLER_DROP_PENDING = 1,         /* HEADER: as DROP */
-    PTL_HANDLER_PROCESS_DATA = 2,         /* HEADER: call payload handlers; PROCEED for gets and atomics, and without
-                                             a payload handler */
+    PTL_HANDLER_PROCESS_DATA = 2,         /* HEADER: call payload handlers; means PROCEED for gets and atomics, and
+                                             without a payload handler */
     PTL_HANDLER_PROCESS_DATA_PENDING = 3, /* HEADER: as PROCESS_DATA */
     PTL_HANDLER_PROCEED = 4,              /* HEADER: do what the request says, user header included, without payload
                                              handlers */
     PTL_HANDLER_PROCEED_PENDING = 5,      /* HEADER: as PROCEED */
     PTL_HANDLER_SUCCESS = 6,              /* PAYLOAD, COMPLETION: done */
     PTL_HANDLER_SUCCESS_PENDING = 7,      /* COMPLETION: as SUCCESS */
-    PTL_HANDLER_FAIL = 8,                 /* all: the handler's own error; PTL_EVENT_HANDLER_ERROR in the entry's event
-                                             queue, first error of a message only, when the message is done and its
-                                             memory is the host's again */
+    PTL_HANDLER_FAIL = 8,                 /* all: the handler's own error. The first error of a message is
+                                             posted as PTL_EVENT_HANDLER_ERROR in the entry's event queue
+                                             when the message is done and its memory is free again */
     PTL_HANDLER_SEGV = 9                  /* set by the card for an access outside the handler's memory */
 };
 
@@ -105,26 +105,26 @@ enum {
 #endif
 
 /* ---- Host calls -------------------------------------------------------------------------------------------------
- * Thread-safe. None waits for simulated events unless it says so. */
+ * They are thread-safe. None waits for simulated events unless its comment says so. */
 
 /* Allocates `length` bytes of HPU memory on the card of `ni` and writes its handle to `*hpu_mem` (sPIN App. B.2). The
- * memory is the caller's until PtlHPUFreeMem or PtlNIFini; several entries may use it. Content: zeros.
- * PTL_OK, PTL_ARG_INVALID, PTL_NO_INIT, or PTL_NO_SPACE when the card has no such block. */
+ * memory belongs to the caller until PtlHPUFreeMem or PtlNIFini; several entries may use it. It is filled with zeros.
+ * Returns PTL_OK, PTL_ARG_INVALID, PTL_NO_INIT, or PTL_NO_SPACE when the card has no free block of this size. */
 int PtlHPUAllocMem(ptl_size_t length, ptl_handle_ni_t ni, ptl_hpu_md_h *hpu_mem);
 
 /* Frees `*hpu_mem` and sets it to PTL_INVALID_HANDLE (sPIN App. B.2).
- * PTL_OK, PTL_ARG_INVALID, PTL_NO_INIT, or PTL_IN_USE while an entry refers to it. */
+ * Returns PTL_OK, PTL_ARG_INVALID, PTL_NO_INIT, or PTL_IN_USE while an entry refers to it. */
 int PtlHPUFreeMem(ptl_hpu_md_h *hpu_mem);
 
-/* PtlMEAppend that also reads the P4sPIN fields of `*me` (sPIN App. B.1): set every one, or start from a zeroed
- * structure with hpu_memory = PTL_INVALID_HANDLE. NULL handlers are not called. The initial state is copied during
- * the call. Errors as PtlMEAppend; PTL_ARG_INVALID also when a pointer is no handler of this program or when handlers
- * are given without HPU memory for their initial state. */
+/* Does what PtlMEAppend does, and also reads the P4sPIN fields of `*me` (sPIN App. B.1): set all of them, or start from
+ * a zeroed structure with hpu_memory = PTL_INVALID_HANDLE. NULL handlers are not called. The initial state is copied
+ * during the call. Errors: as PtlMEAppend; PTL_ARG_INVALID also when a pointer is not a handler of this program or when
+ * handlers are given without HPU memory for their initial state. */
 int PtlMEAppendHandlers(ptl_handle_ni_t ni, ptl_pt_index_t pt_index, const ptl_me_t *me, ptl_list_t list,
                         void *user_ptr, ptl_handle_me_t *me_handle);
 
-/* Files that include <spin.h> append with handlers; plain Portals programs, which may leave those fields
- * uninitialised, do not see this. */
+/* Files that include <spin.h> append with handlers. Plain Portals programs may leave those fields uninitialised; this
+ * macro does not affect them. */
 #define PtlMEAppend PtlMEAppendHandlers
 
 /* Option of ptl_me_t: handler_host_mem_start points to handler_host_mem_length elements of ptl_iovec_t (App. B.2). */
@@ -132,31 +132,31 @@ int PtlMEAppendHandlers(ptl_handle_ni_t ni, ptl_pt_index_t pt_index, const ptl_m
 #define PTL_HANDLER_IOVEC (1u << 24)
 #endif
 
-/* Simulated time since the start of the job, picoseconds. */
+/* Returns the simulated time since the start of the job, in picoseconds. */
 uint64_t spin_time_ps(void);
 
 /* Charges `ns` nanoseconds of CPU time to this rank; returns when they have passed in simulated time. The threads of a
- * rank compute at once on the cores of its host (`host.cores` of the machine); further threads wait for a core first. The
- * run ends at 2^63 ps (106 days), with a message: no call returns later. */
+ * rank compute concurrently on the cores of its host (`host.cores` of the machine); further threads wait for a core
+ * first. The run ends with a message at 2^63 ps (106 days): no call returns later. */
 void spin_host_compute(uint64_t ns);
 
-/* Charges the time that one core of this rank's CPU needs to read `read_bytes` bytes from DRAM and write `written_bytes`
- * bytes to it: the latency, then the reads at the rate at which a core fetches cache lines, limited by the bandwidth of
- * DRAM for both. Returns when that simulated time has passed. */
+/* Charges the time that one core of this rank's CPU needs to read `read_bytes` bytes from DRAM and write
+ * `written_bytes` bytes to it: the latency, then the reads at the rate at which a core fetches cache lines, limited by
+ * the bandwidth of DRAM for both. Returns when that simulated time has passed. */
 void spin_host_memory(uint64_t read_bytes, uint64_t written_bytes);
 
-/* Waits until every rank of the job has called it; costs no simulated time of its own. PTL_OK, or PTL_NO_INIT.
- * A rank arrives once a round: when a second thread of it calls meanwhile, that thread waits for the next round. */
+/* Waits until every rank of the job has called it; takes no simulated time of its own. Returns PTL_OK or PTL_NO_INIT.
+ * A rank arrives once per round: when a second thread of it calls meanwhile, that thread waits for the next round. */
 int spin_barrier(void);
 
-/* This process's rank in the job, from 0. */
+/* Returns the rank of this process in the job, from 0. */
 int spin_rank(void);
 
-/* The number of ranks of the job. */
+/* Returns the number of ranks of the job. */
 int spin_size(void);
 
-/* Gives the logical interface `ni` the map of the job: rank r is this job's process r. PtlSetMap does the same for
- * programs that exchange ids themselves. Errors: as PtlSetMap. */
+/* Sets the map of the logical interface `ni` to that of the job: rank r is this job's process r. PtlSetMap does the
+ * same for programs that exchange ids themselves. Errors: as PtlSetMap. */
 int spin_set_map(ptl_handle_ni_t ni);
 
 #ifdef __cplusplus
@@ -164,39 +164,41 @@ int spin_set_map(ptl_handle_ni_t ni);
 #endif
 
 /* ---- Calls for handlers (sPIN App. B.6) -------------------------------------------------------------------------
- * Only for code on the card; on the host they end the program with a message. Unless said otherwise they return 0 or a
- * negative number: */
+ * They are only for code on the card; on the host they end the program with a message. Unless said otherwise they
+ * return 0 or a negative number: */
 enum {
     SPIN_ERR_INVALID = -1, /* a number is out of range: length, host offset, option, type, target or handle */
-    SPIN_ERR_FAILED = -2   /* the data did not come: host memory that is not mapped, a get that its target refused */
+    SPIN_ERR_FAILED = -2   /* the data did not arrive: host memory is not mapped, or the target refused the get */
 };
-/* Card memory that is not the handler's own (sPIN 3.2: HPU memory of its entry, stack, static data, packet) is no error
- * to handle: it ends the handler as SEGV, with every call as with a load or store. Numbers are looked at first; nothing
- * is started when one is wrong. Host offsets of atomics must be multiples of the type's size. */
+/* A call with card memory that is not the handler's own (sPIN 3.2: HPU memory of its entry, stack, static data, packet)
+ * returns no error: it ends the handler as SEGV, like a load or store. Numbers are checked first; nothing is started
+ * when one is out of range. Host offsets of atomics must be multiples of the type's size. */
 
-/* Which host memory an offset counts in: of the entry, or its handler_host_mem_start (sPIN App. B.6). */
+/* The host memory to which an offset refers: that of the entry, or its handler_host_mem_start (sPIN App. B.6). */
 enum { PTL_ME_HOST_MEM = 0, PTL_HANDLER_HOST_MEM = 1 };
 
-/* ct argument of puts: count the operation on the entry's counting event, or (0) do not. */
+/* The ct argument of puts: count the operation on the entry's counting event, or (0) do not. */
 typedef uint16_t ptl_req_ct_t;
 enum { PTL_LOCAL_ME_CT = 1 };
 
-/* A DMA that was started; the card's until PtlHandlerDMAWait, or PtlHandlerDMATest that returned true. */
+/* A DMA in progress; valid until PtlHandlerDMAWait returns, or PtlHandlerDMATest returns anything but 0. */
 typedef uint32_t ptl_dma_h;
 
-/* Upper bound of PTL_NUM_HPUS on every card, for the sizes of arrays. */
+/* Upper bound of PTL_NUM_HPUS on every card, for array sizes. */
 #define PTL_MAX_HPUS 64
 
-/* The HPU that runs this handler, from 0; a handler never moves (sPIN 3.2.2). */
+/* The HPU that runs this handler, from 0; a handler never moves to another one (sPIN 3.2.2). */
 #define PTL_MY_HPU spin_my_hpu()
 
-/* The number of HPUs. A compile-time constant in sPIN 3.2.2; a call here, because one program serves many cards. */
+/* The number of HPUs. It is a compile-time constant in sPIN 3.2.2, but a call here, because a program runs on any card.
+ * */
 #define PTL_NUM_HPUS spin_num_hpus()
 
 #define SPIN_HANDLER_CALL static inline __attribute__((always_inline, unused))
 
-/* Sends `len` bytes at `local`, in card memory, as one packet: len <= max_payload_size. Portal table entry and the rest
- * come from the handler's entry. May block until the data has left the card; `local` may be reused on return. */
+/* Sends `len` bytes at `local`, in card memory, as one packet: len <= max_payload_size. The portal table index and all
+ * other parameters come from the handler's entry. May block until the data has left the card; `local` may be reused on
+ * return. */
 SPIN_HANDLER_CALL int PtlHandlerPutFromDevice(const void *local, ptl_size_t len, ptl_req_ct_t ct, ptl_ack_req_t ack_req,
                                               ptl_process_t target_id, ptl_match_bits_t match_bits,
                                               ptl_size_t remote_offset, void *user_ptr, ptl_hdr_data_t hdr_data);
@@ -207,18 +209,18 @@ SPIN_HANDLER_CALL int PtlHandlerPutFromHost(ptl_size_t offset, ptl_size_t len, p
                                             ptl_process_t target_id, ptl_match_bits_t match_bits,
                                             ptl_size_t remote_offset, void *user_ptr, ptl_hdr_data_t hdr_data);
 
-/* Fetches `len` bytes of the target into the entry's host memory at `offset`; REPLY comes to the entry's event queue.
- * Does not block. */
+/* Fetches `len` bytes of the target into the entry's host memory at `offset`; REPLY is posted to the entry's event
+ * queue. Does not block. */
 SPIN_HANDLER_CALL int PtlHandlerGetToHost(ptl_size_t offset, ptl_size_t len, ptl_req_ct_t ct, ptl_process_t target_id,
                                           ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr);
 
 /* Fetches `len` bytes of the target to `local`, in card memory, as one packet: len <= max_payload_size. Blocks until
- * they are there; bytes that the target does not give stay as they are. Makes no event. SPIN_ERR_FAILED when the target
- * refuses. */
+ * they have arrived; bytes that the target does not deliver stay unchanged. Posts no event. Returns SPIN_ERR_FAILED
+ * when the target refuses. */
 SPIN_HANDLER_CALL int PtlHandlerGetToDevice(void *local, ptl_size_t len, ptl_req_ct_t ct, ptl_process_t target_id,
                                             ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr);
 
-/* PtlAtomic with data in card memory, or at `offset` in the entry's host memory: len <= max_atomic_size. */
+/* Start a PtlAtomic with data in card memory, or at `offset` in the entry's host memory: len <= max_atomic_size. */
 SPIN_HANDLER_CALL int PtlHandlerAtomicFromDevice(const void *local, ptl_size_t len, ptl_req_ct_t ct,
                                                  ptl_ack_req_t ack_req, ptl_process_t target_id,
                                                  ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr,
@@ -229,7 +231,7 @@ SPIN_HANDLER_CALL int PtlHandlerAtomicFromHost(ptl_size_t offset, ptl_size_t len
                                                ptl_hdr_data_t hdr_data, ptl_op_t operation, ptl_datatype_t datatype);
 
 /* Copies `len` bytes from `local`, in card memory, to `offset` in the host memory that `options` names. Returns at
- * once; `local` must stay as it is until the DMA `*h` is complete. */
+ * once; `local` must not change until the DMA `*h` is complete. */
 SPIN_HANDLER_CALL int PtlHandlerDMAToHostNB(const void *local, ptl_size_t offset, ptl_size_t len, unsigned int options,
                                             ptl_dma_h *h);
 
@@ -238,46 +240,48 @@ SPIN_HANDLER_CALL int PtlHandlerDMAToHostNB(const void *local, ptl_size_t offset
 SPIN_HANDLER_CALL int PtlHandlerDMAFromHostNB(ptl_size_t offset, void *local, ptl_size_t len, unsigned int options,
                                               ptl_dma_h *h);
 
-/* Blocking forms of these copies: to the host they return when the data has left the card (a posted write), from the
- * host when the data has arrived. */
+/* Blocking forms of these copies. A copy to the host returns when the data has left the card (a posted write), a copy
+ * from the host when the data has arrived. */
 SPIN_HANDLER_CALL int PtlHandlerDMAToHostB(const void *local, ptl_size_t offset, ptl_size_t len, unsigned int options);
 SPIN_HANDLER_CALL int PtlHandlerDMAFromHostB(ptl_size_t offset, void *local, ptl_size_t len, unsigned int options);
 
-/* Returns 1 when the DMA is complete, or SPIN_ERR_FAILED; both free the handle. Returns 0 while it runs. Does not block. */
+/* Returns 1 when the DMA is complete, or SPIN_ERR_FAILED; both free the handle. Returns 0 while it runs. Does not
+ * block. */
 SPIN_HANDLER_CALL int PtlHandlerDMATest(ptl_dma_h h);
 
-/* Blocks until the DMA is complete and frees the handle. SPIN_ERR_FAILED, also of blocking calls, when host memory to
- * be read is not mapped; a write is posted and can only fail the message (PTL_NI_SEGV in its event). */
+/* Blocks until the DMA is complete and frees the handle. This and the blocking calls return SPIN_ERR_FAILED when host
+ * memory to be read is not mapped; a write is posted, so its failure only shows in the message's event (PTL_NI_SEGV).
+ * */
 SPIN_HANDLER_CALL int PtlHandlerDMAWait(ptl_dma_h h);
 
-/* Atomically compares the 64 bits at `offset` in host memory with *cmpval and replaces them with swapval when they are
- * equal; else writes what is there to *cmpval. Naturally aligned. Returns at once; *cmpval is the card's until the DMA
- * is complete. The second blocks until then. */
+/* Atomically compares the 64 bits at `offset` in host memory, naturally aligned, with *cmpval and replaces them with
+ * swapval when they are equal; otherwise writes the present value to *cmpval. The first form returns at once, and
+ * *cmpval belongs to the card until the DMA is complete. The second blocks until then. */
 SPIN_HANDLER_CALL int PtlHandlerDMACASNB(ptl_size_t offset, uint64_t *cmpval, uint64_t swapval, unsigned int options,
                                          ptl_dma_h *h);
 SPIN_HANDLER_CALL int PtlHandlerDMACASB(ptl_size_t offset, uint64_t *cmpval, uint64_t swapval, unsigned int options);
 
-/* Atomically adds `inc` to the value of type `type` (at most 8 bytes, naturally aligned; of floating-point types `inc`
- * holds the bits) at `offset` in host memory and writes the value before, filled up with zeros, to *res. Returns at
- * once; *res is the card's until the DMA is complete. The second blocks until then. */
+/* Atomically adds `inc` to the value of type `type` (at most 8 bytes, naturally aligned; for floating-point types `inc`
+ * holds the bits) at `offset` in host memory and writes the previous value, padded with zeros, to *res. The first form
+ * returns at once, and *res belongs to the card until the DMA is complete. The second blocks until then. */
 SPIN_HANDLER_CALL int PtlHandlerDMAFetchAddNB(ptl_size_t offset, ptl_size_t inc, ptl_size_t *res, ptl_datatype_t type,
                                               unsigned int options, ptl_dma_h *h);
 SPIN_HANDLER_CALL int PtlHandlerDMAFetchAddB(ptl_size_t offset, ptl_size_t inc, ptl_size_t *res, ptl_datatype_t type,
                                              unsigned int options);
 
-/* Atomically, among the handlers of the card, replaces the 64 bits at `value`, in card memory and aligned (else
- * SEGV), with swapval if they equal cmpval. 1 if it did, else 0. */
+/* Replaces the 64 bits at `value`, in card memory and aligned (else SEGV), with swapval if they equal cmpval; atomic
+ * among the handlers of the card. Returns 1 if the value was replaced, else 0. */
 SPIN_HANDLER_CALL int PtlHandlerCAS(uint64_t *value, uint64_t cmpval, uint64_t swapval);
 
-/* Atomically, among the handlers of the card, adds `inc` to the 64 bits at `val`, in card memory and aligned (else
- * SEGV), and writes the value before to *before. */
+/* Adds `inc` to the 64 bits at `val`, in card memory and aligned (else SEGV), and writes the previous value to *before;
+ * atomic among the handlers of the card. */
 SPIN_HANDLER_CALL int PtlHandlerFAdd(uint64_t *val, uint64_t *before, uint64_t inc);
 
 /* Lets another handler use this HPU; a hint that the card may ignore. */
 SPIN_HANDLER_CALL int PtlHandlerYield(void);
 
-/* Adds `increment` to, reads, and replaces the entry's counting event, atomically. SPIN_ERR_INVALID when the entry has
- * none. */
+/* Atomically add `increment` to the entry's counting event, read it, and replace it. They return SPIN_ERR_INVALID when
+ * the entry has none. */
 SPIN_HANDLER_CALL int PtlHandlerCTInc(ptl_ct_event_t increment);
 SPIN_HANDLER_CALL int PtlHandlerCTGet(ptl_ct_event_t *event);
 SPIN_HANDLER_CALL int PtlHandlerCTSet(ptl_ct_event_t new_ct);

@@ -6,10 +6,11 @@
  *     PtlHPUAllocMem(sizeof state, ni, &me.hpu_memory);
  *     me.hpu_initial_state = &state, me.hpu_initial_state_length = sizeof state;
  *
- * A message's numbers go to the entry's memory from `offset` on, whatever the sender's remote offset. The entry's event
- * comes when all results are in host memory. Messages that overlap in host memory must not be under way at once: one
- * could read what the other is about to replace. A message that loses packets (flow control), or whose handler fails, is
- * a failure in the entry's event and counter; some of the numbers are the old ones then. */
+ * The numbers of a message go to the entry's memory from `offset` on, whatever the sender's remote offset. The entry's
+ * event is posted when all results are in host memory. Messages that overlap in host memory must not be in flight at
+ * the same time: one could read what the other is about to replace. A message that loses packets (flow control), or
+ * whose handler fails, is a failure in the entry's event and counter; some of the numbers then keep their old values.
+ * */
 #ifndef HANDLERS_ACCUMULATE_H
 #define HANDLERS_ACCUMULATE_H
 
@@ -17,11 +18,11 @@
 
 /* HPU memory of the entry; set by the host, handlers only read it. */
 struct accumulate {
-    ptl_size_t offset; /* of the array in the entry's memory, bytes */
+    ptl_size_t offset; /* position of the array in the entry's memory, bytes */
 };
 
-/* Bytes of host memory that a handler works on at once. They are on its stack, which is HPU memory of its own context:
- * the paper's listing allocates them from a heap that cards do not have. */
+/* Bytes of host memory that a handler processes at a time. They are on its stack, which is HPU memory of its own
+ * context: the paper's listing allocates them from a heap that cards do not have. */
 enum { ACCUMULATE_CHUNK = 4096 };
 
 /* onto[i] *= by[i], for one complex number. The card fuses multiplications and additions. */
@@ -31,7 +32,8 @@ static inline void accumulate_one(double *restrict onto, const double *restrict 
     onto[1] = re * by[1] + im * by[0];
 }
 
-/* onto[i] *= by[i], for `count` complex numbers, each two doubles. Two in a turn, to save a fifth of the cycles. */
+/* onto[i] *= by[i], for `count` complex numbers of two doubles each. An iteration multiplies two numbers, which saves a
+ * fifth of the cycles. */
 static inline void accumulate_multiply(double *restrict onto, const double *restrict by, size_t count) {
     for (; count >= 2; count -= 2, onto += 4, by += 4) {
         accumulate_one(onto, by);

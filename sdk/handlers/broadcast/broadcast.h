@@ -1,10 +1,10 @@
-/* Broadcast: a binomial tree whose inner nodes are cards (sPIN §4.4.3, App. C.3.3). A rank's card sends what it gets on
- * to the rank's children without its CPU: streaming, packet by packet out of the packet buffer, or, when the message
- * has more than one packet and streaming is off, out of host memory after the last packet.
+/* Broadcast: a binomial tree whose inner nodes are cards (sPIN §4.4.3, App. C.3.3). A rank's card forwards what it
+ * receives to the rank's children without the CPU: when streaming, packet by packet out of the packet buffer; when
+ * streaming is off and the message has more than one packet, out of host memory after the last packet.
  *
- * Setup: README.md. Streamed packets are messages of their own, and many of them are under way at a time, so they cannot
- * leave their offsets in the state that they share. Their match bits have them: the packet with the bytes from `offset`
- * on goes to the entry with the bits `bits + offset`, whose memory begins there. */
+ * Setup: README.md. Streamed packets are messages of their own, and many of them are in flight at a time, so they
+ * cannot keep their offsets in the state that they share. Their match bits encode the offsets: the packet with the
+ * bytes from `offset` on goes to the entry with the bits `bits + offset`, whose memory begins there. */
 #ifndef HANDLERS_BROADCAST_H
 #define HANDLERS_BROADCAST_H
 
@@ -12,20 +12,21 @@
 
 /* HPU memory of an entry; set by the host. */
 struct broadcast {
-    ptl_match_bits_t bits; /* of the entry */
+    ptl_match_bits_t bits; /* match bits of the entry */
     uint32_t rank;         /* of this process in the tree, counted from the root */
-    uint32_t ranks;        /* in the tree */
+    uint32_t ranks;        /* number of ranks in the tree */
     uint32_t reach;        /* distance of the farthest child: broadcast_reach() */
     uint32_t root;         /* process at which the tree's ranks begin; they wrap around at `ranks` */
     uint32_t max_packet;   /* max_payload_size of the interface */
-    uint8_t streaming;     /* send packets on, not messages */
+    uint8_t streaming;     /* forward packets, not messages */
     uint8_t stream;        /* what the header handler decided */
     uint16_t unused;
-    ptl_size_t length; /* of the message, bytes */
+    ptl_size_t length; /* bytes of the message */
 };
 
-/* The distance from `rank` of a tree with `ranks` ranks to its farthest child; the others are at half of it, a quarter,
- * and so on to 1. 0 for a leaf. A child's distance is a power of two below the lowest set bit of its parent's rank. */
+/* The distance from `rank` in a tree of `ranks` ranks to its farthest child, 0 for a leaf. The other children are at
+ * half of it, a quarter, and so on to 1: a child's distance is a power of two below the lowest set bit of its parent's
+ * rank. */
 static inline uint32_t broadcast_reach(uint32_t rank, uint32_t ranks) {
     uint32_t reach = rank == 0 ? 1 : rank & -rank;
     while (rank == 0 && reach < ranks)
@@ -35,13 +36,14 @@ static inline uint32_t broadcast_reach(uint32_t rank, uint32_t ranks) {
     return reach;
 }
 
-/* The child at a distance, as a process. */
+/* The process of the child at a distance. */
 static inline ptl_process_t broadcast_child(uint32_t rank, uint32_t ranks, uint32_t root, uint32_t distance) {
     uint32_t process = rank + distance + root;
     return (ptl_process_t){.rank = process < ranks ? process : process - ranks};
 }
 
-/* Header handler: decides where to send from: the card if it is one packet or streaming, else host memory. */
+/* Header handler: decides where to forward from: the card if the message is one packet or streamed, else host memory.
+ * */
 __handler int broadcast_header(const ptl_header_t h, void *state) {
     struct broadcast *b = state;
     b->stream = b->streaming || h.length <= b->max_packet;

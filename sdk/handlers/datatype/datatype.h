@@ -7,8 +7,9 @@
  *     me.hpu_initial_state = &state, me.hpu_initial_state_length = sizeof state;
  *
  * Byte i of the message goes to offset + i / block * stride + i % block of the entry's memory. Packets are independent:
- * any order, any number at once. The entry's event comes when all is in host memory. A message that loses packets (flow
- * control), or whose handler fails, is a failure in the event and in the counter. Messages shorter than 4 GiB. */
+ * they may arrive in any order and be processed concurrently. The entry's event is posted when all data is in host
+ * memory. A message that loses packets (flow control), or whose handler fails, is a failure in the event and in the
+ * counter. Messages must be shorter than 4 GiB. */
 #ifndef HANDLERS_DATATYPE_H
 #define HANDLERS_DATATYPE_H
 
@@ -16,13 +17,14 @@
 
 /* HPU memory of the entry: MPI's vector type; set by the host, handlers only read it. */
 struct datatype_vector {
-    ptl_size_t offset; /* of the first block in the entry's memory, bytes */
+    ptl_size_t offset; /* position of the first block in the entry's memory, bytes */
     uint32_t block;    /* bytes, at least 1 */
     uint32_t stride;   /* from the start of one block to that of the next, bytes */
 };
 
-/* Payload handler: writes by one DMA each piece of a block that is in the packet. They do not wait for each other; since the
- * card carries them out in order, the last one's wait is for all. Fails when a block is outside the entry's memory. */
+/* Payload handler: writes each piece of a block in the packet by one DMA. The DMAs do not wait for each other; since
+ * the card carries them out in order, waiting for the last one is enough. Fails when a block is outside the entry's
+ * memory. */
 __handler int datatype_unpack(const ptl_payload_t p, void *state) {
     const struct datatype_vector *v = state;
     uint32_t block = v->block, left = p.length;

@@ -1,9 +1,9 @@
-/* Message matching with rendezvous on the card (sPIN §5.1, Fig. 5b): receives of which the receiver knows neither length
- * nor source complete without its CPU.
+/* Message matching with rendezvous on the card (sPIN §5.1, Fig. 5b): receives complete without the receiver's CPU,
+ * although it knows neither their length nor their source.
  *
- * A short message is a put of its data. A long one is a put of `struct matching_long` and the first `eager` bytes, so it is
- * longer than any short one; the sender has exposed the whole data to gets. The receiver's header handler sees which it
- * is and gets the rest. Include this file before <spin.h>; setup: README.md. */
+ * A short message is a put of its data. A long one is a put of `struct matching_long` and the first `eager` bytes, so
+ * it is longer than any short one; the sender has exposed the whole data to gets. The receiver's header handler
+ * distinguishes the two by their length and gets the rest. Include this file before <spin.h>; setup: README.md. */
 #ifndef HANDLERS_MATCHING_H
 #define HANDLERS_MATCHING_H
 
@@ -28,12 +28,13 @@ struct matching {
     ptl_size_t room;  /* bytes of the receive's memory */
 };
 
-/* What the entry's counter counts when a receive is complete, be the message short or long. A receive that loses packets
- * (flow control) or whose handler fails counts a failure. */
+/* Increase of the entry's counter when a receive is complete, for short and long messages alike. A receive that loses
+ * packets (flow control) or whose handler fails counts a failure. */
 enum { MATCHING_COMPLETE = 2 };
 
-/* Header handler: has a short message deposited, gets the rest of a long one. A long message counts when its first part is
- * there and when the get's reply is; a short one would count once, so the handler counts for the other. */
+/* Header handler: lets the card deposit a short message, and gets the rest of a long one. A long message counts twice:
+ * when its first part has arrived, and when the get's reply has. A short one would count once, so the handler adds the
+ * other. */
 __handler int matching_header(const ptl_header_t h, void *state) {
     const struct matching *m = state;
     ptl_size_t total = h.user_hdr.total < m->room ? h.user_hdr.total : m->room;

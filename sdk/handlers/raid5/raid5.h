@@ -3,9 +3,9 @@
  *     client ── write ──▶ data node ── old ^ new ──▶ parity node
  *     client ◀── ack ──── data node ◀──── ack ─────── parity node
  *
- * A block has the same offset on its data node as its parity on the parity node. Every message tells what its handlers
- * need in its own header: the place by its remote offset, the client that waits by hdr_data; so requests of any number of
- * clients may be under way at once. Every difference is acknowledged. Setup: README.md. */
+ * A block has the same offset on its data node as its parity on the parity node. The header of every message contains
+ * what its handlers need: the remote offset is the place, hdr_data is the client that waits. So requests of any number
+ * of clients may be in flight at once. Every difference is acknowledged. Setup: README.md. */
 #ifndef HANDLERS_RAID5_H
 #define HANDLERS_RAID5_H
 
@@ -13,45 +13,47 @@
 
 /* Match bits of the messages; all use one portal table entry. */
 enum raid5_message {
-    RAID5_WRITE = 10, /* client to data node: new data; remote offset: where it goes */
-    RAID5_READ = 20,  /* client to data node: empty; remote offset: what it wants; hdr_data: raid5_wanted() */
+    RAID5_WRITE = 10, /* client to data node: new data; remote offset: its place */
+    RAID5_READ = 20,  /* client to data node: empty; remote offset: place of the data; hdr_data: raid5_wanted() */
     RAID5_ACK = 30,   /* parity node to data node; hdr_data: the client */
     RAID5_DONE = 31,  /* data node to client: a difference of its write is in the parity */
-    RAID5_DATA = 32,  /* data node to client: what a READ asked for */
-    RAID5_DIFF = 53   /* data node to parity node: old ^ new; remote offset: of the data; hdr_data: the client */
+    RAID5_DATA = 32,  /* data node to client: the data of a READ */
+    RAID5_DIFF = 53   /* data node to parity node: old ^ new; remote offset: place of the data; hdr_data: the client */
 };
 
-/* Bytes of a packet at most; bytes of parity under one lock; locks; locks that a handler holds at once. */
+/* Maximum bytes of a packet; bytes of parity under one lock; number of locks; locks that a handler holds at once. */
 enum { RAID5_PACKET = 4096, RAID5_PIECE = 1024, RAID5_LOCKS = 64, RAID5_AHEAD = 4 };
 
-/* HPU memory of an entry for WRITE or DIFF. Each such entry takes one message at a time, so that this belongs to that
- * message: the header handler fills it. */
+/* HPU memory of an entry for WRITE or DIFF. Each such entry accepts one message at a time, so this structure describes
+ * that message: the header handler fills it. */
 struct raid5 {
     ptl_process_t parity; /* the parity node; set by the host of a data node */
-    ptl_process_t source; /* who sent the message */
+    ptl_process_t source; /* the sender of the message */
     ptl_hdr_data_t client;
     ptl_size_t offset;
-    ptl_size_t bytes; /* of the entry's memory; set by the host */
+    ptl_size_t bytes; /* size of the entry's memory; set by the host */
     uint32_t step;    /* bytes of a difference */
-    uint32_t turn;    /* of this data node among others, to begin with different parts of the parity */
+    uint32_t turn;    /* index of this data node: each begins with a different part of the parity */
 };
 
-/* Number of bytes that one DIFF covers, for a write of `length` bytes. Packets of long writes keep all HPUs busy and are
- * sent on whole; a single packet is sent on in pieces, so that the parity node's HPUs share it and begin early. */
+/* Number of bytes that one DIFF covers, for a write of `length` bytes. Packets of long writes keep all HPUs busy and
+ * are forwarded whole; a single packet is forwarded in pieces, so that the parity node's HPUs share it and begin early.
+ * */
 static inline uint32_t raid5_step(ptl_size_t length) { return length <= RAID5_PACKET ? RAID5_PIECE : RAID5_PACKET; }
 
-/* Number of DONE messages that a write causes; max_payload is the interface's max_payload_size, at most RAID5_PACKET. */
+/* Number of DONE messages that a write causes; max_payload is the interface's max_payload_size, at most RAID5_PACKET.
+ * */
 static inline ptl_size_t raid5_dones(ptl_size_t length, ptl_size_t max_payload) {
     ptl_size_t step = raid5_step(length), packets = length / max_payload, rest = length % max_payload;
     return packets * ((max_payload + step - 1) / step) + (rest + step - 1) / step;
 }
 
-/* hdr_data of a READ: bytes wanted, and where they go in the client's memory for DATA. */
+/* hdr_data of a READ: the number of bytes, and their place in the client's memory for DATA. */
 static inline ptl_hdr_data_t raid5_wanted(uint32_t length, uint32_t reply_offset) {
     return (ptl_hdr_data_t)length << 32 | reply_offset;
 }
 
-/* onto[i] ^= by[i], for `bytes` bytes: words, then what is left. Both are aligned to words on the card. */
+/* onto[i] ^= by[i], for `bytes` bytes: first words, then the remaining bytes. Both are aligned to words on the card. */
 static inline void raid5_xor(void *restrict onto, const void *restrict by, uint32_t bytes) {
     uint32_t *restrict words = onto;
     const uint32_t *restrict other = by;
@@ -94,8 +96,8 @@ __handler int raid5_write_payload(const ptl_payload_t p, void *state) {
     return PtlHandlerDMAWait(written) == 0 ? SUCCESS : FAIL;
 }
 
-/* Completion handler: frees the entry for the next message. Fails when a part of the write is lost: the client waits for
- * acknowledgements that will not come. */
+/* Completion handler: frees the entry for the next message. Fails when a part of the write is lost: the client waits
+ * for acknowledgements that will never be sent. */
 __handler int raid5_write_completion(int dropped_bytes, bool flow_control_triggered, void *state) {
     (void)state;
     return dropped_bytes > 0 || flow_control_triggered ? FAIL : SUCCESS_PENDING;
@@ -122,22 +124,24 @@ __handler int raid5_ack_header(const ptl_header_t h, void *state) {
 
 /* ---- Parity node ------------------------------------------------------------------------------------------------- */
 
-/* 1 while a handler reads, changes and writes the parity of a piece with that number modulo RAID5_LOCKS: differences of
- * several data nodes meet there. Of the card, shared by all entries. */
+/* Locks, which the card has once for all entries. Element n is 1 while a handler reads, changes and writes the parity
+ * of a piece whose number modulo RAID5_LOCKS is n, since differences of several data nodes may change the same piece.
+ * */
 static uint64_t raid5_locks[RAID5_LOCKS];
 
 /* A piece of parity that a handler has locked and whose old content is on its way to the card. */
 struct raid5_piece {
-    uint32_t number, length; /* length 0: none */
-    ptl_size_t at;           /* in host memory */
+    uint32_t number, length; /* a length of 0 stands for no piece */
+    ptl_size_t at;           /* offset in host memory */
     ptl_dma_h fetched;
     int refused; /* the result of starting that */
 };
 
 static inline uint64_t *raid5_lock(uint32_t number) { return &raid5_locks[number % RAID5_LOCKS]; }
 
-/* Locks one of the `pending` pieces (a bit each, from `first` on) of the bytes from `at` to `end`, and has it fetched to
- * its place in `parity`. None if all are locked. Data nodes begin with different pieces, so that they seldom wait. */
+/* Locks one of the `pending` pieces (a bit each, from `first` on) of the bytes from `at` to `end`, and starts to fetch
+ * it to its place in `parity`. Returns no piece if all are locked. Data nodes begin with different pieces, so they
+ * seldom wait. */
 static inline struct raid5_piece raid5_fetch(uint32_t *pending, uint32_t pieces, uint32_t begin, ptl_size_t at,
                                              ptl_size_t end, uint8_t *parity) {
     struct raid5_piece piece = {.length = 0};
@@ -157,7 +161,8 @@ static inline struct raid5_piece raid5_fetch(uint32_t *pending, uint32_t pieces,
     return piece;
 }
 
-/* Header handler: stores the requester and the place of the difference. Fails when it does not fit the entry's memory. */
+/* Header handler: stores the requester and the place of the difference. Fails when it does not fit the entry's memory.
+ * */
 __handler int raid5_diff_header(const ptl_header_t h, void *state) {
     struct raid5 *r = state;
     r->source = h.source_id;
@@ -167,7 +172,8 @@ __handler int raid5_diff_header(const ptl_header_t h, void *state) {
 }
 
 /* Payload handler: adds the difference to the parity, piece by piece. Up to RAID5_AHEAD pieces are fetched before they
- * are needed, if nobody else has them. Waits for a lock only while it holds none. Fails when host memory cannot be read. */
+ * are needed, if they are not locked. Waits for a lock only while it holds none. Fails when host memory cannot be read.
+ * */
 __handler int raid5_diff_payload(const ptl_payload_t p, void *state) {
     const struct raid5 *r = state;
     uint8_t parity[RAID5_PACKET] __attribute__((aligned(8)));
@@ -194,7 +200,7 @@ __handler int raid5_diff_payload(const ptl_payload_t p, void *state) {
         ptl_dma_h written;
         if (piece->refused == 0 && PtlHandlerDMAWait(piece->fetched) == 0) {
             raid5_xor(parity + place, p.base + place, piece->length);
-            /* Its place in the order of DMA is what counts: whoever has the lock next reads behind this write. */
+            /* DMA is carried out in order, so the next holder of the lock reads after this write. */
             failed |= PtlHandlerDMAToHostNB(parity + place, piece->at, piece->length, PTL_ME_HOST_MEM, &written);
         } else {
             failed = 1;
@@ -206,7 +212,7 @@ __handler int raid5_diff_payload(const ptl_payload_t p, void *state) {
     return failed ? FAIL : SUCCESS;
 }
 
-/* Completion handler: acknowledges to the data node, frees the entry for the next message. */
+/* Completion handler: sends an acknowledgement to the data node and frees the entry for the next message. */
 __handler int raid5_diff_completion(int dropped_bytes, bool flow_control_triggered, void *state) {
     const struct raid5 *r = state;
     const uint8_t reply = SUCCESS;
@@ -219,9 +225,9 @@ __handler int raid5_diff_completion(int dropped_bytes, bool flow_control_trigger
 
 /* ---- Setup ------------------------------------------------------------------------------------------------------- */
 
-/* Appends `count` entries for WRITE (a data node, whose parity node is `parity`) or DIFF (a parity node), over `memory`.
- * `count` bounds the messages that are under way; more are refused. At a parity node every packet is a message.
- * PTL_OK, or the error of PtlHPUAllocMem or PtlMEAppend. */
+/* Appends `count` entries for WRITE (a data node, whose parity node is `parity`) or DIFF (a parity node), over
+ * `memory`. `count` is the maximum number of messages in flight; more are refused. At a parity node every packet is a
+ * message. Returns PTL_OK, or the error of PtlHPUAllocMem or PtlMEAppend. */
 static inline int raid5_serve(ptl_handle_ni_t ni, ptl_pt_index_t pt, enum raid5_message message, void *memory,
                               ptl_size_t bytes, ptl_process_t parity, int count) {
     struct raid5 state = {.parity = parity, .bytes = bytes};
@@ -248,7 +254,7 @@ static inline int raid5_serve(ptl_handle_ni_t ni, ptl_pt_index_t pt, enum raid5_
     return PTL_OK;
 }
 
-/* Appends the entries of a data node for READ and ACK. PTL_OK, or the error of PtlMEAppend. */
+/* Appends the entries of a data node for READ and ACK. Returns PTL_OK, or the error of PtlMEAppend. */
 static inline int raid5_serve_reads(ptl_handle_ni_t ni, ptl_pt_index_t pt, void *memory, ptl_size_t bytes) {
     ptl_handle_me_t handle;
     ptl_me_t me = {.start = memory,

@@ -1,9 +1,9 @@
-/* The calls of <spin.h> on the card: each builds a command and hands its address to the card. The layouts and numbers
+/* The calls of <spin.h> on the card: each builds a command and passes its address to the card. The layouts and numbers
  * are those of crates/abi (device.rs); a test compares them. */
 #ifndef SPIN_DEVICE_H
 #define SPIN_DEVICE_H
 
-/* int spin_command(uint32_t number, uint32_t argument), from spin/arch/; spincc names the file. */
+/* Defines int spin_command(uint32_t number, uint32_t argument); spincc names the file, which is in spin/arch. */
 #include SPIN_ARCH_HEADER
 
 enum spin_command_number {

@@ -1,4 +1,4 @@
-/* RV32: a command is an environment call, number in a7, argument and result in a0. */
+/* RV32: a command is an environment call, with its number in a7 and its argument and result in a0. */
 #ifndef SPIN_ARCH_RISCV32_H
 #define SPIN_ARCH_RISCV32_H
 
