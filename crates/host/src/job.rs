@@ -14,8 +14,8 @@
 //! * `shared`, `doorbell`, `signals`, `pmi`, `output`: how ranks and the simulator reach each other
 //! * `spawn`, `process`, `family`: processes
 //! * `state`: the state of a job
-//! * `memory`: the memory of ranks
-//! * `steps`, `loops`, `memory_loop`, `held`, `busy_wait`: ranks that poll their memory
+//! * `memory`, `remote`: the memory of ranks
+//! * `ptrace`, `step`, `steps`, `loops`, `memory_loop`, `held`, `busy_wait`: ranks that poll their memory
 //! * `threads`: ranks with several threads
 //! * `pauses`, `idle`: what runs next, and why it pauses
 
@@ -33,6 +33,9 @@ mod output;
 mod pauses;
 mod pmi;
 mod process;
+#[cfg(target_arch = "x86_64")]
+mod ptrace;
+mod remote;
 pub mod shared;
 mod signals;
 mod spawn;
@@ -56,6 +59,7 @@ pub use state::Job;
 use bytemuck::AnyBitPattern;
 use output::Output;
 use pmi::Pmi;
+use rustix::process::Signal;
 use shared::Shared;
 use sim::Time;
 use spec::MAX_RANKS;
@@ -183,9 +187,9 @@ impl Job {
         }
         let waits = |rank: &Rank| matches!(rank.process, Process::Alive(_)) && rank.inside & !(1 << PMI) != 0;
         self.reap_for_a_moment(|job| job.ranks.iter().any(waits));
-        self.signal(libc::SIGTERM);
+        self.signal(Signal::TERM);
         self.reap_for_a_moment(|_| true);
-        self.signal(libc::SIGKILL);
+        self.signal(Signal::KILL);
         while self.reap_all() {
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -199,7 +203,7 @@ impl Job {
         }
     }
 
-    fn signal(&self, signal: i32) {
+    fn signal(&self, signal: Signal) {
         for rank in &self.ranks {
             if let Process::Alive(pid) = rank.process {
                 process::signal_group(pid, signal);

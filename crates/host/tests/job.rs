@@ -6,6 +6,7 @@ use abi::mailbox::Op;
 use abi::portals::{self, Event, Md, NiLimits, Rc};
 use common::{Program, compile, exit_code, job, libraries, spec};
 use host::job::{Call, Job, JobError, JobSpec, MemoryFault, Pause, Reply};
+use rustix::process::{Pid, Signal, kill_process};
 use sim::Time;
 use std::io::{self, BufRead, Write};
 use std::os::unix::process::ExitStatusExt;
@@ -463,8 +464,7 @@ fn an_interrupt_leaves_no_process() {
     let starting: Vec<String> = lines.by_ref().take_while(|line| line != "READY").collect();
     let pids: Vec<u32> = starting.iter().filter_map(|line| line.strip_prefix("PID ")?.parse().ok()).collect();
     assert_eq!(pids.len(), 6, "three shells and three programs");
-    // SAFETY: our own child.
-    unsafe { libc::kill(simulator.id() as i32, libc::SIGTERM) };
+    kill_process(Pid::from_child(&simulator), Signal::TERM).unwrap();
     assert!(lines.any(|line| line == format!("INTERRUPTED {}", libc::SIGTERM)));
     assert!(lines.last().is_some(), "its output is closed, so nobody holds it any more");
     assert!(simulator.wait().unwrap().success());

@@ -12,7 +12,7 @@
 //! Until it is finished a file has no name (`O_TMPFILE`), so nothing stays behind when the process is killed. Where the
 //! file system has no such files, it has an unpredictable name in the same folder and is opened with `O_EXCL`.
 
-use std::ffi::CString;
+use rustix::fs::{AtFlags, CWD, OFlags, linkat};
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::os::fd::{AsFd, AsRawFd};
@@ -117,7 +117,8 @@ impl Output {
     /// Makes a file that gets its name `target` when it is finished.
     fn hidden(target: PathBuf, mode: u32, can_be_unnamed: bool) -> io::Result<Output> {
         let folder = target.parent().unwrap_or(Path::new("/"));
-        let unnamed = || OpenOptions::new().write(true).mode(mode).custom_flags(libc::O_TMPFILE).open(folder);
+        let unnamed =
+            || OpenOptions::new().write(true).mode(mode).custom_flags(OFlags::TMPFILE.bits() as i32).open(folder);
         let place = match unnamed() {
             Ok(file) if can_be_unnamed && own_name(&file).exists() => Place::Unnamed(file),
             _ => {
@@ -231,12 +232,7 @@ fn own_name(file: &File) -> PathBuf {
 
 /// Gives a name to a file that has none.
 fn link(file: &File, path: &Path) -> io::Result<()> {
-    let from = CString::new(own_name(file).as_os_str().as_bytes())?;
-    let to = CString::new(path.as_os_str().as_bytes())?;
-    // SAFETY: both are strings that end with a zero byte and live until the call returns.
-    let result =
-        unsafe { libc::linkat(libc::AT_FDCWD, from.as_ptr(), libc::AT_FDCWD, to.as_ptr(), libc::AT_SYMLINK_FOLLOW) };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    linkat(CWD, own_name(file), CWD, path, AtFlags::SYMLINK_FOLLOW).map_err(io::Error::from)
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@ use std::os::unix::fs::{FileTypeExt, symlink};
 use std::thread;
 
 use super::*;
+use rustix::fs::{FileType, Mode};
 
 fn folder() -> tempfile::TempDir {
     tempfile::tempdir().unwrap()
@@ -104,9 +105,7 @@ fn a_link_stays_and_the_file_behind_it_is_replaced() {
 fn pipes_and_devices_are_written_in_place() {
     let folder = folder();
     let pipe = folder.path().join("pipe");
-    let name = CString::new(pipe.as_os_str().as_bytes()).unwrap();
-    // SAFETY: the name ends with a zero byte.
-    assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
+    rustix::fs::mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
     let reader = thread::spawn({
         let pipe = pipe.clone();
         move || fs::read(pipe).unwrap()

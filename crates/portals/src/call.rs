@@ -5,6 +5,10 @@ use crate::session::{self, Session};
 use abi::mailbox::{ARGS, BOUNCE, DOORBELL_RING, DOORBELL_SLEEPS, Op, Patience, SLOTS, Slot, env, state};
 use abi::portals::Rc;
 use bytemuck::{AnyBitPattern, NoUninit};
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
+use rustix::thread::{futex, gettid};
+use rustix::time::{ClockId, Timespec, clock_gettime};
 use std::cell::Cell;
 use std::ffi::{c_char, c_int};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -115,7 +119,7 @@ impl Call {
             (*slot).op = op as u32;
             (*slot).elapsed_ns = unanswered_ns(session);
             let single = std::ptr::addr_of!(__libc_single_threaded).read_volatile() != 0;
-            (*slot).tid = if single { 0 } else { libc::gettid() as u32 };
+            (*slot).tid = if single { 0 } else { Pid::as_raw(Some(gettid())) as u32 };
         }
         Ok(Call { session, busy, slot, words: 0 })
     }
@@ -181,8 +185,8 @@ impl Call {
     fn ring(&self) {
         let bell = &self.session.header().doorbell;
         if bell.fetch_add(DOORBELL_RING, Ordering::SeqCst) & DOORBELL_SLEEPS != 0 {
-            // SAFETY: a system call on a mapped word.
-            unsafe { libc::syscall(libc::SYS_futex, bell.as_ptr(), libc::FUTEX_WAKE, c_int::MAX) };
+            // It cannot fail: the word is mapped and aligned.
+            let _ = futex::wake(bell, futex::Flags::empty(), i32::MAX as u32);
         }
     }
 
@@ -191,11 +195,9 @@ impl Call {
         if word.compare_exchange(seen, asleep, Ordering::SeqCst, Ordering::Relaxed).is_err() {
             return;
         }
-        let timeout = libc::timespec { tv_sec: CHECK_S, tv_nsec: 0 };
-        // SAFETY: a system call on a mapped word.
-        let woken =
-            unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, asleep, &raw const timeout) };
-        if woken == -1 && errno() == libc::ETIMEDOUT && !self.session.alive() {
+        let timeout = Timespec { tv_sec: CHECK_S, tv_nsec: 0 };
+        let woken = futex::wait(word, futex::Flags::empty(), asleep, Some(&timeout));
+        if woken == Err(Errno::TIMEDOUT) && !self.session.alive() {
             eprintln!("libportals: rank {}: spinrun is gone", self.session.rank);
             // SAFETY: ends the process without running its exit handlers, which would wait for the simulator.
             unsafe { libc::_exit(LOST) };
@@ -203,7 +205,7 @@ impl Call {
     }
 
     /// Copies between the process's memory and the bounce area. The kernel copies, so that a bad address is an error
-    /// and not a crash.
+    /// and not a crash. An address that may be bad cannot be a slice, which the functions of rustix take.
     fn copy(&self) {
         let (file, bounce) = self.session.bounce();
         // SAFETY: the simulator has filled in the fields and waits; the system calls check the address.
@@ -268,12 +270,10 @@ fn charged(session: &Session) -> bool {
     session.header().compute_scale_milli.load(Ordering::Relaxed) != 0
 }
 
-/// Returns the CPU time of the thread in nanoseconds. The system call is used because the C function may be interposed
+/// Returns the CPU time of the thread in nanoseconds. rustix asks the kernel; the C function may be interposed
 /// (`--clock simulated`).
 fn cpu_ns() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: writes to a local.
-    unsafe { libc::syscall(libc::SYS_clock_gettime, libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
@@ -297,8 +297,7 @@ fn claim(session: &Session) -> Option<usize> {
 }
 
 fn ended(pid: u32) -> bool {
-    // SAFETY: signal 0 only asks.
-    pid != 0 && unsafe { libc::kill(pid as i32, 0) } == -1 && errno() == libc::ESRCH
+    Pid::from_raw(pid as i32).is_some_and(|pid| test_kill_process(pid) == Err(Errno::SRCH))
 }
 
 fn complain(session: &Session, what: &str) -> Rc {

@@ -1,13 +1,14 @@
 //! The process's connection to the simulator: the job's shared memory, and whether this process may use it.
 
 use abi::mailbox::{self, Header, SLOTS, Slot, env};
+use memmap2::{MmapMut, MmapOptions, MmapRaw};
+use rustix::fs::{Access, access};
 use std::ffi::CString;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
-use std::ptr::null_mut;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::sync::atomic::Ordering;
 
 const PAGE: usize = 4096;
 
@@ -20,16 +21,13 @@ pub struct Session {
     pub rank: usize,
     /// Number of ranks of the job.
     pub ranks: usize,
-    header: *const Header,
-    slots: *mut Slot,
+    /// The mapped [`Header`].
+    header: MmapRaw,
+    /// The mapped [`Slot`]s of this rank.
+    slots: MmapRaw,
     file: File,
     file_path: CString,
 }
-
-// SAFETY: the header is atomics, and a slot belongs to the thread that has claimed it.
-unsafe impl Send for Session {}
-// SAFETY: as above.
-unsafe impl Sync for Session {}
 
 impl Session {
     /// The session of this process, opened by the first call. Without one, the first call prints the reason and every
@@ -52,35 +50,19 @@ impl Session {
         let file = OpenOptions::new().read(true).write(true).open(&path);
         let file = file.map_err(|error| format!("cannot reach spinrun by {path}: {error}"))?;
         let map = |start: usize, end: usize| {
-            let from = start / PAGE * PAGE;
-            // SAFETY: a new shared mapping of a file; nothing of this process is replaced.
-            let at = unsafe {
-                let protection = libc::PROT_READ | libc::PROT_WRITE;
-                libc::mmap(
-                    std::ptr::null_mut(),
-                    end - from,
-                    protection,
-                    libc::MAP_SHARED,
-                    file.as_raw_fd(),
-                    from as i64,
-                )
-            };
-            if at == libc::MAP_FAILED {
-                return Err(format!("cannot map {path}: {}", std::io::Error::last_os_error()));
-            }
-            // SAFETY: within the mapping.
-            Ok(unsafe { at.cast::<u8>().add(start - from) })
+            let map = MmapOptions::new().offset(start as u64).len(end - start).map_raw(&file);
+            map.map_err(|error| format!("cannot map {path}: {error}"))
         };
         let length = file.metadata().map_or(0, |metadata| metadata.len());
         if rank >= ranks || length < mailbox::file_size(ranks) as u64 {
             return Err(format!("{path} is no job of {ranks} ranks"));
         }
-        let header = map(0, size_of::<Header>())?.cast::<Header>();
+        let header = map(0, size_of::<Header>())?;
         // SAFETY: the file is at least that long, and the simulator has filled it in.
-        if unsafe { (*header).magic } != mailbox::MAGIC {
+        if unsafe { (*header.as_ptr().cast::<Header>()).magic } != mailbox::MAGIC {
             return Err("the library and spinrun are of different versions".into());
         }
-        let slots = map(mailbox::slot_offset(rank, 0), mailbox::slot_offset(rank, SLOTS))?.cast();
+        let slots = map(mailbox::slot_offset(rank, 0), mailbox::slot_offset(rank, SLOTS))?;
         mark_process().map_err(|error| format!("cannot tell this process from forked ones: {error}"))?;
         let file_path = CString::new(path).expect("a path of digits");
         Ok(Session { rank, ranks, header, slots, file, file_path })
@@ -88,15 +70,14 @@ impl Session {
 
     /// The shared header.
     pub fn header(&self) -> &Header {
-        // SAFETY: mapped for the life of the process.
-        unsafe { &*self.header }
+        // SAFETY: mapped for the life of the process; ranks change only its atomics.
+        unsafe { &*self.header.as_ptr().cast() }
     }
 
     /// The memory of this rank's slot `k`, which is below [`SLOTS`].
     pub fn slot(&self, k: usize) -> *mut Slot {
         assert!(k < SLOTS);
-        // SAFETY: within the mapping.
-        unsafe { self.slots.add(k) }
+        self.slots.as_mut_ptr().cast::<Slot>().wrapping_add(k)
     }
 
     /// The simulated time at which the simulator last answered a rank, in picoseconds.
@@ -111,8 +92,7 @@ impl Session {
 
     /// Whether the simulator still runs. Its descriptors are closed when it ends, even while it is still a zombie.
     pub fn alive(&self) -> bool {
-        // SAFETY: a system call on a valid string.
-        unsafe { libc::access(self.file_path.as_ptr(), libc::F_OK) == 0 }
+        access(&self.file_path, Access::EXISTS).is_ok()
     }
 }
 
@@ -120,28 +100,23 @@ fn number(name: &str) -> Option<usize> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-/// A flag that is true in the process that has opened the session and false in its forked children.
-static MARK: AtomicPtr<AtomicBool> = AtomicPtr::new(null_mut());
+/// A page whose first byte is 1 in the process that has opened the session, and 0 in its forked children.
+static MARK: OnceLock<MmapMut> = OnceLock::new();
 
-/// Sets [`MARK`], in a page that the kernel clears in every forked child (madvise(2), `MADV_WIPEONFORK`). A child of a
-/// plain fork system call runs no handler of `pthread_atfork`.
+/// Sets [`MARK`]. The kernel clears the page in every forked child (madvise(2), `MADV_WIPEONFORK`). A child of a plain fork
+/// system call runs no handler of `pthread_atfork`.
 fn mark_process() -> io::Result<()> {
-    // SAFETY: a new private page, of which the first byte becomes a flag; it is never unmapped.
-    unsafe {
-        let (protection, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-        let page = libc::mmap(null_mut(), PAGE, protection, kind, -1, 0);
-        if page == libc::MAP_FAILED || libc::madvise(page, PAGE, libc::MADV_WIPEONFORK) == -1 {
-            return Err(io::Error::last_os_error());
-        }
-        let mark = page.cast::<AtomicBool>();
-        (*mark).store(true, Ordering::Relaxed);
-        MARK.store(mark, Ordering::Release);
+    let mut page = MmapMut::map_anon(PAGE)?;
+    // SAFETY: our own page. A child finds it cleared from its first instruction on.
+    if unsafe { libc::madvise(page.as_mut_ptr().cast(), PAGE, libc::MADV_WIPEONFORK) } == -1 {
+        return Err(io::Error::last_os_error());
     }
+    page[0] = 1;
+    let _ = MARK.set(page); // nothing else sets it
     Ok(())
 }
 
 /// Whether this process is a forked child of a rank. Its memory looks like the rank's, but it may not call the library.
 pub fn forked() -> bool {
-    // SAFETY: null, or never unmapped.
-    unsafe { MARK.load(Ordering::Acquire).as_ref() }.is_some_and(|mark| !mark.load(Ordering::Relaxed))
+    MARK.get().is_some_and(|page| page[0] == 0)
 }

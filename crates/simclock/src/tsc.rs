@@ -15,6 +15,10 @@ use std::sync::OnceLock;
 
 use libc::{Elf64_Ehdr, Elf64_Phdr, REG_RAX, REG_RCX, REG_RDX, REG_RIP, siginfo_t, ucontext_t};
 
+use rustix::process::{
+    TimeStampCounterReadability, set_time_stamp_counter_readability, time_stamp_counter_readability,
+};
+
 use crate::simulator::{PS_PER_S, Simulator};
 
 /// The name of the variable with the counter's frequency in Hz.
@@ -43,9 +47,7 @@ pub fn simulate() -> bool {
 
 /// Whether this thread's counter shows simulated time.
 pub fn is_simulated() -> bool {
-    let mut setting = 0;
-    // SAFETY: writes a local.
-    unsafe { libc::prctl(libc::PR_GET_TSC, &raw mut setting) == 0 && setting == libc::PR_TSC_SIGSEGV }
+    time_stamp_counter_readability() == Ok(TimeStampCounterReadability::RaiseSIGSEGV)
 }
 
 /// Gives this process the real counter. A forked child of a rank, which is no rank, would inherit the setting.
@@ -53,10 +55,11 @@ pub fn restore() {
     refuse(false);
 }
 
+/// Enables or disables the instructions for this thread. The handler of SIGSEGV calls it, too: it is a plain system call.
 fn refuse(refused: bool) -> bool {
-    let setting = if refused { libc::PR_TSC_SIGSEGV } else { libc::PR_TSC_ENABLE };
-    // SAFETY: changes a setting of this thread only.
-    unsafe { libc::prctl(libc::PR_SET_TSC, setting) == 0 }
+    let setting =
+        if refused { TimeStampCounterReadability::RaiseSIGSEGV } else { TimeStampCounterReadability::Readable };
+    set_time_stamp_counter_readability(setting).is_ok()
 }
 
 fn frequency() -> u64 {

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 use object::{Object, ObjectSection};
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::harness::{Run, command, home, plain, program, reported, scratch, spincc, spinrun};
 
@@ -155,8 +156,7 @@ fn an_interrupt_leaves_no_process() {
         assert_eq!(lines.next().unwrap().unwrap(), format!("rank {rank} runs"));
     }
     assert_eq!(processes(&program), 3);
-    // SAFETY: a signal to our own child, which nobody has waited for.
-    unsafe { libc::kill(child.id() as i32, libc::SIGTERM) };
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
     let mut err = String::new();
     child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(143), "{err}");

@@ -100,8 +100,7 @@ fn what_cannot_be_written_is_said_before_the_work() {
     let all = commands(folder.path(), missing.to_str().unwrap()).into_iter().map(|command| (command, "No such file"));
     // Root may write what it likes; nobody may write neither the file nor anything beside it.
     let as_nobody = commands(folder.path(), file).into_iter().take(8).map(|mut command| {
-        // SAFETY: the user's number is a system call's plain argument.
-        if unsafe { libc::geteuid() } == 0 {
+        if rustix::process::geteuid().is_root() {
             command.uid(NOBODY).gid(NOBODY);
         }
         (command, "Permission denied")

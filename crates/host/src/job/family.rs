@@ -1,5 +1,7 @@
 //! The processes of a rank: the one that was started, and its descendants.
 
+use super::process::process_id;
+use rustix::process::getpgid;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
@@ -26,11 +28,10 @@ pub fn belongs(pid: u32, to: u32) -> bool {
     if pid == to {
         return true;
     }
-    let Ok(number) = i32::try_from(pid) else { return false };
-    // A rank leads a process group of its own, which only the rank's own descendants can join. SAFETY: a plain system
-    // call.
-    if number <= 0 || unsafe { libc::getpgid(number) } == to as i32 {
-        return number > 0;
+    let Some(number) = process_id(pid) else { return false };
+    // A rank leads a process group of its own, which only the rank's own descendants can join.
+    if getpgid(Some(number)).is_ok_and(|group| Some(group) == process_id(to)) {
+        return true;
     }
     std::iter::successors(parent(pid), |&pid| parent(pid)).take(GENERATIONS).any(|ancestor| ancestor == to)
 }

@@ -5,7 +5,7 @@
 
 use super::call::Caller;
 use super::state::{Job, Process};
-use super::{process, signals};
+use super::{process, remote, signals};
 use abi::mailbox::{BOUNCE, SLOTS, state};
 use std::io;
 use std::time::{Duration, Instant};
@@ -38,7 +38,7 @@ impl Job {
         let mut done = 0;
         while done < out.len() {
             let (rest, from) = (&mut out[done..], address.wrapping_add(done as u64));
-            done += match self.kernel_copy(rank, from, rest.as_mut_ptr(), rest.len(), false) {
+            done += match self.kernel_copy(rank, |pid| remote::read(pid, from, rest)) {
                 Some(copied) => copied.ok_or(fault)?,
                 None => {
                     let length = rest.len().min(BOUNCE);
@@ -60,7 +60,7 @@ impl Job {
         let mut done = 0;
         while done < bytes.len() {
             let (rest, to) = (&bytes[done..], address.wrapping_add(done as u64));
-            done += match self.kernel_copy(rank, to, rest.as_ptr().cast_mut(), rest.len(), true) {
+            done += match self.kernel_copy(rank, |pid| remote::write(pid, to, rest)) {
                 Some(copied) => copied.ok_or(fault)?,
                 None => {
                     let length = rest.len().min(BOUNCE);
@@ -79,37 +79,21 @@ impl Job {
         matches!(self.ranks[rank].process, Process::Ended(_))
     }
 
-    /// Lets the kernel copy. Returns the number of bytes copied, `Some(None)` if the first byte is not mapped, and `None`
-    /// where the system does not permit it. With `write`, `local` is the source, otherwise the destination.
-    fn kernel_copy(
-        &mut self,
-        rank: usize,
-        address: u64,
-        local: *mut u8,
-        length: usize,
-        write: bool,
-    ) -> Option<Option<usize>> {
+    /// Lets the kernel copy between this process and the one that has made the rank's last call. Returns the number of
+    /// bytes copied, `Some(None)` if the first byte is not mapped, and `None` where the system does not permit it.
+    fn kernel_copy(&mut self, rank: usize, copy: impl FnOnce(i32) -> io::Result<usize>) -> Option<Option<usize>> {
         if self.serve_copies {
             return None;
         }
         // What has become of the process since its call is checked, too: its number may be another one's by now.
         let pid = Some(self.ranks[rank].caller_pid).filter(|&pid| self.is_of_rank(rank, pid));
-        let local = libc::iovec { iov_base: local.cast(), iov_len: length };
-        let remote = libc::iovec { iov_base: address as *mut _, iov_len: length };
         let Some(pid) = pid.and_then(|pid| i32::try_from(pid).ok()) else { return Some(None) };
-        // SAFETY: `local` is valid for `length` bytes; the kernel checks the other side.
-        let copied = unsafe {
-            if write {
-                libc::process_vm_writev(pid, &raw const local, 1, &raw const remote, 1, 0)
-            } else {
-                libc::process_vm_readv(pid, &raw const local, 1, &raw const remote, 1, 0)
-            }
-        };
-        if copied == -1 && matches!(io::Error::last_os_error().raw_os_error(), Some(libc::EPERM | libc::ENOSYS)) {
+        let copied = copy(pid);
+        if matches!(copied.as_ref().map_err(io::Error::raw_os_error), Err(Some(libc::EPERM | libc::ENOSYS))) {
             self.serve_copies = true;
             return None;
         }
-        Some(usize::try_from(copied).ok().filter(|&copied| copied > 0))
+        Some(copied.ok().filter(|&copied| copied > 0))
     }
 
     /// Lets a waiting thread of the rank copy between the rank's memory and its bounce area.

@@ -4,7 +4,7 @@
 
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::process::{ChildStderr, ChildStdout};
 use std::time::Duration;
 
@@ -68,10 +68,7 @@ impl Output {
 
 impl Pipe {
     fn new(source: OwnedFd) -> io::Result<Pipe> {
-        // SAFETY: sets a flag of our own descriptor.
-        if unsafe { libc::fcntl(source.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) } == -1 {
-            return Err(io::Error::last_os_error());
-        }
+        rustix::io::ioctl_fionbio(&source, true)?;
         Ok(Pipe { source: source.into(), line: Vec::new() })
     }
 

@@ -1,8 +1,17 @@
 //! What the system tells about processes and threads of ranks.
 
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process_group, waitid, waitpid};
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
+
+/// `__WALL`: waits also for traced threads of other processes.
+pub const ANY_THREAD: WaitIdOptions = WaitIdOptions::from_bits_retain(libc::__WALL as u32);
+
+/// Returns the number of a process or thread as the system calls take it; `None` if none can have this number.
+pub fn process_id(number: u32) -> Option<Pid> {
+    i32::try_from(number).ok().and_then(Pid::from_raw)
+}
 
 /// Returns the exit status of a rank that has ended, and ends what is left of its process group.
 pub fn reap(pid: u32) -> Option<ExitStatus> {
@@ -10,30 +19,23 @@ pub fn reap(pid: u32) -> Option<ExitStatus> {
         return None;
     }
     // While nobody has waited for its leader, the group's number is still its own.
-    signal_group(pid, libc::SIGKILL);
-    let mut status = 0;
-    // SAFETY: writes to a local; the process is our child and has ended.
-    unsafe { libc::waitpid(pid as i32, &raw mut status, 0) };
-    Some(ExitStatus::from_raw(status))
+    signal_group(pid, Signal::KILL);
+    let (_, status) = waitpid(process_id(pid), WaitOptions::empty()).ok()??;
+    Some(ExitStatus::from_raw(status.as_raw()))
 }
 
 /// Whether a child or a traced thread has ended and was not waited for.
 pub fn has_ended(pid: u32) -> bool {
-    // SAFETY: writes to a local.
-    unsafe {
-        let mut info: libc::siginfo_t = std::mem::zeroed();
-        let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT | libc::__WALL;
-        // A traced thread that has stopped is reported, too.
-        libc::waitid(libc::P_PID, pid, &raw mut info, options) == 0
-            && info.si_pid() != 0
-            && matches!(info.si_code, libc::CLD_EXITED | libc::CLD_KILLED | libc::CLD_DUMPED)
-    }
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT | ANY_THREAD;
+    let status = process_id(pid).and_then(|pid| waitid(WaitId::Pid(pid), options).ok().flatten());
+    // A traced thread that has stopped is reported, too.
+    status.is_some_and(|status| status.exited() || status.killed() || status.dumped())
 }
 
 /// Sends a signal to a rank and to the processes that it has started.
-pub fn signal_group(pid: u32, signal: i32) {
-    // SAFETY: a plain system call.
-    unsafe { libc::kill(-(pid as i32), signal) };
+pub fn signal_group(pid: u32, signal: Signal) {
+    // The processes may have ended.
+    let _ = process_id(pid).map(|pid| kill_process_group(pid, signal));
 }
 
 /// What a thread does.

@@ -5,24 +5,22 @@ use super::signals;
 use super::spec::JobError;
 use abi::mailbox::{self, BOUNCE, DOORBELL_SLEEPS, Header, Op, Patience, Slot, state};
 use bytemuck::AnyBitPattern;
+use memmap2::MmapRaw;
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+use rustix::thread::futex;
 use sim::Time;
 use std::fs::File;
-use std::os::fd::{AsRawFd, FromRawFd, RawFd};
-use std::ptr::NonNull;
+use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 /// The shared memory file of a job, and its mapping in this process.
 pub struct Shared {
-    base: NonNull<u8>,
-    length: usize,
+    map: MmapRaw,
     ranks: usize,
     file: File,
     patience: Patience,
 }
-
-// SAFETY: the mapping belongs to this value, wherever it is.
-unsafe impl Send for Shared {}
 
 impl Shared {
     /// Makes the shared memory of a job. Its file has no name, so it disappears with the last process that uses it.
@@ -31,29 +29,17 @@ impl Shared {
     /// [`JobError::System`] when the system gives no memory.
     pub fn new(ranks: usize, compute_scale_milli: u64) -> Result<Shared, JobError> {
         let length = mailbox::file_size(ranks);
-        // SAFETY: system calls with valid arguments; the descriptor is ours alone, the mapping new.
-        let (file, base) = unsafe {
-            let fd = libc::memfd_create(c"spin-job".as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING);
-            if fd == -1 {
-                return Err(JobError::last("make the job's shared memory"));
-            }
-            let file = File::from_raw_fd(fd);
-            if libc::ftruncate(fd, length as i64) == -1 {
-                return Err(JobError::last("size the job's shared memory"));
-            }
-            // A rank that made it shorter would end the simulator by SIGBUS.
-            if libc::fcntl(fd, libc::F_ADD_SEALS, libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL) == -1 {
-                return Err(JobError::last("seal the job's shared memory"));
-            }
-            let protection = libc::PROT_READ | libc::PROT_WRITE;
-            let base = libc::mmap(std::ptr::null_mut(), length, protection, libc::MAP_SHARED, fd, 0);
-            (file, base)
-        };
-        let base = NonNull::new(base.cast::<u8>()).filter(|_| base != libc::MAP_FAILED);
-        let base = base.ok_or_else(|| JobError::last("map the job's shared memory"))?;
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let file = memfd_create(c"spin-job", flags).map_err(JobError::system("make the job's shared memory"))?;
+        let file = File::from(file);
+        file.set_len(length as u64).map_err(JobError::system("size the job's shared memory"))?;
+        // A rank that made it shorter would end the simulator by SIGBUS.
+        let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
+        fcntl_add_seals(&file, seals).map_err(JobError::system("seal the job's shared memory"))?;
+        let map = MmapRaw::map_raw(&file).map_err(JobError::system("map the job's shared memory"))?;
         // SAFETY: the file is at least a header long, and nobody else has it yet; the rest of it is zeros.
         unsafe {
-            base.cast::<Header>().write(Header {
+            map.as_mut_ptr().cast::<Header>().write(Header {
                 magic: mailbox::MAGIC,
                 ranks: ranks as u32,
                 doorbell: 0.into(),
@@ -61,7 +47,7 @@ impl Shared {
                 compute_scale_milli: compute_scale_milli.into(),
             });
         }
-        Ok(Shared { base, length, ranks, file, patience: Patience::new() })
+        Ok(Shared { map, ranks, file, patience: Patience::new() })
     }
 
     /// Makes signals to this process ring the doorbell.
@@ -76,13 +62,12 @@ impl Shared {
 
     fn header(&self) -> &Header {
         // SAFETY: mapped and initialised for as long as `self` lives; ranks write only its atomics.
-        unsafe { self.base.cast().as_ref() }
+        unsafe { &*self.map.as_ptr().cast() }
     }
 
     fn slot(&self, rank: usize, k: usize) -> *mut Slot {
         assert!(rank < self.ranks && k < mailbox::SLOTS);
-        // SAFETY: within the mapping.
-        unsafe { self.base.as_ptr().add(mailbox::slot_offset(rank, k)).cast() }
+        self.map.as_mut_ptr().wrapping_add(mailbox::slot_offset(rank, k)).cast()
     }
 
     fn state(&self, rank: usize, k: usize) -> &AtomicU32 {
@@ -198,8 +183,7 @@ impl Shared {
 
     fn bounce(&self, rank: usize) -> *mut u8 {
         assert!(rank < self.ranks);
-        // SAFETY: within the mapping.
-        unsafe { self.base.as_ptr().add(mailbox::bounce_offset(self.ranks, rank)) }
+        self.map.as_mut_ptr().wrapping_add(mailbox::bounce_offset(self.ranks, rank))
     }
 
     /// Copies the beginning of a rank's bounce area to `out`, which is at most as long.
@@ -219,8 +203,8 @@ impl Shared {
     fn set(&self, caller: Caller, value: u32) {
         let word = self.state(caller.rank as usize, caller.slot as usize);
         if word.swap(value, Ordering::SeqCst) & state::SLEEPS != 0 {
-            // SAFETY: a system call on a mapped word.
-            unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, 1) };
+            // It cannot fail: the word is mapped and aligned.
+            let _ = futex::wake(word, futex::Flags::empty(), 1);
         }
     }
 
@@ -247,11 +231,10 @@ impl Shared {
         let bell = &self.header().doorbell;
         let asleep = seen | DOORBELL_SLEEPS;
         if bell.compare_exchange(seen, asleep, Ordering::SeqCst, Ordering::Relaxed).is_ok() {
-            let timeout = timeout
-                .map(|left| libc::timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) });
-            let timeout = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-            // SAFETY: a system call on a mapped word.
-            unsafe { libc::syscall(libc::SYS_futex, bell.as_ptr(), libc::FUTEX_WAIT, asleep, timeout) };
+            // A time-out that the system cannot express is as good as none.
+            let timeout = timeout.and_then(|left| futex::Timespec::try_from(left).ok());
+            // The caller looks at the doorbell again, whatever has ended the sleep.
+            let _ = futex::wait(bell, futex::Flags::empty(), asleep, timeout.as_ref());
             bell.fetch_and(!DOORBELL_SLEEPS, Ordering::SeqCst);
         }
     }
@@ -260,7 +243,5 @@ impl Shared {
 impl Drop for Shared {
     fn drop(&mut self) {
         signals::unwatch(&self.header().doorbell);
-        // SAFETY: our own mapping, and nothing refers to it any more.
-        unsafe { libc::munmap(self.base.as_ptr().cast(), self.length) };
     }
 }

@@ -1,4 +1,6 @@
 //! Signals to the simulator: the end of a child, input from a child, and requests to end.
+//!
+//! The handlers are installed through `libc`, as rustix has no function for it, and nix none that is safe.
 
 use super::doorbell;
 use super::spec::JobError;
@@ -46,8 +48,8 @@ pub fn on_input(fd: RawFd) -> io::Result<()> {
 
 /// Makes the simulator read the descriptors of [`on_input`] again.
 pub fn expect_input() {
-    // SAFETY: a plain system call; the handler is installed before there is a descriptor.
-    unsafe { libc::raise(libc::SIGIO) };
+    INPUTS.fetch_add(1, SeqCst);
+    ring_bells();
 }
 
 /// Makes signals ring this doorbell.
@@ -89,11 +91,22 @@ fn install(signal: i32) {
     }
 }
 
-extern "C" fn handle(signal: i32) {
+/// Returns the doorbells of all jobs.
+fn bells() -> impl Iterator<Item = *mut AtomicU32> {
+    BELLS.iter().map(|place| place.load(SeqCst)).filter(|bell| !bell.is_null())
+}
+
+fn ring_bells() {
     HANDLING.fetch_add(1, SeqCst);
+    // SAFETY: `unwatch` waits for the end of this function before a doorbell goes away.
+    bells().for_each(|bell| doorbell::ring(unsafe { &*bell }));
+    HANDLING.fetch_sub(1, SeqCst);
+}
+
+/// The handler of all signals. It may neither allocate nor take a lock.
+extern "C" fn handle(signal: i32) {
     // SAFETY: the thread's own errno; a signal handler must leave it as it was.
     let errno = unsafe { *libc::__errno_location() };
-    let bells = || BELLS.iter().map(|place| place.load(SeqCst)).filter(|bell| !bell.is_null());
     if signal == libc::SIGCHLD {
         CHILDREN.fetch_add(1, SeqCst);
     } else if signal == libc::SIGIO {
@@ -108,9 +121,7 @@ extern "C" fn handle(signal: i32) {
             libc::raise(signal);
         }
     }
-    // SAFETY: `unwatch` waits for this function before a doorbell goes away.
-    bells().for_each(|bell| doorbell::ring(unsafe { &*bell }));
+    ring_bells();
     // SAFETY: as above.
     unsafe { *libc::__errno_location() = errno };
-    HANDLING.fetch_sub(1, SeqCst);
 }

@@ -5,6 +5,7 @@ use super::pmi::Pmi;
 use super::shared::Shared;
 use super::spec::{JobError, JobSpec};
 use abi::mailbox::env;
+use rustix::process::{Pid, Resource, Rlimit, Signal, getppid, getrlimit, set_parent_process_death_signal, setrlimit};
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IsTerminal};
 use std::os::fd::{AsRawFd, RawFd};
@@ -74,15 +75,18 @@ fn preload(spec: &JobSpec) -> OsString {
 }
 
 /// Prepares the new process before it executes the program: it will end with the simulator, its addresses are the same in
-/// every run, and `socket` stays open as descriptor `pmi_fd`, also in programs that it starts.
+/// every run, and `socket` stays open as descriptor `pmi_fd`, also in programs that it starts. Between fork and exec it may
+/// neither allocate nor take a lock; the functions of rustix are plain system calls.
 fn prepare(simulator: u32, socket: RawFd, pmi_fd: RawFd) -> io::Result<()> {
     const ASK: libc::c_ulong = 0xffff_ffff;
-    // SAFETY: plain system calls.
+    set_parent_process_death_signal(Some(Signal::KILL))?;
+    // SAFETY: the descriptors are numbers, and no other thread of this new process could use them.
+    if unsafe { libc::dup2(socket, pmi_fd) } == -1 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: system calls that touch no memory.
     unsafe {
-        if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) == -1 || libc::dup2(socket, pmi_fd) == -1 {
-            return Err(io::Error::last_os_error());
-        }
-        if libc::getppid() as u32 != simulator {
+        if Pid::as_raw(getppid()) as u32 != simulator {
             libc::_exit(1); // the simulator ended before it was watched
         }
         let personality = libc::personality(ASK);
@@ -96,12 +100,7 @@ fn prepare(simulator: u32, socket: RawFd, pmi_fd: RawFd) -> io::Result<()> {
 /// Raises the limit of open descriptors as far as permitted: a socket and up to two pipes for each rank can be more than
 /// the usual 1,024.
 pub fn raise_descriptor_limit() {
-    // SAFETY: reads and writes a local.
-    unsafe {
-        let mut limit: libc::rlimit = std::mem::zeroed();
-        if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) == 0 {
-            limit.rlim_cur = limit.rlim_max;
-            libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
-        }
-    }
+    let limit = getrlimit(Resource::Nofile);
+    // With the limit as it is, most jobs work all the same.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }

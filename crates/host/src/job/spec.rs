@@ -61,8 +61,8 @@ pub enum JobError {
 }
 
 impl JobError {
-    /// Makes the error of a system call that has just failed.
-    pub(super) fn last(what: &'static str) -> JobError {
-        Self::System { what, source: io::Error::last_os_error() }
+    /// Returns a function that makes the error of a failed system call from the system's reason.
+    pub(super) fn system<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> JobError {
+        move |source| Self::System { what, source: source.into() }
     }
 }

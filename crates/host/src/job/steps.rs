@@ -2,10 +2,12 @@
 
 use super::loops;
 use super::memory_loop::{Loop, NoLoop, Place, Value};
-use super::process;
+use super::ptrace::{self, Request};
 use super::step::{Access, Step, register_value};
+use super::{process, remote};
 use iced_x86::{Decoder, DecoderOptions, Instruction, InstructionInfoFactory, InstructionInfoOptions, OpAccess};
 use libc::user_regs_struct as Registers;
+use rustix::process::{WaitId, WaitIdOptions, WaitOptions, waitid, waitpid};
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -98,46 +100,42 @@ pub fn find_polling(tid: u32, waited_for: bool, disturbed: &dyn Fn() -> bool) ->
 
 impl StoppedThread {
     fn stop(tid: i32, waited_for: bool, disturbed: &dyn Fn() -> bool) -> Result<StoppedThread, NoLoop> {
-        // SAFETY: system calls that touch no memory of ours.
-        unsafe {
-            if libc::ptrace(libc::PTRACE_SEIZE, tid, 0, libc::PTRACE_O_EXITKILL) == -1 {
-                // A thread that has ended meanwhile is refused with the same errors as one that must not be looked at.
-                return Err(if process::thread_has_ended(tid as u32) { NoLoop::Disturbed } else { NoLoop::Denied });
-            }
-            let thread = StoppedThread { tid, signal: Cell::new(0), waited_for };
-            libc::ptrace(libc::PTRACE_INTERRUPT, tid, 0, 0);
-            while thread.wait(disturbed)? == Stop::Signal {
-                libc::ptrace(libc::PTRACE_CONT, tid, 0, thread.signal.take());
-            }
-            Ok(thread)
+        if ptrace::request(tid, Request::Seize).is_err() {
+            // A thread that has ended meanwhile is refused with the same errors as one that must not be looked at.
+            return Err(if process::thread_has_ended(tid as u32) { NoLoop::Disturbed } else { NoLoop::Denied });
         }
+        let thread = StoppedThread { tid, signal: Cell::new(0), waited_for };
+        thread.request(Request::Interrupt);
+        while thread.wait(disturbed)? == Stop::Signal {
+            thread.request(Request::Continue(thread.signal.take()));
+        }
+        Ok(thread)
+    }
+
+    /// Makes a request that fails only if the thread has ended, which the next wait notices.
+    fn request(&self, request: Request) {
+        let _ = ptrace::request(self.tid, request);
     }
 
     /// Waits for the thread to stop.
     fn wait(&self, disturbed: &dyn Fn() -> bool) -> Result<Stop, NoLoop> {
         let since = Instant::now();
         loop {
-            // SAFETY: writes to a local.
-            let (result, info) = unsafe {
-                let mut info: libc::siginfo_t = std::mem::zeroed();
-                let options = libc::WSTOPPED | libc::WNOHANG | libc::__WALL;
-                (libc::waitid(libc::P_PID, self.tid as u32, &raw mut info, options), info)
-            };
-            // SAFETY: filled in by the kernel.
-            let (pid, status) = unsafe { (info.si_pid(), info.si_status()) };
-            match (result, pid, status) {
-                (0, 0, _) if disturbed() || self.has_ended() => return Err(NoLoop::Disturbed),
-                (0, 0, _) if since.elapsed() < BRISK => std::thread::yield_now(),
-                (0, 0, _) => std::thread::sleep(PAUSE),
-                (0, _, libc::SIGTRAP) => return Ok(Stop::Trap),
-                (0, _, event) if event == libc::SIGTRAP | libc::PTRACE_EVENT_STOP << 8 => return Ok(Stop::Trap),
+            let options = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG | process::ANY_THREAD;
+            let id = process::process_id(self.tid as u32).ok_or(NoLoop::Disturbed)?;
+            let status = waitid(WaitId::Pid(id), options).map_err(|_| NoLoop::Disturbed)?;
+            match status.and_then(|status| status.trapping_signal().or_else(|| status.stopping_signal())) {
+                None if disturbed() || self.has_ended() => return Err(NoLoop::Disturbed),
+                None if since.elapsed() < BRISK => std::thread::yield_now(),
+                None => std::thread::sleep(PAUSE),
+                Some(libc::SIGTRAP) => return Ok(Stop::Trap),
+                Some(event) if event == libc::SIGTRAP | libc::PTRACE_EVENT_STOP << 8 => return Ok(Stop::Trap),
                 // Stopped by the user (SIGSTOP and its kin), not by us.
-                (0, _, event) if event >> 8 != 0 => return Err(NoLoop::Computes),
-                (0, _, signal) => {
+                Some(event) if event >> 8 != 0 => return Err(NoLoop::Computes),
+                Some(signal) => {
                     self.signal.set(signal);
                     return Ok(Stop::Signal);
                 }
-                _ => return Err(NoLoop::Disturbed),
             }
         }
     }
@@ -145,8 +143,8 @@ impl StoppedThread {
     /// Executes one instruction.
     fn step(&self, disturbed: &dyn Fn() -> bool) -> Result<(), NoLoop> {
         loop {
-            // SAFETY: touches no memory of ours. A signal for the thread comes before its instruction; it gets it.
-            if unsafe { libc::ptrace(libc::PTRACE_SINGLESTEP, self.tid, 0, self.signal.take()) } == -1 {
+            // A signal for the thread comes before its instruction.
+            if ptrace::request(self.tid, Request::Step(self.signal.take())).is_err() {
                 return Err(NoLoop::Disturbed);
             }
             if self.wait(disturbed)? == Stop::Trap {
@@ -173,29 +171,18 @@ impl StoppedThread {
     pub fn has_ended(&self) -> bool {
         let ended = process::has_ended(self.tid as u32);
         if ended && !self.waited_for {
-            // SAFETY: a plain system call.
-            unsafe { libc::waitpid(self.tid, std::ptr::null_mut(), libc::__WALL | libc::WNOHANG) };
+            let options = WaitOptions::NOHANG | WaitOptions::from_bits_retain(process::ANY_THREAD.bits());
+            let _ = waitpid(process::process_id(self.tid as u32), options);
         }
         ended
     }
 
     fn registers(&self) -> Result<Registers, NoLoop> {
-        // SAFETY: writes to a local of the right type, in which every value is valid.
-        unsafe {
-            let mut registers: Registers = std::mem::zeroed();
-            match libc::ptrace(libc::PTRACE_GETREGS, self.tid, 0, &raw mut registers) {
-                -1 => Err(NoLoop::Disturbed),
-                _ => Ok(registers),
-            }
-        }
+        ptrace::registers(self.tid).map_err(|_| NoLoop::Disturbed)
     }
 
     fn read(&self, address: u64, out: &mut [u8]) -> usize {
-        let local = libc::iovec { iov_base: out.as_mut_ptr().cast(), iov_len: out.len() };
-        let remote = libc::iovec { iov_base: address as *mut _, iov_len: out.len() };
-        // SAFETY: `out` is valid; the kernel checks the other side.
-        let copied = unsafe { libc::process_vm_readv(self.tid, &raw const local, 1, &raw const remote, 1, 0) };
-        usize::try_from(copied).unwrap_or(0)
+        remote::read(self.tid, address, out).unwrap_or(0)
     }
 
     /// Steps the thread until a polling loop is found; the thread is then at the beginning of an iteration. With `within`,
@@ -308,17 +295,16 @@ impl StoppedThread {
 
 impl Drop for StoppedThread {
     fn drop(&mut self) {
-        // SAFETY: system calls that touch no memory of ours. A thread must stop before it can be let go.
-        unsafe {
-            if libc::ptrace(libc::PTRACE_DETACH, self.tid, 0, self.signal.get()) == -1 && !self.has_ended() {
-                libc::ptrace(libc::PTRACE_INTERRUPT, self.tid, 0, 0);
+        let detached = || ptrace::request(self.tid, Request::Detach(self.signal.get()));
+        // A thread must stop before it can be let go.
+        if detached().is_err() && !self.has_ended() {
+            self.request(Request::Interrupt);
+            let _ = self.wait(&|| false);
+            if self.step_is_over() {
+                self.request(Request::Continue(0));
                 let _ = self.wait(&|| false);
-                if self.step_is_over() {
-                    libc::ptrace(libc::PTRACE_CONT, self.tid, 0, 0);
-                    let _ = self.wait(&|| false);
-                }
-                libc::ptrace(libc::PTRACE_DETACH, self.tid, 0, self.signal.get());
             }
+            let _ = detached();
         }
     }
 }

@@ -26,8 +26,7 @@ impl World {
     /// # Errors
     /// When the machine's network cannot have a node for each rank.
     pub fn new(machine: Machine, job: Job, trace: Trace, listener: Listener) -> Result<World, cluster::NetError> {
-        // SAFETY: no precondition.
-        let uid = unsafe { libc::geteuid() };
+        let uid = rustix::process::geteuid().as_raw();
         let cluster = Cluster::new(machine, job.ranks(), uid, trace, listener)?;
         Ok(World { cluster, processes: Processes::new(job) })
     }

@@ -1,0 +1,57 @@
+//! The requests of ptrace(2) that stepping a thread takes. rustix has none of them, and nix cannot pass on real-time
+//! signals, which the C library uses between threads.
+
+use libc::user_regs_struct as Registers;
+use std::io;
+use std::mem::MaybeUninit;
+use std::ptr::null_mut;
+
+/// What is asked for a thread. The signals are delivered to it; 0 is none.
+#[derive(Clone, Copy)]
+pub enum Request {
+    /// Becomes its tracer without stopping it. It is killed when the tracer ends.
+    Seize,
+    /// Stops it.
+    Interrupt,
+    /// Lets it run.
+    Continue(i32),
+    /// Lets it execute one instruction.
+    Step(i32),
+    /// Lets it run, and stops being its tracer.
+    Detach(i32),
+}
+
+/// Makes a request for a thread.
+///
+/// # Errors
+/// The system's error, such as that the thread has ended or is not stopped.
+pub fn request(tid: i32, request: Request) -> io::Result<()> {
+    let (request, data) = match request {
+        Request::Seize => (libc::PTRACE_SEIZE, libc::PTRACE_O_EXITKILL),
+        Request::Interrupt => (libc::PTRACE_INTERRUPT, 0),
+        Request::Continue(signal) => (libc::PTRACE_CONT, signal),
+        Request::Step(signal) => (libc::PTRACE_SINGLESTEP, signal),
+        Request::Detach(signal) => (libc::PTRACE_DETACH, signal),
+    };
+    let data = data as usize as *mut libc::c_void;
+    // SAFETY: none of these requests touches memory of this process.
+    match unsafe { libc::ptrace(request, tid, null_mut::<libc::c_void>(), data) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}
+
+/// Returns the registers of a stopped thread.
+///
+/// # Errors
+/// The system's error, such as that the thread has ended or is not stopped.
+pub fn registers(tid: i32) -> io::Result<Registers> {
+    let mut registers = MaybeUninit::<Registers>::uninit();
+    // SAFETY: the kernel writes a value of this type unless it reports an error.
+    unsafe {
+        match libc::ptrace(libc::PTRACE_GETREGS, tid, null_mut::<libc::c_void>(), registers.as_mut_ptr()) {
+            -1 => Err(io::Error::last_os_error()),
+            _ => Ok(registers.assume_init()),
+        }
+    }
+}
