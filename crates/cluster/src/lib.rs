@@ -13,6 +13,7 @@
 mod cores;
 mod costs;
 mod event;
+mod failure;
 mod memory;
 mod outlet;
 mod ports;
@@ -23,6 +24,7 @@ mod state;
 mod warnings;
 
 pub use costs::{HostCosts, Work};
+pub use failure::InternalError;
 pub use memory::HostMemory;
 pub use net::NetError;
 pub use net::fabric::Report as LinkStatistics;

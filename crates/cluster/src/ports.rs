@@ -3,6 +3,7 @@ use nic::{CardEvent, Departure, MemoryFault, Notice, Packet, Ports, Slice, Timel
 use sim::{EventQueue, Time};
 
 use crate::event::Event;
+use crate::failure::InternalError;
 use crate::memory::HostMemory;
 use crate::outlet::{Outlet, for_card};
 use crate::warnings::Warnings;
@@ -17,6 +18,7 @@ pub struct CardPorts<'a, E, M> {
     pub(crate) notices: &'a mut Vec<(u32, Notice)>,
     pub(crate) timeline: &'a mut Timeline,
     pub(crate) warnings: &'a mut Warnings,
+    pub(crate) failure: &'a mut Option<InternalError>,
 }
 
 impl<E, M: HostMemory> Ports for CardPorts<'_, E, M> {
@@ -53,6 +55,10 @@ impl<E, M: HostMemory> Ports for CardPorts<'_, E, M> {
 
     fn warn(&mut self, message: String) {
         self.warnings.add(self.now, message);
+    }
+
+    fn internal_error(&mut self, error: nic::InternalError) {
+        self.failure.get_or_insert(InternalError { node: self.node, at: self.now, error });
     }
 
     fn tracing(&self) -> bool {

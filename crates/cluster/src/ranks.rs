@@ -1,3 +1,4 @@
+use crate::failure::InternalError;
 use crate::memory::HostMemory;
 use crate::state::Cluster;
 
@@ -48,6 +49,9 @@ pub trait Ranks {
     /// # Errors
     /// When the run fails.
     fn card_has_acted(&mut self, rank: usize, cluster: &mut Cluster<Self::Event>) -> Result<(), Self::Error>;
+
+    /// The run ends because a card has met a state that cannot occur. Returns the error with which it ends.
+    fn card_has_failed(&mut self, error: InternalError) -> Self::Error;
 
     /// An event of a card or of a rank has been handled completely.
     ///

@@ -14,6 +14,9 @@ impl<E> Cluster<E> {
     pub fn run<R: Ranks<Event = E>>(&mut self, ranks: &mut R) -> Result<R::End, R::Error> {
         ranks.start(self)?;
         loop {
+            if let Some(error) = self.failure.take() {
+                return Err(ranks.card_has_failed(error));
+            }
             if let Some(end) = ranks.end() {
                 return Ok(end);
             }

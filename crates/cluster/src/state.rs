@@ -11,6 +11,7 @@ use sim::{EventQueue, Time};
 use crate::cores::Cores;
 use crate::costs::{HostCosts, Work};
 use crate::event::Event;
+use crate::failure::InternalError;
 use crate::memory::HostMemory;
 use crate::ports::CardPorts;
 use crate::progress::RunProgress;
@@ -27,6 +28,7 @@ pub struct Cluster<E> {
     cores: Cores,
     timeline: Timeline,
     warnings: Warnings,
+    pub(crate) failure: Option<InternalError>,
     pub(crate) now: Time,
     pub(crate) progress: Arc<RunProgress>,
     pub(crate) trims_cards: bool,
@@ -60,6 +62,7 @@ impl<E> Cluster<E> {
             cores: Cores::new(ranks, machine.host.cores),
             timeline,
             warnings: Warnings::new(listener),
+            failure: None,
             now: Time::ZERO,
             progress: Arc::default(),
             trims_cards: false,
@@ -124,9 +127,9 @@ impl<E> Cluster<E> {
         memory: &mut M,
         act: impl FnOnce(&mut Card, &mut CardPorts<'_, E, M>) -> R,
     ) -> R {
-        let Cluster { queue, interconnect, notices, timeline, warnings, now, .. } = self;
-        let mut ports =
-            CardPorts { now: *now, node: rank as u32, memory, queue, interconnect, notices, timeline, warnings };
+        let Cluster { queue, interconnect, notices, timeline, warnings, failure, now, .. } = self;
+        let (now, node) = (*now, rank as u32);
+        let mut ports = CardPorts { now, node, memory, queue, interconnect, notices, timeline, warnings, failure };
         act(&mut self.cards[rank], &mut ports)
     }
 

@@ -6,9 +6,9 @@ use std::path::Path;
 use std::rc::Rc;
 
 use abi::portals::{self as ptl, AckReq, Handle, List, Process, md, me, ni};
-use cluster::{Cluster, HostMemory, Ranks, Work};
+use cluster::{Cluster, HostMemory, InternalError, Ranks, Work};
 use machine::Machine;
-use nic::{Card, MemoryFault, NewEntry, Target};
+use nic::{Card, CardEvent, MemoryFault, MessageId, NewEntry, Ports, Target};
 use sim::Time;
 use sim::trace::Trace;
 
@@ -32,9 +32,11 @@ enum Step {
     Put(u32, u8),
     /// Waits until the counter has reached this.
     Wait(u64),
+    /// Has the card of the rank told that a reply of a message has left which it does not know.
+    Confuse(MessageId),
 }
 
-use Step::{Compute, Put, Wait};
+use Step::{Compute, Confuse, Put, Wait};
 
 struct Thread {
     rank: usize,
@@ -139,6 +141,12 @@ impl Scripts {
             }
             Some(Compute(ps)) => cluster.charge(rank, [Work::compute(Time::from_ps(ps))]),
             Some(Put(to, value)) => self.put(cluster, rank, to, value),
+            Some(Confuse(message)) => {
+                cluster.act(rank, &mut self.memory, |_, ports| {
+                    ports.schedule(ports.now(), CardEvent::ResponseDone(message));
+                });
+                Time::ZERO
+            }
             Some(wait @ Wait(_)) => {
                 self.threads[number].steps.push_front(wait);
                 self.threads[number].waits = true;
@@ -197,6 +205,10 @@ impl Ranks for Scripts {
             self.look(cluster, rank);
         }
         Ok(())
+    }
+
+    fn card_has_failed(&mut self, error: InternalError) -> String {
+        error.to_string()
     }
 
     fn event_is_over(&mut self, cluster: &mut Cluster<Event>) -> Result<(), String> {
@@ -306,6 +318,14 @@ fn the_threads_of_a_rank_share_the_cores_of_its_host() {
 fn ranks_that_wait_for_each_other_are_a_deadlock() {
     let run = run(&[], &[(0, &[Put(1, 7), Wait(2)]), (1, &[Wait(2)])]);
     assert_eq!(run.result, Err("deadlock of ranks [0, 1]".to_owned()));
+}
+
+#[test]
+fn a_card_in_a_state_that_cannot_occur_ends_the_run() {
+    let run = run(&[], &[(0, &[Put(1, 7), Compute(5), Confuse(9), Compute(1)]), (1, &[Wait(1)])]);
+    let error = "internal error of the card of node 0 at 65.005 ns: message 0x9 is not under way, please report";
+    assert_eq!(run.result, Err(error.to_owned()));
+    assert_eq!(run.ends, [0, 0], "nothing happens after that");
 }
 
 #[test]

@@ -5,4 +5,4 @@ pub mod mpi;
 pub mod pmi;
 mod world;
 
-pub use world::{End, World};
+pub use world::{End, RunError, World};

@@ -29,7 +29,7 @@ impl Card {
     /// # Errors
     /// As the library's call.
     pub fn ni_fini(&mut self, ni: Handle, ports: &mut impl Ports) -> Result<()> {
-        if let Some(index) = self.portals.ni_release(ni)? {
+        if let Some(index) = self.pipeline.portals.ni_release(ni)? {
             self.close_interface(index, ports);
         }
         Ok(())
@@ -40,9 +40,9 @@ impl Card {
     /// # Errors
     /// As the library's call.
     pub fn ni_handle(&mut self, object: Handle) -> Result<Handle> {
-        let Some(index) = slab::interface_of(Kind::Hpu, object) else { return self.portals.ni_handle(object) };
+        let Some(index) = slab::interface_of(Kind::Hpu, object) else { return self.pipeline.portals.ni_handle(object) };
         self.spin.memory_range(object)?;
-        Ok(self.portals.interface(index).ok_or(Code::ArgInvalid)?.handle())
+        Ok(self.pipeline.portals.interface(index).ok_or(Code::ArgInvalid)?.handle())
     }
 
     /// `PtlMDBind`.
@@ -52,7 +52,7 @@ impl Card {
     pub fn md_bind(&mut self, ni: Handle, description: ptl::Md, ports: &mut impl Ports) -> Result<Handle> {
         let iovec = description.options & md::IOVEC != 0;
         let region = self.region(ni, description.start, description.length, iovec, ports)?;
-        self.portals.md_bind(ni, description, region)
+        self.pipeline.portals.md_bind(ni, description, region)
     }
 
     /// `PtlLEAppend`, `PtlMEAppend` and `PtlMEAppendHandlers`.
@@ -68,7 +68,7 @@ impl Card {
         ports: &mut impl Ports,
     ) -> Result<Handle> {
         let region = self.entry_region(ni, &new, ports)?;
-        let appended = self.portals.append(ni, new, list, region, handlers);
+        let appended = self.pipeline.portals.append(ni, new, list, region, handlers);
         self.apply(ports);
         appended
     }
@@ -87,7 +87,7 @@ impl Card {
         ports: &mut impl Ports,
     ) -> Result<Handle> {
         let region = self.entry_region(ni, &new, ports)?;
-        let appended = self.portals.append_triggered(ni, new, list, region, handlers, trigger);
+        let appended = self.pipeline.portals.append_triggered(ni, new, list, region, handlers, trigger);
         self.apply(ports);
         appended
     }
@@ -98,7 +98,7 @@ impl Card {
     /// As the library's calls.
     pub fn search(&mut self, ni: Handle, new: NewEntry, op: u64, ports: &mut impl Ports) -> Result<()> {
         let region = self.entry_region(ni, &new, ports)?;
-        let found = self.portals.search(ni, new, op, region);
+        let found = self.pipeline.portals.search(ni, new, op, region);
         self.apply(ports);
         found
     }
@@ -108,7 +108,7 @@ impl Card {
     /// # Errors
     /// As the library's call.
     pub fn ct_set(&mut self, ct: Handle, value: CtEvent, ports: &mut impl Ports) -> Result<()> {
-        let set = self.portals.ct_set(ct, value);
+        let set = self.pipeline.portals.ct_set(ct, value);
         self.apply(ports);
         set
     }
@@ -118,7 +118,7 @@ impl Card {
     /// # Errors
     /// As the library's call.
     pub fn ct_inc(&mut self, ct: Handle, amount: CtEvent, ports: &mut impl Ports) -> Result<()> {
-        let added = self.portals.ct_inc(ct, amount);
+        let added = self.pipeline.portals.ct_inc(ct, amount);
         self.apply(ports);
         added
     }
@@ -135,14 +135,14 @@ impl Card {
         op: TriggeredOp,
         ports: &mut impl Ports,
     ) -> Result<()> {
-        let added = self.portals.trigger(ni_index, ct, threshold, op);
+        let added = self.pipeline.portals.trigger(ni_index, ct, threshold, op);
         self.apply(ports);
         added
     }
 
     /// Starts an operation whose descriptor the CPU hands over at `at`.
     pub fn start(&mut self, transfer: RmaOp, at: Time, ports: &mut impl Ports) {
-        self.start_transfer(transfer, at, ports);
+        self.pipeline.start(transfer, at, ports);
     }
 
     fn entry_region(&mut self, ni: Handle, new: &NewEntry, ports: &mut impl Ports) -> Result<Region> {
@@ -152,7 +152,7 @@ impl Card {
 
     /// The memory that a program describes, within the limits of an interface.
     fn region(&mut self, ni: Handle, start: u64, length: u64, iovec: bool, ports: &mut impl Ports) -> Result<Region> {
-        let limit = self.portals.ni(ni)?.limits.max_iovecs;
+        let limit = self.pipeline.portals.ni(ni)?.limits.max_iovecs;
         if !iovec {
             return Ok(Region::range(start, length));
         }

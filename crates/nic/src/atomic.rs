@@ -1,6 +1,10 @@
 //! Atomic operations on items of memory (Portals 4.3 §3.15.4–3.15.6).
 
+mod extended;
+
 use abi::portals::{AtomicOp, Datatype};
+
+use self::extended::Extended;
 
 /// Largest operand of a conditional swap: one `PTL_LONG_DOUBLE_COMPLEX`.
 pub const MAX_OPERAND: usize = 32;
@@ -197,91 +201,6 @@ fn complex<T: Item<N>, const N: usize>(op: AtomicOp, target: &mut [u8], data: &[
     }
 }
 
-/// `long double` of x86-64: 80-bit extended precision in 16 bytes. The padding travels with the value.
-#[derive(Clone, Copy)]
-struct Extended([u8; 16]);
-
-#[cfg(target_arch = "x86_64")]
-mod x87 {
-    use super::Extended;
-    use std::arch::asm;
-
-    macro_rules! arithmetic {
-        ($name:ident, $instruction:literal) => {
-            pub fn $name(a: &Extended, b: &Extended) -> Extended {
-                let mut result = *a;
-                // SAFETY: reads two and writes one 10-byte operand of ours, and leaves the x87 stack as it was.
-                unsafe {
-                    asm!(
-                        "fld tbyte ptr [{a}]", "fld tbyte ptr [{b}]", $instruction, "fstp tbyte ptr [{r}]",
-                        a = in(reg) a.0.as_ptr(), b = in(reg) b.0.as_ptr(), r = in(reg) result.0.as_mut_ptr(),
-                        out("st(0)") _, out("st(1)") _, out("st(2)") _, out("st(3)") _,
-                        out("st(4)") _, out("st(5)") _, out("st(6)") _, out("st(7)") _,
-                        options(nostack),
-                    );
-                }
-                result
-            }
-        };
-    }
-    arithmetic!(sum, "faddp st(1), st");
-    arithmetic!(difference, "fsubp st(1), st");
-    arithmetic!(product, "fmulp st(1), st");
-
-    pub fn compare(a: &Extended, b: &Extended) -> Option<std::cmp::Ordering> {
-        let (below, equal, unordered): (u8, u8, u8);
-        // SAFETY: reads two 10-byte operands of ours, and leaves the x87 stack as it was.
-        unsafe {
-            asm!(
-                "fld tbyte ptr [{b}]", "fld tbyte ptr [{a}]", "fucomip st, st(1)",
-                "setb {below}", "sete {equal}", "setp {unordered}", "fstp st(0)",
-                a = in(reg) a.0.as_ptr(), b = in(reg) b.0.as_ptr(),
-                below = out(reg_byte) below, equal = out(reg_byte) equal, unordered = out(reg_byte) unordered,
-                out("st(0)") _, out("st(1)") _, out("st(2)") _, out("st(3)") _,
-                out("st(4)") _, out("st(5)") _, out("st(6)") _, out("st(7)") _,
-                options(nostack),
-            );
-        }
-        match (unordered, below, equal) {
-            (1, ..) => None,
-            (_, 1, _) => Some(std::cmp::Ordering::Less),
-            (_, _, 1) => Some(std::cmp::Ordering::Equal),
-            _ => Some(std::cmp::Ordering::Greater),
-        }
-    }
-}
-
-/// Never reached: [`AtomicSpec::is_defined`] keeps `long double` to x86-64.
-#[cfg(not(target_arch = "x86_64"))]
-mod x87 {
-    use super::Extended;
-
-    pub fn sum(a: &Extended, _: &Extended) -> Extended {
-        *a
-    }
-    pub fn difference(a: &Extended, _: &Extended) -> Extended {
-        *a
-    }
-    pub fn product(a: &Extended, _: &Extended) -> Extended {
-        *a
-    }
-    pub fn compare(_: &Extended, _: &Extended) -> Option<std::cmp::Ordering> {
-        None
-    }
-}
-
-impl PartialEq for Extended {
-    fn eq(&self, other: &Extended) -> bool {
-        x87::compare(self, other) == Some(std::cmp::Ordering::Equal)
-    }
-}
-
-impl PartialOrd for Extended {
-    fn partial_cmp(&self, other: &Extended) -> Option<std::cmp::Ordering> {
-        x87::compare(self, other)
-    }
-}
-
 impl Item<16> for Extended {
     fn load(bytes: &[u8]) -> Extended {
         Extended(bytes.try_into().unwrap_or([0; 16]))
@@ -290,13 +209,13 @@ impl Item<16> for Extended {
         self.0
     }
     fn sum(self, other: Extended) -> Extended {
-        x87::sum(&self, &other)
+        extended::sum(&self, &other)
     }
     fn difference(self, other: Extended) -> Extended {
-        x87::difference(&self, &other)
+        extended::difference(&self, &other)
     }
     fn product(self, other: Extended) -> Extended {
-        x87::product(&self, &other)
+        extended::product(&self, &other)
     }
 }
 

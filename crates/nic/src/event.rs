@@ -6,6 +6,7 @@ use sim::{Time, Train};
 
 use crate::departure::Departure;
 use crate::message::{Header, MessageId, OpToken, Packet};
+use crate::pipeline::ReplyRight;
 use crate::region::Region;
 use crate::spin::HostTransfer;
 
@@ -51,6 +52,8 @@ pub struct Outgoing {
     pub source: Source,
     /// What its last byte completes.
     pub sent: Sent,
+    /// The right to read the data of a reply from host memory.
+    pub right: Option<Rc<ReplyRight>>,
 }
 
 /// Where a message's data is.
@@ -84,6 +87,8 @@ pub struct Sending {
     pub header: Rc<Header>,
     /// What its last byte completes.
     pub sent: Sent,
+    /// The right to read the data of a reply from host memory.
+    pub right: Option<Rc<ReplyRight>>,
     /// Where in host memory; `None` when its only packet came with the descriptor.
     pub from: Option<(Rc<Region>, u64)>,
     /// The bytes on their way through the DMA engine.

@@ -2,13 +2,12 @@
 //!
 //! * [`Card`] is one node's card; [`Ports`] is all that it sees of the world
 //! * [`api`]: the host's library calls, with their arguments checked
-//! * `card`: injection, reception, DMA, completion
+//! * `card`: what it does when an event comes
+//! * `pipeline`: transmission, reception, DMA
 //! * `portals`: Portals objects and their rules; knows nothing of packets, DMA or time
 //! * `spin`: handlers on HPUs
 //! * `timeline`: what cards and CPUs did, for people
 //! * [`testing`]: a bench for tests of cards, without processes
-
-#![allow(clippy::missing_errors_doc, reason = "the calls of Portals share the return codes of the specification")]
 
 pub mod api;
 mod atomic;
@@ -18,10 +17,10 @@ mod drops;
 mod event;
 mod handlers;
 mod message;
+mod pipeline;
 mod portals;
 mod ports;
 mod region;
-mod rx;
 mod spin;
 mod stats;
 pub mod testing;
@@ -30,10 +29,12 @@ mod timeline;
 pub use accel::{CardProgram, DeviceProgram, Handler, ImageError, Profile, SourcePlace, load_map};
 pub use api::NewEntry;
 pub use atomic::{AtomicSpec, MAX_OPERAND, size as item_size};
-pub use card::{Card, CardEvent, Completion};
+pub use card::Card;
 pub use drops::{DropReason, DroppedMessage, Drops, DropsByReason, merge_drops};
+pub use event::CardEvent;
 pub use handlers::HandlerRequest;
 pub use message::{Body, Header, MessageId, Packet, Request, RequestKind, Response};
+pub use pipeline::Completion;
 pub use portals::{Action, FetchAction, InternalError, Portals, RmaOp, Target, TriggeredOp};
 pub use ports::{Departure, MemoryFault, Notice, PacketId, Ports, Slice, Track};
 pub use region::Region;

@@ -4,6 +4,7 @@ pub use crate::departure::Departure;
 use crate::event::CardEvent;
 use crate::message::Packet;
 pub use crate::message::PacketId;
+use crate::portals::InternalError;
 pub use crate::portals::Notice;
 use crate::region::HostMemory;
 pub use crate::region::MemoryFault;
@@ -54,13 +55,21 @@ pub trait Ports {
     /// Hands over a packet that departs, at `departure.start` at the latest.
     fn transmit(&mut self, departure: Departure, packet: Box<Packet>);
     /// Reads host memory.
+    ///
+    /// # Errors
+    /// When some of the bytes cannot be read.
     fn read_host(&mut self, addr: u64, out: &mut [u8]) -> Result<(), MemoryFault>;
     /// Writes host memory.
+    ///
+    /// # Errors
+    /// When some of the bytes cannot be written.
     fn write_host(&mut self, addr: u64, bytes: &[u8]) -> Result<(), MemoryFault>;
     /// Tells the host.
     fn notify(&mut self, notice: Notice);
     /// Tells the user about an error in a handler.
     fn warn(&mut self, message: String);
+    /// Ends the run: the card is in a state that cannot occur, which is a defect of the simulator.
+    fn internal_error(&mut self, error: InternalError);
     /// Whether slices are wanted.
     fn tracing(&self) -> bool;
     /// Adds a slice to the node's timeline.

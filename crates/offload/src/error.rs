@@ -44,6 +44,9 @@ pub enum CardError {
         /// Number of cores of a host.
         cores: u32,
     },
+    /// A card has met a state that cannot occur.
+    #[error(transparent)]
+    Internal(#[from] cluster::InternalError),
     /// The network cannot have this many nodes.
     #[error(transparent)]
     Network(#[from] cluster::NetError),

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use abi::portals::{self as ptl, Handle, Process, ni};
-use cluster::Ranks;
+use cluster::{InternalError, Ranks};
 use goal::{Action, Deadlock, RunProgress, Schedule, Verb, WaitCause};
 use machine::Machine;
 use nic::{CardProgram, HandlerStats};
@@ -156,6 +156,10 @@ impl Ranks for Scripts<'_> {
 
     fn card_has_acted(&mut self, rank: usize, cluster: &mut Cluster) -> Result<(), RunError> {
         self.settle(cluster, rank as u32)
+    }
+
+    fn card_has_failed(&mut self, error: InternalError) -> RunError {
+        CardError::Internal(error).into()
     }
 
     fn event_is_over(&mut self, cluster: &mut Cluster) -> Result<(), RunError> {

@@ -139,6 +139,8 @@ enum RunError {
     #[error(transparent)]
     Job(#[from] JobError),
     #[error(transparent)]
+    Run(#[from] host::RunError),
+    #[error(transparent)]
     Network(#[from] net::NetError),
     #[error("{} {objection}", program.display())]
     Mpi { program: PathBuf, objection: String },

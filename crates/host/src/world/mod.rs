@@ -9,7 +9,7 @@
 //! * `wait`: what threads inside the library wait for
 //! * `memory`: the memory of the processes, as cards reach it
 //! * `processes`: the state of the ranks; threads that wait, and what lets them go on
-//! * `step`: what a call leads to
+//! * `step`: what a call leads to; `end`, `error`: how a run ends
 //! * `looks`, `transfers`, `programs`: the calls that look at completions, that move data, that load device code
 //! * `calls`: what each library call does and costs
 //! * `polling`: ranks that wait for their own memory to change
@@ -19,6 +19,7 @@
 mod barrier;
 mod calls;
 mod end;
+mod error;
 mod event;
 mod idle;
 mod looks;
@@ -33,4 +34,5 @@ mod transfers;
 mod wait;
 
 pub use end::End;
+pub use error::RunError;
 pub use run::World;

@@ -2,17 +2,18 @@
 
 use std::sync::Arc;
 
-use cluster::{Listener, Ranks, RunProgress};
+use cluster::{InternalError, Listener, Ranks, RunProgress};
 use machine::Machine;
 use nic::Stats;
 use sim::Time;
 use sim::trace::Trace;
 
 use super::end::End;
+use super::error::RunError;
 use super::event::{Cluster, Event};
 use super::processes::Processes;
 use super::wait::Wait;
-use crate::job::{Job, JobError};
+use crate::job::Job;
 
 /// A job on a simulated machine.
 pub struct World {
@@ -34,11 +35,11 @@ impl World {
     /// Runs the job to its end. Ranks that still run then are ended.
     ///
     /// # Errors
-    /// When a rank cannot be started.
-    pub fn run(&mut self) -> Result<End, JobError> {
-        let end = self.cluster.run(&mut self.processes)?;
+    /// When a rank cannot be started, and when a card meets a state that cannot occur.
+    pub fn run(&mut self) -> Result<End, RunError> {
+        let end = self.cluster.run(&mut self.processes);
         self.processes.job.kill();
-        Ok(end)
+        end
     }
 
     /// How far [`World::run`] has come, for another thread.
@@ -110,7 +111,7 @@ impl Ranks for Processes {
     type Event = Event;
     type Memory = Job;
     type End = End;
-    type Error = JobError;
+    type Error = RunError;
 
     fn memory(&mut self) -> &mut Job {
         &mut self.job
@@ -120,7 +121,7 @@ impl Ranks for Processes {
         event.rank()
     }
 
-    fn start(&mut self, cluster: &mut Cluster) -> Result<(), JobError> {
+    fn start(&mut self, cluster: &mut Cluster) -> Result<(), RunError> {
         for rank in 0..self.ranks.len() {
             self.start_rank(cluster, rank)?;
             if self.end.is_some() {
@@ -134,7 +135,7 @@ impl Ranks for Processes {
         self.end.clone()
     }
 
-    fn act_between_events(&mut self, cluster: &mut Cluster) -> Result<bool, JobError> {
+    fn act_between_events(&mut self, cluster: &mut Cluster) -> Result<bool, RunError> {
         if let Some((rank, pause)) = self.job.poll() {
             self.paused(cluster, rank, pause);
         } else if let Some((rank, message)) = self.job.refusal() {
@@ -147,7 +148,7 @@ impl Ranks for Processes {
         Ok(true)
     }
 
-    fn handle(&mut self, event: Event, cluster: &mut Cluster) -> Result<(), JobError> {
+    fn handle(&mut self, event: Event, cluster: &mut Cluster) -> Result<(), RunError> {
         match event {
             Event::Resume(caller, reply) => self.resume(cluster, caller, *reply),
             Event::Call(call) => self.call(cluster, *call),
@@ -162,18 +163,22 @@ impl Ranks for Processes {
         Ok(())
     }
 
-    fn card_has_acted(&mut self, node: usize, cluster: &mut Cluster) -> Result<(), JobError> {
+    fn card_has_acted(&mut self, node: usize, cluster: &mut Cluster) -> Result<(), RunError> {
         self.idleness.end();
         self.take_notices(cluster, node);
         Ok(())
     }
 
-    fn event_is_over(&mut self, cluster: &mut Cluster) -> Result<(), JobError> {
+    fn card_has_failed(&mut self, error: InternalError) -> RunError {
+        error.into()
+    }
+
+    fn event_is_over(&mut self, cluster: &mut Cluster) -> Result<(), RunError> {
         self.notify_pollers(cluster);
         Ok(())
     }
 
-    fn is_out_of_time(&mut self, rank: usize, _: &mut Cluster) -> Result<(), JobError> {
+    fn is_out_of_time(&mut self, rank: usize, _: &mut Cluster) -> Result<(), RunError> {
         // What a rank that has ended left behind may never happen.
         if self.ranks[rank].status.is_none() {
             self.end = Some(End::OutOfTime { rank });
@@ -181,7 +186,7 @@ impl Ranks for Processes {
         Ok(())
     }
 
-    fn no_event_is_left(&mut self, cluster: &mut Cluster) -> Result<Option<End>, JobError> {
+    fn no_event_is_left(&mut self, cluster: &mut Cluster) -> Result<Option<End>, RunError> {
         if let Some((rank, pause)) = self.poll_to_the_limit(cluster) {
             self.paused(cluster, rank, pause);
             return Ok(None);

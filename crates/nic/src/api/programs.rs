@@ -18,7 +18,7 @@ impl Card {
     /// # Errors
     /// When it does not fit into the card's memories.
     pub fn load_program(&mut self, program: DeviceProgram) -> std::result::Result<(), ImageError> {
-        self.share_program(CardProgram::new(program, &self.machine)?)
+        self.share_program(CardProgram::new(program, &self.pipeline.machine)?)
     }
 
     /// Loads a device program that other cards may have too.
@@ -41,10 +41,14 @@ impl Card {
 
     /// Prepares the handlers of an ME: reads its initial state and writes it into the HPU memory (App. B.2). `None`
     /// when the ME has no handlers.
+    ///
+    /// # Errors
+    /// [`Code::Fail`] when the card runs no handlers; [`Code::ArgInvalid`] when a handler is not in the program, or
+    /// when the initial state or its memory are out of range.
     pub fn handlers(&mut self, ni: Handle, me: &ptl::Me, ports: &mut impl Ports) -> Result<Option<Handlers>> {
         let Some(request) = HandlerRequest::of(me) else { return Ok(None) };
-        self.portals.ni(ni)?;
-        if !self.machine.nic.runs_handlers() {
+        self.pipeline.portals.ni(ni)?;
+        if !self.pipeline.machine.nic.runs_handlers() {
             return Err(Code::Fail);
         }
         let program = self.spin.accelerator.program().ok_or(Code::ArgInvalid)?;
@@ -54,18 +58,24 @@ impl Card {
         };
         let handlers = [find(request.header)?, find(request.payload)?, find(request.completion)?];
         let length = if me.hpu_initial_state == 0 { 0 } else { me.hpu_initial_state_length };
-        if length > u64::from(self.machine.accelerator.max_initial_state()) {
+        if length > u64::from(self.pipeline.machine.accelerator.max_initial_state()) {
             return Err(Code::ArgInvalid);
         }
         let mut state = vec![0; length as usize];
         ports.read_host(me.hpu_initial_state, &mut state).map_err(|_| Code::ArgInvalid)?;
         let iovec = me.le.options & ptl::ME_HANDLER_IOVEC != 0;
         let host = self.region(ni, me.handler_host_mem_start, me.handler_host_mem_length, iovec, ports)?;
-        self.spin.install(&self.machine.accelerator, handlers, request.memory, &state, host, me.user_hdr_size).map(Some)
+        self.spin
+            .install(&self.pipeline.machine.accelerator, handlers, request.memory, &state, host, me.user_hdr_size)
+            .map(Some)
     }
 
-    /// Prepares handlers by their names, header, payload and completion, for a program that has no host part: with
-    /// `state` as the initial state, and `host` as `PTL_HANDLER_HOST_MEM`. An unknown name is `PTL_ARG_INVALID`.
+    /// Prepares handlers by their names, header, payload and completion, for a program that has no host part. `state`
+    /// is their initial state, and `host` their `PTL_HANDLER_HOST_MEM`.
+    ///
+    /// # Errors
+    /// [`Code::Fail`] when the card runs no handlers; [`Code::ArgInvalid`] when the program has no handler of a name,
+    /// or when the initial state or its memory are out of range.
     pub fn handlers_by_name(
         &mut self,
         names: [Option<&str>; 3],
@@ -73,7 +83,7 @@ impl Card {
         state: &[u8],
         host: Region,
     ) -> Result<Handlers> {
-        if !self.machine.nic.runs_handlers() {
+        if !self.pipeline.machine.nic.runs_handlers() {
             return Err(Code::Fail);
         }
         let program = self.spin.accelerator.program().ok_or(Code::ArgInvalid)?;
@@ -81,24 +91,31 @@ impl Card {
         for (handler, name) in handlers.iter_mut().zip(names) {
             *handler = name.map(|name| program.named(name).cloned().ok_or(Code::ArgInvalid)).transpose()?;
         }
-        self.spin.install(&self.machine.accelerator, handlers, memory, state, host, 0)
+        self.spin.install(&self.pipeline.machine.accelerator, handlers, memory, state, host, 0)
     }
 
     /// `PtlHPUAllocMem` (sPIN App. B.2).
+    ///
+    /// # Errors
+    /// [`Code::ArgInvalid`] when the interface is not open or nothing is asked for; [`Code::Fail`] when the card runs
+    /// no handlers; [`Code::NoSpace`] when HPU memory has no such piece.
     pub fn hpu_alloc(&mut self, length: u64, ni: Handle) -> Result<Handle> {
-        let index = self.portals.ni(ni)?.index;
-        if !self.machine.nic.runs_handlers() {
+        let index = self.pipeline.portals.ni(ni)?.index;
+        if !self.pipeline.machine.nic.runs_handlers() {
             return Err(Code::Fail);
         }
         self.spin.allocate(index, length)
     }
 
-    /// `PtlHPUFreeMem`.
+    /// `PtlHPUFreeMem` (sPIN App. B.2).
+    ///
+    /// # Errors
+    /// [`Code::ArgInvalid`] when the handle names no HPU memory; [`Code::InUse`] when handlers of an entry share it.
     pub fn hpu_free(&mut self, memory: Handle) -> Result<()> {
         let state = self.spin.memory_range(memory)?;
         let uses =
             |entry: &Entry| entry.handlers.as_ref().is_some_and(|handlers| handlers.set.state.as_ref() == Some(&state));
-        if self.portals.interfaces.iter().flatten().any(|ni| ni.entries.iter().any(|(_, entry)| uses(entry))) {
+        if self.pipeline.portals.interfaces.iter().flatten().any(|ni| ni.entries.iter().any(|(_, entry)| uses(entry))) {
             return Err(Code::InUse);
         }
         self.spin.free(memory)

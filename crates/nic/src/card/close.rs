@@ -6,58 +6,39 @@
 
 use abi::portals::NiFail;
 
-use super::{Card, Completion};
-use crate::drops::{self, DropReason, Part};
-use crate::message::MessageId;
+use super::state::Card;
+use crate::drops::DropReason;
+use crate::pipeline::Sink;
+use crate::portals::InternalError;
 use crate::ports::Ports;
-use crate::rx::{Channel, RxMessage, Sink};
 
 impl Card {
     /// Closes an interface, if it is open.
     pub(crate) fn close_interface(&mut self, index: u8, ports: &mut impl Ports) {
-        if !self.portals.close(index) {
-            return;
+        if self.pipeline.portals.close(index) {
+            let dropped = self.drop_messages(index, ports).and_then(|()| self.work(ports));
+            self.check(dropped, ports);
         }
-        self.drop_completions(index);
-        let receives = |rx: &RxMessage| rx.header.interface == index && matches!(rx.sink, Sink::Entry(_));
-        let is_lost = |channel: &Channel| matches!(channel, Channel::Open(rx) if receives(rx));
-        let lost = self.channels.iter().filter(|(_, channel)| is_lost(channel));
-        let mut lost: Vec<MessageId> = lost.map(|(id, _)| *id).collect();
-        lost.sort_unstable();
-        let mtu = u64::from(self.machine.network.mtu);
+    }
+
+    fn drop_messages(&mut self, index: u8, ports: &mut impl Ports) -> Result<(), InternalError> {
+        self.pipeline.drop_completions(index);
+        let lost = self.messages.received_by(index);
         for id in &lost {
-            let Some(rx) = self.rx(*id) else { continue };
-            let header = rx.header.clone();
-            if rx.fail == NiFail::Ok {
-                rx.fail = NiFail::Dropped;
+            let rx = self.messages.live(*id)?;
+            rx.fails(NiFail::Dropped);
+            if let Some(right) = &rx.reply {
+                right.revoke();
             }
             if let Sink::Entry(delivery) = std::mem::replace(&mut rx.sink, Sink::Nowhere)
                 && let Some(message) = delivery.spin
             {
                 self.spin.drop_waiting(*message);
             }
-            let bytes = header.data_length();
-            let whole = Part { is_first: true, packets: bytes.div_ceil(mtu).max(1), bytes };
-            drops::count(&mut self.stats.drops, DropReason::Closed, &header, whole, ports.now());
+            self.pipeline.count_dropped(DropReason::Closed, &rx.header, ports.now());
         }
-        self.end_handlers(&lost, ports);
+        self.spin.end_handlers(&lost, ports)?;
         self.spin.free_all(index);
-        for id in lost {
-            self.finish_if_done(id, ports);
-        }
-    }
-
-    /// Forgets what an rdma card has left to the CPU for an interface. The initiators of messages have been answered.
-    fn drop_completions(&mut self, index: u8) {
-        for completion in std::mem::take(&mut self.completions) {
-            match completion {
-                Completion::Arrived(ref arrived) if arrived.0.header.interface == index => {}
-                Completion::Triggered(interface, _) if interface == index => {}
-                Completion::Operation(token, answer) if !self.portals.operations.is_open(token) => {
-                    self.portals.note_operation(token, answer.is_some());
-                }
-                other => self.completions.push_back(other),
-            }
-        }
+        lost.into_iter().try_for_each(|id| self.finish_if_done(id, ports))
     }
 }

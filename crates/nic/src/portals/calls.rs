@@ -32,7 +32,12 @@ pub struct NewEntry {
 }
 
 impl Portals {
-    /// `PtlNIInit`: the interface's handle and limits.
+    /// `PtlNIInit`. Returns the interface's handle and its limits, which are `desired` within what
+    /// the card offers. An interface that is open already gets another reference.
+    ///
+    /// # Errors
+    /// [`Code::ArgInvalid`] when options, interface or pid are out of range; [`Code::PidInUse`] when the process has
+    /// another pid.
     pub fn ni_init(
         &mut self,
         iface: u32,
@@ -79,13 +84,19 @@ impl Portals {
         true
     }
 
-    /// `PtlNIStatus`.
+    /// `PtlNIStatus`: the value of a status register.
+    ///
+    /// # Errors
+    /// [`Code::ArgInvalid`] when there is no such interface or register.
     pub fn ni_status(&mut self, ni: Handle, register: u64) -> Result<i32> {
         let register = ptl::StatusRegister::from_raw(register).ok_or(Code::ArgInvalid)?;
         Ok(self.ni(ni)?.status[register as usize])
     }
 
     /// `PtlNIHandle`: the interface of any object but HPU memory.
+    ///
+    /// # Errors
+    /// [`Code::ArgInvalid`] when the handle names no object.
     pub fn ni_handle(&mut self, object: Handle) -> Result<Handle> {
         let index = slab::owner_of_any(object).ok_or(Code::ArgInvalid)?;
         let interface = self.interfaces[usize::from(index)].as_deref().ok_or(Code::ArgInvalid)?;
@@ -100,7 +111,11 @@ impl Portals {
         Ok(interface.handle())
     }
 
-    /// `PtlSetMap`.
+    /// `PtlSetMap`: the processes by rank, this one among them.
+    ///
+    /// # Errors
+    /// [`Code::ArgInvalid`] when the interface is not open or not logically addressed, or when this process is not in
+    /// the map; [`Code::Ignored`] when the interface has a map.
     pub fn set_map(&mut self, ni: Handle, map: Rc<[Process]>) -> Result<()> {
         let own = Process { nid: self.node, pid: self.pid };
         // Most maps give a node's only process the node's number.
@@ -117,7 +132,11 @@ impl Portals {
         Ok(())
     }
 
-    /// `PtlGetMap`.
+    /// `PtlGetMap`: the processes by rank.
+    ///
+    /// # Errors
+    /// [`Code::ArgInvalid`] when the interface is not open or not logically addressed; [`Code::NoSpace`] when it has no
+    /// map.
     pub fn map(&mut self, ni: Handle) -> Result<Rc<[Process]>> {
         let interface = self.ni(ni)?;
         if !interface.logical() {
@@ -126,18 +145,27 @@ impl Portals {
         interface.map.clone().ok_or(Code::NoSpace)
     }
 
-    /// `PtlStartBundle` and `PtlEndBundle`, a hint that the card does without.
+    /// `PtlStartBundle` and `PtlEndBundle`: a hint that the card does without.
+    ///
+    /// # Errors
+    /// [`Code::ArgInvalid`] when the interface is not open.
     pub fn bundle(&mut self, ni: Handle) -> Result<()> {
         self.ni(ni).map(|_| ())
     }
 
-    /// `PtlGetUid`.
+    /// `PtlGetUid`: the user id of the process.
+    ///
+    /// # Errors
+    /// [`Code::ArgInvalid`] when the interface is not open.
     pub fn uid(&mut self, ni: Handle) -> Result<u32> {
         self.ni(ni)?;
         Ok(self.uid)
     }
 
-    /// `PtlGetId`.
+    /// `PtlGetId`: the process as its peers on this interface name it.
+    ///
+    /// # Errors
+    /// [`Code::ArgInvalid`] when the interface is not open, or is logically addressed and has no map.
     pub fn id(&mut self, ni: Handle) -> Result<Process> {
         let index = usize::from(self.ni(ni)?.index);
         let interface = self.interfaces[index].as_deref().ok_or(Code::ArgInvalid)?;
@@ -145,13 +173,20 @@ impl Portals {
         if id.nid == ptl::ID_ANY { Err(Code::ArgInvalid) } else { Ok(id) }
     }
 
-    /// `PtlGetPhysId`.
+    /// `PtlGetPhysId`: node and pid of the process.
+    ///
+    /// # Errors
+    /// [`Code::ArgInvalid`] when the interface is not open.
     pub fn physical_id(&mut self, ni: Handle) -> Result<Process> {
         self.ni(ni)?;
         Ok(Process { nid: self.node, pid: self.pid })
     }
 
-    /// `PtlPTAlloc`: the index.
+    /// `PtlPTAlloc`. Returns the index of the portal table entry.
+    ///
+    /// # Errors
+    /// [`Code::ArgInvalid`] when an argument is out of range; [`Code::PtEqNeeded`] when flow control is asked for
+    /// without an event queue; [`Code::PtFull`] and [`Code::PtInUse`] when there is no free entry, or not this one.
     pub fn pt_alloc(&mut self, ni: Handle, options: u32, eq: Handle, wanted: u32) -> Result<u32> {
         let interface = self.ni(ni)?;
         if options & !ptl::pt::MASK != 0 {
@@ -193,6 +228,10 @@ impl Portals {
     }
 
     /// `PtlPTFree`.
+    ///
+    /// # Errors
+    /// [`Code::ArgInvalid`] when there is no such portal table entry; [`Code::PtInUse`] when entries are linked to it
+    /// or messages are under way to it.
     pub fn pt_free(&mut self, ni: Handle, index: u32) -> Result<()> {
         let interface = self.ni(ni)?;
         let portal = interface.portal(index)?;
@@ -211,7 +250,10 @@ impl Portals {
         Ok(())
     }
 
-    /// `PtlPTDisable`, which returns to its caller once [`pt_idle`](Card::pt_idle).
+    /// `PtlPTDisable`, which returns to its caller once [`pt_idle`](Portals::pt_idle).
+    ///
+    /// # Errors
+    /// [`Code::ArgInvalid`] when there is no such portal table entry.
     pub fn pt_disable(&mut self, ni: Handle, index: u32) -> Result<()> {
         self.ni(ni)?.portal(index)?.enabled = false;
         Ok(())
@@ -223,6 +265,9 @@ impl Portals {
     }
 
     /// `PtlPTEnable`.
+    ///
+    /// # Errors
+    /// [`Code::ArgInvalid`] when there is no such portal table entry.
     pub fn pt_enable(&mut self, ni: Handle, index: u32) -> Result<()> {
         self.ni(ni)?.portal(index)?.enabled = true;
         Ok(())
@@ -245,7 +290,10 @@ impl Portals {
         interface.mds.insert(interface.limits.max_mds, Rc::new(descriptor))
     }
 
-    /// `PtlMDRelease`. Operations under way keep what they need of it.
+    /// `PtlMDRelease`. Operations under way keep what they need of the descriptor.
+    ///
+    /// # Errors
+    /// [`Code::ArgInvalid`] when there is no such memory descriptor.
     pub fn md_release(&mut self, md: Handle) -> Result<()> {
         self.owner(Kind::Md, md)?.mds.remove(md).map(|_| ())
     }
@@ -300,7 +348,10 @@ impl Portals {
         Ok(handle)
     }
 
-    /// The interface of a live entry.
+    /// The interface of a live list entry.
+    ///
+    /// # Errors
+    /// [`Code::ArgInvalid`] when there is no such entry.
     pub fn entry_interface(&mut self, entry: Handle) -> Result<u8> {
         let interface = self.owner(Kind::Entry, entry)?;
         interface.entries.get(entry)?;
@@ -346,14 +397,21 @@ impl Portals {
         })
     }
 
-    /// The interface of a live counter.
+    /// The interface of a live counting event.
+    ///
+    /// # Errors
+    /// [`Code::ArgInvalid`] when there is no such counter.
     pub fn ct_interface(&mut self, ct: Handle) -> Result<u8> {
         let interface = self.owner(Kind::Ct, ct)?;
         interface.counters.get(ct)?;
         Ok(interface.index)
     }
 
-    /// `PtlEQAlloc`.
+    /// `PtlEQAlloc`: a queue for `count` events.
+    ///
+    /// # Errors
+    /// [`Code::ArgInvalid`] when the interface is not open; [`Code::NoSpace`] when it may have no further queue, or
+    /// none of this size.
     pub fn eq_alloc(&mut self, ni: Handle, count: u64) -> Result<Handle> {
         let interface = self.ni(ni)?;
         let count = usize::try_from(count).ok().filter(|count| *count < 1 << 24).ok_or(Code::NoSpace)?;
@@ -361,16 +419,25 @@ impl Portals {
     }
 
     /// `PtlEQFree`.
+    ///
+    /// # Errors
+    /// [`Code::ArgInvalid`] when there is no such queue.
     pub fn eq_free(&mut self, eq: Handle) -> Result<()> {
         self.owner(Kind::Eq, eq)?.queues.remove(eq).map(|_| ())
     }
 
-    /// `PtlEQGet`: the oldest event, and whether others were lost before it.
+    /// `PtlEQGet`: the oldest event, and whether others were lost before it. `None` when the queue is empty.
+    ///
+    /// # Errors
+    /// [`Code::ArgInvalid`] when there is no such queue.
     pub fn eq_take(&mut self, eq: Handle) -> Result<Option<(Event, bool)>> {
         Ok(self.owner(Kind::Eq, eq)?.queues.get_mut(eq)?.take())
     }
 
     /// The interface of a live event queue.
+    ///
+    /// # Errors
+    /// [`Code::ArgInvalid`] when there is no such queue.
     pub fn eq_interface(&mut self, eq: Handle) -> Result<u8> {
         let interface = self.owner(Kind::Eq, eq)?;
         interface.queues.get(eq)?;
@@ -378,12 +445,18 @@ impl Portals {
     }
 
     /// `PtlCTAlloc`.
+    ///
+    /// # Errors
+    /// [`Code::ArgInvalid`] when the interface is not open; [`Code::NoSpace`] when it may have no further counter.
     pub fn ct_alloc(&mut self, ni: Handle) -> Result<Handle> {
         let interface = self.ni(ni)?;
         interface.counters.insert(interface.limits.max_cts, Counter::default())
     }
 
-    /// `PtlCTFree`.
+    /// `PtlCTFree`. Triggered operations that wait for the counter are forgotten.
+    ///
+    /// # Errors
+    /// [`Code::ArgInvalid`] when there is no such counter.
     pub fn ct_free(&mut self, ct: Handle) -> Result<()> {
         let interface = self.owner(Kind::Ct, ct)?;
         let counter = interface.counters.remove(ct)?;
@@ -392,6 +465,9 @@ impl Portals {
     }
 
     /// `PtlCTCancelTriggered`.
+    ///
+    /// # Errors
+    /// [`Code::ArgInvalid`] when there is no such counter.
     pub fn ct_cancel(&mut self, ct: Handle) -> Result<()> {
         let interface = self.owner(Kind::Ct, ct)?;
         let cancelled = interface.counters.get_mut(ct)?.cancel();
@@ -400,6 +476,9 @@ impl Portals {
     }
 
     /// `PtlCTGet`.
+    ///
+    /// # Errors
+    /// [`Code::ArgInvalid`] when there is no such counter.
     pub fn ct_value(&mut self, ct: Handle) -> Result<CtEvent> {
         Ok(self.owner(Kind::Ct, ct)?.counters.get(ct)?.value)
     }
@@ -420,7 +499,10 @@ impl Portals {
     }
 }
 
-/// Only one of the two fields of an increment may be set (Portals 4.3 §3.14.7).
+/// Checks an increment, of which only one of the two fields may be set (Portals 4.3 §3.14.7).
+///
+/// # Errors
+/// [`Code::ArgInvalid`] when both are set.
 pub fn check_increment(amount: CtEvent) -> Result<()> {
     if amount.success != 0 && amount.failure != 0 { Err(Code::ArgInvalid) } else { Ok(()) }
 }

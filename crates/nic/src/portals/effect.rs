@@ -25,7 +25,7 @@ pub enum Effect {
     Start(RmaOp),
     /// Leave an operation of an interface, whose counter has been reached, to the CPU.
     Due(u8, TriggeredOp),
-    /// Report an error of the simulator.
+    /// End the run: the simulator is in a state that cannot occur.
     Internal(InternalError),
 }
 
@@ -53,4 +53,10 @@ pub enum InternalError {
     /// An event does not fit the kind of its message.
     #[error("message {0:#x} is not of the kind that its event is for")]
     WrongKind(MessageId),
+    /// The interconnect takes a blocked packet of a card that has none.
+    #[error("a blocked packet departs although none is blocked")]
+    NothingBlocked,
+    /// The accelerator is in a state that cannot occur.
+    #[error(transparent)]
+    Accelerator(#[from] accel::InternalError),
 }

@@ -10,7 +10,10 @@ use crate::atomic::{AtomicSpec, MAX_OPERAND};
 type Result<T> = std::result::Result<T, Code>;
 
 impl Portals {
-    /// `PtlPut`, with its arguments checked.
+    /// `PtlPut`: checks the arguments. The operation starts with [`Card::start`](crate::Card::start).
+    ///
+    /// # Errors
+    /// [`Code::ArgInvalid`] when an argument is out of range, or when the acknowledgement has nowhere to go.
     pub fn put(&mut self, md: Handle, local_offset: u64, length: u64, ack: u64, target: Target) -> Result<RmaOp> {
         let ack = AckReq::from_raw(ack).ok_or(Code::ArgInvalid)?;
         let transfer = self.transfer(Action::Put(ack), md, local_offset, length, target)?;
@@ -18,12 +21,19 @@ impl Portals {
         Ok(transfer)
     }
 
-    /// `PtlGet`, with its arguments checked.
+    /// `PtlGet`: checks the arguments, as [`put`](Portals::put) does.
+    ///
+    /// # Errors
+    /// [`Code::ArgInvalid`] when an argument is out of range.
     pub fn get(&mut self, md: Handle, local_offset: u64, length: u64, target: Target) -> Result<RmaOp> {
         self.transfer(Action::Get, md, local_offset, length, target)
     }
 
-    /// `PtlAtomic`, with its arguments checked.
+    /// `PtlAtomic`: checks the arguments, as [`put`](Portals::put) does.
+    ///
+    /// # Errors
+    /// [`Code::ArgInvalid`] when an argument is out of range, when the acknowledgement has nowhere to go, or when the
+    /// operation is not defined for the type.
     pub fn atomic(
         &mut self,
         md: Handle,
@@ -43,7 +53,11 @@ impl Portals {
         Ok(transfer)
     }
 
-    /// `PtlFetchAtomic` and (with `operand`) `PtlSwap`, with their arguments checked.
+    /// `PtlFetchAtomic` and (with `operand`) `PtlSwap`: checks the arguments, as [`put`](Portals::put) does. `get` and
+    /// `put` are memory descriptors with offsets.
+    ///
+    /// # Errors
+    /// [`Code::ArgInvalid`] when an argument is out of range, or when the operation is not defined for the type.
     pub fn fetch_atomic(
         &mut self,
         get: (Handle, u64),

@@ -2,80 +2,70 @@
 //!
 //! * `messages`: puts, gets and atomics
 //! * `transfers`: DMA to and from host memory
+//! * `reply`: what handlers are told
 
 mod messages;
+mod reply;
 mod transfers;
 
-use std::rc::Rc;
+use abi::portals::{CtEvent, Handle};
+use accel::{Command, Counter, Issued, Reply};
 
-use abi::device::err;
-use abi::portals::Handle;
-use accel::{Command, CommandId, Counter, Issued, Reply};
-
-use crate::card::Card;
-use crate::message::MessageId;
+use self::reply::{Executed, INVALID, Issuer, Refusal};
+use super::unit::Spin;
+use crate::atomic::AtomicSpec;
+use crate::pipeline::{Pipeline, RxMessage};
+use crate::portals::InternalError;
 use crate::ports::Ports;
-use crate::region::Region;
 
-/// The handler that has issued a command.
-#[derive(Debug)]
-struct Issuer {
-    /// The command.
-    id: CommandId,
-    /// The message that the handler works for.
-    message: MessageId,
-    /// The handler's name.
-    handler: Rc<str>,
-}
-
-/// The reply to a command, or the one to a command that is not carried out.
-type Executed = Result<Reply, Reply>;
-
-/// An argument of the command is out of range.
-const INVALID: Reply = Reply::Done(err::INVALID);
-
-/// Whether these bytes lie in the host memory that a command means.
-fn inside(region: &Region, offset: u64, len: u64) -> bool {
-    offset.checked_add(len).is_some_and(|end| end <= region.length())
-}
-
-impl Card {
-    /// Executes a command and replies to it.
-    pub(super) fn execute(&mut self, issued: Issued, ports: &mut impl Ports) {
-        let Issued { id, message, handler, command } = issued;
-        let issuer = Issuer { id, message, handler };
+impl Spin {
+    /// Executes a command of a handler that works for a message, and replies to it.
+    ///
+    /// # Errors
+    /// When the message or the accelerator is in a state that cannot occur.
+    pub fn execute(
+        &mut self,
+        issued: Issued,
+        rx: &mut RxMessage,
+        pipeline: &mut Pipeline,
+        ports: &mut impl Ports,
+    ) -> Result<(), InternalError> {
+        let Issued { id, handler, command, .. } = issued;
+        let issuer = Issuer { id, handler };
         let executed = match command {
-            Command::Put(message) => self.put_by_handler(&issuer, &message, ports),
-            Command::Get(message) => self.get_by_handler(&issuer, &message, ports),
-            Command::Atomic(message, op, datatype) => self.atomic_by_handler(&issuer, &message, op, datatype, ports),
-            Command::Dma(dma) => self.start_dma(&issuer, dma, ports),
-            Command::HostAtomic(atomic) => self.start_host_atomic(&issuer, atomic, ports),
-            Command::Counter(counter) => self.counter_by_handler(&issuer, counter, ports),
-        };
-        let reply = executed.unwrap_or_else(|refusal| refusal);
-        self.accelerate(ports, |accelerator, env| accelerator.complete(id, reply, env));
-    }
-
-    fn counter_by_handler(&mut self, issuer: &Issuer, counter: Counter, ports: &mut impl Ports) -> Executed {
-        let (index, ct) = self.counter_of(issuer.message).ok_or(INVALID)?;
-        match counter {
-            Counter::Get => {
-                let interface = self.interface(index).ok_or(INVALID)?;
-                return Ok(Reply::Counter(interface.counters.get(ct).map_err(|_| INVALID)?.value));
+            Command::Put(message) => self.put(&issuer, rx, &message, pipeline, ports),
+            Command::Get(message) => self.get(&issuer, rx, &message, pipeline, ports),
+            Command::Atomic(message, op, datatype) => {
+                self.atomic(&issuer, rx, &message, AtomicSpec { op, datatype }, pipeline, ports)
             }
-            Counter::Add(value) => self.portals.count(index, ct, value),
-            Counter::Set(value) => self.portals.set_counter(index, ct, value),
-        }
-        self.apply(ports);
-        Ok(Reply::Done(0))
+            Command::Dma(dma) => self.start_dma(&issuer, rx, dma, pipeline, ports),
+            Command::HostAtomic(atomic) => self.start_host_atomic(&issuer, rx, atomic, pipeline, ports),
+            Command::Counter(counter) => count(rx, counter, pipeline, ports),
+        };
+        let reply = match executed {
+            Ok(reply) | Err(Refusal::Reply(reply)) => reply,
+            Err(Refusal::Internal(error)) => return Err(error),
+        };
+        self.reply(id, reply, ports)
     }
+}
 
-    /// Interface and counter of the entry that has taken a message.
-    fn counter_of(&mut self, message: MessageId) -> Option<(u8, Handle)> {
-        let index = self.rx(message)?.header.interface;
-        let entry = self.delivery(message)?.taken.entry;
-        let interface = self.interface(index)?;
-        let ct = interface.entries.get(entry).ok()?.ct;
-        interface.counters.get(ct).ok().map(|_| (index, ct))
+/// Reads or changes the counter of the handler's entry.
+fn count(rx: &RxMessage, counter: Counter, pipeline: &mut Pipeline, ports: &mut impl Ports) -> Executed {
+    let (index, entry) = (rx.header.interface, rx.request()?.1.taken.entry);
+    let (ct, value) = counter_of(pipeline, index, entry).ok_or(INVALID)?;
+    match counter {
+        Counter::Get => return Ok(Reply::Counter(value)),
+        Counter::Add(value) => pipeline.portals.count(index, ct, value),
+        Counter::Set(value) => pipeline.portals.set_counter(index, ct, value),
     }
+    pipeline.apply(ports)?;
+    Ok(Reply::Done(0))
+}
+
+/// The counter of an entry, and its value; `None` when the entry has no counter, or none that still exists.
+fn counter_of(pipeline: &mut Pipeline, index: u8, entry: Handle) -> Option<(Handle, CtEvent)> {
+    let interface = pipeline.portals.interface(index)?;
+    let ct = interface.entries.get(entry).ok()?.ct;
+    Some((ct, interface.counters.get(ct).ok()?.value))
 }

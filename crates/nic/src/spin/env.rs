@@ -3,9 +3,17 @@ use std::collections::VecDeque;
 use accel::{Env, Event, Finished, HandlerSlice, Issued};
 use sim::Time;
 
-use super::unit::Work;
 use crate::event::CardEvent;
 use crate::ports::{PacketId, Ports, Slice, Track};
+
+/// What an accelerator has left to its card.
+#[derive(Debug)]
+pub enum Work {
+    /// To execute a command of a handler.
+    Issued(Issued),
+    /// To act on the outcome of a handler.
+    Finished(Finished),
+}
 
 /// What an accelerator sees of its card.
 pub(super) struct CardEnv<'a, P> {

@@ -10,7 +10,7 @@ use crate::region::Region;
 #[derive(Debug)]
 pub struct HostTransfer {
     /// The message that the handler works for.
-    pub(super) message: MessageId,
+    pub message: MessageId,
     /// The command that the end of the transfer completes; a posted write has completed already.
     pub(super) command: Option<CommandId>,
     /// Keeps the HPU memory of the handler reserved.

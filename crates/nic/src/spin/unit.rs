@@ -1,19 +1,16 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use accel::{Accelerator, Finished, HpuMemory, Issued};
+use accel::{Accelerator, CommandId, Env, Event, HpuMemory, Reply, Role};
 use machine::Machine;
 
+use super::env::{CardEnv, Work};
+use super::verdict::SpinMessage;
+use crate::message::MessageId;
+use crate::portals::InternalError;
 use crate::portals::slab::{Kind, Slab};
-
-/// What an accelerator has left to its card.
-#[derive(Debug)]
-pub(super) enum Work {
-    /// To execute a command of a handler.
-    Issued(Issued),
-    /// To act on the outcome of a handler.
-    Finished(Finished),
-}
+use crate::ports::Ports;
+use crate::stats::HandlerStats;
 
 /// What a card has for handlers.
 pub struct Spin {
@@ -22,9 +19,9 @@ pub struct Spin {
     /// The HPU memory that the program has allocated, by interface.
     pub(super) hpu_memory: [Slab<Rc<HpuMemory>>; 4],
     /// What the accelerator has left to the card.
-    pub(super) work: VecDeque<Work>,
-    /// Whether the card is at this work.
-    pub(super) working: bool,
+    work: VecDeque<Work>,
+    /// Counts of each handler. There are few, and they are found by comparing pointers.
+    stats: Vec<(Rc<str>, HandlerStats)>,
 }
 
 impl Spin {
@@ -34,7 +31,79 @@ impl Spin {
             accelerator: accel::create(machine),
             hpu_memory: [0, 1, 2, 3].map(|interface| Slab::new(Kind::Hpu, interface)),
             work: VecDeque::new(),
-            working: false,
+            stats: Vec::new(),
         }
+    }
+
+    /// The next piece of work that the accelerator has left to the card. The card does all of it after each event.
+    pub fn next_work(&mut self) -> Option<Work> {
+        self.work.pop_front()
+    }
+
+    /// The time of an event of the accelerator has come.
+    ///
+    /// # Errors
+    /// When the accelerator is in a state that cannot occur.
+    pub fn handle(&mut self, event: Event, ports: &mut impl Ports) -> Result<(), InternalError> {
+        self.call(ports, |accelerator, env| accelerator.handle(event, env))
+    }
+
+    /// Replies to a command of a handler.
+    ///
+    /// # Errors
+    /// When the accelerator is in a state that cannot occur.
+    pub fn reply(&mut self, id: CommandId, reply: Reply, ports: &mut impl Ports) -> Result<(), InternalError> {
+        self.call(ports, |accelerator, env| accelerator.complete(id, reply, env))
+    }
+
+    /// The card has acted on the outcome of a handler, whose place is free for the next one.
+    ///
+    /// # Errors
+    /// When the accelerator is in a state that cannot occur.
+    pub fn resume(&mut self, ports: &mut impl Ports) -> Result<(), InternalError> {
+        self.call(ports, |accelerator, env| accelerator.resume(env))
+    }
+
+    /// Ends the handlers of these messages, sorted by number, which nobody receives any more, wherever they are. Their
+    /// packet buffers and contexts are free then; their DMA transfers change nothing when they are done.
+    ///
+    /// # Errors
+    /// When the accelerator is in a state that cannot occur.
+    pub fn end_handlers(&mut self, messages: &[MessageId], ports: &mut impl Ports) -> Result<(), InternalError> {
+        let withdrawn = self.call(ports, |accelerator, env| accelerator.withdraw(messages, env))?;
+        // The packet of a header handler belongs to its message.
+        let payload = withdrawn.iter().filter(|task| task.role() == Role::Payload);
+        payload.filter_map(|task| task.packet).for_each(|packet| self.accelerator.free(packet));
+        Ok(())
+    }
+
+    /// Drops the packets of a message that wait for its header handler.
+    pub fn drop_waiting(&mut self, message: SpinMessage) {
+        message.waiting.into_iter().for_each(|packet| self.accelerator.free(packet));
+    }
+
+    /// The counts of a handler.
+    pub(super) fn stats_of(&mut self, handler: &Rc<str>) -> &mut HandlerStats {
+        let known = self.stats.iter().position(|(other, _)| Rc::ptr_eq(other, handler));
+        let index = known.unwrap_or_else(|| {
+            self.stats.push((handler.clone(), HandlerStats::default()));
+            self.stats.len() - 1
+        });
+        &mut self.stats[index].1
+    }
+
+    /// The counts of all handlers.
+    pub fn stats(&self) -> impl Iterator<Item = (&str, &HandlerStats)> {
+        self.stats.iter().map(|(name, stats)| (&**name, stats))
+    }
+
+    /// Calls the accelerator, which may leave work to the card.
+    pub(super) fn call<R>(
+        &mut self,
+        ports: &mut impl Ports,
+        call: impl FnOnce(&mut dyn Accelerator, &mut dyn Env) -> Result<R, accel::InternalError>,
+    ) -> Result<R, InternalError> {
+        let mut env = CardEnv { ports, work: &mut self.work };
+        Ok(call(&mut *self.accelerator, &mut env)?)
     }
 }

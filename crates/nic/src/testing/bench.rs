@@ -4,8 +4,10 @@ use std::rc::Rc;
 use machine::Machine;
 use sim::{EventQueue, Pipe, Rate, Time};
 
-use crate::card::{Card, CardEvent};
+use crate::card::Card;
+use crate::event::CardEvent;
 use crate::message::Packet;
+use crate::portals::InternalError;
 use crate::ports::{Departure, MemoryFault, Notice, Ports, Slice};
 
 /// What lies around the cards of a [`Bench`]: host memories, the wire, and whoever watches.
@@ -207,8 +209,11 @@ impl<S: Surroundings> Ports for BenchPorts<'_, S> {
     }
 
     fn warn(&mut self, message: String) {
-        assert!(!message.contains("internal error"), "{message}");
         self.around.warned(self.now, self.node, message);
+    }
+
+    fn internal_error(&mut self, error: InternalError) {
+        panic!("node {}: {error}", self.node);
     }
 
     fn tracing(&self) -> bool {

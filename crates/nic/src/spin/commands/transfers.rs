@@ -7,51 +7,57 @@ use abi::portals::{AtomicOp, Datatype, NiFail};
 use accel::{Direction, Dma, HostAtomic, HostMemory, HostOperation, Reply, Transfer};
 use sim::Time;
 
-use super::super::transfer::{Action, HostTransfer};
-use super::{Executed, INVALID, Issuer, inside};
+use super::reply::{Executed, INVALID, Issuer, fault, inside};
 use crate::atomic::{self, AtomicSpec};
-use crate::card::Card;
 use crate::event::CardEvent;
-use crate::message::MessageId;
+use crate::pipeline::{Pipeline, RxMessage};
+use crate::portals::InternalError;
 use crate::ports::{MemoryFault, Ports};
 use crate::region::Region;
+use crate::spin::transfer::{Action, HostTransfer};
+use crate::spin::unit::Spin;
 
-impl Card {
+impl Spin {
     /// Moves data between device and host memory.
-    pub(super) fn start_dma(&mut self, issuer: &Issuer, dma: Dma, ports: &mut impl Ports) -> Executed {
+    pub(super) fn start_dma(
+        &mut self,
+        issuer: &Issuer,
+        rx: &mut RxMessage,
+        dma: Dma,
+        pipeline: &mut Pipeline,
+        ports: &mut impl Ports,
+    ) -> Executed {
         let Dma { direction, host, offset, local, length } = dma;
-        let region = self.host_memory(issuer.message, host).ok_or(INVALID)?;
+        let region = host_memory(rx, host)?;
         let bytes = u64::from(length);
         if !inside(&region, offset, bytes) {
             return Err(INVALID);
         }
-        let fault = || Reply::Fault {
-            what: format!("moved {length} bytes at {local:#x} by DMA, which are not its own"),
-            address: local,
-        };
+        let foreign = || fault(format!("moved {length} bytes at {local:#x} by DMA, which are not its own"), local);
         let (action, done, transfer) = match direction {
             Direction::ToHost => {
-                let data = self.spin.accelerator.read(issuer.id, local, length);
-                let data = self.report(data, ports).flatten().ok_or_else(fault)?;
-                let done = self.dma_write(bytes, "to host", None, ports);
-                (Action::Write(data), done, Transfer::Posted(done - self.machine.dma.latency))
+                let data = self.accelerator.read(issuer.id, local, length)?.ok_or_else(foreign)?;
+                let done = pipeline.dma.write(bytes, "to host", None, ports);
+                (Action::Write(data), done, Transfer::Posted(done - pipeline.dma.latency()))
             }
             Direction::FromHost => {
-                if !self.spin.accelerator.may_write(issuer.id, local, length) {
-                    return Err(fault());
+                if !self.accelerator.may_write(issuer.id, local, length) {
+                    return Err(foreign());
                 }
-                let done = self.dma_read(bytes, "from host", None, ports);
+                let done = pipeline.dma.read(bytes, "from host", None, ports);
                 (Action::Read { address: local, length }, done, Transfer::UnderWay)
             }
         };
-        self.begin_transfer(issuer, (region, offset), action, transfer, done, ports)
+        self.begin_transfer(issuer, rx, (region, offset), action, (transfer, done), ports)
     }
 
     /// An atomic on host memory: carried out there, one round trip over the host's interconnect.
     pub(super) fn start_host_atomic(
         &mut self,
         issuer: &Issuer,
+        rx: &mut RxMessage,
         atomic: HostAtomic,
+        pipeline: &mut Pipeline,
         ports: &mut impl Ports,
     ) -> Executed {
         let HostAtomic { host, offset, operation, result } = atomic;
@@ -60,105 +66,118 @@ impl Card {
             HostOperation::FetchAndAdd { datatype, .. } => datatype,
         };
         let size = atomic::size(datatype) as u64;
-        let region = self.host_memory(issuer.message, host).ok_or(INVALID)?;
+        let region = host_memory(rx, host)?;
         let aligned = region.address(offset).is_multiple_of(size);
         if size > 8 || !inside(&region, offset, size) || !aligned {
             return Err(INVALID);
         }
-        if !self.spin.accelerator.may_write(issuer.id, result, 8) {
-            let what = format!("gave {result:#x} for a result, which is not its own");
-            return Err(Reply::Fault { what, address: result });
+        if !self.accelerator.may_write(issuer.id, result, 8) {
+            return Err(fault(format!("gave {result:#x} for a result, which is not its own"), result));
         }
         let action = match operation {
             HostOperation::CompareAndSwap { compare, swap } => Action::CompareAndSwap { compare, swap, result },
             HostOperation::FetchAndAdd { datatype, increment } => Action::FetchAndAdd { datatype, increment, result },
         };
-        let done = self.dma_read(size, "atomic", None, ports);
-        self.begin_transfer(issuer, (region, offset), action, Transfer::UnderWay, done, ports)
+        let done = pipeline.dma.read(size, "atomic", None, ports);
+        self.begin_transfer(issuer, rx, (region, offset), action, (Transfer::UnderWay, done), ports)
     }
 
     fn begin_transfer(
         &mut self,
         issuer: &Issuer,
+        rx: &mut RxMessage,
         (region, offset): (Rc<Region>, u64),
         action: Action,
-        transfer: Transfer,
-        done: Time,
+        (transfer, done): (Transfer, Time),
         ports: &mut impl Ports,
     ) -> Executed {
-        self.handler_stats(&issuer.handler).dmas += 1;
-        let message = self.spin_message(issuer.message).ok_or(INVALID)?;
+        self.stats_of(&issuer.handler).dmas += 1;
+        let message = rx.spin()?;
         message.transfers += 1;
         let command = (transfer == Transfer::UnderWay).then_some(issuer.id);
         let _handlers = message.handlers.set.clone();
-        let dma = HostTransfer { message: issuer.message, command, _handlers, region, offset, action };
+        let dma = HostTransfer { message: rx.header.id, command, _handlers, region, offset, action };
         ports.schedule(done, CardEvent::HostTransferDone(Box::new(dma)));
         Ok(Reply::Started(transfer))
     }
 
-    /// The host memory that a handler of a message means.
-    fn host_memory(&mut self, message: MessageId, host: HostMemory) -> Option<Rc<Region>> {
-        if host == HostMemory::Handlers {
-            return Some(self.spin_message(message)?.handlers.host_memory.clone());
-        }
-        Some(self.delivery(message)?.taken.region.clone())
-    }
-
-    /// A handler's transfer reaches host memory, or comes back from there.
-    pub(crate) fn host_transfer_done(&mut self, transfer: HostTransfer, ports: &mut impl Ports) {
+    /// A handler's transfer reaches host memory, or comes back from there. Without the message (`None`) its interface has
+    /// been closed meanwhile, and its handler has ended.
+    ///
+    /// # Errors
+    /// When the accelerator is in a state that cannot occur.
+    pub fn transfer_done(
+        &mut self,
+        rx: Option<&mut RxMessage>,
+        transfer: &HostTransfer,
+        node: u32,
+        ports: &mut impl Ports,
+    ) -> Result<(), InternalError> {
         let mut result = 0;
-        // Without the message its interface has been closed meanwhile, and its handler has ended.
-        let is_wanted = self.spin_message(transfer.message).is_some();
-        if is_wanted && let Err(fault) = self.carry_out(&transfer, ports) {
-            result = err::FAILED;
-            ports.warn(format!("node {}: DMA of a handler: {fault}", self.node));
-            if let Some(rx) = self.rx(transfer.message) {
-                rx.fail = NiFail::Segv;
+        if let Some(rx) = rx
+            && let Some(message) = rx.handlers()
+        {
+            message.transfers -= 1;
+            match carry_out(transfer, ports) {
+                Ok(brought) => {
+                    if let (Some(command), Some((address, data))) = (transfer.command, brought) {
+                        self.accelerator.deliver(command, address, &data)?;
+                    }
+                }
+                Err(fault) => {
+                    result = err::FAILED;
+                    rx.fail = NiFail::Segv;
+                    ports.warn(format!("node {node}: DMA of a handler: {fault}"));
+                }
             }
         }
-        if let Some(message) = self.spin_message(transfer.message) {
-            message.transfers -= 1;
-        }
-        if let Some(command) = transfer.command {
-            self.command_done(command, result, ports);
-        }
-        if is_wanted {
-            self.finish_if_done(transfer.message, ports);
+        match transfer.command {
+            Some(command) => self.reply(command, Reply::Done(result), ports),
+            None => Ok(()),
         }
     }
+}
 
-    /// Does in host memory what a transfer is for, and brings what it has read to the card.
-    fn carry_out(&mut self, transfer: &HostTransfer, ports: &mut impl Ports) -> Result<(), MemoryFault> {
-        let HostTransfer { region, offset, command, .. } = transfer;
-        let (address, data) = match &transfer.action {
-            Action::Write(data) => return region.write(ports, *offset, data),
-            Action::Read { address, length } => {
-                let mut data = vec![0; *length as usize];
-                region.read(ports, *offset, &mut data)?;
-                (*address, data)
-            }
-            Action::CompareAndSwap { compare, swap, result } => {
-                let mut old = [0; 8];
-                region.read(ports, *offset, &mut old)?;
-                if u64::from_ne_bytes(old) == *compare {
-                    return region.write(ports, *offset, &swap.to_ne_bytes());
-                }
-                (*result, old.to_vec())
-            }
-            Action::FetchAndAdd { datatype, increment, result } => {
-                let size = atomic::size(*datatype);
-                let mut old = [0; 8];
-                region.read(ports, *offset, &mut old[..size])?;
-                let mut new = old;
-                let spec = AtomicSpec { op: AtomicOp::Sum, datatype: *datatype };
-                spec.apply(&mut new[..size], &increment.to_le_bytes()[..size], &[]);
-                region.write(ports, *offset, &new[..size])?;
-                (*result, old.to_vec())
-            }
-        };
-        if let Some(command) = command {
-            self.deliver(*command, address, &data, ports);
+/// The host memory that a handler of a message means.
+fn host_memory(rx: &mut RxMessage, host: HostMemory) -> Result<Rc<Region>, InternalError> {
+    match host {
+        HostMemory::Handlers => Ok(rx.spin()?.handlers.host_memory.clone()),
+        HostMemory::Entry => Ok(rx.request()?.1.taken.region.clone()),
+    }
+}
+
+/// Does in host memory what a transfer is for. Returns what it brings to the card, and the card address.
+fn carry_out(
+    HostTransfer { region, offset, action, .. }: &HostTransfer,
+    ports: &mut impl Ports,
+) -> Result<Option<(u32, Vec<u8>)>, MemoryFault> {
+    let mut old = [0; 8];
+    match action {
+        Action::Write(data) => {
+            region.write(ports, *offset, data)?;
+            Ok(None)
         }
-        Ok(())
+        Action::Read { address, length } => {
+            let mut data = vec![0; *length as usize];
+            region.read(ports, *offset, &mut data)?;
+            Ok(Some((*address, data)))
+        }
+        Action::CompareAndSwap { compare, swap, result } => {
+            region.read(ports, *offset, &mut old)?;
+            if u64::from_ne_bytes(old) == *compare {
+                region.write(ports, *offset, &swap.to_ne_bytes())?;
+                return Ok(None);
+            }
+            Ok(Some((*result, old.to_vec())))
+        }
+        Action::FetchAndAdd { datatype, increment, result } => {
+            let size = atomic::size(*datatype);
+            region.read(ports, *offset, &mut old[..size])?;
+            let mut new = old;
+            let spec = AtomicSpec { op: AtomicOp::Sum, datatype: *datatype };
+            spec.apply(&mut new[..size], &increment.to_le_bytes()[..size], &[]);
+            region.write(ports, *offset, &new[..size])?;
+            Ok(Some((*result, old.to_vec())))
+        }
     }
 }

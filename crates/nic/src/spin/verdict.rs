@@ -94,6 +94,17 @@ impl SpinMessage {
         })
     }
 
+    /// Counts bytes as dropped, of which those before `mlength` would have been moved. Returns whether they are the first
+    /// that are dropped for this reason.
+    pub fn note_dropped(&mut self, reason: Option<DropReason>, offset: u64, bytes: u64, mlength: u64) -> bool {
+        self.dropped += bytes;
+        self.not_moved += (offset + bytes).min(mlength) - offset.min(mlength);
+        let bit = reason.map_or(0, |reason| 1 << reason as u32);
+        let is_first = self.reasons & bit == 0;
+        self.reasons |= bit;
+        is_first
+    }
+
     /// Whether the message was dropped as a whole.
     pub fn is_dropped(&self) -> bool {
         matches!(self.verdict, MessageVerdict::Drop(_))

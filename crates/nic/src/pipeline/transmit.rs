@@ -2,25 +2,22 @@
 
 use std::rc::Rc;
 
-use abi::portals::{NiFail, md};
+use abi::portals::NiFail;
 use sim::{Time, Train};
 
-use super::Card;
-use crate::drops::DropReason;
+use super::state::Pipeline;
 use crate::event::{CardEvent, Content, Fetch, Leaving, Outgoing, Sending, Sent, Source, Unread};
-use crate::message::{Body, Header, Packet, Request, RequestKind};
-use crate::portals::{Initiated, RmaOp};
+use crate::message::{Body, Header, Packet, RequestKind};
+use crate::portals::{Initiated, InternalError, RmaOp};
 use crate::ports::{Departure, PacketId, Ports, Slice, Track};
-use crate::rx::Sink;
 
 /// This many packets of a message are fetched ahead of the one that leaves.
 const FETCHES: u64 = 64;
 
-impl Card {
-    /// Starts a put or get whose descriptor reaches the card at `at`.
-    pub(crate) fn start_transfer(&mut self, transfer: RmaOp, at: Time, ports: &mut impl Ports) {
-        let outgoing = self.prepare(transfer, ports);
-        match outgoing {
+impl Pipeline {
+    /// Starts an operation whose descriptor reaches the card at `at`.
+    pub fn start(&mut self, transfer: RmaOp, at: Time, ports: &mut impl Ports) {
+        match self.prepare(transfer, ports) {
             Some(outgoing) => ports.schedule(at, CardEvent::Send(Box::new(outgoing))),
             None => self.stats.undeliverable += 1,
         }
@@ -42,16 +39,13 @@ impl Card {
             Source::Host(md.region.clone(), offset)
         };
         let sent = if request.kind == RequestKind::Get { Sent::Nothing } else { Sent::Operation(token) };
-        Some(Outgoing { header, source, sent })
+        Some(Outgoing { header, source, sent, right: None })
     }
 
     /// Cuts a message into packets. Those from host memory are fetched by DMA, back to back, and leave in the order of
     /// the send queue; those on the card leave at once.
-    pub(crate) fn send(&mut self, outgoing: Outgoing, ports: &mut impl Ports) {
-        let Outgoing { header, source, sent } = outgoing;
-        if header.target >= self.portals.nodes {
-            return self.undeliverable(&header, sent, ports);
-        }
+    pub fn send(&mut self, outgoing: Outgoing, ports: &mut impl Ports) {
+        let Outgoing { header, source, sent, right } = outgoing;
         self.stats.messages_sent += 1;
         let (region, start) = match source {
             Source::Host(region, start) => (region, start),
@@ -64,20 +58,16 @@ impl Card {
                 self.send_ready = self.send_ready.max(ports.now());
                 let (train, not_before) = (Train::default(), self.send_ready);
                 let packet = Some(Packet { header: header.clone(), offset: 0, data });
-                let message = Rc::new(Sending { header, sent, from: None, train, not_before });
+                let message = Rc::new(Sending { header, sent, right, from: None, train, not_before });
                 ports.schedule(not_before, CardEvent::Fetched(Box::new(Fetch { message, offset: 0, packet })));
                 return;
             }
         };
         let length = header.data_length();
         let not_before = self.send_ready.max(ports.now());
-        let mut train = Train::default();
-        if length > 0 {
-            train = self.dma.reserve_train(ports.now(), length, self.machine.dma.gap_per_byte);
-            self.stats.dma_bytes += length;
-        }
-        let message = Sending { header, sent, from: Some((region, start)), train, not_before };
-        self.send_ready = message.ready(length, self.machine.dma.latency);
+        let train = self.dma.fetch(ports.now(), length);
+        let message = Sending { header, sent, right, from: Some((region, start)), train, not_before };
+        self.send_ready = message.ready(length, self.dma.latency());
         let message = Rc::new(message);
         if ports.tracing() {
             self.show_fetches(&message, ports);
@@ -105,7 +95,7 @@ impl Card {
     }
 
     fn fetch(&self, message: &Rc<Sending>, offset: u64, ports: &mut impl Ports) {
-        let (end, latency) = (offset + self.packet_bytes(message, offset), self.machine.dma.latency);
+        let (end, latency) = (offset + self.packet_bytes(message, offset), self.dma.latency());
         let at = if message.serves() {
             // What a get reads is what its target's memory holds when the request reaches it: DMA keeps reads and writes
             // in order, and a later message must not change it (Portals 4.3 §3.3: write after read).
@@ -121,14 +111,14 @@ impl Card {
         u64::from(self.machine.network.mtu).min(message.header.data_length() - offset)
     }
 
-    pub(super) fn fetched(&mut self, fetch: Fetch, ports: &mut impl Ports) {
+    pub fn fetched(&mut self, fetch: Fetch, ports: &mut impl Ports) {
         let Fetch { message, offset, mut packet } = fetch;
         let bytes = self.packet_bytes(&message, offset);
         if packet.is_none() {
             self.fetch_if_any(&message, offset + FETCHES * u64::from(self.machine.network.mtu), ports);
             if message.serves() {
                 packet = Some(self.read(&message, offset, ports));
-                let ready = message.ready(offset + bytes, self.machine.dma.latency);
+                let ready = message.ready(offset + bytes, self.dma.latency());
                 if ports.now() < ready {
                     return ports.schedule(ready, CardEvent::Fetched(Box::new(Fetch { message, offset, packet })));
                 }
@@ -141,7 +131,7 @@ impl Card {
     }
 
     /// Reads packets that leave soon, so that a long message is never on the card as a whole.
-    pub(super) fn refill(&mut self, ports: &mut impl Ports) {
+    pub fn refill(&mut self, ports: &mut impl Ports) {
         let soon = ports.now() + self.read_ahead() * 2;
         while self.unread.front().is_some_and(|next| next.departure.start <= soon)
             && let Some(next) = self.unread.pop_front()
@@ -164,9 +154,7 @@ impl Card {
     fn read(&mut self, message: &Sending, offset: u64, ports: &mut impl Ports) -> Packet {
         let mut data = vec![0; self.packet_bytes(message, offset) as usize];
         let mut packet = Packet { header: message.header.clone(), offset, data: Vec::new() };
-        if let Sent::Reply(id) = message.sent
-            && !self.rx(id).is_some_and(|rx| matches!(rx.sink, Sink::Entry(_)))
-        {
+        if message.right.as_ref().is_some_and(|right| right.is_revoked()) {
             // The interface that the data belongs to has been closed meanwhile.
             self.local_fault(&mut packet, message.sent, NiFail::Dropped);
         } else if let Some((region, start)) = &message.from
@@ -196,26 +184,25 @@ impl Card {
         }
     }
 
-    /// Sends a packet that is on the card. Returns when its last byte has left, if that is known by now.
-    pub(crate) fn inject(&mut self, packet: Packet, sent: Sent, ports: &mut impl Ports) -> Option<Time> {
-        self.leave(Leaving { content: Content::Packet(packet), sent, then: None }, ports)
+    /// Sends a packet that is on the card.
+    pub fn inject(&mut self, packet: Packet, sent: Sent, ports: &mut impl Ports) {
+        self.leave(Leaving { content: Content::Packet(packet), sent, then: None }, ports);
     }
 
-    /// Has an event happen when the last byte of the packet that was injected last, and is blocked, has left.
-    pub(crate) fn when_departed(&mut self, event: CardEvent) {
-        if let Some(last) = self.blocked.back_mut() {
-            last.then = Some(event);
-        }
+    /// Sends a packet that is on the card. Returns when its last byte has left; `None` when the packet is blocked, and
+    /// `then` will happen when its last byte has left.
+    pub fn inject_then(&mut self, packet: Packet, sent: Sent, then: CardEvent, ports: &mut impl Ports) -> Option<Time> {
+        self.leave(Leaving { content: Content::Packet(packet), sent, then: Some(then) }, ports)
     }
 
-    /// Asks the interconnect to take a packet; one for which it has no room waits. Returns when the packet's last byte
-    /// has left, if that is known by now.
+    /// Asks the interconnect to take a packet. Returns when the packet's last byte has left; `None` when the interconnect
+    /// has no room for it, so that it is blocked. `leaving.then` happens for a blocked packet only.
     fn leave(&mut self, leaving: Leaving, ports: &mut impl Ports) -> Option<Time> {
         let (header, offset, bytes) = self.extent(&leaving.content);
         let gap = if offset == 0 { self.machine.network.gap } else { Time::ZERO };
         match ports.inject(header.target, bytes, gap) {
             Some(departure) => {
-                self.depart(leaving, departure, ports);
+                self.depart(Leaving { then: None, ..leaving }, departure, ports);
                 Some(departure.end)
             }
             None => {
@@ -226,13 +213,13 @@ impl Card {
     }
 
     /// The interconnect takes the first of the blocked packets.
-    pub(super) fn departs(&mut self, departure: Departure, ports: &mut impl Ports) {
-        match self.blocked.pop_front() {
-            Some(leaving) => self.depart(leaving, departure, ports),
-            None => {
-                ports.warn(format!("internal error: node {} has no blocked packet, please report", self.portals.node))
-            }
-        }
+    ///
+    /// # Errors
+    /// When no packet is blocked.
+    pub fn departs(&mut self, departure: Departure, ports: &mut impl Ports) -> Result<(), InternalError> {
+        let leaving = self.blocked.pop_front().ok_or(InternalError::NothingBlocked)?;
+        self.depart(leaving, departure, ports);
+        Ok(())
     }
 
     /// Sends a packet whose departure is fixed. Its data stays in host memory until shortly before.
@@ -272,39 +259,6 @@ impl Card {
         match content {
             Content::Packet(packet) => (&packet.header, packet.offset, packet.data.len() as u64),
             Content::Host(message, offset) => (&message.header, *offset, self.packet_bytes(message, *offset)),
-        }
-    }
-
-    /// The network has no such node: what was asked for ends as `PTL_NI_UNDELIVERABLE`.
-    fn undeliverable(&mut self, header: &Header, sent: Sent, ports: &mut impl Ports) {
-        self.stats.undeliverable += 1;
-        self.count_message(DropReason::NoProcess, header, ports.now());
-        let token = match (sent, header.body) {
-            (Sent::Operation(token), _) => token,
-            (_, Body::Request(Request { op: Some(token), .. })) => token,
-            _ => return,
-        };
-        let Some(operation) = self.portals.operations.get_mut(token) else { return };
-        operation.fail = NiFail::Undeliverable;
-        // Told once: by SEND when anybody sees that, else by the answer that will not come.
-        let departs = !operation.sent;
-        if departs && (operation.answered || operation.send_md.sees(md::EVENT_CT_SEND, md::EVENT_SEND_DISABLE)) {
-            operation.answered = true;
-            self.sent(Sent::Operation(token), ports);
-        } else {
-            operation.sent = true;
-            self.portals.answer_undeliverable(token);
-            self.apply(ports);
-        }
-    }
-
-    /// The last byte of a message has left.
-    pub(super) fn sent(&mut self, sent: Sent, ports: &mut impl Ports) {
-        match sent {
-            Sent::Nothing => {}
-            Sent::Operation(token) => self.operation_progress(token, None, ports),
-            Sent::Told(token) => self.finish_operation(token, None, ports),
-            Sent::Reply(message) => self.response_done(message, ports),
         }
     }
 }

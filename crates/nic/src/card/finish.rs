@@ -1,0 +1,205 @@
+//! The ends of messages and operations: answers, and who tells the program.
+
+use abi::device::err;
+use abi::portals::{List, NiFail, md};
+use accel::{CommandId, Reply};
+
+use super::state::Card;
+use crate::drops::DropReason;
+use crate::event::{CardEvent, Outgoing, Sent};
+use crate::message::{Body, Header, MessageId, OpToken, Request, Response};
+use crate::pipeline::{ArrivedMessage, Completion, RxMessage, Sink};
+use crate::portals::{Ending, InternalError, OperationKind, Placement};
+use crate::ports::Ports;
+use crate::spin::HostTransfer;
+
+type Result = std::result::Result<(), InternalError>;
+
+impl Card {
+    /// Ends a message whose data has all arrived, been handled and been written. The news itself crosses to the host
+    /// behind the data, or alone when there was none.
+    pub(super) fn finish_if_done(&mut self, id: MessageId, ports: &mut impl Ports) -> Result {
+        let rx = self.messages.live(id)?;
+        if rx.remaining > 0 || rx.moving > 0 {
+            return Ok(());
+        }
+        let is_told_at_once = match &rx.sink {
+            Sink::Nowhere => {
+                self.refuse(id, ports);
+                return Ok(());
+            }
+            Sink::Entry(delivery) if delivery.spin.is_some() => {
+                if !self.spin.is_done(rx, ports)? {
+                    return Ok(());
+                }
+                false
+            }
+            Sink::Entry(_) => rx.deposited,
+            // The news comes with the data, or the data stays on the card.
+            &Sink::Operation(token, _) => rx.deposited || self.pipeline.portals.operation(token)?.card.is_some(),
+        };
+        if is_told_at_once {
+            return self.complete(id, ports);
+        }
+        let done = self.pipeline.dma.write(0, "", None, ports);
+        ports.schedule(done, CardEvent::Complete(id));
+        Ok(())
+    }
+
+    /// A message that nobody takes has arrived: its initiator hears of it. The last byte has left, so SEND comes before the
+    /// bad news.
+    fn refuse(&mut self, id: MessageId, ports: &mut impl Ports) {
+        if let Some(rx) = self.messages.close(id)
+            && !rx.answered
+            && let Body::Request(request) = rx.header.body
+        {
+            let nowhere = Placement { offset: 0, mlength: 0 };
+            self.pipeline.respond(&rx.header, &request, nowhere, List::Priority, rx.fail, ports);
+        }
+    }
+
+    /// A message is done: the card answers, and then it or (rdma) the CPU tells the program.
+    pub(super) fn complete(&mut self, id: MessageId, ports: &mut impl Ports) -> Result {
+        // A message whose interface was closed after this had been scheduled is over.
+        let Some(rx) = self.messages.close(id) else { return Ok(()) };
+        match rx.sink {
+            Sink::Nowhere => Ok(()),
+            Sink::Operation(token, response) => {
+                self.operation_progress(token, Some(Response { fail: rx.fail, ..response }), ports)
+            }
+            Sink::Entry(ref delivery) => {
+                if let Body::Request(request) = rx.header.body
+                    && !request.kind.replies()
+                {
+                    let (outcome, list) = (delivery.outcome(), delivery.taken.list);
+                    self.pipeline.respond(&rx.header, &request, outcome, list, rx.fail, ports);
+                }
+                if self.pipeline.host_completes() && self.is_visible(rx.header.interface, &delivery.taken) {
+                    let arrived = Box::new(ArrivedMessage(*rx));
+                    self.pipeline.leave_to_cpu(Completion::Arrived(arrived), ports);
+                    return Ok(());
+                }
+                self.finish_delivery(*rx, ports)
+            }
+        }
+    }
+
+    /// Tells the program about a message that an entry has taken.
+    pub(super) fn finish_delivery(&mut self, rx: RxMessage, ports: &mut impl Ports) -> Result {
+        let (request, delivery) = rx.request()?;
+        let spin = delivery.spin.as_deref();
+        let ending = Ending {
+            placement: delivery.outcome(),
+            fail: rx.fail,
+            pending: spin.is_some_and(|spin| spin.pending),
+            dropped: spin.is_some_and(|spin| spin.is_dropped()),
+            error: spin.and_then(|spin| spin.error.as_ref()).map(|error| (error.fail, error.detail)),
+        };
+        let (id, interface) = (rx.header.id, rx.header.interface);
+        self.pipeline.portals.finish_delivery(id, interface, &request, &delivery.taken, ending);
+        self.pipeline.apply(ports)
+    }
+
+    /// Tells the program about its own operation.
+    pub(super) fn finish_operation(
+        &mut self,
+        token: OpToken,
+        answer: Option<Response>,
+        ports: &mut impl Ports,
+    ) -> Result {
+        self.pipeline.portals.finish_operation(token, answer);
+        self.pipeline.apply(ports)
+    }
+
+    /// An operation of this node has sent its last byte (`None`) or got its answer.
+    fn operation_progress(&mut self, token: OpToken, answer: Option<Response>, ports: &mut impl Ports) -> Result {
+        let operation = self.pipeline.portals.operation(token)?;
+        if let (Some(place), Some(response)) = (operation.card, answer) {
+            self.finish_operation(token, answer, ports)?;
+            let result = if response.fail == NiFail::Ok { 0 } else { err::FAILED };
+            return self.command_done(place.command, result, ports);
+        }
+        let seen = match (answer, operation.kind) {
+            (None, _) => operation.send_md.sees(md::EVENT_CT_SEND, md::EVENT_SEND_DISABLE),
+            (Some(_), OperationKind::Get) => operation.md.sees(md::EVENT_CT_REPLY, 0),
+            (Some(_), OperationKind::Put(_)) => operation.md.sees(md::EVENT_CT_ACK, 0),
+        };
+        if !seen && operation.fail == NiFail::Ok {
+            self.pipeline.portals.note_operation(token, answer.is_some());
+            return self.pipeline.apply(ports);
+        }
+        if self.pipeline.host_completes() {
+            self.pipeline.leave_to_cpu(Completion::Operation(token, answer), ports);
+            Ok(())
+        } else if answer.is_none() {
+            // The answer's news has crossed to the host already; that of the departure crosses now.
+            let told = self.pipeline.dma.write(0, "", None, ports);
+            ports.schedule(told, CardEvent::Sent(Sent::Told(token)));
+            Ok(())
+        } else {
+            self.finish_operation(token, answer, ports)
+        }
+    }
+
+    /// A message enters the send queue.
+    pub(super) fn send(&mut self, outgoing: Outgoing, ports: &mut impl Ports) -> Result {
+        if outgoing.header.target >= self.nodes {
+            return self.undeliverable(&outgoing.header, outgoing.sent, ports);
+        }
+        self.pipeline.send(outgoing, ports);
+        Ok(())
+    }
+
+    /// The network has no such node: what was asked for ends as `PTL_NI_UNDELIVERABLE`.
+    fn undeliverable(&mut self, header: &Header, sent: Sent, ports: &mut impl Ports) -> Result {
+        self.pipeline.stats.undeliverable += 1;
+        self.pipeline.count_dropped(DropReason::NoProcess, header, ports.now());
+        let token = match (sent, header.body) {
+            (Sent::Operation(token), _) => token,
+            (_, Body::Request(Request { op: Some(token), .. })) => token,
+            _ => return Ok(()), // nobody waits for its end
+        };
+        let operation = self.pipeline.portals.operation(token)?;
+        operation.fail = NiFail::Undeliverable;
+        // Told once: by SEND when anybody sees that, else by the answer that will not come.
+        let departs = !operation.sent;
+        if departs && (operation.answered || operation.send_md.sees(md::EVENT_CT_SEND, md::EVENT_SEND_DISABLE)) {
+            operation.answered = true;
+            self.operation_progress(token, None, ports)
+        } else {
+            operation.sent = true;
+            self.pipeline.portals.answer_undeliverable(token);
+            self.pipeline.apply(ports)
+        }
+    }
+
+    /// The last byte of a message has left.
+    pub(super) fn sent(&mut self, sent: Sent, ports: &mut impl Ports) -> Result {
+        match sent {
+            Sent::Nothing => Ok(()),
+            Sent::Operation(token) => self.operation_progress(token, None, ports),
+            Sent::Told(token) => self.finish_operation(token, None, ports),
+            Sent::Reply(message) => self.response_done(message, ports),
+        }
+    }
+
+    /// The last byte of a reply has left, or the result of an atomic is in host memory.
+    pub(super) fn response_done(&mut self, id: MessageId, ports: &mut impl Ports) -> Result {
+        self.messages.live(id)?.moving -= 1;
+        self.finish_if_done(id, ports)
+    }
+
+    /// What a handler has waited for is over, with this result.
+    pub(super) fn command_done(&mut self, id: CommandId, result: i32, ports: &mut impl Ports) -> Result {
+        self.spin.reply(id, Reply::Done(result), ports)
+    }
+
+    /// A handler's transfer reaches host memory, or comes back from there.
+    pub(super) fn host_transfer_done(&mut self, transfer: &HostTransfer, ports: &mut impl Ports) -> Result {
+        let mut rx = self.messages.live(transfer.message).ok();
+        // Without handlers the message's interface has been closed meanwhile.
+        let is_wanted = rx.as_mut().is_some_and(|rx| rx.handlers().is_some());
+        self.spin.transfer_done(rx, transfer, self.pipeline.portals.node, ports)?;
+        if is_wanted { self.finish_if_done(transfer.message, ports) } else { Ok(()) }
+    }
+}

@@ -1,0 +1,99 @@
+use std::ops::{Deref, DerefMut};
+use std::rc::Rc;
+
+use machine::Machine;
+use sim::Pipe;
+
+use crate::pipeline::{Completion, Messages, Pipeline};
+use crate::portals::{InternalError, Portals, default_limits};
+use crate::ports::Ports;
+use crate::region::Region;
+use crate::spin::Spin;
+use crate::stats::Stats;
+
+/// One node's network card.
+///
+/// The simulator calls [`Card::handle`] with the events that the card scheduled through its [`Ports`], and the functions
+/// of [`crate::api`] for the host's library calls.
+pub struct Card {
+    pub(crate) pipeline: Pipeline,
+    pub(super) messages: Messages,
+    pub(crate) spin: Spin,
+    /// The receiving port.
+    pub(super) rx: Pipe,
+}
+
+impl Card {
+    /// The card of `node` in a network of `nodes`, serving a process with this user id.
+    pub fn new(machine: Rc<Machine>, node: u32, nodes: u32, uid: u32) -> Card {
+        let spin = Spin::new(&machine);
+        let offered = default_limits(machine.network.mtu, &machine.accelerator);
+        let portals = Portals::new(node, nodes, uid, offered, !machine.nic.matches_on_card());
+        Card {
+            messages: Messages::new(spin.accelerator.packet_buffers()),
+            pipeline: Pipeline::new(machine, portals),
+            spin,
+            rx: Pipe::default(),
+        }
+    }
+
+    /// The memory of the host that messages may write: of every entry and every memory descriptor.
+    pub fn exposed(&self) -> impl Iterator<Item = &Region> {
+        self.interfaces.iter().flatten().flat_map(|interface| {
+            let entries = interface.entries.iter().map(|(_, entry)| &*entry.region);
+            entries.chain(interface.mds.iter().map(|(_, md)| &*md.region))
+        })
+    }
+
+    /// Counts from now on which source lines handlers run.
+    pub fn set_profiling(&mut self) {
+        self.spin.accelerator.set_profiling();
+    }
+
+    /// What the card has done so far.
+    pub fn stats(&self) -> Stats {
+        let mut stats = self.pipeline.stats.clone();
+        stats.flow_control = self.flow_control;
+        (stats.dma_bytes, stats.dma_busy) = (self.pipeline.dma.bytes(), self.pipeline.dma.busy());
+        stats.rx_busy = self.rx.busy();
+        for (name, handler) in self.spin.stats() {
+            stats.handlers.entry(name.to_string()).or_default().merge(handler);
+        }
+        stats.hpu_busy = self.spin.accelerator.busy();
+        stats.profile = self.spin.accelerator.profile();
+        stats
+    }
+
+    /// The next piece of work for the CPU (rdma cards), left in the queue.
+    pub fn next_completion(&self) -> Option<&Completion> {
+        self.pipeline.completions.front()
+    }
+
+    /// Ends the run when the card has met a state that cannot occur.
+    pub(crate) fn check(&self, result: Result<(), InternalError>, ports: &mut impl Ports) {
+        if let Err(error) = result {
+            ports.internal_error(error);
+        }
+    }
+
+    /// Does what a library call has left to the card.
+    pub(crate) fn apply(&mut self, ports: &mut impl Ports) {
+        let applied = self.pipeline.apply(ports);
+        self.check(applied, ports);
+    }
+}
+
+/// The library's calls that concern only Portals objects.
+impl Deref for Card {
+    type Target = Portals;
+
+    fn deref(&self) -> &Portals {
+        &self.pipeline.portals
+    }
+}
+
+impl DerefMut for Card {
+    fn deref_mut(&mut self) -> &mut Portals {
+        &mut self.pipeline.portals
+    }
+}

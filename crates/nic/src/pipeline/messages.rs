@@ -1,0 +1,139 @@
+use std::collections::HashMap;
+
+use sim::Time;
+
+use super::rx::{RxMessage, Sink};
+use crate::message::{MessageId, Packet};
+use crate::portals::InternalError;
+
+/// What a card knows of the messages of which packets arrive.
+pub struct Messages {
+    channels: HashMap<MessageId, Channel>,
+    /// Number of packets that wait because they have overtaken their header packet.
+    early: u32,
+    /// The greatest number of these for which there is room.
+    early_limit: u32,
+}
+
+#[derive(Debug)]
+enum Channel {
+    /// The header packet has not arrived.
+    Early(EarlyPackets),
+    /// The header packet is being matched until then.
+    Matching(Time, EarlyPackets),
+    /// The header packet has been matched.
+    Open(Box<RxMessage>),
+}
+
+/// Packets of a message that have overtaken its header packet.
+#[derive(Debug, Default)]
+pub struct EarlyPackets {
+    /// Those that wait, in the order of their arrival.
+    pub waiting: Vec<Packet>,
+    /// Offset and bytes of those for which there was no room.
+    pub lost: Vec<(u64, u64)>,
+}
+
+/// The state of the message that a packet belongs to.
+pub enum Lookup<'a> {
+    /// The header packet has not arrived.
+    NoHeader,
+    /// The header packet is being matched until then.
+    Matching(Time),
+    /// The header packet has been matched.
+    Open(&'a mut RxMessage),
+}
+
+impl Messages {
+    /// A card without messages. Of all messages together, at most `early_limit` packets that have overtaken their
+    /// header packets find room.
+    pub fn new(early_limit: u32) -> Messages {
+        Messages { channels: HashMap::new(), early: 0, early_limit }
+    }
+
+    /// The header packet of a message is matched until `until`.
+    ///
+    /// # Errors
+    /// When the message has got a header packet before.
+    pub fn start_matching(&mut self, id: MessageId, until: Time) -> Result<(), InternalError> {
+        let early = match self.channels.remove(&id) {
+            None => EarlyPackets::default(),
+            Some(Channel::Early(early)) => early,
+            Some(Channel::Matching(..) | Channel::Open(_)) => return Err(InternalError::TwoHeaders(id)),
+        };
+        self.channels.insert(id, Channel::Matching(until, early));
+        Ok(())
+    }
+
+    /// The header packet of a message has been matched. Returns the packets that have overtaken it.
+    ///
+    /// # Errors
+    /// When the header packet was not being matched.
+    pub fn open(&mut self, rx: RxMessage) -> Result<EarlyPackets, InternalError> {
+        let id = rx.header.id;
+        match self.channels.insert(id, Channel::Open(Box::new(rx))) {
+            Some(Channel::Matching(_, early)) => {
+                self.early -= early.waiting.len() as u32;
+                Ok(early)
+            }
+            _ => Err(InternalError::TwoHeaders(id)),
+        }
+    }
+
+    /// What is known of the message of a packet.
+    pub fn lookup(&mut self, id: MessageId) -> Lookup<'_> {
+        match self.channels.get_mut(&id) {
+            None | Some(Channel::Early(_)) => Lookup::NoHeader,
+            Some(Channel::Matching(until, _)) => Lookup::Matching(*until),
+            Some(Channel::Open(rx)) => Lookup::Open(rx),
+        }
+    }
+
+    /// A message whose header packet has been matched.
+    ///
+    /// # Errors
+    /// When the card does not know it, because it is over for example.
+    pub fn live(&mut self, id: MessageId) -> Result<&mut RxMessage, InternalError> {
+        match self.lookup(id) {
+            Lookup::Open(rx) => Ok(rx),
+            Lookup::NoHeader | Lookup::Matching(_) => Err(InternalError::NoMessage(id)),
+        }
+    }
+
+    /// Keeps a packet that has overtaken its header packet. Returns whether there was room.
+    ///
+    /// # Errors
+    /// When the header packet has arrived.
+    pub fn keep_early(&mut self, packet: Packet) -> Result<bool, InternalError> {
+        let (id, has_room) = (packet.header.id, self.early < self.early_limit);
+        let channel = self.channels.entry(id).or_insert_with(|| Channel::Early(EarlyPackets::default()));
+        let Channel::Early(early) = channel else { return Err(InternalError::WrongKind(id)) };
+        if has_room {
+            early.waiting.push(packet);
+            self.early += 1;
+        } else {
+            early.lost.push((packet.offset, packet.data.len() as u64));
+        }
+        Ok(has_room)
+    }
+
+    /// Forgets a message that is over; `None` when it has been forgotten before.
+    pub fn close(&mut self, id: MessageId) -> Option<Box<RxMessage>> {
+        match self.channels.remove(&id)? {
+            Channel::Open(rx) => Some(rx),
+            Channel::Early(_) | Channel::Matching(..) => None,
+        }
+    }
+
+    /// The messages that entries of an interface are receiving, in the order of their numbers.
+    pub fn received_by(&self, interface: u8) -> Vec<MessageId> {
+        let receives = |rx: &RxMessage| rx.header.interface == interface && matches!(rx.sink, Sink::Entry(_));
+        let channels = self.channels.iter();
+        let mut ids: Vec<MessageId> = channels
+            .filter(|(_, channel)| matches!(channel, Channel::Open(rx) if receives(rx)))
+            .map(|(id, _)| *id)
+            .collect();
+        ids.sort_unstable();
+        ids
+    }
+}

@@ -1,0 +1,69 @@
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use machine::Machine;
+use sim::Time;
+
+use super::dma::DmaEngine;
+use super::rx::Completion;
+use crate::drops::{self, DropReason, Part};
+use crate::event::{Leaving, Unread};
+use crate::message::{Header, MessageId};
+use crate::portals::Portals;
+use crate::stats::Stats;
+
+/// The pipelines of a card, and the Portals objects for which they work.
+pub struct Pipeline {
+    /// The machine.
+    pub machine: Rc<Machine>,
+    /// The Portals objects of the node's process.
+    pub portals: Portals,
+    /// The DMA engine.
+    pub dma: DmaEngine,
+    /// What the card has counted; the parts that others count are missing.
+    pub stats: Stats,
+    /// Work for the CPU (rdma cards).
+    pub completions: VecDeque<Completion>,
+    /// When the last packet of the host's send queue has its data: later ones may not overtake it.
+    pub(super) send_ready: Time,
+    /// Packets whose departure is fixed and whose data has not been read, in the order in which they leave.
+    pub(super) unread: VecDeque<Unread>,
+    /// Packets for which the network has no room, in the order in which they will leave.
+    pub(super) blocked: VecDeque<Leaving>,
+    messages: u64,
+}
+
+impl Pipeline {
+    /// The pipelines of a card that has done nothing.
+    pub fn new(machine: Rc<Machine>, portals: Portals) -> Pipeline {
+        Pipeline {
+            portals,
+            dma: DmaEngine::new(machine.dma.clone()),
+            stats: Stats::default(),
+            completions: VecDeque::new(),
+            send_ready: Time::ZERO,
+            unread: VecDeque::new(),
+            blocked: VecDeque::new(),
+            messages: 0,
+            machine,
+        }
+    }
+
+    /// The number of the next message that this card sends.
+    pub fn next_message_id(&mut self) -> MessageId {
+        self.messages += 1;
+        u64::from(self.portals.node) << 40 | self.messages
+    }
+
+    /// Whether the CPU, and not the card, tells the program of the ends of messages.
+    pub fn host_completes(&self) -> bool {
+        !self.machine.nic.matches_on_card()
+    }
+
+    /// Counts a message as dropped as a whole.
+    pub fn count_dropped(&mut self, reason: DropReason, header: &Header, at: Time) {
+        let bytes = header.data_length();
+        let packets = bytes.div_ceil(u64::from(self.machine.network.mtu)).max(1);
+        drops::count(&mut self.stats.drops, reason, header, Part { is_first: true, packets, bytes }, at);
+    }
+}

@@ -1,0 +1,256 @@
+//! What a card does with the packets of a message at its target, and its answers.
+
+use std::rc::Rc;
+
+use abi::portals::{AckReq, List, NiFail};
+
+use super::rx::{RxMessage, Sink};
+use super::state::Pipeline;
+use crate::drops::{self, DropReason, Part};
+use crate::event::{AtomicWork, CardEvent, HostWrite, Outgoing, Sent, Source};
+use crate::message::{Body, Header, Packet, Request, RequestKind, Response};
+use crate::portals::{InternalError, Placement};
+use crate::ports::{PacketId, Ports};
+
+impl Pipeline {
+    /// Does with a packet what its message asks for (the "default action" of sPIN App. B.3).
+    ///
+    /// # Errors
+    /// When the message is in a state that cannot occur.
+    pub fn act(
+        &mut self,
+        rx: &mut RxMessage,
+        offset: u64,
+        data: Vec<u8>,
+        ports: &mut impl Ports,
+    ) -> Result<(), InternalError> {
+        let kind = match rx.header.body {
+            Body::Request(request) => request.kind,
+            Body::Response(_) => RequestKind::Put, // a response's data goes to memory as a put's does
+        };
+        match kind {
+            RequestKind::Put => self.deposit(rx, offset, data, ports),
+            RequestKind::Get => self.serve_get(rx, ports),
+            RequestKind::Atomic(_) | RequestKind::FetchAtomic(_) => self.fetch_operands(rx, data, ports),
+        }
+    }
+
+    /// Sends data of a message to the host memory that it was placed in, as far as it fits.
+    fn deposit(
+        &mut self,
+        rx: &mut RxMessage,
+        offset: u64,
+        mut data: Vec<u8>,
+        ports: &mut impl Ports,
+    ) -> Result<(), InternalError> {
+        let (region, start, mlength) = match &rx.sink {
+            Sink::Nowhere => return Ok(()),
+            Sink::Entry(delivery) => {
+                let Placement { offset, mlength } = delivery.taken.placement;
+                (delivery.taken.region.clone(), offset, mlength)
+            }
+            Sink::Operation(token, response) => match self.portals.operation(*token)? {
+                operation if operation.open => (operation.md.region.clone(), operation.local_offset, response.mlength),
+                _ => return Ok(()), // its interface has been closed
+            },
+        };
+        data.truncate(mlength.saturating_sub(offset).try_into().unwrap_or(usize::MAX));
+        if data.is_empty() {
+            return Ok(());
+        }
+        rx.moving += 1;
+        rx.deposited = true;
+        let message = rx.header.id;
+        let done = self.dma.write(data.len() as u64, "deposit", Some(PacketId { message, offset }), ports);
+        let write = HostWrite { message, region, offset: start + offset, data };
+        ports.schedule(done, CardEvent::Written(Box::new(write)));
+        Ok(())
+    }
+
+    /// Data of a message reaches host memory.
+    pub fn written(&mut self, rx: &mut RxMessage, write: &HostWrite, ports: &mut impl Ports) {
+        rx.moving -= 1;
+        // The interface may have been closed since the data was sent to host memory.
+        let is_wanted = match rx.sink {
+            Sink::Nowhere => false,
+            Sink::Entry(_) => true,
+            Sink::Operation(token, _) => self.portals.operations.is_open(token),
+        };
+        if is_wanted && let Err(fault) = write.region.write(ports, write.offset, &write.data) {
+            rx.fails(NiFail::Segv);
+            ports.warn(format!("{} at node {}: {fault}", rx.header.name(), self.portals.node));
+        }
+    }
+
+    /// Sends what a get asks for.
+    fn serve_get(&mut self, rx: &mut RxMessage, ports: &mut impl Ports) -> Result<(), InternalError> {
+        let (request, delivery) = rx.request()?;
+        let op = request.op.ok_or(InternalError::WrongKind(rx.header.id))?;
+        let (region, list) = (delivery.taken.region.clone(), delivery.taken.list);
+        let Placement { offset: remote_offset, mlength } = delivery.taken.placement;
+        let response = Response { op, mlength, remote_offset, fail: NiFail::Ok, list, length: mlength };
+        rx.moving += 1;
+        rx.answered = true;
+        let right = Some(rx.reply.insert(Rc::default()).clone());
+        let header = self.response_header(&rx.header, response);
+        let sent = Sent::Reply(rx.header.id);
+        self.send(Outgoing { header, source: Source::Host(region, remote_offset), sent, right }, ports);
+        Ok(())
+    }
+
+    /// An atomic and its data have arrived (they fit into one packet): the card reads the operands at the target, and
+    /// combines and writes them when they are there.
+    fn fetch_operands(
+        &mut self,
+        rx: &mut RxMessage,
+        mut data: Vec<u8>,
+        ports: &mut impl Ports,
+    ) -> Result<(), InternalError> {
+        let (_, delivery) = rx.request()?;
+        data.truncate(delivery.taken.placement.mlength as usize);
+        rx.moving += 1;
+        let message = rx.header.id;
+        let there = self.dma.read(data.len() as u64, "operands", Some(PacketId { message, offset: 0 }), ports);
+        let read = there.saturating_sub(self.dma.latency());
+        let work = AtomicWork { message, data, combined: false };
+        ports.schedule(read, CardEvent::Atomic(Box::new(work)));
+        Ok(())
+    }
+
+    /// The operands of an atomic are read, or on the card.
+    ///
+    /// # Errors
+    /// When the message is in a state that cannot occur.
+    pub fn atomic(
+        &mut self,
+        rx: &mut RxMessage,
+        work: AtomicWork,
+        ports: &mut impl Ports,
+    ) -> Result<(), InternalError> {
+        if !matches!(rx.sink, Sink::Entry(_)) {
+            rx.moving -= 1; // its interface has been closed
+            return Ok(());
+        }
+        if work.combined { self.combined(rx, work, ports) } else { self.combine(rx, work, ports) }
+    }
+
+    /// The read has reached host memory. Reading, combining and writing is one step of simulated time, so that atomics
+    /// of a card never mix and later messages come later (Portals 4.3 §3.3); what the card has to do goes on.
+    fn combine(
+        &mut self,
+        rx: &mut RxMessage,
+        mut work: AtomicWork,
+        ports: &mut impl Ports,
+    ) -> Result<(), InternalError> {
+        let (spec, operand) = rx.atomic()?;
+        let (_, delivery) = rx.request()?;
+        let (region, offset) = (delivery.taken.region.clone(), delivery.taken.placement.offset);
+        let mut old = vec![0; work.data.len()];
+        let result = region.read(ports, offset, &mut old).and_then(|()| {
+            let mut new = old.clone();
+            spec.apply(&mut new, &work.data, &operand);
+            region.write(ports, offset, &new)
+        });
+        if let Err(fault) = result {
+            rx.fail = NiFail::Segv;
+            ports.warn(format!("atomic at node {}: {fault}", self.portals.node));
+        }
+        (work.data, work.combined) = (old, true);
+        ports.schedule(ports.now() + self.dma.latency(), CardEvent::Atomic(Box::new(work)));
+        Ok(())
+    }
+
+    /// The operands are on the card: the result goes to host memory, and the old values to the initiator if it asked for
+    /// them.
+    fn combined(&mut self, rx: &mut RxMessage, work: AtomicWork, ports: &mut impl Ports) -> Result<(), InternalError> {
+        let (id, old) = (work.message, work.data);
+        let written = self.dma.write(old.len() as u64, "result", None, ports);
+        let (request, delivery) = rx.request()?;
+        let (Placement { offset: remote_offset, mlength }, list) = (delivery.taken.placement, delivery.taken.list);
+        let reply = request.op.filter(|_| request.kind.replies());
+        // The reply's departure stands for the write too, but for a completion handler: it may read the result.
+        let waits = reply.is_none() || delivery.spin.is_some();
+        rx.moving = rx.moving - 1 + u32::from(reply.is_some()) + u32::from(waits);
+        (rx.deposited, rx.answered) = (reply.is_none(), reply.is_some());
+        if let Some(op) = reply {
+            let response = Response { op, mlength, remote_offset, fail: rx.fail, list, length: old.len() as u64 };
+            let header = self.response_header(&rx.header, response);
+            self.stats.messages_sent += 1;
+            self.inject(Packet { header, offset: 0, data: old }, Sent::Reply(id), ports);
+        }
+        if waits {
+            ports.schedule(written, CardEvent::ResponseDone(id));
+        }
+        Ok(())
+    }
+
+    fn response_header(&mut self, to: &Header, response: Response) -> Rc<Header> {
+        let id = self.next_message_id();
+        let (source, target, interface) = (self.portals.node, to.source, to.interface);
+        Rc::new(Header { id, source, target, interface, body: Body::Response(response) })
+    }
+
+    /// Answers a request without data, if its initiator wants an answer.
+    pub fn respond(
+        &mut self,
+        header: &Header,
+        request: &Request,
+        placement: Placement,
+        list: List,
+        fail: NiFail,
+        ports: &mut impl Ports,
+    ) {
+        let Some(op) = request.op else { return };
+        if !request.kind.replies() && request.ack == AckReq::None {
+            return;
+        }
+        let Placement { offset: remote_offset, mlength } = placement;
+        let header = self.response_header(header, Response { op, mlength, remote_offset, fail, list, length: 0 });
+        self.stats.messages_sent += 1;
+        self.inject(Packet { header, offset: 0, data: Vec::new() }, Sent::Nothing, ports);
+    }
+
+    /// A message is dropped as a whole: it fails, its room in the entry is free again, and an initiator that waits for
+    /// data hears that none will come.
+    ///
+    /// # Errors
+    /// When no entry receives the message.
+    pub fn drop_message(
+        &mut self,
+        rx: &mut RxMessage,
+        reason: NiFail,
+        ports: &mut impl Ports,
+    ) -> Result<(), InternalError> {
+        rx.fails(reason);
+        let (request, delivery) = rx.request()?;
+        let taken = &delivery.taken;
+        self.portals.give_back(rx.header.interface, taken);
+        if request.kind.replies() {
+            let nothing = Placement { mlength: 0, ..taken.placement };
+            self.respond(&rx.header, &request, nothing, taken.list, rx.fail, ports);
+            rx.answered = true;
+        }
+        Ok(())
+    }
+
+    /// Counts bytes of a message as dropped: for its handlers, for its event, and (with a reason) for reports.
+    ///
+    /// # Errors
+    /// When the message has no handlers.
+    pub fn drop_data(
+        &mut self,
+        rx: &mut RxMessage,
+        reason: Option<DropReason>,
+        offset: u64,
+        bytes: u64,
+        ports: &mut impl Ports,
+    ) -> Result<(), InternalError> {
+        let mlength = rx.request()?.1.taken.placement.mlength;
+        let is_first = rx.spin()?.note_dropped(reason, offset, bytes, mlength);
+        if let Some(reason) = reason {
+            let part = Part { is_first, packets: 1, bytes };
+            drops::count(&mut self.stats.drops, reason, &rx.header, part, ports.now());
+        }
+        Ok(())
+    }
+}
