@@ -67,14 +67,14 @@ impl Portals {
         Ok((handle, limits))
     }
 
-    /// `PtlNIFini`: takes one reference back; the index of the interface when that was the last one.
+    /// `PtlNIFini`: drops a reference. Returns the index of the interface when that was the last one.
     pub(crate) fn ni_release(&mut self, ni: Handle) -> Result<Option<u8>> {
         let interface = self.ni(ni)?;
         interface.references -= 1;
         Ok((interface.references == 0).then_some(interface.index))
     }
 
-    /// Closes an interface; whether it was open.
+    /// Closes an interface. Returns whether it was open.
     pub(crate) fn close(&mut self, index: u8) -> bool {
         let Some(mut interface) = self.interfaces[usize::from(index)].take() else { return false };
         interface.clear();

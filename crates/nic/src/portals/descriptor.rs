@@ -23,8 +23,8 @@ impl MemoryDescriptor {
         self.options & option != 0
     }
 
-    /// Whether anybody can see a step of an operation that counts if `counted` is set and makes a full event unless
-    /// `disabled` is.
+    /// Whether the program can see a step of an operation: it counts when option `counted` is set, and posts a full event
+    /// unless option `disabled` is set.
     pub fn sees(&self, counted: u32, disabled: u32) -> bool {
         self.ct != ptl::CT_NONE && self.has(counted) || self.eq != ptl::EQ_NONE && !self.has(disabled)
     }

@@ -129,7 +129,7 @@ impl Entry {
         Placement { offset, mlength }
     }
 
-    /// Takes back the room of a request that was dropped. The next request gets it, unless one that was not dropped lies
+    /// Takes back the room of a request that was dropped. The next request gets it, unless data of another request lies
     /// behind it.
     pub fn give_back(&mut self, placement: Placement) {
         if !self.has(me::MANAGE_LOCAL) || placement.mlength == 0 {
@@ -238,7 +238,7 @@ mod tests {
         assert_eq!(e.place(&put(0, 0, 5)), Placement { offset: 10, mlength: 5 });
         e.give_back(first);
         assert_eq!(e.local_offset, 15);
-        // A message without room takes none back, and offsets of the sender's choice are no business of the entry.
+        // A message without data gives no room back, and nor does one whose initiator chose the offset.
         e.give_back(Placement { offset: 15, mlength: 0 });
         assert_eq!((e.local_offset, e.holes.len()), (15, 1));
         let mut e = entry(me::OP_PUT, 100);

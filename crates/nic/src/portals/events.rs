@@ -41,7 +41,7 @@ impl EventRing {
         Some((event, std::mem::take(&mut self.lost)))
     }
 
-    /// Whether so many more events would find room.
+    /// Whether there is room for this number of further events.
     pub fn has_room(&self, events: usize) -> bool {
         self.events.len() + self.promised + events <= self.capacity
     }

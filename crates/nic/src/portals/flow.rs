@@ -37,7 +37,7 @@ impl Portals {
         Ok(portals.filter(|(p, _)| p.as_ref().is_some_and(shares)).map(|(_, index)| index).collect())
     }
 
-    /// Tells that no message is under way to a portal table entry any more, if that is so.
+    /// Tells the host when no message is under way to a portal table entry any more.
     pub(super) fn portal_drained(&mut self, index: u8, pt_index: u32) -> Result<(), InternalError> {
         let ni = self.used_interface(index)?.handle();
         let portal = self.used_portal(index, pt_index)?;

@@ -63,9 +63,9 @@ impl Portal {
 /// A network interface: matching or not, logical or physical.
 #[derive(Debug)]
 pub struct Interface {
-    /// Which of the four.
+    /// Its index, 0 to 3, which stands for its kind.
     pub index: u8,
-    /// How many of that kind were closed before, as handles tell it.
+    /// Number of interfaces of this kind that were closed before, which is part of the handle.
     pub generation: u16,
     /// `PtlNIInit`s not yet matched by a `PtlNIFini`.
     pub references: u32,
@@ -186,7 +186,7 @@ const MIN_PT_INDEX: i32 = 63;
 /// The last index of the largest portal table.
 const MAX_PT_INDEX: i32 = 511;
 
-/// What a card offers, and at most offers, unless the program asks for less (facts: the reference's values).
+/// The limits that a card offers, which are those of the reference implementation. A program may ask for less.
 pub fn default_limits(mtu: u32, accelerator: &machine::Accelerator) -> NiLimits {
     NiLimits {
         max_entries: 16 * 1024,
@@ -214,13 +214,13 @@ pub fn default_limits(mtu: u32, accelerator: &machine::Accelerator) -> NiLimits 
         max_handler_mem: u64::from(accelerator.memory()),
         max_initial_state: u64::from(accelerator.max_initial_state()),
         min_fragmentation_limit: u64::from(accel::FRAGMENT),
-        // Whatever the packet's size, a handler that takes no more outlives the watchdog.
+        // The watchdog ends no handler that keeps to this, whatever the size of its packet.
         max_cycles_per_byte: accelerator.watchdog_cycles() / u64::from(mtu),
     }
 }
 
-/// The limits in force for `desired`: what is offered, or less where the program asks for less. Nothing, or less than
-/// nothing, asks for what is offered. Limits of handlers and features are the card's.
+/// The limits in force for `desired`: what is offered, or less where the program asks for less. A value of zero or below
+/// asks for what is offered. The program cannot change limits of handlers and features.
 pub fn clip_limits(offered: &NiLimits, desired: &NiLimits) -> NiLimits {
     let mut limits = *offered;
     macro_rules! clip {

@@ -154,8 +154,8 @@ impl Portals {
         }
     }
 
-    /// Tells that the appended entry is used up by the header that it has taken: after the news of the overflow entry that
-    /// the header came from (AUTO_FREE), as the reference implementation does.
+    /// Posts AUTO_UNLINK for an appended entry that a header has used up. It follows the AUTO_FREE of the overflow entry
+    /// that the header came from, as in the reference implementation.
     pub(super) fn report_claim_unlink(&mut self, index: u8, pt_index: u32, claim: Claim) {
         if claim.unlink && claim.options & me::EVENT_UNLINK_DISABLE == 0 {
             let eq = self.interface(index).and_then(|ni| ni.portal(pt_index).ok()).map_or(ptl::EQ_NONE, |pt| pt.eq);
