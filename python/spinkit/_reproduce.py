@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from contextlib import closing
 from importlib import metadata
 from pathlib import Path
 
+from rich.console import Console, JustifyMethod
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
@@ -96,6 +98,34 @@ def _versions(settings: Settings) -> dict[str, str]:
     return {"spinkit": __version__, "zig (clang) for the card": metadata.version("ziglang"), **builds}
 
 
+def _time_tables(title: str, times: _report.TimeTable, out: Console) -> list[Table]:
+    """Lay out a column for each series; where the console is too narrow, a row for each, in several tables."""
+
+    def table(labels: Sequence[str], columns: Sequence[Sequence[str]], side: JustifyMethod) -> Table:
+        table = Table(title=title, title_justify="left", box=table_box(out))
+        table.add_column(labels[0], justify=side, no_wrap=True)
+        for column in columns:
+            table.add_column(column[0], justify="right", no_wrap=True)
+        for row in zip(labels[1:], *(column[1:] for column in columns), strict=True):
+            table.add_row(*row)
+        return table
+
+    def fits(table: Table) -> bool:
+        return out.measure(table, options=out.options.update(max_width=sys.maxsize)).maximum <= out.width
+
+    values, *series = zip(times.headings, *times.rows, strict=True)
+    if fits(whole := table(values, series, "right")):
+        return [whole]
+    tables, columns = [], times.rows
+    while columns:
+        counts = range(len(columns), 0, -1)
+        parts = ((count, table(times.headings, columns[:count], "left")) for count in counts)
+        count, part = next((count, part) for count, part in parts if count == 1 or fits(part))
+        tables.append(part)
+        columns = columns[count:]
+    return tables
+
+
 def show(results: Results) -> None:
     """Print the times and the comparison with the paper."""
     out = console()
@@ -103,12 +133,8 @@ def show(results: Results) -> None:
     experiment = results.experiment
     out.print(Text(f"{experiment.title} · {experiment.paper}", style="bold"))
     for times in _report.time_tables(results):
-        table = Table(title=f"{experiment.measure.heading} on {times.machine}", title_justify="left", box=box)
-        for heading in times.headings:
-            table.add_column(heading, justify="right", no_wrap=True)
-        for row in times.rows:
-            table.add_row(*row)
-        print_block(out, table)
+        for part in _time_tables(f"{experiment.measure.heading} on {times.machine}", times, out):
+            print_block(out, part)
     table = Table(title="Paper and here", title_justify="left", box=box)
     table.add_column("what the paper says")
     for heading in ("paper", "here", "here / paper"):

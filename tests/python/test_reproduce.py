@@ -4,13 +4,17 @@ import json
 import re
 import shutil
 import subprocess
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from rich.console import Console
 from spinkit import _experiment, _machines, _paths, _run
 from spinkit._errors import SpinkitError
+from spinkit._report import TimeTable
+from spinkit._reproduce import _time_tables
 from spinkit._text import styled
 from spinkit.cli import main
 
@@ -218,6 +222,29 @@ def test_code_is_set_as_code(home: Path, program: Program) -> None:
     program(times=TIMES | {"sc17-int": TIMES["sc17-int"] | {"stream": [900_000, 15]}})
     result = spinkit("reproduce", "ping-pong", "--quick", "--check")
     assert "does not hold: 35 % lower max(rtt) than RDMA (" in result.stderr
+
+
+def test_tables_of_many_series_are_cut_into_parts_that_fit() -> None:
+    series = [f"Series {number}, with a long name" for number in range(10)]
+    rows = [[value, *(f"{value[0]}{number}.25 µs" for number in range(10))] for value in ("1 KiB", "2 KiB", "4 KiB")]
+    times = TimeTable("sc17-int", ["Message size", *series], rows)
+
+    def headings(width: int) -> list[list[str]]:
+        out = Console(width=width)
+        tables = _time_tables("Times", times, out)
+        assert all(out.measure(table).maximum <= width for table in tables)
+        return [[str(column.header) for column in table.columns] for table in tables]
+
+    assert headings(500) == [["Message size", *series]]
+    assert headings(100) == [["Message size", "1 KiB", "2 KiB", "4 KiB"]]
+    assert headings(55) == [["Message size", "1 KiB", "2 KiB"], ["Message size", "4 KiB"]]
+    file = StringIO()
+    out = Console(width=55, file=file)
+    out.print(_time_tables("Times", times, out)[1])
+    printed = file.getvalue().splitlines()
+    assert [line.split() for line in printed if "Series 3" in line] == [
+        ["Series", "3,", "with", "a", "long", "name", "43.25", "µs"]
+    ]
 
 
 def test_on_a_terminal_code_has_a_colour() -> None:

@@ -87,7 +87,7 @@ fn run(arguments: &Arguments) -> Result<(), Error> {
     let mut machines = Vec::new();
     for name in &names {
         let sourced = Machine::load_with_sources(name, &search, &arguments.set)?;
-        for notice in &sourced.machine.notices {
+        for notice in sourced.machine.notices.iter().chain(&sourced.machine.unused) {
             eprintln!("spinkit machines: note: {notice}");
         }
         machines.push(Description::from(sourced));

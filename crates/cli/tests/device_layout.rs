@@ -24,8 +24,8 @@ macro_rules! structure {
 }
 
 macro_rules! numbers {
-    ($text:ident, $module:ident, $prefix:literal, $($name:ident),+ $(,)?) => { $(
-        let name = concat!($prefix, stringify!($name));
+    ($text:ident, $module:ident, $prefix:expr, $($name:ident),+ $(,)?) => { $(
+        let name = format!("{}{}", $prefix, stringify!($name));
         writeln!($text, "_Static_assert((int){name} == {}, \"{name}\");", $module::$name).unwrap();
     )+ };
 }
@@ -35,36 +35,23 @@ fn assertions() -> String {
         String::from("struct my_hdr { int a; };\n#define PTL_USER_HEADER struct my_hdr\n#include <spin.h>\n");
     let user = size_of::<HeaderArgs>();
     writeln!(text, "_Static_assert(offsetof(ptl_header_t, user_hdr) == {user}, \"user_hdr\");").unwrap();
-    numbers!(
-        text,
-        ret,
-        "PTL_HANDLER_",
-        DROP,
-        DROP_PENDING,
-        PROCESS_DATA,
-        PROCESS_DATA_PENDING,
-        PROCEED,
-        PROCEED_PENDING,
-        SUCCESS,
-        SUCCESS_PENDING,
-        FAIL,
-        SEGV
-    );
-    numbers!(
-        text,
-        ret,
-        "",
-        DROP,
-        DROP_PENDING,
-        PROCESS_DATA,
-        PROCESS_DATA_PENDING,
-        PROCEED,
-        PROCEED_PENDING,
-        SUCCESS,
-        SUCCESS_PENDING,
-        FAIL,
-        SEGV
-    );
+    for prefix in ["PTL_HANDLER_", ""] {
+        numbers!(
+            text,
+            ret,
+            prefix,
+            DROP,
+            DROP_PENDING,
+            PROCESS_DATA,
+            PROCESS_DATA_PENDING,
+            PROCEED,
+            PROCEED_PENDING,
+            SUCCESS,
+            SUCCESS_PENDING,
+            FAIL,
+            SEGV
+        );
+    }
     text += &header_fields().replace("sizeof(ptl_header_t)", "offsetof(ptl_header_t, user_hdr)");
     writeln!(text, "_Static_assert(PTL_HANDLER_IOVEC == {}u, \"iovec\");", abi::portals::ME_HANDLER_IOVEC).unwrap();
     numbers!(text, err, "SPIN_ERR_", INVALID, FAILED);

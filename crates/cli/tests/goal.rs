@@ -129,6 +129,29 @@ fn threads_share_a_run_where_the_model_allows() {
 }
 
 #[test]
+fn keys_of_a_fabric_are_used_or_named() {
+    let notes = |model: &str, set: &[&str]| {
+        let set: Vec<&str> = set.iter().flat_map(|set| ["--set", set]).collect();
+        let arguments = [&["run", model, "-", "--machine", "sc17-int"], &set[..]].concat();
+        let output = goal(&arguments, b"num_ranks 2 rank 0 { send 8b to 1 } rank 1 { recv 8b from 0 }");
+        assert_eq!(output.status.code(), Some(0));
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let (key, fabric) = ("network.fabric.seed=3", "network.model=fabric");
+    let unused = "spinkit goal: note: no effect with network.model=latency: --set network.fabric.seed=3; add --set \
+                  network.model=fabric\n";
+    assert_eq!(notes("nic", &[key]), unused);
+    let other = "has no effect on this model, which has no contention: use `goal run nic` or `goal run packet`\n";
+    for model in ["loggops", "protocol"] {
+        assert_eq!(notes(model, &[key]), format!("spinkit goal: note: network.fabric {other}"));
+        assert_eq!(notes(model, &[fabric, key]), format!("spinkit goal: note: network.model=fabric {other}"));
+        assert_eq!(notes(model, &[]), "");
+    }
+    assert_eq!(notes("nic", &[fabric, key]), "");
+    assert_eq!(notes("packet", &[key]), "");
+}
+
+#[test]
 fn other_cpus_count_unless_asked_not_to() {
     let schedule = b"num_ranks 1 rank 0 { a: calc 1000 b: calc 10 cpu 1 b requires a }";
     assert_eq!(json(&["run", "loggops", "-", "--json", "-"], schedule)["max_end_ns"], 1010);

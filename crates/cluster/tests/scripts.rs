@@ -1,6 +1,8 @@
 //! A cluster whose ranks are lists of steps, without processes. The times are sums of the parameters of the sPIN paper's
 //! integrated machine, written out.
 
+mod sc17;
+
 use std::collections::VecDeque;
 use std::path::Path;
 use std::rc::Rc;
@@ -9,20 +11,10 @@ use abi::portals::{self as ptl, AckReq, Handle, List, Process, md, me, ni};
 use cluster::{Cluster, HostMemory, InternalError, Ranks, Work};
 use machine::Machine;
 use nic::{Card, CardEvent, MemoryFault, MessageId, NewEntry, Ports, Target};
+use sc17::{CAM, DMA, MATCH, NETWORK, O, POLL, PUT_8};
 use sim::Time;
 use sim::trace::Trace;
 
-// machines/sc17-int.toml, in ps; messages have 8 bytes.
-const O: u64 = 65_000;
-const POLL: u64 = 51_000;
-const MATCH: u64 = 30_000;
-const CAM: u64 = 2_000;
-const DMA: u64 = 50_000;
-const DMA_8: u64 = 54;
-const PORT_8: u64 = 160;
-const NETWORK: u64 = 2 * 33_400 + 50_000;
-/// From the post of a put until its data is in the other host's memory. Cards of every kind look up the header packet.
-const PUT: u64 = 2 * DMA + DMA_8 + PORT_8 + NETWORK + MATCH + DMA + DMA_8;
 /// What a thread of a rank does, one step after the other.
 #[derive(Clone, Copy)]
 enum Step {
@@ -281,7 +273,7 @@ fn run(settings: &[&str], threads: &[(usize, &[Step])]) -> Run {
 #[test]
 fn a_put_and_its_acknowledgement() {
     let run = run(&[], &[(0, &[Put(1, 7), Wait(1)]), (1, &[Wait(1)])]);
-    let there = O + PUT;
+    let there = O + PUT_8;
     // The acknowledgement crosses to the host as an empty DMA write.
     let acknowledged = there + NETWORK + CAM + DMA;
     assert_eq!(run.ends, [acknowledged + POLL, there + POLL]);
@@ -292,7 +284,7 @@ fn a_put_and_its_acknowledgement() {
 #[test]
 fn on_rdma_cards_the_cpu_polls_and_matches() {
     let run = run(&["nic.kind=rdma"], &[(0, &[Put(1, 7)]), (1, &[Wait(1)])]);
-    assert_eq!(run.ends, [O, O + PUT + POLL + MATCH]);
+    assert_eq!(run.ends, [O, O + PUT_8 + POLL + MATCH]);
 }
 
 #[test]
@@ -300,7 +292,7 @@ fn completions_wait_for_each_other() {
     // Two messages arrive while the CPU completes the first.
     let run = run(&["nic.kind=rdma"], &[(0, &[Put(1, 1), Put(1, 2)]), (1, &[Wait(2)])]);
     // The second post ends 65 ns after the first, and completing a message takes 81 ns.
-    assert_eq!(run.ends, [2 * O, O + PUT + 2 * (POLL + MATCH)]);
+    assert_eq!(run.ends, [2 * O, O + PUT_8 + 2 * (POLL + MATCH)]);
     assert_eq!(run.memory[1][8..], [2; 8]);
 }
 

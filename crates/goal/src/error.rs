@@ -1,6 +1,7 @@
 use std::convert::Infallible;
 use std::error::Error;
 
+use net::NetError;
 use thiserror::Error;
 
 use crate::deadlock::Deadlock;
@@ -19,6 +20,9 @@ pub enum RunError<M: Error + 'static = Infallible> {
         /// The clock counts 2 to this power picoseconds
         bits: u32,
     },
+    /// The network is impossible or too small for the schedule.
+    #[error(transparent)]
+    Network(#[from] NetError),
     /// An operation of a card in a model that has no cards.
     #[error("{0}: only the model nic has cards that do this")]
     NeedsCard(String),

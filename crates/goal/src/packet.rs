@@ -19,7 +19,6 @@ mod engine;
 mod record;
 mod task;
 
-use net::NetError;
 use net::fabric::Report;
 use sim::{Rate, Time};
 use thiserror::Error;
@@ -83,20 +82,11 @@ pub enum PacketError {
         /// The limit
         most: usize,
     },
-    /// A network that is impossible or too small.
-    #[error(transparent)]
-    Network(#[from] NetError),
 }
 
 impl From<PacketError> for RunError {
     fn from(error: PacketError) -> RunError {
         RunError::Model(error)
-    }
-}
-
-impl From<NetError> for RunError {
-    fn from(error: NetError) -> RunError {
-        RunError::Model(error.into())
     }
 }
 

@@ -34,7 +34,6 @@ mod engine;
 mod timing;
 
 use machine::{Machine, NicKind, TimingKind};
-use net::NetError;
 use sim::Time;
 use thiserror::Error;
 
@@ -128,19 +127,10 @@ pub enum ProtocolError {
         /// Highest NIC number, plus one
         nics: usize,
     },
-    /// A network that is impossible or too small.
-    #[error(transparent)]
-    Network(#[from] NetError),
 }
 
 impl From<ProtocolError> for RunError {
     fn from(error: ProtocolError) -> RunError {
         RunError::Model(error)
-    }
-}
-
-impl From<NetError> for RunError {
-    fn from(error: NetError) -> RunError {
-        RunError::Model(error.into())
     }
 }

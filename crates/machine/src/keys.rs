@@ -85,7 +85,7 @@ section!("accelerator" Sc17 {
 });
 
 const DESCRIPTION: &str = "description";
-const MODEL: &str = "network.model";
+pub(crate) const MODEL: &str = "network.model";
 const ACCELERATOR: &str = "accelerator.kind";
 
 /// The kinds of accelerator, with the keys of each.
@@ -110,7 +110,7 @@ impl NetworkModel {
 }
 
 impl Fabric {
-    const KEYS: &[&str] = &[
+    pub(crate) const KEYS: &[&str] = &[
         "network.fabric.buffer_bytes",
         "network.fabric.flow",
         "network.fabric.routing",
@@ -205,6 +205,7 @@ impl Machine {
             hpu: Hpu::read(table)?,
             accelerator: Accelerator::read(table)?,
             notices: Vec::new(),
+            unused: None,
         })
     }
 }

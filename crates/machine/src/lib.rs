@@ -45,4 +45,8 @@ pub struct Machine {
     /// Names of earlier versions that files and options use, each with the name that it has now: one line for each file
     /// or option, for standard error.
     pub notices: Vec<String>,
+    /// Keys of `[network.fabric]` that the user has set although `network.model` is another: one line with their places and
+    /// the remedy, for standard error. Keys of the file that sets `network.model` do not count: a machine may have a fabric
+    /// ready for `--set network.model=fabric`.
+    pub unused: Option<String>,
 }

@@ -7,6 +7,8 @@ use toml::{Table, Value};
 
 use crate::Machine;
 use crate::comments::comments;
+use crate::keys::MODEL;
+use crate::network::{Fabric, NetworkModel};
 use crate::old;
 use crate::problem::Problem;
 use crate::value::must_be;
@@ -146,8 +148,9 @@ fn build(path: &Path, text: &str, search: &[PathBuf], overrides: &[String]) -> R
     let name = path.file_stem().unwrap_or_default().to_string_lossy();
     let machine = Machine::read(&name, &layers.table).and_then(|machine| machine.check().map(|()| machine));
     let machine = machine.map_err(|problem| layers.blame(problem, path))?;
+    let unused = (machine.network.model != NetworkModel::Fabric).then(|| layers.unused_of_fabric()).flatten();
     let Layers { notices, files, sources, .. } = layers;
-    Ok(Sourced { machine: Machine { notices, ..machine }, files, sources })
+    Ok(Sourced { machine: Machine { notices, unused, ..machine }, files, sources })
 }
 
 fn read_file(path: &Path) -> Result<String, MachineError> {
@@ -252,6 +255,29 @@ impl Layers {
         self.sources.insert(old::present_name(key), format!("--set {argument}"));
         merge(&mut self.table, table, "", &origin, &mut self.origins);
         Ok(renamed)
+    }
+
+    /// Names the keys of the fabric that were set later than the model of the network, which is another.
+    fn unused_of_fabric(&self) -> Option<String> {
+        let layer = |origin: &Origin| match origin {
+            Origin::File(name) => self.files.iter().position(|file| file.display().to_string() == *name),
+            Origin::Set(_) => Some(self.files.len()),
+        };
+        let model = self.origins.get(MODEL);
+        let is_unused = |origin: &Origin| match (origin, model) {
+            (Origin::Set(_), _) => true,
+            (origin, Some(model)) => layer(origin) > layer(model),
+            (_, None) => false,
+        };
+        let keys = Fabric::KEYS.iter().filter_map(|key| Some((key, self.origins.get(*key)?)));
+        let unused = keys.filter(|(_, origin)| is_unused(origin)).map(|(key, origin)| match origin {
+            Origin::File(name) => format!("{key} ({name})"),
+            Origin::Set(argument) => format!("--set {argument}"),
+        });
+        let unused: Vec<String> = unused.collect();
+        let keys = unused.join(", ");
+        let note = || format!("no effect with network.model=latency: {keys}; add --set network.model=fabric");
+        (!keys.is_empty()).then(note)
     }
 
     fn blame(&self, problem: Problem, asked_for: &Path) -> MachineError {

@@ -77,6 +77,7 @@ fn sc17_int_is_the_paper() {
             put_blocks: true,
         }),
         notices: Vec::new(),
+        unused: None,
     };
     assert_eq!(load("sc17-int", &[]).unwrap(), expected);
 }
@@ -111,6 +112,28 @@ fn of_an_earlier_version() -> String {
         assert!(text.contains(new), "{new}");
         text.replace(new, old)
     })
+}
+
+#[test]
+fn keys_of_a_fabric_that_is_not_used_are_named_with_their_place() {
+    let unused = |overrides: &[&str]| load("sc17-int", overrides).unwrap().unused;
+    assert_eq!(unused(&[]), None);
+    assert_eq!(unused(&["network.model=latency"]), None);
+    assert_eq!(unused(&["network.fabric.seed=3", "network.model=fabric"]), None);
+    let note = |keys| Some(format!("no effect with network.model=latency: {keys}; add --set network.model=fabric"));
+    let both = "--set network.fabric.flow=drop, --set network.fabric.seed=3";
+    assert_eq!(unused(&["network.fabric.seed=3", "network.fabric.flow=drop"]), note(both));
+
+    // In a file, only keys that come after the model of its base are named.
+    let based = |text: &str| {
+        let origin = folder().join("mine.toml").display().to_string();
+        let machine = Machine::parse(&origin, &format!("base = \"sc17-int\"\n[network]\n{text}"), &[]).unwrap();
+        machine.unused.map(|unused| unused.replace(&origin, "mine.toml"))
+    };
+    let key = "fabric.buffer_bytes = 8192";
+    assert_eq!(based(key), note("network.fabric.buffer_bytes (mine.toml)"));
+    assert_eq!(based(&format!("{key}\nmodel = \"latency\"")), None);
+    assert_eq!(based(&format!("{key}\nmodel = \"fabric\"")), None);
 }
 
 #[test]

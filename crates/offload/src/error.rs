@@ -47,9 +47,6 @@ pub enum CardError {
     /// A card has met a state that cannot occur.
     #[error(transparent)]
     Internal(#[from] cluster::InternalError),
-    /// The network cannot have this many nodes.
-    #[error(transparent)]
-    Network(#[from] cluster::NetError),
 }
 
 impl From<CardError> for RunError {

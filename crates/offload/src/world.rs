@@ -61,8 +61,7 @@ impl<'a> World<'a> {
         check::schedule(schedule, &machine, program.as_deref())?;
         let program = program.filter(|_| machine.nic.runs_handlers());
         // Only what goes wrong in a handler comes up as a message, and it ends the run.
-        let mut cluster =
-            Cluster::new(machine, schedule.ranks() as usize, 0, trace, Box::new(|_| ())).map_err(CardError::from)?;
+        let mut cluster = Cluster::new(machine, schedule.ranks() as usize, 0, trace, Box::new(|_| ()))?;
         cluster.trim_cards();
         let ni = open_interfaces(&mut cluster, program.as_ref());
         let mut scripts = Scripts::new(schedule, ni, eager);

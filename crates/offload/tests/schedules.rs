@@ -1,24 +1,16 @@
 //! Schedules on the cards of the paper's integrated machine. The times are sums of its parameters, written out; those of
 //! handlers are in `crates/cli/tests/offload.rs`, which can compile them.
 
+#[path = "../../cluster/tests/sc17/mod.rs"]
+mod sc17;
+
 use std::path::Path;
 
 use machine::Machine;
 use offload::{Outcome, RunError, SparseMemory, World, buffer};
+use sc17::{CAM, DMA, DMA_8, MATCH, NETWORK, O, POLL, PORT_8, PUT_8};
 use sim::Time;
 use sim::trace::Trace;
-
-// machines/sc17-int.toml, in ps; 8 bytes.
-const O: u64 = 65_000;
-const POLL: u64 = 51_000;
-const MATCH: u64 = 30_000;
-const CAM: u64 = 2_000;
-const DMA: u64 = 50_000;
-const DMA_8: u64 = 54;
-const PORT_8: u64 = 160;
-const NETWORK: u64 = 2 * 33_400 + 50_000;
-/// From the moment that the card has a put of 8 bytes until they are in the other host's memory.
-const PUT_8: u64 = 2 * DMA + DMA_8 + PORT_8 + NETWORK + MATCH + DMA + DMA_8;
 
 fn machine(set: &[&str]) -> Machine {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../machines");

@@ -5,12 +5,12 @@
 
 pub mod memory;
 mod pipe;
+mod pool;
 mod queue;
-mod spares;
 mod time;
 pub mod trace;
 
 pub use pipe::{Pipe, Train};
+pub use pool::Pool;
 pub use queue::EventQueue;
-pub use spares::Spares;
 pub use time::{Clock, Rate, Time};

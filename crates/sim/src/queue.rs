@@ -1,6 +1,6 @@
 use std::collections::VecDeque;
 
-use crate::{Spares, Time};
+use crate::{Pool, Time};
 
 /// The number of bits of a time that one level of the wheel distinguishes.
 const BITS: u32 = 6;
@@ -41,7 +41,7 @@ pub struct EventQueue<E> {
     used: [u64; LEVELS],
     /// Which levels are not empty.
     used_levels: u32,
-    spares: Spares<(Time, E)>,
+    pool: Pool<(Time, E)>,
     len: usize,
     inserted: u64,
 }
@@ -69,7 +69,7 @@ impl<E> Default for EventQueue<E> {
             slots: std::iter::repeat_with(Slot::default).take(LEVELS * SLOTS).collect(),
             used: [0; LEVELS],
             used_levels: 0,
-            spares: Spares::default(),
+            pool: Pool::default(),
             len: 0,
             inserted: 0,
         }
@@ -159,7 +159,7 @@ impl<E> EventQueue<E> {
         self.used[index / SLOTS] |= 1 << (index % SLOTS);
         self.used_levels |= 1 << (index / SLOTS);
         let slot = &mut self.slots[index];
-        self.spares.widen(&mut slot.entries);
+        self.pool.widen(&mut slot.entries);
         slot.earliest = slot.earliest.min(at);
         slot.entries.push((at, event));
     }
@@ -236,7 +236,7 @@ impl<E> EventQueue<E> {
                 self.place(at, event);
             }
         }
-        self.slots[index].entries = self.spares.keep(entries);
+        self.slots[index].entries = self.pool.keep(entries);
     }
 
     /// Adds an event before the last of the list.

@@ -1,7 +1,7 @@
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
-use goal::ReadError;
+use goal::{ReadError, RunError};
 use machine::MachineError;
 use thiserror::Error;
 
@@ -45,8 +45,11 @@ fn lost(messages: &[String]) -> String {
 
 impl GoalError {
     /// Returns the error of a run that failed, whatever the model.
-    pub fn run(file: &Path, error: impl Error + 'static) -> GoalError {
-        GoalError::Run { file: name_of(file).to_owned(), error: Box::new(error) }
+    pub fn run<M: Error + 'static>(file: &Path, error: RunError<M>) -> GoalError {
+        match error {
+            RunError::Network(error) => GoalError::Network(error),
+            error => GoalError::Run { file: name_of(file).to_owned(), error: Box::new(error) },
+        }
     }
 
     /// Makes an error of writing a file name the file.

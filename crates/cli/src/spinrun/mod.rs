@@ -330,7 +330,7 @@ fn load_machine(options: &Options, sdk: &Sdk) -> Result<Machine, MachineError> {
     let mut overrides = options.set.clone();
     overrides.extend(options.nic.map(|card| format!("nic.kind={}", NicKind::from(card).name())));
     let machine = Machine::load(&options.machine, &[sdk.home.join("machines")], &overrides)?;
-    for notice in &machine.notices {
+    for notice in machine.notices.iter().chain(&machine.unused) {
         eprintln!("spinrun: note: {notice}");
     }
     Ok(machine)

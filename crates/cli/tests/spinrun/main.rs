@@ -4,6 +4,7 @@ mod determinism;
 mod drops;
 mod ends;
 mod errors;
+mod fabric;
 mod handlers;
 mod harness;
 mod offload;

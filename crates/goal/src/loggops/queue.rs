@@ -1,7 +1,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use sim::Spares;
+use sim::Pool;
 
 /// Number of bits of a time that one level of the wheel distinguishes.
 const BITS: u32 = 6;
@@ -39,7 +39,7 @@ pub(super) struct Queue {
     used: [u64; LEVELS],
     /// A bit for each level that is not empty.
     used_levels: u32,
-    spares: Spares<Entry>,
+    pool: Pool<Entry>,
 }
 
 impl Queue {
@@ -52,7 +52,7 @@ impl Queue {
             slots: vec![Vec::new(); LEVELS * SLOTS],
             used: [0; LEVELS],
             used_levels: 0,
-            spares: Spares::default(),
+            pool: Pool::default(),
         }
     }
 
@@ -138,7 +138,7 @@ impl Queue {
         self.used[level] |= 1 << number;
         self.used_levels |= 1 << level;
         let slot = &mut self.slots[level * SLOTS + number];
-        self.spares.widen(slot);
+        self.pool.widen(slot);
         slot.push(entry);
     }
 
@@ -172,7 +172,7 @@ impl Queue {
                 }
             }
         }
-        self.slots[slot] = self.spares.keep(entries);
+        self.slots[slot] = self.pool.keep(entries);
         if !self.due.is_sorted() {
             self.due.sort_unstable();
         }

@@ -103,7 +103,9 @@ fn check(topology: &Topology, is_right: impl Fn(u32, u32, u32, u32) -> bool) {
 
 #[test]
 fn fat_trees_have_the_distances_of_the_tree() {
-    for (radix, hosts) in [(4, 2), (4, 5), (4, 8), (4, 9), (4, 16), (4, 23), (6, 20), (6, 54), (8, 40), (4, 40)] {
+    for (radix, hosts) in
+        [(4, 2), (4, 5), (4, 8), (4, 9), (4, 16), (4, 23), (6, 20), (6, 54), (8, 40), (8, 128), (4, 40)]
+    {
         let topology = Topology::fat_tree(radix, 1, hosts).unwrap();
         let tree = Tree::fat_tree(radix, hosts).unwrap();
         assert_eq!((topology.hosts() as usize, topology.longest_path()), (hosts, 2 * tree.levels()));
@@ -179,9 +181,15 @@ fn dragonflies_pass_one_global_link() {
 
 #[test]
 fn tori_take_the_shorter_way_around() {
-    for (sides, hosts) in
-        [(&[5][..], 1), (&[4], 2), (&[2, 2, 2], 1), (&[3, 4], 1), (&[4, 1, 4], 1), (&[3, 2, 2, 2, 3], 1)]
-    {
+    for (sides, hosts) in [
+        (&[5][..], 1),
+        (&[4], 2),
+        (&[2, 2, 2], 1),
+        (&[3, 4], 1),
+        (&[4, 1, 4], 1),
+        (&[4, 4, 4], 1),
+        (&[3, 2, 2, 2, 3], 1),
+    ] {
         let topology = Topology::torus(sides, hosts).unwrap();
         check(&topology, |_, _, length, distance| length == distance);
     }

@@ -1,10 +1,13 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use goal::loggops::LogGops;
 use goal::{RunProgress, Schedule};
-use machine::Machine;
+use machine::{Machine, NetworkModel};
+use sim::{Rate, Time};
 
 use super::super::error::{GoalError, name_of};
+use super::super::units::{parse_ns, parse_ns_per_byte};
 use crate::clock;
 use crate::progress::{self, Task, When};
 use crate::sdk::Sdk;
@@ -16,6 +19,20 @@ pub struct Took {
     pub cpu: Duration,
     /// Real time
     pub wall: Duration,
+}
+
+/// The machine that is used if none is named: that of the sPIN paper.
+const MACHINE: &str = "sc17-int";
+
+/// The model of the network that a model of execution uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Network {
+    /// Latencies without contention, whatever the machine has
+    Latency,
+    /// Links and switches, whatever the machine has
+    Fabric,
+    /// That of the machine
+    OfMachine,
 }
 
 /// Options of all models.
@@ -35,6 +52,31 @@ pub struct Common {
     /// Seconds between reports of progress on standard error [default: 1 on a terminal, else 10]
     #[arg(long, value_name = "SECONDS|off", value_parser = When::parse)]
     progress: Option<When>,
+}
+
+/// Times of a CPU and a NIC for messages.
+#[derive(Debug, clap::Args)]
+pub struct Costs {
+    /// CPU time o for a message in ns [default: the machine's; loggops without --machine: 1500]
+    #[arg(short = 'o', value_name = "NS", value_parser = parse_ns)]
+    pub overhead: Option<Time>,
+    /// NIC time g for a message in ns [default: the machine's; loggops without --machine: 1000]
+    #[arg(short = 'g', value_name = "NS", value_parser = parse_ns)]
+    pub gap: Option<Time>,
+    /// NIC time G for a byte in ns [default: the machine's; loggops without --machine: 6]
+    #[arg(short = 'G', value_name = "NS", value_parser = parse_ns_per_byte)]
+    pub gap_per_byte: Option<Rate>,
+    /// CPU time O for a byte in ns [default: 0]
+    #[arg(short = 'O', value_name = "NS", value_parser = parse_ns_per_byte)]
+    pub overhead_per_byte: Option<Rate>,
+}
+
+/// The threshold of the eager protocol.
+#[derive(Debug, clap::Args)]
+pub struct Eager {
+    /// Size S in bytes of the largest message that does not wait for its receive
+    #[arg(short = 'S', value_name = "BYTES", default_value_t = LogGops::default().eager)]
+    pub eager: u64,
 }
 
 impl Common {
@@ -68,18 +110,26 @@ impl Common {
     ///
     /// # Errors
     /// When it cannot be read or has wrong parameters.
-    pub fn machine(&self) -> Result<Option<Machine>, GoalError> {
-        self.machine.as_deref().map(|name| self.machine_or(name)).transpose()
+    pub fn machine(&self, network: Network) -> Result<Option<Machine>, GoalError> {
+        self.machine.is_some().then(|| self.machine_or_default(network)).transpose()
     }
 
-    /// Returns the machine that the user named, or else `default`.
+    /// Returns the machine that the user named, or else that of the paper.
     ///
     /// # Errors
     /// When it cannot be read or has wrong parameters.
-    pub fn machine_or(&self, default: &str) -> Result<Machine, GoalError> {
-        let name = self.machine.as_deref().unwrap_or(default);
+    pub fn machine_or_default(&self, network: Network) -> Result<Machine, GoalError> {
+        let name = self.machine.as_deref().unwrap_or(MACHINE);
         let machine = Machine::load(name, &[Sdk::find()?.home.join("machines")], &self.set)?;
-        for notice in &machine.notices {
+        let no_contention = "network.model=fabric has no effect on this model, which has no contention: use `goal run nic` \
+                             or `goal run packet`";
+        let unused = match network {
+            Network::Fabric => None,
+            Network::OfMachine => machine.unused.clone(),
+            Network::Latency if machine.network.model == NetworkModel::Fabric => Some(no_contention.into()),
+            Network::Latency => machine.unused.as_ref().map(|_| no_contention.replace("model=fabric", "fabric")),
+        };
+        for notice in machine.notices.iter().chain(&unused) {
             eprintln!("spinkit goal: note: {notice}");
         }
         Ok(machine)

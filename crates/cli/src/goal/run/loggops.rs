@@ -11,8 +11,8 @@ use sim::trace::Trace;
 use sim::{Rate, Time};
 
 use super::super::error::GoalError;
-use super::super::units::{json_ns, parse_ns, parse_ns_per_byte};
-use super::common::Common;
+use super::super::units::{json_ns, parse_ns};
+use super::common::{Common, Costs, Eager, Network};
 use super::report::{Report, warn_of_lost};
 use super::{critical, noise, timeline};
 
@@ -23,21 +23,10 @@ pub struct Arguments {
     /// Latency L in ns [default: 2500, or the machine's longest]
     #[arg(short = 'L', value_name = "NS", value_parser = parse_ns)]
     latency: Option<Time>,
-    /// CPU time o for a message in ns [default: 1500, or the machine's]
-    #[arg(short = 'o', value_name = "NS", value_parser = parse_ns)]
-    overhead: Option<Time>,
-    /// NIC time g for a message in ns [default: 1000, or the machine's]
-    #[arg(short = 'g', value_name = "NS", value_parser = parse_ns)]
-    gap: Option<Time>,
-    /// NIC time G for a byte in ns [default: 6, or the machine's]
-    #[arg(short = 'G', value_name = "NS", value_parser = parse_ns_per_byte)]
-    gap_per_byte: Option<Rate>,
-    /// CPU time O for a byte in ns [default: 0]
-    #[arg(short = 'O', value_name = "NS", value_parser = parse_ns_per_byte)]
-    overhead_per_byte: Option<Rate>,
-    /// Size S in bytes of the largest message that does not wait for its receive [default: 65535]
-    #[arg(short = 'S', value_name = "BYTES")]
-    eager: Option<u64>,
+    #[command(flatten)]
+    costs: Costs,
+    #[command(flatten)]
+    threshold: Eager,
     /// Behave as LogGOPSim where spinkit differs; may be given several times
     #[arg(long, value_enum, value_name = "WHAT")]
     compat: Vec<Compat>,
@@ -139,7 +128,7 @@ fn sizes(schedule: &Schedule) -> Value {
 }
 
 fn parameters(schedule: &Schedule, arguments: &Arguments) -> Result<LogGops, GoalError> {
-    let mut parameters = match arguments.common.machine()? {
+    let mut parameters = match arguments.common.machine(Network::Latency)? {
         None => LogGops::default(),
         Some(machine) => {
             let nodes = schedule.ranks() as usize;
@@ -148,12 +137,13 @@ fn parameters(schedule: &Schedule, arguments: &Arguments) -> Result<LogGops, Goa
             LogGops::of_machine(&machine, latency)
         }
     };
+    let costs = &arguments.costs;
     let given = |value: &mut Time, option: Option<Time>| *value = option.unwrap_or(*value);
     given(&mut parameters.latency, arguments.latency);
-    given(&mut parameters.overhead, arguments.overhead);
-    given(&mut parameters.gap, arguments.gap);
-    parameters.gap_per_byte = arguments.gap_per_byte.unwrap_or(parameters.gap_per_byte);
-    parameters.overhead_per_byte = arguments.overhead_per_byte.unwrap_or(parameters.overhead_per_byte);
-    parameters.eager = arguments.eager.unwrap_or(parameters.eager);
+    given(&mut parameters.overhead, costs.overhead);
+    given(&mut parameters.gap, costs.gap);
+    parameters.gap_per_byte = costs.gap_per_byte.unwrap_or(parameters.gap_per_byte);
+    parameters.overhead_per_byte = costs.overhead_per_byte.unwrap_or(parameters.overhead_per_byte);
+    parameters.eager = arguments.threshold.eager;
     Ok(parameters)
 }

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use abi::device::image::SECTION;
-use goal::loggops::LogGops;
 use goal::{RunProgress, Schedule};
 use machine::Machine;
 use nic::{CardProgram, DeviceProgram, HandlerStats};
@@ -16,19 +15,15 @@ use sim::trace::Trace;
 
 use super::super::error::GoalError;
 use super::super::units::json_ns;
-use super::common::Common;
+use super::common::{Common, Eager, Network};
 use super::report::Report;
-
-/// The machine of the sPIN paper.
-const MACHINE: &str = "sc17-int";
 
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
     #[command(flatten)]
     pub common: Common,
-    /// Size S in bytes of the largest message that does not wait for its receive
-    #[arg(short = 'S', value_name = "BYTES", default_value_t = LogGops::default().eager)]
-    eager: u64,
+    #[command(flatten)]
+    threshold: Eager,
     /// Write a timeline of CPUs and cards for Perfetto
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
@@ -39,8 +34,8 @@ pub struct Arguments {
 
 /// Executes a schedule.
 pub fn run(schedule: &Schedule, arguments: &Arguments, trace: Trace) -> Result<Report, GoalError> {
-    let (common, eager) = (&arguments.common, arguments.eager);
-    let machine = common.machine_or(MACHINE)?;
+    let (common, eager) = (&arguments.common, arguments.threshold.eager);
+    let machine = common.machine_or_default(Network::OfMachine)?;
     let program = match &arguments.device {
         Some(file) => Some(device(file, &machine)?),
         None => None,

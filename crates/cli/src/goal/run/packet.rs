@@ -1,8 +1,7 @@
 //! `spinkit goal run packet`
 
 use clap::ValueEnum;
-use goal::loggops::LogGops;
-use goal::packet::{Outcome, PacketError, Parameters, RunError, hosts, record, run as execute};
+use goal::packet::{Outcome, Parameters, hosts, record, run as execute};
 use goal::{RunProgress, Schedule};
 use machine::{Shape, Topology};
 use net::fabric::{self, Flow, LinkReport, Routing};
@@ -11,33 +10,19 @@ use sim::trace::Trace;
 use sim::{Rate, Time};
 
 use super::super::error::GoalError;
-use super::super::units::{Dims, json_ns, parse_dims, parse_gbit_per_s, parse_ns, parse_ns_per_byte};
-use super::common::{Common, Took};
+use super::super::units::{Dims, json_ns, parse_dims, parse_gbit_per_s, parse_ns};
+use super::common::{Common, Costs, Eager, Took};
 use super::report::Report;
-use super::{noise, timeline};
-
-/// The machine of the sPIN paper.
-const MACHINE: &str = "sc17-int";
+use super::{common, noise, timeline};
 
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
     #[command(flatten)]
     pub common: Common,
-    /// CPU time o for a message in ns [default: the machine's]
-    #[arg(short = 'o', value_name = "NS", value_parser = parse_ns)]
-    overhead: Option<Time>,
-    /// Time g between messages of a card in ns [default: the machine's]
-    #[arg(short = 'g', value_name = "NS", value_parser = parse_ns)]
-    gap: Option<Time>,
-    /// Time G of a link for a byte in ns [default: the machine's]
-    #[arg(short = 'G', value_name = "NS", value_parser = parse_ns_per_byte)]
-    gap_per_byte: Option<Rate>,
-    /// CPU time O for a byte in ns [default: 0]
-    #[arg(short = 'O', value_name = "NS", value_parser = parse_ns_per_byte)]
-    overhead_per_byte: Option<Rate>,
-    /// Size S in bytes of the largest message that does not wait for its receive
-    #[arg(short = 'S', value_name = "BYTES", default_value_t = LogGops::default().eager)]
-    eager: u64,
+    #[command(flatten)]
+    costs: Costs,
+    #[command(flatten)]
+    threshold: Eager,
     #[command(flatten)]
     noise: noise::Arguments,
     #[command(flatten)]
@@ -187,24 +172,24 @@ impl Network {
 
 /// Executes a schedule.
 pub fn run(schedule: &Schedule, arguments: &Arguments, trace: Trace) -> Result<Report, GoalError> {
-    let Arguments { common, timeline, network: given, .. } = arguments;
-    let machine = common.machine_or(MACHINE)?;
+    let Arguments { common, costs, timeline, network: given, .. } = arguments;
+    let machine = common.machine_or_default(common::Network::Fabric)?;
     let network = given.apply(&machine.network)?;
     let hosts = hosts(schedule).map_err(|error| GoalError::run(&common.file, error))?;
     let topology = net::Topology::of_machine(&network, hosts)?;
     let machines = fabric::Parameters::of_machine(&network);
     let parameters = Parameters {
-        overhead: arguments.overhead.unwrap_or(machine.host.overhead),
-        overhead_per_byte: arguments.overhead_per_byte.unwrap_or(Rate::INFINITE),
-        eager: arguments.eager,
+        overhead: costs.overhead.unwrap_or(machine.host.overhead),
+        overhead_per_byte: costs.overhead_per_byte.unwrap_or(Rate::INFINITE),
+        eager: arguments.threshold.eager,
         noise: arguments.noise.noise(),
         progress: RunProgress::default(),
         network: fabric::Parameters {
-            gap_per_byte: given.link_bandwidth.or(arguments.gap_per_byte).unwrap_or(machines.gap_per_byte),
+            gap_per_byte: given.link_bandwidth.or(costs.gap_per_byte).unwrap_or(machines.gap_per_byte),
             wire: given.link_latency.unwrap_or(machines.wire),
             switch: given.switch_latency.unwrap_or(machines.switch),
             mtu: given.mtu.unwrap_or(machines.mtu),
-            gap: arguments.gap.unwrap_or(machines.gap),
+            gap: costs.gap.unwrap_or(machines.gap),
             buffer: given.buffer.unwrap_or(machines.buffer),
             flow: given.flow.map_or(machines.flow, FlowName::flow),
             routing: given.routing.map_or(machines.routing, RoutingName::routing),
@@ -215,10 +200,7 @@ pub fn run(schedule: &Schedule, arguments: &Arguments, trace: Trace) -> Result<R
         false => execute(schedule, topology, &parameters),
         true => record(schedule, topology, &parameters, timeline.window(schedule)),
     });
-    let outcome = outcome.map_err(|error| match error {
-        RunError::Model(PacketError::Network(error)) => error.into(),
-        error => GoalError::run(&common.file, error),
-    })?;
+    let outcome = outcome.map_err(|error| GoalError::run(&common.file, error))?;
     if let Some(path) = timeline.file() {
         let write = || timeline.write_packets(trace, schedule, parameters.eager, &outcome.details.spans);
         common.writing(path, write).map_err(GoalError::write(path))?;

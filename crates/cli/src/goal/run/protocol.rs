@@ -1,28 +1,23 @@
 //! `spinkit goal run protocol`
 
 use goal::Schedule;
-use goal::loggops::LogGops;
 use goal::protocol::{Outcome, Parameters, run as execute};
 use serde_json::json;
 use sim::Time;
 
 use super::super::error::GoalError;
 use super::super::units::{json_ns, parse_ns};
-use super::common::{Common, Took};
+use super::common::{Common, Eager, Network, Took};
 use super::noise;
 use super::report::{Report, warn_of_lost};
 use crate::card::Card;
-
-/// The machine of the sPIN paper.
-const MACHINE: &str = "sc17-int";
 
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
     #[command(flatten)]
     pub common: Common,
-    /// Size S in bytes of the largest message that travels with its data
-    #[arg(short = 'S', value_name = "BYTES", default_value_t = LogGops::default().eager)]
-    eager: u64,
+    #[command(flatten)]
+    threshold: Eager,
     /// Who matches, copies and answers [default: the machine's card]
     #[arg(long, value_enum)]
     card: Option<Card>,
@@ -36,8 +31,8 @@ pub struct Arguments {
 /// Executes a schedule.
 pub fn run(schedule: &Schedule, arguments: &Arguments) -> Result<Report, GoalError> {
     let common = &arguments.common;
-    let machine = common.machine_or(MACHINE)?;
-    let mut parameters = Parameters::new(&machine, arguments.eager);
+    let machine = common.machine_or_default(Network::Latency)?;
+    let mut parameters = Parameters::new(&machine, arguments.threshold.eager);
     parameters.noise = arguments.noise.noise();
     parameters.handler = arguments.handler_time.unwrap_or(parameters.handler);
     parameters.card = arguments.card.map_or(parameters.card, Card::into);

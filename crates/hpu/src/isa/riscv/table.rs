@@ -95,12 +95,14 @@ const LR: u32 = 0xf9f0_707f;
 const ALL: u32 = 0xffff_ffff;
 
 /// The instructions of each extension.
-pub(crate) const EXTENSIONS: [(Extensions, &[Row]); 5] = [
+pub(crate) const EXTENSIONS: [(Extensions, &[Row]); 7] = [
     (extensions::I, BASE),
     (extensions::M, MULTIPLICATION),
     (extensions::A, ATOMIC),
     (extensions::F, SINGLE),
+    (extensions::F, SINGLE_ONLY),
     (extensions::D, DOUBLE),
+    (extensions::D, DOUBLE_ONLY),
 ];
 
 /// RV32I (RISC-V Unpriv. 2), Zifencei (6) and Zicsr (7).
@@ -182,62 +184,58 @@ const ATOMIC: &[Row] = &[
     row("amomaxu.w", AM, 0xe000_202f, R, Atomic, amomaxu),
 ];
 
+/// The instructions that F and D have in common. The field `fmt` tells them apart.
+macro_rules! arithmetic {
+    ($s:literal, $t:ty, $fmt:expr, $divide:ident, $root:ident) => {
+        &[
+            rounded(row(concat!("fmadd", $s), F4, $fmt | 0x0000_0043, Float4, FloatMultiplyAdd, fmadd::<$t>), Nearest),
+            rounded(row(concat!("fmsub", $s), F4, $fmt | 0x0000_0047, Float4, FloatMultiplyAdd, fmsub::<$t>), Nearest),
+            rounded(
+                row(concat!("fnmsub", $s), F4, $fmt | 0x0000_004b, Float4, FloatMultiplyAdd, fnmsub::<$t>),
+                Nearest,
+            ),
+            rounded(
+                row(concat!("fnmadd", $s), F4, $fmt | 0x0000_004f, Float4, FloatMultiplyAdd, fnmadd::<$t>),
+                Nearest,
+            ),
+            rounded(row(concat!("fadd", $s), FR, $fmt | 0x0000_0053, FloatR, FloatAdd, fadd::<$t>), Nearest),
+            rounded(row(concat!("fsub", $s), FR, $fmt | 0x0800_0053, FloatR, FloatAdd, fsub::<$t>), Nearest),
+            rounded(row(concat!("fmul", $s), FR, $fmt | 0x1000_0053, FloatR, FloatMultiply, fmul::<$t>), Nearest),
+            rounded(row(concat!("fdiv", $s), FR, $fmt | 0x1800_0053, FloatR, $divide, fdiv::<$t>), Nearest),
+            rounded(row(concat!("fsqrt", $s), F1, $fmt | 0x5800_0053, Float1, $root, fsqrt::<$t>), Nearest),
+            row(concat!("fsgnj", $s), F7, $fmt | 0x2000_0053, FloatR, FloatMove, fsgnj::<$t>),
+            row(concat!("fsgnjn", $s), F7, $fmt | 0x2000_1053, FloatR, FloatMove, fsgnjn::<$t>),
+            row(concat!("fsgnjx", $s), F7, $fmt | 0x2000_2053, FloatR, FloatMove, fsgnjx::<$t>),
+            row(concat!("fmin", $s), F7, $fmt | 0x2800_0053, FloatR, FloatMove, fmin::<$t>),
+            row(concat!("fmax", $s), F7, $fmt | 0x2800_1053, FloatR, FloatMove, fmax::<$t>),
+            row(concat!("fle", $s), F7, $fmt | 0xa000_0053, FloatCompare, FloatAdd, fle::<$t>),
+            row(concat!("flt", $s), F7, $fmt | 0xa000_1053, FloatCompare, FloatAdd, flt::<$t>),
+            row(concat!("feq", $s), F7, $fmt | 0xa000_2053, FloatCompare, FloatAdd, feq::<$t>),
+            row(concat!("fclass", $s), F1_F3, $fmt | 0xe000_1053, FloatToInt, FloatMove, fclass::<$t>),
+            rounded(row(concat!("fcvt.w", $s), F1, $fmt | 0xc000_0053, FloatToInt, FloatConvert, fcvt_w::<$t>), All),
+            rounded(row(concat!("fcvt.wu", $s), F1, $fmt | 0xc010_0053, FloatToInt, FloatConvert, fcvt_wu::<$t>), All),
+        ]
+    };
+}
+
 /// F (RISC-V Unpriv. 21).
-const SINGLE: &[Row] = &[
+const SINGLE: &[Row] = arithmetic!(".s", f32, 0, FloatDivide, FloatRoot);
+const SINGLE_ONLY: &[Row] = &[
     row("flw", F3, 0x2007, FloatLoad, Load, flw),
     row("fsw", F3, 0x2027, FloatStore, Store, fsw),
-    rounded(row("fmadd.s", F4, 0x43, Float4, FloatMultiplyAdd, fmadd::<f32>), Nearest),
-    rounded(row("fmsub.s", F4, 0x47, Float4, FloatMultiplyAdd, fmsub::<f32>), Nearest),
-    rounded(row("fnmsub.s", F4, 0x4b, Float4, FloatMultiplyAdd, fnmsub::<f32>), Nearest),
-    rounded(row("fnmadd.s", F4, 0x4f, Float4, FloatMultiplyAdd, fnmadd::<f32>), Nearest),
-    rounded(row("fadd.s", FR, 0x0000_0053, FloatR, FloatAdd, fadd::<f32>), Nearest),
-    rounded(row("fsub.s", FR, 0x0800_0053, FloatR, FloatAdd, fsub::<f32>), Nearest),
-    rounded(row("fmul.s", FR, 0x1000_0053, FloatR, FloatMultiply, fmul::<f32>), Nearest),
-    rounded(row("fdiv.s", FR, 0x1800_0053, FloatR, FloatDivide, fdiv::<f32>), Nearest),
-    rounded(row("fsqrt.s", F1, 0x5800_0053, Float1, FloatRoot, fsqrt::<f32>), Nearest),
-    row("fsgnj.s", F7, 0x2000_0053, FloatR, FloatMove, fsgnj::<f32>),
-    row("fsgnjn.s", F7, 0x2000_1053, FloatR, FloatMove, fsgnjn::<f32>),
-    row("fsgnjx.s", F7, 0x2000_2053, FloatR, FloatMove, fsgnjx::<f32>),
-    row("fmin.s", F7, 0x2800_0053, FloatR, FloatMove, fmin::<f32>),
-    row("fmax.s", F7, 0x2800_1053, FloatR, FloatMove, fmax::<f32>),
-    row("fle.s", F7, 0xa000_0053, FloatCompare, FloatAdd, fle::<f32>),
-    row("flt.s", F7, 0xa000_1053, FloatCompare, FloatAdd, flt::<f32>),
-    row("feq.s", F7, 0xa000_2053, FloatCompare, FloatAdd, feq::<f32>),
-    row("fclass.s", F1_F3, 0xe000_1053, FloatToInt, FloatMove, fclass::<f32>),
     row("fmv.x.w", F1_F3, 0xe000_0053, FloatToInt, FloatMove, fmv_x_w),
     row("fmv.w.x", F1_F3, 0xf000_0053, IntToFloat, FloatMove, fmv_w_x),
-    rounded(row("fcvt.w.s", F1, 0xc000_0053, FloatToInt, FloatConvert, fcvt_w::<f32>), All),
-    rounded(row("fcvt.wu.s", F1, 0xc010_0053, FloatToInt, FloatConvert, fcvt_wu::<f32>), All),
     rounded(row("fcvt.s.w", F1, 0xd000_0053, IntToFloat, FloatConvert, fcvt_s_w), Nearest),
     rounded(row("fcvt.s.wu", F1, 0xd010_0053, IntToFloat, FloatConvert, fcvt_s_wu), Nearest),
 ];
 
 /// D (RISC-V Unpriv. 22).
-const DOUBLE: &[Row] = &[
+const DOUBLE: &[Row] = arithmetic!(".d", f64, 0x0200_0000, FloatDivideDouble, FloatRootDouble);
+const DOUBLE_ONLY: &[Row] = &[
     row("fld", F3, 0x3007, FloatLoad, Load, fld),
     row("fsd", F3, 0x3027, FloatStore, Store, fsd),
-    rounded(row("fmadd.d", F4, 0x0200_0043, Float4, FloatMultiplyAdd, fmadd::<f64>), Nearest),
-    rounded(row("fmsub.d", F4, 0x0200_0047, Float4, FloatMultiplyAdd, fmsub::<f64>), Nearest),
-    rounded(row("fnmsub.d", F4, 0x0200_004b, Float4, FloatMultiplyAdd, fnmsub::<f64>), Nearest),
-    rounded(row("fnmadd.d", F4, 0x0200_004f, Float4, FloatMultiplyAdd, fnmadd::<f64>), Nearest),
-    rounded(row("fadd.d", FR, 0x0200_0053, FloatR, FloatAdd, fadd::<f64>), Nearest),
-    rounded(row("fsub.d", FR, 0x0a00_0053, FloatR, FloatAdd, fsub::<f64>), Nearest),
-    rounded(row("fmul.d", FR, 0x1200_0053, FloatR, FloatMultiply, fmul::<f64>), Nearest),
-    rounded(row("fdiv.d", FR, 0x1a00_0053, FloatR, FloatDivideDouble, fdiv::<f64>), Nearest),
-    rounded(row("fsqrt.d", F1, 0x5a00_0053, Float1, FloatRootDouble, fsqrt::<f64>), Nearest),
-    row("fsgnj.d", F7, 0x2200_0053, FloatR, FloatMove, fsgnj::<f64>),
-    row("fsgnjn.d", F7, 0x2200_1053, FloatR, FloatMove, fsgnjn::<f64>),
-    row("fsgnjx.d", F7, 0x2200_2053, FloatR, FloatMove, fsgnjx::<f64>),
-    row("fmin.d", F7, 0x2a00_0053, FloatR, FloatMove, fmin::<f64>),
-    row("fmax.d", F7, 0x2a00_1053, FloatR, FloatMove, fmax::<f64>),
-    row("fle.d", F7, 0xa200_0053, FloatCompare, FloatAdd, fle::<f64>),
-    row("flt.d", F7, 0xa200_1053, FloatCompare, FloatAdd, flt::<f64>),
-    row("feq.d", F7, 0xa200_2053, FloatCompare, FloatAdd, feq::<f64>),
-    row("fclass.d", F1_F3, 0xe200_1053, FloatToInt, FloatMove, fclass::<f64>),
     rounded(row("fcvt.s.d", F1, 0x4010_0053, Float1, FloatConvert, fcvt_s_d), Nearest),
     rounded(row("fcvt.d.s", F1, 0x4200_0053, Float1, FloatConvert, fcvt_d_s), All),
-    rounded(row("fcvt.w.d", F1, 0xc200_0053, FloatToInt, FloatConvert, fcvt_w::<f64>), All),
-    rounded(row("fcvt.wu.d", F1, 0xc210_0053, FloatToInt, FloatConvert, fcvt_wu::<f64>), All),
     rounded(row("fcvt.d.w", F1, 0xd200_0053, IntToFloat, FloatConvert, fcvt_d_w), All),
     rounded(row("fcvt.d.wu", F1, 0xd210_0053, IntToFloat, FloatConvert, fcvt_d_wu), All),
 ];
@@ -267,7 +265,7 @@ mod tests {
     fn the_whole_instruction_set_is_there() {
         // RV32I 40, Zifencei 1, Zicsr 6, M 8, A 11, F 26, D 26 (RISC-V Unpriv. 35, listings of RV32)
         let counts: Vec<usize> = EXTENSIONS.iter().map(|(_, rows)| rows.len()).collect();
-        assert_eq!(counts, [40 + 1 + 6, 8, 11, 26, 26]);
+        assert_eq!(counts, [40 + 1 + 6, 8, 11, 20, 6, 20, 6]);
     }
 
     /// One word for each instruction as LLVM's assembler encodes it, with operands whose bits are mostly ones.

@@ -2,23 +2,23 @@
 const KEPT: usize = 256;
 /// The number of larger buffers that are kept for later bursts. Allocating them anew would dominate the cost of a
 /// burst.
-const SPARES: usize = 4;
+const LARGE_BUFFERS: usize = 4;
 
 /// A pool of buffers for many lists, such as the slots of a queue, of which only a few are long at any time.
 #[derive(Clone, Debug)]
-pub struct Spares<T> {
+pub struct Pool<T> {
     /// The buffers, with the largest at the end.
-    rooms: Vec<Vec<T>>,
+    buffers: Vec<Vec<T>>,
 }
 
-impl<T> Default for Spares<T> {
+impl<T> Default for Pool<T> {
     /// Makes an empty pool.
-    fn default() -> Spares<T> {
-        Spares { rooms: Vec::new() }
+    fn default() -> Pool<T> {
+        Pool { buffers: Vec::new() }
     }
 }
 
-impl<T> Spares<T> {
+impl<T> Pool<T> {
     /// Moves a full list to a larger buffer of the pool, if there is one. Call it before a list grows.
     #[inline(always)]
     pub fn widen(&mut self, list: &mut Vec<T>) {
@@ -29,22 +29,22 @@ impl<T> Spares<T> {
 
     #[cold]
     fn exchange(&mut self, list: &mut Vec<T>) {
-        if let Some(mut room) = self.rooms.pop_if(|room| room.capacity() > list.capacity()) {
-            room.append(list);
-            *list = room;
+        if let Some(mut buffer) = self.buffers.pop_if(|buffer| buffer.capacity() > list.capacity()) {
+            buffer.append(list);
+            *list = buffer;
         }
     }
 
     /// Returns the buffer that an emptied list keeps. A large buffer goes to the pool instead.
     #[inline]
-    pub fn keep(&mut self, room: Vec<T>) -> Vec<T> {
-        if room.capacity() <= KEPT {
-            return room;
+    pub fn keep(&mut self, buffer: Vec<T>) -> Vec<T> {
+        if buffer.capacity() <= KEPT {
+            return buffer;
         }
-        let place = self.rooms.partition_point(|other| other.capacity() < room.capacity());
-        self.rooms.insert(place, room);
-        if self.rooms.len() > SPARES {
-            self.rooms.remove(0);
+        let place = self.buffers.partition_point(|other| other.capacity() < buffer.capacity());
+        self.buffers.insert(place, buffer);
+        if self.buffers.len() > LARGE_BUFFERS {
+            self.buffers.remove(0);
         }
         Vec::new()
     }
@@ -55,22 +55,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn large_room_goes_to_others() {
-        let mut spares = Spares::default();
-        assert_eq!(spares.keep(Vec::<u8>::with_capacity(KEPT)).capacity(), KEPT);
+    fn large_buffers_go_to_other_lists() {
+        let mut pool = Pool::default();
+        assert_eq!(pool.keep(Vec::<u8>::with_capacity(KEPT)).capacity(), KEPT);
         for size in [5000, 1000, 4000, 2000, 3000] {
-            assert_eq!(spares.keep(Vec::with_capacity(size)).capacity(), 0);
+            assert_eq!(pool.keep(Vec::with_capacity(size)).capacity(), 0);
         }
         let mut list = Vec::with_capacity(KEPT);
         list.resize(KEPT, 7);
-        spares.widen(&mut list);
+        pool.widen(&mut list);
         assert_eq!((list.capacity(), &list[..]), (5000, &[7; KEPT][..]));
         // The list is not full, then it has more capacity than the pool's buffers.
-        spares.widen(&mut list);
+        pool.widen(&mut list);
         list.resize(5000, 7);
-        spares.widen(&mut list);
+        pool.widen(&mut list);
         assert_eq!(list.capacity(), 5000);
         // The smallest of five buffers was freed.
-        assert_eq!(spares.rooms.iter().map(Vec::capacity).collect::<Vec<_>>(), [2000, 3000, 4000]);
+        assert_eq!(pool.buffers.iter().map(Vec::capacity).collect::<Vec<_>>(), [2000, 3000, 4000]);
     }
 }
