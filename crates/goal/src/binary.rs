@@ -290,7 +290,7 @@ fn checksum(header: &Header, tables: &[&[u8]]) -> u64 {
     tables.iter().fold(hash(0, bytemuck::bytes_of(&header)), |sum, table| hash(sum, table))
 }
 
-/// Four independent lanes of multiplications, so that it is as fast as memory.
+/// Multiplies in four independent chains, so that the checksum is computed as fast as memory is read.
 fn hash(seed: u64, bytes: &[u8]) -> u64 {
     const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
     let step = |sum: u64, word: u64| (sum ^ word).wrapping_mul(FACTOR).rotate_left(29);

@@ -181,7 +181,7 @@ impl Builder {
         }
         self.edges.resize(end as usize, 0);
         let mut backwards = false;
-        // From the last to the first; those of `irequires` come to stand before the others.
+        // The edges are placed from the last to the first, so that those of `irequires` come before the others.
         for wait in [Wait::Done, Wait::Started] {
             let mark = if wait == Wait::Started { ON_START } else { 0 };
             for edge in self.pending.iter().rev().filter(|edge| edge.wait == wait) {

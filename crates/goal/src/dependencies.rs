@@ -75,7 +75,7 @@ impl<'a> DependencyTracker<'a> {
         }
     }
 
-    /// Has the run be shown by `progress` from now on.
+    /// Counts the starts and ends of operations in `progress` from now on.
     pub fn report_to(&mut self, progress: RunProgress) {
         self.progress = progress;
     }
@@ -201,7 +201,7 @@ impl<'a> DependencyTracker<'a> {
             let record = &self.ops[op as usize];
             (record.rank, record.kind())
         };
-        // Nearly always there are few.
+        // There are nearly always few ready operations.
         for end in 1..ready.len().min(FEW) {
             let (op, mut place) = (ready[end], end);
             let key = order(op);

@@ -26,7 +26,7 @@ pub enum RunError<M: Error + 'static = Infallible> {
     /// An operation of a card in a model that has no cards.
     #[error("{0}: only the model nic has cards that do this")]
     NeedsCard(String),
-    /// A state that cannot be: a defect of spinkit.
+    /// A state that cannot occur; it shows a defect of spinkit.
     #[error("internal error: {0}, please report")]
     Internal(String),
     /// A problem that only the model knows.

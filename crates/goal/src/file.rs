@@ -8,7 +8,7 @@ use crate::binary::{self, BinaryError};
 use crate::schedule::Schedule;
 use crate::text::{self, TextError};
 
-/// Why there is no schedule.
+/// Why a schedule cannot be read.
 #[derive(Debug, Error)]
 pub enum ReadError {
     /// Reading failed.

@@ -375,10 +375,10 @@ mod tests {
     }
 
     proptest! {
-        /// Against lists that are searched from their start.
+        /// Compares with lists that are searched from their start.
         #[test]
         fn the_first_that_fits_is_taken(
-            // Whether it is a receive; source, tag and space, where 3 is any.
+            // Whether the operation is a receive, and its source, tag and space; source or tag 3 stands for any.
             all in prop::collection::vec((any::<bool>(), 0u32..4, 0u32..4, 0u16..2), 1..120),
             with_wildcards: bool,
         ) {

@@ -232,7 +232,7 @@ impl<'a> NoisyCpus<'a> {
             }
             Detours::Poisson { .. } => {}
             Detours::Trace(trace) => {
-                // The present detour stays in its place of the round, so only rounds before the last may be left out.
+                // The number of the present detour does not change, so only whole rounds before the last one may be skipped.
                 let rounds = (passed / trace.span).saturating_sub(1);
                 cpu.start = cpu.start.saturating_add(rounds.saturating_mul(trace.span));
                 cpu.state = cpu.state.saturating_add(rounds.saturating_mul(trace.detours.len() as u64));
@@ -250,7 +250,7 @@ impl<'a> NoisyCpus<'a> {
             Detours::Trace(trace) => {
                 let count = trace.detours.len() as u64;
                 let index = cpu.state.checked_sub(1)? % count;
-                // From a detour in which the CPU has begun, it is not a whole round to the same detour.
+                // If the CPU began within its present detour, the same detour comes again after less than a whole round.
                 if cpu.length != trace.detours[index as usize].1 {
                     return None;
                 }
@@ -344,7 +344,7 @@ mod tests {
     #[test]
     fn periodic_detours_are_added_to_work_that_meets_them() {
         let detours = Detours::Periodic { period: Time::from_ps(100), length: Time::from_ps(10) };
-        // Where the first is, as a very long work tells: 90 of 100 are left for it.
+        // The place of the first detour follows from the end of very long work, which gets 90 of every 100 ns.
         let noise = Noise { detours: detours.clone(), seed: 7, co_scheduled: false };
         let first = NoisyCpus::new(&noise, 1).cpus[0].start;
         assert!(first < 100);
@@ -361,7 +361,7 @@ mod tests {
         let mut noisy = NoisyCpus::new(&noise, 2);
         let busy = |noisy: &mut NoisyCpus, cpu| noisy.end(cpu, 0, 44_000 * 1000) - 44_000 * 1000;
         let (one, two) = (busy(&mut noisy, 0), busy(&mut noisy, 1));
-        // 44 of 50 ns are the application's: all detours of 1000 rounds, from wherever it begins.
+        // The application gets 44 of every 50 ns: work of 1000 rounds meets all their detours, wherever it begins.
         assert_eq!((one, two), (6_000 * 1000, 6_000 * 1000));
         for (text, error) in [
             ("", NoiseError::Empty),
@@ -385,7 +385,7 @@ mod tests {
         assert_ne!(ends(detours, 4, &[(0, 1_000_000_000_000)]), [end]);
     }
 
-    /// Detour by detour, without leaving any out.
+    /// Simulates one detour after the other, without skipping any.
     fn plainly(noisy: &mut NoisyCpus, start: u64, work: u64) -> u64 {
         let mut end = start + work;
         while work > 0 && noisy.cpus[0].start < end {
@@ -428,7 +428,7 @@ mod tests {
         for detours in [trace, periodic] {
             let hour = 3_600_000_000_000_000;
             let [one, two] = ends(detours, 1, &[(0, hour), (hour * 2, hour)])[..] else { panic!() };
-            // One of three nanoseconds is the system's: two hours of work take three.
+            // The system takes one of every three nanoseconds, so two hours of work last three.
             assert!(one.abs_diff(hour / 2 * 3) <= 1000, "{one}");
             assert!(two.abs_diff(hour / 2 * 7) <= 1000, "{two}");
         }

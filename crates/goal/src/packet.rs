@@ -1,4 +1,4 @@
-//! Execution of a [`Schedule`] over a [packet network](net::messages): LogGOPS' CPUs and matching, real wires between.
+//! Execution of a [`Schedule`] over a [packet network](net::messages): CPUs and matching are those of LogGOPS.
 //!
 //! - **CPU.** Operations and arrived messages occupy a CPU one after the other, first come first served: a send for
 //!   o + (s-1) O, a calculation for its time, a receive not at all. An arrived message occupies the CPU that has the number

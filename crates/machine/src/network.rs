@@ -81,7 +81,7 @@ impl Fabric {
 pub struct Shape {
     /// `taper` of a fat tree: number of hosts of a leaf switch for each of its links up. 1, full bisection, if left out.
     pub taper: Option<u32>,
-    /// `dims` of a torus: lengths of its dimensions. Three, as even as can be, if left out.
+    /// `dims` of a torus: lengths of its dimensions. The default is three dimensions of nearly equal length.
     pub dims: Option<Vec<u32>>,
     /// `concentration` of a torus: number of hosts of a switch. 1 if left out.
     pub concentration: Option<u32>,

@@ -59,7 +59,7 @@ pub fn import(folder: &Path, options: &Options) -> Result<Import, ImportError> {
     }
     let mut converter = Converter::new(options, ranks);
     let mut notes = Notes::default();
-    // From the first rank with a window on, traces are kept: the accesses to a window follow from all of them together.
+    // From the first rank with a window on, traces stay in memory: the accesses to a window follow from all traces.
     let (mut kept, mut arrivals) = (Vec::new(), Arrivals::default());
     files.read(options, |rank, trace| {
         notes.take(rank, &trace)?;

@@ -1,4 +1,4 @@
-//! Trace files of liballprof: one call a line, `NAME:start:argument:…:end`, times in microseconds.
+//! Trace files of liballprof. Each line is a call, `NAME:start:argument:…:end`, times in microseconds.
 
 mod arguments;
 mod calls;
@@ -16,7 +16,7 @@ use line::Line;
 use reader::{Envelope, Prepared, Reader, requests};
 use windows::Windows;
 
-/// Reads a trace, its communicators known.
+/// Reads a trace whose communicators have been determined.
 pub fn read(mut rest: &[u8], known: &Known) -> Result<RankTrace, Damage> {
     let mut line = Line::new();
     let mut arguments = Arguments::default();
@@ -83,7 +83,7 @@ impl Reader<'_> {
                 self.under_way(arguments.request, posted);
             }
             Call::Prepare { sends } => {
-                // Those of a partitioned message: parts, and elements of each.
+                // A partitioned message has two counts: its parts, and the elements of each.
                 let elements = arguments.counts.iter().fold(1i64, |product, count| product.saturating_mul(*count));
                 let bytes = self.bytes_of(line, elements, arguments.types[0])?;
                 let message = if sends { Prepared::Send } else { Prepared::Recv };
@@ -108,14 +108,14 @@ impl Reader<'_> {
                     self.complete(request);
                 }
             }
-            // Which one it was is not in the trace: the one that was begun first.
+            // The trace does not tell which request was completed. The one that was begun first is taken.
             Call::WaitAny => {
                 let requests = self.open_requests(arguments);
                 if let Some(first) = requests.into_iter().min_by_key(|request| self.open[request].start) {
                     self.complete(first);
                 }
             }
-            // Whether they were complete is not in the trace either: see `outdated`.
+            // The trace does not tell whether the requests were complete: see `outdated`.
             Call::Test => {
                 for request in self.open_requests(arguments) {
                     self.tested.insert(request, self.trace.events.len() as u32);

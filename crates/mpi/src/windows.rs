@@ -1,5 +1,5 @@
 //! Determines when a target must be ready for which one-sided accesses. That follows only from the traces of all
-//! origins together.
+//! origins.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;

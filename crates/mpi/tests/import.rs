@@ -11,7 +11,7 @@ fn samples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/traces/liballprof")
 }
 
-/// Bytes, receiver, tag and space of all sends of a rank.
+/// Returns bytes, receiver, tag and space of all sends of a rank.
 fn sends(schedule: &Schedule, rank: u32) -> Vec<(u64, u32, u32, u16)> {
     let action = |op| match schedule.action(op) {
         Action::Send { bytes, to, tag, space } => Some((bytes, to, tag, space)),
@@ -35,7 +35,7 @@ fn a_liballprof_trace_becomes_the_schedule_of_its_calls() {
     let Import { schedule, ranks, warnings } = sample(&Options::default());
     assert_eq!(schedule.ranks(), 4);
     assert_eq!(warnings, ["MPI_File_sync is not in the schedule (4 ranks call it)"]);
-    // Rank 1 is rank 1 of the odd ranks: they are in the order of their keys, 3 before 1.
+    // Rank 1 is the second of the odd ranks, which are in the order of their keys: 3 before 1.
     let expected = [
         &[(800, 2, 7, 0), (40, 2, 1, 0), (4, 2, 2, 0)][..],
         // The split is a barrier: dissemination in the world's space of collectives.
@@ -105,7 +105,7 @@ fn computation_is_scaled() {
     assert_eq!((calcs(1.0), calcs(0.5), calcs(0.0)), (245_000, 122_500, 0));
 }
 
-/// The error for a copy of the samples with a change.
+/// Returns the error for a copy of the samples with a change.
 fn damaged(change: impl Fn(&Path)) -> String {
     let folder = tempfile::tempdir().unwrap();
     for file in fs::read_dir(samples()).unwrap() {
@@ -117,7 +117,7 @@ fn damaged(change: impl Fn(&Path)) -> String {
     error.replace(&format!("{}", folder.path().display()), "DIR")
 }
 
-/// With a change of the text of rank 1.
+/// Returns the error for samples with a change of the text of rank 1.
 fn changed(from: &str, to: &str) -> String {
     damaged(|folder| {
         let file = folder.join("pmpi-trace-rank-1.txt");

@@ -6,7 +6,7 @@ use goal::loggops::{LogGops, run};
 use goal::{Schedule, text};
 use mpi::{Import, Options, import};
 
-/// MPI_COMM_WORLD as Open MPI has it, of two ranks.
+/// MPI_COMM_WORLD of two ranks in a trace of Open MPI.
 const WORLD: [&str; 2] = ["940,0,2", "940,1,2"];
 /// 64-bit numbers: 13,8,8.
 const TYPE: &str = "13,8,8";

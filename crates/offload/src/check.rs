@@ -1,4 +1,4 @@
-//! What a schedule must not ask for, found before anything runs.
+//! Checks a schedule before anything runs: CPUs and operations that the machine does not have.
 
 use goal::{Action, NicOp, Schedule, Verb};
 use machine::Machine;
@@ -10,7 +10,7 @@ use crate::error::CardError;
 /// Checks the CPUs and every operation.
 ///
 /// # Errors
-/// The first thing that these cards cannot do.
+/// Returns the first reason why these cards cannot execute an operation.
 pub(crate) fn schedule(schedule: &Schedule, machine: &Machine, program: Option<&CardProgram>) -> Result<(), CardError> {
     if schedule.cpus() > machine.host.cores as usize {
         return Err(CardError::Cores { cpus: schedule.cpus(), cores: machine.host.cores });

@@ -16,7 +16,7 @@ pub(crate) const PORTAL: u32 = 0;
 pub(crate) const MOST: u64 = 1 << 32;
 
 impl Scripts<'_> {
-    /// Hands an operation to its rank's card. The work that this is for the CPU.
+    /// Hands an operation to its rank's card. Returns the work of the CPU.
     pub(crate) fn command(&mut self, cluster: &mut Cluster, op: u32, nic: &NicOp) -> Result<Vec<Work>, RunError> {
         match &nic.verb {
             Verb::Append(append) => self.append(cluster, op, nic, append),
@@ -25,7 +25,7 @@ impl Scripts<'_> {
                 self.transfer(cluster, op, nic, *bytes, *to, Some(ack))
             }
             Verb::Get { bytes, from } => self.transfer(cluster, op, nic, *bytes, *from, None),
-            // No command: the CPU looks at the counter.
+            // A test is no command of the card: the CPU looks at the counter.
             Verb::Test { .. } => Ok(Vec::new()),
         }
     }
@@ -164,7 +164,7 @@ impl Scripts<'_> {
         transfer.map_err(|code| self.refused(cluster, op, call, code))
     }
 
-    /// The card's counter for a number of the schedule. It is allocated when the number is first used.
+    /// Returns the card's counter for a number of the schedule. It is allocated when the number is first used.
     pub(crate) fn counter(
         &mut self,
         cluster: &mut Cluster,
@@ -183,7 +183,7 @@ impl Scripts<'_> {
         Ok(handle)
     }
 
-    /// The value of a counter; zero if its number was never used.
+    /// Returns the value of a counter; zero if its number was never used.
     pub(crate) fn counter_value(&mut self, cluster: &mut Cluster, rank: u32, number: u32) -> CtEvent {
         let counters = &self.ranks[rank as usize].counters;
         let Ok(place) = counters.binary_search_by_key(&number, |(other, _)| *other) else { return CtEvent::default() };
@@ -191,7 +191,7 @@ impl Scripts<'_> {
         cluster.card(rank as usize).ct_value(handle).unwrap_or_default()
     }
 
-    /// A counter has changed. Tests that have waited for it go on.
+    /// Lets the tests go on that waited for a counter that has changed.
     pub(crate) fn look_at_tests(&mut self, cluster: &mut Cluster, rank: u32) {
         let tests = std::mem::take(&mut self.ranks[rank as usize].tests);
         for test in tests {
@@ -216,13 +216,13 @@ impl Scripts<'_> {
         Ok(memory)
     }
 
-    /// The error of an operation that the card has refused.
+    /// Returns the error of an operation that the card has refused.
     pub(crate) fn refused(&self, cluster: &Cluster, op: u32, call: &'static str, code: Code) -> RunError {
         CardError::Refused { operation: self.schedule.describe(op), call, code, at: cluster.now() }.into()
     }
 }
 
-/// The local memory of a put or get, and the queue and counter that are told of its progress.
+/// The local memory of a put or get, and the queue and counter that get its events.
 pub(crate) struct Memory {
     pub start: u64,
     pub bytes: u64,
@@ -232,7 +232,7 @@ pub(crate) struct Memory {
     pub ct: Handle,
 }
 
-/// The initial content of the handlers' memory: the arguments as 64-bit words, from `arg1` to the last one given. An
+/// Returns the initial content of the handlers' memory: the arguments as 64-bit words, from `arg1` to the last one given. An
 /// argument in between that is not given is 0.
 pub(crate) fn initial_state(nic: &NicOp) -> Vec<u8> {
     let given = nic.args.iter().rposition(Option::is_some).map_or(0, |last| last + 1);

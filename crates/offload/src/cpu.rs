@@ -1,6 +1,6 @@
-//! What operations cost the CPU, and what follows when it has done them.
+//! The CPU time of operations, and what follows when the CPU has done them.
 //!
-//! The costs are the ones under `spinrun`, of [`cluster::HostCosts`]. On rdma cards the CPU completes messages when it has
+//! The costs are those of [`cluster::HostCosts`], as under `spinrun`. On rdma cards the CPU completes messages when it has
 //! nothing else to do (sPIN §4.4.1).
 
 use cluster::Work;
@@ -12,8 +12,8 @@ use crate::error::RunError;
 use crate::state::{After, Cluster, CpuDone, Scripts, Task, WaitingTest};
 
 impl Scripts<'_> {
-    /// Handles what the card of a rank has told its host, and lets the rank's CPUs work until none has anything to do
-    /// at this time.
+    /// Handles the notices of a rank's card to its host, and lets the rank's CPUs work until none has anything to do at
+    /// this time.
     pub(crate) fn settle(&mut self, cluster: &mut Cluster, rank: u32) -> Result<(), RunError> {
         loop {
             self.take_notices(cluster, rank)?;
@@ -22,7 +22,7 @@ impl Scripts<'_> {
         }
     }
 
-    /// Turns what the card of a rank has told its host into tasks for the CPUs.
+    /// Turns the notices of a rank's card to its host into tasks of the CPUs.
     fn take_notices(&mut self, cluster: &mut Cluster, rank: u32) -> Result<(), RunError> {
         // Overflow entries that are renewed may bring further notices.
         while !cluster.notices().is_empty() {
@@ -49,7 +49,7 @@ impl Scripts<'_> {
         Ok(())
     }
 
-    /// Has a CPU that is not busy begin with its next task.
+    /// Begins the next task of a CPU that is not busy.
     fn work(&mut self, cluster: &mut Cluster, cpu: usize) -> Result<(), RunError> {
         if self.cpus[cpu].busy {
             return Ok(());
@@ -70,7 +70,7 @@ impl Scripts<'_> {
         }
     }
 
-    /// Has a CPU work, from now on.
+    /// Occupies a CPU with work that begins now.
     fn occupy(
         &mut self,
         cluster: &mut Cluster,
@@ -92,7 +92,7 @@ impl Scripts<'_> {
         Ok(())
     }
 
-    /// A CPU has finished its work.
+    /// Handles the end of a CPU's work.
     pub(crate) fn cpu_done(&mut self, cluster: &mut Cluster, CpuDone { cpu, after }: CpuDone) -> Result<(), RunError> {
         let cpu = cpu as usize;
         let rank = self.rank_of(cpu);
@@ -108,7 +108,7 @@ impl Scripts<'_> {
         self.settle(cluster, rank)
     }
 
-    /// With nothing else to do, a rank's first CPU completes what an rdma card has left to it.
+    /// Has a rank's first CPU, if it has nothing else to do, complete the messages that an rdma card leaves to it.
     fn complete(&mut self, cluster: &mut Cluster, cpu: usize) -> Result<(), RunError> {
         if !cpu.is_multiple_of(self.schedule.cpus()) {
             return Ok(());
@@ -119,7 +119,7 @@ impl Scripts<'_> {
         }
     }
 
-    /// Starts an operation: what it costs, and what follows.
+    /// Starts an operation. Returns the work of the CPU, and what follows it.
     fn start(&mut self, cluster: &mut Cluster, op: u32) -> Result<(Vec<Work>, After), RunError> {
         let rank = self.schedule.rank(op);
         match self.schedule.action(op) {

@@ -9,8 +9,8 @@
 //! * `state`: ranks, their CPUs and the tasks that wait for them
 //! * `commands`: Portals and sPIN operations as commands of a card
 //! * `messages`: `send` and `recv` over Portals matching
-//! * `cpu`: what operations cost the CPU, and what follows when it has done them
-//! * `check`: what a schedule must not ask for
+//! * `cpu`: the CPU time of operations, and what follows when the CPU has done them
+//! * `check`: CPUs and operations that the machine does not have
 //! * `world`: the ranks in the event loop of a [cluster](cluster::Cluster), and the [`World`] that users see
 
 mod check;

@@ -9,14 +9,14 @@ const PAGE: usize = 1024;
 /// Bytes of a word of untouched memory.
 const WORD: usize = 8;
 
-/// The address of a rank's buffer for a tag. Data that is put, sent or fetched with this tag lies there, and data that
+/// Returns the address of a rank's buffer for a tag. Data that is put, sent or fetched with this tag lies there, and data that
 /// arrives with this tag goes there. A buffer has 4 GiB; the 4 GiB from address 0 on belong to no tag.
 pub fn buffer(tag: u32) -> u64 {
     (u64::from(tag) + 1) << 32
 }
 
 /// The memory of all ranks. Only pages that have been written exist. All other bytes are a function of rank and address,
-/// so that misplaced data shows.
+/// so that data in a wrong place is noticed.
 #[derive(Debug, Default)]
 pub struct SparseMemory {
     pages: HashMap<(u32, u64), Box<[u8; PAGE]>, BuildHasherDefault<Mixer>>,
@@ -56,7 +56,7 @@ impl SparseMemory {
         }
     }
 
-    /// Forgets what was written to the pages that lie within.
+    /// Forgets what was written to the pages that lie within a range.
     pub fn forget(&mut self, rank: u32, address: u64, length: u64) {
         let pages = address.div_ceil(PAGE as u64)..(address + length) / PAGE as u64;
         for page in pages {
@@ -104,7 +104,7 @@ fn untouched(rank: u32, address: u64, out: &mut [u8]) {
     }
 }
 
-/// A bijection that spreads every bit over all (the finalizer of MurmurHash3).
+/// Mixes the bits of a number, without collisions (the finalizer of MurmurHash3).
 fn mix(mut word: u64) -> u64 {
     word = (word ^ word >> 33).wrapping_mul(0xff51_afd7_ed55_8ccd);
     word = (word ^ word >> 33).wrapping_mul(0xc4ce_b9fe_1a85_ec53);

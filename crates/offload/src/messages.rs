@@ -21,7 +21,7 @@ const MESSAGES: u32 = 1;
 const DATA: u32 = 2;
 /// The memory below the first buffer takes unexpected messages, in halves: while one is in use the other is renewed.
 const HALF: u64 = 1 << 31;
-/// `user_ptr` of the overflow entry for the first half. That of the second half's entry is one less.
+/// The `user_ptr` of the overflow entry for the first half. The entry for the second half has one less.
 const OVERFLOW: u64 = u64::MAX;
 /// Number of events that a rank's queue holds.
 const EVENTS: u64 = (1 << 24) - 1;
@@ -98,7 +98,7 @@ impl Scripts<'_> {
         Ok((work, After::Nothing))
     }
 
-    /// Lets the receiver fetch the data of a send.
+    /// Appends an entry from which the receiver fetches the data of a send.
     fn offer(&mut self, cluster: &mut Cluster, op: u32, bytes: u64, to: u32, tag: u32) -> Result<(), RunError> {
         let le = ptl::Le {
             start: buffer(tag),
@@ -173,7 +173,7 @@ impl Scripts<'_> {
         Ok(())
     }
 
-    /// The CPU sees that a receive's message is there, or announced.
+    /// Returns the work of a CPU that sees the message of a receive, or its announcement, and what follows.
     pub(crate) fn arrived(
         &mut self,
         cluster: &mut Cluster,
@@ -216,22 +216,22 @@ impl Scripts<'_> {
     }
 }
 
-/// The memory of an operation that tells nobody of its progress.
+/// Returns the memory of an operation whose progress causes no events.
 fn quiet(start: u64, bytes: u64) -> Memory {
     Memory { start, bytes, options: 0, eq: ptl::EQ_NONE, ct: ptl::CT_NONE }
 }
 
-/// The address where a receive's data goes. Receives of any tag share a buffer, which is that of the last tag but one.
+/// Returns the address of a receive's data. Receives with any tag share a buffer, which is that of the last tag but one.
 fn place(tag: Option<u32>) -> u64 {
     buffer(tag.unwrap_or(u32::MAX - 1))
 }
 
-/// The match bits of a message.
+/// Returns the match bits of a message.
 fn bits(space: u16, tag: u32) -> u64 {
     u64::from(space) << 32 | u64::from(tag)
 }
 
-/// The header data that announces a send. The data to fetch has the same match bits.
+/// Returns the header data that announces a send, which is also the match bits of its data.
 fn announced(op: u32) -> u64 {
     u64::from(op) + 1
 }

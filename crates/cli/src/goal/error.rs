@@ -34,7 +34,7 @@ pub enum GoalError {
     Usage(String),
 }
 
-/// Returns what messages call a file.
+/// Returns the name of a file in messages.
 pub fn name_of(file: &Path) -> &Path {
     if file == Path::new("-") { Path::new("<stdin>") } else { file }
 }
@@ -52,7 +52,7 @@ impl GoalError {
         }
     }
 
-    /// Makes an error of writing a file name the file.
+    /// Returns a function that adds the file's name to an error of writing.
     pub fn write(path: &Path) -> impl FnOnce(std::io::Error) -> GoalError {
         move |error| GoalError::Write { path: path.to_owned(), error }
     }

@@ -11,9 +11,9 @@ use super::error::{GoalError, name_of};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// GOAL, for people and other tools
+    /// GOAL, which people and other tools can read
     Text,
-    /// For spinkit: mapped into memory instead of read
+    /// For spinkit alone: the file is mapped into memory
     Binary,
 }
 

@@ -58,7 +58,7 @@ pub struct Arguments {
     /// k of a k-nomial tree
     #[arg(long, value_name = "K", default_value_t = 2)]
     radix: u32,
-    /// Grid of halo and sweep, such as 8x4 [default: two dimensions, as even as possible]
+    /// Grid of halo and sweep, such as 8x4 [default: two dimensions of nearly equal size]
     #[arg(long, value_name = "AxB", value_parser = units::parse_dims)]
     dims: Option<units::Dims>,
     /// Computation in ns of a halo step that overlaps its messages

@@ -13,9 +13,9 @@ use super::files::{self, Format};
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Any {
-    /// The simulation decides what they receive
+    /// The simulation decides which messages they receive
     Keep,
-    /// They receive what they received when the program was traced, if the trace tells it
+    /// They receive the message that they received when the program was traced, if the trace contains it
     Resolve,
 }
 
@@ -23,7 +23,7 @@ enum Any {
 pub struct Arguments {
     /// Folder with one trace a rank: rank-N.spintrace of `spinkit trace`, or pmpi-trace-rank-N.txt of liballprof
     folder: PathBuf,
-    /// Schedule to write; without it the traces are only read
+    /// Schedule to write; without this option the traces are only read
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Format to write [default: binary for .bin, else text]
@@ -32,7 +32,7 @@ pub struct Arguments {
     /// Factor for the length of all computation
     #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = parse_scale)]
     calc_scale: f64,
-    /// Algorithms of collectives, such as allreduce=ring,bcast=binomial [default: by size]
+    /// Algorithms of collectives, such as allreduce=ring,bcast=binomial [default: depends on the size]
     #[arg(long, value_name = "COLLECTIVE=ALGORITHM,…")]
     collectives: Option<Collectives>,
     /// How receives from any source or with any tag are treated

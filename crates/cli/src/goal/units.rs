@@ -1,4 +1,4 @@
-//! Values of options: times with decimals, exactly, and grids.
+//! Values of options: exact decimal times, and grids.
 
 use sim::{Rate, Time};
 

@@ -44,10 +44,10 @@ pub fn ring(rank: &mut Rank) -> Result<(), BuildError> {
     Ok(())
 }
 
-/// The largest power of two of ranks takes part; each of the others first gives its vector to a neighbour that does, and
-/// in the end gets the result from it (Thakur, Rabenseifner, Gropp 2005).
+/// The largest power of two of ranks takes part. Each other rank first gives its vector to a neighbour that takes part, and
+/// gets the result from it in the end (Thakur, Rabenseifner, Gropp 2005).
 struct Fold {
-    /// Number among those that take part.
+    /// The rank's number among the ranks that take part.
     number: Option<u32>,
     extra: u32,
     last: Option<u32>,

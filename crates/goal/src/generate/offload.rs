@@ -7,9 +7,9 @@ use crate::op::Action;
 
 /// Handlers of `sdk/handlers/broadcast`.
 const HANDLERS: [&str; 3] = ["broadcast_header", "broadcast_payload", "broadcast_completion"];
-/// Size of their state, `struct broadcast`.
+/// Size in bytes of the handlers' state, `struct broadcast`.
 const STATE: u64 = 40;
-/// `max_packet` of that state when no segment is given: the paper's MTU.
+/// The `max_packet` of the state when no segment is given, which is the paper's MTU.
 const PACKET: u64 = 4096;
 
 /// Returns the distances of a rank's children, farthest first: the powers of two below the lowest set bit of its number.

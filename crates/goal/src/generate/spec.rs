@@ -120,7 +120,7 @@ impl Spec {
         if self.root >= self.ranks {
             return Err(SpecError::Root { root: self.root, ranks: self.ranks });
         }
-        // Halo adds up to seven.
+        // A halo exchange adds up to seven to the tag.
         for (what, value, most) in [
             ("size", self.bytes, MAX_BYTES),
             ("tag", u64::from(self.tag), u64::from(u32::MAX) - 8),

@@ -2,7 +2,7 @@ use super::*;
 use crate::loggops::{LogGops, Options, run};
 use crate::op::Action;
 
-/// Messages, their bytes, and the end in nanoseconds with LogGOPSim's parameters.
+/// Returns the number of messages, their bytes, and the end in nanoseconds with LogGOPSim's parameters.
 fn outcome(pattern: Pattern, spec: &Spec) -> (u64, u64, u64) {
     let schedule = generate(pattern, spec).unwrap();
     let sizes: Vec<u64> = (0..schedule.len() as u32)
@@ -98,20 +98,20 @@ fn patterns_take_as_long_as_those_of_the_ancestor() {
 fn closed_forms() {
     let hop = |bytes: u64| 1500 + 2500 + 1500 + (bytes - 1) * 6;
     assert_eq!(outcome(Pattern::BcastPipeline, &spec(9, 100)).2, 8 * hop(100));
-    // Each exchange: the send's o overlaps nothing, as the CPU of the partner is as busy.
+    // In each exchange the send's o overlaps nothing, as the CPU of the partner is busy too.
     assert_eq!(outcome(Pattern::AllreduceRecursiveDoubling, &spec(16, 64)).2, 4 * hop(64));
     assert_eq!(outcome(Pattern::Scan, &spec(2, 64)).2, hop(64));
-    // Only the first of two children of the root in a binary wave: a 4 x 3 grid is crossed in 3 + 2 hops and 6 steps.
+    // A wavefront crosses a grid of 4 x 3 ranks in 3 + 2 hops and 6 computations.
     let wave = Spec { dims: vec![4, 3], calc_ns: 10_000, ..spec(12, 1) };
     let (messages, _, end) = outcome(Pattern::Sweep, &wave);
     assert_eq!(messages, 3 * 3 + 4 * 2);
     assert!((6 * 10_000 + 5 * hop(1)..6 * 10_000 + 5 * (hop(1) + 3000)).contains(&end), "{end}");
     let halo = Spec { dims: vec![3, 3, 3, 2], periodic: true, iterations: 2, ..spec(54, 8) };
     assert_eq!(outcome(Pattern::Halo, &halo).0, 2 * 54 * 8);
-    // A step: messages of o + L + o at both ends, hidden by what needs none; then the rest.
+    // In each step, messages take o + L + o. The computation that needs none of them overlaps that; the rest follows.
     let hidden = Spec { dims: vec![2], overlap_ns: 50_000, calc_ns: 7_000, iterations: 3, ..spec(2, 1) };
     assert_eq!(outcome(Pattern::Halo, &hidden).2, 3 * (1_500 + 50_000 + 1_500 + 7_000));
-    // Posting takes no time here: the same end.
+    // Posting takes no time in this model, so the end is the same.
     let early = Spec { early_receives: true, ..hidden };
     assert_eq!(outcome(Pattern::Halo, &early).2, 3 * (1_500 + 50_000 + 1_500 + 7_000));
     let halo = Spec { dims: vec![4, 5], iterations: 1, ..spec(20, 8) };
@@ -151,7 +151,7 @@ fn the_number_of_operations_is_known_before_they_are_made() {
     }
 }
 
-/// Neither would fit into memory, and both are refused at once.
+/// Neither schedule would fit into memory, and both are refused at once.
 #[test]
 fn a_pattern_that_is_too_large_is_refused_before_it_is_made() {
     let error = generate(Pattern::Alltoall, &spec(1_000_000, 1)).unwrap_err();

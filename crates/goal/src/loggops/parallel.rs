@@ -24,7 +24,7 @@ use super::resources::Resources;
 use crate::noise::CpuTime;
 use crate::schedule::Schedule;
 
-/// Flag of a number that is not final: the others bits count the events that the thread has inserted in the window.
+/// Flag of a number that is not final: the other bits count the events that the thread has inserted in the window.
 const IN_WINDOW: u32 = 1 << 31;
 
 /// An event of a window that inserted others.

@@ -187,10 +187,10 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Against a list that is searched for the least (time, number).
+        /// Compares with a list that is searched for the least (time, number).
         #[test]
         fn entries_come_by_time_and_then_by_number(
-            // None takes an entry out; a push is this far ahead, and takes a number of before or a fresh one.
+            // `None` takes an entry out. A push is this far ahead, and has the number of an earlier entry or a new one.
             steps in prop::collection::vec(prop::option::weighted(0.6, (0u64..8, 0u32..40, any::<bool>())), 1..400),
         ) {
             let (mut queue, mut list, mut now) = (Queue::new(), Vec::new(), 0);

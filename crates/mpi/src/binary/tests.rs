@@ -62,7 +62,7 @@ fn file(records: &[&[u64]]) -> Vec<u8> {
     file
 }
 
-/// Rank 1 of 3; MPI_COMM_WORLD.
+/// The first records of a trace: rank 1 of 3, and MPI_COMM_WORLD.
 const HEAD: [&[u64]; 2] = [&[1, 1, 3, 1, b'x' as u64], &[3, 0, 0, 1, 0, 3, 2]];
 const TAIL: &[u64] = &[2, 70, 1_000_000, 900_000];
 
@@ -87,14 +87,14 @@ fn records_become_events() {
     assert_eq!((first.gap_ns, second.gap_ns), (300, 0));
     let kept = trace(records, false).unwrap();
     assert!(matches!(kept.events[1].what, What::Recv { from: None, tag: None, .. }));
-    // A cancelled receive is none.
+    // A cancelled receive receives no message.
     let cancelled = trace(&[&[19, 9, 1, 0, 0, 0, 99, 6], &[21, 0, 0, 1, 25]], true).unwrap();
     assert!(matches!(cancelled.events[0].what, What::Nothing));
 }
 
 #[test]
 fn a_request_may_be_of_two_messages() {
-    // To 2, from any: it was 0 with tag 4.
+    // A send to 2, and a receive from any rank, which received from 0 with tag 4.
     let records: &[&[u64]] = &[&[23, 0, 0, 0, 3, 8, 64, 0, 5, 99, 6], &[21, 0, 0, 1, 26, 1, 5]];
     let read = trace(records, true).unwrap();
     let [send, recv, first, second] = &read.events[..] else { panic!("{:?}", read.events) };

@@ -38,7 +38,7 @@ pub enum Call {
     Dup,
     Split,
     OtherComm,
-    /// Made by some ranks of the parent communicator alone.
+    /// A communicator that only some ranks of the parent make.
     GroupComm,
     CommFree,
     WinCreate,
@@ -50,7 +50,7 @@ pub enum Call {
     FlushLocal,
     Access(Access),
     Finalize,
-    /// Nothing
+    /// No communication.
     Local,
     /// An action without a counterpart in schedules, which is reported by name.
     Other,
@@ -65,7 +65,7 @@ pub enum Access {
     Put,
     /// The data from the target.
     Get,
-    /// Both
+    /// Data in both directions.
     Exchange,
     /// One element to the target and back.
     Fetch,
@@ -170,7 +170,7 @@ const COLLECTIVES: &[(&str, &str, Operation)] = &[
     ("scatterv", "bvxdbndrc", Operation::Scatterv),
 ];
 
-/// Names, or starts of names (with `*`), of functions that move no data and wait for nobody; docs/mpi-calls.md has all.
+/// Names, or starts of names (with `*`), of functions that move no data and do not wait; docs/mpi-calls.md lists all.
 const LOCAL: &[&str] = &[
     "abi_*",
     "abort",
@@ -302,10 +302,10 @@ const LOCAL: &[&str] = &[
 /// Names, or beginnings of names, of functions without a counterpart in schedules that are reported.
 const OTHER: &[&str] = &["comm_accept", "comm_connect", "comm_join", "comm_spawn*", "file_*"];
 
-/// A call, the letters of its fields, and of those that follow them: a request, perhaps after hints.
+/// A call, the letters of its fields, and the letters of the fields after these: a request, perhaps after hints.
 pub type Signature = (Call, &'static str, &'static str);
 
-/// The function of a name, in C or Fortran; that with counts of MPI_Count (`_c`) has the same fields.
+/// Returns the function of a name, in C or Fortran. Its variant with counts of MPI_Count (`_c`) has the same fields.
 pub fn find(name: &str) -> Option<Signature> {
     let plain = name.trim_end_matches('_').to_ascii_lowercase();
     let name = plain.strip_prefix("mpi_")?;

@@ -36,7 +36,7 @@ enum How {
 /// The communicators in a rank's trace.
 pub struct Survey(Vec<Item>);
 
-/// Tells which uses of a communicator are sights; the survey and the reading of a trace do alike.
+/// Tells which uses of a communicator are sights, for the survey and for the reading of a trace.
 #[derive(Default)]
 pub struct Sights {
     seen: HashSet<i64>,
@@ -121,7 +121,7 @@ struct RankState {
     unused: Vec<Unused>,
     /// The communicators in use, by the addresses of their variables.
     addresses: HashMap<u64, i64>,
-    /// How many were made of each, and by some of its ranks alone
+    /// For each communicator, the number that were made from it, and the number that only some of its ranks made.
     makings: HashMap<(usize, bool), u32>,
     sights: Vec<usize>,
 }
@@ -207,7 +207,7 @@ impl Resolver {
                 if let Some(handle) = state.addresses.remove(&address) {
                     state.bound.remove(&handle);
                 } else {
-                    // Made and freed without use.
+                    // The communicator was made and freed without use.
                     state.unused.retain(|unused| unused.address != address);
                 }
             }
@@ -270,7 +270,7 @@ impl Resolver {
         making
     }
 
-    /// All have given colour and key: MPI 4.1 §7.4.2.
+    /// Makes the communicators when all ranks have given colour and key (MPI 4.1 §7.4.2).
     fn split(&mut self, parent: usize, making: usize) {
         let mut colors: BTreeMap<i64, Vec<(i64, Option<u32>)>> = BTreeMap::new();
         for (given, &rank) in self.makings[making].given.iter().zip(&self.comms[parent]) {
@@ -337,7 +337,7 @@ impl Resolver {
         Ok(group)
     }
 
-    /// Ranks that never use a communicator of all of its parent's are in it all the same.
+    /// Ranks that never use a communicator of all ranks of its parent are members nevertheless.
     fn fill(&mut self) {
         for comm in &mut self.comms {
             if comm.len() == self.ranks as usize && comm.contains(&None) {

@@ -1,10 +1,10 @@
 use crate::error::Damage;
 
-/// A call as a trace tells it: `MPI_Send:start:…:end`.
+/// A line of a trace, which is a call: `MPI_Send:start:…:end`.
 pub struct Line<'a> {
     number: u64,
     text: &'a [u8],
-    /// Where each field starts, that of the name left out; and one past the end of the line
+    /// The starts of all fields but the name, and one past the end of the line.
     starts: Vec<usize>,
 }
 
@@ -13,7 +13,7 @@ impl<'a> Line<'a> {
         Line { number: 0, text: &[], starts: Vec::new() }
     }
 
-    /// Takes the next line with a call from `rest`; false at the end.
+    /// Takes the next line with a call from `rest`. Returns false at the end.
     pub fn next(&mut self, rest: &mut &'a [u8]) -> Result<bool, Damage> {
         loop {
             if rest.is_empty() {
@@ -57,12 +57,12 @@ impl<'a> Line<'a> {
         Damage::at_line(self.number, place as u64 + 1, what)
     }
 
-    /// Damage in a field; in the name without one.
+    /// Returns the error of damage in a field, or in the name without one.
     pub fn damage_in(&self, field: Option<usize>, what: String) -> Damage {
         self.damage(field.map_or(0, |field| self.starts[field.min(self.starts.len() - 1)].min(self.text.len())), what)
     }
 
-    /// The function's name as it stands.
+    /// Returns the name of the function as written.
     pub fn name(&self) -> Result<&'a str, Damage> {
         let name = std::str::from_utf8(&self.text[..self.starts[0] - 1]).ok();
         let starts_right = |name: &&str| name.get(..4).is_some_and(|start| start.eq_ignore_ascii_case("mpi_"));
@@ -73,7 +73,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// Number of fields, the times included.
+    /// Returns the number of fields, including the times.
     pub fn fields(&self) -> usize {
         self.starts.len() - 1
     }
@@ -82,7 +82,7 @@ impl<'a> Line<'a> {
         &self.text[self.starts[field]..self.starts[field + 1] - 1]
     }
 
-    /// Microseconds, perhaps with decimals, as nanoseconds; none for `-`.
+    /// Reads microseconds, perhaps with decimals, as nanoseconds. Returns none for `-`.
     pub fn time(&self, field: usize) -> Result<Option<u64>, Damage> {
         let text = self.field(field);
         if text == b"-" {
@@ -101,7 +101,7 @@ impl<'a> Line<'a> {
         Ok(Some(ns))
     }
 
-    /// Whole numbers with commas between.
+    /// Reads whole numbers with commas in between.
     pub fn numbers(&self, field: usize, into: &mut Vec<i64>) -> Result<(), Damage> {
         into.clear();
         let mut place = self.starts[field];

@@ -32,16 +32,16 @@ pub struct Reader<'a> {
     known: &'a Known,
     pub trace: RankTrace,
     pub sights: Sights,
-    /// Place of each number among the sights
+    /// The index of each communicator by the number that the trace has for it.
     comms: HashMap<i64, u32>,
     seen: usize,
     any_source: i64,
-    /// Events under way by the address of their request
+    /// The events of each request that is not complete, by the address of the request.
     pub open: HashMap<u64, Range<u32>>,
     pub prepared: HashMap<u64, Prepared>,
-    /// Where the last test of each request that is under way has room for its ends
+    /// For each request that is not complete, the first of the empty events that its last test has added.
     pub tested: HashMap<u64, u32>,
-    /// Matched messages by their addresses
+    /// The matched messages by their addresses.
     pub matched: HashMap<u64, Envelope>,
     last_end: Option<u64>,
     first_end: Option<u64>,
@@ -84,7 +84,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The event, as a range.
+    /// Adds an event. Returns its index as a range.
     pub fn push_one(&mut self, what: What) -> Range<u32> {
         self.push(what);
         let end = self.trace.events.len() as u32;
@@ -131,7 +131,7 @@ impl<'a> Reader<'a> {
         u32::try_from(tag).ok().filter(|&tag| tag < u32::MAX).ok_or_else(|| line.damage_in(None, format!("tag {tag}")))
     }
 
-    /// The event; none with MPI_PROC_NULL.
+    /// Adds a send. Returns its event; none with MPI_PROC_NULL.
     pub fn send(&mut self, line: &Line, message: Envelope, bytes: u64, blocking: bool) -> Result<Range<u32>, Damage> {
         let Envelope { comm, peer, tag } = message;
         let Some(to) = self.rank(line, comm, peer)? else { return Ok(self.none()) };
@@ -149,7 +149,7 @@ impl<'a> Reader<'a> {
         Ok(self.push_one(What::Recv { comm, from, tag, bytes, blocking }))
     }
 
-    /// No events, where the next one would be.
+    /// Returns an empty range of events.
     fn none(&self) -> Range<u32> {
         let end = self.trace.events.len() as u32;
         end..end
@@ -175,7 +175,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A request that is used anew without a wait was completed by the last test of it.
+    /// Completes a request that is used again without a wait: its last test has completed it.
     pub fn outdated(&mut self, request: u64) {
         let (events, test) = (self.open.remove(&request), self.tested.remove(&request));
         if let (Some(events), Some(test)) = (events, test) {
@@ -224,7 +224,7 @@ impl<'a> Reader<'a> {
             Bcast | Reduce | Allreduce | Scan | Exscan | ReduceScatterBlock => {
                 Amount::Same(self.bytes(line, arguments, 0)?)
             }
-            // What is received counts, where it is: the other may be MPI_IN_PLACE.
+            // The received data counts, as the sent data may be MPI_IN_PLACE.
             Allgather | Alltoall => Amount::Same(self.bytes(line, arguments, 1)?),
             Gather => Amount::Same(self.bytes(line, arguments, usize::from(is_root))?),
             Scatter => Amount::Same(self.bytes(line, arguments, usize::from(!is_root))?),
@@ -240,15 +240,15 @@ impl<'a> Reader<'a> {
                 let bytes = (arguments.counts[0] as u64).saturating_mul(arguments.types[1] as u64);
                 Amount::Each { own: bytes, send, recv: Vec::new() }
             }
-            // Its calls are refused before.
+            // Calls of neighbour collectives are refused before.
             Neighbor => Amount::Neighbors { send: Vec::new(), recv: Vec::new() },
         };
         Ok(Collective { comm, operation, root, amount, blocking })
     }
 }
 
-/// The requests of an array that are among those that are known, in the order of the array. Their addresses are 8 bytes
-/// apart (Open MPI) or 4 (MPICH, Fortran): whichever finds more.
+/// Returns the known requests of an array, in the order of the array. The addresses are 8 bytes apart (Open MPI) or 4
+/// (MPICH, Fortran): the distance that finds more requests is taken.
 pub fn requests<T>(arguments: &Arguments, known: &HashMap<u64, T>) -> Vec<u64> {
     let Some(first) = arguments.request else { return Vec::new() };
     let count = arguments.counts.first().map_or(1, |&count| count as u64);
@@ -257,7 +257,7 @@ pub fn requests<T>(arguments: &Arguments, known: &HashMap<u64, T>) -> Vec<u64> {
             let addresses = (0..count).map(|index| first.wrapping_add(index * bytes));
             return addresses.filter(|address| known.contains_key(address)).collect();
         }
-        // A damaged trace may name any count: the known ones are fewer.
+        // A damaged trace may name any count, so the search goes through the known requests.
         let index = |address: u64| address.wrapping_sub(first) / bytes;
         let is_one = |address: u64| address.wrapping_sub(first).is_multiple_of(bytes) && index(address) < count;
         let mut found: Vec<u64> = known.keys().copied().filter(|&address| is_one(address)).collect();

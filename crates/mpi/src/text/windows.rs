@@ -1,5 +1,5 @@
-//! One-sided calls. A line names a window by a number of the rank's own, which appears with its first use: it is taken for
-//! the oldest window that was not used yet.
+//! One-sided calls. A line names a window by a number that only this rank uses, and which first appears when the window is
+//! used. Such a new number is taken for the oldest window that was not used yet.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,21 +11,21 @@ use super::reader::Reader;
 use crate::error::Damage;
 use crate::event::{Access, Group, What, WindowCall};
 
-/// Windows have numbers apart from those of communicators with the same processes.
+/// The first number of windows, which differs from those of communicators with the same processes.
 const FIRST_ORDINAL: u32 = 1 << 31;
 
 /// The windows of a rank, by their places among its communicators.
 #[derive(Debug, Default)]
 pub struct Windows {
-    /// The address of each one's variable, in the order of their making
+    /// For each window, in the order of creation, the address of its variable and its index among the communicators.
     made: Vec<(u64, u32)>,
     used: HashMap<i64, u32>,
-    /// How many there were on these processes
+    /// The number of windows so far with these processes.
     ordinals: HashMap<Vec<u32>, u32>,
 }
 
 impl Windows {
-    /// A one-sided call, on a window of communicator `comm` if it makes one.
+    /// Adds the events of a one-sided call. A new window has the processes of communicator `comm`.
     pub fn call(
         &mut self,
         reader: &mut Reader,

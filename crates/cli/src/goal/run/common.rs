@@ -27,11 +27,11 @@ const MACHINE: &str = "sc17-int";
 /// The model of the network that a model of execution uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Network {
-    /// Latencies without contention, whatever the machine has
+    /// Latencies without contention, whatever the machine's model is
     Latency,
-    /// Links and switches, whatever the machine has
+    /// Links and switches, whatever the machine's model is
     Fabric,
-    /// That of the machine
+    /// The model of the machine
     OfMachine,
 }
 
@@ -80,17 +80,17 @@ pub struct Eager {
 }
 
 impl Common {
-    /// Does `work`, which may take long, and shows how far it is.
+    /// Does `work` and shows its progress.
     pub fn watch<T>(&self, task: &Task<'_>, work: impl FnOnce() -> T) -> (T, Duration) {
         progress::watch("spinkit goal", self.progress, task, work)
     }
 
-    /// Writes a file with `write`, and shows that unless it is standard output.
+    /// Writes a file with `write`, and shows that while it takes long, unless the file is standard output.
     pub fn writing<T>(&self, file: &Path, write: impl FnOnce() -> T) -> T {
         if file == Path::new("-") { write() } else { self.slowly("writing", file, write) }
     }
 
-    /// Does `work` with a file, which may take long.
+    /// Does `work` with a file, and shows that while it takes long.
     pub fn slowly<T>(&self, what: &str, file: &Path, work: impl FnOnce() -> T) -> T {
         self.watch(&Task::Unknown(format!("{what} {}", name_of(file).display())), work).0
     }

@@ -20,7 +20,7 @@ use super::{critical, noise, timeline};
 pub struct Arguments {
     #[command(flatten)]
     pub common: Common,
-    /// Latency L in ns [default: 2500, or the machine's longest]
+    /// Latency L in ns [default: the machine's longest; without --machine: 2500]
     #[arg(short = 'L', value_name = "NS", value_parser = parse_ns)]
     latency: Option<Time>,
     #[command(flatten)]

@@ -40,17 +40,17 @@ struct Network {
     /// Number of ports of a fat tree's switches [default: the machine's]
     #[arg(long, value_name = "PORTS")]
     radix: Option<u32>,
-    /// Hosts of a leaf switch of a fat tree for each of its links up [default: the machine's, else 1, full bisection]
+    /// Hosts of a leaf switch of a fat tree for each of its upward links [default: the machine's, or 1 for full bisection]
     #[arg(long, value_name = "N")]
     taper: Option<u32>,
-    /// Sides of a torus [default: three, as even as can be]
+    /// Sides of a torus [default: the machine's, or three sides of nearly equal length]
     #[arg(long = "dims", value_name = "AxBxC", value_parser = parse_dims)]
     sides: Option<Dims>,
-    /// Hosts of each switch of a torus [default: 1]
+    /// Hosts of each switch of a torus [default: the machine's, or 1]
     #[arg(long, value_name = "N")]
     concentration: Option<u32>,
-    /// Shape of a dragonfly: hosts of a router, routers of a group, links of a router to other groups, and, if not as many
-    /// as can be, groups [default: the smallest balanced one]
+    /// Shape of a dragonfly: hosts of a router, routers of a group, links of a router to other groups, and number of groups,
+    /// without which there are as many as possible [default: the machine's, or the smallest balanced dragonfly]
     #[arg(long, value_name = "PxAxH[xG]", value_parser = parse_dims)]
     dragonfly: Option<Dims>,
     /// Largest packet in bytes [default: the machine's]
@@ -65,7 +65,8 @@ struct Network {
     /// Latency of a switch in ns [default: the machine's]
     #[arg(long, value_name = "NS", value_parser = parse_ns)]
     switch_latency: Option<Time>,
-    /// Bytes of a buffer: of a link with credits, of an output port of a switch with drop [default: the machine's]
+    /// Size in bytes of each buffer: one for each link with credits, one for each output port with drop [default: the
+    /// machine's]
     #[arg(long, value_name = "BYTES")]
     buffer: Option<u64>,
     /// What happens when a buffer is full [default: the machine's]
@@ -114,7 +115,7 @@ impl RoutingName {
 }
 
 impl Network {
-    /// Returns the options of the shapes of topologies, and whether they were given.
+    /// Returns the options that describe the shape of a topology, and whether they were given.
     fn shapes(&self) -> [(&'static str, bool); 5] {
         [
             ("--radix", self.radix.is_some()),
@@ -125,7 +126,7 @@ impl Network {
         ]
     }
 
-    /// Refuses the shape of another topology.
+    /// Refuses options that describe the shape of another topology.
     fn only(&self, topology: &str, allowed: &[&str]) -> Result<(), GoalError> {
         match self.shapes().into_iter().find(|(name, is_given)| *is_given && !allowed.contains(name)) {
             Some((name, _)) => Err(GoalError::Usage(format!("{name} is not for the topology {topology}"))),
@@ -142,7 +143,7 @@ impl Network {
                 let known = "fat-tree, dragonfly, torus, single-switch, or a DOT file";
                 GoalError::Usage(format!("--topology {name}: known are {known}"))
             })?),
-            // A shape names its topology.
+            // The option of a shape implies its topology.
             None if self.sides.is_some() => Some(Topology::Torus),
             None if self.dragonfly.is_some() => Some(Topology::Dragonfly),
             None => None,

@@ -18,10 +18,11 @@ pub struct Arguments {
     pub common: Common,
     #[command(flatten)]
     threshold: Eager,
-    /// Who matches, copies and answers [default: the machine's card]
+    /// Kind of card, which decides whether the CPU, the card or a handler matches and answers messages [default: the
+    /// machine's]
     #[arg(long, value_enum)]
     card: Option<Card>,
-    /// Time in ns of the header handler that gets the data of a long message [default: that of the library's handler]
+    /// Time in ns of the header handler that gets the data of a long message [default: the time of the library's handler]
     #[arg(long, value_name = "NS", value_parser = parse_ns)]
     handler_time: Option<Time>,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! The report of a run: first what every model tells, then what only this model tells.
+//! The report of a run: the members of all models, then those of the model of this run.
 
 use std::fs;
 use std::io::Write;
@@ -21,7 +21,7 @@ pub struct Report {
     pub model: &'static str,
     /// A JSON object: name with unit, and value
     pub parameters: Value,
-    /// Number of what the model counts as events
+    /// Number of events, as the model counts them
     pub events: u64,
     /// For each rank, its end
     pub ends: Vec<Time>,
@@ -56,7 +56,7 @@ impl Report {
             })?;
         }
         let (Some(path), Some(output)) = (json, output) else { return Ok(()) };
-        // Before the report takes memory itself.
+        // The report itself must not count.
         let peak_memory = peak_memory();
         let mut report = self.more;
         let head = json!({

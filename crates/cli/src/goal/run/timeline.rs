@@ -110,7 +110,7 @@ impl Arguments {
     }
 
     /// Writes the file of a run over packets: the tasks of CPUs, messages on their way, arrows from each message to the next
-    /// of the same send, and for each NIC how many of the bytes it had been given had not arrived.
+    /// of the same send, and for each NIC the number of bytes that it has got and that have not arrived.
     ///
     /// # Errors
     /// When writing fails.
