@@ -1,4 +1,4 @@
-"""PEP 517 backend: maturin, after the files a sPIN program needs are laid out for the wheel.
+"""PEP 517 backend: collects the files that a sPIN program needs for the wheel, then runs maturin.
 
 A wheel puts them under `<prefix>/share/spinkit` and `<prefix>/lib`, where spincc, spinrun and `spinkit` look
 (crates/cli/src/sdk.rs and `spinkit._paths`); and headers under `<prefix>/include` and what `pkg-config portals4` needs
@@ -18,19 +18,20 @@ from typing import Any
 
 import maturin
 
-# maturin takes the rest of the interface as it is.
+# maturin provides the rest of the interface unchanged.
 from maturin import build_sdist, get_requires_for_build_sdist, get_requires_for_build_wheel  # noqa: F401
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT / "target" / "spinkit.data"
 FOLDERS = ("sdk", "machines", "experiments", "tests/portals")
 
-# The name that programs keep (crates/portals/build.rs), and the file. `make install` makes links of the shorter names;
-# a wheel has no links.
+# The name that is recorded in programs (crates/portals/build.rs), and the file. `make install` makes links with the
+# shorter names; a wheel has no links.
 SONAME = "libportals.so.4"
 LIBRARY = "libportals.so.4.3.0"
 
-# A script and no entry point, which maturin would not put beside binaries. pip names its Python in the first line.
+# A script instead of an entry point, because maturin installs no entry points next to binaries. pip writes the path of
+# its Python into the first line.
 COMMAND = """#!python
 from spinkit.cli import main
 
@@ -59,7 +60,7 @@ def _artifact(package: str, kind: str) -> Path:
 
 
 def _link_portals(output: Path) -> None:
-    """Link libportals.so with versioned symbols: cargo has no way to give them."""
+    """Link libportals.so with versioned symbols, which cargo cannot do."""
     versions = ROOT / "crates" / "portals" / "portals.map"
     options = ["-shared", "-o", str(output), f"-Wl,-soname,{SONAME}", f"-Wl,--version-script={versions}"]
     whole = ["-Wl,--whole-archive", str(_artifact("portals", "staticlib")), "-Wl,--no-whole-archive"]
@@ -69,7 +70,7 @@ def _link_portals(output: Path) -> None:
 
 
 def lay_out(prefix: Path) -> None:
-    """Put below `prefix` all that an installation has besides commands and Python modules."""
+    """Write everything that an installation has besides commands and Python modules below `prefix`."""
     for folder in FOLDERS:
         shutil.copytree(ROOT / folder, prefix / "share" / "spinkit" / folder)
     shutil.copytree(ROOT / "sdk" / "include", prefix / "include")
@@ -94,7 +95,7 @@ def _empty_data() -> None:
 
 
 def _stage() -> None:
-    """Lay out what goes below the prefix in maturin's data folder."""
+    """Write the files of an installation to maturin's data folder."""
     _empty_data()
     lay_out(DATA / "data")
     command = DATA / "scripts" / "spinkit"
@@ -116,7 +117,7 @@ def prepare_metadata_for_build_wheel(directory: str, settings: Settings = None) 
 
 
 def build_editable(directory: str, settings: Settings = None, metadata: str | None = None) -> str:  # noqa: ARG001
-    """Write a wheel that points to this checkout, where cargo and `make build` put all the rest."""
+    """Write a wheel that refers to this checkout, where cargo and `make build` write all other files."""
     version = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
     info = f"spinkit-{version}.dist-info"
     files = {

@@ -1,4 +1,4 @@
-"""`spinkit bench`: how fast the simulator itself is.
+"""`spinkit bench`: measures how fast the simulator itself is.
 
 The crates' own benchmarks (Criterion), messages of running ranks, the start and end of many ranks, and all experiments.
 """
@@ -24,7 +24,7 @@ from spinkit._pool import Settings, run_all
 from spinkit._run import Toolchain
 
 RANKS = 1024
-"""Ranks of the benchmark of the start-up."""
+"""Number of ranks of the start-up benchmark."""
 
 PACKETS = (
     ("1024", "65536", ("--radix", "16")),
@@ -33,10 +33,10 @@ PACKETS = (
     ("65536", "1", ("--topology", "torus")),
     ("65536", "1", ("--topology", "dragonfly")),
 )
-"""Ranks, bytes and networks of the benchmark of packets."""
+"""Ranks, bytes and networks of the packet benchmark."""
 
 CARDS = 65_536
-"""Ranks of the benchmark of schedules on cards."""
+"""Number of ranks of the benchmark of schedules on cards."""
 
 LOGGOPS = (
     ("bcast", "65536", "--size", "1"),
@@ -48,16 +48,16 @@ LOGGOPS = (
     ("allreduce-recursive-doubling", "4096", "--size", "1048576"),
     ("halo", "1024", "--size", "8192", "--calc", "20000", "--iterations", "650"),
 )
-"""Schedules of the benchmark of LogGOPS: pattern, ranks, options."""
+"""Schedules of the LogGOPS benchmark: pattern, ranks, options."""
 
 MESSAGES = (("stream", 2, 100_000), ("alltoall", 64, 25), ("chain", 64, 1_000))
-"""Patterns of the benchmark of messages: ranks and rounds."""
+"""Patterns of the message benchmark: ranks and rounds."""
 
 _CRITERION = (
     *("--noplot", "--warm-up-time", "0.5", "--measurement-time", "1.5"),
     *("--sample-size", "20", "--nresamples", "10000"),
 )
-"""Enough for two digits."""
+"""Enough for two significant digits."""
 
 _METHOD = (
     "Criterion's median for the crates' benchmarks (release profile, one core); the best of three runs for messages "
@@ -78,7 +78,7 @@ class Number:
 
 
 def measure(home: Path, tools: Toolchain, folder: Path) -> Iterator[Number]:
-    """Measure all, one after the other, each number as soon as it is there."""
+    """Run all benchmarks one after the other, and yield each number as soon as it is measured."""
     yield from _criterion(home, folder)
     yield from _messages(home, tools, folder)
     yield _ranks(home, tools, folder)
@@ -89,13 +89,13 @@ def measure(home: Path, tools: Toolchain, folder: Path) -> Iterator[Number]:
 
 
 def write(numbers: list[Number], file: Path) -> None:
-    """Write the numbers and what they were measured on."""
+    """Write the numbers, and a description of this computer."""
     content = {"machine": _machine(), "method": _METHOD, "numbers": [asdict(number) for number in numbers]}
     write_atomically(file, (json.dumps(content, indent=1) + "\n").encode())
 
 
 def _call(command: list[str], cwd: Path | None = None, **environment: str) -> str:
-    """Run a command and return its output; its error output goes to ours."""
+    """Run a command and return its output; its standard error is ours."""
     try:
         done = subprocess.run(
             command,
@@ -114,7 +114,7 @@ def _call(command: list[str], cwd: Path | None = None, **environment: str) -> st
 
 
 def _criterion(home: Path, folder: Path) -> Iterator[Number]:
-    """Run the benchmarks of all crates; throughput where a benchmark declares one, else its time."""
+    """Run the benchmarks of all crates; yield the throughput if a benchmark declares one, else its time."""
     if not (home / "Cargo.toml").is_file():
         raise SpinkitError(f"{home} is an installation; benchmarks need a checkout of spinkit")
     workspace = json.loads(_call(["cargo", "metadata", "--no-deps", "--locked", "--format-version=1"], home))
@@ -177,7 +177,7 @@ def _ranks(home: Path, tools: Toolchain, folder: Path) -> Number:
 
 
 def _loggops(folder: Path) -> Iterator[Number]:
-    """Events a CPU second of the run, the best of three; reading of text; memory beyond the file; two threads."""
+    """Measure events per CPU second (best of three runs), reading of text, memory beyond the file, and two threads."""
     goal, room = str(_paths.command("spinkit-goal")), folder.resolve()
     schedule, text, report = room / "loggops.bin", room / "loggops.goal", room / "loggops.json"
     empty = room / "empty.goal"
@@ -206,7 +206,7 @@ def _loggops(folder: Path) -> Iterator[Number]:
 
 
 def _usage(command: list[str]) -> resource.struct_rusage:
-    """Run a command and return what it used."""
+    """Run a command and return its resource usage."""
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as process:
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
@@ -216,7 +216,7 @@ def _usage(command: list[str]) -> resource.struct_rusage:
 
 
 def _packets(folder: Path) -> Iterator[Number]:
-    """Packets times links a CPU second, the best of three, in a network that fits into the cache and in larger ones."""
+    """Measure hops per CPU second, the best of three, in a network that fits into the cache and in larger ones."""
     goal = str(_paths.command("spinkit-goal"))
     for ranks, size, network in PACKETS:
         schedule = str(folder.resolve() / f"packets-{ranks}.bin")
@@ -230,7 +230,7 @@ def _packets(folder: Path) -> Iterator[Number]:
 
 
 def _cards(home: Path, tools: Toolchain, folder: Path) -> Iterator[Number]:
-    """Broadcast by handlers on many cards: ranks and messages a CPU second, cards and memories made included."""
+    """Measure a broadcast by handlers: ranks and messages per CPU second, including the creation of cards."""
     goal, room = str(_paths.command("spinkit-goal")), folder.resolve()
     program, schedule = str(room / "broadcast"), str(room / "broadcast.bin")
     source = home / "experiments" / "broadcast" / "broadcast.c"

@@ -16,7 +16,7 @@ from spinkit._output import write_atomically
 from spinkit._run import parse_json
 
 _LAYOUT = 1
-"""Version of the files' layout; part of every digest."""
+"""Version of the file layout; part of every digest."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Entry:
 
 
 def digest(files: Iterable[Path], words: Iterable[str]) -> str:
-    """Digest the content of files, in order, and words."""
+    """Return a digest of the contents of files, in order, and of words."""
     total = hashlib.sha256(json.dumps([_LAYOUT, *words]).encode())
     for file in files:
         with file.open("rb") as stream:
@@ -37,7 +37,7 @@ def digest(files: Iterable[Path], words: Iterable[str]) -> str:
 
 
 def load(file: Path, key: str) -> Entry | None:
-    """Return the run in a file of the cache, if its key is this one."""
+    """Return the run in a file of the cache, if its key matches."""
     try:
         content = parse_json(file.read_text(encoding="utf-8"))
         return Entry(content["output"], content["report"]) if content["key"] == key else None
@@ -46,7 +46,7 @@ def load(file: Path, key: str) -> Entry | None:
 
 
 def save(file: Path, key: str, entry: Entry) -> None:
-    """Write a run to a file of the cache, replacing what was there."""
+    """Write a run to a file of the cache, replacing an older one."""
     content = {"key": key, "output": entry.output, "report": entry.report}
     file.parent.mkdir(exist_ok=True)
     write_atomically(file, json.dumps(content).encode())

@@ -23,14 +23,14 @@ class Scope:
     series: tuple[str, ...]
     values: tuple[int, ...]
     unit: str = "µs"
-    """The unit of what is measured, as people read it; none for a count."""
+    """Unit in which measured numbers are shown; empty for a count."""
     shown: Callable[[int], float] = lambda time_ps: time_ps / 1_000_000
-    """Converts what is measured to that unit."""
+    """Converts a measured number to that unit."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """One tested number of a claim, and the point it belongs to."""
+    """One tested number of a claim, and the point at which it was measured."""
 
     point: str
     number: float
@@ -40,7 +40,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Result for a claim. The sample nearest to its bounds, or farthest beyond them, stands for all."""
+    """Result for a claim. The sample nearest to its bounds, or farthest beyond them, represents all samples."""
 
     claim: Claim
     holds: bool
@@ -50,20 +50,20 @@ class Verdict:
 
     @property
     def fails(self) -> bool:
-        """Whether it does not hold and nothing explains that."""
+        """Whether the claim does not hold and no reason is documented."""
         return not self.holds and self.claim.why is None
 
     @property
     def word(self) -> str:
         """The verdict in words."""
         if self.holds:
-            return "holds" if self.claim.why is None else "holds, though marked"
+            return "holds" if self.claim.why is None else "holds, but marked as different"
         count = f" at {self.failed} of {self.samples}" if self.samples > 1 else ""
         return f"differs{count}" if self.claim.why is None else f"differs{count} (explained)"
 
     @property
     def ratio(self) -> float | None:
-        """Here / paper, where the paper gives a number."""
+        """The number measured here divided by the paper's, if the paper gives one."""
         return self.worst.number / self.claim.paper if self.claim.paper else None
 
 
@@ -85,14 +85,14 @@ class Claim:
     statement: str
     """The tested relation in words."""
     numbers: Callable[[Times, str, int], Iterable[tuple[str, float, float]]] = field(repr=False, compare=False)
-    """The numbers of a (machine, value), each with what it is about and the least value it may have."""
+    """The numbers of a (machine, value), each with a description and its least permitted value."""
 
     def where(self, values: Sequence[int]) -> list[int]:
-        """Return those of the given values that the claim is about."""
+        """Return those of the given values to which the claim applies."""
         return [value for value in values if value in self.values]
 
     def test(self, times: Times, values: Sequence[int]) -> Verdict:
-        """Test the claim on measured times; every point it names must be there."""
+        """Test the claim on measured times, which must include every point that it names."""
         try:
             samples = [
                 Sample(f"{machine}, {value}{about}", number, self._margin(number, least))
@@ -134,44 +134,44 @@ class _ClaimTable(Table, tag_field="relation", frozen=True, kw_only=True):
 
 
 class _PairTable(_ClaimTable, frozen=True, kw_only=True):
-    """A relation of two series."""
+    """A relation between two series."""
 
     of: str
     against: str
 
 
 class _Reduction(_PairTable, tag="reduction", frozen=True, kw_only=True):
-    """1 − of / against: how much less time."""
+    """1 − of / against: the share of time that is saved."""
 
 
 class _Speedup(_PairTable, tag="speedup", frozen=True, kw_only=True):
-    """Against / of: how many times faster, or as much more bandwidth."""
+    """The quotient against / of: the factor by which the series is faster, or has more bandwidth."""
 
 
 class _Order(_ClaimTable, tag="order", frozen=True, kw_only=True):
-    """Series > series >= series: each slower than the next; `>=` forgives `tolerance`, a part of one."""
+    """Series > series >= series: each is slower than the next; `>=` permits a relative `tolerance`."""
 
     order: str
     tolerance: Number = 0.0
 
 
 class _Largest(_PairTable, tag="largest", frozen=True, kw_only=True):
-    """1 − of / against here, over the largest such reduction anywhere else."""
+    """1 − of / against at this point, divided by the largest such reduction at any other point."""
 
 
 class _Wider(_PairTable, tag="wider", frozen=True, kw_only=True):
-    """Against − of is more on machine `on` than on machine `than`."""
+    """The difference against − of is larger on machine `on` than on machine `than`."""
 
     on: str
     than: str
 
 
 class _Close(_PairTable, tag="close", frozen=True, kw_only=True):
-    """|of / against − 1|: how far apart, at most `at_most`."""
+    """|of / against − 1|: the relative distance, at most `at_most`."""
 
 
 class _Value(_ClaimTable, tag="value", frozen=True, kw_only=True):
-    """`of` itself, in the unit in which it is shown."""
+    """The value of `of` itself, in the unit in which it is shown."""
 
     of: str
 
@@ -244,9 +244,9 @@ def _relation(table: ClaimTable, place: Place, scope: Scope, machines: tuple[str
         case _Reduction(of=of, against=against):
             return f"time of {of} below {against}", _reduction(of, against), machines
         case _Speedup(of=of, against=against):
-            return f"time of {against} over {of}", _speedup(of, against), machines
+            return f"time of {against} divided by that of {of}", _speedup(of, against), machines
         case _Largest(of=of, against=against):
-            words = f"reduction of the time of {of} below {against}, over the largest elsewhere"
+            words = f"reduction of the time of {of} below {against}, divided by the largest elsewhere"
             return words, _largest(of, against), machines
         case _Close(of=of, against=against):
             return f"distance of {of} from {against}", _close(of, against), machines
@@ -254,7 +254,7 @@ def _relation(table: ClaimTable, place: Place, scope: Scope, machines: tuple[str
             for key, machine in (("on", on), ("than", than)):
                 if machine not in machines:
                     raise (place / key).error(f"{machine} is not among {', '.join(machines)}")
-            words = f"{against} − {of} on {on} over the same on {than}"
+            words = f"{against} − {of} on {on}, divided by this difference on {than}"
             return words, _wider(of, against, than), (on,)
         case _Order():
             return f"time of {table.order}", _order(table, place, scope), machines
@@ -272,10 +272,10 @@ _INFINITY = float("inf")
 
 
 def _ratio(times: Times, of: tuple[str, str, int], against: tuple[str, str, int]) -> float:
-    """Divide what is measured at one point by what is measured at another, which may be a count of 0."""
+    """Divide the number measured at one point by that at another, which may be a count of 0."""
     if times[against] == 0:
         machine, series, value = against
-        raise SpinkitError(f"{series} on {machine}, {value}: 0 is measured, and nothing can be compared with it")
+        raise SpinkitError(f"{series} on {machine}, {value}: the measured number is 0, which allows no comparison")
     return times[of] / times[against]
 
 
@@ -358,5 +358,5 @@ _BOUNDS: dict[type, tuple[str | None, frozenset[str]]] = {
     _Close: ("%", frozenset({"at_most"})),
     _Value: (None, _EITHER),
 }
-"""For each relation the unit of its number (None: the unit of what is measured), and the bounds that a claim may give;
-if there are any, it must give one."""
+"""For each relation the unit of its number (None: the unit of the measured number), and the bounds that a claim may
+give; if there are any, the claim must give one."""

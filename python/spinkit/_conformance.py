@@ -1,4 +1,4 @@
-"""The project's own Portals 4 tests: plain C programs, one a feature group, on every card and kind of interface."""
+"""The project's own Portals 4 tests: a plain C program for each feature group, on every card and kind of interface."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ _R = TypeVar("_R")
 
 @dataclass(frozen=True)
 class Group:
-    """A feature group: one program."""
+    """A feature group, which is one program."""
 
     name: str
     source: Path
     ranks: tuple[int, ...]
-    """Numbers of processes that it runs with."""
+    """Numbers of processes with which it runs."""
     about: str
 
 
@@ -59,14 +59,14 @@ class Case:
 
     @property
     def what(self) -> str:
-        """For people."""
+        """Description of the case for messages."""
         noun = "process" if self.ranks == 1 else "processes"
         return f"{self.group.name} on {self.nic}, {self.matching}, {self.addressing}, {self.ranks} {noun}"
 
 
 @dataclass(frozen=True)
 class Failure:
-    """A check that did not hold."""
+    """A check that failed."""
 
     check: str
     detail: str
@@ -79,7 +79,7 @@ class Outcome:
     case: Case
     status: Literal["passed", "failed", "skipped"]
     checks: int
-    """Checks that held."""
+    """Number of checks that passed."""
     failures: tuple[Failure, ...]
 
 
@@ -136,7 +136,7 @@ def run(home: Path, chosen: Sequence[Group], nics: Sequence[str], tools: Toolcha
 
 
 def _compile(home: Path, tools: Toolchain, processes: Processes, scratch: Path, group: Group) -> None:
-    """Build a program as any Portals program is built: with the C compiler, the header and the library."""
+    """Build a program like any Portals program: with the C compiler, the header and the library."""
     if tools.library is None:
         raise SpinkitError("libportals.so was not found; `make build` or `pip install .` provides it")
     where = tools.library.parent
@@ -169,7 +169,7 @@ def _run(tools: Toolchain, processes: Processes, scratch: Path, case: Case) -> O
 
 
 def show(outcomes: Sequence[Outcome]) -> None:
-    """Print a line a group, and below it what failed where first."""
+    """Print a line for each group, then the first occurrence of each failure."""
     terminal = sys.stdout.isatty()
     console = Console(width=None if terminal else 160, highlight=False)
     table = Table("feature", "what", box=None, pad_edge=False)
@@ -187,11 +187,11 @@ def show(outcomes: Sequence[Outcome]) -> None:
         console.print(f"\n{group_name}: {check}: {where}\n    {first[1]}", markup=False, soft_wrap=True)
     failed = sum(outcome.status == "failed" for outcome in outcomes)
     checks = sum(outcome.checks for outcome in outcomes)
-    console.print(f"\n{len(outcomes)} runs, {failed} failed; {checks:,} checks held")
+    console.print(f"\n{len(outcomes)} runs, {failed} failed; {checks:,} checks passed")
 
 
 def _failing(outcomes: Iterable[Outcome]) -> list[tuple[tuple[str, str], tuple[Case, str], int]]:
-    """Every failing check once: group and name, the first run with its detail, number of runs."""
+    """Return every failing check once: group and name, the first run with its detail, number of runs."""
     seen: dict[tuple[str, str], list[tuple[Case, str]]] = {}
     for outcome in outcomes:
         details = {failure.check: failure.detail for failure in reversed(outcome.failures)}
@@ -201,7 +201,7 @@ def _failing(outcomes: Iterable[Outcome]) -> list[tuple[tuple[str, str], tuple[C
 
 
 def report(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
-    """Every run, for programs."""
+    """Return every run as JSON."""
     return [
         {
             "group": outcome.case.group.name,

@@ -12,7 +12,7 @@ from spinkit._errors import SpinkitError
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that must be there: its version or place, or what to do about it."""
+    """One required program or file: its version or place, or how to install it."""
 
     name: str
     ok: bool

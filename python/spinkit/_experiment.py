@@ -17,43 +17,43 @@ MOST_CURVES = 6
 
 
 class Program(Table, frozen=True, kw_only=True):
-    """The C program: `args` may hold `{mode}` (of the series) and `{values}` (of the sweep, comma-separated).
+    """The C program: `args` may contain `{mode}` (of the series) and `{values}` (of the sweep, comma-separated).
 
-    `{max}`, the largest value, may also stand in `ranks`, and parameters of the machine, `{network.radix}`, everywhere.
-    With `run.shared_run` only a series' own `args` have a mode.
+    `ranks` may contain `{max}`, the largest value, and any argument may contain parameters of the machine such as
+    `{network.radix}`. With `run.shared_run` only a series' own `args` may contain a mode.
     """
 
     args: tuple[str, ...]
     sources: tuple[str, ...] = ()
     ranks: Integer | str = 1
     schedules: tuple[str, ...] = ()
-    """Instead of sources: how `spinkit goal` makes the schedule of each value of the sweep (`gen` or `import`, without
-    `-o`; `{folder}` is the experiment's). `args` are then options of `spinkit goal run`."""
+    """Given instead of sources: the arguments of `spinkit goal` that make the schedule of each value of the sweep
+    (`gen` or `import`, without `-o`; `{folder}` is the experiment's). `args` are then options of `spinkit goal run`."""
 
 
 class Sweep(Table, frozen=True, kw_only=True):
-    """The axis that a run of the program walks through, and the key that names a point of it in the output."""
+    """The values that a run of the program measures; `axis` is the key of a value in the program's output."""
 
     axis: str
     label: str
     values: tuple[Integer, ...]
     unit: str = "B"
-    """`B`, written with binary prefixes, or any other, or none."""
+    """Unit of the values: `B`, which is shown with binary prefixes, any other, or none."""
     names: tuple[str, ...] = ()
-    """Names of the values, where the values are only numbers of things. Such a sweep is drawn as bars."""
+    """Names of the values, if these only number things. Such a sweep is drawn as bars."""
 
 
 class Series(Table, frozen=True, kw_only=True):
-    """One curve: a card, a mode of the program, and what else sets it apart."""
+    """One curve: a card, a mode of the program, further arguments, and changed parameters."""
 
     name: str
     label: str
     nic: str
     mode: str
     args: tuple[str, ...] = ()
-    """Further arguments of the program; they may hold what `program.args` may."""
+    """Further arguments of the program, with the same placeholders as `program.args`."""
     set: tuple[str, ...] = ()
-    """Changed parameters of the machine, `accelerator.hpus=8`; `{max}` as in arguments."""
+    """Changed parameters of the machine, such as `accelerator.hpus=8`; they may contain `{max}`."""
 
 
 class Measure(Table, frozen=True, kw_only=True):
@@ -120,10 +120,10 @@ class Experiment:
     timeout_s: int
     quick_values: tuple[int, ...]
     shared_run: bool
-    """Whether series of one card share a run, which gets their arguments one after the other, and prints as it goes."""
+    """Whether series of one card share a run, which gets their arguments in order and prints in the same order."""
 
     def values(self, quick: bool) -> tuple[int, ...]:
-        """Return the sweep's values of a whole or a quick run."""
+        """Return the sweep's values for a full or a quick run."""
         return self.quick_values if quick else self.sweep.values
 
 
@@ -182,7 +182,7 @@ def read(file: Path) -> Experiment:
     _check_names([claim.name for claim in claims], place / "claim")
     for index, claim in enumerate(claims):
         if not claim.where(run.quick_values):
-            problem = "run.quick_values leaves nothing to check this claim with"
+            problem = "run.quick_values contains no value that this claim tests"
             raise (place / "claim" / index / "values").error(problem)
     for index, figure in enumerate(table.figure):
         _check_figure(figure, scope, place / "figure" / index)
@@ -211,10 +211,10 @@ def _check_program(program: Program, sweep: Sweep, folder: Path, place: Place) -
             raise (place / "schedules").error(f"expected one for each of the {len(sweep.values)} values of the sweep")
         return
     if not program.sources:
-        raise (place / "sources").error("missing: the program, or schedules, are what is run")
+        raise (place / "sources").error("missing: an experiment runs a program (sources) or schedules")
     for index, source in enumerate(program.sources):
         if not (folder / source).is_file():
-            raise (place / "sources" / index).error(f"no file {source} beside this one")
+            raise (place / "sources" / index).error(f"there is no file {source} in this folder")
     ranks = str(program.ranks)
     if ranks != "{max}" and not (ranks.isdecimal() and int(ranks) >= 1):
         raise (place / "ranks").error("expected at least 1, or {max}")
@@ -230,7 +230,7 @@ def _check_sweep(sweep: Sweep, place: Place) -> None:
 def _check_names(names: list[str], place: Place) -> None:
     for index, name in enumerate(names):
         if name in names[:index]:
-            raise (place / index / "name").error(f"{name} is there twice")
+            raise (place / index / "name").error(f"{name} occurs twice")
 
 
 def _check_figure(figure: Figure, scope: Scope, place: Place) -> None:
@@ -238,7 +238,7 @@ def _check_figure(figure: Figure, scope: Scope, place: Place) -> None:
         raise (place / "machine").error(f"{figure.machine} is not in machines")
     shown = scope.series if figure.series is None else figure.series
     if len(shown) > MOST_CURVES:
-        raise (place / "series").error(f"at most {MOST_CURVES} can be told apart, these are {len(shown)}")
+        raise (place / "series").error(f"at most {MOST_CURVES} curves can be distinguished, found {len(shown)}")
     for index, one in enumerate(shown):
         if one not in scope.series:
             raise (place / "series" / index).error(f"{one} is not a series; there are {', '.join(scope.series)}")

@@ -1,4 +1,4 @@
-"""`spinkit handlers`: what each handler of the library does and costs, as `sdk/handlers/README.md`."""
+"""`spinkit handlers`: writes what each handler of the library does and costs, as `sdk/handlers/README.md`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KINDS = (("rv32imac", "inorder"), ("rv32imafdc", "ooo-a15"))
 
 _MACHINE = "sc17-int"
 
-# The comment right above a handler tells what it does.
+# The comment directly above a handler says what it does.
 _HANDLER = re.compile(r"(?:/\* (?P<comment>(?:(?!\*/).)*?) ?\*/\n)?__handler int (?P<name>\w+)\(", re.DOTALL)
 
 
@@ -41,7 +41,7 @@ class Row:
     handler: str
     message: str
     costs: tuple[Cost, ...]
-    """One for each kind of HPU."""
+    """The costs on each kind of HPU."""
     does: str
 
 
@@ -56,7 +56,7 @@ class Library:
 
 
 def described(header: str) -> dict[str, str]:
-    """Return the handlers of a header file, each with what the comment above it says that it does."""
+    """Return the handlers of a header file, each with the description from the comment above it."""
     found = {}
     for match in _HANDLER.finditer(header):
         comment = " ".join((match["comment"] or "").replace("\n *", "\n").split())
@@ -89,7 +89,7 @@ _Counted = dict[str, dict[str, int]]
 
 
 def _run(spinrun: Path, program: Path, case: str) -> tuple[dict[str, Any], list[_Counted]]:
-    """Run one case; return what it is about, and what handlers did on each kind of HPU."""
+    """Run one case; return its description, and the counts of handlers on each kind of HPU."""
     about: dict[str, Any] = {}
     counted = []
     for kind, timing in KINDS:

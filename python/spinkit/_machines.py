@@ -20,14 +20,14 @@ class Parameter:
     """Section and name, joined by a dot."""
     value: str
     unit: str
-    """Empty for a name and for a plain number."""
+    """The unit; empty for a name and for a plain number."""
     source: str
-    """The comment beside the value in its file, or the option that set it."""
+    """The comment next to the value in its file, or the option that set it."""
 
 
 @dataclass(frozen=True)
 class Machine:
-    """A machine: its name, its one-line description, its files and all parameters."""
+    """A machine with its name, its one-line description, its files and all parameters."""
 
     name: str
     description: str
@@ -50,7 +50,7 @@ def load(command: Path, name: str, changes: Sequence[str] = ()) -> Machine:
 
 
 def _path(kind: type, value: str) -> object:
-    """Make a path of a string."""
+    """Convert a string to a path."""
     if kind is Path:
         return Path(value)
     raise NotImplementedError

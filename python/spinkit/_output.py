@@ -1,4 +1,4 @@
-"""Files that commands write: whole or not at all, and only regular files are replaced (the same as `crates/output`)."""
+"""Writes files completely or not at all, and replaces only regular files, like the crate `output`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from spinkit._errors import SpinkitError
 
 
 def write_atomically(file: Path, content: bytes) -> None:
-    """Write a file whole or not at all; what is no regular file, such as a pipe or a device, is written in place.
+    """Write a file completely or not at all; a pipe, a device or any other special file is written in place.
 
     A regular file keeps its permissions, and a symbolic link its place: the file behind it is replaced. `-` is standard
     output. Errors name the file.
@@ -25,7 +25,7 @@ def write_atomically(file: Path, content: bytes) -> None:
 
 
 def check_writable(file: Path) -> None:
-    """Complain at once about a file that could not be written after a long run."""
+    """Raise an error now for a file that could not be written at the end of a long run."""
     if file == Path("-"):
         return
     place = file if file.exists() else file.parent
@@ -50,7 +50,7 @@ def _write(file: Path, content: bytes) -> None:
     for stream in (1, 2):
         with suppress(OSError):
             if os.path.samestat(there, os.fstat(stream)):
-                # Opened anew it would be written from its start.
+                # Opening it again would overwrite it from its start.
                 _write_all(os.dup(stream), content)
                 return
     # The system says here whether the user may write this file, and whether it follows the link.
@@ -64,7 +64,7 @@ def _write(file: Path, content: bytes) -> None:
 
 
 def _replace(file: Path, content: bytes, there: os.stat_result | None) -> None:
-    """Give a file, or what replaces it, its name when it is whole."""
+    """Give a file, or its replacement, its name when it is complete."""
     handle, name = tempfile.mkstemp(dir=file.parent, prefix=".")
     temporary = Path(name)
     try:
@@ -87,7 +87,7 @@ def _write_all(handle: int, content: bytes) -> None:
 
 
 def _mask() -> int:
-    """Return the user's mask, which can only be read by setting it."""
+    """Return the user's file mode mask, which can only be read by setting it."""
     mask = os.umask(0o077)
     os.umask(mask)
     return mask

@@ -25,7 +25,7 @@ def home() -> Path:
     named = os.environ.get("SPINKIT_HOME")
     if named:
         if not (Path(named) / _LANDMARK).is_file():
-            raise SpinkitError(f"SPINKIT_HOME={named}: no {_LANDMARK} there")
+            raise SpinkitError(f"SPINKIT_HOME={named}: this folder has no {_LANDMARK}")
         return Path(named)
     for folder in _candidates():
         if (folder / _LANDMARK).is_file():

@@ -1,4 +1,4 @@
-"""One look for all figures, and the same bytes each time they are drawn."""
+"""Draws all figures in one style; the same data gives the same bytes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
-# Okabe and Ito's palette: told apart with every common colour blindness; markers and dashes repeat the distinction.
+# Okabe and Ito's palette is safe for every common colour blindness; markers and dashes repeat the distinction.
 _LOOKS = (
     ("#D55E00", "s", (0, ())),
     ("#E69F00", "^", (0, (6, 1.5))),
@@ -24,7 +24,7 @@ _LOOKS = (
     ("#CC79A7", "P", (0, (5, 1, 1, 1))),
 )
 _SIZE = (6.2, 4.1)
-"""Inches: two figures side by side on a laptop are about as many points wide, so text keeps its size."""
+"""Size in inches: two such figures fit side by side on a laptop without scaling, so text keeps its size."""
 
 _INK = "#22272e"
 _FAINT = "#d9dee4"
@@ -64,7 +64,7 @@ class Curve:
     label: str
     values: Sequence[float]
     look: int
-    """Colour, marker and dashes, from 0."""
+    """Index of the colour, marker and dashes, from 0."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Picture:
 
 
 def byte_label(size: float) -> str:
-    """Write a number of bytes shortly, with binary prefixes: 262144 is `256 KiB`."""
+    """Write a number of bytes with binary prefixes: 262144 is `256 KiB`."""
     for unit, factor in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
         if size >= factor:
             return f"{size / factor:g} {unit}"
@@ -147,7 +147,7 @@ def _draw(axes: Axes, xs: Sequence[int], curves: Sequence[Curve]) -> None:
 
 
 def _inset(axes: Axes, xs: Sequence[int], curves: Sequence[Curve]) -> None:
-    """Draw small sizes right of the legend, where curves that rise late leave room."""
+    """Draw small sizes to the right of the legend, where curves that rise late leave room."""
     inset = axes.inset_axes((0.35, 0.57, 0.30, 0.36))
     _draw(inset, xs, curves)
     inset.set(xscale="log", ylim=(0, None))

@@ -22,7 +22,7 @@ from spinkit._machines import Machine
 from spinkit._run import Results, Run, Toolchain, judge, parse_json, read_points
 
 _GRACE_S = 30
-"""Beyond its own --timeout, spinrun gets this long to end."""
+"""Additional time that spinrun has to end after its own --timeout."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Step:
     done: int
     total: int
     cached: bool
-    """Whether an earlier call has done it."""
+    """Whether the result comes from the cache."""
 
 
 Progress = Callable[[Step], None]
@@ -41,17 +41,17 @@ Progress = Callable[[Step], None]
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings that all experiments of a call share."""
+    """Settings that all experiments of a command share."""
 
     home: Path
     tools: Toolchain
     machines: Path
     """`spinkit-machines`."""
     out: Path
-    """Each experiment has a folder of its name there."""
+    """Each experiment has a folder with its name in this folder."""
     quick: bool = False
     fresh: bool = False
-    """Run everything, whatever is in the cache."""
+    """Run everything, without using the cache."""
 
 
 Describe = Callable[[str, tuple[str, ...]], Machine]
@@ -68,7 +68,7 @@ class Job:
     experiment: Experiment
     machine: str
     series: tuple[Series, ...]
-    """The series that the run measures; one, unless they share a run."""
+    """The series that the run measures: one, unless they share a run."""
     values: tuple[int, ...]
     name: str
     """Unique in its experiment."""
@@ -84,7 +84,7 @@ class Job:
 
     @property
     def options(self) -> list[str]:
-        """Options of spinrun that the outcome depends on."""
+        """Options of spinrun on which the outcome depends."""
         changes = [word for change in self.changes for word in ("--set", change)]
         return ["-n", str(self.ranks), "--machine", self.machine, "--nic", self.series[0].nic, *changes]
 
@@ -111,14 +111,14 @@ class Job:
                     if parameter.key == name:
                         return parameter.value
             known = ", ".join(f"{{{field}}}" for field in fields)
-            problem = f"{text!r} may hold only {known} and parameters of the machine"
+            problem = f"{text!r} may contain only {known} and parameters of the machine"
             raise SpinkitError(f"{self.experiment.name}: {problem}")
 
         return _FIELD.sub(field, text)
 
 
 def jobs(experiment: Experiment, quick: bool, describe: Describe) -> list[Job]:
-    """Return the runs that an experiment takes."""
+    """Return the runs of an experiment."""
     groups: dict[object, list[Series]] = {}
     for series in experiment.series:
         groups.setdefault((series.nic, series.set) if experiment.shared_run else series, []).append(series)
@@ -137,7 +137,7 @@ def jobs(experiment: Experiment, quick: bool, describe: Describe) -> list[Job]:
 
 
 class Processes:
-    """The processes that run now, so that an interrupt can end them all."""
+    """The processes that are running, so that an interrupt can end them all."""
 
     def __init__(self) -> None:
         self._live: set[subprocess.Popen[str]] = set()
@@ -173,7 +173,7 @@ class Processes:
         return process.returncode, output, errors
 
     def interrupt(self) -> None:
-        """Start no more and send SIGINT to all, on which spinrun ends its ranks."""
+        """Start no more processes and send SIGINT to all, so that spinrun ends its ranks."""
         with self._lock:
             self._closed = True
             for process in self._live:
@@ -181,7 +181,7 @@ class Processes:
 
 
 class _Pool:
-    """Compiles and runs experiments; the runs of all experiments share one."""
+    """Compiles and runs experiments; the runs of all experiments share one pool."""
 
     def __init__(self, settings: Settings, scratch: Path) -> None:
         tools = settings.tools
@@ -255,7 +255,7 @@ class _Pool:
             raise SpinkitError(f"spinrun's report: {error}") from None
 
     def _execute_schedules(self, job: Job, folder: Path) -> Entry:
-        """Run the schedule of each value; the lines are as a program's."""
+        """Run the schedule of each value; the lines have the form of a program's output."""
         experiment = job.experiment
         lines = []
         for value in job.values:
@@ -269,7 +269,7 @@ class _Pool:
                 experiment.measure.key: round(told["max_end_ns"] * 1000),
                 "data_ok": told["unreceived_messages"] == 0,
             }
-            # What depends on this computer, or is long, is not a result.
+            # Values that depend on this computer, or are long, are not results.
             left_out = ("cpu_seconds", "wall_seconds", "peak_memory_bytes", "end_ns", "unreceived_messages")
             lines.append(json.dumps(line | {key: told[key] for key in told if key not in left_out}))
         return Entry("".join(f"{line}\n" for line in lines), {})
@@ -289,7 +289,7 @@ Outcome = tuple[Experiment, Results | SpinkitError]
 def run_all(
     experiments: Sequence[Experiment], settings: Settings, progress: Progress
 ) -> Generator[Outcome, None, None]:
-    """Run experiments, their points in one pool; each outcome comes as soon as it is there.
+    """Run experiments, their points in one pool; yield each outcome as soon as it is complete.
 
     What fails in an experiment, in any of its runs, is one error and does not end the others.
     """
@@ -318,7 +318,7 @@ def _drive(
         except SpinkitError as error:
             yield experiment, error
     left = {one.name: jobs(one, quick, pool.describe) for one in experiments if one.name in programs}
-    # Runs with many ranks take longest: they must not be what all wait for at the end.
+    # Runs with many ranks take longest. They start first, so that not everything waits for them at the end.
     ordered = sorted((job for several in left.values() for job in several), key=lambda job: -job.ranks)
     futures = {threads.submit(pool.run, job, programs[job.experiment.name]): job for job in ordered}
     done: dict[Job, Run | SpinkitError] = {}

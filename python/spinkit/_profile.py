@@ -1,4 +1,4 @@
-"""`spinkit profile`: what the handlers of a program cost, by line, and whether the card keeps up with the network."""
+"""`spinkit profile`: shows what the handlers of a program cost, by line, and whether the card sustains line rate."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from spinkit._run import parse_json
 
 @dataclass(frozen=True)
 class Spread:
-    """A number of each call."""
+    """Least, mean and largest value over all calls."""
 
     min: int
     mean: float
@@ -52,7 +52,7 @@ class Line:
 
     @property
     def text(self) -> str:
-        """The line itself, if its file is there."""
+        """The text of the line, if its file can be read."""
         if self.file is None or self.line is None:
             return ""
         try:
@@ -76,9 +76,9 @@ class Handler:
     dmas: int
     puts: int
     mean_wait_ns: float
-    """Time of a call beyond its own cycles: for DMA, puts, and its HPU."""
+    """Time of a call beyond its own cycles: waiting for DMA, puts, and its HPU."""
     rate: Rate | None
-    """None for a handler that gets no packets."""
+    """The packet rate; None for a handler that gets no packets."""
     calls_per_s: float
     lines: tuple[Line, ...]
     """Source lines, the one with the most instructions first."""
@@ -95,19 +95,19 @@ class Profile:
     handlers: tuple[Handler, ...]
 
     def verdict(self, handler: Handler) -> str:
-        """Say whether the HPUs keep up with the line; empty for a handler that gets no packets."""
+        """Say whether the HPUs sustain line rate; empty for a handler that gets no packets."""
         if handler.rate is None:
             return ""
         goal = f"sustains {self.line_gbit_per_s:g} Gbit/s at {handler.rate.packet_bytes} B packets"
         return f"{handler.name} {goal} with {self.hpus} HPUs: {'yes' if handler.rate.sustains_line else 'no'}"
 
     def to_json(self) -> bytes:
-        """Write everything."""
+        """Return the profile as JSON."""
         return (json.dumps(asdict(self), indent=1, ensure_ascii=False) + "\n").encode()
 
 
 def run(spinrun: Path, options: Sequence[str], program: Sequence[str]) -> Profile:
-    """Run a program; its output goes where ours goes."""
+    """Run a program; its output goes to our standard output."""
     with TemporaryDirectory(prefix="spinkit-profile-") as folder:
         report = Path(folder) / "report.json"
         done = subprocess.run([spinrun, "--profile", "--json", report, *options, *program], check=False)
@@ -117,7 +117,7 @@ def run(spinrun: Path, options: Sequence[str], program: Sequence[str]) -> Profil
 
 
 def read(report: Mapping[str, Any]) -> Profile:
-    """Make a profile of spinrun's report."""
+    """Make a profile from spinrun's report."""
 
     def parameter(key: str) -> Fraction:
         return Fraction(report["parameters"][key]["value"])
@@ -149,7 +149,7 @@ class _Card:
     byte_ps: Fraction
 
     def call_ps(self, calls: int, cycles: int, occupancy_ps: int) -> Fraction:
-        """Time from call to call at best: a waiting handler leaves its HPU to others, but not its context."""
+        """Least time between calls: a handler that waits frees its HPU for others, but not its context."""
         return max(cycles * self.cycle_ps / self.hpus, Fraction(occupancy_ps, self.contexts)) / calls
 
 
@@ -180,7 +180,7 @@ def _spread(counted: Mapping[str, int], what: str) -> Spread:
 
 
 def _rate(counted: Mapping[str, int], card: _Card, mtu: int) -> Rate | None:
-    """Look at full packets, if there were any; else at all, whatever their mean size."""
+    """Use full packets if there were any; otherwise all packets, with their mean size."""
     if counted["full_packets"]:
         calls, size = counted["full_packets"], Fraction(mtu)
         call_ps = card.call_ps(calls, counted["full_packet_cycles"], counted["full_packet_occupancy_ps"])

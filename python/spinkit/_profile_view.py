@@ -14,7 +14,7 @@ from spinkit._text import console, print_block, table_box
 
 
 def show(profile: Profile, lines: int) -> None:
-    """Print a row for each handler, whether the card keeps up, and the hottest lines."""
+    """Print a row for each handler, whether the card sustains line rate, and the hottest lines."""
     out = console()
     if not profile.handlers:
         out.print("No handler ran.")
@@ -30,7 +30,7 @@ def show(profile: Profile, lines: int) -> None:
         table.add_row(handler.name, *_cells(handler))
     print_block(out, table)
     out.print()
-    out.print("instructions, cycles: mean of a call (least–most); calls/s and Gbit/s: what all HPUs can do at most")
+    out.print("instructions, cycles: mean of a call (least–most); calls/s and Gbit/s: maximum of all HPUs together")
     for handler in profile.handlers:
         if handler.rate is not None:
             style = "green" if handler.rate.sustains_line else "bold red"
@@ -63,7 +63,7 @@ def _hottest(handler: Handler, lines: int, box: Box | None) -> Table:
     table.add_column("instructions", justify="right", no_wrap=True)
     table.add_column("share", justify="right", no_wrap=True)
     table.add_column("place", no_wrap=True)
-    table.add_column("source", no_wrap=True, overflow="ellipsis", ratio=1)  # gets the width that is left
+    table.add_column("source", no_wrap=True, overflow="ellipsis", ratio=1)  # gets the remaining width
     for line in handler.lines[:lines]:
         place = line.place.removeprefix(f"{Path.cwd()}/").removeprefix(f"{_paths.home()}/")
         table.add_row(str(line.instructions), f"{100 * line.share:.1f} %", Text(place), Text(line.text))

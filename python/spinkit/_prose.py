@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 
 def code_spans(text: str) -> Iterator[tuple[str, bool]]:
-    """Split text into pieces, and tell which are code."""
+    """Split text into pieces, each with a flag that says whether it is code."""
     for index, piece in enumerate(re.split(r"`([^`]+)`", text)):
         if piece:
             yield piece, index % 2 == 1
 
 
 def plain(text: str) -> str:
-    """Leave the backticks of code out."""
+    """Remove the backticks around code."""
     return "".join(piece for piece, _ in code_spans(text))

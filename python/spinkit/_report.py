@@ -35,7 +35,7 @@ def label(sweep: Sweep, value: int) -> str:
 
 
 def time_tables(results: Results) -> list[TimeTable]:
-    """Lay out all that was measured; wrong data is marked."""
+    """Lay out all measured numbers; wrong data is marked."""
     experiment = results.experiment
     points = {(point.machine, point.series.name, point.value): point for point in results.points}
 
@@ -57,7 +57,7 @@ def time_tables(results: Results) -> list[TimeTable]:
 
 
 def claim_cells(verdict: Verdict) -> dict[str, Any]:
-    """Lay out one claim: paper, here, ratio, verdict."""
+    """Lay out one claim: the paper's number, the measured one, their ratio, the verdict."""
     claim = verdict.claim
     return {
         "text": claim.text,
@@ -108,14 +108,14 @@ def _picture(results: Results, figure: Figure) -> Picture:
 
 
 def _looks(experiment: Experiment, shown: Sequence[Series]) -> Sequence[int]:
-    """Give what has the same card and mode the same look in all figures, where that tells the curves of each apart."""
+    """Give series with the same card and mode the same look in all figures, if the curves of each then differ."""
     kinds = list(dict.fromkeys((series.nic, series.mode) for series in experiment.series))
     looks = [kinds.index((series.nic, series.mode)) for series in shown]
     return looks if len(set(looks)) == len(looks) and max(looks) < MOST_CURVES else range(len(shown))
 
 
 def _handlers(runs: Iterable[Run]) -> list[dict[str, str]]:
-    """Lay out what handlers cost, as spinrun counted over a whole run."""
+    """Lay out the costs of handlers, as spinrun counted them over a whole run."""
     return [
         {
             "machine": run.machine,

@@ -27,7 +27,7 @@ _STYLES = {"holds": "green", "explained": "yellow", "fails": "bold red"}
 
 
 def run(experiments: Sequence[Experiment], settings: Settings) -> list[Outcome]:
-    """Run experiments and write the files of each; with a progress bar on a terminal, or a line a run elsewhere.
+    """Run experiments and write the files of each; show a progress bar on a terminal, or print a line for each run.
 
     Outcomes are in the order of the experiments. Progress goes to standard error.
     """
@@ -52,7 +52,7 @@ def run(experiments: Sequence[Experiment], settings: Settings) -> list[Outcome]:
 
 
 def files(results: Results, out: Path) -> list[Path]:
-    """Return what `write` writes for people, the page first."""
+    """Return the files of `write` that people read, the page first."""
     folder = out / results.experiment.name
     pictures = [f"{figure.name}.{kind}" for figure in results.experiment.figures for kind in ("png", "svg")]
     return [folder / name for name in ("index.html", *pictures, "results.json")]
@@ -91,7 +91,7 @@ def _machines_of(experiments: Sequence[Experiment], command: Path) -> list[Machi
 
 
 def _versions(settings: Settings) -> dict[str, str]:
-    """Return the version of each part that results depend on, and digests that tell builds apart."""
+    """Return the version of each part on which results depend, and digests that identify builds."""
     tools = settings.tools
     files = {"spincc": tools.spincc, "spinrun": tools.spinrun, "libportals.so": tools.library}
     builds = {name: f"SHA-256 {digest([file], [])[:16]}…" for name, file in files.items() if file is not None}

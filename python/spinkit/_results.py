@@ -19,7 +19,7 @@ def _point(results: Results, point: Point) -> dict[str, Any]:
         results.experiment.sweep.axis: point.value,
         results.experiment.measure.key: point.measured,
         "data_ok": point.data_ok,
-        **point.line,  # whatever more the program tells
+        **point.line,  # all further values that the program prints
     }
 
 

@@ -1,4 +1,4 @@
-"""One experiment's outcome, and how it is read from what programs print."""
+"""The outcome of an experiment, and how it is read from the output of programs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Toolchain:
     goal: Path
     """`spinkit-goal`."""
     library: Path | None = None
-    """`libportals.so`; None where there is none."""
+    """`libportals.so`; None if it was not found."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Point:
     measured: int
     data_ok: bool
     line: Mapping[str, Any]
-    """All that the program printed for it."""
+    """All values that the program printed for this point."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Run:
 
     machine: str
     series: tuple[Series, ...]
-    """One, unless they share a run."""
+    """The measured series: one, unless they share a run."""
     points: tuple[Point, ...]
     report: Mapping[str, Any]
 
@@ -75,7 +75,7 @@ class Results:
 
     @property
     def wrong(self) -> list[Point]:
-        """Points whose data was not right."""
+        """Points with wrong data."""
         return [point for point in self.points if not point.data_ok]
 
     @property
@@ -92,7 +92,7 @@ def judge(experiment: Experiment, quick: bool, runs: Iterable[Run]) -> Results:
 
 
 def parse_json(text: str) -> Any:
-    """Parse JSON proper: NaN and Infinity, which Python would take, are errors, and all errors are `ValueError`."""
+    """Parse strict JSON: NaN and Infinity, which Python accepts, are errors, and all errors are `ValueError`."""
 
     def refuse(constant: str) -> NoReturn:
         raise ValueError(f"{constant} is not JSON")
@@ -106,13 +106,13 @@ def parse_json(text: str) -> Any:
 def read_points(
     experiment: Experiment, machine: str, series: Sequence[Series], values: tuple[int, ...], output: str
 ) -> tuple[Point, ...]:
-    """Read the program's lines: for each series one JSON object for each value of the sweep, and nothing else."""
+    """Read the program's output: for each series one JSON object for each value of the sweep, and nothing else."""
     found: dict[tuple[str, int], Point] = {}
     for number, text in enumerate(output.splitlines(), 1):
         one = series[min(len(found) // len(values), len(series) - 1)]
         point = _point(experiment, machine, one, number, text)
         if point.value not in values or (one.name, point.value) in found:
-            problem = "is there twice" if point.value in values else "was not asked for"
+            problem = "occurs twice" if point.value in values else "was not requested"
             raise SpinkitError(f"output line {number}: {experiment.sweep.axis} = {point.value} {problem}")
         found[one.name, point.value] = point
     for one in series:

@@ -21,12 +21,12 @@ def console(stderr: bool = False) -> Console:
 
 
 def table_box(console: Console) -> Box | None:
-    """Return the lines of a table; none where it goes to a file."""
+    """Return the box style of a table; none when the output goes to a file."""
     return HEAVY_HEAD if console.is_terminal else None
 
 
 def print_block(console: Console, content: RenderableType) -> None:
-    """Print after an empty line; without rich's padding at line ends where that would go to a file."""
+    """Print after an empty line; omit rich's padding at line ends when the output goes to a file."""
     console.print()
     if console.is_terminal:
         console.print(content)
@@ -38,5 +38,5 @@ def print_block(console: Console, content: RenderableType) -> None:
 
 
 def styled(text: str) -> Text:
-    """Show code in colour, without backticks; where there is no colour, just without."""
+    """Show code without backticks, in colour if the output has colours."""
     return Text.assemble(*((piece, "cyan" if is_code else "") for piece, is_code in code_spans(text)))

@@ -14,10 +14,10 @@ from spinkit._errors import SpinkitError
 T = TypeVar("T")
 
 Integer = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
-"""TOML promises no others."""
+"""An integer of 64 bits; TOML guarantees no larger ones."""
 
 Number = Annotated[float, msgspec.Meta(ge=-1.7976931348623157e308, le=1.7976931348623157e308)]
-"""Neither infinite nor NaN."""
+"""A number that is neither infinite nor NaN."""
 
 
 class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -25,7 +25,7 @@ class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
 
 def read_text(file: Path) -> str:
-    """Read a UTF-8 file; an error names it, and the line of a byte that is no UTF-8."""
+    """Read a UTF-8 file; an error names it, and the line of a byte that is not UTF-8."""
     try:
         content = file.read_bytes()
     except OSError as error:
@@ -41,7 +41,7 @@ def parse_toml(text: str, file: Path) -> dict[str, Any]:
     """Parse TOML; an error names the file."""
     try:
         return tomllib.loads(text)
-    except ValueError as error:  # also of integers with thousands of digits
+    except ValueError as error:  # also for integers with thousands of digits
         raise SpinkitError(f"{file}: {error}") from None
     except RecursionError:
         raise SpinkitError(f"{file}: arrays or tables are nested too deeply") from None
@@ -88,7 +88,7 @@ _UNKNOWN = re.compile(r"Object contains unknown field `(?P<key>.*)`", re.DOTALL)
 
 
 def _error(message: str, place: Place) -> SpinkitError:
-    """Rewrite a message of msgspec: the place first, in the words of TOML."""
+    """Rewrite a message of msgspec: put the place first and use TOML's terms."""
     match = _MESSAGE.fullmatch(message)
     what, path = (match["what"], match["path"]) if match else (message, None)
     if path:
@@ -101,6 +101,6 @@ def _error(message: str, place: Place) -> SpinkitError:
 
 
 def _words(match: re.Match[str]) -> str:
-    """Name types as TOML does: `int | null` is an integer."""
+    """Name types as in TOML: `int | null` is an integer."""
     kinds = [kind for kind in match["kinds"].split(" | ") if kind != "null"]
     return " or ".join(_NAMES.get(kind, kind) for kind in kinds)

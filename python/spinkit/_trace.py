@@ -1,4 +1,4 @@
-"""Traces of MPI programs: builds `libspintrace.so` for an MPI, runs a program with it, and tells what its ranks did."""
+"""Traces MPI programs: builds `libspintrace.so` for an MPI, runs a program with it, and summarizes its ranks' calls."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ class Rank:
 
     @property
     def compute_share(self) -> float:
-        """Part of the time that is computation."""
+        """Share of the time that is computation."""
         busy = self.compute_ns + self.mpi_ns
         return self.compute_ns / busy if busy else 0.0
 
 
 @dataclass(frozen=True)
 class Report:
-    """Activity of all ranks, and calls that a schedule made of their traces lacks."""
+    """Activity of all ranks, and the calls that are missing from a schedule made of their traces."""
 
     ranks: list[Rank]
     warnings: list[str]
@@ -71,7 +71,7 @@ def _cache() -> Path:
 
 
 def library(home: Path, mpicc: str) -> Path:
-    """Build `libspintrace.so` with this compiler, or return the one that was built before."""
+    """Build `libspintrace.so` with this compiler, or return the one built earlier."""
     sources = sorted((home / "sdk" / "tracer").glob("*.[ch]"))
     shown = subprocess.run([mpicc, "-show"], capture_output=True, text=True, check=False)
     key = hashlib.sha256("\0".join([mpicc, shown.stdout, *_FLAGS]).encode())

@@ -21,7 +21,7 @@ from spinkit._run import Results, Toolchain
 
 
 class _Group(click.Group):
-    """Ends with status 1 and one message when something failed; click itself ends usage errors with 2."""
+    """Exits with status 1 and one message when a command failed; click itself exits with 2 after usage errors."""
 
     def invoke(self, ctx: click.Context) -> object:
         try:
@@ -39,12 +39,12 @@ def main() -> None:
 
 
 def _end(number: int, _: FrameType | None) -> None:
-    """Unwind as on Ctrl-C, so that nothing is left running."""
+    """Unwind as on Ctrl-C, so that no process is left running."""
     sys.exit(128 + number)
 
 
 class _Report(click.Path):
-    """A file that a long run writes at its end; that it cannot be written is said at the beginning."""
+    """A file that a long run writes at its end; if it cannot be written, the error is reported at the beginning."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         file = Path(str(super().convert(value, param, ctx)))
@@ -70,7 +70,7 @@ _FOLDER = click.Path(file_okay=False, writable=True, path_type=Path)
     type=_FOLDER,
     default=Path("out"),
     show_default=True,
-    help="Folder for results, one folder an experiment.",
+    help="Folder for results, with one folder for each experiment.",
 )
 def reproduce(
     names: tuple[str, ...],
@@ -86,7 +86,7 @@ def reproduce(
     Finished runs are cached: a later call with the same inputs does not repeat them. --all also writes report.html,
     one page with everything. Wrong data or a failed run always ends with exit status 1.
     """
-    from spinkit import _reproduce  # matplotlib takes a while
+    from spinkit import _reproduce  # imported here because matplotlib takes a while to load
     from spinkit._pool import Settings
 
     home = _paths.home()
@@ -114,7 +114,7 @@ def reproduce(
         problems += _problems(outcome, check)
         for verdict in outcome.verdicts:
             if verdict.holds and verdict.claim.why is not None:
-                text = f"{outcome.experiment.name}: holds, though marked as different: {plain(verdict.claim.text)}"
+                text = f"{outcome.experiment.name}: a claim marked as different holds: {plain(verdict.claim.text)}"
                 click.echo(f"spinkit: note: {text}", err=True)
     if everything:
         click.echo(str(_reproduce.write_report(outcomes, settings)))
@@ -130,7 +130,7 @@ def _tools() -> Toolchain:
 @main.command()
 @click.option("--out", type=_FOLDER, default=Path("out"), show_default=True, help="Folder for bench.json.")
 def bench(out: Path) -> None:
-    """Measure how fast the simulator is: one `name value unit` a line, and bench.json."""
+    """Measure how fast the simulator is; print lines of the form `name value unit`, and write bench.json."""
     from spinkit import _bench
 
     folder = out / "bench"
@@ -200,14 +200,14 @@ def _problems(results: Results, check: bool) -> list[str]:
     type=click.IntRange(min=0),
     default=8,
     show_default=True,
-    help="Number of source lines a handler.",
+    help="Number of source lines to show for each handler.",
 )
 @click.option("--json", "json_file", type=_FILE, help="Also write the profile to this file.")
 @click.argument("program", nargs=-1, required=True, type=click.UNPROCESSED)
 def profile(
     ranks: int, machine: str, changes: tuple[str, ...], lines: int, json_file: Path | None, program: tuple[str, ...]
 ) -> None:
-    """Run PROGRAM and show what its handlers cost, whether the card keeps up with the line, and the hottest lines.
+    """Run PROGRAM and show what its handlers cost, whether the card sustains line rate, and the hottest source lines.
 
     Compile with -g to see source lines.
     """
@@ -222,7 +222,7 @@ def profile(
 
 @main.command()
 def handlers() -> None:
-    """Measure what the handlers of the library cost, and write the table that is in sdk/handlers/README.md."""
+    """Measure the costs of the library's handlers, and print the page sdk/handlers/README.md."""
     from spinkit import _handlers
 
     click.echo(_handlers.page(_handlers.measure(_paths.home(), _tools())), nl=False)
@@ -245,7 +245,7 @@ def _become(command: str, arguments: tuple[str, ...]) -> None:
 
 @main.command()
 def doctor() -> None:
-    """Check that compilers and commands are there."""
+    """Check that compilers and commands are installed."""
     checks = _doctor.examine()
     width = max(len(check.name) for check in checks)
     for check in checks:
@@ -259,7 +259,7 @@ def doctor() -> None:
 )
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def goal(arguments: tuple[str, ...]) -> None:
-    """Run, check, convert and make GOAL schedules (LogGOPSim's workloads)."""
+    """Run, check, convert and generate GOAL schedules (LogGOPSim's workloads)."""
     _become("spinkit-goal", arguments)
 
 
@@ -269,7 +269,7 @@ def goal(arguments: tuple[str, ...]) -> None:
 @click.option("--gzip", "packed", is_flag=True, help="Compress the traces.")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 def trace(out: Path, mpicc: str | None, packed: bool, command: tuple[str, ...]) -> None:
-    """Run an MPI program, such as `mpirun -n 16 ./app`, and record what its ranks do.
+    """Run an MPI program, such as `mpirun -n 16 ./app`, and record the calls of its ranks.
 
     `spinkit goal import` makes a schedule of the traces. Ends with the launcher's status.
     """
@@ -277,7 +277,7 @@ def trace(out: Path, mpicc: str | None, packed: bool, command: tuple[str, ...]) 
 
     status = _trace.run(_paths.home(), command, out, mpicc)
     if not any(out.glob("rank-*.spintrace")):
-        raise SpinkitError(f"{out}: no trace was written: is it an MPI program, linked with a shared library?")
+        raise SpinkitError(f"{out}: no trace was written; is this an MPI program that is linked with a shared library?")
     _trace.show(_trace.report(_paths.command("spinkit-goal"), out))
     if packed:
         _trace.compress(out)

@@ -1,4 +1,4 @@
-"""GOAL schedules: made by generators or operation by operation, and run. Thin over the command `spinkit goal`.
+"""Makes GOAL schedules, by generators or operation by operation, and runs them with the command `spinkit goal`.
 
 from spinkit import goal
 
@@ -29,7 +29,7 @@ from spinkit._output import write_atomically
 __all__ = ["Builder", "Operation", "Option", "Result", "Schedule", "SpinkitError", "generate", "run"]
 
 Option = str | int | float | bool | Path | Sequence[str] | None
-"""Value of an option of `spinkit goal`. True is a flag alone, a list the option for each item, False and None none."""
+"""Value of an option of `spinkit goal`: True is the flag alone, a list one option for each item, False or None none."""
 
 
 @dataclass(frozen=True)
@@ -40,14 +40,14 @@ class Schedule:
 
     @classmethod
     def load(cls, file: Path | str) -> Schedule:
-        """Read a file as it is; `run` complains about what is wrong in it."""
+        """Read a file without checking it; `run` reports mistakes in it."""
         try:
             return cls(Path(file).read_bytes())
         except OSError as error:
             raise SpinkitError(f"{file}: {error.strerror}") from None
 
     def save(self, file: Path | str) -> None:
-        """Write a file, in the form that the schedule has."""
+        """Write a file, in the schedule's own form."""
         try:
             write_atomically(Path(file), self.data)
         except OSError as error:
@@ -60,17 +60,17 @@ class Schedule:
 
 @dataclass(frozen=True)
 class Operation:
-    """An operation of a `Builder`, for others to wait for."""
+    """An operation of a `Builder`, on which others may depend."""
 
     rank: int
     number: int
-    """Among the rank's operations, from 0."""
+    """Number among the rank's operations, from 0."""
 
 
 class Builder:
-    """Makes a schedule operation by operation. Those of a rank run at once unless one waits for others.
+    """Makes a schedule operation by operation. The operations of a rank are concurrent unless one depends on others.
 
-    All methods raise ValueError for numbers out of range, and for waiting for an operation of another rank.
+    All methods raise ValueError for numbers out of range, and for a dependency on an operation of another rank.
     """
 
     def __init__(self, ranks: int) -> None:
@@ -82,7 +82,7 @@ class Builder:
     def send(
         self, rank: int, to: int, size: int, *, tag: int = 0, cpu: int = 0, after: Iterable[Operation] = ()
     ) -> Operation:
-        """Send `size` bytes, when all of `after` have ended."""
+        """Send `size` bytes when all operations in `after` have ended."""
         self._check("to", to, len(self._lines))
         return self._add(rank, f"send {self._check('size', size)}b to {to}", tag, cpu, after)
 
@@ -96,13 +96,16 @@ class Builder:
         cpu: int = 0,
         after: Iterable[Operation] = (),
     ) -> Operation:
-        """Receive `size` bytes, posted when all of `after` have ended. None: from any rank, with any tag."""
+        """Receive `size` bytes; the receive is posted when all operations in `after` have ended.
+
+        None as source or tag stands for any.
+        """
         origin = "any" if source is None else self._check("source", source, len(self._lines))
         what = f"recv {self._check('size', size)}b from {origin}"
         return self._add(rank, f"{what} tag any" if tag is None else what, tag, cpu, after)
 
     def calc(self, rank: int, ns: int, *, cpu: int = 0, after: Iterable[Operation] = ()) -> Operation:
-        """Compute for `ns` nanoseconds, when all of `after` have ended."""
+        """Compute for `ns` nanoseconds when all operations in `after` have ended."""
         return self._add(rank, f"calc {self._check('ns', ns)}", None, cpu, after)
 
     def require(self, operation: Operation, *others: Operation) -> None:
@@ -114,7 +117,7 @@ class Builder:
         self._lines[operation.rank] += self._waits(operation, "irequires", others)
 
     def schedule(self) -> Schedule:
-        """Return what has been made so far."""
+        """Return the schedule made so far."""
         ranks = [f"rank {rank} {{\n{''.join(lines)}}}\n" for rank, lines in enumerate(self._lines)]
         return Schedule("\n".join([f"num_ranks {len(ranks)}\n", *ranks]).encode())
 
@@ -157,7 +160,7 @@ class Result:
     """End of each rank, in nanoseconds of simulated time."""
     max_end_ns: float
     more: Mapping[str, Any]
-    """Results that only this model has."""
+    """Results that are specific to this model."""
 
     @property
     def ranks(self) -> int:
@@ -172,7 +175,7 @@ def generate(pattern: str, ranks: int, size: int = 1, **options: Option) -> Sche
 
 
 def run(schedule: Schedule | Path | str, model: str = "loggops", **parameters: Option) -> Result:
-    """Execute a schedule, or the file with it.
+    """Execute a schedule, or the file that contains one.
 
     Parameters are options of `spinkit goal run MODEL`: `L=1000` is `-L 1000`, and `switch_latency=50` is
     `--switch-latency 50`.

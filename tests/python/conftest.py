@@ -1,4 +1,4 @@
-"""A home folder with the real machines and the real ping-pong experiment, run by fake tools with times made up here."""
+"""A home folder with the real machines and the real ping-pong experiment, run by fake tools that print fixed times."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 FAKES = Path(__file__).parent / "fake_tools"
 TOOLS = Toolchain(FAKES / "spincc", FAKES / "spinrun", FAKES / "spinkit-goal")
 
-# [ps, ps a byte], and where two more follow, these for more than 4 KiB.
+# [ps, ps per byte]; if two more numbers follow, they apply to more than 4 KiB.
 # At 8 B on the integrated card: RDMA 1,000,160 ps, streaming 600,120 ps.
 TIMES = {
     "sc17-int": {
@@ -40,7 +40,7 @@ Program = Callable[..., None]
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Lay out a home folder and let spinkit find it and the fake tools."""
+    """Make a home folder and let spinkit find it and the fake tools."""
     folder = tmp_path / "home"
     (folder / "sdk" / "include").mkdir(parents=True)
     (folder / "sdk" / "include" / "portals4.h").touch()
@@ -56,7 +56,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def program(home: Path) -> Program:
-    """Write the fake program; by default it is right in every way."""
+    """Write the fake program; by default it has no faults."""
 
     def write(**changes: Any) -> None:
         content = {"times": TIMES, **changes}
@@ -68,7 +68,7 @@ def program(home: Path) -> Program:
 
 @pytest.fixture(scope="session", params=["mpich", "openmpi"])
 def mpi(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Mpi:
-    """Trace tests/traces/calls.c under an MPI, which is then there for more."""
+    """Trace tests/traces/calls.c under an MPI, and return the MPI for further programs."""
     found = Mpi(request.param, tmp_path_factory.mktemp(request.param))
     done = found.trace("calls", "trace")
     assert done.returncode == 0, done.stderr

@@ -70,7 +70,7 @@ def test_value_is_what_is_measured_in_its_unit() -> None:
     assert (verdict.failed, verdict.worst.number, verdict.claim.format(100.0)) == (1, 100, "100")
 
 
-def test_order_is_strict_or_forgives() -> None:
+def test_order_is_strict_or_has_a_tolerance() -> None:
     assert verdict_of(relation="order", order="slow > fast").holds
     assert not verdict_of(relation="order", order="fast > slow").holds
     equal = {"relation": "order", "machines": ["int"], "values": [4]}
@@ -86,7 +86,7 @@ def test_wider_compares_differences_of_two_machines() -> None:
     # 60/20, 120/50, 6000/2000
     assert (verdict.holds, verdict.worst.number, verdict.samples) == (True, 2.4, 3)
     assert not verdict_of(relation="wider", of="fast", against="slow", on="int", than="dis").holds
-    # No difference the other way round: nothing to be wider than.
+    # In the other direction there is no difference that could be exceeded.
     assert not verdict_of(relation="wider", of="slow", against="fast", on="dis", than="int").holds
 
 
@@ -97,7 +97,7 @@ def test_largest_compares_a_reduction_with_all_others() -> None:
     assert not verdict_of(**keys, machines=["int"]).holds
 
 
-def test_close_is_a_distance_either_way() -> None:
+def test_close_is_a_distance_in_either_direction() -> None:
     keys = {"relation": "close", "machines": ["int"], "values": [4]}
     assert verdict_of(**keys, of="fast", against="slow", at_most=0.2001).holds
     assert not verdict_of(**keys, of="fast", against="slow", at_most=0.19).holds
@@ -139,5 +139,5 @@ def test_nothing_is_compared_with_a_count_of_zero(relation: str) -> None:
     bounds = {"at_most": 1.0} if relation in ("reduction", "speedup", "close") else {}
     found = built(claim(relation=relation, **series, **bounds), SCOPE)
     zero = dict.fromkeys(TIMES, 0)
-    with pytest.raises(SpinkitError, match=r"claim c: (slow|fast) on (int|dis), \d+: 0 is measured"):
+    with pytest.raises(SpinkitError, match=r"claim c: (slow|fast) on (int|dis), \d+: the measured number is 0"):
         found.test(zero, SCOPE.values)

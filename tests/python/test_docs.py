@@ -1,4 +1,4 @@
-"""The pages tell the truth: their programs compile and run, and the sums of docs/validation.md are those of a run."""
+"""The pages are correct: their programs compile and run, and the sums of docs/validation.md are those of a run."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_the_program_of_the_readme_prints_what_the_readme_says(tmp_path: Path) -
             )
             assert done.stdout == expected
             statuses.append(done.returncode)
-    assert statuses == [0, 0, 0, 1, 0], "of spincc, and of spinrun; too many senders are told of, and fail"
+    assert statuses == [0, 0, 0, 1, 0], "statuses of spincc and spinrun; a run with too many senders fails"
 
 
 def test_the_program_of_the_readme_never_prints_a_wrong_sum(tmp_path: Path) -> None:

@@ -34,15 +34,15 @@ def test_ping_pong_is_the_papers_grid(home: Path, program: Program) -> None:
         ("ranks = 2", "ranks = 0", "program.ranks: expected at least 1"),
         ("ranks = 2", "ranks = true", "program.ranks: expected an integer or a string, found true or false"),
         ("ranks = 2", "ranks = 2\nrank = 1", "program.rank: unknown key"),
-        ('"ping-pong.c"', '"pong.c"', "program.sources[0]: no file pong.c"),
+        ('"ping-pong.c"', '"pong.c"', "program.sources[0]: there is no file pong.c"),
         ('axis = "bytes"', "axis = 3", "sweep.axis: expected a string, found an integer"),
         ("    4, 8,", "    8, 4,", "sweep.values: expected increasing numbers"),
         ('axis = "bytes"', 'axis = "bytes"\nnames = ["four"]', "sweep.names: expected one for each of the 17 values"),
         ("timeout_s = 120", "", "run.timeout_s: missing"),
         ("quick_values = [8,", "quick_values = [9,", "run.quick_values[0]: 9 is not in sweep.values"),
-        ("quick_values = [8,", "quick_values = [", "claim[0].values: run.quick_values leaves nothing"),
-        ('name = "portals4"', 'name = "rdma"', "series[1].name: rdma is there twice"),
-        ('name = "large-order"', 'name = "latency"', "claim[4].name: latency is there twice"),
+        ("quick_values = [8,", "quick_values = [", "claim[0].values: run.quick_values contains no value that this claim tests"),
+        ('name = "portals4"', 'name = "rdma"', "series[1].name: rdma occurs twice"),
+        ('name = "large-order"', 'name = "latency"', "claim[4].name: latency occurs twice"),
         ('machine = "sc17-int"', 'machine = "sc18"', "figure[0].machine: sc18 is not in machines"),
         ('key = "half_rtt_ps"', 'key = "half_rtt_ps"\nbytes = 0', "measure.bytes: expected at least 1, and a key"),
         ('key = "half_rtt_ps"', 'key = "count"\nbytes = 64', "measure.bytes: expected at least 1, and a key"),
@@ -124,7 +124,9 @@ def test_arguments_may_hold_parameters_of_the_machine(home: Path, program: Progr
     assert jobs[1].options[-2:] == ["--set", "network.radix=16"]
     file.write_text(text.replace("{network.radix}", "{network.width}"))
     job = _pool.jobs(_experiment.read(file), quick=True, describe=describe)[0]
-    message = r"'\{network.width\}-\{max\}' may hold only \{values\}, \{max\}, \{mode\} and parameters of the machine$"
+    message = (
+        r"'\{network.width\}-\{max\}' may contain only \{values\}, \{max\}, \{mode\} and parameters of the machine"
+    )
     with pytest.raises(SpinkitError, match=message):
         _ = job.arguments
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from spinkit import goal
 
-# o to send, L and 7 G until the last of 8 bytes is there, o to receive: 100 + 1000 + 7 + 100.
+# o to send, L and 7 G until the last of 8 bytes has arrived, o to receive: 100 + 1000 + 7 + 100.
 NUMBERS = {"L": 1000, "o": 100, "g": 50, "G": 1, "O": 0, "S": 65536}
 ARRIVED = 1207
 
@@ -21,7 +21,7 @@ def pair() -> goal.Builder:
     return schedule
 
 
-def test_a_message_and_a_computation_take_what_they_take_by_hand(tmp_path: Path) -> None:
+def test_a_message_and_a_computation_take_the_times_computed_by_hand(tmp_path: Path) -> None:
     schedule = pair().schedule()
     result = goal.run(schedule, **NUMBERS)
     assert (result.end_ns, result.max_end_ns) == ((100, ARRIVED + 500), ARRIVED + 500)

@@ -1,4 +1,4 @@
-"""The handler library: what it costs, and what can be tested without a card."""
+"""The handler library: its costs, and the parts that can be tested without a card."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_a_write_that_loses_packets_is_an_error(tmp_path: Path) -> None:
     assert "no packet buffer was free" in done.stderr
 
 
-def test_what_handlers_do_is_taken_from_the_comments_above_them() -> None:
+def test_descriptions_of_handlers_are_taken_from_the_comments_above_them() -> None:
     header = "/* Payload handler: adds\n * one. Slow. */\n__handler int one(const ptl_payload_t p, void *state) {"
     assert _handlers.described(f"/* Other. */\nint f(void);\n{header}") == {"one": "adds one"}
     with pytest.raises(SpinkitError, match="two: no comment"):
@@ -76,7 +76,7 @@ ALWAYS_THE_SAME = settings(max_examples=100, derandomize=True, database=None, de
 
 @ALWAYS_THE_SAME
 @given(records=st.lists(RECORDS, min_size=1, max_size=20))
-def test_whatever_is_in_the_format_is_read_as_it_stands(spc: str, records: list[tuple[object, ...]]) -> None:
+def test_arbitrary_traces_in_the_format_are_read_unchanged(spc: str, records: list[tuple[object, ...]]) -> None:
     text = "".join(f"{asu},{lba},{size},{op},{time}{rest}\n" for asu, lba, size, op, time, rest in records)
     read = subprocess.run([spc, "/dev/stdin"], input=text, capture_output=True, text=True, check=True).stdout
     assert read == "".join(f"{asu},{lba},{size},{str(op).lower()},0\n" for asu, lba, size, op, *_ in records)
@@ -115,7 +115,7 @@ def test_mistakes_in_traces_name_their_line(spc: str, tmp_path: Path, line: str,
     ("number", "writes", "kib"),
     [(1, 0.768, 3.4), (2, 0.176, 2.4), (3, 0.0002, 15.1), (4, 0.0002, 15.1), (5, 0.0003, 15.4)],
 )
-def test_made_up_traces_have_the_shares_that_are_stated(spc: str, number: int, writes: float, kib: float) -> None:
+def test_synthetic_traces_have_the_documented_shares(spc: str, number: int, writes: float, kib: float) -> None:
     count = 20_000
     lines = subprocess.check_output([spc, str(number), str(count)], text=True).splitlines()
     fields = [line.split(",") for line in lines]

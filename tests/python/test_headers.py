@@ -1,4 +1,4 @@
-"""The headers of the SDK get along with those of the system, in any order."""
+"""The headers of the SDK can be combined with those of the system, in any order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Experiments that run schedules instead of programs, on the one of the paper's Table 5c."""
+"""Experiments that run schedules instead of programs, tested with that of the paper's Table 5c."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_applications_gain_what_the_paper_says(tmp_path: Path) -> None:
     # Computation alone: steps of 60 + 15, 44, 85 and 70 µs.
     alone = [results.times["sc17-dis", "computation", value] for value in (1, 2, 3, 4)]
     assert alone == [10**6 * us for us in (100 * 75_000 // 1000, 44_000, 42_500, 35_000)]
-    # A periodic grid of d dimensions sends 2 d messages a rank and step.
+    # In a periodic grid of d dimensions each rank sends 2 d messages in each step.
     messages = {point.value: point.line["messages"] for point in results.points if point.series.name == "spin"}
     assert [messages[value] for value in (1, 2, 3, 4)] == [64 * 8 * 100, 64 * 4 * 1000, 72 * 6 * 500, 72 * 4 * 500]
 

@@ -13,7 +13,7 @@ from .traced import ROOT, Mpi
 
 
 def listed() -> tuple[set[str], set[str]]:
-    """Names that the tracer has, and patterns of those it has not."""
+    """Names that the tracer wraps, and patterns of those that it passes through."""
     _, lists = (ROOT / "docs" / "mpi-calls.md").read_text().split("\n## In the schedule\n")
     wrapped, passed = lists.split("\n## Passed through\n")
     names, patterns = (re.findall(r"`(MPI_[\w*]+)`", part) for part in (wrapped, passed))
@@ -27,7 +27,7 @@ def base(name: str) -> str:
 
 
 def functions(mpi: Mpi) -> set[str]:
-    """All that an MPI declares."""
+    """All functions that an MPI declares."""
     folder = mpi.bin.parent / "include"
     text = "".join(header.read_text() for header in folder.glob("mpi*.h") if header.name != "mpi_abi.h")
     return set(re.findall(r"\bP(MPI_[A-Z]\w*)\s*\(", text))
@@ -35,7 +35,7 @@ def functions(mpi: Mpi) -> set[str]:
 
 @pytest.fixture(scope="module")
 def symbols(mpi: Mpi) -> set[str]:
-    """What the tracer for an MPI defines."""
+    """The functions that the tracer for an MPI defines."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", mpi.environment["XDG_CACHE_HOME"])
         library = _trace.library(ROOT, str(mpi.bin / "mpicc"))
@@ -59,12 +59,12 @@ def test_all_calls_are_traced_in_fortran(mpi: Mpi, symbols: set[str]) -> None:
     names, _ = listed()
     in_c_alone = {"MPI_Comm_spawn", "MPI_Comm_spawn_multiple", "MPI_Session_init"}
     lower = {name.lower() for name in (names - in_c_alone) & functions(mpi)}
-    # What else MPICH has in Fortran reaches the calls in C; Open MPI's does not.
+    # MPICH's other Fortran routines call those in C; Open MPI's do not.
     forms = ["{}_", "{}__", "{}", "{}_f08_"] if mpi.name == "openmpi" else ["{}_f08_"]
     assert {name for name in lower for form in forms if form.format(name) not in symbols} == set()
 
 
-def test_the_lists_name_no_function_that_is_not(mpi: Mpi) -> None:
+def test_the_lists_name_only_functions_that_exist(mpi: Mpi) -> None:
     names, patterns = listed()
     there = {base(name) for name in functions(mpi)}
     if mpi.name == "mpich":

@@ -1,4 +1,4 @@
-"""MPI programs under spinrun: those that cannot use the simulated card are named before they hang."""
+"""MPI programs under spinrun: those that cannot use the simulated card are refused with a message before they hang."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_program_that_links_an_mpi_without_portals_is_refused(program: Path) -
     says = OPEN_MPI if program.parent.name == "openmpi" else MPICH.format("libmpi.so.12")
     assert done.returncode == 1
     assert done.stderr.startswith(f"spinrun: error: {program} {says}")
-    # A single rank needs nobody.
+    # A single rank communicates with no other.
     assert spinrun("-n", 1, "/bin/true").stderr == ""
 
 
@@ -57,7 +57,7 @@ def test_an_mpi_that_is_loaded_later_is_refused_when_it_speaks_pmi() -> None:
     assert f"{sys.executable}: rank 0: {MPICH.format('libmpi.so.12')}" in done.stderr
 
 
-def test_copies_that_run_each_by_itself_are_told() -> None:
+def test_ranks_that_run_as_separate_copies_cause_a_warning() -> None:
     done = spinrun("-n", 3, "/bin/true")
     told = "no rank has used Portals or PMI: 3 copies of /bin/true have run, each by itself"
     assert (done.returncode, done.stderr) == (0, f"spinrun: warning: {told} (for MPI programs see docs/mpi.md)\n")

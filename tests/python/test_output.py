@@ -60,7 +60,7 @@ def test_pipes_and_devices_are_written_in_place(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["-", "/dev/stdout", "/dev/stderr"])
-def test_standard_output_is_written_behind_what_is_there(tmp_path: Path, name: str) -> None:
+def test_standard_output_is_appended_to_its_file(tmp_path: Path, name: str) -> None:
     program = (
         "from pathlib import Path; from spinkit._output import write_atomically as write; "
         f"print('before'); write(Path({name!r}), b'text\\n') if {name!r} == '-' else "
@@ -71,14 +71,14 @@ def test_standard_output_is_written_behind_what_is_there(tmp_path: Path, name: s
     assert (tmp_path / "out").read_text() == "before\ntext\n"
 
 
-def test_what_cannot_be_written_is_named(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     for file, reason in ((tmp_path, "Is a directory"), (tmp_path / "no" / "file", "No such file or directory")):
         with pytest.raises(SpinkitError, match=f"cannot write {file}: {reason}"):
             write_atomically(file, b"text")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_report_that_cannot_be_written_is_told_of_before_the_run(tmp_path: Path) -> None:
+def test_a_report_that_cannot_be_written_is_an_error_before_the_run(tmp_path: Path) -> None:
     for words in (["reproduce", "ping-pong"], ["conformance"], ["profile", "program"]):
         command, *arguments = words
         missing = tmp_path / "no" / "report.json"

@@ -28,7 +28,7 @@ int main(void) {
 """
 
 
-# As Open MPI 4 finds PMI: it loads the library that a variable names.
+# Open MPI 4 finds PMI like this program: it loads the library that a variable names.
 LOADS_PMI = """
 import ctypes, os
 int(os.environ["FLUX_JOB_ID"])
@@ -42,7 +42,7 @@ assert pmi.PMI_Barrier() == 0 and pmi.PMI_Finalize() == 0
 
 def run(*command: object, **environment: str) -> str:
     words = [str(word) for word in command]
-    # Nothing leads back to the checkout.
+    # Nothing refers to the checkout.
     inherited = {name: value for name, value in os.environ.items() if name not in ("SPINKIT_HOME", "SPIN_LIBDIR")}
     done = subprocess.run(words, env=inherited | environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -51,7 +51,7 @@ def run(*command: object, **environment: str) -> str:
 
 @pytest.fixture(scope="module")
 def prefix(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Lay out an installation, and move it."""
+    """Make an installation, and move it."""
     first = tmp_path_factory.mktemp("package") / "first"
     script = "import pathlib, sys; sys.path.append(sys.argv[1])\n"
     script += "import spinkit_build; spinkit_build.lay_out(pathlib.Path(sys.argv[2]))"

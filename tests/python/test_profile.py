@@ -81,7 +81,7 @@ def profile(**changes: int) -> _profile.Profile:
 def test_rates_by_hand() -> None:
     found = profile()
     [one] = found.handlers
-    # 500 cycles of 400 ps are 200 ns on one HPU, 50 ns on four; 400 ns of stay on eight contexts are as much.
+    # 500 cycles of 400 ps are 200 ns on one HPU, 50 ns on four; 400 ns on eight contexts give the same rate.
     assert one.rate == _profile.Rate(4096, 20e6, 4096 * 8 / 50, True)
     assert one.mean_wait_ns == 200
     assert one.per_call == _profile.Spread(100, 150, 200)
@@ -99,12 +99,12 @@ def test_rates_by_hand() -> None:
         # 81.92 ns a packet at 400 Gbit/s: on four HPUs of 400 ps a cycle that is 819.2 cycles for a packet.
         ({"full_packet_cycles": 1638}, 1e12 / 81_900, True),
         ({"full_packet_cycles": 1639}, 1e12 / 81_950, False),
-        # Waiting costs contexts: 8 × 81.92 ns.
+        # Waiting occupies contexts: 8 × 81.92 ns.
         ({"full_packet_occupancy_ps": 1_310_720}, 1e12 / 81_920, True),
         ({"full_packet_occupancy_ps": 1_310_736}, 1e12 / 81_921, False),
     ],
 )
-def test_line_rate_is_held_to_the_picosecond(changes: dict[str, int], packets_per_s: float, sustains: bool) -> None:
+def test_line_rate_is_decided_to_the_picosecond(changes: dict[str, int], packets_per_s: float, sustains: bool) -> None:
     [one] = profile(**changes).handlers
     assert one.rate is not None
     assert (one.rate.packets_per_s, one.rate.sustains_line) == (pytest.approx(packets_per_s, rel=1e-12), sustains)

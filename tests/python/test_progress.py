@@ -1,4 +1,4 @@
-"""How far a run is, as a terminal shows it."""
+"""The progress of a run, as a terminal shows it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Terminal:
             self.written += more.decode(errors="replace")
 
     def end(self, data: bytes = b"") -> bytes:
-        """Give the rest of its input, and return what it has printed."""
+        """Write the rest of its input, and return what it has printed."""
         assert self.child.stdin is not None
         self.child.stdin.write(data)
         self.child.stdin.close()
@@ -52,12 +52,12 @@ class Terminal:
 
     @property
     def line(self) -> str:
-        """What is left on the line where the cursor is: nothing above it ever changes."""
+        """The final text of the cursor's line; lines above it never change."""
         assert "\n" not in self.written
         return self.written.replace("\x1b[2K", "\x1b[K").rpartition("\r\x1b[K")[2]
 
 
-def test_a_bar_is_shown_and_gone_in_the_end(tmp_path: Path) -> None:
+def test_a_bar_is_shown_and_removed_at_the_end(tmp_path: Path) -> None:
     schedule = tmp_path / "all.bin"
     goal.generate("alltoall", ranks=400).save(schedule)
     shown, hidden = (Terminal("spinkit-goal", "run", str(schedule), "--progress", when) for when in ("0.001", "off"))
@@ -70,7 +70,7 @@ def test_a_bar_is_shown_and_gone_in_the_end(tmp_path: Path) -> None:
     assert [terminal.child.wait() for terminal in (shown, hidden)] == [0, 0]
 
 
-def test_reading_is_told_and_gone_in_the_end() -> None:
+def test_reading_is_shown_and_removed_at_the_end() -> None:
     terminal = Terminal("spinkit-goal", "run", "-", "--progress", "0.01")
     terminal.read_until(lambda written: READING in written)
     printed = terminal.end(b"num_ranks 1\nrank 0 {\ncalc 100\n}\n")
@@ -94,7 +94,7 @@ def test_an_interrupt_ends_the_run_and_leaves_the_terminal_clean() -> None:
 WAITING = ["sh", "-c", "read line; echo got $line"]
 
 
-def test_a_simulation_tells_its_time_apart_from_its_output() -> None:
+def test_a_simulation_shows_its_time_separately_from_its_output() -> None:
     terminal = Terminal("spinrun", "--progress", "0.01", *WAITING)
     told = "0.000 ns of simulated time, 0 events, 0/s"
     terminal.read_until(lambda written: told in written)
@@ -104,7 +104,7 @@ def test_a_simulation_tells_its_time_apart_from_its_output() -> None:
     assert terminal.child.wait() == 0
 
 
-def test_what_an_interrupted_simulation_says_has_a_line_of_its_own() -> None:
+def test_the_message_of_an_interrupted_simulation_has_a_line_of_its_own() -> None:
     terminal = Terminal("spinrun", "--progress", "0.01", *WAITING)
     terminal.read_until(lambda written: "simulated time" in written)
     terminal.child.send_signal(signal.SIGINT)
@@ -114,7 +114,7 @@ def test_what_an_interrupted_simulation_says_has_a_line_of_its_own() -> None:
     assert terminal.written.endswith("\r\x1b[2K" + said)
 
 
-def test_a_simulation_tells_nothing_where_its_output_is(tmp_path: Path) -> None:
+def test_a_simulation_shows_no_progress_where_its_output_goes(tmp_path: Path) -> None:
     program = ["sh", "-c", "sleep 0.1; echo out; echo err >&2"]
     for options in [[], ["--progress", "off"]]:
         done = subprocess.run([_paths.command("spinrun"), *options, *program], capture_output=True, check=True)

@@ -1,4 +1,4 @@
-"""What ranks have written is not lost when a run ends badly, although their output goes to a pipe."""
+"""The output of ranks is not lost when a run fails, although it goes to a pipe."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from spinkit import _paths
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-# `program HOW`: a line, the beginning of another one, and an end. Rank 1 waits in the library meanwhile.
+# `program HOW` prints a line and the beginning of another one, and ends as HOW says. Rank 1 waits in the library.
 PROGRAM = r"""
 #include <portals4.h>
 #include <spin.h>
@@ -73,7 +73,7 @@ def spinrun(*arguments: object) -> subprocess.CompletedProcess[bytes]:
 
 @pytest.mark.parametrize("tag", [False, True])
 @pytest.mark.parametrize(("how", "status"), [("deadlock", 1), ("crash", 139), ("timeout", 124)])
-def test_output_before_a_bad_end_is_there(program: Path, how: str, status: int, tag: bool) -> None:
+def test_output_before_a_failure_is_not_lost(program: Path, how: str, status: int, tag: bool) -> None:
     options = ["--tag-output"] if tag else []
     done = spinrun("-n", 2, "--timeout", 3 if how == "timeout" else 60, *options, program, how)
     assert done.returncode == status, done.stderr
@@ -88,7 +88,7 @@ def test_output_before_a_bad_end_is_there(program: Path, how: str, status: int, 
 
 
 @pytest.mark.parametrize("tag", [False, True])
-def test_output_of_python_is_there(tag: bool) -> None:
+def test_output_of_python_is_not_lost(tag: bool) -> None:
     options = ["--tag-output"] if tag else []
     done = spinrun(
         "-n", 2, "--timeout", 60, *options, sys.executable, "-c", PYTHON, _paths.library(_paths.command("spinrun"))
@@ -102,7 +102,7 @@ def test_bytes_are_not_translated(program: Path) -> None:
     assert (done.returncode, done.stdout) == (0, b"\r\n\0\xff\x04\x1a\n\r")
 
 
-def test_the_user_rules_over_buffering() -> None:
+def test_the_user_decides_about_buffering() -> None:
     script = "import os; print(os.environ['PYTHONUNBUFFERED'] == '')"
     done = spinrun("-x", "PYTHONUNBUFFERED=", sys.executable, "-c", script)
     assert done.stdout == b"True\n", done.stderr

@@ -71,7 +71,7 @@ def test_same_inputs_same_bytes(home: Path, program: Program) -> None:
     assert first == second
 
 
-def test_unmet_claim_fails_the_check(home: Path, program: Program) -> None:
+def test_a_claim_that_does_not_hold_fails_the_check(home: Path, program: Program) -> None:
     program(times=TIMES | {"sc17-int": TIMES["sc17-int"] | {"stream": [900_000, 15]}})
     result = spinkit("reproduce", "ping-pong", "--quick", "--check")
     assert result.exit_code == 1
@@ -100,8 +100,8 @@ GOOD = {"mode": "store", "bytes": 8, "half_rtt_ps": 5, "data_ok": True}
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        ([GOOD, GOOD], "output line 2: bytes = 8 is there twice"),
-        ([GOOD | {"bytes": 9}], "output line 1: bytes = 9 was not asked for"),
+        ([GOOD, GOOD], "output line 2: bytes = 8 occurs twice"),
+        ([GOOD | {"bytes": 9}], "output line 1: bytes = 9 was not requested"),
         ([GOOD | {"mode": "stream"}], "output line 1: mode: expected store, found 'stream'"),
         ([GOOD | {"half_rtt_ps": 0}], "output line 1: half_rtt_ps: expected at least 1, found 0"),
         ([GOOD | {"half_rtt_ps": 1.5}], "output line 1: half_rtt_ps: expected int, found 1.5"),
@@ -133,7 +133,7 @@ def test_series_that_run_together_print_one_after_the_other(home: Path, program:
     ):
         with pytest.raises(SpinkitError, match=re.escape(message)):
             _run.read_points(experiment, "sc17-int", (store, stream), (8, 16), "\n".join(kept))
-    with pytest.raises(SpinkitError, match="line 5: bytes = 8 is there twice"):
+    with pytest.raises(SpinkitError, match="line 5: bytes = 8 occurs twice"):
         _run.read_points(experiment, "sc17-int", (store, stream), (8, 16), "\n".join([*output, output[3]]))
 
 
@@ -160,22 +160,22 @@ def test_finished_runs_are_cached_until_an_input_changes(home: Path, program: Pr
     assert cached() == 8
     assert Path("out/ping-pong/results.json").read_bytes() == first
     assert cached("--fresh") == 0
-    # A machine file that another one builds on changes both; the other one only itself.
+    # A change of a machine file affects the machine that is based on it too; a change of the latter only itself.
     for machine, left in (("sc17-dis", 4), ("sc17-int", 0)):
         with (home / "machines" / f"{machine}.toml").open("a") as file:
             file.write("# changed\n")
         assert cached() == left
     program(note="another program")
     assert cached() == 0
-    # What is damaged is run again.
+    # A damaged file in the cache means that the run is repeated.
     Path("out/ping-pong/runs/sc17-int.rdma.quick.json").write_text("{")
     assert cached() == 7
-    # A whole run is another one.
+    # A full run has another key than a quick one.
     assert "(from the cache)" not in spinkit("reproduce", "ping-pong").stderr
     assert cached() == 8
 
 
-def test_failed_runs_lose_nothing_that_has_finished(home: Path, program: Program) -> None:
+def test_failed_runs_keep_the_results_of_finished_ones(home: Path, program: Program) -> None:
     # The quick sizes of a series are one run, so only that of the series with the fault is missing.
     (home / "machines" / "sc17-dis.toml").rename(home / "machines" / "hidden")
     program(times={"sc17-int": TIMES["sc17-int"]})
@@ -275,8 +275,8 @@ def test_marked_claims_differ_without_failing(home: Path, program: Program) -> N
     program()
     result = spinkit("reproduce", "ping-pong", "--quick", "--check")
     assert result.exit_code == 0
-    assert "holds, though marked" in result.output
-    assert "ping-pong: holds, though marked as different: 35 % lower latency than RDMA" in result.stderr
+    assert "holds, but marked as different" in result.output
+    assert "ping-pong: a claim marked as different holds: 35 % lower latency than RDMA" in result.stderr
 
 
 def test_compile_error_is_shown(home: Path, program: Program) -> None:
@@ -333,7 +333,7 @@ def test_machines_are_described_with_changes(home: Path) -> None:
         _machines.load(_paths.command("spinkit-machines"), "sc17-dis", ["radix=16"])
 
 
-def test_home_that_is_none_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_is_no_home_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPINKIT_HOME", str(tmp_path))
     assert "sdk/include/portals4.h" in machines().stderr
     result = spinkit("reproduce", "--all")

@@ -22,12 +22,12 @@ LACKING = ("File_close", "File_open", "File_write_at_all")
 
 
 def point_to_point(all_messages: Counter[Message]) -> Counter[Message]:
-    """Those in the even matching spaces, which are the programs' own."""
+    """The messages in the even matching spaces, which belong to the programs."""
     return Counter({message: n for message, n in all_messages.items() if int(message[3] or 0) % 2 == 0})
 
 
 def expected_sends(me: int) -> Counter[Message]:
-    """What rank `me` of calls.c sends by point-to-point calls."""
+    """The messages that rank `me` of calls.c sends by point-to-point calls."""
     sent: list[Message] = [((me + 1) % RANKS, 1000, "7", "")]
     if me < RANKS - 1:
         sent += [(me + 1, 800, "1", ""), *[(me + 1, 1600, "3", "")] * 3, (me + 1, 400, "4", "")]
@@ -57,7 +57,7 @@ def test_wildcards_are_kept_or_resolved(mpi: Mpi) -> None:
         assert resolved[0][(other, 4, "200", "")] == 1
         assert resolved[0][(other, 4, str(100 + other), "")] == 1
     assert resolved[1][(3, 300, "5", "12")] == 1
-    # What a matched probe has found is known either way.
+    # The message that a matched probe has found is known in both cases.
     assert kept[1][(3, 33, "6", "6")] == resolved[1][(3, 33, "6", "6")] == 1
 
 
@@ -78,7 +78,7 @@ def test_collectives_move_what_the_program_says(mpi: Mpi) -> None:
     for me, found in enumerate(world):
         for (_, size, _), count in found.items():
             sizes[me][size] += count
-    # Dissemination: two rounds for the barrier, and for the making of each of three communicators… of the world: two.
+    # Dissemination takes two rounds for the barrier, and two for the creation of each communicator.
     assert [size[1] for size in sizes] == [6] * RANKS
     # Broadcast of 64 bytes from 1; reduction of 64 bytes to 3: three messages each.
     assert sum(size[64] for size in sizes) == 6
@@ -141,11 +141,11 @@ def test_report_counts_calls_and_times(mpi: Mpi) -> None:
         assert 0 < rank.compute_share < 1
 
 
-def test_a_program_that_aborts_leaves_what_it_did(mpi: Mpi) -> None:
+def test_a_program_that_aborts_leaves_its_records(mpi: Mpi) -> None:
     done = mpi.trace("calls", "aborted", "abort", options=("--gzip",))
     assert done.returncode != 0
     lines = re.findall(r"warning: rank (\d): its trace is cut off .*: (\d+) calls are used", done.stdout)
-    # Each has sent, received and been at a barrier; whoever is killed may leave nothing but the start.
+    # Each rank has sent, received and reached a barrier; a rank that is killed may leave only its start.
     assert ("2", "3") in lines
     read = json.loads(goal("import", mpi.folder / "aborted", "--json", "-").stdout)
     assert read["ranks"][2]["messages"] == 1
@@ -160,7 +160,7 @@ def test_the_library_is_built_once(mpi: Mpi, monkeypatch: pytest.MonkeyPatch) ->
     assert _trace.compiler(str(mpi.bin / "mpirun"), None) == mpicc
 
 
-def test_what_cannot_be_traced_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_programs_that_cannot_be_traced_are_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     with pytest.raises(SpinkitError, match="nowhere: no such compiler"):
         _trace.compiler("mpirun", "nowhere")
@@ -173,7 +173,7 @@ def test_what_cannot_be_traced_is_said(tmp_path: Path, monkeypatch: pytest.Monke
     fake.chmod(0o755)
     with pytest.raises(SpinkitError, match=r"cannot compile the tracer:\nno mpi\.h"):
         _trace.library(ROOT, str(fake))
-    # A launcher that is neither MPI's gets an environment.
+    # A launcher of another kind gets the variables in its environment.
     words, environment = _trace.command_line(("true", "x"), {"LD_PRELOAD": "lib"})
     assert (words, environment["LD_PRELOAD"]) == (["true", "x"], "lib")
 

@@ -8,12 +8,12 @@ import pytest
 
 from .traced import RANKS, Message, Mpi, goal, messages
 
-# Numbers of tags say what a one-sided message is (docs/goal.md): times 8, plus these.
+# The tag of a one-sided message tells its kind (docs/goal.md): 8 times a number, plus one of these.
 ACCESS, ANSWER, ACKNOWLEDGEMENT, POST, COMPLETE = range(5)
 
 
 def one_sided(*sent: tuple[int, int, int, int], space: int) -> Counter[Message]:
-    """Peer, bytes, number of the access or epoch, and kind."""
+    """Return peer, bytes, number of the access or epoch, and kind of each message."""
     return Counter((peer, size, str(number * 8 + kind), str(space)) for peer, size, number, kind in sent)
 
 
@@ -23,7 +23,7 @@ WINDOW = {
         (1, 100, 0, ACCESS),
         (2, 1, 0, ACCESS),  # the get's request
         *[(peer, 1, times, POST) for peer in (1, 2) for times in (0, 1)],
-        (3, 1, 1, ACKNOWLEDGEMENT),  # of the put by a lock
+        (3, 1, 1, ACKNOWLEDGEMENT),  # for the put under a lock
         (3, 4, 2, ANSWER),  # to MPI_Fetch_and_op
         (1, 4, 2, ANSWER),  # to MPI_Compare_and_swap
         space=4,
@@ -108,7 +108,7 @@ def test_copies_access_their_own_memory(windows: Mpi) -> None:
         found = Counter({message: n for message, n in sent.items() if message[3] == "4"})
         expected = {(peer + copy, *rest): n for (peer, *rest), n in WINDOW[me - copy].items()}
         assert found == Counter(expected), me
-        # Fences are of all copies.
+        # Fences involve all copies.
         assert sum(count for message, count in sent.items() if message[3] == "5") == 15
 
 
@@ -140,7 +140,7 @@ def test_newer_calls_are_recorded(mpi: Mpi) -> None:
         assert checked.returncode == 0, checked.stderr
 
 
-def test_processes_that_come_later_are_named_or_refused(mpi: Mpi) -> None:
+def test_processes_that_are_spawned_are_named_or_refused(mpi: Mpi) -> None:
     done = mpi.trace("spawn", "spawn")
     assert done.returncode == 0, done.stderr
     # Open MPI does not give them the tracer.

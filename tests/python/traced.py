@@ -13,7 +13,7 @@ from spinkit import _paths
 
 ROOT = Path(__file__).parents[2]
 RANKS = 4
-# mpirun as root, with more ranks than cores.
+# Options that let mpirun run as root, with more ranks than cores.
 OPEN_MPI = {
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",

@@ -33,7 +33,7 @@ MARK = "SPINKIT_SOAK_RUN"
 
 @dataclass(frozen=True)
 class Case:
-    """A command line, and how it must end."""
+    """A command line, and the status with which it must end."""
 
     name: str
     options: str
@@ -108,7 +108,7 @@ class Soak:
     tallies: dict[str, Tally] = field(default_factory=dict)
 
     def run(self, number: int, which: Case, delay: float) -> str | None:
-        """One run; what is wrong with it."""
+        """Makes one run and returns what is wrong with it."""
         with tempfile.TemporaryDirectory(dir=self.programs) as folder:
             place = Path(folder)
             mark = f"{self.marks}-{number}"
@@ -141,7 +141,7 @@ class Soak:
     def watch(
         self, command: list[str], mark: str, place: Path, which: Case, delay: float
     ) -> tuple[str | None, dict[str, bytes]]:
-        """Runs the command, interrupts it if that is asked for, and says whether it ended as it must."""
+        """Runs the command, interrupts it if requested, and says whether it ended as expected."""
         process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
@@ -176,7 +176,7 @@ class Soak:
         return None, outcome
 
     def leftovers(self, mark: str, place: Path) -> str | None:
-        """What a run has left behind, and must not."""
+        """Returns processes and files that a run has left behind."""
         left = marked(mark)
         if left:
             state = states(mark)
@@ -195,7 +195,7 @@ class Soak:
         return None
 
     def compare(self, which: Case, outcome: dict[str, bytes], files: dict[str, Path]) -> str | None:
-        """Whether the run gave the bytes that the first one of its case gave."""
+        """Whether the run gave the same bytes as the first one of its case."""
         if not which.same:
             return None
         got = {**outcome, **{name: path.read_bytes() for name, path in files.items() if path.exists()}}
@@ -213,7 +213,7 @@ class Soak:
 
 
 def marked(mark: str) -> list[int]:
-    """Processes of a run."""
+    """Returns the processes of a run."""
     wanted = f"{MARK}={mark}".encode()
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
@@ -228,7 +228,7 @@ def marked(mark: str) -> list[int]:
 
 
 def states(mark: str) -> str:
-    """What the threads of a run do."""
+    """Describes what the threads of a run do."""
     lines = []
     for pid in marked(mark):
         for task in sorted(Path(f"/proc/{pid}/task").glob("*")):

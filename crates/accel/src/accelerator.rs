@@ -14,22 +14,22 @@ use crate::task::{MessageId, Packet, Task};
 pub struct Event {
     /// The part of the accelerator that it is for.
     pub unit: u32,
-    /// A number by which that part recognises an event that no longer concerns anybody.
+    /// A number by which that part recognises an obsolete event.
     pub token: u32,
 }
 
-/// A stay of a handler on a processor, for timelines.
+/// A period in which a handler occupies a processor, for timelines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HandlerSlice<'a> {
     /// The number of the processor.
     pub hpu: u32,
-    /// When the stay began.
+    /// The start of the period.
     pub start: Time,
-    /// When it ended.
+    /// The end of the period.
     pub end: Time,
     /// The handler.
     pub name: &'a str,
-    /// The message and the packet that it works on.
+    /// The message and the packet that it processes.
     pub packet: Option<(MessageId, Packet)>,
 }
 
@@ -42,41 +42,41 @@ pub enum InternalError {
     /// A processor refers to a context in which no handler is resident.
     #[error("no handler is resident in HPU context {0}")]
     NoHandler(u16),
-    /// The time has come at which a handler stops that does not run.
+    /// An event stops a handler that does not run.
     #[error("the handler in HPU context {0} stops although it does not run")]
     NotRunning(u16),
     /// The card replied to a command that has not been issued, or replied in a way that does not fit.
-    #[error("a command of HPU context {0} got a reply that it does not wait for")]
+    #[error("a command of HPU context {0} got an unexpected reply")]
     UnexpectedReply(u32),
     /// The accelerator uses addresses at which it has no memory.
     #[error(transparent)]
     Memory(#[from] OutsideMemory),
 }
 
-/// What an accelerator needs of its card.
+/// The services that an accelerator gets from its card.
 ///
-/// `issue` and `finished` note what the card has to do; it acts when the call of the accelerator has returned, so the
-/// card never calls an accelerator that is still at work.
+/// `issue` and `finished` only record work for the card; it acts when the call of the accelerator has returned, so the
+/// card never re-enters an accelerator.
 pub trait Env {
     /// The current time.
     fn now(&self) -> Time;
-    /// Has [`Accelerator::handle`] called with `event` at time `at`.
+    /// Schedules a call of [`Accelerator::handle`] with `event` at time `at`.
     fn schedule(&mut self, at: Time, event: Event);
     /// A handler has issued a command. The card executes it and replies with [`Accelerator::complete`].
     fn issue(&mut self, issued: Issued);
     /// A handler has ended. The card takes back the task and its packet, and calls [`Accelerator::resume`] when it has
     /// acted on the outcome.
     fn finished(&mut self, finished: Finished);
-    /// Whether slices are wanted.
+    /// Whether slices are recorded.
     fn tracing(&self) -> bool;
     /// Adds a slice to the timeline.
     fn slice(&mut self, slice: HandlerSlice<'_>);
 }
 
-/// What runs handlers on a card.
+/// An accelerator, which runs handlers on a card.
 ///
 /// The card owns the messages: their order, verdicts and ends. The accelerator owns processors, memories and packet
-/// buffers. Nothing else passes between them than what this trait and [`Env`] say.
+/// buffers. They interact only through this trait and [`Env`].
 pub trait Accelerator {
     /// Loads a device program; an accelerator holds one.
     ///
@@ -85,32 +85,32 @@ pub trait Accelerator {
     fn load(&mut self, program: Rc<CardProgram>) -> Result<(), ImageError>;
     /// The device program.
     fn program(&self) -> Option<&CardProgram>;
-    /// Forgets the device program, all allocated memory, and everything that runs or waits. DMA transfers that are under
-    /// way still end.
+    /// Discards the device program, all allocated memory, and everything that runs or waits. DMA transfers in flight
+    /// still end.
     fn unload(&mut self);
 
-    /// Allocates HPU memory, filled with zeros. It is free again when nobody has it any more.
+    /// Allocates HPU memory, filled with zeros. It is freed when its last owner drops it.
     ///
     /// # Errors
-    /// When nothing is asked for, or when there is no such piece.
+    /// When the length is 0, or when no free piece is large enough.
     fn allocate(&mut self, length: u64) -> Result<Rc<HpuMemory>, AllocationError>;
     /// Writes the initial state of handlers to the start of their memory.
     ///
     /// # Errors
     /// When the memory is not one of this accelerator.
     fn initialise(&mut self, memory: &HpuMemory, state: &[u8]) -> Result<(), InternalError>;
-    /// Gives memory of the host back that is not needed while nothing runs.
+    /// Releases memory of the host computer that is not needed while nothing runs.
     fn trim(&mut self);
 
-    /// Puts a packet into a buffer. The data behind the first `user_header` bytes is aligned for handlers. `None` when
-    /// all buffers are full: the card then drops the packet and starts flow control.
+    /// Puts a packet into a buffer. The data after the first `user_header` bytes is aligned for handlers. Returns
+    /// `None` when all buffers are full: the card then drops the packet and starts flow control.
     ///
     /// # Errors
     /// When the accelerator is in a state that cannot occur.
     fn store(&mut self, offset: u64, data: &[u8], user_header: u32) -> Result<Option<Packet>, InternalError>;
-    /// Number of packets for which there are buffers.
+    /// Number of packet buffers.
     fn packet_buffers(&self) -> u32;
-    /// Takes a packet's data out of its buffer, which is free then.
+    /// Takes a packet's data out of its buffer, which becomes free.
     ///
     /// # Errors
     /// When the packet is not one of this accelerator.
@@ -123,45 +123,45 @@ pub trait Accelerator {
     /// # Errors
     /// When the accelerator is in a state that cannot occur.
     fn offer(&mut self, task: Task, env: &mut dyn Env) -> Result<(), InternalError>;
-    /// The time of an event has come.
+    /// Handles an event that this accelerator has scheduled.
     ///
     /// # Errors
     /// When the accelerator is in a state that cannot occur.
     fn handle(&mut self, event: Event, env: &mut dyn Env) -> Result<(), InternalError>;
-    /// The card replies to a command. A second reply follows after [`Reply::Blocked`], [`Reply::Queued`] and a transfer that was
-    /// [`UnderWay`](crate::Transfer::UnderWay).
+    /// Passes on the card's reply to a command. A second reply follows after [`Reply::Blocked`], [`Reply::Queued`] and
+    /// a transfer that was [`UnderWay`](crate::Transfer::UnderWay).
     ///
     /// # Errors
     /// When the accelerator is in a state that cannot occur.
     fn complete(&mut self, id: CommandId, reply: Reply, env: &mut dyn Env) -> Result<(), InternalError>;
-    /// The card has acted on the outcome of a finished handler: its place is free for the next task.
+    /// Is called when the card has acted on the outcome of a finished handler: its context is free for the next task.
     ///
     /// # Errors
     /// When the accelerator is in a state that cannot occur.
     fn resume(&mut self, env: &mut dyn Env) -> Result<(), InternalError>;
-    /// Ends the tasks of these messages, which are sorted by number, wherever they are, and returns them in the order in
-    /// which they were found. Transfers of their commands no longer write to what was a handler's own.
+    /// Ends all waiting and running tasks of these messages, which are sorted by number, and returns them in the order
+    /// in which they were found. Transfers of their commands no longer write to memory that belonged to a handler.
     ///
     /// # Errors
     /// When the accelerator is in a state that cannot occur.
     fn withdraw(&mut self, messages: &[MessageId], env: &mut dyn Env) -> Result<Vec<Task>, InternalError>;
 
-    /// Reads memory of the handler that has issued a command; `None` when it is not the handler's own.
+    /// Reads memory of the handler that has issued a command. Returns `None` when it is not the handler's own.
     ///
     /// # Errors
     /// When the accelerator is in a state that cannot occur.
     fn read(&mut self, id: CommandId, address: u32, length: u32) -> Result<Option<Vec<u8>>, InternalError>;
     /// Whether memory is writable for the handler that has issued a command.
     fn may_write(&self, id: CommandId, address: u32, length: u32) -> bool;
-    /// Writes what a command has brought to the card, unless it was for memory of a handler that has ended meanwhile.
+    /// Writes the data of a command to card memory, unless it was for memory of a handler that has ended meanwhile.
     ///
     /// # Errors
     /// When the accelerator is in a state that cannot occur.
     fn deliver(&mut self, id: CommandId, address: u32, data: &[u8]) -> Result<(), InternalError>;
 
-    /// Counts from now on how often each instruction runs.
+    /// Counts, from now on, how often each instruction is executed.
     fn set_profiling(&mut self);
-    /// How often each instruction has run.
+    /// Number of executions of each instruction.
     fn profile(&self) -> Profile;
     /// The time for which all processors together were occupied.
     fn busy(&self) -> Time;

@@ -5,16 +5,17 @@ use sim::Time;
 
 use crate::task::MessageId;
 
-/// Names a command to the accelerator that has issued it; the card hands it back unchanged.
+/// Identifies a command for the accelerator that has issued it; the card returns it unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommandId {
     /// The thread that has issued the command.
     pub thread: u32,
-    /// Which of the handlers that have run on this thread one after the other.
+    /// The handler, among those that have run on this thread one after the other.
     pub run: u32,
-    /// Which of the commands of this handler.
+    /// The command, among those of this handler.
     pub number: u32,
-    /// Place in the accelerator's table of commands that outlast their call; `None` for one that blocks its handler.
+    /// Index in the accelerator's table of commands that outlast their call; `None` for a command that blocks its
+    /// handler.
     pub slot: Option<u32>,
 }
 
@@ -23,22 +24,22 @@ pub struct CommandId {
 pub struct Issued {
     /// Its name.
     pub id: CommandId,
-    /// The message that the handler works for.
+    /// The message of the handler.
     pub message: MessageId,
     /// The handler's name.
     pub handler: Rc<str>,
-    /// What the card is to do.
+    /// The requested operation.
     pub command: Command,
 }
 
-/// What a handler asks of the card.
+/// An operation that a handler requests from the card.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
     /// Sends data.
     Put(Message),
     /// Fetches data from another node.
     Get(Message),
-    /// Sends data that is combined with what is at the target.
+    /// Sends data that is combined with the data at the target.
     Atomic(Message, AtomicOp, Datatype),
     /// Moves data between card and host memory.
     Dma(Dma),
@@ -57,14 +58,14 @@ pub enum Place {
     Host(u64),
 }
 
-/// A message that a handler sends; what it does not say is that of the handler's entry.
+/// A message that a handler sends; everything that is not given here comes from the handler's entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// Where the data is, or goes to.
+    /// The source of the data, or its destination.
     pub place: Place,
     /// Bytes of data.
     pub length: u64,
-    /// The process that the message is for.
+    /// The process to which the message goes.
     pub target: Process,
     /// Match bits.
     pub match_bits: u64,
@@ -72,9 +73,9 @@ pub struct Message {
     pub remote_offset: u64,
     /// Header data.
     pub hdr_data: u64,
-    /// The program's pointer, which its events carry.
+    /// The program's pointer, which its events contain.
     pub user_ptr: u64,
-    /// The acknowledgement that is asked for.
+    /// The requested acknowledgement.
     pub ack: AckReq,
     /// Whether the entry's counter counts the operation.
     pub counted: bool,
@@ -101,7 +102,7 @@ pub enum Direction {
 /// A DMA transfer between card and host memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dma {
-    /// Where it goes.
+    /// Its direction.
     pub direction: Direction,
     /// The host memory.
     pub host: HostMemory,
@@ -120,32 +121,32 @@ pub struct HostAtomic {
     pub host: HostMemory,
     /// Offset in the host memory, in bytes, naturally aligned.
     pub offset: u64,
-    /// What is to be done.
+    /// The operation.
     pub operation: HostOperation,
-    /// Card address of 8 bytes for the value before.
+    /// Card address of 8 bytes for the previous value.
     pub result: u32,
 }
 
 /// An atomic operation on one word of host memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostOperation {
-    /// Compares 64 bits and swaps them if they are equal; the value before is returned only if they are not.
+    /// Compares 64 bits and swaps them if they are equal; the previous value is returned only if they are not.
     CompareAndSwap {
         /// The value to compare with.
         compare: u64,
         /// The value to store.
         swap: u64,
     },
-    /// Adds and returns the value before.
+    /// Adds, and returns the previous value.
     FetchAndAdd {
         /// The type of the word.
         datatype: Datatype,
-        /// What is added.
+        /// The summand.
         increment: u64,
     },
 }
 
-/// What a handler does with the counter of its entry.
+/// An operation of a handler on the counter of its entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counter {
     /// Reads it.
@@ -162,7 +163,7 @@ pub enum Transfer {
     /// A write to host memory: its data leaves the card at this time, which completes it for the handler (sPIN
     /// App. C.3.2: a write "blocks HPUs to initiate the write request").
     Posted(Time),
-    /// Something that the card will complete with a second reply.
+    /// A transfer that the card will complete with a second reply.
     UnderWay,
 }
 
@@ -173,17 +174,18 @@ pub enum Reply {
     Done(i32),
     /// The message has been sent, and its last byte leaves the card at this time.
     Leaves(Time),
-    /// The message has been sent, but the network has no room for it: a second reply follows when its last byte has left.
+    /// The message has been sent, but the network has no room for it: a second reply follows when its last byte has
+    /// left.
     Queued,
     /// The handler is blocked until a second reply comes.
     Blocked,
-    /// The command goes on while the handler does.
+    /// The command continues while the handler runs.
     Started(Transfer),
     /// The value of the counter.
     Counter(CtEvent),
-    /// The handler gave memory that is not its own.
+    /// The command named memory that is not the handler's own.
     Fault {
-        /// What it did, for people: continues a sentence that begins with the handler's name.
+        /// Text that describes the error: it continues a sentence that begins with the handler's name.
         what: String,
         /// The card address.
         address: u32,

@@ -1,12 +1,12 @@
-//! Accelerators: what runs handlers on a card, behind one interface.
+//! Accelerators, which run handlers on a card, behind one interface.
 //!
-//! A card matches messages, moves data and owns what its messages' handlers have decided. An accelerator owns the
+//! A card matches messages, moves data and records the decisions of its messages' handlers. An accelerator owns the
 //! processors that run handlers, their memories and the packet buffers. The two meet in two traits: the card calls its
 //! [`Accelerator`], and the accelerator calls the [`Env`] that the card passes to it.
 //!
 //! * `accelerator`: both traits
-//! * `task`, `command`, `outcome`: what the two sides hand to each other
-//! * `program`, `profile`: device programs, and where their instructions come from
+//! * `task`, `command`, `outcome`: the values that the two sides exchange
+//! * `program`, `profile`: device programs, and the source lines of their instructions
 //! * [`memory`]: regions of an accelerator's memory, and the allocator of HPU memory
 //! * [`convention`]: how a handler sees its arguments, what its return codes mean, and which commands it has
 //! * [`sc17`]: the unit of the sPIN paper (SC'17)

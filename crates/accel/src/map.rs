@@ -1,7 +1,7 @@
 use abi::device::map;
 use hpu::{LoadMap, Region};
 
-/// The addresses at which device programs are loaded, and the memories of the card that they must leave alone.
+/// The addresses at which device programs are loaded, and the memories of the card that they must not overlap.
 pub fn load_map() -> LoadMap {
     let region = |name, base, end| Region { name, base, bytes: end - base };
     LoadMap {

@@ -2,7 +2,7 @@ use sim::Time;
 
 use crate::task::Task;
 
-/// What a header handler decides about its message (sPIN App. B.3).
+/// The decision of a header handler about its message (sPIN App. B.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The message is dropped.
@@ -13,12 +13,12 @@ pub enum Verdict {
     Proceed,
 }
 
-/// What a handler's end means for its message.
+/// The meaning of a handler's end for its message.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// A header handler has decided.
     Header {
-        /// What becomes of the message.
+        /// The decision about the message.
         verdict: Verdict,
         /// Whether the entry stays linked and waits for another message.
         pending: bool,
@@ -44,7 +44,7 @@ pub enum Failure {
     Segv,
     /// The watchdog ended the handler.
     Timeout,
-    /// The handler says so itself.
+    /// The handler reported an error itself.
     Failed,
 }
 
@@ -53,30 +53,30 @@ pub enum Failure {
 pub struct HandlerError {
     /// The kind of error.
     pub failure: Failure,
-    /// What happened, for people: continues a sentence that begins with the handler's name.
+    /// Text that describes what happened: it continues a sentence that begins with the handler's name.
     pub message: String,
-    /// The card address that the handler touched, its return code, or the cycles after which it was killed.
+    /// The card address that the handler accessed, its return code, or the cycles after which it was killed.
     pub detail: u64,
 }
 
-/// What one run of a handler has used.
+/// The resources that one run of a handler has used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     /// Instructions that have completed.
     pub instructions: u64,
     /// Cycles of the core, without waiting.
     pub cycles: u64,
-    /// Time from its start to its end, waiting included.
+    /// Time from its start to its end, including waiting.
     pub occupancy: Time,
 }
 
 /// A handler that has ended.
 #[derive(Debug)]
 pub struct Finished {
-    /// The task as it was offered. Its packet, if it has one, still lies in its buffer.
+    /// The task as it was offered. Its packet, if it has one, is still in its buffer.
     pub task: Task,
-    /// What its end means.
+    /// The meaning of its end.
     pub outcome: Outcome,
-    /// What it has used.
+    /// The resources that it has used.
     pub usage: Usage,
 }

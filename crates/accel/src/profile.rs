@@ -1,9 +1,9 @@
 use std::collections::BTreeMap;
 
-/// Number of times that instructions ran, by handler name and place in the source.
+/// Number of executions of instructions, by handler name and place in the source.
 pub type Profile = BTreeMap<String, BTreeMap<SourcePlace, u64>>;
 
-/// The place in the source that an instruction was compiled from.
+/// The place in the source from which an instruction was compiled.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SourcePlace {
     /// The function of the device program that contains the instruction.

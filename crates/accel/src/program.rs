@@ -80,8 +80,8 @@ pub enum ImageError {
     Memory(#[from] OutsideMemory),
 }
 
-/// A device program as cards hold it. Cards that share one also share the work of decoding it and of finding out how
-/// long its code takes; what branch predictors learn and the bytes of memories belong to each card.
+/// A device program that is prepared for cards. Cards that share one decode it and compute the timing of its code only
+/// once; each card has its own branch predictors and memories.
 pub struct CardProgram {
     device: DeviceProgram,
     engine: RefCell<Engine>,
@@ -126,11 +126,11 @@ impl CardProgram {
         self.engine.borrow_mut()
     }
 
-    /// Adds how often each of its instructions has run to `profile`.
+    /// Adds the number of executions of each of its instructions to `profile`.
     pub(crate) fn add_profile(&self, profile: &mut Profile) {
         for (entry, counts) in self.engine.borrow().profile() {
             let Some((_, handler)) = self.device.handlers.iter().find(|(_, handler)| handler.entry == entry) else {
-                continue; // a function that is no handler
+                continue; // this function is not a handler
             };
             let places = profile.entry(handler.name.to_string()).or_default();
             for (pc, runs) in counts {
@@ -139,7 +139,7 @@ impl CardProgram {
         }
     }
 
-    /// The source line of an instruction as the end of a message: ", FILE:LINE", or nothing.
+    /// The source line of an instruction as the end of a message: ", FILE:LINE", or empty.
     pub(crate) fn suffix(&self, pc: u32) -> String {
         let location = self.device.program.line(pc);
         location.map_or_else(String::new, |place| format!(", {}:{}", place.file, place.line))

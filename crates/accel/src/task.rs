@@ -8,14 +8,14 @@ use crate::program::Handler;
 /// The number of a message, unique in a run.
 pub type MessageId = u64;
 
-/// Which of a message's handlers a task runs.
+/// The role of the handler that a task runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// The header handler: first, alone, once a message.
+    /// The header handler, which runs first, alone, once for each message.
     Header,
-    /// The payload handler: once for each packet with payload, in parallel.
+    /// The payload handler, which runs once for each packet with payload, in parallel.
     Payload,
-    /// The completion handler: last, alone, once a message.
+    /// The completion handler, which runs last, alone, once for each message.
     Completion,
 }
 
@@ -88,7 +88,7 @@ impl Packet {
     }
 }
 
-/// What a message asks for, as handlers are told.
+/// The type of a message's request, as handlers see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessageKind {
     /// A put.
@@ -97,14 +97,14 @@ pub enum MessageKind {
     Get,
     /// An atomic operation without a result.
     Atomic,
-    /// An atomic operation that returns what was there before.
+    /// An atomic operation that returns the previous value.
     FetchAtomic,
 }
 
 /// The header of a message, as its header handler sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MessageHeader {
-    /// What the message asks for.
+    /// The type of the request.
     pub kind: MessageKind,
     /// Bytes of the message, user header included.
     pub length: u64,
@@ -120,18 +120,18 @@ pub struct MessageHeader {
     pub hdr_data: u64,
 }
 
-/// What a handler is started with, beside its packet.
+/// The input of a handler, apart from its packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Input {
     /// A header handler sees the header of the message.
     Header(MessageHeader),
     /// A payload handler sees its packet only.
     Payload,
-    /// A completion handler is told what was lost.
+    /// A completion handler sees what was lost.
     Completion {
         /// Bytes of the message that were dropped.
         dropped: u64,
-        /// Whether the message met flow control.
+        /// Whether flow control dropped packets of the message.
         flow_control: bool,
     },
 }
@@ -139,14 +139,13 @@ pub enum Input {
 /// A handler to be run.
 #[derive(Clone, Debug)]
 pub struct Task {
-    /// The message that the handler works for. Tasks of one message have the same number, so that an accelerator can
-    /// keep them together.
+    /// The message of the handler. Tasks of one message have the same number, so that an accelerator can group them.
     pub message: MessageId,
     /// The handlers of the message.
     pub handlers: Rc<HandlerSet>,
     /// The handler to be run and its name.
     pub handler: Handler,
-    /// What the handler is started with; this says which of the handlers it is.
+    /// The input of the handler; its variant is the role of the handler.
     pub input: Input,
     /// The packet: that of a payload handler, and the first one for a header handler.
     pub packet: Option<Packet>,
@@ -155,7 +154,7 @@ pub struct Task {
 }
 
 impl Task {
-    /// Which of the message's handlers is run.
+    /// The role of the handler.
     pub fn role(&self) -> Role {
         match self.input {
             Input::Header(_) => Role::Header,

@@ -1,11 +1,11 @@
 use sim::Time;
 
 /// The cores of the hosts. Each piece of work takes a core that is free, or else the core that will be free first: the
-/// threads of a rank compute at once only as far as its host has cores (sPIN §4.2: eight).
+/// threads of a rank compute concurrently only as far as its host has cores (sPIN §4.2: eight).
 #[derive(Debug)]
 pub struct Cores {
     count: usize,
-    /// For each rank, until when each core that it has used is busy.
+    /// For each rank, the times until which the cores that it has used are busy.
     busy_until: Vec<Vec<Time>>,
 }
 
@@ -14,7 +14,7 @@ impl Cores {
         Cores { count: count as usize, busy_until: vec![Vec::new(); ranks] }
     }
 
-    /// Reserves a core for work that comes up at `now` and takes `span`; when the work starts.
+    /// Reserves a core for work that is ready at `now` and takes `span`. Returns when the work starts.
     pub fn reserve(&mut self, rank: usize, now: Time, span: Time) -> Time {
         let cores = &mut self.busy_until[rank];
         if let Some(free) = cores.iter_mut().find(|until| **until <= now) {
@@ -31,7 +31,7 @@ impl Cores {
                 *next = start + span;
                 start
             }
-            None => now, // no cores at all: machine files have at least one
+            None => now, // not reached: machine files have at least one core
         }
     }
 }

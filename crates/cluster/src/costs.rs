@@ -7,7 +7,7 @@ use sim::Time;
 pub struct Work {
     /// Its name in the timeline.
     pub name: &'static str,
-    /// How long it takes.
+    /// Its duration.
     pub span: Time,
 }
 
@@ -18,11 +18,12 @@ impl Work {
     }
 }
 
-/// What a CPU pays to use its card. This is the one place where the host's cost model is written down.
+/// The costs that a CPU pays to use its card. Only this type knows the host's cost model.
 ///
-/// To hand an operation to the card costs LogGP's o (a *post*), and to look at a completion or a status register costs a
-/// *poll*. On rdma cards, list entries and triggered operations live in the library: to describe one costs nothing, and
-/// the CPU pays later, when it completes the message: it polls, matches, and posts what the message triggers (sPIN §4.4.1).
+/// Passing an operation to the card costs LogGP's o (a *post*), and reading a completion or a status register costs a
+/// *poll*. On rdma cards, list entries and triggered operations are in the library: describing one costs nothing, and
+/// the CPU pays later, when it completes the message: it polls, matches, and posts what the message triggers (sPIN
+/// §4.4.1).
 #[derive(Clone, Debug)]
 pub struct HostCosts {
     post: Work,
@@ -50,27 +51,27 @@ impl HostCosts {
         self.completes
     }
 
-    /// The cost to hand an operation to the card.
+    /// The cost of passing an operation to the card.
     pub fn post(&self) -> Work {
         self.post
     }
 
-    /// The cost to hand the card something that rdma cards leave to the library.
+    /// The cost of describing something to the card that rdma cards leave to the library.
     pub fn describe(&self) -> Option<Work> {
         (!self.completes).then_some(self.post)
     }
 
-    /// The cost of one look at a completion or a register.
+    /// The cost of reading a completion or a register once.
     pub fn poll(&self) -> Work {
         self.poll
     }
 
-    /// The cost to notice that an awaited completion has appeared. On rdma cards the CPU has noticed it by completing it.
+    /// The cost of noticing that an awaited completion has appeared. On rdma cards the CPU notices it by completing it.
     pub fn notice(&self) -> Option<Work> {
         (!self.completes).then_some(self.poll)
     }
 
-    /// The cost of the work that an rdma card has left to the CPU.
+    /// The cost of work that an rdma card leaves to the CPU.
     pub fn complete(&self, completion: &Completion) -> impl Iterator<Item = Work> + Clone + use<> {
         let (first, second) = match completion {
             Completion::Arrived(_) => (self.poll, Some(self.matching)),
@@ -80,7 +81,7 @@ impl HostCosts {
         std::iter::once(first).chain(second)
     }
 
-    /// The cost for one core to read and write this many bytes of DRAM.
+    /// The time in which one core reads and writes this many bytes of DRAM.
     pub fn memory(&self, name: &'static str, read: u64, written: u64) -> Work {
         Work { name, span: self.host.memory_time(read, written) }
     }

@@ -1,7 +1,7 @@
 use net::fabric;
 use nic::CardEvent;
 
-/// Something that is due.
+/// An event of the cluster.
 pub enum Event<E> {
     /// A card handles an event of its own, or a packet that arrives.
     Card(u32, CardEvent),

@@ -1,14 +1,15 @@
-//! The simulated cluster: cards, interconnect, host CPUs and the event loop. Everything except what the ranks do.
+//! The simulated cluster: cards, interconnect, host CPUs and the event loop; everything except the ranks.
 //!
 //! Exactly one thing happens at a time, in the order of simulated time and then of insertion: a card or a rank handles
 //! an event, and may schedule further ones.
 //!
-//! * [`Cluster`] has the cards, the interconnect, the event queue, the CPU time of the hosts and what users are told
-//! * [`Ranks`] is what an implementation of ranks supplies: processes (crate `host`) or schedules (crate `offload`)
+//! * [`Cluster`] has the cards, the interconnect, the event queue, the CPU time of the hosts and the messages for the
+//!   user
+//! * [`Ranks`] is the trait that ranks implement: processes (crate `host`) or schedules (crate `offload`)
 //! * [`Cluster::run`] is the event loop
 //! * [`HostCosts`] says what a CPU pays to use its card
-//! * `ports`: what one card sees of the cluster; this is where packets enter the interconnect
-//! * `cores`: which of a rank's cores does a piece of work, and when
+//! * `ports`: a card's access to the cluster; this is where packets enter the interconnect
+//! * `cores`: decides which of a rank's cores does a piece of work, and when
 
 mod cores;
 mod costs;

@@ -8,7 +8,7 @@ use crate::memory::HostMemory;
 use crate::outlet::{Outlet, for_card};
 use crate::warnings::Warnings;
 
-/// What the card of one node sees of the cluster.
+/// The access of one node's card to the cluster.
 pub struct CardPorts<'a, E, M> {
     pub(crate) now: Time,
     pub(crate) node: u32,

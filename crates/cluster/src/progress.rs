@@ -3,7 +3,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use sim::Time;
 
-/// How far a run has come. Another thread may read it while the run goes on.
+/// The progress of a run. Another thread may read it during the run.
 #[derive(Debug, Default)]
 pub struct RunProgress {
     now_ps: AtomicU64,

@@ -2,16 +2,16 @@ use crate::failure::InternalError;
 use crate::memory::HostMemory;
 use crate::state::Cluster;
 
-/// What runs on the hosts of a cluster: one rank a node. [`Cluster::run`] calls these functions.
+/// The ranks on the hosts of a cluster: one for each node. [`Cluster::run`] calls these functions.
 ///
-/// Nothing in here calls the event loop again: what a rank wants to happen later, it schedules, or keeps in a queue of
-/// its own which it works off before it returns.
+/// No implementation calls the event loop again: a rank schedules an event for what shall happen later, or keeps it in
+/// a queue of its own that it processes before it returns.
 pub trait Ranks {
-    /// What a rank schedules for itself.
+    /// An event that a rank schedules for itself.
     type Event;
     /// The memory that cards read and write.
     type Memory: HostMemory;
-    /// How a run ends.
+    /// The outcome of a run.
     type End;
     /// Why a run fails.
     type Error;
@@ -19,19 +19,19 @@ pub trait Ranks {
     /// The memory that cards read and write.
     fn memory(&mut self) -> &mut Self::Memory;
 
-    /// The rank whose event this is.
+    /// The rank to which an event belongs.
     fn rank_of(&self, event: &Self::Event) -> usize;
 
-    /// Before the first event.
+    /// Starts the ranks, before the first event.
     ///
     /// # Errors
     /// When the run fails.
     fn start(&mut self, cluster: &mut Cluster<Self::Event>) -> Result<(), Self::Error>;
 
-    /// How the run has ended, if it has. Asked before each event.
+    /// The outcome, if the run has ended. It is queried before each event.
     fn end(&mut self) -> Option<Self::End>;
 
-    /// Before the next event is taken, ranks that live in real time may do something at the present simulated time;
+    /// Lets ranks that live in real time act at the present simulated time, before the next event is handled. Returns
     /// whether one has.
     ///
     /// # Errors
@@ -44,29 +44,29 @@ pub trait Ranks {
     /// When the run fails.
     fn handle(&mut self, event: Self::Event, cluster: &mut Cluster<Self::Event>) -> Result<(), Self::Error>;
 
-    /// The card of `rank` has handled an event; [`Cluster::notices`] has what it tells its host.
+    /// Handles [`Cluster::notices`] after the card of `rank` has handled an event.
     ///
     /// # Errors
     /// When the run fails.
     fn card_has_acted(&mut self, rank: usize, cluster: &mut Cluster<Self::Event>) -> Result<(), Self::Error>;
 
-    /// The run ends because a card has met a state that cannot occur. Returns the error with which it ends.
+    /// Ends the run because a card has met a state that cannot occur. Returns the error of the run.
     fn card_has_failed(&mut self, error: InternalError) -> Self::Error;
 
-    /// An event of a card or of a rank has been handled completely.
+    /// Is called when an event of a card or of a rank has been handled completely.
     ///
     /// # Errors
     /// When the run fails.
     fn event_is_over(&mut self, cluster: &mut Cluster<Self::Event>) -> Result<(), Self::Error>;
 
-    /// The next event belongs to `rank` and lies beyond the limit of simulated time. If the run can go on without it,
-    /// that is not an error.
+    /// Is called when the next event belongs to `rank` and is beyond the limit of simulated time. If the run can
+    /// continue without the event, that is not an error.
     ///
     /// # Errors
     /// When the run fails.
     fn is_out_of_time(&mut self, rank: usize, cluster: &mut Cluster<Self::Event>) -> Result<(), Self::Error>;
 
-    /// No event is left: the end of the run, or `None` if a rank has found something more to do.
+    /// Is called when no event is left. Returns the outcome of the run, or `None` if a rank has found more to do.
     ///
     /// # Errors
     /// When the run fails, as ranks wait for each other.

@@ -17,7 +17,8 @@ use crate::ports::CardPorts;
 use crate::progress::RunProgress;
 use crate::warnings::{Listener, Warnings};
 
-/// Cards, interconnect and host CPUs of a machine. `E` is the type of the events that its ranks schedule for themselves.
+/// Cards, interconnect and host CPUs of a machine. `E` is the type of the events that its ranks schedule for
+/// themselves.
 pub struct Cluster<E> {
     machine: Rc<Machine>,
     pub(crate) interconnect: Interconnect<Box<Packet>>,
@@ -70,7 +71,7 @@ impl<E> Cluster<E> {
         })
     }
 
-    /// Has cards give memory back after each message. That is for many cards which handle few messages each.
+    /// Makes cards release memory after each message, for simulations of many cards that handle few messages each.
     pub fn trim_cards(&mut self) {
         self.trims_cards = true;
     }
@@ -90,7 +91,7 @@ impl<E> Cluster<E> {
         self.now
     }
 
-    /// When the next event is due.
+    /// The time of the next event.
     pub fn next_event(&self) -> Option<Time> {
         self.queue.peek_time()
     }
@@ -100,12 +101,12 @@ impl<E> Cluster<E> {
         self.queue.inserted()
     }
 
-    /// How far [`Cluster::run`] has come, for another thread.
+    /// The progress of [`Cluster::run`], for another thread.
     pub fn progress(&self) -> Arc<RunProgress> {
         self.progress.clone()
     }
 
-    /// Has the ranks handle `event` after `delay`.
+    /// Schedules `event`, which the ranks handle after `delay`.
     pub fn schedule(&mut self, delay: Time, event: E) {
         self.queue.push(self.now + delay, Event::Rank(event));
     }
@@ -120,7 +121,7 @@ impl<E> Cluster<E> {
         &self.cards
     }
 
-    /// Has a card act on its surroundings. What it then has to tell its host is added to [`Cluster::notices`].
+    /// Lets a card act on its surroundings. What it then reports to its host is added to [`Cluster::notices`].
     pub fn act<M: HostMemory, R>(
         &mut self,
         rank: usize,
@@ -133,12 +134,13 @@ impl<E> Cluster<E> {
         act(&mut self.cards[rank], &mut ports)
     }
 
-    /// What cards have told their hosts, with the rank. The ranks handle it and then [clear](Cluster::clear_notices) it.
+    /// The notices of cards to their hosts, with the rank. The ranks handle and then [clear](Cluster::clear_notices)
+    /// them.
     pub fn notices(&self) -> &[(u32, Notice)] {
         &self.notices
     }
 
-    /// Forgets the notices.
+    /// Clears the notices.
     pub fn clear_notices(&mut self) {
         self.notices.clear();
     }
@@ -148,8 +150,8 @@ impl<E> Cluster<E> {
         &self.costs
     }
 
-    /// Has a thread of a rank do some work, on a core of its host. The time from now until it is done, which includes
-    /// the time until a core is free.
+    /// Charges a thread of a rank with some work, on a core of its host. Returns the time from now until it is done,
+    /// which includes the time until a core is free.
     pub fn charge(&mut self, rank: usize, work: impl IntoIterator<Item = Work, IntoIter: Clone>) -> Time {
         let work = work.into_iter();
         let span = work.clone().map(|work| work.span).sum();
@@ -160,13 +162,13 @@ impl<E> Cluster<E> {
         self.record(rank, start, work) - self.now
     }
 
-    /// The work of a thread that already has a core, as it polls its memory. How long it takes.
+    /// Charges a thread that already has a core because it polls its memory. Returns the duration of the work.
     pub fn charge_running(&mut self, rank: usize, work: Work) -> Time {
         self.record(rank, self.now, [work]);
         work.span
     }
 
-    /// Shows work in the timeline, one piece after the other. When it ends.
+    /// Shows work in the timeline, one piece after the other. Returns when it ends.
     fn record(&mut self, rank: usize, start: Time, work: impl IntoIterator<Item = Work>) -> Time {
         work.into_iter().fold(start, |at, work| {
             let end = at + work.span;
@@ -183,27 +185,27 @@ impl<E> Cluster<E> {
         self.cards[rank].next_completion().map(|completion| self.costs.complete(completion))
     }
 
-    /// Tells the user.
+    /// Passes a message to the user.
     pub fn warn(&mut self, message: String) {
         self.warnings.add(self.now, message);
     }
 
-    /// What the user was told.
+    /// The messages for the user.
     pub fn warnings(&self) -> &Warnings {
         &self.warnings
     }
 
-    /// Counts from now on which source lines handlers run; [`Cluster::stats`] then has the counts.
+    /// Counts, from now on, how often handlers execute each source line; [`Cluster::stats`] then has the counts.
     pub fn set_profiling(&mut self) {
         self.cards.iter_mut().for_each(Card::set_profiling);
     }
 
-    /// What each card did.
+    /// The statistics of each card.
     pub fn stats(&self) -> impl Iterator<Item = Stats> {
         self.cards.iter().map(Card::stats)
     }
 
-    /// How long the sending port of each card was occupied.
+    /// The time for which the sending port of each card was occupied.
     pub fn sending_ports_busy(&self) -> impl Iterator<Item = Time> {
         (0..self.cards.len()).map(|node| self.interconnect.port_busy(node))
     }
@@ -214,7 +216,7 @@ impl<E> Cluster<E> {
         self.interconnect.report(self.now, busiest)
     }
 
-    /// Writes the timeline, if one was asked for, with a row for each link that carried a packet.
+    /// Writes the timeline, if one was requested, with a row for each link that carried a packet.
     ///
     /// # Errors
     /// When writing fails.

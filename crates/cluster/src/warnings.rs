@@ -2,13 +2,14 @@ use std::collections::BTreeMap;
 
 use sim::Time;
 
-/// Receives each message for the user when it comes up for the first time.
+/// Receives each message for the user when it occurs for the first time.
 pub type Listener = Box<dyn FnMut(&str)>;
 
-/// Messages for the user. Messages that differ only in addresses are one message: it is passed on once and counted.
+/// Messages for the user. Messages that differ only in addresses count as one message, which is passed on once and
+/// counted.
 pub struct Warnings {
     listener: Listener,
-    /// The first message of each kind, and how many there were. The key is the message without addresses.
+    /// The first message of each kind, and their number. The key is the message without addresses.
     counted: BTreeMap<String, (String, u64)>,
     first: Option<(Time, String)>,
 }
@@ -29,12 +30,12 @@ impl Warnings {
         *count += 1;
     }
 
-    /// The first message of the run, and when it came up.
+    /// The first message of the run, and its time.
     pub fn first(&self) -> Option<&(Time, String)> {
         self.first.as_ref()
     }
 
-    /// Messages that came up more than once, with their counts.
+    /// Messages that occurred more than once, with their counts.
     pub fn repeated(&self) -> impl Iterator<Item = (&str, u64)> {
         self.counted.values().filter(|(_, count)| *count > 1).map(|(text, count)| (text.as_str(), *count))
     }

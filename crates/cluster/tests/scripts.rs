@@ -1,5 +1,5 @@
-//! A cluster whose ranks are lists of steps, without processes. The times are sums of the parameters of the sPIN paper's
-//! integrated machine, written out.
+//! A cluster whose ranks are lists of steps, without processes. The expected times are explicit sums of the parameters
+//! of the sPIN paper's integrated machine.
 
 mod sc17;
 
@@ -15,14 +15,14 @@ use sc17::{CAM, DMA, MATCH, NETWORK, O, POLL, PUT_8};
 use sim::Time;
 use sim::trace::Trace;
 
-/// What a thread of a rank does, one step after the other.
+/// A step of a rank's thread.
 #[derive(Clone, Copy)]
 enum Step {
     /// Computes for some picoseconds.
     Compute(u64),
-    /// Puts 8 bytes of the value to a rank, which acknowledges them to the counter.
+    /// Puts 8 bytes of the value to a rank; the counter counts the acknowledgement.
     Put(u32, u8),
-    /// Waits until the counter has reached this.
+    /// Waits until the counter has reached this value.
     Wait(u64),
     /// Has the card of the rank told that a reply of a message has left which it does not know.
     Confuse(MessageId),
@@ -85,7 +85,7 @@ impl Scripts {
         }
     }
 
-    /// Handles what a card has told its host.
+    /// Handles the notices of a card to its host.
     fn look(&mut self, cluster: &mut Cluster<Event>, rank: usize) {
         cluster.clear_notices();
         for number in 0..self.threads.len() {
@@ -220,15 +220,16 @@ impl Ranks for Scripts {
 
 struct Run {
     result: Result<Time, String>,
-    /// When each thread ended, in ps.
+    /// The end of each thread, in ps.
     ends: Vec<u64>,
     memory: Vec<[u8; 16]>,
     log: Vec<(Time, Event)>,
     events: u64,
 }
 
-/// Runs two ranks whose threads do these steps, with changed parameters. Each rank has an entry for 8 bytes at address 8
-/// that counts messages on the counter which also counts the rank's acknowledgements.
+/// Runs two ranks whose threads execute these steps, with changed parameters. Each rank has an entry for 8 bytes at
+/// address
+/// 8. One counter counts the messages of the entry and the rank's acknowledgements.
 fn run(settings: &[&str], threads: &[(usize, &[Step])]) -> Run {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../machines");
     let settings: Vec<String> = settings.iter().map(|setting| (*setting).to_owned()).collect();
@@ -274,7 +275,7 @@ fn run(settings: &[&str], threads: &[(usize, &[Step])]) -> Run {
 fn a_put_and_its_acknowledgement() {
     let run = run(&[], &[(0, &[Put(1, 7), Wait(1)]), (1, &[Wait(1)])]);
     let there = O + PUT_8;
-    // The acknowledgement crosses to the host as an empty DMA write.
+    // The acknowledgement is reported to the host by an empty DMA write.
     let acknowledged = there + NETWORK + CAM + DMA;
     assert_eq!(run.ends, [acknowledged + POLL, there + POLL]);
     assert_eq!(run.result, Ok(Time::from_ps(acknowledged + POLL)));

@@ -2,7 +2,7 @@
 
 use machine::Machine;
 
-/// The path of a file in the project's folder of machines, so that `base = "sc17-int"` is found. There is no such file.
+/// The path of a nonexistent file in the project's folder of machines, so that `base = "sc17-int"` is found.
 pub const BESIDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../machines/fuzz.toml");
 
 /// Parses a machine file that must be valid, and its overrides.

@@ -12,7 +12,7 @@ pub fn elf(bytes: &[u8]) {
         return;
     };
     let code = program.program_segment().len() as u32;
-    // Every address of a small program, the first and last ones, and addresses without code.
+    // The check covers every address of a small program, or the first and last ones, and addresses without code.
     let inside = (0..code.min(4096)).chain(code.saturating_sub(2)..code + 2).map(|at| map::PROGRAM + at);
     for pc in inside.chain([0, map::PROGRAM - 1, map::DATA, map::RETURN, u32::MAX]) {
         let is_code = pc.checked_sub(map::PROGRAM).is_some_and(|at| at < code);

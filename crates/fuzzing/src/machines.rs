@@ -18,7 +18,7 @@ pub fn machine(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let (file, set) = text.split_once(SET).unwrap_or((text, ""));
     let set: Vec<String> = set.lines().map(str::to_owned).collect();
-    // A base in another folder could be any file, even a device.
+    // A base in another folder could be an arbitrary file, even a device.
     if text.contains("base") && text.contains(['/', '\\']) {
         return;
     }

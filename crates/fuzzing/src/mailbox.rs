@@ -192,7 +192,7 @@ impl Mailbox {
         assert_eq!(bytes_of(&self.shared.data::<T>(caller)), self.at(at, size_of::<T>()));
     }
 
-    /// Lets the simulator set the clock, and watch the doorbell while nobody rings it.
+    /// Lets the simulator set the clock, and watch the doorbell while no rank rings it.
     fn doorbell(&mut self, now: u64) {
         self.shared.set_now(Time::from_ps(now));
         self.put(offset_of!(Header, now_ps), &now.to_le_bytes());

@@ -1,8 +1,8 @@
 //! Clients that speak PMI-1 with the simulator and send anything.
 //!
-//! An input has a line for each thing that a client sends. Its first byte chooses the client, and a capital or small letter
-//! there leaves the end of the line out; the low bits of the second one say how often the rest is sent, as a power of two.
-//! A `#` in the rest becomes the number of the repetition.
+//! An input has a line for each thing that a client sends. Its first byte chooses the client, and a capital or small
+//! letter there leaves the end of the line out; the low bits of the second one say how often the rest is sent, as a
+//! power of two. A `#` in the rest becomes the number of the repetition.
 
 use host::pmi::{Answer, Board, PUBLISHED, SPACE, Talk, UNANSWERED};
 
@@ -16,7 +16,8 @@ const SENT: usize = 3 << 19;
 const CHUNK: usize = 2048;
 /// The maximum length of a line that is accepted, and of the data behind it.
 const LINE: usize = 16 * 1024 + CHUNK;
-/// Most bytes of an answer: all of a line, whose bytes become three when they are no text, and the words around it.
+/// The maximum number of bytes of an answer: a whole line, in which a byte that is no text becomes three, and the words
+/// around it.
 const ANSWER: usize = 3 * LINE + 128;
 
 /// Runs an input.

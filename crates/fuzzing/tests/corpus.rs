@@ -1,5 +1,5 @@
-//! Every input of `fuzz/corpus` through its target: those that the fuzzers have kept because they reach code that no other
-//! reaches, and those that have once led to an error.
+//! Runs every input of `fuzz/corpus` through its target: those that the fuzzers have kept because they reach code that
+//! no other reaches, and those that once caused an error.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -7,7 +7,7 @@ use crate::op::{Class, Op};
 use crate::program::Program;
 use crate::timing::Timed;
 
-/// Longest block, in instructions.
+/// The maximum length of a block, in instructions.
 const LONGEST: usize = 64;
 /// Entry of the index for an address at which no block has been decoded yet.
 const UNKNOWN: u32 = u32::MAX;
@@ -18,13 +18,13 @@ pub(crate) struct Block {
     first: u32,
     /// Number of instructions.
     pub len: u32,
-    /// Address behind it.
+    /// The address after it.
     pub end: u32,
     /// Class of its last instruction.
     pub last: Class,
     /// Whether its last instruction is a branch backwards.
     pub backward: bool,
-    /// Whether it is one instruction that happens at its exact time.
+    /// Whether it is a single instruction that happens at its exact time.
     pub synchronises: bool,
 }
 
@@ -42,7 +42,7 @@ pub(crate) struct Blocks {
     /// Address of the program's code.
     base: u32,
     pub ops: Vec<Op>,
-    /// What the timing models need to know of each operation.
+    /// The timing models' view of each operation.
     pub timed: Vec<Timed>,
     list: Vec<Block>,
     /// Block by half-word of the program.

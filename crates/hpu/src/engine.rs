@@ -15,8 +15,8 @@ use crate::stop::{Fault, Stop};
 use crate::thread::Thread;
 use crate::timing::{Exit, Memo};
 
-/// Runs the handlers of one program on one kind of core; the HPUs of a card share it. Several cards can share one engine
-/// if each has its own [`Predictor`].
+/// Runs the handlers of one program on one kind of core; the HPUs of a card share it. Several cards can share one
+/// engine if each has its own [`Predictor`].
 pub struct Engine {
     program: Arc<Program>,
     blocks: Blocks,
@@ -59,13 +59,13 @@ impl Engine {
         }
     }
 
-    /// Runs `thread` until the card must decide something, or until the thread has used more than `max_cycles` cycles in
-    /// all; the limit is checked between blocks of straight code.
+    /// Runs `thread` until the card must decide something, or until the thread has used more than `max_cycles` cycles
+    /// in all; the limit is checked between blocks of straight code.
     ///
-    /// An instruction that must happen at its exact time does not run at once: an atomic operation, a load or store beside
-    /// a fence, an access to a word on which a handler waits. The engine stops before it ([`Stop::Sync`]), and the next
-    /// call, at the simulated time of [`Thread::cycles`], runs it first. So such instructions of different HPUs happen in
-    /// the order of simulated time.
+    /// An instruction that must happen at its exact time does not run at once: an atomic operation, a load or store
+    /// next to a fence, an access to a word on which a handler waits. The engine stops before it ([`Stop::Sync`]), and
+    /// the next call, at the simulated time of [`Thread::cycles`], runs it first. So such instructions of different
+    /// HPUs happen in the order of simulated time.
     pub fn run(&mut self, thread: &mut Thread, memory: &mut Memory<'_>, max_cycles: u64) -> Stop {
         let mut counts = self.profile.as_mut().map(|profile| profile.lend(thread.entry));
         thread.attention.resume();
@@ -141,7 +141,7 @@ impl Engine {
         }
     }
 
-    /// Stops a thread at whose pc is no code: it has returned, or jumped somewhere else.
+    /// Stops a thread whose pc is outside the code: it has returned, or has jumped somewhere else.
     #[cold]
     fn left_program(&self, thread: &Thread) -> Stop {
         match thread.state.pc {

@@ -3,7 +3,7 @@ use std::fmt;
 /// A range of card addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Region {
-    /// What it is for, in words: "program memory".
+    /// Its purpose, in words: "program memory".
     pub name: &'static str,
     /// First address.
     pub base: u32,
@@ -25,7 +25,7 @@ impl fmt::Display for Region {
     }
 }
 
-/// The address space of a card as a device program sees it: where the segments of the program go.
+/// The address space of a card as a device program sees it: the addresses for the segments of the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoadMap {
     /// Name of the map, for messages.
@@ -36,6 +36,6 @@ pub struct LoadMap {
     pub data: Region,
     /// Memories that the card fills itself, such as stacks and packet buffers. No segment may be there.
     pub others: Vec<Region>,
-    /// The return address of a handler, which must be outside of `program`: reaching it ends the handler.
+    /// The return address of a handler, which must be outside `program`: reaching it ends the handler.
     pub return_address: u32,
 }

@@ -6,8 +6,8 @@ use crate::window::{Sharing, Window};
 pub struct Memory<'a> {
     /// The bytes of the card's memories.
     pub arena: &'a mut [u8],
-    /// The accessible ranges, which are few and do not overlap. The list is searched in order; the window that was found
-    /// last is tried first.
+    /// The accessible ranges, which are few and do not overlap. The list is searched in order; the window that was
+    /// found last is tried first.
     pub windows: &'a [Window],
     /// Words on which handlers of this card wait; the engine adds to them.
     pub watched: &'a mut Watched,
@@ -24,9 +24,9 @@ pub struct View<'a> {
     pub(crate) attention: Attention,
     read: Window,
     written: Window,
-    /// Accesses to watched words may happen now.
+    /// Whether accesses to watched words may happen now.
     pub(crate) granted: bool,
-    /// The access that failed was to a watched word.
+    /// Whether the access that failed was to a watched word.
     pub(crate) synchronises: bool,
     /// Address and size in bytes of the access that failed.
     pub(crate) denied: (u32, u32),

@@ -6,11 +6,11 @@ use crate::state::State;
 /// What happens after an instruction has run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {
-    /// Execution continues behind the instruction.
+    /// Execution continues after the instruction.
     Next,
     /// Execution continues at [`State::pc`], which the instruction has set.
     Jump,
-    /// The handler gives the card a command ([`Convention`](crate::isa::Convention) says which); the pc is behind the
+    /// The handler issues a command ([`Convention`](crate::isa::Convention) names its registers); the pc is after the
     /// instruction.
     Command,
     /// A load was not allowed.
@@ -39,8 +39,8 @@ pub struct Op {
     pub registers: [u8; 4],
 }
 
-/// Which unit of a core executes an instruction, and whether it can change the flow of control. This is all that the
-/// timing models know of an instruction's meaning.
+/// The unit of a core that executes an instruction, and whether it can change the flow of control. The timing models
+/// know nothing else about an instruction's meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Class {
     /// Integer operation of one cycle.
@@ -168,33 +168,33 @@ pub struct Access {
     pub updates: RegisterSet,
 }
 
-/// Which accesses a fence orders. The earlier set contains loads and the later one stores in any case.
+/// The accesses that a fence orders. The earlier set contains loads and the later one stores in any case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fence {
     /// Earlier stores are ordered before later accesses; false for an acquire fence.
     pub after_stores: bool,
-    /// Later loads are ordered behind earlier accesses; false for a release fence.
+    /// Later loads are ordered after earlier accesses; false for a release fence.
     pub before_loads: bool,
 }
 
-/// A decoded instruction: one micro-operation, with everything that the engine and the timing models need to know.
+/// A decoded instruction: one micro-operation, with all information for the engine and the timing models.
 #[derive(Clone, Copy, Debug)]
 pub struct Decoded {
-    /// What the instruction does.
+    /// The operation.
     pub op: Op,
-    /// Which unit executes it.
+    /// The unit that executes it.
     pub class: Class,
     /// Size of the encoding in bytes, 2 or 4.
     pub length: u32,
-    /// Registers that it reads, address registers included.
+    /// Registers that it reads, including address registers.
     pub sources: RegisterSet,
     /// Registers that hold its result, one or several; without those in [`Access::updates`].
     pub results: RegisterSet,
     /// The access of a load or store.
     pub access: Access,
-    /// Where a direct jump or branch goes.
+    /// The target of a direct jump or branch.
     pub target: Option<u32>,
-    /// What a fence orders.
+    /// The accesses that a fence orders.
     pub fence: Option<Fence>,
 }
 

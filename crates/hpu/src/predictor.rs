@@ -5,23 +5,23 @@ const UNSEEN: u8 = u8::MAX;
 
 /// The state of a card's branch predictor, which all its HPUs share. The default has learned nothing.
 ///
-/// Branches have two-bit counters, indirect jumps are predicted to go where they went the last time, and returns are
-/// always predicted correctly (return-address stack).
+/// Branches have two-bit counters, indirect jumps are predicted to go to their previous target, and returns are always
+/// predicted correctly (return-address stack).
 #[derive(Clone, Debug, Default)]
 pub struct Predictor(Vec<Learned>);
 
-/// What the predictor has learned about the last instruction of a block.
+/// The predictor's state for the last instruction of a block.
 #[derive(Clone, Copy, Debug)]
 struct Learned {
     /// Two-bit counter of a branch, which is predicted taken from 2 on.
     counter: u8,
-    /// Where an indirect jump went the last time.
+    /// The previous target of an indirect jump.
     target: u32,
 }
 
 impl Predictor {
-    /// Learns how block `number`, whose last instruction is of class `last`, was left, and returns whether the prediction
-    /// was wrong. A branch that has not been seen is predicted taken when it goes `backward`.
+    /// Learns how block `number`, whose last instruction is of class `last`, was left, and returns whether the
+    /// prediction was wrong. A branch that has not been seen is predicted taken when it goes `backward`.
     #[inline(always)]
     pub(crate) fn mispredicts(&mut self, number: u32, last: Class, backward: bool, taken: bool, target: u32) -> bool {
         match last {

@@ -12,7 +12,7 @@ pub(crate) struct Profile {
 }
 
 impl Profile {
-    /// Takes out the counts of a handler while it runs; [`Profile::give_back`] puts them back.
+    /// Removes the counts of a handler while it runs; [`Profile::give_back`] puts them back.
     pub fn lend(&mut self, entry: u32) -> Vec<u64> {
         match self.entries.iter().position(|known| *known == entry) {
             Some(index) => std::mem::take(&mut self.runs[index]),

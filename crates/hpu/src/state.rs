@@ -7,14 +7,14 @@ const WIDE: usize = 32;
 
 /// The architectural state of a thread, which the semantic functions of an instruction set read and write.
 ///
-/// The register file has 64 registers of 32 bits and 32 registers of 64 bits. An instruction set places its registers in
-/// it as it likes, including flags and a register that discards what is written to it.
+/// The register file has 64 registers of 32 bits and 32 registers of 64 bits. An instruction set may place its
+/// registers there freely, including flags and a register that discards what is written to it.
 #[derive(Clone, Debug)]
 pub struct State {
     words: [u32; WORDS],
     wide: [u64; WIDE],
-    /// The program counter. While an instruction runs it is the address behind the instruction's block, which for an
-    /// instruction that ends a block is the address behind the instruction; a jump replaces it.
+    /// The program counter. While an instruction runs it is the address after the instruction's block, which for an
+    /// instruction that ends a block is the address after the instruction; a jump replaces it.
     pub pc: u32,
     /// Address and value of the latest load-exclusive (RISC-V `lr.w`, ARM `ldrex`).
     pub reservation: Option<(u32, u32)>,

@@ -1,20 +1,20 @@
 use std::fmt;
 
-/// Why [`Engine::run`](crate::Engine::run) came back.
+/// Why [`Engine::run`](crate::Engine::run) returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
     /// The handler returned this value.
     Return(u32),
-    /// The handler gives the card a command. The card answers with
+    /// The handler issues a command. The card answers with
     /// [`Thread::set_result`](crate::Thread::set_result) and runs the thread again.
     Call {
-        /// Which command.
+        /// The number of the command.
         number: u32,
         /// Its argument.
         argument: u32,
     },
-    /// The next instruction must happen at its exact time: it is an atomic operation, a load or store beside a fence, or an
-    /// access to a word on which a handler waits. The next run executes it.
+    /// The next instruction must happen at its exact time: it is an atomic operation, a load or store next to a fence,
+    /// or an access to a word on which a handler waits. The next run executes it.
     Sync,
     /// The thread has used more cycles than allowed.
     Limit,
@@ -52,18 +52,19 @@ pub enum Fault {
     },
     /// Execution left the program.
     Fetch {
-        /// Address at which no instruction is.
+        /// An address without an instruction.
         pc: u32,
     },
-    /// A word that is not an instruction of this core, or an instruction that needs something that is not modelled, such as
-    /// a rounding mode other than to nearest, the floating-point exception flags, or an unknown control register.
+    /// A word that is not an instruction of this core, or an instruction that needs something that is not modelled,
+    /// such as a rounding mode other than to nearest, the floating-point exception flags, or an unknown control
+    /// register.
     Illegal {
         /// Address of the instruction.
         pc: u32,
         /// Its encoding, in the low 16 bits for an instruction of two bytes.
         word: u32,
     },
-    /// A breakpoint instruction, which compilers emit for code that cannot be reached.
+    /// A breakpoint instruction, which compilers emit for unreachable code.
     Breakpoint {
         /// Address of the instruction.
         pc: u32,

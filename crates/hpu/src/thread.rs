@@ -55,7 +55,7 @@ impl Thread {
         self.state.set_word(self.convention.result, result);
     }
 
-    /// Notes that the card has done something for the handler, so the handler does not wait in a loop.
+    /// Notes that the card has executed a command for the handler, so the handler does not wait in a loop.
     pub fn note_work(&mut self) {
         self.attention.rest();
     }
@@ -65,7 +65,7 @@ impl Thread {
         self.state.pc
     }
 
-    /// Address of the instruction that gave the latest [`Stop::Call`](crate::Stop::Call).
+    /// Address of the instruction that caused the latest [`Stop::Call`](crate::Stop::Call).
     pub fn command_pc(&self) -> u32 {
         self.command
     }
@@ -76,8 +76,8 @@ impl Thread {
         self.state.word(index)
     }
 
-    /// Bits of the 64-bit register `index` of the instruction set's register file, for debuggers and tests. RISC-V: `f0`
-    /// to `f31`.
+    /// Bits of the 64-bit register `index` of the instruction set's register file, for debuggers and tests. RISC-V:
+    /// `f0` to `f31`.
     pub fn float_register(&self, index: u8) -> u64 {
         self.state.wide(index)
     }

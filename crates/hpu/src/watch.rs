@@ -1,5 +1,5 @@
-//! Words of shared memory on which handlers wait in loops of plain loads. Such a loop is recognised by what it reads; from
-//! then on loads and stores of its words happen at their exact time.
+//! Words of shared memory on which handlers wait in loops of plain loads. Such a loop is recognised by its repeated
+//! reads; from then on loads and stores of its words happen at their exact time.
 
 use crate::window::Window;
 
@@ -7,7 +7,7 @@ use crate::window::Window;
 const WORD: u32 = 4;
 /// Largest number of words that a waiting loop reads.
 const WORDS: usize = 4;
-/// A handler that has read a word this many times and has done nothing else waits for it.
+/// The number of reads of a word after which a handler that has done nothing else is considered to wait for it.
 const READS: u8 = 8;
 
 /// The words of a card's shared memory on which handlers have waited.
@@ -24,7 +24,7 @@ impl Watched {
         }
     }
 
-    /// Index of the first watched word that ends behind `address`.
+    /// Index of the first watched word that ends after `address`.
     fn first_behind(&self, address: u32) -> usize {
         self.words.partition_point(|word| word + (WORD - 1) < address)
     }
@@ -50,28 +50,28 @@ impl Watched {
     }
 }
 
-/// What a handler has read from shared memory since it last did something else.
+/// The words that a handler has read from shared memory since it last did something else.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Attention {
-    /// Words and how often each was read; the first `known` are valid.
+    /// Words and their numbers of reads; the first `known` are valid.
     read: [(u32, u8); WORDS],
     known: usize,
-    /// The handler has done something else, so it does not wait.
+    /// Whether the handler has done something else, so that it does not wait.
     off: bool,
-    /// The handler need not be observed before the next stop but one.
+    /// Whether the handler need not be observed before the stop after the next.
     rests: bool,
 }
 
 impl Attention {
-    /// Starts to observe a handler that did not wait, unless the card has just worked for it.
+    /// Starts to observe a handler that did not wait, unless the card has just executed a command for it.
     pub fn resume(&mut self) {
         if self.off && !std::mem::take(&mut self.rests) {
             *self = Attention::default();
         }
     }
 
-    /// Notes that the card has worked for the handler, which therefore does not wait in a loop of loads before it stops
-    /// again.
+    /// Notes that the card has executed a command for the handler, which therefore does not wait in a loop of loads
+    /// before it stops again.
     pub fn rest(&mut self) {
         (self.off, self.rests) = (true, true);
     }
@@ -142,7 +142,7 @@ mod tests {
         attention.load(0x200, 4, &mut watched);
         for round in 0..8 {
             assert!(watched.words.is_empty(), "{round}");
-            // One byte, and the eight bytes behind its word.
+            // One byte, and the eight bytes after its word.
             attention.load(0x102, 1, &mut watched);
             attention.load(0x104, 8, &mut watched);
         }

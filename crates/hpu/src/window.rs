@@ -1,16 +1,16 @@
-/// How the bytes of a window are used by handlers that run at the same time.
+/// How concurrent handlers use the bytes of a window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sharing {
-    /// Only this handler uses them, or they are constant: its stack, its arguments, the program.
+    /// Only this handler uses the bytes, or they are constant: its stack, its arguments, the program.
     #[default]
     Private,
-    /// Only this handler uses them, and a handler that reads them makes progress: its packet.
+    /// Only this handler uses the bytes, and reading them is progress: its packet.
     Input,
-    /// Other handlers read and write them too.
+    /// Other handlers read and write the bytes too.
     Shared,
 }
 
-/// A range of card addresses that a handler may access, and the place of its bytes in the arena.
+/// A range of card addresses that a handler may access, and the position of its bytes in the arena.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Window {
     /// First card address.

@@ -1,4 +1,4 @@
-//! What runs handlers: the cores, and the accelerator that they are part of.
+//! The parameters of what runs handlers: the cores, and the accelerator to which they belong.
 
 use sim::Clock;
 
@@ -13,20 +13,20 @@ pub struct Hpu {
     pub clock: Clock,
 }
 
-/// How HPUs are timed.
+/// The timing model of HPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimingKind {
     /// "inorder": the 4-stage core of PsPIN.
     InOrder,
-    /// "ooo-a15": out of order, as a Cortex-A15.
+    /// "ooo-a15": an out-of-order core like the Cortex-A15.
     OooA15,
 }
 
-/// `[accelerator]`: the unit that runs handlers. Its `kind` decides which other keys the table has; those of another kind
-/// are refused.
+/// `[accelerator]`: the unit that runs handlers. Its `kind` decides which other keys the table has; keys of another
+/// kind are refused.
 ///
-/// The addresses of its memories are no parameters: device code is linked for `abi::device::map`, so that one program
-/// serves every card.
+/// The addresses of its memories are not parameters: device code is linked for `abi::device::map`, so that a program
+/// runs on every card.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Accelerator {
     /// "sc17": the accelerator of the sPIN paper.
@@ -64,13 +64,13 @@ impl Accelerator {
         unit.packet_buffer
     }
 
-    /// The most bytes of initial state that an entry may bring (App. B.2.1).
+    /// The maximum number of bytes of an entry's initial state (App. B.2.1).
     pub fn max_initial_state(&self) -> u32 {
         let Accelerator::Sc17(unit) = self;
         unit.max_initial_state
     }
 
-    /// The most bytes of a user header (App. B.2.1).
+    /// The maximum number of bytes of a user header (App. B.2.1).
     pub fn max_user_hdr(&self) -> u32 {
         let Accelerator::Sc17(unit) = self;
         unit.max_user_hdr
@@ -102,9 +102,9 @@ pub struct Sc17 {
     pub stack: u32,
     /// `packet_buffer_bytes`: memory for packets that wait for handlers or are being processed by them.
     pub packet_buffer: u32,
-    /// `max_initial_state_bytes`: the most bytes of initial state that an entry may bring (App. B.2.1).
+    /// `max_initial_state_bytes`: maximum number of bytes of an entry's initial state (App. B.2.1).
     pub max_initial_state: u32,
-    /// `max_user_hdr_bytes`: the most bytes of a user header (App. B.2.1).
+    /// `max_user_hdr_bytes`: maximum number of bytes of a user header (App. B.2.1).
     pub max_user_hdr: u32,
     /// `watchdog_cycles`: cycles after which a handler is killed.
     pub watchdog_cycles: u64,
@@ -113,8 +113,8 @@ pub struct Sc17 {
 }
 
 impl Sc17 {
-    /// Bytes of card addresses that one packet takes in the packet buffer: a packet of `mtu` bytes, and room to align
-    /// the data behind a user header.
+    /// Bytes of card addresses that one packet occupies in the packet buffer: a packet of `mtu` bytes, and padding that
+    /// aligns the data after a user header.
     pub fn slot_bytes(mtu: u32) -> u32 {
         mtu.next_multiple_of(64) + 64
     }

@@ -1,4 +1,4 @@
-//! Which values a machine may have, alone and together.
+//! Checks the values of a machine, individually and in combination.
 
 use abi::device::{HeaderArgs, map};
 use sim::{Clock, Rate, Time};
@@ -9,7 +9,7 @@ use crate::network::{Fabric, Network, NetworkModel, Shape, Topology};
 use crate::problem::Problem;
 use crate::value::Parameter;
 
-/// No single latency is longer: sums of them stay far from the end of simulated time.
+/// The maximum of a single latency: sums of latencies stay far below the maximum simulated time.
 const LONGEST: Time = Time::from_ns(1_000_000_000);
 /// 1 kB/s.
 const SLOWEST: Rate = Rate::from_fs_per_byte(1_000_000_000_000);
@@ -17,15 +17,15 @@ const SLOWEST: Rate = Rate::from_fs_per_byte(1_000_000_000_000);
 const FASTEST: Clock = Clock::from_khz(1_000_000_000);
 /// 1,000 s: no handler runs longer.
 const LONGEST_HANDLER: Time = Time::from_ns(1_000_000_000_000);
-/// The cycles of a block of loads stay far from what the timing models can count.
+/// The maximum latency of a load: the cycles of a block of loads stay far below what the timing models can count.
 const SLOWEST_SCRATCHPAD: u32 = 10_000;
-/// Ports of a switch; what a tree has of them is far from the end of 64 bits.
+/// The maximum number of ports of a switch: the number of ports of a tree stays far below 2^64.
 const MAX_RADIX: u32 = 1 << 16;
-/// Buffers of a fabric: with all the bytes of one on a slow link, time-outs stay within simulated time.
+/// The maximum size of a fabric's buffer: with all of its bytes on a slow link, time-outs stay within simulated time.
 const MAX_BUFFER: u64 = 1 << 40;
-/// Dimensions of a torus.
+/// The maximum number of dimensions of a torus.
 const MAX_DIMENSIONS: usize = 5;
-/// Contexts that a card can have; a set of them fits a machine word.
+/// The maximum number of contexts of a card: a set of contexts fits into a machine word.
 const MAX_CONTEXTS: u32 = 64;
 
 impl Machine {
@@ -142,7 +142,7 @@ impl Hpu {
 }
 
 impl Sc17 {
-    /// Checks the unit, with these cores and packets of at most `mtu` bytes.
+    /// Checks the accelerator, for these cores and packets of at most `mtu` bytes.
     fn check(&self, core: &Hpu, mtu: u32) -> Result<(), Problem> {
         at_least("accelerator.hpus", self.hpus, 1)?;
         if self.contexts < self.hpus {

@@ -1,13 +1,13 @@
-//! The comments of a machine file, which say where values come from.
+//! The comments of a machine file, which name the sources of values.
 
 use std::collections::BTreeMap;
 
 use toml_edit::{DocumentMut, RawString, TableLike};
 
-/// The comment of each key, by its dotted name: the one behind the value, else the lines directly above the key.
+/// The comment of each key, by its dotted name: the one after the value, else the lines directly above the key.
 pub(crate) fn comments(text: &str) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
-    // A file that is not TOML has been refused before.
+    // A file that is not TOML has already been refused.
     if let Ok(document) = text.parse::<DocumentMut>() {
         collect(document.as_table(), "", &mut found);
     }

@@ -7,7 +7,7 @@ use sim::{Rate, Time};
 pub struct Host {
     /// `cores`: number of cores.
     pub cores: u32,
-    /// `o_ns`: CPU time to hand an operation to the card (LogGP's o).
+    /// `o_ns`: CPU time to pass an operation to the card (LogGP's o).
     pub overhead: Time,
     /// `poll_ns`: CPU time from the appearance of a completion in memory until the polling program has it.
     pub poll: Time,
@@ -17,7 +17,7 @@ pub struct Host {
     pub dram_latency: Time,
     /// `dram_G_ps_per_byte`: inverse memory bandwidth.
     pub dram_gap_per_byte: Rate,
-    /// `core_lines`: number of cache lines that one core fetches from memory at once.
+    /// `core_lines`: number of cache lines that one core fetches from memory at the same time.
     pub core_lines: u32,
 }
 
@@ -25,9 +25,9 @@ impl Host {
     /// Bytes of a cache line.
     const LINE: u64 = 64;
 
-    /// The time in which one core reads `read` and writes `written` bytes of memory, rounded up to a picosecond. Reads
-    /// are limited by the number of lines that a core fetches at once (Little's law), reads and writes together by the
-    /// memory's bandwidth. Writes drain in the background.
+    /// The time in which one core reads `read` and writes `written` bytes of memory, rounded up to a picosecond. The
+    /// number of lines that a core fetches at the same time limits reads (Little's law), the memory's bandwidth limits
+    /// reads and writes together. Writes drain in the background.
     pub fn memory_time(&self, read: u64, written: u64) -> Time {
         let bytes = read.saturating_add(written);
         if bytes == 0 {

@@ -1,4 +1,4 @@
-//! Which key stands for which field: the one list that reading, describing and the check for unknown keys share.
+//! The keys of all fields: one list that reading, describing and the check for unknown keys share.
 
 use toml::Table;
 
@@ -11,8 +11,8 @@ use crate::old;
 use crate::problem::Problem;
 use crate::value::{Parameter, must_be, must_be_one_of};
 
-/// Lists the fields of a section and their keys. A field of which the key decides what other keys there are has a type with
-/// a function `read` of its own; it stands in brackets.
+/// Lists the fields of a section and their keys. A field in brackets has a key that decides which other keys exist; its
+/// type has its own function `read`.
 macro_rules! section {
     ($section:literal $type:ident $([$kind:ident: $kind_type:ident])* { $($field:ident = $key:literal),+ $(,)? }) => {
         impl $type {
@@ -121,7 +121,7 @@ impl Fabric {
         "network.fabric.dragonfly",
     ];
 
-    /// The table, which a machine of another model may lack.
+    /// The table, which is missing in machines of other models.
     fn read(table: &Table) -> Result<Option<Fabric>, Problem> {
         let has_table = table.get("network").and_then(|network| network.get("fabric")).is_some();
         if !has_table && NetworkModel::read(table)? != NetworkModel::Fabric {
@@ -179,7 +179,7 @@ impl Machine {
     pub fn describe(&self) -> Vec<(&'static str, String, &'static str)> {
         let mut rows = vec![(MODEL, self.network.model.name().to_owned(), "")];
         self.network.describe(&mut rows);
-        // The parameters of a model that is not chosen say nothing about the machine.
+        // The parameters of a model that is not used say nothing about the machine.
         if let (NetworkModel::Fabric, Some(fabric)) = (self.network.model, &self.network.fabric) {
             fabric.describe(&mut rows);
         }
@@ -210,7 +210,7 @@ impl Machine {
     }
 }
 
-/// The keys that a machine with the accelerator of this table may have; the keys of all kinds when it names none.
+/// The keys that a machine with the accelerator of this table may have; the keys of all kinds if it names none.
 fn known(table: &Table) -> Vec<&'static str> {
     let chosen = read::<String>(table, ACCELERATOR).ok();
     let chosen = ACCELERATORS.iter().find(|(kind, _)| chosen.as_deref() == Some(kind));
@@ -241,7 +241,7 @@ fn read<T: Parameter>(table: &Table, key: &'static str) -> Result<T, Problem> {
     T::read(value).map_err(|what| Problem::new(key, what))
 }
 
-/// A value that a machine may leave out.
+/// A value that a machine file may omit.
 fn read_if_there<T: Parameter>(table: &Table, key: &'static str) -> Result<Option<T>, Problem> {
     let mut names = key.split('.');
     let first = names.next().and_then(|name| table.get(name));
@@ -251,7 +251,7 @@ fn read_if_there<T: Parameter>(table: &Table, key: &'static str) -> Result<Optio
     }
 }
 
-/// The unit that a key carries at its end.
+/// The unit at the end of a key.
 fn unit(key: &str) -> &'static str {
     const UNITS: [(&str, &str); 5] =
         [("_ps_per_byte", "ps/B"), ("_ns", "ns"), ("_ghz", "GHz"), ("_bytes", "B"), ("_cycles", "cycles")];
@@ -278,7 +278,7 @@ fn unknown(key: String, known: &[&str]) -> Problem {
         return Problem::new(key, why);
     }
     let last = |key: &str| key.rsplit('.').next().map(str::to_owned);
-    // The right name in the wrong section counts less than two wrong letters.
+    // The correct name in the wrong section is a smaller distance than two wrong letters.
     let distance = |known: &str| {
         let letters = 2 * strsim::levenshtein(known, &key);
         if last(known) == last(&key) { letters.min(3) } else { letters }

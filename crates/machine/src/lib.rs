@@ -1,9 +1,9 @@
 //! A machine as data: every parameter of the network, the cards and the hosts, read from one TOML file.
 //!
-//! A key carries its unit (`switch_ns`); decimals become exact integers. A file may start from another machine
-//! (`base = "sc17-int"`) and state only what differs, and `--set key=value` comes on top. Nothing has a default: a key
-//! that is unknown, missing, out of range or contradicts another is a [`MachineError`] that names file and key. Keys that
-//! had another name in earlier versions are understood, with a notice.
+//! A key carries its unit (`switch_ns`); decimals become exact integers. A file may start from another machine (`base =
+//! "sc17-int"`) and state only what differs, and `--set key=value` comes on top. Nothing has a default: a key that is
+//! unknown, missing, out of range or contradicts another is a [`MachineError`] that names file and key. Keys that had
+//! another name in earlier versions are understood, with a notice.
 
 mod accelerator;
 mod check;
@@ -42,8 +42,8 @@ pub struct Machine {
     pub hpu: Hpu,
     /// `[accelerator]`
     pub accelerator: Accelerator,
-    /// Names of earlier versions that files and options use, each with the name that it has now: one line for each file
-    /// or option, for standard error.
+    /// Notices about keys of earlier versions, each with its present name: one line for each file or option, for
+    /// standard error.
     pub notices: Vec<String>,
     /// Keys of `[network.fabric]` that the user has set although `network.model` is another: one line with their places and
     /// the remedy, for standard error. Keys of the file that sets `network.model` do not count: a machine may have a fabric

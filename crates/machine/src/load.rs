@@ -13,15 +13,15 @@ use crate::old;
 use crate::problem::Problem;
 use crate::value::must_be;
 
-/// Why there is no machine.
+/// Errors of loading a machine.
 #[derive(Debug, thiserror::Error)]
 pub enum MachineError {
     /// No folder has a file of this name.
     #[error("{wanted}: no such machine; known are: {}", list(.known))]
     UnknownMachine {
-        /// The name, after the file and key that ask for it when a `base` does.
+        /// The name; for a `base`, with the file and key that name it.
         wanted: String,
-        /// The machines there are, in order.
+        /// The existing machines, sorted.
         known: Vec<String>,
     },
     /// A file cannot be read.
@@ -29,7 +29,7 @@ pub enum MachineError {
     Read {
         /// The file.
         path: String,
-        /// Why not.
+        /// The reason.
         source: std::io::Error,
     },
     /// A file is not TOML.
@@ -41,13 +41,13 @@ pub enum MachineError {
         line: usize,
         /// In characters, from 1.
         column: usize,
-        /// What TOML wants there.
+        /// What TOML expects there.
         message: String,
     },
     /// A key is unknown, missing, of the wrong type, out of range, or at odds with another.
     #[error("{origin}: {key}: {what}")]
     Key {
-        /// The file that set the key, or the one that was asked for when none did.
+        /// The file that set the key, or the requested one if none did.
         origin: String,
         /// Dotted.
         key: String,
@@ -57,7 +57,7 @@ pub enum MachineError {
     /// An override is malformed, or its key or value is wrong.
     #[error("--set {argument}: {what}")]
     Set {
-        /// As given.
+        /// The argument.
         argument: String,
         /// What is wrong.
         what: String,
@@ -104,7 +104,7 @@ impl Machine {
     }
 
     /// Like [`Machine::load`], from text; `origin` is the file that errors name, and its stem the machine's name. A
-    /// `base` is looked for beside `origin`.
+    /// `base` is searched for in the folder of `origin`.
     ///
     /// # Errors
     /// See [`MachineError`].
@@ -113,15 +113,15 @@ impl Machine {
     }
 }
 
-/// A machine, and where its values come from.
+/// A machine, and the sources of its values.
 #[derive(Clone, Debug)]
 pub struct Sourced {
     /// The machine.
     pub machine: Machine,
-    /// Its file and those that this is based on, in the order in which they were read.
+    /// Its file and those on which it is based, in the order in which they were read.
     pub files: Vec<PathBuf>,
     /// The source of each value, by key: the comment of the file that sets it, which names a paper, or the `--set` that
-    /// does. Keys without a comment are not there.
+    /// does. Keys without a comment are absent.
     pub sources: BTreeMap<String, String>,
 }
 
@@ -181,14 +181,14 @@ impl Origin {
     }
 }
 
-/// Files over their bases, overrides over files, and which of them set each key last.
+/// The merged values (files replace those of their bases, overrides those of files), and the origin of each key.
 #[derive(Default)]
 struct Layers {
     table: Table,
     origins: BTreeMap<String, Origin>,
-    /// For each file with keys of earlier versions, what they are called now.
+    /// A notice for each file with keys of earlier versions, with their present names.
     notices: Vec<String>,
-    /// The files that were read, and what is said of where their values come from.
+    /// The files that were read, and the sources of their values.
     files: Vec<PathBuf>,
     sources: BTreeMap<String, String>,
 }
@@ -230,7 +230,7 @@ impl Layers {
         Ok(())
     }
 
-    /// Adds the `key=value` of a `--set`; the result says what a key of an earlier version is called now.
+    /// Adds the `key=value` of a `--set`. For a key of an earlier version, the result is its present name.
     fn add_override(&mut self, argument: &str) -> Result<Vec<String>, MachineError> {
         let origin = Origin::Set(argument.to_owned());
         let wrong = |what: &str| origin.error(Problem::new("", what));

@@ -25,7 +25,7 @@ pub struct Network {
     pub fabric: Option<Fabric>,
 }
 
-/// How packets travel. A model with parameters of its own reads them from the table of its name, `[network.NAME]`.
+/// How packets travel. A model with parameters of its own reads them from the table with its name, `[network.NAME]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NetworkModel {
     /// "latency": every packet arrives after the latency of its path, as if links had no load (sPIN §4.2).
@@ -34,7 +34,7 @@ pub enum NetworkModel {
     Fabric,
 }
 
-/// How switches are connected. The model "latency" knows the first two.
+/// How switches are connected. The model "latency" supports the first two.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Topology {
     /// "fat-tree": folded Clos of switches of one radix.
@@ -52,7 +52,8 @@ pub enum Topology {
 /// `[network.fabric]`: links with queues.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fabric {
-    /// `buffer_bytes`: size of a buffer, of a virtual channel of a link with credits, of an output port of a switch with drop.
+    /// `buffer_bytes`: size of a buffer; with credits each virtual channel of a link has one, with drop each output
+    /// port.
     pub buffer: u64,
     /// `flow`: what happens when a buffer is full.
     pub flow: Flow,
@@ -65,8 +66,8 @@ pub struct Fabric {
 }
 
 impl Fabric {
-    /// The values of the machines that come with spinkit. 64 KiB are some hundred nanoseconds at 400 Gbit/s, several times
-    /// the round trip of a link.
+    /// The values of the machines that come with spinkit. 64 KiB are some hundred nanoseconds at 400 Gbit/s, several
+    /// times the round trip of a link.
     pub const USUAL: Fabric = Fabric {
         buffer: 65_536,
         flow: Flow::Credits,
@@ -76,17 +77,17 @@ impl Fabric {
     };
 }
 
-/// The shape of a topology; every key belongs to one topology and may be left out.
+/// The shape of a topology; every key belongs to one topology and may be omitted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shape {
-    /// `taper` of a fat tree: number of hosts of a leaf switch for each of its links up. 1, full bisection, if left out.
+    /// `taper` of a fat tree: number of hosts of a leaf switch for each of its uplinks. Default: 1, full bisection.
     pub taper: Option<u32>,
-    /// `dims` of a torus: lengths of its dimensions. The default is three dimensions of nearly equal length.
+    /// `dims` of a torus: lengths of its dimensions. Default: three dimensions of lengths as equal as possible.
     pub dims: Option<Vec<u32>>,
-    /// `concentration` of a torus: number of hosts of a switch. 1 if left out.
+    /// `concentration` of a torus: number of hosts of a switch. Default: 1.
     pub concentration: Option<u32>,
-    /// `dragonfly`: hosts of a router, routers of a group, links of a router to other groups and, if not as many as can be,
-    /// groups. The smallest balanced dragonfly if left out.
+    /// `dragonfly`: hosts of a router, routers of a group, links of a router to other groups and, if not the maximum,
+    /// groups. Default: the smallest balanced dragonfly.
     pub dragonfly: Option<Vec<u32>>,
 }
 
@@ -95,16 +96,16 @@ pub struct Shape {
 pub enum Flow {
     /// "credits": packets wait for credit, and congestion spreads back to the senders.
     Credits,
-    /// "drop": packets are lost, and their hosts send them again.
+    /// "drop": packets are lost, and their hosts retransmit them.
     Drop,
 }
 
 /// How a packet chooses among equally short paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Routing {
-    /// "ecmp": a hash of its sender and receiver decides: packets of a pair keep their order.
+    /// "ecmp": a hash of its sender and receiver decides, so packets of a pair keep their order.
     Ecmp,
-    /// "adaptive": it takes the shortest queue at each switch, and among equal ones chooses by a hash. Packets may
-    /// overtake each other.
+    /// "adaptive": it takes the shortest queue at each switch; a hash decides between equal ones. Packets may overtake
+    /// each other.
     Adaptive,
 }

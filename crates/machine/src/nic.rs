@@ -1,15 +1,15 @@
-//! What a card does without its accelerator.
+//! The parameters of a card without its accelerator.
 
 use sim::Time;
 
 /// `[nic]`: the card.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Nic {
-    /// `kind`: what the card does by itself.
+    /// `kind`: what the card does without the CPU.
     pub kind: NicKind,
     /// `match_header_ns`: full search for the first packet of a message.
     pub match_header: Time,
-    /// `match_cam_ns`: look-up of the channel for each later packet.
+    /// `match_cam_ns`: CAM look-up for each later packet.
     pub match_cam: Time,
 }
 
@@ -25,14 +25,14 @@ impl Nic {
     }
 }
 
-/// What a card does by itself. Code that depends on it asks for a capability instead of comparing kinds.
+/// What a card does without the CPU. Code that depends on it queries a capability instead of comparing kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NicKind {
-    /// "rdma": moves data; the CPU matches and acts.
+    /// "rdma": the card moves data; the CPU matches and acts.
     Rdma,
-    /// "portals4": matching and triggered operations on the card.
+    /// "portals4": the card matches and runs triggered operations.
     Portals4,
-    /// "spin": what "portals4" does, and handlers.
+    /// "spin": the card does what "portals4" does, and runs handlers.
     Spin,
 }
 

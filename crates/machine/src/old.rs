@@ -20,14 +20,14 @@ const RENAMED: [([&str; 2], [&str; 2]); 12] = [
     (["hpu", "put_blocks"], ["accelerator", "put_blocks"]),
 ];
 
-/// Keys that files of earlier versions lack, and the value that all machines had then.
+/// Keys that do not exist in files of earlier versions, and the value that all machines had then.
 const IMPLIED: [([&str; 2], &str); 2] = [(["network", "model"], "latency"), (["accelerator", "kind"], "sc17")];
 
-/// Keys that are gone, and why.
+/// Keys that were removed, and why.
 const REMOVED: [(&str, &str); 1] =
     [("host.clock_ghz", "is no longer a parameter, as nothing depended on it: remove it")];
 
-/// Gives the keys of a table their present names. Each sentence of the result says what one of them is called now.
+/// Gives the keys of a table their present names. Each sentence of the result names one renamed key.
 ///
 /// # Errors
 /// When a table has a key under both names.
@@ -49,7 +49,7 @@ pub(crate) fn rename(table: &mut Table) -> Result<Vec<String>, Problem> {
     Ok(notices)
 }
 
-/// Why a key is gone, if it was one of an earlier version.
+/// Why a key was removed, if it existed in an earlier version.
 pub(crate) fn removed(key: &str) -> Option<&'static str> {
     REMOVED.iter().find(|(removed, _)| *removed == key).map(|(_, why)| *why)
 }
@@ -60,7 +60,7 @@ pub(crate) fn present_name(key: &str) -> String {
     renamed.map_or_else(|| key.to_owned(), |(_, new)| new.join("."))
 }
 
-/// Completes the machine of a file of an earlier version.
+/// Adds the missing keys to the machine of a file of an earlier version.
 pub(crate) fn complete(table: &mut Table) {
     for ([section, key], value) in IMPLIED {
         if let Value::Table(section) = table.entry(section).or_insert_with(|| Value::Table(Table::new())) {

@@ -1,6 +1,6 @@
-//! What is wrong with a key, before it is known which file or option set it.
+//! A mistake in a key, before it is known which file or option set the key.
 
-/// A key and what is wrong with it.
+/// A key, and what is wrong with it.
 #[derive(Debug)]
 pub(crate) struct Problem {
     /// Dotted.

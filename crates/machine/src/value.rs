@@ -1,4 +1,4 @@
-//! How a TOML value becomes a parameter and how a parameter is shown again.
+//! Converts TOML values to parameters and back.
 
 use sim::{Clock, Rate, Time};
 use toml::Value;
@@ -7,10 +7,10 @@ use crate::accelerator::TimingKind;
 use crate::network::{Flow, Routing, Topology};
 use crate::nic::NicKind;
 
-/// A type that a parameter can have. Errors say what is wrong with the value; the caller knows where it stands.
+/// A type that a parameter can have. Errors say what is wrong with the value; the caller adds its place.
 pub(crate) trait Parameter: Sized {
     fn read(value: &Value) -> Result<Self, String>;
-    /// As it would stand in a machine file, without quotes.
+    /// The text of the value in a machine file, without quotes.
     fn show(&self) -> String;
 }
 
@@ -67,7 +67,7 @@ impl Parameter for Time {
     }
 }
 
-/// Picoseconds a byte, to the femtosecond.
+/// Picoseconds per byte, to the femtosecond.
 impl Parameter for Rate {
     fn read(value: &Value) -> Result<Rate, String> {
         scaled(value, 3, "a femtosecond a byte").map(Rate::from_fs_per_byte)
@@ -131,7 +131,7 @@ impl Topology {
     /// The topology that machine files call `name`: one of the names above or, with a `/` or a `.`, the path of a file.
     ///
     /// # Errors
-    /// When there is no topology of this name, with the ones there are.
+    /// When there is no topology of this name; the message lists the existing ones.
     pub fn named(name: &str) -> Result<Topology, String> {
         match Topology::NAMES.into_iter().find(|(known, _)| *known == name) {
             Some((_, topology)) => Ok(topology),
@@ -196,7 +196,7 @@ fn article(noun: &str) -> &'static str {
 
 /// The number times `10^digits`, exactly.
 fn scaled(value: &Value, digits: usize, finest: &str) -> Result<u64, String> {
-    // The shortest decimal that gives the same float is the number as it was written.
+    // The shortest decimal that gives the same float is the number that was written.
     let text = match value {
         Value::Integer(number) => number.to_string(),
         Value::Float(number) if number.is_finite() => (number + 0.0).to_string(), // -0 is 0

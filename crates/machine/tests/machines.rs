@@ -1,4 +1,4 @@
-//! The machines of the repository, value by value, and what is said about wrong ones.
+//! Tests the machines of the repository, value by value, and the messages about wrong ones.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ fn load(name: &str, overrides: &[&str]) -> Result<Machine, MachineError> {
     Machine::load(name, &[folder()], &overrides)
 }
 
-/// The error of sc17-int after one textual change.
+/// The error for sc17-int after one textual change.
 fn error_of(from: &str, to: &str) -> String {
     let text = fs::read_to_string(folder().join("sc17-int.toml")).unwrap();
     assert!(text.contains(from), "{from}");
@@ -209,7 +209,7 @@ fn parameters_describe_themselves() {
     ] {
         assert!(rows.contains(&(key, value.to_owned(), unit)), "{key}");
     }
-    // What is described is all there is: written back as a file, it is the same machine.
+    // The description is complete: written back as a file, it is the same machine.
     let quoted =
         |value: &str| if value.starts_with(char::is_alphabetic) { format!("{value:?}") } else { value.to_owned() };
     let overrides: Vec<String> = rows.iter().map(|(key, value, _)| format!("{key}={}", quoted(value))).collect();
@@ -395,7 +395,7 @@ fn wrong_overrides_name_themselves() {
         error_of_set(&["accelerator.hpus=2\nx=3"])
             .starts_with("--set accelerator.hpus=2\nx=3: the value is not TOML: ")
     );
-    // A conflict is charged to the key that is out of range, here the file's.
+    // An error about a conflict names the key that is out of range, here the one in the file.
     assert!(
         error_of_set(&["accelerator.hpus=5"])
             .ends_with("sc17-int.toml: accelerator.contexts: must be at least accelerator.hpus (5), is 4")
@@ -438,7 +438,7 @@ fn bases_are_found_beside_a_file_and_blamed_for_their_keys() {
     assert_eq!(error, format!("{number}: base: must be a string, is an integer"));
 }
 
-/// Values at which counts, sums and products change their nature.
+/// Boundary values of counts, sums and products.
 fn extreme() -> impl Strategy<Value = String> {
     let powers = (0_u32..64, -1_i64..2).prop_map(|(power, off)| ((1_i64 << power.min(62)) + off).to_string());
     let decimals = (1_u64..10_000, 0_usize..7).prop_map(|(digits, places)| {
@@ -453,8 +453,8 @@ fn extreme() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever the parameters, a machine is refused with the name of a key, or everything that is computed from it is
-    /// within its bounds. Overflow checks are on where this is built without optimisation.
+    /// With any parameters, either a machine is refused with the name of a key, or everything that is computed from it
+    /// is within its bounds. Overflow checks are on in builds without optimisation.
     #[test]
     fn extreme_parameters_are_refused_or_computed_with(
         changes in prop::collection::vec((0_usize..64, extreme()), 1..4),
@@ -474,7 +474,7 @@ proptest! {
                 let slots = unit.slots(network.mtu);
                 prop_assert!(slots >= 1 && u64::from(slots) * u64::from(Sc17::slot_bytes(network.mtu)) < 1 << 32);
                 prop_assert!(unit.contexts * abi::device::map::CONTEXT_STRIDE < 1 << 24);
-                // The longest block of the HPUs, and the longest handler.
+                // The longest block of an HPU, and the longest handler.
                 prop_assert!(i32::try_from(64 * (unit.scratchpad_cycles + 100)).is_ok());
                 prop_assert!(hpu.clock.time(unit.watchdog_cycles + 512) < sim::Time::from_ns(1 << 51));
                 prop_assert!(hpu.clock.time(1) > sim::Time::ZERO);

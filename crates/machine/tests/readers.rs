@@ -1,4 +1,4 @@
-//! Every parameter of a machine is used: code outside of its loading reads it.
+//! Tests that every parameter of a machine is used: code other than that which loads it reads it.
 
 use std::fs;
 use std::path::{Path, PathBuf};

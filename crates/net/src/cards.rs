@@ -4,32 +4,32 @@ use slab::Slab;
 use crate::fabric::{Arrival, Edge, Event, Fabric, Kind, Left, NewPacket};
 use crate::injection::{Departure, Injection, Outlet};
 
-/// A fabric between cards: it knows the packets that are under way.
+/// A fabric between cards, with the packets in flight.
 #[derive(Debug)]
 pub(crate) struct CardFabric<P> {
     pub fabric: Fabric,
     packets: Slab<UnderWay<P>>,
 }
 
-/// A packet under way.
+/// A packet in flight.
 #[derive(Debug)]
 struct UnderWay<P> {
     injection: Injection,
-    /// Whether its card knows when it leaves, or has left, for the first time.
+    /// Whether its card has been told when it leaves (for the first time).
     has_left: bool,
-    /// The packet, once the card has handed it over.
+    /// The packet, once the card has passed it on.
     packet: Option<P>,
-    /// When its first byte arrives, once that is known.
+    /// The arrival of its first byte, once that is known.
     arrival: Option<Time>,
 }
 
-/// The sending ports, the packets and the world, as the fabric sees them.
+/// The sending ports, the packets and the surroundings, as the fabric's [`Edge`](crate::fabric::Edge).
 struct Edges<'a, P, O> {
     ports: &'a mut [Pipe],
     packets: &'a mut Slab<UnderWay<P>>,
     outlet: &'a mut O,
     now: Time,
-    /// The packet that is being injected, and when it leaves.
+    /// The packet that is being injected, and its departure.
     injected: Option<usize>,
     departure: Option<Departure>,
 }
@@ -39,7 +39,7 @@ impl<P, O: Outlet<P>> Edge for Edges<'_, P, O> {
         self.outlet.schedule(at, event);
     }
 
-    /// The sending port says when: it keeps the fractions of picoseconds, and the gap between messages.
+    /// The sending port determines when: it keeps the fractions of picoseconds, and the gap between messages.
     fn leaves(&mut self, token: u32, now: Time, _: Time, kind: Kind) -> Time {
         let packet = &mut self.packets[token as usize];
         let Injection { from, bytes, gap, .. } = packet.injection;
@@ -74,7 +74,7 @@ impl<P> CardFabric<P> {
         CardFabric { fabric, packets: Slab::new() }
     }
 
-    /// Asks for a packet to leave for another node; `None` when it is blocked.
+    /// Injects a packet for another node. Returns its departure, or `None` if it is blocked.
     pub fn inject(
         &mut self,
         now: Time,
@@ -91,7 +91,7 @@ impl<P> CardFabric<P> {
         edges.departure
     }
 
-    /// Takes over a packet that leaves.
+    /// Takes a packet that leaves.
     pub fn transmit(&mut self, ticket: u32, packet: P, outlet: &mut impl Outlet<P>) {
         let under_way = &mut self.packets[ticket as usize];
         match under_way.arrival {
@@ -103,7 +103,7 @@ impl<P> CardFabric<P> {
         }
     }
 
-    /// Handles an event that is due at `now`.
+    /// Handles an event at `now`.
     pub fn handle(&mut self, now: Time, event: Event, ports: &mut [Pipe], outlet: &mut impl Outlet<P>) {
         let packets = &mut self.packets;
         let mut edges = Edges { ports, packets, outlet, now, injected: None, departure: None };

@@ -1,6 +1,6 @@
 use thiserror::Error;
 
-/// Why there is no such network.
+/// Errors of building a network.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NetError {
     /// A network needs a node.
@@ -15,23 +15,23 @@ pub enum NetError {
     /// Switches with 2 ports cannot branch.
     #[error("a fat tree of 2-port switches has at most 2 nodes, not {nodes}; raise network.radix")]
     TooManyNodes {
-        /// Asked for.
+        /// The requested number.
         nodes: usize,
     },
-    /// No port is left for the way up.
+    /// No port is left for an uplink.
     #[error("switches with {radix} ports cannot be tapered {taper}:1: that takes at least {} ports", u64::from(*.taper) + 1)]
     Taper {
         /// Ports of a switch.
         radix: u32,
-        /// Nodes of a leaf switch for each of its ways up.
+        /// Nodes of a leaf switch for each of its uplinks.
         taper: u32,
     },
     /// A dragonfly with a part of size zero.
-    #[error("a dragonfly needs at least one host a router (p), router a group (a) and group (g)")]
+    #[error("a dragonfly needs at least one host per router (p), one router per group (a) and one group (g)")]
     DragonflyEmpty,
-    /// The groups cannot all be neighbours.
+    /// There are too few links to connect every two groups.
     #[error(
-        "a dragonfly with {routers} routers a group (a) and {global} global links each (h) has at most {} groups, not {groups}",
+        "a dragonfly with {routers} routers per group (a) and {global} global links each (h) has at most {} groups, not {groups}",
         u64::from(*.routers) * u64::from(*.global) + 1
     )]
     DragonflyGroups {
@@ -39,33 +39,33 @@ pub enum NetError {
         routers: u32,
         /// Global links of a router.
         global: u32,
-        /// Asked for.
+        /// The requested number.
         groups: u32,
     },
     /// A torus has one to five dimensions, none of length zero.
-    #[error("a torus has 1 to 5 dimensions, each at least 1 long, and at least one host a switch")]
+    #[error("a torus has 1 to 5 dimensions, each at least 1 long, and at least one host per switch")]
     TorusSides,
-    /// More nodes than the topology has room for.
+    /// The run needs more nodes than the topology has.
     #[error("{topology} has {hosts} hosts, the run needs {nodes}")]
     TooFewHosts {
         /// Its description.
         topology: String,
-        /// How many it has.
+        /// The number of its hosts.
         hosts: u32,
-        /// How many are needed.
+        /// The number of nodes of the run.
         nodes: usize,
     },
-    /// Hosts, switches or links beyond what 30 bits count.
+    /// The number of hosts, switches or links exceeds 30 bits.
     #[error("a network of more than 2^30 links is too large")]
     TooLarge,
-    /// A DOT file is not as the language wants it.
+    /// A DOT file has a syntax error.
     #[error("{line}:{column}: {what}")]
     Dot {
         /// From 1.
         line: usize,
         /// In characters, from 1.
         column: usize,
-        /// What is wrong there.
+        /// The mistake.
         what: String,
     },
     /// A DOT file is no network.
@@ -76,7 +76,7 @@ pub enum NetError {
     Unreadable {
         /// Its path.
         path: String,
-        /// What the system says.
+        /// The system's message.
         why: String,
     },
     /// A file is no network.
@@ -84,19 +84,19 @@ pub enum NetError {
     File {
         /// Its path.
         path: String,
-        /// What is wrong, after the blank or the place that follows the path.
+        /// The mistake, after a blank or the place in the file.
         what: String,
     },
-    /// The latencies of this topology's paths are not known in advance.
+    /// This topology needs a fabric, as the latencies of its paths depend on routing.
     #[error("the topology {topology} needs the network model \"fabric\"")]
     NoLatency {
         /// Its name.
         topology: String,
     },
-    /// A parameter that no network can have.
+    /// A parameter is out of range.
     #[error("{parameter} {what}")]
     Parameter {
-        /// As the command line calls it.
+        /// Its name on the command line.
         parameter: &'static str,
         /// What is wrong.
         what: String,

@@ -2,23 +2,23 @@ use sim::Time;
 
 use crate::fabric::Event;
 
-/// A packet that a card would like to send.
+/// A packet that a card wants to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Injection {
-    /// Node that sends.
+    /// The sending node.
     pub from: u32,
-    /// Node that receives.
+    /// The receiving node.
     pub to: u32,
-    /// Bytes of data, at most an MTU. A packet without data, such as an acknowledgement, takes no link any time.
+    /// Bytes of data, at most an MTU. A packet without data, such as an acknowledgement, takes no time on links.
     pub bytes: u64,
-    /// Shortest time until the port's next packet (LogGP's g for the first packet of a message).
+    /// The minimum time until the port's next packet (LogGP's g for the first packet of a message).
     pub gap: Time,
 }
 
 /// When a packet leaves its card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Departure {
-    /// Number by which the interconnect knows the packet.
+    /// Number that identifies the packet in the interconnect.
     pub ticket: u32,
     /// When its first byte leaves.
     pub start: Time,
@@ -26,12 +26,12 @@ pub struct Departure {
     pub end: Time,
 }
 
-/// The world of an [`Interconnect`](crate::Interconnect): a queue of events, and the cards.
+/// The surroundings of an [`Interconnect`](crate::Interconnect): a queue of events, and the cards.
 pub trait Outlet<P> {
-    /// Has the interconnect [handle](crate::Interconnect::handle) an event at `at`.
+    /// Schedules an event, which the interconnect [handles](crate::Interconnect::handle) at `at`.
     fn schedule(&mut self, at: Time, event: Event);
     /// Tells a card at `at` that the first of its blocked packets departs.
     fn departs(&mut self, at: Time, node: u32, departure: Departure);
-    /// Brings the first byte of a packet to the port of a card at `at`.
+    /// Delivers the first byte of a packet to the port of a card at `at`.
     fn arrives(&mut self, at: Time, node: u32, packet: P);
 }

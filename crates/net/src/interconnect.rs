@@ -5,12 +5,12 @@ use crate::fabric::{Crossing, Event, Fabric, Parameters, Report, Rounding};
 use crate::injection::{Departure, Injection, Outlet};
 use crate::{Latency, NetError, Topology};
 
-/// What cards send packets through: their sending ports and the network between them.
+/// The interconnect of the cards: their sending ports and the network between them.
 ///
-/// A card [injects](Interconnect::inject) one packet at a time and learns when it leaves, at once or, when there is no room
-/// for it on the way, later; by then it [hands over](Interconnect::transmit) the packet itself. The packet arrives when its
-/// *first* byte reaches the receiving port, which belongs to the receiving card. A packet of a node to itself turns around in
-/// the card: it takes the sending port its time and meets no link. `P` is a packet.
+/// A card [injects](Interconnect::inject) one packet at a time and learns when it leaves, at once or, when there is no
+/// room for it in the network, later; by then it [passes on](Interconnect::transmit) the packet itself. The packet
+/// arrives when its *first* byte reaches the receiving port, which belongs to the receiving card. A packet of a node to
+/// itself turns around in the card: it occupies the sending port as usual and uses no link. `P` is a packet.
 #[derive(Debug)]
 pub struct Interconnect<P> {
     ports: Vec<Pipe>,
@@ -41,8 +41,9 @@ impl<P> Interconnect<P> {
         Ok(Interconnect { ports: vec![Pipe::default(); nodes], gap_per_byte: parameters.gap_per_byte, model })
     }
 
-    /// Asks for a packet to leave. Returns when it does; `None` when there is no room for it on the way: then it is
-    /// *blocked*, and [`Outlet::departs`] follows. Packets of a card to other nodes leave in the order of their injection.
+    /// Injects a packet. Returns when it leaves, or `None` when there is no room for it in the network: then it is
+    /// *blocked*, and [`Outlet::departs`] follows. Packets of a card to other nodes leave in the order of their
+    /// injection.
     pub fn inject(&mut self, now: Time, packet: Injection, outlet: &mut impl Outlet<P>) -> Option<Departure> {
         let Injection { from, to, bytes, gap } = packet;
         if let Model::Fabric(fabric) = &mut self.model
@@ -54,7 +55,7 @@ impl<P> Interconnect<P> {
         Some(Departure { ticket: 0, start, end })
     }
 
-    /// Takes over a packet that departs, at `departure.start` at the latest.
+    /// Takes a packet that departs, at `departure.start` at the latest.
     pub fn transmit(&mut self, from: u32, to: u32, departure: Departure, packet: P, outlet: &mut impl Outlet<P>) {
         match &mut self.model {
             Model::Latency(latency) => {
@@ -65,7 +66,7 @@ impl<P> Interconnect<P> {
         }
     }
 
-    /// Handles an event that is due at `now`.
+    /// Handles an event at `now`.
     pub fn handle(&mut self, now: Time, event: Event, outlet: &mut impl Outlet<P>) {
         // A network of latencies has no events.
         if let Model::Fabric(fabric) = &mut self.model {
@@ -73,7 +74,7 @@ impl<P> Interconnect<P> {
         }
     }
 
-    /// The node whose packet an event is about.
+    /// The node that has sent the packet of an event.
     pub fn sender(&self, event: Event) -> u32 {
         match &self.model {
             Model::Latency(_) => 0,
@@ -81,13 +82,13 @@ impl<P> Interconnect<P> {
         }
     }
 
-    /// How long the sending port of a node was, or is already bound to be, occupied.
+    /// The time for which the sending port of a node was occupied, or is already reserved.
     pub fn port_busy(&self, node: usize) -> Time {
         self.ports[node].busy()
     }
 
-    /// Statistics of the links up to `end`, with the links of the highest utilization, `busiest` at most; `None` when the
-    /// model has no links.
+    /// Statistics of the links up to `end`, with the links of the highest utilization, `busiest` at most; `None` when
+    /// the model has no links.
     pub fn report(&self, end: Time, busiest: usize) -> Option<Report> {
         match &self.model {
             Model::Latency(_) => None,
@@ -95,14 +96,14 @@ impl<P> Interconnect<P> {
         }
     }
 
-    /// Keeps the times of packets on links from now on.
+    /// Records the times of packets on links from now on.
     pub fn set_tracing(&mut self) {
         if let Model::Fabric(fabric) = &mut self.model {
             fabric.fabric.set_tracing();
         }
     }
 
-    /// The times of packets on links that were kept, in the order in which the packets got them.
+    /// The recorded times of packets on links, in the order in which they were assigned.
     pub fn crossings(&self) -> &[Crossing] {
         match &self.model {
             Model::Latency(_) => &[],

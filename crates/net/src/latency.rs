@@ -2,8 +2,8 @@ use sim::Time;
 
 use crate::{Hops, NetError, Tree};
 
-/// The network of the sPIN paper (§4.2): a packet meets a fixed delay in each switch and wire of its path, and no other
-/// packet.
+/// The network of the sPIN paper (§4.2): a packet is delayed by each switch and wire of its path, and never by other
+/// packets.
 #[derive(Clone, Debug)]
 pub struct Latency {
     tree: Tree,
@@ -26,7 +26,7 @@ impl Latency {
     }
 
     /// The time from the moment that a byte leaves the card of `from` until it is at the card of `to`. A message of a
-    /// node to itself turns around in its card and meets no wire: [`Time::ZERO`].
+    /// node to itself turns around in its card and uses no wire: [`Time::ZERO`].
     pub fn between(&self, from: usize, to: usize) -> Time {
         let Hops { switches, wires } = self.path(from, to);
         self.switch * u64::from(switches) + self.wire * u64::from(wires)

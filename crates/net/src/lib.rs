@@ -1,8 +1,9 @@
 //! The network between the cards: where the nodes are, and how packets travel between them.
 //!
-//! * [`Interconnect`] is what cards see of it: their sending ports and the way to the receiving ones. It has two models.
-//!   * [`Latency`] is the contention-free network of the sPIN paper (§4.2); [`Tree`] knows a fat tree's distances.
-//!   * [`fabric`] simulates packets that queue for the links of a [`Topology`]; `cards` connects it to the cards.
+//! * [`Interconnect`] is the network as cards see it: their sending ports and the paths to the receiving ones. It has
+//!   two models. * [`Latency`] is the contention-free network of the sPIN paper (§4.2); [`Tree`] computes a fat tree's
+//!   distances. * [`fabric`] simulates packets that queue for the links of a [`Topology`]; `cards` connects it to the
+//!   cards.
 //! * [`messages`] sends whole messages over a fabric, for executors of schedules that have no cards.
 
 mod cards;

@@ -1,23 +1,23 @@
-//! Tables whose members have numbers, for simulations with millions of them.
+//! Tables with numbered members, for simulations with millions of them.
 //!
-//! The crate `slab` stores a tag beside each member, so that one of 64 bytes would lie in two lines of the cache, and it has
-//! no huge pages; payloads of packets, which need neither, use it.
+//! The crate `slab` stores a tag with each member, so that one of 64 bytes would occupy two cache lines, and it has no
+//! huge pages; payloads of packets, which need neither, use it.
 
 use std::ops::{Index, IndexMut};
 
 use sim::memory::{HugePageSlice, prefetch};
 
-/// Members with numbers; the number of one that was removed is given again.
+/// Members with numbers; the numbers of removed members are reused.
 #[derive(Debug)]
 pub(crate) struct Slab<T> {
     all: HugePageSlice<T>,
-    /// Numbers that were ever given.
+    /// Count of the numbers that have ever been used.
     given: u32,
     unused: Vec<u32>,
 }
 
 impl<T: Copy> Slab<T> {
-    /// An empty slab; `blank` is what its memory is filled with.
+    /// An empty slab, whose memory is filled with `blank`.
     pub fn new(blank: T) -> Slab<T> {
         Slab { all: HugePageSlice::filled(blank, 64), given: 0, unused: Vec::new() }
     }
@@ -70,19 +70,19 @@ impl<T> IndexMut<u32> for Slab<T> {
     }
 }
 
-/// A member of a slab that can be in a [`List`]: it has room for the number of the next one.
+/// A member of a slab that can be in a [`List`]: it stores the number of the next one.
 pub(crate) trait Linked {
     fn next(&mut self) -> &mut u32;
 }
 
-/// Members of a slab, one after the other; each knows the next.
+/// A linked list of members of a slab.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct List {
     first: u32,
     last: u32,
 }
 
-/// The number of no member.
+/// A number that no member has.
 pub(crate) const NOBODY: u32 = u32::MAX;
 
 impl List {

@@ -1,19 +1,19 @@
 use crate::NetError;
 
-/// What a packet passes between two cards.
+/// The switches and wires on a path between two cards.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Hops {
-    /// Switches.
+    /// Number of switches.
     pub switches: u32,
-    /// Wires, those at the cards included.
+    /// Number of wires, including those at the cards.
     pub wires: u32,
 }
 
 /// A folded Clos network of equal switches with full bisection; the nodes fill it from the left.
 ///
-/// A switch below the top has half of its ports down and half up, so what hangs below level *i* is `(radix/2)^i` nodes.
-/// A top switch has all its ports down: `l` levels have room for `2 (radix/2)^l` nodes, and the tree has no more levels
-/// than its nodes need.
+/// Half of the ports of a switch below the top lead down and half up, so a switch of level *i* has `(radix/2)^i` nodes
+/// below it. All ports of a top switch lead down: `l` levels have room for `2 (radix/2)^l` nodes, and the tree has no
+/// more levels than its nodes need.
 #[derive(Clone, Debug)]
 pub struct Tree {
     nodes: usize,
@@ -26,7 +26,7 @@ impl Tree {
     /// A fat tree of switches with `radix` ports.
     ///
     /// # Errors
-    /// When such switches cannot connect so many nodes.
+    /// When such switches cannot connect this number of nodes.
     pub fn fat_tree(radix: u32, nodes: usize) -> Result<Tree, NetError> {
         if nodes == 0 {
             return Err(NetError::NoNodes);
@@ -59,12 +59,13 @@ impl Tree {
         self.nodes
     }
 
-    /// Levels of switches.
+    /// Number of levels of switches.
     pub fn levels(&self) -> u32 {
         self.levels
     }
 
-    /// The shortest way: up to the lowest level that is above both nodes, and down again. Nothing to itself.
+    /// The shortest path: up to the lowest level that is above both nodes, and down again. It is empty from a node to
+    /// itself.
     pub fn hops(&self, from: usize, to: usize) -> Hops {
         debug_assert!(from < self.nodes && to < self.nodes, "{from} to {to} of {} nodes", self.nodes);
         if from == to {

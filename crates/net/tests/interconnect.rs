@@ -8,10 +8,10 @@ use net::fabric::{Event, Report};
 use net::{Departure, Injection, Interconnect, Outlet};
 use sim::{EventQueue, Time};
 
-/// sPIN §4.2, in picoseconds.
+/// The parameters of sPIN §4.2, in picoseconds.
 const SWITCH: u64 = 50_000;
 const WIRE: u64 = 33_400;
-/// Time of a full packet on a link.
+/// The time of a full packet on a link.
 const FULL: u64 = 4096 * 20;
 
 /// The machine `sc17-int` with these parameters changed.
@@ -21,7 +21,7 @@ fn network(settings: &[&str]) -> machine::Network {
     Machine::load("sc17-int", &[folder], &settings).unwrap().network
 }
 
-/// A packet by its number.
+/// A packet, identified by its number.
 type Packet = usize;
 
 enum Due {
@@ -47,10 +47,10 @@ impl Outlet<Packet> for Queue {
     }
 }
 
-/// When each packet left, from its first byte to its last, and when its first byte arrived, in picoseconds.
+/// For each packet, when its first and its last byte left, and when its first byte arrived, in picoseconds.
 type Times = Vec<(u64, u64, u64)>;
 
-/// Injects packets at their times, each of (time in ps, from, to, bytes, gap in ps), and runs until all have arrived.
+/// Injects packets, each given as (time in ps, from, to, bytes, gap in ps), and runs until all have arrived.
 fn simulate(
     network: &machine::Network,
     nodes: usize,
@@ -107,7 +107,7 @@ fn all_to_all(nodes: u32, each: u64) -> Vec<(u64, u32, u32, u64, u64)> {
 
 #[test]
 fn without_load_a_fabric_is_its_latencies_to_the_picosecond() {
-    // A rate of whole picoseconds a packet, and one that leaves remainders.
+    // One rate gives whole picoseconds per packet, the other leaves remainders.
     for rate in ["network.G_ps_per_byte=20", "network.G_ps_per_byte=6.731"] {
         let of = |model: &str| network(&["network.radix=4", rate, &format!("network.model={model}")]);
         let (latency, fabric) = (of("latency"), of("fabric"));
@@ -131,7 +131,7 @@ fn without_load_a_fabric_is_its_latencies_to_the_picosecond() {
 }
 
 #[test]
-fn an_incast_costs_the_last_link_what_all_send() {
+fn an_incast_takes_as_long_as_the_last_link_needs_for_all() {
     let fabric = network(&["network.model=fabric", "network.topology=single-switch"]);
     let packets: Vec<_> = (1..4).map(|from| (0, from, 0, 4096, 6_700)).collect();
     let (times, report) = simulate(&fabric, 4, &packets);
@@ -144,14 +144,14 @@ fn an_incast_costs_the_last_link_what_all_send() {
 
 #[test]
 fn a_full_buffer_blocks_the_card_until_credit_is_back() {
-    // One packet fits behind the first link. Its credit is back when its last byte has left the switch and the news has
-    // crossed the wire.
+    // One packet fits into the buffer of the first link. Its credit is back when its last byte has left the switch and
+    // the credit has crossed the wire.
     let settings = ["network.model=fabric", "network.topology=single-switch", "network.fabric.buffer_bytes=4096"];
     let packets: Vec<_> = [0, 0, 0].map(|at| (at, 1, 0, 4096, 0)).to_vec();
     let times = simulate(&network(&settings), 2, &packets).0;
     let (round, path) = (FULL + SWITCH + 2 * WIRE, SWITCH + 2 * WIRE);
     assert_eq!(times, [0, 1, 2].map(|turn| (turn * round, turn * round + FULL, turn * round + path)));
-    // A packet to the node itself meets no link and does not wait.
+    // A packet to the node itself uses no link and does not wait.
     let packets = [(0, 1, 0, 4096, 0), (0, 1, 0, 4096, 0), (0, 1, 1, 100, 0)];
     let times = simulate(&network(&settings), 2, &packets).0;
     assert_eq!(times[2], (FULL, FULL + 2_000, FULL));
@@ -175,7 +175,7 @@ fn a_lost_packet_is_sent_again_after_the_time_out() {
 }
 
 #[test]
-fn all_packets_arrive_whatever_the_topology_and_the_same_way_each_time() {
+fn all_packets_arrive_in_every_topology_and_at_the_same_times_in_every_run() {
     for topology in ["fat-tree", "torus", "dragonfly"] {
         for (flow, routing) in [("credits", "ecmp"), ("credits", "adaptive"), ("drop", "adaptive")] {
             let fabric = network(&[
@@ -204,13 +204,13 @@ fn a_tapered_tree_has_half_the_bisection() {
         let times = simulate(&network(&all), 33, &packets).0;
         times.into_iter().map(|times| times.2).max().unwrap()
     };
-    // 16 hosts a leaf with 16 links up, and with 8.
+    // Each leaf has 16 hosts, with 16 and with 8 uplinks.
     let (full, half) = (end(&["network.radix=32"]), end(&["network.radix=24", "network.fabric.taper=2"]));
     assert!((full * 19 / 10..full * 21 / 10).contains(&half), "{full} {half}");
 }
 
 #[test]
-fn networks_that_cannot_be_are_refused() {
+fn impossible_networks_are_refused() {
     let error = |settings: &[&str]| {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../machines");
         let settings: Vec<String> = settings.iter().map(|setting| (*setting).to_owned()).collect();

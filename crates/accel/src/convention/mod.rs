@@ -1,7 +1,7 @@
 //! Calling conventions: what a handler sees of its task, what its return codes mean, and which commands it has.
 //!
 //! A convention translates between handlers and an accelerator. It knows the layouts in a handler's memory and the
-//! numbers; it knows nothing of processors and of how commands are executed.
+//! numbers; it knows nothing about processors and the execution of commands.
 
 mod p4spin;
 
@@ -31,14 +31,14 @@ pub struct Call {
     pub argument: u32,
 }
 
-/// What a handler asks for with a call.
+/// The meaning of a handler's call.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Request {
     /// The card executes a command, and the handler waits for its reply.
     Call(Command),
-    /// The card executes a command while the handler goes on; the handler gets a [`Answer::Handle`].
+    /// The card executes a command while the handler continues; the handler gets a [`Answer::Handle`].
     Start(Command),
-    /// Asks whether the command with this handle is done.
+    /// Tests whether the command with this handle is done.
     Test(u32),
     /// Waits until the command with this handle is done.
     Wait(u32),
@@ -55,12 +55,12 @@ pub enum Request {
     FetchAndAdd {
         /// Card address.
         address: u32,
-        /// What is added.
+        /// The summand.
         increment: u64,
     },
-    /// Asks for the number of the processor that runs the handler.
+    /// Returns the number of the processor that runs the handler.
     MyHpu,
-    /// Asks for the number of processors.
+    /// Returns the number of processors.
     HpuCount,
     /// Lets another handler use the processor.
     Yield,
@@ -71,54 +71,54 @@ pub enum Request {
 /// The reasons for which a call is not carried out.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// The handler gets this result and goes on.
+    /// The handler gets this result and continues.
     Result(i32),
-    /// The handler is ended: it gave memory that is not its own, or a command that does not exist.
+    /// The handler is ended: it named memory that is not its own, or a command that does not exist.
     Fault {
-        /// What it did, for people: continues a sentence that begins with the handler's name.
+        /// Text that describes the error: it continues a sentence that begins with the handler's name.
         what: String,
         /// The card address, or the number of the command.
         detail: u32,
     },
 }
 
-/// What a call returns in the handler's memory, beside its result.
+/// A value that a call returns in the handler's memory, in addition to its result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// The handle of the command that was started.
     Handle(u32),
-    /// The 64 bits before an atomic operation.
+    /// The previous 64 bits of an atomic operation.
     Before(u64),
     /// The value of a counter.
     Counter(CtEvent),
 }
 
-/// The memory of a handler, protected as it is for the handler itself.
+/// The memory of a handler, with the same protection as for the handler itself.
 pub trait HandlerMemory {
     /// Reads bytes; `None` when they are not the handler's own.
     fn read(&mut self, address: u32, length: u32) -> Option<Vec<u8>>;
-    /// Writes bytes, unless the handler may not.
+    /// Writes bytes if the handler may.
     fn write(&mut self, address: u32, bytes: &[u8]);
 }
 
 /// A calling convention.
 pub trait Convention {
-    /// The arguments of a handler with its argument block at card address `block`; `user_header` are the bytes before
+    /// The arguments of a handler with its argument block at card address `block`; `user_header` has the bytes before
     /// the payload of its packet.
     fn arguments(&self, task: &Task, block: u32, user_header: &[u8]) -> Arguments;
 
-    /// What a handler's return value means.
+    /// The meaning of a handler's return value.
     fn outcome(&self, role: Role, value: u32) -> Outcome;
 
-    /// Whether a handler with this command only looks whether something has come, as a loop that waits does.
+    /// Whether this command only tests whether something has arrived, as in a waiting loop.
     fn only_looks(&self, number: u32) -> bool;
 
-    /// Reads what a handler asks for.
+    /// Decodes a call of a handler.
     ///
     /// # Errors
     /// When the call cannot be carried out.
     fn request(&self, call: Call, memory: &mut dyn HandlerMemory) -> Result<Request, Refusal>;
 
-    /// Writes what a call returns to the handler's memory, where the handler may write.
+    /// Writes the answer of a call to the handler's memory, as far as the handler may write there.
     fn answer(&self, call: Call, answer: Answer, memory: &mut dyn HandlerMemory);
 }

@@ -1,4 +1,4 @@
-//! P4sPIN (sPIN App. B) with the numbers and structures of [`abi::device`].
+//! The calling convention P4sPIN (sPIN App. B) with the numbers and structures of [`abi::device`].
 
 use abi::device::{
     AtomicCmd, CasCmd, DmaAtomicCmd, DmaCmd, FetchAddCmd, HeaderArgs, PayloadArgs, PutCmd, cmd, err, ret,
@@ -13,12 +13,12 @@ use crate::task::{Input, MessageHeader, MessageKind, Role, Task};
 
 /// `PTL_LOCAL_ME_CT`: the operation counts on the ME's counter.
 const LOCAL_ME_CT: u16 = 1;
-/// `PTL_ME_HOST_MEM`: the DMA means the ME's host memory.
+/// `PTL_ME_HOST_MEM`: the DMA accesses the ME's host memory.
 const ME_HOST_MEM: u32 = 0;
-/// `PTL_HANDLER_HOST_MEM`: the DMA means the second range of host memory.
+/// `PTL_HANDLER_HOST_MEM`: the DMA accesses the second range of host memory.
 const HANDLER_HOST_MEM: u32 = 1;
 
-/// An argument of a command is out of range.
+/// The result of a command with an argument out of range.
 const INVALID: Refusal = Refusal::Result(err::INVALID);
 
 /// The calling convention of P4sPIN.
@@ -73,7 +73,7 @@ impl Convention for P4spin {
                 Request::Call(Command::Put(message(&read(at, memory)?, from_host)?))
             }
             cmd::GET_TO_HOST | cmd::GET_TO_DEVICE => {
-                // A get asks for no acknowledgement (App. B.6).
+                // A get has no acknowledgement (App. B.6).
                 let command = PutCmd { ack_req: AckReq::None as u16, ..read(at, memory)? };
                 Request::Call(Command::Get(message(&command, call.number == cmd::GET_TO_HOST)?))
             }
@@ -149,7 +149,7 @@ impl Convention for P4spin {
     }
 }
 
-/// `ptl_header_t` and the user header behind it (App. B.3). A message may be shorter than the user header, whose missing
+/// `ptl_header_t` followed by the user header (App. B.3). A message may be shorter than the user header, whose missing
 /// bytes are zero.
 fn header_arguments(header: &MessageHeader, user_hdr: u32, user_header: &[u8]) -> Vec<u8> {
     let arguments = HeaderArgs {
@@ -185,7 +185,7 @@ fn payload_arguments(task: &Task) -> PayloadArgs {
     }
 }
 
-/// The error of a handler that has returned one, or a value that is no return code.
+/// The error of a handler that has returned an error, or a value that is not a return code.
 fn error_code(role: Role, value: u32) -> HandlerError {
     let (failure, message) = match value {
         ret::FAIL => (Failure::Failed, "returned FAIL".into()),
@@ -212,7 +212,7 @@ fn change<T: Pod>(at: u32, memory: &mut dyn HandlerMemory, change: impl FnOnce(&
     }
 }
 
-/// The host memory that the options of a DMA name.
+/// The host memory that the options of a DMA select.
 fn host(options: u32) -> Result<HostMemory, Refusal> {
     match options {
         ME_HOST_MEM => Ok(HostMemory::Entry),

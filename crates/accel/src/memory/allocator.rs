@@ -3,8 +3,8 @@ use std::rc::{Rc, Weak};
 use super::GRAIN;
 use super::regions::OutsideMemory;
 
-/// A piece of HPU memory. Its bytes are given out again when nobody has it any more: not the program, no entry or
-/// message, no handler that runs, no transfer that is under way.
+/// A piece of HPU memory. Its bytes are reused when it has no owner any more: neither the program nor an entry, a
+/// message, a running handler, or a transfer in flight.
 #[derive(Debug, PartialEq, Eq)]
 pub struct HpuMemory {
     /// Card address of its first byte.
@@ -16,23 +16,23 @@ pub struct HpuMemory {
 /// The reasons for which HPU memory cannot be allocated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AllocationError {
-    /// A piece of no bytes was asked for.
+    /// The requested length is 0.
     #[error("a piece of HPU memory has at least one byte")]
     Empty,
     /// No gap is large enough.
     #[error("no {0} consecutive bytes of HPU memory are free")]
     Full(u64),
-    /// The allocator gave out addresses without memory.
+    /// The allocator returned addresses without memory.
     #[error("internal error: {0}, please report")]
     Outside(#[from] OutsideMemory),
 }
 
-/// Gives out pieces of a range of card addresses.
+/// Allocates pieces of a range of card addresses.
 #[derive(Debug)]
 pub struct Allocator {
     base: u32,
     capacity: u32,
-    /// The pieces that somebody may still have.
+    /// The pieces that may still have owners.
     reserved: Vec<Weak<HpuMemory>>,
 }
 

@@ -6,5 +6,5 @@ mod regions;
 pub use allocator::{AllocationError, Allocator, HpuMemory};
 pub use regions::{Memories, OutsideMemory, Pieces, Region};
 
-/// Memory is made and given out in units of this many bytes.
+/// Memory is created and allocated in units of this many bytes.
 const GRAIN: u32 = 64;

@@ -7,9 +7,9 @@ use super::GRAIN;
 pub struct Region {
     /// Card address of its first byte.
     pub base: u32,
-    /// Bytes of card addresses that it takes.
+    /// Bytes of card addresses that it occupies.
     pub size: u32,
-    /// Where only parts of the addresses have memory: see [`Pieces`].
+    /// The parts of the addresses that have memory, if not all have: see [`Pieces`].
     pub pieces: Option<Pieces>,
     /// Whether its bytes are needed only while handlers run or packets wait.
     pub transient: bool,
@@ -27,7 +27,7 @@ pub struct Pieces {
 }
 
 impl Region {
-    /// Where the byte `at` bytes from the base is if the addresses without memory are left out.
+    /// The position of the byte at offset `at` when addresses without memory are not counted.
     fn packed(&self, at: u32) -> usize {
         let Some(Pieces { stride, head, tail }) = self.pieces else { return at as usize };
         let (range, within) = (at / stride, at % stride);
@@ -53,14 +53,14 @@ struct Resident {
     bytes: usize,
 }
 
-/// The memories of an accelerator. One arena has the first bytes of each region as far as they have been needed, so that
-/// tens of thousands of cards fit into the simulator's memory.
+/// The memories of an accelerator. One arena has the first bytes of each region, as many as have been needed so far, so
+/// that tens of thousands of cards fit into the simulator's memory.
 #[derive(Debug)]
 pub struct Memories {
     arena: Vec<u8>,
     /// In the order of the arena: transient regions come last.
     regions: Vec<Resident>,
-    /// Counts the changes of places in the arena.
+    /// Counts how often places in the arena have changed.
     layout: u32,
 }
 
@@ -82,10 +82,10 @@ impl Memories {
         self.layout
     }
 
-    /// Finds the places of windows in the arena and returns the layout that they belong to.
+    /// Finds the places of windows in the arena and returns the layout for which they are valid.
     ///
     /// # Errors
-    /// When a window does not lie in one region.
+    /// When a window is not within one region.
     pub fn locate(&mut self, windows: &mut [Window]) -> Result<u32, OutsideMemory> {
         for window in &mut *windows {
             self.place(window.base, window.len)?; // this may move the bytes of other windows
@@ -96,7 +96,7 @@ impl Memories {
         Ok(self.layout)
     }
 
-    /// Finds the place of `len` bytes in the arena; they are added to it if they are not there yet.
+    /// Finds the place of `len` bytes in the arena; bytes that it does not contain yet are added.
     fn place(&mut self, address: u32, len: u32) -> Result<usize, OutsideMemory> {
         let outside = OutsideMemory { address, len };
         let mut start = 0;
@@ -120,7 +120,7 @@ impl Memories {
         Err(outside)
     }
 
-    /// Adds `missing` bytes to a region, behind those that end at `hole` in the arena.
+    /// Adds `missing` bytes to a region, after those that end at `hole` in the arena.
     #[cold]
     fn grow(&mut self, index: usize, hole: usize, missing: usize) {
         let old = self.arena.len();
@@ -131,7 +131,7 @@ impl Memories {
         self.layout = self.layout.wrapping_add(1);
     }
 
-    /// Gives the bytes of transient regions back to the host; they are zero afterwards.
+    /// Returns the memory of transient regions to the host computer; their bytes are zero afterwards.
     pub fn trim(&mut self) {
         let kept = self.regions.iter().filter(|resident| !resident.region.transient);
         let kept = kept.map(|resident| resident.bytes).sum();
@@ -153,7 +153,7 @@ impl Memories {
         Ok(())
     }
 
-    /// Fills bytes with zeros; those that have never been needed are zero without being made.
+    /// Fills bytes with zeros; bytes that have never been needed are zero anyway and are not created.
     ///
     /// # Errors
     /// When they do not lie in one region.

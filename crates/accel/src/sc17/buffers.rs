@@ -4,12 +4,12 @@ pub struct Buffers {
     count: u32,
     /// Free buffers that have been used; the one that was freed last is used next.
     free: Vec<u32>,
-    /// The first buffer that has never been used, nor have those behind it.
+    /// The first buffer that, like those after it, has never been used.
     fresh: u32,
 }
 
 impl Buffers {
-    /// `count` free buffers.
+    /// A set of `count` free buffers.
     pub fn new(count: u32) -> Buffers {
         Buffers { count, free: Vec::new(), fresh: 0 }
     }
@@ -31,7 +31,7 @@ impl Buffers {
         self.free.push(buffer);
     }
 
-    /// Whether no buffer is taken.
+    /// Whether no buffer is in use.
     pub fn all_free(&self) -> bool {
         self.free.len() == self.fresh as usize
     }

@@ -1,4 +1,4 @@
-//! What handlers ask for, and the replies.
+//! Commands of handlers, and the replies.
 
 use hpu::Stop;
 
@@ -11,7 +11,7 @@ use crate::convention::{Answer, Call, Refusal, Request};
 use crate::outcome::Outcome;
 
 impl Unit {
-    /// The time has come up to which a handler has run, or for which it has waited.
+    /// Handles the time up to which a handler has run, or until which it has waited.
     pub(super) fn stopped(&mut self, event: Event, env: &mut dyn Env) -> Result<(), InternalError> {
         let context = event.unit as u16;
         let resident = self.contexts.get_mut(event.unit as usize).and_then(Option::as_deref_mut);
@@ -88,7 +88,7 @@ impl Unit {
         }
     }
 
-    /// Has the card execute a command.
+    /// Lets the card execute a command.
     fn issue(
         &mut self,
         context: u16,
@@ -106,7 +106,7 @@ impl Unit {
         Ok(())
     }
 
-    /// The card replies to a command.
+    /// Handles the card's reply to a command.
     pub(super) fn replied(&mut self, id: CommandId, reply: Reply, env: &mut dyn Env) -> Result<(), InternalError> {
         let context = id.thread as u16;
         let resident = self.contexts.get_mut(id.thread as usize).and_then(Option::as_deref_mut);
@@ -138,7 +138,7 @@ impl Unit {
         }
     }
 
-    /// What a handler has waited for, or may look at, is over.
+    /// Notes the end of a command for which a handler waits, or which it may test.
     fn replied_again(&mut self, id: CommandId, reply: Reply, env: &mut dyn Env) -> Result<(), InternalError> {
         let unexpected = InternalError::UnexpectedReply(id.thread);
         let Reply::Done(result) = reply else { return Err(unexpected) };
@@ -157,13 +157,13 @@ impl Unit {
         self.wake(context, env)
     }
 
-    /// A handler goes on with the result of its call.
+    /// Resumes a handler with the result of its call.
     fn go_on(&mut self, context: u16, result: i32, env: &mut dyn Env) -> Result<(), InternalError> {
         self.resident(context)?.thread.set_result(result as u32);
         self.run(context, env)
     }
 
-    /// A handler waits; the result of its call is 0 unless a reply says otherwise.
+    /// Makes a handler wait; the result of its call is 0 unless a reply says otherwise.
     fn block(&mut self, context: u16, waits: Wait, env: &mut dyn Env) -> Result<(), InternalError> {
         let resident = self.resident(context)?;
         resident.thread.set_result(0);
@@ -171,7 +171,7 @@ impl Unit {
         self.deschedule(context, env)
     }
 
-    /// A handler waits until a time.
+    /// Makes a handler wait until a time.
     fn block_until(&mut self, context: u16, time: sim::Time, env: &mut dyn Env) -> Result<(), InternalError> {
         let event = Event { unit: u32::from(context), token: self.resident(context)?.run };
         env.schedule(time, event);
@@ -194,7 +194,7 @@ impl Unit {
         Ok(())
     }
 
-    /// Changes 64 aligned bits of card memory and returns what was there before; `None` when the handler may not.
+    /// Changes 64 aligned bits of card memory and returns the previous value; `None` when the handler may not.
     fn atomic(
         &mut self,
         context: u16,

@@ -8,10 +8,10 @@ use crate::convention::{Call, HandlerMemory};
 use crate::memory::{HpuMemory, Memories};
 use crate::task::Task;
 
-/// Tells apart the handlers that have a context one after the other.
+/// Distinguishes the handlers that use a context one after the other.
 pub type Run = u32;
 
-/// What a resident handler waits for.
+/// The reason why a resident handler waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
     /// It does not wait.
@@ -28,17 +28,17 @@ pub enum Wait {
 pub struct Context {
     /// Its number among the handlers of the unit.
     pub run: Run,
-    /// What it was started for.
+    /// The task for which it was started.
     pub task: Task,
     /// Its registers and counts.
     pub thread: Thread,
-    /// The memory that it may touch.
+    /// The memory that it may access.
     pub windows: Vec<Window>,
     /// Keeps the HPU memory in one of the windows reserved.
     pub _state: Option<Rc<HpuMemory>>,
     /// The layout of the memories to which the windows' places belong.
     pub layout: Option<u32>,
-    /// Why the thread stops when the time comes up to which it has run.
+    /// Why the thread stops at the time up to which it has run.
     pub stop: Option<Stop>,
     /// The call to which the card has not yet replied for the first time, and the name of its command.
     pub call: Option<(Call, CommandId)>,
@@ -46,9 +46,9 @@ pub struct Context {
     pub commands: u32,
     /// When the handler first ran.
     pub started: Time,
-    /// Start of its present stay on the HPU.
+    /// The time since which it has occupied the HPU.
     pub stay: Time,
-    /// What it waits for.
+    /// The reason why it waits.
     pub waits: Wait,
 }
 
@@ -68,7 +68,7 @@ fn owns(windows: &[Window], address: u32, length: u32, write: bool) -> bool {
 pub struct OwnMemory<'a> {
     /// All memories of the unit.
     pub memories: &'a mut Memories,
-    /// The memory that the handler may touch.
+    /// The memory that the handler may access.
     pub windows: &'a [Window],
 }
 

@@ -1,4 +1,4 @@
-//! How handlers end: they return, fail, are killed, or nobody wants them any more.
+//! How handlers end: they return, fail, are killed, or are withdrawn.
 
 use hpu::Fault;
 
@@ -9,14 +9,14 @@ use crate::outcome::{Failure, Finished, HandlerError, Outcome, Usage};
 use crate::task::{MessageId, Task};
 
 impl Unit {
-    /// A handler has returned.
+    /// Handles the return of a handler.
     pub(super) fn returned(&mut self, context: u16, value: u32, env: &mut dyn Env) -> Result<(), InternalError> {
         let role = self.resident(context)?.task.role();
         let outcome = self.convention.outcome(role, value);
         self.end(context, outcome, env)
     }
 
-    /// A handler has done what it must not.
+    /// Handles a fault of a handler.
     pub(super) fn faulted(&mut self, context: u16, fault: Fault, env: &mut dyn Env) -> Result<(), InternalError> {
         let pc = self.resident(context)?.thread.pc();
         let detail = u64::from(match fault {
@@ -27,7 +27,7 @@ impl Unit {
         self.end(context, Outcome::Failed(HandlerError { failure: Failure::Segv, message, detail }), env)
     }
 
-    /// A command of a handler addresses memory that is not its own, or does not exist.
+    /// Handles a command that addresses memory which is not the handler's own, or that does not exist.
     pub(super) fn command_fault(
         &mut self,
         context: u16,
@@ -41,7 +41,7 @@ impl Unit {
         self.end(context, Outcome::Failed(error), env)
     }
 
-    /// A handler has run for too long.
+    /// Kills a handler that has run for too long.
     pub(super) fn timed_out(&mut self, context: u16, env: &mut dyn Env) -> Result<(), InternalError> {
         let pc = self.resident(context)?.thread.pc();
         let cycles = self.config.watchdog_cycles;
@@ -64,7 +64,7 @@ impl Unit {
         Ok(())
     }
 
-    /// Takes a handler out of its context.
+    /// Removes a handler from its context.
     fn vacate(&mut self, context: u16) -> Result<Box<Context>, InternalError> {
         let resident = self.contexts[usize::from(context)].take().ok_or(InternalError::NoHandler(context))?;
         self.hpus.get_mut(context).resident -= 1;
@@ -72,7 +72,7 @@ impl Unit {
         Ok(resident)
     }
 
-    /// Ends the tasks of messages that nobody receives any more; their commands change nothing when they are done.
+    /// Ends the tasks of messages that are no longer received; their commands change nothing when they are done.
     pub(super) fn withdraw_tasks(
         &mut self,
         messages: &[MessageId],

@@ -3,21 +3,21 @@ use sim::Time;
 /// The handle of a DMA transfer or another command that outlasts its call: an index of [`Handles`].
 pub type DmaHandle = u32;
 
-/// How far a command is.
+/// The state of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// The card has not replied yet.
     Issued,
     /// A write to host memory, whose data leaves the card at this time.
     Posted(Time),
-    /// It is under way.
+    /// It is in progress.
     Pending {
         /// Whether its handler is blocked until it is done.
         awaited: bool,
     },
     /// It is done, with this result: 0, or a negative number.
     Done(i32),
-    /// It is under way, and its handler has ended.
+    /// It is in progress, and its handler has ended.
     Orphan,
 }
 
@@ -29,14 +29,14 @@ struct Started {
     progress: Progress,
 }
 
-/// What a handler learns of a command that it looks at.
+/// The state of a command that a handler tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Look {
     /// The command is done with this result, and its handle is free.
     Done(i32),
     /// The command is done at this time.
     At(Time),
-    /// The command is under way.
+    /// The command is in progress.
     UnderWay,
 }
 
@@ -78,7 +78,7 @@ impl Handles {
         }
     }
 
-    /// What the handler in context `owner` learns of its command at time `now`; `None` when it has no such handle.
+    /// The state of a command of the handler in context `owner` at time `now`; `None` when it has no such handle.
     pub fn look(&mut self, handle: DmaHandle, owner: u16, now: Time) -> Option<Look> {
         let slot = self.slot(handle)?;
         let look = match slot.filter(|started| started.owner == owner)?.progress {
@@ -97,8 +97,8 @@ impl Handles {
         self.start(handle, Progress::Pending { awaited: true });
     }
 
-    /// A command is done with this result. Returns whether the handle was in use, and the context of the handler that is
-    /// blocked until then.
+    /// Notes that a command is done with this result. Returns whether the handle was in use, and the context of the
+    /// handler that is blocked until then.
     pub fn complete(&mut self, handle: DmaHandle, result: i32) -> Option<Option<u16>> {
         let slot = self.slot(handle)?;
         let Started { owner, progress } = (*slot)?;
@@ -115,8 +115,8 @@ impl Handles {
         slot.is_none_or(|started| started.progress == Progress::Orphan)
     }
 
-    /// Forgets the commands of a handler that has ended. Those that are under way go on, but no longer write to what was
-    /// its own: that may be another handler's when they end.
+    /// Discards the commands of a handler that has ended. Those in progress continue, but no longer write to memory
+    /// that was its own, as that may belong to another handler when they end.
     pub fn abandon(&mut self, owner: u16) {
         for slot in &mut self.0 {
             let Some(started) = slot.as_mut().filter(|started| started.owner == owner) else { continue };

@@ -3,11 +3,11 @@
 //! Tasks wait in one queue for a free context; a context belongs to an HPU, and handlers do not migrate (sPIN §3.2.2).
 //! A handler that waits leaves its HPU to another one that is resident there. Dispatch takes no time.
 //!
-//! * `unit`: what a unit consists of, its program and its memories
+//! * `unit`: the structure of a unit, its program and its memories
 //! * `context`, `hpus`, `buffers`, `handles`: the parts of a unit
-//! * `schedule`: which handler runs where, and for how long
+//! * `schedule`: decides which handler runs on which HPU, and for how long
 //! * `end`: how handlers end
-//! * `calls`: what handlers ask for
+//! * `calls`: commands of handlers
 //! * `interface`: the unit as an [`Accelerator`](crate::Accelerator)
 
 mod buffers;

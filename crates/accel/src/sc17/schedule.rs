@@ -1,4 +1,4 @@
-//! Which handler runs where, and for how long.
+//! Decides which handler runs on which HPU, and for how long.
 
 use abi::device::map;
 use hpu::{Memory, Sharing, Thread, Window};
@@ -10,11 +10,11 @@ use crate::memory::HpuMemory;
 use crate::task::{Role, Task};
 
 /// Cycles that a handler runs ahead of the others before it yields to simulated time: its plain stores are seen at most
-/// this much too early. What synchronises ([`Stop::Sync`](hpu::Stop::Sync)) is exact.
+/// this much too early. Accesses that synchronise ([`Stop::Sync`](hpu::Stop::Sync)) are exact.
 const QUANTUM: u64 = 512;
 
 impl Unit {
-    /// Gives waiting tasks the free contexts, those of the least occupied HPUs first.
+    /// Assigns free contexts to waiting tasks, those of the least occupied HPUs first.
     pub(super) fn dispatch(&mut self, env: &mut dyn Env) -> Result<(), InternalError> {
         while !self.tasks.is_empty()
             && let Some(context) = self.free_context()
@@ -98,7 +98,7 @@ impl Unit {
         self.run(next, env)
     }
 
-    /// Runs a handler until it needs the unit, and schedules what it needs for the time at which it does.
+    /// Runs a handler until it needs the unit, and schedules an event for that time.
     pub(super) fn run(&mut self, context: u16, env: &mut dyn Env) -> Result<(), InternalError> {
         let loaded = self.program.as_mut().ok_or(InternalError::NoProgram)?;
         let resident = self.contexts[usize::from(context)].as_deref_mut().ok_or(InternalError::NoHandler(context))?;
@@ -119,7 +119,7 @@ impl Unit {
         Ok(())
     }
 
-    /// Takes a handler that waits off its HPU, if another is ready to run there.
+    /// Removes a handler that waits from its HPU, if another is ready to run there.
     pub(super) fn deschedule(&mut self, context: u16, env: &mut dyn Env) -> Result<(), InternalError> {
         if self.hpus.get(context).ready.is_empty() {
             return Ok(());
@@ -128,7 +128,7 @@ impl Unit {
         self.run_next(context, env)
     }
 
-    /// A handler that has waited can go on.
+    /// Marks a handler that has waited as ready.
     pub(super) fn wake(&mut self, context: u16, env: &mut dyn Env) -> Result<(), InternalError> {
         let hpu = self.hpus.get_mut(context);
         if hpu.running == Some(context) {
@@ -139,7 +139,7 @@ impl Unit {
         }
     }
 
-    /// Takes a handler off its HPU.
+    /// Removes a handler from its HPU.
     pub(super) fn end_stay(&mut self, context: u16, env: &mut dyn Env) -> Result<(), InternalError> {
         let (now, hpu) = (env.now(), self.hpus.of(context));
         let resident = self.resident(context)?;

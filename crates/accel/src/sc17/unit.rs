@@ -18,7 +18,7 @@ use crate::profile::Profile;
 use crate::program::{CardProgram, ImageError};
 use crate::task::{Packet, Task};
 
-/// Grain of memory protection in bytes: the runtime's `memcpy` reads whole aligned words.
+/// Granularity of memory protection in bytes: the runtime's `memcpy` reads whole aligned words.
 const WORD: u32 = 8;
 
 /// The unit of the sPIN paper.
@@ -38,14 +38,14 @@ pub struct Unit {
     /// Tasks that wait for a context.
     pub(super) tasks: VecDeque<Task>,
     pub(super) handles: Handles,
-    /// Number of handlers that have been given a context.
+    /// Number of handlers that have got a context.
     pub(super) runs: Run,
     profiling: bool,
     /// The counts of programs that are no longer loaded.
     profile: Profile,
 }
 
-/// A device program, and what the unit has learned of it.
+/// A device program, and the state that the unit keeps for it.
 pub(super) struct Loaded {
     pub program: Rc<CardProgram>,
     pub predictor: Predictor,
@@ -103,7 +103,7 @@ impl Unit {
         self.watched = Watched::default();
     }
 
-    /// Gives the memory of stacks and packet buffers back if no handler runs and no packet waits.
+    /// Releases the memory of stacks and packet buffers if no handler runs and no packet waits.
     pub(super) fn trim_memories(&mut self) {
         if self.buffers.all_free() && self.contexts.iter().all(Option::is_none) && self.tasks.is_empty() {
             self.memories.trim();
@@ -159,12 +159,12 @@ impl Unit {
     }
 }
 
-/// Bytes that hold `bytes` in whole words.
+/// The number of bytes, rounded up to whole words.
 pub(super) fn words(bytes: u32) -> u32 {
     bytes.next_multiple_of(WORD)
 }
 
-/// Whether handlers share what is at an address; otherwise it is one handler's own, as long as that runs.
+/// Whether handlers share the memory at an address; otherwise it belongs to one handler, as long as that runs.
 pub(super) fn is_shared(address: u32) -> bool {
     (map::HPU_MEMORY..map::CONTEXTS).contains(&address) || (map::DATA..map::PACKETS).contains(&address)
 }

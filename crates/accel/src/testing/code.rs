@@ -1,4 +1,4 @@
-//! Handlers assembled from 32-bit RISC-V instructions, in an ELF file that never touches a disk.
+//! Handlers assembled from 32-bit RISC-V instructions, in an ELF file in memory.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use machine::Machine;
 use crate::map::load_map;
 use crate::program::{CardProgram, DeviceProgram, Handler};
 
-/// The register that is always 0.
+/// The register that always contains 0.
 pub const ZERO: u32 = 0;
 /// A temporary register.
 pub const T0: u32 = 5;
@@ -29,7 +29,7 @@ pub const A7: u32 = 17;
 /// A register that calls keep.
 pub const S2: u32 = 18;
 
-/// Asks the card for something: the command in `a7`, its argument in `a0`.
+/// Issues a command: its number is in `a7`, its argument in `a0`.
 pub const ECALL: u32 = 0x0000_0073;
 /// Ends the handler; its return code is in `a0`.
 pub const RET: u32 = 0x0000_8067;
@@ -93,7 +93,7 @@ pub fn returns(code: u32) -> Vec<u32> {
     vec![addi(A0, ZERO, code as i32), RET]
 }
 
-/// A handler that gives the command with the argument block at `argument`, and then returns `code`.
+/// A handler that issues the command with the argument block at `argument`, and then returns `code`.
 pub fn commands(number: u32, argument: u32, code: u32) -> Vec<u32> {
     let low = (argument & 0xfff) as i32;
     vec![

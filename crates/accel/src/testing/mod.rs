@@ -1,3 +1,3 @@
-//! What tests of accelerators and of cards share.
+//! Utilities that tests of accelerators and of cards share.
 
 pub mod code;

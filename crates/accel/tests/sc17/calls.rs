@@ -30,7 +30,7 @@ fn issues(number: u32, argument: &[u8]) -> (Rig, accel::Issued) {
     (rig, issued)
 }
 
-/// What a handler with this code returned; its state starts with `argument`.
+/// The return code of a handler with this code, whose state starts with `argument`.
 fn returned(rig: &Rig) -> i32 {
     match &rig.ends[0].outcome {
         Outcome::Payload { dropped } => {
@@ -43,7 +43,7 @@ fn returned(rig: &Rig) -> i32 {
 }
 
 #[test]
-fn messages_say_what_the_handler_asks_for() {
+fn messages_contain_the_arguments_of_the_handler() {
     let put = PutCmd {
         local: 16,
         len: 24,
@@ -128,7 +128,7 @@ fn a_get_to_the_card_waits_for_its_data() {
     assert_eq!((rig.ends[0].outcome == SUCCESS, rig.ends[0].at > 3_000_000), (true, true));
 }
 
-/// A handler that starts a DMA read, gives `number` with its handle, and returns what that says.
+/// A handler that starts a DMA read, issues command `number` with its handle, and returns the result.
 fn reads(number: u32) -> (Vec<u32>, DmaCmd) {
     let dma = DmaCmd { offset: 3, local: STATE + 0x100, len: 16, options: 1, handle: 99 };
     let handle = std::mem::offset_of!(DmaCmd, handle) as i32;
@@ -139,7 +139,7 @@ fn reads(number: u32) -> (Vec<u32>, DmaCmd) {
 }
 
 #[test]
-fn a_transfer_goes_on_beside_its_handler() {
+fn a_transfer_continues_while_its_handler_runs() {
     let (code, dma) = reads(cmd::DMA_WAIT);
     let mut rig = Rig::payload(&[], code, bytes_of(&dma));
     rig.offer(1, &[0; 8]);
@@ -160,7 +160,7 @@ fn a_transfer_goes_on_beside_its_handler() {
 }
 
 #[test]
-fn a_handler_may_look_at_its_transfers() {
+fn a_handler_may_test_its_transfers() {
     let (code, dma) = reads(cmd::DMA_TEST);
     for (transfer, done, result) in [
         (Transfer::UnderWay, false, 0),
@@ -210,7 +210,7 @@ fn unexpected(issued: &accel::Issued) -> Result<(), InternalError> {
 }
 
 #[test]
-fn replies_that_do_not_fit_are_errors_of_the_simulator() {
+fn unexpected_replies_are_errors_of_the_simulator() {
     let (mut rig, issued) = issues(cmd::PUT_FROM_HOST, bytes_of(&PutCmd::default()));
     let started = Reply::Started(Transfer::UnderWay);
     assert_eq!(rig.unit.complete(issued.id, started, &mut rig.world), unexpected(&issued));
@@ -233,7 +233,7 @@ fn atomics_on_host_memory_are_transfers_too() {
 }
 
 #[test]
-fn counters_are_the_cards() {
+fn counter_operations_are_commands_to_the_card() {
     let value = CtEvent { success: 5, failure: 6 };
     let (_, issued) = issues(cmd::CT_INC, bytes_of(&value));
     assert_eq!(issued.command, Command::Counter(Counter::Add(value)));
@@ -250,7 +250,7 @@ fn counters_are_the_cards() {
 
 #[test]
 fn atomics_on_card_memory_need_no_card() {
-    // A compare-and-swap of the word behind its argument, which holds 4.
+    // A compare-and-swap of the word after its argument, which contains 4.
     let at = STATE + 32;
     let word = |command: &[u8]| {
         let mut state = command.to_vec();

@@ -6,7 +6,7 @@ use accel::{Failure, HandlerError, Input, Outcome, Verdict};
 
 use crate::rig::{CYCLE, Rig, header};
 
-/// How the payload handler with this code ends.
+/// The outcome of the payload handler with this code.
 fn end(settings: &[&str], code: Vec<u32>) -> (Outcome, u64) {
     let mut rig = Rig::payload(settings, code, &[]);
     rig.offer(1, &[0; 8]);
@@ -35,7 +35,7 @@ fn a_handler_that_runs_for_too_long_is_killed() {
 
 #[test]
 fn a_command_at_the_limit_is_one_too_many() {
-    // 1000 times "look at a transfer that is not there".
+    // The handler tests a transfer that does not exist, 1000 times.
     let code = vec![addi(A7, ZERO, cmd::DMA_TEST as i32), ECALL, 0xffdf_f06f]; // jal x0, -4
     assert_eq!(error(&["accelerator.watchdog_cycles=100"], code).failure, Failure::Timeout);
 }
@@ -64,7 +64,7 @@ fn commands_that_do_not_exist_and_their_foreign_arguments_are_faults() {
 }
 
 #[test]
-fn a_handler_may_give_up() {
+fn a_handler_may_abort() {
     let aborted = error(&[], vec![addi(A7, ZERO, cmd::ABORT as i32), ECALL, RET]);
     let detail = u64::from(ret::FAIL);
     assert_eq!(aborted, HandlerError { failure: Failure::Failed, message: "aborted".into(), detail });
@@ -74,7 +74,7 @@ fn a_handler_may_give_up() {
 }
 
 #[test]
-fn return_codes_mean_what_the_role_makes_of_them() {
+fn the_meaning_of_return_codes_depends_on_the_role() {
     let header_outcomes = [
         (ret::DROP, Verdict::Drop, false),
         (ret::DROP_PENDING, Verdict::Drop, true),

@@ -1,6 +1,6 @@
-//! The unit of the sPIN paper, alone: handlers of a few instructions, and an environment that the test plays.
+//! The unit of the sPIN paper, alone: handlers of a few instructions, and an environment that the test provides.
 //!
-//! How many cycles a handler takes is asked of its usage; everything else follows from 0.4 ns a cycle.
+//! The number of cycles of a handler is taken from its usage; everything else follows from 0.4 ns per cycle.
 
 mod calls;
 mod ends;

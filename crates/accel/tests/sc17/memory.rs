@@ -9,7 +9,8 @@ use bytemuck::{bytes_of, pod_read_unaligned};
 
 use crate::rig::{Rig, STATE, SUCCESS, header};
 
-/// A command that shows the test the handler's memory: a DMA to the host. The handler's first argument is in `a0` still.
+/// A command that shows the test the handler's memory: a DMA to the host. The handler's first argument is in `a0`
+/// still.
 fn shows(code: u32) -> Vec<u32> {
     let mut shows = vec![sw(A0, A1, 0x100)]; // the state keeps the first argument
     shows.extend(commands(cmd::DMA_TO_HOST, STATE, code));
@@ -47,11 +48,11 @@ fn a_trim_waits_for_packets_and_handlers() {
 }
 
 #[test]
-fn hpu_memory_is_zero_when_it_is_given_out() {
+fn hpu_memory_is_zero_when_it_is_allocated() {
     let mut rig = Rig::payload(&["accelerator.memory_bytes=4096"], shows(ret::SUCCESS), &[7; 1024]);
     assert_eq!(rig.unit.allocate(0), Err(AllocationError::Empty));
     assert_eq!(rig.unit.allocate(3073), Err(AllocationError::Full(3073)));
-    rig.handlers = Rc::new(HandlerSet::default()); // nobody has the first piece any more
+    rig.handlers = Rc::new(HandlerSet::default()); // the first piece has no owner any more
     let again = rig.unit.allocate(4096).unwrap();
     assert_eq!((again.address, again.length), (STATE, 4096));
     let again = Some(again);
@@ -91,7 +92,7 @@ fn a_payload_handler_sees_the_payload_aligned() {
 }
 
 #[test]
-fn a_header_handler_sees_the_header_and_the_user_header_behind_it() {
+fn a_header_handler_sees_the_header_followed_by_the_user_header() {
     let mut rig = Rig::new(&[], [shows(ret::PROCEED), vec![], vec![]], &dma());
     let handlers = Rc::into_inner(std::mem::take(&mut rig.handlers)).unwrap();
     rig.handlers = Rc::new(HandlerSet { user_hdr: 8, ..handlers });
@@ -118,7 +119,7 @@ fn a_header_handler_sees_the_header_and_the_user_header_behind_it() {
 }
 
 #[test]
-fn a_completion_handler_is_told_what_was_lost() {
+fn a_completion_handler_sees_what_was_lost() {
     // Returns the sum of its first two arguments: dropped bytes and flow control.
     let code = vec![0x00b5_0533, RET]; // add a0, a0, a1
     let mut rig = Rig::new(&[], [vec![], vec![], code], &[]);

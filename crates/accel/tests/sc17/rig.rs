@@ -1,4 +1,4 @@
-//! A unit in a world of its own: the test executes the commands, and sees what ends when.
+//! A unit in an environment of its own: the test executes the commands, and records which handler ends when.
 
 use std::path::Path;
 use std::rc::Rc;
@@ -18,7 +18,7 @@ pub const CYCLE: u64 = 400;
 /// Card address of the HPU memory that a rig has.
 pub const STATE: u32 = map::HPU_MEMORY;
 
-/// What the unit sees.
+/// The environment of the unit.
 #[derive(Default)]
 pub struct World {
     pub now: Time,
@@ -26,7 +26,7 @@ pub struct World {
     /// Commands that the test has not taken.
     pub issued: Vec<Issued>,
     finished: Vec<Finished>,
-    /// HPU, start and end in ps, and name of each stay.
+    /// HPU, start and end in ps, and handler of each slice.
     pub slices: Vec<(u32, u64, u64, String)>,
 }
 
@@ -59,7 +59,7 @@ impl Env for World {
 /// A handler that has ended.
 #[derive(Debug, PartialEq, Eq)]
 pub struct End {
-    /// When, in ps.
+    /// The time of its end, in ps.
     pub at: u64,
     pub message: MessageId,
     pub outcome: Outcome,
@@ -68,7 +68,7 @@ pub struct End {
     pub occupancy: u64,
 }
 
-/// A unit with handlers "header", "payload" and "completion", and what is around it.
+/// A unit with handlers "header", "payload" and "completion", and its environment.
 pub struct Rig {
     pub unit: Box<dyn Accelerator>,
     pub world: World,
@@ -184,5 +184,5 @@ pub fn header() -> MessageHeader {
     MessageHeader { kind: MessageKind::Put, length: 100, target, source, match_bits: 5, offset: 6, hdr_data: 7 }
 }
 
-/// A payload handler has ended as it should.
+/// Checks that a payload handler has ended successfully.
 pub const SUCCESS: Outcome = Outcome::Payload { dropped: false };

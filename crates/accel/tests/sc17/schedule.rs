@@ -1,4 +1,4 @@
-//! Which handler runs where and when.
+//! Tests of which handler runs where and when.
 
 use abi::device::{PutCmd, cmd, ret};
 use abi::portals::Process;
@@ -19,7 +19,7 @@ fn with(hpus: u32, contexts: u32, code: Vec<u32>) -> Rig {
     Rig::payload(&settings.each_ref().map(String::as_str), code, &[])
 }
 
-/// The time that the only handler which has run so far took, in ps.
+/// The time of the only handler that has run so far, in ps.
 fn alone(code: Vec<u32>) -> u64 {
     let mut rig = with(1, 1, code);
     rig.offer(1, &[0; 8]);
@@ -84,7 +84,7 @@ fn a_handler_that_waits_leaves_its_hpu_to_another_one() {
 }
 
 #[test]
-fn a_handler_whose_put_does_not_block_goes_on() {
+fn a_handler_whose_put_does_not_block_continues() {
     let (code, state) = puts();
     for reply in [Reply::Leaves(Time::from_ns(1000)), Reply::Queued] {
         let mut rig = Rig::payload(&["accelerator.put_blocks=false"], code.clone(), &state);
@@ -93,7 +93,7 @@ fn a_handler_whose_put_does_not_block_goes_on() {
         let queued = reply == Reply::Queued;
         rig.reply(&put, reply);
         if queued {
-            rig.reply(&put, Reply::Done(0)); // it has left: nobody waits for that
+            rig.reply(&put, Reply::Done(0)); // the message has left, but no handler waits for that
         }
         rig.run();
         assert_eq!(rig.times(), [(1, rig.ends[0].cycles * CYCLE)]);
@@ -168,7 +168,7 @@ fn a_unit_without_a_program_runs_nothing() {
     let mut rig = with(1, 1, returns(ret::SUCCESS));
     rig.offer(1, &[0; 8]);
     rig.unit.unload();
-    rig.run(); // the event of the handler concerns nobody any more
+    rig.run(); // the event of the handler is obsolete
     assert_eq!(rig.times(), []);
     assert!(rig.unit.program().is_none());
     let task = rig.task(2, accel::Input::Payload, None);

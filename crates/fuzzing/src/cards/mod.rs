@@ -1,8 +1,9 @@
-//! Three cards in one process: any library calls in any order, handlers that do anything, packets from elsewhere.
+//! Three cards in one process: arbitrary library calls in any order, arbitrary handlers, and packets that no card has
+//! sent.
 //!
-//! The world checks every access to host memory against what the program has named by then ([`world`]); at the end nothing
-//! may be under way, counts must agree, and no handle of a closed interface may be valid. An input is played twice, with the
-//! same outcome.
+//! Every access to host memory is checked against the ranges that the program has named so far ([`world`]). At the end
+//! nothing may be in flight, counts must agree, and no handle of a closed interface may be valid. An input is executed
+//! twice, with the same outcome.
 
 mod program;
 mod world;
@@ -21,15 +22,16 @@ use sim::Time;
 use program::{STATE, TWINS};
 use world::{BYTES, START, World};
 
-/// Cards, and so many more that the network does not have.
+/// The number of cards, and of further nodes that the network does not have.
 const NODES: u32 = 3;
-/// Calls of an input.
+/// The maximum number of calls of an input.
 const CALLS: usize = 300;
-/// Events between two looks at whether the end is near, and before a run is given up: handlers may talk for ever.
+/// The number of events between two checks for the end, and before a run is abandoned: handlers may send messages
+/// forever.
 const EVENTS: usize = 20_000;
-/// Packets of the machines.
+/// The packet size of the machines.
 const MTU: u64 = 256;
-/// Where descriptions that calls read lie in host memory: an iovec, an initial state.
+/// The place in host memory of descriptions that calls read: an iovec, an initial state.
 const IOVEC: u64 = START + BYTES as u64 - 256;
 const INITIAL: u64 = IOVEC - STATE as u64;
 
@@ -41,7 +43,7 @@ const CT: usize = 3;
 const HPU: usize = 4;
 const NI: usize = 5;
 
-/// Any calls.
+/// Arbitrary calls.
 pub fn calls(bytes: &[u8]) {
     assert_eq!(play(bytes), play(bytes), "the same input, played twice");
 }
@@ -95,7 +97,7 @@ fn machine(choice: u8) -> Rc<Machine> {
     })
 }
 
-/// What became of an input.
+/// The outcome of an input.
 fn play(bytes: &[u8]) -> u64 {
     let mut u = Unstructured::new(bytes);
     let machine = machine(u.arbitrary().unwrap_or_default());
@@ -125,19 +127,19 @@ fn play(bytes: &[u8]) -> u64 {
     world.digest()
 }
 
-/// When an entry joins its list.
+/// The time at which an entry is added to its list.
 #[derive(Clone, Copy)]
 enum Append {
     Now,
     Triggered(Handle, u64),
 }
 
-/// What a program remembers of each node.
+/// The objects that a program has created on each node.
 #[derive(Default)]
 struct Program {
-    /// Every handle that was ever given out, by node and kind.
+    /// Every handle that was ever allocated, by node and kind.
     handles: [[Vec<Handle>; 6]; NODES as usize],
-    /// Handles of interfaces that were closed.
+    /// The handles of closed interfaces.
     closed: [Vec<Handle>; NODES as usize],
 }
 
@@ -172,7 +174,7 @@ impl Program {
         Some(handle)
     }
 
-    /// A handle, most likely a live one; or none, or any word.
+    /// A handle, most likely a valid one; or no handle, or an arbitrary word.
     fn any(&self, u: &mut Unstructured<'_>, node: usize, kind: usize) -> Result<Handle> {
         let handles = &self.handles[node][kind];
         Ok(match u.arbitrary::<u8>()? {
@@ -212,7 +214,7 @@ impl Program {
         }
     }
 
-    /// One call, or some time.
+    /// Makes a call, or lets some time pass.
     fn call(&mut self, world: &mut World, u: &mut Unstructured<'_>) -> Result<()> {
         let node = u.choose_index(NODES as usize)?;
         let ni = self.any(u, node, NI)?;
@@ -353,7 +355,7 @@ impl Program {
         }
     }
 
-    /// An entry for portal `index`, which it carries in `pad`.
+    /// An entry for portal `index`, which is stored in `pad`.
     fn entry(&mut self, world: &mut World, node: usize, index: u32, u: &mut Unstructured<'_>) -> Result<Me> {
         let (start, length, iovec) = range(world, node, u)?;
         let mut options = u.arbitrary::<u32>()? & me::MASK & !me::IOVEC;
@@ -375,7 +377,7 @@ impl Program {
         if roles & 0xf != 0 {
             let twin = |role: u8| if roles >> role & 1 == 0 { 0 } else { TWINS[usize::from(role)] };
             (me.header_handler, me.payload_handler, me.completion_handler) = (twin(0), twin(1), twin(2));
-            // The input's own code, in any role.
+            // This is the input's own code, in any role.
             match roles >> 4 & 3 {
                 1 => me.header_handler = TWINS[3],
                 2 => me.payload_handler = TWINS[3],
@@ -429,7 +431,7 @@ impl Program {
         Ok(made.ok())
     }
 
-    /// What must hold when nothing is left to do; then everything is closed.
+    /// Checks the invariants when nothing is left to do, then closes everything.
     fn end(&mut self, world: &mut World) {
         world.check_counts();
         for node in 0..NODES as usize {
@@ -446,7 +448,7 @@ impl Program {
             assert_eq!(card.triggered_left(), 0, "triggered operations of closed interfaces");
             assert_eq!(card.exposed().count(), 0, "memory of closed interfaces");
         }
-        assert!(world.run(EVENTS), "cards without interfaces go on for ever");
+        assert!(world.run(EVENTS), "cards without interfaces do not come to rest");
         for node in 0..NODES as usize {
             for options in [5, 9, 6, 10] {
                 self.open(world, node, options);
@@ -458,7 +460,7 @@ impl Program {
     }
 }
 
-/// A handle of a closed interface, when new ones are open: generations of handles go on.
+/// A handle of a closed interface must stay invalid when new ones are open: generations of handles continue.
 fn check_dead(card: &mut Card, handle: Handle) {
     let valid = match handle >> 28 {
         5 => card.eq_take(handle).is_ok(),
@@ -468,7 +470,7 @@ fn check_dead(card: &mut Card, handle: Handle) {
     assert!(!valid, "handle {handle:#x} of a closed interface is valid");
 }
 
-/// Names a range, or what an iovec describes: its elements, and for this call its own memory.
+/// Names a range, or the ranges that an iovec describes, and for this call the memory of the iovec itself.
 fn name(world: &mut World, node: usize, (start, length, iovec): (u64, u64, bool), holder: Option<Handle>) {
     if !iovec {
         return world.host(node).name(start, length, holder);
@@ -480,13 +482,13 @@ fn name(world: &mut World, node: usize, (start, length, iovec): (u64, u64, bool)
     }
 }
 
-/// A range of host memory, or an iovec of a few, which lies in memory that the next call may read.
+/// A range of host memory, or an iovec of a few ranges, which is in memory that the next call may read.
 fn range(world: &mut World, node: usize, u: &mut Unstructured<'_>) -> Result<(u64, u64, bool)> {
     let mut part = || Ok((START + u64::from(u.arbitrary::<u16>()?), size(u)?));
     let (start, length) = part()?;
     let count = u64::from(u.arbitrary::<u8>()?);
     if count < 240 {
-        // Some entries are the whole memory, or all from an address on.
+        // Some entries cover the whole memory, or everything from an address on.
         return Ok(match count {
             230 => (0, ptl::SIZE_MAX, false),
             231 => (start, ptl::SIZE_MAX, false),
@@ -504,7 +506,7 @@ fn range(world: &mut World, node: usize, u: &mut Unstructured<'_>) -> Result<(u6
     Ok((IOVEC, count, true))
 }
 
-/// Lengths and offsets around those of packets.
+/// Lengths and offsets near those of packets.
 fn size(u: &mut Unstructured<'_>) -> Result<u64> {
     Ok(match u.arbitrary::<u8>()? {
         255 => u.arbitrary()?,
@@ -546,7 +548,7 @@ fn limits(u: &mut Unstructured<'_>) -> Result<NiLimits> {
     })
 }
 
-/// A put that no card of the network has sent, as from one whose process asks for no answer.
+/// A put that no card of the network has sent, without an acknowledgement.
 fn foreign_message(world: &mut World, node: usize, pt_index: u32, u: &mut Unstructured<'_>) -> Result<()> {
     let request = nic::Request {
         kind: RequestKind::Put,
@@ -564,7 +566,7 @@ fn foreign_message(world: &mut World, node: usize, pt_index: u32, u: &mut Unstru
         fail: NiFail::Ok,
     };
     let header = Rc::new(Header {
-        id: world.foreign_id(), // the network gives no two messages the same
+        id: world.foreign_id(), // ids of messages are unique in the network
         source: NODES + 1,
         target: node as u32,
         interface: u.arbitrary::<u8>()? % 4,

@@ -1,4 +1,5 @@
-//! What lies around the cards: a network, and hosts whose memory may be touched only where the program has named it.
+//! The surroundings of the cards: a network, and hosts whose memory may be accessed only where the program has named
+//! it.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
@@ -10,7 +11,7 @@ use nic::testing::{Bench, BenchPorts, Surroundings};
 use nic::{Card, MemoryFault, Notice, Packet, Slice};
 use sim::Time;
 
-/// Where a host's memory starts, and its bytes.
+/// The start of a host's memory, and its size in bytes.
 pub const START: u64 = 0x10_0000;
 pub const BYTES: usize = 64 << 10;
 
@@ -19,11 +20,11 @@ pub const BYTES: usize = 64 << 10;
 struct Named {
     start: u64,
     length: u64,
-    /// The object that holds it; `None` for the length of one call.
+    /// The object that uses it; `None` for the duration of one call.
     holder: Option<Handle>,
 }
 
-/// A process.
+/// The process on a node.
 #[derive(Debug)]
 pub struct Host {
     pub memory: Vec<u8>,
@@ -33,12 +34,12 @@ pub struct Host {
 }
 
 impl Host {
-    /// From now on the card may touch this range, for as long as `holder` lives or a message to it is under way.
+    /// Permits the card to access this range, for as long as `holder` exists or a message to it is in flight.
     pub fn name(&mut self, start: u64, length: u64, holder: Option<Handle>) {
         self.named.push(Named { start, length, holder });
     }
 
-    /// Forgets what was named only for a call.
+    /// Removes the ranges that were named only for a call.
     pub fn end_call(&mut self) {
         self.named.retain(|named| named.holder.is_some());
     }
@@ -55,19 +56,19 @@ impl Host {
     }
 }
 
-/// What lies around the cards.
+/// The surroundings of the cards.
 pub struct Around {
     network: Latency,
     pub hosts: Vec<Host>,
-    /// Digest of everything that can be seen from outside, in its order.
+    /// A digest of everything that is visible from outside, in its order.
     seen: DefaultHasher,
     transmitted: u64,
 }
 
-/// Cards, their hosts, and what is under way.
+/// The cards, their hosts, and the messages in flight.
 pub struct World {
     pub bench: Bench<Around>,
-    /// Messages, packets and bytes that no card has sent.
+    /// The numbers of messages, packets and bytes that no card has sent.
     injected: [u64; 3],
 }
 
@@ -102,14 +103,15 @@ impl World {
         u64::MAX - messages
     }
 
-    /// Puts a packet before the card that it is for.
+    /// Delivers a packet to its card.
     pub fn inject(&mut self, packet: Packet) {
         let counts = [packet.is_header().into(), 1, packet.data.len() as u64];
         self.injected.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
         self.bench.arrive(self.bench.now, packet);
     }
 
-    /// Handles at most `most` events; whether nothing is left to do. The CPUs do at once what cards leave to them.
+    /// Handles at most `most` events. Returns whether nothing is left to do. The CPUs complete the work of cards at
+    /// once.
     pub fn run(&mut self, most: usize) -> bool {
         self.bench.around.hosts.iter_mut().for_each(Host::end_call);
         for _ in 0..most {
@@ -122,14 +124,14 @@ impl World {
         false
     }
 
-    /// While nothing is under way, what no object holds is not to be touched any more.
+    /// Removes ranges that no object uses, when nothing is in flight: they must not be accessed any more.
     fn forget_dead(&mut self) {
         for (card, host) in self.bench.cards.iter_mut().zip(&mut self.bench.around.hosts) {
             host.named.retain(|named| named.holder.is_some_and(|holder| card.ni_handle(holder).is_ok()));
         }
     }
 
-    /// What must hold when nothing is left to do.
+    /// Checks the invariants when nothing is left to do.
     pub fn check_counts(&self) {
         let stats: Vec<_> = self.bench.cards.iter().map(Card::stats).collect();
         let sums = |count: fn(&nic::Stats) -> u64| stats.iter().map(count).sum::<u64>();
@@ -140,7 +142,7 @@ impl World {
         assert_eq!(sums(|stats| stats.messages_sent) + messages, sums(|stats| stats.messages_received), "messages");
     }
 
-    /// Stands for everything that has happened.
+    /// The digest of everything that has happened.
     pub fn digest(&self) -> u64 {
         let mut all = self.bench.around.seen.clone();
         self.bench.now.hash(&mut all);

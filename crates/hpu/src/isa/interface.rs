@@ -23,7 +23,7 @@ pub struct Convention {
     pub command: u8,
     /// The argument of a command.
     pub command_argument: u8,
-    /// A register that has the value of a symbol from the start on, and the name of that symbol.
+    /// A register that is initialised with the value of a symbol, and the name of that symbol.
     pub global_pointer: Option<(u8, &'static str)>,
 }
 
@@ -38,10 +38,11 @@ pub trait Isa: Debug + Send + Sync {
     /// Machine number of ELF files (`e_machine`), and its name for messages.
     fn machine(&self) -> (u16, &'static str);
 
-    /// Checks that the core has what a program was compiled for, as far as the ELF header and the attributes say it.
+    /// Checks that the core has the extensions for which a program was compiled, as far as the ELF header and the
+    /// attributes name them.
     ///
     /// # Errors
-    /// What the program needs and the core lacks, as a clause: "it was compiled for …, which rv32i cores do not have".
+    /// The missing extension, as a clause: "it was compiled for …, which rv32i cores do not have".
     fn check(&self, elf: &DeviceElf<'_>) -> Result<(), String>;
 
     /// Decodes the instruction at the start of `bytes`, which are at address `pc`. A word that is not an instruction of

@@ -11,7 +11,7 @@ type ByName = fn(&str) -> Option<Arc<dyn Isa>>;
 /// Every instruction set, with an explanation of its names. A new one adds a row.
 const INSTRUCTION_SETS: &[(ByName, &str)] = &[(riscv::by_name, riscv::NAMES)];
 
-/// The name of an HPU kind does not say which instructions its cores execute.
+/// The name of an HPU kind does not contain the name of an instruction set.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("HPU kind '{kind}' names no instruction set; the simulator executes {}", known())]
 pub struct UnknownKind {

@@ -35,8 +35,8 @@ impl Program {
     /// Reads a device ELF for cores that execute `isa`, on a card with the address space `map`.
     ///
     /// # Errors
-    /// When the file is malformed, is for another machine or needs extensions that the cores do not have, or has segments
-    /// outside of the memories for programs; the error says what is wrong.
+    /// When the file is malformed, is for another machine or needs extensions that the cores do not have, or has
+    /// segments outside the memories for programs; the error names the mistake.
     pub fn load(elf: &[u8], isa: Arc<dyn Isa>, map: &LoadMap) -> Result<Program, ElfError> {
         let file = DeviceElf::parse(elf)?;
         let header = file.elf_header();
@@ -82,10 +82,10 @@ impl Program {
         &self.data
     }
 
-    /// The source line of the instruction at `pc`, when the program was compiled with `-g`. For a handler call of the SDK,
-    /// which is inlined, that is the line at which the program calls it.
+    /// The source line of the instruction at `pc`, when the program was compiled with `-g`. For a handler call of the
+    /// SDK, which is inlined, that is the line at which the program calls it.
     pub fn line(&self, pc: u32) -> Option<Location<'_>> {
-        // The line table also has code that the linker has left out, at address 0.
+        // The line table also contains code that the linker has removed, at address 0.
         self.code.get(pc.checked_sub(self.region.base)? as usize)?;
         self.lines.at(pc)
     }

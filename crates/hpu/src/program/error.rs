@@ -1,7 +1,7 @@
 use object::elf::ET_EXEC;
 use thiserror::Error;
 
-/// Why a file is not a program for the HPUs of a card.
+/// Errors of files that are not programs for the HPUs of a card.
 #[derive(Debug, Error)]
 pub enum ElfError {
     /// The file is not an ELF32 file, or a malformed one.
@@ -25,7 +25,7 @@ pub enum ElfError {
         /// Number in the ELF header.
         found: u16,
     },
-    /// The code needs what the cores do not have.
+    /// The code needs extensions that the cores do not have.
     #[error("device program: {0}")]
     Unsupported(String),
     /// A loadable segment is not where the card has memory for programs or their data.
@@ -40,7 +40,7 @@ pub enum ElfError {
         address: u32,
         /// Size in memory, in bytes.
         bytes: u32,
-        /// Where it is, in words: "in the packet buffers".
+        /// Its place, in words: "in the packet buffers".
         place: String,
         /// Name of the map.
         map: &'static str,

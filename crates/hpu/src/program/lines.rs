@@ -18,7 +18,7 @@ pub struct Location<'a> {
 /// A row of the line table: code from `start` up to the start of the next row.
 struct Row {
     start: u32,
-    /// Index into the file names; `None` for code without a source line and behind the last code of a unit.
+    /// Index into the file names; `None` for code without a source line and after the last code of a unit.
     file: Option<u32>,
     line: u32,
 }
@@ -38,13 +38,13 @@ pub struct Lines {
     files: Vec<String>,
     /// Sorted by start.
     rows: Vec<Row>,
-    /// Inlined functions that are called outside of the SDK; inner ones behind outer ones.
+    /// Inlined functions that are called outside the SDK; inner ones come after outer ones.
     inlined: Vec<Inlined>,
 }
 
 impl Lines {
-    /// The source line of the instruction at `pc`. The line of an inlined handler call of the SDK is the line at which the
-    /// program calls it.
+    /// The source line of the instruction at `pc`. The line of an inlined handler call of the SDK is the line at which
+    /// the program calls it.
     pub fn at(&self, pc: u32) -> Option<Location<'_>> {
         let row = &self.rows[self.rows.partition_point(|row| row.start <= pc).checked_sub(1)?];
         let place = |file: u32, line: u32| self.files.get(file as usize).map(|file| Location { file, line });

@@ -11,29 +11,31 @@ pub(super) struct InOrder {
 
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub(super) struct State {
-    /// Registers whose value an instruction may still have to wait for, and in how many cycles the value is there.
+    /// Registers for whose value an instruction may still have to wait, with the number of cycles until it is
+    /// available.
     pending: Vec<(u8, u32)>,
     /// The next instruction is the target of a jump. If it is split over two words, its fetch takes another cycle.
     redirected: bool,
 }
 
 impl InOrder {
-    /// Cycles until the next instruction can enter the execute stage, and until the result is there for it.
+    /// Cycles until the next instruction can enter the execute stage, and until the result is available for it.
     fn cost(&self, class: Class) -> (u32, u32) {
         match class {
             Class::Alu | Class::Multiply | Class::Store | Class::Command | Class::Trap => (1, 1),
-            // An instruction that uses the value directly behind the load waits one more cycle.
+            // An instruction that uses the value directly after the load waits one more cycle.
             Class::Load => (self.scratchpad, self.scratchpad + 1),
             Class::MultiplyHigh | Class::Fence => (5, 5),
             // The divisor adds further cycles when the instruction runs.
             Class::Divide => (3, 3),
-            // Not taken; see TAKEN.
+            // This is the cost if it is not taken; see TAKEN.
             Class::Branch => (1, 1),
             Class::Jump | Class::JumpIndirect | Class::Return => (2, 2),
             Class::System => (4, 4),
             // A load and a store.
             Class::Atomic => (self.scratchpad + 1, self.scratchpad + 2),
-            // The core's FPU (fpnew) with one register stage; its divider is not pipelined and makes 3 bits a cycle.
+            // The core's FPU (fpnew) with one register stage; its divider is not pipelined and computes 3 bits per
+            // cycle.
             Class::FloatAdd | Class::FloatMultiply | Class::FloatMultiplyAdd | Class::FloatConvert => (1, 2),
             Class::FloatMove => (1, 1),
             Class::FloatDivide | Class::FloatRoot => (11, 11),

@@ -8,10 +8,10 @@ use super::pipeline::{Exit, Pipeline, Timed};
 
 /// A pipeline whose states have numbers; 0 is the empty one.
 trait Numbered: Send + Sync {
-    /// Does the same as [`Pipeline::run`], and returns also the number of the state after it.
+    /// Does the same as [`Pipeline::run`], and also returns the number of the state after it.
     fn run(&mut self, state: u32, ops: &[Timed], exit: Exit) -> (u32, u32);
 
-    /// Forgets all states but the empty one and `kept`; returns the new number of `kept`.
+    /// Discards all states but the empty one and `kept`; returns the new number of `kept`.
     fn forget(&mut self, kept: u32) -> u32;
 }
 
@@ -65,19 +65,19 @@ struct Transition {
     cycles: u32,
     /// State of the pipeline after it.
     state: u32,
-    /// The transition that came next the last time, for each [`Exit`] of the next block.
+    /// The transition that followed the previous time, for each [`Exit`] of the next block.
     next: [u32; 4],
 }
 
-/// Block number of transitions that no block made.
+/// Block number of transitions that do not belong to a block.
 const NO_BLOCK: u32 = u32::MAX;
 /// Number of transitions to remember; few programs have more than some hundred.
 const CAPACITY: usize = 1 << 14;
 
 /// All transitions seen so far.
 ///
-/// When the memo is full it starts afresh, and a thread that its cycle limit has stopped before continues with an empty
-/// pipeline. That is deterministic and changes a few cycles.
+/// When the memo is full it is cleared, and a thread that was stopped earlier by its cycle limit continues with an
+/// empty pipeline. That is deterministic and changes a few cycles.
 pub(crate) struct Memo {
     pipeline: Box<dyn Numbered>,
     /// The first is the empty pipeline.
@@ -99,7 +99,7 @@ impl Memo {
         memo
     }
 
-    /// Gives a thread that was stopped before the memo started afresh an empty pipeline.
+    /// Gives a thread that was stopped before the memo was cleared an empty pipeline.
     pub fn resume(&self, position: &mut Position) {
         if position.generation != self.generation {
             *position = Position { transition: 0, generation: self.generation };
@@ -124,7 +124,7 @@ impl Memo {
         self.search(position, block, exit, ops())
     }
 
-    /// The cycles of the first instructions of a block, behind which the thread does not continue.
+    /// The cycles of the first instructions of a block, after which the thread does not continue.
     pub fn partial(&mut self, position: Position, ops: &[Timed]) -> u32 {
         self.pipeline.run(self.transitions[position.transition as usize].state, ops, Exit::NEXT).0
     }
@@ -210,7 +210,7 @@ mod tests {
         }
         assert_eq!(memo.generation, 1);
         assert!(memo.transitions.len() <= CAPACITY);
-        // A thread that was stopped before goes on with an empty pipeline.
+        // A thread that was stopped before continues with an empty pipeline.
         memo.resume(&mut old);
         assert_eq!((old.transition, old.generation), (0, 1));
         assert_eq!(load_use(&mut memo, &mut old, 0), 3);

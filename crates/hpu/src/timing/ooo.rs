@@ -3,25 +3,26 @@
 //! Instructions are processed in program order. For each, the model computes the cycles in which it dispatches, issues,
 //! has its result and commits, from those of the instructions before it:
 //!
-//! * dispatch: `width` a cycle, in order; a taken branch ends the group, a mispredicted one stops it until the
+//! * dispatch: `width` per cycle, in order; a taken branch ends the group, a mispredicted one stops it until the
 //!   branch has issued and the pipeline has refilled; it waits for a free entry of the reorder buffer, the issue queue
 //!   and, for loads and stores, the load or store queue
-//! * issue: the cycle after dispatch or later, when the operands are there and a port is free, the oldest first
-//! * commit: in order, `width` a cycle, when the result is there; this frees the reorder buffer, load and store entries
+//! * issue: the cycle after dispatch or later, when the operands are ready and a port is free, the oldest first
+//! * commit: in order, `width` per cycle, when the result is ready; this frees the reorder buffer, load and store
+//!   entries
 //!
-//! Registers are renamed without limit. Loads do not wait for earlier stores (memory dependences are predicted rightly,
-//! and the scratchpad is no slower than forwarding). A handler's first instruction dispatches in its cycle 0, since
-//! execution starts within a cycle of scheduling (sPIN §2). Commands, atomic operations, fences and accesses to
-//! control registers wait until all instructions before them have committed, and all instructions behind them wait for
-//! them, so the pipeline is empty when the card answers. A load or store of several registers uses its port for one cycle
-//! per two registers; an address register that it changes is ready one address calculation after its issue.
+//! Registers are renamed without limit. Loads do not wait for earlier stores (memory dependences are predicted
+//! correctly, and the scratchpad is no slower than forwarding). A handler's first instruction dispatches in its cycle
+//! 0, since execution starts within a cycle of scheduling (sPIN §2). Commands, atomic operations, fences and accesses
+//! to control registers wait until all instructions before them have committed, and all instructions after them wait
+//! for them, so the pipeline is empty when the card answers. A load or store of several registers uses its port for one
+//! cycle per two registers; an address register that it changes is ready one address calculation after its issue.
 
 use super::pipeline::{Exit, Pipeline, Timed};
 use crate::op::{Class, RegisterSet};
 
 /// Parameters of a core, in cycles unless stated otherwise.
 pub(super) struct OooParameters {
-    /// Instructions fetched, dispatched and committed a cycle.
+    /// Instructions fetched, dispatched and committed per cycle.
     pub width: usize,
     /// Entries of the reorder buffer.
     pub reorder_buffer: usize,
@@ -31,7 +32,7 @@ pub(super) struct OooParameters {
     pub load_queue: usize,
     /// Stores between dispatch and commit.
     pub store_queue: usize,
-    /// From the issue of a mispredicted branch to the dispatch of the right successor.
+    /// From the issue of a mispredicted branch to the dispatch of the correct successor.
     pub mispredict: u32,
     /// From the issue of a load or store to its access; the result of a load follows after the scratchpad's cycles.
     pub address: u32,
@@ -85,7 +86,7 @@ const MULTIPLY: [Port; 1] = [3];
 const LOAD: [Port; 1] = [4];
 const STORE: [Port; 1] = [5];
 const FLOAT: [Port; 2] = [6, 7];
-/// The port of an instruction that needs its port no longer.
+/// The port of an instruction that does not need its port any more.
 const NO_PORT: Port = 8;
 
 pub(super) struct OutOfOrder {
@@ -100,7 +101,7 @@ struct InFlight {
     port: Port,
     /// The registers of its result that no later instruction has written.
     results: RegisterSet,
-    /// The address registers that it changes, as far as no later instruction has written them.
+    /// The address registers that it changes and that no later instruction has written.
     updates: RegisterSet,
     issue: u32,
     /// When the port is free again.
@@ -157,7 +158,7 @@ impl OutOfOrder {
     /// First cycle from `dispatch` on in which all buffers have an entry for `class`.
     fn room(&self, in_flight: &[InFlight], class: Class, dispatch: u32) -> u32 {
         let p = &self.parameters;
-        // Entries leave a buffer in order, so it has room when the entry `size` places back leaves.
+        // Entries leave a buffer in order, so a slot is free when the entry `size` places earlier leaves.
         let leaves = |size: usize, mine: &dyn Fn(&InFlight) -> bool| {
             in_flight.iter().rev().filter(|i| mine(i)).nth(size - 1).map_or(0, |i| i.commit)
         };
@@ -173,7 +174,7 @@ impl OutOfOrder {
         issues.get(p.issue_queue - 1).map_or(cycle, |issue| *issue)
     }
 
-    /// First cycle from `earliest` on in which all values of `sources` are there.
+    /// First cycle from `earliest` on in which all values of `sources` are ready.
     fn operands(in_flight: &[InFlight], sources: RegisterSet, earliest: u32) -> u32 {
         let (mut missing, mut cycle) = (sources, earliest);
         for i in in_flight.iter().rev() {
@@ -261,8 +262,8 @@ impl Pipeline for OutOfOrder {
     }
 }
 
-/// Makes cycles relative to the next dispatch and drops everything that can no longer matter, so that states with the
-/// same future are equal.
+/// Makes cycles relative to the next dispatch and removes everything that has no more influence, so that states with
+/// the same future are equal.
 fn rebase(in_flight: &mut Vec<InFlight>, dispatch: u32) {
     in_flight.retain(|i| i.commit > dispatch);
     let mut written = RegisterSet::NONE;

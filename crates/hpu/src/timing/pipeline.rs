@@ -48,7 +48,7 @@ pub(crate) struct Exit {
 }
 
 impl Exit {
-    /// The exit to the next instruction, as predicted.
+    /// A correctly predicted exit to the next instruction.
     pub const NEXT: Exit = Exit { taken: false, mispredicted: false };
 
     /// A number from 0 to 3.
@@ -59,10 +59,10 @@ impl Exit {
 
 /// A model of a core's pipeline.
 pub(super) trait Pipeline {
-    /// What a thread's past means for the time of its future. The default is an empty pipeline.
+    /// The part of a thread's past that affects its future timing. The default is an empty pipeline.
     type State: Clone + Default + Eq + Hash + Send + Sync;
 
-    /// Lets `ops` through the pipeline. Returns the cycles from the completion of what came before to the completion of
-    /// `ops`.
+    /// Runs `ops` through the pipeline. Returns the cycles from the completion of the instructions before to the
+    /// completion of `ops`.
     fn run(&self, state: &mut Self::State, ops: &[Timed], exit: Exit) -> u32;
 }

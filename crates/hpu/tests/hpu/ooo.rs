@@ -71,8 +71,8 @@ fn renaming_leaves_true_dependences_only() {
 
 #[test]
 fn forty_in_the_reorder_buffer() {
-    // load R 102; n simple ones behind it; another load. With 38 its D is 39 / 3, R 13 + 1 + 101 = 115; with 39 it waits
-    // for the first to commit: D 102, R 204.
+    // load R 102; n simple ones behind it; another load. With 38 its D is 39 / 3, R 13 + 1 + 101 = 115; with 39 it
+    // waits for the first to commit: D 102, R 204.
     let with = |n| [&[lw(A1, A0, 0)], vec![addi(A2, 0, 1); n].as_slice(), &[lw(A3, A0, 0)]].concat();
     assert_eq!(cycles(&with(38), FAR), 115);
     assert_eq!(cycles(&with(39), FAR), 204);
@@ -80,8 +80,8 @@ fn forty_in_the_reorder_buffer() {
 
 #[test]
 fn thirty_two_in_the_issue_queue() {
-    // load R 102; n that need it, two a cycle from then on; an independent load. With 31 the last of them has I 117, R 118,
-    // and the load is done before; with 32 it dispatches when the first of them issues: D 102, I 103, R 204.
+    // load R 102; n that need it, two a cycle from then on; an independent load. With 31 the last of them has I 117, R
+    // 118, and the load is done before; with 32 it dispatches when the first of them issues: D 102, I 103, R 204.
     let with = |n| [&[lw(A1, A0, 0)], vec![addi(A2, A1, 1); n].as_slice(), &[lw(A3, A0, 0)]].concat();
     assert_eq!(cycles(&with(31), FAR), 118);
     assert_eq!(cycles(&with(32), FAR), 204);

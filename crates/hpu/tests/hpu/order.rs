@@ -1,5 +1,5 @@
-//! Handlers that run at once, as a card runs them: each runs ahead of simulated time until it must wait for it. What they
-//! do to each other happens in the order of time.
+//! Handlers that run at once, as a card runs them: each runs ahead of simulated time until it must wait for it. What
+//! they do to each other happens in the order of time.
 
 use abi::device::map;
 use hpu::{Stop, Thread};

@@ -200,8 +200,8 @@ fn run(code: &[[u8; 4]]) -> (u32, [u64; 2]) {
 
 #[test]
 fn both_results_of_an_instruction_are_waited_for() {
-    // In order: load 1, wait 1, add 1, return 2, and 1 for the second word. Out of order: the load issues in cycle 1 and
-    // has its result in cycle 3; the addition issues then and ends in cycle 4.
+    // In order: load 1, wait 1, add 1, return 2, and 1 for the second word. Out of order: the load issues in cycle 1
+    // and has its result in cycle 3; the addition issues then and ends in cycle 4.
     for (b, c, sum) in [(0, 0, 2), (1, 1, 4), (0, 1, 3)] {
         assert_eq!(run(&[[PAIR, 0, 1, 2], [ADD, 3, b, c], [RETURN, 0, 0, 0]]), (sum, [6, 4]), "r{b} + r{c}");
     }
@@ -213,7 +213,8 @@ fn both_results_of_an_instruction_are_waited_for() {
 #[test]
 fn an_incremented_address_is_ready_before_the_data() {
     let doubled = (map::DATA + 4).wrapping_mul(2);
-    // The address: in order 1 + 1 + 2; out of order it is ready in cycle 2, and the load, which ends in cycle 3, is last.
+    // The address: in order 1 + 1 + 2; out of order it is ready in cycle 2, and the load, which ends in cycle 3, is
+    // last.
     assert_eq!(run(&[[LOAD_INCREMENT, 0, 0, 2], [ADD, 3, 2, 2], [RETURN, 0, 0, 0]]), (doubled, [4, 3]));
     // The data: a cycle later.
     assert_eq!(run(&[[LOAD_INCREMENT, 0, 0, 2], [ADD, 3, 0, 0], [RETURN, 0, 0, 0]]), (2, [5, 4]));

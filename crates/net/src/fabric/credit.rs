@@ -9,33 +9,35 @@ use sim::memory::{HugePageSlice, prefetch};
 #[derive(Debug)]
 pub(crate) struct Credits {
     all: HugePageSlice<Credit>,
-    /// Credit on its way back to channels that once had more of it than they have room for.
+    /// Returning credit of channels for which a slot of their own was too small.
     later: Vec<BinaryHeap<Reverse<(Time, u32)>>>,
 }
 
-/// The credit of a virtual channel of a link: room in the buffer at its far end, and the packets that wait for some.
+/// The credit of a virtual channel of a link: free space in the buffer at its far end, and the packets that wait for
+/// it.
 ///
-/// The time at which credit will be back is known beforehand, so it needs no event as long as no packet waits: it is looked
-/// for when the next packet comes.
+/// The time at which credit returns is known in advance, so it needs no event as long as no packet waits: it is checked
+/// when the next packet comes.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub(crate) struct Credit {
-    /// Bytes of the buffer that are taken, those that are on their way back included.
+    /// Occupied bytes of the buffer, including credit that is on its way back.
     taken: u64,
-    /// When the waiting packets will be looked at, if there are any; else [`Time::MAX`].
+    /// When the waiting packets will be checked, if there are any; else [`Time::MAX`].
     wake: Time,
-    /// When these bytes, each number those of one packet, will be free again; 0 is none. Nearly always that is all.
+    /// Times at which bytes become free again, with the bytes of one packet each; 0 marks an unused slot. These slots
+    /// nearly always suffice.
     back_at: [Time; BACK],
     back_bytes: [u32; BACK],
     /// Index in `later` of the bytes of further packets, or [`NONE`].
     later: u32,
-    /// The first and the last of the packets that wait; each knows the next. The first is [`NONE`] if there is none.
+    /// The first and the last of the waiting packets; each refers to the next. The first is [`NONE`] if there are none.
     first: u32,
     last: u32,
 }
 
 const NONE: u32 = u32::MAX;
-/// What fits into a line of the cache.
+/// The number of slots that fit into a cache line.
 const BACK: usize = 3;
 
 impl Credits {
@@ -51,7 +53,7 @@ impl Credits {
         prefetch(self.all.as_ptr().wrapping_add(channel as usize));
     }
 
-    /// Takes credit for a packet, if there is enough.
+    /// Takes credit for a packet if there is enough.
     #[inline]
     pub fn take(&mut self, channel: u32, now: Time, bytes: u32, buffer: u64) -> bool {
         let credit = &mut self.all[channel as usize];
@@ -72,7 +74,7 @@ impl Credits {
         is_enough
     }
 
-    /// Gives credit back at a time to come.
+    /// Returns credit at a future time.
     #[inline]
     pub fn give(&mut self, channel: u32, now: Time, at: Time, bytes: u32) {
         let credit = &mut self.all[channel as usize];
@@ -88,7 +90,7 @@ impl Credits {
         self.later[credit.later as usize].push(Reverse((at, bytes)));
     }
 
-    /// When to look at the waiting packets, if there are any and they will not be looked at before.
+    /// When to check the waiting packets, if there are any and they will not be checked before.
     #[inline]
     pub fn next_wake(&mut self, channel: u32) -> Option<Time> {
         let credit = &mut self.all[channel as usize];
@@ -123,7 +125,7 @@ impl IndexMut<u32> for Credits {
 }
 
 impl Credit {
-    /// Counts what has come back.
+    /// Counts the credit that has returned.
     #[inline]
     fn settle(&mut self, now: Time) {
         for (at, bytes) in self.back_at.iter().zip(&mut self.back_bytes) {
@@ -138,7 +140,7 @@ impl Credit {
         self.first != NONE
     }
 
-    /// Lets a packet wait. Returns the one before it, if there is one, which must know of it.
+    /// Lets a packet wait. Returns the waiting packet before it, if there is one, which must refer to it.
     pub fn wait(&mut self, packet: u32) -> Option<u32> {
         let before = std::mem::replace(&mut self.last, packet);
         if self.is_waited_for() {
@@ -154,12 +156,12 @@ impl Credit {
         self.is_waited_for().then_some(self.first)
     }
 
-    /// Takes the first packet out; `next` is the one behind it, if there is one.
+    /// Removes the first packet; `next` is the one after it, if there is one.
     pub fn stop_waiting(&mut self, next: u32) {
         self.first = if self.first == self.last { NONE } else { next };
     }
 
-    /// The waiting packets are looked at.
+    /// Notes that the waiting packets have been checked.
     pub fn woken(&mut self, now: Time) {
         if self.wake == now {
             self.wake = Time::MAX;

@@ -11,30 +11,30 @@ use crate::slab::Slab;
 use crate::topology::{Link, RouteState};
 use crate::{NetError, Topology};
 
-/// Something that happens in a fabric. 8 bytes.
+/// An event of a fabric, of 8 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A packet's head is at its output port.
     Hop(u32),
-    /// Credit of a virtual channel has come back.
+    /// Credit of a virtual channel has returned.
     Credit(u32),
-    /// A lost packet is to be sent again.
+    /// A lost packet is to be retransmitted.
     Retransmit(u32),
 }
 
-/// What a fabric is connected to: a queue of events, and the ports of the hosts.
+/// The surroundings of a fabric: a queue of events, and the ports of the hosts.
 pub(crate) trait Edge {
-    /// Has the fabric [handle](Fabric::handle) an event at `at`.
+    /// Schedules an event, which the fabric [handles](Fabric::handle) at `at`.
     fn schedule(&mut self, at: Time, event: Event);
-    /// There is credit for the packet with this token, from now on, and its host's link is free at `free`. Returns when the
-    /// packet leaves.
+    /// Reports that there is credit for the packet with this token, and that its host's link is free at `free`. Returns
+    /// when the packet leaves.
     #[inline]
     fn leaves(&mut self, _token: u32, now: Time, free: Time, _kind: Kind) -> Time {
         now.max(free)
     }
-    /// A packet has its time on its host's link.
+    /// Reports the time of a packet on its host's link.
     fn left(&mut self, left: Left);
-    /// A packet has its time on the link to its receiver.
+    /// Reports the time of a packet on the link to its receiver.
     fn arrives(&mut self, arrival: Arrival);
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct Left {
     pub token: u32,
     /// When its last byte leaves.
     pub end: Time,
-    /// What the link is like.
+    /// The rate and latency of the link.
     pub kind: Kind,
 }
 
@@ -58,12 +58,13 @@ pub(crate) struct Arrival {
     pub last: Time,
 }
 
-/// Which way times are rounded that are no whole number of picoseconds.
+/// How times are rounded that are not a whole number of picoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rounding {
-    /// A link is taken for at least the time of a packet's bytes.
+    /// Up: a link is occupied for at least the time of a packet's bytes.
     Up,
-    /// A link never keeps a train of packets waiting that comes at its own rate: the sending port keeps the remainders.
+    /// Down: a link never delays a train of packets that arrives at its own rate; the sending port keeps the
+    /// remainders.
     Down,
 }
 
@@ -74,7 +75,7 @@ pub(crate) struct Fabric {
     pub(super) parameters: Parameters,
     pub(super) hosts: u32,
     classes: u8,
-    /// Virtual channels of a link.
+    /// Number of virtual channels of a link.
     pub(super) vcs: u32,
     time_out: Time,
     kinds: Vec<Kind>,
@@ -87,7 +88,7 @@ pub(crate) struct Fabric {
     pub(super) sent_packets: u64,
     pub(super) resent: u64,
     pub(super) hops: u64,
-    /// The times of packets on links, if they are wanted.
+    /// The times of packets on links, if they are recorded.
     pub(super) crossings: Option<Vec<Crossing>>,
 }
 
@@ -114,7 +115,7 @@ impl Fabric {
         let classes = if parameters.routing == Routing::Adaptive { topology.classes() } else { 1 };
         let vcs = topology.vcs(classes);
         let channels = if parameters.flow == Flow::Credits { links.len() * vcs as usize } else { 0 };
-        // Longer than any packet that is not lost can take: at each link, a full queue, its own bytes and the latencies.
+        // The maximum time of a packet that is not lost: at each link, a full queue, its own bytes and the latencies.
         let slowest = kinds.iter().map(|kind| kind.gap_per_byte).max().unwrap_or_default();
         let latency = kinds.iter().map(|kind| kind.latency).max().unwrap_or_default();
         let queue = slowest.time(parameters.buffer.saturating_add(2 * u64::from(parameters.mtu)));
@@ -139,12 +140,12 @@ impl Fabric {
         })
     }
 
-    /// Keeps the times of packets on links from now on.
+    /// Records the times of packets on links from now on.
     pub fn set_tracing(&mut self) {
         self.crossings = Some(Vec::new());
     }
 
-    /// The times of packets on links that were kept, in the order in which the packets got them.
+    /// The recorded times of packets on links, in the order in which they were assigned.
     pub fn crossings(&self) -> &[Crossing] {
         self.crossings.as_deref().unwrap_or_default()
     }
@@ -168,7 +169,7 @@ impl Fabric {
         self.hops
     }
 
-    /// The packets, which their hosts may put into lists until they leave.
+    /// The packets. Their hosts may put them into lists until they leave.
     pub fn packets(&mut self) -> &mut Slab<Packet> {
         &mut self.packets
     }
@@ -184,20 +185,20 @@ impl Fabric {
         self.topology.first(host)
     }
 
-    /// When the link of a host is free.
+    /// The time from which the link of a host is free.
     #[inline]
     pub fn free(&self, host: u32) -> Time {
         self.links[self.link_of(host) as usize].free
     }
 
-    /// Takes the link of a host up to this time.
+    /// Occupies the link of a host until this time.
     pub fn occupy(&mut self, host: u32, end: Time) {
         let link = self.link_of(host);
         let free = &mut self.links[link as usize].free;
         *free = end.max(*free);
     }
 
-    /// The host that has sent the first packet that an event is about; host 0 when there is none any more.
+    /// The host that has sent the first packet of an event; host 0 if there is no such packet any more.
     pub fn sender(&self, event: Event) -> u32 {
         let packet = match event {
             Event::Hop(packet) | Event::Retransmit(packet) => Some(packet),
@@ -206,7 +207,7 @@ impl Fabric {
         packet.map_or(0, |packet| self.packets[packet].from)
     }
 
-    /// Makes a packet, which its host [injects](Fabric::inject) later.
+    /// Creates a packet, which its host [injects](Fabric::inject) later.
     #[inline]
     pub fn packet(&mut self, packet: NewPacket) -> u32 {
         let NewPacket { from, to, bytes, token } = packet;
@@ -216,8 +217,8 @@ impl Fabric {
         self.packets.insert(Packet { token, from, to, bytes, hash, ..Packet::NEW })
     }
 
-    /// Puts a packet before its host's link. It leaves at once or, without credit, when the packets before it have left and
-    /// there is credit.
+    /// Queues a packet for its host's link. It leaves at once or, without credit, when the packets before it have left
+    /// and there is credit.
     #[inline]
     pub fn inject(&mut self, now: Time, packet: u32, edge: &mut impl Edge) {
         let state = &mut self.packets[packet];
@@ -226,7 +227,7 @@ impl Fabric {
         self.join(now, self.topology.first(from), 0, packet, edge);
     }
 
-    /// Handles an event that is due at `now`. Returns a lost packet that its host is to inject again.
+    /// Handles an event at `now`. Returns a lost packet that its host is to inject again, if there is one.
     #[inline]
     #[must_use]
     pub fn handle(&mut self, now: Time, event: Event, edge: &mut impl Edge) -> Option<u32> {
@@ -248,7 +249,7 @@ impl Fabric {
         self.parameters.routing == Routing::Adaptive
     }
 
-    /// A packet's head is through a switch.
+    /// Handles a packet whose head has passed a switch.
     #[inline]
     fn hop(&mut self, now: Time, id: u32, edge: &mut impl Edge) {
         let packet = &self.packets[id];
@@ -271,7 +272,7 @@ impl Fabric {
         self.join(now, link, vc, id, edge);
     }
 
-    /// Puts a packet at the end of a queue, or on the link.
+    /// Puts a packet at the end of a queue, or onto the link.
     #[inline]
     fn join(&mut self, now: Time, link: u32, vc: u8, id: u32, edge: &mut impl Edge) {
         let channel = link * self.vcs + u32::from(vc);
@@ -291,7 +292,7 @@ impl Fabric {
         self.transmit(now, link, channel, id, edge);
     }
 
-    /// Sends a packet that may go over its link.
+    /// Sends a packet over its link, for which it has credit.
     #[inline]
     fn transmit(&mut self, now: Time, link: u32, channel: u32, id: u32, edge: &mut impl Edge) {
         self.hops += 1;
@@ -341,7 +342,7 @@ impl Fabric {
         }
     }
 
-    /// Has a channel's queue looked at when the next credit is back, if any packet waits.
+    /// Schedules a check of a channel's queue for the return of the next credit, if any packet waits.
     #[inline]
     fn wake(&mut self, channel: u32, edge: &mut impl Edge) {
         if let Some(at) = self.credits.next_wake(channel) {
@@ -366,7 +367,7 @@ impl Fabric {
     }
 
     fn lose(&mut self, now: Time, link: u32, id: u32, edge: &mut impl Edge) {
-        /// The time-out does not double for ever.
+        /// The maximum number of times that the time-out doubles.
         const MOST_DOUBLINGS: u8 = 10;
         self.drops[link as usize] += 1;
         let packet = &mut self.packets[id];

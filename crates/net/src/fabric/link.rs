@@ -1,12 +1,12 @@
 use sim::{Rate, Time};
 
-/// The state of a link. One line of the processor's cache.
+/// The state of a link, in one line of the processor's cache.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub(crate) struct LinkState {
-    /// Until when the link is taken.
+    /// The time until which the link is occupied.
     pub free: Time,
-    /// How long the packets that wait for credit will take the link.
+    /// The time for which the packets that wait for credit will occupy the link.
     pub blocked: Time,
     /// Vertex at its end.
     pub to: u32,
@@ -19,7 +19,7 @@ impl LinkState {
     pub const UNUSED: LinkState =
         LinkState { free: Time::ZERO, blocked: Time::ZERO, to: 0, kind: 0, counts: Counts::NONE };
 
-    /// How long a new packet would wait.
+    /// The time that a new packet would wait.
     #[inline]
     pub fn queue(&self, now: Time) -> Time {
         self.free.saturating_sub(now) + self.blocked
@@ -31,15 +31,15 @@ impl LinkState {
 pub(crate) struct Kind {
     pub gap_per_byte: Rate,
     pub latency: Time,
-    /// Femtoseconds that are added before a time is cut to picoseconds: 999 rounds up, 0 down.
+    /// Femtoseconds that are added before a time is truncated to picoseconds: 999 rounds up, 0 down.
     pub rounding: u64,
 }
 
 impl Kind {
-    /// How long a link transmits this many bytes.
+    /// The time in which a link transmits this many bytes.
     #[inline]
     pub fn transmission(&self, bytes: u32) -> Time {
-        // 64 bits suffice for all rates and packets that the parameters' check lets pass.
+        // 64 bits suffice for all rates and packets that the check of the parameters accepts.
         match self.gap_per_byte.as_fs_per_byte().checked_mul(u64::from(bytes)) {
             Some(fs) => Time::from_ps((fs + self.rounding) / 1000),
             None => self.gap_per_byte.time(u64::from(bytes)),
@@ -53,14 +53,14 @@ impl Kind {
     }
 }
 
-/// What a link has seen.
+/// Counters of a link.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Counts {
     pub packets: u64,
     pub busy: Time,
-    /// The longest time that the bytes in the queue would have taken, those on their way onto the link included.
+    /// The maximum time for transmitting the queue, including the packet that is on its way onto the link.
     pub longest: Time,
-    /// Twice the time, in ps, times the bytes in the queue.
+    /// Twice the integral of the bytes in the queue over time, in ps.
     pub area: f64,
 }
 
@@ -72,7 +72,7 @@ impl Counts {
     pub fn add(&mut self, wait: Time, transmission: Time, bytes: u32) {
         self.packets += 1;
         self.busy += transmission;
-        // While it leaves, half of its bytes are still there on average.
+        // While it leaves, half of its bytes are still queued on average.
         self.area += (2 * wait.as_ps() + transmission.as_ps()) as f64 * f64::from(bytes);
     }
 

@@ -1,20 +1,20 @@
 //! A simulation of packets that queue for the links of a [`Topology`](crate::Topology).
 //!
-//! - **Switches cut through.** The simulation follows a packet's head: it meets the wire's latency and the switching delay,
-//!   joins the first-come-first-served queue of its output port, and leaves when the link is free, its bytes following at
-//!   the link's rate. So a message pays its bytes once and the path's latency once, as in the sPIN paper's network (§4.2)
-//!   and LogGP. A blocked packet is stored as a whole (virtual cut-through). Before a faster link the head waits until the
-//!   tail cannot fall behind.
-//! - **Credits.** With [`Flow::Credits`] every virtual channel of every link has a buffer at its far end. A packet leaves
-//!   only when there is room for it, else all packets of its channel wait behind it; the room comes back one wire latency
-//!   after the packet's tail has left that buffer. Nothing is lost, and congestion spreads backwards, up to the sending
-//!   hosts. Channels and routes are such that no link can come to wait for itself (see the topologies).
-//! - **Drop.** With [`Flow::Drop`] each output port of a switch has a buffer, and a packet that finds no room is lost. Its
-//!   host sends it again after a time-out that no packet on its way can reach, twice as long with each further loss.
-//!   Acknowledgements have no weight.
+//! - **Switches cut through.** The simulation follows a packet's head: it meets the wire's latency and the switching
+//!   delay, joins the first-come-first-served queue of its output port, and leaves when the link is free, its bytes
+//!   following at the link's rate. So a message pays its bytes once and the path's latency once, as in the sPIN paper's
+//!   network (§4.2) and LogGP. A blocked packet is stored as a whole (virtual cut-through). Before a faster link the
+//!   head waits until the tail cannot fall behind.
+//! - **Credits.** With [`Flow::Credits`] every virtual channel of every link has a buffer at its far end. A packet
+//!   leaves only when there is room for it, else all packets of its channel wait behind it; the room comes back one
+//!   wire latency after the packet's tail has left that buffer. Nothing is lost, and congestion spreads backwards, up
+//!   to the sending hosts. Channels and routes are such that no link can come to wait for itself (see the topologies).
+//! - **Drop.** With [`Flow::Drop`] each output port of a switch has a buffer, and a packet that finds no room is lost.
+//!   Its host sends it again after a time-out that no packet on its way can reach, twice as long with each further
+//!   loss. Acknowledgements have no weight.
 //!
-//! A hop is one event. When a packet's head is at a port, all that decides when it leaves is known, unless it lacks credit:
-//! then the return of credit is an event too.
+//! A hop is one event. When a packet's head is at a port, all that decides when it leaves is known, unless it lacks
+//! credit: then the return of credit is an event too.
 //!
 //! The hosts are an [`Edge`]: it decides when a packet leaves its host and learns when packets arrive.
 

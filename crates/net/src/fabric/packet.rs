@@ -3,22 +3,23 @@ use sim::Time;
 use crate::slab::Linked;
 use crate::topology::RouteState;
 
-/// No channel: the packet is still in its host.
+/// The absence of a channel: the packet is still in its host.
 pub(crate) const NOWHERE: u32 = u32::MAX;
 
 /// A packet to send.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NewPacket {
-    /// Host that sends.
+    /// The sending host.
     pub from: u32,
-    /// Another host, which receives.
+    /// The receiving host, which is another one.
     pub to: u32,
     pub bytes: u32,
-    /// Number by which the [`Edge`](super::Edge) knows it.
+    /// Number that identifies it at the [`Edge`](super::Edge).
     pub token: u32,
 }
 
-/// A packet on its way. A hop needs only a few lines of the processor's cache: a packet, a link and a credit have one each.
+/// A packet in flight. A hop needs only a few lines of the processor's cache: a packet, a link and a credit have one
+/// each.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub(crate) struct Packet {
@@ -27,19 +28,19 @@ pub(crate) struct Packet {
     pub to: u32,
     pub bytes: u32,
     pub hash: Hash,
-    /// The channel by which it came and whose buffer it fills, or [`NOWHERE`].
+    /// The channel through which it came and whose buffer it occupies, or [`NOWHERE`].
     pub channel: u32,
     /// The kind of that link.
     pub kind: u32,
-    /// Vertex where it is.
+    /// The vertex at which it is.
     pub at: u32,
-    /// The packet behind it that waits for the same credit, or in the same host.
+    /// The next packet that waits for the same credit, or in the same host.
     pub next: u32,
-    /// How it will leave the switch where it is, if that depends on no queue.
+    /// How it will leave its present switch, if that does not depend on queues.
     pub way: Way,
     pub state: RouteState,
     pub losses: u8,
-    /// When it joined the queue where it is.
+    /// When it joined its present queue.
     pub joined: Time,
     /// When it left its host.
     pub sent: Time,
@@ -79,7 +80,7 @@ pub(crate) struct Way {
     pub class: u8,
 }
 
-/// Decides a packet's choices, besides queues.
+/// A hash that decides a packet's choices, apart from queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Hash(u32);
 
@@ -91,7 +92,8 @@ impl Hash {
         Hash((mix(mix(seed ^ packet) ^ (u64::from(from) << 32 | u64::from(to))) >> 32) as u32)
     }
 
-    /// One of `count`, as this switch sees it: without the switch, packets that met would choose alike ever after.
+    /// One of `count` choices at this switch. The switch is part of the hash, as packets that meet would otherwise make
+    /// the same choices at all later switches.
     #[inline]
     pub fn pick(self, switch: u32, count: usize) -> usize {
         let mixed = mix(u64::from(switch) << 32 | u64::from(self.0)) >> 32;
@@ -99,7 +101,7 @@ impl Hash {
     }
 }
 
-/// Scatters the bits (the finalizer of MurmurHash3 behind an odd constant).
+/// Mixes the bits (the finalizer of MurmurHash3 after an odd constant).
 #[inline]
 fn mix(bits: u64) -> u64 {
     let bits = bits.wrapping_add(0x9e37_79b9_7f4a_7c15);

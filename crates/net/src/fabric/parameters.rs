@@ -11,13 +11,13 @@ pub struct Parameters {
     pub gap_per_byte: Rate,
     /// Latency of a link.
     pub wire: Time,
-    /// Time of a packet's head through a switch.
+    /// The time in which a packet's head passes a switch.
     pub switch: Time,
     /// Largest packet in bytes.
     pub mtu: u32,
     /// Shortest time between the starts of two messages of a host, beyond the bytes after the first (g).
     pub gap: Time,
-    /// Bytes of a buffer: of a virtual channel of a link with credits, of an output port of a switch with drop.
+    /// Bytes of a buffer; with credits each virtual channel of a link has one, with drop each output port of a switch.
     pub buffer: u64,
     /// What happens when a buffer is full.
     pub flow: Flow,
@@ -28,7 +28,7 @@ pub struct Parameters {
 }
 
 impl Parameters {
-    /// The links and switches of a machine; those of a machine without a fabric have [the usual](machine::Fabric::USUAL)
+    /// The links and switches of a machine. A machine without a fabric gets [the usual](machine::Fabric::USUAL)
     /// buffers.
     pub fn of_machine(network: &machine::Network) -> Parameters {
         let fabric = network.fabric.as_ref().unwrap_or(&machine::Fabric::USUAL);
@@ -45,7 +45,7 @@ impl Parameters {
         }
     }
 
-    /// No latency is longer.
+    /// The maximum latency.
     pub(crate) const LONGEST: Time = Time::from_ns(1_000_000_000);
 
     /// # Errors

@@ -4,11 +4,11 @@ use super::engine::{Event, Fabric};
 use super::parameters::Flow;
 use crate::topology::RouteState;
 
-/// Networks of many hosts are larger than the processor's cache, and nearly every event is about another part of them than
-/// the one before. A run loop fetches what coming events need while it handles others, in steps: each step reads what the
-/// one before has fetched. All are only hints.
+/// Networks of many hosts are larger than the processor's cache, and nearly every event accesses another part of them
+/// than the event before. While a run loop handles events, it prefetches the data of later ones in steps: each step
+/// reads what the step before has fetched. All of them are only hints.
 impl Fabric {
-    /// The first step fetches what the event names.
+    /// The first step fetches the data that the event names.
     #[inline]
     pub fn prefetch(&self, event: Event) {
         match event {
@@ -17,13 +17,13 @@ impl Fabric {
         }
     }
 
-    /// As the first step, for the link of a host.
+    /// Like the first step, for the link of a host.
     #[inline]
     pub fn prefetch_host(&self, host: u32) {
         self.prefetch_link(self.topology.first(host), 0);
     }
 
-    /// The second step fetches where packets go.
+    /// The second step fetches the next hops of packets.
     #[inline]
     pub fn prefetch_next(&self, event: Event) {
         match event {
@@ -47,7 +47,7 @@ impl Fabric {
         }
     }
 
-    /// The third step fetches where packets go next. Returns the token of a packet that may be on its last link.
+    /// The third step fetches the hops after that. Returns the token of a packet that may be on its last link.
     #[inline]
     pub fn prefetch_last(&self, event: Event) -> Option<u32> {
         match event {

@@ -11,10 +11,10 @@ pub struct LinkReport {
     pub utilization: f64,
     /// Packets that passed it.
     pub packets: u64,
-    /// Packets that found its queue full.
+    /// Packets that were lost because its queue was full.
     pub drops: u64,
-    /// Most bytes in its queue, what is on its way onto the link included. Links of hosts have no queue: packets wait there
-    /// in the host.
+    /// Maximum number of bytes in its queue, including the packet that is on its way onto the link. Links of hosts have
+    /// no queue: packets wait in the host.
     pub longest_queue: u64,
     /// Bytes in its queue, averaged over time.
     pub mean_queue: f64,
@@ -37,7 +37,7 @@ pub struct Report {
     pub packet_hops: u64,
     /// Number of packets lost.
     pub drops: u64,
-    /// Number of packets sent again.
+    /// Number of retransmitted packets.
     pub resent: u64,
     /// Mean utilization of all links.
     pub mean_utilization: f64,
@@ -52,9 +52,9 @@ pub struct Report {
 pub struct Crossing {
     /// Number of the link.
     pub link: u32,
-    /// Host that has sent the packet.
+    /// The host that has sent the packet.
     pub from: u32,
-    /// Host that receives it.
+    /// The host that receives it.
     pub to: u32,
     /// Bytes of data.
     pub bytes: u32,

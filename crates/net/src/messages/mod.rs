@@ -1,5 +1,6 @@
-//! Messages over a [fabric](crate::fabric), for executors of schedules that have no cards: hosts cut messages into packets,
-//! send them one after the other with the gap of LogGP between, and tell when all of a message has arrived.
+//! Messages over a [fabric](crate::fabric), for executors of schedules that have no cards: hosts cut messages into
+//! packets, send them one after the other with the gap of LogGP between messages, and report when a whole message has
+//! arrived.
 
 mod network;
 mod prefetch;

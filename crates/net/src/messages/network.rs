@@ -5,12 +5,12 @@ use crate::fabric::{self, Arrival, Edge, Fabric, Left, NewPacket, Parameters, Re
 use crate::slab::{Linked, List, NOBODY, Slab};
 use crate::{NetError, Topology};
 
-/// Something that happens in the network. 8 bytes.
+/// An event of the network, of 8 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// Something happens in the fabric.
+    /// An event of the fabric.
     Fabric(fabric::Event),
-    /// A host goes on sending.
+    /// A host continues to send.
     Send(u32),
     /// The last byte of a message has left its host.
     Sent(u32),
@@ -18,30 +18,30 @@ pub enum Event {
     Arrived(u32),
 }
 
-/// What the network tells.
+/// A notice of the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notice {
-    /// The last byte of the message with this token has left its host. Only if asked for.
+    /// The last byte of the message with this token has left its host. This notice exists only on request.
     Sent(u32),
-    /// All of the message with this token has arrived.
+    /// The whole message with this token has arrived.
     Arrived(u32),
 }
 
 /// A message to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// Host that sends.
+    /// The sending host.
     pub from: u32,
-    /// Host that receives. A message to the same host turns around in it and meets no link.
+    /// The receiving host. A message to the same host turns around in it and uses no link.
     pub to: u32,
-    /// Size in bytes; an empty message costs what one of a byte costs.
+    /// Size in bytes; an empty message costs as much as one of one byte.
     pub bytes: u64,
     /// Number that [`Notice`]s use for it.
     pub token: u32,
-    /// Whether to tell when it has left.
+    /// Whether to report when it has left.
     pub tell_sent: bool,
-    /// Whether it goes before all other messages of the host, between two packets, and pays no gap, as a card's own answers
-    /// do. Such a message has one packet.
+    /// Whether it overtakes all other messages of the host, between two packets, and pays no gap, like a card's own
+    /// answers. Such a message has one packet.
     pub is_urgent: bool,
 }
 
@@ -57,21 +57,21 @@ pub struct MessageNetwork {
 pub(super) struct Hosts {
     senders: HugePageSlice<Sender>,
     pub messages: Slab<InFlightMessage>,
-    /// Shortest time between the starts of two messages, beyond the bytes after the first.
+    /// Minimum time between the starts of two messages, beyond the bytes after the first.
     gap: Time,
 }
 
-/// Sends the messages of a host one after the other, in the order in which it was given them.
+/// A host, which sends its messages one after the other, in the order in which they were submitted.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 struct Sender {
     /// Messages.
     queue: List,
-    /// Packets that go first: answers, and packets that were lost.
+    /// Packets that are sent first: answers, and packets that were lost.
     urgent: List,
     /// When the next message may start.
     next: Time,
-    /// When it goes on, if there is anything to do; else [`Time::MAX`].
+    /// When it continues, if there is anything to do; else [`Time::MAX`].
     wake: Time,
     /// Whether a packet waits for credit.
     is_stalled: bool,
@@ -82,27 +82,27 @@ impl Sender {
         Sender { queue: List::EMPTY, urgent: List::EMPTY, next: Time::ZERO, wake: Time::MAX, is_stalled: false };
 }
 
-/// A message on its way.
+/// A message in flight.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub(super) struct InFlightMessage {
     from: u32,
     to: u32,
     pub token: u32,
-    /// The message behind it in the queue of its host.
+    /// The next message in the queue of its host.
     next: u32,
     tell_sent: bool,
-    /// Whether it keeps the next one waiting; once.
+    /// Whether it still delays the next message, which it does once.
     pays_gap: bool,
-    /// Whether some of it is in packets.
+    /// Whether a part of it has been cut into packets.
     is_begun: bool,
     /// When it may start.
     at: Time,
-    /// Bytes that are not yet in packets.
+    /// Bytes that have not been cut into packets yet.
     left: u64,
     /// Number of its packets whose arrival is not yet known.
     on_the_way: u32,
-    /// Latest of the known arrivals of its packets.
+    /// The latest known arrival of its packets.
     latest: Time,
 }
 
@@ -121,7 +121,7 @@ impl InFlightMessage {
         latest: Time::ZERO,
     };
 
-    /// Whether all of it is in packets.
+    /// Whether all of it has been cut into packets.
     fn is_sent(&self) -> bool {
         self.left == 0
     }
@@ -150,7 +150,7 @@ impl<E: From<Event>> Edge for Edges<'_, E> {
         self.hosts.packet_left(left, self.queue);
     }
 
-    /// Counts a packet; its message has arrived with the last of them.
+    /// Counts a packet that arrives; with the last one its message has arrived.
     fn arrives(&mut self, Arrival { token, last, .. }: Arrival) {
         let message = &mut self.hosts.messages[token];
         message.on_the_way -= 1;
@@ -193,7 +193,7 @@ impl MessageNetwork {
         self.fabric.report(end, busiest)
     }
 
-    /// Handles an event that is due at `now`.
+    /// Handles an event at `now`.
     #[inline]
     pub fn handle<E: From<Event>>(&mut self, now: Time, event: Event, queue: &mut EventQueue<E>) -> Option<Notice> {
         match event {
@@ -215,7 +215,7 @@ impl MessageNetwork {
         }
     }
 
-    /// Gives a host a message to send, at `now` or, if it is not urgent, at a time to come.
+    /// Submits a message to a host, at `now` or, if it is not urgent, at a future time.
     pub fn send<E: From<Event>>(&mut self, now: Time, at: Time, message: Message, queue: &mut EventQueue<E>) {
         let Message { from, to, bytes, token, tell_sent, is_urgent } = message;
         debug_assert!(from.max(to) < self.topology().hosts(), "{from} to {to} of {} hosts", self.topology().hosts());
@@ -232,12 +232,12 @@ impl MessageNetwork {
         self.kick(now, from, queue);
     }
 
-    /// Has a host send a packet before all messages.
+    /// Makes a host send a packet before all messages.
     fn hurry(&mut self, host: u32, packet: u32) {
         self.hosts.senders[host as usize].urgent.push(packet, self.fabric.packets());
     }
 
-    /// Has a host go on as soon as it can.
+    /// Makes a host continue as soon as it can.
     #[inline]
     fn kick<E: From<Event>>(&mut self, now: Time, host: u32, queue: &mut EventQueue<E>) {
         self.hosts.kick(now.max(self.fabric.free(host)), host, queue);
@@ -248,7 +248,7 @@ impl MessageNetwork {
     fn go_on<E: From<Event>>(&mut self, now: Time, host: u32, queue: &mut EventQueue<E>) {
         let Hosts { senders, messages, .. } = &mut self.hosts;
         let sender = &mut senders[host as usize];
-        // It may have been woken earlier, and then taken up what it was to do now.
+        // An earlier event may have made it do this already.
         if sender.wake != now || sender.is_stalled {
             return;
         }
@@ -285,7 +285,7 @@ impl MessageNetwork {
         self.fabric.packet(NewPacket { from: message.from, to: message.to, bytes: bytes as u32, token: id })
     }
 
-    /// Sends the whole of a message to the host itself.
+    /// Sends a whole message to the host itself.
     fn turn_around<E: From<Event>>(&mut self, now: Time, host: u32, queue: &mut EventQueue<E>) {
         let Hosts { senders, messages, .. } = &mut self.hosts;
         let Some(id) = senders[host as usize].queue.pop(messages) else { return };
@@ -314,7 +314,7 @@ impl Hosts {
         }
     }
 
-    /// Has a host go on as soon as it can, when its link is free at `at`.
+    /// Makes a host continue as soon as it can, when its link is free at `at`.
     fn kick<E: From<Event>>(&mut self, mut at: Time, host: u32, queue: &mut EventQueue<E>) {
         let sender = &mut self.senders[host as usize];
         if sender.is_stalled {
@@ -333,7 +333,7 @@ impl Hosts {
         }
     }
 
-    /// A packet of a message has its time on its host's link.
+    /// Notes the time of a message's packet on its host's link.
     fn packet_left<E: From<Event>>(&mut self, left: Left, queue: &mut EventQueue<E>) {
         let id = left.token;
         let host = self.messages[id].from;
@@ -346,7 +346,7 @@ impl Hosts {
         self.kick(left.end, host, queue);
     }
 
-    /// The last packet of a message has its time on its host's link.
+    /// Notes the time of a message's last packet on its host's link.
     fn message_left<E: From<Event>>(&mut self, id: u32, Left { end, kind, .. }: Left, queue: &mut EventQueue<E>) {
         let message = &mut self.messages[id];
         if std::mem::take(&mut message.tell_sent) {

@@ -1,8 +1,8 @@
 use super::network::{Event, MessageNetwork};
 
-/// See [`Fabric`](crate::fabric): what coming events need is fetched in three steps.
+/// The data of later events is fetched in three steps, as in the [fabric](crate::fabric).
 impl MessageNetwork {
-    /// The first step fetches what the event names.
+    /// The first step fetches the data that the event names.
     #[inline]
     pub fn prefetch(&self, event: Event) {
         match event {
@@ -15,7 +15,7 @@ impl MessageNetwork {
         }
     }
 
-    /// The second step fetches where packets go.
+    /// The second step fetches the next hops of packets.
     #[inline]
     pub fn prefetch_next(&self, event: Event) {
         match event {
@@ -25,8 +25,8 @@ impl MessageNetwork {
         }
     }
 
-    /// The third step fetches where packets go next, or the message of one on its last link. Returns the token of a message
-    /// that has arrived.
+    /// The third step fetches the hops after that, or the message of a packet on its last link. Returns the token of a
+    /// message that has arrived.
     #[inline]
     pub fn prefetch_last(&self, event: Event) -> Option<u32> {
         match event {

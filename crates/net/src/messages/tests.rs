@@ -4,7 +4,7 @@ use super::{Event, Message, MessageNetwork, Notice};
 use crate::fabric::{Flow, Parameters, Report, Routing};
 use crate::{Dragonfly, Topology};
 
-/// sPIN §4.2: 20 ps a byte, 50 ns a switch, 33.4 ns a wire.
+/// The parameters of sPIN §4.2: 20 ps per byte, 50 ns per switch, 33.4 ns per wire.
 fn sc17() -> Parameters {
     Parameters {
         gap_per_byte: Rate::from_fs_per_byte(20_000),
@@ -22,10 +22,10 @@ fn sc17() -> Parameters {
 const WIRE: u64 = 33_400;
 const SWITCH: u64 = 50_000;
 const MTU: u64 = 4096;
-/// Picoseconds a byte.
+/// Picoseconds per byte.
 const G: u64 = 20;
 
-/// Sends (time in ps, from, to, bytes) and returns when each arrived, in picoseconds, and the report.
+/// Sends messages of (time in ps, from, to, bytes). Returns when each arrived, in picoseconds, and the report.
 fn simulate(topology: Topology, parameters: &Parameters, messages: &[(u64, u32, u32, u64)]) -> (Vec<u64>, Report) {
     let mut network = MessageNetwork::new(topology, parameters.clone()).unwrap();
     let mut queue: EventQueue<Event> = EventQueue::default();
@@ -60,7 +60,7 @@ fn a_packet_pays_its_bytes_once_and_its_path_once() {
         assert_eq!(arrivals, [bytes * G + 5 * SWITCH + 6 * WIRE]);
         assert_eq!(report.packet_hops, 6);
     }
-    // An empty message is like one of a byte.
+    // An empty message is like one of one byte.
     assert_eq!(simulate(Topology::single_switch(2).unwrap(), &sc17(), &[(0, 0, 1, 0)]).0, [G + SWITCH + 2 * WIRE]);
 }
 
@@ -87,11 +87,11 @@ fn messages_of_a_card_are_a_gap_apart() {
 
 #[test]
 fn a_slower_link_sets_the_pace_and_a_faster_one_waits_for_the_tail() {
-    // 400, 100 and 400 Gbit/s: 20, 80 and 20 ps a byte.
+    // 400, 100 and 400 Gbit/s are 20, 80 and 20 ps per byte.
     let text = "graph { edge [latency=0] h0 -- a b -- h1 [capacity=400] a -- b [capacity=100] }";
     let topology = Topology::from_dot(text).unwrap();
     let path = 2 * SWITCH;
-    // Over the slow link the packet is 4096 x 80 ps long; its tail leaves the fast one with that of the slow.
+    // On the slow link the packet takes 4096 x 80 ps; its tail leaves the fast link together with that of the slow one.
     let arrivals = simulate(topology.clone(), &sc17(), &[(0, 0, 1, MTU)]).0;
     assert_eq!(arrivals, [MTU * 80 + path]);
     let arrivals = simulate(topology, &sc17(), &[(0, 0, 1, 50 * MTU)]).0;
@@ -99,7 +99,7 @@ fn a_slower_link_sets_the_pace_and_a_faster_one_waits_for_the_tail() {
 }
 
 #[test]
-fn an_incast_costs_the_last_link_what_all_send() {
+fn an_incast_takes_as_long_as_the_last_link_needs_for_all() {
     for (senders, bytes) in [(2, MTU), (10, 3 * MTU), (31, 10 * MTU)] {
         let messages: Vec<_> = (1..=senders).map(|from| (0, from, 0, bytes)).collect();
         for flow in [Flow::Credits, Flow::Drop] {
@@ -111,7 +111,7 @@ fn an_incast_costs_the_last_link_what_all_send() {
             let (busiest, queue) = (&report.busiest[0], report.longest_queue.unwrap());
             assert_eq!((&*busiest.from, &*busiest.to, &*queue.to), ("switch", "host 0", "host 0"));
             assert_eq!((queue.drops, report.resent), (0, 0));
-            // When the last packets come, each sender's others have gone one at a time.
+            // When the last packets arrive, the other packets of each sender have left one at a time.
             let rounds = bytes / MTU;
             assert_eq!(queue.longest_queue, u64::from(senders) * bytes - (rounds - 1) * MTU);
         }
@@ -131,8 +131,8 @@ fn the_mean_queue_is_that_of_the_waiting_bytes() {
 
 #[test]
 fn a_buffer_of_one_packet_sends_one_a_round_trip() {
-    // Over two switches; the wire between has room for a packet at its end. The next may leave when the last has left that
-    // switch (switch and bytes later) and the news is back.
+    // The path has two switches; the buffer behind the wire between them holds one packet. The next may leave when the
+    // last has left that switch (switch and bytes later) and its credit is back.
     let parameters = Parameters { buffer: MTU, ..sc17() };
     let topology = || Topology::from_dot("graph { h0 -- a -- b -- h1 }").unwrap();
     let packets = 20;
@@ -140,7 +140,7 @@ fn a_buffer_of_one_packet_sends_one_a_round_trip() {
     let (arrivals, report) = simulate(topology(), &parameters, &[(0, 0, 1, packets * MTU)]);
     assert_eq!(arrivals, [(packets - 1) * round + MTU * G + 2 * SWITCH + 3 * WIRE]);
     assert_eq!(report.packet_hops, 3 * packets);
-    // With room for the bytes of a round trip the link never rests.
+    // With room for the bytes of a round trip the link never idles.
     let parameters = Parameters { buffer: MTU + round / G, ..sc17() };
     assert_eq!(
         simulate(topology(), &parameters, &[(0, 0, 1, packets * MTU)]).0,
@@ -154,7 +154,7 @@ fn congestion_spreads_backwards_with_credits_only() {
     let topology = || Topology::from_dot("graph { h0 -- a h1 -- a h2 -- b h3 -- a h4 -- b h5 -- b a -- b }").unwrap();
     let messages = [(0, 0, 4, 50 * MTU), (0, 1, 4, 50 * MTU), (0, 2, 4, 50 * MTU), (0, 3, 5, 20 * MTU)];
     let victim = |flow, buffer| simulate(topology(), &Parameters { flow, buffer, ..sc17() }, &messages).0[3];
-    // The wire from a to b is shared by three: alone, 20 packets would take a third of it.
+    // Three flows share the wire from a to b: alone, 20 packets would take a third of the time.
     let fair = 3 * 20 * MTU * G;
     let free = victim(Flow::Credits, 1 << 20);
     assert!(free < fair + 10 * MTU * G, "{free}");
@@ -175,7 +175,7 @@ fn ecmp_spreads_pairs_and_keeps_each_on_its_way() {
     let packets = up(&report);
     assert_eq!(packets.iter().sum::<u64>(), 640);
     assert!(packets.len() == 8 && packets.iter().all(|&packets| packets <= 160), "{packets:?}");
-    // A pair has one way, whatever it sends; another seed has another.
+    // A pair has one path for all messages; another seed gives another.
     let pair: Vec<_> = (0..50).map(|_| (0, 0, 127, 3 * MTU)).collect();
     let way = |seed| {
         let report = simulate(topology(), &Parameters { seed, ..sc17() }, &pair).1;
@@ -188,7 +188,7 @@ fn ecmp_spreads_pairs_and_keeps_each_on_its_way() {
 
 #[test]
 fn adaptive_packets_avoid_the_collisions_of_hashes() {
-    // A permutation for which every leaf needs all of its ways up.
+    // A permutation for which every leaf needs all of its uplinks.
     let messages: Vec<_> = (0..128).map(|from| (0, from, (from + 8) % 128, 100 * MTU)).collect();
     let end = |routing| {
         let (arrivals, report) =
@@ -232,7 +232,7 @@ fn a_tapered_tree_has_half_the_bisection() {
         let topology = Topology::fat_tree(radix, taper, 32 + 1).unwrap();
         simulate(topology, &parameters, &messages).0.into_iter().max().unwrap() - 3 * SWITCH - 4 * WIRE
     };
-    // 16 hosts a leaf with 16 and with 8 ways up.
+    // Each leaf has 16 hosts, with 16 and with 8 uplinks.
     let (full, half) = (end(32, 1), end(24, 2));
     assert!((full..full * 21 / 20).contains(&(half / 2)), "{full} {half}");
 }
@@ -249,8 +249,8 @@ fn lost_packets_are_sent_until_all_is_there() {
         assert!(report.longest_queue.unwrap().longest_queue <= 4 * MTU);
         assert!(report.busiest.iter().map(|link| link.drops).sum::<u64>() == report.drops);
     }
-    // By hand: of two packets at once one is lost. Each link may take a full queue, two packets and the latencies; after
-    // twice that, as the way has two links, the card sends again.
+    // By hand: one of two simultaneous packets is lost. Each link may take a full queue, two packets and the latencies;
+    // after twice that, as the path has two links, the card retransmits.
     let parameters = Parameters { flow: Flow::Drop, buffer: MTU, ..sc17() };
     let arrivals = simulate(Topology::single_switch(3).unwrap(), &parameters, &[(0, 1, 0, MTU), (0, 2, 0, MTU)]).0;
     let time_out = 2 * (3 * MTU * G + SWITCH + WIRE);
@@ -274,7 +274,7 @@ fn answers_go_between_the_packets_of_a_message() {
         notices.extend(network.handle(now, event, &mut queue).map(|notice| (now.as_ps(), notice)));
     }
     let path = SWITCH + 2 * WIRE;
-    // The answer is first; g - G after the long message follows the short one.
+    // The answer is sent first; the short message follows the long one after g - G.
     let (long, short) = (G + 10 * MTU * G, G + 10 * MTU * G + 6_700 - G + 5 * G);
     let expected = [
         (G + path, Notice::Arrived(1)),

@@ -7,7 +7,7 @@ use std::str::CharIndices;
 
 use crate::NetError;
 
-/// What a DOT file says.
+/// The content of a DOT file.
 #[derive(Debug, Default)]
 pub(super) struct Graph {
     pub directed: bool,
@@ -17,16 +17,16 @@ pub(super) struct Graph {
     pub edges: Vec<Edge>,
 }
 
-/// From one node to another; the attributes are its own over those of `edge [...]`.
+/// An edge from one node to another; its own attributes replace those of `edge [...]`.
 #[derive(Debug)]
 pub(super) struct Edge {
     pub from: u32,
     pub to: u32,
-    /// All edges of a statement share them.
+    /// The attributes, which all edges of a statement share.
     pub attributes: Rc<Attributes>,
 }
 
-/// The attributes of an edge that mean something here, as text.
+/// The attributes of an edge that have a meaning here, as text.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Attributes {
     pub capacity: Option<Rc<str>>,
@@ -34,10 +34,10 @@ pub(super) struct Attributes {
     pub comment: Option<Rc<str>>,
 }
 
-/// Most edges of a file: one statement with two groups of nodes makes as many as both multiplied.
+/// The maximum number of edges of a file: a statement with two groups of nodes makes an edge for each pair.
 const MOST_EDGES: usize = 1 << 23;
 
-/// Braces within braces.
+/// The maximum depth of nested braces.
 const DEEPEST: u32 = 100;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,7 +60,7 @@ impl Token {
         }
     }
 
-    /// Keywords are the same in capitals.
+    /// Compares a word with a keyword; case does not matter.
     fn is_word(&self, word: &str) -> bool {
         matches!(self, Token::Id(name) if name.eq_ignore_ascii_case(word))
     }
@@ -92,7 +92,7 @@ impl<'a> Lexer<'a> {
         before.is_empty() || before.ends_with('\n')
     }
 
-    /// Past blanks, comments, and lines of the C preprocessor.
+    /// Skips blanks, comments, and lines of the C preprocessor.
     fn skip_blanks(&mut self) -> Result<usize, NetError> {
         loop {
             let at = self.skip_while(char::is_whitespace);
@@ -108,7 +108,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// The next token and where it is.
+    /// The next token and its place.
     fn next(&mut self) -> Result<(usize, Token), NetError> {
         let at = self.skip_blanks()?;
         let Some((_, first)) = self.chars.next() else { return Ok((at, Token::End)) };
@@ -291,7 +291,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// A node or a group of nodes; none for `name = value`.
+    /// Reads a node or a group of nodes; returns no nodes for `name = value`.
     fn nodes(&mut self, defaults: &Rc<Attributes>) -> Result<Option<Vec<u32>>, NetError> {
         let is_subgraph = self.token.is_word("subgraph");
         if is_subgraph {

@@ -1,8 +1,8 @@
 use super::wiring::{NextHops, Wiring, too_large};
 use crate::NetError;
 
-/// The shape of a dragonfly: groups of routers, every router of a group a neighbour of the others, and every group of all
-/// others.
+/// The shape of a dragonfly: groups of routers, where each router is connected with all others of its group, and each
+/// group with all other groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dragonfly {
     /// p: number of hosts of a router.
@@ -23,7 +23,7 @@ impl Dragonfly {
         (1..200).map(balanced).find(|shape| room(shape) >= hosts as u64).unwrap_or(balanced(200))
     }
 
-    /// The dragonfly of three or four numbers: p, a, h and, if not as many as can be, g.
+    /// The dragonfly of three or four numbers: p, a, h and, if not the maximum, g.
     ///
     /// # Errors
     /// When there are fewer numbers, or more.
@@ -39,26 +39,26 @@ impl Dragonfly {
     }
 }
 
-/// Packets to another group go to a router with a link there, over that link, and to the host's router: in virtual channel
-/// 0 until they are in the host's group and in channel 1 there, so that no packet in channel 1 waits for one in channel 0
-/// (Kim et al., §4.1).
+/// Packets to another group go to a router with a link there, over that link, and to the host's router: in virtual
+/// channel 0 until they are in the host's group and in channel 1 there, so that no packet in channel 1 waits for one in
+/// channel 0 (Kim et al., §4.1).
 ///
-/// A router's ports are first to its hosts, then to the other routers of its group, then to other groups. Global link j of
-/// a group belongs to router j / h and leads to the group that is 1 + j mod (g - 1) further on.
+/// A router's ports are first to its hosts, then to the other routers of its group, then to other groups. Global link j
+/// of a group belongs to router j / h and leads to the group that is 1 + j mod (g - 1) further on.
 #[derive(Clone, Debug)]
 pub(super) struct DragonflyRoutes {
     shape: Dragonfly,
-    /// The numbers from 0 on, of which ports are a range.
+    /// The numbers from 0 on; a set of ports is a range of them.
     ports: Vec<u32>,
-    /// For each router of a group and each distance of groups, where its ports are in `gates`.
+    /// For each router of a group and each distance of groups, the place of its ports in `gates`.
     starts: Vec<u32>,
-    /// Ports to that group, or else to the routers that have some.
+    /// Ports to that group, or else to the routers that have such ports.
     gates: Vec<u32>,
 }
 
 impl DragonflyRoutes {
     pub const VCS: u32 = 2;
-    /// To a router, within its group, to another, within that, to a host.
+    /// The hops: to a router, within its group, to another group, within that, to a host.
     pub const LONGEST_PATH: u32 = 5;
 
     #[inline]
@@ -100,7 +100,7 @@ pub(super) fn build(shape: Dragonfly) -> Result<(Wiring, DragonflyRoutes), NetEr
     let switches = u64::from(routers) * u64::from(groups);
     too_large(switches.saturating_mul(radix))?;
     let all = (switches * u64::from(hosts)) as u32;
-    // Every other group gets as many links; what does not divide evenly is left unplugged.
+    // Every other group gets equally many links; links that cannot be divided evenly are not connected.
     let others = groups - 1;
     let rounds = (routers * global).checked_div(others).unwrap_or(0);
     let mut plan = DragonflyRoutes { shape, ports: (0..hosts + routers).collect(), starts: vec![0], gates: Vec::new() };

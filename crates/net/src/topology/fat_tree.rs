@@ -3,13 +3,13 @@ use sim::memory::prefetch;
 use super::wiring::{NextHops, Wiring, too_large};
 use crate::NetError;
 
-/// Packets go up to the lowest switch above the host, over any of the links up, and down again. No packet on its way down
-/// waits for one on its way up, so one virtual channel will do.
+/// Packets go up to the lowest switch above the host, over any of the uplinks, and down again. No packet on its way
+/// down waits for one on its way up, so one virtual channel suffices.
 #[derive(Clone, Debug)]
 pub(super) struct TreeRoutes {
     levels: u32,
     switches: Vec<Switch>,
-    /// The numbers from 0 on, of which ports are a range.
+    /// The numbers from 0 on; a set of ports is a range of them.
     ports: Vec<u32>,
 }
 
@@ -20,7 +20,7 @@ struct Switch {
     hosts: u32,
     /// Number of hosts below each of its ports but the last.
     each: u32,
-    /// Number of ports down, which come first.
+    /// Number of downward ports, which come first.
     down: u32,
     up: u32,
     level: u32,
@@ -65,8 +65,8 @@ pub(super) fn single(hosts: usize) -> Result<(Wiring, TreeRoutes), NetError> {
     Ok((Wiring { description: "single switch".into(), hosts, neighbours }, routes))
 }
 
-/// A *subtree* of level i is what hangs below one switch of that level. At its top are as many switches as a subtree of the
-/// level below has links up, and each of these links leads to another of them.
+/// A *subtree* of level i consists of everything below one switch of that level. It has as many top switches as a
+/// subtree of the level below has uplinks, and each of these links leads to another of them.
 pub(super) fn build(radix: u32, taper: u32, hosts: usize) -> Result<(Wiring, TreeRoutes), NetError> {
     if hosts == 0 {
         return Err(NetError::NoNodes);
@@ -89,7 +89,7 @@ pub(super) fn build(radix: u32, taper: u32, hosts: usize) -> Result<(Wiring, Tre
     let hosts = hosts as u32;
     let mut neighbours: Vec<Vec<u32>> = vec![Vec::new(); hosts as usize];
     let mut switches: Vec<Switch> = Vec::new();
-    // In the level below: hosts of a subtree, switches at its top, links up of each, and the first switch.
+    // These describe the level below: hosts of a subtree, its top switches, the uplinks of each, and the first switch.
     let (mut each, mut tops, mut ways, mut below) = (1u64, 1u32, 1u32, 0u32);
     for level in 1..=levels {
         let (down, up) = if level == levels {

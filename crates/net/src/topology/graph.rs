@@ -8,15 +8,15 @@ use super::torus::{self, TorusRoutes};
 use super::wiring::{Link, NextHops, RouteState, Wiring, too_large};
 use crate::NetError;
 
-/// Hosts, switches, the links between them, and which links lead from a switch to a host.
+/// Hosts, switches, the links between them, and the links that lead from a switch to a host.
 ///
-/// Vertices are numbered: hosts first, then switches. Each host has one link to a switch and one from a switch. A switch's
-/// *port* is the place of a link among those that leave it.
+/// Vertices are numbered: hosts first, then switches. Each host has one link to a switch and one from a switch. A
+/// *port* of a switch is the place of a link among those that leave it.
 #[derive(Clone, Debug)]
 pub struct Topology {
     description: String,
     hosts: u32,
-    /// Where the links of each vertex start, and the number of links.
+    /// The place of the first link of each vertex, and the number of links.
     first: Vec<u32>,
     links: Vec<Link>,
     plan: Plan,
@@ -32,11 +32,11 @@ enum Plan {
 }
 
 impl Topology {
-    /// A fat tree of switches with `radix` ports and as few levels as `hosts` need; hosts fill it from the left. Each leaf
-    /// switch has `taper` hosts for each of its links up; 1 is full bisection.
+    /// A fat tree of switches with `radix` ports and as few levels as `hosts` need; hosts fill it from the left. Each
+    /// leaf switch has `taper` hosts for each of its uplinks; 1 is full bisection.
     ///
     /// # Errors
-    /// When such switches cannot connect so many hosts.
+    /// When such switches cannot connect this number of hosts.
     pub fn fat_tree(radix: u32, taper: u32, hosts: usize) -> Result<Topology, NetError> {
         let (wiring, routes) = fat_tree::build(radix, taper, hosts)?;
         Topology::new(wiring, Plan::Tree(routes))
@@ -60,22 +60,23 @@ impl Topology {
         Topology::new(wiring, Plan::Dragonfly(routes))
     }
 
-    /// A torus with these sides, and `hosts` hosts on each of its switches. A side of length 2 is a single link.
+    /// A torus with these sides, and `hosts` hosts for each of its switches. A side of length 2 is a single link.
     ///
     /// # Errors
-    /// When there are no such sides.
+    /// When the sides are invalid.
     pub fn torus(sides: &[u32], hosts: u32) -> Result<Topology, NetError> {
         let (wiring, routes) = torus::build(sides, hosts)?;
         Topology::new(wiring, Plan::Torus(routes))
     }
 
-    /// A network from DOT text, as LogGOPSim reads it: nodes whose names start with `H` or `h`, or are numbers, are hosts,
-    /// in the order in which they are named; all others are switches. A link may have `capacity` (Gbit/s) and `latency`
-    /// (ns); its `comment` lists the hosts that are reached through it, `*` for all. A switch without such lists sends
-    /// packets on shortest paths.
+    /// A network from DOT text, as LogGOPSim reads it: nodes whose names start with `H` or `h`, or are numbers, are
+    /// hosts, in the order in which they are named; all others are switches. A link may have `capacity` (Gbit/s) and
+    /// `latency` (ns); its `comment` lists the hosts that are reached through it, `*` for all. A switch without such
+    /// lists sends packets on shortest paths.
     ///
     /// # Errors
-    /// When the text is wrong, with its place; or when it is no network, with the names of its parts.
+    /// When the text has a mistake, with its place; or when it does not describe a network, with the names of its
+    /// parts.
     pub fn from_dot(text: &str) -> Result<Topology, NetError> {
         let read::Network { hosts, vertices, links, routes } = read::read(text)?;
         Topology::from_links("network from a file".into(), hosts, vertices, links, Plan::Table(routes))
@@ -116,7 +117,7 @@ impl Topology {
         self.first.len() as u32 - 1 - self.hosts
     }
 
-    /// A description for people: `fat tree of 16-port switches, 3 levels`.
+    /// A readable description: `fat tree of 16-port switches, 3 levels`.
     pub fn description(&self) -> &str {
         &self.description
     }
@@ -131,7 +132,7 @@ impl Topology {
         self.first[vertex as usize]
     }
 
-    /// NextHops from a switch (numbered from 0) to a host.
+    /// The next hops from a switch (numbered from 0) to a host.
     #[inline]
     pub(crate) fn next_hops(&self, switch: u32, to: u32, state: RouteState) -> NextHops<'_> {
         match &self.plan {
@@ -142,7 +143,7 @@ impl Topology {
         }
     }
 
-    /// Has the processor fetch what says how a packet leaves a switch.
+    /// Makes the processor prefetch the data that decides how a packet leaves a switch.
     #[inline]
     pub(crate) fn prefetch(&self, vertex: u32, to: u32) {
         prefetch(&raw const self.first[vertex as usize]);
@@ -170,7 +171,7 @@ impl Topology {
         }
     }
 
-    /// The most links that a packet passes.
+    /// The maximum number of links that a packet passes.
     pub(crate) fn longest_path(&self) -> u32 {
         match &self.plan {
             Plan::Tree(plan) => plan.longest_path(),

@@ -1,4 +1,4 @@
-//! Networks link by link.
+//! Topologies of networks: hosts, switches, links and next hops.
 
 mod dot;
 mod dragonfly;

@@ -43,12 +43,12 @@ impl Topology {
     }
 }
 
-/// The sides of a torus of three dimensions with room for these hosts, `each` of them at every switch.
+/// The sides of a torus of three dimensions for this number of hosts, `each` of them at every switch.
 fn even_sides(hosts: usize, each: u32) -> Vec<u32> {
     let switches = hosts.div_ceil(each.max(1) as usize);
     let side = |room: usize, root: f64| {
         let estimate = (room as f64).powf(1.0 / root).round() as usize;
-        // Rounding must not cost room.
+        // Rounding must not make the torus too small.
         (estimate.max(1)..).find(|side| side.pow(root as u32) >= room).unwrap_or(room)
     };
     let first = side(switches, 3.0);

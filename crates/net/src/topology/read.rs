@@ -10,7 +10,7 @@ use super::table::{self, Route, TableRoutes};
 use super::wiring::{Link, too_large};
 use crate::NetError;
 
-/// What a file says.
+/// The content of a file.
 pub(super) struct Network {
     pub hosts: u32,
     pub vertices: usize,
@@ -21,7 +21,7 @@ pub(super) struct Network {
 pub(super) fn read(text: &str) -> Result<Network, NetError> {
     let graph = dot::parse(text)?;
     too_large(2 * graph.edges.len().max(graph.nodes.len()) as u64)?;
-    // Hosts before switches, each in their order.
+    // Hosts come before switches, both in the order of the file.
     let (hosts, switches): (Vec<usize>, Vec<usize>) =
         (0..graph.nodes.len()).partition(|&node| is_host(&graph.nodes[node]));
     if hosts.is_empty() {
@@ -36,7 +36,7 @@ pub(super) fn read(text: &str) -> Result<Network, NetError> {
     let numbers: HashMap<&str, u32> =
         (0..).zip(&names[..hosts.len()]).map(|(host, name)| (name.as_str(), host)).collect();
 
-    // Many edges may have one long comment.
+    // Many edges may share a long comment.
     let mut routes = HashMap::new();
     let mut links = Vec::new();
     for edge in &graph.edges {

@@ -10,10 +10,10 @@ use crate::NetError;
 /// Hosts for which a link is to be taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Route {
-    /// The file does not say.
+    /// The file does not list hosts.
     Unsaid,
     All,
-    /// In order.
+    /// The listed hosts, in order.
     Hosts(Rc<[u32]>),
 }
 
@@ -30,21 +30,21 @@ impl Route {
 /// Largest number of virtual channels of a link.
 const MOST_VCS: u32 = 64;
 
-/// The routes of any network: the ports for each switch and host are listed.
+/// The routes of an arbitrary network: a table of ports for each switch and host.
 ///
-/// Most hosts of a switch are the same to all other switches, and most sets of ports come again and again; so there are
-/// groups of hosts, and each set is stored once.
+/// For all other switches, most hosts of a switch have the same routes, and most sets of ports occur often. So hosts
+/// are grouped, and each set is stored once.
 ///
 /// If no link can come to wait for itself, all packets share a virtual channel; otherwise a packet changes to the next
-/// channel with each hop (Günther, 1981), so that it waits only for packets that are further on their way.
+/// channel with each hop (Günther, 1981), so that it waits only for packets that are further along their paths.
 #[derive(Clone, Debug)]
 pub(super) struct TableRoutes {
     names: Vec<String>,
     homes: Vec<Home>,
     groups: u32,
-    /// Switch by switch and for each group, which set of ports.
+    /// The set of ports for each switch and each group.
     sets: Vec<u32>,
-    /// Where each set starts in `ports`, and where the last ends.
+    /// The start of each set in `ports`, and the end of the last.
     starts: Vec<u32>,
     ports: Vec<u32>,
     /// Largest number of links between switches on a path.
@@ -52,7 +52,7 @@ pub(super) struct TableRoutes {
     vcs: u32,
 }
 
-/// The place of a host.
+/// The attachment of a host.
 #[derive(Clone, Copy, Debug)]
 struct Home {
     /// The switch with the link to it.
@@ -168,9 +168,9 @@ fn homes(hosts: u32, links: &[Link]) -> Vec<Home> {
     homes
 }
 
-/// Gives hosts their groups; returns the first of each.
+/// Assigns hosts to groups; returns the first host of each.
 fn group(homes: &mut [Home], links: &[Link], routes: &[Route]) -> Vec<u32> {
-    // What tells hosts of a switch apart is which links list them, but for their own.
+    // Hosts of a switch differ if different links list them, apart from their own links.
     let mut listed = vec![Vec::new(); homes.len()];
     for (index, (link, route)) in links.iter().zip(routes).enumerate() {
         let Route::Hosts(hosts) = route else { continue };
@@ -205,7 +205,7 @@ impl Default for Sets {
 impl Sets {
     /// The number of a set.
     fn number(&mut self, ports: impl Iterator<Item = u32>) -> u32 {
-        // At the end of all ports, where it stays if it is new.
+        // The set is appended to all ports, where it stays if it is new.
         let start = self.ports.len();
         self.ports.extend(ports);
         let set = &self.ports[start..];
@@ -229,7 +229,7 @@ struct Distances {
 }
 
 impl Distances {
-    /// The distances of all vertices to a host, in links; [`u32::MAX`] if there is no way.
+    /// The distances of all vertices to a host, in links; [`u32::MAX`] if there is no path.
     fn to(&mut self, host: u32) -> &[u32] {
         self.of.clear();
         self.of.resize(self.into.len(), u32::MAX);
@@ -251,14 +251,14 @@ impl Distances {
 }
 
 impl TableRoutes {
-    /// Checks that every host can be reached from every other, without circles. Returns the largest number of links between
-    /// switches.
+    /// Checks that every host can be reached from every other, without circles. Returns the largest number of links
+    /// between switches.
     fn check(&self, links: &[Link], ranges: &[Range<usize>]) -> Result<u32, NetError> {
         const UNKNOWN: u32 = u32::MAX;
         const ON_THE_WAY: u32 = u32::MAX - 1;
         let mut most = 0;
         let mut depths = vec![UNKNOWN; ranges.len()];
-        // Each host has one, and they come first.
+        // Each host has one link, and these come first.
         let hosts = self.homes.len() as u32;
         let of_hosts = &links[..hosts as usize];
         let mut checked = vec![0; self.groups as usize];
@@ -266,15 +266,15 @@ impl TableRoutes {
             let home = self.homes[to as usize];
             let checked = &mut checked[home.group as usize];
             if *checked == 2 && !self.ports(home.switch, to).is_empty() {
-                // What is true of one of a group is true of all, up to their own switch; a second is checked as packets
-                // of the first go to it.
+                // The check of one host of a group is valid for all, up to their own switch; a second host is checked
+                // with packets from the first.
                 continue;
             }
             *checked = 2.min(*checked + 1);
             depths.fill(UNKNOWN);
             for link in of_hosts.iter().filter(|link| link.from != to) {
                 let first = link.to - hosts;
-                // Depth first; a switch is entered, then comes back with the place of the next of its ports.
+                // Depth-first search: a switch is entered, and then comes up again with the place of its next port.
                 let mut stack = vec![(first, 0)];
                 while let Some((switch, port)) = stack.pop() {
                     let ports = self.ports(switch, to);
@@ -319,11 +319,11 @@ impl TableRoutes {
         Ok(most)
     }
 
-    /// Whether the links between switches, each waiting for those that packets take next, form a circle (Dally and Seitz).
-    /// `members` has one of each group of hosts.
+    /// Whether the links between switches, each waiting for those that packets take next, form a circle (Dally and
+    /// Seitz). `members` has one of each group of hosts.
     fn can_wait_for_itself(&self, members: &[u32], links: &[Link], ranges: &[Range<usize>]) -> bool {
         let hosts = self.homes.len() as u32;
-        // By link, whether each port of the switch at its end comes next.
+        // For each link, whether each port of the switch at its end may follow.
         let mut next: Vec<Vec<bool>> = vec![Vec::new(); links.len()];
         for (switch, range) in ranges.iter().enumerate() {
             for &to in members {
@@ -345,7 +345,7 @@ impl TableRoutes {
         for link in (0..links.len()).flat_map(next_of) {
             waited_for[link] += 1;
         }
-        // What is left when those that nobody waits for are taken away, again and again, is on a circle or behind one.
+        // Links for which no other waits are removed repeatedly. The remaining ones are on a circle or behind one.
         let mut free: Vec<usize> = (0..links.len()).filter(|&link| waited_for[link] == 0).collect();
         let mut taken = 0;
         while let Some(link) = free.pop() {

@@ -14,7 +14,7 @@ fn neighbours(topology: &Topology) -> Vec<Vec<u32>> {
 
 /// Links from each vertex to one, by search.
 fn distances(neighbours: &[Vec<u32>], to: u32) -> Vec<u32> {
-    // Every link of the topologies tested so has its opposite.
+    // Every link of these topologies has its opposite.
     let mut distance = vec![u32::MAX; neighbours.len()];
     distance[to as usize] = 0;
     let mut queue = VecDeque::from([to]);
@@ -29,11 +29,11 @@ fn distances(neighbours: &[Vec<u32>], to: u32) -> Vec<u32> {
     distance
 }
 
-/// A link and its vc.
+/// A link and a virtual channel.
 type Channel = (u32, u8);
 
-/// Follows every way that a packet may take between two hosts; returns the lengths of these ways in links, and adds which
-/// channel is waited for in which.
+/// Follows every path that a packet may take between two hosts; returns the lengths of these paths in links, and adds
+/// which channels packets in which channel wait for.
 fn walk(topology: &Topology, from: u32, to: u32, waits: &mut BTreeMap<Channel, BTreeSet<Channel>>) -> BTreeSet<u32> {
     let first = topology.first(from);
     let mut lengths = BTreeSet::new();
@@ -79,8 +79,8 @@ fn has_circle(waits: &BTreeMap<Channel, BTreeSet<Channel>>) -> bool {
     }
 }
 
-/// That all ways are as long as `is_right(from, to, links)` says, that each link has its opposite, and that no packets
-/// wait for each other.
+/// Checks that all paths are as long as `is_right(from, to, links)` says, that each link has its opposite, and that no
+/// packets wait for each other.
 fn check(topology: &Topology, is_right: impl Fn(u32, u32, u32, u32) -> bool) {
     let neighbours = neighbours(topology);
     for (from, all) in neighbours.iter().enumerate() {
@@ -125,7 +125,7 @@ fn a_full_fat_tree_uses_every_port() {
 }
 
 #[test]
-fn tapered_trees_have_fewer_ways_up() {
+fn tapered_trees_have_fewer_uplinks() {
     // 36 = 27 + 9: 27 hosts on a leaf, 9 switches above.
     let topology = Topology::fat_tree(36, 3, 27 * 36).unwrap();
     assert_eq!(topology.switches(), 36 + 9);
@@ -157,7 +157,7 @@ fn dragonflies_pass_one_global_link() {
             let of_group = |host| host / hosts / routers;
             distance <= length && length <= if of_group(from) == of_group(to) { 3 } else { 5 }
         });
-        // Groups have as many links to each other group, no router more than it may.
+        // Groups have equally many links to each other group, and no router has more than permitted.
         let mut between = BTreeMap::new();
         for link in topology.links() {
             if let (Some(from), Some(to)) =
@@ -173,7 +173,7 @@ fn dragonflies_pass_one_global_link() {
         assert!(neighbours(&topology).iter().all(|ports| ports.len() as u32 <= hosts + routers - 1 + global));
     }
     let shape = Dragonfly { hosts: 2, routers: 4, global: 2, groups: 10 };
-    let expected = "a dragonfly with 4 routers a group (a) and 2 global links each (h) has at most 9 groups, not 10";
+    let expected = "a dragonfly with 4 routers per group (a) and 2 global links each (h) has at most 9 groups, not 10";
     assert_eq!(Topology::dragonfly(shape).unwrap_err().to_string(), expected);
     assert_eq!(Topology::dragonfly(Dragonfly { hosts: 0, ..shape }).unwrap_err(), NetError::DragonflyEmpty);
     assert_eq!(Dragonfly::for_hosts(73), Dragonfly { hosts: 3, routers: 6, global: 3, groups: 19 });
@@ -196,7 +196,7 @@ fn tori_take_the_shorter_way_around() {
     let topology = Topology::torus(&[4, 3], 1).unwrap();
     assert_eq!((topology.hosts(), topology.links().len(), topology.longest_path()), (12, 24 + 48, 5));
     assert_eq!(topology.name(12 + 7), "switch (3,1)");
-    // (0,0) to (2,1): two ways around the first dimension, which comes first.
+    // From (0,0) to (2,1) there are two paths around the first dimension, which comes first.
     assert_eq!(topology.next_hops(0, 6, RouteState::default()).ports.len(), 2);
     assert_eq!(topology.next_hops(0, 6, RouteState { hops: 0, class: 1 }).ports.len(), 1);
     for sides in [&[][..], &[1, 2, 3, 4, 5, 6], &[3, 0]] {
@@ -205,7 +205,7 @@ fn tori_take_the_shorter_way_around() {
     assert_eq!(Topology::torus(&[4_000_000_000, 4], 1).unwrap_err(), NetError::TooLarge);
 }
 
-/// As LogGOPSim has it.
+/// An example of LogGOPSim.
 const STAR: &str = r#"digraph mycoolnetwork {
     H0 -> S1 [comment="H1,H2"];
     H1 -> S1 [comment="*"] // all
@@ -221,7 +221,7 @@ fn dot_files_of_the_ancestor_are_networks() {
     assert_eq!((topology.hosts(), topology.switches(), topology.description()), (3, 1, "network from a file"));
     assert_eq!((topology.name(2), topology.name(3)), ("H2".into(), "S1".into()));
     check(&topology, |_, _, length, _| length == 2);
-    // A ring of three, with routes the long way around.
+    // A ring of three, with routes in the longer direction.
     let ring = "digraph { H0->A H1->B H2->C A->H0 B->H1 C->H2 [comment=H2]
         A->B [comment=\"H1,H2\"] B->C [comment=\"H2, H0\"] C->A [comment=\"H0 H1\"] }";
     let topology =
@@ -252,7 +252,7 @@ fn dot_files_without_routes_take_shortest_paths() {
     let to_3 = topology.links().iter().find(|link| link.to == 3).unwrap();
     assert_eq!((to_3.gap_per_byte, to_3.latency), (Some(Rate::from_fs_per_byte(160_000)), Some(Time::from_ps(2_500))));
     assert_eq!(topology.links()[0].gap_per_byte, Some(Rate::from_fs_per_byte(80_000)));
-    // Rings need vcs, trees do not.
+    // Rings need virtual channels, trees do not.
     let ring = "graph { a -- b -- c -- d -- e -- a h1 -- a h2 -- b h3 -- c h4 -- d h5 -- e }";
     let topology = Topology::from_dot(ring).unwrap();
     assert_eq!((topology.vcs(1), topology.longest_path()), (2, 4));
@@ -261,7 +261,8 @@ fn dot_files_without_routes_take_shortest_paths() {
 
 #[test]
 fn hosts_of_a_switch_may_have_routes_of_their_own() {
-    // Two spines; two hosts of the right leaf are reached over one, the third over the other, as are those on the left.
+    // There are two spines. Two hosts of the right leaf are reached over one, the third over the other; likewise on the
+    // left.
     let text = "digraph {
         H0->L H1->L H2->R H3->R H4->R L->H0 [comment=H0] L->H1 [comment=H1]
         R->H2 [comment=H2] R->H3 [comment=H3] R->H4 [comment=H4]
@@ -275,7 +276,7 @@ fn hosts_of_a_switch_may_have_routes_of_their_own() {
     let right: Vec<&[u32]> = (0..5).map(|to| topology.next_hops(1, to, RouteState::default()).ports).collect();
     assert_eq!(right, [&[3, 4][..], &[4], &[0], &[1], &[2]]);
     check(&topology, |_, _, length, distance| length == distance);
-    // The first of two hosts of a switch sends to another one, from where there is no way to the second.
+    // The first of two hosts of a switch sends to another switch, from which there is no path to the second host.
     let astray = "digraph { H0->A H1->B H2->B B->H0 B->H1 A->C C->A B->H2 }";
     let expected = "host H1 cannot be reached from H0: A has no way to it";
     assert_eq!(Topology::from_dot(astray).unwrap_err().to_string(), expected);

@@ -21,8 +21,9 @@ pub(crate) struct Link {
     pub latency: Option<Time>,
 }
 
-/// The ports of a switch that lead on a shortest path to a host, and the virtual channel of a packet that takes one of them:
-/// virtual channels of a link have buffers of their own, so that no packet waits, through however many others, for itself.
+/// The ports of a switch that lead on a shortest path to a host, and the virtual channel of a packet that takes one of
+/// them: virtual channels of a link have buffers of their own, so that no packet waits, through however many others,
+/// for itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NextHops<'a> {
     pub ports: &'a [u32],
@@ -39,16 +40,16 @@ impl NextHops<'_> {
     }
 }
 
-/// What a packet remembers of its path.
+/// The part of a packet's path that routing needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RouteState {
     /// Number of links between switches so far.
     pub hops: u8,
-    /// Its class of path.
+    /// Class of its path.
     pub class: u8,
 }
 
-/// Refuses more vertices or links than 30 bits count.
+/// Refuses more vertices or links than 30 bits can count.
 ///
 /// # Errors
 /// [`NetError::TooLarge`].

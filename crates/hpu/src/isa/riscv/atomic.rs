@@ -5,10 +5,10 @@ use crate::memory::View;
 use crate::op::{Flow, Op};
 use crate::state::State;
 
-/// Address and value of the word that `rs1` points to.
+/// Address and value of the word to which `rs1` points.
 ///
 /// # Errors
-/// How a failed or misaligned access ends the instruction.
+/// The end of the instruction when the access fails or is misaligned.
 fn read(s: &State, m: &mut View<'_>, op: &Op) -> Result<(u32, u32), Flow> {
     let address = s.word(op.rs1());
     if !address.is_multiple_of(4) {
@@ -42,9 +42,9 @@ pub fn lr(s: &mut State, m: &mut View<'_>, op: &Op) -> Flow {
     Flow::Next
 }
 
-/// Succeeds when the word still holds the value that the thread's last LR read there. Unlike a true reservation, this does
-/// not notice a word that was changed and changed back in between (ABA); neither does the compare-and-swap that compilers
-/// make of LR and SC.
+/// Succeeds when the word still has the value that the thread's last LR read there. Unlike a true reservation, this
+/// does not notice a word that was changed and changed back in between (ABA); neither does the compare-and-swap that
+/// compilers make from LR and SC.
 pub fn sc(s: &mut State, m: &mut View<'_>, op: &Op) -> Flow {
     let word = match read(s, m, op) {
         Ok(word) => word,

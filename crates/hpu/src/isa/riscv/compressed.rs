@@ -72,7 +72,7 @@ const ROWS: &[Row] = &[
     row("c.fswsp", F3, 0xe002, |h| Some(s(STORE_FP, 2, 2, h.rs2(), h.imm_word_store_sp()))),
 ];
 
-/// The 32-bit instruction that `half` expands to.
+/// The 32-bit instruction to which `half` expands.
 pub(super) fn expand(half: u16) -> Option<u32> {
     let row = ROWS.iter().find(|row| half & row.mask == row.bits)?;
     (row.expand)(Half(half))
@@ -224,7 +224,7 @@ mod tests {
         assert!(count > 30_000);
     }
 
-    /// 16-bit instructions and the 32-bit ones they stand for, both as LLVM's assembler encodes them.
+    /// 16-bit instructions and the equivalent 32-bit ones, both as LLVM's assembler encodes them.
     #[rustfmt::skip]
     const ASSEMBLED: &[(u16, u32)] = &[
         (0x1fe8, 0x3fc1_0513),

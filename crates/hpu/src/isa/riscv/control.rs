@@ -52,8 +52,8 @@ pub fn bgeu(s: &mut State, _: &mut View<'_>, op: &Op) -> Flow {
     branch(s, op, |a, b| a >= b)
 }
 
-/// Other threads see the accesses of a thread in program order, so there is nothing to wait for; the accesses beside the
-/// fence synchronise.
+/// Other threads see the accesses of a thread in program order, so a fence need not wait; the accesses next to it
+/// synchronise.
 pub fn fence(_: &mut State, _: &mut View<'_>, _: &Op) -> Flow {
     Flow::Next
 }

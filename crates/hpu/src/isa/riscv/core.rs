@@ -11,7 +11,7 @@ use crate::op::Decoded;
 pub const NAMES: &str =
     "RISC-V: rv32i, then those of m, a, f, d (with f) and c that the core has, in this order (\"rv32imac\")";
 
-/// RV32 with these extensions.
+/// A core for RV32 with these extensions.
 #[derive(Debug)]
 struct RiscV {
     extensions: Extensions,
@@ -22,7 +22,8 @@ pub fn by_name(name: &str) -> Option<Arc<dyn Isa>> {
     Some(Arc::new(RiscV { extensions: Extensions::of_name(name)? }))
 }
 
-/// RISC-V ELF psABI, "Integer Calling Convention"; command numbers in `a7` as in its "Supervisor" convention.
+/// The convention of the RISC-V ELF psABI, "Integer Calling Convention", with command numbers in `a7` as for system
+/// calls.
 const CONVENTION: Convention = Convention {
     arguments: &[10, 11, 12, 13, 14, 15, 16, 17],
     result: 10,

@@ -1,6 +1,6 @@
-//! Zicsr (RISC-V Unpriv. 7): the counters of Zicntr without `time` (8), and `frm` and `fflags` of floating point (21.2) as
-//! far as they are modelled: rounding is always to nearest, and exception flags are not recorded, so programs can clear
-//! them but not read them.
+//! Zicsr (RISC-V Unpriv. 7): the counters of Zicntr without `time` (8), and `frm` and `fflags` of floating point (21.2)
+//! as far as they are modelled: rounding is always to nearest, and exception flags are not recorded, so programs can
+//! clear them but not read them.
 
 use super::fields::{Fields, SINK};
 use crate::memory::View;
@@ -20,7 +20,7 @@ pub fn is_float(number: u32) -> bool {
     matches!(number, FFLAGS | FRM | FCSR)
 }
 
-/// Reads control register `op.imm` into `rd`, and with `write` writes what `new` makes of the old value.
+/// Reads control register `op.imm` into `rd`, and with `write` writes the value that `new` computes from the old one.
 fn access(s: &mut State, op: &Op, write: bool, new: impl FnOnce(u32) -> u32) -> Flow {
     let number = op.imm & 0xfff;
     let old = match number {

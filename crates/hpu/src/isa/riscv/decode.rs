@@ -34,7 +34,7 @@ pub fn decode(bytes: &[u8], pc: u32, extensions: Extensions) -> Option<Decoded> 
     }))
 }
 
-/// Reads the fields of an instruction (RISC-V Unpriv. 2.2, 2.3). Returns `None` when it asks for a rounding mode or a
+/// Reads the fields of an instruction (RISC-V Unpriv. 2.2, 2.3). Returns `None` when it names a rounding mode or a
 /// control register that the core does not have, or writes a control register that is read-only (as `unimp` does).
 fn operands(row: &Row, word: u32, pc: u32, length: u32, extensions: Extensions) -> Option<Decoded> {
     let field = |low: u32, bits: u32| word >> low & ((1 << bits) - 1);

@@ -1,5 +1,5 @@
-//! What a program was compiled for: the flags of the ELF header and the attributes section (RISC-V ELF psABI, "File
-//! Header" and "Attributes").
+//! The extensions for which a program was compiled: the flags of the ELF header and the attributes section (RISC-V ELF
+//! psABI, "File Header" and "Attributes").
 
 use object::elf::{EF_RISCV_FLOAT_ABI_DOUBLE, EF_RISCV_FLOAT_ABI_SINGLE, EF_RISCV_FLOAT_ABI_SOFT, EF_RISCV_RVC};
 use object::read::elf::{AttributesSection, FileHeader};
@@ -18,7 +18,7 @@ const TAG_ARCH: u64 = 5;
 /// Checks a program against the extensions of a core.
 ///
 /// # Errors
-/// What the program needs and the core lacks, as a clause about the program.
+/// The missing extension, as a clause about the program.
 pub fn check(elf: &DeviceElf<'_>, core: Extensions) -> Result<(), String> {
     let flags = elf.elf_header().e_flags(LittleEndian);
     let (needed, convention) = match flags.riscv_float_abi() {

@@ -5,7 +5,7 @@ use std::ops::BitOr;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extensions(u8);
 
-/// The base instruction set alone; Zicsr, Zifencei and Zicntr are always there.
+/// The base instruction set alone; Zicsr, Zifencei and Zicntr are always included.
 pub const I: Extensions = Extensions(0);
 /// Multiplication and division.
 pub const M: Extensions = Extensions(1);

@@ -1,7 +1,7 @@
 use crate::op::Op;
 
-/// Register of the file that swallows what instructions write to `x0`. Integer register `x`*n* is 32-bit register *n* of
-/// the file, floating-point register `f`*n* is 64-bit register *n*; a single is boxed (RISC-V Unpriv. 21.2).
+/// Register of the file that discards what instructions write to `x0`. Integer register `x`*n* is 32-bit register *n*
+/// of the file, floating-point register `f`*n* is 64-bit register *n*; a single is boxed (RISC-V Unpriv. 21.2).
 pub const SINK: u8 = 32;
 
 /// The fields of an encoding that name registers (RISC-V Unpriv. 2.2).

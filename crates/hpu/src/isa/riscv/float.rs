@@ -14,7 +14,7 @@ pub(super) trait Float: Copy + PartialOrd {
     const SIGN: u64;
     /// The value in a register; a single that is not boxed is NaN (21.2).
     fn unbox(register: u64) -> Self;
-    /// The bits that a register holds for this value.
+    /// The bits of this value in a register.
     fn boxed(self) -> u64;
     fn bits(self) -> u64;
     fn from_bits(bits: u64) -> Self;
@@ -29,8 +29,8 @@ pub(super) trait Float: Copy + PartialOrd {
     /// Converts without loss.
     fn widen(self) -> f64;
 
-    /// The bits that a register holds for a computed value: every NaN becomes the canonical one (21.3). The choice is made
-    /// between integers, because the compiler may exchange one NaN for another.
+    /// The bits that a register holds for a computed value: every NaN becomes the canonical one (21.3). The choice is
+    /// made between integers, because the compiler may exchange one NaN for another.
     fn canonical(self) -> u64 {
         if self.is_nan() { Self::NAN.boxed() } else { self.boxed() }
     }

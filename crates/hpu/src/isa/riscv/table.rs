@@ -8,7 +8,7 @@ use super::{atomic::*, control::*, csr::*, float::*, integer::*};
 use crate::op::Class::{self, *};
 use crate::op::Semantics;
 
-/// Which fields an instruction has, and which register files they name.
+/// The fields of an instruction, and the register files that they name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
     None,
@@ -33,14 +33,14 @@ pub(crate) enum Format {
     IntToFloat,
 }
 
-/// Which values of the rounding-mode field (RISC-V Unpriv. 21.2) an instruction is modelled for.
+/// The values of the rounding-mode field (RISC-V Unpriv. 21.2) for which an instruction is modelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rounding {
-    /// It has no such field.
+    /// The instruction has no such field.
     Absent,
-    /// To nearest, ties to even; also through `frm`, which always has that value.
+    /// Rounding to nearest, ties to even; also through `frm`, which always has that value.
     Nearest,
-    /// All five.
+    /// All five rounding modes.
     All,
 }
 
@@ -147,7 +147,7 @@ const BASE: &[Row] = &[
     row("fence", F3, 0x0000_000f, None, Fence, fence),
     row("ecall", ALL, 0x0000_0073, None, Command, ecall),
     row("ebreak", ALL, 0x0010_0073, None, Trap, ebreak),
-    // Nothing to do: code cannot be written.
+    // It has no effect: code cannot be written.
     row("fence.i", F3, 0x0000_100f, None, Fence, fence),
     row("csrrw", F3, 0x1073, Format::Csr, System, csrrw),
     row("csrrs", F3, 0x2073, Format::Csr, System, csrrs),
