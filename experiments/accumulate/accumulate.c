@@ -18,7 +18,7 @@ static const char usage[] = "accumulate --mode cpu|handler --sizes BYTES[,BYTES.
 enum mode { CPU, HANDLER };
 static const char *const modes[] = {"cpu", "handler"};
 
-/* Small whole numbers, so that sums and products are exact however they are rounded and contracted. */
+/* The test data are small whole numbers, so that sums and products are exact in any order and rounding. */
 static int number(size_t i, unsigned seed) { return pattern(i, seed) - 300; }
 
 static void fill(double *array, size_t count, unsigned seed) {
@@ -26,7 +26,7 @@ static void fill(double *array, size_t count, unsigned seed) {
         array[i] = number(i, seed);
 }
 
-/* Whether `numbers` holds the products of the first `count` doubles of two seeds, and the first seed's beyond. */
+/* Whether `numbers` has the products of the first `count` doubles of two seeds, followed by the first seed's data. */
 static bool multiplied(const double *numbers, size_t count, unsigned onto, unsigned by) {
     for (size_t i = 0; i < count; i += 2) {
         long a = number(i, onto), b = number(i + 1, onto), c = number(i, by), d = number(i + 1, by);
@@ -45,7 +45,7 @@ static void origin(double *numbers, size_t bytes) {
         fill(numbers, bytes / 8, 2 * round + 1);
         CHECK(spin_barrier());
         CHECK(PtlPut(md, 0, bytes, PTL_NO_ACK_REQ, (ptl_process_t){.rank = 1}, PT, BITS, 0, NULL, 0));
-        CHECK(spin_barrier()); /* the message has been read, and used */
+        CHECK(spin_barrier()); /* the message has been read and used */
     }
     CHECK(PtlMDRelease(md));
 }
@@ -73,7 +73,7 @@ static void destination(enum mode mode, double *numbers, double *temporary, size
     CHECK(PtlMEAppend(ni, PT, &me, PTL_PRIORITY_LIST, NULL, &entry));
     for (unsigned round = 0; round < ROUNDS; round++) {
         fill(numbers, MAX_DOUBLES, 2 * round);
-        CHECK(spin_barrier()); /* which both leave at the same time, when rank 0 calls PtlPut */
+        CHECK(spin_barrier()); /* both leave it at the same time, when rank 0 calls PtlPut */
         uint64_t start_ps = spin_time_ps();
         CHECK(PtlCTWait(me.ct_handle, round + 1, &counted));
         if (mode == CPU) {

@@ -1,4 +1,4 @@
-/* Start, barrier and end of many ranks: what `spinkit bench` times with 1,024 of them. */
+/* Start, barrier and end of many ranks: `spinkit bench` measures the time with 1,024 of them. */
 
 #include <spin.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
-/* Messages a second of wall-clock time, from the first one to the last: what `spinkit bench` measures. All carry 8 B.
+/* `spinkit bench` uses this program to measure messages per second of wall-clock time. All messages carry 8 B.
  *
- *   stream    rank 0 puts to rank 1, acknowledged, up to 64 under way
+ *   stream    rank 0 puts to rank 1, acknowledged, up to 64 in flight
  *   alltoall  each rank puts to all others, acknowledged, round after round
  *   chain     the cards pass a message around all ranks with triggered puts; no rank calls while it runs
  */
@@ -44,7 +44,7 @@ static size_t all_to_all(size_t rounds) {
     return rounds * others * (size_t)ranks;
 }
 
-/* Rank 0 starts each round; what arrives at any other rank, and there in each round, sends the next message. */
+/* Rank 0 starts each round; in each round, the message that arrives at any other rank triggers the next one. */
 static void arm_chain(size_t rounds) {
     for (size_t i = 1; me != 0 && i <= rounds; i++)
         CHECK(PtlTriggeredPut(md, 0, BYTES, PTL_NO_ACK_REQ, (ptl_process_t){.rank = (ptl_rank_t)((me + 1) % ranks)},

@@ -1,20 +1,20 @@
 /* Broadcast (sPIN §4.4.3, App. C.3.3): rank 0 sends a message to ranks 1 … P-1 over a binomial tree.
  *
  *   --mode rdma       a rank's CPU sees the message and posts it to the rank's children
- *   --mode triggered  a rank's card sends it from host memory when it is there (Portals 4 triggered puts)
+ *   --mode triggered  a rank's card sends it from host memory when it has arrived (Portals 4 triggered puts)
  *   --mode store      handlers send it: from the card if it is one packet, else from host memory
- *   --mode stream     payload handlers send every packet on from the card
+ *   --mode stream     payload handlers forward every packet from the card
  *   --bytes N         size of the message
  *   --ranks P,P,…     numbers of ranks, powers of two up to that of the job; ranks beyond wait
  *
- * After `--ranks`, `--mode M --bytes N` may be there several times: starting many ranks takes longer than what they do.
- * Prints one JSON object a line for each of these and number of ranks: {"mode", "bytes", "ranks", "time_ps", "data_ok"}.
- * The time runs from the root's start until the last rank's CPU knows that the message is in its memory. */
+ * After `--ranks`, `--mode M --bytes N` may be repeated: starting many ranks takes longer than a broadcast.
+ * Prints a line with a JSON object for each of these and each number of ranks: {"mode", "bytes", "ranks", "time_ps",
+ * "data_ok"}. The time runs from the root's start until the last rank's CPU sees that the message is in its memory. */
 #include "../common/common.h"
 #include <handlers/broadcast/broadcast.h>
 
-enum { RESULT = 3, DATA = 4 }; /* portal table indices: of results, and from DATA on one for each curve */
-enum { TAG = 1 << 24 };        /* match bits; below are those of packets */
+enum { RESULT = 3, DATA = 4 }; /* portal table indices: one for results, and from DATA on one for each curve */
+enum { TAG = 1 << 24 };        /* match bits; smaller ones are those of packets */
 enum { MAX_BYTES = 1 << 20 };  /* below TAG */
 enum { WARM_UP = 2 };          /* broadcasts after which the branch predictors of the HPUs have settled */
 
@@ -35,9 +35,9 @@ static enum mode mode;
 static size_t bytes;
 static ptl_pt_index_t data;
 static ptl_handle_ct_t arrived; /* bytes of the message */
-static ptl_size_t total;        /* what has come, bytes */
+static ptl_size_t total;        /* bytes that have arrived */
 
-/* Entries for the message: one, or when packets stream one for each. */
+/* Appends the entries for the message: one, or when packets are streamed one for each packet. */
 static void expect_message(void) {
     struct broadcast state = {.rank = rank,
                               .ranks = (uint32_t)spin_size(),
@@ -82,7 +82,7 @@ static void prepare_put(ptl_process_t child, ptl_size_t threshold) {
     CHECK(PtlTriggeredPut(md, 0, bytes, PTL_NO_ACK_REQ, child, data, TAG, 0, NULL, 0, arrived, threshold));
 }
 
-/* The root's side; returns when it started. */
+/* Does the root's part; returns the time of its start. */
 static uint64_t lead(uint32_t ranks, unsigned seed) {
     for (size_t i = 0; i < bytes; i++)
         message[i] = pattern(i, seed);
@@ -92,7 +92,7 @@ static uint64_t lead(uint32_t ranks, unsigned seed) {
     return start;
 }
 
-/* The others' side; returns when the message was there. */
+/* Does the part of the other ranks; returns the time at which the message had arrived. */
 static uint64_t follow(uint32_t ranks, unsigned seed) {
     ptl_ct_event_t counted;
     total += bytes;
@@ -112,11 +112,11 @@ static uint64_t follow(uint32_t ranks, unsigned seed) {
     return end;
 }
 
-/* One broadcast; returns when the root started, or when this rank had the message. */
+/* Does one broadcast; returns the time at which the root started, or at which this rank had the message. */
 static uint64_t broadcast(uint32_t ranks) {
     static unsigned seed;
     seed++;
-    CHECK(spin_barrier()); /* the last message has reached everybody, so nobody reads or sends it any more */
+    CHECK(spin_barrier()); /* the last message has reached all ranks, so no rank reads or sends it any more */
     if (rank == 0)
         return lead(ranks, seed);
     if (rank < ranks)
@@ -125,7 +125,7 @@ static uint64_t broadcast(uint32_t ranks) {
     return 0;
 }
 
-/* Trees of all sizes in `list`, with one mode and size of the message. */
+/* Measures trees of all sizes in `list`, with one mode and message size. */
 static void measure(const char *list) {
     size_t ranks;
     total = 0;
@@ -140,7 +140,7 @@ static void measure(const char *list) {
             fail("--ranks: %zu is no power of two from 2 to the %d ranks of the job", ranks, spin_size());
         uint64_t begun = last = broadcast((uint32_t)ranks);
         CHECK(spin_barrier());
-        /* The latest time of all: after the measurement, at the root's card. */
+        /* The root's card determines the latest time of all ranks, after the measurement. */
         if (rank > 0 && rank < ranks)
             CHECK(PtlAtomic(last_md, 0, sizeof last, PTL_NO_ACK_REQ, (ptl_process_t){.rank = 0}, RESULT, 0, 0, NULL, 0,
                             PTL_MAX, PTL_UINT64_T));
@@ -150,7 +150,7 @@ static void measure(const char *list) {
                    bytes, ranks, (unsigned long long)(last - begun));
         }
     }
-    CHECK(spin_barrier()); /* nobody leaves with data that others still expect */
+    CHECK(spin_barrier()); /* no rank leaves with data that others still expect */
 }
 
 int main(int argc, char **argv) {

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Ends the program, and with it the run, with this rank's number and a message. */
+/* Ends the program, and with it the run, with a message that names this rank. */
 __attribute__((noreturn, format(printf, 1, 2))) static inline void fail(const char *format, ...) {
     va_list args;
     va_start(args, format);
@@ -35,12 +35,12 @@ static inline void *allocate(size_t bytes) {
     return memory;
 }
 
-/* Byte `i` of the test data number `seed`: neighbours, and data of other seeds, differ. */
+/* Byte `i` of the test data number `seed`; adjacent bytes, and data of other seeds, differ. */
 static inline unsigned char pattern(size_t i, unsigned seed) {
     return (unsigned char)((i * 2654435761u + seed * 40503u) >> 13);
 }
 
-/* The argument after `name`; without it the program ends and says `usage`. */
+/* The argument after `name`; if it is missing, the program ends and prints `usage`. */
 static inline const char *option(int argc, char **argv, const char *name, const char *usage) {
     for (int i = 1; i + 1 < argc; i += 2)
         if (strcmp(argv[i], name) == 0)
@@ -49,7 +49,7 @@ static inline const char *option(int argc, char **argv, const char *name, const 
     exit(2);
 }
 
-/* The index of `word` among `count` words; if it is none of them the program ends and says `usage`. */
+/* The index of `word` among `count` words; if it is none of them, the program ends and prints `usage`. */
 static inline int choice(const char *word, const char *const *words, int count, const char *usage) {
     for (int i = 0; i < count; i++)
         if (strcmp(word, words[i]) == 0)
@@ -58,7 +58,7 @@ static inline int choice(const char *word, const char *const *words, int count, 
     exit(2);
 }
 
-/* Takes the first number off a comma-separated list; false when the list is empty. */
+/* Removes the first number from a comma-separated list; returns false when the list is empty. */
 static inline bool next_number(const char **list, size_t *number) {
     char *end;
     if (**list == '\0')
@@ -72,7 +72,7 @@ static inline bool next_number(const char **list, size_t *number) {
     return true;
 }
 
-/* This process's interface, and what its card can do. */
+/* This process's interface, and its limits. */
 static ptl_handle_ni_t ni;
 static ptl_ni_limits_t limits;
 
@@ -88,14 +88,14 @@ __attribute__((unused)) static void start(ptl_pt_index_t pt, ptl_handle_eq_t *eq
     CHECK(PtlPTAlloc(ni, 0, eq == NULL ? PTL_EQ_NONE : *eq, pt, &given));
 }
 
-/* Ends Portals; frees all that this process still has there. */
+/* Ends Portals; this frees all objects of the process. */
 __attribute__((unused)) static void finish(void) {
     fflush(stdout);
     CHECK(PtlNIFini(ni));
     PtlFini();
 }
 
-/* Binds memory to send from; `options` (PTL_MD_EVENT_CT_…) say what counts at `ct` (PTL_CT_NONE: nothing). */
+/* Binds memory to send from; `options` (PTL_MD_EVENT_CT_…) say what `ct` counts (PTL_CT_NONE: nothing). */
 __attribute__((unused)) static ptl_handle_md_t bind_memory(void *memory, size_t bytes, unsigned options,
                                                            ptl_handle_ct_t ct) {
     ptl_md_t md = {.start = memory, .length = bytes, .options = options, .eq_handle = PTL_EQ_NONE, .ct_handle = ct};

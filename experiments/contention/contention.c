@@ -3,18 +3,18 @@
  *   --mode incast              every rank sends to rank 0
  *   --mode victim              rank 63 sends to rank 1 while all others send to rank 0
  *   --mode permutation         rank r sends to rank r + 32 (modulo 64): every message crosses the bisection
- *   --mode broadcast-cpu       a binomial broadcast among the even ranks; the CPUs send the message on
- *   --mode broadcast-card      the same broadcast; payload handlers send every packet on
+ *   --mode broadcast-cpu       a binomial broadcast among the even ranks; the CPUs forward the message
+ *   --mode broadcast-card      the same broadcast; payload handlers forward every packet
  *   --mode busy-broadcast-cpu, --mode busy-broadcast-card
- *                              the same beside another job: the odd ranks send permutations all the time
+ *                              the same with another job: the odd ranks send permutations all the time
  *   --mode incast-bound, --mode permutation-bound, --mode broadcast-bound
  *                              shortest time in which the bottleneck link can carry the bytes, computed
- *   --byte-ps G --taper T      for bounds: time of a byte on a link; hosts of a leaf switch for each of its links upwards
+ *   --byte-ps G --taper T      for bounds: time of a byte on a link; hosts of a leaf switch for each of its uplinks
  *   --sizes BYTES[,BYTES...]   sizes of the measured messages
  *
  * `--sizes` comes first; `--mode` may follow several times, since it takes longer to start 64 ranks than to run them.
- * Prints a JSON object a line for each mode and size: {"mode", "bytes", "time_ps", "data_ok"}. The time runs from the start
- * of the measured messages until the last of their receivers has the data in its memory. */
+ * Prints a line with a JSON object for each mode and size: {"mode", "bytes", "time_ps", "data_ok"}. The time runs from
+ * the start of the measured messages until the last of their receivers has the data in its memory. */
 #include "../common/common.h"
 #include <handlers/broadcast/broadcast.h>
 
@@ -103,7 +103,7 @@ static void append(ptl_pt_index_t pt, void *memory, size_t bytes, ptl_match_bits
     CHECK(PtlMEAppend(ni, pt, &me, PTL_PRIORITY_LIST, NULL, &handle));
 }
 
-/* Entries for the measured messages: one, or where cards send packets on one for each packet. */
+/* Appends the entries for the measured messages: one, or where cards forward packets one for each packet. */
 static void expect_messages(void) {
     size_t packet = limits.max_payload_size;
     struct broadcast state = {.rank = process,
@@ -137,7 +137,7 @@ static void receive_message(size_t bytes) {
     ends[0] = spin_time_ps();
 }
 
-/* Receives other traffic from `senders` processes, number `first` and those after it. */
+/* Receives other traffic from `senders` processes, beginning with number `first`. */
 static void receive_load(size_t bytes, uint32_t first, uint32_t senders) {
     await_count(loaded, load_total += senders * bytes);
     ends[1] = spin_time_ps();
@@ -153,8 +153,8 @@ static void incast(size_t bytes) {
     ends[0] = ends[1];
 }
 
-/* Process 63, the last node, sends to process 32, which is the neighbour of process 0 at its switch and takes part in the
- * incast; only the links between switches are shared. */
+/* Process 63, the last node, sends to process 32, which is the neighbour of process 0 at its switch and takes part in
+ * the incast; only the links between switches are shared. */
 static void victim(size_t bytes, size_t load) {
     const uint32_t sender = RANKS - 1, receiver = HALF;
     if (process == sender) {
@@ -177,7 +177,7 @@ static void permutation(size_t bytes) {
     check(incoming, bytes, opposite);
 }
 
-/* Among the first half of the processes; the others send permutations of `load` bytes if that is not 0. */
+/* Broadcasts among the first half of the processes; the others send permutations of `load` bytes if that is not 0. */
 static void broadcast(size_t bytes, size_t load) {
     const uint32_t opposite = process_of((node + HALF) % RANKS);
     if (process >= HALF) {
@@ -198,9 +198,9 @@ static void broadcast(size_t bytes, size_t load) {
         check(incoming, bytes, 0);
 }
 
-/* One measurement. Returns when it started; `ends` has when it ended. */
+/* Does one measurement. Returns its start; `ends` has its end. */
 static uint64_t exchange(size_t bytes) {
-    /* Other traffic must last longer than what is measured: measure() checks that it does. */
+    /* Other traffic must last longer than the measured messages; measure() checks this. */
     const size_t load = mode == VICTIM ? bytes + (1 << 16) : is_busy() ? 16 * bytes + (1 << 20) : 0;
     seed++;
     ends[0] = ends[1] = 0;
@@ -216,7 +216,7 @@ static uint64_t exchange(size_t bytes) {
         permutation(bytes);
     else
         broadcast(bytes, load);
-    CHECK(spin_barrier()); /* all messages have arrived, so nobody reads or sends them any more */
+    CHECK(spin_barrier()); /* all messages have arrived, so no process reads or sends them any more */
     return start;
 }
 
@@ -234,7 +234,7 @@ static bool next_size(const char **list, size_t *bytes) {
     return true;
 }
 
-/* Messages of all sizes in `list`. */
+/* Measures messages of all sizes in `list`. */
 static void measure(const char *list) {
     size_t bytes;
     total = 0;
@@ -245,7 +245,7 @@ static void measure(const char *list) {
         exchange(MAX_BYTES);
     while (next_size(&list, &bytes)) {
         uint64_t start = exchange(bytes);
-        /* The latest times of all, at process 0, after the measurement. */
+        /* Process 0 determines the latest times of all, after the measurement. */
         if (process > 0)
             CHECK(PtlAtomic(ends_md, 0, sizeof ends, PTL_NO_ACK_REQ, (ptl_process_t){.rank = 0}, RESULT, 0, 0, NULL, 0,
                             PTL_MAX, PTL_UINT64_T));
@@ -259,8 +259,10 @@ static void measure(const char *list) {
     }
 }
 
-/* The most bytes that one link carries, over the link's bandwidth: the link of process 0 in an incast and, with a message
- * for each child, in a broadcast; a link upwards of a leaf switch in a permutation, or that of a rank if it is no less. */
+/* The bytes on the busiest link divided by its bandwidth: the link of process 0 in an incast and, with a message for
+ * each
+ * * child, in a broadcast; an uplink of a leaf switch in a permutation, or the link of a rank if its load is no less.
+ * */
 static void bound(const char *list, double byte_ps, double taper) {
     size_t bytes;
     uint32_t messages = RANKS - 1;
@@ -272,7 +274,7 @@ static void bound(const char *list, double byte_ps, double taper) {
         print(bytes, (uint64_t)(share * (double)bytes * byte_ps));
 }
 
-/* A positive number behind `name` among the arguments from `from` up to the next --mode. */
+/* A positive number after `name` among the arguments from `from` up to the next --mode. */
 static double number(int argc, char **argv, int from, const char *name) {
     for (int i = from; i + 1 < argc && strcmp(argv[i], "--mode") != 0; i += 2)
         if (strcmp(argv[i], name) == 0 && strtod(argv[i + 1], NULL) > 0)
@@ -332,7 +334,7 @@ int main(int argc, char **argv) {
             bound(list, number(argc, argv, i + 2, "--byte-ps"),
                   mode == PERMUTATION_BOUND ? number(argc, argv, i + 2, "--taper") : 1);
     }
-    CHECK(spin_barrier()); /* nobody leaves with data that others still expect */
+    CHECK(spin_barrier()); /* no rank leaves with data that others still expect */
     finish();
     return 0;
 }

@@ -3,7 +3,7 @@
  *
  *   --mode cpu        the card stores the message in a temporary buffer, rank 1's CPU unpacks
  *   --mode handler    payload handlers on rank 1's card unpack: those of the library
- *   --mode blocking   the same with blocking DMA, as in the paper's listing
+ *   --mode blocking   payload handlers unpack with blocking DMA, as in the paper's listing
  *   --blocks N,N,…    block sizes in bytes, powers of two
  *
  * Prints one JSON object a line for each block size: {"mode", "block", "time_ps", "data_ok"}; the time is from rank 0's
@@ -20,7 +20,7 @@ static const char usage[] = "datatype --mode cpu|handler|blocking --blocks BYTES
 enum mode { CPU, HANDLER, BLOCKING };
 static const char *const modes[] = {"cpu", "handler", "blocking"};
 
-/* As App. C.3.4: each DMA blocks until its data has left the card. */
+/* The handler of App. C.3.4: each DMA blocks until its data has left the card. */
 __handler int unpack_blocking(const ptl_payload_t p, void *state) {
     const struct datatype_vector *v = state;
     uint32_t done = 0, length = p.length;
@@ -48,7 +48,7 @@ static bool unpacked(const unsigned char *memory, size_t block) {
 static void origin(ptl_handle_md_t md) {
     CHECK(spin_barrier());
     CHECK(PtlPut(md, 0, BYTES, PTL_NO_ACK_REQ, (ptl_process_t){.rank = 1}, PT, BITS, 0, NULL, 0));
-    CHECK(spin_barrier()); /* the message has been read, and used */
+    CHECK(spin_barrier()); /* the message has been read and used */
 }
 
 /* README.md says what the charge stands for. */
@@ -79,7 +79,7 @@ static void destination(enum mode mode, unsigned char *memory, unsigned char *te
     }
     CHECK(PtlMEAppend(ni, PT, &me, PTL_PRIORITY_LIST, NULL, &entry));
     memset(memory, UNTOUCHED, SPAN);
-    CHECK(spin_barrier()); /* which both leave at the same time, when rank 0 calls PtlPut */
+    CHECK(spin_barrier()); /* both leave it at the same time, when rank 0 calls PtlPut */
     uint64_t start_ps = spin_time_ps();
     CHECK(PtlCTWait(me.ct_handle, 1, &counted));
     if (mode == CPU)

@@ -1,12 +1,12 @@
-/* How many HPUs are needed? (sPIN §4.4.2, Fig. 4): single-packet messages come back to back to handlers that take a given
- * time.
+/* How many HPUs are needed? (sPIN §4.4.2, Fig. 4): single-packet messages arrive back to back at handlers that take a
+* given time.
  *
  *   --mode count      how many HPUs a card with enough of them uses for handlers of --handler-ns
  *   --mode law        Little's law: the handler's time × min(1/g, 1/(G s)), rounded up
  *   --mode time       the longest handler with which the HPUs keep up
- *   --mode law-time   the law turned round: HPUs × max(g, G s)
+ *   --mode law-time   the inverse of the law: HPUs × max(g, G s)
  *   --sizes N,N,…     packet sizes in bytes
- *   --hpus N          of the card
+ *   --hpus N          HPUs of the card
  *   --handler-ns N    for count and law
  *   --gap-ps N --byte-ps N   g and G, for the laws
  *
@@ -58,7 +58,8 @@ static ptl_handle_me_t append(ptl_match_bits_t bits, ptl_me_t me) {
 }
 
 /* Both ranks: `packets` messages of `bytes` bytes arrive back to back. Rank 0's card sends them by itself, as triggered
- * puts, for its CPU would need o for each. Returns on rank 1 the time from the start to the last handler's end; on rank 0
+ * puts, for its CPU would need o for each. Returns on rank 1 the time from the start to the last handler's end; on rank
+ * 0
  * 0. */
 static uint64_t flood(size_t bytes, uint32_t packets, uint32_t loops) {
     const ptl_process_t peer = {.rank = 1};

@@ -8,8 +8,8 @@
  *   --compute yes|no  no: the CPU does not compute, it waits (early), or looks after a while (late)
  *   --bytes N,N,…     sizes; up to 8 KiB a message is short (eager), beyond long (rendezvous)
  *
- * Prints one JSON object a line for each size: {"mode", "case", "bytes", "time_ps", "data_ok"}. The time is the receive's
- * own: posting it and completing it, without what passed while the CPU computed. */
+ * Prints one JSON object a line for each size: {"mode", "case", "bytes", "time_ps", "data_ok"}. The time is the
+ * receive's own: posting it and completing it, without what passed while the CPU computed. */
 #include <handlers/matching/matching.h>
 
 #include "../common/common.h"
@@ -34,9 +34,9 @@ static enum when when;
 static int computes;
 static ptl_handle_eq_t eq;
 static unsigned char *data;   /* the sender's message, and where the receive puts it */
-static unsigned char *bounce; /* what arrives before its receive is posted (rdma: always) */
+static unsigned char *bounce; /* messages that arrive before their receive is posted (rdma: all messages) */
 static ptl_handle_md_t data_md;
-static ptl_handle_ct_t replies; /* to gets of the receiver's CPU and to triggered gets */
+static ptl_handle_ct_t replies; /* replies to gets of the receiver's CPU and to triggered gets */
 static ptl_size_t gets;
 
 /* ---- Sender ------------------------------------------------------------------------------------------------------ */
@@ -44,7 +44,7 @@ static ptl_size_t gets;
 /* Sends message `number`. */
 static void send(size_t bytes, unsigned number) {
     struct matching_long header = {.total = bytes, .source_bits = EXPOSED | number};
-    ptl_iovec_t first[] = {{&header, sizeof header}, {data, EAGER}}; /* of a long message */
+    ptl_iovec_t first[] = {{&header, sizeof header}, {data, EAGER}}; /* first part of a long message */
     const ptl_process_t receiver = {.rank = RECEIVER};
     ptl_handle_me_t exposed;
     for (size_t i = 0; i < bytes; i++)
@@ -64,7 +64,7 @@ static void send(size_t bytes, unsigned number) {
                    .match_bits = EXPOSED | number,
                    .hpu_memory = PTL_INVALID_HANDLE};
     CHECK(PtlMEAppend(ni, PT, &me, PTL_PRIORITY_LIST, NULL, &exposed));
-    if (mode == TRIGGERED) { /* longer than short messages, and the rest is where it belongs */
+    if (mode == TRIGGERED) { /* the message is longer than short ones, and the rest is at its final place */
         CHECK(PtlPut(data_md, 0, EAGER + PEEK, PTL_NO_ACK_REQ, receiver, PT, TAG, 0, NULL, number));
     } else {
         ptl_handle_md_t md;
@@ -84,7 +84,7 @@ static void send(size_t bytes, unsigned number) {
 
 /* ---- Receiver ---------------------------------------------------------------------------------------------------- */
 
-/* Room for messages without a receive; with rdma for all messages. */
+/* Appends an entry for messages without a receive; with rdma for all messages. */
 static ptl_handle_me_t expect_unexpected(void) {
     ptl_handle_me_t handle;
     ptl_me_t me = {.start = bounce,
@@ -100,16 +100,16 @@ static ptl_handle_me_t expect_unexpected(void) {
     return handle;
 }
 
-/* A receive under way. */
+/* A receive that has been posted. */
 struct receive {
     ptl_handle_me_t entry;
     ptl_hpu_md_h hpu_memory;
     ptl_handle_ct_t arrived; /* triggered: bytes; spin: up to MATCHING_COMPLETE */
-    bool unexpected;         /* `event` tells of the message, which came first */
+    bool unexpected;         /* the message arrived before the receive; `event` describes it */
     ptl_event_t event;
 };
 
-/* Copies what has come to the bounce buffer to its place. */
+/* Copies the data in the bounce buffer to its place. */
 static void copy(const unsigned char *from, size_t bytes) {
     memcpy(data, from, bytes);
     spin_host_memory(bytes, bytes);
@@ -121,7 +121,7 @@ static void fetch(ptl_process_t source, ptl_match_bits_t bits, size_t offset, si
     await_count(replies, ++gets);
 }
 
-/* The next event of a message. */
+/* Waits for the next event of a message. */
 static bool next_event(ptl_event_t *event) {
     int rc;
     while ((rc = PtlEQGet(eq, event)) == PTL_OK) {
@@ -135,11 +135,11 @@ static bool next_event(ptl_event_t *event) {
     return false;
 }
 
-/* Posts a receive for TAG of any sender; of `source` with triggered gets, which have to know it. */
+/* Posts a receive for TAG from any sender; with triggered gets from `source`, which they must know. */
 static struct receive post(ptl_process_t source, unsigned number) {
     struct receive receive = {.hpu_memory = PTL_INVALID_HANDLE, .event.type = PTL_EVENT_LINK};
     if (mode == RDMA)
-        return receive; /* the library remembers it */
+        return receive; /* the receive exists only in the library */
     struct matching state = {.eager = EAGER, .room = MAX_BYTES};
     ptl_me_t me = {.start = data,
                    .length = MAX_BYTES,
@@ -170,7 +170,7 @@ static struct receive post(ptl_process_t source, unsigned number) {
     return receive;
 }
 
-/* Waits until the message is in `data`; afterwards `release` frees what the receive had. */
+/* Waits until the message is in `data`; afterwards `release` frees the resources of the receive. */
 static void complete(struct receive *receive, size_t bytes) {
     ptl_event_t *event = &receive->event;
     if (mode == SPIN && !receive->unexpected) {
@@ -215,7 +215,7 @@ static void release(struct receive *receive) {
 /* Receives message `number`; returns the time that the receive itself took. */
 static uint64_t receive(size_t bytes, unsigned number) {
     const ptl_process_t source = {.rank = 1 + number % SENDERS};
-    /* Long enough for the whole message, wherever it goes. */
+    /* This is long enough for the whole message, whatever its path. */
     const uint64_t compute_ns = 5000 + bytes / 10;
     struct receive receive;
     uint64_t posted = 0;

@@ -2,7 +2,7 @@
  *
  *   --mode rdma       rank 1's CPU sees the ping and posts the pong
  *   --mode triggered  rank 1's card answers from host memory (Portals 4 triggered put)
- *   --mode store      rank 1's handlers answer after the whole ping has come: from the card if it is one packet, else
+ *   --mode store      rank 1's handlers answer after the whole ping has arrived: from the card if it is one packet, else
  *                     from host memory
  *   --mode stream     rank 1's payload handlers answer every packet from the card
  *   --sizes N,N,…     message sizes in bytes
@@ -78,7 +78,7 @@ static int matches(const unsigned char *data, size_t bytes, int round) {
     return 1;
 }
 
-/* Whether the message left everything from `from` on as it was. */
+/* Whether everything from `from` on is unchanged. */
 static int untouched(const unsigned char *data, size_t from) {
     for (size_t i = from; i < MAX_BYTES; i++)
         if (data[i] != UNTOUCHED)
@@ -93,7 +93,7 @@ static ptl_handle_md_t bind(void *start) {
     return handle;
 }
 
-/* An entry for messages with these match bits; `ct` counts their bytes. */
+/* Appends an entry for messages with these match bits; `ct` counts their bytes. */
 static ptl_handle_me_t append(ptl_match_bits_t bits, ptl_handle_ct_t ct, ptl_me_t me) {
     ptl_handle_me_t handle;
     me.start = received;
@@ -161,7 +161,7 @@ static void pong(enum mode mode, size_t bytes) {
         for (int round = 0; round < ROUNDS; round++)
             CHECK(
                 PtlTriggeredPut(md, 0, bytes, PTL_NO_ACK_REQ, peer, PT, PONG, 0, NULL, 0, pings, (round + 1) * bytes));
-    /* What the card answers by itself never reaches host memory. */
+    /* Messages that the card answers without the host never reach host memory. */
     int stored = mode == RDMA || mode == TRIGGERED || (mode == STORE && bytes > limits.max_payload_size);
     for (int round = 0; round < ROUNDS; round++) {
         CHECK(spin_barrier());

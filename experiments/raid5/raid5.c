@@ -1,16 +1,16 @@
 /* RAID-5 (sPIN §5.3, App. C.3.5): rank 0 is the client, rank 1 the parity node, ranks 2 to 5 hold the data.
  *
- *   --mode rdma       the CPUs of the nodes answer reads, compute differences and parity, and pass acknowledgements on
- *   --mode triggered  likewise, but triggered puts pass the acknowledgements on (Portals 4)
+ *   --mode rdma       the CPUs of the nodes answer reads, compute differences and parity, and forward acknowledgements
+ *   --mode triggered  likewise, but triggered puts forward the acknowledgements (Portals 4)
  *   --mode spin       handlers on the cards do all of it
  * and either
- *   --bytes N,N,…     writes of so many bytes, a quarter to each data node
- *   --traces T,T,…    replays made-up traces, 1 to 5 (spc.h), of --requests N requests each
+ *   --bytes N,N,…     writes of N bytes, a quarter to each data node
+ *   --traces T,T,…    replays synthetic traces, 1 to 5 (spc.h), of --requests N requests each
  *   --file FILE       replays a trace in SPC format; it counts as trace 0
  *
- * Prints one JSON object a line: {"mode", "bytes" or "trace", …, "time_ps", "data_ok"}. The time of a write runs from the
- * client's first put until its CPU has seen all acknowledgements; that of a trace is the sum of its requests, one after
- * the other. In the end every node compares its memory with a plain computation. */
+ * Prints one JSON object a line: {"mode", "bytes" or "trace", …, "time_ps", "data_ok"}. The time of a write runs from
+ * the client's first put until its CPU has seen all acknowledgements; that of a trace is the sum of its requests, one
+ * after the other. In the end every node compares its memory with a plain computation. */
 #include "../common/common.h"
 #include "spc.h"
 #include <handlers/raid5/raid5.h>
@@ -18,27 +18,27 @@
 enum { PT = 3, STOP = 99 };
 enum { CLIENT = 0, PARITY = 1, DATA = 2, NODES = 4 }; /* ranks, and the number of data nodes */
 enum { NODE_BYTES = 1 << 20, VOLUME = NODES * NODE_BYTES };
-enum { STRIPE_UNIT = 4096 }; /* of the volume that traces work on */
+enum { STRIPE_UNIT = 4096 }; /* stripe unit of the volume that traces access */
 enum { WARM_UP = 2 };        /* rounds until the branch predictors of the HPUs have settled */
-enum { MESSAGES = 256 };     /* that can be under way to a node at once: packets of the largest write */
+enum { MESSAGES = 256 };     /* messages in flight to a node at a time: packets of the largest write */
 
 enum mode { RDMA, TRIGGERED, SPIN, MODES };
 static const char *const modes[MODES] = {"rdma", "triggered", "spin"};
 static const char usage[] =
     "raid5 --mode rdma|triggered|spin [--bytes N,N,...] [--traces T,T,... --requests N] [--file F]";
 
-/* A piece of a request that lies on one data node. */
+/* A piece of a request that is on one data node. */
 struct piece {
     uint32_t node, length;
-    size_t offset; /* on the node */
-    size_t at;     /* in the request */
+    size_t offset; /* offset on the node */
+    size_t at;     /* offset in the request */
 };
 
 static enum mode mode;
 static int rank;
-static ptl_handle_eq_t eq;    /* of the nodes' CPUs */
-static unsigned char *volume; /* what the data nodes must hold, computed on every rank: node after node */
-static unsigned char *memory; /* of this node; the client's: data to send, then data received */
+static ptl_handle_eq_t eq;    /* event queue of the nodes' CPUs */
+static unsigned char *volume; /* expected contents of the data nodes, one after the other, computed on every rank */
+static unsigned char *memory; /* memory of this node; the client's has data to send, then received data */
 
 /* The piece at `at` of a request that begins at `address`. */
 static struct piece piece_at(size_t address, size_t length, size_t at, size_t unit) {
@@ -77,12 +77,12 @@ static void check_memory(void) {
 
 /* ---- Nodes whose CPUs do the work -------------------------------------------------------------------------------- */
 
-static unsigned char *staged; /* what has come, at its place; of the parity node: one area for each data node */
+static unsigned char *staged; /* received data, at its place; the parity node has one area for each data node */
 static unsigned char *diff;   /* old ^ new, at its place */
 static ptl_handle_md_t memory_md, diff_md, byte_md;
 static ptl_handle_ct_t acks; /* from the parity node (Portals 4) */
 
-/* An entry for messages with these match bits of this rank (or PTL_RANK_ANY). */
+/* Appends an entry for messages with these match bits from this rank (or PTL_RANK_ANY). */
 static void expect(ptl_match_bits_t bits, ptl_rank_t from, void *start, size_t length, unsigned options,
                    ptl_handle_ct_t ct) {
     ptl_handle_me_t handle;
@@ -118,8 +118,8 @@ static void prepare_node(void) {
            mode == TRIGGERED ? acks : PTL_CT_NONE);
 }
 
-/* The new data is staged: replaces the old, and sends the difference on. Memory traffic of the CPU: old and new are
- * read, the difference and the new data are written. */
+/* Replaces old data by the staged new data, and forwards the difference. The CPU reads old and new data, and writes the
+* difference and the new data. */
 static void update_data(const ptl_event_t *event) {
     static ptl_size_t expected_acks;
     size_t at = event->remote_offset, length = event->mlength;
@@ -135,7 +135,7 @@ static void update_data(const ptl_event_t *event) {
                               ++expected_acks));
 }
 
-/* A difference is staged: adds it to the parity. Difference and parity are read, the parity is written. */
+/* Adds a staged difference to the parity. The CPU reads difference and parity, and writes the parity. */
 static void update_parity(const ptl_event_t *event) {
     size_t at = event->remote_offset, length = event->mlength;
     const unsigned char *from = staged + (event->initiator.rank - DATA) * NODE_BYTES;
@@ -145,7 +145,7 @@ static void update_parity(const ptl_event_t *event) {
     CHECK(PtlPut(byte_md, 0, 1, PTL_NO_ACK_REQ, event->initiator, PT, RAID5_ACK, 0, NULL, event->hdr_data));
 }
 
-/* Serves until the client says stop. */
+/* Serves requests until the client sends a stop message. */
 static void serve(void) {
     ptl_event_t event;
     for (;;) {
@@ -187,7 +187,7 @@ static void prepare_client(void) {
            PTL_ME_EVENT_CT_COMM | PTL_ME_EVENT_CT_BYTES | PTL_ME_EVENT_COMM_DISABLE, bytes_read);
 }
 
-/* Makes a request and waits until it is done; returns how long that took, in ps. */
+/* Makes a request and waits until it is done; returns its duration in ps. */
 static uint64_t request(bool writes, size_t address, size_t length, size_t unit, unsigned seed) {
     struct piece piece;
     ptl_ct_event_t counted;
@@ -225,9 +225,9 @@ static void stop(void) {
 
 /* ---- Runs -------------------------------------------------------------------------------------------------------- */
 
-static unsigned seed; /* of the next write's data */
+static unsigned seed; /* seed of the next write's data */
 
-/* The nodes' part of a run of requests, of which the last data is known now. */
+/* Does the nodes' part of a run of requests whose final data is already known. */
 static void node_part(void) {
     if (mode != SPIN)
         serve();

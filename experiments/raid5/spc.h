@@ -1,11 +1,12 @@
-/* Storage traces in the format of the Storage Performance Council: one request a line,
+/* Storage traces in the format of the Storage Performance Council, with one request in each line:
  *
  *     ASU,LBA,size,opcode,timestamp
  *
- * application storage unit, logical block of 512 bytes, bytes, r or w (either case), seconds; further fields are ignored.
+ * These are the application storage unit, logical block of 512 bytes, bytes, r or w (either case), and seconds; further
+ * fields are ignored.
  *
  * The five traces that the paper replays (§5.3; UMass trace repository: Financial1 and 2, WebSearch1 to 3) may not be
- * passed on. spc_generate makes up requests like theirs:
+ * redistributed. spc_generate generates requests like theirs:
  *
  *     trace          writes    mean size
  *     1 Financial1   76.8 %    3.4 KiB
@@ -14,13 +15,13 @@
  *     4 WebSearch2    0.02 %  15.1 KiB
  *     5 WebSearch3    0.03 %  15.4 KiB
  *
- * Where that is from. An analysis of the original WebSearch2 (https://gist.github.com/prtitrz/2706994) counts 4,579,809
- * requests, all reads, 99.95 % of them evenly to ASUs 0, 1 and 2, and shows sizes of 8 and 24 KiB: as here. For the other
- * numbers no source that can be cited was found: they are the usual ones of the literature, from memory. The originals
- * are read by `raid5 --file`.
+ * Sources: an analysis of the original WebSearch2 (https://gist.github.com/prtitrz/2706994) counts 4,579,809 requests,
+ * all reads, 99.95 % of them evenly to ASUs 0, 1 and 2, and shows sizes of 8 and 24 KiB, as here. For the other numbers
+ * we found no source that can be cited: they are the usual ones of the literature, from memory. `raid5 --file` reads
+ * the originals.
  *
- * Sizes are drawn from those typical of such traces (OLTP: 512 B to 8 KiB; search: 8 to 32 KiB), addresses evenly. Order,
- * locality and arrival times are not modelled: a replay makes one request after the other. */
+ * Sizes are drawn from those typical of such traces (OLTP: 512 B to 8 KiB; search: 8 to 32 KiB), addresses evenly.
+ * Order, locality and arrival times are not modelled: a replay makes one request after the other. */
 #ifndef EXPERIMENTS_SPC_H
 #define EXPERIMENTS_SPC_H
 
@@ -48,7 +49,7 @@ struct spc_trace {
     size_t count;
 };
 
-/* Ends the program with a place in a trace and what is wrong there. */
+/* Ends the program with a message about a mistake in a trace and its place. */
 __attribute__((noreturn)) static inline void spc_error(const char *file, size_t line, const char *what) {
     fprintf(stderr, "%s:%zu: %s\n", file, line, what);
     exit(1);
@@ -65,7 +66,7 @@ static inline void spc_append(struct spc_trace *trace, struct spc_request reques
     trace->requests[trace->count++] = request;
 }
 
-/* Takes a number and what separates it from the next field off a line. */
+/* Removes a number and the separator after it from a line. */
 static inline uint64_t spc_number(const char **at, uint64_t most, const char *file, size_t line, const char *error) {
     char *end;
     errno = 0;
@@ -119,7 +120,7 @@ struct spc_size {
     unsigned share, bytes;
 };
 
-/* Makes up trace `number`, 1 to 5: the same requests for the same numbers, always. */
+/* Generates trace `number`, 1 to 5; the same arguments always give the same requests. */
 static inline struct spc_trace spc_generate(unsigned number, size_t count) {
     static const struct spc_size oltp_writes[] = {{220, 512},  {50, 1024},  {100, 2048}, {100, 3072},
                                                   {400, 4096}, {130, 8192}, {0, 0}},
@@ -128,7 +129,7 @@ static inline struct spc_trace spc_generate(unsigned number, size_t count) {
                                  search[] = {{620, 8192}, {110, 16384}, {50, 24576}, {220, 32768}, {0, 0}};
     static const struct {
         const struct spc_size *sizes;
-        unsigned writes; /* in 10,000 */
+        unsigned writes; /* writes in 10,000 requests */
         unsigned units;
     } traces[SPC_TRACES] = {
         {oltp_writes, 7680, 24}, {oltp_reads, 1760, 19}, {search, 2, 3}, {search, 2, 3}, {search, 3, 3}};

@@ -9,7 +9,7 @@
  *   - Structures and arrays are read during the call and may be changed or freed after it. Memory that they describe
  *     (start, length) belongs to the program and must stay valid until the entry is unlinked or the operation completes.
  *   - Any thread may call it. Sizes and offsets are bytes, times milliseconds of simulated time.
- * / */
+ */
 #ifndef PORTALS4_H
 #define PORTALS4_H
 

@@ -1,7 +1,7 @@
-/* Collective calls. A kind is recorded by one function, whichever of its calls made it. */
+/* Collective calls. One function records all calls of a kind. */
 #include "trace.h"
 
-/* Counts for all ranks, of either type; all zero: there are none. */
+/* Counts for all ranks, of either type; if all are zero, there are none. */
 struct counts {
     const int *small;
     const MPI_Count *large;
@@ -11,7 +11,7 @@ static int64_t count_of(struct counts counts, int index) {
     return counts.large ? (int64_t)counts.large[index] : counts.small[index];
 }
 
-/* What a collective's record starts with. A persistent one is put together now, and recorded when it is started. */
+/* Begins the record of a collective. The record of a persistent one is made now, and written when it is started. */
 static struct spt_comm *begin(int kind, MPI_Comm comm, struct spt_how how) {
     struct spt_comm *known = spt_comm_of(comm);
     if (how.persistent) {
@@ -153,7 +153,8 @@ static void note_neighbor(uint64_t out, struct counts send_counts, MPI_Datatype 
 #define PERSISTENT(Name, Parameters, Arguments, note)
 #endif
 
-/* The blocking, the non-blocking and the persistent call of a collective; `note` says how it is made by `how`. */
+/* The blocking, the non-blocking and the persistent call of a collective; `note` records it, and `how` says which it
+ * is. */
 #define COLLECTIVE_CALLS(Blocking, Nonblocking, Persistent, Parameters, Arguments, note)                               \
     SPT_API int Blocking(UNPACK Parameters) {                                                                          \
         const struct spt_how how = SPT_BLOCKING;                                                                       \
@@ -175,7 +176,7 @@ static void note_neighbor(uint64_t out, struct counts send_counts, MPI_Datatype 
 
 COLLECTIVE_CALLS(MPI_Barrier, MPI_Ibarrier, MPI_Barrier_init, (MPI_Comm comm), (comm), spt_note_barrier(comm, how))
 
-/* All others have counts. */
+/* All other collectives have counts. */
 
 #define COUNT int
 #define PLACE int

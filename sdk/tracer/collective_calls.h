@@ -34,7 +34,7 @@ COLLECTIVE(Allgather, Iallgather, (EVEN_PARAMETERS, MPI_Comm comm), (EVEN_ARGUME
            note_plain(SPT_ALLGATHER, RECEIVED, comm, how))
 COLLECTIVE(Alltoall, Ialltoall, (EVEN_PARAMETERS, MPI_Comm comm), (EVEN_ARGUMENTS, comm),
            note_plain(SPT_ALLTOALL, RECEIVED, comm, how))
-/* At the root its own side counts, as the other may be MPI_IN_PLACE; beside it, nothing does. */
+/* At the root its own side counts, as the other may be MPI_IN_PLACE; with MPI_PROC_NULL nothing counts. */
 #define OF_ROOT(at_root, elsewhere) (is_root(root, comm) ? (at_root) : root == MPI_PROC_NULL ? 0 : (elsewhere))
 
 COLLECTIVE(Gather, Igather, (EVEN_PARAMETERS, int root, MPI_Comm comm), (EVEN_ARGUMENTS, root, comm),

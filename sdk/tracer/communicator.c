@@ -51,7 +51,7 @@ CREATES(Intercomm_create_from_groups,
         (local, leader, remote, remote_leader, tag, info, handler), *made)
 #endif
 
-/* A barrier that is under way; the communicator is there when it is over, but all ranks count it now. */
+/* Records a barrier that has been started; the communicator exists when it is over, but all ranks number it now. */
 static void note_idup(MPI_Comm comm, MPI_Comm *made, const MPI_Request *request) {
     struct spt_comm *copy = spt_comm_like(comm);
     spt_note_barrier(comm, (struct spt_how){request, false});

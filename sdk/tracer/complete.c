@@ -4,14 +4,14 @@
 
 #include "trace.h"
 
-/* Numbers of requests and statuses of one call; a thread's are used again. */
+/* Numbers of requests and statuses of one call; each thread reuses its own. */
 static __thread struct {
     int *numbers;
     MPI_Status *statuses;
     int capacity;
 } scratch;
 
-/* Numbers of the requests, which are gone after the call. */
+/* Stores the numbers of the requests, which do not exist after the call. */
 static const int *numbers_of(int count, const MPI_Request *requests) {
     if (count >= scratch.capacity) {
         scratch.capacity = 2 * count + 8;
@@ -52,7 +52,8 @@ static void complete(int number, const MPI_Status *status) {
         spt_request_delete(number);
 }
 
-/* Requests `indices` (all without them) of a call are complete; status `i` is that of the i-th of them. */
+/* Notes that requests `indices` of a call (all if there are none) are complete; status `i` is that of the i-th of them.
+ * */
 static void note_completed(int count, const int *indices, const int *numbers, const MPI_Status *statuses) {
     int known = 0;
     for (int index = 0; index < count; index++)

@@ -1,4 +1,4 @@
-/* Start and end, and the calls that are not recorded but named: a schedule made from the trace lacks them. */
+/* Start and end, and the calls that are only named: a schedule made from the trace does not contain them. */
 #include <stdio.h>
 
 #include "trace.h"
@@ -10,7 +10,7 @@ SPT_API int MPI_Init(int *argc, char ***argv) {
     return result;
 }
 
-/* Records of several threads at a time would have no order that a schedule could keep. */
+/* Concurrent records of several threads would have no order that a schedule could keep. */
 SPT_API int MPI_Init_thread(int *argc, char ***argv, int required, int *provided) {
     bool lowered = required == MPI_THREAD_MULTIPLE;
     int result = PMPI_Init_thread(argc, argv, lowered ? MPI_THREAD_SERIALIZED : required, provided);

@@ -1,4 +1,5 @@
-/* The trace file of one rank, `rank-N.spintrace`. docs/goal.md ("MPI traces") says the same in prose; crates/mpi reads it.
+/* The trace file of one rank, `rank-N.spintrace`. docs/goal.md ("MPI traces") says the same in prose; crates/mpi reads
+ * it.
  *
  *   file    = magic blocks
  *   magic   = "SPINTRC1"

@@ -1,4 +1,4 @@
-/* Calls in Fortran that do not reach those in C by themselves. */
+/* Calls in Fortran that do not call those in C by themselves. */
 #include "fortran.h"
 
 #if SPT_HAS_FORTRAN
@@ -152,7 +152,7 @@ FORTRAN(imrecv, IMRECV, (void *b, F *n, F *t, F *m, F *r, F *e), {
 
 /* ---- requests ---- */
 
-/* An array of requests in C, and of statuses for them; released by `finish`. */
+/* Arrays of requests in C and of statuses for them, which `finish` releases. */
 struct several {
     int count;
     MPI_Request *requests;
@@ -170,7 +170,7 @@ static struct several begin(int count, const F *requests) {
     return all;
 }
 
-/* Gives the requests back, and the first `filled` statuses. */
+/* Copies the requests and the first `filled` statuses back. */
 static void finish(struct several all, F *requests, int filled, F *statuses) {
     for (int index = 0; index < all.count; index++)
         requests[index] = PMPI_Request_c2f(all.requests[index]);

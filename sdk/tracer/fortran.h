@@ -1,5 +1,5 @@
-/* How Fortran routines are turned into C calls: all of Open MPI, whose routines do not reach those; of MPICH those of
- * `use mpi_f08` without buffers, which pass them by. (MPICH's with buffers are named otherwise, and do reach them.) */
+/* Converts Fortran routines to C calls: all routines of Open MPI, which do not call those in C, and MPICH's routines of
+* `use mpi_f08` without buffers, which bypass them. (MPICH's with buffers have other names, and do call them.) */
 #ifndef SPINTRACE_FORTRAN_H
 #define SPINTRACE_FORTRAN_H
 
@@ -14,7 +14,7 @@
 typedef MPI_Fint F;
 
 #ifdef OPEN_MPI
-/* What Fortran compilers make of a name, and that of `use mpi_f08`. */
+/* The names that Fortran compilers generate, and that of `use mpi_f08`. */
 #define ALIAS(name, other) SPT_API extern __typeof__(name) other __attribute__((alias(#name)));
 #define FORTRAN(lower, UPPER, Parameters, ...)                                                                         \
     SPT_API void mpi_##lower Parameters;                                                                               \
@@ -36,7 +36,7 @@ typedef MPI_Fint F;
             *e = result;                                                                                               \
     })
 
-/* As above, for a call that makes a handle, which is the last parameter before `e`. */
+/* As above, for a call that creates a handle, which is the last parameter before `e`. */
 #define MAKES(lower, UPPER, Parameters, Type, call)                                                                    \
     FORTRAN(lower, UPPER, (UNPACK Parameters, F * made, F * e), {                                                      \
         MPI_##Type fresh;                                                                                              \
@@ -51,7 +51,7 @@ typedef MPI_Fint F;
 void *spt_fortran_at(void *address);
 #define at spt_fortran_at
 
-/* Gives a status back, unless it is ignored. */
+/* Copies a status back, unless it is ignored. */
 void spt_fortran_give(const MPI_Status *status, F *to);
 
 /* A routine that fills in a status. */
@@ -65,7 +65,7 @@ void spt_fortran_give(const MPI_Status *status, F *to);
             *e = result;                                                                                               \
     })
 
-/* A copy of a text, whose length comes as the last argument, and which spaces fill up. */
+/* A copy of a string that is padded with spaces; its length is the last argument. */
 char *spt_fortran_text(const char *text, size_t length);
 
 #define C(comm) PMPI_Comm_f2c(*(comm))

@@ -1,4 +1,4 @@
-/* Collective calls and the making of communicators in Fortran; fortran.c says when. */
+/* Collective calls and the creation of communicators in Fortran; fortran.c says when they are used. */
 #include "fortran.h"
 
 #if SPT_HAS_FORTRAN
@@ -123,7 +123,7 @@ TYPED_LATER(neighbor_alltoallw_init, NEIGHBOR_ALLTOALLW_INIT, true, (TYPED(MPI_A
 
 /* ---- communicators ---- */
 
-/* Variables whose addresses stand for constants; MPICH has names of gfortran's. */
+/* Variables whose addresses stand for constants; MPICH uses the names of gfortran. */
 #ifdef OPEN_MPI
 #define UNWEIGHTED mpi_fortran_unweighted_
 #define WEIGHTS_EMPTY mpi_fortran_weights_empty_
@@ -142,7 +142,7 @@ static int *weights(F *address) {
 
 enum { MOST_DIMENSIONS = 64 };
 
-/* Truth is -1 for some compilers. */
+/* Some compilers represent true by -1. */
 static int *logicals(int count, const F *values) {
     static int copy[MOST_DIMENSIONS];
     for (int index = 0; index < count && index < MOST_DIMENSIONS; index++)
@@ -180,7 +180,7 @@ MAKES(intercomm_create, INTERCOMM_CREATE, (F * c, F *leader, F *peers, F *remote
       MPI_Intercomm_create(C(c), *leader, C(peers), *remote, *tag, &fresh))
 MAKES(intercomm_merge, INTERCOMM_MERGE, (F * c, F *high), Comm, MPI_Intercomm_merge(C(c), *high != 0, &fresh))
 
-/* The C call writes to where the communicator will be until it is complete. */
+/* The C call writes the communicator to this place until it is complete. */
 #define MAKES_LATER(lower, UPPER, Parameters, call)                                                                    \
     FORTRAN(lower, UPPER, (UNPACK Parameters, F * made, F * r, F * e), {                                               \
         MPI_Request request;                                                                                           \

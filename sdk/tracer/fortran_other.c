@@ -1,4 +1,4 @@
-/* Calls in Fortran that are named and not recorded: collective ones on files, and those that bring processes. */
+/* Calls in Fortran that are named and not recorded: collective ones on files, and those that create processes. */
 #include "fortran.h"
 
 #if SPT_HAS_FORTRAN

@@ -1,4 +1,4 @@
-/* One-sided calls in Fortran; fortran.c says when. */
+/* One-sided calls in Fortran; fortran.c says when they are used. */
 #include "fortran.h"
 
 #if SPT_HAS_FORTRAN
@@ -9,7 +9,8 @@ MAKES(win_create, WIN_CREATE, (void *b, MPI_Aint *size, F *unit, F *info, F *c),
       MPI_Win_create(at(b), *size, *unit, I(info), C(c), &fresh))
 MAKES(win_create_dynamic, WIN_CREATE_DYNAMIC, (F * info, F *c), Win, MPI_Win_create_dynamic(I(info), C(c), &fresh))
 
-/* The memory's address is an integer or a C pointer; that has another name, but in `mpi_f08`. */
+/* The memory's address is an integer or a C pointer; the variant with a pointer has another name, except in `mpi_f08`.
+ * */
 #define ALLOCATES(lower, UPPER, Name)                                                                                  \
     MAKES(lower, UPPER, (MPI_Aint * size, F * unit, F * info, F * c, void *memory), Win,                               \
           Name(*size, *unit, I(info), C(c), memory, &fresh))
@@ -18,7 +19,7 @@ ALLOCATES(win_allocate_cptr, WIN_ALLOCATE_CPTR, MPI_Win_allocate)
 ALLOCATES(win_allocate_shared, WIN_ALLOCATE_SHARED, MPI_Win_allocate_shared)
 ALLOCATES(win_allocate_shared_cptr, WIN_ALLOCATE_SHARED_CPTR, MPI_Win_allocate_shared)
 
-/* Where MPICH has them with a unit of more than 32 bits. */
+/* These exist where MPICH has them with a unit of more than 32 bits. */
 #if !defined OPEN_MPI && SPT_HAS_LARGE_COUNTS
 #define ALLOCATES_LARGE(lower, Name)                                                                                   \
     SPT_API void mpi_##lower##_f08_large_(MPI_Aint *size, MPI_Aint *unit, F *info, F *c, void *memory, F *made, F *e); \

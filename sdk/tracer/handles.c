@@ -174,14 +174,14 @@ void spt_find_neighbors(MPI_Comm comm, struct spt_comm *known) {
 
 /* ---- requests: a hash table from handles to numbered entries ----
  *
- * MPICH gives the same handle to all sends that were complete at once, so a handle may be there more than once. */
+ * MPICH gives the same handle to all sends that were complete at once, so a handle may occur more than once. */
 
 static struct spt_request *entries;
 static int *buckets; /* first entry of each, -1 for none */
 static int capacity; /* of both; a power of two */
 static int free_entry = -1;
 
-/* Handles are numbers or pointers; those of messages are told apart from those of requests. */
+/* Handles are numbers or pointers; those of messages are distinguished from those of requests. */
 static uint64_t key_of_request(MPI_Request request) {
     uint64_t bits = 0;
     memcpy(&bits, &request, sizeof request);

@@ -1,4 +1,4 @@
-/* Persistent requests: what they do is recorded when they are started. */
+/* Persistent requests: their messages and collectives are recorded when they are started. */
 #include "trace.h"
 
 struct spt_request *spt_keep(int kind, MPI_Comm comm, const MPI_Request *request) {

@@ -5,7 +5,7 @@
 
 uint64_t spt_bytes(int64_t count, MPI_Datatype type) {
     MPI_Count size;
-    /* MPI_DATATYPE_NULL may come with nothing. */
+    /* MPI_DATATYPE_NULL is permitted with a count of 0. */
     if (count == 0)
         return 0;
     PMPI_Type_size_x(type, &size);
@@ -25,7 +25,7 @@ bool spt_is_wild(int from, int tag) { return from == MPI_ANY_SOURCE || tag == MP
 
 int spt_sender(const struct spt_comm *comm, int from) { return from == MPI_ANY_SOURCE ? -1 : spt_world(comm, from); }
 
-/* Number of a request that is under way. */
+/* Number of an active request. */
 static int new_request(const MPI_Request *handle) {
     int number = spt_request_new(*handle);
     spt_request(number)->active = true;
@@ -76,7 +76,7 @@ void spt_note_recv(int kind, uint64_t bytes, int from, int tag, MPI_Comm comm, c
     spt_commit();
 }
 
-/* Both halves; one of them is left if the other's peer is MPI_PROC_NULL. */
+/* Records both halves; only one remains if the other's peer is MPI_PROC_NULL. */
 static void note_sendrecv(uint64_t sent, int to, int send_tag, uint64_t received, int from, int recv_tag, MPI_Comm comm,
                           const MPI_Request *request, const MPI_Status *status) {
     struct spt_comm *known = spt_comm_of(comm);
@@ -98,7 +98,7 @@ static void note_sendrecv(uint64_t sent, int to, int send_tag, uint64_t received
     if (request) {
         int number = new_recv(request, known, from, recv_tag);
 #ifdef MPICH_VERSION
-        /* Up to MPICH 5.0 the status does not say what was received: it stays any. */
+        /* Up to MPICH 5.0 the status does not say what was received, so the wildcard is kept. */
         spt_request(number)->wild = false;
 #endif
         spt_put((uint64_t)number);
@@ -110,7 +110,7 @@ static void note_sendrecv(uint64_t sent, int to, int send_tag, uint64_t received
 
 /* ---- probes: a schedule has none, the receive that follows waits for the message ---- */
 
-/* Only its time counts. */
+/* Only the time of the call counts. */
 static int left(int result) {
     spt_leave(result);
     return result;
@@ -126,7 +126,7 @@ SPT_API int MPI_Iprobe(int from, int tag, MPI_Comm comm, int *flag, MPI_Status *
     return left(PMPI_Iprobe(from, tag, comm, flag, status));
 }
 
-/* A matched message is kept among the requests: what is received later is known now. */
+/* A matched message is stored among the requests, because the later receive is known now. */
 static void matched(MPI_Message message, MPI_Comm comm, const MPI_Status *status) {
     if (message == MPI_MESSAGE_NULL || message == MPI_MESSAGE_NO_PROC)
         return;

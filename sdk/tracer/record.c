@@ -8,12 +8,12 @@
 
 #include "trace.h"
 
-/* A block is closed by the first record that takes it past this size, or so many ns after the block before: what is not
- * written yet is lost when the program is killed. */
+/* A block is closed by the first record that takes it past this size, or this many ns after the previous block: records
+* that are not written yet are lost when the program is killed. */
 #define BLOCK_BYTES (64 * 1024)
 #define BLOCK_TIME 100000000
 #define HEADER_BYTES 4
-/* ns; what is left over counts for the next record, so that sums are exact. */
+/* Unit of wall times in ns; the remainder counts for the next record, so that sums are exact. */
 #define WALL_UNIT 1000
 /* More than the longest varint. */
 #define NUMBER_BYTES 10
@@ -26,12 +26,12 @@ static struct {
     char path[4096];
     unsigned char *buffer; /* the header of the block, then its payload */
     size_t used, capacity;
-    size_t committed; /* of what is used, whole records */
+    size_t committed; /* bytes of complete records */
     uint64_t wall_start, cpu_start, wall_flushed;
 } trace = {.file = -1};
 
-/* Spans so short, in ns, are all CPU time: a thread that was set aside or waited was away for longer. Only after longer
- * spans is the clock of CPU time read, which is a system call. */
+/* Spans up to this length, in ns, are CPU time completely: a thread that was descheduled or waited was away for longer.
+* The clock of CPU time is read only after longer spans, as that is a system call. */
 #define SHORT_SPAN 10000
 
 static __thread struct {
@@ -141,7 +141,7 @@ void *spt_take(size_t *count) {
     return taken;
 }
 
-/* Wall time since `wall_last`, which moves on to now, as does `cpu_last`; *cpu is the CPU time in it. */
+/* Returns the wall time since `wall_last`, and advances `wall_last` and `cpu_last` to now; *cpu is its CPU time. */
 static uint64_t span(uint64_t *cpu) {
     uint64_t wall_now = now(CLOCK_MONOTONIC), wall = wall_now - thread.wall_last;
     if (wall < SHORT_SPAN) {
@@ -181,7 +181,7 @@ void spt_start(void) {
     PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
     PMPI_Comm_get_parent(&parent);
     if (parent != MPI_COMM_NULL) {
-        /* Its ranks have files already: those of the program that was started first. */
+        /* The ranks already have files: those of the program that was started first. */
         if (rank == 0)
             fprintf(stderr, "spintrace: processes made by MPI_Comm_spawn are not traced\n");
         return;
@@ -224,7 +224,7 @@ void spt_end(void) {
     close(trace.file);
 }
 
-/* A program that ends without MPI_Finalize leaves what it has recorded. */
+/* A program that ends without MPI_Finalize leaves its records. */
 __attribute__((destructor)) static void end_of_process(void) {
     if (trace.process == getpid())
         spt_flush();

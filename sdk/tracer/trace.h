@@ -1,4 +1,4 @@
-/* What the parts of the tracer know of each other. */
+/* The interfaces between the parts of the tracer. */
 #ifndef SPINTRACE_TRACE_H
 #define SPINTRACE_TRACE_H
 
@@ -9,16 +9,17 @@
 
 #include "format.h"
 
-/* Symbols with this are the library's face; all else stays hidden (-fvisibility=hidden). */
+/* Symbols with this attribute are exported; all others stay hidden (-fvisibility=hidden). */
 #define SPT_API __attribute__((visibility("default")))
 
-/* What an MPI has. Open MPI 5 has persistent collectives, partitions and more of MPI 4, though it says MPI 3.1. */
+/* The features of an MPI. Open MPI 5 has persistent collectives, partitions and more of MPI 4, though it reports MPI
+ * 3.1. */
 #if MPI_VERSION >= 4 || (defined OMPI_MAJOR_VERSION && OMPI_MAJOR_VERSION >= 5)
 #define SPT_HAS_MPI_4 1
 #else
 #define SPT_HAS_MPI_4 0
 #endif
-/* The calls of names with `_c`, whose counts are MPI_Count. */
+/* The calls with names in `_c`, whose counts are MPI_Count. */
 #define SPT_HAS_LARGE_COUNTS (MPI_VERSION >= 4)
 
 /* ---- record.c: clocks, records and the file ---- */
@@ -27,7 +28,7 @@
 void spt_start(void);
 /* Ends the file. */
 void spt_end(void);
-/* Writes what there is; the file stays open. */
+/* Writes all records so far; the file stays open. */
 void spt_flush(void);
 
 /* Every wrapper calls `spt_enter` before and `spt_leave` after the call. `spt_leave` says whether the call is to be
@@ -35,15 +36,16 @@ void spt_flush(void);
 void spt_enter(void);
 bool spt_leave(int result);
 
-/* One record: kind, then its fields. Records of kinds from SPT_SEND on get the times of the call that was left. */
+/* Begins a record: kind, then its fields. Records of kinds from SPT_SEND on get the times of the call that has ended.
+ * */
 void spt_begin(int kind);
 void spt_put(uint64_t number);
 void spt_put_text(const char *text);
 void spt_put_bytes(const void *bytes, size_t count);
 void spt_commit(void);
-/* Takes back what was put since the last commit, as memory of its own. */
+/* Removes the data since the last commit, and returns it in memory of its own. */
 void *spt_take(size_t *count);
-/* Memory, all zero; ends the program when there is none. */
+/* Allocates zeroed memory; ends the program if there is none. */
 void *spt_allocate(size_t count, size_t size);
 
 /* ---- handles.c: communicators and requests ---- */
@@ -68,12 +70,12 @@ struct spt_comm {
 struct spt_comm *spt_comm_of(MPI_Comm comm);
 /* Records something new with the processes of `comm`: a copy of it, or a window. */
 struct spt_comm *spt_comm_like(MPI_Comm comm);
-/* From now on `comm` is what `known` describes. */
+/* Attaches the description `known` to `comm`. */
 void spt_comm_is(MPI_Comm comm, struct spt_comm *known);
 void spt_comm_release(struct spt_comm *known);
 /* The processes of a group: runs of ranks in MPI_COMM_WORLD. */
 void spt_put_group(MPI_Group group);
-/* Counts the neighbours of the rank in a topology: those that it receives from, and those that it sends to. */
+/* Counts the neighbours of the rank in a topology: those from which it receives, and those to which it sends. */
 void spt_count_neighbors(MPI_Comm comm, int *in, int *out);
 /* Stores the ranks of these neighbours in `known`. */
 void spt_find_neighbors(MPI_Comm comm, struct spt_comm *known);
@@ -85,7 +87,7 @@ int spt_world(const struct spt_comm *comm, int rank);
 struct spt_request {
     uint64_t key;
     int next;
-    bool active;     /* a message or collective is under way */
+    bool active;     /* a message or collective is in progress */
     bool persistent; /* outlives its completion; the fields below say what each start does */
     bool wild;       /* a receive from any source or with any tag */
     bool cancelled;
@@ -94,18 +96,18 @@ struct spt_request {
     struct spt_comm *comm;
     int peer, tag;
     uint64_t bytes;
-    int parts, ready; /* of a partitioned send; 0 parts: an ordinary one */
-    void *fields;     /* of a persistent collective: what its record holds behind the request */
-    size_t length;    /* of them, in bytes */
+    int parts, ready; /* parts of a partitioned send, and those that are ready; 0 parts: an ordinary send */
+    void *fields;     /* fields of a persistent collective's record after the request */
+    size_t length;    /* bytes of these fields */
     void *kept;       /* memory that the call reads until it is complete */
-    MPI_Comm *made;   /* by MPI_Comm_idup: where the communicator will be, which is a copy of `comm` */
+    MPI_Comm *made;   /* place of the communicator that MPI_Comm_idup creates, a copy of `comm` */
 };
 
 /* Number of a new request; its entry is zero but for the key. */
 int spt_request_new(MPI_Request request);
 /* Number of a request, or -1. */
 int spt_request_find(MPI_Request request);
-/* Number of a request that is under way and not claimed yet, or -1; claims it. */
+/* Number of an active request that is not claimed yet, or -1; claims it. */
 int spt_request_claim(MPI_Request request);
 /* As the first two, for a matched message. */
 int spt_message_new(MPI_Message message);

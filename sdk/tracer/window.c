@@ -16,7 +16,7 @@ static void note_opened(MPI_Comm comm, MPI_Win window) {
     spt_commit();
 }
 
-/* NULL for a window that was made while nothing was traced. */
+/* NULL for a window that was created while tracing was off. */
 static struct spt_comm *window_of(MPI_Win window) {
     struct spt_comm *known = NULL;
     int found = 0;
@@ -77,14 +77,14 @@ static void note_access(int target, uint64_t bytes, uint64_t back, MPI_Win windo
     spt_commit();
 }
 
-/* What is sent along for an operation of accumulation. */
+/* The data that is sent for an accumulate operation. */
 static uint64_t sent(int64_t count, MPI_Datatype type, MPI_Op op) {
     return op == MPI_NO_OP ? 0 : spt_bytes(count, type);
 }
 
 #define UNPACK(...) __VA_ARGS__
 
-/* A call of which, when it has succeeded, `note` is left. */
+/* A call that is recorded by `note` when it has succeeded. */
 #define CALL(Name, Parameters, Arguments, note)                                                                        \
     SPT_API int Name(UNPACK Parameters) {                                                                              \
         spt_enter();                                                                                                   \
@@ -146,7 +146,7 @@ CALL(MPI_Fetch_and_op,
      (const void *origin, void *result_at, MPI_Datatype type, int target, MPI_Aint place, MPI_Op op, MPI_Win window),
      (origin, result_at, type, target, place, op, window),
      note_access(target, sent(1, type, op), BACK(spt_bytes(1, type)), window, NULL))
-/* The new value and the one to compare with go there. */
+/* The new value and the one to compare with are sent to the target. */
 CALL(MPI_Compare_and_swap,
      (const void *origin, const void *compared, void *result_at, MPI_Datatype type, int target, MPI_Aint place,
       MPI_Win window),

@@ -1,5 +1,5 @@
-/* One-sided calls with counts; window.c includes this for each type of counts. COUNT and UNIT are the types of counts and
- * of a window's unit, MPI(name) is the function. */
+/* One-sided calls with counts; window.c includes this for each type of counts. COUNT and UNIT are the types of counts
+ * and of a window's unit, MPI(name) is the function. */
 
 #define PASTED_CALL(...) CALL(__VA_ARGS__)
 

@@ -1,5 +1,5 @@
-//! `docs/architecture.md` is true: its tables name the folders, the crates and what they use, and the libraries of
-//! others, no more and no less than the sources.
+//! `docs/architecture.md` is correct: its tables name the folders, the crates with the crates that they use, and the
+//! third-party libraries, exactly as in the sources.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -34,7 +34,7 @@ fn rows(header: &str) -> Vec<(String, String)> {
         .take_while(|line| line.starts_with('|'))
         .map(|line| {
             let cells: Vec<&str> = line.trim_matches('|').split(" | ").collect();
-            let [name] = &names(cells[0])[..] else { panic!("one name, please: {line}") };
+            let [name] = &names(cells[0])[..] else { panic!("the first cell must have one name: {line}") };
             (name.clone(), cells[cells.len() - 1].to_owned())
         })
         .collect();
@@ -72,13 +72,13 @@ fn crates_use_what_the_page_says() {
     for (name, uses) in table {
         let uses: Names = names(&uses).into_iter().collect();
         assert_eq!(uses, real[&name].intersection(&crates).cloned().collect(), "what `{name}` uses");
-        assert!(uses.is_subset(&above), "`{name}` uses crates below it");
+        assert!(uses.is_subset(&above), "`{name}` uses crates below it in the table");
         above.insert(name);
     }
 }
 
 #[test]
-fn libraries_of_others_are_those_of_the_page() {
+fn third_party_libraries_are_those_of_the_page() {
     let real = dependencies(true);
     let used: Names = real.values().flatten().filter(|name| !real.contains_key(*name)).cloned().collect();
     assert_eq!(first_cells("| crate | why |"), used);
@@ -90,9 +90,9 @@ fn libraries_of_others_are_those_of_the_page() {
 }
 
 #[test]
-fn folders_are_there() {
+fn folders_exist() {
     for name in first_cells("| folder | what it is for |") {
-        assert!(home().join(&name).is_dir(), "{name} is no folder");
+        assert!(home().join(&name).is_dir(), "{name} is not a folder");
     }
     assert!(manifest("Cargo.toml")["workspace"]["members"].as_array().unwrap().contains(&"crates/*".into()));
 }

@@ -1,5 +1,5 @@
-//! `crates/abi` and `spin.h` lay the same things out in the same way: assertions made from the former are compiled
-//! against the latter, for the host and for every HPU kind.
+//! `crates/abi` and `spin.h` define the same layouts: assertions made from the former are compiled against the latter,
+//! for the host and for every HPU kind.
 
 use std::fmt::Write as _;
 use std::mem::{offset_of, size_of};
@@ -136,7 +136,7 @@ fn headers_agree_with_abi() {
     assert_eq!(text.matches("_Static_assert").count(), expected);
     let (compiled, messages) = compile(&text);
     assert!(compiled, "{messages}");
-    // The assertions do reach both compilers.
+    // The assertions reach both compilers.
     for (from, to) in [("SPIN_CMD_ABORT == 13", "SPIN_CMD_ABORT == 14"), ("int)SEGV == 9", "int)SEGV == 8")] {
         assert!(text.contains(from));
         assert!(!compile(&text.replace(from, to)).0, "{to}");

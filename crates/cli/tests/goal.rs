@@ -32,7 +32,7 @@ fn fails(arguments: &[&str], input: &str, status: i32) -> String {
 }
 
 #[test]
-fn what_is_made_runs_in_both_forms() {
+fn generated_schedules_run_in_both_forms() {
     let text = fine(&["gen", "bcast", "--ranks", "8", "--size", "1024"], b"");
     let binary = fine(&["convert", "-", "-", "--format", "binary"], &text);
     assert_eq!(fine(&["show", "-"], &binary), text);
@@ -83,7 +83,7 @@ fn protocols_differ_in_who_matches() {
         assert_eq!((&report["max_end_ns"], &report["copied_bytes"]), (&end.into(), &copied.into()), "{card}");
         assert_eq!(report["parameters"]["card"], card);
     }
-    // The machine's own card is a sPIN card.
+    // The default card of the machine is a sPIN card.
     assert_eq!(run(&[])["max_end_ns"], 413.068);
     assert_eq!(run(&["--machine", "sc17-int", "--set", "host.poll_ns=0"])["max_end_ns"], 362.068);
     // The form of earlier versions.
@@ -92,7 +92,7 @@ fn protocols_differ_in_who_matches() {
 }
 
 #[test]
-fn failures_say_where_and_why() {
+fn failures_name_place_and_reason() {
     let message = fails(&["run", "loggops", "-"], "num_ranks 1\nrank 0 {\n  l1: send 8b to 7\n}\n", 1);
     assert!(message.starts_with("spinkit goal: error: <stdin>:3:18: rank 7 does not exist"), "{message}");
     let stuck = "num_ranks 2 rank 0 { recv 8b from 1 tag 4 } rank 1 { send 8b to 0 tag 5 }";
@@ -107,7 +107,7 @@ fn failures_say_where_and_why() {
 }
 
 #[test]
-fn threads_share_a_run_where_the_model_allows() {
+fn threads_share_a_run_if_the_model_permits() {
     let schedule = fine(&["gen", "alltoall", "--ranks", "32", "--size", "100"], b"");
     let report = |threads, more: &[&str]| {
         let output = goal(&[&["run", "loggops", "-", "--json", "-", "--threads", threads], more].concat(), &schedule);
@@ -152,14 +152,14 @@ fn keys_of_a_fabric_are_used_or_named() {
 }
 
 #[test]
-fn other_cpus_count_unless_asked_not_to() {
+fn other_cpus_count_unless_disabled() {
     let schedule = b"num_ranks 1 rank 0 { a: calc 1000 b: calc 10 cpu 1 b requires a }";
     assert_eq!(json(&["run", "loggops", "-", "--json", "-"], schedule)["max_end_ns"], 1010);
     assert_eq!(json(&["run", "loggops", "-", "--json", "-", "--compat", "cross-cpu"], schedule)["max_end_ns"], 1000);
 }
 
 #[test]
-fn results_say_what_bounds_the_end() {
+fn results_name_the_critical_path() {
     let schedule = b"num_ranks 2 rank 0 { a: calc 100 b: send 1000b to 1 b requires a }
         rank 1 { a: recv 1000b from 0 b: calc 700 b requires a }";
     let report = json(&["run", "loggops", "-", "--json", "-", "--critical-path"], schedule);

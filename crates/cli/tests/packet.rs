@@ -74,7 +74,7 @@ fn every_option_counts() {
 }
 
 #[test]
-fn topologies_have_their_shapes() {
+fn topologies_have_the_requested_shapes() {
     let schedule = generate("alltoall", 20, 5000);
     for (options, topology) in [
         ("--radix 8", "fat tree of 8-port switches, 2 levels"),
@@ -162,7 +162,7 @@ fn wrong_options_are_named() {
 }
 
 #[test]
-fn a_run_is_the_same_twice() {
+fn two_runs_are_equal() {
     let schedule = generate("allreduce-ring", 24, 100_000);
     for options in
         ["--radix 8", "--dims 4x3x2 --routing adaptive --buffer 4096", "--radix 4 --flow drop --buffer 8192 --seed 7"]
@@ -180,7 +180,7 @@ fn a_run_is_the_same_twice() {
 }
 
 #[test]
-fn stuck_ranks_say_what_they_wait_for() {
+fn a_deadlock_names_what_ranks_wait_for() {
     let stuck = "num_ranks 2 rank 0 { recv 8b from 1 tag 4 } rank 1 { send 8b to 0 tag 5 }";
     let output = run("packet", stuck);
     assert_eq!(output.status.code(), Some(1));
@@ -199,7 +199,7 @@ fn stuck_ranks_say_what_they_wait_for() {
 }
 
 #[test]
-fn noise_and_timelines_are_for_packets_too() {
+fn noise_and_timelines_work_with_packets() {
     let noise = "--noise periodic:160:40 --noise-coscheduled";
     let quiet = "num_ranks 1 rank 0 { calc 120000 }";
     for model in ["packet", "protocol"] {

@@ -1,4 +1,4 @@
-//! What `spinkit goal run` tells of its progress.
+//! The progress messages of `spinkit goal run`.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
@@ -24,7 +24,7 @@ fn run(file: &str, model: &str, progress: &str) -> Output {
     output
 }
 
-/// The results without what differs from run to run.
+/// The results without the values that differ from run to run.
 fn results(output: &Output) -> Value {
     let mut report: Value = serde_json::from_slice(&output.stdout).unwrap();
     for name in ["cpu_seconds", "wall_seconds", "peak_memory_bytes"] {
@@ -37,7 +37,7 @@ fn results(output: &Output) -> Value {
 }
 
 #[test]
-fn lines_tell_how_much_is_done_and_change_nothing() {
+fn lines_show_the_progress_and_change_no_results() {
     let folder = tempfile::tempdir().unwrap();
     for (model, ranks) in [("loggops", "400"), ("packet", "200"), ("protocol", "300"), ("nic", "64")] {
         let file = generate(folder.path(), "alltoall", ranks);
@@ -70,7 +70,7 @@ fn waiting_for_a_schedule_is_not_running_it() {
     let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
     let first = BufReader::new(child.stderr.take().unwrap()).lines().next().unwrap().unwrap();
     assert!(first.starts_with("spinkit goal: reading <stdin>, "), "{first}");
-    // Nobody reads what else it says; that must not end it.
+    // Its further messages are not read; that must not end it.
     child.stdin.take().unwrap().write_all(b"num_ranks 1\nrank 0 {\ncalc 100\n}\n").unwrap();
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success());

@@ -32,7 +32,7 @@ fn lib_dir() -> &'static Path {
     })
 }
 
-/// A test's folder for what it builds; `spincc` runs among the sources.
+/// A test's folder for its outputs; `spincc` runs in the folder of the sources.
 struct Room(TempDir);
 
 impl Room {
@@ -44,7 +44,7 @@ impl Room {
         self.0.path().join(name)
     }
 
-    /// Runs `spincc` with blank-separated arguments, in which `@/` stands for the room.
+    /// Runs `spincc` with blank-separated arguments, in which `@/` stands for the test's folder.
     fn spincc(&self, line: &str) -> Output {
         self.command(line).output().unwrap()
     }
@@ -60,7 +60,7 @@ impl Room {
         command
     }
 
-    /// Runs `spincc`, which must succeed; what it printed on standard error.
+    /// Runs `spincc`, which must succeed. Returns its standard error.
     fn builds(&self, line: &str) -> String {
         let output = self.spincc(line);
         let messages = String::from_utf8(output.stderr).unwrap();
@@ -68,7 +68,7 @@ impl Room {
         messages
     }
 
-    /// Runs `spincc`, which must fail with this exit status; what it printed on standard error.
+    /// Runs `spincc`, which must fail with this exit status. Returns its standard error.
     fn fails(&self, line: &str, status: i32) -> String {
         let output = self.spincc(line);
         let messages = String::from_utf8(output.stderr).unwrap();
@@ -82,7 +82,7 @@ impl Room {
     }
 
     fn run(&self, program: &str) -> String {
-        // Cargo's has the real library.
+        // The folder of Cargo has the real library.
         let output = Command::new(self.path(program)).env_remove("LD_LIBRARY_PATH").output().unwrap();
         assert!(output.status.success(), "{program}: {output:?}");
         String::from_utf8(output.stdout).unwrap()
@@ -101,12 +101,12 @@ fn image_of_ping_pong() {
     assert_eq!(handler_names(&image), ["pp_completion", "pp_header", "pp_payload"]);
     assert_eq!(image.devices.iter().map(|d| d.kind.as_str()).collect::<Vec<_>>(), KINDS);
 
-    // The program sees its handlers where the image says, from the address that its constructor registered.
+    // The program has its handlers at the addresses in the image, relative to the one that its constructor registered.
     let offset = |name: &str| image.handlers.iter().find(|h| h.name == name).unwrap().host_offset.unwrap();
     let names = ["pp_header", "pp_payload", "pp_completion"];
     let expected: String = names.iter().map(|name| format!("{name} {}\n", offset(name))).collect();
     assert_eq!(room.run("prog"), expected);
-    // And the symbol table agrees.
+    // The symbol table agrees.
     let bytes = std::fs::read(room.path("prog")).unwrap();
     let program = object::File::parse(&*bytes).unwrap();
     let start = program.section_by_name("spin_handlers").unwrap().address();
@@ -115,7 +115,7 @@ fn image_of_ping_pong() {
         assert_eq!(symbol.address() - start, u64::from(offset(name)), "{name}");
     }
 
-    // What handlers use, and nothing of main().
+    // The device program has the functions that handlers use, but nothing of main().
     let layouts: Vec<_> = image.layouts.iter().map(|s| (s.name.as_str(), s.size)).collect();
     assert_eq!(layouts, [("pingpong_info_t", 32)]);
     let fields: Vec<_> = image.layouts[0].fields.iter().map(|f| (f.name.as_str(), f.offset, f.size)).collect();
@@ -123,7 +123,7 @@ fn image_of_ping_pong() {
 }
 
 #[test]
-fn device_program_fits_the_cards_address_space() {
+fn device_programs_fit_the_cards_address_space() {
     let room = Room::new();
     room.builds("-c mix.c -o @/mix.o");
     room.builds("-c static_one.c -o @/one.o");
@@ -138,11 +138,11 @@ fn device_program_fits_the_cards_address_space() {
         let [(program, _, code), (data, bytes, writable)] = segments[..] else { panic!("{segments:?}") };
         let flags = |p_flags| SegmentFlags::Elf { p_type: elf::PT_LOAD, p_flags };
         assert_eq!((program, code), (map::PROGRAM.into(), flags(elf::PF_R | elf::PF_X)));
-        // `calls`, and `zero` behind it.
+        // `calls`, followed by `zero`.
         assert_eq!((data, bytes, writable), (map::DATA.into(), 20, flags(elf::PF_R | elf::PF_W)));
         let content = file.segments().nth(1).unwrap().data().unwrap();
         assert_eq!(content, 7u32.to_le_bytes());
-        // Of the host's part nothing is left, nor debug information.
+        // Nothing of the host's part is left, and no debug information.
         let names: Vec<&str> = file.symbols().map(|s| s.name().unwrap()).collect();
         assert!(["mixing", "same", "mix", "calls", "zero"].iter().all(|name| names.contains(name)), "{names:?}");
         assert!(!names.contains(&"main") && !names.contains(&"one"), "{names:?}");
@@ -158,7 +158,7 @@ fn kinds_can_be_chosen() {
     assert_eq!(room.image("prog").devices.len(), 1);
     assert!(room.fails("--hpu z80 plain.c -o @/no", 2).contains("no HPU kind 'z80'; installed: rv32imac ("));
 
-    // Objects for one kind make a program for that kind, unless another is asked for.
+    // Objects for one kind make a program for that kind, unless another is requested.
     room.builds("--hpu rv32imac -c pingpong.c -o @/pp.o");
     room.builds("@/pp.o -o @/prog2");
     assert_eq!(room.image("prog2").devices.len(), 1);
@@ -204,7 +204,7 @@ fn two_handlers_of_one_name() {
 fn cxx() {
     let room = Room::new();
     assert_eq!(room.builds("-std=c++17 -c cxx.cpp -o @/cxx.o"), "");
-    // The object alone tells that it needs the C++ library.
+    // Only the object shows that the C++ library is needed.
     assert_eq!(room.builds("@/cxx.o -o @/prog"), "");
     assert_eq!(room.run("prog"), "hello\n");
     let image = room.image("prog");
@@ -222,7 +222,7 @@ fn cxx() {
 }
 
 #[test]
-fn errors_have_the_users_line() {
+fn errors_name_the_users_line() {
     let room = Room::new();
     let message = room.fails("compile_error.c -o @/prog", 1);
     assert!(message.contains("compile_error.c:2:") && !message.contains("spincc:"), "{message}");
@@ -233,7 +233,7 @@ fn errors_have_the_users_line() {
 }
 
 #[test]
-fn what_the_card_does_not_have() {
+fn functions_that_the_card_does_not_have() {
     let message = Room::new().fails("not_on_card.c -o @/prog", 1);
     assert_eq!(
         message,
@@ -246,7 +246,7 @@ spincc: error: not_on_card.c:6: handler 'direct' calls 'printf', which the card 
 }
 
 #[test]
-fn too_big_for_the_card() {
+fn programs_too_large_for_the_card() {
     let message = Room::new().fails("too_big.c --hpu rv32imac -o @/prog", 1);
     let start = "spincc: error: handlers need 40,0";
     assert!(message.starts_with(start), "{message}");
@@ -278,7 +278,7 @@ fn code_that_cores_of_the_kind_cannot_execute() {
         refused("rv32imac"),
         "spincc: error: rv32imac: device program: it was compiled for extension F, which rv32imac cores do not have\n"
     );
-    // A kind whose name says no instruction set.
+    // The name of this kind does not contain an instruction set.
     std::fs::rename(&kind, sdk.join("device/fast")).unwrap();
     let message = refused("fast");
     assert!(message.contains("device/fast/kind.toml: HPU kind 'fast' names no instruction set; "), "{message}");
@@ -325,7 +325,7 @@ fn layouts_that_differ() {
     assert_eq!(room.builds("layout_differs.c -o @/prog"), text("warning", " [-Wspin-layout]"));
     assert_eq!(room.fails("-Werror=spin-layout layout_differs.c -o @/no", 1), text("error", ""));
     assert_eq!(room.builds("-Wno-spin-layout layout_differs.c -o @/prog"), "");
-    // The host's view travels in objects, also where their own debug information cannot be read.
+    // Objects contain the host's view, even if their own debug information cannot be read.
     room.builds("-flto -c layout_differs.c -o @/l.o");
     assert_eq!(room.builds("-flto @/l.o -o @/prog"), text("warning", " [-Wspin-layout]"));
 
@@ -421,7 +421,7 @@ fn one_host_pass_options() {
 }
 
 #[test]
-fn what_does_not_end_is_refused() {
+fn code_that_does_not_end_is_refused() {
     let room = Room::new();
     let line = |text: &str| {
         let source = std::fs::read_to_string(sources().join("undefined.c")).unwrap();

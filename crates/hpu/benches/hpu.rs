@@ -1,4 +1,4 @@
-//! Simulated instructions per second with timing on: a long compute loop, and short handlers each started fresh.
+//! Simulated instructions per second with timing: a long compute loop, and short handlers that are each started anew.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -53,7 +53,7 @@ impl Card {
         Card { engine: Engine::new(program.clone(), timing, 1), program, arena, windows, watched: Watched::default() }
     }
 
-    /// Runs a handler to its end; its instructions.
+    /// Runs a handler to its end. Returns the number of its instructions.
     fn run(&mut self, handler: &str, args: [u32; 3]) -> u64 {
         let entry = self.program.entry(handler).expect("a handler");
         let mut thread = Thread::new(&self.program, entry, STACK_TOP, args);

@@ -178,7 +178,9 @@ fn values_have_sources() {
     ] {
         assert_eq!(sourced.sources[key], source);
     }
-    assert!(sourced.sources["host.core_lines"].starts_with("Haswell's L1 has ten line fill buffers a core. So one"));
+    assert!(
+        sourced.sources["host.core_lines"].starts_with("Haswell's L1 has ten line fill buffers for each core. So one")
+    );
     for (key, ..) in sourced.machine.describe() {
         assert!(sourced.sources.contains_key(key), "{key} names no source");
     }

@@ -1,17 +1,17 @@
-//! Which module of a crate uses which, and the circles among them.
+//! The uses between the modules of a crate, and the circles among them.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write;
 
 use crate::source::{Crate, Id, Place, ROOT};
 
-/// An edge for each pair of modules of which the first uses the second, with one place where it does.
+/// An edge for each pair of modules in which the first uses the second, with one place of such a use.
 pub struct Graph<'a> {
     modules: &'a Crate,
     uses: Vec<BTreeMap<Id, Place>>,
 }
 
-/// What a path leads to, and how many of its names that took.
+/// The target of a path, and the number of its names that were needed to find it.
 enum Target {
     Module(Id, usize),
     /// An item, in the module that defines it.
@@ -100,7 +100,7 @@ impl<'a> Resolver<'a> {
         this
     }
 
-    /// The module that defines what a path in module `from` leads to; `None` for other crates and local names.
+    /// The module that defines the target of a path in module `from`; `None` for other crates and local names.
     fn definition(&self, from: Id, path: &[String]) -> Option<Id> {
         match self.resolve(from, path, 0)? {
             Target::Item(home, length) => {
@@ -109,7 +109,7 @@ impl<'a> Resolver<'a> {
                     .and_then(|method| self.methods.get(&(home, path[length - 1].clone(), method.clone())).copied());
                 Some(method.unwrap_or(home))
             }
-            // A name that is not in the sources, made by a macro.
+            // The name is not in the sources: a macro makes it.
             Target::Module(home, length) => (length < path.len()).then_some(home),
         }
     }
@@ -139,7 +139,7 @@ impl<'a> Resolver<'a> {
         Some(Target::Module(module, length))
     }
 
-    /// What one name stands for in a module.
+    /// The meaning of one name in a module.
     fn lookup(&self, id: Id, name: &str, depth: usize) -> Option<Target> {
         // `use object;` names another crate and would be looked up in itself.
         if depth > 16 {

@@ -3,7 +3,7 @@
 //!
 //! A module uses another if its code names an item that the other defines, by whatever path, or calls a method of an
 //! `impl` block there. Re-exports (`pub use`) and code for tests do not count. A parent and its child are two modules
-//! like any others: what both need belongs into a module beside the child.
+//! like any others: code that both need belongs in a module next to the child.
 
 mod graph;
 mod source;
@@ -31,7 +31,7 @@ fn modules_have_no_circles() {
     assert!(found.is_empty(), "circles of modules:\n{}", found.join("\n"));
 }
 
-/// The circles of a crate called `demo` that is one text.
+/// The circles of a crate called `demo` with this source text.
 fn circles(text: &str) -> BTreeMap<String, String> {
     Graph::new(&Crate::parse("demo", text)).circles()
 }
@@ -58,7 +58,7 @@ fn a_parent_and_its_child_are_two_modules() {
 
 #[test]
 fn a_name_counts_for_the_module_that_defines_it() {
-    // `b` takes `Kind` from the outermost module, which has it from `a`, which uses `b`.
+    // `b` imports `Kind` from the outermost module, which imports it from `a`, which uses `b`.
     let text = "mod a { pub enum Kind { One } fn f() { super::b::g(); } }
         mod b { use crate::*; pub fn g() { let _ = Kind::One; } }
         pub use a::Kind;";

@@ -20,10 +20,10 @@ pub struct Crate {
     pub modules: Vec<Module>,
 }
 
-/// What one module holds, without code that is compiled for tests only.
+/// The contents of one module, without code that is compiled only for tests.
 #[derive(Default)]
 pub struct Module {
-    /// The whole path, with the crate's name in front.
+    /// The full path, beginning with the crate's name.
     pub name: String,
     pub parent: Id,
     pub children: BTreeMap<String, Id>,
@@ -41,7 +41,7 @@ pub struct Import {
     /// The name in this module; `*` for all names of the module at `path`.
     pub name: String,
     pub path: Vec<String>,
-    /// Whether others may use the name from here: then it is a re-export.
+    /// Whether others may import the name from here: then it is a re-export.
     pub exported: bool,
     pub place: Place,
 }
@@ -68,7 +68,7 @@ impl Crate {
         this
     }
 
-    /// Reads a crate that is one text, with its modules in it.
+    /// Reads a crate from one text that contains its modules.
     pub fn parse(name: &str, text: &str) -> Self {
         let mut this = Self::empty(name);
         let file = syn::parse_file(text).unwrap_or_else(|error| panic!("{error}"));
@@ -126,10 +126,10 @@ impl Crate {
 /// The file that is being read.
 #[derive(Clone)]
 struct File {
-    /// The path as places show it.
+    /// The path as it appears in places.
     name: String,
     path: PathBuf,
-    /// The folder in which the files of child modules lie.
+    /// The folder with the files of child modules.
     children: PathBuf,
     /// The folder to which places are relative.
     base: PathBuf,
@@ -306,7 +306,7 @@ impl<'ast> Visit<'ast> for Reader<'_> {
         self.scan(call.tokens.clone());
     }
 
-    // `pub(super)` uses nothing of the parent.
+    // `pub(super)` is not a use of the parent.
     fn visit_visibility(&mut self, _: &'ast Visibility) {}
 
     fn visit_attribute(&mut self, _: &'ast Attribute) {}
@@ -316,12 +316,12 @@ fn segments(path: &syn::Path) -> Vec<String> {
     path.segments.iter().map(|segment| segment.ident.to_string()).collect()
 }
 
-/// Whether a name is written as types and constants are.
+/// Whether a name has the case of types and constants.
 fn is_type_name(name: &str) -> bool {
     name.starts_with(|first: char| first.is_ascii_uppercase())
 }
 
-/// Whether an item with these attributes is compiled for tests only.
+/// Whether an item with these attributes is compiled only for tests.
 fn for_tests(attributes: &[Attribute]) -> bool {
     fn needs_test(condition: &Meta) -> bool {
         match condition {

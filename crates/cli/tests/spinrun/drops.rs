@@ -1,4 +1,4 @@
-//! Messages that are not delivered: what the program, the user and the report are told of them.
+//! Messages that are not delivered: how they are reported to the program, to the user and in the report.
 
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ fn sentence(at_ps: u64) -> String {
 }
 
 #[test]
-fn lost_messages_are_told_once_a_run() {
+fn lost_messages_are_reported_once_a_run() {
     for nic in NICS {
         let (run, report) = reported(&format!("-n 3 --nic {nic}"), &plain("drops"), "well");
         let (at, drops) = split(report["drops"]["no_entry"].clone());
@@ -40,7 +40,7 @@ fn lost_messages_are_told_once_a_run() {
 }
 
 #[test]
-fn a_deadlock_says_what_was_lost() {
+fn a_deadlock_report_names_lost_messages() {
     let (run, report) = reported("-n 3", &plain("drops"), "deadlock");
     let (at, _) = split(report["drops"]["no_entry"].clone());
     run.ended(1, "deadlock at ");
@@ -51,10 +51,10 @@ fn a_deadlock_says_what_was_lost() {
 }
 
 #[test]
-fn runs_can_fail_for_what_was_lost() {
+fn runs_can_fail_because_of_lost_messages() {
     let run = spinrun("-n 3 --fail-on-drop", &plain("drops"), "well");
     run.ended(1, "drops: the run fails because messages were dropped (--fail-on-drop)\n");
-    // What a handler drops on purpose is counted, and nobody is warned.
+    // Messages that a handler drops on purpose are counted, without a warning.
     let (run, report) = reported("-n 2 --fail-on-drop --fail-on-handler-error", &program("handlers"), "drop");
     run.ok();
     let drops = &report["drops"]["handler_dropped"];
@@ -66,14 +66,14 @@ fn runs_can_fail_for_what_was_lost() {
 }
 
 #[test]
-fn runs_can_fail_for_handlers_that_failed() {
+fn runs_can_fail_because_of_failed_handlers() {
     let run = |options: &str| -> Run { spinrun(&format!("-n 2 {options}"), &program("errors"), "payload fail") };
     assert_eq!(run("--fail-on-drop").status, 0, "it is the other option's");
     let run = run("--fail-on-handler-error");
     run.ended(1, "errors: the run fails because handlers failed: 1 (--fail-on-handler-error)\n");
 }
 
-/// What each reason is called: the cases of `portals.c` provoke most of them.
+/// The name of each reason: the cases of `portals.c` cause most of them.
 #[test]
 fn reasons_have_names() {
     let (run, report) = reported("-n 2", &plain("portals"), "failures");

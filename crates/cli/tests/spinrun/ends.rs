@@ -1,4 +1,4 @@
-//! How runs end: every way has its exit status and says what has happened, and none leaves anything behind.
+//! How runs end: every end has its exit status and message, and leaves no process and no file behind.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -14,7 +14,7 @@ fn ends(options: &str, how: &str) -> Run {
 }
 
 #[test]
-fn output_of_all_ranks_comes_through() {
+fn output_of_all_ranks_arrives() {
     let run = ends("-n 3 --tag-output", "hello");
     let mut lines: Vec<_> = run.out.lines().collect();
     lines.sort_unstable();
@@ -28,7 +28,7 @@ fn output_of_all_ranks_comes_through() {
 #[test]
 fn a_deadlock_names_what_every_rank_waits_for() {
     let (run, report) = reported("-n 4", &plain("ends"), "deadlock");
-    // Rank 3 has gone on to the barrier at the end, where rank 2 is.
+    // Rank 3 has reached the barrier at the end, where rank 2 is.
     run.ended(1, "deadlock at ");
     run.ended(1, " of simulated time: nothing is under way that could go on\n");
     let waits: Vec<_> = run.err.lines().filter_map(|line| line.strip_prefix("spinrun:   ")).collect();
@@ -71,19 +71,19 @@ fn a_call_in_a_signal_handler_within_another_call_is_named() {
 }
 
 #[test]
-fn a_child_forked_by_system_call_is_told_that_it_is_no_rank() {
+fn a_call_of_a_child_forked_by_system_call_fails() {
     let run = ends("--timeout 60", "fork");
     run.ended(0, "libportals: rank 0: a forked child cannot use the library: its parent is the rank\n");
 }
 
 #[test]
-fn a_test_that_skips_itself_has_not_failed() {
+fn a_test_that_is_skipped_has_not_failed() {
     let run = ends("-n 2", "skip");
     assert_eq!((run.status, run.err.as_str()), (77, ""));
 }
 
 #[test]
-fn a_rank_that_polls_its_memory_for_ever_is_a_deadlock() {
+fn a_rank_that_polls_its_memory_forever_is_a_deadlock() {
     let run = ends("-n 2 --busy-wait-quantum 5", "poll");
     run.ended(1, "deadlock at ");
     run.ended(1, "  rank 0 spins on its own memory at 0x");
@@ -146,7 +146,7 @@ fn processes(program: &Path) -> usize {
 
 #[test]
 fn an_interrupt_leaves_no_process() {
-    // An executable of its own, so that other tests' processes do not count.
+    // The test has an executable of its own, so that processes of other tests do not count.
     let program = scratch().join("interrupted");
     let _ = std::fs::remove_file(&program);
     std::fs::hard_link(plain("ends"), &program).unwrap();

@@ -1,5 +1,4 @@
-//! Handlers that do what they must not: the host hears of it, nothing else suffers, and the run goes on (sPIN App.
-//! B.3–B.5).
+//! Handlers with errors: the host is notified, nothing else is affected, and the run continues (sPIN App. B.3–B.5).
 
 use crate::harness::{Run, program, source, spinrun};
 
@@ -9,15 +8,15 @@ fn errors(options: &str, arguments: &str) -> Run {
     run
 }
 
-/// The line of `errors.c` that is marked with a comment.
+/// The number of the line of `errors.c` that a comment marks.
 fn line(mark: &str) -> String {
     let mark = format!("/* {mark} */");
     let number = source("errors.c").lines().position(|line| line.contains(&mark)).unwrap() + 1;
     format!("errors.c:{number}")
 }
 
-/// Runs `arguments`, whose handler must end with an error: `fail` in the event, `start` as its address, and in the
-/// warning all of `words`. The initiator hears it too; the healthy message comes through.
+/// Runs `arguments`, whose handler must end with an error: the event has `fail` and the address `start`, and the
+/// warning contains all of `words`. The initiator is notified too; the message without errors is delivered.
 fn fails(options: &str, arguments: &str, fail: &str, start: u32, words: &[&str]) -> Run {
     let run = errors(options, arguments);
     let error = format!("HANDLER_ERROR {fail} of 1, start {start:#x}").replace("start 0x0", "start 0");
@@ -31,7 +30,7 @@ fn fails(options: &str, arguments: &str, fail: &str, start: u32, words: &[&str])
     run
 }
 
-/// The handlers' own account: calls of each, dropped bytes, results.
+/// The counts of the handlers themselves: calls of each, dropped bytes, results.
 fn account(run: &Run) -> String {
     run.rank(1).last().unwrap().to_string()
 }
@@ -70,7 +69,7 @@ fn loads_outside() {
         let run = fails("", &format!("payload peek {address:#x}"), "SEGV", address, &words);
         assert_eq!(account(&run), "handlers 1 2 1, dropped 4096, results 0 0 0 0 0 0");
     }
-    // Constants live with the program, which handlers may read.
+    // Constants are in program memory, which handlers may read.
     let run = errors("", "payload peek 0x1d000000");
     assert_eq!(run.rank(1)[0], "PUT OK of 1, start 0");
     assert!(run.err.is_empty(), "{}", run.err);
@@ -102,7 +101,7 @@ fn endless_handlers_are_killed() {
 }
 
 #[test]
-fn handlers_that_give_up() {
+fn handlers_that_abort() {
     let run = fails("", "payload fail", "HANDLER_FAIL", 8, &["payload handler 'payload' returned FAIL"]);
     assert_eq!(account(&run), "handlers 1 2 1, dropped 4096, results 0 0 0 0 0 0");
     fails("", "header fail", "HANDLER_FAIL", 8, &["header handler 'header' returned FAIL"]);
@@ -129,7 +128,7 @@ fn execution_stays_in_the_program() {
     fails("", "payload jump 0x10000000", "SEGV", 0x1000_0000, &words);
 }
 
-/// Arguments out of range come back as SPIN_ERR_INVALID, and the handler goes on.
+/// For arguments out of range commands return SPIN_ERR_INVALID, and the handler continues.
 #[test]
 fn commands_with_bad_arguments() {
     let run = errors("", "payload commands");
@@ -150,9 +149,9 @@ fn commands_on_memory_of_others() {
     fails("", "payload wild-dma 0x10000040", "SEGV", 0x1000_0040, &[]);
 }
 
-/// A compiler may take for granted that neither happens; the card's must not.
+/// A compiler may assume that neither happens, but the card's compiler must not.
 #[test]
-fn what_is_undefined_is_stopped() {
+fn undefined_behaviour_ends_the_handler() {
     let words = ["payload handler 'payload' failed: store of 4 B at 0x00000000 is not allowed", &line("nowhere")];
     fails("", "payload nowhere", "SEGV", 0, &words);
     fails("", "header nowhere", "SEGV", 0, &["header handler 'header' failed"]);

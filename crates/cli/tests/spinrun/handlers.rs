@@ -1,9 +1,9 @@
-//! When handlers run, what their return codes do, and what they can ask of the card (sPIN App. B.3–B.6). The programs
-//! check the values themselves; see there.
+//! When handlers run, the effects of their return codes, and their commands (sPIN App. B.3–B.6). The programs check the
+//! values themselves; see their comments.
 
 use crate::harness::{program, reported, spinrun};
 
-/// Runs a case of `handlers.c`; what it printed.
+/// Runs a case of `handlers.c`. Returns its output.
 fn handlers(options: &str, case: &str) -> String {
     spinrun(&format!("-n 2 {options}"), &program("handlers"), case).ok()
 }
@@ -37,15 +37,15 @@ fn hpus_work_in_parallel() {
     let (one, occupancy) = time("--set accelerator.hpus=1 --set accelerator.contexts=1");
     let (four, _) = time("");
     let (eight, _) = time("--set accelerator.hpus=8 --set accelerator.contexts=8");
-    // All eight take as long as each other, so four HPUs save three quarters of the time and eight seven eighths, less
-    // the time that packets arrive apart.
+    // All eight take the same time, so four HPUs save three quarters of the time and eight save seven eighths, less the
+    // time between the arrivals of packets.
     let wire = 7 * 4096 * 20;
     assert!(one - four > occupancy * 3 / 4 - wire && one - four <= occupancy * 3 / 4, "{one} {four} {occupancy}");
     assert!(one - eight > occupancy * 7 / 8 - wire && one - eight <= occupancy * 7 / 8, "{one} {eight} {occupancy}");
 }
 
-/// A handler that waits for DMA leaves its HPU to those that come later, if there are contexts for them: of three
-/// handlers that each wait 2 L = 500 ns for host memory, two wait while another computes.
+/// A handler that waits for DMA leaves its HPU to later ones, if there are contexts for them: of three handlers that
+/// each wait 2 L = 500 ns for host memory, two wait while another computes.
 #[test]
 fn waiting_handlers_leave_their_hpu() {
     let end = |contexts: u32| {
@@ -55,7 +55,7 @@ fn waiting_handlers_leave_their_hpu() {
         report["end_ps"].as_u64().unwrap()
     };
     let (one, three) = (end(1), end(3));
-    // Writes of the first two, 64 ns each, go on meanwhile too.
+    // The writes of the first two, 64 ns each, continue meanwhile.
     assert!(one - three > 1_000_000 && one - three < 1_200_000, "{one} {three}");
 }
 
@@ -67,7 +67,7 @@ fn header_handlers_decide() {
 }
 
 #[test]
-fn every_handler_can_be_left_out() {
+fn every_handler_can_be_omitted() {
     for case in ["payload_alone", "completion_alone"] {
         assert_eq!(handlers("", case), "");
     }
@@ -78,24 +78,24 @@ fn payload_handlers_drop_packets() {
     assert_eq!(handlers("", "drop_packets"), "");
 }
 
-/// Dropped messages take no room of an entry that manages its offset, and do not use it up.
+/// Dropped messages take no space of an entry that manages its offset, and do not use it up.
 #[test]
-fn dropped_messages_give_their_room_back() {
+fn dropped_messages_release_their_space() {
     for case in ["drop_managed", "drop_managed_pending"] {
         assert_eq!(handlers("", case), "");
     }
 }
 
-/// The event of a message whose handler fails is its last word: the other handlers, which take their time, are done, and
-/// what they write is in host memory.
+/// The event of a message whose handler fails comes last: the other handlers, which take longer, are done, and their
+/// writes are in host memory.
 #[test]
-fn errors_are_told_when_the_memory_is_free() {
+fn errors_are_reported_when_the_memory_is_free() {
     for (options, at_once) in [("", 4), ("--set accelerator.hpus=1 --set accelerator.contexts=1", 1)] {
         let (run, report) = reported(&format!("-n 2 {options}"), &program("handlers"), "error_last");
         run.ended(0, "payload handler 'fail_first' returned FAIL");
         let told_ps: u64 = run.out.trim().parse().unwrap();
         let handler = &report["handlers"]["fail_first"];
-        // Seven of eight handlers work, so many at once.
+        // Seven of eight handlers work, as many at a time as there are HPUs.
         let busy_ps = handler["max_cycles"].as_u64().unwrap() * 400 * (7 / at_once);
         assert_eq!((&handler["calls"], &handler["errors"]), (&8.into(), &1.into()));
         assert!(busy_ps > 1_000_000 && told_ps > busy_ps, "{told_ps} {busy_ps}");
@@ -121,7 +121,7 @@ fn hpu_memory_outlives_entries() {
 }
 
 #[test]
-fn flow_control_drops_packets_and_says_so() {
+fn flow_control_drops_packets_and_reports_it() {
     // Buffers for two of eight packets.
     let options = "-n 2 --set accelerator.packet_buffer_bytes=8192";
     let (run, report) = reported(options, &program("handlers"), "flow_control");

@@ -5,29 +5,29 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::{Mutex, OnceLock};
 
-/// The checkout.
+/// The folder of the checkout.
 pub fn home() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// A source of `tests/programs`, as text.
+/// The text of a source of `tests/programs`.
 pub fn source(name: &str) -> String {
     std::fs::read_to_string(home().join("tests/programs").join(name)).unwrap()
 }
 
-/// Where cargo puts `libportals.so` and `libsimclock.so`: beside this test's executable.
+/// The folder in which cargo writes `libportals.so` and `libsimclock.so`: that of this test's executable.
 pub fn libraries() -> PathBuf {
     std::env::current_exe().unwrap().parent().unwrap().to_owned()
 }
 
-/// A folder for what the tests make.
+/// A folder for the outputs of tests.
 pub fn scratch() -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("spinrun");
     std::fs::create_dir_all(&folder).unwrap();
     folder
 }
 
-/// Makes a file once in this run of the tests, however many tests ask for it.
+/// Makes a file once in this run of the tests, however many tests need it.
 fn once(name: &str, make: impl FnOnce(&Path)) -> PathBuf {
     static MADE: Mutex<BTreeMap<String, &'static OnceLock<PathBuf>>> = Mutex::new(BTreeMap::new());
     let made = *MADE.lock().unwrap().entry(name.into()).or_insert_with(|| Box::leak(Box::default()));
@@ -56,7 +56,7 @@ pub fn program(name: &str) -> PathBuf {
     once(name, |path| spincc(&home().join("tests/programs").join(name).with_extension("c"), &[], path))
 }
 
-/// A program of `tests/programs` without handlers, compiled as any Portals program.
+/// A program of `tests/programs` without handlers, compiled like any Portals program.
 pub fn plain(name: &str) -> PathBuf {
     once(name, |path| {
         let library = libraries();
@@ -78,7 +78,7 @@ pub fn broadcast() -> PathBuf {
     once("broadcast", |path| spincc(&home().join("experiments/broadcast/broadcast.c"), &[], path))
 }
 
-/// What a run left.
+/// The results of a run.
 pub struct Run {
     /// Exit status of spinrun.
     pub status: i32,
@@ -87,13 +87,13 @@ pub struct Run {
 }
 
 impl Run {
-    /// Standard output of a run that must have succeeded in silence.
+    /// The standard output of a run, which must have succeeded without messages.
     pub fn ok(self) -> String {
         assert!(self.status == 0 && self.err.is_empty(), "status {}: {}{}", self.status, self.out, self.err);
         self.out
     }
 
-    /// Standard output of a run that has succeeded, but has lost messages and said so.
+    /// The standard output of a run that has succeeded, but has lost messages and warned of it.
     pub fn lossy(self) -> String {
         assert_eq!(self.status, 0, "{}{}", self.out, self.err);
         let is_told = |line: &str| {
@@ -103,13 +103,13 @@ impl Run {
         self.out
     }
 
-    /// The lines of one rank, without their mark, of a program that starts each with `rank N: `.
+    /// The lines of one rank, without their prefix, of a program that starts each with `rank N: `.
     pub fn rank(&self, rank: u32) -> Vec<&str> {
         let mark = format!("rank {rank}: ");
         self.out.lines().filter_map(|line| line.strip_prefix(&mark)).collect()
     }
 
-    /// Fails unless the run ended with this status and these words on standard error.
+    /// Checks that the run ended with this status and these words on standard error.
     pub fn ended(&self, status: i32, words: &str) {
         assert_eq!(self.status, status, "{}{}", self.out, self.err);
         assert!(self.err.contains(words), "{:?} is not in {}", words, self.err);
@@ -130,7 +130,7 @@ pub fn spinrun(options: &str, program: &Path, arguments: &str) -> Run {
     Run { status: status.code().expect("spinrun ends by itself"), out: text(&stdout), err: text(&stderr) }
 }
 
-/// As [`spinrun`], with the report of the run.
+/// Like [`spinrun`], with the report of the run.
 pub fn reported(options: &str, program: &Path, arguments: &str) -> (Run, serde_json::Value) {
     let report = tempfile::NamedTempFile::new_in(scratch()).unwrap();
     let options = format!("{options} --json {}", report.path().display());

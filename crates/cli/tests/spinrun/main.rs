@@ -1,4 +1,4 @@
-//! `spincc` and `spinrun` together, on the programs of `tests/programs`: what programs see, and when.
+//! `spincc` and `spinrun` together, on the programs of `tests/programs`: the results and times that programs see.
 
 mod determinism;
 mod drops;

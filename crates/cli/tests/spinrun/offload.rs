@@ -14,7 +14,7 @@ use crate::harness::{broadcast, ping_pong, program, scratch, spinrun};
 const O: u64 = 65_000;
 const PACKET: u64 = 4096;
 
-/// Exit status, report or nothing, and standard error.
+/// Exit status, the report if there is one, and standard error.
 fn execute(text: &str, device: Option<&Path>, options: &[&str]) -> (i32, Value, String) {
     let schedule = tempfile::NamedTempFile::new_in(scratch()).unwrap();
     fs::write(schedule.path(), text).unwrap();
@@ -61,7 +61,7 @@ fn rounds(mode: &str, bytes: u64, count: u64) -> String {
 
 #[test]
 fn ping_pong_takes_the_times_of_the_validation_report() {
-    // Half round trips of docs/validation.md. After two rounds the branch predictors know all.
+    // These are the half round trips of docs/validation.md. After two rounds the branch predictors are warm.
     for (mode, bytes, half) in
         [("store", 8, 286_614), ("stream", 8, 285_814), ("store", 8192, 549_528), ("stream", 8192, 435_924)]
     {
@@ -70,7 +70,7 @@ fn ping_pong_takes_the_times_of_the_validation_report() {
     }
 }
 
-/// Distances of a rank's children in the tree of `sdk/handlers/broadcast`, for a power of two of ranks.
+/// Distances of a rank's children in the tree of `sdk/handlers/broadcast`; the number of ranks is a power of two.
 fn distances(rank: u64, ranks: u64) -> impl Iterator<Item = u64> {
     let lowest = if rank == 0 { ranks } else { rank & rank.wrapping_neg() };
     std::iter::successors(Some(lowest / 2), |distance| Some(distance / 2)).take_while(|distance| *distance > 0)
@@ -113,7 +113,7 @@ fn broadcasts(mode: &str, bytes: u64, ranks: u64, count: u64) -> (String, u64) {
             }
             writeln!(text, "allowed any ct 0 tag {tag}").unwrap();
         }
-        // The root's own messages are not cut up.
+        // The root's own messages are not split.
         let from_root = rank & (rank - 1) == 0;
         let events = if mode == "stream" && !from_root { bytes.div_ceil(step) } else { 1 };
         for round in 1..=count {
@@ -164,7 +164,7 @@ fn generated_broadcasts_are_those_of_the_experiment() {
         let by_hand = report(&text, &broadcast());
         let generated = report(&goal(&["gen", pattern, "--ranks", "16", "--size", "8"]), &broadcast());
         assert_eq!(ps(&generated["max_end_ns"]), ps(&by_hand["max_end_ns"]) - start, "{pattern}");
-        // Any number of ranks, any root, several packets.
+        // An odd number of ranks, another root, several packets.
         let odd = goal(&["gen", pattern, "--ranks", "11", "--size", "10000", "--root", "7", "--tag", "3"]);
         let odd = report(&odd, &broadcast());
         assert_eq!((&odd["messages"], &odd["dropped_messages"]), (&10.into(), &0.into()), "{pattern}");

@@ -1,4 +1,4 @@
-//! Handlers that run at once, and C11's atomic operations: causes come before effects, on every kind of HPU.
+//! Concurrent handlers, and C11's atomic operations: causes come before effects, on every kind of HPU.
 
 use crate::harness::{program, reported, spinrun};
 
@@ -13,7 +13,7 @@ fn numbers(line: &str) -> [u64; 2] {
 }
 
 #[test]
-fn no_two_handlers_are_in_a_section() {
+fn no_two_handlers_are_in_a_critical_section() {
     for options in HPUS {
         for kind in KINDS {
             let (run, report) = reported(&format!("-n 2 {options}"), &program("order"), &format!("section {kind}"));
@@ -32,10 +32,10 @@ fn no_two_handlers_are_in_a_section() {
 }
 
 #[test]
-fn who_waits_for_a_flag_ends_after_it_is_set() {
+fn a_handler_that_waits_for_a_flag_ends_after_it_is_set() {
     for options in HPUS {
         for kind in KINDS {
-            // The packet of the producer arrives 205 cycles behind the consumer's, and is matched 70 cycles sooner.
+            // The packet of the producer arrives 205 cycles after the consumer's, and its match takes 70 cycles less.
             let [set, seen] =
                 numbers(&spinrun(&format!("-n 2 {options}"), &program("order"), &format!("flag {kind}")).ok());
             assert!((set + 135..set + 235).contains(&seen), "{options} {kind}: set {set}, seen {seen}");

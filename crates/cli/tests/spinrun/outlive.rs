@@ -1,8 +1,8 @@
-//! What handlers have asked for and not waited for does not come to memory that is another's by then.
+//! Data that arrives for a handler that has ended is not written to memory that may belong to another handler.
 
 use crate::harness::{program, spinrun};
 
-/// One HPU, so that the next handler has the packet and the stack of the last at once.
+/// One HPU, so that the next handler immediately gets the packet and the stack of the previous one.
 const ONE: &str = "-n 2 --set accelerator.hpus=1 --set accelerator.contexts=1 --set accelerator.watchdog_cycles=20000";
 
 #[test]
@@ -22,7 +22,7 @@ fn memory_of_a_handler_that_has_ended_is_not_written() {
 }
 
 #[test]
-fn hpu_memory_is_reserved_until_what_is_under_way_has_come() {
+fn hpu_memory_is_reserved_until_transfers_have_ended() {
     for machine in ["sc17-int", "sc17-dis"] {
         let run = spinrun(&format!("{ONE} --machine {machine}"), &program("outlive"), "free");
         assert_eq!(run.status, 0, "{}{}", run.out, run.err);

@@ -1,4 +1,4 @@
-//! Files that commands write: only regular ones are replaced, and what cannot be written is said before the work.
+//! Files that commands write: only regular files are replaced, and errors are reported before the work.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
@@ -92,13 +92,13 @@ fn a_pipe_is_written_in_place_and_a_link_keeps_its_file() {
 }
 
 #[test]
-fn what_cannot_be_written_is_said_before_the_work() {
+fn files_that_cannot_be_written_are_errors_before_the_work() {
     let (folder, file) = folder();
     fs::write(&file, "before").unwrap();
     fs::set_permissions(&file, Permissions::from_mode(0o444)).unwrap();
     let (file, missing) = (file.to_str().unwrap(), folder.path().join("no/out"));
     let all = commands(folder.path(), missing.to_str().unwrap()).into_iter().map(|command| (command, "No such file"));
-    // Root may write what it likes; nobody may write neither the file nor anything beside it.
+    // Root may write everything; the user "nobody" may write neither the file nor other files in its folder.
     let as_nobody = commands(folder.path(), file).into_iter().take(8).map(|mut command| {
         if rustix::process::geteuid().is_root() {
             command.uid(NOBODY).gid(NOBODY);
@@ -116,7 +116,7 @@ fn what_cannot_be_written_is_said_before_the_work() {
 }
 
 #[test]
-fn standard_output_is_written_behind_what_is_there() {
+fn standard_output_is_appended_to_its_file() {
     let (folder, file) = folder();
     let program = plain("alltoall");
     for name in ["-", "/dev/stdout", "/dev/stderr"] {

@@ -1,9 +1,9 @@
-//! Every call for handlers (sPIN App. B.6): what it does, and how it refuses. The programs compare with plain
-//! computations; see there.
+//! Every call for handlers (sPIN App. B.6): its effect and its errors. The programs compare with plain computations;
+//! see their comments.
 
 use crate::harness::{Run, program, reported, spinrun};
 
-/// Machines that differ in everything that a value may not depend on.
+/// Machines that differ in all parameters on which values must not depend.
 const MACHINES: [&str; 4] =
     ["", "--machine sc17-dis", "--set hpu.timing=inorder", "--set accelerator.contexts=8 --set accelerator.hpus=2"];
 
@@ -49,8 +49,8 @@ fn posted_writes() {
     everywhere("posted");
 }
 
-/// A handler that waits makes room for another where the card has contexts for more than one; none moves to another
-/// HPU (sPIN §3.2.2). That hides the latency of host memory.
+/// A handler that waits leaves its HPU to another one if the card has contexts for more than one; none moves to another
+/// HPU (sPIN §3.2.2). This hides the latency of host memory.
 #[test]
 fn waiting_handlers_are_descheduled() {
     let run = |contexts: u32| {
@@ -63,7 +63,7 @@ fn waiting_handlers_are_descheduled() {
     let (few, blocked, occupied) = run(2);
     let (many, hidden, _) = run(8);
     assert_eq!((&*few, &*many), ("at once 2 hpus 0x3\n", "at once 8 hpus 0x3\n"));
-    // One after the other on two HPUs, four times over; then all at once, from the arrival of the last packet on.
+    // First one after the other on two HPUs, four times; then all at once, from the arrival of the last packet on.
     let wire = 7 * 4096 * 20;
     let saved = occupied / 8 * 3;
     assert!(blocked - hidden <= saved && blocked - hidden > saved - wire, "{blocked} {hidden} {occupied}");
@@ -73,10 +73,10 @@ fn waiting_handlers_are_descheduled() {
 fn yielding_lets_others_run() {
     let one = "--set accelerator.hpus=1 --set accelerator.contexts=2 --set accelerator.watchdog_cycles=50000";
     assert_eq!(calls(one, "yields 1").ok(), "");
-    // Without, nothing else runs on the HPU, and the watchdog ends the handler.
+    // Without yielding, nothing else runs on the HPU, and the watchdog ends the handler.
     let run = calls(one, "yields 0");
     run.ended(0, "payload handler 'wait_for_next' was killed after 50000 cycles");
-    // Nobody else waits: it is no more than a look.
+    // No other handler waits, so yielding has no effect.
     assert_eq!(calls("", "yields 1").ok(), "");
 }
 
@@ -102,7 +102,7 @@ fn numbers_out_of_range_are_errors() {
 
 #[test]
 fn memory_of_others_ends_the_handler() {
-    // 0x40 is nobody's; HPU memory starts at 0x1000_0000 (`abi::device::map`).
+    // There is no memory at 0x40; HPU memory starts at 0x1000_0000 (`abi::device::map`).
     for (number, address, what) in [
         (0, 0x40, "put 8 bytes from 0x40, which are not its own"),
         (1, 0x40, "got 8 bytes to 0x40, which are not its own"),
@@ -164,7 +164,7 @@ mod other_requests {
         assert_eq!(gets("--set accelerator.packet_buffer_bytes=8192", "flow_control").lossy(), "");
     }
 
-    /// A reply is late by its header handler, whose write of 32 bytes leaves the card within a cycle.
+    /// The header handler delays the reply; its write of 32 bytes leaves the card within a cycle.
     #[test]
     fn wait_for_their_header_handler() {
         let (run, report) = reported("-n 2", &program("p4spin_gets"), "times");

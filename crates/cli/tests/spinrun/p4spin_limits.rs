@@ -1,4 +1,4 @@
-//! The limits of sPIN App. B.2.1: what programs are told, and what the card keeps to. The programs try both sides of
+//! The limits of sPIN App. B.2.1: programs can query them, and the card enforces them. The programs try both sides of
 //! each limit themselves.
 
 use crate::harness::{Run, program, spinrun};
@@ -13,13 +13,13 @@ const OTHER: &str = "--set network.mtu_bytes=1024 --set accelerator.max_user_hdr
 #[test]
 fn are_those_of_the_machine() {
     let run = limits("", "queried");
-    // The watchdog's cycles over the bytes of the largest packet.
+    // The last value is the watchdog's cycles divided by the bytes of the largest packet.
     assert_eq!(run.rank(1), ["64 4096 1048576 4096 8 244"]);
     assert_eq!(limits(OTHER, "queried").rank(1), ["128 1024 65536 2048 8 292"]);
 }
 
 #[test]
-fn are_kept() {
+fn are_enforced() {
     for options in ["", OTHER] {
         for case in ["user_header", "initial_state"] {
             limits(options, case).ended(0, "HPU memory, initial state or user header is out of range");
@@ -28,7 +28,7 @@ fn are_kept() {
     }
 }
 
-/// A refusal costs a poll of 51 ns, so that programs may try again until there is room.
+/// A refusal costs a poll of 51 ns, so that time passes while programs try again.
 #[test]
 fn handler_memory() {
     for options in ["", OTHER] {
@@ -44,7 +44,7 @@ fn cycles_per_byte_are_the_watchdog_s() {
 }
 
 #[test]
-fn looks_in_a_loop_take_time() {
+fn polling_in_a_loop_takes_time() {
     let run = limits("", "loops");
     assert_eq!(run.rank(1), ["a look takes 51000"], "{}", run.err);
 }

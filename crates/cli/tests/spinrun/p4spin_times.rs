@@ -9,19 +9,19 @@ use crate::times::Machine;
 /// The card reads and writes 64-bit words for the atomics of these tests.
 const WORD: u64 = 8;
 
-/// A call is this many cycles of instructions at most.
+/// The maximum number of cycles of a call's instructions.
 const CALL: u64 = 60;
 
 /// A run of `p4spin_times.c`.
 struct Timed {
     m: Machine,
-    /// When rank 0 called `PtlPut` for the message that starts the handler.
+    /// The time at which rank 0 called `PtlPut` for the message that starts the handler.
     start: u64,
-    /// When the effect was seen.
+    /// The time at which the effect was seen.
     seen: Option<u64>,
     /// Cycles of the handler before and after the call, and before and after a wait for it.
     cycles: [u64; 4],
-    /// How long the handler held its HPU without running.
+    /// The time for which the handler occupied its HPU without running.
     waited: u64,
 }
 
@@ -44,19 +44,19 @@ fn timed(options: &str, call: &str, bytes: u64) -> Timed {
 }
 
 impl Timed {
-    /// When the payload handler started: a message of 8 bytes was sent, has arrived and was matched.
+    /// The start of the payload handler: a message of 8 bytes was sent, has arrived and was matched.
     fn began(&self) -> u64 {
         self.start + self.m.o + self.m.first_packet(8) + self.m.match_header
     }
 
-    /// The effect was seen this long after a moment within the call.
+    /// Checks that the effect was seen this long after a moment within the call.
     fn took(&self, call: &str, time: u64) {
         let at = self.seen.unwrap() - time - self.began();
         let [before, after, ..] = self.cycles.map(|cycles| cycles * self.m.cycle);
         assert!(at.is_multiple_of(self.m.cycle) && (before..=after).contains(&at), "{call}: {at} {:?}", self.cycles);
     }
 
-    /// The wait went on until this long after a moment within the call.
+    /// Checks that the wait ended this long after a moment within the call.
     fn waited_for(&self, call: &str, time: u64) {
         let [before, after, before_wait, after_wait] = self.cycles.map(|cycles| cycles * self.m.cycle);
         let between = time - self.waited;
@@ -69,7 +69,7 @@ impl Timed {
     }
 }
 
-/// On both cards, and with small and full packets.
+/// The tests run on both cards, with small and full packets.
 fn everywhere(call: &str, sizes: &[u64], check: impl Fn(&Timed, u64)) {
     for options in ["", "--machine sc17-dis", "--set hpu.timing=inorder"] {
         for bytes in sizes {
@@ -78,7 +78,7 @@ fn everywhere(call: &str, sizes: &[u64], check: impl Fn(&Timed, u64)) {
     }
 }
 
-/// Blocks until the last byte has left the card; from there on it is a put like others.
+/// The call blocks until the last byte has left the card; from then on it is a put like others.
 #[test]
 fn put_from_device() {
     everywhere("PutFromDevice", &[8, 4096], |t, bytes| {
@@ -89,7 +89,7 @@ fn put_from_device() {
     assert_eq!(free.waited, 0);
 }
 
-/// Does not block: the card fetches the data as for a put of the host.
+/// The call does not block: the card fetches the data as for a put of the host.
 #[test]
 fn put_from_host() {
     everywhere("PutFromHost", &[8, 4096], |t, bytes| {
@@ -98,7 +98,7 @@ fn put_from_host() {
     });
 }
 
-/// The request, then the target's read and the reply.
+/// The time is that of the request, then the target's read and the reply.
 fn round_trip(m: &Machine, bytes: u64) -> u64 {
     m.network + m.match_header + m.first_packet(bytes) + m.cam
 }
@@ -137,11 +137,11 @@ fn atomic_from_host() {
     });
 }
 
-/// A posted write holds the HPU until the data has left (App. C.3.2): s G.
+/// A posted write blocks the HPU until the data has left (App. C.3.2): s G.
 #[test]
 fn dma_to_host() {
     everywhere("DMAToHostB", &[8, 4096], |t, bytes| {
-        // The few cycles from the start of the transfer to the wait for it count as waiting no more.
+        // The few cycles from the start of the transfer to the wait for it do not count as waiting.
         let left = t.m.dma_write(bytes) - t.m.dma_latency;
         let [before, after, ..] = t.cycles;
         let between = left.saturating_sub(t.waited);
@@ -193,7 +193,7 @@ fn counters() {
     }
 }
 
-/// What needs nothing from outside of the card takes its instructions only.
+/// Calls that need nothing from outside the card take only the time of their instructions.
 #[test]
 fn calls_that_do_not_block() {
     for call in ["DMATest", "CAS", "FAdd", "Yield", "CTGet", "MyHpu", "NumHpus"] {

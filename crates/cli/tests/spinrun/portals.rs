@@ -1,5 +1,5 @@
-//! Portals 4 programs on every kind of card, compiled as any C program. The programs check the values themselves; see
-//! there.
+//! Portals 4 programs on every kind of card, compiled like any C program. The programs check the values themselves; see
+//! their comments.
 
 use std::process::Command;
 
@@ -66,7 +66,7 @@ fn computing_takes_exactly_its_time() {
 fn computing_can_be_measured() {
     let end = |options: &str| reported(options, &plain("clocks"), "spin").1["end_ps"].as_u64().unwrap();
     assert_eq!(end("--compute zero"), 0);
-    // The program computes for 5 ms of its CPU time; what it needs beside that is of no account at this scale.
+    // The program computes for 5 ms of its CPU time; all other work is negligible at this scale.
     let measured = end("--compute measured:100");
     assert!(measured >= 500_000_000_000, "{measured}");
 }
@@ -77,7 +77,7 @@ fn clocks_can_tell_simulated_time() {
 }
 
 #[test]
-fn the_simulation_goes_on_while_a_rank_sleeps() {
+fn the_simulation_continues_while_a_rank_sleeps() {
     for clock in ["real", "simulated"] {
         for nic in NICS {
             let run = spinrun(&format!("-n 2 --clock {clock} --nic {nic}"), &plain("clocks"), "sleeps");
@@ -87,7 +87,7 @@ fn the_simulation_goes_on_while_a_rank_sleeps() {
 }
 
 #[test]
-fn sleeping_on_and_on_is_told() {
+fn repeated_sleeping_causes_a_warning() {
     let run = spinrun("", &plain("clocks"), "sleepy");
     run.ended(0, "warning: rank 0: nothing but sleeps and looks at the clock has happened since 0.000 ns");
 }
@@ -122,7 +122,7 @@ fn the_time_stamp_counter_can_tell_simulated_time() {
         );
     };
     counter("-x SPIN_TSC_HZ=2500000000", "2500000000");
-    // By default it is as fast as the kernel says that this machine's is.
+    // By default it has the frequency that the kernel reports for this computer.
     let text = std::fs::read_to_string("/proc/cpuinfo").unwrap();
     let speed = text.lines().find_map(|line| line.strip_prefix("cpu MHz")?.split_once(':'));
     if let Some((_, mhz)) = speed.filter(|(_, mhz)| mhz.trim().ends_with(".000")) {

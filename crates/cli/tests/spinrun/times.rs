@@ -1,18 +1,18 @@
-//! The half round trips of the ping-pong experiment (sPIN §4.4.1), as sums of the machine's parameters. docs/validation.md
-//! gives the same sums in words.
+//! The half round trips of the ping-pong experiment (sPIN §4.4.1), as sums of the machine's parameters.
+//! docs/validation.md gives the same sums in words.
 
 use serde_json::Value;
 
 use crate::harness::{ping_pong, reported};
 
-/// HPU cycles from the end of a handler's put command to its return: `li`, `addi sp`, `ret` behind the command in the
+/// HPU cycles from the end of a handler's put command to its return: `li`, `addi sp`, `ret` after the command in the
 /// three-wide core.
 const AFTER_PUT: u64 = 2;
 
 const MTU: u64 = 4096;
 const MTU_AND_MORE: u64 = MTU + 1;
 
-/// Parameters of a machine in picoseconds, femtoseconds a byte.
+/// Parameters of a machine in picoseconds and femtoseconds per byte.
 pub struct Machine {
     pub o: u64,
     pub wire_g: u64,
@@ -35,7 +35,7 @@ impl Machine {
             wire_g: ps("network.G_ps_per_byte"),
             dma_g: ps("dma.G_ps_per_byte"),
             dma_latency: ps("dma.L_ns"),
-            // Both nodes hang on one switch.
+            // Both nodes are connected to one switch.
             network: 2 * ps("network.wire_ns") + ps("network.switch_ns"),
             match_header: ps("nic.match_header_ns"),
             cam: ps("nic.match_cam_ns"),
@@ -45,30 +45,30 @@ impl Machine {
         }
     }
 
-    /// Bytes on the wire.
+    /// The time of these bytes on the wire.
     pub fn wire(&self, bytes: u64) -> u64 {
         (bytes * self.wire_g).div_ceil(1000)
     }
 
-    /// Bytes from the card to host memory: L + s G.
+    /// The time to write these bytes from the card to host memory: L + s G.
     pub fn dma_write(&self, bytes: u64) -> u64 {
         self.dma_latency + (bytes * self.dma_g).div_ceil(1000)
     }
 
-    /// Bytes from host memory to the card: there and back, 2 L + s G (App. C.3.2).
+    /// The time to read these bytes from host memory: request and answer, 2 L + s G (App. C.3.2).
     pub fn dma_read(&self, bytes: u64) -> u64 {
         self.dma_latency + self.dma_write(bytes)
     }
 
-    /// From the moment that the card has a message's descriptor until a first packet of `bytes` bytes has left and
-    /// come in whole. The packets behind it are read from host memory while it is on the wire.
+    /// The time from the moment that the card has a message's descriptor until a first packet of `bytes` bytes has
+    /// arrived completely. The packets after it are read from host memory while it is on the wire.
     pub fn first_packet(&self, bytes: u64) -> u64 {
         self.dma_read(bytes) + self.network + self.wire(bytes)
     }
 
-    /// From the same moment until the data of a message of at most two packets is in the other host's memory. The first
-    /// packet is held up by its match and then for `header`. The second comes behind it on the wire, is matched, and
-    /// waits for the DMA engine when that is still busy with the first.
+    /// The time from that moment until the data of a message of at most two packets is in the other host's memory. The
+    /// first packet is delayed by its match and then by `header`. The second follows it on the wire, is matched, and
+    /// waits for the DMA engine if that is still busy with the first.
     pub fn to_host(&self, bytes: u64, header: u64) -> u64 {
         let first = bytes.min(MTU);
         let matched = self.match_header + header;
@@ -92,23 +92,23 @@ struct Handlers {
     completion: u64,
 }
 
-/// The round trip that the sums give.
+/// The round trip according to the sums.
 fn round_trip(mode: &str, bytes: u64, m: &Machine, cycles: &Handlers) -> u64 {
     let header = cycles.header * m.cycle;
     let put_after = |handler: u64| handler.saturating_sub(AFTER_PUT) * m.cycle;
     match (mode, bytes) {
         // Both CPUs post, find the completion entry, and match.
         ("rdma", _) => 2 * (m.o + m.to_host(bytes, 0) + m.poll + m.host_match),
-        // Rank 0's CPU posts and polls; rank 1's card answers by itself.
+        // Rank 0's CPU posts and polls; rank 1's card answers without its CPU.
         ("triggered", _) => m.o + 2 * m.to_host(bytes, 0) + m.poll,
-        // More than a packet: the header handler lets the data through, the completion handler starts a put from host
-        // memory.
+        // With more than one packet, the header handler lets the card deposit the data, and the completion handler
+        // starts a put from host memory.
         ("store", MTU_AND_MORE..) => {
             let ping = m.to_host(bytes, header) + put_after(cycles.completion);
             m.o + ping + m.to_host(bytes, 0) + m.poll
         }
-        // The payload handler of the first packet answers from the card while the rest arrives. The answers leave back to
-        // back, each a message of its own.
+        // The payload handler of the first packet answers from the card while the rest arrives. The answers leave back
+        // to back, and each is a message of its own.
         ("store" | "stream", _) => {
             let first = bytes.min(MTU);
             let ping = m.first_packet(first) + m.match_header + header + put_after(cycles.payload);
@@ -124,7 +124,8 @@ fn check(machine: &str, mode: &str, nic: &str, bytes: u64, half: u64) {
     let (run, report) = reported(&options, &ping_pong(), &format!("--mode {mode} --sizes {bytes}"));
     let line: Value = serde_json::from_str(&run.ok()).unwrap();
     assert_eq!(line["data_ok"], true);
-    // Of the experiment's three rounds the first trains the branch predictors; the last one, which counts, is the fastest.
+    // The first of the experiment's three rounds trains the branch predictors; the last one, which counts, is the
+    // fastest.
     let cycles = |handler: &str| report["handlers"][handler]["min_cycles"].as_u64().unwrap_or(0);
     let (header, payload) = (cycles("ping_header"), cycles("ping_payload"));
     let handlers = Handlers { header, payload, completion: cycles("ping_completion") };

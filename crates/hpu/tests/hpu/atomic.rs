@@ -38,7 +38,7 @@ fn the_engine_stops_before_an_atomic_and_runs_it_next() {
     let mut thread = card.thread([5, 0, 0]);
     assert_eq!(card.resume(&mut thread, 100), Stop::Sync);
     assert_eq!((thread.pc(), thread.instructions(), thread.cycles()), (map::PROGRAM + 4, 1, 1));
-    // Another HPU is earlier.
+    // Another HPU comes first.
     card.set(0, &u32::to_le_bytes(100));
     assert_eq!(card.resume(&mut thread, 100), Stop::Return(100));
     assert_eq!(card.word(0), 105);

@@ -1,4 +1,4 @@
-//! A card with nothing but memory: program, 4 KiB of data and a stack.
+//! A card that has only memory: program, 4 KiB of data and a stack.
 
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ pub struct Card {
 }
 
 impl Card {
-    /// In order, memory of one cycle.
+    /// The core is in order, and memory takes one cycle.
     pub fn new(words: &[u32]) -> Card {
         Card::timed(words, TimingKind::InOrder, 1)
     }
@@ -86,7 +86,7 @@ impl Card {
         self.engine.run(thread, &mut memory, max_cycles)
     }
 
-    /// A whole handler; what synchronises happens as it comes.
+    /// Runs a whole handler; instructions that synchronise run at once.
     pub fn run(&mut self, args: [u32; 3]) -> (Stop, Thread) {
         let mut thread = self.thread(args);
         loop {
@@ -110,7 +110,7 @@ impl Card {
     }
 }
 
-/// What a handler of these words, and a return, returns.
+/// The return value of a handler with these words, followed by a return.
 pub fn result(words: &[u32], args: [u32; 3]) -> u32 {
     match Card::new(&[words, &[crate::asm::RET]].concat()).run(args).0 {
         Stop::Return(value) => value,

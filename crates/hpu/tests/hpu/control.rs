@@ -58,7 +58,7 @@ fn registers_at_the_start() {
 }
 
 #[test]
-fn a_call_stops_after_the_instruction_and_goes_on_with_the_answer() {
+fn a_call_stops_after_the_instruction_and_continues_with_the_answer() {
     let mut card = Card::new(&[addi(17, 0, 5), ECALL, addi(A0, A0, 1), RET]);
     let mut thread = card.thread([77, 0, 0]);
     assert_eq!(card.resume(&mut thread, 100), Stop::Call { number: 5, argument: 77 });
@@ -68,7 +68,7 @@ fn a_call_stops_after_the_instruction_and_goes_on_with_the_answer() {
 }
 
 #[test]
-fn an_endless_loop_stops_at_the_limit_and_can_go_on() {
+fn an_endless_loop_stops_at_the_limit_and_can_continue() {
     let mut card = Card::new(&[addi(A0, A0, 1), jal(0, -4)]);
     let mut thread = card.thread([0; 3]);
     // 3 cycles a round
@@ -89,7 +89,7 @@ fn counters() {
 }
 
 #[test]
-fn csrs_that_would_lie_are_illegal() {
+fn csrs_that_are_not_modelled_are_illegal() {
     let illegal = |word: u32| {
         let (stop, thread) = Card::new(&[NOP, word, RET]).run([1, 0, 0]);
         assert_eq!(stop, Stop::Fault(Fault::Illegal { pc: map::PROGRAM + 4, word }));
@@ -130,7 +130,7 @@ fn code_is_fetched_from_the_program_only() {
 }
 
 #[test]
-fn memory_outside_of_the_windows_is_denied() {
+fn memory_outside_the_windows_is_denied() {
     let stack_bottom = STACK_TOP - 1024;
     let load = |addr: u32, f3: u32| Card::new(&[NOP, i(0x03, f3, A1, A0, 0), RET]).run([addr, 0, 0]);
     let store = |addr: u32, f3: u32| Card::new(&[NOP, s(0x23, f3, A0, A1, 0), RET]).run([addr, 0, 0]);
@@ -160,7 +160,7 @@ fn memory_outside_of_the_windows_is_denied() {
 }
 
 #[test]
-fn a_window_outside_of_the_arena_is_denied() {
+fn a_window_outside_the_arena_is_denied() {
     let mut card = Card::new(&[lw(A0, A0, 0), RET]);
     card.arena.truncate(100);
     let (stop, _) = card.run([map::DATA, 0, 0]);

@@ -1,4 +1,4 @@
-//! Reading device programs, and everything that can be wrong with them.
+//! Reading device programs, and all mistakes that they can have.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use crate::asm::*;
 use crate::card::{STACK_TOP, load};
 
-/// Made by `zig cc -target riscv32-freestanding-ilp32 -mcpu=generic_rv32+m+a+c -O2 -g -nostdlib`; see `mix.c`.
+/// Compiled by `zig cc -target riscv32-freestanding-ilp32 -mcpu=generic_rv32+m+a+c -O2 -g -nostdlib`; see `mix.c`.
 pub const MIX: &[u8] = include_bytes!("mix.elf");
 
 const KIND: &str = "rv32imac";
@@ -28,7 +28,7 @@ pub fn image(code: &[u8], data: &[u8], symbols: &[Symbol<'_>]) -> Vec<u8> {
     image_for("", code, data, symbols)
 }
 
-/// The same, with attributes that say for which architecture it was compiled.
+/// An executable like [`elf`], with attributes that name the architecture for which it was compiled.
 pub fn image_for(architecture: &str, code: &[u8], data: &[u8], symbols: &[Symbol<'_>]) -> Vec<u8> {
     let words = |words: &[u32]| words.iter().flat_map(|w| w.to_le_bytes()).collect::<Vec<u8>>();
     let mut names = vec![0];
@@ -160,7 +160,7 @@ fn foreign_and_broken_files_are_named() {
 }
 
 #[test]
-fn a_compiled_program_runs_and_knows_its_source() {
+fn a_compiled_program_runs_and_has_source_lines() {
     let program = Arc::new(load(MIX, KIND).unwrap());
     let entry = program.entry("mix").unwrap();
     assert_eq!(program.function(entry), Some("mix"));
@@ -193,7 +193,7 @@ fn a_compiled_program_runs_and_knows_its_source() {
     }
 }
 
-/// What `mix.c` computes.
+/// The computation of `mix.c`.
 fn mix(seed: u32, rounds: u32, step: u32) -> u32 {
     let (mut counter, mut bins) = (5_u32, [0_u32; 16]);
     let mut x = u64::from(seed) << 32 | u64::from(step);
@@ -218,7 +218,7 @@ fn mix(seed: u32, rounds: u32, step: u32) -> u32 {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever the bytes, the answer is a program or an error; and what loads, runs to a stop.
+    /// Arbitrary bytes give a program or an error, and a program that loads runs to a stop.
     #[test]
     fn damaged_programs_never_panic(
         compiled: bool,

@@ -1,4 +1,4 @@
-//! What a core does not have: code that needs it is refused when it is loaded, and its instructions are illegal.
+//! Extensions that a core lacks: code that needs them is refused when it is loaded, and their instructions are illegal.
 
 use abi::device::map;
 use hpu::{Fault, Stop};
@@ -15,7 +15,7 @@ fn error(elf: &[u8], kind: &str) -> String {
     load(elf, kind).err().expect("an error").to_string()
 }
 
-/// How a handler with this code and a return ends on a core of this kind.
+/// The end of a handler with this code and a return, on a core of this kind.
 fn end(code: &[u8], kind: &str) -> Stop {
     let code = [code, &RET.to_le_bytes()].concat();
     Card::of_kind(&code, kind, TimingKind::InOrder, 1).run([map::DATA, map::DATA, 0]).0

@@ -179,7 +179,7 @@ fn conversions_to_integers_round_by_mode_and_saturate() {
     let convert = |format: u32, unsigned: u32, mode: u32, bits: u64| {
         run(r(0x53, mode, 0x60 | format, A0, 1, unsigned), [bits, 0, 0], 0).1
     };
-    // Nearest even, towards zero, down, up, nearest away, and by frm
+    // The modes are nearest even, towards zero, down, up, nearest away, and by frm
     let modes = [0, 1, 2, 3, 4, 7];
     for (value, rounded) in [
         (2.5, [2, 2, 2, 3, 3, 2]),

@@ -1,4 +1,4 @@
-//! The in-order core, cycle by cycle, against sums done by hand from the costs of CV32E40P (a return costs 2).
+//! The in-order core, cycle by cycle, compared with sums by hand of the costs of CV32E40P (a return costs 2).
 
 use abi::device::map;
 use hpu::Stop;
@@ -29,7 +29,7 @@ fn a_load_delays_its_user_by_one() {
     assert_eq!(cycles(&[lw(A1, A5, 0), addi(A2, A1, 1)], 1, [0; 3]), 1 + 1 + 1);
     assert_eq!(cycles(&[lw(A1, A5, 0), NOP, addi(A2, A1, 1)], 1, [0; 3]), 3);
     assert_eq!(cycles(&[lw(A1, A5, 0), sw(A1, A5, 4)], 1, [0; 3]), 3);
-    // Loads of x0 delay nobody.
+    // Loads of x0 cause no delay.
     assert_eq!(cycles(&[lw(0, A5, 0), addi(A2, 0, 1)], 1, [0; 3]), 2);
 }
 
@@ -110,7 +110,7 @@ fn long_operations() {
 }
 
 #[test]
-fn a_loop_costs_the_same_every_round() {
+fn a_loop_costs_the_same_in_every_iteration() {
     // addi, bne taken: 4; the last bne falls through
     let words = [addi(A0, A0, -1), branch(1, A0, 0, -4)];
     for rounds in [1, 2, 3, 1000] {
@@ -119,7 +119,7 @@ fn a_loop_costs_the_same_every_round() {
 }
 
 #[test]
-fn a_warm_engine_tells_the_same_time() {
+fn a_warm_engine_computes_the_same_time() {
     let mut card = Card::new(&[lw(A1, SP, -8), add(A0, A0, A1), branch(1, A0, 0, 8), NOP, RET]);
     let times = [0, 1, 0, 1].map(|a0| card.run([a0, 0, 0]).1.cycles());
     // lw, load-use, add, bne taken 3 or 1 + nop
@@ -135,7 +135,7 @@ fn a_fault_has_a_time() {
 
 /// The longest block of loads, with the slowest memory that a machine may have.
 #[test]
-fn the_slowest_memory_is_counted_right() {
+fn the_slowest_memory_is_counted_correctly() {
     let program = [&[DATA_A5][..], &[lw(A1, A5, 0); 62], &[RET]].concat();
     for cycles in [1, 2, 9_999, 10_000] {
         let (stop, thread) = Card::timed(&program, TimingKind::InOrder, cycles).run([0; 3]);

@@ -1,4 +1,4 @@
-//! The HPU from outside: programs as words, run on real bytes.
+//! Tests of the HPU through its public interface: programs as words, run on real bytes.
 
 mod asm;
 mod atomic;

@@ -1,5 +1,5 @@
-//! The out-of-order core against schedules done by hand. D dispatch, I issue, R result, C commit; the first
-//! instruction has D 0 and so I 1; three a cycle dispatch and commit; a return dispatches like any branch.
+//! The out-of-order core compared with schedules by hand. D is dispatch, I issue, R result, C commit; the first
+//! instruction has D 0 and so I 1; three dispatch and commit per cycle; a return dispatches like any branch.
 
 use abi::device::map;
 use hpu::Stop;
@@ -18,7 +18,7 @@ fn cycles(words: &[u32], scratchpad: u32) -> u64 {
     thread.cycles()
 }
 
-/// A load, on the scratchpad of 100 cycles, of what no other instruction needs: R = I + 101
+/// A load, from a scratchpad of 100 cycles, whose result no other instruction needs: R = I + 101
 const FAR: u32 = 100;
 
 #[test]
@@ -28,7 +28,7 @@ fn an_empty_handler() {
 }
 
 #[test]
-fn a_chain_takes_one_cycle_a_link() {
+fn a_chain_takes_one_cycle_for_each_link() {
     // Link n (from 1): I n, R n + 1
     assert_eq!(cycles(&[addi(A1, A1, 1); 9], 1), 10);
     // mul: R = I + 3, so link n has I 3n - 2, R 3n + 1
@@ -102,7 +102,7 @@ fn sixteen_in_the_load_and_store_queues() {
 }
 
 #[test]
-fn a_loop_runs_one_round_a_cycle_until_it_is_mispredicted() {
+fn a_loop_runs_one_iteration_per_cycle_until_it_is_mispredicted() {
     // Round n (from 0): D n, addi I n + 1, bne I n + 2. Predicted taken (backwards) but for the last round, 99: its
     // successor dispatches 15 cycles after I 101, and has C 118.
     let words = [addi(A0, A0, -1), branch(1, A0, 0, -4)];
@@ -114,10 +114,10 @@ fn a_loop_runs_one_round_a_cycle_until_it_is_mispredicted() {
 
 #[test]
 fn branches_are_learnt() {
-    // A forward branch that is always taken: mispredicted once (bne I 1, D 16, C 18), then right (D 1, C 3).
+    // A forward branch that is always taken: mispredicted once (bne I 1, D 16, C 18), then predicted (D 1, C 3).
     let mut card = card(&[branch(0, 0, 0, 8), NOP], 1);
     assert_eq!([0; 3].map(|_| card.run([0; 3]).1.cycles()), [18, 3, 3]);
-    // An indirect call goes where it went the last time.
+    // An indirect call is predicted to go to its previous target.
     let mut card = self::card(&[jalr(A1, A0, 0), NOP], 1);
     let to = |offset| map::PROGRAM + offset;
     assert_eq!([8, 8, 4, 8].map(|o| card.run([to(o), 0, 0]).1.cycles()), [18, 3, 18, 18]);

@@ -1,5 +1,5 @@
-//! Handlers that run at once, as a card runs them: each runs ahead of simulated time until it must wait for it. What
-//! they do to each other happens in the order of time.
+//! Concurrent handlers, as a card runs them: each runs ahead of simulated time until it must wait for it. Their effects
+//! on each other happen in the order of time.
 
 use abi::device::map;
 use hpu::{Stop, Thread};
@@ -18,10 +18,10 @@ const INSIDE: i32 = 8;
 const OVERLAPS: i32 = 16;
 const FLAG: i32 = 32;
 
-/// A handler's program, when it starts, and its argument.
+/// A handler's program, its start, and its argument.
 type Start<'a> = (&'a [u32], u64, u32);
 
-/// Runs handlers, one an HPU; the times at which they end, their results, and the memory.
+/// Runs handlers, one on each HPU. Returns the times at which they end, their results, and the memory.
 fn race(timing: TimingKind, handlers: &[Start<'_>]) -> (Vec<(u64, u32)>, Card) {
     let mut code = vec![];
     let mut entries = vec![];
@@ -58,12 +58,12 @@ fn amoswap_acquire(rd: u32, rs1: u32, rs2: u32) -> u32 {
     r(0x2f, 2, 0b00_00110, rd, rs1, rs2)
 }
 
-/// A loop of `rounds` times two instructions.
+/// A loop of two instructions with `rounds` iterations.
 fn delay(rounds: i32) -> [u32; 3] {
     [addi(A4, 0, rounds), addi(A4, A4, -1), branch(1, A4, 0, -4)]
 }
 
-/// Takes a lock, counts who else is inside for some hundred cycles, and lets it go by `release`.
+/// Takes a lock, counts other holders for some hundred cycles, and releases it by `release`.
 fn section(wait: &[u32], release: &[u32]) -> Vec<u32> {
     let back = -4 * (wait.len() as i32 + 1);
     let enter = [DATA_A5, addi(A1, 0, 1)];
@@ -73,7 +73,7 @@ fn section(wait: &[u32], release: &[u32]) -> Vec<u32> {
 }
 
 #[test]
-fn a_lock_is_let_go_at_its_time() {
+fn a_lock_is_released_at_its_time() {
     let plain_look = [lw(A2, A5, LOCK), branch(1, A2, 0, -4)];
     let releases: [&[u32]; 3] =
         [&[RELEASE, sw(0, A5, LOCK)], &[RELEASE, sw(0, A5, LOCK), FULL], &[RELEASE, NOP, sw(0, A5, LOCK)]];
@@ -82,12 +82,12 @@ fn a_lock_is_let_go_at_its_time() {
             for release in releases {
                 let program = section(wait, release);
                 let alone = race(timing, &[(&program, 0, 0)]).0[0].0;
-                // The first is in its section when the others come.
+                // The first is in its critical section when the others arrive.
                 let starts = [0, 50, 100, 150].map(|start| (&program[..], start, 0));
                 let (mut ends, card) = race(timing, &starts);
                 ends.sort_unstable();
                 assert_eq!(card.word(OVERLAPS as usize), 0);
-                // Nothing but entry and return is outside of the section.
+                // Only entry and return are outside the critical section.
                 for (n, (end, _)) in ends.iter().enumerate() {
                     assert!(*end >= (n as u64 + 1) * (alone - 30), "{timing:?} {n}: {ends:?}, alone {alone}");
                 }
@@ -96,8 +96,8 @@ fn a_lock_is_let_go_at_its_time() {
     });
 }
 
-/// The cycles after which a consumer that looks at a flag ends, and after which its producer does, for producers that
-/// set it after some time.
+/// The cycles after which a consumer that polls a flag ends, and after which its producer ends, for producers that set
+/// the flag after some time.
 fn consumed(timing: TimingKind, look: &[u32], set: &[u32], starts: [u64; 2], rounds: i32) -> (u64, u64) {
     let back = -4 * (look.len() as i32);
     let producer = [&[DATA_A5, addi(A1, 0, 1)][..], &delay(rounds), set, &[RET]].concat();
@@ -115,7 +115,7 @@ fn a_flag_is_seen_when_it_is_set() {
         for (look, set) in looks.into_iter().flat_map(|look| sets.map(|set| (look, set))) {
             for (starts, rounds) in [([0, 0], 40), ([100, 0], 90), ([0, 100], 200), ([0, 90], 1000)] {
                 let (seen, set) = consumed(timing, look, set, starts, rounds);
-                // The store is the last thing of the producer but for its return.
+                // The store is the last instruction of the producer before its return.
                 assert!((set - 10..set + 30).contains(&seen), "{timing:?}: set by {set}, seen at {seen}");
             }
         }
@@ -126,7 +126,7 @@ fn a_flag_is_seen_when_it_is_set() {
 fn a_plain_store_is_seen_when_it_happens_where_another_waits() {
     let looks: [&[u32]; 3] = [
         &[lw(A0, A5, FLAG)],
-        // A counter beside it, and a second word.
+        // The variants have a counter next to it, and a second word.
         &[lw(A0, A5, FLAG), addi(A2, A2, 1), lw(A3, A5, LOCK)],
         // The byte of the word that is set.
         &[i(0x03, 4, A0, A5, FLAG)],
@@ -143,13 +143,13 @@ fn a_plain_store_is_seen_when_it_happens_where_another_waits() {
 
 #[test]
 fn a_stop_for_a_watched_word_changes_no_time() {
-    // A loop that reads one word, and does work enough that a wait in the middle of it would be seen.
+    // A loop that reads one word, and does enough work that a wait in the middle of it would be noticed.
     let body = [lw(A2, A5, FLAG), mul(A3, A3, A2), add(A3, A3, A4), addi(A4, A4, -1), branch(1, A4, 0, -16)];
     let program = [&[DATA_A5, addi(A4, 0, 300), addi(A3, 0, 7)][..], &body, &[add(A0, A3, 0), RET]].concat();
     both(|timing| {
         let mut card = Card::timed(&program, timing, 1);
         let (first, watching) = card.run([0; 3]);
-        // The same, where the loads need not wait: it stores what nobody reads.
+        // In this variant the loads need not wait: it stores a word that no handler reads.
         let storing = [&program[..2], &[sw(0, A5, OVERLAPS)], &program[2..]].concat();
         let mut card = Card::timed(&storing, timing, 1);
         let (second, plain) = card.run([0; 3]);
@@ -167,7 +167,7 @@ fn store_buffering() {
     };
     let (first, second) = (program(FLAG, FLAG + 4), program(FLAG + 4, FLAG));
     both(|timing| {
-        // Who is later by more than its accesses take sees the other, and is not seen.
+        // A handler that is later by more than the time of its accesses sees the other's word, and its own is not seen.
         for (starts, seen) in [([0, 0], None), ([0, 40], Some([0, 1])), ([40, 0], Some([1, 0]))] {
             let (ends, _) = race(timing, &[(&first, starts[0], 0), (&second, starts[1], 0)]);
             let values = [ends[0].1, ends[1].1];

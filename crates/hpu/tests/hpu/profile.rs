@@ -1,4 +1,4 @@
-//! Counts of instructions, worked out by hand.
+//! Counts of instructions, compared with sums by hand.
 
 use std::collections::BTreeMap;
 
@@ -37,8 +37,8 @@ fn counts_add_up_over_calls_and_stops() {
 }
 
 #[test]
-fn handlers_count_apart_in_code_that_they_share() {
-    // Two handlers, at words 0 and 2, go on at word 3.
+fn shared_code_is_counted_for_each_handler() {
+    // Two handlers, at words 0 and 2, continue at word 3.
     let mut card = Card::new(&[addi(A0, A0, 1), jal(0, 8), addi(A0, A0, 2), addi(A0, A0, 4), RET]);
     card.engine.set_profiling();
     card.run([0; 3]);
@@ -52,7 +52,7 @@ fn handlers_count_apart_in_code_that_they_share() {
 
 #[test]
 fn instructions_before_a_fault_count() {
-    // lw a0, 0(a0) of nobody's memory, after two instructions
+    // lw a0, 0(a0) from an address without memory, after two instructions
     let mut card = Card::new(&[NOP, NOP, lw(A0, A0, 0), RET]);
     card.engine.set_profiling();
     let (stop, thread) = card.run([0; 3]);

@@ -1,5 +1,5 @@
-//! An instruction set of a few instructions that is not RISC-V in anything: registers, calling convention, encodings,
-//! instructions with several results. It shows that engine and timing models know only micro-operations.
+//! An instruction set of a few instructions that differs from RISC-V in everything: registers, calling convention,
+//! encodings, instructions with several results. It shows that engine and timing models know only micro-operations.
 //!
 //! Every instruction has four bytes: opcode, then three operands. Register `r`*n* (0 to 7) is register 40 + *n* of the
 //! file.
@@ -199,7 +199,7 @@ fn run(code: &[[u8; 4]]) -> (u32, [u64; 2]) {
 }
 
 #[test]
-fn both_results_of_an_instruction_are_waited_for() {
+fn instructions_wait_for_both_results_of_another() {
     // In order: load 1, wait 1, add 1, return 2, and 1 for the second word. Out of order: the load issues in cycle 1
     // and has its result in cycle 3; the addition issues then and ends in cycle 4.
     for (b, c, sum) in [(0, 0, 2), (1, 1, 4), (0, 1, 3)] {
@@ -218,7 +218,7 @@ fn an_incremented_address_is_ready_before_the_data() {
     assert_eq!(run(&[[LOAD_INCREMENT, 0, 0, 2], [ADD, 3, 2, 2], [RETURN, 0, 0, 0]]), (doubled, [4, 3]));
     // The data: a cycle later.
     assert_eq!(run(&[[LOAD_INCREMENT, 0, 0, 2], [ADD, 3, 0, 0], [RETURN, 0, 0, 0]]), (2, [5, 4]));
-    // Each load reads the word behind the last: 1 + 2, with the second load issued when the address is ready.
+    // Each load reads the next word: 1 + 2, with the second load issued when the address is ready.
     let code = [[LOAD_INCREMENT, 0, 0, 2], [LOAD_INCREMENT, 1, 0, 2], [ADD, 3, 0, 1], [RETURN, 0, 0, 0]];
     assert_eq!(run(&code), (3, [6, 5]));
 }
@@ -232,7 +232,7 @@ fn a_load_of_many_registers_takes_its_port_for_longer() {
 
 #[test]
 fn a_load_of_many_registers_delays_the_next_load() {
-    // The next load, through r4, issues in cycle 2 behind two registers and in cycle 3 behind four, and takes 2 cycles.
+    // The next load, through r4, issues in cycle 2 after two registers and in cycle 3 after four, and takes 2 cycles.
     for (registers, cycles) in [(2, 4), (4, 5)] {
         let code = [[MANY, registers, 0, 2], [PAIR, 5, 6, 4], [RETURN, 0, 0, 0]];
         let mut card = Card::new(&code, TimingKind::OooA15);
@@ -259,7 +259,7 @@ fn jumps_commands_and_faults() {
     assert_eq!(card.run(&mut thread), Stop::Call { number: 2, argument: 1 });
     assert_eq!((thread.command_pc(), thread.pc()), (map::PROGRAM + 4, map::PROGRAM + 8));
     thread.set_result(3);
-    // r0 = 6 rounds, of which the first reads the word with 1.
+    // r0 is 6 iterations; the first reads the word with the value 1.
     assert_eq!(card.run(&mut thread), Stop::Return(3 + 1 + 2 + 3 + 4 + 5 + 6));
     assert_eq!(thread.instructions(), 2 + 1 + 6 * 3 + 1);
 
@@ -273,12 +273,12 @@ fn jumps_commands_and_faults() {
 
 #[test]
 fn fences_and_waiting_loops_synchronise() {
-    // The store beside the fence happens at its exact time.
+    // The store next to the fence happens at its exact time.
     let mut card = Card::new(&[[STORE, 4, 0, 2], [FENCE, 0, 0, 0], [RETURN, 0, 0, 0]], TimingKind::InOrder);
     let mut thread = card.thread();
     assert_eq!(card.run(&mut thread), Stop::Sync);
     assert_eq!(card.arena[..4], [1, 0, 0, 0]);
-    // So does the fence, behind which no access follows.
+    // So does the fence, after which there is no access.
     assert_eq!(card.run(&mut thread), Stop::Sync);
     assert_eq!(card.run(&mut thread), Stop::Return(0));
     assert_eq!(card.arena[..4], STACK_TOP.to_le_bytes());
