@@ -28,8 +28,8 @@ static void pairs(ptl_pt_index_t pt, ptl_handle_eq_t eq, ptl_handle_eq_t own, pt
             for (size_t i = 0; i < ITEMS; i++)
                 combine(op, type, want + 64 + i * types[type].size, data + i * types[type].size, data);
             barrier();
-            MUST(PtlAtomic(md, 0, length, PTL_ACK_REQ, next(), pt, 0, 64, (void *)3, 99, (ptl_op_t)op,
-                           (ptl_datatype_t)type));
+            CHECK(PtlAtomic(md, 0, length, PTL_ACK_REQ, next(), pt, 0, 64, (void *)3, 99, (ptl_op_t)op,
+                            (ptl_datatype_t)type));
             ptl_event_t event = EVENT(name, eq, PTL_EVENT_ATOMIC);
             EQUAL(name, event.atomic_operation, op);
             EQUAL(name, event.atomic_type, type);
@@ -58,7 +58,7 @@ static void lengths(ptl_pt_index_t pt, ptl_handle_eq_t eq, ptl_handle_md_t md) {
     memset(data, 1, BYTES);
     memset(target, 2, BYTES);
     barrier();
-    MUST(PtlAtomic(md, 0, most, PTL_NO_ACK_REQ, next(), pt, 0, 0, NULL, 0, PTL_SUM, PTL_UINT8_T));
+    CHECK(PtlAtomic(md, 0, most, PTL_NO_ACK_REQ, next(), pt, 0, 0, NULL, 0, PTL_SUM, PTL_UINT8_T));
     EQUAL("atomic longest", EVENT("atomic longest", eq, PTL_EVENT_ATOMIC).mlength, most);
     memset(want, 2, BYTES);
     memset(want, 3, most);
@@ -66,12 +66,12 @@ static void lengths(ptl_pt_index_t pt, ptl_handle_eq_t eq, ptl_handle_md_t md) {
     barrier();
     CODE("atomic too long", PtlAtomic(md, 0, most + 1, PTL_NO_ACK_REQ, next(), pt, 0, 0, NULL, 0, PTL_SUM, PTL_UINT8_T),
          PTL_ARG_INVALID);
-    MUST(PtlAtomic(md, 0, 0, PTL_NO_ACK_REQ, next(), pt, 0, 0, NULL, 0, PTL_SUM, PTL_UINT8_T));
+    CHECK(PtlAtomic(md, 0, 0, PTL_NO_ACK_REQ, next(), pt, 0, 0, NULL, 0, PTL_SUM, PTL_UINT8_T));
     EQUAL("atomic of nothing", EVENT("atomic of nothing", eq, PTL_EVENT_ATOMIC).mlength, 0);
     SAME_BYTES("atomic of nothing", target, want, BYTES);
     barrier();
     /* Truncated at the end of the entry: items that fit are combined, nothing beyond is touched. */
-    MUST(PtlAtomic(md, 0, 16, PTL_NO_ACK_REQ, next(), pt, 0, BYTES - 8, NULL, 0, PTL_SUM, PTL_UINT32_T));
+    CHECK(PtlAtomic(md, 0, 16, PTL_NO_ACK_REQ, next(), pt, 0, BYTES - 8, NULL, 0, PTL_SUM, PTL_UINT32_T));
     ptl_event_t event = EVENT("atomic truncated", eq, PTL_EVENT_ATOMIC);
     EQUAL("atomic truncated rlength", event.rlength, 16);
     EQUAL("atomic truncated mlength", event.mlength, 8);
@@ -89,7 +89,7 @@ static void together(ptl_pt_index_t pt, ptl_handle_md_t md) {
     memset(target, 0, BYTES);
     barrier();
     for (int i = 0; i < TURNS; i++)
-        MUST(PtlAtomic(md, 0, sizeof one, PTL_NO_ACK_REQ, process(0), pt, 0, 0, NULL, 0, PTL_SUM, PTL_UINT64_T));
+        CHECK(PtlAtomic(md, 0, sizeof one, PTL_NO_ACK_REQ, process(0), pt, 0, 0, NULL, 0, PTL_SUM, PTL_UINT64_T));
     settle();
     uint64_t got[4];
     memcpy(got, target, sizeof got);

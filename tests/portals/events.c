@@ -1,18 +1,18 @@
 /* conformance: ranks=1,2,4
  * Full events: kinds, order, fields, disable options, queues that overflow, waits and polls. */
-#include "harness.h"
+#include "ring.h"
 
 enum { BYTES = 4096 };
 static unsigned char source[BYTES], target[BYTES];
 
 static void operation(int kind, ptl_handle_md_t md, ptl_pt_index_t pt) {
     switch (kind) {
-    case PTL_EVENT_PUT: MUST(PtlPut(md, 0, 16, PTL_ACK_REQ, next(), pt, 0, 0, NULL, 0)); break;
-    case PTL_EVENT_GET: MUST(PtlGet(md, 0, 16, next(), pt, 0, 0, NULL)); break;
+    case PTL_EVENT_PUT: CHECK(PtlPut(md, 0, 16, PTL_ACK_REQ, next(), pt, 0, 0, NULL, 0)); break;
+    case PTL_EVENT_GET: CHECK(PtlGet(md, 0, 16, next(), pt, 0, 0, NULL)); break;
     case PTL_EVENT_ATOMIC:
-        MUST(PtlAtomic(md, 0, 16, PTL_ACK_REQ, next(), pt, 0, 0, NULL, 0, PTL_SUM, PTL_INT32_T));
+        CHECK(PtlAtomic(md, 0, 16, PTL_ACK_REQ, next(), pt, 0, 0, NULL, 0, PTL_SUM, PTL_INT32_T));
         break;
-    default: MUST(PtlFetchAtomic(md, 0, md, 0, 16, next(), pt, 0, 0, NULL, 0, PTL_SUM, PTL_INT32_T));
+    default: CHECK(PtlFetchAtomic(md, 0, md, 0, 16, next(), pt, 0, 0, NULL, 0, PTL_SUM, PTL_INT32_T));
     }
 }
 
@@ -59,19 +59,19 @@ static void kinds(void) {
                     EQUAL("events AUTO_UNLINK fail", event.ni_fail_type, PTL_NI_OK);
                 }
                 NO_MORE("events of the target", eq);
-                MUST(PtlMDRelease(md));
-                MUST(PtlPTFree(ni, pt));
-                MUST(PtlEQFree(own));
-                MUST(PtlEQFree(eq));
+                CHECK(PtlMDRelease(md));
+                CHECK(PtlPTFree(ni, pt));
+                CHECK(PtlEQFree(own));
+                CHECK(PtlEQFree(eq));
             }
 }
 
 static void fields(ptl_handle_eq_t eq, ptl_pt_index_t pt) {
     ptl_handle_md_t md = descriptor(source, BYTES, 0, PTL_EQ_NONE, PTL_CT_NONE);
     ptl_uid_t uid;
-    MUST(PtlGetUid(ni, &uid));
+    CHECK(PtlGetUid(ni, &uid));
     barrier();
-    MUST(PtlPut(md, 0, 100, PTL_NO_ACK_REQ, next(), pt, 0x1234567890abcdefu, BYTES - 60, NULL, 0xfedcba0987654321u));
+    CHECK(PtlPut(md, 0, 100, PTL_NO_ACK_REQ, next(), pt, 0x1234567890abcdefu, BYTES - 60, NULL, 0xfedcba0987654321u));
     ptl_event_t event = EVENT("event fields", eq, PTL_EVENT_PUT);
     EQUAL("event start", (uintptr_t)event.start, (uintptr_t)target + BYTES - 60);
     EQUAL("event user_ptr", (uintptr_t)event.user_ptr, 0x5A);
@@ -86,7 +86,7 @@ static void fields(ptl_handle_eq_t eq, ptl_pt_index_t pt) {
     EQUAL("event pt_index", event.pt_index, pt);
     EQUAL("event ptl_list", event.ptl_list, PTL_PRIORITY_LIST);
     EQUAL("event ni_fail_type", event.ni_fail_type, PTL_NI_OK);
-    MUST(PtlMDRelease(md));
+    CHECK(PtlMDRelease(md));
     barrier();
 }
 
@@ -98,7 +98,7 @@ static void overflow(ptl_handle_md_t md) {
     append(pt, entry(target, BYTES, PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE), PTL_PRIORITY_LIST, NULL);
     barrier();
     for (ptl_hdr_data_t i = 0; i < 40; i++)
-        MUST(PtlPut(md, 0, 1, PTL_NO_ACK_REQ, next(), pt, 0, 0, NULL, i));
+        CHECK(PtlPut(md, 0, 1, PTL_NO_ACK_REQ, next(), pt, 0, 0, NULL, i));
     settle();
     CODE("event lost", PtlEQGet(small, &event), PTL_EQ_DROPPED);
     EQUAL("event lost, still one", event.type, PTL_EVENT_PUT);
@@ -110,12 +110,12 @@ static void overflow(ptl_handle_md_t md) {
     }
     NO_MORE("event lost, end", small);
     barrier();
-    MUST(PtlPut(md, 0, 1, PTL_NO_ACK_REQ, next(), pt, 0, 0, NULL, 77));
+    CHECK(PtlPut(md, 0, 1, PTL_NO_ACK_REQ, next(), pt, 0, 0, NULL, 77));
     EQUAL("event after loss", EVENT("event after loss", small, PTL_EVENT_PUT).hdr_data, 77);
     /* Exactly as many as asked for fit. */
     barrier();
     for (ptl_hdr_data_t i = 0; i < 4; i++)
-        MUST(PtlPut(md, 0, 1, PTL_NO_ACK_REQ, next(), pt, 0, 0, NULL, i));
+        CHECK(PtlPut(md, 0, 1, PTL_NO_ACK_REQ, next(), pt, 0, 0, NULL, i));
     settle();
     for (ptl_hdr_data_t i = 0; i < 4; i++)
         EQUAL("event fits", EVENT("event fits", small, PTL_EVENT_PUT).hdr_data, i);
@@ -138,7 +138,7 @@ static void polls(ptl_handle_md_t md) {
         append(pts[i], entry(target, BYTES, PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE), PTL_PRIORITY_LIST, NULL);
     }
     barrier();
-    MUST(PtlPut(md, 0, 1, PTL_NO_ACK_REQ, next(), pts[2], 0, 0, NULL, 0));
+    CHECK(PtlPut(md, 0, 1, PTL_NO_ACK_REQ, next(), pts[2], 0, 0, NULL, 0));
     CODE("event poll waits", PtlEQPoll(queues, 3, PTL_TIME_FOREVER, &event, &which), PTL_OK);
     EQUAL("event poll which", which, 2);
     EQUAL("event poll event", event.pt_index, pts[2]);
@@ -146,7 +146,7 @@ static void polls(ptl_handle_md_t md) {
     /* Queues have turns: a full one does not starve the others. */
     for (int k = 0; k < 4; k++)
         for (int i = 0; i < 3; i++)
-            MUST(PtlPut(md, 0, 1, PTL_NO_ACK_REQ, next(), pts[i], 0, 0, NULL, 0));
+            CHECK(PtlPut(md, 0, 1, PTL_NO_ACK_REQ, next(), pts[i], 0, 0, NULL, 0));
     settle();
     for (int k = 0; k < 3; k++) {
         CODE("event poll in turns", PtlEQPoll(queues, 3, 0, &event, &which), PTL_OK);
@@ -155,7 +155,7 @@ static void polls(ptl_handle_md_t md) {
     TRUE("event poll in turns", seen[0] == 1 && seen[1] == 1 && seen[2] == 1);
     barrier();
     for (int i = 0; i < 3; i++)
-        MUST(PtlEQFree(queues[i]));
+        CHECK(PtlEQFree(queues[i]));
     CODE("event queue freed", PtlEQGet(queues[0], &event), PTL_ARG_INVALID);
 }
 
@@ -171,7 +171,7 @@ int main(int argc, char **argv) {
     overflow(md);
     polls(md);
     barrier();
-    MUST(PtlPut(md, 0, 1, PTL_NO_ACK_REQ, next(), pt, 0, 0, NULL, 5));
+    CHECK(PtlPut(md, 0, 1, PTL_NO_ACK_REQ, next(), pt, 0, 0, NULL, 5));
     CODE("event wait", PtlEQWait(eq, &event), PTL_OK);
     EQUAL("event wait", event.hdr_data, 5);
     return finish();

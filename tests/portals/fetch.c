@@ -31,7 +31,7 @@ static void one(ptl_pt_index_t pt, ptl_handle_eq_t eq, int op, int type, size_t 
     for (size_t i = 0; i < items; i++)
         combine(op, type, want + 64 + i * size, data + i * size, operand);
     barrier();
-    MUST(fetch(pt, length, op, type, op == PTL_SWAP ? NULL : operand));
+    CHECK(fetch(pt, length, op, type, op == PTL_SWAP ? NULL : operand));
     memset(operand, 0, sizeof operand); /* is copied during the call */
     ptl_event_t event = EVENT(name, eq, PTL_EVENT_FETCH_ATOMIC);
     EQUAL(name, event.atomic_operation, op);
@@ -80,7 +80,7 @@ static void same_place(ptl_pt_index_t pt, ptl_handle_eq_t eq) {
     theirs = 37;
     memcpy(target, &theirs, 8);
     barrier();
-    MUST(PtlFetchAtomic(put_md, 0, put_md, 0, 8, next(), pt, 0, 0, NULL, 0, PTL_SUM, PTL_UINT64_T));
+    CHECK(PtlFetchAtomic(put_md, 0, put_md, 0, 8, next(), pt, 0, 0, NULL, 0, PTL_SUM, PTL_UINT64_T));
     EVENT("fetch in place SEND", put_eq, PTL_EVENT_SEND);
     EVENT("fetch in place REPLY", put_eq, PTL_EVENT_REPLY);
     EVENT("fetch in place event", eq, PTL_EVENT_FETCH_ATOMIC);
@@ -98,17 +98,17 @@ static void counted(ptl_pt_index_t pt) {
         ptl_handle_md_t get = descriptor(old, BYTES, PTL_MD_EVENT_CT_REPLY | more, PTL_EQ_NONE, get_ct);
         ptl_handle_md_t put = descriptor(data, BYTES, PTL_MD_EVENT_CT_SEND | more, PTL_EQ_NONE, put_ct);
         barrier();
-        MUST(PtlFetchAtomic(get, 0, put, 0, 24, next(), pt, 0, 0, NULL, 0, PTL_SUM, PTL_UINT64_T));
+        CHECK(PtlFetchAtomic(get, 0, put, 0, 24, next(), pt, 0, 0, NULL, 0, PTL_SUM, PTL_UINT64_T));
         settle();
         COUNTS("fetch counts REPLY", get_ct, bytes ? 24 : 1, 0);
         COUNTS("fetch counts SEND", put_ct, bytes ? 24 : 1, 0);
-        MUST(PtlFetchAtomic(get, 0, put, 0, 8, next(), (ptl_pt_index_t)limits.max_pt_index, 0, 0, NULL, 0, PTL_SUM,
-                            PTL_UINT64_T));
+        CHECK(PtlFetchAtomic(get, 0, put, 0, 8, next(), (ptl_pt_index_t)limits.max_pt_index, 0, 0, NULL, 0, PTL_SUM,
+                             PTL_UINT64_T));
         settle();
         COUNTS("fetch dropped counts REPLY", get_ct, bytes ? 24 : 1, 1);
         COUNTS("fetch dropped counts SEND", put_ct, bytes ? 32 : 2, 0);
-        MUST(PtlMDRelease(get));
-        MUST(PtlMDRelease(put));
+        CHECK(PtlMDRelease(get));
+        CHECK(PtlMDRelease(put));
     }
     CODE("fetch too long",
          PtlFetchAtomic(get_md, 0, put_md, 0, limits.max_fetch_atomic_size + 8, next(), pt, 0, 0, NULL, 0, PTL_SUM,
@@ -123,7 +123,7 @@ static void permission(void) {
         ptl_pt_index_t pt = portal(PTL_EQ_NONE, 0);
         append(pt, entry(target, BYTES, options[i]), PTL_PRIORITY_LIST, NULL);
         barrier();
-        MUST(PtlFetchAtomic(get_md, 0, put_md, 0, 8, next(), pt, 0, 0, NULL, 0, PTL_SUM, PTL_UINT64_T));
+        CHECK(PtlFetchAtomic(get_md, 0, put_md, 0, 8, next(), pt, 0, 0, NULL, 0, PTL_SUM, PTL_UINT64_T));
         EVENT("fetch needs both SEND", put_eq, PTL_EVENT_SEND);
         EQUAL("fetch needs both", EVENT("fetch needs both", get_eq, PTL_EVENT_REPLY).ni_fail_type, PTL_NI_OP_VIOLATION);
     }
@@ -137,7 +137,7 @@ static void tickets(ptl_pt_index_t pt) {
     memset(target, 0, BYTES);
     barrier();
     for (int i = 0; i < TURNS; i++) {
-        MUST(PtlFetchAtomic(get_md, 0, put_md, 0, 8, process(0), pt, 0, 0, NULL, 0, PTL_SUM, PTL_UINT64_T));
+        CHECK(PtlFetchAtomic(get_md, 0, put_md, 0, 8, process(0), pt, 0, 0, NULL, 0, PTL_SUM, PTL_UINT64_T));
         EVENT("fetch tickets SEND", put_eq, PTL_EVENT_SEND);
         EVENT("fetch tickets REPLY", get_eq, PTL_EVENT_REPLY);
         memcpy(&drawn, old, 8);
@@ -147,7 +147,7 @@ static void tickets(ptl_pt_index_t pt) {
     /* Together all are drawn: rank 0 collects the masks. */
     memcpy(data, &mask, 8);
     barrier();
-    MUST(PtlFetchAtomic(get_md, 0, put_md, 0, 8, process(0), pt, 0, 8, NULL, 0, PTL_BXOR, PTL_UINT64_T));
+    CHECK(PtlFetchAtomic(get_md, 0, put_md, 0, 8, process(0), pt, 0, 8, NULL, 0, PTL_BXOR, PTL_UINT64_T));
     settle();
     memcpy(&drawn, target + 8, 8);
     if (me_ == 0)

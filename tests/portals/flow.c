@@ -1,6 +1,6 @@
 /* conformance: ranks=1,2,4
  * Flow control: each cause, what is refused, the event, enabling again, queues that are shared. */
-#include "harness.h"
+#include "ring.h"
 
 enum { BYTES = 4096 };
 static unsigned char source[BYTES], target[BYTES];
@@ -9,12 +9,12 @@ static ptl_handle_md_t md;
 
 static int drops(void) {
     ptl_sr_value_t value;
-    MUST(PtlNIStatus(ni, PTL_SR_DROP_COUNT, &value));
+    CHECK(PtlNIStatus(ni, PTL_SR_DROP_COUNT, &value));
     return value;
 }
 
 static void put(ptl_pt_index_t pt, ptl_hdr_data_t data) {
-    MUST(PtlPut(md, 0, 8, PTL_ACK_REQ, next(), pt, 0, 0, NULL, data));
+    CHECK(PtlPut(md, 0, 8, PTL_ACK_REQ, next(), pt, 0, 0, NULL, data));
 }
 
 static void acked(const char *name, int fail) { EQUAL(name, EVENT(name, acks, PTL_EVENT_ACK).ni_fail_type, fail); }
@@ -44,7 +44,7 @@ static void no_entry(void) {
     settle();
     put(pt, 0);
     acked("flow: still disabled", PTL_NI_PT_DISABLED);
-    MUST(PtlGet(md, 0, 8, next(), pt, 0, 0, NULL));
+    CHECK(PtlGet(md, 0, 8, next(), pt, 0, 0, NULL));
     EQUAL("flow: get refused", EVENT("flow: get refused", acks, PTL_EVENT_REPLY).ni_fail_type, PTL_NI_PT_DISABLED);
     settle();
     NO_MORE("flow: still disabled", eq);
@@ -55,15 +55,15 @@ static void no_entry(void) {
     EQUAL("flow: enabled", EVENT("flow: enabled", eq, PTL_EVENT_PUT).hdr_data, 5);
     settle();
     /* And again. */
-    MUST(unlink_entry(handle));
+    CHECK(unlink_entry(handle));
     settle();
     put(pt, 0);
     acked("flow: second time", PTL_NI_PT_DISABLED);
     settle();
     disabled("flow: second time", eq, pt);
     NO_MORE("flow: second time", eq);
-    MUST(PtlPTFree(ni, pt));
-    MUST(PtlEQFree(eq));
+    CHECK(PtlPTFree(ni, pt));
+    CHECK(PtlEQFree(eq));
 }
 
 /* More messages than unexpected headers. */
@@ -91,20 +91,20 @@ static void headers(void) {
         NO_MORE("flow: headers", eq);
         settle();
         me.options = PTL_ME_OP_PUT;
-        MUST(search(pt, me, PTL_SEARCH_DELETE, NULL));
+        CHECK(search(pt, me, PTL_SEARCH_DELETE, NULL));
         for (int i = 0; i < most; i++)
             EVENT("flow: drain", eq, PTL_EVENT_PUT_OVERFLOW);
-        MUST(PtlPTEnable(ni, pt));
+        CHECK(PtlPTEnable(ni, pt));
         settle();
         put(pt, 77);
         acked("flow: drained", PTL_NI_OK);
         EQUAL("flow: drained", EVENT("flow: drained", eq, PTL_EVENT_PUT).hdr_data, 77);
         settle();
-        MUST(search(pt, me, PTL_SEARCH_DELETE, NULL));
+        CHECK(search(pt, me, PTL_SEARCH_DELETE, NULL));
         EVENT("flow: drain", eq, PTL_EVENT_PUT_OVERFLOW);
-        MUST(unlink_entry(overflow));
-        MUST(PtlPTFree(ni, pt));
-        MUST(PtlEQFree(eq));
+        CHECK(unlink_entry(overflow));
+        CHECK(PtlPTFree(ni, pt));
+        CHECK(PtlEQFree(eq));
     }
     /* Without flow control the message is dropped and later ones still have their chance. */
     ptl_handle_eq_t eq = queue(64);
@@ -120,7 +120,7 @@ static void headers(void) {
     }
     acked("no flow control: no header left", PTL_NI_DROPPED);
     NO_MORE("no flow control", eq);
-    MUST(search(pt, entry(NULL, 0, PTL_ME_OP_PUT), PTL_SEARCH_DELETE, NULL));
+    CHECK(search(pt, entry(NULL, 0, PTL_ME_OP_PUT), PTL_SEARCH_DELETE, NULL));
     settle();
 }
 
@@ -163,7 +163,7 @@ static void full_queue(void) {
     TRUE("flow: both are told of", seen[0] == 1 && seen[1] == 1);
     NO_MORE("flow: full queue", eq);
     for (int i = 0; i < 2; i++)
-        MUST(PtlPTEnable(ni, pts[i]));
+        CHECK(PtlPTEnable(ni, pts[i]));
     settle();
     put(pts[0], 50);
     acked("flow: room again", PTL_NI_OK);
@@ -188,7 +188,7 @@ static void full_queue(void) {
     EQUAL("flow: news is never lost", news, 1);
     EQUAL("flow: loss of others is told", lost, 1);
     for (int i = 0; i < 3 * SLOTS; i++)
-        MUST(unlink_entry(more[i]));
+        CHECK(unlink_entry(more[i]));
 }
 
 int main(int argc, char **argv) {

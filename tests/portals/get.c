@@ -1,6 +1,6 @@
 /* conformance: ranks=1,2,4
  * PtlGet: data, offsets, lengths, events of both sides, counters, failures. */
-#include "harness.h"
+#include "ring.h"
 
 enum { BYTES = 70000 };
 static unsigned char source[BYTES], result[BYTES];
@@ -13,7 +13,7 @@ static void lengths(ptl_pt_index_t pt, ptl_handle_eq_t target, ptl_handle_eq_t e
         ptl_size_t length = cases[i][0], to = cases[i][1], from = cases[i][2];
         clear(result, BYTES);
         barrier();
-        MUST(PtlGet(md, to, length, next(), pt, 0, from, (void *)0x60));
+        CHECK(PtlGet(md, to, length, next(), pt, 0, from, (void *)0x60));
         ptl_event_t reply = EVENT("get REPLY", eq, PTL_EVENT_REPLY);
         EQUAL("get REPLY mlength", reply.mlength, length);
         EQUAL("get REPLY remote_offset", reply.remote_offset, from);
@@ -45,17 +45,17 @@ static void counted(ptl_pt_index_t pt) {
         ptl_handle_ct_t ct = counter();
         unsigned int options = PTL_MD_EVENT_CT_REPLY | PTL_MD_EVENT_CT_SEND | (bytes ? PTL_MD_EVENT_CT_BYTES : 0);
         ptl_handle_md_t md = descriptor(result, BYTES, options, PTL_EQ_NONE, ct);
-        MUST(PtlGet(md, 0, 5000, next(), pt, 0, 0, NULL));
+        CHECK(PtlGet(md, 0, 5000, next(), pt, 0, 0, NULL));
         settle();
         COUNTS("get counted", ct, bytes ? 5000 : 1, 0);
-        MUST(PtlGet(md, 0, 5000, next(), pt, 0, BYTES - 7, NULL)); /* truncated */
+        CHECK(PtlGet(md, 0, 5000, next(), pt, 0, BYTES - 7, NULL)); /* truncated */
         settle();
         COUNTS("get truncated counted", ct, bytes ? 5007 : 2, 0);
-        MUST(PtlGet(md, 0, 8, next(), (ptl_pt_index_t)limits.max_pt_index, 0, 0, NULL));
+        CHECK(PtlGet(md, 0, 8, next(), (ptl_pt_index_t)limits.max_pt_index, 0, 0, NULL));
         settle();
         COUNTS("get dropped counted", ct, bytes ? 5007 : 2, 1);
-        MUST(PtlMDRelease(md));
-        MUST(PtlCTFree(ct));
+        CHECK(PtlMDRelease(md));
+        CHECK(PtlCTFree(ct));
     }
 }
 
@@ -65,7 +65,7 @@ static void failures(ptl_handle_eq_t eq, ptl_handle_md_t md) {
     clear(result, BYTES);
     append(pt, entry(source, BYTES, PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE), PTL_PRIORITY_LIST, NULL);
     barrier();
-    MUST(PtlGet(md, 0, 8, next(), pt, 0, 0, NULL));
+    CHECK(PtlGet(md, 0, 8, next(), pt, 0, 0, NULL));
     ptl_event_t reply = EVENT("get not permitted", eq, PTL_EVENT_REPLY);
     EQUAL("get not permitted", reply.ni_fail_type, PTL_NI_OP_VIOLATION);
     EQUAL("get not permitted mlength", reply.mlength, 0);

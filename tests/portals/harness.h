@@ -1,20 +1,25 @@
-/* What every conformance program shares.
+/* What all C tests share: checks, parts of programs that are run by name, and what most Portals programs need.
  *
- * A program is one feature group. Its ranks form a ring: each sends to `next` and receives from `prev`, so that the same
- * code runs with one process (sends to itself), two and more. The kind of interface comes from the arguments:
- *
- *     GROUP matching|non-matching logical|physical
- *
- * A check has a name. A failing one prints file, line, what was expected and what came, and the program goes on; a call
- * without which nothing can go on ends it. Exit status: 0 all held, 1 some did not, 77 not applicable to this kind. */
+ * A check of `judge` and of the macros EQUAL, TRUE, SAME_BYTES and CODE has a name: a failing one prints file, line, what was
+ * expected and what came, and the program goes on. A failing CHECK or EXPECT ends the program. Exit status: 0 all held, 1
+ * some did not, 77 not applicable. An MPI program includes <mpi.h> before this file. */
 #ifndef HARNESS_H
 #define HARNESS_H
 
-#include <portals4.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#ifdef MPI_VERSION
+static inline int own_rank(void) {
+    int rank;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    return rank;
+}
+static inline void end_program(int status) { MPI_Abort(MPI_COMM_WORLD, status); }
+#else
+#include <portals4.h>
 
 /* Exported by the library beside Portals: the job as spinrun started it. */
 extern int spin_rank(void);
@@ -24,13 +29,13 @@ extern int spin_set_map(ptl_handle_ni_t ni);
 extern uint64_t spin_time_ps(void);
 extern void spin_host_compute(uint64_t ns);
 
-enum { SKIPPED = 77, PATIENCE_MS = 100, UNTOUCHED = 0xA5 };
+static inline int own_rank(void) { return spin_rank(); }
+static inline void end_program(int status) { exit(status); }
+#endif
 
-static int me_, size_, failed_, passed_;
-static int matching, logical;
-static ptl_handle_ni_t ni;
-static ptl_ni_limits_t limits;
-static ptl_process_t *table; /* every rank by nid and pid */
+enum { SKIPPED = 77, UNTOUCHED = 0xA5 /* a byte that no message has written */ };
+
+static int failed_, passed_;
 
 /* ---- Checks ------------------------------------------------------------------------------------------------------ */
 
@@ -46,8 +51,29 @@ __attribute__((format(printf, 5, 6))) static inline void judge(int holds, const 
     vsnprintf(why, sizeof why, form, arguments);
     va_end(arguments);
     failed_++;
-    printf("FAILED %s | %s:%d: rank %d: %s\n", name, file, line, me_, why);
+    printf("FAILED %s | %s:%d: rank %d: %s\n", name, file, line, own_rank(), why);
     fflush(stdout);
+}
+
+/* Prints the numbers of checks, and ends the program. */
+static inline void leave(void) {
+    printf("CHECKS %d passed %d failed\n", passed_, failed_);
+    fflush(stdout);
+    end_program(failed_ != 0);
+}
+
+static inline void skip_unless(int applicable) {
+    if (applicable)
+        return;
+    printf("CHECKS 0 passed 0 failed\n");
+    exit(SKIPPED);
+}
+
+static inline size_t difference(const void *a, const void *b, size_t length) {
+    size_t at = 0;
+    while (at < length && ((const unsigned char *)a)[at] == ((const unsigned char *)b)[at])
+        at++;
+    return at;
 }
 
 /* Two integers, handles or pointers converted to integers. */
@@ -67,6 +93,17 @@ __attribute__((format(printf, 5, 6))) static inline void judge(int holds, const 
               at_, (size_t)(length));                                                                                  \
     } while (0)
 
+/* A condition without which the program cannot go on. */
+#define EXPECT(condition)                                                                                              \
+    do {                                                                                                               \
+        if (!(condition)) {                                                                                            \
+            judge(0, __FILE__, __LINE__, __func__, "not so: %s", #condition);                                          \
+            leave();                                                                                                   \
+        }                                                                                                              \
+    } while (0)
+
+#ifndef MPI_VERSION
+
 static inline const char *code_name(int code) {
     static const char *const names[] = {
         "PTL_OK",      "PTL_ARG_INVALID",  "PTL_CT_NONE_REACHED", "PTL_EQ_DROPPED", "PTL_EQ_EMPTY",   "PTL_FAIL",
@@ -75,12 +112,18 @@ static inline const char *code_name(int code) {
     return code >= 0 && code < (int)(sizeof names / sizeof *names) ? names[code] : "no return code";
 }
 
-static inline const char *event_name(int kind) {
+static inline const char *event_name(unsigned int kind) {
     static const char *const names[] = {
-        "GET",          "GET_OVERFLOW",          "PUT",       "PUT_OVERFLOW", "ATOMIC", "ATOMIC_OVERFLOW",
-        "FETCH_ATOMIC", "FETCH_ATOMIC_OVERFLOW", "REPLY",     "SEND",         "ACK",    "PT_DISABLED",
-        "LINK",         "AUTO_UNLINK",           "AUTO_FREE", "SEARCH"};
-    return kind >= 0 && kind < (int)(sizeof names / sizeof *names) ? names[kind] : "no event";
+        "GET",          "GET_OVERFLOW",          "PUT",       "PUT_OVERFLOW", "ATOMIC",       "ATOMIC_OVERFLOW",
+        "FETCH_ATOMIC", "FETCH_ATOMIC_OVERFLOW", "REPLY",     "SEND",         "ACK",          "PT_DISABLED",
+        "LINK",         "AUTO_UNLINK",           "AUTO_FREE", "SEARCH",       "HANDLER_ERROR"};
+    return kind < sizeof names / sizeof *names ? names[kind] : "no event";
+}
+
+static inline const char *fail_name(ptl_ni_fail_t fail) {
+    static const char *const names[] = {"OK",           "UNDELIVERABLE", "DROPPED", "PT_DISABLED",  "PERM_VIOLATION",
+                                        "OP_VIOLATION", "NO_MATCH",      "SEGV",    "HANDLER_FAIL", "HANDLER_TIMEOUT"};
+    return fail < sizeof names / sizeof *names ? names[fail] : "?";
 }
 
 /* A call's return code. */
@@ -92,7 +135,7 @@ static inline const char *event_name(int kind) {
     } while (0)
 
 /* A call without which the program cannot go on. */
-#define MUST(call)                                                                                                     \
+#define CHECK(call)                                                                                                    \
     do {                                                                                                               \
         int rc_ = (call);                                                                                              \
         if (rc_ != PTL_OK) {                                                                                           \
@@ -101,222 +144,80 @@ static inline const char *event_name(int kind) {
         }                                                                                                              \
     } while (0)
 
-static inline size_t difference(const void *a, const void *b, size_t length) {
-    size_t at = 0;
-    while (at < length && ((const unsigned char *)a)[at] == ((const unsigned char *)b)[at])
-        at++;
-    return at;
-}
+/* ---- One interface ----------------------------------------------------------------------------------------------- */
 
-/* ---- Start and end ----------------------------------------------------------------------------------------------- */
+static ptl_handle_ni_t ni;
+static ptl_ni_limits_t limits;
 
-static inline void leave(void) {
-    printf("CHECKS %d passed %d failed\n", passed_, failed_);
-    fflush(stdout);
-    exit(failed_ != 0);
-}
-
-static inline unsigned int kind_bits(void) {
-    return (matching ? PTL_NI_MATCHING : PTL_NI_NO_MATCHING) | (logical ? PTL_NI_LOGICAL : PTL_NI_PHYSICAL);
-}
-
-static inline ptl_process_t process(int rank) {
-    ptl_process_t named = {.rank = (ptl_rank_t)rank};
-    return logical ? named : table[rank];
-}
-
-static inline int next_rank(void) { return (me_ + 1) % size_; }
-static inline int prev_rank(void) { return (me_ + size_ - 1) % size_; }
-static inline ptl_process_t next(void) { return process(next_rank()); }
-static inline ptl_process_t prev(void) { return process(prev_rank()); }
-static inline void barrier(void) { MUST(spin_barrier()); }
-
-/* Reads the arguments; the library is not touched. */
-static inline void arguments(int argc, char **argv) {
-    matching = argc < 2 || strcmp(argv[1], "non-matching") != 0;
-    logical = argc < 3 || strcmp(argv[2], "physical") != 0;
-    me_ = spin_rank();
-    size_ = spin_size();
+/* Opens the library and an interface; a logical one gets the job's map. */
+static inline void open_interface(unsigned int options) {
     setvbuf(stdout, NULL, _IOLBF, 0);
+    CHECK(PtlInit());
+    CHECK(PtlNIInit(PTL_IFACE_DEFAULT, options, PTL_PID_ANY, NULL, &limits, &ni));
+    if (options & PTL_NI_LOGICAL)
+        CHECK(spin_set_map(ni));
 }
 
-static inline void skip_unless(int applicable) {
-    if (applicable)
-        return;
-    printf("CHECKS 0 passed 0 failed\n");
-    exit(SKIPPED);
-}
-
-static inline int same_process(ptl_process_t a, ptl_process_t b) {
-    return logical ? a.rank == b.rank : a.phys.nid == b.phys.nid && a.phys.pid == b.phys.pid;
-}
-
-/* Opens the library and an interface of the kind asked for. The job's nids and pids are read from the map of a logical
- * interface of the other matching kind, which is closed again. */
-static inline void open_with(int argc, char **argv, const ptl_ni_limits_t *desired) {
-    ptl_handle_ni_t guide;
-    ptl_size_t known;
-    arguments(argc, argv);
-    unsigned int other = matching ? PTL_NI_NO_MATCHING : PTL_NI_MATCHING;
-    MUST(PtlInit());
-    MUST(PtlNIInit(PTL_IFACE_DEFAULT, other | PTL_NI_LOGICAL, PTL_PID_ANY, NULL, NULL, &guide));
-    MUST(spin_set_map(guide));
-    table = calloc((size_t)size_, sizeof *table);
-    MUST(PtlGetMap(guide, (ptl_size_t)size_, table, &known));
-    MUST(PtlNIFini(guide));
-    MUST(PtlNIInit(PTL_IFACE_DEFAULT, kind_bits(), PTL_PID_ANY, desired, &limits, &ni));
-    if (logical)
-        MUST(PtlSetMap(ni, (ptl_size_t)size_, table));
-}
-
-static inline void start(int argc, char **argv) { open_with(argc, argv, NULL); }
-
-/* Everybody is done; says how it went. */
-static inline int finish(void) {
-    barrier();
-    MUST(PtlNIFini(ni));
+/* Closes both. Returns the exit status of an orderly rank. */
+static inline int close_interface(void) {
+    CHECK(PtlNIFini(ni));
     PtlFini();
-    leave();
     return 0;
 }
 
-/* ---- Objects ----------------------------------------------------------------------------------------------------- */
-
-static inline ptl_handle_eq_t queue(ptl_size_t count) {
-    ptl_handle_eq_t eq;
-    MUST(PtlEQAlloc(ni, count, &eq));
-    return eq;
-}
-
-static inline ptl_handle_ct_t counter(void) {
-    ptl_handle_ct_t ct;
-    MUST(PtlCTAlloc(ni, &ct));
-    return ct;
-}
-
-static inline ptl_pt_index_t portal(ptl_handle_eq_t eq, unsigned int options) {
-    ptl_pt_index_t index;
-    MUST(PtlPTAlloc(ni, options, eq, PTL_PT_ANY, &index));
-    return index;
-}
+static inline ptl_process_t to_rank(unsigned int number) { return (ptl_process_t){.rank = number}; }
 
 static inline ptl_handle_md_t descriptor(void *start, ptl_size_t length, unsigned int options, ptl_handle_eq_t eq,
                                          ptl_handle_ct_t ct) {
     ptl_md_t md = {.start = start, .length = length, .options = options, .eq_handle = eq, .ct_handle = ct};
     ptl_handle_md_t handle;
-    MUST(PtlMDBind(ni, &md, &handle));
+    CHECK(PtlMDBind(ni, &md, &handle));
     return handle;
 }
 
-/* An entry that takes everything from everybody; unused fields hold rubbish, as those of programs do. */
-static inline ptl_me_t entry(void *start, ptl_size_t length, unsigned int options) {
-    ptl_me_t me;
-    memset(&me, 0xEE, sizeof me);
-    me.start = start;
-    me.length = length;
+/* An entry without handlers that takes messages from everybody. */
+static inline ptl_me_t plain_entry(void *start, ptl_size_t length, ptl_match_bits_t bits, unsigned int options) {
+    ptl_me_t me = {.start = start, .length = length, .options = options, .match_bits = bits};
     me.ct_handle = PTL_CT_NONE;
     me.uid = PTL_UID_ANY;
-    me.options = options;
-    me.match_id.phys.nid = PTL_NID_ANY;
+    me.match_id.phys.nid = PTL_NID_ANY; /* of a rank: the same field */
     me.match_id.phys.pid = PTL_PID_ANY;
-    if (logical)
-        me.match_id.rank = PTL_RANK_ANY;
-    me.match_bits = 0;
-    me.ignore_bits = ~(ptl_match_bits_t)0;
-    if (options & PTL_ME_MANAGE_LOCAL)
-        me.min_free = 0;
+    me.hpu_memory = PTL_INVALID_HANDLE;
     return me;
 }
 
-static inline ptl_le_t list_entry(const ptl_me_t *me) {
-    ptl_le_t le = {
-        .start = me->start, .length = me->length, .ct_handle = me->ct_handle, .uid = me->uid, .options = me->options};
-    return le;
-}
-
-static inline int append_code(ptl_pt_index_t pt, const ptl_me_t *me, ptl_list_t list, void *user,
-                              ptl_handle_me_t *handle) {
-    ptl_le_t le = list_entry(me);
-    return matching ? PtlMEAppend(ni, pt, me, list, user, handle) : PtlLEAppend(ni, pt, &le, list, user, handle);
-}
-
-static inline ptl_handle_me_t append(ptl_pt_index_t pt, ptl_me_t me, ptl_list_t list, void *user) {
-    ptl_handle_me_t handle;
-    MUST(append_code(pt, &me, list, user, &handle));
-    return handle;
-}
-
-static inline int search(ptl_pt_index_t pt, ptl_me_t me, ptl_search_op_t op, void *user) {
-    ptl_le_t le = list_entry(&me);
-    return matching ? PtlMESearch(ni, pt, &me, op, user) : PtlLESearch(ni, pt, &le, op, user);
-}
-
-static inline int unlink_entry(ptl_handle_me_t handle) { return matching ? PtlMEUnlink(handle) : PtlLEUnlink(handle); }
-
-/* ---- Events ------------------------------------------------------------------------------------------------------ */
-
-#define NO_EVENT 255
-
-/* The next event, which is waited for in simulated time only. */
-static inline ptl_event_t next_event(ptl_handle_eq_t eq) {
+/* Waits for the next event, which must be of this kind. */
+static inline ptl_event_t await_event(ptl_handle_eq_t eq, ptl_event_kind_t kind) {
     ptl_event_t event;
-    unsigned int which;
-    memset(&event, 0xDD, sizeof event);
-    int rc = PtlEQPoll(&eq, 1, PATIENCE_MS, &event, &which);
-    if (rc != PTL_OK)
-        event.type = NO_EVENT;
-    return event;
-}
-
-static inline ptl_event_t checked_event(const char *file, int line, const char *name, ptl_handle_eq_t eq, int kind) {
-    ptl_event_t event = next_event(eq);
-    judge(event.type == kind, file, line, name, "expected event %s, got %s", event_name(kind), event_name(event.type));
-    return event;
-}
-
-/* Waits for an event, which must be of this kind. */
-#define EVENT(name, eq, kind) checked_event(__FILE__, __LINE__, name, eq, kind)
-
-/* Nothing (more) comes. */
-#define NO_MORE(name, eq)                                                                                              \
-    do {                                                                                                               \
-        ptl_event_t more_;                                                                                             \
-        int more_rc_ = PtlEQGet(eq, &more_);                                                                           \
-        judge(more_rc_ == PTL_EQ_EMPTY, __FILE__, __LINE__, name, "expected an empty queue, got %s, event %s",         \
-              code_name(more_rc_), more_rc_ == PTL_EQ_EMPTY ? "none" : event_name(more_.type));                        \
-    } while (0)
-
-/* What a counting event shows, at once. */
-#define COUNTS(name, ct, want_success, want_failure)                                                                   \
-    do {                                                                                                               \
-        ptl_ct_event_t now_ = {0, 0};                                                                                  \
-        unsigned long long s_ = (want_success), f_ = (want_failure);                                                   \
-        int ct_rc_ = PtlCTGet(ct, &now_);                                                                              \
-        judge(ct_rc_ == PTL_OK && now_.success == s_ && now_.failure == f_, __FILE__, __LINE__, name,                  \
-              "%s: expected {%llu, %llu}, got %s {%llu, %llu}", #ct, s_, f_, code_name(ct_rc_),                        \
-              (unsigned long long)now_.success, (unsigned long long)now_.failure);                                     \
-    } while (0)
-
-/* Waits until a counting event reaches a value, and then for what must not come any more. */
-#define REACHES(name, ct, want_success, want_failure)                                                                  \
-    do {                                                                                                               \
-        await(ct, (want_success) + 0ull, want_failure);                                                                \
-        COUNTS(name, ct, want_success, want_failure);                                                                  \
-    } while (0)
-
-static inline void await(ptl_handle_ct_t ct, ptl_size_t success, ptl_size_t failure) {
-    ptl_ct_event_t now;
-    for (int turn = 0; turn < 200; turn++) {
-        if (PtlCTGet(ct, &now) != PTL_OK || (now.success >= success && now.failure >= failure))
-            break;
-        spin_host_compute(1000);
+    CHECK(PtlEQWait(eq, &event));
+    if (event.type != kind) {
+        judge(0, __FILE__, __LINE__, "await_event", "event %s (%s) instead of %s", event_name(event.type),
+              fail_name(event.ni_fail_type), event_name(kind));
+        leave();
     }
+    return event;
 }
 
-/* Lets all that is under way arrive: messages, answers, what they trigger. */
-static inline void settle(void) {
-    spin_host_compute(100000);
-    barrier();
+/* ---- Parts of a program, run by name ------------------------------------------------------------------------------ */
+
+struct test_case {
+    const char *name;
+    void (*run)(void);
+};
+#define CASE(function) {#function, function}
+
+/* What main() returns: runs the case that the first argument names, and ends the rank. */
+#define RUN_CASE(argc, argv, cases) run_case(argc, argv, cases, sizeof cases / sizeof *cases)
+static inline int run_case(int argc, char **argv, const struct test_case *cases, size_t count) {
+    for (size_t i = 0; argc > 1 && i < count; i++) {
+        if (strcmp(argv[1], cases[i].name) != 0)
+            continue;
+        cases[i].run();
+        CHECK(spin_barrier());
+        return close_interface();
+    }
+    fprintf(stderr, "%s: no case %s\n", argv[0], argc > 1 ? argv[1] : "named");
+    return 2;
 }
 
 /* ---- Data -------------------------------------------------------------------------------------------------------- */
@@ -338,6 +239,7 @@ static inline size_t filled(const void *data, size_t length, unsigned int seed) 
     return i;
 }
 
+/* The first byte that is not UNTOUCHED; `length` when all are. */
 static inline size_t untouched(const void *data, size_t length) {
     size_t i = 0;
     while (i < length && ((const unsigned char *)data)[i] == UNTOUCHED)
@@ -345,9 +247,11 @@ static inline size_t untouched(const void *data, size_t length) {
     return i;
 }
 
-#define FILLED(name, data, length, seed) EQUAL(name, filled(data, length, seed), length)
-#define INTACT(name, data, length) EQUAL(name, untouched(data, length), length)
+static inline int is_filled(const void *data, size_t length, unsigned int seed) {
+    return filled(data, length, seed) == length;
+}
 
-static inline void clear(void *data, size_t length) { memset(data, UNTOUCHED, length); }
+static inline int is_untouched(const void *data, size_t length) { return untouched(data, length) == length; }
 
+#endif
 #endif

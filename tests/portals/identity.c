@@ -1,6 +1,6 @@
 /* conformance: ranks=1,2,4
  * Processes: ids, maps and their errors, permuted maps, processes that do not exist. */
-#include "harness.h"
+#include "ring.h"
 
 enum { BYTES = 64 };
 static unsigned char source[BYTES], target[BYTES];
@@ -51,7 +51,7 @@ static void permuted(void) {
     ptl_process_t reversed[8], stranger = table[me_], id;
     ptl_size_t count;
     unsigned int kind = (matching ? PTL_NI_NO_MATCHING : PTL_NI_MATCHING) | PTL_NI_LOGICAL;
-    MUST(PtlNIInit(PTL_IFACE_DEFAULT, kind, PTL_PID_ANY, NULL, NULL, &ni));
+    CHECK(PtlNIInit(PTL_IFACE_DEFAULT, kind, PTL_PID_ANY, NULL, NULL, &ni));
     ptl_handle_eq_t eq = queue(8);
     ptl_pt_index_t pt = portal(eq, 0);
     ptl_handle_md_t md = descriptor(source, BYTES, 0, eq, PTL_CT_NONE);
@@ -78,10 +78,10 @@ static void permuted(void) {
     ptl_le_t le = list_entry(&me);
     ptl_handle_me_t handle;
     me.match_id.rank = PTL_RANK_ANY;
-    MUST(matching ? PtlLEAppend(ni, pt, &le, PTL_PRIORITY_LIST, NULL, &handle)
-                  : PtlMEAppend(ni, pt, &me, PTL_PRIORITY_LIST, NULL, &handle));
+    CHECK(matching ? PtlLEAppend(ni, pt, &le, PTL_PRIORITY_LIST, NULL, &handle)
+                   : PtlMEAppend(ni, pt, &me, PTL_PRIORITY_LIST, NULL, &handle));
     barrier();
-    MUST(PtlPut(md, 0, 8, PTL_NO_ACK_REQ, first, pt, 0, 0, NULL, (ptl_hdr_data_t)me_));
+    CHECK(PtlPut(md, 0, 8, PTL_NO_ACK_REQ, first, pt, 0, 0, NULL, (ptl_hdr_data_t)me_));
     EVENT("permuted SEND", eq, PTL_EVENT_SEND);
     for (int i = 0; me_ == size_ - 1 && i < size_; i++) {
         ptl_event_t event = EVENT("permuted put", eq, PTL_EVENT_PUT);
@@ -89,7 +89,7 @@ static void permuted(void) {
     }
     settle();
     NO_MORE("permuted, others get nothing", eq);
-    MUST(PtlNIFini(ni));
+    CHECK(PtlNIFini(ni));
     ni = old;
 }
 
@@ -103,16 +103,16 @@ static void unknown(void) {
     if (logical)
         return;
     nobody.phys.nid = 5000;
-    MUST(PtlPut(md, 0, 8, PTL_ACK_REQ, nobody, 0, 0, 0, NULL, 0));
+    CHECK(PtlPut(md, 0, 8, PTL_ACK_REQ, nobody, 0, 0, 0, NULL, 0));
     EQUAL("no such node: put", EVENT("no such node: put", eq, PTL_EVENT_SEND).ni_fail_type, PTL_NI_UNDELIVERABLE);
-    MUST(PtlGet(md, 0, 8, nobody, 0, 0, 0, NULL));
+    CHECK(PtlGet(md, 0, 8, nobody, 0, 0, 0, NULL));
     EQUAL("no such node: get", EVENT("no such node: get", eq, PTL_EVENT_REPLY).ni_fail_type, PTL_NI_UNDELIVERABLE);
-    MUST(PtlPut(counted, 0, 8, PTL_CT_ACK_REQ, nobody, 0, 0, 0, NULL, 0));
+    CHECK(PtlPut(counted, 0, 8, PTL_CT_ACK_REQ, nobody, 0, 0, 0, NULL, 0));
     settle();
     COUNTS("no such node: counted", ct, 0, 1);
     NO_MORE("no such node is told of once", eq);
     wrong_pid.phys.pid += 1;
-    MUST(PtlGet(md, 0, 8, wrong_pid, 0, 0, 0, NULL));
+    CHECK(PtlGet(md, 0, 8, wrong_pid, 0, 0, 0, NULL));
     EQUAL("no such process", EVENT("no such process", eq, PTL_EVENT_REPLY).ni_fail_type, PTL_NI_UNDELIVERABLE);
     wildcard.phys.nid = PTL_NID_ANY;
     CODE("any node is no target", PtlPut(md, 0, 8, PTL_NO_ACK_REQ, wildcard, 0, 0, 0, NULL, 0), PTL_ARG_INVALID);

@@ -1,6 +1,6 @@
 /* conformance: ranks=1,2,4
  * PtlInit, PtlFini, PtlNIInit, PtlNIFini: references, four interfaces at once, handles, pids. */
-#include "harness.h"
+#include "ring.h"
 
 enum { BYTES = 64 };
 static unsigned char source[BYTES], target[4][BYTES];
@@ -14,8 +14,8 @@ static void references(void) {
     TRUE("open again: the same", PtlHandleIsEqual(again, ni) && again == ni);
     CODE("close once", PtlNIFini(again), PTL_OK);
     CODE("still open", PtlGetUid(ni, &uid), PTL_OK);
-    MUST(PtlInit());
-    MUST(PtlInit());
+    CHECK(PtlInit());
+    CHECK(PtlInit());
     PtlFini();
     PtlFini();
     CODE("library still open", PtlGetUid(ni, &uid), PTL_OK);
@@ -25,10 +25,10 @@ static void pids(void) {
     ptl_handle_ni_t other;
     ptl_process_t phys;
     unsigned int kind = kind_bits() ^ (PTL_NI_MATCHING | PTL_NI_NO_MATCHING);
-    MUST(PtlGetPhysId(ni, &phys));
+    CHECK(PtlGetPhysId(ni, &phys));
     CODE("another pid", PtlNIInit(PTL_IFACE_DEFAULT, kind, phys.phys.pid + 1, NULL, NULL, &other), PTL_PID_IN_USE);
     CODE("the same pid", PtlNIInit(PTL_IFACE_DEFAULT, kind, phys.phys.pid, NULL, NULL, &other), PTL_OK);
-    MUST(PtlNIFini(other));
+    CHECK(PtlNIFini(other));
     CODE("pid out of range", PtlNIInit(PTL_IFACE_DEFAULT, kind, PTL_PID_MAX + 1, NULL, NULL, &other), PTL_ARG_INVALID);
     CODE("another iface", PtlNIInit(7, kind, PTL_PID_ANY, NULL, NULL, &other), PTL_ARG_INVALID);
 }
@@ -41,14 +41,14 @@ static void four(void) {
     int old_matching = matching, old_logical = logical;
     for (int k = 0; k < 4; k++) {
         ptl_process_t phys, id;
-        MUST(PtlNIInit(PTL_IFACE_DEFAULT, kinds[k], PTL_PID_ANY, NULL, NULL, &all[k]));
+        CHECK(PtlNIInit(PTL_IFACE_DEFAULT, kinds[k], PTL_PID_ANY, NULL, NULL, &all[k]));
         if (kinds[k] & PTL_NI_LOGICAL) {
             int rc = PtlSetMap(all[k], (ptl_size_t)size_, table);
             TRUE("four: map", rc == PTL_OK || rc == PTL_IGNORED);
         }
-        MUST(PtlGetPhysId(all[k], &phys));
+        CHECK(PtlGetPhysId(all[k], &phys));
         TRUE("four: one nid and pid", phys.phys.nid == table[me_].phys.nid && phys.phys.pid == table[me_].phys.pid);
-        MUST(PtlGetId(all[k], &id));
+        CHECK(PtlGetId(all[k], &id));
         if (kinds[k] & PTL_NI_LOGICAL)
             EQUAL("four: rank", id.rank, me_);
         for (int j = 0; j < k; j++)
@@ -59,7 +59,7 @@ static void four(void) {
         matching = !!(kinds[k] & PTL_NI_MATCHING);
         logical = !!(kinds[k] & PTL_NI_LOGICAL);
         eqs[k] = queue(8);
-        MUST(PtlPTAlloc(ni, 0, eqs[k], 20, &pts[k])); /* the same index everywhere */
+        CHECK(PtlPTAlloc(ni, 0, eqs[k], 20, &pts[k])); /* the same index everywhere */
         clear(target[k], BYTES);
         append(pts[k], entry(target[k], BYTES, PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE), PTL_PRIORITY_LIST, NULL);
     }
@@ -70,7 +70,7 @@ static void four(void) {
         logical = !!(kinds[k] & PTL_NI_LOGICAL);
         fill(source, BYTES, 10u + (unsigned int)k);
         ptl_handle_md_t md = descriptor(source, BYTES, 0, PTL_EQ_NONE, PTL_CT_NONE);
-        MUST(PtlPut(md, 0, BYTES, PTL_NO_ACK_REQ, next(), 20, 0, 0, NULL, (ptl_hdr_data_t)k));
+        CHECK(PtlPut(md, 0, BYTES, PTL_NO_ACK_REQ, next(), 20, 0, 0, NULL, (ptl_hdr_data_t)k));
         ptl_event_t event = EVENT("four: put", eqs[k], PTL_EVENT_PUT);
         EQUAL("four: own messages", event.hdr_data, k);
         TRUE("four: initiator", same_process(event.initiator, prev()));
@@ -88,7 +88,7 @@ static void four(void) {
             CODE("owner of a queue", PtlNIHandle(eqs[j], &owner), PTL_OK);
             EQUAL("owner of a queue", owner, all[j]);
         }
-        MUST(PtlMDRelease(md));
+        CHECK(PtlMDRelease(md));
     }
     ptl_event_t event;
     unsigned int which;
@@ -98,7 +98,7 @@ static void four(void) {
     logical = old_logical;
     for (int k = 0; k < 4; k++) {
         ptl_uid_t uid;
-        MUST(PtlNIFini(all[k]));
+        CHECK(PtlNIFini(all[k]));
         CODE("four: closed or open", PtlGetUid(all[k], &uid), all[k] == ni ? PTL_OK : PTL_ARG_INVALID);
         if (all[k] != ni)
             CODE("four: its objects are gone", PtlEQGet(eqs[k], &event), PTL_ARG_INVALID);
@@ -115,20 +115,20 @@ static void late_answers(void) {
     unsigned int kind = kind_bits() ^ (PTL_NI_MATCHING | PTL_NI_NO_MATCHING);
     matching = !matching;
     for (int turn = 0; turn < 2; turn++) {
-        MUST(PtlNIInit(PTL_IFACE_DEFAULT, kind, PTL_PID_ANY, NULL, NULL, &ni));
+        CHECK(PtlNIInit(PTL_IFACE_DEFAULT, kind, PTL_PID_ANY, NULL, NULL, &ni));
         if (logical)
             PtlSetMap(ni, (ptl_size_t)size_, table);
         eqs[turn] = queue(8);
         if (turn == 0) {
             ptl_handle_md_t md = descriptor(source, BYTES, 0, eqs[0], PTL_CT_NONE);
-            MUST(PtlPut(md, 0, BYTES, PTL_ACK_REQ, next(), 20, 0, 0, NULL, 0));
-            MUST(PtlNIFini(ni));
+            CHECK(PtlPut(md, 0, BYTES, PTL_ACK_REQ, next(), 20, 0, 0, NULL, 0));
+            CHECK(PtlNIFini(ni));
         }
     }
     CODE("late answer: the old handle", PtlEQGet(eqs[0], &event), PTL_ARG_INVALID);
     settle();
     NO_MORE("late answer", eqs[1]);
-    MUST(PtlNIFini(ni));
+    CHECK(PtlNIFini(ni));
     ni = old;
     matching = old_matching;
 }
@@ -157,13 +157,13 @@ static void handles(void) {
     CODE("owner of nothing", PtlNIHandle(PTL_INVALID_HANDLE, &owner), PTL_ARG_INVALID);
     barrier();
     for (int i = 0; i < 5; i++) {
-        MUST(PtlPut(md, 0, 0, PTL_NO_ACK_REQ, next(), pt, 0, 0, NULL, objects[i]));
+        CHECK(PtlPut(md, 0, 0, PTL_NO_ACK_REQ, next(), pt, 0, 0, NULL, objects[i]));
         EQUAL("same handles in all processes", EVENT("same handles", eq, PTL_EVENT_PUT).hdr_data, objects[i]);
     }
     barrier();
-    MUST(unlink_entry(me));
+    CHECK(unlink_entry(me));
     CODE("owner of an unlinked entry", PtlNIHandle(me, &owner), PTL_ARG_INVALID);
-    MUST(PtlCTFree(ct));
+    CHECK(PtlCTFree(ct));
     CODE("owner of a freed counter", PtlNIHandle(ct, &owner), PTL_ARG_INVALID);
 }
 

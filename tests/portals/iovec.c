@@ -1,6 +1,6 @@
 /* conformance: ranks=1,2,4
  * Memory in pieces: descriptors and entries with PTL_IOVEC, odd splits, empty segments, every operation. */
-#include "harness.h"
+#include "ring.h"
 
 enum { BYTES = 20000 };
 static unsigned char source[BYTES], target[BYTES], result[BYTES], plain[BYTES];
@@ -56,7 +56,7 @@ int main(int argc, char **argv) {
         clear(target, BYTES);
         clear(result, BYTES);
         barrier();
-        MUST(PtlPut(md, local, length, PTL_ACK_REQ, next(), pt, 0, remote, NULL, 0));
+        CHECK(PtlPut(md, local, length, PTL_ACK_REQ, next(), pt, 0, remote, NULL, 0));
         EQUAL("iovec put ACK", EVENT("iovec put ACK", own, PTL_EVENT_ACK).mlength, moved);
         ptl_event_t event = EVENT("iovec put", eq, PTL_EVENT_PUT);
         EQUAL("iovec put mlength", event.mlength, moved);
@@ -70,7 +70,7 @@ int main(int argc, char **argv) {
                 break;
             }
         barrier();
-        MUST(PtlGet(into, local, length, next(), pt, 0, remote, NULL));
+        CHECK(PtlGet(into, local, length, next(), pt, 0, remote, NULL));
         EQUAL("iovec get", EVENT("iovec get", own, PTL_EVENT_REPLY).mlength, moved);
         EVENT("iovec get", eq, PTL_EVENT_GET);
         gather(back, n_back, got);
@@ -92,7 +92,7 @@ int main(int argc, char **argv) {
     append(border, entry(to, n_there, PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_IOVEC | PTL_ME_EVENT_LINK_DISABLE),
            PTL_PRIORITY_LIST, NULL);
     barrier();
-    MUST(PtlFetchAtomic(fetched, 0, atomic, 0, 24, next(), border, 0, 0, NULL, 0, PTL_SUM, PTL_UINT64_T));
+    CHECK(PtlFetchAtomic(fetched, 0, atomic, 0, 24, next(), border, 0, 0, NULL, 0, PTL_SUM, PTL_UINT64_T));
     EVENT("iovec atomic", own, PTL_EVENT_REPLY);
     EVENT("iovec atomic", eq, PTL_EVENT_FETCH_ATOMIC);
     memcpy(old, plain, 24);

@@ -1,6 +1,6 @@
 /* conformance: ranks=1,2
  * Limits: wishes are clipped, smaller ones honoured exactly, and each is kept. */
-#include "harness.h"
+#include "ring.h"
 
 enum { FEW = 6 };
 static unsigned char memory[64];
@@ -54,7 +54,7 @@ int main(int argc, char **argv) {
     CODE("limits: open again", PtlNIInit(PTL_IFACE_DEFAULT, kind_bits(), PTL_PID_ANY, &desired, &again, &same), PTL_OK);
     EQUAL("limits: open again", same, ni);
     SAME_BYTES("limits: as before", &again, &limits, sizeof again);
-    MUST(PtlNIFini(same));
+    CHECK(PtlNIFini(same));
 
     /* Objects. */
     for (int i = 0; i < FEW; i++)
@@ -65,7 +65,7 @@ int main(int argc, char **argv) {
         CODE("limit of CTs", PtlCTAlloc(ni, &last_ct), PTL_OK);
     CODE("limit of CTs", PtlCTAlloc(ni, &ct), PTL_NO_SPACE);
     EQUAL("limit of CTs, nothing written", ct, PTL_CT_NONE);
-    MUST(PtlCTFree(last_ct));
+    CHECK(PtlCTFree(last_ct));
     CODE("limit of CTs, one freed", PtlCTAlloc(ni, &ct), PTL_OK);
     TRUE("limit of CTs, a new handle", !PtlHandleIsEqual(ct, last_ct));
     ptl_handle_eq_t eq = PTL_EQ_NONE;
@@ -87,22 +87,22 @@ int main(int argc, char **argv) {
     CODE("limit of entries, the last", append_code(other, &me, PTL_PRIORITY_LIST, NULL, &handles[2 * FEW - 1]), PTL_OK);
     CODE("limit of entries", append_code(other, &me, PTL_PRIORITY_LIST, NULL, &handle), PTL_NO_SPACE);
     EQUAL("limit of entries, nothing written", handle, PTL_INVALID_HANDLE);
-    MUST(unlink_entry(handles[0]));
+    CHECK(unlink_entry(handles[0]));
     CODE("limit of entries, one unlinked", append_code(pt, &me, PTL_PRIORITY_LIST, NULL, &handles[0]), PTL_OK);
 
     /* Segments and sizes. The largest message is honoured by every operation. */
     ptl_iovec_t segments[4] = {{memory, 8}, {memory + 8, 8}, {memory + 16, 8}, {memory + 24, 8}};
     ptl_me_t pieces = entry(segments, 4, PTL_ME_OP_PUT | PTL_IOVEC);
-    MUST(unlink_entry(handles[1]));
+    CHECK(unlink_entry(handles[1]));
     CODE("limit of segments", append_code(pt, &pieces, PTL_PRIORITY_LIST, NULL, &handle), PTL_ARG_INVALID);
     pieces.length = 3;
     CODE("limit of segments", append_code(pt, &pieces, PTL_PRIORITY_LIST, NULL, &handle), PTL_OK);
-    MUST(PtlNIFini(ni));
+    CHECK(PtlNIFini(ni));
     desired = limits;
     desired.max_mds = FEW;
-    MUST(PtlNIInit(PTL_IFACE_DEFAULT, kind_bits(), PTL_PID_ANY, &desired, &limits, &ni));
+    CHECK(PtlNIInit(PTL_IFACE_DEFAULT, kind_bits(), PTL_PID_ANY, &desired, &limits, &ni));
     if (logical)
-        MUST(PtlSetMap(ni, (ptl_size_t)size_, table));
+        CHECK(PtlSetMap(ni, (ptl_size_t)size_, table));
     ptl_handle_md_t md = descriptor(NULL, PTL_SIZE_MAX, 0, PTL_EQ_NONE, PTL_CT_NONE);
     ptl_size_t at = (uintptr_t)memory;
     CODE("limit of a put", PtlPut(md, at, 1001, PTL_NO_ACK_REQ, next(), 0, 0, 0, NULL, 0), PTL_ARG_INVALID);
@@ -126,36 +126,36 @@ int main(int argc, char **argv) {
         TRUE("limits: rubbish clipped", again.max_entries > 0 && again.max_mds > 0 && again.max_cts > 0 &&
                                             again.max_eqs > 0 && again.max_pt_index >= 63 && again.max_list_size > 0 &&
                                             again.max_msg_size > 0 && again.max_atomic_size >= 8);
-        MUST(PtlNIFini(fresh));
+        CHECK(PtlNIFini(fresh));
     }
     /* Nothing asks for the default; less than a word is kept, and holds. */
     ptl_ni_limits_t offered;
     ptl_handle_ni_t fresh;
     unsigned int other_kind = (matching ? PTL_NI_NO_MATCHING : PTL_NI_MATCHING) | PTL_NI_PHYSICAL;
-    MUST(PtlNIInit(PTL_IFACE_DEFAULT, other_kind, PTL_PID_ANY, NULL, &offered, &fresh));
-    MUST(PtlNIFini(fresh));
+    CHECK(PtlNIInit(PTL_IFACE_DEFAULT, other_kind, PTL_PID_ANY, NULL, &offered, &fresh));
+    CHECK(PtlNIFini(fresh));
     memset(&desired, 0, sizeof desired);
-    MUST(PtlNIInit(PTL_IFACE_DEFAULT, other_kind, PTL_PID_ANY, &desired, &again, &fresh));
+    CHECK(PtlNIInit(PTL_IFACE_DEFAULT, other_kind, PTL_PID_ANY, &desired, &again, &fresh));
     SAME_BYTES("limits: zeros are the defaults", &again, &offered, sizeof again);
-    MUST(PtlNIFini(fresh));
+    CHECK(PtlNIFini(fresh));
     TRUE("limits: defaults are useful", offered.max_waw_ordered_size >= 64 && offered.max_war_ordered_size >= 8 &&
                                             offered.max_volatile_size >= 8 && offered.max_atomic_size >= 8);
     desired = offered;
     desired.max_atomic_size = 4;
     desired.max_fetch_atomic_size = 1;
-    MUST(PtlNIInit(PTL_IFACE_DEFAULT, other_kind, PTL_PID_ANY, &desired, &again, &fresh));
+    CHECK(PtlNIInit(PTL_IFACE_DEFAULT, other_kind, PTL_PID_ANY, &desired, &again, &fresh));
     EQUAL("limit of a small atomic", again.max_atomic_size, 4);
     EQUAL("limit of a small fetch", again.max_fetch_atomic_size, 1);
     ptl_process_t self;
-    MUST(PtlGetPhysId(fresh, &self));
+    CHECK(PtlGetPhysId(fresh, &self));
     ptl_md_t all = {.start = memory, .length = sizeof memory, .eq_handle = PTL_EQ_NONE, .ct_handle = PTL_CT_NONE};
-    MUST(PtlMDBind(fresh, &all, &md));
+    CHECK(PtlMDBind(fresh, &all, &md));
     CODE("limit of a small atomic", PtlAtomic(md, 0, 8, PTL_NO_ACK_REQ, self, 0, 0, 0, NULL, 0, PTL_SUM, PTL_INT64_T),
          PTL_ARG_INVALID);
     CODE("limit of a small atomic", PtlAtomic(md, 0, 4, PTL_NO_ACK_REQ, self, 0, 0, 0, NULL, 0, PTL_SUM, PTL_INT32_T),
          PTL_OK);
     CODE("limit of a small fetch", PtlFetchAtomic(md, 0, md, 0, 4, self, 0, 0, 0, NULL, 0, PTL_SUM, PTL_INT32_T),
          PTL_ARG_INVALID);
-    MUST(PtlNIFini(fresh));
+    CHECK(PtlNIFini(fresh));
     return finish();
 }

@@ -1,6 +1,6 @@
 /* conformance: ranks=1,2,4
  * PTL_ME_MANAGE_LOCAL, min_free, PTL_ME_MAY_ALIGN, PTL_ME_NO_TRUNCATE: entries of matching interfaces. */
-#include "harness.h"
+#include "ring.h"
 
 enum { BYTES = 256 };
 static unsigned char source[BYTES], target[BYTES];
@@ -17,7 +17,7 @@ static ptl_event_t answer(const char *name) {
 /* One message; what the target's event says is compared. */
 static void put(const char *name, ptl_size_t length, ptl_size_t offset, ptl_size_t placed, ptl_size_t moved) {
     settle();
-    MUST(PtlPut(md, 0, length, PTL_ACK_REQ, next(), pt, 0, offset, NULL, 0));
+    CHECK(PtlPut(md, 0, length, PTL_ACK_REQ, next(), pt, 0, offset, NULL, 0));
     ptl_event_t ack = answer(name), event = EVENT(name, eq, PTL_EVENT_PUT);
     EQUAL(name, ack.ni_fail_type, PTL_NI_OK);
     EQUAL(name, ack.remote_offset, placed);
@@ -31,7 +31,7 @@ static void put(const char *name, ptl_size_t length, ptl_size_t offset, ptl_size
 
 static void dropped(const char *name, ptl_size_t length, ptl_size_t offset) {
     settle();
-    MUST(PtlPut(md, 0, length, PTL_ACK_REQ, next(), pt, 0, offset, NULL, 0));
+    CHECK(PtlPut(md, 0, length, PTL_ACK_REQ, next(), pt, 0, offset, NULL, 0));
     EQUAL(name, answer(name).ni_fail_type, PTL_NI_DROPPED);
     settle();
     NO_MORE(name, eq);
@@ -50,7 +50,7 @@ static void managed(void) {
     put("local second", 0, 0, 10, 0);
     put("local third", 30, 500, 10, 30);
     settle();
-    MUST(PtlGet(md, 0, 20, next(), pt, 0, 3, NULL)); /* gets move the offset, too */
+    CHECK(PtlGet(md, 0, 20, next(), pt, 0, 3, NULL)); /* gets move the offset, too */
     ptl_event_t reply = answer("local get");
     EQUAL("local get offset", reply.remote_offset, 40);
     EVENT("local get", eq, PTL_EVENT_GET);
@@ -58,7 +58,7 @@ static void managed(void) {
     put("local truncated", 50, 0, 65, 35);
     put("local full", 50, 0, 100, 0); /* without min_free it stays linked */
     settle();
-    MUST(unlink_entry(handle));
+    CHECK(unlink_entry(handle));
     INTACT("local nothing behind", target + 100, BYTES - 100);
 }
 
@@ -91,22 +91,22 @@ static void no_truncate(void) {
     dropped("no-truncate too far", 10, 91);
     put("no-truncate nothing at the end", 0, 100, 100, 0);
     settle();
-    MUST(unlink_entry(handle));
+    CHECK(unlink_entry(handle));
     /* The next entry is tried. */
     handle = add(PTL_ME_NO_TRUNCATE, 10, 0);
     ptl_handle_me_t wide = add(0, 50, 0);
     put("no-truncate first", 10, 0, 0, 10);
     put("no-truncate second", 60, 0, 0, 50);
     settle();
-    MUST(unlink_entry(handle));
-    MUST(unlink_entry(wide));
+    CHECK(unlink_entry(handle));
+    CHECK(unlink_entry(wide));
     /* With MANAGE_LOCAL the room left counts. */
     handle = add(PTL_ME_NO_TRUNCATE | PTL_ME_MANAGE_LOCAL, 100, 0);
     put("no-truncate local", 60, 0, 0, 60);
     dropped("no-truncate local, 40 left", 41, 0);
     put("no-truncate local, exactly", 40, 0, 60, 40);
     settle();
-    MUST(unlink_entry(handle));
+    CHECK(unlink_entry(handle));
 }
 
 /* Placement may be aligned: order and room hold, and what the events say is where the data is. */
@@ -115,7 +115,7 @@ static void may_align(void) {
     uintptr_t end = (uintptr_t)target;
     for (int i = 0; i < 4; i++) {
         settle();
-        MUST(PtlPut(md, 0, 5, PTL_ACK_REQ, next(), pt, 0, 0, NULL, 0));
+        CHECK(PtlPut(md, 0, 5, PTL_ACK_REQ, next(), pt, 0, 0, NULL, 0));
         answer("may-align");
         ptl_event_t event = EVENT("may-align", eq, PTL_EVENT_PUT);
         TRUE("may-align behind the last", (uintptr_t)event.start >= end && (uintptr_t)event.start < end + 64);
@@ -123,7 +123,7 @@ static void may_align(void) {
         end = (uintptr_t)event.start + 5;
     }
     settle();
-    MUST(unlink_entry(handle));
+    CHECK(unlink_entry(handle));
 }
 
 /* Everybody sends to rank 0 at once; no two messages overlap. */
@@ -133,7 +133,7 @@ static void together(void) {
     memset(source, 'A' + me_, BYTES);
     settle();
     for (int i = 0; i < EACH; i++)
-        MUST(PtlPut(md, 0, LENGTH, PTL_ACK_REQ, process(0), pt, 0, 0, NULL, 0));
+        CHECK(PtlPut(md, 0, LENGTH, PTL_ACK_REQ, process(0), pt, 0, 0, NULL, 0));
     for (int i = 0; i < EACH; i++)
         answer("local together");
     settle();
@@ -148,7 +148,7 @@ static void together(void) {
     for (int i = 0; me_ == 0 && i < size_; i++)
         EQUAL("local together", counts[i], EACH);
     TRUE("local together", whole);
-    MUST(unlink_entry(handle));
+    CHECK(unlink_entry(handle));
 }
 
 int main(int argc, char **argv) {

@@ -1,6 +1,6 @@
 /* conformance: ranks=1
  * What a program sees of the header: values that it relies on, layouts, names of older and of the reference's programs. */
-#include "harness.h"
+#include "ring.h"
 #include <stddef.h>
 
 /* Usable as case labels and in static initialisers. */
@@ -150,7 +150,7 @@ int main(int argc, char **argv) {
     ptl_handle_md_t md = descriptor(memory, 8, 0, eq, PTL_CT_NONE);
     append(pt, entry(memory, 8, PTL_ME_OP_PUT | PTL_ME_ACK_DISABLE | PTL_ME_EVENT_LINK_DISABLE), PTL_PRIORITY_LIST,
            NULL);
-    MUST(PtlPut(md, 0, 8, PTL_ACK_REQ, process(0), pt, 0, 0, NULL, 0));
+    CHECK(PtlPut(md, 0, 8, PTL_ACK_REQ, process(0), pt, 0, 0, NULL, 0));
     settle();
     EVENT("PTL_ME_ACK_DISABLE: SEND", eq, PTL_EVENT_SEND);
     EVENT("PTL_ME_ACK_DISABLE: PUT", eq, PTL_EVENT_PUT);

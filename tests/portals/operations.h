@@ -2,7 +2,7 @@
 #ifndef OPERATIONS_H
 #define OPERATIONS_H
 
-#include "harness.h"
+#include "ring.h"
 #include <complex.h>
 
 static const struct {

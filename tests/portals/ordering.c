@@ -1,6 +1,6 @@
 /* conformance: ranks=1,2,4
  * Messages from one process to another: order of matching and of data, for every pair of operations. */
-#include "harness.h"
+#include "ring.h"
 
 enum { BYTES = 30000, WORDS = 8 };
 static unsigned char source[2][BYTES], target[BYTES];
@@ -9,19 +9,19 @@ static ptl_handle_md_t md, into, big[2];
 static ptl_pt_index_t pt, large;
 static ptl_handle_ct_t replies;
 
-static void put(int from) { MUST(PtlPut(md, 8 * (ptl_size_t)from, 8, PTL_NO_ACK_REQ, next(), pt, 0, 0, NULL, 0)); }
-static void nothing(void) { MUST(PtlPut(md, 0, 0, PTL_NO_ACK_REQ, next(), pt, 0, 0, NULL, 0)); }
-static void get(int to) { MUST(PtlGet(into, 8 * (ptl_size_t)to, 8, next(), pt, 0, 0, NULL)); }
+static void put(int from) { CHECK(PtlPut(md, 8 * (ptl_size_t)from, 8, PTL_NO_ACK_REQ, next(), pt, 0, 0, NULL, 0)); }
+static void nothing(void) { CHECK(PtlPut(md, 0, 0, PTL_NO_ACK_REQ, next(), pt, 0, 0, NULL, 0)); }
+static void get(int to) { CHECK(PtlGet(into, 8 * (ptl_size_t)to, 8, next(), pt, 0, 0, NULL)); }
 static void add(int from) {
-    MUST(PtlAtomic(md, 8 * (ptl_size_t)from, 8, PTL_NO_ACK_REQ, next(), pt, 0, 0, NULL, 0, PTL_SUM, PTL_UINT64_T));
+    CHECK(PtlAtomic(md, 8 * (ptl_size_t)from, 8, PTL_NO_ACK_REQ, next(), pt, 0, 0, NULL, 0, PTL_SUM, PTL_UINT64_T));
 }
 static void fetch_add(int to, int from) {
-    MUST(PtlFetchAtomic(into, 8 * (ptl_size_t)to, md, 8 * (ptl_size_t)from, 8, next(), pt, 0, 0, NULL, 0, PTL_SUM,
-                        PTL_UINT64_T));
+    CHECK(PtlFetchAtomic(into, 8 * (ptl_size_t)to, md, 8 * (ptl_size_t)from, 8, next(), pt, 0, 0, NULL, 0, PTL_SUM,
+                         PTL_UINT64_T));
 }
 static void swap(int to, int from) {
-    MUST(PtlSwap(into, 8 * (ptl_size_t)to, md, 8 * (ptl_size_t)from, 8, next(), pt, 0, 0, NULL, 0, NULL, PTL_SWAP,
-                 PTL_UINT64_T));
+    CHECK(PtlSwap(into, 8 * (ptl_size_t)to, md, 8 * (ptl_size_t)from, 8, next(), pt, 0, 0, NULL, 0, NULL, PTL_SWAP,
+                  PTL_UINT64_T));
 }
 
 static void begin(uint64_t value) {
@@ -99,10 +99,10 @@ static void whole(void) {
     settle();
     if (!(limits.features & PTL_TOTAL_DATA_ORDERING))
         return;
-    MUST(PtlPut(big[0], 0, BYTES, PTL_NO_ACK_REQ, next(), large, 0, 0, NULL, 0));
-    MUST(PtlGet(look, 0, BYTES, next(), large, 0, 0, NULL));
-    MUST(PtlPut(big[1], 0, BYTES, PTL_NO_ACK_REQ, next(), large, 0, 0, NULL, 0));
-    MUST(PtlPut(big[0], 0, 64, PTL_NO_ACK_REQ, next(), large, 0, 0, NULL, 0));
+    CHECK(PtlPut(big[0], 0, BYTES, PTL_NO_ACK_REQ, next(), large, 0, 0, NULL, 0));
+    CHECK(PtlGet(look, 0, BYTES, next(), large, 0, 0, NULL));
+    CHECK(PtlPut(big[1], 0, BYTES, PTL_NO_ACK_REQ, next(), large, 0, 0, NULL, 0));
+    CHECK(PtlPut(big[0], 0, 64, PTL_NO_ACK_REQ, next(), large, 0, 0, NULL, 0));
     settle();
     FILLED("total order, read", seen, BYTES, 1);
     FILLED("total order, last small write", target, 64, 1);
@@ -124,11 +124,11 @@ static void matches(void) {
     for (ptl_size_t i = 0; i < MESSAGES; i++) {
         ptl_size_t length = i % 5 == 0 ? BYTES - 64 : i % 5 == 1 ? 0 : 8 * i;
         if (i % 3 == 0)
-            MUST(PtlPut(big[0], 0, length, PTL_NO_ACK_REQ, next(), once, 0, i, NULL, 0));
+            CHECK(PtlPut(big[0], 0, length, PTL_NO_ACK_REQ, next(), once, 0, i, NULL, 0));
         if (i % 3 == 1)
-            MUST(PtlGet(big[1], 0, length, next(), once, 0, i, NULL));
+            CHECK(PtlGet(big[1], 0, length, next(), once, 0, i, NULL));
         if (i % 3 == 2)
-            MUST(PtlAtomic(big[0], 0, 16, PTL_NO_ACK_REQ, next(), once, 0, i, NULL, 0, PTL_MAX, PTL_UINT8_T));
+            CHECK(PtlAtomic(big[0], 0, 16, PTL_NO_ACK_REQ, next(), once, 0, i, NULL, 0, PTL_MAX, PTL_UINT8_T));
     }
     settle();
     settle();
@@ -149,16 +149,16 @@ static void completion(void) {
     settle();
     clear(target, BYTES);
     barrier();
-    MUST(PtlPut(acked, 0, BYTES, PTL_CT_ACK_REQ, next(), large, 0, 0, NULL, 0));
-    MUST(PtlCTWait(acks, 1, &now));
+    CHECK(PtlPut(acked, 0, BYTES, PTL_CT_ACK_REQ, next(), large, 0, 0, NULL, 0));
+    CHECK(PtlCTWait(acks, 1, &now));
     barrier(); /* no time passes: what the acknowledgement says holds now */
     FILLED("acknowledged data is there", target, BYTES, 1);
     memset(fetched, 0, sizeof fetched);
     cell[0] = 77;
     barrier();
-    MUST(PtlCTSet(replies, (ptl_ct_event_t){0, 0}));
+    CHECK(PtlCTSet(replies, (ptl_ct_event_t){0, 0}));
     get(0);
-    MUST(PtlCTWait(replies, 1, &now));
+    CHECK(PtlCTWait(replies, 1, &now));
     EQUAL("replied data is there", fetched[0], 77);
 }
 

@@ -1,6 +1,6 @@
 /* conformance: ranks=1,2,4
  * Users and operations that an entry does not accept; status registers. */
-#include "harness.h"
+#include "ring.h"
 
 enum { BYTES = 64 };
 static unsigned char source[BYTES], target[BYTES];
@@ -22,15 +22,15 @@ static void registers(const char *name, int drops, int users, int operations) {
 static void attempt(const char *name, int kind, ptl_pt_index_t pt, int fail) {
     settle();
     if (kind == 0)
-        MUST(PtlPut(md, 0, 8, PTL_ACK_REQ, next(), pt, 0, 0, NULL, 0));
+        CHECK(PtlPut(md, 0, 8, PTL_ACK_REQ, next(), pt, 0, 0, NULL, 0));
     if (kind == 1)
-        MUST(PtlGet(md, 0, 8, next(), pt, 0, 0, NULL));
+        CHECK(PtlGet(md, 0, 8, next(), pt, 0, 0, NULL));
     if (kind == 2)
-        MUST(PtlAtomic(md, 0, 8, PTL_ACK_REQ, next(), pt, 0, 0, NULL, 0, PTL_SUM, PTL_INT8_T));
+        CHECK(PtlAtomic(md, 0, 8, PTL_ACK_REQ, next(), pt, 0, 0, NULL, 0, PTL_SUM, PTL_INT8_T));
     if (kind == 3)
-        MUST(PtlFetchAtomic(md, 0, md, 0, 8, next(), pt, 0, 0, NULL, 0, PTL_SUM, PTL_INT8_T));
+        CHECK(PtlFetchAtomic(md, 0, md, 0, 8, next(), pt, 0, 0, NULL, 0, PTL_SUM, PTL_INT8_T));
     if (kind == 4)
-        MUST(PtlSwap(md, 0, md, 0, 8, next(), pt, 0, 0, NULL, 0, NULL, PTL_SWAP, PTL_INT8_T));
+        CHECK(PtlSwap(md, 0, md, 0, 8, next(), pt, 0, 0, NULL, 0, NULL, PTL_SWAP, PTL_INT8_T));
     ptl_event_t answer = EVENT(name, own, kind == 0 || kind == 2 ? PTL_EVENT_ACK : PTL_EVENT_REPLY);
     EQUAL(name, answer.ni_fail_type, fail);
     EQUAL(name, answer.mlength, fail ? 0 : 8);
@@ -52,7 +52,7 @@ int main(int argc, char **argv) {
     eq = queue(16);
     own = queue(16);
     md = descriptor(source, BYTES, PTL_MD_EVENT_SEND_DISABLE, own, PTL_CT_NONE);
-    MUST(PtlGetUid(ni, &uid));
+    CHECK(PtlGetUid(ni, &uid));
     for (int a = 0; a < 4; a++)
         for (int kind = 0; kind < 5; kind++) {
             ptl_pt_index_t pt = portal(eq, 0);
@@ -69,7 +69,7 @@ int main(int argc, char **argv) {
             registers("operation violations", 0, 0, operations);
             CODE("operation violation leaves the list", unlink_entry(handle), fine ? PTL_ARG_INVALID : PTL_OK);
             settle();
-            MUST(PtlPTFree(ni, pt));
+            CHECK(PtlPTFree(ni, pt));
         }
     for (int mine = 0; mine < 2; mine++) {
         ptl_pt_index_t pt = portal(eq, 0);

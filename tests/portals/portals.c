@@ -1,6 +1,6 @@
 /* conformance: ranks=1,2,4
  * The portal table: allocating, freeing, disabling and enabling, hints. */
-#include "harness.h"
+#include "ring.h"
 
 enum { BYTES = 1 << 17 };
 static unsigned char source[BYTES], target[BYTES];
@@ -14,7 +14,7 @@ int main(int argc, char **argv) {
     fill(source, BYTES, 1);
     TRUE("table has at least 64 entries", last >= 63);
     for (i = 0; i < 3; i++) {
-        MUST(PtlPTAlloc(ni, 0, eq, PTL_PT_ANY, &index));
+        CHECK(PtlPTAlloc(ni, 0, eq, PTL_PT_ANY, &index));
         EQUAL("table: lowest first", index, i);
     }
     CODE("table: a certain index", PtlPTAlloc(ni, 0, eq, 10, &index), PTL_OK);
@@ -25,14 +25,14 @@ int main(int argc, char **argv) {
     CODE("table: beyond", PtlPTAlloc(ni, 0, eq, last + 1, &index), PTL_ARG_INVALID);
     CODE("table: unknown option", PtlPTAlloc(ni, PTL_PT_ALLOC_OPTIONS_MASK + 1, eq, PTL_PT_ANY, &index),
          PTL_ARG_INVALID);
-    MUST(PtlPTFree(ni, 1));
-    MUST(PtlPTAlloc(ni, 0, eq, PTL_PT_ANY, &index));
+    CHECK(PtlPTFree(ni, 1));
+    CHECK(PtlPTAlloc(ni, 0, eq, PTL_PT_ANY, &index));
     EQUAL("table: lowest free", index, 1);
     CODE("table: free a free one", PtlPTFree(ni, 5), PTL_ARG_INVALID);
     CODE("table: free beyond", PtlPTFree(ni, last + 1), PTL_ARG_INVALID);
     for (i = 3; i < last; i++)
         if (i != 10) {
-            MUST(PtlPTAlloc(ni, PTL_PT_ONLY_USE_ONCE, eq, PTL_PT_ANY, &index));
+            CHECK(PtlPTAlloc(ni, PTL_PT_ONLY_USE_ONCE, eq, PTL_PT_ANY, &index));
             EQUAL("table: fills up", index, i);
         }
     index = 1234;
@@ -49,7 +49,7 @@ int main(int argc, char **argv) {
                PTL_PRIORITY_LIST, NULL);
     CODE("table: has an entry", PtlPTFree(ni, pt), PTL_PT_IN_USE);
     settle();
-    MUST(PtlPut(md, 0, 8, PTL_ACK_REQ, next(), pt, 0, 0, NULL, 0));
+    CHECK(PtlPut(md, 0, 8, PTL_ACK_REQ, next(), pt, 0, 0, NULL, 0));
     EQUAL("enabled", EVENT("enabled", acks, PTL_EVENT_ACK).ni_fail_type, PTL_NI_OK);
     EVENT("enabled", eq, PTL_EVENT_PUT);
     settle();
@@ -57,41 +57,41 @@ int main(int argc, char **argv) {
     CODE("disable", PtlPTDisable(ni, pt), PTL_OK);
     CODE("disable twice", PtlPTDisable(ni, pt), PTL_OK);
     settle();
-    MUST(PtlPut(md, 0, 8, PTL_ACK_REQ, next(), pt, 0, 0, NULL, 0));
+    CHECK(PtlPut(md, 0, 8, PTL_ACK_REQ, next(), pt, 0, 0, NULL, 0));
     EQUAL("disabled", EVENT("disabled", acks, PTL_EVENT_ACK).ni_fail_type, PTL_NI_PT_DISABLED);
     settle();
     NO_MORE("disabled has no event", eq);
     CODE("enable", PtlPTEnable(ni, pt), PTL_OK);
     CODE("enable twice", PtlPTEnable(ni, pt), PTL_OK);
     settle();
-    MUST(PtlPut(md, 0, 8, PTL_ACK_REQ, next(), pt, 0, 0, NULL, 0));
+    CHECK(PtlPut(md, 0, 8, PTL_ACK_REQ, next(), pt, 0, 0, NULL, 0));
     EQUAL("enabled again", EVENT("enabled again", acks, PTL_EVENT_ACK).ni_fail_type, PTL_NI_OK);
     EVENT("enabled again", eq, PTL_EVENT_PUT);
 
     /* Disabling waits until a message in progress is whole and told of. */
     settle();
-    MUST(PtlPut(md, 0, BYTES, PTL_ACK_REQ, next(), pt, 0, 0, NULL, 1));
+    CHECK(PtlPut(md, 0, BYTES, PTL_ACK_REQ, next(), pt, 0, 0, NULL, 1));
     spin_host_compute(5000); /* its first packets are there */
-    MUST(PtlPTDisable(ni, pt));
+    CHECK(PtlPTDisable(ni, pt));
     ptl_event_t event;
     CODE("disable waits", PtlEQGet(eq, &event), PTL_OK);
     EQUAL("disable waits", event.mlength, BYTES);
     FILLED("disable waits, data", target, BYTES, 1);
     settle();
     EQUAL("disable waits, ACK", EVENT("disable waits, ACK", acks, PTL_EVENT_ACK).ni_fail_type, PTL_NI_OK);
-    MUST(unlink_entry(handle));
+    CHECK(unlink_entry(handle));
     CODE("free a disabled one", PtlPTFree(ni, pt), PTL_OK);
 
     /* Born disabled. */
     pt = portal(eq, PTL_PT_ALLOC_DISABLED);
     append(pt, entry(target, BYTES, PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE), PTL_PRIORITY_LIST, NULL);
     settle();
-    MUST(PtlPut(md, 0, 8, PTL_ACK_REQ, next(), pt, 0, 0, NULL, 0));
+    CHECK(PtlPut(md, 0, 8, PTL_ACK_REQ, next(), pt, 0, 0, NULL, 0));
     EQUAL("born disabled", EVENT("born disabled", acks, PTL_EVENT_ACK).ni_fail_type, PTL_NI_PT_DISABLED);
     settle();
-    MUST(PtlPTEnable(ni, pt));
+    CHECK(PtlPTEnable(ni, pt));
     settle();
-    MUST(PtlPut(md, 0, 8, PTL_ACK_REQ, next(), pt, 0, 0, NULL, 0));
+    CHECK(PtlPut(md, 0, 8, PTL_ACK_REQ, next(), pt, 0, 0, NULL, 0));
     EQUAL("born disabled, enabled", EVENT("born disabled, enabled", acks, PTL_EVENT_ACK).ni_fail_type, PTL_NI_OK);
     EVENT("born disabled, enabled", eq, PTL_EVENT_PUT);
     CODE("disable a free one", PtlPTDisable(ni, 33), PTL_ARG_INVALID);

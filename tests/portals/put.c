@@ -1,6 +1,6 @@
 /* conformance: ranks=1,2,4
  * PtlPut: data, offsets, lengths, acknowledgements, volatile and other hints. */
-#include "harness.h"
+#include "ring.h"
 
 enum { BYTES = 70000 };
 static unsigned char source[BYTES], target[BYTES];
@@ -14,7 +14,7 @@ static void lengths(ptl_pt_index_t pt, ptl_handle_eq_t eq, ptl_handle_md_t md) {
         ptl_size_t length = cases[i][0], from = cases[i][1], to = cases[i][2];
         clear(target, BYTES);
         barrier();
-        MUST(PtlPut(md, from, length, PTL_ACK_REQ, next(), pt, 0, to, (void *)0x51, 0xDA7A + i));
+        CHECK(PtlPut(md, from, length, PTL_ACK_REQ, next(), pt, 0, to, (void *)0x51, 0xDA7A + i));
         ptl_event_t put = EVENT("put event", eq, PTL_EVENT_PUT);
         EQUAL("put rlength", put.rlength, length);
         EQUAL("put mlength", put.mlength, length);
@@ -41,7 +41,7 @@ static void acknowledgements(ptl_pt_index_t pt) {
             ptl_handle_ct_t ct = counter();
             unsigned int options = PTL_MD_EVENT_CT_ACK | (bytes ? PTL_MD_EVENT_CT_BYTES : 0);
             ptl_handle_md_t md = descriptor(source, BYTES, options, eq, ct);
-            MUST(PtlPut(md, 0, 100, cases[i].ack, next(), pt, 0, 32, (void *)0x77, 0));
+            CHECK(PtlPut(md, 0, 100, cases[i].ack, next(), pt, 0, 32, (void *)0x77, 0));
             settle();
             ptl_event_t send = EVENT("put SEND", eq, PTL_EVENT_SEND);
             EQUAL("put SEND user_ptr", (uintptr_t)send.user_ptr, 0x77);
@@ -58,26 +58,26 @@ static void acknowledgements(ptl_pt_index_t pt) {
             /* An operation-completed acknowledgement counts operations only. */
             int counts_bytes = bytes && cases[i].ack != PTL_OC_ACK_REQ;
             COUNTS("put counted acknowledgement", ct, cases[i].counted * (counts_bytes ? 100 : 1), 0);
-            MUST(PtlMDRelease(md));
-            MUST(PtlCTFree(ct));
-            MUST(PtlEQFree(eq));
+            CHECK(PtlMDRelease(md));
+            CHECK(PtlCTFree(ct));
+            CHECK(PtlEQFree(eq));
         }
     }
     /* A counting acknowledgement counts only with PTL_MD_EVENT_CT_ACK. */
     ptl_handle_ct_t ct = counter();
     ptl_handle_md_t md = descriptor(source, BYTES, 0, PTL_EQ_NONE, ct);
-    MUST(PtlPut(md, 0, 8, PTL_CT_ACK_REQ, next(), pt, 0, 0, NULL, 0));
+    CHECK(PtlPut(md, 0, 8, PTL_CT_ACK_REQ, next(), pt, 0, 0, NULL, 0));
     settle();
     COUNTS("put CT ack not counted", ct, 0, 0);
     CODE("put ACK_REQ needs a queue", PtlPut(md, 0, 8, PTL_ACK_REQ, next(), pt, 0, 0, NULL, 0), PTL_ARG_INVALID);
-    MUST(PtlMDRelease(md));
+    CHECK(PtlMDRelease(md));
     md = descriptor(source, BYTES, 0, PTL_EQ_NONE, PTL_CT_NONE);
     CODE("put CT_ACK_REQ needs a counter", PtlPut(md, 0, 8, PTL_CT_ACK_REQ, next(), pt, 0, 0, NULL, 0),
          PTL_ARG_INVALID);
     CODE("put OC_ACK_REQ needs a counter", PtlPut(md, 0, 8, PTL_OC_ACK_REQ, next(), pt, 0, 0, NULL, 0),
          PTL_ARG_INVALID);
-    MUST(PtlMDRelease(md));
-    MUST(PtlCTFree(ct));
+    CHECK(PtlMDRelease(md));
+    CHECK(PtlCTFree(ct));
 }
 
 /* Acknowledgements of messages that no entry takes. */
@@ -87,25 +87,25 @@ static void dropped(void) {
     ptl_handle_md_t md = descriptor(source, BYTES, PTL_MD_EVENT_CT_ACK, eq, ct);
     ptl_pt_index_t nowhere = (ptl_pt_index_t)limits.max_pt_index;
     ptl_sr_value_t drops;
-    MUST(PtlPut(md, 0, BYTES, PTL_ACK_REQ, next(), nowhere, 0, 0, NULL, 0));
+    CHECK(PtlPut(md, 0, BYTES, PTL_ACK_REQ, next(), nowhere, 0, 0, NULL, 0));
     settle();
     EQUAL("put dropped SEND", EVENT("put dropped SEND", eq, PTL_EVENT_SEND).ni_fail_type, PTL_NI_OK);
     EQUAL("put dropped ACK", EVENT("put dropped ACK", eq, PTL_EVENT_ACK).ni_fail_type, PTL_NI_DROPPED);
     COUNTS("put dropped ACK counted", ct, 0, 1);
-    MUST(PtlPut(md, 0, 8, PTL_CT_ACK_REQ, next(), nowhere, 0, 0, NULL, 0));
+    CHECK(PtlPut(md, 0, 8, PTL_CT_ACK_REQ, next(), nowhere, 0, 0, NULL, 0));
     settle();
     EVENT("put dropped SEND", eq, PTL_EVENT_SEND);
     COUNTS("put dropped CT ack", ct, 0, 2);
-    MUST(PtlPut(md, 0, 8, PTL_OC_ACK_REQ, next(), nowhere, 0, 0, NULL, 0));
+    CHECK(PtlPut(md, 0, 8, PTL_OC_ACK_REQ, next(), nowhere, 0, 0, NULL, 0));
     settle();
     EVENT("put dropped SEND", eq, PTL_EVENT_SEND);
     NO_MORE("put dropped", eq);
     COUNTS("put OC ack counts even a dropped message", ct, 1, 2);
-    MUST(PtlNIStatus(ni, PTL_SR_DROP_COUNT, &drops));
+    CHECK(PtlNIStatus(ni, PTL_SR_DROP_COUNT, &drops));
     EQUAL("put drop count", drops, 3);
-    MUST(PtlMDRelease(md));
-    MUST(PtlCTFree(ct));
-    MUST(PtlEQFree(eq));
+    CHECK(PtlMDRelease(md));
+    CHECK(PtlCTFree(ct));
+    CHECK(PtlEQFree(eq));
 }
 
 static void hints(ptl_pt_index_t pt, ptl_handle_eq_t eq) {
@@ -116,33 +116,33 @@ static void hints(ptl_pt_index_t pt, ptl_handle_eq_t eq) {
     clear(target, BYTES);
     barrier();
     fill(small, sizeof small, 5);
-    MUST(PtlPut(md, 0, length, PTL_NO_ACK_REQ, next(), pt, 0, 0, NULL, 0));
+    CHECK(PtlPut(md, 0, length, PTL_NO_ACK_REQ, next(), pt, 0, 0, NULL, 0));
     memset(small, 0, sizeof small); /* the buffer is free on return */
     EVENT("put volatile event", eq, PTL_EVENT_PUT);
     FILLED("put volatile data", target, length, 5);
     barrier();
-    MUST(PtlMDRelease(md));
+    CHECK(PtlMDRelease(md));
 
     /* Two messages inside a bundle; bundles nest and are only a hint. */
     md = descriptor(source, BYTES, PTL_MD_UNORDERED | PTL_MD_UNRELIABLE, PTL_EQ_NONE, PTL_CT_NONE);
     clear(target, BYTES);
     barrier();
-    MUST(PtlStartBundle(ni));
-    MUST(PtlStartBundle(ni));
-    MUST(PtlPut(md, 0, 50, PTL_NO_ACK_REQ, next(), pt, 0, 0, NULL, 0));
-    MUST(PtlEndBundle(ni));
-    MUST(PtlPut(md, 50, 50, PTL_NO_ACK_REQ, next(), pt, 0, 50, NULL, 0));
-    MUST(PtlEndBundle(ni));
+    CHECK(PtlStartBundle(ni));
+    CHECK(PtlStartBundle(ni));
+    CHECK(PtlPut(md, 0, 50, PTL_NO_ACK_REQ, next(), pt, 0, 0, NULL, 0));
+    CHECK(PtlEndBundle(ni));
+    CHECK(PtlPut(md, 50, 50, PTL_NO_ACK_REQ, next(), pt, 0, 50, NULL, 0));
+    CHECK(PtlEndBundle(ni));
     EVENT("put bundle first", eq, PTL_EVENT_PUT);
     EVENT("put bundle second", eq, PTL_EVENT_PUT);
     SAME_BYTES("put bundle data", target, source, 100);
-    MUST(PtlMDRelease(md));
+    CHECK(PtlMDRelease(md));
 
     /* Read-only memory is a valid source; a released descriptor serves what it has started. */
     static const unsigned char constant[16] = "only to be read";
     md = descriptor((void *)(uintptr_t)constant, sizeof constant, 0, PTL_EQ_NONE, PTL_CT_NONE);
     barrier();
-    MUST(PtlPut(md, 0, sizeof constant, PTL_NO_ACK_REQ, next(), pt, 0, 0, NULL, 0));
+    CHECK(PtlPut(md, 0, sizeof constant, PTL_NO_ACK_REQ, next(), pt, 0, 0, NULL, 0));
     int rc;
     while ((rc = PtlMDRelease(md)) == PTL_IN_USE)
         spin_host_compute(100);

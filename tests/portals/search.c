@@ -1,6 +1,6 @@
 /* conformance: ranks=1,2,4
  * PtlMESearch and PtlLESearch: look or delete, once or persistent, events and counting. */
-#include "harness.h"
+#include "ring.h"
 
 enum { BYTES = 1024, HEADERS = 5 };
 static unsigned char source[BYTES], pool[BYTES];
@@ -17,7 +17,7 @@ static void unexpected(unsigned int options) {
            PTL_OVERFLOW_LIST, (void *)0x0F);
     barrier();
     for (ptl_hdr_data_t i = 0; i < HEADERS; i++)
-        MUST(PtlPut(md, 0, 8 * (i + 1), PTL_NO_ACK_REQ, next(), pt, 0x10 + i % 2, i, NULL, i));
+        CHECK(PtlPut(md, 0, 8 * (i + 1), PTL_NO_ACK_REQ, next(), pt, 0x10 + i % 2, i, NULL, i));
     settle();
 }
 
@@ -60,53 +60,53 @@ static void modes(int bytes) {
     ptl_sr_value_t registers[3], again;
     unexpected(0);
     for (int i = 0; i < 3; i++)
-        MUST(PtlNIStatus(ni, (ptl_sr_index_t)i, &registers[i]));
+        CHECK(PtlNIStatus(ni, (ptl_sr_index_t)i, &registers[i]));
 
     ct = counter();
     for (int i = 0; i < 2; i++) { /* the header stays: twice the same */
-        MUST(search(pt, wanted(0, all, PTL_ME_USE_ONCE | more, ct), PTL_SEARCH_ONLY, (void *)0x5E));
+        CHECK(search(pt, wanted(0, all, PTL_ME_USE_ONCE | more, ct), PTL_SEARCH_ONLY, (void *)0x5E));
         COUNTS("search only, once: counted", ct, (i + 1) * (bytes ? 8 : 1), 0);
         found("search only, once", PTL_EVENT_SEARCH, 0);
         NO_MORE("search only, once", eq);
     }
     ct = counter();
-    MUST(search(pt, wanted(0, all, more, ct), PTL_SEARCH_ONLY, (void *)0x5E));
+    CHECK(search(pt, wanted(0, all, more, ct), PTL_SEARCH_ONLY, (void *)0x5E));
     COUNTS("search only, all: counted", ct, bytes ? 8 + 16 + 24 + 32 + 40 : HEADERS, 1);
     for (ptl_hdr_data_t i = 0; i < HEADERS; i++)
         found("search only, all", PTL_EVENT_SEARCH, i);
     NO_MORE("search only, all: no event behind", eq);
     if (matching) {
         ct = counter();
-        MUST(search(pt, wanted(0x11, 0, more, ct), PTL_SEARCH_ONLY, (void *)0x5E));
+        CHECK(search(pt, wanted(0x11, 0, more, ct), PTL_SEARCH_ONLY, (void *)0x5E));
         COUNTS("search only, bits: counted", ct, bytes ? 16 + 32 : 2, 1);
         found("search only, bits", PTL_EVENT_SEARCH, 1);
         found("search only, bits", PTL_EVENT_SEARCH, 3);
         ct = counter();
-        MUST(search(pt, wanted(0x99, 0, PTL_ME_USE_ONCE | more, ct), PTL_SEARCH_ONLY, (void *)0x5E));
+        CHECK(search(pt, wanted(0x99, 0, PTL_ME_USE_ONCE | more, ct), PTL_SEARCH_ONLY, (void *)0x5E));
         nothing("search only, once, no match");
         COUNTS("search only, once, no match: counted", ct, 0, 1);
-        MUST(search(pt, wanted(0x99, 0, more, ct), PTL_SEARCH_DELETE, (void *)0x5E));
+        CHECK(search(pt, wanted(0x99, 0, more, ct), PTL_SEARCH_DELETE, (void *)0x5E));
         nothing("search delete, all, no match");
         COUNTS("search delete, all, no match: counted", ct, 0, 2);
-        MUST(PtlCTFree(ct));
+        CHECK(PtlCTFree(ct));
     }
     ct = counter();
-    MUST(search(pt, wanted(0x10, 0, PTL_ME_USE_ONCE | more, ct), PTL_SEARCH_DELETE, (void *)0x5E));
+    CHECK(search(pt, wanted(0x10, 0, PTL_ME_USE_ONCE | more, ct), PTL_SEARCH_DELETE, (void *)0x5E));
     COUNTS("search delete, once: counted", ct, bytes ? 8 : 1, 0);
     found("search delete, once", PTL_EVENT_PUT_OVERFLOW, 0);
     NO_MORE("search delete, once", eq);
     ct = counter();
-    MUST(search(pt, wanted(0x11, 0, PTL_ME_USE_ONCE | more, ct), PTL_SEARCH_DELETE, (void *)0x5E));
+    CHECK(search(pt, wanted(0x11, 0, PTL_ME_USE_ONCE | more, ct), PTL_SEARCH_DELETE, (void *)0x5E));
     found("search delete, once", PTL_EVENT_PUT_OVERFLOW, 1);
-    MUST(search(pt, wanted(0, all, more, ct), PTL_SEARCH_DELETE, (void *)0x5E));
+    CHECK(search(pt, wanted(0, all, more, ct), PTL_SEARCH_DELETE, (void *)0x5E));
     for (ptl_hdr_data_t i = 2; i < HEADERS; i++)
         found("search delete, all", PTL_EVENT_PUT_OVERFLOW, i);
     NO_MORE("search delete, all", eq);
     COUNTS("search delete, all: counted", ct, bytes ? 16 + 24 + 32 + 40 : HEADERS - 1, 1);
-    MUST(search(pt, wanted(0, all, PTL_ME_USE_ONCE, PTL_CT_NONE), PTL_SEARCH_DELETE, (void *)0x5E));
+    CHECK(search(pt, wanted(0, all, PTL_ME_USE_ONCE, PTL_CT_NONE), PTL_SEARCH_DELETE, (void *)0x5E));
     nothing("search of an empty list");
     for (int i = 0; i < 3; i++) {
-        MUST(PtlNIStatus(ni, (ptl_sr_index_t)i, &again));
+        CHECK(PtlNIStatus(ni, (ptl_sr_index_t)i, &again));
         EQUAL("search leaves the registers alone", again, registers[i]);
     }
     /* Nothing was linked by all this. */
@@ -121,12 +121,12 @@ static void frees(void) {
     append(pt, entry(pool, BYTES, PTL_ME_OP_PUT | PTL_ME_USE_ONCE | PTL_ME_EVENT_LINK_DISABLE), PTL_OVERFLOW_LIST,
            (void *)0xF0);
     barrier();
-    MUST(PtlPut(md, 0, 8, PTL_NO_ACK_REQ, next(), pt, 0x10, 0, NULL, 0));
+    CHECK(PtlPut(md, 0, 8, PTL_NO_ACK_REQ, next(), pt, 0x10, 0, NULL, 0));
     EVENT("search frees", eq, PTL_EVENT_PUT);
     EVENT("search frees", eq, PTL_EVENT_AUTO_UNLINK);
-    MUST(search(pt, wanted(0x10, 0, PTL_ME_USE_ONCE, PTL_CT_NONE), PTL_SEARCH_ONLY, (void *)0x5E));
+    CHECK(search(pt, wanted(0x10, 0, PTL_ME_USE_ONCE, PTL_CT_NONE), PTL_SEARCH_ONLY, (void *)0x5E));
     found("search frees, not yet", PTL_EVENT_SEARCH, 0);
-    MUST(search(pt, wanted(0x10, 0, PTL_ME_USE_ONCE, PTL_CT_NONE), PTL_SEARCH_DELETE, (void *)0x5E));
+    CHECK(search(pt, wanted(0x10, 0, PTL_ME_USE_ONCE, PTL_CT_NONE), PTL_SEARCH_DELETE, (void *)0x5E));
     found("search frees, deleted", PTL_EVENT_PUT_OVERFLOW, 0);
     EQUAL("search frees", (uintptr_t)EVENT("search frees", eq, PTL_EVENT_AUTO_FREE).user_ptr, 0xF0);
     NO_MORE("search frees", eq);

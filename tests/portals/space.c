@@ -1,6 +1,6 @@
 /* conformance: ranks=1,2,4
  * Descriptors and entries over the whole address space, where an offset is an address; memory that is not there. */
-#include "harness.h"
+#include "ring.h"
 
 enum { BYTES = 9000 };
 static unsigned char source[BYTES], target[BYTES];
@@ -23,10 +23,10 @@ int main(int argc, char **argv) {
     ptl_pt_index_t guide = portal(PTL_EQ_NONE, 0);
     append(guide, entry(addresses, sizeof addresses, PTL_ME_OP_GET), PTL_PRIORITY_LIST, NULL);
     barrier();
-    MUST(PtlGet(md, (uintptr_t)theirs, sizeof theirs, next(), guide, 0, 0, NULL));
+    CHECK(PtlGet(md, (uintptr_t)theirs, sizeof theirs, next(), guide, 0, 0, NULL));
     EVENT("space addresses", own, PTL_EVENT_REPLY);
 
-    MUST(PtlPut(md, (uintptr_t)source + 5, 5000, PTL_ACK_REQ, next(), pt, 0, theirs[0] + 7, NULL, 0));
+    CHECK(PtlPut(md, (uintptr_t)source + 5, 5000, PTL_ACK_REQ, next(), pt, 0, theirs[0] + 7, NULL, 0));
     ptl_event_t event = EVENT("space put", eq, PTL_EVENT_PUT);
     EQUAL("space put start", (uintptr_t)event.start, (uintptr_t)target + 7);
     EQUAL("space put mlength", event.mlength, 5000);
@@ -39,7 +39,7 @@ int main(int argc, char **argv) {
 
     /* A process whose own memory is not there hears of it, and nothing is written elsewhere. */
     if (limits.features & PTL_TARGET_BIND_INACCESSIBLE) {
-        MUST(PtlPut(md, 16, 5000, PTL_ACK_REQ, next(), pt, 0, theirs[0] + 7, NULL, 0));
+        CHECK(PtlPut(md, 16, 5000, PTL_ACK_REQ, next(), pt, 0, theirs[0] + 7, NULL, 0));
         EQUAL("space put from nowhere", EVENT("space put from nowhere", own, PTL_EVENT_ACK).ni_fail_type, PTL_NI_SEGV);
         settle();
         for (size_t i = 0; i < 5000; i += 499)
@@ -47,7 +47,7 @@ int main(int argc, char **argv) {
         NO_MORE("space put from nowhere event", eq);
     }
 
-    MUST(PtlGet(md, (uintptr_t)stack, sizeof stack, next(), pt, 0, theirs[1] + 100, NULL));
+    CHECK(PtlGet(md, (uintptr_t)stack, sizeof stack, next(), pt, 0, theirs[1] + 100, NULL));
     EVENT("space get", own, PTL_EVENT_REPLY);
     EVENT("space get", eq, PTL_EVENT_GET);
     for (size_t i = 0; i < sizeof stack; i++)
@@ -61,8 +61,8 @@ int main(int argc, char **argv) {
     theirs[0] = (uintptr_t)&addresses[0];
     settle();
     if (size_ == 1) { /* only its own place is known */
-        MUST(PtlFetchAtomic(md, (uintptr_t)&theirs[1], md, (uintptr_t)&word, 8, next(), open, 0, theirs[0], NULL, 0,
-                            PTL_SUM, PTL_UINT64_T));
+        CHECK(PtlFetchAtomic(md, (uintptr_t)&theirs[1], md, (uintptr_t)&word, 8, next(), open, 0, theirs[0], NULL, 0,
+                             PTL_SUM, PTL_UINT64_T));
         EVENT("space atomic", own, PTL_EVENT_REPLY);
         EQUAL("space atomic", addresses[0], 105);
         EQUAL("space atomic, old value", theirs[1], 100);
@@ -71,17 +71,17 @@ int main(int argc, char **argv) {
 
     /* Memory that is not there: the answer says so, nothing else is harmed. */
     if (limits.features & PTL_TARGET_BIND_INACCESSIBLE) {
-        MUST(PtlPut(md, (uintptr_t)source, 8, PTL_ACK_REQ, next(), open, 0, 16, NULL, 0));
+        CHECK(PtlPut(md, (uintptr_t)source, 8, PTL_ACK_REQ, next(), open, 0, 16, NULL, 0));
         EQUAL("space put to nowhere", EVENT("space put to nowhere", own, PTL_EVENT_ACK).ni_fail_type, PTL_NI_SEGV);
-        MUST(PtlGet(md, (uintptr_t)target, 8, next(), open, 0, 16, NULL));
+        CHECK(PtlGet(md, (uintptr_t)target, 8, next(), open, 0, 16, NULL));
         EQUAL("space get from nowhere", EVENT("space get from nowhere", own, PTL_EVENT_REPLY).ni_fail_type,
               PTL_NI_SEGV);
-        MUST(PtlAtomic(md, (uintptr_t)source, 8, PTL_ACK_REQ, next(), open, 0, 16, NULL, 0, PTL_SUM, PTL_INT8_T));
+        CHECK(PtlAtomic(md, (uintptr_t)source, 8, PTL_ACK_REQ, next(), open, 0, 16, NULL, 0, PTL_SUM, PTL_INT8_T));
         EQUAL("space atomic to nowhere", EVENT("space atomic to nowhere", own, PTL_EVENT_ACK).ni_fail_type,
               PTL_NI_SEGV);
         settle();
     }
-    MUST(PtlPut(md, (uintptr_t)source, 8, PTL_ACK_REQ, next(), pt, 0, (uintptr_t)0, NULL, 0));
+    CHECK(PtlPut(md, (uintptr_t)source, 8, PTL_ACK_REQ, next(), pt, 0, (uintptr_t)0, NULL, 0));
     next_event(own);
     settle();
 
@@ -90,9 +90,9 @@ int main(int argc, char **argv) {
     ptl_pt_index_t empty = portal(PTL_EQ_NONE, 0);
     append(empty, entry(NULL, 0, PTL_ME_OP_PUT), PTL_PRIORITY_LIST, NULL);
     settle();
-    MUST(PtlPut(nothing, 0, 0, PTL_ACK_REQ, next(), empty, 0, 0, NULL, 0));
+    CHECK(PtlPut(nothing, 0, 0, PTL_ACK_REQ, next(), empty, 0, 0, NULL, 0));
     EQUAL("space of nothing", EVENT("space of nothing", own, PTL_EVENT_ACK).ni_fail_type, PTL_NI_OK);
-    MUST(PtlPut(md, (uintptr_t)source, 100, PTL_ACK_REQ, next(), empty, 0, 0, NULL, 0));
+    CHECK(PtlPut(md, (uintptr_t)source, 100, PTL_ACK_REQ, next(), empty, 0, 0, NULL, 0));
     EQUAL("space of nothing, truncated", EVENT("space of nothing, truncated", own, PTL_EVENT_ACK).mlength, 0);
     free(heap);
     return finish();

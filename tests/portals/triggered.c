@@ -1,6 +1,6 @@
 /* conformance: ranks=1,2,4
  * Triggered operations: every kind, thresholds, order, chains, buffers, cancelling, limits. */
-#include "harness.h"
+#include "ring.h"
 
 enum { BYTES = 256 };
 static unsigned char source[BYTES], target[BYTES], result[BYTES];
@@ -12,7 +12,7 @@ static const ptl_ct_event_t one = {1, 0}, zero = {0, 0};
 
 static void reset(void) {
     settle();
-    MUST(PtlCTSet(trigger, zero));
+    CHECK(PtlCTSet(trigger, zero));
     clear(target, BYTES);
     clear(result, BYTES);
     fill(source, BYTES, 3);
@@ -21,14 +21,14 @@ static void reset(void) {
 
 static void inc(ptl_handle_ct_t ct, unsigned int times) {
     while (times--)
-        MUST(PtlCTInc(ct, one));
+        CHECK(PtlCTInc(ct, one));
 }
 
 /* Each kind of transfer waits for its threshold, then does what its plain call does, from the buffer as it is then. */
 static void kinds(void) {
     ptl_event_t event;
     reset();
-    MUST(PtlTriggeredPut(md, 0, 16, PTL_NO_ACK_REQ, next(), pt, 0, 8, NULL, 42, trigger, 2));
+    CHECK(PtlTriggeredPut(md, 0, 16, PTL_NO_ACK_REQ, next(), pt, 0, 8, NULL, 42, trigger, 2));
     inc(trigger, 1);
     settle();
     NO_MORE("triggered put waits", eq);
@@ -41,7 +41,7 @@ static void kinds(void) {
     reset();
     fill(target, BYTES, 6);
     barrier();
-    MUST(PtlTriggeredGet(md, 0, 16, next(), pt, 0, 0, NULL, trigger, 1));
+    CHECK(PtlTriggeredGet(md, 0, 16, next(), pt, 0, 0, NULL, trigger, 1));
     settle();
     NO_MORE("triggered get waits", eq);
     inc(trigger, 1);
@@ -54,7 +54,7 @@ static void kinds(void) {
     memcpy(target, &value, 8);
     memcpy(source, &two, 8);
     barrier();
-    MUST(PtlTriggeredAtomic(md, 0, 8, PTL_NO_ACK_REQ, next(), pt, 0, 0, NULL, 0, PTL_SUM, PTL_UINT64_T, trigger, 1));
+    CHECK(PtlTriggeredAtomic(md, 0, 8, PTL_NO_ACK_REQ, next(), pt, 0, 0, NULL, 0, PTL_SUM, PTL_UINT64_T, trigger, 1));
     inc(trigger, 1);
     EVENT("triggered atomic", eq, PTL_EVENT_ATOMIC);
     memcpy(&value, target, 8);
@@ -65,7 +65,7 @@ static void kinds(void) {
     memcpy(source, &two, 8);
     barrier();
     ptl_handle_md_t into = descriptor(result, BYTES, 0, PTL_EQ_NONE, PTL_CT_NONE);
-    MUST(PtlTriggeredFetchAtomic(into, 0, md, 0, 8, next(), pt, 0, 0, NULL, 0, PTL_PROD, PTL_UINT64_T, trigger, 1));
+    CHECK(PtlTriggeredFetchAtomic(into, 0, md, 0, 8, next(), pt, 0, 0, NULL, 0, PTL_PROD, PTL_UINT64_T, trigger, 1));
     inc(trigger, 1);
     EVENT("triggered fetch", eq, PTL_EVENT_FETCH_ATOMIC);
     settle();
@@ -80,14 +80,15 @@ static void kinds(void) {
     memcpy(source, &two, 8);
     barrier();
     uint64_t operand = 5;
-    MUST(PtlTriggeredSwap(into, 0, md, 0, 8, next(), pt, 0, 0, NULL, 0, &operand, PTL_CSWAP, PTL_UINT64_T, trigger, 1));
+    CHECK(
+        PtlTriggeredSwap(into, 0, md, 0, 8, next(), pt, 0, 0, NULL, 0, &operand, PTL_CSWAP, PTL_UINT64_T, trigger, 1));
     operand = 6; /* copied when posted */
     inc(trigger, 1);
     EVENT("triggered swap", eq, PTL_EVENT_FETCH_ATOMIC);
     settle();
     memcpy(&value, target, 8);
     EQUAL("triggered swap data", value, 2);
-    MUST(PtlMDRelease(into));
+    CHECK(PtlMDRelease(into));
     NO_MORE("triggered kinds", eq);
 }
 
@@ -95,34 +96,34 @@ static void thresholds(void) {
     ptl_handle_ct_t ct = counter();
     /* Met already, also by failures alone and by threshold 0. */
     reset();
-    MUST(PtlTriggeredCTInc(ct, one, trigger, 0));
+    CHECK(PtlTriggeredCTInc(ct, one, trigger, 0));
     COUNTS("triggered threshold 0", ct, 1, 0);
     inc(trigger, 3);
-    MUST(PtlTriggeredCTInc(ct, one, trigger, 3));
+    CHECK(PtlTriggeredCTInc(ct, one, trigger, 3));
     COUNTS("triggered threshold met", ct, 2, 0);
     ptl_ct_event_t failed = {0, 1}, jump = {10, 5}, back = {1, 0}, mixed = {7, 9};
-    MUST(PtlTriggeredCTInc(ct, one, trigger, 4));
+    CHECK(PtlTriggeredCTInc(ct, one, trigger, 4));
     COUNTS("triggered threshold not met", ct, 2, 0);
-    MUST(PtlCTInc(trigger, failed));
+    CHECK(PtlCTInc(trigger, failed));
     COUNTS("triggered success plus failure", ct, 3, 0);
     /* A set fires all that it passes; what has fired does not fire again. */
     for (ptl_size_t threshold = 6; threshold <= 20; threshold += 3)
-        MUST(PtlTriggeredCTInc(ct, one, trigger, threshold));
-    MUST(PtlCTSet(trigger, jump));
+        CHECK(PtlTriggeredCTInc(ct, one, trigger, threshold));
+    CHECK(PtlCTSet(trigger, jump));
     COUNTS("triggered by PtlCTSet", ct, 7, 0);
-    MUST(PtlCTSet(trigger, back));
-    MUST(PtlCTSet(trigger, jump));
+    CHECK(PtlCTSet(trigger, back));
+    CHECK(PtlCTSet(trigger, jump));
     COUNTS("triggered once only", ct, 7, 0);
-    MUST(PtlCTCancelTriggered(trigger));
+    CHECK(PtlCTCancelTriggered(trigger));
     jump.success = 100;
-    MUST(PtlCTSet(trigger, jump));
+    CHECK(PtlCTSet(trigger, jump));
     COUNTS("triggered cancelled", ct, 7, 0);
     COUNTS("triggered cancel keeps the value", trigger, 100, 5);
-    MUST(PtlTriggeredCTSet(ct, mixed, trigger, 1));
+    CHECK(PtlTriggeredCTSet(ct, mixed, trigger, 1));
     COUNTS("triggered set", ct, 7, 9);
-    MUST(PtlTriggeredCTInc(ct, failed, trigger, 1));
+    CHECK(PtlTriggeredCTInc(ct, failed, trigger, 1));
     COUNTS("triggered inc of failure", ct, 7, 10);
-    MUST(PtlCTFree(ct));
+    CHECK(PtlCTFree(ct));
 }
 
 /* Operations run in the order of their thresholds, then in the order of posting. */
@@ -131,9 +132,9 @@ static void order(void) {
     static const ptl_size_t posted[] = {3, 1, 2, 2, 1, 3};
     static const ptl_size_t fired[] = {1, 4, 2, 3, 0, 5};
     for (size_t i = 0; i < 6; i++)
-        MUST(PtlTriggeredPut(md, 0, 4, PTL_NO_ACK_REQ, next(), pt, 0, 0, NULL, i, trigger, posted[i]));
+        CHECK(PtlTriggeredPut(md, 0, 4, PTL_NO_ACK_REQ, next(), pt, 0, 0, NULL, i, trigger, posted[i]));
     ptl_ct_event_t all = {3, 0};
-    MUST(PtlCTSet(trigger, all));
+    CHECK(PtlCTSet(trigger, all));
     for (size_t i = 0; i < 6; i++)
         EQUAL("triggered order", EVENT("triggered order", eq, PTL_EVENT_PUT).hdr_data, fired[i]);
 }
@@ -149,10 +150,10 @@ static void ring(void) {
     reset();
     for (ptl_size_t round = 1; round <= ROUNDS; round++)
         if (me_ != 0 || round < ROUNDS)
-            MUST(PtlTriggeredPut(md, 0, 8, PTL_NO_ACK_REQ, next(), ring_pt, 0, 0, NULL, 0, arrived, round));
+            CHECK(PtlTriggeredPut(md, 0, 8, PTL_NO_ACK_REQ, next(), ring_pt, 0, 0, NULL, 0, arrived, round));
     barrier();
     if (me_ == 0)
-        MUST(PtlPut(md, 0, 8, PTL_NO_ACK_REQ, next(), ring_pt, 0, 0, NULL, 0));
+        CHECK(PtlPut(md, 0, 8, PTL_NO_ACK_REQ, next(), ring_pt, 0, 0, NULL, 0));
     settle();
     COUNTS("triggered ring", arrived, ROUNDS, 0);
     /* A long chain of counters on one card. */
@@ -161,11 +162,11 @@ static void ring(void) {
     for (int i = 0; i < LINKS; i++)
         chain[i] = counter();
     for (int i = 1; i < LINKS; i++)
-        MUST(PtlTriggeredCTInc(chain[i], one, chain[i - 1], 1));
+        CHECK(PtlTriggeredCTInc(chain[i], one, chain[i - 1], 1));
     inc(chain[0], 1);
     COUNTS("triggered chain", chain[LINKS - 1], 1, 0);
     for (int i = 0; i < LINKS; i++)
-        MUST(PtlCTFree(chain[i]));
+        CHECK(PtlCTFree(chain[i]));
 }
 
 /* A counter of an MD triggers: acknowledgement, then the next put; in bytes too. */
@@ -173,15 +174,15 @@ static void by_md(void) {
     reset();
     ptl_handle_ct_t acks = counter(), last = counter();
     ptl_handle_md_t counted = descriptor(source, BYTES, PTL_MD_EVENT_CT_ACK | PTL_MD_EVENT_CT_BYTES, PTL_EQ_NONE, acks);
-    MUST(PtlTriggeredPut(counted, 0, 20, PTL_CT_ACK_REQ, next(), pt, 0, 0, NULL, 2, acks, 10));
-    MUST(PtlTriggeredCTInc(last, one, acks, 30));
-    MUST(PtlPut(counted, 0, 10, PTL_CT_ACK_REQ, next(), pt, 0, 0, NULL, 1));
+    CHECK(PtlTriggeredPut(counted, 0, 20, PTL_CT_ACK_REQ, next(), pt, 0, 0, NULL, 2, acks, 10));
+    CHECK(PtlTriggeredCTInc(last, one, acks, 30));
+    CHECK(PtlPut(counted, 0, 10, PTL_CT_ACK_REQ, next(), pt, 0, 0, NULL, 1));
     EQUAL("triggered by ack", EVENT("triggered by ack", eq, PTL_EVENT_PUT).hdr_data, 1);
     EQUAL("triggered by ack", EVENT("triggered by ack", eq, PTL_EVENT_PUT).hdr_data, 2);
     settle();
     COUNTS("triggered by bytes", acks, 30, 0);
     COUNTS("triggered by bytes", last, 1, 0);
-    MUST(PtlMDRelease(counted));
+    CHECK(PtlMDRelease(counted));
 }
 
 /* What waits is gone with its counter; too many are refused. */
@@ -197,21 +198,21 @@ static void limit(void) {
     COUNTS("triggered one fired", done, 1, 0);
     CODE("triggered again room for one", PtlTriggeredCTInc(done, one, ct, 1000), PTL_OK);
     CODE("triggered full again", PtlTriggeredCTInc(done, one, ct, 1000), PTL_NO_SPACE);
-    MUST(PtlCTCancelTriggered(ct));
+    CHECK(PtlCTCancelTriggered(ct));
     CODE("triggered room after cancel", PtlTriggeredCTInc(done, one, ct, 1000), PTL_OK);
-    MUST(PtlCTFree(ct));
+    CHECK(PtlCTFree(ct));
     COUNTS("triggered dropped with its counter", done, 1, 0);
     ct = counter();
     for (int i = 0; i < limits.max_triggered_ops; i++)
-        MUST(PtlTriggeredCTInc(done, one, ct, 1000));
-    MUST(PtlCTFree(ct));
+        CHECK(PtlTriggeredCTInc(done, one, ct, 1000));
+    CHECK(PtlCTFree(ct));
     CODE("triggered on a freed counter", PtlTriggeredCTInc(done, one, ct, 1), PTL_ARG_INVALID);
     COUNTS("triggered on a freed counter", done, 1, 0);
     ct = counter();
     CODE("triggered, target freed", PtlTriggeredCTInc(done, one, ct, 1), PTL_OK);
-    MUST(PtlCTFree(done));
+    CHECK(PtlCTFree(done));
     inc(ct, 1); /* nothing to add to any more */
-    MUST(PtlCTFree(ct));
+    CHECK(PtlCTFree(ct));
 }
 
 /* The reference's extensions. */
@@ -226,19 +227,19 @@ static void entries(void) {
     }
     ptl_handle_eq_t queue_ = queue(8);
     ptl_pt_index_t late = portal(queue_, 0);
-    MUST(PtlTriggeredMEAppend(ni, late, &me, PTL_PRIORITY_LIST, (void *)9, &handle, trigger, 1));
-    MUST(PtlTriggeredMEUnlink(handle, trigger, 2));
+    CHECK(PtlTriggeredMEAppend(ni, late, &me, PTL_PRIORITY_LIST, (void *)9, &handle, trigger, 1));
+    CHECK(PtlTriggeredMEUnlink(handle, trigger, 2));
     NO_MORE("triggered append waits", queue_);
     inc(trigger, 1);
     EQUAL("triggered append", (uintptr_t)EVENT("triggered append", queue_, PTL_EVENT_LINK).user_ptr, 9);
     barrier();
-    MUST(PtlPut(md, 0, 8, PTL_NO_ACK_REQ, next(), late, 0, 0, NULL, 0));
+    CHECK(PtlPut(md, 0, 8, PTL_NO_ACK_REQ, next(), late, 0, 0, NULL, 0));
     EVENT("triggered append takes messages", queue_, PTL_EVENT_PUT);
     settle();
     inc(trigger, 1);
     CODE("triggered unlink", PtlMEUnlink(handle), PTL_ARG_INVALID);
     NO_MORE("triggered unlink is silent", queue_);
-    MUST(PtlPTFree(ni, late));
+    CHECK(PtlPTFree(ni, late));
 }
 
 int main(int argc, char **argv) {
@@ -260,10 +261,10 @@ int main(int argc, char **argv) {
     by_md();
     limit();
     entries();
-    MUST(PtlNIFini(ni)); /* room for the chain */
-    MUST(PtlNIInit(PTL_IFACE_DEFAULT, kind_bits(), PTL_PID_ANY, NULL, &limits, &ni));
+    CHECK(PtlNIFini(ni)); /* room for the chain */
+    CHECK(PtlNIInit(PTL_IFACE_DEFAULT, kind_bits(), PTL_PID_ANY, NULL, &limits, &ni));
     if (logical)
-        MUST(PtlSetMap(ni, (ptl_size_t)size_, table));
+        CHECK(PtlSetMap(ni, (ptl_size_t)size_, table));
     trigger = counter();
     md = descriptor(source, BYTES, 0, PTL_EQ_NONE, PTL_CT_NONE);
     ring();

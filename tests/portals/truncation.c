@@ -1,6 +1,6 @@
 /* conformance: ranks=1,2,4
  * Messages longer than the room at the target, in every operation. */
-#include "harness.h"
+#include "ring.h"
 
 enum { BYTES = 12000, ROOM = 5000 };
 static unsigned char source[BYTES], target[BYTES], result[BYTES];
@@ -22,7 +22,7 @@ int main(int argc, char **argv) {
         clear(target, BYTES);
         clear(result, BYTES);
         barrier();
-        MUST(PtlPut(md, 0, length, PTL_ACK_REQ, next(), pt, 0, offset, NULL, 0));
+        CHECK(PtlPut(md, 0, length, PTL_ACK_REQ, next(), pt, 0, offset, NULL, 0));
         ptl_event_t ack = EVENT("truncated put ACK", own, PTL_EVENT_ACK);
         ptl_event_t event = EVENT("truncated put", eq, PTL_EVENT_PUT);
         EQUAL("truncated put ACK fail", ack.ni_fail_type, PTL_NI_OK);
@@ -34,7 +34,7 @@ int main(int argc, char **argv) {
         INTACT("truncated put before", target, offset < ROOM ? offset : ROOM);
         INTACT("truncated put behind", target + ROOM, BYTES - ROOM);
         barrier();
-        MUST(PtlGet(into, 0, length, next(), pt, 0, offset, NULL));
+        CHECK(PtlGet(into, 0, length, next(), pt, 0, offset, NULL));
         ptl_event_t reply = EVENT("truncated get REPLY", own, PTL_EVENT_REPLY);
         event = EVENT("truncated get", eq, PTL_EVENT_GET);
         EQUAL("truncated get REPLY mlength", reply.mlength, moved);
@@ -51,7 +51,7 @@ int main(int argc, char **argv) {
     memcpy(target + ROOM - 8, &tail, 4);
     memcpy(target + ROOM - 4, &tail, 4);
     barrier();
-    MUST(PtlFetchAtomic(into, 0, md, 0, 16, next(), pt, 0, ROOM - 8, NULL, 0, PTL_SUM, PTL_UINT32_T));
+    CHECK(PtlFetchAtomic(into, 0, md, 0, 16, next(), pt, 0, ROOM - 8, NULL, 0, PTL_SUM, PTL_UINT32_T));
     EQUAL("truncated fetch", EVENT("truncated fetch", own, PTL_EVENT_REPLY).mlength, 8);
     EQUAL("truncated fetch", EVENT("truncated fetch", eq, PTL_EVENT_FETCH_ATOMIC).mlength, 8);
     memcpy(old, result, sizeof old);

@@ -1,6 +1,6 @@
 /* conformance: ranks=1,2,4
  * Unlinking: by the program, in use, after automatic unlinking, at once after the last event. */
-#include "harness.h"
+#include "ring.h"
 
 enum { BYTES = 1 << 18 };
 static unsigned char source[BYTES], target[BYTES];
@@ -24,7 +24,7 @@ int main(int argc, char **argv) {
     /* While a long message comes the entry is in use; it stays and the message is whole. */
     handle = append(pt, entry(target, BYTES, options), PTL_PRIORITY_LIST, NULL);
     barrier();
-    MUST(PtlPut(md, 0, BYTES, PTL_NO_ACK_REQ, next(), pt, 0, 0, NULL, 0));
+    CHECK(PtlPut(md, 0, BYTES, PTL_NO_ACK_REQ, next(), pt, 0, 0, NULL, 0));
     spin_host_compute(5000);
     for (;;) {
         ptl_event_t event;
@@ -47,7 +47,7 @@ int main(int argc, char **argv) {
     for (int i = 0; i < 20; i++) {
         handle = append(pt, entry(target, BYTES, options), PTL_PRIORITY_LIST, NULL);
         barrier();
-        MUST(PtlPut(md, 0, 64, PTL_NO_ACK_REQ, next(), pt, 0, 0, NULL, 0));
+        CHECK(PtlPut(md, 0, 64, PTL_NO_ACK_REQ, next(), pt, 0, 0, NULL, 0));
         EVENT("unlink after an event", eq, PTL_EVENT_PUT);
         CODE("unlink after an event", unlink_entry(handle), PTL_OK);
         barrier();
@@ -59,23 +59,23 @@ int main(int argc, char **argv) {
     for (ptl_size_t i = 1; i <= 5; i++) {
         handle = append(pt, me, PTL_PRIORITY_LIST, NULL);
         barrier();
-        MUST(PtlPut(md, 0, 64, PTL_NO_ACK_REQ, next(), pt, 0, 0, NULL, 0));
-        MUST(PtlCTWait(me.ct_handle, i, &now));
+        CHECK(PtlPut(md, 0, 64, PTL_NO_ACK_REQ, next(), pt, 0, 0, NULL, 0));
+        CHECK(PtlCTWait(me.ct_handle, i, &now));
         CODE("unlink after a count", unlink_entry(handle), PTL_OK);
         barrier();
     }
     /* A use-once entry goes at its match: the next message does not find it. */
     handle = append(pt, entry(target, BYTES, options | PTL_ME_USE_ONCE), PTL_PRIORITY_LIST, NULL);
     barrier();
-    MUST(PtlPut(md, 0, BYTES, PTL_NO_ACK_REQ, next(), pt, 0, 0, NULL, 1));
-    MUST(PtlPut(md, 0, 8, PTL_NO_ACK_REQ, next(), pt, 0, 0, NULL, 2));
+    CHECK(PtlPut(md, 0, BYTES, PTL_NO_ACK_REQ, next(), pt, 0, 0, NULL, 1));
+    CHECK(PtlPut(md, 0, 8, PTL_NO_ACK_REQ, next(), pt, 0, 0, NULL, 2));
     settle();
     EQUAL("unlink use-once", EVENT("unlink use-once", eq, PTL_EVENT_PUT).hdr_data, 1);
     EVENT("unlink use-once", eq, PTL_EVENT_AUTO_UNLINK);
     NO_MORE("unlink use-once takes one", eq);
     CODE("unlink after automatic unlinking", unlink_entry(handle), PTL_ARG_INVALID);
     ptl_sr_value_t drops;
-    MUST(PtlNIStatus(ni, PTL_SR_DROP_COUNT, &drops));
+    CHECK(PtlNIStatus(ni, PTL_SR_DROP_COUNT, &drops));
     EQUAL("unlink use-once drops the second", drops, 1);
     return finish();
 }

@@ -1,6 +1,7 @@
 /* Every rank sends a different message to every other one and checks all that it gets: `alltoall BYTES`. Prints when
  * each rank was done. */
-#include "common.h"
+#include "../portals/harness.h"
+#include <spin.h>
 #undef PtlMEAppend /* a plain program */
 
 int main(int argc, char **argv) {
@@ -27,23 +28,23 @@ int main(int argc, char **argv) {
     me.match_bits = 0;
     me.ignore_bits = ~(ptl_match_bits_t)0;
     CHECK(PtlMEAppend(ni, pt, &me, PTL_PRIORITY_LIST, NULL, &handle));
-    ptl_handle_md_t md = bind(out, ranks * bytes, 0, PTL_EQ_NONE, PTL_CT_NONE);
+    ptl_handle_md_t md = descriptor(out, ranks * bytes, 0, PTL_EQ_NONE, PTL_CT_NONE);
     for (unsigned int to = 0; to < ranks; to++)
         fill(out + to * bytes, bytes, own * ranks + to);
     CHECK(spin_barrier());
     for (unsigned int k = 0; k < ranks; k++) {
         unsigned int to = (own + k) % ranks;
-        CHECK(PtlPut(md, to * bytes, bytes, PTL_NO_ACK_REQ, rank(to), pt, own, own * bytes, NULL, 0));
+        CHECK(PtlPut(md, to * bytes, bytes, PTL_NO_ACK_REQ, to_rank(to), pt, own, own * bytes, NULL, 0));
     }
     CHECK(PtlCTWait(arrived, ranks, &counted));
     EXPECT(counted.success == ranks && counted.failure == 0);
     for (unsigned int from = 0; from < ranks; from++)
-        EXPECT(filled(in + from * bytes, bytes, from * ranks + own));
+        EXPECT(is_filled(in + from * bytes, bytes, from * ranks + own));
     printf("rank %u: done at %llu ps\n", own, (unsigned long long)spin_time_ps());
     CHECK(spin_barrier());
     CHECK(PtlMEUnlink(handle));
     CHECK(PtlPTFree(ni, pt));
     free(out);
     free(in);
-    return finish();
+    return close_interface();
 }

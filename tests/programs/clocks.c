@@ -1,12 +1,13 @@
 /* Time, as a program sees and spends it: `clocks CASE [TICKS A SECOND]`. */
 #define _GNU_SOURCE
-#include "common.h"
+#include "../portals/harness.h"
 #include <dlfcn.h>
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <spin.h>
 #include <sys/select.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -96,7 +97,7 @@ static void sleeps(void) {
     struct timeval tenth = {.tv_usec = 100000};
     CHECK(PtlPTAlloc(ni, 0, PTL_EQ_NONE, 0, &index));
     if (spin_rank() == 0) {
-        ptl_me_t me = entry((void *)&arrived, sizeof arrived, 0, PTL_ME_OP_PUT);
+        ptl_me_t me = plain_entry((void *)&arrived, sizeof arrived, 0, PTL_ME_OP_PUT);
         ptl_handle_me_t handle;
         CHECK(PtlMEAppend(ni, index, &me, PTL_PRIORITY_LIST, NULL, &handle));
     }
@@ -104,8 +105,8 @@ static void sleeps(void) {
     if (spin_rank() == 1) {
         static uint64_t value = 42;
         spin_host_compute(1000000);
-        CHECK(PtlPut(bind(&value, sizeof value, 0, PTL_EQ_NONE, PTL_CT_NONE), 0, sizeof value, PTL_NO_ACK_REQ, rank(0),
-                     index, 0, 0, NULL, 0));
+        CHECK(PtlPut(descriptor(&value, sizeof value, 0, PTL_EQ_NONE, PTL_CT_NONE), 0, sizeof value, PTL_NO_ACK_REQ,
+                     to_rank(0), index, 0, 0, NULL, 0));
     } else {
         uint64_t start = spin_time_ps(), slept = 0;
         EXPECT(arrived == 0 && nanosleep(&second, NULL) == 0);
@@ -167,5 +168,5 @@ int main(int argc, char **argv) {
     } else {
         return 2;
     }
-    return finish();
+    return close_interface();
 }

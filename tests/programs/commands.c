@@ -1,6 +1,7 @@
 /* What handlers can ask of the card (sPIN App. B.6), and what they can compute: `commands CASE`. Rank 0 sends, rank 1
  * has the handlers. */
-#include "common.h"
+#include "../portals/harness.h"
+#include <spin.h>
 
 enum { MTU = 4096, BYTES = 3 * MTU, BITS = 7, ECHO = 8 };
 
@@ -191,7 +192,7 @@ static int receiver(void) { return spin_rank() == 1; }
 static void serve(ptl_header_handler_t h, ptl_payload_handler_t p, ptl_completion_handler_t c, void *host,
                   ptl_size_t bytes) {
     ptl_handle_me_t handle;
-    ptl_me_t me = entry(received, BYTES, BITS, PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE);
+    ptl_me_t me = plain_entry(received, BYTES, BITS, PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE);
     memset(received, UNTOUCHED, BYTES);
     CHECK(PtlHPUAllocMem(1024, ni, &me.hpu_memory));
     me.ct_handle = ct;
@@ -205,9 +206,9 @@ static void serve(ptl_header_handler_t h, ptl_payload_handler_t p, ptl_completio
 }
 
 static void sends(size_t bytes) {
-    ptl_handle_md_t md = bind(sent, BYTES, PTL_MD_EVENT_SEND_DISABLE, eq, PTL_CT_NONE);
+    ptl_handle_md_t md = descriptor(sent, BYTES, PTL_MD_EVENT_SEND_DISABLE, eq, PTL_CT_NONE);
     CHECK(spin_barrier());
-    CHECK(PtlPut(md, 0, bytes, PTL_ACK_REQ, rank(1), pt, BITS, 0, NULL, 0));
+    CHECK(PtlPut(md, 0, bytes, PTL_ACK_REQ, to_rank(1), pt, BITS, 0, NULL, 0));
     ptl_event_t event;
     do
         CHECK(PtlEQWait(eq, &event)); /* an echo may come first */
@@ -215,7 +216,7 @@ static void sends(size_t bytes) {
     EXPECT(event.ni_fail_type == PTL_NI_OK);
 }
 
-static void delivered(void) { EXPECT(next_event(eq, PTL_EVENT_PUT).ni_fail_type == PTL_NI_OK); }
+static void delivered(void) { EXPECT(await_event(eq, PTL_EVENT_PUT).ni_fail_type == PTL_NI_OK); }
 
 static void scale(ptl_payload_handler_t handler) {
     static struct table table = {.factor = 251};
@@ -237,7 +238,7 @@ static void dma_left_running(void) {
         return sends(BYTES);
     serve(NULL, leave_running, NULL, NULL, 0);
     delivered();
-    EXPECT(filled(received, BYTES, 2)); /* before the event */
+    EXPECT(is_filled(received, BYTES, 2)); /* before the event */
 }
 
 /* Handler memory as an array of segments (App. B.2). */
@@ -248,7 +249,7 @@ static void dma_segments(void) {
     if (!receiver())
         return sends(BYTES);
     ptl_handle_me_t handle;
-    ptl_me_t me = entry(received, BYTES, BITS, PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE | PTL_HANDLER_IOVEC);
+    ptl_me_t me = plain_entry(received, BYTES, BITS, PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE | PTL_HANDLER_IOVEC);
     me.payload_handler = scale_blocking;
     me.handler_host_mem_start = segments;
     me.handler_host_mem_length = 3;
@@ -276,8 +277,9 @@ static void counters(void) {
 /* Receives what comes back. */
 static void echoed(unsigned int seed, size_t from, int messages) {
     ptl_handle_me_t handle;
-    ptl_me_t me = entry(received, BYTES, ECHO,
-                        PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE | PTL_ME_EVENT_CT_COMM | PTL_ME_EVENT_COMM_DISABLE);
+    ptl_me_t me =
+        plain_entry(received, BYTES, ECHO,
+                    PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE | PTL_ME_EVENT_CT_COMM | PTL_ME_EVENT_COMM_DISABLE);
     ptl_ct_event_t counted;
     me.ct_handle = ct;
     memset(received, UNTOUCHED, BYTES);
@@ -285,7 +287,7 @@ static void echoed(unsigned int seed, size_t from, int messages) {
     CHECK(PtlMEAppend(ni, pt, &me, PTL_PRIORITY_LIST, NULL, &handle));
     sends(BYTES);
     CHECK(PtlCTWait(ct, (ptl_size_t)messages, &counted));
-    EXPECT(counted.failure == 0 && untouched(received, from));
+    EXPECT(counted.failure == 0 && is_untouched(received, from));
     for (size_t i = from; i < BYTES; i++)
         EXPECT(received[i] == sent[i]);
 }
@@ -297,7 +299,7 @@ static void put_from_device(void) {
     serve(remember_origin, echo, NULL, NULL, 0);
     delivered();
     CHECK(PtlCTWait(ct, 6, &counted)); /* three departures, three acknowledgements */
-    EXPECT(counted.success == 6 && counted.failure == 0 && untouched(received, BYTES));
+    EXPECT(counted.success == 6 && counted.failure == 0 && is_untouched(received, BYTES));
 }
 
 static void put_from_host(void) {
@@ -306,8 +308,8 @@ static void put_from_host(void) {
         return echoed(4, 100, 1);
     serve(deposit, NULL, echo_from_host, NULL, 0);
     delivered();
-    EXPECT(filled(received, BYTES, 4));
-    ptl_event_t ack = next_event(eq, PTL_EVENT_ACK); /* eq and counter are the entry's */
+    EXPECT(is_filled(received, BYTES, 4));
+    ptl_event_t ack = await_event(eq, PTL_EVENT_ACK); /* eq and counter are the entry's */
     EXPECT(ack.ni_fail_type == PTL_NI_OK && ack.mlength == BYTES - 100 && ack.user_ptr == (void *)77);
     CHECK(PtlCTGet(ct, &counted));
     EXPECT(counted.success == 2 && counted.failure == 0);

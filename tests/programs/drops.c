@@ -1,5 +1,6 @@
 /* Messages that nobody takes: `drops CASE`. Rank 2 sends three to rank 1, which has nothing for them. */
-#include "common.h"
+#include "../portals/harness.h"
+#include <spin.h>
 
 enum { PORTAL = 4, BITS = 0x10, BYTES = 8, MESSAGES = 3 };
 
@@ -10,9 +11,9 @@ static void send(void) {
     ptl_handle_ct_t acks;
     ptl_ct_event_t counted;
     CHECK(PtlCTAlloc(ni, &acks));
-    ptl_handle_md_t md = bind(data, BYTES, PTL_MD_EVENT_CT_ACK, PTL_EQ_NONE, acks);
+    ptl_handle_md_t md = descriptor(data, BYTES, PTL_MD_EVENT_CT_ACK, PTL_EQ_NONE, acks);
     for (unsigned int i = 0; i < MESSAGES; i++)
-        CHECK(PtlPut(md, 0, BYTES, PTL_CT_ACK_REQ, rank(1), PORTAL, BITS + i, 0, NULL, 0));
+        CHECK(PtlPut(md, 0, BYTES, PTL_CT_ACK_REQ, to_rank(1), PORTAL, BITS + i, 0, NULL, 0));
     do
         CHECK(PtlCTGet(acks, &counted));
     while (counted.failure < MESSAGES && PtlCTWait(acks, MESSAGES, &counted) == PTL_OK);

@@ -1,8 +1,9 @@
 /* Ways for a run to end: `ends HOW`. */
 #define _GNU_SOURCE
-#include "common.h"
+#include "../portals/harness.h"
 #include <pthread.h>
 #include <signal.h>
+#include <spin.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -36,7 +37,7 @@ static void *wait_for_ever(void *unused) {
 }
 
 /* Ends while a thread waits: at once, or after a sleep in real time. */
-static void leave(long nanoseconds) {
+static void leave_later(long nanoseconds) {
     pthread_t thread;
     struct timespec moment = {.tv_nsec = nanoseconds};
     if (pthread_create(&thread, NULL, wait_for_ever, NULL))
@@ -108,10 +109,10 @@ int main(int argc, char **argv) {
         if (strcmp(how, "abort") == 0)
             abort();
         if (strcmp(how, "leave") == 0)
-            leave(0);
+            leave_later(0);
         if (strcmp(how, "sleep") == 0)
-            leave(20000000);
+            leave_later(20000000);
     }
     CHECK(spin_barrier());
-    return finish();
+    return close_interface();
 }

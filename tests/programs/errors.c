@@ -4,7 +4,8 @@
  *
  * Rank 0 sends a message to an entry of rank 1 whose handler of that role misbehaves, and then one to a healthy entry
  * whose HPU memory lies behind it. Rank 1 prints every event, and what the handler has found out. */
-#include "common.h"
+#include "../portals/harness.h"
+#include <spin.h>
 
 enum act { POKE, PEEK, LOOP, FAILS, UNKNOWN, DEEP, ABORT, JUMP, COMMANDS, WILD_PUT, WILD_DMA, NOWHERE, ONWARD };
 static const char *const acts[] = {"poke", "peek",     "loop",     "fail",     "unknown", "deep",  "abort",
@@ -110,7 +111,7 @@ static int find(const char *const *names, int count, const char *name) {
 
 static void send(ptl_handle_md_t md, ptl_handle_eq_t eq, ptl_match_bits_t bits) {
     ptl_event_t event;
-    CHECK(PtlPut(md, 0, BYTES, PTL_ACK_REQ, rank(1), 0, bits, 0, NULL, bits));
+    CHECK(PtlPut(md, 0, BYTES, PTL_ACK_REQ, to_rank(1), 0, bits, 0, NULL, bits));
     do
         CHECK(PtlEQWait(eq, &event));
     while (event.type != PTL_EVENT_ACK);
@@ -121,7 +122,7 @@ static unsigned char data[BYTES], faulty[BYTES], healthy[BYTES];
 
 static void append(ptl_match_bits_t bits, unsigned char *memory, struct state *state, struct state *copy) {
     ptl_handle_me_t handle;
-    ptl_me_t me = entry(memory, BYTES, bits, PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE);
+    ptl_me_t me = plain_entry(memory, BYTES, bits, PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE);
     CHECK(PtlHPUAllocMem(sizeof *state, ni, &me.hpu_memory));
     me.header_handler = header;
     me.payload_handler = payload;
@@ -153,7 +154,7 @@ static void serve(ptl_handle_eq_t eq, struct state state) {
     /* The healthy message found its memory as the host had left it. */
     const struct state *w = &copies[HEALTHY], *f = &copies[FAULTY];
     EXPECT(w->role == NOBODY && w->marks[0] == 1 && w->marks[1] == 2 && w->marks[2] == 1 && w->marks[5] == 0xC0FFEE);
-    EXPECT(untouched(healthy, BYTES) && untouched(faulty, BYTES)); /* handlers took all data */
+    EXPECT(is_untouched(healthy, BYTES) && is_untouched(faulty, BYTES)); /* handlers took all data */
     if (state.role != COMPLETION)
         printf("rank 1: handlers %u %u %u, dropped %u, results %d %d %d %d %d %d\n", f->marks[0], f->marks[1],
                f->marks[2], f->marks[3], f->results[0], f->results[1], f->results[2], f->results[3], f->results[4],
@@ -175,11 +176,11 @@ int main(int argc, char **argv) {
     if (spin_rank() == 1) {
         serve(eq, state);
     } else {
-        ptl_handle_md_t md = bind(data, BYTES, 0, eq, PTL_CT_NONE);
+        ptl_handle_md_t md = descriptor(data, BYTES, 0, eq, PTL_CT_NONE);
         CHECK(spin_barrier());
         send(md, eq, FAULTY);
         send(md, eq, HEALTHY);
     }
     CHECK(spin_barrier());
-    return finish();
+    return close_interface();
 }

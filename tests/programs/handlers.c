@@ -11,7 +11,8 @@ struct user_header {
     uint64_t value;
 };
 
-#include "common.h"
+#include "../portals/harness.h"
+#include <spin.h>
 
 enum { MTU = 4096, BYTES = 2 * MTU + 100, PACKETS = 8, BITS = 7 };
 
@@ -108,7 +109,7 @@ static struct state plainly(void) { return (struct state){.verdict = PROCESS_DAT
 /* Handlers that are NULL are not called. `options` are added to those of every entry. */
 static void serve(struct state first, ptl_header_handler_t h, ptl_payload_handler_t p, ptl_completion_handler_t c,
                   ptl_size_t user_header, unsigned int options) {
-    ptl_me_t me = entry(received, sizeof received, BITS, PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE | options);
+    ptl_me_t me = plain_entry(received, sizeof received, BITS, PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE | options);
     memset(received, UNTOUCHED, sizeof received);
     CHECK(PtlHPUAllocMem(sizeof first, ni, &memory));
     me.hpu_memory = memory;
@@ -128,10 +129,10 @@ static void serve(struct state first, ptl_header_handler_t h, ptl_payload_handle
 
 /* The sender's side: one message, and what its acknowledgement says. */
 static ptl_event_t put(size_t bytes, ptl_size_t offset) {
-    ptl_handle_md_t md = bind(sent, sizeof sent, PTL_MD_EVENT_SEND_DISABLE, eq, PTL_CT_NONE);
+    ptl_handle_md_t md = descriptor(sent, sizeof sent, PTL_MD_EVENT_SEND_DISABLE, eq, PTL_CT_NONE);
     fill(sent, sizeof sent, 1);
-    CHECK(PtlPut(md, 0, bytes, PTL_ACK_REQ, rank(1), pt, BITS, offset, NULL, 0xABCDEF0123456789));
-    ptl_event_t ack = next_event(eq, PTL_EVENT_ACK);
+    CHECK(PtlPut(md, 0, bytes, PTL_ACK_REQ, to_rank(1), pt, BITS, offset, NULL, 0xABCDEF0123456789));
+    ptl_event_t ack = await_event(eq, PTL_EVENT_ACK);
     CHECK(PtlMDRelease(md));
     return ack;
 }
@@ -142,7 +143,7 @@ static void sends(size_t bytes) {
 }
 
 static ptl_event_t delivered(size_t bytes) {
-    ptl_event_t event = next_event(eq, PTL_EVENT_PUT);
+    ptl_event_t event = await_event(eq, PTL_EVENT_PUT);
     EXPECT(event.ni_fail_type == PTL_NI_OK && event.rlength == bytes && told.disorder == 0);
     return event;
 }
@@ -165,7 +166,7 @@ static void order(void) {
     EXPECT(told.offset == 64 && told.hdr_data == 0xABCDEF0123456789);
     EXPECT(told.source.rank == 0 && told.target.rank == 1);
     EXPECT(told.bytes == PACKETS * MTU - 64 && told.dropped == 0 && told.flow_control == 0);
-    EXPECT(untouched(received, sizeof received)); /* what handlers do not copy does not reach the host */
+    EXPECT(is_untouched(received, sizeof received)); /* what handlers do not copy does not reach the host */
     printf("headers %u payloads %u completions %u at once %u hpus %#x\n", told.headers, told.payloads, told.completions,
            told.most_running, told.hpus);
 }
@@ -178,7 +179,7 @@ static void sends_in_vain(size_t bytes) {
 }
 
 static void is_dropped(size_t bytes) {
-    ptl_event_t event = next_event(eq, PTL_EVENT_PUT);
+    ptl_event_t event = await_event(eq, PTL_EVENT_PUT);
     EXPECT(event.ni_fail_type == PTL_NI_DROPPED && event.mlength == 0 && event.rlength == bytes && told.disorder == 0);
 }
 
@@ -190,7 +191,7 @@ static void drop(void) {
     serve(first, header, payload, completion, 0, 0);
     is_dropped(BYTES);
     EXPECT(told.headers == 1 && told.payloads == 0 && told.completions == 1);
-    EXPECT(told.dropped == BYTES && untouched(received, BYTES));
+    EXPECT(told.dropped == BYTES && is_untouched(received, BYTES));
 }
 
 /* A dropped message is no unexpected one. */
@@ -207,9 +208,9 @@ static void drop_unexpected(void) {
     is_dropped(BYTES);
     CHECK(spin_barrier());
     delivered(100);
-    ptl_me_t wanted = entry(NULL, 0, BITS, PTL_ME_OP_PUT);
+    ptl_me_t wanted = plain_entry(NULL, 0, BITS, PTL_ME_OP_PUT);
     CHECK(PtlMESearch(ni, pt, &wanted, PTL_SEARCH_DELETE, NULL));
-    EXPECT(next_event(eq, PTL_EVENT_PUT_OVERFLOW).rlength == 100);
+    EXPECT(await_event(eq, PTL_EVENT_PUT_OVERFLOW).rlength == 100);
     ptl_event_t event;
     EXPECT(PtlEQGet(eq, &event) == PTL_EQ_EMPTY);
 }
@@ -235,8 +236,8 @@ static void managed(uint32_t verdict) {
     }
     ptl_event_t event = delivered(50);
     EXPECT(event.start == received && event.mlength == 50 && told.offset == 0);
-    EXPECT(filled(received, 50, 1) && untouched(received + 50, sizeof received - 50));
-    next_event(eq, PTL_EVENT_AUTO_UNLINK);
+    EXPECT(is_filled(received, 50, 1) && is_untouched(received + 50, sizeof received - 50));
+    await_event(eq, PTL_EVENT_AUTO_UNLINK);
 }
 
 static void drop_managed(void) { managed(DROP); }
@@ -251,7 +252,7 @@ static void proceed(void) {
     serve(first, header, payload, completion, sizeof(struct user_header), 0);
     ptl_event_t event = delivered(BYTES);
     EXPECT(event.start == received && event.mlength == BYTES && told.payloads == 0 && told.dropped == 0);
-    EXPECT(filled(received, BYTES, 1) && untouched(received + BYTES, sizeof received - BYTES));
+    EXPECT(is_filled(received, BYTES, 1) && is_untouched(received + BYTES, sizeof received - BYTES));
 }
 
 /* PROCESS_DATA without payload handlers leaves the data to the default action. */
@@ -260,7 +261,7 @@ static void process_without_handler(void) {
         return sends(BYTES);
     serve(plainly(), header, NULL, completion, 0, 0);
     delivered(BYTES);
-    EXPECT(filled(received, BYTES, 1) && told.headers == 1 && told.payloads == 0 && told.completions == 1);
+    EXPECT(is_filled(received, BYTES, 1) && told.headers == 1 && told.payloads == 0 && told.completions == 1);
 }
 
 /* Each handler can be left out (App. B.1). */
@@ -269,7 +270,7 @@ static void payload_alone(void) {
         return sends(BYTES);
     serve(plainly(), NULL, payload, NULL, 0, 0);
     delivered(BYTES);
-    EXPECT(told.completions == 0 && untouched(received, BYTES));
+    EXPECT(told.completions == 0 && is_untouched(received, BYTES));
 }
 
 static void completion_alone(void) {
@@ -277,7 +278,7 @@ static void completion_alone(void) {
         return sends(BYTES);
     serve(plainly(), NULL, NULL, completion, 0, 0);
     delivered(BYTES);
-    EXPECT(filled(received, BYTES, 1) && told.headers == 0 && told.completions == 1);
+    EXPECT(is_filled(received, BYTES, 1) && told.headers == 0 && told.completions == 1);
 }
 
 static void drop_packets(void) {
@@ -341,7 +342,7 @@ static void pending(uint32_t verdict, uint32_t ending) {
     EXPECT(PtlEQGet(eq, &event) == PTL_EQ_EMPTY);
     EXPECT(told.completions == 2 && told.length == 200); /* the state is shared by all messages */
     delivered(300);                                      /* the one that completes the entry */
-    next_event(eq, PTL_EVENT_AUTO_UNLINK);
+    await_event(eq, PTL_EVENT_AUTO_UNLINK);
     EXPECT(told.completions == 3 && told.length == 300);
 }
 
@@ -356,7 +357,7 @@ static void once(void) {
         return sends(100);
     serve(plainly(), header, payload, completion, 0, PTL_ME_USE_ONCE);
     delivered(100);
-    next_event(eq, PTL_EVENT_AUTO_UNLINK);
+    await_event(eq, PTL_EVENT_AUTO_UNLINK);
     EXPECT(PtlMEUnlink(me_handle) == PTL_ARG_INVALID);
     CHECK(PtlHPUFreeMem(&memory));
     EXPECT(memory == PTL_INVALID_HANDLE);
@@ -370,9 +371,9 @@ static void memory_outlives_entries(void) {
     }
     serve(plainly(), header, payload, completion, 0, PTL_ME_USE_ONCE);
     delivered(100);
-    next_event(eq, PTL_EVENT_AUTO_UNLINK);
+    await_event(eq, PTL_EVENT_AUTO_UNLINK);
     EXPECT(told.headers == 1);
-    ptl_me_t me = entry(received, sizeof received, BITS, PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE);
+    ptl_me_t me = plain_entry(received, sizeof received, BITS, PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE);
     me.hpu_memory = memory;
     me.header_handler = header;
     me.completion_handler = completion;
@@ -397,14 +398,14 @@ static void error_last(void) {
     }
     serve(first, NULL, fail_first, completion, 0, PTL_ME_USE_ONCE);
     uint64_t before = spin_time_ps();
-    ptl_event_t event = next_event(eq, PTL_EVENT_HANDLER_ERROR);
+    ptl_event_t event = await_event(eq, PTL_EVENT_HANDLER_ERROR);
     printf("%llu\n", (unsigned long long)(spin_time_ps() - before));
     EXPECT(event.ni_fail_type == PTL_NI_HANDLER_FAIL && (uintptr_t)event.start == FAIL);
     EXPECT(event.rlength == PACKETS * MTU && event.mlength == (PACKETS - 1) * MTU);
     EXPECT(told.completions == 1 && told.dropped == MTU);
     fill(sent, sizeof sent, 1);
-    EXPECT(untouched(received, MTU) && memcmp(received + MTU, sent + MTU, (PACKETS - 1) * MTU) == 0);
-    next_event(eq, PTL_EVENT_AUTO_UNLINK);
+    EXPECT(is_untouched(received, MTU) && memcmp(received + MTU, sent + MTU, (PACKETS - 1) * MTU) == 0);
+    await_event(eq, PTL_EVENT_AUTO_UNLINK);
 }
 
 /* Packets that find no buffer are dropped, the completion handler and the host hear of it, and the entry takes messages
@@ -422,9 +423,9 @@ static void flow_control(void) {
         return sends(MTU);
     }
     serve(first, NULL, payload, completion, 0, 0);
-    ptl_event_t event = next_event(eq, PTL_EVENT_PUT);
+    ptl_event_t event = await_event(eq, PTL_EVENT_PUT);
     EXPECT(event.ni_fail_type == PTL_NI_PT_DISABLED && event.mlength == 2 * MTU && event.rlength == PACKETS * MTU);
-    EXPECT(next_event(eq, PTL_EVENT_PT_DISABLED).pt_index == pt);
+    EXPECT(await_event(eq, PTL_EVENT_PT_DISABLED).pt_index == pt);
     printf("payloads %u dropped %d flow control %u\n", told.payloads, told.dropped, told.flow_control);
     CHECK(spin_barrier()); /* a message is refused */
     CHECK(spin_barrier());

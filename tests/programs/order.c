@@ -1,6 +1,7 @@
 /* What handlers that run at once do to each other: `order CASE KIND`. Rank 0 sends a message whose payload handlers run on
  * rank 1; KIND is how they synchronise. */
-#include "common.h"
+#include "../portals/harness.h"
+#include <spin.h>
 
 enum { MTU = 4096, PACKETS = 12, WORK = 3000 };
 
@@ -150,10 +151,10 @@ static struct state run(ptl_payload_handler_t handler, enum kind kind, ptl_size_
     unsigned char *data = calloc(1, bytes);
     if (spin_rank() == 0) {
         CHECK(spin_barrier());
-        CHECK(PtlPut(bind(data, bytes, PTL_MD_EVENT_CT_SEND, PTL_EQ_NONE, ct), 0, bytes, PTL_NO_ACK_REQ, rank(1), pt, 7,
-                     0, NULL, 0));
+        CHECK(PtlPut(descriptor(data, bytes, PTL_MD_EVENT_CT_SEND, PTL_EQ_NONE, ct), 0, bytes, PTL_NO_ACK_REQ,
+                     to_rank(1), pt, 7, 0, NULL, 0));
     } else {
-        ptl_me_t me = entry(data, bytes, 7, PTL_ME_OP_PUT | PTL_ME_EVENT_CT_COMM);
+        ptl_me_t me = plain_entry(data, bytes, 7, PTL_ME_OP_PUT | PTL_ME_EVENT_CT_COMM);
         me.ct_handle = ct;
         me.payload_handler = handler;
         me.completion_handler = report;
@@ -201,5 +202,5 @@ int main(int argc, char **argv) {
         }
     }
     CHECK(spin_barrier());
-    return finish();
+    return close_interface();
 }

@@ -4,7 +4,8 @@
  * Rank 0 sends messages to rank 1, whose only HPU looks for a while whether its packet and its stack stay what they
  * are, starts COMMAND with its result to PLACE (packet, stack or state), and ends as END says. `outlive free` frees HPU
  * memory while data is under way to it. */
-#include "common.h"
+#include "../portals/harness.h"
+#include <spin.h>
 #include <stddef.h>
 
 enum { MTU = 4096, PACKETS = 120, LOCAL = 512, LOOK = 400 };
@@ -97,7 +98,7 @@ static unsigned char message[PACKETS * MTU];
 static unsigned char host[MTU];
 
 static ptl_me_t watched(struct state *start, struct state *into, ptl_handle_ct_t ct) {
-    ptl_me_t me = entry(into, sizeof *into, 7, PTL_ME_OP_PUT | PTL_ME_EVENT_CT_COMM | PTL_ME_USE_ONCE);
+    ptl_me_t me = plain_entry(into, sizeof *into, 7, PTL_ME_OP_PUT | PTL_ME_EVENT_CT_COMM | PTL_ME_USE_ONCE);
     me.ct_handle = ct;
     me.hpu_initial_state = start;
     me.hpu_initial_state_length = offsetof(struct state, data);
@@ -112,8 +113,8 @@ static ptl_me_t watched(struct state *start, struct state *into, ptl_handle_ct_t
 static void put(ptl_size_t bytes) {
     ptl_handle_ct_t ct;
     CHECK(PtlCTAlloc(ni, &ct));
-    ptl_handle_md_t md = bind(message, bytes, PTL_MD_EVENT_CT_SEND, PTL_EQ_NONE, ct);
-    CHECK(PtlPut(md, 0, bytes, PTL_NO_ACK_REQ, rank(1), 0, 7, 0, NULL, 0));
+    ptl_handle_md_t md = descriptor(message, bytes, PTL_MD_EVENT_CT_SEND, PTL_EQ_NONE, ct);
+    CHECK(PtlPut(md, 0, bytes, PTL_NO_ACK_REQ, to_rank(1), 0, 7, 0, NULL, 0));
     ptl_ct_event_t count;
     CHECK(PtlCTWait(ct, 1, &count));
 }
@@ -174,5 +175,5 @@ int main(int argc, char **argv) {
         printf("runs %u packets %u stacks %u dirty %u\n", seen.runs, seen.bad_packets, seen.bad_stacks, dirty);
     }
     CHECK(spin_barrier());
-    return finish();
+    return close_interface();
 }

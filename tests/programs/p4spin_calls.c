@@ -1,6 +1,7 @@
 /* What handler calls do (sPIN App. B.6), against plain computations: `p4spin_calls CASE [NUMBER]`. Rank 0 starts the
  * handlers of rank 1 and is the target of what they send. */
-#include "common.h"
+#include "../portals/harness.h"
+#include <spin.h>
 
 enum { MTU = 4096, BYTES = 8 * MTU, BITS = 7, ECHO = 8, SOURCE = 9, WORDS = 32 };
 
@@ -347,7 +348,7 @@ static int receiver(void) { return spin_rank() == 1; }
 static ptl_me_t served(unsigned char *memory, ptl_match_bits_t bits, ptl_header_handler_t h, ptl_payload_handler_t p,
                        ptl_completion_handler_t c, uint32_t argument) {
     static struct state first;
-    ptl_me_t me = entry(memory, BYTES, bits, PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE);
+    ptl_me_t me = plain_entry(memory, BYTES, bits, PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE);
     first.number = argument;
     CHECK(PtlHPUAllocMem(sizeof first, ni, &me.hpu_memory));
     me.ct_handle = ct;
@@ -374,24 +375,24 @@ static void serve(ptl_payload_handler_t p, ptl_completion_handler_t c) {
 
 /* A plain entry of rank 0 for what handlers ask of it; messages count. */
 static void offer(unsigned char *memory, ptl_match_bits_t bits) {
-    ptl_me_t me = entry(memory, BYTES, bits, PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_EVENT_LINK_DISABLE);
+    ptl_me_t me = plain_entry(memory, BYTES, bits, PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_EVENT_LINK_DISABLE);
     me.options |= PTL_ME_EVENT_CT_COMM | PTL_ME_EVENT_COMM_DISABLE;
     me.ct_handle = ct;
     append(&me);
 }
 
 static void send_to(unsigned int target, ptl_match_bits_t bits, size_t bytes) {
-    ptl_handle_md_t md = bind(sent, BYTES, PTL_MD_EVENT_SEND_DISABLE, eq, PTL_CT_NONE);
-    CHECK(PtlPut(md, 0, bytes, PTL_ACK_REQ, rank(target), pt, bits, 0, NULL, 0));
+    ptl_handle_md_t md = descriptor(sent, BYTES, PTL_MD_EVENT_SEND_DISABLE, eq, PTL_CT_NONE);
+    CHECK(PtlPut(md, 0, bytes, PTL_ACK_REQ, to_rank(target), pt, bits, 0, NULL, 0));
 }
 
 static ptl_event_t sends(size_t bytes) {
     CHECK(spin_barrier());
     send_to(1, BITS, bytes);
-    return next_event(eq, PTL_EVENT_ACK);
+    return await_event(eq, PTL_EVENT_ACK);
 }
 
-static void delivered(void) { EXPECT(next_event(eq, PTL_EVENT_PUT).ni_fail_type == PTL_NI_OK); }
+static void delivered(void) { EXPECT(await_event(eq, PTL_EVENT_PUT).ni_fail_type == PTL_NI_OK); }
 
 static void counted(ptl_size_t count) {
     ptl_ct_event_t value;
@@ -422,8 +423,8 @@ static void gets_to_host(void) {
     }
     EXPECT(replies == 1 && puts == 1);
     counted(1);
-    EXPECT(memcmp(received + TO, sent + FROM, GOT) == 0 && untouched(received + TO + GOT, BYTES - TO - GOT));
-    EXPECT(untouched(received + 8, TO - 8)); /* 8 bytes of the message that started it */
+    EXPECT(memcmp(received + TO, sent + FROM, GOT) == 0 && is_untouched(received + TO + GOT, BYTES - TO - GOT));
+    EXPECT(is_untouched(received + 8, TO - 8)); /* 8 bytes of the message that started it */
 }
 
 static void gets_to_device(void) {
@@ -440,7 +441,7 @@ static void gets_to_device(void) {
     ptl_ct_event_t value;
     EXPECT(memcmp(told.results, expected, sizeof expected) == 0);
     EXPECT(memcmp(received, sent + 1, MTU) == 0);
-    EXPECT(memcmp(received + MTU, sent + BYTES - 50, 50) == 0 && untouched(received + MTU + 50, 150));
+    EXPECT(memcmp(received + MTU, sent + BYTES - 50, 50) == 0 && is_untouched(received + MTU + 50, 150));
     CHECK(PtlCTGet(ct, &value));
     EXPECT(value.success == 2 && value.failure == 1); /* the last one was not to be counted */
 }
@@ -671,7 +672,7 @@ static void interleave(void) {
     if (spin_rank() != 0) {
         CHECK(spin_barrier());
         send_to(0, (ptl_match_bits_t)spin_rank(), BYTES - 100);
-        EXPECT(next_event(eq, PTL_EVENT_ACK).ni_fail_type == PTL_NI_OK);
+        EXPECT(await_event(eq, PTL_EVENT_ACK).ni_fail_type == PTL_NI_OK);
         return;
     }
     for (int k = 1; k <= senders; k++) {
@@ -682,7 +683,7 @@ static void interleave(void) {
     for (int k = 0; k < senders; k++)
         delivered();
     for (int k = 1; k <= senders; k++)
-        EXPECT(filled(data[k - 1], BYTES - 100, (unsigned)k));
+        EXPECT(is_filled(data[k - 1], BYTES - 100, (unsigned)k));
     EXPECT(told.words[0] == (uint64_t)(senders * (BYTES / MTU)) && told.words[1] > (uint64_t)(2 * senders));
 }
 
@@ -704,7 +705,7 @@ static void wild_memory(void) {
         return;
     }
     serve(NULL, wild);
-    ptl_event_t event = next_event(eq, PTL_EVENT_HANDLER_ERROR);
+    ptl_event_t event = await_event(eq, PTL_EVENT_HANDLER_ERROR);
     EXPECT(event.ni_fail_type == PTL_NI_SEGV);
     printf("%#llx\n", (unsigned long long)(uintptr_t)event.start);
 }
@@ -721,7 +722,7 @@ static void unmapped_memory(void) {
     me.handler_host_mem_length = 2;
     append(&me);
     CHECK(spin_barrier());
-    EXPECT(next_event(eq, PTL_EVENT_PUT).ni_fail_type == PTL_NI_SEGV);
+    EXPECT(await_event(eq, PTL_EVENT_PUT).ni_fail_type == PTL_NI_SEGV);
     EXPECT(told.results[0] == SPIN_ERR_FAILED && told.results[1] == SPIN_ERR_FAILED);
     EXPECT(told.results[2] == 0 && told.results[3] == SPIN_ERR_FAILED);
 }

@@ -1,6 +1,7 @@
 /* Handlers on all kinds of requests (sPIN App. B.3, §5.4 "Distributed Transactions"): `p4spin_gets CASE`. Rank 0 asks,
  * rank 1 has the handlers, which keep a log of the accesses in host memory. */
-#include "common.h"
+#include "../portals/harness.h"
+#include <spin.h>
 
 enum { MTU = 4096, BYTES = 3 * MTU, BITS = 7, PLAIN = 8, LOG = 16 };
 
@@ -75,7 +76,7 @@ static int receiver(void) { return spin_rank() == 1; }
 
 static void append(struct state first, ptl_header_handler_t h, unsigned int options) {
     ptl_handle_me_t handle;
-    ptl_me_t me = entry(memory, BYTES, BITS, PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_EVENT_LINK_DISABLE | options);
+    ptl_me_t me = plain_entry(memory, BYTES, BITS, PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_EVENT_LINK_DISABLE | options);
     CHECK(PtlHPUAllocMem(sizeof first, ni, &me.hpu_memory));
     me.header_handler = h;
     me.payload_handler = payload;
@@ -85,7 +86,7 @@ static void append(struct state first, ptl_header_handler_t h, unsigned int opti
     me.handler_host_mem_start = &told;
     me.handler_host_mem_length = sizeof told;
     CHECK(PtlMEAppend(ni, pt, &me, PTL_PRIORITY_LIST, NULL, &handle));
-    ptl_me_t plain = entry(memory, BYTES, PLAIN, PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_EVENT_LINK_DISABLE);
+    ptl_me_t plain = plain_entry(memory, BYTES, PLAIN, PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_EVENT_LINK_DISABLE);
     CHECK(PtlMEAppend(ni, pt, &plain, PTL_PRIORITY_LIST, NULL, &handle));
 }
 
@@ -105,25 +106,25 @@ static uint64_t word(const unsigned char *data, size_t i) {
 
 static void start(void) {
     memset(mine, UNTOUCHED, BYTES);
-    md = bind(mine, BYTES, PTL_MD_EVENT_SEND_DISABLE, eq, PTL_CT_NONE);
+    md = descriptor(mine, BYTES, PTL_MD_EVENT_SEND_DISABLE, eq, PTL_CT_NONE);
     CHECK(spin_barrier());
 }
 
 static ptl_event_t get(ptl_match_bits_t bits, size_t bytes, ptl_size_t from) {
-    CHECK(PtlGet(md, 0, bytes, rank(1), pt, bits, from, NULL));
-    return next_event(eq, PTL_EVENT_REPLY);
+    CHECK(PtlGet(md, 0, bytes, to_rank(1), pt, bits, from, NULL));
+    return await_event(eq, PTL_EVENT_REPLY);
 }
 
 static ptl_event_t fetch(ptl_size_t at) {
     memcpy(mine + 64, &(uint64_t){5}, 8);
-    CHECK(PtlFetchAtomic(md, 0, md, 64, 8, rank(1), pt, BITS, at, NULL, 0, PTL_SUM, PTL_UINT64_T));
-    return next_event(eq, PTL_EVENT_REPLY);
+    CHECK(PtlFetchAtomic(md, 0, md, 64, 8, to_rank(1), pt, BITS, at, NULL, 0, PTL_SUM, PTL_UINT64_T));
+    return await_event(eq, PTL_EVENT_REPLY);
 }
 
 static ptl_event_t atomic(ptl_size_t at) {
     memcpy(mine + 64, &(uint64_t){5}, 8);
-    CHECK(PtlAtomic(md, 64, 8, PTL_ACK_REQ, rank(1), pt, BITS, at, NULL, 0, PTL_SUM, PTL_UINT64_T));
-    return next_event(eq, PTL_EVENT_ACK);
+    CHECK(PtlAtomic(md, 64, 8, PTL_ACK_REQ, to_rank(1), pt, BITS, at, NULL, 0, PTL_SUM, PTL_UINT64_T));
+    return await_event(eq, PTL_EVENT_ACK);
 }
 
 static void logged(unsigned k, uint32_t type, uint64_t offset, uint64_t length) {
@@ -144,7 +145,7 @@ static void does(uint32_t verdict) {
         EXPECT(reply.ni_fail_type == PTL_NI_OK && reply.mlength == GOT && reply.remote_offset == 16);
         for (size_t i = 0; i < GOT / 8; i++)
             EXPECT(word(mine, i) == 102 + i);
-        EXPECT(untouched(mine + GOT, BYTES - GOT));
+        EXPECT(is_untouched(mine + GOT, BYTES - GOT));
         CHECK(spin_barrier());
         reply = fetch(8);
         EXPECT(reply.ni_fail_type == PTL_NI_OK && reply.mlength == 8 && word(mine, 0) == 101);
@@ -155,24 +156,24 @@ static void does(uint32_t verdict) {
         return;
     }
     serve(verdict, SUCCESS, 0, 0);
-    ptl_event_t event = next_event(eq, PTL_EVENT_GET);
+    ptl_event_t event = await_event(eq, PTL_EVENT_GET);
     EXPECT(event.ni_fail_type == PTL_NI_OK && event.mlength == GOT && event.start == memory + 16);
     logged(0, PTL_REQUEST_GET, 16, GOT);
     ran(1, 0, 1);
     EXPECT(told.state.dropped == 0 && told.state.seen == 101);
     CHECK(spin_barrier());
-    event = next_event(eq, PTL_EVENT_FETCH_ATOMIC);
+    event = await_event(eq, PTL_EVENT_FETCH_ATOMIC);
     EXPECT(event.ni_fail_type == PTL_NI_OK && event.mlength == 8 && event.atomic_operation == PTL_SUM);
     logged(1, PTL_REQUEST_FETCH_ATOMIC, 8, 8);
     ran(2, 0, 2);
     EXPECT(told.state.seen == 106 && word(memory, 1) == 106); /* the result was there before the completion handler */
     CHECK(spin_barrier());
-    event = next_event(eq, PTL_EVENT_ATOMIC);
+    event = await_event(eq, PTL_EVENT_ATOMIC);
     logged(2, PTL_REQUEST_ATOMIC, 8, 8);
     ran(3, 0, 3);
     EXPECT(event.ni_fail_type == PTL_NI_OK && told.state.seen == 111 && word(memory, 1) == 111);
     CHECK(spin_barrier());
-    next_event(eq, PTL_EVENT_GET);
+    await_event(eq, PTL_EVENT_GET);
     logged(3, PTL_REQUEST_GET, 0, 0);
     ran(4, 0, 4);
 }
@@ -184,18 +185,18 @@ static void drop(void) {
     if (!receiver()) {
         start();
         ptl_event_t reply = get(BITS, 100, 16);
-        EXPECT(reply.ni_fail_type == PTL_NI_DROPPED && reply.mlength == 0 && untouched(mine, BYTES));
+        EXPECT(reply.ni_fail_type == PTL_NI_DROPPED && reply.mlength == 0 && is_untouched(mine, BYTES));
         reply = fetch(8);
-        EXPECT(reply.ni_fail_type == PTL_NI_DROPPED && reply.mlength == 0 && untouched(mine, 64));
+        EXPECT(reply.ni_fail_type == PTL_NI_DROPPED && reply.mlength == 0 && is_untouched(mine, 64));
         EXPECT(atomic(8).ni_fail_type == PTL_NI_DROPPED); /* acknowledged like a dropped put */
         return;
     }
     serve(DROP, SUCCESS, 0, 0);
-    ptl_event_t event = next_event(eq, PTL_EVENT_GET);
+    ptl_event_t event = await_event(eq, PTL_EVENT_GET);
     EXPECT(event.ni_fail_type == PTL_NI_DROPPED && event.mlength == 0 && event.rlength == 100);
     EXPECT(told.state.dropped == 0); /* a get brings no data */
-    EXPECT(next_event(eq, PTL_EVENT_FETCH_ATOMIC).ni_fail_type == PTL_NI_DROPPED);
-    EXPECT(next_event(eq, PTL_EVENT_ATOMIC).ni_fail_type == PTL_NI_DROPPED);
+    EXPECT(await_event(eq, PTL_EVENT_FETCH_ATOMIC).ni_fail_type == PTL_NI_DROPPED);
+    EXPECT(await_event(eq, PTL_EVENT_ATOMIC).ni_fail_type == PTL_NI_DROPPED);
     ran(3, 0, 3);
     EXPECT(told.state.dropped == 8 && word(memory, 1) == 101);
 }
@@ -203,15 +204,15 @@ static void drop(void) {
 static void fail(void) {
     if (!receiver()) {
         start();
-        EXPECT(get(BITS, 100, 16).ni_fail_type == PTL_NI_HANDLER_FAIL && untouched(mine, BYTES));
-        EXPECT(fetch(8).ni_fail_type == PTL_NI_HANDLER_FAIL && untouched(mine, 64));
+        EXPECT(get(BITS, 100, 16).ni_fail_type == PTL_NI_HANDLER_FAIL && is_untouched(mine, BYTES));
+        EXPECT(fetch(8).ni_fail_type == PTL_NI_HANDLER_FAIL && is_untouched(mine, 64));
         EXPECT(atomic(8).ni_fail_type == PTL_NI_HANDLER_FAIL);
         CHECK(spin_barrier());
         return;
     }
     serve(FAIL, SUCCESS, 0, 0);
     for (int i = 0; i < 3; i++)
-        EXPECT(next_event(eq, PTL_EVENT_HANDLER_ERROR).ni_fail_type == PTL_NI_HANDLER_FAIL);
+        EXPECT(await_event(eq, PTL_EVENT_HANDLER_ERROR).ni_fail_type == PTL_NI_HANDLER_FAIL);
     CHECK(spin_barrier());
     ran(3, 0, 3);
     EXPECT(word(memory, 1) == 101);
@@ -225,7 +226,7 @@ static void completion_fails(void) {
         return;
     }
     serve(PROCEED, FAIL, 0, 0);
-    EXPECT(next_event(eq, PTL_EVENT_HANDLER_ERROR).ni_fail_type == PTL_NI_HANDLER_FAIL);
+    EXPECT(await_event(eq, PTL_EVENT_HANDLER_ERROR).ni_fail_type == PTL_NI_HANDLER_FAIL);
 }
 
 /* A PENDING get leaves a use-once entry in place: no event, no unlink. */
@@ -240,9 +241,9 @@ static void pending(void) {
     }
     serve(PROCEED, SUCCESS, 1, PTL_ME_USE_ONCE);
     CHECK(spin_barrier());
-    ptl_event_t event = next_event(eq, PTL_EVENT_GET);
+    ptl_event_t event = await_event(eq, PTL_EVENT_GET);
     EXPECT(event.start == memory + 24);
-    next_event(eq, PTL_EVENT_AUTO_UNLINK);
+    await_event(eq, PTL_EVENT_AUTO_UNLINK);
     ran(2, 0, 2);
 }
 
@@ -250,9 +251,9 @@ static void pending(void) {
 static void flow_control(void) {
     if (!receiver()) {
         start();
-        CHECK(PtlPut(md, 0, 2 * MTU, PTL_ACK_REQ, rank(1), pt, BITS, 0, NULL, 0));
+        CHECK(PtlPut(md, 0, 2 * MTU, PTL_ACK_REQ, to_rank(1), pt, BITS, 0, NULL, 0));
         EXPECT(get(BITS, 8, 0).ni_fail_type == PTL_NI_PT_DISABLED);
-        EXPECT(next_event(eq, PTL_EVENT_ACK).ni_fail_type == PTL_NI_DROPPED);
+        EXPECT(await_event(eq, PTL_EVENT_ACK).ni_fail_type == PTL_NI_DROPPED);
         EXPECT(get(BITS, 8, 0).ni_fail_type == PTL_NI_PT_DISABLED);
         CHECK(spin_barrier());
         return;
@@ -284,9 +285,9 @@ static void times(void) {
         return;
     }
     serve(PROCEED, SUCCESS, 0, 0);
-    next_event(eq, PTL_EVENT_GET);
+    await_event(eq, PTL_EVENT_GET);
     CHECK(spin_barrier());
-    next_event(eq, PTL_EVENT_GET);
+    await_event(eq, PTL_EVENT_GET);
     CHECK(spin_barrier());
 }
 

@@ -1,5 +1,6 @@
 /* The limits of sPIN App. B.2.1, as the interface gives them and as the card keeps to them: `p4spin_limits CASE`. */
-#include "common.h"
+#include "../portals/harness.h"
+#include <spin.h>
 
 enum { BITS = 7 };
 
@@ -36,7 +37,7 @@ static ptl_pt_index_t pt;
 static int receiver(void) { return spin_rank() == 1; }
 
 static ptl_me_t with(ptl_payload_handler_t handler, struct state *first, ptl_size_t bytes) {
-    ptl_me_t me = entry(memory, sizeof memory, BITS, PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE);
+    ptl_me_t me = plain_entry(memory, sizeof memory, BITS, PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE);
     CHECK(PtlHPUAllocMem(bytes, ni, &me.hpu_memory));
     me.payload_handler = handler;
     me.hpu_initial_state = first;
@@ -50,9 +51,9 @@ static int append(const ptl_me_t *me) {
 }
 
 static ptl_ni_fail_t put(size_t bytes) {
-    ptl_handle_md_t md = bind(sent, sizeof sent, PTL_MD_EVENT_SEND_DISABLE, eq, PTL_CT_NONE);
-    CHECK(PtlPut(md, 0, bytes, PTL_ACK_REQ, rank(1), pt, BITS, 0, NULL, 0));
-    ptl_ni_fail_t fail = next_event(eq, PTL_EVENT_ACK).ni_fail_type;
+    ptl_handle_md_t md = descriptor(sent, sizeof sent, PTL_MD_EVENT_SEND_DISABLE, eq, PTL_CT_NONE);
+    CHECK(PtlPut(md, 0, bytes, PTL_ACK_REQ, to_rank(1), pt, BITS, 0, NULL, 0));
+    ptl_ni_fail_t fail = await_event(eq, PTL_EVENT_ACK).ni_fail_type;
     CHECK(PtlMDRelease(md));
     return fail;
 }
@@ -112,7 +113,7 @@ static void payload_size(void) {
     CHECK(PtlCTAlloc(ni, &ct));
     for (unsigned more = 0; more < 2; more++) {
         if (!receiver()) {
-            ptl_me_t me = entry(landed, sizeof landed, BITS, PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE);
+            ptl_me_t me = plain_entry(landed, sizeof landed, BITS, PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE);
             me.options |= PTL_ME_USE_ONCE | PTL_ME_EVENT_COMM_DISABLE | PTL_ME_EVENT_UNLINK_DISABLE |
                           PTL_ME_EVENT_CT_COMM | PTL_ME_EVENT_CT_BYTES;
             me.ct_handle = ct;
@@ -131,8 +132,8 @@ static void payload_size(void) {
             me.options |= PTL_ME_USE_ONCE;
             CHECK(append(&me));
             CHECK(spin_barrier());
-            EXPECT(next_event(eq, PTL_EVENT_PUT).ni_fail_type == PTL_NI_OK);
-            next_event(eq, PTL_EVENT_AUTO_UNLINK);
+            EXPECT(await_event(eq, PTL_EVENT_PUT).ni_fail_type == PTL_NI_OK);
+            await_event(eq, PTL_EVENT_AUTO_UNLINK);
         }
         CHECK(spin_barrier());
     }
@@ -153,7 +154,7 @@ static void cycles(void) {
             CHECK(PtlMEAppend(ni, pt, &me, PTL_PRIORITY_LIST, NULL, &handle));
             CHECK(spin_barrier());
             for (unsigned k = 0; k < 2 - more; k++)
-                EXPECT(next_event(eq, more ? PTL_EVENT_HANDLER_ERROR : PTL_EVENT_PUT).pt_index == pt);
+                EXPECT(await_event(eq, more ? PTL_EVENT_HANDLER_ERROR : PTL_EVENT_PUT).pt_index == pt);
             CHECK(PtlMEUnlink(handle));
         }
         CHECK(spin_barrier());
@@ -165,10 +166,10 @@ static void loops(void) {
     struct state first = {1, 0};
     ptl_sr_value_t drops;
     if (!receiver()) {
-        ptl_handle_md_t md = bind(sent, sizeof sent, PTL_MD_EVENT_SEND_DISABLE, eq, PTL_CT_NONE);
+        ptl_handle_md_t md = descriptor(sent, sizeof sent, PTL_MD_EVENT_SEND_DISABLE, eq, PTL_CT_NONE);
         CHECK(spin_barrier());
-        CHECK(PtlPut(md, 0, 8, PTL_NO_ACK_REQ, rank(1), pt, BITS + 1, 0, NULL, 0)); /* nothing matches */
-        CHECK(PtlPut(md, 0, 8, PTL_NO_ACK_REQ, rank(1), pt, BITS, 0, NULL, 0));
+        CHECK(PtlPut(md, 0, 8, PTL_NO_ACK_REQ, to_rank(1), pt, BITS + 1, 0, NULL, 0)); /* nothing matches */
+        CHECK(PtlPut(md, 0, 8, PTL_NO_ACK_REQ, to_rank(1), pt, BITS, 0, NULL, 0));
         CHECK(spin_barrier());
         return;
     }
@@ -185,7 +186,7 @@ static void loops(void) {
     while (PtlHPUFreeMem(&me.hpu_memory) == PTL_IN_USE) {
     }
     EXPECT(me.hpu_memory == PTL_INVALID_HANDLE);
-    EXPECT(next_event(eq, PTL_EVENT_PUT).ni_fail_type == PTL_NI_OK);
+    EXPECT(await_event(eq, PTL_EVENT_PUT).ni_fail_type == PTL_NI_OK);
     EXPECT(looks > 1 && passed % looks == 0);
     printf("rank 1: a look takes %llu\n", (unsigned long long)(passed / looks));
     CHECK(spin_barrier());

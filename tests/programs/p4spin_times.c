@@ -2,7 +2,8 @@
  *
  * Rank 0 starts the payload handler of rank 1 with a message of 8 bytes. The handler makes one call, between two looks at
  * its cycle counter; whoever sees the effect says when. */
-#include "common.h"
+#include "../portals/harness.h"
+#include <spin.h>
 
 enum { MTU = 4096, BITS = 7, ECHO = 8 };
 
@@ -161,7 +162,7 @@ static unsigned char memory[MTU];
 /* An entry that everything is allowed on; its messages count. */
 static void append(ptl_pt_index_t pt, ptl_match_bits_t bits, ptl_handle_ct_t ct) {
     ptl_handle_me_t handle;
-    ptl_me_t me = entry(memory, MTU, bits, PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_EVENT_LINK_DISABLE);
+    ptl_me_t me = plain_entry(memory, MTU, bits, PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_EVENT_LINK_DISABLE);
     me.options |= PTL_ME_EVENT_CT_COMM | PTL_ME_EVENT_COMM_DISABLE;
     me.ct_handle = ct;
     CHECK(PtlMEAppend(ni, pt, &me, PTL_PRIORITY_LIST, NULL, &handle));
@@ -180,10 +181,10 @@ static void initiator(ptl_pt_index_t pt, enum what what) {
     ptl_handle_ct_t ct;
     CHECK(PtlCTAlloc(ni, &ct));
     append(pt, ECHO, ct);
-    ptl_handle_md_t md = bind(&word, sizeof word, PTL_MD_EVENT_SEND_DISABLE, PTL_EQ_NONE, PTL_CT_NONE);
+    ptl_handle_md_t md = descriptor(&word, sizeof word, PTL_MD_EVENT_SEND_DISABLE, PTL_EQ_NONE, PTL_CT_NONE);
     CHECK(spin_barrier());
     printf("start %llu\n", (unsigned long long)spin_time_ps());
-    CHECK(PtlPut(md, 0, sizeof word, PTL_NO_ACK_REQ, rank(1), pt, BITS, 0, NULL, 0));
+    CHECK(PtlPut(md, 0, sizeof word, PTL_NO_ACK_REQ, to_rank(1), pt, BITS, 0, NULL, 0));
     if (what <= ATOMIC_FROM_HOST && what != GET_TO_HOST && what != GET_TO_DEVICE)
         see(ct, 1);
 }
@@ -193,7 +194,7 @@ static void target(ptl_pt_index_t pt, ptl_handle_eq_t eq, enum what what, uint32
     ptl_handle_ct_t ct;
     ptl_handle_me_t handle;
     CHECK(PtlCTAlloc(ni, &ct));
-    ptl_me_t me = entry(memory, MTU, BITS, PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE);
+    ptl_me_t me = plain_entry(memory, MTU, BITS, PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE);
     first.what = what;
     first.bytes = bytes;
     CHECK(PtlHPUAllocMem(sizeof first, ni, &me.hpu_memory));
@@ -231,7 +232,7 @@ int main(int argc, char **argv) {
         else
             target(pt, eq, (enum what)what, (uint32_t)atoi(argv[2]));
         CHECK(spin_barrier());
-        return finish();
+        return close_interface();
     }
     fprintf(stderr, "p4spin_times: no such case\n");
     return 2;

@@ -1,20 +1,12 @@
 /* Ranks in a ring. The second thread of each spins until its neighbour's message has come, and passes that on to the first
  * thread, which sends the next ones and now and then spins until the second one has come as far. */
 #define _GNU_SOURCE
-#include <portals4.h>
+#include "../portals/harness.h"
 #include <pthread.h>
 #include <sched.h>
 #include <spin.h>
-#include <stdio.h>
-#include <stdlib.h>
-#define CHECK(call)                                                                                                    \
-    do {                                                                                                               \
-        if ((call) != PTL_OK)                                                                                          \
-            exit(3);                                                                                                   \
-    } while (0)
 
 enum { RANKS = 4, ROUNDS = 20 };
-static ptl_handle_ni_t ni;
 static ptl_handle_md_t md;
 static ptl_pt_index_t pt;
 static volatile long flags[RANKS], echo;

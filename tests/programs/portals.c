@@ -1,6 +1,7 @@
 /* Portals 4 for two ranks, on every kind of card: `portals CASE`. A plain C program: fields of ptl_me_t that Portals 4
  * does not define stay uninitialised. Both ranks send and receive, each checks what it gets. */
-#include "common.h"
+#include "../portals/harness.h"
+#include <spin.h>
 #undef PtlMEAppend
 
 enum { BIG = 1 << 20, MTU = 4096, BITS = 3 };
@@ -11,13 +12,13 @@ static ptl_handle_ct_t ct;
 static ptl_pt_index_t pt;
 static ptl_handle_md_t md; /* of `out`, with `eq`; `ct` counts acknowledgements and replies */
 
-static ptl_process_t peer(void) { return rank(1 - (unsigned int)spin_rank()); }
+static ptl_process_t peer(void) { return to_rank(1 - (unsigned int)spin_rank()); }
 
 static void both(void) { CHECK(spin_barrier()); }
 
 /* An entry of this program: what plain Portals leaves undefined is garbage. */
 static ptl_me_t garbled(void *start, ptl_size_t length, ptl_match_bits_t bits, unsigned int options) {
-    ptl_me_t me = entry(start, length, bits, options), garbage;
+    ptl_me_t me = plain_entry(start, length, bits, options), garbage;
     memset(&garbage, 0xFF, sizeof garbage);
     memcpy(&garbage, &me, offsetof(ptl_me_t, header_handler));
     return garbage;
@@ -58,7 +59,7 @@ static void puts_of(size_t bytes) {
             EXPECT(event.match_bits == BITS && event.rlength == bytes && event.mlength == bytes);
             EXPECT(event.remote_offset == offset && event.initiator.rank == peer().rank && event.pt_index == pt);
             EXPECT(event.ptl_list == PTL_PRIORITY_LIST);
-            EXPECT(filled(in + offset, bytes, (unsigned int)bytes + peer().rank));
+            EXPECT(is_filled(in + offset, bytes, (unsigned int)bytes + peer().rank));
         } else if (event.type == PTL_EVENT_SEND) {
             sends++;
             EXPECT(acks == 0 && event.user_ptr == out + 1);
@@ -69,7 +70,7 @@ static void puts_of(size_t bytes) {
         }
     }
     EXPECT(sends == 1 && acks == 1 && puts == 1);
-    EXPECT(untouched(in, offset) && untouched(in + offset + bytes, 100 - offset));
+    EXPECT(is_untouched(in, offset) && is_untouched(in + offset + bytes, 100 - offset));
     both();
 }
 
@@ -106,7 +107,7 @@ static void gets(void) {
                 EXPECT(event.user_ptr == out + 2);
                 for (size_t b = 0; b < bytes; b++)
                     EXPECT(out[b] == pattern(BIG - bytes + b, 11 + peer().rank));
-                EXPECT(untouched(out + bytes, BIG - bytes));
+                EXPECT(is_untouched(out + bytes, BIG - bytes));
             } else {
                 got++;
                 EXPECT(event.type == PTL_EVENT_GET && event.start == in + BIG - bytes && event.rlength == bytes);
@@ -131,7 +132,7 @@ static void triggered_chain(void) {
     me.ct_handle = ct;
     CHECK(PtlMEAppend(ni, pt, &me, PTL_PRIORITY_LIST, NULL, &handle));
     CHECK(PtlEQFree(eq)); /* no events: only counters */
-    ptl_handle_md_t quiet = bind(out, BIG, 0, PTL_EQ_NONE, PTL_CT_NONE);
+    ptl_handle_md_t quiet = descriptor(out, BIG, 0, PTL_EQ_NONE, PTL_CT_NONE);
     for (int step = STEPS - 1; step >= 0; step--) {
         /* Rank 0's step k follows rank 1's step k - 1, which follows rank 0's step k - 1. */
         ptl_size_t threshold = (ptl_size_t)step + (ptl_size_t)spin_rank();
@@ -147,7 +148,7 @@ static void triggered_chain(void) {
         CHECK(PtlPut(quiet, 0, 1, PTL_NO_ACK_REQ, peer(), pt, BITS, 0, NULL, 0));
     CHECK(PtlCTWait(ct, STEPS, &counted));
     EXPECT(counted.success == STEPS && counted.failure == 0);
-    EXPECT(filled(in, STEPS, 21 + peer().rank) && untouched(in + STEPS, BIG - STEPS));
+    EXPECT(is_filled(in, STEPS, 21 + peer().rank) && is_untouched(in + STEPS, BIG - STEPS));
     CHECK(PtlCTWait(sent, 1, &counted)); /* a failure ends every wait */
     EXPECT(counted.success == 0 && counted.failure == 5);
     CHECK(PtlEQAlloc(ni, 64, &eq));
@@ -187,8 +188,8 @@ static void counting_events(void) {
     me.ct_handle = delivered;
     CHECK(PtlMEAppend(ni, pt, &me, PTL_PRIORITY_LIST, NULL, &handle));
     unsigned int counting = PTL_MD_EVENT_CT_SEND | PTL_MD_EVENT_CT_ACK | PTL_MD_EVENT_SEND_DISABLE;
-    ptl_handle_md_t bytes = bind(out, BIG, counting | PTL_MD_EVENT_CT_BYTES, PTL_EQ_NONE, ct);
-    ptl_handle_md_t operations = bind(out, BIG, counting, PTL_EQ_NONE, other);
+    ptl_handle_md_t bytes = descriptor(out, BIG, counting | PTL_MD_EVENT_CT_BYTES, PTL_EQ_NONE, ct);
+    ptl_handle_md_t operations = descriptor(out, BIG, counting, PTL_EQ_NONE, other);
     CHECK(PtlCTSet(other, (ptl_ct_event_t){0, 0}));
     both();
     CHECK(PtlPut(bytes, 0, 5000, PTL_CT_ACK_REQ, peer(), pt, BITS, 0, NULL, 0));
@@ -207,9 +208,9 @@ static void counting_events(void) {
     CHECK(PtlCTWait(ct, 20000, &value));
     EXPECT(value.success == 5000 && value.failure == 1);
     EXPECT(PtlCTFree(other) == PTL_OK && PtlCTGet(other, &value) == PTL_ARG_INVALID);
-    next_event(eq, PTL_EVENT_LINK);
+    await_event(eq, PTL_EVENT_LINK);
     for (int k = 0; k < 3; k++)
-        next_event(eq, PTL_EVENT_PUT);
+        await_event(eq, PTL_EVENT_PUT);
 }
 
 static void event_queues(void) {
@@ -224,7 +225,7 @@ static void event_queues(void) {
     EXPECT(PtlEQPoll(queues, 2, 0, &event, &which) == PTL_EQ_EMPTY);
     EXPECT(PtlEQPoll(queues, 0, 0, &event, &which) == PTL_ARG_INVALID);
     ptl_handle_me_t handle = append(PTL_ME_OP_PUT);
-    ptl_handle_md_t other = bind(out, BIG, 0, queues[1], PTL_CT_NONE);
+    ptl_handle_md_t other = descriptor(out, BIG, 0, queues[1], PTL_CT_NONE);
     both();
     CHECK(PtlPut(other, 0, 10, PTL_NO_ACK_REQ, peer(), pt, BITS, 0, out, 0));
     int seen[2] = {0, 0};
@@ -252,8 +253,8 @@ static void limits_of_the_queue(void) {
     both();
     for (size_t k = 0; k < SENT; k++) {
         CHECK(PtlPut(md, 0, k, PTL_ACK_REQ, peer(), pt, BITS, 0, NULL, 0));
-        next_event(eq, PTL_EVENT_SEND);
-        next_event(eq, PTL_EVENT_ACK);
+        await_event(eq, PTL_EVENT_SEND);
+        await_event(eq, PTL_EVENT_ACK);
     }
     both();
     spin_host_compute(100000);
@@ -285,51 +286,51 @@ static void unexpected_messages(void) {
     put(200, 2, 0); /* leaves less than 500: the first entry is used up */
     put(100, 3, 0);
     for (int k = 0; k < 3; k++)
-        next_event(eq, PTL_EVENT_SEND);
+        await_event(eq, PTL_EVENT_SEND);
     both();
     spin_host_compute(10000);
-    event = next_event(eq, PTL_EVENT_AUTO_UNLINK);
+    event = await_event(eq, PTL_EVENT_AUTO_UNLINK);
     EXPECT(event.user_ptr == space[0]);
     EXPECT(PtlMEUnlink(overflow) == PTL_IN_USE); /* it holds a header */
 
     ptl_me_t wanted = garbled(in, 300, 2, quiet | PTL_ME_USE_ONCE);
     CHECK(PtlMESearch(ni, pt, &wanted, PTL_SEARCH_ONLY, in + 7));
-    event = next_event(eq, PTL_EVENT_SEARCH);
+    event = await_event(eq, PTL_EVENT_SEARCH);
     EXPECT(event.ni_fail_type == PTL_NI_OK && event.user_ptr == in + 7 && event.mlength == 200);
     EXPECT(event.start == space[0] + 400 && event.hdr_data == 200 && event.match_bits == 2);
     wanted.match_bits = 9;
     CHECK(PtlMESearch(ni, pt, &wanted, PTL_SEARCH_ONLY, in + 8));
-    event = next_event(eq, PTL_EVENT_SEARCH);
+    event = await_event(eq, PTL_EVENT_SEARCH);
     EXPECT(event.ni_fail_type == PTL_NI_NO_MATCH && event.user_ptr == in + 8);
 
     wanted.match_bits = 2;
     CHECK(PtlMEAppend(ni, pt, &wanted, PTL_PRIORITY_LIST, in + 9, &taken));
-    event = next_event(eq, PTL_EVENT_PUT_OVERFLOW);
+    event = await_event(eq, PTL_EVENT_PUT_OVERFLOW);
     EXPECT(event.user_ptr == in + 9 && event.start == space[0] + 400 && event.mlength == 200 && event.rlength == 200);
-    EXPECT(event.initiator.rank == peer().rank && filled(event.start, 200, 31 + peer().rank));
-    EXPECT(next_event(eq, PTL_EVENT_AUTO_UNLINK).user_ptr == in + 9);
+    EXPECT(event.initiator.rank == peer().rank && is_filled(event.start, 200, 31 + peer().rank));
+    EXPECT(await_event(eq, PTL_EVENT_AUTO_UNLINK).user_ptr == in + 9);
 
     /* A persistent entry takes all headers that it matches and is then linked. */
     wanted.options = PTL_ME_OP_PUT;
     wanted.match_bits = 1;
     wanted.ignore_bits = 2; /* 1 and 3 */
     CHECK(PtlMEAppend(ni, pt, &wanted, PTL_PRIORITY_LIST, in + 10, &taken));
-    event = next_event(eq, PTL_EVENT_PUT_OVERFLOW);
-    EXPECT(event.match_bits == 1 && event.start == space[0] && filled(event.start, 400, 31 + peer().rank));
-    event = next_event(eq, PTL_EVENT_AUTO_FREE); /* the first overflow entry's last header is gone */
+    event = await_event(eq, PTL_EVENT_PUT_OVERFLOW);
+    EXPECT(event.match_bits == 1 && event.start == space[0] && is_filled(event.start, 400, 31 + peer().rank));
+    event = await_event(eq, PTL_EVENT_AUTO_FREE); /* the first overflow entry's last header is gone */
     EXPECT(event.user_ptr == space[0]);
-    event = next_event(eq, PTL_EVENT_PUT_OVERFLOW);
-    EXPECT(event.match_bits == 3 && event.start == space[1] && filled(event.start, 100, 31 + peer().rank));
-    EXPECT(next_event(eq, PTL_EVENT_LINK).user_ptr == in + 10);
-    EXPECT(untouched(space[0] + 600, 400) && untouched(space[1] + 100, 900));
+    event = await_event(eq, PTL_EVENT_PUT_OVERFLOW);
+    EXPECT(event.match_bits == 3 && event.start == space[1] && is_filled(event.start, 100, 31 + peer().rank));
+    EXPECT(await_event(eq, PTL_EVENT_LINK).user_ptr == in + 10);
+    EXPECT(is_untouched(space[0] + 600, 400) && is_untouched(space[1] + 100, 900));
     CHECK(PtlMEUnlink(overflow));
     both();
     memset(in, UNTOUCHED, 300);
     both();
     put(300, 3, 0); /* now it is expected */
-    next_event(eq, PTL_EVENT_SEND);
-    event = next_event(eq, PTL_EVENT_PUT);
-    EXPECT(event.ptl_list == PTL_PRIORITY_LIST && filled(in, 300, 31 + peer().rank));
+    await_event(eq, PTL_EVENT_SEND);
+    event = await_event(eq, PTL_EVENT_PUT);
+    EXPECT(event.ptl_list == PTL_PRIORITY_LIST && is_filled(in, 300, 31 + peer().rank));
     CHECK(PtlMEUnlink(taken));
 }
 
@@ -339,15 +340,15 @@ static void unlinking(void) {
     EXPECT(PtlPTFree(ni, pt) == PTL_PT_IN_USE);
     both();
     put(10, BITS, 0);
-    next_event(eq, PTL_EVENT_SEND);
+    await_event(eq, PTL_EVENT_SEND);
     CHECK(PtlEQWait(eq, &event));
     EXPECT(event.type == PTL_EVENT_PUT);
-    next_event(eq, PTL_EVENT_AUTO_UNLINK);
+    await_event(eq, PTL_EVENT_AUTO_UNLINK);
     EXPECT(PtlMEUnlink(first) == PTL_ARG_INVALID);
     both();
     put(10, BITS, 0);
-    next_event(eq, PTL_EVENT_SEND);
-    next_event(eq, PTL_EVENT_PUT);
+    await_event(eq, PTL_EVENT_SEND);
+    await_event(eq, PTL_EVENT_PUT);
     CHECK(PtlMEUnlink(second));
     EXPECT(PtlMEUnlink(second) == PTL_ARG_INVALID);
     CHECK(PtlPTFree(ni, pt));
@@ -379,11 +380,11 @@ static void physical_addresses(void) {
     me.match_id = map[1 - spin_rank()];
     CHECK(PtlMEAppend(ni, pt, &me, PTL_PRIORITY_LIST, NULL, &handle));
     fill(out, MTU, 41);
-    ptl_handle_md_t here = bind(out, MTU, PTL_MD_EVENT_SEND_DISABLE, events, PTL_CT_NONE);
+    ptl_handle_md_t here = descriptor(out, MTU, PTL_MD_EVENT_SEND_DISABLE, events, PTL_CT_NONE);
     both();
     CHECK(PtlPut(here, 0, MTU, PTL_NO_ACK_REQ, map[1 - spin_rank()], 33, BITS, 0, NULL, 0));
-    ptl_event_t event = next_event(events, PTL_EVENT_PUT);
-    EXPECT(event.initiator.phys.nid == map[1 - spin_rank()].phys.nid && filled(in, MTU, 41));
+    ptl_event_t event = await_event(events, PTL_EVENT_PUT);
+    EXPECT(event.initiator.phys.nid == map[1 - spin_rank()].phys.nid && is_filled(in, MTU, 41));
     EXPECT(event.initiator.phys.pid == map[1 - spin_rank()].phys.pid);
     both();
     CHECK(PtlNIFini(ni)); /* frees what belongs to it */
@@ -403,15 +404,15 @@ static void segments(void) {
     memset(in, UNTOUCHED, BIG);
     ptl_handle_me_t handle =
         append_to(PTL_PRIORITY_LIST, to, 3, BITS, PTL_ME_OP_PUT | PTL_IOVEC | PTL_ME_EVENT_LINK_DISABLE, NULL);
-    ptl_handle_md_t scattered = bind(from, 3, PTL_IOVEC | PTL_MD_EVENT_SEND_DISABLE, eq, PTL_CT_NONE);
+    ptl_handle_md_t scattered = descriptor(from, 3, PTL_IOVEC | PTL_MD_EVENT_SEND_DISABLE, eq, PTL_CT_NONE);
     both();
     CHECK(PtlPut(scattered, 5, 8000, PTL_NO_ACK_REQ, peer(), pt, BITS, 500, NULL, 0));
-    EXPECT(next_event(eq, PTL_EVENT_PUT).mlength == 8000);
+    EXPECT(await_event(eq, PTL_EVENT_PUT).mlength == 8000);
     got[0] = in[9000];
     memcpy(got + 1, in + 100, 5000);
     memcpy(got + 5001, in + 20000, 4000);
-    EXPECT(untouched(got, 500) && memcmp(got + 500, sent + 5, 8000) == 0 && untouched(got + 8500, 501));
-    EXPECT(untouched(in, 100) && untouched(in + 5100, 3900) && untouched(in + 9001, 10999));
+    EXPECT(is_untouched(got, 500) && memcmp(got + 500, sent + 5, 8000) == 0 && is_untouched(got + 8500, 501));
+    EXPECT(is_untouched(in, 100) && is_untouched(in + 5100, 3900) && is_untouched(in + 9001, 10999));
     CHECK(PtlMEUnlink(handle));
     both();
 }
@@ -422,7 +423,7 @@ static void truncation(void) {
     unsigned int quiet = PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE;
     append_to(PTL_PRIORITY_LIST, in, 5000, BITS, quiet | PTL_ME_NO_TRUNCATE, "exact");
     append_to(PTL_PRIORITY_LIST, in, 5000, BITS, quiet, "cut");
-    ptl_handle_md_t silent = bind(out, BIG, PTL_MD_EVENT_SEND_DISABLE, eq, PTL_CT_NONE);
+    ptl_handle_md_t silent = descriptor(out, BIG, PTL_MD_EVENT_SEND_DISABLE, eq, PTL_CT_NONE);
     const struct {
         ptl_size_t bytes, offset, moved;
         const char *entry;
@@ -431,12 +432,12 @@ static void truncation(void) {
     for (size_t k = 0; k < sizeof puts / sizeof *puts; k++) {
         both();
         CHECK(PtlPut(silent, 0, puts[k].bytes, PTL_NO_ACK_REQ, peer(), pt, BITS, puts[k].offset, NULL, 0));
-        ptl_event_t event = next_event(eq, PTL_EVENT_PUT);
+        ptl_event_t event = await_event(eq, PTL_EVENT_PUT);
         EXPECT(event.rlength == puts[k].bytes && event.mlength == puts[k].moved);
         EXPECT(strcmp(event.user_ptr, puts[k].entry) == 0);
         if (puts[k].offset < 5000)
-            EXPECT(filled(in + puts[k].offset, puts[k].moved, 61));
-        EXPECT(untouched(in + 5000, 10000));
+            EXPECT(is_filled(in + puts[k].offset, puts[k].moved, 61));
+        EXPECT(is_untouched(in + 5000, 10000));
     }
     both();
 }
@@ -463,15 +464,15 @@ static void failures(void) {
     for (size_t k = 0; k < sizeof puts / sizeof *puts; k++) {
         both();
         CHECK(PtlPut(md, 0, 100, PTL_ACK_REQ, peer(), puts[k].pt, puts[k].bits, 0, NULL, 0));
-        EXPECT(next_event(eq, PTL_EVENT_SEND).ni_fail_type == PTL_NI_OK);
-        ptl_event_t ack = next_event(eq, PTL_EVENT_ACK);
+        EXPECT(await_event(eq, PTL_EVENT_SEND).ni_fail_type == PTL_NI_OK);
+        ptl_event_t ack = await_event(eq, PTL_EVENT_ACK);
         EXPECT(ack.ni_fail_type == puts[k].fail && ack.mlength == 0);
     }
     both();
     CHECK(PtlPTDisable(ni, pt));
     both();
     CHECK(PtlGet(md, 0, 100, peer(), pt, BITS, 0, NULL));
-    EXPECT(next_event(eq, PTL_EVENT_REPLY).ni_fail_type == PTL_NI_PT_DISABLED);
+    EXPECT(await_event(eq, PTL_EVENT_REPLY).ni_fail_type == PTL_NI_PT_DISABLED);
     both();
     CHECK(PtlPTEnable(ni, pt));
     for (int k = 0; k < 3; k++)
@@ -479,11 +480,11 @@ static void failures(void) {
     EXPECT(after[PTL_SR_OPERATION_VIOLATIONS] - before[PTL_SR_OPERATION_VIOLATIONS] == 1);
     EXPECT(after[PTL_SR_PERMISSION_VIOLATIONS] - before[PTL_SR_PERMISSION_VIOLATIONS] == 1);
     EXPECT(after[PTL_SR_DROP_COUNT] - before[PTL_SR_DROP_COUNT] == 3);
-    EXPECT(untouched(in, BIG));
+    EXPECT(is_untouched(in, BIG));
 
     /* What is wrong at this side is not even started. */
     EXPECT(PtlPut(md, BIG - 10, 11, PTL_NO_ACK_REQ, peer(), pt, BITS, 0, NULL, 0) == PTL_ARG_INVALID);
-    EXPECT(PtlPut(md, 0, 1, PTL_NO_ACK_REQ, rank(2), pt, BITS, 0, NULL, 0) == PTL_ARG_INVALID);
+    EXPECT(PtlPut(md, 0, 1, PTL_NO_ACK_REQ, to_rank(2), pt, BITS, 0, NULL, 0) == PTL_ARG_INVALID);
     EXPECT(PtlPut(md, 0, 1, 9, peer(), pt, BITS, 0, NULL, 0) == PTL_ARG_INVALID);
     EXPECT(PtlPut(md, 0, 1, PTL_NO_ACK_REQ, peer(), 1000, BITS, 0, NULL, 0) == PTL_ARG_INVALID);
     EXPECT(PtlPut(handle, 0, 1, PTL_NO_ACK_REQ, peer(), pt, BITS, 0, NULL, 0) == PTL_ARG_INVALID);
@@ -525,7 +526,7 @@ static void managed_offsets(void) {
             event.type == PTL_EVENT_SEND ? sends++ : unlinks++;
         }
     }
-    EXPECT(filled(in, 5000, 71) && filled(in + 5000, 3000, 71) && untouched(in + 8000, 10000));
+    EXPECT(is_filled(in, 5000, 71) && is_filled(in + 5000, 3000, 71) && is_untouched(in + 8000, 10000));
     both();
 }
 
@@ -549,6 +550,6 @@ int main(int argc, char **argv) {
     CHECK(PtlCTAlloc(ni, &ct));
     CHECK(PtlPTAlloc(ni, 0, eq, PTL_PT_ANY, &pt));
     EXPECT(pt == 0);
-    md = bind(out, BIG, 0, eq, ct);
+    md = descriptor(out, BIG, 0, eq, ct);
     return RUN_CASE(argc, argv, cases);
 }

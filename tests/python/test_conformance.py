@@ -43,7 +43,7 @@ def test_everything_passes_on_both_cards() -> None:
 def test_failed_checks_are_reported(tmp_path: Path, body: str, status: str, check: str, detail: str) -> None:
     source = tmp_path / "group.c"
     source.write_text(
-        f'#include "{PROGRAMS / "harness.h"}"\nint main(int argc, char **argv) {{ start(argc, argv); {body} }}\n'
+        f'#include "{PROGRAMS / "ring.h"}"\nint main(int argc, char **argv) {{ start(argc, argv); {body} }}\n'
     )
     [*outcomes] = _conformance.run(CHECKOUT, [Group("group", source, (2,), "")], ("portals4",), tools())
     assert [outcome.status for outcome in outcomes] == [status] * 4

@@ -1,8 +1,9 @@
 /* A rank that writes any bytes into the memory that it shares with spinrun: `hostile SEED`. Whatever becomes of the run, it
  * must end, and spinrun must not crash. */
 #define _GNU_SOURCE
-#include "../programs/common.h"
+#include "../portals/harness.h"
 #include <fcntl.h>
+#include <spin.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,5 +1,6 @@
 /* Ranks exchange their ids by PMI as MPICH's clients do, and put around a ring: `pmi ROUNDS`. */
-#include "../programs/common.h"
+#include "../portals/harness.h"
+#include <spin.h>
 
 #include "../../crates/host/tests/common/pmi.h"
 
@@ -26,10 +27,10 @@ int main(int argc, char **argv) {
     ptl_ct_event_t count;
     CHECK(PtlCTAlloc(ni, &ct));
     CHECK(PtlPTAlloc(ni, 0, PTL_EQ_NONE, 0, &pt));
-    ptl_me_t me = entry(&word, sizeof word, 0, PTL_ME_OP_PUT | PTL_ME_EVENT_CT_COMM);
+    ptl_me_t me = plain_entry(&word, sizeof word, 0, PTL_ME_OP_PUT | PTL_ME_EVENT_CT_COMM);
     me.ct_handle = ct;
     CHECK(PtlMEAppend(ni, pt, &me, PTL_PRIORITY_LIST, NULL, &handle));
-    ptl_handle_md_t md = bind(&self, sizeof self, 0, PTL_EQ_NONE, PTL_CT_NONE);
+    ptl_handle_md_t md = descriptor(&self, sizeof self, 0, PTL_EQ_NONE, PTL_CT_NONE);
     for (int round = 0; round < rounds; round++) {
         spin_host_compute(100 * (self + 1));
         pmi_barrier();
@@ -40,5 +41,5 @@ int main(int argc, char **argv) {
     }
     pmi_barrier();
     pmi_finalize();
-    return finish();
+    return close_interface();
 }

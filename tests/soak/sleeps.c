@@ -1,6 +1,7 @@
 /* Ranks that sleep in real time, and look at their memory in between: `sleeps ROUNDS`. */
 #define _POSIX_C_SOURCE 200809L
-#include "../programs/common.h"
+#include "../portals/harness.h"
+#include <spin.h>
 #include <time.h>
 
 int main(int argc, char **argv) {
@@ -10,13 +11,13 @@ int main(int argc, char **argv) {
     ptl_pt_index_t pt;
     ptl_handle_me_t handle;
     CHECK(PtlPTAlloc(ni, 0, PTL_EQ_NONE, 0, &pt));
-    ptl_me_t me = entry((void *)&word, sizeof word, 0, PTL_ME_OP_PUT);
+    ptl_me_t me = plain_entry((void *)&word, sizeof word, 0, PTL_ME_OP_PUT);
     CHECK(PtlMEAppend(ni, pt, &me, PTL_PRIORITY_LIST, NULL, &handle));
     CHECK(spin_barrier());
     struct timespec moment = {.tv_nsec = 300000};
     for (int round = 1; round <= rounds; round++) {
-        ptl_handle_md_t md = bind(&round, sizeof round, 0, PTL_EQ_NONE, PTL_CT_NONE);
-        ptl_process_t next = rank((spin_rank() + 1) % spin_size());
+        ptl_handle_md_t md = descriptor(&round, sizeof round, 0, PTL_EQ_NONE, PTL_CT_NONE);
+        ptl_process_t next = to_rank((spin_rank() + 1) % spin_size());
         CHECK(PtlPut(md, 0, sizeof round, PTL_NO_ACK_REQ, next, pt, 0, 0, NULL, 0));
         while (word < round)
             nanosleep(&moment, NULL);
@@ -24,5 +25,5 @@ int main(int argc, char **argv) {
         CHECK(PtlMDRelease(md));
         printf("rank %d has slept %d times\n", spin_rank(), round);
     }
-    return finish();
+    return close_interface();
 }

@@ -1,5 +1,7 @@
 /* Calls of all kinds with a known pattern; tests/python/test_trace.py says what a trace of 4 ranks must hold. */
 #include <mpi.h>
+
+#include "../portals/harness.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,12 +10,6 @@ enum { RANKS = 4 };
 
 static int me;
 static char out[1 << 16], in[1 << 16];
-
-#define CHECK(condition)                                                                                               \
-    if (!(condition)) {                                                                                                \
-        fprintf(stderr, "rank %d, line %d: not so: %s\n", me, __LINE__, #condition);                                   \
-        MPI_Abort(MPI_COMM_WORLD, 1);                                                                                  \
-    }
 
 static void spin(void) {
     volatile double sum = 0;
@@ -65,7 +61,7 @@ static void wildcards(void) {
         int value;
         MPI_Status status;
         MPI_Recv(&value, 1, MPI_INT, MPI_ANY_SOURCE, 200, MPI_COMM_WORLD, &status);
-        CHECK(status.MPI_SOURCE == value);
+        EXPECT(status.MPI_SOURCE == value);
     }
     MPI_Request requests[RANKS - 1];
     int values[RANKS - 1], done = 0;
@@ -82,7 +78,7 @@ static void communicators(void) {
     MPI_Comm_split(MPI_COMM_WORLD, me % 2, -me, &half);
     MPI_Comm_rank(half, &rank);
     MPI_Allreduce(&me, &sum, 1, MPI_INT, MPI_SUM, half);
-    CHECK(sum == (me % 2 ? 4 : 2));
+    EXPECT(sum == (me % 2 ? 4 : 2));
     if (rank == 0)
         MPI_Send(out, 300, MPI_BYTE, 1, 5, half);
     else
@@ -97,7 +93,7 @@ static void communicators(void) {
         MPI_Message message;
         MPI_Status status;
         MPI_Mprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, copy, &message, &status);
-        CHECK(status.MPI_SOURCE == 3 && status.MPI_TAG == 6);
+        EXPECT(status.MPI_SOURCE == 3 && status.MPI_TAG == 6);
         MPI_Mrecv(in, 33, MPI_BYTE, &message, &status);
     }
     MPI_Comm_free(&cart);
@@ -140,7 +136,7 @@ int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &me);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    CHECK(ranks == RANKS);
+    EXPECT(ranks == RANKS);
     if (argc > 1 && !strcmp(argv[1], "abort")) {
         ring();
         MPI_Barrier(MPI_COMM_WORLD);

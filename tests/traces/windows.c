@@ -1,5 +1,7 @@
 /* One-sided calls with a known pattern; tests/python/test_trace_calls.py says what a trace of 4 ranks must hold. */
 #include <mpi.h>
+
+#include "../portals/harness.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,12 +11,6 @@ enum { RANKS = 4, BYTES = 4096 };
 static int me;
 static char *base, local[BYTES];
 static MPI_Win window;
-
-#define CHECK(condition)                                                                                               \
-    if (!(condition)) {                                                                                                \
-        fprintf(stderr, "rank %d, line %d: not so: %s\n", me, __LINE__, #condition);                                   \
-        MPI_Abort(MPI_COMM_WORLD, 1);                                                                                  \
-    }
 
 /* 100 bytes to the next; 200 bytes from rank 2 to rank 0; 10 doubles added from rank 3 to rank 1. */
 static void fences(void) {
@@ -29,7 +25,7 @@ static void fences(void) {
     if (me == 3)
         MPI_Accumulate(ten, 10, MPI_DOUBLE, 1, 1200, 10, MPI_DOUBLE, MPI_SUM, window);
     MPI_Win_fence(0, window);
-    CHECK(base[99] == 10 + (me + 3) % RANKS && base[2098] == 10 + me);
+    EXPECT(base[99] == 10 + (me + 3) % RANKS && base[2098] == 10 + me);
     MPI_Win_fence(MPI_MODE_NOSUCCEED, window);
 }
 
@@ -72,7 +68,7 @@ static void locks(void) {
         MPI_Fetch_and_op(&five, &before, MPI_INT, 0, 0, MPI_SUM, window);
         MPI_Win_flush_local(0, window);
         MPI_Win_unlock(0, window);
-        CHECK(before == 0);
+        EXPECT(before == 0);
     }
     if (me == 1) {
         MPI_Win_lock_all(0, window);
@@ -82,7 +78,7 @@ static void locks(void) {
         MPI_Wait(&request, MPI_STATUS_IGNORE);
         MPI_Compare_and_swap(&five, &zero, &before, MPI_INT, 0, 512, window);
         MPI_Win_unlock_all(window);
-        CHECK(before == 0);
+        EXPECT(before == 0);
     }
     MPI_Barrier(MPI_COMM_WORLD);
 }
