@@ -80,6 +80,11 @@ impl Shared {
         self.state(rank, k).load(Ordering::Acquire) & !state::SLEEPS
     }
 
+    /// Whether the slot's thread sleeps until the simulator wakes it.
+    pub fn sleeps(&self, rank: usize, k: usize) -> bool {
+        self.state(rank, k).load(Ordering::Acquire) & state::SLEEPS != 0
+    }
+
     /// Returns the process id of the slot's thread.
     pub fn pid(&self, rank: usize, k: usize) -> u32 {
         // SAFETY: mapped, and an atomic.

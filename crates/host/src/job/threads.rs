@@ -16,28 +16,34 @@ pub const PERIOD: Duration = Duration::from_micros(50);
 /// For each blocked thread, by process and thread id, how often it had waited before.
 pub(super) type Census = BTreeMap<(u32, u32), u64>;
 
-/// Lists the blocked threads of a rank that do not wait in the library: those of `process` and of all processes that wait
-/// in calls. Returns `None` if one of these threads runs, or while a process ends.
+/// Lists the blocked threads of a rank: those of `process` and of all processes that wait in calls. Returns `None` if a
+/// thread runs that does not look for the answer to its call, or while a process ends.
 pub(super) fn census(shared: &Shared, rank: usize, process: u32) -> Option<Census> {
     let calls = (0..SLOTS).filter(|&k| matches!(shared.activity(rank, k), state::REQUEST | state::COPIED));
-    let callers: Vec<(u32, u32)> = calls.map(|k| (shared.pid(rank, k), shared.tid(rank, k))).collect();
+    let callers: Vec<(u32, u32, bool)> =
+        calls.map(|k| (shared.pid(rank, k), shared.tid(rank, k), shared.sleeps(rank, k))).collect();
     let mut blocked = Census::new();
-    for pid in callers.iter().map(|&(pid, _)| pid).chain((process != 0).then_some(process)) {
+    for pid in callers.iter().map(|&(pid, ..)| pid).chain((process != 0).then_some(process)) {
         let tids = tasks(pid)?;
+        // The threads of a process that ends disappear one by one.
+        if callers.iter().any(|&(process, tid, _)| process == pid && tid != 0 && !tids.contains(&tid)) {
+            return None;
+        }
         let (mut alive, mut ended) = (false, false);
         let mut busy = false;
         for tid in tids {
-            let calls = callers.contains(&(pid, tid)) || tid == pid && callers.contains(&(pid, 0));
-            match Activity::of(pid, tid) {
-                Activity::Runs if calls => (alive, busy) = (true, true),
-                Activity::Runs => return None,
-                Activity::Waits(times) => {
+            let is_thread = |thread| thread == tid || tid == pid && thread == 0;
+            let sleeps =
+                callers.iter().find(|&&(process, thread, _)| process == pid && is_thread(thread)).map(|&(.., s)| s);
+            match (Activity::of(pid, tid), sleeps) {
+                (Activity::Runs, Some(false)) => (alive, busy) = (true, true),
+                // A caller that had gone to sleep runs a signal handler, which may end the process.
+                (Activity::Runs, _) | (Activity::Ended, Some(_)) => return None,
+                (Activity::Waits(times), _) => {
                     alive = true;
-                    if !calls {
-                        blocked.insert((pid, tid), times);
-                    }
+                    blocked.insert((pid, tid), times);
                 }
-                Activity::Ended => ended = true,
+                (Activity::Ended, None) => ended = true,
             }
         }
         // While a process ends, threads that wait in the library are woken to end, too.
