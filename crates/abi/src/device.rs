@@ -92,13 +92,13 @@ pub mod cmd {
     pub const PUT_FROM_DEVICE: u32 = 1;
     /// `a0`: address of a [`super::PutCmd`] whose `local` is an offset in the ME.
     pub const PUT_FROM_HOST: u32 = 2;
-    /// `a0`: address of a [`super::DmaCmd`]; returns at once, handle in `DmaCmd::handle`.
+    /// `a0`: address of a [`super::DmaCmd`]. Returns at once, and stores the handle in `DmaCmd::handle`.
     pub const DMA_TO_HOST: u32 = 3;
     /// Like [`DMA_TO_HOST`], host memory to card.
     pub const DMA_FROM_HOST: u32 = 4;
-    /// `a0`: DMA handle; 1 when complete.
+    /// `a0`: DMA handle. Returns 1 if the transfer is complete, otherwise 0.
     pub const DMA_TEST: u32 = 5;
-    /// `a0`: DMA handle; waits.
+    /// `a0`: DMA handle. Waits until the transfer is complete.
     pub const DMA_WAIT: u32 = 6;
     /// Lets another handler use the HPU.
     pub const YIELD: u32 = 7;
@@ -114,19 +114,19 @@ pub mod cmd {
     pub const NUM_HPUS: u32 = 12;
     /// Ends the handler as [`super::ret::FAIL`].
     pub const ABORT: u32 = 13;
-    /// `a0`: address of a [`super::PutCmd`] whose `local` is an offset in the ME; `hdr_data` and `ack_req` do not count.
+    /// `a0`: address of a [`super::PutCmd`] whose `local` is an offset in the ME; `hdr_data` and `ack_req` are ignored.
     pub const GET_TO_HOST: u32 = 14;
-    /// As [`GET_TO_HOST`], with a card address; waits for the data.
+    /// Like [`GET_TO_HOST`], but `local` is a card address, and the call waits for the data.
     pub const GET_TO_DEVICE: u32 = 15;
     /// `a0`: address of an [`super::AtomicCmd`].
     pub const ATOMIC_FROM_DEVICE: u32 = 16;
     /// `a0`: address of an [`super::AtomicCmd`] whose `local` is an offset in the ME.
     pub const ATOMIC_FROM_HOST: u32 = 17;
-    /// `a0`: address of a [`super::DmaAtomicCmd`]; returns at once, handle in `DmaAtomicCmd::handle`.
+    /// `a0`: address of a [`super::DmaAtomicCmd`]. Returns at once, and stores the handle in `DmaAtomicCmd::handle`.
     pub const DMA_CAS: u32 = 18;
     /// Like [`DMA_CAS`].
     pub const DMA_FETCH_ADD: u32 = 19;
-    /// `a0`: address of a [`super::CasCmd`]; 1 when it swapped. `compare` is what was there, after.
+    /// `a0`: address of a [`super::CasCmd`]. Returns 1 if the value was swapped. `compare` then holds the previous value.
     pub const CAS: u32 = 20;
     /// `a0`: address of a [`super::FetchAddCmd`].
     pub const FETCH_ADD: u32 = 21;
@@ -202,7 +202,7 @@ pub struct DmaAtomicCmd {
     pub value: u64,
     /// Value to store when the comparison holds.
     pub swap: u64,
-    /// Card address of 8 bytes for the value before; a compare-and-swap writes it only when it fails.
+    /// Card address of 8 bytes for the previous value. A compare-and-swap writes it only if the comparison fails.
     pub result: u32,
     /// A [`Datatype`](crate::portals::Datatype); `PTL_UINT64_T` for a compare-and-swap.
     pub datatype: u32,
@@ -232,7 +232,7 @@ pub struct CasCmd {
 pub struct FetchAddCmd {
     /// `inc`
     pub increment: u64,
-    /// The value before; written by the card.
+    /// The previous value; written by the card.
     pub before: u64,
     /// Card address of the value, a multiple of 8.
     pub address: u32,

@@ -52,7 +52,7 @@ pub mod state {
     pub const FREE: u32 = 0;
     /// The thread runs its own code.
     pub const RUNNING: u32 = 1;
-    /// A call waits for the simulator.
+    /// A call waits for the simulator to handle it.
     pub const REQUEST: u32 = 2;
     /// The simulator has answered.
     pub const REPLY: u32 = 3;
@@ -197,13 +197,13 @@ macro_rules! ops {
 }
 
 ops! {
-    // the first call of a process, and that of its last PtlFini (another SpinAttach may follow)
+    // SpinAttach is the first call of a process. The last PtlFini makes SpinDetach; another SpinAttach may follow.
     SpinAttach = 1, SpinDetach = 2,
-    // simulated time and host work: args in picoseconds or bytes
+    // Simulated time and work of the host. The arguments are in picoseconds or bytes.
     SpinHostCompute = 3, SpinHostMemory = 4, SpinSleep = 5, SpinYield = 6,
-    // job-wide barriers outside of Portals: of the library, and of PMI, which comes by the rank's PMI socket
+    // Barriers of all ranks outside of Portals: that of the library, and that of PMI, which arrives on the PMI socket.
     SpinBarrier = 7, PmiBarrier = 9,
-    // device code: address, length and first handler address of an image, see `device::image`
+    // Device code: the address and length of an image (`device::image`), and the address of the first handler.
     SpinRegisterImage = 8,
 
     PtlNIInit = 20, PtlNIFini = 21, PtlNIStatus = 22, PtlNIHandle = 23, PtlSetMap = 24, PtlGetMap = 25,

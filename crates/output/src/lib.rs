@@ -22,11 +22,11 @@ use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 
-/// The permissions of a new file, from which the system removes the user's mask.
+/// The permissions of a new file, from which the system removes those in the user's mask (umask).
 const FILE: u32 = 0o666;
-/// The permissions of a new program.
+/// The permissions of a new program, before the same removal.
 const PROGRAM: u32 = 0o777;
-/// The number of bytes that are written at once.
+/// The size of the write buffer in bytes.
 const BUFFER: usize = 1 << 16;
 
 /// A file that is being written. If it is dropped before [`Output::finish`], the path keeps its former contents.
@@ -37,7 +37,7 @@ pub struct Output {
     target: PathBuf,
 }
 
-/// The file that takes the bytes until then.
+/// Where the bytes are written until the output is finished.
 #[derive(Debug)]
 enum Place {
     /// The file, pipe or device that the path names.

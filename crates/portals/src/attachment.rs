@@ -36,7 +36,7 @@ pub fn initialised() -> bool {
 }
 
 fn attachment() -> MutexGuard<'static, Attachment> {
-    call::refuse_within_call(); // a signal handler would wait for a lock of its own thread
+    call::refuse_within_call(); // a signal handler would wait for a lock that its own thread holds
     ATTACHMENT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -248,8 +248,7 @@ impl Answer {
     }
 }
 
-/// Counts that this thread reads the time. Returns how often it has since its last call, not counting waits for the
-/// time.
+/// Counts a read of the time. Returns the number of this thread's reads since its last call other than a sleep.
 pub fn looks_in_a_row() -> u32 {
     LOOKS.set(LOOKS.get().saturating_add(1));
     LOOKS.get()

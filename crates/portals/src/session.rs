@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 
 const PAGE: usize = 4096;
 
-/// What [`Session::get`] calls once, when it has opened the session. Modules that use the session set it.
+/// The function that [`Session::get`] calls once, after it has opened the session. A module that needs the call sets it.
 pub static WHEN_OPEN: OnceLock<fn()> = OnceLock::new();
 
 /// The job's shared memory, as far as this process needs it.

@@ -12,7 +12,7 @@ pub struct Pipe {
 
 impl Pipe {
     /// Reserves the resource for a transfer of `bytes` bytes that is ready at `now`. The reservation lasts at least `gap`.
-    /// Returns the start of the transfer and the time at which its last byte is through, rounded up to a picosecond.
+    /// Returns the start of the transfer and the time at which its last byte has passed, rounded up to a picosecond.
     pub fn reserve(&mut self, now: Time, bytes: u64, rate: Rate, gap: Time) -> (Time, Time) {
         let start = self.free_fs.max(u128::from(now.as_ps()) * 1000);
         let transfer = u128::from(rate.as_fs_per_byte()) * u128::from(bytes);
@@ -32,7 +32,7 @@ impl Pipe {
         train
     }
 
-    /// The sum of all reservations, past and future.
+    /// Returns the total time of all reservations, past and future.
     pub fn busy(&self) -> Time {
         ps_up(self.busy_fs)
     }
@@ -46,7 +46,7 @@ pub struct Train {
 }
 
 impl Train {
-    /// The time at which the first `bytes` bytes are through, rounded up to a picosecond. For 0 bytes it is the start.
+    /// Returns the time at which the first `bytes` bytes have passed, rounded up to a picosecond. For 0 bytes it is the start.
     pub fn passed(&self, bytes: u64) -> Time {
         ps_up(self.passed_fs(bytes))
     }

@@ -130,7 +130,7 @@ impl<E> EventQueue<E> {
         self.now
     }
 
-    /// Number of events in the queue.
+    /// Returns the number of events in the queue.
     pub fn len(&self) -> usize {
         self.len
     }
@@ -140,7 +140,7 @@ impl<E> EventQueue<E> {
         self.len == 0
     }
 
-    /// Number of events ever inserted.
+    /// Returns the number of events that were ever inserted.
     pub fn inserted(&self) -> u64 {
         self.inserted
     }

@@ -1,5 +1,5 @@
 //! Programs that a rank starts must have the real time-stamp counter from their first instruction on: the dynamic linker
-//! reads it before any handler can be there. The setting outlives `exec`, so it is lifted before.
+//! reads it before any handler can be there. The setting outlives `exec`, so the real counter is restored before.
 
 use std::ffi::CStr;
 use std::mem::transmute;

@@ -1,5 +1,5 @@
-//! SIGSEGV belongs to the simulated time-stamp counter ([`tsc`](crate::tsc)); what the program wants done with it is kept,
-//! and done for every fault of its own.
+//! This library handles SIGSEGV for the simulated time-stamp counter ([`tsc`](crate::tsc)). It records the action that the
+//! program asks for, and performs it for every fault of the program's own.
 //!
 //! A blocked SIGSEGV would end the process at its next look at the counter, so it is never blocked.
 
@@ -13,15 +13,15 @@ use libc::{SIG_DFL, SIG_IGN, SIGSEGV, c_int, c_void, sighandler_t, siginfo_t, si
 
 use crate::tsc;
 
-/// What the program last asked to be done with SIGSEGV; null while the signal is not ours. Earlier ones are not freed: a
-/// handler may be reading them.
+/// The action that the program last asked for; null while this library does not handle the signal. Earlier ones are not
+/// freed, as a handler may be reading them.
 static PROGRAM: AtomicPtr<libc::sigaction> = AtomicPtr::new(null_mut());
 
 type Sigaction = unsafe extern "C" fn(c_int, *const libc::sigaction, *mut libc::sigaction) -> c_int;
 type Signal = unsafe extern "C" fn(c_int, sighandler_t) -> sighandler_t;
 type Sigmask = unsafe extern "C" fn(c_int, *const sigset_t, *mut sigset_t) -> c_int;
 
-/// The C library's functions that ours stand before.
+/// The C library's functions that this module interposes.
 struct Library {
     sigaction: Sigaction,
     signal: Signal,
@@ -75,7 +75,7 @@ pub fn take_over() {
     }
 }
 
-/// Keeps what the program wants, and installs our handler with the program's mask and stack.
+/// Records the action that the program wants, and installs our handler with the program's mask and stack.
 fn remember(wanted: libc::sigaction) {
     let mut ours = wanted;
     ours.sa_sigaction = on_fault as *const () as sighandler_t;
@@ -99,7 +99,7 @@ extern "C" fn on_fault(signal: c_int, info: *mut siginfo_t, context: *mut c_void
     }
 }
 
-/// Does what the program wants done with a fault of its own.
+/// Performs the program's action for a fault of its own.
 ///
 /// # Safety
 /// The arguments must be those of a signal handler.
@@ -114,7 +114,7 @@ unsafe fn hand_on(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
         // SAFETY: a valid action.
         unsafe {
             (Library::get().sigaction)(signal, &raw const default, null_mut());
-            // One that another process has sent does not come again.
+            // A signal that a process has sent does not come again by itself.
             if (*info).si_code <= 0 {
                 libc::raise(signal);
             }
@@ -202,7 +202,7 @@ pub unsafe extern "C" fn pthread_sigmask(how: c_int, new: *const sigset_t, old: 
     unsafe { without_faults(Library::get().pthread_sigmask, how, new, old) }
 }
 
-/// Changes the mask, but for SIGSEGV.
+/// Changes the signal mask, but leaves SIGSEGV unblocked.
 ///
 /// # Safety
 /// As for the functions that call it.

@@ -61,7 +61,7 @@ pub unsafe extern "C" fn clock_nanosleep(
         unsafe { clock_gettime(clock, &raw mut now) };
     }
     simulator.sleep(picoseconds(&wanted).saturating_sub(picoseconds(&now)).try_into().unwrap_or(u64::MAX));
-    // A real clock has still to come that far.
+    // The real clock may not have reached the wanted time yet.
     if is_absolute && !simulator.has_clocks { real_sleep(clock, flags, request, remaining) } else { 0 }
 }
 

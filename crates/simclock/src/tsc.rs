@@ -99,8 +99,8 @@ pub unsafe fn emulate(info: *const siginfo_t, context: *mut ucontext_t) -> bool 
     if at >> 47 != 0 {
         return false; // an address that no program has, and so no instruction
     }
-    // SAFETY: the processor has read the instruction there. Its third byte is only looked at when the second says that
-    // there is one.
+    // SAFETY: the processor has read the instruction there. Its third byte is read only after the first two have shown
+    // that there is one.
     let length = unsafe {
         let byte = |place: u64| ((at + place) as *const u8).read();
         match [byte(0), byte(1)] {

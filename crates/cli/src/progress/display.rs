@@ -66,7 +66,7 @@ pub fn say(message: &str) {
 /// Makes SIGINT and SIGTERM clear the progress line before they end this process.
 fn clear_when_interrupted() {
     extern "C" fn clear_and_end(signal: libc::c_int) {
-        // SAFETY: both may be called in a signal handler; this one is not set any more.
+        // SAFETY: both functions are async-signal-safe. This handler is no longer installed, so the signal ends the process.
         unsafe {
             if SHOWN.load(Ordering::Relaxed) {
                 libc::write(libc::STDERR_FILENO, CLEAR.as_ptr().cast(), CLEAR.len());
@@ -77,7 +77,7 @@ fn clear_when_interrupted() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         for signal in [libc::SIGINT, libc::SIGTERM] {
-            // SAFETY: all pointers are valid; a handler without bits of its own is a number and a mask of zeros.
+            // SAFETY: all pointers are valid, and an action of zero bytes is one: no flags, an empty mask.
             unsafe {
                 let mut action: libc::sigaction = std::mem::zeroed();
                 let mut before: libc::sigaction = std::mem::zeroed();

@@ -74,7 +74,7 @@ fn in_words(rate: f64) -> String {
     if rate < 1e6 { format!("{rate:.0}/s") } else { format!("{:.1} million/s", rate / 1e6) }
 }
 
-/// A duration in words, with as many digits as matter.
+/// Writes a duration in words, with as many digits as are meaningful.
 fn span(seconds: f64) -> String {
     match seconds {
         ..100.0 => format!("{seconds:.0} s"),
@@ -111,7 +111,7 @@ mod tests {
             words(&mut pace, 14, 16_000_000, 24_000_000),
             "66 %, 16000000/24000000 operations, 1.0 million/s, 8 s left"
         );
-        // A window without any: nobody knows.
+        // No operation within the window: the remaining time is unknown.
         assert_eq!(words(&mut pace, 30, 16_000_000, 24_000_000), "66 %, 16000000/24000000 operations, 0/s");
     }
 

@@ -1,4 +1,4 @@
-//! What progress can be shown of.
+//! The tasks whose progress can be shown.
 
 use sim::Time;
 

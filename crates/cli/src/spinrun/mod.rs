@@ -1,5 +1,5 @@
-//! `spinrun -n N PROG`: to sPIN what mpirun is to MPI. N ordinary processes run the program; network, cards, handlers
-//! and time are simulated.
+//! `spinrun -n N PROG` is to sPIN what mpirun is to MPI: it runs a program as N ordinary processes, and simulates network,
+//! cards, handlers and time.
 
 mod drops;
 mod links;

@@ -85,7 +85,7 @@ impl Job {
         if self.serve_copies {
             return None;
         }
-        // What has become of the process since its call is checked, too: its number may be another one's by now.
+        // The process may have ended since its call, and its number may belong to another process by now.
         let pid = Some(self.ranks[rank].caller_pid).filter(|&pid| self.is_of_rank(rank, pid));
         let Some(pid) = pid.and_then(|pid| i32::try_from(pid).ok()) else { return Some(None) };
         let copied = copy(pid);

@@ -16,7 +16,7 @@ use std::process::{Command, Stdio};
 /// nothing is lost when a rank crashes. The constructor of `libportals.so` does that for C.
 const UNBUFFERED: [(&str, &str); 2] = [("PYTHONUNBUFFERED", "1"), ("GFORTRAN_UNBUFFERED_PRECONNECTED", "y")];
 
-/// Starts a rank; its process id.
+/// Starts a rank. Returns its process id.
 pub fn spawn(
     spec: &JobSpec,
     rank: usize,

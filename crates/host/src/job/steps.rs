@@ -153,8 +153,8 @@ impl StoppedThread {
         }
     }
 
-    /// Whether the thread stopped for another reason just when it had done its step, whose SIGTRAP is still to come and
-    /// would end it.
+    /// Whether the thread has done its step, but stopped for another reason first. The SIGTRAP of the step is then still
+    /// pending, and would end the thread if it ran on.
     fn step_is_over(&self) -> bool {
         let status = fs::read_to_string(format!("/proc/{}/status", self.tid)).unwrap_or_default();
         let pending = status.lines().find_map(|line| line.strip_prefix("SigPnd:"));
@@ -207,8 +207,8 @@ impl StoppedThread {
             if let Some(waits) = waits {
                 let round = &steps[rounds[0]..];
                 let code = round.iter().map(|step| step.registers.rip).collect();
-                // What the loop has read: another thread may have written the place since. What the loop itself writes,
-                // it reads again.
+                // The value that the loop has read counts, as another thread may have written the place since. Places that
+                // the loop itself writes are read again.
                 let own: BTreeSet<u64> =
                     round.iter().flat_map(|step| &step.writes).flat_map(|place| place.bytes()).collect();
                 let read = |place: &Place| {

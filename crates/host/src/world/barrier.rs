@@ -1,8 +1,8 @@
-//! Barriers of all ranks. To arrive and to leave take no simulated time: the arrival of the last rank lets all go on.
+//! Barriers of all ranks. Arriving and leaving take no simulated time: the arrival of the last rank resumes all others.
 
 use crate::job::Caller;
 
-/// The barriers that there are.
+/// The kinds of barriers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BarrierKind {
     /// `spin_barrier`.
@@ -23,9 +23,9 @@ impl BarrierKind {
 
 /// The present round of a barrier, in which each rank arrives once, and the threads that wait for a later round.
 pub struct Barrier {
-    /// For each rank that has come, its first thread; in the order of their arrival.
+    /// The first thread of each rank that has arrived, in the order of arrival.
     arrived: Vec<Caller>,
-    /// For each rank, whether a thread of it has come.
+    /// For each rank, whether one of its threads has arrived.
     present: Vec<bool>,
     /// Further threads of these ranks, in the order of their arrival.
     later: Vec<Caller>,
@@ -36,7 +36,7 @@ impl Barrier {
         Barrier { arrived: Vec::new(), present: vec![false; ranks], later: Vec::new() }
     }
 
-    /// Number of ranks that have come in this round.
+    /// Returns the number of ranks that have arrived in this round.
     pub fn arrived(&self) -> usize {
         self.arrived.len()
     }

@@ -41,7 +41,7 @@ impl Processes {
         }
     }
 
-    /// The CPU has completed a message (rdma cards). With the last one, the calls are made that have waited for that.
+    /// Takes note that the CPU has completed a message (rdma cards). After the last one, the calls that waited are made.
     pub fn completed(&mut self, cluster: &mut Cluster, rank: usize) {
         self.finish_completion(cluster, rank);
         while let Some(call) = self.take_deferred_call(rank) {
@@ -184,7 +184,7 @@ impl Processes {
         }
     }
 
-    /// A thread comes to a barrier.
+    /// Lets a thread arrive at a barrier.
     fn barrier(&mut self, cluster: &mut Cluster, caller: Caller, kind: BarrierKind) -> Outcome {
         match self.arrive(cluster, caller, kind) {
             true => done(Reply::new(Code::Ok)),
@@ -192,7 +192,7 @@ impl Processes {
         }
     }
 
-    /// Warns, once, of ranks that sleep again and again while nothing else happens.
+    /// Takes note of a sleep. Warns once if ranks only sleep and nothing else happens.
     fn note_sleep(&mut self, cluster: &mut Cluster, rank: usize) {
         if let Some(since) = self.idleness.sleep(cluster.now()) {
             let message = format!(
@@ -222,7 +222,8 @@ fn needs_completions(op: Op) -> bool {
     )
 }
 
-/// Programs ask again until something is free, so time must pass.
+/// Returns the time that a refused call takes: that of a poll if programs repeat the call until something is free, so that
+/// time passes.
 fn refusal_cost(cluster: &mut Cluster, rank: usize, code: Code) -> Time {
     match code {
         Code::InUse | Code::PtInUse | Code::PtFull | Code::NoSpace => cluster.charge(rank, [cluster.costs().poll()]),

@@ -1,4 +1,4 @@
-//! Detects that ranks only sleep and nothing else happens.
+//! Detects that all ranks only sleep, so that nothing can change.
 
 use sim::Time;
 
@@ -23,7 +23,7 @@ impl Idleness {
         (self.sleeps == MANY).then_some(self.since)
     }
 
-    /// Something else than a sleep happens.
+    /// Takes note that something other than a sleep happens. The count starts again.
     pub fn end(&mut self) {
         self.sleeps = 0;
     }

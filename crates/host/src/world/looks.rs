@@ -1,4 +1,4 @@
-//! Calls that look at completions, once or until there is one.
+//! Calls that test for completions, once or until there is one.
 
 use abi::mailbox::Op;
 use abi::portals::{self as ptl, Handle, Rc as Code};
@@ -13,7 +13,7 @@ use super::wait::{Wait, counter_reply, event_reply, queue_reply};
 use crate::job::{Call, Reply};
 
 impl Processes {
-    /// Looks for what the call asks for; a call that waits goes on to wait if it is not there.
+    /// Tests for the completion that the call asks for. If there is none, a call that waits begins to wait.
     pub fn look_or_wait(&mut self, cluster: &mut Cluster, call: &Call) -> Outcome {
         let (rank, a) = (call.caller.rank as usize, Words(&call.args));
         let name = call.op.c_name();
@@ -75,14 +75,14 @@ impl Processes {
         }
     }
 
-    /// The array of handles of a poll. An empty one is invalid.
+    /// Reads the array of handles of a poll. An empty one is invalid.
     fn handles(&mut self, rank: usize, address: u64, count: u64) -> Result<Vec<Handle>, Code> {
         let count =
             usize::try_from(count).ok().filter(|count| (1..=1 << 20).contains(count)).ok_or(Code::ArgInvalid)?;
         self.read_array(rank, address, count)
     }
 
-    /// An array in the memory of a rank that waits for an answer.
+    /// Reads an array in the memory of a rank that waits for an answer.
     pub fn read_array<T: Pod>(&mut self, rank: usize, address: u64, count: usize) -> Result<Vec<T>, Code> {
         let mut values = vec![T::zeroed(); count];
         self.job.read(rank, address, bytemuck::cast_slice_mut(&mut values)).map_err(|_| Code::ArgInvalid)?;
@@ -90,7 +90,7 @@ impl Processes {
     }
 }
 
-/// The time-out of a poll, which is given in milliseconds. `None` is to wait for ever.
+/// Returns the time-out of a poll, which is given in milliseconds, or `None` for a poll that waits for ever.
 fn time_limit(milliseconds: u32) -> Option<Time> {
     (milliseconds != ptl::TIME_FOREVER).then(|| Time::from_ns(u64::from(milliseconds) * 1_000_000))
 }

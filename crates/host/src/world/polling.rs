@@ -1,7 +1,7 @@
 //! Ranks that wait for their own memory to change, without a library call (Portals 4.3 §2.2: progress needs none).
 //!
-//! Their simulated time goes on with the events. When an event writes what the rank polls, the rank sees it after one
-//! look of its CPU, as if it had waited in `PtlCTWait`, and makes its next call at that time.
+//! Their simulated time advances with the events. When an event writes memory that a rank polls, the rank notices after the
+//! time of one poll, as if it had waited in `PtlCTWait`, and makes its next call then.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ impl Processes {
         None
     }
 
-    /// A rank makes no calls, and its threads may not be looked at. This returns its next pause.
+    /// Handles a rank that makes no calls and whose threads must not be inspected. Returns its next pause.
     pub fn unseen(&mut self, cluster: &mut Cluster, rank: usize) -> Pause {
         let message = "it may not be looked at (ptrace: another tracer has it, or there is no permission), so it is taken \
                        to compute while it makes no call. If it waits for its memory to change, or its threads wait for \
@@ -37,7 +37,7 @@ impl Processes {
         self.job.wait(rank)
     }
 
-    /// Ranks whose polled memory was written see that after one look.
+    /// Schedules that ranks whose polled memory was written notice it, after the time of one poll.
     pub fn notify_pollers(&mut self, cluster: &mut Cluster) {
         while let Some(rank) = self.job.touched() {
             let delay = cluster.charge_running(rank, cluster.costs().poll());
@@ -45,7 +45,8 @@ impl Processes {
         }
     }
 
-    /// A rank sees what was written: its next pause, if it still polls.
+    /// Lets a polling rank notice that its memory was written, and runs it to its next pause. Returns `None` if the rank no
+    /// longer polls.
     pub fn notice(&mut self, now: Time, rank: usize) -> Option<Pause> {
         self.job.polling(rank).is_some().then(|| self.job.carry_on(rank, now))
     }
@@ -67,7 +68,7 @@ impl Processes {
         }
     }
 
-    /// The ranks that have to be looked at anew before a deadlock is declared: those that poll, once after each event.
+    /// Returns the ranks that must be inspected again before a deadlock is declared: those that poll, once after each event.
     pub fn ranks_to_look_at_again(&mut self, cluster: &Cluster) -> Vec<usize> {
         let events = cluster.events();
         if self.looked_again_after.replace(events) == Some(events) {
@@ -93,7 +94,7 @@ impl Processes {
         Some((rank, pause))
     }
 
-    /// What a rank polls, for the report of a deadlock.
+    /// Describes what a rank polls, for the report of a deadlock.
     pub fn describe_polling(&self, cluster: &Cluster, rank: usize) -> String {
         let polled = || self.job.polled(rank);
         let is_open = |place: &Place| {

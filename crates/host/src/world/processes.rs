@@ -1,4 +1,4 @@
-//! The state of the ranks, threads that wait inside the library, and what lets them go on.
+//! The state of the ranks, and the threads that wait inside the library until something resumes them.
 
 use std::collections::BTreeMap;
 use std::process::ExitStatus;
@@ -59,7 +59,7 @@ impl Processes {
         }
     }
 
-    /// Has the card of a rank act, and then lets the rank's threads go on for which that has brought what they wait for.
+    /// Lets the card of a rank act, and then resumes the threads of the rank whose waits are over.
     pub fn act<R>(
         &mut self,
         cluster: &mut Cluster,
@@ -76,7 +76,7 @@ impl Processes {
         cluster.warn(format!("rank {rank}: {message}"));
     }
 
-    /// Puts a thread to wait, at most for `limit`.
+    /// Makes a thread wait, at most for `limit`.
     pub fn wait(&mut self, cluster: &mut Cluster, caller: Caller, mut wait: Wait, limit: Option<Time>) {
         let rank = &mut self.ranks[caller.rank as usize];
         rank.wait_number += 1;
@@ -102,12 +102,12 @@ impl Processes {
         self.start_completion(cluster, rank);
     }
 
-    /// Lets every thread of a rank go on whose wait is over.
+    /// Resumes every thread of a rank whose wait is over.
     pub fn release(&mut self, cluster: &mut Cluster, rank: usize) {
         self.release_if(cluster, rank, |_, _| true);
     }
 
-    /// Lets those threads of a rank go on whose wait is over and `is_concerned`. The CPU needs a moment to notice that.
+    /// Resumes the threads of a rank whose waits are over and `is_concerned`, after the time in which the CPU notices it.
     fn release_if(&mut self, cluster: &mut Cluster, rank: usize, is_concerned: impl Fn(&Wait, &Cluster) -> bool) {
         let Rank { waits, next_queue, .. } = &mut self.ranks[rank];
         waits.retain(|&slot, wait| {
@@ -134,13 +134,13 @@ impl Processes {
         cluster.schedule(delay, Event::Completed(rank as u32));
     }
 
-    /// The CPU has spent the time for a completion, which takes effect now.
+    /// Completes a message for which the CPU has spent the time.
     pub fn finish_completion(&mut self, cluster: &mut Cluster, rank: usize) {
         self.ranks[rank].completing = false;
         self.act(cluster, rank, |card, ports| card.process_completion(ports));
     }
 
-    /// A call that has waited until the CPU had no more completions, if it has none now.
+    /// Returns a call that waited for the CPU's completions, if none is left.
     pub fn take_deferred_call(&mut self, rank: usize) -> Option<Call> {
         let Rank { completing, waits, .. } = &mut self.ranks[rank];
         if *completing {
@@ -153,7 +153,7 @@ impl Processes {
         }
     }
 
-    /// `PtlAbort`: every wait for events or counters is over, now and until `PtlFini`.
+    /// Performs `PtlAbort`: ends every wait for events or counters, now and until `PtlFini`.
     pub fn abort_waits(&mut self, cluster: &mut Cluster, rank: usize) {
         self.ranks[rank].aborted = true;
         self.ranks[rank].waits.retain(|&slot, wait| {
@@ -165,7 +165,7 @@ impl Processes {
         });
     }
 
-    /// The time limit of a wait ends. The wait may be over already.
+    /// Handles the end of a wait's time limit. The wait may be over already.
     pub fn time_out(&mut self, cluster: &mut Cluster, caller: Caller, due: u64) {
         let waits = &mut self.ranks[caller.rank as usize].waits;
         let code = match waits.get(&caller.slot) {
@@ -177,7 +177,7 @@ impl Processes {
         answer(cluster, caller, Time::ZERO, Reply::new(code));
     }
 
-    /// A thread comes to a barrier. Whether it is the last and goes on; the others are let go on then.
+    /// Lets a thread arrive at a barrier. Returns whether it is the last one; the others are then resumed.
     pub fn arrive(&mut self, cluster: &mut Cluster, caller: Caller, kind: BarrierKind) -> bool {
         let released = self.barriers[kind as usize].arrive(caller);
         for &other in &released {
@@ -188,7 +188,7 @@ impl Processes {
         !released.is_empty()
     }
 
-    /// Number of ranks that have come to a barrier in its present round.
+    /// Returns the number of ranks that have arrived at a barrier in its present round.
     pub fn arrived(&self, kind: BarrierKind) -> usize {
         self.barriers[kind as usize].arrived()
     }

@@ -22,7 +22,7 @@ pub struct World {
 }
 
 impl World {
-    /// A world for `job` on `machine`. `listener` receives messages for the user as they come up.
+    /// Makes a world for `job` on `machine`. `listener` receives messages for the user as they occur.
     ///
     /// # Errors
     /// When the machine's network cannot have a node for each rank.

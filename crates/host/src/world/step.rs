@@ -8,37 +8,37 @@ use crate::job::Reply;
 
 /// What a call leads to.
 pub enum Step {
-    /// It answers after this time.
+    /// The call is answered after this time.
     Reply(Time, Reply),
-    /// It waits, at most for this time.
+    /// The call waits, at most for this time.
     Wait(Wait, Option<Time>),
 }
 
 /// What a call leads to, or the return code with which it is refused.
 pub type Outcome = Result<Step, Code>;
 
-/// The call answers at once.
+/// Makes the outcome of a call that is answered at once.
 pub fn done(reply: Reply) -> Outcome {
     after(Time::ZERO, reply)
 }
 
-/// The call answers after `delay`.
+/// Makes the outcome of a call that is answered after `delay`.
 pub fn after(delay: Time, reply: Reply) -> Outcome {
     Ok(Step::Reply(delay, reply))
 }
 
-/// The call answers at once with a number.
+/// Makes the outcome of a call that is answered at once with a number.
 pub fn value(value: u32) -> Outcome {
     done(Reply::value(u64::from(value)))
 }
 
-/// The call answers at once, with nothing but its return code.
+/// Makes the outcome of a call that is answered at once and has no result but its return code.
 pub fn unit(result: Result<(), Code>) -> Outcome {
     result?;
     done(Reply::new(Code::Ok))
 }
 
-/// A process in one word.
+/// Packs a process into one word.
 pub fn pack(process: Process) -> u64 {
     u64::from(process.nid) | u64::from(process.pid) << 32
 }

@@ -56,7 +56,7 @@ impl Processes {
         self.trigger(cluster, rank, interface, ct, threshold, TriggeredOp::Transfer(transfer))
     }
 
-    /// The operand of a conditional swap: one item, which is read during the call. A plain swap needs none.
+    /// Reads the operand of a conditional swap, which is one item. A plain swap needs none.
     fn operand(&mut self, rank: usize, address: u64, spec: AtomicSpec) -> Result<[u8; MAX_OPERAND], Code> {
         let mut operand = [0; MAX_OPERAND];
         if spec.is_conditional() {
@@ -79,7 +79,7 @@ impl Processes {
         after(cluster.charge(rank, cluster.costs().describe()), Reply::new(Code::Ok))
     }
 
-    /// Entries that join or leave their list when a counter has reached a value (an extension of the reference
+    /// Appends or unlinks entries when a counter has reached a value (an extension of the reference
     /// implementation).
     pub fn triggered_entry(&mut self, cluster: &mut Cluster, call: &Call) -> Outcome {
         let (rank, a) = (call.caller.rank as usize, Words(&call.args));
@@ -146,7 +146,7 @@ impl Processes {
     }
 }
 
-/// Why handlers could not be installed, as the user is told.
+/// Describes, for the user, why handlers could not be installed.
 fn handlers_refused(code: Code, program: bool) -> &'static str {
     match (code, program) {
         (Code::Fail, _) => "PtlMEAppend: handlers on a card without HPUs (--nic spin has)",

@@ -38,7 +38,7 @@ pub enum Wait {
 }
 
 impl Wait {
-    /// Whether what a card tells its host may end the wait.
+    /// Whether a notice of the card may end the wait.
     pub fn concerns(&self, notice: Notice) -> bool {
         match (self, notice) {
             (Wait::Counters { tests, .. }, Notice::Counter(changed)) => tests.iter().any(|(ct, _)| *ct == changed),
@@ -48,7 +48,7 @@ impl Wait {
         }
     }
 
-    /// What the thread waits for, as the report of a deadlock says it.
+    /// Describes what the thread waits for, for the report of a deadlock.
     pub fn describe(&self) -> String {
         let list = |handles: &mut dyn Iterator<Item = String>| handles.collect::<Vec<_>>().join(", ");
         match self {
@@ -67,7 +67,7 @@ impl Wait {
         }
     }
 
-    /// The answer to the thread, if what it waits for is there. `next_queue` is as for [`queue_reply`].
+    /// Returns the answer to the thread if its wait is over. `next_queue` is as for [`queue_reply`].
     pub fn reply(&self, card: &mut Card, next_queue: &mut usize) -> Option<Reply> {
         match self {
             Wait::Counters { tests, .. } => counter_reply(card, tests),
@@ -78,7 +78,7 @@ impl Wait {
     }
 }
 
-/// The answer of a wait for counters, if one of them is there. A failure ends every wait (Portals 4.3 §3.14.4).
+/// Returns the answer to a wait for counters if one has reached its threshold. A failure ends every wait (Portals 4.3 §3.14.4).
 pub fn counter_reply(card: &mut Card, tests: &[(Handle, u64)]) -> Option<Reply> {
     tests.iter().enumerate().find_map(|(which, (ct, test))| match card.ct_value(*ct) {
         Ok(value) => has_reached(value, *test).then(|| Reply::value(which as u64).with(&value)),
@@ -90,8 +90,8 @@ fn has_reached(value: CtEvent, test: u64) -> bool {
     value.success >= test || value.failure != 0
 }
 
-/// The answer of a wait for events, if there is one. It takes the event. The queues take turns (Portals 4.3 §3.13.7):
-/// the one with the number `next_queue` is looked at first.
+/// Returns the answer to a wait for events, and takes the event from its queue, if there is one. The queues take turns
+/// (Portals 4.3 §3.13.7): the search begins at the queue with the number `next_queue`.
 pub fn queue_reply(card: &mut Card, queues: &[Handle], next_queue: &mut usize) -> Option<Reply> {
     let first = *next_queue % queues.len();
     let order = (first..queues.len()).chain(0..first);
