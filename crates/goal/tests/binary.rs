@@ -1,4 +1,4 @@
-//! Text → binary → text, and what is wrong with binary files.
+//! Conversion from text to binary and back, and errors in binary files.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! LogGOPSim's end times to the nanosecond.
+//! The end times equal those of LogGOPSim to the nanosecond.
 
 use std::fs;
 use std::path::PathBuf;

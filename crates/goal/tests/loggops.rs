@@ -25,12 +25,12 @@ fn a_dependency_on_another_cpu_counts_in_time() {
     assert_eq!(ends(&[body]), [1010]);
     let compat = Options { ignore_other_cpus: true, ..Options::default() };
     assert_eq!(outcome_with(&compat, &[body]).unwrap().end(), Time::from_ns(1000));
-    // A start is not an end.
+    // The start of an operation does not satisfy a dependency on its end.
     assert_eq!(ends(&["a: calc 1000 cpu 0 b: calc 1500 cpu 1 b irequires a"]), [1500]);
-    // The message occupies CPU 0 of rank 1 from 4000 to 5500; CPU 1 waits for that.
+    // The message occupies CPU 0 of rank 1 from 4000 to 5500, and CPU 1 waits until then.
     let bodies = ["send 1b to 1", "a: recv 1b from 0 cpu 1 b: calc 100 cpu 1 b requires a"];
     assert_eq!(ends(&bodies), [1500, 5600]);
-    // The receive finds its message at 10000: what it frees starts then, also on the CPU that has been idle since 5500.
+    // The receive finds its message at 10000. Its dependents start then, also on the CPU that has been idle since 5500.
     let receiver = "a: calc 10000 b: recv 1b from 0 b requires a c: calc 7 c requires b d: calc 107 cpu 1 d requires b";
     assert_eq!(ends(&["send 1b to 1 cpu 1", receiver]), [1500, 10_107]);
 }
@@ -46,7 +46,7 @@ fn nics_overlap_gaps_and_cpus_overlap_overheads() {
 
 #[test]
 fn wildcards_take_what_was_posted_or_arrived_first_in_their_space() {
-    // The wildcard is posted first and takes the message of tag 5: the calculation behind it runs from 5500.
+    // The receive with the wildcard is posted first and takes the message with tag 5, so its dependent runs from 5500.
     let receiver = "a: recv 1b from any tag any b: recv 1b from 0 tag 5 c: calc 10000 c requires a";
     assert_eq!(
         ends(&["a: send 1b to 1 tag 5 c: calc 50000 d: send 1b to 1 tag 5 c requires a d requires c", receiver])[1],
@@ -67,7 +67,7 @@ fn a_rendezvous_ends_when_it_is_matched() {
     // Posted at 0, matched when the message arrives at 4000; the receiver reads 69999 bytes from then on.
     let receiver = "recv 70000b from 0";
     assert_eq!(ends(&["a: send 70000b to 1 b: calc 5 b requires a", receiver]), [4005, 4000 + 1500 + 69_999 * 6]);
-    // Posted only at 1000000, when the CPU is free: at once done, and the sender with it.
+    // The receive is posted only at 1000000, when the CPU is free. It is done at once, and the sender too.
     let receiver = "a: calc 1000000 b: recv 70000b from 0 c: calc 7 b requires a c requires b";
     let arrival_end = 1_000_000 + 1500 + 69_999 * 6;
     assert_eq!(ends(&["a: send 70000b to 1 b: calc 5 b requires a", receiver])[1], arrival_end + 7);
@@ -110,7 +110,7 @@ fn noise_delays_and_is_the_same_for_the_same_seed() {
     assert!(noisy.iter().zip(&quiet).all(|(noisy, quiet)| noisy.as_ps() >= quiet.as_ps() + 70_000_000), "{noisy:?}");
     assert_eq!(noisy, run(1, false));
     assert_ne!(noisy, run(2, false));
-    // All at the same time: both ranks calculate equally long, and then o + L or o more.
+    // Both ranks calculate for the same time. One then takes o + L more, the other o.
     let bodies = ["calc 1000000", "calc 1000000"];
     let detours = Detours::Poisson { interval: Time::from_ns(9_000), length: Time::from_ns(500) };
     let options = Options { noise: Some(Noise { detours, seed: 5, co_scheduled: true }), ..Options::default() };
@@ -120,7 +120,7 @@ fn noise_delays_and_is_the_same_for_the_same_seed() {
 
 #[test]
 fn the_critical_path_leads_from_the_end_to_the_beginning() {
-    // 100 ns, then a message: arrives at 100 + 1500 + 2500, is in after 1500 + 999 * 6, and 700 ns more.
+    // The message is sent after 100 ns and arrives 1500 + 2500 later; receiving takes 1500 + 999 * 6, and 700 ns follow.
     let text = "num_ranks 2 rank 0 { a: calc 100 b: send 1000b to 1 b requires a }
         rank 1 { a: recv 1000b from 0 b: calc 700 b requires a }";
     let schedule = read(text.as_bytes()).unwrap();

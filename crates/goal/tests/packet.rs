@@ -1,4 +1,4 @@
-//! Schedules over packets: end times worked out by hand, against LogGOPS, and of all golden schedules.
+//! Schedules in the packet model: end times worked out by hand, compared with LogGOPS, and of all golden schedules.
 
 mod support;
 
@@ -40,7 +40,7 @@ fn sc17() -> Parameters {
     }
 }
 
-/// Latency through one switch.
+/// The latency of a path through one switch.
 const L: u64 = 50_000 + 2 * 33_400;
 
 fn on_one_switch(schedule: &Schedule, parameters: &Parameters) -> Outcome {
@@ -50,7 +50,7 @@ fn on_one_switch(schedule: &Schedule, parameters: &Parameters) -> Outcome {
     outcome
 }
 
-/// Ends in picoseconds.
+/// Returns the ends in picoseconds.
 fn ends(parameters: &Parameters, bodies: &[&str]) -> Vec<u64> {
     on_one_switch(&schedule(bodies), parameters).ends.iter().map(|end| end.as_ps()).collect()
 }
@@ -76,7 +76,7 @@ fn an_eager_message_ends_one_byte_later_than_in_loggops() {
         // A packet passes two links.
         assert_eq!(outcome.details.network.packet_hops, 2 * bytes.div_ceil(4096));
     }
-    // A chain of five: one G more for each.
+    // In a chain of five messages, each takes one G more.
     let hop = |rank: u32| format!("a: recv 100b from {} b: send 100b to {} b requires a", rank - 1, rank + 1);
     let bodies = ["send 100b to 1".into(), hop(1), hop(2), hop(3), hop(4), "recv 100b from 4".to_owned()];
     let all = schedule(&bodies.each_ref().map(String::as_str));
@@ -97,18 +97,18 @@ fn overhead_a_byte_is_paid_on_both_sides() {
 fn a_rendezvous_asks_first() {
     let parameters = sc17();
     let bytes = 100_000;
-    // Request and answer are packets without payload, which cost a byte; the receiver's CPU takes the request.
+    // Request and answer are packets without payload, which take the time of a byte. The receiver's CPU receives the request.
     let asked = 65 * NS + 20 + L + 65 * NS;
     let clear = asked + 20 + L;
     let left = clear + bytes * 20;
     assert_eq!(ends(&parameters, &["send 100000b to 1", "recv 100000b from 0"]), [left, left + L + 65 * NS]);
     assert_eq!(left + L + 65 * NS, 3 * 65 * NS + 3 * L + (bytes + 2) * 20);
-    // What needs the send waits for that, others of the CPU do not.
+    // Dependents of the send wait for that; other operations of the CPU do not.
     let bodies = ["a: send 100000b to 1 calc 1000 b: calc 7 b requires a", "recv 100000b from 0"];
     assert_eq!(ends(&parameters, &bodies)[0], left + 7 * NS);
-    // A receive that comes late finds the request.
+    // A receive that is posted late finds the request.
     let bodies = ["send 100000b to 1", "a: calc 5000 b: recv 100000b from 0 b requires a"];
-    // The CPU takes the request when the calculation is done, and posts the receive then.
+    // The CPU receives the request when the calculation is done, and then posts the receive.
     let clear = 5_000 * NS + 65 * NS + 20 + L;
     assert_eq!(ends(&parameters, &bodies)[1], clear + bytes * 20 + L + 65 * NS);
 }
@@ -128,7 +128,7 @@ fn an_incast_costs_the_last_link() {
     bodies.extend((0..senders).map(|_| format!("send {bytes}b to 0")));
     let bodies: Vec<&str> = bodies.iter().map(String::as_str).collect();
     let outcome = on_one_switch(&schedule(&bodies), &sc17());
-    // All heads arrive together; from then on the link never rests, and the last message is taken alone.
+    // All heads arrive at the same time. From then on the link is always busy, and the CPU receives the last message after that.
     assert_eq!(outcome.ends[0].as_ps(), 65 * NS + L + senders * bytes * 20 + 65 * NS);
     let busiest = &outcome.details.network.busiest[0];
     assert_eq!((busiest.from.as_str(), busiest.to.as_str()), ("switch", "host 0"));
@@ -137,17 +137,17 @@ fn an_incast_costs_the_last_link() {
 
 #[test]
 fn cards_keep_messages_apart() {
-    // A gap of a microsecond: the second of two messages starts 1000 + (8 - 1) 0.02 ns after the first.
+    // With a gap of a microsecond, the second message starts 1000 + (8 - 1) 0.02 ns after the first.
     let mut parameters = sc17();
     parameters.network.gap = Time::from_ns(1000);
     let arrival = 65 * NS + 8 * 20 + L;
     let receiver = "recv 8b from 0 recv 8b from 0";
     let second = arrival + 1000 * NS + 7 * 20;
     assert_eq!(ends(&parameters, &["send 8b to 1 send 8b to 1", receiver]), [2 * 65 * NS, second + 65 * NS]);
-    // From two senders they arrive together; the card takes the second a gap later.
+    // Messages of two senders arrive at the same time; the card takes the second a gap later.
     let bodies = ["send 8b to 2", "send 8b to 2", "recv 8b from 0 recv 8b from 1"];
     assert_eq!(ends(&parameters, &bodies)[2], arrival + 1000 * NS + 65 * NS);
-    // With a NIC each there is no gap, and the CPU takes one after the other.
+    // With a NIC for each message there is no gap, and the CPU receives one after the other.
     let bodies = ["send 8b to 2", "send 8b to 2 nic 1", "recv 8b from 0 recv 8b from 1"];
     assert_eq!(ends(&parameters, &bodies)[2], arrival + 2 * 65 * NS);
 }
@@ -157,7 +157,7 @@ fn cpus_are_independent_and_dependencies_cross_them() {
     let body = "a: calc 1000 cpu 0 b: calc 10 cpu 1 b requires a c: calc 500 cpu 1";
     assert_eq!(ends(&sc17(), &[body]), [1010 * NS]);
     assert_eq!(ends(&sc17(), &["a: calc 1000 cpu 0 b: calc 1500 cpu 1 b irequires a"]), [1500 * NS]);
-    // What arrives during a calculation goes before what that frees.
+    // A message that arrives during a calculation is received before the dependents of the calculation start.
     let bodies = ["send 8b to 1", "r: recv 8b from 0 a: calc 300 b: calc 10 b requires a c: calc 20 c requires r"];
     assert_eq!(ends(&sc17(), &bodies)[1], (300 + 65 + 10 + 20) * NS);
 }
@@ -212,7 +212,7 @@ fn noise_lengthens_what_cpus_do() {
         network: net::fabric::Parameters { wire: Time::from_ps(wire), ..quiet.network.clone() },
         ..sc17()
     };
-    // The first detour: the longest o that meets none ends there.
+    // The longest o without a detour ends where the first detour begins.
     let is_met = |overhead: u64| ends(&noisy(overhead, 0), &["send 8b to 1", "recv 8b from 0"])[0] > overhead;
     let (mut first, mut step) = (0, 1 << 19);
     while step > 0 {
@@ -220,7 +220,7 @@ fn noise_lengthens_what_cpus_do() {
         step /= 2;
     }
     assert!(first < period && is_met(first + 1));
-    // It comes within o of a send: the card has the message later.
+    // The detour comes within o of a send, so the card gets the message later.
     let start = first / NS * NS;
     let send = format!("a: calc {} b: send 8b to 1 b requires a", first / NS);
     let bodies = [send.as_str(), "recv 8b from 0"];
@@ -230,9 +230,9 @@ fn noise_lengthens_what_cpus_do() {
     // The next one meets the receiver's CPU too.
     let wire = (first + period - 10 * NS - arrives(0)) / 2;
     assert_eq!(ends(&noisy(65 * NS, wire), &bodies), [sent, arrives(wire) + 65 * NS + length]);
-    // And calculations: 90 % of the time is theirs.
+    // Noise lengthens calculations too: they get 90 % of the time.
     assert_eq!(ends(&noisy(0, 0), &["calc 90000"]), [100_000 * NS]);
-    // O is work too.
+    // Noise lengthens O too.
     let parameters = Parameters { overhead_per_byte: Rate::from_fs_per_byte(1_000_000), ..noisy(0, 0) };
     let bodies = ["a: send 45001b to 1 b: calc 45000 b requires a", "recv 45001b from 0"];
     assert_eq!(ends(&parameters, &bodies)[0], 100_000 * NS);
@@ -270,7 +270,7 @@ fn what_goes_on_in_a_window_is_kept() {
     assert_eq!(spans(0..=1, 0, u64::MAX), expected);
     assert_eq!(spans(1..=1, 0, u64::MAX), [expected[3], expected[4], expected[6]]);
     assert_eq!(spans(0..=5, request + 1, clear - 1), expected[3..5]);
-    // A message that arrives after the window was on its way in it.
+    // A message that arrives after the window is shown, as a part of its way is within the window.
     assert_eq!(spans(0..=1, clear + 1, clear + 1), expected[5..6]);
 }
 
@@ -307,7 +307,7 @@ fn a_tapered_tree_takes_twice_as_long_across() {
     let mut parameters = sc17();
     parameters.eager = u64::MAX;
     parameters.network.routing = Routing::Adaptive;
-    // 16 hosts on each of two leaves, which have 16 and 8 ways up.
+    // There are 16 hosts on each of two leaf switches, which have 16 and 8 upward links.
     let end = |radix, taper| run(&all, Topology::fat_tree(radix, taper, ranks).unwrap(), &parameters).unwrap().end();
     let (full, tapered) = (end(32, 1), end(24, 2));
     let ratio = tapered.as_ps() as f64 / full.as_ps() as f64;

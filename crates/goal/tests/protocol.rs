@@ -21,18 +21,18 @@ fn outcome(bodies: &[&str], card: NicKind) -> Result<Outcome, RunError> {
     run(&schedule(bodies), &Parameters { card, ..Parameters::new(&machine(), 8192) })
 }
 
-/// Ends of all ranks in picoseconds.
+/// Returns the ends of all ranks in picoseconds.
 fn ends(bodies: &[&str], card: NicKind) -> Vec<u64> {
     outcome(bodies, card).unwrap().ends.iter().map(|end| end.as_ps()).collect()
 }
 
-/// 8 B, from the start of the send to host memory: o, DMA read, injection, wires and switch, match, DMA write. The same
+/// The time of 8 B from the start of the send to host memory: o, DMA read, injection, wires and switch, match, DMA write. The same
 /// sum is the first half of the ping-pong in `docs/validation.md`.
 const SHORT: u64 = 65_000 + 100_054 + 160 + 116_800 + 30_000 + 50_054;
 const POLL: u64 = 51_000;
 const MATCH: u64 = 30_000;
 const O: u64 = 65_000;
-/// A core copies 8 B: an access to DRAM, and 8 of the 640 B that ten lines bring in another.
+/// The time in which a core copies 8 B: an access to DRAM, and 8 of the 640 B that ten lines transfer in another.
 const COPY: u64 = 51_000 + 638;
 
 #[test]
@@ -61,7 +61,7 @@ fn a_short_message_that_is_expected() {
 fn a_short_message_that_is_not_expected_is_copied_by_every_cpu() {
     let bodies = ["send 8b to 1 tag 0", "a: calc 1000 b: recv 8b from 0 tag 0 b requires a"];
     let computed = 1_000_000;
-    // The CPU takes the message after the calculation and before the receive, which finds it.
+    // The CPU receives the message after the calculation and before it posts the receive, which finds the message.
     assert_eq!(ends(&bodies, NicKind::Rdma)[1], computed + POLL + MATCH + MATCH + COPY);
     for card in [NicKind::Portals4, NicKind::Spin] {
         assert_eq!(ends(&bodies, card)[1], computed + O + POLL + COPY);
@@ -70,8 +70,8 @@ fn a_short_message_that_is_not_expected_is_copied_by_every_cpu() {
     }
 }
 
-/// The get of 1 MiB from its start to host memory: wire and match of the request; DMA read of a packet, all injected, wire,
-/// match, DMA write of a packet.
+/// The time of a get of 1 MiB from its start to host memory: wire and match of the request; DMA read of a packet, injection
+/// of all packets, wire, match, and DMA write of a packet.
 const REQUEST: u64 = 116_800 + 30_000;
 const FETCH: u64 = 127_444;
 const INJECT: u64 = 20_971_520;
@@ -162,10 +162,10 @@ fn noise_lengthens_what_cpus_do() {
         let outcome = run(&schedule(bodies), parameters).unwrap();
         (outcome.ends.iter().map(|end| end.as_ps()).collect::<Vec<_>>(), outcome.details.shares)
     };
-    // A quarter of the time is the system's, whoever matches.
+    // The system takes a quarter of the time, with every kind of card.
     let (all, shares) = ends(&["calc 120000"], &noisy(160_000, NicKind::Spin));
     assert_eq!((&all[..], shares.compute), (&[160_000_000][..], Time::from_ns(160_000)));
-    // A detour every millisecond; where the first is, the longest calculation says that meets none.
+    // There is a detour every millisecond. The longest calculation without a detour tells where the first is.
     let is_met = |ns: u64| ends(&[&format!("calc {ns}")], &noisy(1_000_000_000, NicKind::Rdma)).0[0] > ns * 1000;
     let (mut first, mut step) = (0, 1 << 19);
     while step > 0 {
@@ -180,7 +180,7 @@ fn noise_lengthens_what_cpus_do() {
     }
 }
 
-/// The table is written from runs of the handlers: the model must charge what they take.
+/// The table is written from runs of the handlers, and the model must charge the same cycles.
 #[test]
 fn the_header_handler_takes_the_cycles_of_the_measured_table() {
     let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));

@@ -1,4 +1,4 @@
-//! What is wrong with texts, and where.
+//! Errors in texts, with their places.
 
 use goal::text::read;
 use proptest::prelude::*;
@@ -7,7 +7,7 @@ fn error(text: &str) -> String {
     read(text.as_bytes()).expect_err(text).to_string()
 }
 
-/// The body of rank 0 of two ranks; line 2 of the text.
+/// Returns the error of a schedule of two ranks in which rank 0 has this body, on line 2.
 fn in_rank(body: &str) -> String {
     error(&format!("num_ranks 2\nrank 0 {{ {body}\n}}\nrank 1 {{ }}"))
 }
@@ -88,7 +88,7 @@ rank 1 { /* c */ recv 1024b from -1 tag any space 3 x: tget 4b from 0 when 3 rea
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
-    /// Whatever it is, it is read or an error with a place in the text.
+    /// Any bytes are read, or cause an error with a place in the text.
     #[test]
     fn mutated_text_is_no_disaster(
         edits in prop::collection::vec((any::<prop::sample::Index>(), 0usize..4, any::<prop::sample::Index>(), any::<u8>()), 1..6),

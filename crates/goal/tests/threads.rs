@@ -1,4 +1,4 @@
-//! LogGOPS in several threads ends as in one.
+//! LogGOPS gives the same outcome in several threads as in one.
 
 use goal::generate::{Pattern, Spec, generate};
 use goal::loggops::{LogGops, OneThread, Options, Outcome, RunError, one_thread, run};
@@ -8,7 +8,7 @@ use goal::{Action, Builder, Schedule, Wait};
 use proptest::prelude::*;
 use sim::{Rate, Time};
 
-/// The outcome in one thread, after several have had the same.
+/// Returns the outcome in one thread, after checking that several threads have the same.
 fn outcome(schedule: &Schedule, parameters: &LogGops, options: &Options) -> Result<Outcome, RunError> {
     let expected = run(schedule, parameters, options);
     for threads in [2, 3, 5] {
@@ -24,13 +24,13 @@ type Message = (u32, u32, u32, u64, [bool; 2], [u64; 2]);
 
 fn message(ranks: u32) -> impl Strategy<Value = Message> {
     let named = prop::array::uniform2(prop::bool::weighted(0.99));
-    // Few different lengths: much happens at the same time.
+    // There are few different lengths, so many events happen at the same time.
     let calc = prop::array::uniform2(prop::sample::select(vec![0u64, 0, 0, 1, 2, 3]));
     let bytes = prop::sample::select(vec![0u64, 1, 2, 5]);
     (0..ranks, 0..ranks, 0u32..3, bytes, named, calc)
 }
 
-/// No operation waits for one that is later in the list: it finishes if each receive gets its message.
+/// No operation waits for a later one of the list, so the schedule finishes if each receive gets its message.
 fn schedule(ranks: u32, messages: &[Message], resources: &[(u8, u8)], waits: &[(usize, bool)]) -> Schedule {
     let mut builder = Builder::new(ranks);
     for rank in 0..ranks {
@@ -89,7 +89,7 @@ proptest! {
         let detours = Detours::Poisson { interval: Time::from_ns(20), length: Time::from_ns(3) };
         let noise = noise.map(|seed| Noise { detours, seed, co_scheduled: false });
         let outcome = outcome(&schedule, &parameters, &Options { noise, ..Options::default() });
-        // A receive may take what another would need.
+        // A receive may take the message that another one needs.
         prop_assume!(!matches!(outcome, Err(RunError::Deadlock(_))));
         let outcome = outcome.map_err(|error| TestCaseError::fail(error.to_string()))?;
         prop_assert_eq!(outcome.ends.len(), ranks as usize);
@@ -122,7 +122,7 @@ fn what_needs_one_thread_says_why() {
     assert_eq!(why(pair, &parameters, Options::default()).unwrap(), rendezvous);
     let eager = LogGops { eager: 70_000, ..LogGops::default() };
     assert_eq!(why(pair, &eager, Options::default()), None);
-    // Within a part there is nothing to wait for.
+    // Within a part no operation has to wait.
     let four =
         "num_ranks 4 rank 0 { send 70000b to 1 } rank 1 { recv 70000b from 0 } rank 2 { calc 5 } rank 3 { calc 5 }";
     assert_eq!(why(four, &parameters, Options::default()), None);

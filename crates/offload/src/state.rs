@@ -1,4 +1,4 @@
-//! The state of the ranks: their CPUs with the tasks that wait for them, their memory, and what is left of the schedule.
+//! The state of the ranks: their CPUs and waiting tasks, their memory, and the operations that are not done.
 
 use std::collections::VecDeque;
 
@@ -45,18 +45,18 @@ pub(crate) struct Cpu {
 pub(crate) enum Task {
     /// Start an operation whose dependencies are satisfied.
     Start(u32),
-    /// Look at what an operation has waited for, which is there now.
+    /// Go on with an operation whose condition is now satisfied.
     Look(u32),
-    /// Take a receive's message, or the announcement of one.
+    /// Process the message of a receive, or its announcement.
     Arrived(u32, Box<FullEvent>),
 }
 
-/// What is known of a rank besides its card and its CPUs.
+/// The state of a rank besides its card and its CPUs.
 #[derive(Debug, Default)]
 pub(crate) struct Rank {
     /// The card's counters by the number that the schedule gives them.
     pub counters: Vec<(u32, Handle)>,
-    /// HPU memories of its entries.
+    /// The HPU memories of its entries.
     pub memories: Vec<Handle>,
     /// Its tests that wait for their counter.
     pub tests: Vec<WaitingTest>,
@@ -80,20 +80,20 @@ pub(crate) struct Scripts<'a> {
     pub ranks: Vec<Rank>,
     /// The CPUs of all ranks; those of one rank are neighbours.
     pub cpus: Vec<Cpu>,
-    /// CPUs that have something to do unless they are busy, in the order in which it came up.
+    /// CPUs that may have a task to begin, in the order in which they got it.
     pub ready: VecDeque<usize>,
     pub dependencies: DependencyTracker<'a>,
     pub memory: SparseMemory,
     /// Largest message that is sent without waiting for its receive, in bytes.
     pub eager: u64,
-    /// The interface, the same on every card.
+    /// The interface, whose handle is the same on every card.
     pub ni: Handle,
-    /// Empty, for reuse.
+    /// An empty list, kept for its memory.
     unblocked: Vec<u32>,
 }
 
 impl<'a> Scripts<'a> {
-    /// The ranks of `schedule`, none of which has started.
+    /// Creates the ranks of `schedule`, none of which has started.
     pub fn new(schedule: &'a Schedule, ni: Handle, eager: u64) -> Scripts<'a> {
         let ranks = schedule.ranks() as usize;
         Scripts {
@@ -109,7 +109,7 @@ impl<'a> Scripts<'a> {
         }
     }
 
-    /// Has a card act. What it then tells its host is handled before the next CPU is looked at.
+    /// Has a card act. Its notices are handled before the next CPU begins a task.
     pub fn act<R>(
         &mut self,
         cluster: &mut Cluster,
@@ -119,12 +119,12 @@ impl<'a> Scripts<'a> {
         cluster.act(rank as usize, &mut self.memory, act)
     }
 
-    /// The CPU of an operation.
+    /// Returns the CPU of an operation.
     pub fn cpu_of(&self, op: u32) -> usize {
         self.schedule.rank(op) as usize * self.schedule.cpus() + self.schedule.resources(op).0
     }
 
-    /// The rank of a CPU.
+    /// Returns the rank of a CPU.
     pub fn rank_of(&self, cpu: usize) -> u32 {
         (cpu / self.schedule.cpus()) as u32
     }
@@ -136,18 +136,18 @@ impl<'a> Scripts<'a> {
         self.ready.push_back(cpu);
     }
 
-    /// Gives operations without open dependencies to their CPUs.
+    /// Gives operations that have become ready to their CPUs.
     pub fn begin(&mut self, ops: &[u32]) {
         ops.iter().for_each(|&op| self.enqueue(op, Task::Start(op)));
     }
 
-    /// An operation has started.
+    /// Reports that an operation has started.
     pub fn started(&mut self, op: u32, now: Time) {
         self.dependencies.started(op, now);
         self.begin_unblocked();
     }
 
-    /// An operation is done.
+    /// Reports that an operation is done.
     pub fn done(&mut self, op: u32, now: Time) {
         self.dependencies.done(op, now);
         self.begin_unblocked();

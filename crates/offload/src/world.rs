@@ -21,7 +21,7 @@ pub type Outcome = goal::Outcome<Details>;
 /// What only cards tell.
 #[derive(Clone, Debug, Default)]
 pub struct Details {
-    /// When the last card was done.
+    /// The time when the last card was done.
     pub last: Time,
     /// Number of messages that cards have sent, acknowledgements and replies included.
     pub messages: u64,
@@ -33,7 +33,7 @@ pub struct Details {
     pub dropped: u64,
     /// Number of triggered operations whose counter was never reached.
     pub untriggered: u64,
-    /// What handlers did, by name, of all cards together.
+    /// The statistics of handlers by name, summed over all cards.
     pub handlers: BTreeMap<String, HandlerStats>,
     /// Number of events of the simulation.
     pub steps: u64,
@@ -46,11 +46,11 @@ pub struct World<'a> {
 }
 
 impl<'a> World<'a> {
-    /// A world for `schedule` on `machine`. Cards with HPUs have `program`. Messages above `eager` bytes wait for their
+    /// Creates a world for `schedule` on `machine`. Cards with HPUs have `program`. Messages above `eager` bytes wait for their
     /// receive.
     ///
     /// # Errors
-    /// Operations that cannot be executed, with their place, and machines that cannot have the schedule's ranks and CPUs.
+    /// When an operation cannot be executed, or the machine cannot have the schedule's ranks and CPUs.
     pub fn new(
         schedule: &'a Schedule,
         machine: Machine,
@@ -60,7 +60,7 @@ impl<'a> World<'a> {
     ) -> Result<World<'a>, RunError> {
         check::schedule(schedule, &machine, program.as_deref())?;
         let program = program.filter(|_| machine.nic.runs_handlers());
-        // Only what goes wrong in a handler comes up as a message, and it ends the run.
+        // Messages of cards are only about handlers that failed, which ends the run.
         let mut cluster = Cluster::new(machine, schedule.ranks() as usize, 0, trace, Box::new(|_| ()))?;
         cluster.trim_cards();
         let ni = open_interfaces(&mut cluster, program.as_ref());
@@ -80,12 +80,12 @@ impl<'a> World<'a> {
         self.cluster.run(&mut self.scripts)
     }
 
-    /// Has the run show how far it is. To be called before [`World::run`].
+    /// Counts the progress of the run in `progress`. Must be called before [`World::run`].
     pub fn report_progress(&mut self, progress: RunProgress) {
         self.scripts.dependencies.report_to(progress);
     }
 
-    /// The memory of the ranks.
+    /// Returns the memory of the ranks.
     pub fn memory(&self) -> &SparseMemory {
         &self.scripts.memory
     }
@@ -205,7 +205,7 @@ impl Scripts<'_> {
         }
     }
 
-    /// Number of messages that no entry took.
+    /// Returns the number of messages that no entry took.
     fn dropped(&self, cluster: &mut Cluster) -> u64 {
         let register = ptl::StatusRegister::DropCount as u64;
         let counts = (0..cluster.ranks()).filter_map(|rank| cluster.card(rank).ni_status(self.ni, register).ok());
@@ -232,7 +232,7 @@ impl Scripts<'_> {
             }
         }
         let events = self.schedule.len() as u64 + details.messages;
-        // A message that no receive took lies in the memory of its target like one that a later receive would take.
+        // A message that no receive took stays in the overflow buffer of its target, where a later receive would find it.
         Outcome { ends, events, unreceived: Vec::new(), details }
     }
 }

@@ -10,9 +10,9 @@ use offload::World;
 use sim::Time;
 use sim::trace::Trace;
 
-/// S of all runs.
+/// The eager threshold S of all runs.
 const EAGER: u64 = 65_536;
-/// Messages of one packet, and of so many that no packet waits for the deposit of the one before.
+/// Sizes for which no packet waits for the deposit of the previous one.
 const SIZES: [u64; 6] = [1, 8, 100, 4096, 20_000, 65_536];
 
 fn machine(name: &str, card: &str) -> Machine {
@@ -24,7 +24,7 @@ fn schedule(send: &str, receive: &str) -> Schedule {
     text::read(format!("num_ranks 2 rank 0 {{ {send} }} rank 1 {{ {receive} }}").as_bytes()).unwrap()
 }
 
-/// Ends of both ranks, in the model and with the card.
+/// Returns the ends of both ranks, in the model and with the card.
 fn ends(machine: &Machine, schedule: &Schedule) -> [Vec<Time>; 2] {
     let model = run(schedule, &Parameters::new(machine, EAGER)).unwrap();
     let mut world = World::new(schedule, machine.clone(), None, EAGER, Trace::off()).unwrap();
@@ -40,7 +40,7 @@ fn cards_that_match_take_what_the_model_says() {
             let receive = format!("recv {bytes}b from 0 tag 3");
             let [model, found] = ends(&machine, &schedule(&send, &receive));
             assert_eq!(model, found, "{name}, {card}, {bytes} B");
-            // The receive comes when the message is long there.
+            // The receive is posted long after the message has arrived.
             let late = format!("c: calc 1000000 r: {receive} r requires c");
             let [model, found] = ends(&machine, &schedule(&send, &late));
             assert_eq!(model, found, "{name}, {card}, {bytes} B, late receive");
@@ -48,7 +48,7 @@ fn cards_that_match_take_what_the_model_says() {
     }
 }
 
-/// Without the bounce buffer of the model's library, which is copied; the card deposits in place.
+/// The model's library copies a message from its bounce buffer; the card deposits it in place.
 #[test]
 fn cards_that_only_move_data_take_what_the_model_says_but_for_the_copy() {
     for name in ["sc17-int", "sc17-dis"] {
@@ -62,8 +62,8 @@ fn cards_that_only_move_data_take_what_the_model_says_but_for_the_copy() {
     }
 }
 
-/// Above S, from any source: the CPU gets the data when it has seen the header. The sender of the card's protocol also posts
-/// an entry for the data, which takes o.
+/// With any source the CPU gets the data of a message above S when it has seen the header. With the card, the sender also
+/// posts an entry for the data, which takes o.
 #[test]
 fn long_messages_take_what_the_model_says_but_for_the_entry_of_the_sender() {
     for name in ["sc17-int", "sc17-dis"] {
@@ -77,8 +77,8 @@ fn long_messages_take_what_the_model_says_but_for_the_entry_of_the_sender() {
     }
 }
 
-/// The model hides all packets but the last behind the transfer. If the last is short, the card still matches and writes the
-/// one before when it arrives, so that the card takes longer, by at most that.
+/// In the model, only the last packet takes time after the transfer. If it is short, the card is still matching and writing
+/// the previous packet when it arrives, and takes longer, by at most the time of that packet.
 #[test]
 fn short_last_packets_wait_for_the_one_before() {
     let machine = machine("sc17-int", "portals4");

@@ -1,5 +1,5 @@
-//! Schedules on the cards of the paper's integrated machine. The times are sums of its parameters, written out; those of
-//! handlers are in `crates/cli/tests/offload.rs`, which can compile them.
+//! Schedules on the cards of the paper's integrated machine. The times are sums of its parameters, written out. Tests
+//! with handlers are in `crates/cli/tests/spinrun/offload.rs`, where they can be compiled.
 
 #[path = "../../cluster/tests/sc17/mod.rs"]
 mod sc17;
@@ -18,7 +18,7 @@ fn machine(set: &[&str]) -> Machine {
     Machine::load("sc17-int", &[folder], &set).unwrap()
 }
 
-/// Runs `text` and lets `look` see memory and outcome.
+/// Runs the schedule `text` and calls `look` with memory and outcome.
 fn with<R>(
     text: &str,
     eager: u64,
@@ -45,7 +45,7 @@ fn bytes(memory: &SparseMemory, rank: u32, tag: u32, length: usize) -> Vec<u8> {
     out
 }
 
-/// Ping-pong; the answer is a triggered put.
+/// A ping-pong in which the answer is a triggered put.
 fn ping_pong(size: u64) -> String {
     format!(
         "num_ranks 2
