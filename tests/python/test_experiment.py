@@ -40,7 +40,11 @@ def test_ping_pong_is_the_papers_grid(home: Path, program: Program) -> None:
         ('axis = "bytes"', 'axis = "bytes"\nnames = ["four"]', "sweep.names: expected one for each of the 17 values"),
         ("timeout_s = 120", "", "run.timeout_s: missing"),
         ("quick_values = [8,", "quick_values = [9,", "run.quick_values[0]: 9 is not in sweep.values"),
-        ("quick_values = [8,", "quick_values = [", "claim[0].values: run.quick_values contains no value that this claim tests"),
+        (
+            "quick_values = [8,",
+            "quick_values = [",
+            "claim[0].values: run.quick_values contains no value that this claim tests",
+        ),
         ('name = "portals4"', 'name = "rdma"', "series[1].name: rdma occurs twice"),
         ('name = "large-order"', 'name = "latency"', "claim[4].name: latency occurs twice"),
         ('machine = "sc17-int"', 'machine = "sc18"', "figure[0].machine: sc18 is not in machines"),
