@@ -146,7 +146,7 @@ pub mod err {
 pub struct PutCmd {
     /// Card address of the data, or its offset in the ME.
     pub local: u64,
-    /// Bytes.
+    /// The length in bytes.
     pub len: u64,
     /// `match_bits`
     pub match_bits: u64,
@@ -172,7 +172,7 @@ pub struct DmaCmd {
     pub offset: u64,
     /// Card address.
     pub local: u32,
-    /// Bytes.
+    /// The length in bytes.
     pub len: u32,
     /// `PTL_ME_HOST_MEM` (0) or `PTL_HANDLER_HOST_MEM` (1).
     pub options: u32,
@@ -206,7 +206,7 @@ pub struct DmaAtomicCmd {
     pub result: u32,
     /// A [`Datatype`](crate::portals::Datatype); `PTL_UINT64_T` for a compare-and-swap.
     pub datatype: u32,
-    /// As [`DmaCmd::options`].
+    /// The host memory, as in [`DmaCmd::options`].
     pub options: u32,
     /// Written by the card.
     pub handle: u32,

@@ -1,4 +1,4 @@
-//! What two sides of a boundary must agree on: the layouts and numbers shared by user programs (C), the library that
+//! The layouts and numbers on which both sides of a boundary must agree: those shared by user programs (C), the library that
 //! they link (`libportals.so`), the simulator, and the code on the card.
 //!
 //! * [`portals`]: the Portals 4 and P4sPIN constants and structures of `sdk/include/portals4.h` and `spin.h`

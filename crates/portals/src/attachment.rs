@@ -18,7 +18,7 @@ pub struct Image {
     pub handlers_start: u64,
 }
 
-/// What the simulator knows of this process.
+/// The facts that the simulator knows about this process.
 #[derive(Default)]
 struct Attachment {
     /// Whether the simulator knows the process.

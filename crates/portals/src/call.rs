@@ -28,7 +28,7 @@ thread_local! {
     static LEASE: Lease = const { Lease };
     /// Whether the thread is between the beginning of a call and its last result.
     static BUSY: Cell<bool> = const { Cell::new(false) };
-    /// How often the thread has read the time since its last call.
+    /// The number of times that the thread has read the time since its last call.
     static LOOKS: Cell<u32> = const { Cell::new(0) };
     static PATIENCE: Cell<Patience> = const { Cell::new(Patience::new()) };
     /// The CPU time of the thread at its last answer, in nanoseconds.

@@ -205,7 +205,7 @@ pub unsafe extern "C" fn pthread_sigmask(how: c_int, new: *const sigset_t, old: 
 /// Changes the signal mask, but leaves SIGSEGV unblocked.
 ///
 /// # Safety
-/// As for the functions that call it.
+/// The pointers must be valid, as for the functions that call this one.
 unsafe fn without_faults(change: Sigmask, how: c_int, new: *const sigset_t, old: *mut sigset_t) -> c_int {
     // SAFETY: as the caller promises.
     unsafe {

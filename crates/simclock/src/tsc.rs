@@ -30,7 +30,7 @@ const SI_KERNEL: i32 = 0x80;
 const RDTSC: [u8; 2] = [0x0f, 0x31];
 const RDTSCP: [u8; 3] = [0x0f, 0x01, 0xf9];
 
-/// What the signal handler needs and cannot look up itself.
+/// The values that the signal handler needs but cannot look up itself.
 struct Counter {
     hz: u64,
     vdso: Range<u64>,

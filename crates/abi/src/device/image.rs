@@ -60,7 +60,7 @@ pub struct Handler {
     pub host_offset: u32,
 }
 
-/// Why bytes are not an image.
+/// The reason why bytes are not an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Damage {
     /// The image was made by another version of spincc.

@@ -10,7 +10,7 @@
 //! would have done nothing else in between. Only a loop that could also end by itself, for example after a number of
 //! tries, depends on how long it has run.
 //!
-//! Where threads cannot be inspected (another tracer, or no permission), they are taken to compute.
+//! Threads that cannot be inspected (another tracer, or no permission) are treated as computing.
 
 use super::memory_loop::{NoLoop, Place};
 use super::state::{Job, PollingThread, Process, Rank};
@@ -103,7 +103,7 @@ impl Job {
     }
 }
 
-/// What the inspection of a rank has found.
+/// The result of the inspection of a rank.
 enum Finding {
     /// It polls: all its threads that ran are stopped now.
     Polls,

@@ -14,7 +14,7 @@ pub struct Caller {
     pub slot: u32,
 }
 
-/// Stands in place of a slot for the rank's PMI connection.
+/// The number that [`Caller::slot`] has for the rank's PMI connection.
 pub const PMI: u32 = SLOTS as u32;
 
 const _: () = assert!(PMI < u32::BITS);

@@ -23,7 +23,7 @@ impl Place {
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "threads are inspected on x86-64 only"))]
 pub type Value = [u8; 32];
 
-/// Why no loop was found in which a thread polls.
+/// The reason why no loop was found in which a thread polls.
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "threads are inspected on x86-64 only"))]
 pub enum NoLoop {
     /// The thread computes.

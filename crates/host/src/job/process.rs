@@ -1,4 +1,4 @@
-//! What the system tells about processes and threads of ranks.
+//! The state of processes and threads of ranks, as the kernel reports it.
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process_group, waitid, waitpid};
 use std::fs;
@@ -38,7 +38,7 @@ pub fn signal_group(pid: u32, signal: Signal) {
     let _ = process_id(pid).map(|pid| kill_process_group(pid, signal));
 }
 
-/// What a thread does.
+/// The activity of a thread.
 pub enum Activity {
     /// It runs, or waits for a reader of its output.
     Runs,
@@ -49,7 +49,7 @@ pub enum Activity {
 }
 
 impl Activity {
-    /// Reads what a thread of process `pid` does.
+    /// Reads the activity of a thread of process `pid`.
     pub fn of(pid: u32, tid: u32) -> Activity {
         let Ok(status) = fs::read_to_string(format!("/proc/{pid}/task/{tid}/status")) else { return Activity::Ended };
         let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map_or("", str::trim);

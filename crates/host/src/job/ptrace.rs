@@ -6,10 +6,10 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::ptr::null_mut;
 
-/// What is asked for a thread. The signals are delivered to it; 0 is none.
+/// A request for a thread. Its signal is delivered to the thread; 0 is none.
 #[derive(Clone, Copy)]
 pub enum Request {
-    /// Becomes its tracer without stopping it. It is killed when the tracer ends.
+    /// Makes the simulator its tracer without stopping it. The thread is killed when the simulator ends.
     Seize,
     /// Stops it.
     Interrupt,
@@ -17,7 +17,7 @@ pub enum Request {
     Continue(i32),
     /// Lets it execute one instruction.
     Step(i32),
-    /// Lets it run, and stops being its tracer.
+    /// Lets it run without a tracer.
     Detach(i32),
 }
 

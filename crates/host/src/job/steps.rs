@@ -65,7 +65,7 @@ pub struct StoppedThread {
     waited_for: bool,
 }
 
-/// Why a thread has stopped.
+/// The reason why a thread has stopped.
 #[derive(PartialEq, Eq)]
 enum Stop {
     /// It was stopped by the simulator.
@@ -345,7 +345,7 @@ impl Code {
     }
 }
 
-/// Where the code of the kernel's clocks is in a process (vdso(7)).
+/// Returns the addresses of the kernel's clock functions in a process (vdso(7)).
 fn clock_code(tid: i32) -> Range<u64> {
     let maps = fs::read_to_string(format!("/proc/{tid}/maps")).unwrap_or_default();
     let range = maps.lines().find(|line| line.ends_with("[vdso]")).and_then(|line| line.split(' ').next());

@@ -2,7 +2,7 @@ use std::process::ExitStatus;
 
 use sim::Time;
 
-/// How a run ended.
+/// The end of a run, and its reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
     /// Every rank has ended by itself with status 0.

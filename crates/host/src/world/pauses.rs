@@ -1,4 +1,4 @@
-//! What is done when a rank pauses: in a library call, asleep, polling, or because it has ended.
+//! Handles the pauses of ranks: in a library call, asleep, polling, or because the rank has ended.
 
 use std::process::ExitStatus;
 

@@ -77,10 +77,10 @@ impl Processes {
         (0..self.ranks.len()).filter(|&rank| self.job.polling(rank).is_some()).collect()
     }
 
-    /// When time is about to pass without an event, or no event is left, a thread that sleeps in real time may call
-    /// before. If one has done anything, this returns its rank and the rank's pause.
+    /// Gives threads that sleep in real time the chance to call before simulated time passes without an event, or when no
+    /// event is left. Returns the rank and the pause of one that has called.
     pub fn await_sleepers(&mut self, cluster: &mut Cluster) -> Option<(usize, Pause)> {
-        // What is due beyond the limit of simulated time never happens.
+        // Events beyond the limit of simulated time never happen.
         let next = cluster.next_event().filter(|at| *at <= Time::LIMIT);
         let idle = next.map(|at| at - cluster.now());
         if idle.is_some_and(|idle| idle < IDLE) || !self.job.has_sleepers() {

@@ -15,7 +15,7 @@ use super::idle::Idleness;
 use super::wait::Wait;
 use crate::job::{Call, Caller, Job, Reply};
 
-/// What is known of a rank besides its process and its card.
+/// The state of a rank other than its process and its card.
 #[derive(Default)]
 pub struct Rank {
     pub status: Option<ExitStatus>,

@@ -179,7 +179,7 @@ impl Ranks for Processes {
     }
 
     fn is_out_of_time(&mut self, rank: usize, _: &mut Cluster) -> Result<(), RunError> {
-        // What a rank that has ended left behind may never happen.
+        // Events that a rank left behind when it ended may never happen.
         if self.ranks[rank].status.is_none() {
             self.end = Some(End::OutOfTime { rank });
         }

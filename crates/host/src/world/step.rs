@@ -1,4 +1,4 @@
-//! What a library call leads to, and its arguments.
+//! The outcomes and the arguments of library calls.
 
 use abi::portals::{Process, Rc as Code};
 use sim::Time;
@@ -6,7 +6,7 @@ use sim::Time;
 use super::wait::Wait;
 use crate::job::Reply;
 
-/// What a call leads to.
+/// The next step of a call.
 pub enum Step {
     /// The call is answered after this time.
     Reply(Time, Reply),
@@ -14,7 +14,7 @@ pub enum Step {
     Wait(Wait, Option<Time>),
 }
 
-/// What a call leads to, or the return code with which it is refused.
+/// The next step of a call, or the return code with which it is refused.
 pub type Outcome = Result<Step, Code>;
 
 /// Makes the outcome of a call that is answered at once.
