@@ -19,7 +19,7 @@ pub enum RequestKind {
     Get,
     /// Combine the data that follows with the target's memory.
     Atomic(AtomicSpec),
-    /// The same, and send back what was there before.
+    /// Combine the data that follows with the target's memory, and send back what was there before.
     FetchAtomic(AtomicSpec),
 }
 

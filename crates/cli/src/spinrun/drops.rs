@@ -116,7 +116,7 @@ fn explain(reason: DropReason) -> (&'static str, &'static str) {
             ("the event queue was full", "give PtlEQAlloc a larger count, or take events more often")
         }
         DropReason::NoBuffer => (
-            "no packet buffer was free, for handlers are slower than packets come",
+            "no packet buffer was free because packets arrive faster than handlers process them",
             "use more HPUs, shorter handlers, a larger accelerator.packet_buffer_bytes, or fewer senders at once",
         ),
         DropReason::HandlerDropped => ("a handler returned DROP", "that is its decision"),

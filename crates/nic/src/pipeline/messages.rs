@@ -28,9 +28,9 @@ enum Channel {
 /// Packets of a message that have overtaken its header packet.
 #[derive(Debug, Default)]
 pub struct EarlyPackets {
-    /// Those that wait, in the order of their arrival.
+    /// The packets that wait, in the order of their arrival.
     pub waiting: Vec<Packet>,
-    /// Offset and bytes of those for which there was no room.
+    /// Offset and bytes of the packets for which there was no room.
     pub lost: Vec<(u64, u64)>,
 }
 
