@@ -92,7 +92,7 @@ pub struct Slot {
     pub pid: AtomicU32,
     /// An [`Op`].
     pub op: u32,
-    /// The return code of the call, an [`Rc`](crate::portals::Rc).
+    /// The return code of the call, a [`ReturnCode`](crate::portals::ReturnCode).
     pub result: i32,
     /// The CPU time of this thread since its last answer, in nanoseconds; 0 unless the header asks for it.
     pub elapsed_ns: u64,

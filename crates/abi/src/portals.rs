@@ -55,7 +55,7 @@ macro_rules! codes {
 
 codes! {
     /// Return codes of the library calls.
-    Rc: i32 {
+    ReturnCode: i32 {
         Ok = 0 "PTL_OK", ArgInvalid = 1 "PTL_ARG_INVALID", CtNoneReached = 2 "PTL_CT_NONE_REACHED",
         EqDropped = 3 "PTL_EQ_DROPPED", EqEmpty = 4 "PTL_EQ_EMPTY", Fail = 5 "PTL_FAIL", Ignored = 6 "PTL_IGNORED",
         InUse = 7 "PTL_IN_USE", ListTooLong = 8 "PTL_LIST_TOO_LONG", NoInit = 9 "PTL_NO_INIT",

@@ -1,5 +1,5 @@
 use net::fabric;
-use nic::{CardEvent, Packet};
+use nic::{NicEvent, Packet};
 use sim::{EventQueue, Time};
 
 use crate::event::Event;
@@ -13,11 +13,11 @@ impl<E> net::Outlet<Box<Packet>> for Outlet<'_, E> {
     }
 
     fn departs(&mut self, at: Time, node: u32, departure: net::Departure) {
-        self.0.push(at, Event::Card(node, CardEvent::Departs(for_card(departure))));
+        self.0.push(at, Event::Card(node, NicEvent::Departs(for_card(departure))));
     }
 
     fn arrives(&mut self, at: Time, node: u32, packet: Box<Packet>) {
-        self.0.push(at, Event::Card(node, CardEvent::Arrive(packet)));
+        self.0.push(at, Event::Card(node, NicEvent::Arrive(packet)));
     }
 }
 

@@ -1,5 +1,5 @@
 use net::{Injection, Interconnect};
-use nic::{CardEvent, Departure, MemoryFault, Notice, Packet, Ports, Slice, Timeline};
+use nic::{Departure, MemoryFault, NicEvent, Notice, Packet, Ports, Slice, Timeline};
 use sim::{EventQueue, Time};
 
 use crate::event::Event;
@@ -26,7 +26,7 @@ impl<E, M: HostMemory> Ports for CardPorts<'_, E, M> {
         self.now
     }
 
-    fn schedule(&mut self, at: Time, event: CardEvent) {
+    fn schedule(&mut self, at: Time, event: NicEvent) {
         self.queue.push(at, Event::Card(self.node, event));
     }
 

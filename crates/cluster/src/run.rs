@@ -1,4 +1,4 @@
-use nic::CardEvent;
+use nic::NicEvent;
 use sim::Time;
 
 use crate::event::Event;
@@ -52,8 +52,8 @@ impl<E> Cluster<E> {
         }
     }
 
-    fn handle_card_event<R: Ranks<Event = E>>(&mut self, node: usize, event: CardEvent, ranks: &mut R) {
-        let ends_message = matches!(event, CardEvent::Complete(_));
+    fn handle_card_event<R: Ranks<Event = E>>(&mut self, node: usize, event: NicEvent, ranks: &mut R) {
+        let ends_message = matches!(event, NicEvent::Complete(_));
         self.act(node, ranks.memory(), |card, ports| card.handle(event, ports));
         if ends_message && self.trims_cards {
             self.cards[node].trim();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use machine::Machine;
 use net::fabric::{self, Crossing};
 use net::{Interconnect, NetError};
-use nic::{Card, LinkSlice, Notice, Packet, Stats, Timeline};
+use nic::{LinkSlice, Nic, Notice, Packet, Stats, Timeline};
 use sim::trace::Trace;
 use sim::{EventQueue, Time};
 
@@ -23,7 +23,7 @@ pub struct Cluster<E> {
     machine: Rc<Machine>,
     pub(crate) interconnect: Interconnect<Box<Packet>>,
     pub(crate) queue: EventQueue<Event<E>>,
-    pub(crate) cards: Vec<Card>,
+    pub(crate) cards: Vec<Nic>,
     notices: Vec<(u32, Notice)>,
     costs: HostCosts,
     cores: Cores,
@@ -57,7 +57,7 @@ impl<E> Cluster<E> {
         Ok(Cluster {
             interconnect,
             queue: EventQueue::default(),
-            cards: (0..ranks).map(|node| Card::new(machine.clone(), node as u32, ranks as u32, uid)).collect(),
+            cards: (0..ranks).map(|node| Nic::new(machine.clone(), node as u32, ranks as u32, uid)).collect(),
             notices: Vec::new(),
             costs: HostCosts::new(&machine),
             cores: Cores::new(ranks, machine.host.cores),
@@ -112,12 +112,12 @@ impl<E> Cluster<E> {
     }
 
     /// The card of a rank, for calls that act on nothing else.
-    pub fn card(&mut self, rank: usize) -> &mut Card {
+    pub fn card(&mut self, rank: usize) -> &mut Nic {
         &mut self.cards[rank]
     }
 
     /// All cards.
-    pub fn cards(&self) -> &[Card] {
+    pub fn cards(&self) -> &[Nic] {
         &self.cards
     }
 
@@ -126,7 +126,7 @@ impl<E> Cluster<E> {
         &mut self,
         rank: usize,
         memory: &mut M,
-        act: impl FnOnce(&mut Card, &mut CardPorts<'_, E, M>) -> R,
+        act: impl FnOnce(&mut Nic, &mut CardPorts<'_, E, M>) -> R,
     ) -> R {
         let Cluster { queue, interconnect, notices, timeline, warnings, failure, now, .. } = self;
         let (now, node) = (*now, rank as u32);
@@ -197,12 +197,12 @@ impl<E> Cluster<E> {
 
     /// Counts, from now on, how often handlers execute each source line; [`Cluster::stats`] then has the counts.
     pub fn set_profiling(&mut self) {
-        self.cards.iter_mut().for_each(Card::set_profiling);
+        self.cards.iter_mut().for_each(Nic::set_profiling);
     }
 
     /// The statistics of each card.
     pub fn stats(&self) -> impl Iterator<Item = Stats> {
-        self.cards.iter().map(Card::stats)
+        self.cards.iter().map(Nic::stats)
     }
 
     /// The time for which the sending port of each card was occupied.

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use abi::portals::{self as ptl, AckReq, Handle, List, Process, md, me, ni};
 use cluster::{Cluster, HostMemory, InternalError, Ranks, Work};
 use machine::Machine;
-use nic::{Card, CardEvent, MemoryFault, MessageId, NewEntry, Ports, Target};
+use nic::{MemoryFault, MessageId, NewEntry, Nic, NicEvent, Ports, Target};
 use sc17::{CAM, DMA, MATCH, NETWORK, O, POLL, PUT_8};
 use sim::Time;
 use sim::trace::Trace;
@@ -116,7 +116,7 @@ impl Scripts {
         };
         let delay = cluster.charge(rank, [cluster.costs().post()]);
         let start = cluster.now() + delay;
-        cluster.act(rank, &mut self.memory, |card: &mut Card, ports| {
+        cluster.act(rank, &mut self.memory, |card: &mut Nic, ports| {
             let md = card.md_bind(ni, md, ports).unwrap();
             let transfer = card.put(md, 0, 8, AckReq::Ct as u64, target).unwrap();
             card.start(transfer, start, ports);
@@ -135,7 +135,7 @@ impl Scripts {
             Some(Put(to, value)) => self.put(cluster, rank, to, value),
             Some(Confuse(message)) => {
                 cluster.act(rank, &mut self.memory, |_, ports| {
-                    ports.schedule(ports.now(), CardEvent::ResponseDone(message));
+                    ports.schedule(ports.now(), NicEvent::ResponseDone(message));
                 });
                 Time::ZERO
             }

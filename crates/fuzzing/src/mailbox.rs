@@ -9,7 +9,7 @@ use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
 use abi::mailbox::{self, ARGS, BOUNCE, DATA, DOORBELL_SLEEPS, Header, Op, SLOTS, Slot, state};
-use abi::portals::{CtEvent, Le, Md, Me, NiLimits, Rc};
+use abi::portals::{CtEvent, Le, Md, Me, NiLimits, ReturnCode};
 use arbitrary::{Result, Unstructured};
 use bytemuck::{Pod, bytes_of};
 use host::job::shared::Shared;
@@ -83,7 +83,7 @@ impl Mailbox {
             4..=6 => self.take_call(rank),
             7 => {
                 let rc = input.arbitrary()?;
-                let reply = Reply { rc, out: input.arbitrary()?, ..Reply::new(Rc::Ok) };
+                let reply = Reply { rc, out: input.arbitrary()?, ..Reply::new(ReturnCode::Ok) };
                 let reply = match input.int_in_range(0..=2)? {
                     0 => reply,
                     1 => reply.with(&self.shared.data::<CtEvent>(caller)),
@@ -132,7 +132,7 @@ impl Mailbox {
             }
             Err(why) => {
                 assert!(op.is_none() || pid != PROCESS, "a call was refused: {why}");
-                self.answer(caller, &Reply::new(Rc::Fail));
+                self.answer(caller, &Reply::new(ReturnCode::Fail));
             }
         }
     }

@@ -20,7 +20,7 @@ mod record;
 mod task;
 
 use net::fabric::Report;
-use sim::{Rate, Time};
+use sim::{Time, TimePerByte};
 use thiserror::Error;
 
 use crate::noise::Noise;
@@ -37,7 +37,7 @@ pub struct Parameters {
     /// o: CPU time for a message
     pub overhead: Time,
     /// O: CPU time for each byte after the first
-    pub overhead_per_byte: Rate,
+    pub overhead_per_byte: TimePerByte,
     /// S: size in bytes of the largest message that does not wait for its receive
     pub eager: u64,
     /// The noise that the CPUs meet

@@ -5,7 +5,7 @@ use goal::noise::{Detours, Noise};
 use goal::text::read;
 use goal::{Action, Builder, Schedule, Wait};
 use proptest::prelude::*;
-use sim::{Rate, Time};
+use sim::{Time, TimePerByte};
 
 const RANKS: u32 = 4;
 
@@ -69,8 +69,8 @@ fn parameters() -> impl Strategy<Value = LogGops> {
             latency: Time::from_ns(latency * 500),
             overhead: Time::from_ns(overhead * 100),
             gap: Time::from_ns(gap * 150),
-            gap_per_byte: Rate::from_fs_per_byte(per_byte * 1_000_000),
-            overhead_per_byte: Rate::from_fs_per_byte(cpu_per_byte * 1_000_000),
+            gap_per_byte: TimePerByte::from_fs_per_byte(per_byte * 1_000_000),
+            overhead_per_byte: TimePerByte::from_fs_per_byte(cpu_per_byte * 1_000_000),
             eager,
         },
     )

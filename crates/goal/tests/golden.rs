@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use goal::loggops::{LogGops, Options, run};
-use sim::{Rate, Time};
+use sim::{Time, TimePerByte};
 
 fn folder() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/loggops"))
@@ -21,8 +21,8 @@ fn every_row_is_exact() {
             latency: Time::from_ns(number(2)),
             overhead: Time::from_ns(number(3)),
             gap: Time::from_ns(number(4)),
-            gap_per_byte: Rate::from_fs_per_byte(number(5) * 1_000_000),
-            overhead_per_byte: Rate::from_fs_per_byte(number(6) * 1_000_000),
+            gap_per_byte: TimePerByte::from_fs_per_byte(number(5) * 1_000_000),
+            overhead_per_byte: TimePerByte::from_fs_per_byte(number(6) * 1_000_000),
             eager: number(7),
         };
         let text = fs::read(folder().join(fields[0])).unwrap();

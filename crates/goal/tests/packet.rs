@@ -13,7 +13,7 @@ use goal::text::read;
 use goal::{RunProgress, Schedule, packet};
 use net::Topology;
 use net::fabric::{Flow, Routing};
-use sim::{Rate, Time};
+use sim::{Time, TimePerByte};
 use support::schedule;
 
 const NS: u64 = 1000;
@@ -22,12 +22,12 @@ const NS: u64 = 1000;
 fn sc17() -> Parameters {
     Parameters {
         overhead: Time::from_ns(65),
-        overhead_per_byte: Rate::INFINITE,
+        overhead_per_byte: TimePerByte::INFINITE,
         eager: 65_535,
         noise: None,
         progress: RunProgress::default(),
         network: net::fabric::Parameters {
-            gap_per_byte: Rate::from_fs_per_byte(20_000),
+            gap_per_byte: TimePerByte::from_fs_per_byte(20_000),
             wire: Time::from_ps(33_400),
             switch: Time::from_ns(50),
             mtu: 4096,
@@ -63,7 +63,7 @@ fn an_eager_message_ends_one_byte_later_than_in_loggops() {
         overhead: parameters.overhead,
         gap: parameters.network.gap,
         gap_per_byte: parameters.network.gap_per_byte,
-        overhead_per_byte: Rate::INFINITE,
+        overhead_per_byte: TimePerByte::INFINITE,
         eager: bytes,
     };
     for bytes in [1, 8, 4096, 4097, 65_535] {
@@ -86,7 +86,7 @@ fn an_eager_message_ends_one_byte_later_than_in_loggops() {
 
 #[test]
 fn overhead_a_byte_is_paid_on_both_sides() {
-    let parameters = Parameters { overhead_per_byte: Rate::from_fs_per_byte(1_000_000), ..sc17() };
+    let parameters = Parameters { overhead_per_byte: TimePerByte::from_fs_per_byte(1_000_000), ..sc17() };
     let bodies = ["send 1001b to 1", "recv 1001b from 0"];
     // The card has the message o after the send starts.
     let arrival = 65 * NS + 1001 * 20 + L;
@@ -233,7 +233,7 @@ fn noise_lengthens_what_cpus_do() {
     // Noise lengthens calculations too: they get 90 % of the time.
     assert_eq!(ends(&noisy(0, 0), &["calc 90000"]), [100_000 * NS]);
     // Noise lengthens O too.
-    let parameters = Parameters { overhead_per_byte: Rate::from_fs_per_byte(1_000_000), ..noisy(0, 0) };
+    let parameters = Parameters { overhead_per_byte: TimePerByte::from_fs_per_byte(1_000_000), ..noisy(0, 0) };
     let bodies = ["a: send 45001b to 1 b: calc 45000 b requires a", "recv 45001b from 0"];
     assert_eq!(ends(&parameters, &bodies)[0], 100_000 * NS);
 }

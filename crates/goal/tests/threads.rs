@@ -6,7 +6,7 @@ use goal::noise::{Detours, Noise};
 use goal::text::read;
 use goal::{Action, Builder, Schedule, Wait};
 use proptest::prelude::*;
-use sim::{Rate, Time};
+use sim::{Time, TimePerByte};
 
 /// Returns the outcome in one thread, after checking that several threads have the same.
 fn outcome(schedule: &Schedule, parameters: &LogGops, options: &Options) -> Result<Outcome, RunError> {
@@ -82,8 +82,8 @@ proptest! {
             latency: Time::from_ns(l),
             overhead: Time::from_ns(o),
             gap: Time::from_ns(g),
-            gap_per_byte: Rate::from_fs_per_byte(big_g * 1_000_000),
-            overhead_per_byte: Rate::from_fs_per_byte(big_o * 1_000_000),
+            gap_per_byte: TimePerByte::from_fs_per_byte(big_g * 1_000_000),
+            overhead_per_byte: TimePerByte::from_fs_per_byte(big_o * 1_000_000),
             eager,
         };
         let detours = Detours::Poisson { interval: Time::from_ns(20), length: Time::from_ns(3) };

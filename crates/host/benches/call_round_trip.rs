@@ -3,7 +3,7 @@
 #[path = "../tests/common/mod.rs"]
 mod common;
 
-use abi::portals::Rc;
+use abi::portals::ReturnCode;
 use criterion::{Criterion, criterion_group, criterion_main};
 use host::job::{Pause, Reply};
 use sim::Time;
@@ -22,7 +22,7 @@ fn call_round_trip(criterion: &mut Criterion) {
     criterion.bench_function("call_round_trip", |bencher| {
         bencher.iter(|| {
             let Pause::Call(call) = &pause else { panic!("expected a call, not {pause:?}") };
-            pause = job.resume(call.caller, Time::ZERO, &Reply::new(Rc::Ok));
+            pause = job.resume(call.caller, Time::ZERO, &Reply::new(ReturnCode::Ok));
         });
     });
 }

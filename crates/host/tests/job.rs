@@ -3,7 +3,7 @@
 mod common;
 
 use abi::mailbox::Op;
-use abi::portals::{self, Event, Md, NiLimits, Rc};
+use abi::portals::{self, Event, Md, NiLimits, ReturnCode};
 use common::{Program, compile, exit_code, job, libraries, spec};
 use host::job::{Call, Job, JobError, JobSpec, MemoryFault, Pause, Reply};
 use rustix::process::{Pid, Signal, kill_process};
@@ -23,7 +23,7 @@ fn call(pause: Pause, op: Op) -> Call {
 
 /// Answers a call with `PTL_OK` at time zero.
 fn ok(job: &mut Job, call: &Call) -> Pause {
-    job.resume(call.caller, Time::ZERO, &Reply::new(Rc::Ok))
+    job.resume(call.caller, Time::ZERO, &Reply::new(ReturnCode::Ok))
 }
 
 #[test]
@@ -67,13 +67,13 @@ fn a_call_carries_arguments_there_and_results_back() {
     let md = Md { start: 16, length: 32, options: 1, eq_handle: portals::EQ_NONE, ct_handle: 5, pad: 0 };
     assert_eq!(Md { pad: 0, ..job.data::<Md>(bind.caller) }, md);
 
-    let put = call(job.resume(bind.caller, Time::ZERO, &Reply::new(Rc::NoSpace)), Op::PtlPut);
+    let put = call(job.resume(bind.caller, Time::ZERO, &Reply::new(ReturnCode::NoSpace)), Op::PtlPut);
     assert_eq!(put.args[..10], [1, 2, 3, 2, 3 | 4 << 32, 5, 6, 7, 8, 9]);
 
     let wait = call(ok(&mut job, &put), Op::PtlEQWait);
     let mut event = Event { kind: portals::EventKind::Ack as u8, mlength: 77, ..Event::default() };
     event.initiator.pid = 6;
-    let pause = job.resume(wait.caller, Time::from_ns(5), &Reply::new(Rc::EqDropped).with(&event));
+    let pause = job.resume(wait.caller, Time::from_ns(5), &Reply::new(ReturnCode::EqDropped).with(&event));
     let inc = call(pause, Op::PtlTriggeredCTInc);
     assert_eq!(inc.args[..3], [1, 2, 3]);
     assert_eq!(job.data::<portals::CtEvent>(inc.caller), portals::CtEvent { success: 11, failure: 12 });
@@ -408,7 +408,7 @@ fn the_simulated_clock_shows_and_passes_simulated_time() {
         if call.op == Op::SpinSleep {
             slept.push(call.args[0]);
         }
-        pause = job.resume(call.caller, Time::from_ps(3_000_000_007_900), &Reply::new(Rc::Ok));
+        pause = job.resume(call.caller, Time::from_ps(3_000_000_007_900), &Reply::new(ReturnCode::Ok));
     }
     assert_eq!(exit_code(pause), Some(0));
     // The last one ends at a whole nanosecond of the clock, which shows 3.000000007 s.

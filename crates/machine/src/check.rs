@@ -1,7 +1,7 @@
 //! Checks the values of a machine, individually and in combination.
 
 use abi::device::{HeaderArgs, map};
-use sim::{Clock, Rate, Time};
+use sim::{Clock, Time, TimePerByte};
 
 use crate::Machine;
 use crate::accelerator::{Accelerator, Hpu, Sc17};
@@ -12,7 +12,7 @@ use crate::value::Parameter;
 /// The maximum of a single latency: sums of latencies stay far below the maximum simulated time.
 const LONGEST: Time = Time::from_ns(1_000_000_000);
 /// 1 kB/s.
-const SLOWEST: Rate = Rate::from_fs_per_byte(1_000_000_000_000);
+const SLOWEST: TimePerByte = TimePerByte::from_fs_per_byte(1_000_000_000_000);
 /// 1,000 GHz.
 const FASTEST: Clock = Clock::from_khz(1_000_000_000);
 /// 1,000 s: no handler runs longer.

@@ -1,6 +1,6 @@
 //! The host: its CPU, its memory, and the card's path to that memory.
 
-use sim::{Rate, Time};
+use sim::{Time, TimePerByte};
 
 /// `[host]`: the CPU and its memory.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,7 +16,7 @@ pub struct Host {
     /// `dram_latency_ns`: time of one access to memory.
     pub dram_latency: Time,
     /// `dram_G_ps_per_byte`: inverse memory bandwidth.
-    pub dram_gap_per_byte: Rate,
+    pub dram_gap_per_byte: TimePerByte,
     /// `core_lines`: number of cache lines that one core fetches from memory at the same time.
     pub core_lines: u32,
 }
@@ -46,5 +46,5 @@ pub struct Dma {
     /// `L_ns`: latency of a transfer.
     pub latency: Time,
     /// `G_ps_per_byte`: inverse bandwidth.
-    pub gap_per_byte: Rate,
+    pub gap_per_byte: TimePerByte,
 }

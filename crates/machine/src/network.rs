@@ -1,6 +1,6 @@
 //! The network between the cards.
 
-use sim::{Rate, Time};
+use sim::{Time, TimePerByte};
 
 /// `[network]`: links, switches and packets.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,7 +16,7 @@ pub struct Network {
     /// `wire_ns`: time along a wire.
     pub wire: Time,
     /// `G_ps_per_byte`: inverse bandwidth of a link.
-    pub gap_per_byte: Rate,
+    pub gap_per_byte: TimePerByte,
     /// `g_ns`: shortest time between the starts of two messages at a port.
     pub gap: Time,
     /// `mtu_bytes`: largest payload of a packet.

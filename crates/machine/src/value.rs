@@ -1,6 +1,6 @@
 //! Converts TOML values to parameters and back.
 
-use sim::{Clock, Rate, Time};
+use sim::{Clock, Time, TimePerByte};
 use toml::Value;
 
 use crate::accelerator::TimingKind;
@@ -68,9 +68,9 @@ impl Parameter for Time {
 }
 
 /// Picoseconds per byte, to the femtosecond.
-impl Parameter for Rate {
-    fn read(value: &Value) -> Result<Rate, String> {
-        scaled(value, 3, "a femtosecond a byte").map(Rate::from_fs_per_byte)
+impl Parameter for TimePerByte {
+    fn read(value: &Value) -> Result<TimePerByte, String> {
+        scaled(value, 3, "a femtosecond a byte").map(TimePerByte::from_fs_per_byte)
     }
 
     fn show(&self) -> String {

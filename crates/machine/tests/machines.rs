@@ -7,7 +7,7 @@ use machine::{
     Accelerator, Dma, Host, Hpu, Machine, MachineError, Network, NetworkModel, Nic, NicKind, Sc17, TimingKind, Topology,
 };
 use proptest::prelude::*;
-use sim::{Clock, Rate, Time};
+use sim::{Clock, Time, TimePerByte};
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../machines")
@@ -45,7 +45,7 @@ fn sc17_int_is_the_paper() {
             radix: 36,
             switch: Time::from_ns(50),
             wire: Time::from_ps(33_400),
-            gap_per_byte: Rate::from_fs_per_byte(20_000),
+            gap_per_byte: TimePerByte::from_fs_per_byte(20_000),
             gap: Time::from_ps(6_700),
             mtu: 4096,
             fabric: Some(machine::Fabric::USUAL),
@@ -56,11 +56,11 @@ fn sc17_int_is_the_paper() {
             poll: Time::from_ns(51),
             matching: Time::from_ns(30),
             dram_latency: Time::from_ns(51),
-            dram_gap_per_byte: Rate::from_fs_per_byte(6_700),
+            dram_gap_per_byte: TimePerByte::from_fs_per_byte(6_700),
             core_lines: 10,
         },
         nic: Nic { kind: NicKind::Spin, match_header: Time::from_ns(30), match_cam: Time::from_ns(2) },
-        dma: Dma { latency: Time::from_ns(50), gap_per_byte: Rate::from_fs_per_byte(6_700) },
+        dma: Dma { latency: Time::from_ns(50), gap_per_byte: TimePerByte::from_fs_per_byte(6_700) },
         hpu: Hpu { kind: "rv32imafdc".to_owned(), timing: TimingKind::OooA15, clock: Clock::from_khz(2_500_000) },
         accelerator: Accelerator::Sc17(Sc17 {
             hpus: 4,
@@ -87,7 +87,7 @@ fn sc17_dis_differs_in_dma_only() {
     let mut expected = load("sc17-int", &[]).unwrap();
     expected.name = "sc17-dis".to_owned();
     expected.description = "SC'17 sPIN card behind 32 lanes of PCI Express 4".to_owned();
-    expected.dma = Dma { latency: Time::from_ns(250), gap_per_byte: Rate::from_fs_per_byte(15_600) };
+    expected.dma = Dma { latency: Time::from_ns(250), gap_per_byte: TimePerByte::from_fs_per_byte(15_600) };
     assert_eq!(load("sc17-dis", &[]).unwrap(), expected);
     let path = folder().join("sc17-dis.toml");
     assert_eq!(Machine::load(path.to_str().unwrap(), &[], &[]).unwrap(), expected);

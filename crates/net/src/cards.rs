@@ -1,4 +1,4 @@
-use sim::{Pipe, Time};
+use sim::{SerialResource, Time};
 use slab::Slab;
 
 use crate::fabric::{Arrival, Edge, Event, Fabric, Kind, Left, NewPacket};
@@ -25,7 +25,7 @@ struct UnderWay<P> {
 
 /// The sending ports, the packets and the surroundings, as the fabric's [`Edge`](crate::fabric::Edge).
 struct Edges<'a, P, O> {
-    ports: &'a mut [Pipe],
+    ports: &'a mut [SerialResource],
     packets: &'a mut Slab<UnderWay<P>>,
     outlet: &'a mut O,
     now: Time,
@@ -79,7 +79,7 @@ impl<P> CardFabric<P> {
         &mut self,
         now: Time,
         injection: Injection,
-        ports: &mut [Pipe],
+        ports: &mut [SerialResource],
         outlet: &mut impl Outlet<P>,
     ) -> Option<Departure> {
         let Injection { from, to, bytes, .. } = injection;
@@ -104,7 +104,7 @@ impl<P> CardFabric<P> {
     }
 
     /// Handles an event at `now`.
-    pub fn handle(&mut self, now: Time, event: Event, ports: &mut [Pipe], outlet: &mut impl Outlet<P>) {
+    pub fn handle(&mut self, now: Time, event: Event, ports: &mut [SerialResource], outlet: &mut impl Outlet<P>) {
         let packets = &mut self.packets;
         let mut edges = Edges { ports, packets, outlet, now, injected: None, departure: None };
         if let Some(lost) = self.fabric.handle(now, event, &mut edges) {

@@ -1,4 +1,4 @@
-use sim::{Pipe, Rate, Time};
+use sim::{SerialResource, Time, TimePerByte};
 
 use crate::cards::CardFabric;
 use crate::fabric::{Crossing, Event, Fabric, Parameters, Report, Rounding};
@@ -13,9 +13,9 @@ use crate::{Latency, NetError, Topology};
 /// itself turns around in the card: it occupies the sending port as usual and uses no link. `P` is a packet.
 #[derive(Debug)]
 pub struct Interconnect<P> {
-    ports: Vec<Pipe>,
+    ports: Vec<SerialResource>,
     model: Model<P>,
-    gap_per_byte: Rate,
+    gap_per_byte: TimePerByte,
 }
 
 #[derive(Debug)]
@@ -38,7 +38,7 @@ impl<P> Interconnect<P> {
                 Model::Fabric(Box::new(CardFabric::new(fabric)))
             }
         };
-        Ok(Interconnect { ports: vec![Pipe::default(); nodes], gap_per_byte: parameters.gap_per_byte, model })
+        Ok(Interconnect { ports: vec![SerialResource::default(); nodes], gap_per_byte: parameters.gap_per_byte, model })
     }
 
     /// Injects a packet. Returns when it leaves, or `None` when there is no room for it in the network: then it is

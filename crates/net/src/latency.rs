@@ -55,7 +55,7 @@ mod tests {
             radix: 36,
             switch: Time::from_ns(50),
             wire: Time::from_ps(33_400),
-            gap_per_byte: sim::Rate::from_fs_per_byte(20_000),
+            gap_per_byte: sim::TimePerByte::from_fs_per_byte(20_000),
             gap: Time::from_ps(6_700),
             mtu: 4096,
             fabric: None,

@@ -1,13 +1,13 @@
 //! The host's library calls that need the card: those that read host memory, start operations or have effects. All
-//! others are methods of [`Portals`], which a card dereferences to. The time that a call costs the CPU is the caller's
+//! others are methods of [`Portals`](crate::Portals), which a card dereferences to. The time that a call costs the CPU is the caller's
 //! business.
 
 mod programs;
 
-use abi::portals::{self as ptl, CtEvent, Handle, Iovec, Rc as Code, md, me};
+use abi::portals::{self as ptl, CtEvent, Handle, Iovec, ReturnCode, md, me};
 use sim::Time;
 
-use crate::card::Card;
+use crate::card::Nic;
 use crate::handlers::Handlers;
 use crate::portals::slab::{self, Kind};
 pub use crate::portals::{DEFAULT_PID, NewEntry, check_increment};
@@ -15,9 +15,9 @@ use crate::portals::{RmaOp, TriggeredOp};
 use crate::ports::Ports;
 use crate::region::Region;
 
-type Result<T> = std::result::Result<T, Code>;
+type Result<T> = std::result::Result<T, ReturnCode>;
 
-impl Card {
+impl Nic {
     /// Forgets the process: its interfaces and its device program. Messages to it are dropped from now on.
     pub fn reset(&mut self, ports: &mut impl Ports) {
         (0..4).for_each(|interface| self.close_interface(interface, ports));
@@ -42,7 +42,7 @@ impl Card {
     pub fn ni_handle(&mut self, object: Handle) -> Result<Handle> {
         let Some(index) = slab::interface_of(Kind::Hpu, object) else { return self.pipeline.portals.ni_handle(object) };
         self.spin.memory_range(object)?;
-        Ok(self.pipeline.portals.interface(index).ok_or(Code::ArgInvalid)?.handle())
+        Ok(self.pipeline.portals.interface(index).ok_or(ReturnCode::ArgInvalid)?.handle())
     }
 
     /// `PtlMDBind`.
@@ -157,10 +157,10 @@ impl Card {
             return Ok(Region::range(start, length));
         }
         if length > limit as u64 {
-            return Err(Code::ArgInvalid);
+            return Err(ReturnCode::ArgInvalid);
         }
         let mut elements = vec![Iovec::default(); length as usize];
-        ports.read_host(start, bytemuck::cast_slice_mut(&mut elements)).map_err(|_| Code::ArgInvalid)?;
+        ports.read_host(start, bytemuck::cast_slice_mut(&mut elements)).map_err(|_| ReturnCode::ArgInvalid)?;
         Ok(Region::iovec(elements))
     }
 }

@@ -12,7 +12,7 @@ use crate::spin::HostTransfer;
 
 /// Something that happens at a card.
 #[derive(Debug)]
-pub enum CardEvent {
+pub enum NicEvent {
     /// A message from host memory enters the send queue.
     Send(Box<Outgoing>),
     /// A packet's data has come from host memory.
@@ -116,7 +116,7 @@ pub struct Leaving {
     /// What its last byte completes.
     pub sent: Sent,
     /// What else is due when its last byte has left.
-    pub then: Option<CardEvent>,
+    pub then: Option<NicEvent>,
 }
 
 /// Where the data of a packet that is to leave is.

@@ -1,6 +1,6 @@
 //! Network cards: rdma, portals4 and spin.
 //!
-//! * [`Card`] is one node's card; [`Ports`] is all that it sees of the world
+//! * [`Nic`] is one node's card; [`Ports`] is all that it sees of the world
 //! * [`api`]: the host's library calls, with their arguments checked
 //! * `card`: what it does when an event comes
 //! * `pipeline`: transmission, reception, DMA
@@ -29,9 +29,9 @@ mod timeline;
 pub use accel::{CardProgram, DeviceProgram, Handler, ImageError, Profile, SourcePlace, load_map};
 pub use api::NewEntry;
 pub use atomic::{AtomicSpec, MAX_OPERAND, size as item_size};
-pub use card::Card;
+pub use card::Nic;
 pub use drops::{DropReason, DroppedMessage, Drops, DropsByReason, merge_drops};
-pub use event::CardEvent;
+pub use event::NicEvent;
 pub use handlers::HandlerRequest;
 pub use message::{Body, Header, MessageId, Packet, Request, RequestKind, Response};
 pub use pipeline::Completion;

@@ -1,7 +1,7 @@
 use sim::Time;
 
 pub use crate::departure::Departure;
-use crate::event::CardEvent;
+use crate::event::NicEvent;
 use crate::message::Packet;
 pub use crate::message::PacketId;
 use crate::portals::InternalError;
@@ -47,10 +47,10 @@ pub trait Ports {
     /// The current time.
     fn now(&self) -> Time;
     /// Has the card handle `event` at `at`.
-    fn schedule(&mut self, at: Time, event: CardEvent);
+    fn schedule(&mut self, at: Time, event: NicEvent);
     /// Asks the interconnect to take the card's next packet: `bytes` of data to node `target`, and at least `gap` until
     /// the card's next packet. Returns when it leaves; `None` when there is no room for it on the way: then it is
-    /// *blocked*, and a [`CardEvent::Departs`] follows. Blocked packets depart in the order in which the card asked.
+    /// *blocked*, and a [`NicEvent::Departs`] follows. Blocked packets depart in the order in which the card asked.
     fn inject(&mut self, target: u32, bytes: u64, gap: Time) -> Option<Departure>;
     /// Hands over a packet that departs, at `departure.start` at the latest.
     fn transmit(&mut self, departure: Departure, packet: Box<Packet>);

@@ -1,6 +1,6 @@
 //! Portals and sPIN operations as commands of a card.
 
-use abi::portals::{self as ptl, AckReq, CtEvent, Handle, List, Process, Rc as Code, md, me};
+use abi::portals::{self as ptl, AckReq, CtEvent, Handle, List, Process, ReturnCode, md, me};
 use cluster::Work;
 use goal::{Append, NicOp, Verb};
 use nic::{NewEntry, Region, Target, TriggeredOp};
@@ -207,7 +207,7 @@ impl Scripts<'_> {
     fn hpu_memory(&mut self, cluster: &mut Cluster, op: u32, rank: u32, bytes: u64) -> Result<Handle, RunError> {
         let (card, memories) = (cluster.card(rank as usize), &mut self.ranks[rank as usize].memories);
         let mut memory = card.hpu_alloc(bytes, self.ni);
-        if memory == Err(Code::NoSpace) {
+        if memory == Err(ReturnCode::NoSpace) {
             memories.retain(|memory| card.hpu_free(*memory).is_err());
             memory = card.hpu_alloc(bytes, self.ni);
         }
@@ -217,7 +217,7 @@ impl Scripts<'_> {
     }
 
     /// Returns the error of an operation that the card has refused.
-    pub(crate) fn refused(&self, cluster: &Cluster, op: u32, call: &'static str, code: Code) -> RunError {
+    pub(crate) fn refused(&self, cluster: &Cluster, op: u32, call: &'static str, code: ReturnCode) -> RunError {
         CardError::Refused { operation: self.schedule.describe(op), call, code, at: cluster.now() }.into()
     }
 }

@@ -1,4 +1,4 @@
-use abi::portals::Rc as Code;
+use abi::portals::ReturnCode;
 use sim::Time;
 use thiserror::Error;
 
@@ -24,7 +24,7 @@ pub enum CardError {
         /// The Portals function
         call: &'static str,
         /// Its return code
-        code: Code,
+        code: ReturnCode,
         /// Simulated time
         at: Time,
     },

@@ -1,4 +1,4 @@
-//! Execution of GOAL schedules on cards. Every rank has a [card](nic::Card), modelled CPUs, and memory that costs nothing
+//! Execution of GOAL schedules on cards. Every rank has a [card](nic::Nic), modelled CPUs, and memory that costs nothing
 //! until it is touched, but no process. Bytes are real, handlers run on the HPU simulator, and all times are the ones that
 //! `spinrun` would give a program that makes the same calls.
 //!

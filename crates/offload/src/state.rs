@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use abi::portals::{Event as FullEvent, Handle};
 use cluster::CardPorts;
 use goal::{DependencyTracker, RunProgress, Schedule};
-use nic::Card;
+use nic::Nic;
 use sim::Time;
 
 use crate::memory::SparseMemory;
@@ -114,7 +114,7 @@ impl<'a> Scripts<'a> {
         &mut self,
         cluster: &mut Cluster,
         rank: u32,
-        act: impl FnOnce(&mut Card, &mut CardPorts<'_, CpuDone, SparseMemory>) -> R,
+        act: impl FnOnce(&mut Nic, &mut CardPorts<'_, CpuDone, SparseMemory>) -> R,
     ) -> R {
         cluster.act(rank as usize, &mut self.memory, act)
     }

@@ -5,7 +5,7 @@ use crate::attachment;
 use crate::call::{self, Call};
 use crate::session::{self, Session};
 use abi::mailbox::Op;
-use abi::portals::{CtEvent, Event, Handle, Le, Md, Me, NiLimits, Process, Rc};
+use abi::portals::{CtEvent, Event, Handle, Le, Md, Me, NiLimits, Process, ReturnCode};
 use std::ffi::{c_int, c_void};
 
 /// The number of times that a thread may read the time at no cost without another call in between. A thread that reads
@@ -23,7 +23,7 @@ macro_rules! api {
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name($($argument: $type),*) -> c_int {
             if !attachment::initialised() {
-                return Rc::NoInit as c_int;
+                return ReturnCode::NoInit as c_int;
             }
             perform(Op::$name, &[$(&$argument),*])
         }
@@ -42,7 +42,7 @@ fn perform(op: Op, arguments: &[&dyn Argument]) -> c_int {
         }
     }
     let mut answer = call.perform();
-    if answer.rc() == Rc::Ok as c_int || answer.rc() == Rc::EqDropped as c_int {
+    if answer.rc() == ReturnCode::Ok as c_int || answer.rc() == ReturnCode::EqDropped as c_int {
         for argument in arguments {
             argument.take(&mut answer);
         }
@@ -210,7 +210,7 @@ pub unsafe extern "C" fn spin_set_map(ni: Handle) -> c_int {
     let mut own = Process::default();
     // SAFETY: `own` is a valid place.
     let rc = unsafe { PtlGetPhysId(ni, Out::new(&raw mut own)) };
-    if rc != Rc::Ok as c_int {
+    if rc != ReturnCode::Ok as c_int {
         return rc;
     }
     let map: Vec<Process> = (0..spin_size() as u32).map(|rank| Process { nid: rank, pid: own.pid }).collect();
@@ -237,7 +237,7 @@ pub unsafe extern "C" fn spin_register_image(image: *const c_void, handlers_star
 /// Makes a call that needs the simulator but no `PtlInit`.
 fn host_call(op: Op, arguments: &[&dyn Argument]) -> c_int {
     match attachment::attach() {
-        Rc::Ok => perform(op, arguments),
+        ReturnCode::Ok => perform(op, arguments),
         rc => rc as c_int,
     }
 }

@@ -1,7 +1,7 @@
 //! The kinds of C arguments, and how each is sent. [`abi::mailbox::Op`] describes the convention.
 
 use crate::call::{Answer, Call};
-use abi::portals::{CtEvent, INVALID_HANDLE, Me, Process, Rc};
+use abi::portals::{CtEvent, INVALID_HANDLE, Me, Process, ReturnCode};
 use bytemuck::Pod;
 use std::ffi::c_void;
 use std::mem::offset_of;
@@ -12,7 +12,7 @@ pub trait Argument {
     ///
     /// # Errors
     /// `PTL_ARG_INVALID` for a NULL pointer.
-    fn give(&self, call: &mut Call) -> Result<(), Rc>;
+    fn give(&self, call: &mut Call) -> Result<(), ReturnCode>;
 
     /// Copies its result from the answer. Called only after calls that have results.
     fn take(&self, _answer: &mut Answer) {}
@@ -52,7 +52,7 @@ impl Word for Process {
 }
 
 impl<T: Word> Argument for T {
-    fn give(&self, call: &mut Call) -> Result<(), Rc> {
+    fn give(&self, call: &mut Call) -> Result<(), ReturnCode> {
         call.word(self.to_word());
         Ok(())
     }
@@ -60,7 +60,7 @@ impl<T: Word> Argument for T {
 
 /// A structure passed by value.
 impl Argument for CtEvent {
-    fn give(&self, call: &mut Call) -> Result<(), Rc> {
+    fn give(&self, call: &mut Call) -> Result<(), ReturnCode> {
         call.data(self);
         Ok(())
     }
@@ -78,7 +78,7 @@ impl Address {
 }
 
 impl Argument for Address {
-    fn give(&self, call: &mut Call) -> Result<(), Rc> {
+    fn give(&self, call: &mut Call) -> Result<(), ReturnCode> {
         call.word(self.0 as u64);
         Ok(())
     }
@@ -89,9 +89,9 @@ impl Argument for Address {
 pub struct In<T>(*const T);
 
 impl<T: Pod> Argument for In<T> {
-    fn give(&self, call: &mut Call) -> Result<(), Rc> {
+    fn give(&self, call: &mut Call) -> Result<(), ReturnCode> {
         if self.0.is_null() {
-            return Err(Rc::ArgInvalid);
+            return Err(ReturnCode::ArgInvalid);
         }
         // SAFETY: the caller passes a valid structure, as the header asks.
         call.data(&unsafe { self.0.read_unaligned() });
@@ -104,7 +104,7 @@ impl<T: Pod> Argument for In<T> {
 pub struct OptionalIn<T>(*const T);
 
 impl<T: Pod> Argument for OptionalIn<T> {
-    fn give(&self, call: &mut Call) -> Result<(), Rc> {
+    fn give(&self, call: &mut Call) -> Result<(), ReturnCode> {
         call.word(u64::from(!self.0.is_null()));
         if self.0.is_null() { Ok(()) } else { In(self.0).give(call) }
     }
@@ -115,9 +115,9 @@ impl<T: Pod> Argument for OptionalIn<T> {
 pub struct PlainMe(*const Me);
 
 impl Argument for PlainMe {
-    fn give(&self, call: &mut Call) -> Result<(), Rc> {
+    fn give(&self, call: &mut Call) -> Result<(), ReturnCode> {
         if self.0.is_null() {
-            return Err(Rc::ArgInvalid);
+            return Err(ReturnCode::ArgInvalid);
         }
         let mut me = Me { hpu_memory: INVALID_HANDLE, ..Me::default() };
         let target = std::ptr::from_mut(&mut me).cast::<u8>();
@@ -140,8 +140,8 @@ impl<T> Out<T> {
 }
 
 impl<T: Word> Argument for Out<T> {
-    fn give(&self, _call: &mut Call) -> Result<(), Rc> {
-        if self.0.is_null() { Err(Rc::ArgInvalid) } else { Ok(()) }
+    fn give(&self, _call: &mut Call) -> Result<(), ReturnCode> {
+        if self.0.is_null() { Err(ReturnCode::ArgInvalid) } else { Ok(()) }
     }
 
     fn take(&self, answer: &mut Answer) {
@@ -155,8 +155,8 @@ impl<T: Word> Argument for Out<T> {
 pub struct OutData<T>(*mut T);
 
 impl<T: Pod> Argument for OutData<T> {
-    fn give(&self, _call: &mut Call) -> Result<(), Rc> {
-        if self.0.is_null() { Err(Rc::ArgInvalid) } else { Ok(()) }
+    fn give(&self, _call: &mut Call) -> Result<(), ReturnCode> {
+        if self.0.is_null() { Err(ReturnCode::ArgInvalid) } else { Ok(()) }
     }
 
     fn take(&self, answer: &mut Answer) {
@@ -170,7 +170,7 @@ impl<T: Pod> Argument for OutData<T> {
 pub struct OptionalOut<T>(*mut T);
 
 impl<T: Pod> Argument for OptionalOut<T> {
-    fn give(&self, _call: &mut Call) -> Result<(), Rc> {
+    fn give(&self, _call: &mut Call) -> Result<(), ReturnCode> {
         Ok(())
     }
 
@@ -186,9 +186,9 @@ impl<T: Pod> Argument for OptionalOut<T> {
 pub struct Consumed(*mut u32);
 
 impl Argument for Consumed {
-    fn give(&self, call: &mut Call) -> Result<(), Rc> {
+    fn give(&self, call: &mut Call) -> Result<(), ReturnCode> {
         if self.0.is_null() {
-            return Err(Rc::ArgInvalid);
+            return Err(ReturnCode::ArgInvalid);
         }
         // SAFETY: the caller passes a valid place, as the header asks.
         call.word(u64::from(unsafe { self.0.read_unaligned() }));

@@ -3,7 +3,7 @@
 use crate::call::{self, Call};
 use crate::session;
 use abi::mailbox::{self, Op};
-use abi::portals::Rc;
+use abi::portals::ReturnCode;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -41,10 +41,10 @@ fn attachment() -> MutexGuard<'static, Attachment> {
 }
 
 /// Performs `PtlInit`.
-pub fn init() -> Rc {
+pub fn init() -> ReturnCode {
     let mut attachment = attachment();
     let rc = attachment.attach();
-    if rc == Rc::Ok {
+    if rc == ReturnCode::Ok {
         INITS.fetch_add(1, Ordering::Release);
     }
     rc
@@ -60,7 +60,7 @@ pub fn fini() {
 }
 
 /// Makes the process known to the simulator, unless it is. Returns `PTL_FAIL` when there is no simulator.
-pub fn attach() -> Rc {
+pub fn attach() -> ReturnCode {
     attachment().attach()
 }
 
@@ -74,17 +74,17 @@ pub fn register(image: Image) {
 }
 
 impl Attachment {
-    fn attach(&mut self) -> Rc {
+    fn attach(&mut self) -> ReturnCode {
         if self.attached && !session::forked() {
-            return Rc::Ok;
+            return ReturnCode::Ok;
         }
-        if send(Op::SpinAttach, &[mailbox::MAGIC]) != Rc::Ok as i32
-            || self.images.iter().any(|image| image.send() != Rc::Ok as i32)
+        if send(Op::SpinAttach, &[mailbox::MAGIC]) != ReturnCode::Ok as i32
+            || self.images.iter().any(|image| image.send() != ReturnCode::Ok as i32)
         {
-            return Rc::Fail;
+            return ReturnCode::Fail;
         }
         self.attached = true;
-        Rc::Ok
+        ReturnCode::Ok
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::output;
 use crate::session::{self, Session};
 use abi::mailbox::{ARGS, BOUNCE, DOORBELL_RING, DOORBELL_SLEEPS, Op, Patience, SLOTS, Slot, env, state};
-use abi::portals::Rc;
+use abi::portals::ReturnCode;
 use bytemuck::{AnyBitPattern, NoUninit};
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
@@ -99,9 +99,9 @@ impl Call {
     ///
     /// # Errors
     /// `PTL_FAIL`, after a message, when there is no simulator or no free slot.
-    pub fn begin(op: Op) -> Result<Call, Rc> {
+    pub fn begin(op: Op) -> Result<Call, ReturnCode> {
         let busy = Busy::begin();
-        let session = Session::get().ok_or(Rc::Fail)?;
+        let session = Session::get().ok_or(ReturnCode::Fail)?;
         if session::forked() {
             return Err(complain(session, "a forked child cannot use the library: its parent is the rank"));
         }
@@ -299,9 +299,9 @@ fn ended(pid: u32) -> bool {
     Pid::from_raw(pid as i32).is_some_and(|pid| test_kill_process(pid) == Err(Errno::SRCH))
 }
 
-fn complain(session: &Session, what: &str) -> Rc {
+fn complain(session: &Session, what: &str) -> ReturnCode {
     eprintln!("libportals: rank {}: {what}", session.rank);
-    Rc::Fail
+    ReturnCode::Fail
 }
 
 fn errno() -> i32 {

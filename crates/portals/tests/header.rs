@@ -21,7 +21,7 @@ fn claim(out: &mut String, expression: String, value: u64) {
 /// One assertion a line, as calls of a macro `ASSERT(claim, text)`.
 fn assertions() -> String {
     let mut out = String::new();
-    for (value, name) in Rc::ALL {
+    for (value, name) in ReturnCode::ALL {
         claim(&mut out, (*name).into(), *value as u64);
     }
     macro_rules! codes { ($($code:ident),+) => { $(for (value, name) in $code::ALL {
@@ -51,7 +51,7 @@ fn assertions() -> String {
         ("PTL_PID_ANY", ID_ANY),
         ("PTL_UID_ANY", ID_ANY),
         ("PTL_PID_MAX", PID_MAX),
-        ("PTL_STATUS_LAST", Rc::ALL.len() as u32),
+        ("PTL_STATUS_LAST", ReturnCode::ALL.len() as u32),
         ("PTL_SR_LAST", StatusRegister::ALL.len() as u32),
         ("PTL_OP_LAST", AtomicOp::ALL.len() as u32),
         ("PTL_DATATYPE_LAST", Datatype::ALL.len() as u32),

@@ -95,15 +95,15 @@ impl fmt::Display for Time {
 /// The inverse of a bandwidth (LogGP's G) in integer femtoseconds per byte, in which every G of the papers (2.5, 6.7,
 /// 15.6, 20 ps/B) is exact.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Rate(u64);
+pub struct TimePerByte(u64);
 
-impl Rate {
+impl TimePerByte {
     /// The rate at which any number of bytes takes no time.
-    pub const INFINITE: Rate = Rate(0);
+    pub const INFINITE: TimePerByte = TimePerByte(0);
 
     /// Makes a rate from femtoseconds per byte.
-    pub const fn from_fs_per_byte(fs: u64) -> Rate {
-        Rate(fs)
+    pub const fn from_fs_per_byte(fs: u64) -> TimePerByte {
+        TimePerByte(fs)
     }
 
     /// Returns the rate in femtoseconds per byte.
@@ -154,10 +154,10 @@ mod tests {
 
     #[test]
     fn rates_of_the_papers_are_exact() {
-        assert_eq!(Rate::from_fs_per_byte(2_500).time(4096), Time::from_ps(10_240));
-        assert_eq!(Rate::from_fs_per_byte(6_700).time(1000), Time::from_ps(6_700));
-        assert_eq!(Rate::from_fs_per_byte(6_700).time(8), Time::from_ps(54)); // 53.6
-        assert_eq!(Rate::INFINITE.time(u64::MAX), Time::ZERO);
+        assert_eq!(TimePerByte::from_fs_per_byte(2_500).time(4096), Time::from_ps(10_240));
+        assert_eq!(TimePerByte::from_fs_per_byte(6_700).time(1000), Time::from_ps(6_700));
+        assert_eq!(TimePerByte::from_fs_per_byte(6_700).time(8), Time::from_ps(54)); // 53.6
+        assert_eq!(TimePerByte::INFINITE.time(u64::MAX), Time::ZERO);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Values of options: exact decimal times, and grids.
 
-use sim::{Rate, Time};
+use sim::{Time, TimePerByte};
 
 /// Parses a decimal number in units of ten to the minus `decimals`.
 fn decimal(text: &str, decimals: usize) -> Result<u64, String> {
@@ -22,16 +22,16 @@ pub fn parse_ns(text: &str) -> Result<Time, String> {
 }
 
 /// Parses nanoseconds for each byte, to the femtosecond.
-pub fn parse_ns_per_byte(text: &str) -> Result<Rate, String> {
-    decimal(text, 6).map(Rate::from_fs_per_byte)
+pub fn parse_ns_per_byte(text: &str) -> Result<TimePerByte, String> {
+    decimal(text, 6).map(TimePerByte::from_fs_per_byte)
 }
 
 /// Parses Gbit/s. Returns the time of a byte, to the femtosecond.
-pub fn parse_gbit_per_s(text: &str) -> Result<Rate, String> {
+pub fn parse_gbit_per_s(text: &str) -> Result<TimePerByte, String> {
     // 1 Gbit/s is 8 ns a byte.
     let milli = u128::from(decimal(text, 3).map_err(|error| error.replace("nanoseconds", "Gbit/s"))?);
     let fs = |milli: u128| u64::try_from((8_000_000_000 + milli / 2) / milli).map_err(|_| "too small".to_owned());
-    if milli == 0 { Err("a link needs some bandwidth".into()) } else { fs(milli).map(Rate::from_fs_per_byte) }
+    if milli == 0 { Err("a link needs some bandwidth".into()) } else { fs(milli).map(TimePerByte::from_fs_per_byte) }
 }
 
 /// Returns a time in nanoseconds as JSON, an integer if possible.
@@ -63,7 +63,7 @@ mod tests {
         assert_eq!(parse_ns("6.70"), Ok(Time::from_ps(6700)));
         assert_eq!(parse_ns(".5"), Ok(Time::from_ps(500)));
         assert_eq!(parse_ns("1.5000"), Ok(Time::from_ps(1500)));
-        assert_eq!(parse_ns_per_byte("0.0067"), Ok(Rate::from_fs_per_byte(6_700)));
+        assert_eq!(parse_ns_per_byte("0.0067"), Ok(TimePerByte::from_fs_per_byte(6_700)));
         for (text, error) in [
             ("", "not a number of nanoseconds"),
             (".", "not a number of nanoseconds"),
@@ -78,9 +78,9 @@ mod tests {
 
     #[test]
     fn bandwidths_are_times_of_a_byte() {
-        assert_eq!(parse_gbit_per_s("400"), Ok(Rate::from_fs_per_byte(20_000)));
-        assert_eq!(parse_gbit_per_s("0.8"), Ok(Rate::from_fs_per_byte(10_000_000)));
-        assert_eq!(parse_gbit_per_s("300"), Ok(Rate::from_fs_per_byte(26_667)));
+        assert_eq!(parse_gbit_per_s("400"), Ok(TimePerByte::from_fs_per_byte(20_000)));
+        assert_eq!(parse_gbit_per_s("0.8"), Ok(TimePerByte::from_fs_per_byte(10_000_000)));
+        assert_eq!(parse_gbit_per_s("300"), Ok(TimePerByte::from_fs_per_byte(26_667)));
         assert_eq!(parse_gbit_per_s("0"), Err("a link needs some bandwidth".to_owned()));
         assert_eq!(parse_gbit_per_s("fast"), Err("not a number of Gbit/s".to_owned()));
     }

@@ -16,7 +16,7 @@ use abi::portals::{Process, md, me, ni, pt};
 use arbitrary::{Result, Unstructured};
 use bytemuck::{bytes_of, pod_read_unaligned};
 use machine::Machine;
-use nic::{AtomicSpec, Card, Header, NewEntry, Packet, RequestKind, RmaOp, Target, TriggeredOp};
+use nic::{AtomicSpec, Header, NewEntry, Nic, Packet, RequestKind, RmaOp, Target, TriggeredOp};
 use sim::Time;
 
 use program::{STATE, TWINS};
@@ -168,7 +168,7 @@ impl Program {
         self.keep(node, NI, made.map(|(ni, _)| ni));
     }
 
-    fn keep(&mut self, node: usize, kind: usize, made: std::result::Result<Handle, ptl::Rc>) -> Option<Handle> {
+    fn keep(&mut self, node: usize, kind: usize, made: std::result::Result<Handle, ptl::ReturnCode>) -> Option<Handle> {
         let handle = made.ok()?;
         self.handles[node][kind].push(handle);
         Some(handle)
@@ -461,7 +461,7 @@ impl Program {
 }
 
 /// A handle of a closed interface must stay invalid when new ones are open: generations of handles continue.
-fn check_dead(card: &mut Card, handle: Handle) {
+fn check_dead(card: &mut Nic, handle: Handle) {
     let valid = match handle >> 28 {
         5 => card.eq_take(handle).is_ok(),
         6 => card.ct_value(handle).is_ok(),

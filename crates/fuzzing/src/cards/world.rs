@@ -8,7 +8,7 @@ use abi::portals::Handle;
 use machine::Machine;
 use net::Latency;
 use nic::testing::{Bench, BenchPorts, Surroundings};
-use nic::{Card, MemoryFault, Notice, Packet, Slice};
+use nic::{MemoryFault, Nic, Notice, Packet, Slice};
 use sim::Time;
 
 /// The start of a host's memory, and its size in bytes.
@@ -91,7 +91,7 @@ impl World {
     }
 
     /// Lets a card act.
-    pub fn act<R>(&mut self, node: usize, act: impl FnOnce(&mut Card, &mut BenchPorts<'_, Around>) -> R) -> R {
+    pub fn act<R>(&mut self, node: usize, act: impl FnOnce(&mut Nic, &mut BenchPorts<'_, Around>) -> R) -> R {
         let result = self.bench.act(node, act);
         self.host(node).end_call();
         result
@@ -133,7 +133,7 @@ impl World {
 
     /// Checks the invariants when nothing is left to do.
     pub fn check_counts(&self) {
-        let stats: Vec<_> = self.bench.cards.iter().map(Card::stats).collect();
+        let stats: Vec<_> = self.bench.cards.iter().map(Nic::stats).collect();
         let sums = |count: fn(&nic::Stats) -> u64| stats.iter().map(count).sum::<u64>();
         let ([messages, packets, bytes], transmitted) = (self.injected, self.bench.around.transmitted);
         assert_eq!(sums(|stats| stats.packets_sent), transmitted, "packets sent");

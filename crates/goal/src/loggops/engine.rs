@@ -1,7 +1,7 @@
 use std::ops::Range;
 
 use sim::memory::prefetch;
-use sim::{Rate, Time};
+use sim::{Time, TimePerByte};
 
 use super::options::Options;
 use super::order::Order;
@@ -231,7 +231,7 @@ impl<'a, R: Resources, X: CpuTime, O: Order> Engine<'a, R, X, O> {
         let bytes = self.state.schedule.bytes(record);
         // An empty message costs as much as a message of one byte.
         let more = bytes.saturating_sub(1);
-        let after = |time: u64, rate: Rate| time.saturating_add(rate.time(more).as_ps());
+        let after = |time: u64, rate: TimePerByte| time.saturating_add(rate.time(more).as_ps());
         let nic_end = self.in_time(after(now.saturating_add(gap.as_ps()), gap_per_byte), op)?;
         // Noise affects the constant part of the CPU's work.
         let overhead_end = self.noise.end(cpu, now, overhead.as_ps());

@@ -1,4 +1,4 @@
-use sim::{Rate, Time};
+use sim::{Time, TimePerByte};
 
 /// The parameters of the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -10,9 +10,9 @@ pub struct LogGops {
     /// g: NIC time for a message
     pub gap: Time,
     /// G: NIC time for each byte after the first
-    pub gap_per_byte: Rate,
+    pub gap_per_byte: TimePerByte,
     /// O: CPU time for each byte after the first
-    pub overhead_per_byte: Rate,
+    pub overhead_per_byte: TimePerByte,
     /// S: size in bytes of the largest message that does not wait for its receive
     pub eager: u64,
 }
@@ -24,8 +24,8 @@ impl Default for LogGops {
             latency: Time::from_ns(2500),
             overhead: Time::from_ns(1500),
             gap: Time::from_ns(1000),
-            gap_per_byte: Rate::from_fs_per_byte(6_000_000),
-            overhead_per_byte: Rate::INFINITE,
+            gap_per_byte: TimePerByte::from_fs_per_byte(6_000_000),
+            overhead_per_byte: TimePerByte::INFINITE,
             eager: 65_535,
         }
     }

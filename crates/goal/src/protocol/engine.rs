@@ -1,6 +1,6 @@
 use machine::NicKind;
 use net::Latency;
-use sim::{Pipe, Time};
+use sim::{SerialResource, Time};
 
 use super::timing;
 use super::{Details, Outcome, Parameters, ProtocolError, RunError};
@@ -72,8 +72,8 @@ pub fn run(schedule: &Schedule, parameters: &Parameters<'_>) -> Result<Outcome, 
 /// The ports of a rank's card.
 #[derive(Debug, Default)]
 struct Ports {
-    sending: Pipe,
-    receiving: Pipe,
+    sending: SerialResource,
+    receiving: SerialResource,
 }
 
 /// The model: who matches, copies and answers.

@@ -1,7 +1,7 @@
 //! Calls of ranks, the answers to them, and why ranks pause.
 
 use abi::mailbox::{ARGS, Op, SLOTS};
-use abi::portals::Rc;
+use abi::portals::ReturnCode;
 use bytemuck::NoUninit;
 use std::process::ExitStatus;
 
@@ -45,13 +45,13 @@ pub struct Reply {
 
 impl Reply {
     /// Makes an answer with a return code and no results.
-    pub fn new(rc: Rc) -> Reply {
+    pub fn new(rc: ReturnCode) -> Reply {
         Reply { rc: rc as i32, out: [0; 4], data: ReplyData::default() }
     }
 
     /// Makes an answer with `PTL_OK` and one scalar result.
     pub fn value(value: u64) -> Reply {
-        Reply { out: [value, 0, 0, 0], ..Reply::new(Rc::Ok) }
+        Reply { out: [value, 0, 0, 0], ..Reply::new(ReturnCode::Ok) }
     }
 
     /// Adds a structure result.

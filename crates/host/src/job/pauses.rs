@@ -6,7 +6,7 @@ use super::output::Output;
 use super::state::{Job, Process, Rank};
 use super::{family, process, signals, threads};
 use abi::mailbox::{ARGS, Op};
-use abi::portals::Rc;
+use abi::portals::ReturnCode;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::ExitStatus;
@@ -30,7 +30,7 @@ impl Job {
                 Some(call)
             }
             Err(message) => {
-                self.shared.answer(caller, &Reply::new(Rc::Fail));
+                self.shared.answer(caller, &Reply::new(ReturnCode::Fail));
                 self.refused.get_or_insert((rank, message));
                 None
             }

@@ -4,7 +4,7 @@
 //! calls are free until a program charges the time for them (`spin_host_compute`).
 
 use abi::mailbox::Op;
-use abi::portals::{CtEvent, NiLimits, Process, Rc as Code};
+use abi::portals::{CtEvent, NiLimits, Process, ReturnCode};
 use cluster::Work;
 use sim::Time;
 
@@ -56,27 +56,27 @@ impl Processes {
             self.idleness.end();
         }
         match call.op {
-            Op::SpinAttach => done(Reply::new(Code::Ok)),
+            Op::SpinAttach => done(Reply::new(ReturnCode::Ok)),
             Op::SpinDetach => {
                 self.ranks[rank].aborted = false;
                 self.act(cluster, rank, |card, ports| card.reset(ports));
                 self.release(cluster, rank); // threads that wait for what is gone
-                done(Reply::new(Code::Ok))
+                done(Reply::new(ReturnCode::Ok))
             }
             Op::SpinRegisterImage => self.register_image(cluster, rank, [a.word(0), a.word(1), a.word(2)]),
             Op::SpinHostCompute => {
                 let work = Work::compute(Time::from_ps(a.word(0)));
-                after(cluster.charge(rank, [work]), Reply::new(Code::Ok))
+                after(cluster.charge(rank, [work]), Reply::new(ReturnCode::Ok))
             }
             Op::SpinHostMemory => {
                 let work = cluster.costs().memory("memory", a.word(0), a.word(1));
-                after(cluster.charge(rank, [work]), Reply::new(Code::Ok))
+                after(cluster.charge(rank, [work]), Reply::new(ReturnCode::Ok))
             }
             Op::SpinSleep => {
                 self.note_sleep(cluster, rank);
-                after(Time::from_ps(a.word(0)), Reply::new(Code::Ok))
+                after(Time::from_ps(a.word(0)), Reply::new(ReturnCode::Ok))
             }
-            Op::SpinYield => done(Reply::new(Code::Ok)),
+            Op::SpinYield => done(Reply::new(ReturnCode::Ok)),
             Op::SpinBarrier => self.barrier(cluster, call.caller, BarrierKind::Spin),
             Op::PmiBarrier => self.barrier(cluster, call.caller, BarrierKind::Pmi),
             Op::PtlPut
@@ -92,7 +92,7 @@ impl Processes {
             Op::PtlTriggeredMEAppend | Op::PtlTriggeredMEUnlink => self.triggered_entry(cluster, call),
             Op::PtlAbort => {
                 self.abort_waits(cluster, rank);
-                done(Reply::new(Code::Ok))
+                done(Reply::new(ReturnCode::Ok))
             }
             Op::PtlTriggeredCTInc | Op::PtlTriggeredCTSet => self.triggered_counter(cluster, call),
             Op::PtlLEAppend | Op::PtlMEAppend | Op::PtlMEAppendHandlers => self.append(cluster, call),
@@ -129,14 +129,16 @@ impl Processes {
             Op::PtlGetPhysId => done(Reply::value(pack(card.physical_id(a.u32(0))?))),
             Op::PtlSetMap => {
                 let count = usize::try_from(a.word(1)).ok().filter(|count| *count <= self.ranks.len() * 64);
-                let count = count.ok_or(Code::ArgInvalid)?;
+                let count = count.ok_or(ReturnCode::ArgInvalid)?;
                 let map = self.read_array::<Process>(rank, a.word(2), count)?;
                 unit(cluster.card(rank).set_map(a.u32(0), map.into()))
             }
             Op::PtlGetMap => {
                 let map = card.map(a.u32(0))?;
                 let count = usize::try_from(a.word(1)).unwrap_or(usize::MAX).min(map.len());
-                self.job.write(rank, a.word(2), bytemuck::cast_slice(&map[..count])).map_err(|_| Code::ArgInvalid)?;
+                self.job
+                    .write(rank, a.word(2), bytemuck::cast_slice(&map[..count]))
+                    .map_err(|_| ReturnCode::ArgInvalid)?;
                 done(Reply::value(map.len() as u64))
             }
             Op::PtlPTAlloc => value(card.pt_alloc(a.u32(0), a.u32(1), a.u32(2), a.u32(3))?),
@@ -157,7 +159,7 @@ impl Processes {
                     _ => card.ct_free(a.u32(0)),
                 })?;
                 self.release(cluster, rank); // threads that wait for what is gone
-                done(Reply::new(Code::Ok))
+                done(Reply::new(ReturnCode::Ok))
             }
             Op::PtlCTCancelTriggered => unit(card.ct_cancel(a.u32(0))),
             Op::PtlCTSet | Op::PtlCTInc => {
@@ -168,13 +170,13 @@ impl Processes {
                     true => card.ct_set(ct, amount, ports),
                     false => card.ct_inc(ct, amount, ports),
                 })?;
-                after(cluster.charge(rank, cluster.costs().describe()), Reply::new(Code::Ok))
+                after(cluster.charge(rank, cluster.costs().describe()), Reply::new(ReturnCode::Ok))
             }
             Op::PtlStartBundle | Op::PtlEndBundle => unit(card.bundle(a.u32(0))),
-            Op::PtlAtomicSync => done(Reply::new(Code::Ok)),
+            Op::PtlAtomicSync => done(Reply::new(ReturnCode::Ok)),
             Op::PtlHPUAllocMem => {
                 let memory = card.hpu_alloc(a.word(0), a.u32(1));
-                if memory == Err(Code::Fail) {
+                if memory == Err(ReturnCode::Fail) {
                     self.warn(cluster, rank, "PtlHPUAllocMem: this card has no HPUs (--nic spin has)");
                 }
                 value(memory?)
@@ -187,7 +189,7 @@ impl Processes {
     /// Lets a thread arrive at a barrier.
     fn barrier(&mut self, cluster: &mut Cluster, caller: Caller, kind: BarrierKind) -> Outcome {
         match self.arrive(cluster, caller, kind) {
-            true => done(Reply::new(Code::Ok)),
+            true => done(Reply::new(ReturnCode::Ok)),
             false => Ok(Step::Wait(Wait::Barrier(kind), None)),
         }
     }
@@ -224,9 +226,11 @@ fn needs_completions(op: Op) -> bool {
 
 /// Returns the time that a refused call takes: that of a poll if programs repeat the call until something is free, so that
 /// time passes.
-fn refusal_cost(cluster: &mut Cluster, rank: usize, code: Code) -> Time {
+fn refusal_cost(cluster: &mut Cluster, rank: usize, code: ReturnCode) -> Time {
     match code {
-        Code::InUse | Code::PtInUse | Code::PtFull | Code::NoSpace => cluster.charge(rank, [cluster.costs().poll()]),
+        ReturnCode::InUse | ReturnCode::PtInUse | ReturnCode::PtFull | ReturnCode::NoSpace => {
+            cluster.charge(rank, [cluster.costs().poll()])
+        }
         _ => Time::ZERO,
     }
 }

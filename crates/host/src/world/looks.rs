@@ -1,9 +1,9 @@
 //! Calls that test for completions, once or until there is one.
 
 use abi::mailbox::Op;
-use abi::portals::{self as ptl, Handle, Rc as Code};
+use abi::portals::{self as ptl, Handle, ReturnCode};
 use bytemuck::Pod;
-use nic::Card;
+use nic::Nic;
 use sim::Time;
 
 use super::event::Cluster;
@@ -19,25 +19,25 @@ impl Processes {
         let name = call.op.c_name();
         let waits = matches!(call.op, Op::PtlEQWait | Op::PtlEQPoll | Op::PtlCTWait | Op::PtlCTPoll);
         if waits && self.ranks[rank].aborted {
-            return Err(Code::Aborted);
+            return Err(ReturnCode::Aborted);
         }
         match call.op {
             Op::PtlPTDisable => {
                 let (ni, pt_index) = (a.u32(0), a.u32(1));
                 cluster.card(rank).pt_disable(ni, pt_index)?;
                 if cluster.card(rank).pt_idle(ni, pt_index) {
-                    return done(Reply::new(Code::Ok));
+                    return done(Reply::new(ReturnCode::Ok));
                 }
                 Ok(Step::Wait(Wait::Portal { ni, pt_index }, None))
             }
             Op::PtlEQGet => {
                 let event = cluster.card(rank).eq_take(a.u32(0))?;
                 let cost = cluster.charge(rank, [cluster.costs().poll()]);
-                after(cost, event.map_or_else(|| Reply::new(Code::EqEmpty), event_reply))
+                after(cost, event.map_or_else(|| Reply::new(ReturnCode::EqEmpty), event_reply))
             }
             Op::PtlCTGet => {
                 let value = cluster.card(rank).ct_value(a.u32(0))?;
-                after(cluster.charge(rank, [cluster.costs().poll()]), Reply::new(Code::Ok).with(&value))
+                after(cluster.charge(rank, [cluster.costs().poll()]), Reply::new(ReturnCode::Ok).with(&value))
             }
             Op::PtlEQWait | Op::PtlEQPoll => {
                 let poll = call.op == Op::PtlEQPoll;
@@ -48,7 +48,7 @@ impl Processes {
                     return after(cluster.charge(rank, [cluster.costs().poll()]), reply);
                 }
                 if limit == Some(Time::ZERO) {
-                    return after(cluster.charge(rank, [cluster.costs().poll()]), Reply::new(Code::EqEmpty));
+                    return after(cluster.charge(rank, [cluster.costs().poll()]), Reply::new(ReturnCode::EqEmpty));
                 }
                 Ok(Step::Wait(Wait::Queues { call: name, queues, number: 0 }, limit))
             }
@@ -68,7 +68,10 @@ impl Processes {
                     return after(cluster.charge(rank, [cluster.costs().poll()]), reply);
                 }
                 if limit == Some(Time::ZERO) {
-                    return after(cluster.charge(rank, [cluster.costs().poll()]), Reply::new(Code::CtNoneReached));
+                    return after(
+                        cluster.charge(rank, [cluster.costs().poll()]),
+                        Reply::new(ReturnCode::CtNoneReached),
+                    );
                 }
                 Ok(Step::Wait(Wait::Counters { call: name, tests, number: 0 }, limit))
             }
@@ -76,16 +79,16 @@ impl Processes {
     }
 
     /// Reads the array of handles of a poll. An empty one is invalid.
-    fn handles(&mut self, rank: usize, address: u64, count: u64) -> Result<Vec<Handle>, Code> {
+    fn handles(&mut self, rank: usize, address: u64, count: u64) -> Result<Vec<Handle>, ReturnCode> {
         let count =
-            usize::try_from(count).ok().filter(|count| (1..=1 << 20).contains(count)).ok_or(Code::ArgInvalid)?;
+            usize::try_from(count).ok().filter(|count| (1..=1 << 20).contains(count)).ok_or(ReturnCode::ArgInvalid)?;
         self.read_array(rank, address, count)
     }
 
     /// Reads an array in the memory of a rank that waits for an answer.
-    pub fn read_array<T: Pod>(&mut self, rank: usize, address: u64, count: usize) -> Result<Vec<T>, Code> {
+    pub fn read_array<T: Pod>(&mut self, rank: usize, address: u64, count: usize) -> Result<Vec<T>, ReturnCode> {
         let mut values = vec![T::zeroed(); count];
-        self.job.read(rank, address, bytemuck::cast_slice_mut(&mut values)).map_err(|_| Code::ArgInvalid)?;
+        self.job.read(rank, address, bytemuck::cast_slice_mut(&mut values)).map_err(|_| ReturnCode::ArgInvalid)?;
         Ok(values)
     }
 }
@@ -97,11 +100,11 @@ fn time_limit(milliseconds: u32) -> Option<Time> {
 
 /// Checks that the objects of one poll exist and belong to one interface.
 fn same_interface(
-    card: &mut Card,
+    card: &mut Nic,
     objects: &[Handle],
-    interface: fn(&mut Card, Handle) -> Result<u8, Code>,
-) -> Result<(), Code> {
+    interface: fn(&mut Nic, Handle) -> Result<u8, ReturnCode>,
+) -> Result<(), ReturnCode> {
     let first = interface(card, objects[0])?;
     let all = objects.iter().all(|object| interface(card, *object) == Ok(first));
-    if all { Ok(()) } else { Err(Code::ArgInvalid) }
+    if all { Ok(()) } else { Err(ReturnCode::ArgInvalid) }
 }

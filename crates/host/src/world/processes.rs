@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::process::ExitStatus;
 
-use abi::portals::Rc as Code;
+use abi::portals::ReturnCode;
 use cluster::CardPorts;
-use nic::Card;
+use nic::Nic;
 use sim::Time;
 
 use super::barrier::{Barrier, BarrierKind};
@@ -64,7 +64,7 @@ impl Processes {
         &mut self,
         cluster: &mut Cluster,
         rank: usize,
-        act: impl FnOnce(&mut Card, &mut CardPorts<'_, Event, Job>) -> R,
+        act: impl FnOnce(&mut Nic, &mut CardPorts<'_, Event, Job>) -> R,
     ) -> R {
         let result = cluster.act(rank, &mut self.job, act);
         self.take_notices(cluster, rank);
@@ -159,7 +159,7 @@ impl Processes {
         self.ranks[rank].waits.retain(|&slot, wait| {
             let ends = matches!(wait, Wait::Counters { .. } | Wait::Queues { .. });
             if ends {
-                answer(cluster, Caller { rank: rank as u32, slot }, Time::ZERO, Reply::new(Code::Aborted));
+                answer(cluster, Caller { rank: rank as u32, slot }, Time::ZERO, Reply::new(ReturnCode::Aborted));
             }
             !ends
         });
@@ -169,8 +169,8 @@ impl Processes {
     pub fn time_out(&mut self, cluster: &mut Cluster, caller: Caller, due: u64) {
         let waits = &mut self.ranks[caller.rank as usize].waits;
         let code = match waits.get(&caller.slot) {
-            Some(Wait::Counters { number, .. }) if *number == due => Code::CtNoneReached,
-            Some(Wait::Queues { number, .. }) if *number == due => Code::EqEmpty,
+            Some(Wait::Counters { number, .. }) if *number == due => ReturnCode::CtNoneReached,
+            Some(Wait::Queues { number, .. }) if *number == due => ReturnCode::EqEmpty,
             _ => return,
         };
         waits.remove(&caller.slot);
@@ -182,7 +182,7 @@ impl Processes {
         let released = self.barriers[kind as usize].arrive(caller);
         for &other in &released {
             if other != caller && self.ranks[other.rank as usize].waits.remove(&other.slot).is_some() {
-                answer(cluster, other, Time::ZERO, Reply::new(Code::Ok));
+                answer(cluster, other, Time::ZERO, Reply::new(ReturnCode::Ok));
             }
         }
         !released.is_empty()

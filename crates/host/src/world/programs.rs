@@ -1,6 +1,6 @@
 //! Calls that load the program's device code onto its card.
 
-use abi::portals::Rc as Code;
+use abi::portals::ReturnCode;
 use nic::DeviceProgram;
 
 use super::end::End;
@@ -16,12 +16,12 @@ impl Processes {
     /// Loads the program's device code onto its card.
     pub fn register_image(&mut self, cluster: &mut Cluster, rank: usize, image: [u64; 3]) -> Outcome {
         if !cluster.machine().nic.runs_handlers() {
-            return done(Reply::new(Code::Ok)); // no HPUs, no device code
+            return done(Reply::new(ReturnCode::Ok)); // no HPUs, no device code
         }
         if let Err(message) = self.load_image(cluster, rank, image) {
             self.end = Some(End::BadProgram { rank, message });
         }
-        done(Reply::new(Code::Ok))
+        done(Reply::new(ReturnCode::Ok))
     }
 
     fn load_image(

@@ -1,6 +1,6 @@
 //! The outcomes and the arguments of library calls.
 
-use abi::portals::{Process, Rc as Code};
+use abi::portals::{Process, ReturnCode};
 use sim::Time;
 
 use super::wait::Wait;
@@ -15,7 +15,7 @@ pub enum Step {
 }
 
 /// The next step of a call, or the return code with which it is refused.
-pub type Outcome = Result<Step, Code>;
+pub type Outcome = Result<Step, ReturnCode>;
 
 /// Makes the outcome of a call that is answered at once.
 pub fn done(reply: Reply) -> Outcome {
@@ -33,9 +33,9 @@ pub fn value(value: u32) -> Outcome {
 }
 
 /// Makes the outcome of a call that is answered at once and has no result but its return code.
-pub fn unit(result: Result<(), Code>) -> Outcome {
+pub fn unit(result: Result<(), ReturnCode>) -> Outcome {
     result?;
-    done(Reply::new(Code::Ok))
+    done(Reply::new(ReturnCode::Ok))
 }
 
 /// Packs a process into one word.

@@ -1,7 +1,7 @@
 //! Calls that move data and that describe what is to be done with arriving data.
 
 use abi::mailbox::Op;
-use abi::portals::{self as ptl, AtomicOp, CtEvent, Datatype, Handle, Rc as Code};
+use abi::portals::{self as ptl, AtomicOp, CtEvent, Datatype, Handle, ReturnCode};
 use nic::{AtomicSpec, MAX_OPERAND, NewEntry, Target, TriggeredOp};
 
 use super::event::Cluster;
@@ -22,10 +22,10 @@ impl Processes {
             user_ptr: a.word(first + 4),
             hdr_data: if hdr_data { a.word(first + 5) } else { 0 },
         };
-        let spec = |first: usize| -> Result<AtomicSpec, Code> {
+        let spec = |first: usize| -> Result<AtomicSpec, ReturnCode> {
             Ok(AtomicSpec {
-                op: AtomicOp::from_raw(a.word(first)).ok_or(Code::ArgInvalid)?,
-                datatype: Datatype::from_raw(a.word(first + 1)).ok_or(Code::ArgInvalid)?,
+                op: AtomicOp::from_raw(a.word(first)).ok_or(ReturnCode::ArgInvalid)?,
+                datatype: Datatype::from_raw(a.word(first + 1)).ok_or(ReturnCode::ArgInvalid)?,
             })
         };
         let (get, put) = ((a.u32(0), a.word(1)), (a.u32(2), a.word(3)));
@@ -50,18 +50,18 @@ impl Processes {
             let overhead = cluster.charge(rank, [cluster.costs().post()]);
             let start = cluster.now() + overhead;
             self.act(cluster, rank, |card, ports| card.start(transfer, start, ports));
-            return after(overhead, Reply::new(Code::Ok));
+            return after(overhead, Reply::new(ReturnCode::Ok));
         }
         let (interface, ct, threshold) = (transfer.interface, a.u32(words), a.word(words + 1));
         self.trigger(cluster, rank, interface, ct, threshold, TriggeredOp::Transfer(transfer))
     }
 
     /// Reads the operand of a conditional swap, which is one item. A plain swap needs none.
-    fn operand(&mut self, rank: usize, address: u64, spec: AtomicSpec) -> Result<[u8; MAX_OPERAND], Code> {
+    fn operand(&mut self, rank: usize, address: u64, spec: AtomicSpec) -> Result<[u8; MAX_OPERAND], ReturnCode> {
         let mut operand = [0; MAX_OPERAND];
         if spec.is_conditional() {
             let size = nic::item_size(spec.datatype);
-            self.job.read(rank, address, &mut operand[..size]).map_err(|_| Code::ArgInvalid)?;
+            self.job.read(rank, address, &mut operand[..size]).map_err(|_| ReturnCode::ArgInvalid)?;
         }
         Ok(operand)
     }
@@ -76,7 +76,7 @@ impl Processes {
         op: TriggeredOp,
     ) -> Outcome {
         self.act(cluster, rank, |card, ports| card.trigger(interface, ct, threshold, op, ports))?;
-        after(cluster.charge(rank, cluster.costs().describe()), Reply::new(Code::Ok))
+        after(cluster.charge(rank, cluster.costs().describe()), Reply::new(ReturnCode::Ok))
     }
 
     /// Appends or unlinks entries when a counter has reached a value (an extension of the reference
@@ -133,7 +133,7 @@ impl Processes {
         let (rank, a) = (call.caller.rank as usize, Words(&call.args));
         let new = self.new_entry(call, a.word(3));
         self.act(cluster, rank, |card, ports| card.search(a.u32(0), new, a.word(2), ports))?;
-        after(cluster.charge(rank, cluster.costs().describe()), Reply::new(Code::Ok))
+        after(cluster.charge(rank, cluster.costs().describe()), Reply::new(ReturnCode::Ok))
     }
 
     fn new_entry(&mut self, call: &Call, user_ptr: u64) -> NewEntry {
@@ -147,9 +147,9 @@ impl Processes {
 }
 
 /// Describes, for the user, why handlers could not be installed.
-fn handlers_refused(code: Code, program: bool) -> &'static str {
+fn handlers_refused(code: ReturnCode, program: bool) -> &'static str {
     match (code, program) {
-        (Code::Fail, _) => "PtlMEAppend: handlers on a card without HPUs (--nic spin has)",
+        (ReturnCode::Fail, _) => "PtlMEAppend: handlers on a card without HPUs (--nic spin has)",
         (_, false) => "PtlMEAppend: handlers, but the program has no device code for this card (compile with spincc)",
         (_, true) => {
             "PtlMEAppend: a handler is not of this program, or its HPU memory, initial state or user header is out of range"

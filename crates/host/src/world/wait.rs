@@ -1,5 +1,5 @@
-use abi::portals::{CtEvent, Event as FullEvent, Handle, Rc as Code};
-use nic::{Card, Notice};
+use abi::portals::{CtEvent, Event as FullEvent, Handle, ReturnCode};
+use nic::{Nic, Notice};
 
 use super::barrier::BarrierKind;
 use crate::job::{Call, Reply};
@@ -68,21 +68,21 @@ impl Wait {
     }
 
     /// Returns the answer to the thread if its wait is over. `next_queue` is as for [`queue_reply`].
-    pub fn reply(&self, card: &mut Card, next_queue: &mut usize) -> Option<Reply> {
+    pub fn reply(&self, card: &mut Nic, next_queue: &mut usize) -> Option<Reply> {
         match self {
             Wait::Counters { tests, .. } => counter_reply(card, tests),
             Wait::Queues { queues, .. } => queue_reply(card, queues, next_queue),
-            Wait::Portal { ni, pt_index } => card.pt_idle(*ni, *pt_index).then(|| Reply::new(Code::Ok)),
+            Wait::Portal { ni, pt_index } => card.pt_idle(*ni, *pt_index).then(|| Reply::new(ReturnCode::Ok)),
             Wait::Barrier(_) | Wait::Completion(_) => None,
         }
     }
 }
 
 /// Returns the answer to a wait for counters if one has reached its threshold. A failure ends every wait (Portals 4.3 §3.14.4).
-pub fn counter_reply(card: &mut Card, tests: &[(Handle, u64)]) -> Option<Reply> {
+pub fn counter_reply(card: &mut Nic, tests: &[(Handle, u64)]) -> Option<Reply> {
     tests.iter().enumerate().find_map(|(which, (ct, test))| match card.ct_value(*ct) {
         Ok(value) => has_reached(value, *test).then(|| Reply::value(which as u64).with(&value)),
-        Err(_) => Some(Reply::new(Code::Interrupted)),
+        Err(_) => Some(Reply::new(ReturnCode::Interrupted)),
     })
 }
 
@@ -92,7 +92,7 @@ fn has_reached(value: CtEvent, test: u64) -> bool {
 
 /// Returns the answer to a wait for events, and takes the event from its queue, if there is one. The queues take turns
 /// (Portals 4.3 §3.13.7): the search begins at the queue with the number `next_queue`.
-pub fn queue_reply(card: &mut Card, queues: &[Handle], next_queue: &mut usize) -> Option<Reply> {
+pub fn queue_reply(card: &mut Nic, queues: &[Handle], next_queue: &mut usize) -> Option<Reply> {
     let first = *next_queue % queues.len();
     let order = (first..queues.len()).chain(0..first);
     order.into_iter().find_map(|which| match card.eq_take(queues[which]) {
@@ -102,11 +102,11 @@ pub fn queue_reply(card: &mut Card, queues: &[Handle], next_queue: &mut usize) -
             reply.out[0] = which as u64;
             reply
         }),
-        Err(_) => Some(Reply::new(Code::Interrupted)),
+        Err(_) => Some(Reply::new(ReturnCode::Interrupted)),
     })
 }
 
 /// `PTL_OK` or `PTL_EQ_DROPPED`, with the event.
 pub fn event_reply((event, lost): (FullEvent, bool)) -> Reply {
-    Reply::new(if lost { Code::EqDropped } else { Code::Ok }).with(&event)
+    Reply::new(if lost { ReturnCode::EqDropped } else { ReturnCode::Ok }).with(&event)
 }

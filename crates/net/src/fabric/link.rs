@@ -1,4 +1,4 @@
-use sim::{Rate, Time};
+use sim::{Time, TimePerByte};
 
 /// The state of a link, in one line of the processor's cache.
 #[derive(Clone, Copy, Debug)]
@@ -26,10 +26,10 @@ impl LinkState {
     }
 }
 
-/// Rate and latency, which many links have in common.
+/// The time per byte and the latency, which many links have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Kind {
-    pub gap_per_byte: Rate,
+    pub gap_per_byte: TimePerByte,
     pub latency: Time,
     /// Femtoseconds that are added before a time is truncated to picoseconds: 999 rounds up, 0 down.
     pub rounding: u64,

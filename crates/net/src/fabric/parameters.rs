@@ -1,4 +1,4 @@
-use sim::{Rate, Time};
+use sim::{Time, TimePerByte};
 
 use crate::NetError;
 
@@ -8,7 +8,7 @@ pub use machine::{Flow, Routing};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parameters {
     /// Inverse bandwidth of a link (G).
-    pub gap_per_byte: Rate,
+    pub gap_per_byte: TimePerByte,
     /// Latency of a link.
     pub wire: Time,
     /// The time in which a packet's head passes a switch.
@@ -63,7 +63,7 @@ impl Parameters {
                 return wrong(parameter, format!("must be at most a second, is {time}"));
             }
         }
-        if self.gap_per_byte > Rate::from_fs_per_byte(1_000_000_000_000) {
+        if self.gap_per_byte > TimePerByte::from_fs_per_byte(1_000_000_000_000) {
             return wrong("G", "must be at most 1000000 ns a byte (1 kB/s)".into());
         }
         Ok(())

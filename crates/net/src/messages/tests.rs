@@ -1,4 +1,4 @@
-use sim::{EventQueue, Rate, Time};
+use sim::{EventQueue, Time, TimePerByte};
 
 use super::{Event, Message, MessageNetwork, Notice};
 use crate::fabric::{Flow, Parameters, Report, Routing};
@@ -7,7 +7,7 @@ use crate::{Dragonfly, Topology};
 /// The parameters of sPIN §4.2: 20 ps per byte, 50 ns per switch, 33.4 ns per wire.
 fn sc17() -> Parameters {
     Parameters {
-        gap_per_byte: Rate::from_fs_per_byte(20_000),
+        gap_per_byte: TimePerByte::from_fs_per_byte(20_000),
         wire: Time::from_ps(WIRE),
         switch: Time::from_ps(SWITCH),
         mtu: MTU as u32,
@@ -308,7 +308,7 @@ fn impossible_parameters_are_named() {
     assert_eq!(error(&|all| all.buffer = 4095), "buffer must hold a packet of 4096 bytes (mtu), is 4095");
     assert_eq!(error(&|all| all.wire = Time::MAX), format!("link-latency must be at most a second, is {}", Time::MAX));
     assert_eq!(
-        error(&|all| all.gap_per_byte = Rate::from_fs_per_byte(u64::MAX)),
+        error(&|all| all.gap_per_byte = TimePerByte::from_fs_per_byte(u64::MAX)),
         "G must be at most 1000000 ns a byte (1 kB/s)"
     );
 }

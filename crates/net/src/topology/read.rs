@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use sim::{Rate, Time};
+use sim::{Time, TimePerByte};
 
 use super::dot::{self, Attributes};
 use super::table::{self, Route, TableRoutes};
@@ -114,7 +114,7 @@ fn link(attributes: &Attributes, from: u32, to: u32, title: &str) -> Result<Link
         Some(0.0) => return Err(NetError::Graph(format!("the link {title} has no capacity"))),
         // 1 Gbit/s is 8 ns a byte.
         Some(capacity) => {
-            Some((8e6 / capacity).round()).filter(|fs| *fs < 1e15).map(|fs| Rate::from_fs_per_byte(fs as u64))
+            Some((8e6 / capacity).round()).filter(|fs| *fs < 1e15).map(|fs| TimePerByte::from_fs_per_byte(fs as u64))
         }
     };
     if gap_per_byte.is_none() && attributes.capacity.is_some() {

@@ -1,6 +1,6 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use sim::{Rate, Time};
+use sim::{Time, TimePerByte};
 
 use super::*;
 use crate::NetError;
@@ -250,8 +250,11 @@ fn dot_files_without_routes_take_shortest_paths() {
     check(&topology, |_, _, length, distance| length == distance);
     assert_eq!(topology.next_hops(0, 3, RouteState::default()).ports.len(), 2);
     let to_3 = topology.links().iter().find(|link| link.to == 3).unwrap();
-    assert_eq!((to_3.gap_per_byte, to_3.latency), (Some(Rate::from_fs_per_byte(160_000)), Some(Time::from_ps(2_500))));
-    assert_eq!(topology.links()[0].gap_per_byte, Some(Rate::from_fs_per_byte(80_000)));
+    assert_eq!(
+        (to_3.gap_per_byte, to_3.latency),
+        (Some(TimePerByte::from_fs_per_byte(160_000)), Some(Time::from_ps(2_500)))
+    );
+    assert_eq!(topology.links()[0].gap_per_byte, Some(TimePerByte::from_fs_per_byte(80_000)));
     // Rings need virtual channels, trees do not.
     let ring = "graph { a -- b -- c -- d -- e -- a h1 -- a h2 -- b h3 -- c h4 -- d h5 -- e }";
     let topology = Topology::from_dot(ring).unwrap();

@@ -1,4 +1,4 @@
-use sim::{Rate, Time};
+use sim::{Time, TimePerByte};
 
 use crate::NetError;
 
@@ -16,7 +16,7 @@ pub(crate) struct Link {
     pub from: u32,
     pub to: u32,
     /// Inverse bandwidth, if it differs from that of the network.
-    pub gap_per_byte: Option<Rate>,
+    pub gap_per_byte: Option<TimePerByte>,
     /// Latency, if it differs from that of the network.
     pub latency: Option<Time>,
 }

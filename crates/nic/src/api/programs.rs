@@ -2,17 +2,17 @@
 
 use std::rc::Rc;
 
-use abi::portals::{self as ptl, Handle, Rc as Code};
+use abi::portals::{self as ptl, Handle, ReturnCode};
 use accel::{CardProgram, DeviceProgram, ImageError};
 
 use super::Result;
-use crate::card::Card;
+use crate::card::Nic;
 use crate::handlers::{HandlerRequest, Handlers};
 use crate::portals::Entry;
 use crate::ports::Ports;
 use crate::region::Region;
 
-impl Card {
+impl Nic {
     /// Loads the device program of the process.
     ///
     /// # Errors
@@ -43,26 +43,26 @@ impl Card {
     /// when the ME has no handlers.
     ///
     /// # Errors
-    /// [`Code::Fail`] when the card runs no handlers; [`Code::ArgInvalid`] when a handler is not in the program, or
-    /// when the initial state or its memory are out of range.
+    /// [`ReturnCode::Fail`] when the card runs no handlers; [`ReturnCode::ArgInvalid`] when a handler is not in the
+    /// program, or when the initial state or its memory are out of range.
     pub fn handlers(&mut self, ni: Handle, me: &ptl::Me, ports: &mut impl Ports) -> Result<Option<Handlers>> {
         let Some(request) = HandlerRequest::of(me) else { return Ok(None) };
         self.pipeline.portals.ni(ni)?;
         if !self.pipeline.machine.nic.runs_handlers() {
-            return Err(Code::Fail);
+            return Err(ReturnCode::Fail);
         }
-        let program = self.spin.accelerator.program().ok_or(Code::ArgInvalid)?;
+        let program = self.spin.accelerator.program().ok_or(ReturnCode::ArgInvalid)?;
         let find = |address: u64| match address {
             0 => Ok(None),
-            address => program.device().handler(address).cloned().map(Some).ok_or(Code::ArgInvalid),
+            address => program.device().handler(address).cloned().map(Some).ok_or(ReturnCode::ArgInvalid),
         };
         let handlers = [find(request.header)?, find(request.payload)?, find(request.completion)?];
         let length = if me.hpu_initial_state == 0 { 0 } else { me.hpu_initial_state_length };
         if length > u64::from(self.pipeline.machine.accelerator.max_initial_state()) {
-            return Err(Code::ArgInvalid);
+            return Err(ReturnCode::ArgInvalid);
         }
         let mut state = vec![0; length as usize];
-        ports.read_host(me.hpu_initial_state, &mut state).map_err(|_| Code::ArgInvalid)?;
+        ports.read_host(me.hpu_initial_state, &mut state).map_err(|_| ReturnCode::ArgInvalid)?;
         let iovec = me.le.options & ptl::ME_HANDLER_IOVEC != 0;
         let host = self.region(ni, me.handler_host_mem_start, me.handler_host_mem_length, iovec, ports)?;
         self.spin
@@ -74,8 +74,8 @@ impl Card {
     /// is their initial state, and `host` their `PTL_HANDLER_HOST_MEM`.
     ///
     /// # Errors
-    /// [`Code::Fail`] when the card runs no handlers; [`Code::ArgInvalid`] when the program has no handler of a name,
-    /// or when the initial state or its memory are out of range.
+    /// [`ReturnCode::Fail`] when the card runs no handlers; [`ReturnCode::ArgInvalid`] when the program has no handler
+    /// of a name, or when the initial state or its memory are out of range.
     pub fn handlers_by_name(
         &mut self,
         names: [Option<&str>; 3],
@@ -84,12 +84,12 @@ impl Card {
         host: Region,
     ) -> Result<Handlers> {
         if !self.pipeline.machine.nic.runs_handlers() {
-            return Err(Code::Fail);
+            return Err(ReturnCode::Fail);
         }
-        let program = self.spin.accelerator.program().ok_or(Code::ArgInvalid)?;
+        let program = self.spin.accelerator.program().ok_or(ReturnCode::ArgInvalid)?;
         let mut handlers = [const { None }; 3];
         for (handler, name) in handlers.iter_mut().zip(names) {
-            *handler = name.map(|name| program.named(name).cloned().ok_or(Code::ArgInvalid)).transpose()?;
+            *handler = name.map(|name| program.named(name).cloned().ok_or(ReturnCode::ArgInvalid)).transpose()?;
         }
         self.spin.install(&self.pipeline.machine.accelerator, handlers, memory, state, host, 0)
     }
@@ -97,12 +97,12 @@ impl Card {
     /// `PtlHPUAllocMem` (sPIN App. B.2).
     ///
     /// # Errors
-    /// [`Code::ArgInvalid`] when the interface is not open or nothing is asked for; [`Code::Fail`] when the card runs
-    /// no handlers; [`Code::NoSpace`] when HPU memory has no such piece.
+    /// [`ReturnCode::ArgInvalid`] when the interface is not open or nothing is asked for; [`ReturnCode::Fail`] when the
+    /// card runs no handlers; [`ReturnCode::NoSpace`] when HPU memory has no such piece.
     pub fn hpu_alloc(&mut self, length: u64, ni: Handle) -> Result<Handle> {
         let index = self.pipeline.portals.ni(ni)?.index;
         if !self.pipeline.machine.nic.runs_handlers() {
-            return Err(Code::Fail);
+            return Err(ReturnCode::Fail);
         }
         self.spin.allocate(index, length)
     }
@@ -110,13 +110,14 @@ impl Card {
     /// `PtlHPUFreeMem` (sPIN App. B.2).
     ///
     /// # Errors
-    /// [`Code::ArgInvalid`] when the handle names no HPU memory; [`Code::InUse`] when handlers of an entry share it.
+    /// [`ReturnCode::ArgInvalid`] when the handle names no HPU memory; [`ReturnCode::InUse`] when handlers of an entry
+    /// share it.
     pub fn hpu_free(&mut self, memory: Handle) -> Result<()> {
         let state = self.spin.memory_range(memory)?;
         let uses =
             |entry: &Entry| entry.handlers.as_ref().is_some_and(|handlers| handlers.set.state.as_ref() == Some(&state));
         if self.pipeline.portals.interfaces.iter().flatten().any(|ni| ni.entries.iter().any(|(_, entry)| uses(entry))) {
-            return Err(Code::InUse);
+            return Err(ReturnCode::InUse);
         }
         self.spin.free(memory)
     }

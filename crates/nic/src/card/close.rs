@@ -6,13 +6,13 @@
 
 use abi::portals::NiFail;
 
-use super::state::Card;
+use super::state::Nic;
 use crate::drops::DropReason;
 use crate::pipeline::Sink;
 use crate::portals::InternalError;
 use crate::ports::Ports;
 
-impl Card {
+impl Nic {
     /// Closes an interface, if it is open.
     pub(crate) fn close_interface(&mut self, index: u8, ports: &mut impl Ports) {
         if self.pipeline.portals.close(index) {

@@ -1,48 +1,48 @@
 //! What a card does when the time of an event has come.
 
-use super::state::Card;
-use crate::event::CardEvent;
+use super::state::Nic;
+use crate::event::NicEvent;
 use crate::pipeline::Completion;
 use crate::portals::InternalError;
 use crate::ports::Ports;
 use crate::spin::Work;
 
-impl Card {
+impl Nic {
     /// Handles an event whose time has come.
-    pub fn handle(&mut self, event: CardEvent, ports: &mut impl Ports) {
+    pub fn handle(&mut self, event: NicEvent, ports: &mut impl Ports) {
         let handled = self.handle_event(event, ports).and_then(|()| self.work(ports));
         self.check(handled, ports);
     }
 
-    fn handle_event(&mut self, event: CardEvent, ports: &mut impl Ports) -> Result<(), InternalError> {
+    fn handle_event(&mut self, event: NicEvent, ports: &mut impl Ports) -> Result<(), InternalError> {
         match event {
-            CardEvent::Send(outgoing) => self.send(*outgoing, ports),
-            CardEvent::Fetched(fetch) => {
+            NicEvent::Send(outgoing) => self.send(*outgoing, ports),
+            NicEvent::Fetched(fetch) => {
                 self.pipeline.fetched(*fetch, ports);
                 Ok(())
             }
-            CardEvent::Refill => {
+            NicEvent::Refill => {
                 self.pipeline.refill(ports);
                 Ok(())
             }
-            CardEvent::Departs(departure) => self.pipeline.departs(departure, ports),
-            CardEvent::Sent(sent) => self.sent(sent, ports),
-            CardEvent::Arrive(packet) => self.arrive(packet, ports),
-            CardEvent::Received(packet) => self.received(*packet, ports),
-            CardEvent::Written(write) => {
+            NicEvent::Departs(departure) => self.pipeline.departs(departure, ports),
+            NicEvent::Sent(sent) => self.sent(sent, ports),
+            NicEvent::Arrive(packet) => self.arrive(packet, ports),
+            NicEvent::Received(packet) => self.received(*packet, ports),
+            NicEvent::Written(write) => {
                 self.pipeline.written(self.messages.live(write.message)?, &write, ports);
                 self.finish_if_done(write.message, ports)
             }
-            CardEvent::Atomic(work) => {
+            NicEvent::Atomic(work) => {
                 let message = work.message;
                 self.pipeline.atomic(self.messages.live(message)?, *work, ports)?;
                 self.finish_if_done(message, ports)
             }
-            CardEvent::ResponseDone(message) => self.response_done(message, ports),
-            CardEvent::Complete(message) => self.complete(message, ports),
-            CardEvent::Accelerator(event) => self.spin.handle(event, ports),
-            CardEvent::CommandDone(command) => self.command_done(command, 0, ports),
-            CardEvent::HostTransferDone(transfer) => self.host_transfer_done(&transfer, ports),
+            NicEvent::ResponseDone(message) => self.response_done(message, ports),
+            NicEvent::Complete(message) => self.complete(message, ports),
+            NicEvent::Accelerator(event) => self.spin.handle(event, ports),
+            NicEvent::CommandDone(command) => self.command_done(command, 0, ports),
+            NicEvent::HostTransferDone(transfer) => self.host_transfer_done(&transfer, ports),
         }
     }
 

@@ -4,9 +4,9 @@ use abi::device::err;
 use abi::portals::{List, NiFail, md};
 use accel::{CommandId, Reply};
 
-use super::state::Card;
+use super::state::Nic;
 use crate::drops::DropReason;
-use crate::event::{CardEvent, Outgoing, Sent};
+use crate::event::{NicEvent, Outgoing, Sent};
 use crate::message::{Body, Header, MessageId, OpToken, Request, Response};
 use crate::pipeline::{ArrivedMessage, Completion, RxMessage, Sink};
 use crate::portals::{Ending, InternalError, OperationKind, Placement};
@@ -15,7 +15,7 @@ use crate::spin::HostTransfer;
 
 type Result = std::result::Result<(), InternalError>;
 
-impl Card {
+impl Nic {
     /// Ends a message whose data has all arrived, been handled and been written. The news itself crosses to the host
     /// behind the data, or alone when there was none.
     pub(super) fn finish_if_done(&mut self, id: MessageId, ports: &mut impl Ports) -> Result {
@@ -42,7 +42,7 @@ impl Card {
             return self.complete(id, ports);
         }
         let done = self.pipeline.dma.write(0, "", None, ports);
-        ports.schedule(done, CardEvent::Complete(id));
+        ports.schedule(done, NicEvent::Complete(id));
         Ok(())
     }
 
@@ -134,7 +134,7 @@ impl Card {
         } else if answer.is_none() {
             // The answer's news has crossed to the host already; that of the departure crosses now.
             let told = self.pipeline.dma.write(0, "", None, ports);
-            ports.schedule(told, CardEvent::Sent(Sent::Told(token)));
+            ports.schedule(told, NicEvent::Sent(Sent::Told(token)));
             Ok(())
         } else {
             self.finish_operation(token, answer, ports)

@@ -1,6 +1,6 @@
 //! The card: what it does when an event comes, from packets that arrive to what the program is told.
 //!
-//! * `state`: [`Card`], made of pipelines, messages and what it has for handlers
+//! * `state`: [`Nic`], made of pipelines, messages and what it has for handlers
 //! * `events`: the events of a card; `receive`: packets that arrive; `finish`: the ends of messages and operations
 //! * `close`: messages under way when their interface is closed
 
@@ -10,4 +10,4 @@ mod finish;
 mod receive;
 mod state;
 
-pub use state::Card;
+pub use state::Nic;

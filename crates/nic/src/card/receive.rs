@@ -5,16 +5,16 @@ use std::rc::Rc;
 use abi::portals::NiFail;
 use sim::Time;
 
-use super::state::Card;
+use super::state::Nic;
 use crate::drops::{self, DropReason, Part};
-use crate::event::CardEvent;
+use crate::event::NicEvent;
 use crate::message::{Body, Header, MessageId, Packet, Request};
 use crate::pipeline::{Delivery, EarlyPackets, Lookup, RxMessage, Sink};
 use crate::portals::InternalError;
 use crate::ports::{Ports, Slice, Track};
 use crate::spin::SpinMessage;
 
-impl Card {
+impl Nic {
     /// The first byte of a packet is at the port. The port takes one packet at a time; matching proceeds in parallel
     /// with reception of the next (sPIN §4.2).
     pub(super) fn arrive(&mut self, packet: Box<Packet>, ports: &mut impl Ports) -> Result<(), InternalError> {
@@ -42,7 +42,7 @@ impl Card {
             let name = packet.header.name();
             ports.slice(Slice { track: Track::NicIn, start, end, name, packet: Some(packet.id()), bytes: Some(bytes) });
         }
-        ports.schedule(matched, CardEvent::Received(packet));
+        ports.schedule(matched, NicEvent::Received(packet));
         Ok(())
     }
 
@@ -58,7 +58,7 @@ impl Card {
             Lookup::Open(rx) => rx,
             // The header packet arrived while this packet, which is earlier, was looked up.
             Lookup::Matching(until) => {
-                ports.schedule(until + self.pipeline.machine.nic.match_cam, CardEvent::Received(Box::new(packet)));
+                ports.schedule(until + self.pipeline.machine.nic.match_cam, NicEvent::Received(Box::new(packet)));
                 return Ok(());
             }
             Lookup::NoHeader => {
@@ -131,7 +131,7 @@ impl Card {
     ) -> Result<(), InternalError> {
         let found = ports.now() + self.pipeline.machine.nic.match_cam;
         for packet in early.waiting {
-            ports.schedule(found, CardEvent::Received(Box::new(packet)));
+            ports.schedule(found, NicEvent::Received(Box::new(packet)));
         }
         if early.lost.is_empty() {
             return Ok(());

@@ -2,7 +2,7 @@ use std::ops::{Deref, DerefMut};
 use std::rc::Rc;
 
 use machine::Machine;
-use sim::Pipe;
+use sim::SerialResource;
 
 use crate::pipeline::{Completion, Messages, Pipeline};
 use crate::portals::{InternalError, Portals, default_limits};
@@ -13,27 +13,27 @@ use crate::stats::Stats;
 
 /// One node's network card.
 ///
-/// The simulator calls [`Card::handle`] with the events that the card scheduled through its [`Ports`], and the functions
+/// The simulator calls [`Nic::handle`] with the events that the card scheduled through its [`Ports`], and the functions
 /// of [`crate::api`] for the host's library calls.
-pub struct Card {
+pub struct Nic {
     pub(crate) pipeline: Pipeline,
     pub(super) messages: Messages,
     pub(crate) spin: Spin,
     /// The receiving port.
-    pub(super) rx: Pipe,
+    pub(super) rx: SerialResource,
 }
 
-impl Card {
+impl Nic {
     /// The card of `node` in a network of `nodes`, serving a process with this user id.
-    pub fn new(machine: Rc<Machine>, node: u32, nodes: u32, uid: u32) -> Card {
+    pub fn new(machine: Rc<Machine>, node: u32, nodes: u32, uid: u32) -> Nic {
         let spin = Spin::new(&machine);
         let offered = default_limits(machine.network.mtu, &machine.accelerator);
         let portals = Portals::new(node, nodes, uid, offered, !machine.nic.matches_on_card());
-        Card {
+        Nic {
             messages: Messages::new(spin.accelerator.packet_buffers()),
             pipeline: Pipeline::new(machine, portals),
             spin,
-            rx: Pipe::default(),
+            rx: SerialResource::default(),
         }
     }
 
@@ -84,7 +84,7 @@ impl Card {
 }
 
 /// The library's calls that concern only Portals objects.
-impl Deref for Card {
+impl Deref for Nic {
     type Target = Portals;
 
     fn deref(&self) -> &Portals {
@@ -92,7 +92,7 @@ impl Deref for Card {
     }
 }
 
-impl DerefMut for Card {
+impl DerefMut for Nic {
     fn deref_mut(&mut self) -> &mut Portals {
         &mut self.pipeline.portals
     }

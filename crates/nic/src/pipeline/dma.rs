@@ -1,5 +1,5 @@
 use machine::Dma;
-use sim::{Pipe, Time, Train};
+use sim::{SerialResource, Time, Train};
 
 use crate::ports::{PacketId, Ports, Slice, Track};
 
@@ -7,14 +7,14 @@ use crate::ports::{PacketId, Ports, Slice, Track};
 /// the next one proceeds.
 pub struct DmaEngine {
     config: Dma,
-    pipe: Pipe,
+    pipe: SerialResource,
     bytes: u64,
 }
 
 impl DmaEngine {
     /// An idle engine.
     pub fn new(config: Dma) -> DmaEngine {
-        DmaEngine { config, pipe: Pipe::default(), bytes: 0 }
+        DmaEngine { config, pipe: SerialResource::default(), bytes: 0 }
     }
 
     /// The latency of a transfer in one direction.

@@ -7,7 +7,7 @@ use abi::portals::{AckReq, List, NiFail};
 use super::rx::{RxMessage, Sink};
 use super::state::Pipeline;
 use crate::drops::{self, DropReason, Part};
-use crate::event::{AtomicWork, CardEvent, HostWrite, Outgoing, Sent, Source};
+use crate::event::{AtomicWork, HostWrite, NicEvent, Outgoing, Sent, Source};
 use crate::message::{Body, Header, Packet, Request, RequestKind, Response};
 use crate::portals::{InternalError, Placement};
 use crate::ports::{PacketId, Ports};
@@ -63,7 +63,7 @@ impl Pipeline {
         let message = rx.header.id;
         let done = self.dma.write(data.len() as u64, "deposit", Some(PacketId { message, offset }), ports);
         let write = HostWrite { message, region, offset: start + offset, data };
-        ports.schedule(done, CardEvent::Written(Box::new(write)));
+        ports.schedule(done, NicEvent::Written(Box::new(write)));
         Ok(())
     }
 
@@ -113,7 +113,7 @@ impl Pipeline {
         let there = self.dma.read(data.len() as u64, "operands", Some(PacketId { message, offset: 0 }), ports);
         let read = there.saturating_sub(self.dma.latency());
         let work = AtomicWork { message, data, combined: false };
-        ports.schedule(read, CardEvent::Atomic(Box::new(work)));
+        ports.schedule(read, NicEvent::Atomic(Box::new(work)));
         Ok(())
     }
 
@@ -156,7 +156,7 @@ impl Pipeline {
             ports.warn(format!("atomic at node {}: {fault}", self.portals.node));
         }
         (work.data, work.combined) = (old, true);
-        ports.schedule(ports.now() + self.dma.latency(), CardEvent::Atomic(Box::new(work)));
+        ports.schedule(ports.now() + self.dma.latency(), NicEvent::Atomic(Box::new(work)));
         Ok(())
     }
 
@@ -179,7 +179,7 @@ impl Pipeline {
             self.inject(Packet { header, offset: 0, data: old }, Sent::Reply(id), ports);
         }
         if waits {
-            ports.schedule(written, CardEvent::ResponseDone(id));
+            ports.schedule(written, NicEvent::ResponseDone(id));
         }
         Ok(())
     }

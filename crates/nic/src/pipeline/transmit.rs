@@ -6,7 +6,7 @@ use abi::portals::NiFail;
 use sim::{Time, Train};
 
 use super::state::Pipeline;
-use crate::event::{CardEvent, Content, Fetch, Leaving, Outgoing, Sending, Sent, Source, Unread};
+use crate::event::{Content, Fetch, Leaving, NicEvent, Outgoing, Sending, Sent, Source, Unread};
 use crate::message::{Body, Header, Packet, RequestKind};
 use crate::portals::{Initiated, InternalError, RmaOp};
 use crate::ports::{Departure, PacketId, Ports, Slice, Track};
@@ -18,7 +18,7 @@ impl Pipeline {
     /// Starts an operation whose descriptor reaches the card at `at`.
     pub fn start(&mut self, transfer: RmaOp, at: Time, ports: &mut impl Ports) {
         match self.prepare(transfer, ports) {
-            Some(outgoing) => ports.schedule(at, CardEvent::Send(Box::new(outgoing))),
+            Some(outgoing) => ports.schedule(at, NicEvent::Send(Box::new(outgoing))),
             None => self.stats.undeliverable += 1,
         }
     }
@@ -59,7 +59,7 @@ impl Pipeline {
                 let (train, not_before) = (Train::default(), self.send_ready);
                 let packet = Some(Packet { header: header.clone(), offset: 0, data });
                 let message = Rc::new(Sending { header, sent, right, from: None, train, not_before });
-                ports.schedule(not_before, CardEvent::Fetched(Box::new(Fetch { message, offset: 0, packet })));
+                ports.schedule(not_before, NicEvent::Fetched(Box::new(Fetch { message, offset: 0, packet })));
                 return;
             }
         };
@@ -104,7 +104,7 @@ impl Pipeline {
             message.ready(end, latency)
         };
         let fetch = Fetch { message: message.clone(), offset, packet: None };
-        ports.schedule(at.max(ports.now()), CardEvent::Fetched(Box::new(fetch)));
+        ports.schedule(at.max(ports.now()), NicEvent::Fetched(Box::new(fetch)));
     }
 
     fn packet_bytes(&self, message: &Sending, offset: u64) -> u64 {
@@ -120,7 +120,7 @@ impl Pipeline {
                 packet = Some(self.read(&message, offset, ports));
                 let ready = message.ready(offset + bytes, self.dma.latency());
                 if ports.now() < ready {
-                    return ports.schedule(ready, CardEvent::Fetched(Box::new(Fetch { message, offset, packet })));
+                    return ports.schedule(ready, NicEvent::Fetched(Box::new(Fetch { message, offset, packet })));
                 }
             }
         }
@@ -140,7 +140,7 @@ impl Pipeline {
             ports.transmit(next.departure, Box::new(packet));
         }
         if let Some(next) = self.unread.front() {
-            ports.schedule(next.departure.start.saturating_sub(self.read_ahead()), CardEvent::Refill);
+            ports.schedule(next.departure.start.saturating_sub(self.read_ahead()), NicEvent::Refill);
         }
     }
 
@@ -191,7 +191,7 @@ impl Pipeline {
 
     /// Sends a packet that is on the card. Returns when its last byte has left; `None` when the packet is blocked, and
     /// `then` will happen when its last byte has left.
-    pub fn inject_then(&mut self, packet: Packet, sent: Sent, then: CardEvent, ports: &mut impl Ports) -> Option<Time> {
+    pub fn inject_then(&mut self, packet: Packet, sent: Sent, then: NicEvent, ports: &mut impl Ports) -> Option<Time> {
         self.leave(Leaving { content: Content::Packet(packet), sent, then: Some(then) }, ports)
     }
 
@@ -237,7 +237,7 @@ impl Pipeline {
             Content::Packet(packet) => ports.transmit(departure, Box::new(packet)),
             Content::Host(message, offset) if start > ports.now() + self.read_ahead() => {
                 if self.unread.is_empty() {
-                    ports.schedule(start.saturating_sub(self.read_ahead()), CardEvent::Refill);
+                    ports.schedule(start.saturating_sub(self.read_ahead()), NicEvent::Refill);
                 }
                 self.unread.push_back(Unread { message, offset, departure });
             }
@@ -247,7 +247,7 @@ impl Pipeline {
             }
         }
         if leaving.sent != Sent::Nothing {
-            ports.schedule(end, CardEvent::Sent(leaving.sent));
+            ports.schedule(end, NicEvent::Sent(leaving.sent));
         }
         if let Some(event) = leaving.then {
             ports.schedule(end, event);

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
-use abi::portals::{self as ptl, CtEvent, Event, Handle, List, NiLimits, Process, Rc as Code, SearchOp, md, me};
+use abi::portals::{self as ptl, CtEvent, Event, Handle, List, NiLimits, Process, ReturnCode, SearchOp, md, me};
 
 use super::descriptor::MemoryDescriptor;
 use super::entry::Entry;
@@ -16,7 +16,7 @@ use super::triggered::TriggeredOp;
 use crate::handlers::Handlers;
 use crate::region::Region;
 
-type Result<T> = std::result::Result<T, Code>;
+type Result<T> = std::result::Result<T, ReturnCode>;
 
 /// A new entry, as the program describes it.
 #[derive(Clone, Copy, Debug)]
@@ -36,8 +36,8 @@ impl Portals {
     /// the card offers. An interface that is open already gets another reference.
     ///
     /// # Errors
-    /// [`Code::ArgInvalid`] when options, interface or pid are out of range; [`Code::PidInUse`] when the process has
-    /// another pid.
+    /// [`ReturnCode::ArgInvalid`] when options, interface or pid are out of range; [`ReturnCode::PidInUse`] when the
+    /// process has another pid.
     pub fn ni_init(
         &mut self,
         iface: u32,
@@ -45,9 +45,9 @@ impl Portals {
         pid: u32,
         desired: Option<NiLimits>,
     ) -> Result<(Handle, NiLimits)> {
-        let index = index_of_options(options).ok_or(Code::ArgInvalid)?;
+        let index = index_of_options(options).ok_or(ReturnCode::ArgInvalid)?;
         if iface != ptl::IFACE_DEFAULT || pid > ptl::PID_MAX && pid != ptl::ID_ANY {
-            return Err(Code::ArgInvalid);
+            return Err(ReturnCode::ArgInvalid);
         }
         if let Some(interface) = self.interface(index) {
             interface.references += 1;
@@ -57,7 +57,7 @@ impl Portals {
         if first && pid != ptl::ID_ANY {
             self.pid = pid;
         } else if pid != ptl::ID_ANY && pid != self.pid {
-            return Err(Code::PidInUse);
+            return Err(ReturnCode::PidInUse);
         }
         let limits = desired.map_or(self.offered, |desired| clip_limits(&self.offered, &desired));
         let before = self.closed[usize::from(index)].take();
@@ -87,26 +87,26 @@ impl Portals {
     /// `PtlNIStatus`: the value of a status register.
     ///
     /// # Errors
-    /// [`Code::ArgInvalid`] when there is no such interface or register.
+    /// [`ReturnCode::ArgInvalid`] when there is no such interface or register.
     pub fn ni_status(&mut self, ni: Handle, register: u64) -> Result<i32> {
-        let register = ptl::StatusRegister::from_raw(register).ok_or(Code::ArgInvalid)?;
+        let register = ptl::StatusRegister::from_raw(register).ok_or(ReturnCode::ArgInvalid)?;
         Ok(self.ni(ni)?.status[register as usize])
     }
 
     /// `PtlNIHandle`: the interface of any object but HPU memory.
     ///
     /// # Errors
-    /// [`Code::ArgInvalid`] when the handle names no object.
+    /// [`ReturnCode::ArgInvalid`] when the handle names no object.
     pub fn ni_handle(&mut self, object: Handle) -> Result<Handle> {
-        let index = slab::owner_of_any(object).ok_or(Code::ArgInvalid)?;
-        let interface = self.interfaces[usize::from(index)].as_deref().ok_or(Code::ArgInvalid)?;
+        let index = slab::owner_of_any(object).ok_or(ReturnCode::ArgInvalid)?;
+        let interface = self.interfaces[usize::from(index)].as_deref().ok_or(ReturnCode::ArgInvalid)?;
         match object >> 28 {
             1 if object == interface.handle() => {}
             3 => drop(interface.mds.get(object)?),
             4 => interface.entries.get(object).map(|_| ())?,
             5 => interface.queues.get(object).map(|_| ())?,
             6 => interface.counters.get(object).map(|_| ())?,
-            _ => return Err(Code::ArgInvalid),
+            _ => return Err(ReturnCode::ArgInvalid),
         }
         Ok(interface.handle())
     }
@@ -114,8 +114,8 @@ impl Portals {
     /// `PtlSetMap`: the processes by rank, this one among them.
     ///
     /// # Errors
-    /// [`Code::ArgInvalid`] when the interface is not open or not logically addressed, or when this process is not in
-    /// the map; [`Code::Ignored`] when the interface has a map.
+    /// [`ReturnCode::ArgInvalid`] when the interface is not open or not logically addressed, or when this process is
+    /// not in the map; [`ReturnCode::Ignored`] when the interface has a map.
     pub fn set_map(&mut self, ni: Handle, map: Rc<[Process]>) -> Result<()> {
         let own = Process { nid: self.node, pid: self.pid };
         // Most maps give a node's only process the node's number.
@@ -124,9 +124,9 @@ impl Portals {
             _ => map.iter().position(|process| *process == own),
         };
         let interface = self.ni(ni)?;
-        let rank = rank.filter(|_| interface.logical()).ok_or(Code::ArgInvalid)?;
+        let rank = rank.filter(|_| interface.logical()).ok_or(ReturnCode::ArgInvalid)?;
         if interface.map.is_some() {
-            return Err(Code::Ignored);
+            return Err(ReturnCode::Ignored);
         }
         (interface.map, interface.rank) = (Some(map), rank as u32);
         Ok(())
@@ -135,20 +135,20 @@ impl Portals {
     /// `PtlGetMap`: the processes by rank.
     ///
     /// # Errors
-    /// [`Code::ArgInvalid`] when the interface is not open or not logically addressed; [`Code::NoSpace`] when it has no
-    /// map.
+    /// [`ReturnCode::ArgInvalid`] when the interface is not open or not logically addressed; [`ReturnCode::NoSpace`]
+    /// when it has no map.
     pub fn map(&mut self, ni: Handle) -> Result<Rc<[Process]>> {
         let interface = self.ni(ni)?;
         if !interface.logical() {
-            return Err(Code::ArgInvalid);
+            return Err(ReturnCode::ArgInvalid);
         }
-        interface.map.clone().ok_or(Code::NoSpace)
+        interface.map.clone().ok_or(ReturnCode::NoSpace)
     }
 
     /// `PtlStartBundle` and `PtlEndBundle`: a hint that the card does without.
     ///
     /// # Errors
-    /// [`Code::ArgInvalid`] when the interface is not open.
+    /// [`ReturnCode::ArgInvalid`] when the interface is not open.
     pub fn bundle(&mut self, ni: Handle) -> Result<()> {
         self.ni(ni).map(|_| ())
     }
@@ -156,7 +156,7 @@ impl Portals {
     /// `PtlGetUid`: the user id of the process.
     ///
     /// # Errors
-    /// [`Code::ArgInvalid`] when the interface is not open.
+    /// [`ReturnCode::ArgInvalid`] when the interface is not open.
     pub fn uid(&mut self, ni: Handle) -> Result<u32> {
         self.ni(ni)?;
         Ok(self.uid)
@@ -165,18 +165,18 @@ impl Portals {
     /// `PtlGetId`: the process as its peers on this interface name it.
     ///
     /// # Errors
-    /// [`Code::ArgInvalid`] when the interface is not open, or is logically addressed and has no map.
+    /// [`ReturnCode::ArgInvalid`] when the interface is not open, or is logically addressed and has no map.
     pub fn id(&mut self, ni: Handle) -> Result<Process> {
         let index = usize::from(self.ni(ni)?.index);
-        let interface = self.interfaces[index].as_deref().ok_or(Code::ArgInvalid)?;
+        let interface = self.interfaces[index].as_deref().ok_or(ReturnCode::ArgInvalid)?;
         let id = self.identity(interface);
-        if id.nid == ptl::ID_ANY { Err(Code::ArgInvalid) } else { Ok(id) }
+        if id.nid == ptl::ID_ANY { Err(ReturnCode::ArgInvalid) } else { Ok(id) }
     }
 
     /// `PtlGetPhysId`: node and pid of the process.
     ///
     /// # Errors
-    /// [`Code::ArgInvalid`] when the interface is not open.
+    /// [`ReturnCode::ArgInvalid`] when the interface is not open.
     pub fn physical_id(&mut self, ni: Handle) -> Result<Process> {
         self.ni(ni)?;
         Ok(Process { nid: self.node, pid: self.pid })
@@ -185,31 +185,32 @@ impl Portals {
     /// `PtlPTAlloc`. Returns the index of the portal table entry.
     ///
     /// # Errors
-    /// [`Code::ArgInvalid`] when an argument is out of range; [`Code::PtEqNeeded`] when flow control is asked for
-    /// without an event queue; [`Code::PtFull`] and [`Code::PtInUse`] when there is no free entry, or not this one.
+    /// [`ReturnCode::ArgInvalid`] when an argument is out of range; [`ReturnCode::PtEqNeeded`] when flow control is
+    /// asked for without an event queue; [`ReturnCode::PtFull`] and [`ReturnCode::PtInUse`] when there is no free
+    /// entry, or not this one.
     pub fn pt_alloc(&mut self, ni: Handle, options: u32, eq: Handle, wanted: u32) -> Result<u32> {
         let interface = self.ni(ni)?;
         if options & !ptl::pt::MASK != 0 {
-            return Err(Code::ArgInvalid);
+            return Err(ReturnCode::ArgInvalid);
         }
         interface.check_eq(eq)?;
         let controlled = options & ptl::pt::FLOWCTRL != 0;
         if controlled && eq == ptl::EQ_NONE {
-            return Err(Code::PtEqNeeded);
+            return Err(ReturnCode::PtEqNeeded);
         }
         let index = match wanted {
             ptl::PT_ANY => interface.portals.iter().position(Option::is_none).unwrap_or(interface.portals.len()),
             wanted => wanted as usize,
         };
         if i64::try_from(index).is_ok_and(|index| index > i64::from(interface.limits.max_pt_index)) {
-            return Err(if wanted == ptl::PT_ANY { Code::PtFull } else { Code::ArgInvalid });
+            return Err(if wanted == ptl::PT_ANY { ReturnCode::PtFull } else { ReturnCode::ArgInvalid });
         }
         if index >= interface.portals.len() {
             interface.portals.resize_with(index + 1, || None);
         }
-        let slot = interface.portals.get_mut(index).ok_or(Code::ArgInvalid)?;
+        let slot = interface.portals.get_mut(index).ok_or(ReturnCode::ArgInvalid)?;
         if slot.is_some() {
-            return Err(Code::PtInUse);
+            return Err(ReturnCode::PtInUse);
         }
         *slot = Some(Portal {
             options,
@@ -230,13 +231,13 @@ impl Portals {
     /// `PtlPTFree`.
     ///
     /// # Errors
-    /// [`Code::ArgInvalid`] when there is no such portal table entry; [`Code::PtInUse`] when entries are linked to it
-    /// or messages are under way to it.
+    /// [`ReturnCode::ArgInvalid`] when there is no such portal table entry; [`ReturnCode::PtInUse`] when entries are
+    /// linked to it or messages are under way to it.
     pub fn pt_free(&mut self, ni: Handle, index: u32) -> Result<()> {
         let interface = self.ni(ni)?;
         let portal = interface.portal(index)?;
         if !portal.priority.is_empty() || !portal.overflow.is_empty() || portal.in_flight > 0 {
-            return Err(Code::PtInUse);
+            return Err(ReturnCode::PtInUse);
         }
         let (eq, controlled) = (portal.eq, portal.flow_controlled());
         // Overflow entries that are unlinked already live on only in unexpected headers, which go now.
@@ -253,7 +254,7 @@ impl Portals {
     /// `PtlPTDisable`, which returns to its caller once [`pt_idle`](Portals::pt_idle).
     ///
     /// # Errors
-    /// [`Code::ArgInvalid`] when there is no such portal table entry.
+    /// [`ReturnCode::ArgInvalid`] when there is no such portal table entry.
     pub fn pt_disable(&mut self, ni: Handle, index: u32) -> Result<()> {
         self.ni(ni)?.portal(index)?.enabled = false;
         Ok(())
@@ -267,7 +268,7 @@ impl Portals {
     /// `PtlPTEnable`.
     ///
     /// # Errors
-    /// [`Code::ArgInvalid`] when there is no such portal table entry.
+    /// [`ReturnCode::ArgInvalid`] when there is no such portal table entry.
     pub fn pt_enable(&mut self, ni: Handle, index: u32) -> Result<()> {
         self.ni(ni)?.portal(index)?.enabled = true;
         Ok(())
@@ -277,7 +278,7 @@ impl Portals {
     pub(crate) fn md_bind(&mut self, ni: Handle, description: ptl::Md, region: Region) -> Result<Handle> {
         let interface = self.ni(ni)?;
         if description.options & !md::MASK != 0 {
-            return Err(Code::ArgInvalid);
+            return Err(ReturnCode::ArgInvalid);
         }
         interface.check_eq(description.eq_handle)?;
         interface.check_ct(description.ct_handle)?;
@@ -293,7 +294,7 @@ impl Portals {
     /// `PtlMDRelease`. Operations under way keep what they need of the descriptor.
     ///
     /// # Errors
-    /// [`Code::ArgInvalid`] when there is no such memory descriptor.
+    /// [`ReturnCode::ArgInvalid`] when there is no such memory descriptor.
     pub fn md_release(&mut self, md: Handle) -> Result<()> {
         self.owner(Kind::Md, md)?.mds.remove(md).map(|_| ())
     }
@@ -307,17 +308,17 @@ impl Portals {
         region: Region,
         handlers: Option<Handlers>,
     ) -> Result<Handle> {
-        let list = List::from_raw(list).ok_or(Code::ArgInvalid)?;
+        let list = List::from_raw(list).ok_or(ReturnCode::ArgInvalid)?;
         let mut entry = self.entry(ni, new, region)?;
         entry.handlers = handlers.map(Rc::new);
         let interface = self.ni(ni)?;
         let (index, limits) = (interface.index, interface.limits);
         let portal = interface.portal(new.pt_index)?;
         if portal.list_mut(list).len() >= limits.max_list_size as usize {
-            return Err(Code::ListTooLong);
+            return Err(ReturnCode::ListTooLong);
         }
         if interface.entries.len() >= limits.max_entries as usize {
-            return Err(Code::NoSpace);
+            return Err(ReturnCode::NoSpace);
         }
         entry.list = list;
         let handle = interface.entries.insert(limits.max_entries, entry)?;
@@ -335,7 +336,7 @@ impl Portals {
         handlers: Option<Handlers>,
         trigger: (Handle, u64),
     ) -> Result<Handle> {
-        let list = List::from_raw(list).ok_or(Code::ArgInvalid)?;
+        let list = List::from_raw(list).ok_or(ReturnCode::ArgInvalid)?;
         let mut entry = self.entry(ni, new, region)?;
         (entry.list, entry.handlers) = (list, handlers.map(Rc::new));
         let interface = self.ni(ni)?;
@@ -351,7 +352,7 @@ impl Portals {
     /// The interface of a live list entry.
     ///
     /// # Errors
-    /// [`Code::ArgInvalid`] when there is no such entry.
+    /// [`ReturnCode::ArgInvalid`] when there is no such entry.
     pub fn entry_interface(&mut self, entry: Handle) -> Result<u8> {
         let interface = self.owner(Kind::Entry, entry)?;
         interface.entries.get(entry)?;
@@ -360,7 +361,7 @@ impl Portals {
 
     /// `PtlLESearch` and `PtlMESearch`.
     pub(crate) fn search(&mut self, ni: Handle, new: NewEntry, op: u64, region: Region) -> Result<()> {
-        let op = SearchOp::from_raw(op).ok_or(Code::ArgInvalid)?;
+        let op = SearchOp::from_raw(op).ok_or(ReturnCode::ArgInvalid)?;
         let entry = self.entry(ni, new, region)?;
         let index = self.ni(ni)?.index;
         self.search_unexpected(index, &entry, op)
@@ -372,7 +373,7 @@ impl Portals {
         let le = description.le;
         let mask = if matching { me::MASK } else { ptl::LE_OPTIONS_MASK };
         if interface.matching() != matching || le.options & !mask != 0 {
-            return Err(Code::ArgInvalid);
+            return Err(ReturnCode::ArgInvalid);
         }
         interface.portal(pt_index)?;
         interface.check_ct(le.ct_handle)?;
@@ -400,7 +401,7 @@ impl Portals {
     /// The interface of a live counting event.
     ///
     /// # Errors
-    /// [`Code::ArgInvalid`] when there is no such counter.
+    /// [`ReturnCode::ArgInvalid`] when there is no such counter.
     pub fn ct_interface(&mut self, ct: Handle) -> Result<u8> {
         let interface = self.owner(Kind::Ct, ct)?;
         interface.counters.get(ct)?;
@@ -410,18 +411,18 @@ impl Portals {
     /// `PtlEQAlloc`: a queue for `count` events.
     ///
     /// # Errors
-    /// [`Code::ArgInvalid`] when the interface is not open; [`Code::NoSpace`] when it may have no further queue, or
-    /// none of this size.
+    /// [`ReturnCode::ArgInvalid`] when the interface is not open; [`ReturnCode::NoSpace`] when it may have no further
+    /// queue, or none of this size.
     pub fn eq_alloc(&mut self, ni: Handle, count: u64) -> Result<Handle> {
         let interface = self.ni(ni)?;
-        let count = usize::try_from(count).ok().filter(|count| *count < 1 << 24).ok_or(Code::NoSpace)?;
+        let count = usize::try_from(count).ok().filter(|count| *count < 1 << 24).ok_or(ReturnCode::NoSpace)?;
         interface.queues.insert(interface.limits.max_eqs, EventRing::new(count))
     }
 
     /// `PtlEQFree`.
     ///
     /// # Errors
-    /// [`Code::ArgInvalid`] when there is no such queue.
+    /// [`ReturnCode::ArgInvalid`] when there is no such queue.
     pub fn eq_free(&mut self, eq: Handle) -> Result<()> {
         self.owner(Kind::Eq, eq)?.queues.remove(eq).map(|_| ())
     }
@@ -429,7 +430,7 @@ impl Portals {
     /// `PtlEQGet`: the oldest event, and whether others were lost before it. `None` when the queue is empty.
     ///
     /// # Errors
-    /// [`Code::ArgInvalid`] when there is no such queue.
+    /// [`ReturnCode::ArgInvalid`] when there is no such queue.
     pub fn eq_take(&mut self, eq: Handle) -> Result<Option<(Event, bool)>> {
         Ok(self.owner(Kind::Eq, eq)?.queues.get_mut(eq)?.take())
     }
@@ -437,7 +438,7 @@ impl Portals {
     /// The interface of a live event queue.
     ///
     /// # Errors
-    /// [`Code::ArgInvalid`] when there is no such queue.
+    /// [`ReturnCode::ArgInvalid`] when there is no such queue.
     pub fn eq_interface(&mut self, eq: Handle) -> Result<u8> {
         let interface = self.owner(Kind::Eq, eq)?;
         interface.queues.get(eq)?;
@@ -447,7 +448,8 @@ impl Portals {
     /// `PtlCTAlloc`.
     ///
     /// # Errors
-    /// [`Code::ArgInvalid`] when the interface is not open; [`Code::NoSpace`] when it may have no further counter.
+    /// [`ReturnCode::ArgInvalid`] when the interface is not open; [`ReturnCode::NoSpace`] when it may have no further
+    /// counter.
     pub fn ct_alloc(&mut self, ni: Handle) -> Result<Handle> {
         let interface = self.ni(ni)?;
         interface.counters.insert(interface.limits.max_cts, Counter::default())
@@ -456,7 +458,7 @@ impl Portals {
     /// `PtlCTFree`. Triggered operations that wait for the counter are forgotten.
     ///
     /// # Errors
-    /// [`Code::ArgInvalid`] when there is no such counter.
+    /// [`ReturnCode::ArgInvalid`] when there is no such counter.
     pub fn ct_free(&mut self, ct: Handle) -> Result<()> {
         let interface = self.owner(Kind::Ct, ct)?;
         let counter = interface.counters.remove(ct)?;
@@ -467,7 +469,7 @@ impl Portals {
     /// `PtlCTCancelTriggered`.
     ///
     /// # Errors
-    /// [`Code::ArgInvalid`] when there is no such counter.
+    /// [`ReturnCode::ArgInvalid`] when there is no such counter.
     pub fn ct_cancel(&mut self, ct: Handle) -> Result<()> {
         let interface = self.owner(Kind::Ct, ct)?;
         let cancelled = interface.counters.get_mut(ct)?.cancel();
@@ -478,7 +480,7 @@ impl Portals {
     /// `PtlCTGet`.
     ///
     /// # Errors
-    /// [`Code::ArgInvalid`] when there is no such counter.
+    /// [`ReturnCode::ArgInvalid`] when there is no such counter.
     pub fn ct_value(&mut self, ct: Handle) -> Result<CtEvent> {
         Ok(self.owner(Kind::Ct, ct)?.counters.get(ct)?.value)
     }
@@ -502,7 +504,7 @@ impl Portals {
 /// Checks an increment, of which only one of the two fields may be set (Portals 4.3 §3.14.7).
 ///
 /// # Errors
-/// [`Code::ArgInvalid`] when both are set.
+/// [`ReturnCode::ArgInvalid`] when both are set.
 pub fn check_increment(amount: CtEvent) -> Result<()> {
-    if amount.success != 0 && amount.failure != 0 { Err(Code::ArgInvalid) } else { Ok(()) }
+    if amount.success != 0 && amount.failure != 0 { Err(ReturnCode::ArgInvalid) } else { Ok(()) }
 }

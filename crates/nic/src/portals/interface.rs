@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use abi::portals::{self as ptl, Handle, List, NiLimits, Process, Rc as Code};
+use abi::portals::{self as ptl, Handle, List, NiLimits, Process, ReturnCode};
 
 use super::descriptor::MemoryDescriptor;
 use super::entry::Entry;
@@ -158,17 +158,17 @@ impl Interface {
     }
 
     /// The portal table entry, or `PTL_ARG_INVALID`.
-    pub fn portal(&mut self, index: u32) -> Result<&mut Portal, Code> {
-        self.portals.get_mut(index as usize).and_then(Option::as_mut).ok_or(Code::ArgInvalid)
+    pub fn portal(&mut self, index: u32) -> Result<&mut Portal, ReturnCode> {
+        self.portals.get_mut(index as usize).and_then(Option::as_mut).ok_or(ReturnCode::ArgInvalid)
     }
 
     /// Nothing to do for `PTL_EQ_NONE`; `PTL_ARG_INVALID` unless the queue lives here.
-    pub fn check_eq(&self, eq: Handle) -> Result<(), Code> {
+    pub fn check_eq(&self, eq: Handle) -> Result<(), ReturnCode> {
         if eq == ptl::EQ_NONE { Ok(()) } else { self.queues.get(eq).map(|_| ()) }
     }
 
     /// As [`check_eq`](Interface::check_eq), for counters.
-    pub fn check_ct(&self, ct: Handle) -> Result<(), Code> {
+    pub fn check_ct(&self, ct: Handle) -> Result<(), ReturnCode> {
         if ct == ptl::CT_NONE { Ok(()) } else { self.counters.get(ct).map(|_| ()) }
     }
 

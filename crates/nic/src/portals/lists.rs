@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use abi::portals::{self as ptl, CtEvent, Event, EventKind, Handle, List, NiFail, Rc as Code, SearchOp, me};
+use abi::portals::{self as ptl, CtEvent, Event, EventKind, Handle, List, NiFail, ReturnCode, SearchOp, me};
 
 use super::effect::{Effect, InternalError, Notice};
 use super::entry::Entry;
@@ -36,7 +36,7 @@ impl Portals {
     }
 
     /// `PtlMESearch` and `PtlLESearch`.
-    pub(crate) fn search_unexpected(&mut self, index: u8, entry: &Entry, op: SearchOp) -> Result<(), Code> {
+    pub(crate) fn search_unexpected(&mut self, index: u8, entry: &Entry, op: SearchOp) -> Result<(), ReturnCode> {
         let once = entry.has(me::USE_ONCE);
         let (mut from, mut found) = (0, false);
         while let Some((position, _)) = self.find_unexpected(index, entry, from) {
@@ -53,7 +53,7 @@ impl Portals {
             }
         }
         if !found {
-            let eq = self.interface(index).ok_or(Code::ArgInvalid)?.portal(entry.pt_index)?.eq;
+            let eq = self.interface(index).ok_or(ReturnCode::ArgInvalid)?.portal(entry.pt_index)?.eq;
             let mut event = plain_event(EventKind::Search, entry.pt_index, entry.user_ptr);
             event.ni_fail_type = NiFail::NoMatch as u8;
             self.post(index, eq, event);
@@ -212,14 +212,14 @@ impl Portals {
     ///
     /// # Errors
     /// `PTL_ARG_INVALID` for an entry that is in no list, `PTL_IN_USE` for one that messages or headers refer to.
-    pub fn unlink(&mut self, handle: Handle) -> Result<(), Code> {
+    pub fn unlink(&mut self, handle: Handle) -> Result<(), ReturnCode> {
         let interface = self.owner(Kind::Entry, handle)?;
         let entry = interface.entries.get_mut(handle)?;
         if !entry.linked {
-            return Err(Code::ArgInvalid);
+            return Err(ReturnCode::ArgInvalid);
         }
         if entry.in_flight > 0 || entry.unexpected > 0 {
-            return Err(Code::InUse);
+            return Err(ReturnCode::InUse);
         }
         let (pt_index, list) = (entry.pt_index, entry.list);
         interface.portal(pt_index)?.list_mut(list).retain(|other| *other != handle);

@@ -1,4 +1,4 @@
-use abi::portals::{Handle, Rc as Code};
+use abi::portals::{Handle, ReturnCode};
 
 /// What a handle names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,14 +59,14 @@ impl<T> Slab<T> {
     }
 
     /// Adds an object unless there are `limit` already (`PTL_NO_SPACE`).
-    pub fn insert(&mut self, limit: i32, value: T) -> Result<Handle, Code> {
+    pub fn insert(&mut self, limit: i32, value: T) -> Result<Handle, ReturnCode> {
         if self.len() >= usize::try_from(limit).unwrap_or(0) {
-            return Err(Code::NoSpace);
+            return Err(ReturnCode::NoSpace);
         }
         let index = match self.free.pop() {
             Some(index) => index,
             None => {
-                let index = u16::try_from(self.slots.len()).map_err(|_| Code::NoSpace)?;
+                let index = u16::try_from(self.slots.len()).map_err(|_| ReturnCode::NoSpace)?;
                 self.slots.push((0, None));
                 index
             }
@@ -83,20 +83,20 @@ impl<T> Slab<T> {
     }
 
     /// The object, or `PTL_ARG_INVALID`.
-    pub fn get(&self, handle: Handle) -> Result<&T, Code> {
-        self.index(handle).and_then(|index| self.slots[index].1.as_ref()).ok_or(Code::ArgInvalid)
+    pub fn get(&self, handle: Handle) -> Result<&T, ReturnCode> {
+        self.index(handle).and_then(|index| self.slots[index].1.as_ref()).ok_or(ReturnCode::ArgInvalid)
     }
 
     /// The object, or `PTL_ARG_INVALID`.
-    pub fn get_mut(&mut self, handle: Handle) -> Result<&mut T, Code> {
-        let index = self.index(handle).ok_or(Code::ArgInvalid)?;
-        self.slots[index].1.as_mut().ok_or(Code::ArgInvalid)
+    pub fn get_mut(&mut self, handle: Handle) -> Result<&mut T, ReturnCode> {
+        let index = self.index(handle).ok_or(ReturnCode::ArgInvalid)?;
+        self.slots[index].1.as_mut().ok_or(ReturnCode::ArgInvalid)
     }
 
     /// Takes the object out.
-    pub fn remove(&mut self, handle: Handle) -> Result<T, Code> {
-        let index = self.index(handle).ok_or(Code::ArgInvalid)?;
-        let value = self.slots[index].1.take().ok_or(Code::ArgInvalid)?;
+    pub fn remove(&mut self, handle: Handle) -> Result<T, ReturnCode> {
+        let index = self.index(handle).ok_or(ReturnCode::ArgInvalid)?;
+        let value = self.slots[index].1.take().ok_or(ReturnCode::ArgInvalid)?;
         self.slots[index].0 = next_generation(self.slots[index].0);
         self.free.push(index as u16);
         Ok(value)
@@ -128,11 +128,11 @@ mod tests {
     fn a_freed_handle_stays_invalid() {
         let mut slab = Slab::new(Kind::Ct, 2);
         let first = slab.insert(1, 'a').unwrap();
-        assert_eq!(slab.insert(1, 'b'), Err(Code::NoSpace));
+        assert_eq!(slab.insert(1, 'b'), Err(ReturnCode::NoSpace));
         assert_eq!(slab.remove(first), Ok('a'));
         let second = slab.insert(1, 'c').unwrap();
         assert_ne!(first, second);
-        assert_eq!(slab.get(first), Err(Code::ArgInvalid));
+        assert_eq!(slab.get(first), Err(ReturnCode::ArgInvalid));
         assert_eq!(slab.get(second), Ok(&'c'));
         assert_eq!(interface_of(Kind::Ct, second), Some(2));
         assert_eq!(interface_of(Kind::Md, second), None);
@@ -149,7 +149,7 @@ mod tests {
         assert_eq!(new.map(|handle| handle & 0xffff), [0, 1, 2], "as in an empty slab");
         assert_eq!(new.map(|handle| *slab.get(handle).unwrap()), ['d', 'e', 'f']);
         for handle in old {
-            assert_eq!(slab.get(handle), Err(Code::ArgInvalid), "{handle:#x}");
+            assert_eq!(slab.get(handle), Err(ReturnCode::ArgInvalid), "{handle:#x}");
         }
     }
 }

@@ -1,6 +1,6 @@
 use std::collections::HashMap;
 
-use abi::portals::{Event, EventKind, Handle, NiLimits, Process, Rc as Code};
+use abi::portals::{Event, EventKind, Handle, NiLimits, Process, ReturnCode};
 
 use super::effect::{Effect, InternalError, Notice};
 use super::entry::Entry;
@@ -65,15 +65,15 @@ impl Portals {
     }
 
     /// The interface with this handle.
-    pub(crate) fn ni(&mut self, ni: Handle) -> Result<&mut Interface, Code> {
-        let index = slab::interface_of(Kind::Interface, ni).ok_or(Code::ArgInvalid)?;
-        self.interface(index).filter(|interface| interface.handle() == ni).ok_or(Code::ArgInvalid)
+    pub(crate) fn ni(&mut self, ni: Handle) -> Result<&mut Interface, ReturnCode> {
+        let index = slab::interface_of(Kind::Interface, ni).ok_or(ReturnCode::ArgInvalid)?;
+        self.interface(index).filter(|interface| interface.handle() == ni).ok_or(ReturnCode::ArgInvalid)
     }
 
     /// The interface that an object of this kind belongs to.
-    pub(crate) fn owner(&mut self, kind: Kind, object: Handle) -> Result<&mut Interface, Code> {
-        let index = slab::interface_of(kind, object).ok_or(Code::ArgInvalid)?;
-        self.interface(index).ok_or(Code::ArgInvalid)
+    pub(crate) fn owner(&mut self, kind: Kind, object: Handle) -> Result<&mut Interface, ReturnCode> {
+        let index = slab::interface_of(kind, object).ok_or(ReturnCode::ArgInvalid)?;
+        self.interface(index).ok_or(ReturnCode::ArgInvalid)
     }
 
     /// This process as its peers on an interface name it.

@@ -1,21 +1,21 @@
 //! Puts, gets and atomic operations, plain and triggered, with their arguments checked.
 
-use abi::portals::{self as ptl, AckReq, CtEvent, Handle, Rc as Code};
+use abi::portals::{self as ptl, AckReq, CtEvent, Handle, ReturnCode};
 
 use super::slab::Kind;
 use super::state::Portals;
 use super::triggered::{Action, FetchAction, RmaOp, Target, TriggeredOp};
 use crate::atomic::{AtomicSpec, MAX_OPERAND};
 
-type Result<T> = std::result::Result<T, Code>;
+type Result<T> = std::result::Result<T, ReturnCode>;
 
 impl Portals {
-    /// `PtlPut`: checks the arguments. The operation starts with [`Card::start`](crate::Card::start).
+    /// `PtlPut`: checks the arguments. The operation starts with [`Nic::start`](crate::Nic::start).
     ///
     /// # Errors
-    /// [`Code::ArgInvalid`] when an argument is out of range, or when the acknowledgement has nowhere to go.
+    /// [`ReturnCode::ArgInvalid`] when an argument is out of range, or when the acknowledgement has nowhere to go.
     pub fn put(&mut self, md: Handle, local_offset: u64, length: u64, ack: u64, target: Target) -> Result<RmaOp> {
-        let ack = AckReq::from_raw(ack).ok_or(Code::ArgInvalid)?;
+        let ack = AckReq::from_raw(ack).ok_or(ReturnCode::ArgInvalid)?;
         let transfer = self.transfer(Action::Put(ack), md, local_offset, length, target)?;
         check_ack(&transfer, ack)?;
         Ok(transfer)
@@ -24,7 +24,7 @@ impl Portals {
     /// `PtlGet`: checks the arguments, as [`put`](Portals::put) does.
     ///
     /// # Errors
-    /// [`Code::ArgInvalid`] when an argument is out of range.
+    /// [`ReturnCode::ArgInvalid`] when an argument is out of range.
     pub fn get(&mut self, md: Handle, local_offset: u64, length: u64, target: Target) -> Result<RmaOp> {
         self.transfer(Action::Get, md, local_offset, length, target)
     }
@@ -32,8 +32,8 @@ impl Portals {
     /// `PtlAtomic`: checks the arguments, as [`put`](Portals::put) does.
     ///
     /// # Errors
-    /// [`Code::ArgInvalid`] when an argument is out of range, when the acknowledgement has nowhere to go, or when the
-    /// operation is not defined for the type.
+    /// [`ReturnCode::ArgInvalid`] when an argument is out of range, when the acknowledgement has nowhere to go, or when
+    /// the operation is not defined for the type.
     pub fn atomic(
         &mut self,
         md: Handle,
@@ -43,12 +43,12 @@ impl Portals {
         target: Target,
         spec: AtomicSpec,
     ) -> Result<RmaOp> {
-        let ack = AckReq::from_raw(ack).ok_or(Code::ArgInvalid)?;
+        let ack = AckReq::from_raw(ack).ok_or(ReturnCode::ArgInvalid)?;
         let transfer = self.transfer(Action::Atomic(ack, spec), md, local_offset, length, target)?;
         check_ack(&transfer, ack)?;
         let limit = self.owner(Kind::Md, md)?.limits.max_atomic_size;
         if !spec.is_plain() || !spec.is_defined() || length > limit {
-            return Err(Code::ArgInvalid);
+            return Err(ReturnCode::ArgInvalid);
         }
         Ok(transfer)
     }
@@ -57,7 +57,7 @@ impl Portals {
     /// `put` are memory descriptors with offsets.
     ///
     /// # Errors
-    /// [`Code::ArgInvalid`] when an argument is out of range, or when the operation is not defined for the type.
+    /// [`ReturnCode::ArgInvalid`] when an argument is out of range, or when the operation is not defined for the type.
     pub fn fetch_atomic(
         &mut self,
         get: (Handle, u64),
@@ -69,7 +69,7 @@ impl Portals {
     ) -> Result<RmaOp> {
         let one_item = !spec.is_conditional() || length == crate::atomic::size(spec.datatype) as u64;
         if spec.is_plain() == operand.is_some() || !spec.is_defined() || !one_item {
-            return Err(Code::ArgInvalid);
+            return Err(ReturnCode::ArgInvalid);
         }
         let source = self.transfer(Action::Get, put.0, put.1, length, target)?;
         let limit = self.owner(Kind::Md, put.0)?.limits.max_fetch_atomic_size;
@@ -77,7 +77,7 @@ impl Portals {
         let fetch = FetchAction { put_md: source.md, put_offset: put.1, spec, operand };
         let transfer = self.transfer(Action::Fetch(Box::new(fetch)), get.0, get.1, length, target)?;
         if transfer.interface != source.interface || length > limit {
-            return Err(Code::ArgInvalid);
+            return Err(ReturnCode::ArgInvalid);
         }
         Ok(transfer)
     }
@@ -98,7 +98,7 @@ impl Portals {
             && length <= interface.limits.max_msg_size
             && i64::from(target.pt_index) <= i64::from(interface.limits.max_pt_index);
         if !valid {
-            return Err(Code::ArgInvalid);
+            return Err(ReturnCode::ArgInvalid);
         }
         Ok(RmaOp { action, interface: interface.index, md: descriptor, local_offset, length, target })
     }
@@ -113,10 +113,10 @@ impl Portals {
         let interface = self.owner(Kind::Ct, ct)?;
         let counter = interface.counters.get_mut(ct)?;
         if interface.index != ni_index {
-            return Err(Code::ArgInvalid);
+            return Err(ReturnCode::ArgInvalid);
         }
         if interface.triggered >= interface.limits.max_triggered_ops as usize {
-            return Err(Code::NoSpace);
+            return Err(ReturnCode::NoSpace);
         }
         interface.triggered += 1;
         counter.add(threshold, op);
@@ -128,8 +128,8 @@ impl Portals {
 /// Whether an acknowledgement has somewhere to go.
 fn check_ack(transfer: &RmaOp, ack: AckReq) -> Result<()> {
     match ack {
-        AckReq::Ack if transfer.md.eq == ptl::EQ_NONE => Err(Code::ArgInvalid),
-        AckReq::Ct | AckReq::Oc if transfer.md.ct == ptl::CT_NONE => Err(Code::ArgInvalid),
+        AckReq::Ack if transfer.md.eq == ptl::EQ_NONE => Err(ReturnCode::ArgInvalid),
+        AckReq::Ct | AckReq::Oc if transfer.md.ct == ptl::CT_NONE => Err(ReturnCode::ArgInvalid),
         _ => Ok(()),
     }
 }

@@ -3,7 +3,7 @@ use std::collections::VecDeque;
 use accel::{Env, Event, Finished, HandlerSlice, Issued};
 use sim::Time;
 
-use crate::event::CardEvent;
+use crate::event::NicEvent;
 use crate::ports::{PacketId, Ports, Slice, Track};
 
 /// What an accelerator has left to its card.
@@ -29,7 +29,7 @@ impl<P: Ports> Env for CardEnv<'_, P> {
     }
 
     fn schedule(&mut self, at: Time, event: Event) {
-        self.ports.schedule(at, CardEvent::Accelerator(event));
+        self.ports.schedule(at, NicEvent::Accelerator(event));
     }
 
     fn issue(&mut self, issued: Issued) {

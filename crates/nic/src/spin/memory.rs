@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use abi::portals::{Handle, INVALID_HANDLE, Rc as Code};
+use abi::portals::{Handle, INVALID_HANDLE, ReturnCode};
 use accel::{AllocationError, Handler, HandlerSet, HpuMemory};
 
 use super::Spin;
@@ -23,18 +23,18 @@ impl Spin {
     }
 
     /// Allocates HPU memory.
-    pub(crate) fn allocate(&mut self, interface: u8, length: u64) -> Result<Handle, Code> {
+    pub(crate) fn allocate(&mut self, interface: u8, length: u64) -> Result<Handle, ReturnCode> {
         let memory = self.accelerator.allocate(length).map_err(|error| match error {
-            AllocationError::Empty => Code::ArgInvalid,
-            AllocationError::Full(_) => Code::NoSpace,
-            AllocationError::Outside(_) => Code::Fail,
+            AllocationError::Empty => ReturnCode::ArgInvalid,
+            AllocationError::Full(_) => ReturnCode::NoSpace,
+            AllocationError::Outside(_) => ReturnCode::Fail,
         })?;
         self.hpu_memory[usize::from(interface & 3)].insert(MAX_PIECES, memory)
     }
 
     /// Takes a handle back; the bytes are free when nobody has them any more.
-    pub(crate) fn free(&mut self, memory: Handle) -> Result<(), Code> {
-        let interface = interface_of(Kind::Hpu, memory).ok_or(Code::ArgInvalid)?;
+    pub(crate) fn free(&mut self, memory: Handle) -> Result<(), ReturnCode> {
+        let interface = interface_of(Kind::Hpu, memory).ok_or(ReturnCode::ArgInvalid)?;
         self.hpu_memory[usize::from(interface)].remove(memory).map(|_| ())
     }
 
@@ -44,8 +44,8 @@ impl Spin {
     }
 
     /// The HPU memory that a handle names.
-    pub(crate) fn memory_range(&self, memory: Handle) -> Result<Rc<HpuMemory>, Code> {
-        let interface = interface_of(Kind::Hpu, memory).ok_or(Code::ArgInvalid)?;
+    pub(crate) fn memory_range(&self, memory: Handle) -> Result<Rc<HpuMemory>, ReturnCode> {
+        let interface = interface_of(Kind::Hpu, memory).ok_or(ReturnCode::ArgInvalid)?;
         self.hpu_memory[usize::from(interface)].get(memory).cloned()
     }
 
@@ -62,20 +62,20 @@ impl Spin {
         initial_state: &[u8],
         host_memory: Region,
         user_hdr: u64,
-    ) -> Result<Handlers, Code> {
+    ) -> Result<Handlers, ReturnCode> {
         let max_state = u64::from(config.max_initial_state());
         if user_hdr > u64::from(config.max_user_hdr()) || initial_state.len() as u64 > max_state {
-            return Err(Code::ArgInvalid);
+            return Err(ReturnCode::ArgInvalid);
         }
         let state = match memory {
             0 | INVALID_HANDLE => None,
             memory => Some(self.memory_range(memory)?),
         };
         if initial_state.len() as u64 > state.as_ref().map_or(0, |state| u64::from(state.length)) {
-            return Err(Code::ArgInvalid);
+            return Err(ReturnCode::ArgInvalid);
         }
         if let Some(state) = &state {
-            self.accelerator.initialise(state, initial_state).map_err(|_| Code::Fail)?;
+            self.accelerator.initialise(state, initial_state).map_err(|_| ReturnCode::Fail)?;
         }
         let set = HandlerSet { header, payload, completion, state, user_hdr: user_hdr as u32 };
         Ok(Handlers { set: Rc::new(set), host_memory: Rc::new(host_memory) })

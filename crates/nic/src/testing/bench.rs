@@ -2,10 +2,10 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use machine::Machine;
-use sim::{EventQueue, Pipe, Rate, Time};
+use sim::{EventQueue, SerialResource, Time, TimePerByte};
 
-use crate::card::Card;
-use crate::event::CardEvent;
+use crate::card::Nic;
+use crate::event::NicEvent;
 use crate::message::Packet;
 use crate::portals::InternalError;
 use crate::ports::{Departure, MemoryFault, Notice, Ports, Slice};
@@ -43,7 +43,7 @@ pub trait Surroundings {
 /// Cards with one event queue.
 pub struct Bench<S> {
     /// The cards, by node.
-    pub cards: Vec<Card>,
+    pub cards: Vec<Nic>,
     /// What lies around them.
     pub around: S,
     /// The current time.
@@ -53,20 +53,20 @@ pub struct Bench<S> {
     /// Whether the network has no room: packets are blocked until [`Bench::admit`] lets them go.
     pub is_full: bool,
     senders: Vec<Sender>,
-    gap_per_byte: Rate,
-    queue: EventQueue<(usize, CardEvent)>,
+    gap_per_byte: TimePerByte,
+    queue: EventQueue<(usize, NicEvent)>,
 }
 
 /// The sending port of a card.
 #[derive(Clone, Debug, Default)]
 struct Sender {
-    port: Pipe,
+    port: SerialResource,
     /// Bytes and gap of the blocked packets.
     blocked: VecDeque<(u64, Time)>,
 }
 
 impl Sender {
-    fn depart(&mut self, now: Time, bytes: u64, rate: Rate, gap: Time) -> Departure {
+    fn depart(&mut self, now: Time, bytes: u64, rate: TimePerByte, gap: Time) -> Departure {
         let (start, end) = self.port.reserve(now, bytes, rate, gap);
         Departure { ticket: 0, start, end }
     }
@@ -79,15 +79,15 @@ pub struct BenchPorts<'a, S> {
     around: &'a mut S,
     sender: &'a mut Sender,
     is_full: bool,
-    gap_per_byte: Rate,
-    queue: &'a mut EventQueue<(usize, CardEvent)>,
+    gap_per_byte: TimePerByte,
+    queue: &'a mut EventQueue<(usize, NicEvent)>,
     most_events: &'a mut usize,
 }
 
 impl<S: Surroundings> Bench<S> {
     /// Cards of one machine for `nodes` nodes, whose processes have this user id.
     pub fn new(machine: &Rc<Machine>, nodes: u32, uid: u32, around: S) -> Bench<S> {
-        let cards = (0..nodes).map(|node| Card::new(machine.clone(), node, nodes, uid)).collect();
+        let cards = (0..nodes).map(|node| Nic::new(machine.clone(), node, nodes, uid)).collect();
         Bench {
             cards,
             around,
@@ -101,7 +101,7 @@ impl<S: Surroundings> Bench<S> {
     }
 
     /// Lets a card act at the current time.
-    pub fn act<R>(&mut self, node: usize, act: impl FnOnce(&mut Card, &mut BenchPorts<'_, S>) -> R) -> R {
+    pub fn act<R>(&mut self, node: usize, act: impl FnOnce(&mut Nic, &mut BenchPorts<'_, S>) -> R) -> R {
         let Bench { cards, around, now, most_events, is_full, senders, gap_per_byte, queue } = self;
         let (is_full, gap_per_byte, sender) = (*is_full, *gap_per_byte, &mut senders[node]);
         let mut ports = BenchPorts { now: *now, node, around, sender, is_full, gap_per_byte, queue, most_events };
@@ -112,14 +112,14 @@ impl<S: Surroundings> Bench<S> {
     pub fn admit(&mut self, node: usize) -> bool {
         let Some((bytes, gap)) = self.senders[node].blocked.pop_front() else { return false };
         let departure = self.senders[node].depart(self.now, bytes, self.gap_per_byte, gap);
-        self.act(node, |card, ports| card.handle(CardEvent::Departs(departure), ports));
+        self.act(node, |card, ports| card.handle(NicEvent::Departs(departure), ports));
         true
     }
 
     /// Puts the first byte of a packet before the card that it is for, at `at`.
     pub fn arrive(&mut self, at: Time, packet: Packet) {
         let node = packet.header.target as usize;
-        self.act(node, |_, ports| ports.schedule(at, CardEvent::Arrive(Box::new(packet))));
+        self.act(node, |_, ports| ports.schedule(at, NicEvent::Arrive(Box::new(packet))));
     }
 
     /// Handles the next event; whether there was one.
@@ -171,7 +171,7 @@ impl<S: Surroundings> Ports for BenchPorts<'_, S> {
         self.now
     }
 
-    fn schedule(&mut self, at: Time, event: CardEvent) {
+    fn schedule(&mut self, at: Time, event: NicEvent) {
         assert!(at >= self.now, "an event is scheduled for {at} at {}", self.now);
         self.queue.push(at, (self.node, event));
         *self.most_events = self.queue.len().max(*self.most_events);
@@ -191,7 +191,7 @@ impl<S: Surroundings> Ports for BenchPorts<'_, S> {
         self.around.transmitted(self.now, depart, &packet);
         let target = packet.header.target as usize;
         if let Some(latency) = self.around.latency(self.node, target) {
-            self.queue.push(depart + latency, (target, CardEvent::Arrive(packet)));
+            self.queue.push(depart + latency, (target, NicEvent::Arrive(packet)));
             *self.most_events = self.queue.len().max(*self.most_events);
         }
     }

@@ -1,6 +1,6 @@
 use std::rc::Rc;
 
-use abi::portals::{self as ptl, AckReq, CtEvent, Event, Handle, Le, List, Md, Me, Process, Rc as Code, me, ni};
+use abi::portals::{self as ptl, AckReq, CtEvent, Event, Handle, Le, List, Md, Me, Process, ReturnCode, me, ni};
 
 use super::bench::{Bench, Surroundings};
 use crate::api::{DEFAULT_PID, NewEntry};
@@ -47,7 +47,7 @@ impl<S: Surroundings> Bench<S> {
     ///
     /// # Errors
     /// As `PtlMEAppend`.
-    pub fn try_append(&mut self, node: usize, ni: Handle, list: List, new: NewEntry) -> Result<Handle, Code> {
+    pub fn try_append(&mut self, node: usize, ni: Handle, list: List, new: NewEntry) -> Result<Handle, ReturnCode> {
         self.act(node, |card, ports| {
             let handlers = card.handlers(ni, &new.me, ports)?;
             card.append(ni, new, list as u64, handlers, ports)

@@ -1,6 +1,6 @@
 //! Interfaces that are closed, and opened again, while messages are under way.
 
-use abi::portals::{AckReq, AtomicOp, CtEvent, Datatype, EQ_NONE, Handle, Rc as Code, me};
+use abi::portals::{AckReq, AtomicOp, CtEvent, Datatype, EQ_NONE, Handle, ReturnCode, me};
 use nic::{AtomicSpec, DropReason};
 use sim::Time;
 
@@ -41,8 +41,8 @@ fn reopened(nic: &str, closed: Time, start: impl Fn(&mut Rig, u32)) -> ((u64, u6
     let counter = rig.counter(1, new);
     let again = append(&mut rig, 1, new, TO, BYTES, me::EVENT_CT_COMM, counter);
     assert_ne!((counter, again), (far, entry));
-    assert_eq!(rig.cards[1].ct_value(far), Err(Code::ArgInvalid));
-    assert_eq!(rig.cards[1].unlink(entry), Err(Code::ArgInvalid));
+    assert_eq!(rig.cards[1].ct_value(far), Err(ReturnCode::ArgInvalid));
+    assert_eq!(rig.cards[1].unlink(entry), Err(ReturnCode::ArgInvalid));
     rig.run();
     (0..2).for_each(|node| complete(&mut rig, node));
     assert_eq!(rig.cards[1].unlink(again), Ok(()), "no message uses the new entry");

@@ -116,7 +116,7 @@ fn entries_come_and_go_with_counters() {
     let entry =
         rig.act(0, |card, ports| card.append_triggered(NI, new, List::Priority as u64, None, (ct, 1), ports)).unwrap();
     rig.act(0, |card, ports| card.trigger(0, ct, 2, TriggeredOp::Unlink(entry), ports)).unwrap();
-    assert_eq!(rig.cards[0].unlink(entry), Err(ptl::Rc::ArgInvalid), "it is in no list yet");
+    assert_eq!(rig.cards[0].unlink(entry), Err(ptl::ReturnCode::ArgInvalid), "it is in no list yet");
     rig.act(0, |card, ports| card.ct_inc(ct, ONE, ports)).unwrap();
     assert_eq!(rig.events(0, eq).iter().map(|event| event.kind).collect::<Vec<_>>(), [EventKind::Link as u8]);
     rig.act(0, |card, ports| card.ct_inc(ct, ONE, ports)).unwrap();

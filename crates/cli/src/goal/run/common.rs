@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 use goal::loggops::LogGops;
 use goal::{RunProgress, Schedule};
 use machine::{Machine, NetworkModel};
-use sim::{Rate, Time};
+use sim::{Time, TimePerByte};
 
 use super::super::error::{GoalError, name_of};
 use super::super::units::{parse_ns, parse_ns_per_byte};
@@ -65,10 +65,10 @@ pub struct Costs {
     pub gap: Option<Time>,
     /// NIC time G for a byte in ns [default: the machine's; loggops without --machine: 6]
     #[arg(short = 'G', value_name = "NS", value_parser = parse_ns_per_byte)]
-    pub gap_per_byte: Option<Rate>,
+    pub gap_per_byte: Option<TimePerByte>,
     /// CPU time O for a byte in ns [default: 0]
     #[arg(short = 'O', value_name = "NS", value_parser = parse_ns_per_byte)]
-    pub overhead_per_byte: Option<Rate>,
+    pub overhead_per_byte: Option<TimePerByte>,
 }
 
 /// The threshold of the eager protocol.

@@ -8,7 +8,7 @@ use goal::{Action, Schedule};
 use net::Latency;
 use serde_json::{Map, Value, json};
 use sim::trace::Trace;
-use sim::{Rate, Time};
+use sim::{Time, TimePerByte};
 
 use super::super::error::GoalError;
 use super::super::units::{json_ns, parse_ns};
@@ -82,7 +82,7 @@ pub fn run(schedule: &Schedule, arguments: &Arguments, trace: Trace) -> Result<R
         more.insert("critical_path".into(), json);
         lines.push(("critical", table));
     }
-    let per_byte = |rate: Rate| rate.as_fs_per_byte() as f64 / 1e6;
+    let per_byte = |rate: TimePerByte| rate.as_fs_per_byte() as f64 / 1e6;
     Ok(Report {
         model: "loggops",
         parameters: json!({

@@ -7,7 +7,7 @@ use machine::{Shape, Topology};
 use net::fabric::{self, Flow, LinkReport, Routing};
 use serde_json::{Map, Value, json};
 use sim::trace::Trace;
-use sim::{Rate, Time};
+use sim::{Time, TimePerByte};
 
 use super::super::error::GoalError;
 use super::super::units::{Dims, json_ns, parse_dims, parse_gbit_per_s, parse_ns};
@@ -58,7 +58,7 @@ struct Network {
     mtu: Option<u32>,
     /// Bandwidth of a link in Gbit/s, instead of -G [default: the machine's]
     #[arg(long, value_name = "GBIT/S", value_parser = parse_gbit_per_s, conflicts_with = "gap_per_byte")]
-    link_bandwidth: Option<Rate>,
+    link_bandwidth: Option<TimePerByte>,
     /// Latency of a link in ns [default: the machine's]
     #[arg(long, value_name = "NS", value_parser = parse_ns)]
     link_latency: Option<Time>,
@@ -181,7 +181,7 @@ pub fn run(schedule: &Schedule, arguments: &Arguments, trace: Trace) -> Result<R
     let machines = fabric::Parameters::of_machine(&network);
     let parameters = Parameters {
         overhead: costs.overhead.unwrap_or(machine.host.overhead),
-        overhead_per_byte: costs.overhead_per_byte.unwrap_or(Rate::INFINITE),
+        overhead_per_byte: costs.overhead_per_byte.unwrap_or(TimePerByte::INFINITE),
         eager: arguments.threshold.eager,
         noise: arguments.noise.noise(),
         progress: RunProgress::default(),
@@ -216,7 +216,7 @@ fn outcome_report(
     took: Took,
 ) -> Result<Report, GoalError> {
     super::report::warn_of_lost(schedule, &outcome.unreceived);
-    let per_byte = |rate: Rate| rate.as_fs_per_byte() as f64 / 1e6;
+    let per_byte = |rate: TimePerByte| rate.as_fs_per_byte() as f64 / 1e6;
     let fabric::Parameters { gap_per_byte, wire, switch, mtu, gap, buffer, flow, routing, seed } = parameters.network;
     let network = &outcome.details.network;
     let rate = network.packet_hops as f64 / took.cpu.as_secs_f64().max(1e-9);

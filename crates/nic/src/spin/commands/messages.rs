@@ -7,7 +7,7 @@ use accel::{Place, Reply};
 
 use super::reply::{Executed, INVALID, Issuer, Refusal, fault, inside};
 use crate::atomic::{AtomicSpec, MAX_OPERAND};
-use crate::event::{CardEvent, Outgoing, Sent, Source};
+use crate::event::{NicEvent, Outgoing, Sent, Source};
 use crate::message::{Body, Header, Packet, Request, RequestKind};
 use crate::pipeline::{Pipeline, RxMessage};
 use crate::portals::{CardPlace, MemoryDescriptor, Operation, OperationKind};
@@ -107,7 +107,7 @@ impl Spin {
         let Ready { header, sent, .. } = self.message(issuer, rx, message, kind, None, pipeline)?;
         pipeline.stats.messages_sent += 1;
         let packet = Packet { header, offset: 0, data };
-        let leaves = pipeline.inject_then(packet, sent, CardEvent::CommandDone(issuer.id), ports);
+        let leaves = pipeline.inject_then(packet, sent, NicEvent::CommandDone(issuer.id), ports);
         Ok(leaves.map_or(Reply::Queued, Reply::Leaves))
     }
 

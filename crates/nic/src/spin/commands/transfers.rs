@@ -9,7 +9,7 @@ use sim::Time;
 
 use super::reply::{Executed, INVALID, Issuer, fault, inside};
 use crate::atomic::{self, AtomicSpec};
-use crate::event::CardEvent;
+use crate::event::NicEvent;
 use crate::pipeline::{Pipeline, RxMessage};
 use crate::portals::InternalError;
 use crate::ports::{MemoryFault, Ports};
@@ -97,7 +97,7 @@ impl Spin {
         let command = (transfer == Transfer::UnderWay).then_some(issuer.id);
         let _handlers = message.handlers.set.clone();
         let dma = HostTransfer { message: rx.header.id, command, _handlers, region, offset, action };
-        ports.schedule(done, CardEvent::HostTransferDone(Box::new(dma)));
+        ports.schedule(done, NicEvent::HostTransferDone(Box::new(dma)));
         Ok(Reply::Started(transfer))
     }
 

@@ -1,19 +1,19 @@
-use crate::{Rate, Time};
+use crate::{Time, TimePerByte};
 
 /// A resource that serves one transfer at a time: a link, a DMA engine. Transfers are served in the order of their
 /// reservations.
 ///
 /// Occupancy is kept in femtoseconds, so that rounding errors do not add up over many transfers.
 #[derive(Clone, Debug, Default)]
-pub struct Pipe {
+pub struct SerialResource {
     free_fs: u128,
     busy_fs: u128,
 }
 
-impl Pipe {
+impl SerialResource {
     /// Reserves the resource for a transfer of `bytes` bytes that is ready at `now`. The reservation lasts at least `gap`.
     /// Returns the start of the transfer and the time at which its last byte has passed, rounded up to a picosecond.
-    pub fn reserve(&mut self, now: Time, bytes: u64, rate: Rate, gap: Time) -> (Time, Time) {
+    pub fn reserve(&mut self, now: Time, bytes: u64, rate: TimePerByte, gap: Time) -> (Time, Time) {
         let start = self.free_fs.max(u128::from(now.as_ps()) * 1000);
         let transfer = u128::from(rate.as_fs_per_byte()) * u128::from(bytes);
         let occupied = transfer.max(u128::from(gap.as_ps()) * 1000);
@@ -22,9 +22,9 @@ impl Pipe {
         (ps_up(start), ps_up(start + transfer))
     }
 
-    /// Reserves the resource for several transfers of `bytes` bytes in total, as [`reserve`](Pipe::reserve) does for one
+    /// Reserves the resource for several transfers of `bytes` bytes in total, as [`reserve`](SerialResource::reserve) does for one
     /// after the other without a gap.
-    pub fn reserve_train(&mut self, now: Time, bytes: u64, rate: Rate) -> Train {
+    pub fn reserve_train(&mut self, now: Time, bytes: u64, rate: TimePerByte) -> Train {
         let start_fs = self.free_fs.max(u128::from(now.as_ps()) * 1000);
         let train = Train { start_fs, rate };
         self.free_fs = train.passed_fs(bytes);
@@ -42,7 +42,7 @@ impl Pipe {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Train {
     start_fs: u128,
-    rate: Rate,
+    rate: TimePerByte,
 }
 
 impl Train {
@@ -66,8 +66,8 @@ mod tests {
 
     #[test]
     fn back_to_back_transfers_do_not_drift() {
-        let mut pipe = Pipe::default();
-        let rate = Rate::from_fs_per_byte(6_700);
+        let mut pipe = SerialResource::default();
+        let rate = TimePerByte::from_fs_per_byte(6_700);
         for _ in 0..999 {
             pipe.reserve(Time::ZERO, 8, rate, Time::ZERO);
         }
@@ -76,9 +76,9 @@ mod tests {
 
     #[test]
     fn a_train_is_its_transfers_one_after_the_other() {
-        let rate = Rate::from_fs_per_byte(6_731);
+        let rate = TimePerByte::from_fs_per_byte(6_731);
         for earlier in [0, 3, 1000] {
-            let (mut single, mut whole) = (Pipe::default(), Pipe::default());
+            let (mut single, mut whole) = (SerialResource::default(), SerialResource::default());
             single.reserve(Time::ZERO, earlier, rate, Time::ZERO);
             whole.reserve(Time::ZERO, earlier, rate, Time::ZERO);
             let now = Time::from_ps(5_001);
@@ -95,7 +95,8 @@ mod tests {
 
     #[test]
     fn a_gap_separates_short_transfers() {
-        let (mut pipe, rate, gap) = (Pipe::default(), Rate::from_fs_per_byte(20_000), Time::from_ps(6_700));
+        let (mut pipe, rate, gap) =
+            (SerialResource::default(), TimePerByte::from_fs_per_byte(20_000), Time::from_ps(6_700));
         assert_eq!(pipe.reserve(Time::ZERO, 8, rate, gap), (Time::ZERO, Time::from_ps(160)));
         assert_eq!(pipe.reserve(Time::ZERO, 8, rate, gap), (Time::from_ps(6_700), Time::from_ps(6_860)));
         assert_eq!(pipe.busy(), Time::from_ps(13_400));
