@@ -25,7 +25,36 @@ class Scope:
     unit: str = "µs"
     """Unit in which measured numbers are shown; empty for a count."""
     shown: Callable[[int], float] = lambda time_ps: time_ps / 1_000_000
-    """Converts a measured number to that unit."""
+    """Converts what is measured to that unit."""
+    models: tuple[str, ...] = ("",)
+    """The models that are compared; one without a name where an experiment has one model only."""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """The numbers from `least` to `most`, both included."""
+
+    least: float
+    most: float
+
+    def margin(self, number: float) -> float:
+        """Return the distance from the nearest bound; negative outside."""
+        return min(number - self.least, self.most - number)
+
+
+@dataclass(frozen=True)
+class Expected:
+    """Where a model is known to differ from the paper: the interval in which its numbers lie, and the reason."""
+
+    models: tuple[str, ...]
+    machines: tuple[str, ...]
+    values: tuple[int, ...]
+    interval: Interval
+    reason: str
+
+    def covers(self, model: str, machine: str, value: int) -> bool:
+        """Return whether it speaks of this point."""
+        return model in self.models and machine in self.machines and value in self.values
 
 
 @dataclass(frozen=True)
@@ -34,32 +63,73 @@ class Sample:
 
     point: str
     number: float
-    margin: float
-    """Distance of the number from its nearest bound; negative outside the bounds."""
+    stated: Interval
+    """What the paper's sentence allows."""
+    expected: Expected | None
+    """Where it is known to differ."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether the paper's sentence allows the number."""
+        return self.stated.margin(self.number) >= 0
+
+    @property
+    def fails(self) -> bool:
+        """Whether the number is neither what the paper says nor what is expected instead, or is both."""
+        if self.expected is None:
+            return not self.holds
+        return self.holds or self.expected.interval.margin(self.number) < 0
+
+    @property
+    def margin(self) -> float:
+        """Distance from the nearest bound of the interval that decides; negative when it fails."""
+        if self.expected is None:
+            return self.stated.margin(self.number)
+        margin = self.expected.interval.margin(self.number)
+        return min(margin, -self.stated.margin(self.number)) if self.holds else margin
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """Result for a claim. The sample nearest to its bounds, or farthest beyond them, represents all samples."""
+    """Result for a claim on one model.
+
+    One sample stands for all: one that fails, else one that differs, else any; of these, the one nearest to its bounds,
+    or farthest beyond them.
+    """
 
     claim: Claim
-    holds: bool
+    model: str
     worst: Sample
     samples: int
     failed: int
+    differing: int
+    """Number of samples that differ from the paper as expected."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether the paper's sentence is true at every point."""
+        return self.failed == 0 and self.differing == 0
 
     @property
     def fails(self) -> bool:
-        """Whether the claim does not hold and no reason is documented."""
-        return not self.holds and self.claim.why is None
+        """Whether some number is neither what the paper says nor what is expected instead."""
+        return self.failed > 0
 
     @property
     def word(self) -> str:
         """The verdict in words."""
         if self.holds:
-            return "holds" if self.claim.why is None else "holds, but marked as different"
-        count = f" at {self.failed} of {self.samples}" if self.samples > 1 else ""
-        return f"differs{count}" if self.claim.why is None else f"differs{count} (explained)"
+            return "holds"
+        if self.fails and self.worst.holds:
+            return "holds, though expected to differ"
+        count = self.failed or self.differing
+        where = f" at {count} of {self.samples}" if self.samples > 1 else ""
+        return f"differs{where}" if self.fails else f"differs{where}, as expected"
+
+    @property
+    def reason(self) -> str | None:
+        """Why it differs, where that is known."""
+        return None if self.worst.expected is None else self.worst.expected.reason
 
     @property
     def ratio(self) -> float | None:
@@ -74,11 +144,12 @@ class Claim:
     name: str
     text: str
     source: str
-    why: str | None
-    """The documented reason why it is known not to hold here."""
     paper: float | None
     at_least: float | None
     at_most: float | None
+    one_sided: str | None
+    """Why the sentence has only one bound."""
+    expected: tuple[Expected, ...]
     machines: tuple[str, ...]
     values: tuple[int, ...]
     unit: str
@@ -91,24 +162,27 @@ class Claim:
         """Return those of the given values to which the claim applies."""
         return [value for value in values if value in self.values]
 
-    def test(self, times: Times, values: Sequence[int]) -> Verdict:
-        """Test the claim on measured times, which must include every point that it names."""
+    def test(self, times: Times, values: Sequence[int], model: str = "") -> Verdict:
+        """Test the claim on a model's measured times; every point it names must be there."""
         try:
             samples = [
-                Sample(f"{machine}, {value}{about}", number, self._margin(number, least))
+                Sample(f"{machine}, {value}{about}", number, self._stated(least), self._expected(model, machine, value))
                 for machine in self.machines
                 for value in self.where(values)
                 for about, number, least in self.numbers(times, machine, value)
             ]
         except SpinkitError as error:
             raise SpinkitError(f"claim {self.name}: {error}") from None
-        worst = min(samples, key=lambda sample: sample.margin)
-        failed = sum(sample.margin < 0 for sample in samples)
-        return Verdict(self, failed == 0, worst, len(samples), failed)
+        failed = [sample for sample in samples if sample.fails]
+        differing = [sample for sample in samples if not sample.fails and not sample.holds]
+        worst = min(failed or differing or samples, key=lambda sample: sample.margin)
+        return Verdict(self, model, worst, len(samples), len(failed), len(differing))
 
-    def _margin(self, number: float, least: float) -> float:
-        above = number - (least if self.at_least is None else self.at_least)
-        return above if self.at_most is None else min(above, self.at_most - number)
+    def _stated(self, least: float) -> Interval:
+        return Interval(least, _INFINITY if self.at_most is None else self.at_most)
+
+    def _expected(self, model: str, machine: str, value: int) -> Expected | None:
+        return next((one for one in self.expected if one.covers(model, machine, value)), None)
 
     def format(self, number: float) -> str:
         """Write a number of this claim with its unit."""
@@ -117,20 +191,35 @@ class Claim:
         return f"{number:.3g}×" if self.unit == "×" else f"{number:.4g} {self.unit}".rstrip()
 
 
-class _ClaimTable(Table, tag_field="relation", frozen=True, kw_only=True):
+class _WhereTable(Table, frozen=True, kw_only=True):
+    """A selection of points."""
+
+    machines: tuple[str, ...] | None = None
+    values: tuple[Integer, ...] | None = None
+    first: Integer | None = msgspec.field(name="from", default=None)
+    to: Integer | None = None
+
+
+class _ExpectedTable(_WhereTable, frozen=True, kw_only=True):
+    """A `[[claim.expected]]`: where a model differs from the paper, by how much, and why."""
+
+    models: tuple[str, ...] | None = None
+    at_least: Number
+    at_most: Number
+    reason: str
+
+
+class _ClaimTable(_WhereTable, tag_field="relation", frozen=True, kw_only=True):
     """A `[[claim]]`, without the keys of its relation."""
 
     name: str
     text: str
     source: str
-    why: str | None = None
     paper: Number | None = None
     at_least: Number | None = None
     at_most: Number | None = None
-    machines: tuple[str, ...] | None = None
-    values: tuple[Integer, ...] | None = None
-    first: Integer | None = msgspec.field(name="from", default=None)
-    to: Integer | None = None
+    one_sided: str | None = None
+    expected: tuple[_ExpectedTable, ...] = ()
 
 
 class _PairTable(_ClaimTable, frozen=True, kw_only=True):
@@ -185,24 +274,59 @@ def build_claim(table: ClaimTable, place: Place, scope: Scope) -> Claim:
     machines = _machines(table, place, scope)
     unit, bounds = _BOUNDS[type(table)]
     statement, numbers, machines = _relation(table, place, scope, machines)
-    given = {key for key in ("at_least", "at_most") if getattr(table, key) is not None}
-    if bounds and not given & bounds:
-        raise (place / min(bounds)).error(f"missing: {' or '.join(sorted(bounds))} says when the claim holds")
-    for key in given - bounds:
-        raise (place / key).error(f"has no meaning for the relation {table.__struct_config__.tag}")
+    _check_bounds(table, place, bounds)
+    values = _values(table, place, scope, scope.values)
     return Claim(
         name=table.name,
         text=table.text,
         source=table.source,
-        why=table.why,
         paper=table.paper,
         at_least=table.at_least,
         at_most=table.at_most,
+        one_sided=table.one_sided,
+        expected=tuple(
+            _expected(one, place / "expected" / index, scope, machines, values)
+            for index, one in enumerate(table.expected)
+        ),
         machines=machines,
-        values=_values(table, place, scope),
+        values=values,
         unit=scope.unit if unit is None else unit,
         statement=statement,
         numbers=numbers,
+    )
+
+
+def _check_bounds(table: ClaimTable, place: Place, bounds: frozenset[str]) -> None:
+    """Check that a claim has the bounds that its relation takes: all of them, or one and a reason."""
+    for key in {"at_least", "at_most"} - bounds:
+        if getattr(table, key) is not None:
+            raise (place / key).error(f"has no meaning for the relation {table.__struct_config__.tag}")
+    missing = [key for key in sorted(bounds) if getattr(table, key) is None]
+    # An order and the like say themselves what is too little.
+    given = len(bounds) - len(missing) + (isinstance(table, _Order | _Largest | _Wider) and table.at_least is None)
+    if table.one_sided is not None and given != 1:
+        raise (place / "one_sided").error("the claim does not have exactly one bound")
+    if given == 0:
+        raise (place / missing[0]).error(f"missing: {' or '.join(missing)} says when the claim holds")
+
+
+def _expected(
+    table: _ExpectedTable, place: Place, scope: Scope, machines: tuple[str, ...], values: tuple[int, ...]
+) -> Expected:
+    if table.at_least > table.at_most:
+        raise (place / "at_most").error(f"must be at least {table.at_least}, is {table.at_most}")
+    for index, model in enumerate(table.models or ()):
+        if model not in scope.models:
+            raise (place / "models" / index).error(f"{model} is not among {', '.join(scope.models)}")
+    for index, machine in enumerate(table.machines or ()):
+        if machine not in machines:
+            raise (place / "machines" / index).error(f"{machine} is not among {', '.join(machines)}")
+    return Expected(
+        models=scope.models if table.models is None else table.models,
+        machines=machines if table.machines is None else table.machines,
+        values=_values(table, place, scope, values),
+        interval=Interval(table.at_least, table.at_most),
+        reason=table.reason,
     )
 
 
@@ -215,7 +339,7 @@ def _machines(table: ClaimTable, place: Place, scope: Scope) -> tuple[str, ...]:
     return table.machines
 
 
-def _values(table: ClaimTable, place: Place, scope: Scope) -> tuple[int, ...]:
+def _values(table: _WhereTable, place: Place, scope: Scope, among: tuple[int, ...]) -> tuple[int, ...]:
     low, high = table.first, table.to
     if table.values is not None:
         if low is not None or high is not None:
@@ -223,8 +347,10 @@ def _values(table: ClaimTable, place: Place, scope: Scope) -> tuple[int, ...]:
         for index, value in enumerate(table.values):
             if value not in scope.values:
                 raise (place / "values" / index).error(f"{value} is not in sweep.values")
+            if value not in among:
+                raise (place / "values" / index).error(f"{value} is no value that the claim is about")
         return table.values
-    chosen = tuple(v for v in scope.values if (low is None or v >= low) and (high is None or v <= high))
+    chosen = tuple(v for v in among if (low is None or v >= low) and (high is None or v <= high))
     if not chosen:
         raise (place / "from").error("no value of the sweep is in this range")
     return chosen
@@ -242,28 +368,25 @@ def _relation(table: ClaimTable, place: Place, scope: Scope, machines: tuple[str
             _check_series(getattr(table, key), place / key, scope)
     match table:
         case _Reduction(of=of, against=against):
-            return f"time of {of} below {against}", _reduction(of, against), machines
+            return f"time of {of} below {against}", _reduction(of, against, _at_least(table, -_INFINITY)), machines
         case _Speedup(of=of, against=against):
-            return f"time of {against} divided by that of {of}", _speedup(of, against), machines
+            return f"time of {against} over {of}", _speedup(of, against, _at_least(table, -_INFINITY)), machines
         case _Largest(of=of, against=against):
-            words = f"reduction of the time of {of} below {against}, divided by the largest elsewhere"
-            return words, _largest(of, against), machines
+            numbers = _largest(of, against, _at_least(table, 1.0))
+            words = f"reduction of the time of {of} below {against}, over the largest elsewhere"
+            return words, numbers, machines
         case _Close(of=of, against=against):
             return f"distance of {of} from {against}", _close(of, against), machines
         case _Wider(of=of, against=against, on=on, than=than):
             for key, machine in (("on", on), ("than", than)):
                 if machine not in machines:
                     raise (place / key).error(f"{machine} is not among {', '.join(machines)}")
-            words = f"{against} − {of} on {on}, divided by this difference on {than}"
-            return words, _wider(of, against, than), (on,)
+            words = f"{against} − {of} on {on} over the same on {than}"
+            return words, _wider(of, against, than, _at_least(table, 1 + 2**-52)), (on,)
         case _Order():
             return f"time of {table.order}", _order(table, place, scope), machines
         case _Value(of=of):
-            return (
-                of,
-                lambda times, machine, value: [("", scope.shown(times[machine, of, value]), -_INFINITY)],
-                machines,
-            )
+            return of, _value(of, scope, _at_least(table, -_INFINITY)), machines
 
 
 _Numbers = Callable[[Times, str, int], Iterable[tuple[str, float, float]]]
@@ -279,16 +402,16 @@ def _ratio(times: Times, of: tuple[str, str, int], against: tuple[str, str, int]
     return times[of] / times[against]
 
 
-def _reduction(of: str, against: str) -> _Numbers:
+def _reduction(of: str, against: str, least: float) -> _Numbers:
     def numbers(times: Times, machine: str, value: int) -> Iterable[tuple[str, float, float]]:
-        yield "", 1 - _ratio(times, (machine, of, value), (machine, against, value)), -_INFINITY
+        yield "", 1 - _ratio(times, (machine, of, value), (machine, against, value)), least
 
     return numbers
 
 
-def _speedup(of: str, against: str) -> _Numbers:
+def _speedup(of: str, against: str, least: float) -> _Numbers:
     def numbers(times: Times, machine: str, value: int) -> Iterable[tuple[str, float, float]]:
-        yield "", _ratio(times, (machine, against, value), (machine, of, value)), -_INFINITY
+        yield "", _ratio(times, (machine, against, value), (machine, of, value)), least
 
     return numbers
 
@@ -305,29 +428,34 @@ def _order(table: _Order, place: Place, scope: Scope) -> _Numbers:
         for (slow, fast), sign in zip(pairwise(names), signs, strict=True):
             ratio = _ratio(times, (machine, slow, value), (machine, fast, value))
             # Strictly greater: times are integers below 2^52, so a quotient of unequal ones is never 1.
-            least = 1 - table.tolerance if sign == ">=" else 1 + 2**-52
+            least = 1 - table.tolerance if sign == ">=" else _at_least(table, 1 + 2**-52)
             yield f", {slow} / {fast}", ratio, least
 
     return numbers
 
 
-def _largest(of: str, against: str) -> _Numbers:
+def _at_least(table: ClaimTable, least: float) -> float:
+    """Return a claim's lower bound, or that of its relation where it gives none."""
+    return least if table.at_least is None else table.at_least
+
+
+def _largest(of: str, against: str, least: float) -> _Numbers:
     def numbers(times: Times, machine: str, value: int) -> Iterable[tuple[str, float, float]]:
         points = [(m, v) for m, series, v in times if series == of]
         reductions = {(m, v): 1 - _ratio(times, (m, of, v), (m, against, v)) for m, v in points}
         here = reductions.pop((machine, value))
         most = max(reductions.values(), default=0.0)
-        yield "", here / most if most > 0 else _INFINITY, 1.0
+        yield "", here / most if most > 0 else _INFINITY, least
 
     return numbers
 
 
-def _wider(of: str, against: str, than: str) -> _Numbers:
+def _wider(of: str, against: str, than: str, least: float) -> _Numbers:
     def numbers(times: Times, machine: str, value: int) -> Iterable[tuple[str, float, float]]:
         wide = times[machine, against, value] - times[machine, of, value]
         narrow = times[than, against, value] - times[than, of, value]
         # Without a difference on the other machine there is nothing that could be wider.
-        yield f", against {than}", wide / narrow if narrow > 0 else 0.0, 1 + 2**-52
+        yield f", against {than}", wide / narrow if narrow > 0 else 0.0, least
 
     return numbers
 
@@ -339,24 +467,22 @@ def _close(of: str, against: str) -> _Numbers:
     return numbers
 
 
-def _value(of: str, scope: Scope) -> _Numbers:
+def _value(of: str, scope: Scope, least: float) -> _Numbers:
     def numbers(times: Times, machine: str, value: int) -> Iterable[tuple[str, float, float]]:
-        yield "", scope.shown(times[machine, of, value]), -_INFINITY
+        yield "", scope.shown(times[machine, of, value]), least
 
     return numbers
 
 
-_EITHER = frozenset({"at_least", "at_most"})
-_NONE: frozenset[str] = frozenset()
+_BOTH = frozenset({"at_least", "at_most"})
 
 _BOUNDS: dict[type, tuple[str | None, frozenset[str]]] = {
-    _Reduction: ("%", _EITHER),
-    _Speedup: ("×", _EITHER),
-    _Order: ("×", _NONE),
-    _Largest: ("×", _NONE),
-    _Wider: ("×", _NONE),
+    _Reduction: ("%", _BOTH),
+    _Speedup: ("×", _BOTH),
+    _Order: ("×", _BOTH),
+    _Largest: ("×", _BOTH),
+    _Wider: ("×", _BOTH),
     _Close: ("%", frozenset({"at_most"})),
-    _Value: (None, _EITHER),
+    _Value: (None, _BOTH),
 }
-"""For each relation the unit of its number (None: the unit of the measured number), and the bounds that a claim may
-give; if there are any, the claim must give one."""
+"""For each relation the unit of its number (None: the unit of what is measured), and the bounds that a claim gives."""

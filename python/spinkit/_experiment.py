@@ -95,6 +95,8 @@ class Figure(Table, frozen=True, kw_only=True):
     title: str
     paper: str
     machine: str
+    model: str | None = None
+    """The model whose numbers are plotted; the first if it is not given."""
     series: tuple[str, ...] | None = None
     """Names of the plotted series; all if it is not given."""
     zoom_to: Integer | None = None
@@ -111,7 +113,10 @@ class Experiment:
     paper: str
     summary: str
     program: Program
+    models: tuple[str, ...]
+    """The models that are compared; one without a name where machines are named as a whole."""
     machines: tuple[str, ...]
+    """The machines as claims and figures name them: those of each model, without its name."""
     sweep: Sweep
     series: tuple[Series, ...]
     measure: Measure
@@ -121,6 +126,15 @@ class Experiment:
     quick_values: tuple[int, ...]
     shared_run: bool
     """Whether series of one card share a run, which gets their arguments in order and prints in the same order."""
+
+    def machine(self, model: str, machine: str) -> str:
+        """Return the name of the machine file of a model."""
+        return f"{model}-{machine}" if model else machine
+
+    @property
+    def machine_files(self) -> tuple[str, ...]:
+        """The names of all machine files, model by model."""
+        return tuple(self.machine(model, machine) for model in self.models for machine in self.machines)
 
     def values(self, quick: bool) -> tuple[int, ...]:
         """Return the sweep's values for a full or a quick run."""
@@ -155,6 +169,7 @@ class _File(Table, frozen=True, kw_only=True):
     paper: str
     summary: str
     machines: tuple[str, ...]
+    models: tuple[str, ...] = ("",)
     program: Program
     sweep: Sweep
     series: tuple[Series, ...]
@@ -177,7 +192,8 @@ def read(file: Path) -> Experiment:
     for index, value in enumerate(run.quick_values):
         if value not in sweep.values:
             raise (place / "run" / "quick_values" / index).error(f"{value} is not in sweep.values")
-    scope = Scope(table.machines, tuple(one.name for one in series), sweep.values, measure.unit, measure.shown)
+    names = tuple(one.name for one in series)
+    scope = Scope(table.machines, names, sweep.values, measure.unit, measure.shown, table.models)
     claims = tuple(build_claim(one, place / "claim" / index, scope) for index, one in enumerate(table.claim))
     _check_names([claim.name for claim in claims], place / "claim")
     for index, claim in enumerate(claims):
@@ -193,6 +209,7 @@ def read(file: Path) -> Experiment:
         paper=table.paper,
         summary=table.summary.strip(),
         program=program,
+        models=table.models,
         machines=table.machines,
         sweep=sweep,
         series=series,
@@ -236,6 +253,8 @@ def _check_names(names: list[str], place: Place) -> None:
 def _check_figure(figure: Figure, scope: Scope, place: Place) -> None:
     if figure.machine not in scope.machines:
         raise (place / "machine").error(f"{figure.machine} is not in machines")
+    if figure.model is not None and figure.model not in scope.models:
+        raise (place / "model").error(f"{figure.model} is not in models")
     shown = scope.series if figure.series is None else figure.series
     if len(shown) > MOST_CURVES:
         raise (place / "series").error(f"at most {MOST_CURVES} curves can be distinguished, found {len(shown)}")

@@ -131,7 +131,7 @@ def jobs(experiment: Experiment, quick: bool, describe: Describe) -> list[Job]:
             f"{machine}.{group[0].name}.{'quick' if quick else 'all'}",
             describe,
         )
-        for machine in experiment.machines
+        for machine in experiment.machine_files
         for group in groups.values()
     ]
 

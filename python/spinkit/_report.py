@@ -10,7 +10,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from spinkit import __version__, _plot
-from spinkit._claims import Verdict
+from spinkit._claims import Claim, Verdict
 from spinkit._experiment import MOST_CURVES, Experiment, Figure, Series, Sweep
 from spinkit._machines import Machine
 from spinkit._plot import Curve, Picture
@@ -52,23 +52,38 @@ def time_tables(results: Results) -> list[TimeTable]:
                 for value in results.values
             ],
         )
-        for machine in experiment.machines
+        for machine in experiment.machine_files
     ]
 
 
-def claim_cells(verdict: Verdict) -> dict[str, Any]:
-    """Lay out one claim: the paper's number, the measured one, their ratio, the verdict."""
-    claim = verdict.claim
+def claim_rows(results: Results) -> list[dict[str, Any]]:
+    """Lay out the claims: what the paper says, and for each model the number here and the verdict."""
+    verdicts: dict[str, list[Verdict]] = {}
+    for verdict in results.verdicts:
+        verdicts.setdefault(verdict.claim.name, []).append(verdict)
+    return [_claim_row(of_one) for of_one in verdicts.values()]
+
+
+def _claim_row(verdicts: Sequence[Verdict]) -> dict[str, Any]:
+    claim = verdicts[0].claim
     return {
         "text": claim.text,
         "source": claim.source,
-        "tested": claim.statement + _bounds(verdict),
+        "tested": claim.statement + _bounds(claim),
+        "paper": "–" if claim.paper is None else claim.format(claim.paper),
+        "models": [_verdict_cells(verdict) for verdict in verdicts],
+    }
+
+
+def _verdict_cells(verdict: Verdict) -> dict[str, Any]:
+    return {
+        "model": verdict.model,
         "at": verdict.worst.point,
         "samples": verdict.samples,
-        "paper": "–" if claim.paper is None else claim.format(claim.paper),
-        "here": claim.format(verdict.worst.number),
+        "here": verdict.claim.format(verdict.worst.number),
         "ratio": "–" if verdict.ratio is None else f"{verdict.ratio:.2f}",
-        "why": claim.why,
+        "expected": _expected_bounds(verdict),
+        "reason": verdict.reason,
         "kind": kind(verdict),
         "verdict": verdict.word,
     }
@@ -79,8 +94,14 @@ def kind(verdict: Verdict) -> str:
     return "holds" if verdict.holds else "fails" if verdict.fails else "explained"
 
 
-def _bounds(verdict: Verdict) -> str:
-    claim = verdict.claim
+def _expected_bounds(verdict: Verdict) -> str | None:
+    expected, write = verdict.worst.expected, verdict.claim.format
+    if expected is None:
+        return None
+    return f"{write(expected.interval.least)} to {write(expected.interval.most)}"
+
+
+def _bounds(claim: Claim) -> str:
     if claim.at_least is not None and claim.at_most is not None:
         return f", {claim.format(claim.at_least)} to {claim.format(claim.at_most)}"
     if claim.at_least is not None:
@@ -94,7 +115,9 @@ def pictures(results: Results) -> dict[str, Picture]:
 
 
 def _picture(results: Results, figure: Figure) -> Picture:
-    experiment, times = results.experiment, results.times
+    experiment = results.experiment
+    model = experiment.models[0] if figure.model is None else figure.model
+    times = results.times(model)
     sweep, measure, values = experiment.sweep, experiment.measure, results.values
     shown = [series for series in experiment.series if figure.series is None or series.name in figure.series]
     curves = [
@@ -155,7 +178,8 @@ def section(results: Results, drawn: dict[str, Picture]) -> dict[str, Any]:
         "heading": experiment.measure.heading,
         "axis": experiment.sweep.label,
         "figures": figures,
-        "claims": [claim_cells(verdict) for verdict in verdicts],
+        "models": experiment.models,
+        "claims": claim_rows(results),
         "counts": counts,
         "tables": time_tables(results),
         "handlers": _handlers(results.runs),

@@ -86,7 +86,7 @@ def write_report(outcomes: Sequence[Outcome], settings: Settings) -> Path:
 
 
 def _machines_of(experiments: Sequence[Experiment], command: Path) -> list[Machine]:
-    names = dict.fromkeys(name for experiment in experiments for name in experiment.machines)
+    names = dict.fromkeys(name for experiment in experiments for name in experiment.machine_files)
     return [_machines.load(command, name) for name in names]
 
 
@@ -137,15 +137,19 @@ def show(results: Results) -> None:
             print_block(out, part)
     table = Table(title="Paper and here", title_justify="left", box=box)
     table.add_column("what the paper says")
-    for heading in ("paper", "here", "here / paper"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("verdict", no_wrap=True)
-    for verdict in results.verdicts:
-        cells = _report.claim_cells(verdict)
-        why = f"\nwhy: {cells['why']}" if cells["why"] else ""
+    table.add_column("paper", justify="right", no_wrap=True)
+    for model in experiment.models:
+        table.add_column(f"here, {model}" if model else "here", justify="right", no_wrap=True)
+        table.add_column("verdict", no_wrap=True)
+    for claim in _report.claim_rows(results):
+        reasons = dict.fromkeys(cells["reason"] for cells in claim["models"] if cells["reason"])
         table.add_row(
-            styled(f"{cells['text']} ({cells['source']}){why}"),
-            *(cells[key] for key in ("paper", "here", "ratio")),
-            Text(cells["verdict"], style=_STYLES[cells["kind"]]),
+            styled("\n".join([f"{claim['text']} ({claim['source']})", *(f"why: {reason}" for reason in reasons)])),
+            claim["paper"],
+            *(
+                cell
+                for cells in claim["models"]
+                for cell in (cells["here"], Text(cells["verdict"], style=_STYLES[cells["kind"]]))
+            ),
         )
     print_block(out, table)

@@ -41,14 +41,18 @@ def _verdict(verdict: Verdict) -> dict[str, Any]:
         "tested": claim.statement,
         "at_least": claim.at_least,
         "at_most": claim.at_most,
+        "one_sided": claim.one_sided,
         "paper": claim.paper,
+        "model": verdict.model,
         "here": verdict.worst.number,
         "at": verdict.worst.point,
         "ratio": verdict.ratio,
         "samples": verdict.samples,
         "failed": verdict.failed,
+        "differing": verdict.differing,
         "holds": verdict.holds,
-        "why": claim.why,
+        "fails": verdict.fails,
+        "reason": verdict.reason,
     }
 
 

@@ -68,10 +68,14 @@ class Results:
         """All points."""
         return [point for run in self.runs for point in run.points]
 
-    @property
-    def times(self) -> dict[tuple[str, str, int], int]:
-        """Measured number of each point."""
-        return {(point.machine, point.series.name, point.value): point.measured for point in self.points}
+    def times(self, model: str) -> dict[tuple[str, str, int], int]:
+        """Measured numbers of a model's points, by the machine's name in the experiment."""
+        names = {self.experiment.machine(model, machine): machine for machine in self.experiment.machines}
+        return {
+            (names[point.machine], point.series.name, point.value): point.measured
+            for point in self.points
+            if point.machine in names
+        }
 
     @property
     def wrong(self) -> list[Point]:
@@ -80,15 +84,18 @@ class Results:
 
     @property
     def unmet(self) -> list[Verdict]:
-        """Claims that do not hold, without a documented reason."""
+        """Claims with a number that is neither what the paper says nor what is expected instead."""
         return [verdict for verdict in self.verdicts if verdict.fails]
 
 
 def judge(experiment: Experiment, quick: bool, runs: Iterable[Run]) -> Results:
     """Test the experiment's claims on its runs."""
     results = Results(experiment, quick, tuple(runs), ())
-    times, values = results.times, results.values
-    return Results(experiment, quick, results.runs, tuple(claim.test(times, values) for claim in experiment.claims))
+    times = {model: results.times(model) for model in experiment.models}
+    verdicts = [
+        claim.test(times[model], results.values, model) for claim in experiment.claims for model in experiment.models
+    ]
+    return Results(experiment, quick, results.runs, tuple(verdicts))
 
 
 def parse_json(text: str) -> Any:

@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from spinkit import __version__, _doctor, _experiment, _paths
+from spinkit._claims import Verdict
 from spinkit._errors import SpinkitError
 from spinkit._output import check_writable, write_atomically
 from spinkit._prose import plain
@@ -112,10 +113,6 @@ def reproduce(
         for file in written:
             click.echo(str(file))
         problems += _problems(outcome, check)
-        for verdict in outcome.verdicts:
-            if verdict.holds and verdict.claim.why is not None:
-                text = f"{outcome.experiment.name}: a claim marked as different holds: {plain(verdict.claim.text)}"
-                click.echo(f"spinkit: note: {text}", err=True)
     if everything:
         click.echo(str(_reproduce.write_report(outcomes, settings)))
     if problems:
@@ -183,12 +180,13 @@ def _problems(results: Results, check: bool) -> list[str]:
         f"{name}: wrong data: {point.series.label} on {point.machine}, {results.experiment.sweep.axis} = {point.value}"
         for point in results.wrong
     ]
-    unmet = [
-        f"{name}: does not hold: {plain(verdict.claim.text)} ({verdict.worst.point}: "
-        f"{verdict.claim.format(verdict.worst.number)})"
-        for verdict in results.unmet
-    ]
-    return wrong + (unmet if check else [])
+    return wrong + ([f"{name}: {_unmet(verdict)}" for verdict in results.unmet] if check else [])
+
+
+def _unmet(verdict: Verdict) -> str:
+    what = verdict.word if verdict.worst.holds else "does not hold"
+    where = ": ".join(filter(None, (verdict.model, verdict.worst.point, verdict.claim.format(verdict.worst.number))))
+    return f"{what}: {plain(verdict.claim.text)} ({where})"
 
 
 @main.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})

@@ -25,6 +25,10 @@ TIMES = {
 }
 
 
+BETWEEN = {"at_least": 1.3, "at_most": 1.4, "reason": "r"}
+EXPECTED = {"relation": "speedup", "of": "fast", "against": "slow", "machines": ["int"], "to": 8, "at_least": 1.5}
+
+
 def claim(**keys: Any) -> dict[str, Any]:
     keys = {"from_": None} | keys
     start = keys.pop("from_")
@@ -104,6 +108,39 @@ def test_close_is_a_distance_in_either_direction() -> None:
     assert not verdict_of(**keys, of="slow", against="fast", at_most=0.24).holds
 
 
+def test_an_order_has_an_upper_bound_too() -> None:
+    keys = {"relation": "order", "order": "slow > fast", "machines": ["int"]}
+    # 1.25, 1.333, 2
+    assert verdict_of(**keys, at_most=2).holds
+    assert verdict_of(**keys, at_most=1.9).failed == 1
+    assert verdict_of(**keys, at_least=1.3, at_most=2).failed == 1
+
+
+def test_a_difference_that_is_expected() -> None:
+    # 1.25 at 4, 1.333 at 8
+    four = {"values": [4], "at_least": 1.2, "at_most": 1.3, "reason": "small"}
+    verdict = verdict_of(**EXPECTED, expected=[four, BETWEEN])
+    assert (verdict.holds, verdict.fails, verdict.differing) == (False, False, 2)
+    assert verdict.word == "differs at 2 of 2, as expected"
+    verdict = verdict_of(**EXPECTED, expected=[BETWEEN])
+    assert (verdict.fails, verdict.failed, verdict.differing, verdict.reason) == (True, 1, 1, "r")
+    assert verdict.word == "differs at 1 of 2"
+    assert verdict_of(**EXPECTED, expected=[four]).worst.point == "int, 8"
+
+
+def test_a_difference_that_is_expected_and_does_not_come_fails() -> None:
+    keys = EXPECTED | {"at_least": 1.2}
+    verdict = verdict_of(**keys, expected=[BETWEEN | {"values": [8]}])
+    assert (verdict.fails, verdict.failed, verdict.word) == (True, 1, "holds, though expected to differ")
+
+
+def test_expectations_belong_to_models() -> None:
+    scope = Scope(SCOPE.machines, SCOPE.series, SCOPE.values, models=("one", "other"))
+    found = built(claim(**EXPECTED, expected=[BETWEEN | {"at_least": 1.2, "models": ["other"]}]), scope)
+    assert found.test(TIMES, SCOPE.values, "one").fails
+    assert not found.test(TIMES, SCOPE.values, "other").fails
+
+
 def test_ranges_select_values() -> None:
     assert verdict_of(relation="order", order="slow > fast", from_=8).samples == 4
     assert verdict_of(relation="order", order="slow > fast", to=4).samples == 2
@@ -116,7 +153,16 @@ def test_ranges_select_values() -> None:
         ({"relation": "speedup", "of": "fast"}, "claim[0].against: missing"),
         ({"relation": "speedup", "of": "fst", "against": "slow"}, "claim[0].of: fst is not a series"),
         ({"relation": "speedup", "of": "fast", "against": "slow"}, "claim[0].at_least: missing"),
-        ({"relation": "order", "order": "slow > fast", "at_least": 1.0}, "claim[0].at_least: has no meaning"),
+        ({"relation": "close", "of": "fast", "against": "slow", "at_least": 1.0}, "claim[0].at_least: has no meaning"),
+        (
+            {"relation": "order", "order": "slow > fast", "at_most": 2, "one_sided": "so"},
+            "claim[0].one_sided: the claim",
+        ),
+        ({**EXPECTED, "expected": [{"at_least": 1.0, "reason": "r"}]}, "claim[0].expected[0].at_most: missing"),
+        ({**EXPECTED, "expected": [BETWEEN | {"at_least": 9}]}, "claim[0].expected[0].at_most: must be at least 9"),
+        ({**EXPECTED, "expected": [BETWEEN | {"models": ["x"]}]}, "claim[0].expected[0].models[0]: x is not among"),
+        ({**EXPECTED, "expected": [BETWEEN | {"machines": ["dis"]}]}, "claim[0].expected[0].machines[0]: dis is not"),
+        ({**EXPECTED, "expected": [BETWEEN | {"values": [8192]}]}, "claim[0].expected[0].values[0]: 8192 is no value"),
         ({"relation": "order", "order": "slow < fast"}, "claim[0].order: expected series joined by"),
         ({"relation": "order", "order": "slow > fst"}, "claim[0].order: fst is not a series"),
         ({"relation": "order", "order": "slow > fast", "machines": ["x"]}, "claim[0].machines[0]: x is not among"),

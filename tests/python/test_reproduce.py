@@ -255,28 +255,37 @@ def test_on_a_terminal_code_has_a_colour() -> None:
     )
 
 
-def test_marked_claims_differ_without_failing(home: Path, program: Program) -> None:
+EXPECTED = """
+[[claim.expected]]
+at_least = 0.2
+at_most = 0.22
+reason = "the paper's CPU is slower"
+
+[[claim]]
+name = "bandwidth"
+"""
+
+
+def test_expected_differences_do_not_fail(home: Path, program: Program) -> None:
     file = home / "experiments" / "ping-pong" / "experiment.toml"
-    marked = file.read_text().replace('name = "latency"', 'name = "latency"\nwhy = "the paper\'s CPU is slower"', 1)
-    file.write_text(marked)
+    file.write_text(file.read_text().replace('\n[[claim]]\nname = "bandwidth"\n', EXPECTED, 1))
     slower = TIMES | {"sc17-int": TIMES["sc17-int"] | {"stream": [790_000, 15], "store": [790_008, 15, 900_000, 20]}}
     program(times=slower)
     result = spinkit("reproduce", "ping-pong", "--quick", "--check")
     assert result.exit_code == 0, result.output
-    assert "differs (explained)" in result.output
+    assert "differs, as expected" in result.output
     assert "why: the paper's CPU is slower" in result.output
     page = Path("out/ping-pong/index.html").read_text()
     assert "6 of 7 statements of the paper hold here." in page
-    assert "1 differs, explained." in page
-    assert "why: the paper&#39;s CPU is slower" in page
-    [latency] = [c for c in json.loads(Path("out/ping-pong/results.json").read_text())["claims"] if c["why"]]
-    assert (latency["name"], latency["holds"]) == ("latency", False)
+    assert "1 differs, as expected." in page
+    assert "expected here: 20.0 % to 22.0 %, because: the paper&#39;s CPU is slower" in page
+    [latency] = [c for c in json.loads(Path("out/ping-pong/results.json").read_text())["claims"] if c["reason"]]
+    assert (latency["name"], latency["holds"], latency["fails"]) == ("latency", False, False)
 
     program()
     result = spinkit("reproduce", "ping-pong", "--quick", "--check")
-    assert result.exit_code == 0
-    assert "holds, but marked as different" in result.output
-    assert "ping-pong: a claim marked as different holds: 35 % lower latency than RDMA" in result.stderr
+    assert result.exit_code == 1
+    assert "ping-pong: holds, though expected to differ: 35 % lower latency than RDMA (sc17-int, 8: " in result.stderr
 
 
 def test_compile_error_is_shown(home: Path, program: Program) -> None:
