@@ -25,9 +25,16 @@ pub struct State {
 }
 
 impl State {
-    pub(crate) fn new(pc: u32) -> State {
-        State { words: [0; WORDS], wide: [0; WIDE], pc, reservation: None, cycles: 0, instructions: 0, data_cycles: 0 }
-    }
+    /// The state in which all registers are zero. A constant is written in place where a function's result is copied.
+    pub(crate) const ZERO: State = State {
+        words: [0; WORDS],
+        wide: [0; WIDE],
+        pc: 0,
+        reservation: None,
+        cycles: 0,
+        instructions: 0,
+        data_cycles: 0,
+    };
 
     /// The value of 32-bit register `index`; the index wraps at 64.
     #[inline(always)]

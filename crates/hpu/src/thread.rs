@@ -26,8 +26,18 @@ impl Thread {
     /// stack that grows down from `stack_top`, and a return address that ends it.
     pub fn new(program: &Program, entry: u32, stack_top: u32, args: [u32; 3]) -> Thread {
         let convention = program.isa().convention();
+        let mut thread = Thread {
+            state: State::ZERO,
+            convention,
+            entry,
+            command: entry,
+            granted: false,
+            attention: Attention::default(),
+            pipeline: Position::default(),
+        };
+        let state = &mut thread.state;
         // The lowest bit of a code address is not part of the address in any instruction set.
-        let mut state = State::new(entry & !1);
+        state.pc = entry & !1;
         state.set_word(convention.return_address, program.return_address());
         state.set_word(convention.stack_pointer, stack_top);
         if let Some((register, _)) = convention.global_pointer {
@@ -36,8 +46,7 @@ impl Thread {
         for (register, argument) in convention.arguments.iter().zip(args) {
             state.set_word(*register, argument);
         }
-        let (attention, pipeline) = (Attention::default(), Position::default());
-        Thread { state, convention, entry, command: entry, granted: false, attention, pipeline }
+        thread
     }
 
     /// Cycles since the handler started, up to the completion of its latest instruction.
