@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from itertools import pairwise
+from typing import Any
 
 import msgspec
 
@@ -13,6 +15,44 @@ from spinkit._toml import Integer, Number, Place, Table
 
 Times = Mapping[tuple[str, str, int], int]
 """Measured numbers, times in ps or counts, by (machine, series, value of the sweep)."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What the runs of one model gave."""
+
+    times: Times
+    lines: Mapping[tuple[str, str, int], Mapping[str, Any]] = field(default_factory=dict)
+    """What the program printed for each point."""
+    reports: Mapping[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)
+    """What spinrun reported of each run, by (machine, series)."""
+
+    def printed(self, machine: str, series: str, value: int, key: str) -> float:
+        """Return a number that the program printed for a point."""
+        return _number(self.lines.get((machine, series, value), {}).get(key), key, f"{series} on {machine}, {value}")
+
+    def reported(self, machine: str, series: str, path: str) -> float:
+        """Return a number of a run's report, such as `cards.1.dma_bytes`: names and indices, joined by dots."""
+        found = reduce(_inside, path.split("."), self.reports.get((machine, series), {}))
+        return _number(found, path, f"{series} on {machine}")
+
+    def summed(self, machine: str, series: str, key: str) -> float:
+        """Return the sum of a number that the program printed over all points of a run."""
+        values = [value for of, name, value in self.lines if (of, name) == (machine, series)]
+        return sum(self.printed(machine, series, value, key) for value in values)
+
+
+def _inside(table: Any, name: str) -> Any:
+    """Return an entry of a table or list; None if there is none."""
+    if isinstance(table, Mapping):
+        return table.get(name)
+    return table[int(name)] if isinstance(table, Sequence) and name.isdecimal() and int(name) < len(table) else None
+
+
+def _number(found: Any, key: str, where: str) -> float:
+    if isinstance(found, bool) or not isinstance(found, int | float):
+        raise SpinkitError(f"{where}: {key} is {'not there' if found is None else f'no number but {found!r}'}")
+    return found
 
 
 @dataclass(frozen=True)
@@ -28,6 +68,8 @@ class Scope:
     """Converts what is measured to that unit."""
     models: tuple[str, ...] = ("",)
     """The models that are compared; one without a name where an experiment has one model only."""
+    shared_run: bool = False
+    """Whether series share a run, and so its report."""
 
 
 @dataclass(frozen=True)
@@ -155,21 +197,29 @@ class Claim:
     unit: str
     statement: str
     """The tested relation in words."""
-    numbers: Callable[[Times, str, int], Iterable[tuple[str, float, float]]] = field(repr=False, compare=False)
+    numbers: Callable[[Measured, str, int], Iterable[tuple[str, float, float]]] = field(repr=False, compare=False)
     """The numbers of a (machine, value), each with a description and its least permitted value."""
+    of_runs: bool = False
+    """Whether the numbers are those of whole runs, with all values."""
 
     def where(self, values: Sequence[int]) -> list[int]:
         """Return those of the given values to which the claim applies."""
         return [value for value in values if value in self.values]
 
-    def test(self, times: Times, values: Sequence[int], model: str = "") -> Verdict:
-        """Test the claim on a model's measured times; every point it names must be there."""
+    def test(self, measured: Measured, values: Sequence[int], model: str = "") -> Verdict:
+        """Test the claim on what a model's runs gave; every point it names must be there."""
+        tested = self.where(values)
         try:
             samples = [
-                Sample(f"{machine}, {value}{about}", number, self._stated(least), self._expected(model, machine, value))
+                Sample(
+                    machine if self.of_runs else f"{machine}, {value}{about}",
+                    number,
+                    self._stated(least),
+                    self._expected(model, machine, value),
+                )
                 for machine in self.machines
-                for value in self.where(values)
-                for about, number, least in self.numbers(times, machine, value)
+                for value in (tested[:1] if self.of_runs else tested)
+                for about, number, least in self.numbers(measured, machine, value)
             ]
         except SpinkitError as error:
             raise SpinkitError(f"claim {self.name}: {error}") from None
@@ -265,7 +315,21 @@ class _Value(_ClaimTable, tag="value", frozen=True, kw_only=True):
     of: str
 
 
-ClaimTable = _Reduction | _Speedup | _Order | _Largest | _Wider | _Close | _Value
+class _Reported(_ClaimTable, tag="reported", frozen=True, kw_only=True):
+    """A number of the report or the output of `of`, divided by another one (`per`), or by that of another series.
+
+    A key with dots is a place in spinrun's report of the run (`handlers.NAME.min_instructions`, `cards.1.dma_bytes`),
+    which is tested once for each machine; a key without dots is what the program prints for each point.
+    """
+
+    of: str
+    key: str
+    per: str | None = None
+    """A key of either form; the sum over the points of the run, if `key` has dots and this has none."""
+    against: str | None = None
+
+
+ClaimTable = _Reduction | _Speedup | _Order | _Largest | _Wider | _Close | _Value | _Reported
 """A `[[claim]]`."""
 
 
@@ -273,6 +337,8 @@ def build_claim(table: ClaimTable, place: Place, scope: Scope) -> Claim:
     """Check a claim against the names that it may use."""
     machines = _machines(table, place, scope)
     unit, bounds = _BOUNDS[type(table)]
+    if isinstance(table, _Reported):
+        unit = _reported_unit(table)
     statement, numbers, machines = _relation(table, place, scope, machines)
     _check_bounds(table, place, bounds)
     values = _values(table, place, scope, scope.values)
@@ -293,6 +359,7 @@ def build_claim(table: ClaimTable, place: Place, scope: Scope) -> Claim:
         unit=scope.unit if unit is None else unit,
         statement=statement,
         numbers=numbers,
+        of_runs=isinstance(table, _Reported) and "." in table.key,
     )
 
 
@@ -364,7 +431,7 @@ def _check_series(name: str, place: Place, scope: Scope) -> None:
 def _relation(table: ClaimTable, place: Place, scope: Scope, machines: tuple[str, ...]) -> _Built:
     """Return the relation in words, its numbers, and the machines that it is tested on."""
     for key in ("of", "against"):
-        if hasattr(table, key):
+        if getattr(table, key, None) is not None:
             _check_series(getattr(table, key), place / key, scope)
     match table:
         case _Reduction(of=of, against=against):
@@ -387,9 +454,11 @@ def _relation(table: ClaimTable, place: Place, scope: Scope, machines: tuple[str
             return f"time of {table.order}", _order(table, place, scope), machines
         case _Value(of=of):
             return of, _value(of, scope, _at_least(table, -_INFINITY)), machines
+        case _Reported():
+            return *_reported(table, place, scope), machines
 
 
-_Numbers = Callable[[Times, str, int], Iterable[tuple[str, float, float]]]
+_Numbers = Callable[[Measured, str, int], Iterable[tuple[str, float, float]]]
 _Built = tuple[str, _Numbers, tuple[str, ...]]
 _INFINITY = float("inf")
 
@@ -403,15 +472,15 @@ def _ratio(times: Times, of: tuple[str, str, int], against: tuple[str, str, int]
 
 
 def _reduction(of: str, against: str, least: float) -> _Numbers:
-    def numbers(times: Times, machine: str, value: int) -> Iterable[tuple[str, float, float]]:
-        yield "", 1 - _ratio(times, (machine, of, value), (machine, against, value)), least
+    def numbers(measured: Measured, machine: str, value: int) -> Iterable[tuple[str, float, float]]:
+        yield "", 1 - _ratio(measured.times, (machine, of, value), (machine, against, value)), least
 
     return numbers
 
 
 def _speedup(of: str, against: str, least: float) -> _Numbers:
-    def numbers(times: Times, machine: str, value: int) -> Iterable[tuple[str, float, float]]:
-        yield "", _ratio(times, (machine, against, value), (machine, of, value)), least
+    def numbers(measured: Measured, machine: str, value: int) -> Iterable[tuple[str, float, float]]:
+        yield "", _ratio(measured.times, (machine, against, value), (machine, of, value)), least
 
     return numbers
 
@@ -424,9 +493,9 @@ def _order(table: _Order, place: Place, scope: Scope) -> _Numbers:
     for name in names:
         _check_series(name, place / "order", scope)
 
-    def numbers(times: Times, machine: str, value: int) -> Iterable[tuple[str, float, float]]:
+    def numbers(measured: Measured, machine: str, value: int) -> Iterable[tuple[str, float, float]]:
         for (slow, fast), sign in zip(pairwise(names), signs, strict=True):
-            ratio = _ratio(times, (machine, slow, value), (machine, fast, value))
+            ratio = _ratio(measured.times, (machine, slow, value), (machine, fast, value))
             # Strictly greater: times are integers below 2^52, so a quotient of unequal ones is never 1.
             least = 1 - table.tolerance if sign == ">=" else _at_least(table, 1 + 2**-52)
             yield f", {slow} / {fast}", ratio, least
@@ -440,9 +509,9 @@ def _at_least(table: ClaimTable, least: float) -> float:
 
 
 def _largest(of: str, against: str, least: float) -> _Numbers:
-    def numbers(times: Times, machine: str, value: int) -> Iterable[tuple[str, float, float]]:
-        points = [(m, v) for m, series, v in times if series == of]
-        reductions = {(m, v): 1 - _ratio(times, (m, of, v), (m, against, v)) for m, v in points}
+    def numbers(measured: Measured, machine: str, value: int) -> Iterable[tuple[str, float, float]]:
+        points = [(m, v) for m, series, v in measured.times if series == of]
+        reductions = {(m, v): 1 - _ratio(measured.times, (m, of, v), (m, against, v)) for m, v in points}
         here = reductions.pop((machine, value))
         most = max(reductions.values(), default=0.0)
         yield "", here / most if most > 0 else _INFINITY, least
@@ -451,7 +520,8 @@ def _largest(of: str, against: str, least: float) -> _Numbers:
 
 
 def _wider(of: str, against: str, than: str, least: float) -> _Numbers:
-    def numbers(times: Times, machine: str, value: int) -> Iterable[tuple[str, float, float]]:
+    def numbers(measured: Measured, machine: str, value: int) -> Iterable[tuple[str, float, float]]:
+        times = measured.times
         wide = times[machine, against, value] - times[machine, of, value]
         narrow = times[than, against, value] - times[than, of, value]
         # Without a difference on the other machine there is nothing that could be wider.
@@ -461,17 +531,68 @@ def _wider(of: str, against: str, than: str, least: float) -> _Numbers:
 
 
 def _close(of: str, against: str) -> _Numbers:
-    def numbers(times: Times, machine: str, value: int) -> Iterable[tuple[str, float, float]]:
-        yield "", abs(_ratio(times, (machine, of, value), (machine, against, value)) - 1), -_INFINITY
+    def numbers(measured: Measured, machine: str, value: int) -> Iterable[tuple[str, float, float]]:
+        yield "", abs(_ratio(measured.times, (machine, of, value), (machine, against, value)) - 1), -_INFINITY
 
     return numbers
 
 
 def _value(of: str, scope: Scope, least: float) -> _Numbers:
-    def numbers(times: Times, machine: str, value: int) -> Iterable[tuple[str, float, float]]:
-        yield "", scope.shown(times[machine, of, value]), least
+    def numbers(measured: Measured, machine: str, value: int) -> Iterable[tuple[str, float, float]]:
+        yield "", scope.shown(measured.times[machine, of, value]), least
 
     return numbers
+
+
+def _reported(table: _Reported, place: Place, scope: Scope) -> tuple[str, _Numbers]:
+    of_runs = "." in table.key
+    if not of_runs and table.per is not None and "." in table.per:
+        raise (place / "per").error("is a number of the run, but key is one of each point")
+    if of_runs:
+        for key in ("values", "first", "to"):
+            if getattr(table, key) is not None:
+                name = "from" if key == "first" else key
+                raise (place / name).error(f"has no meaning for {table.key}, which is a number of the whole run")
+        if scope.shared_run and table.per is not None and "." not in table.per:
+            raise (place / "per").error("names a number of points, but series share the run")
+
+    def one(measured: Measured, machine: str, series: str, value: int, key: str) -> float:
+        if "." in key:
+            return measured.reported(machine, series, key)
+        if of_runs:
+            return measured.summed(machine, series, key)
+        return measured.printed(machine, series, value, key)
+
+    def number(measured: Measured, machine: str, series: str, value: int) -> float:
+        found = one(measured, machine, series, value, table.key)
+        return (
+            found if table.per is None else _divide(found, one(measured, machine, series, value, table.per), table.per)
+        )
+
+    def numbers(measured: Measured, machine: str, value: int) -> Iterable[tuple[str, float, float]]:
+        found = number(measured, machine, table.of, value) / scale
+        if table.against is not None:
+            found = _divide(found, number(measured, machine, table.against, value), f"{table.key} of {table.against}")
+        yield "", found, _at_least(table, -_INFINITY)
+
+    scale = 1000 if _reported_unit(table) == "ns" else 1
+    words = f"{table.key} of {table.of}" + (f", against {table.against}" if table.against else "")
+    return words + (f", per {table.per}" if table.per else ""), numbers
+
+
+def _divide(number: float, by: float, what: str) -> float:
+    if by == 0:
+        raise SpinkitError(f"{what} is 0, which allows no comparison")
+    return number / by
+
+
+def _reported_unit(table: _Reported) -> str:
+    """Return the unit that the key's last word names; a quotient of two series is a factor."""
+    if table.against is not None:
+        return "×"
+    word = table.key.rpartition(".")[2].rpartition("_")[2]
+    units = {"ps": "ns", "bytes": "B", "instructions": "instructions", "cycles": "cycles"}
+    return "" if table.per is not None else units.get(word, "")
 
 
 _BOTH = frozenset({"at_least", "at_most"})
@@ -484,5 +605,6 @@ _BOUNDS: dict[type, tuple[str | None, frozenset[str]]] = {
     _Wider: ("×", _BOTH),
     _Close: ("%", frozenset({"at_most"})),
     _Value: (None, _BOTH),
+    _Reported: (None, _BOTH),
 }
 """For each relation the unit of its number (None: the unit of what is measured), and the bounds that a claim gives."""

@@ -5,8 +5,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal, get_args
+
+import msgspec
 
 from spinkit._claims import Claim, ClaimTable, Scope, build_claim
 from spinkit._errors import SpinkitError
@@ -14,6 +18,12 @@ from spinkit._toml import Integer, Place, Table, convert, parse_toml, read_text
 
 MOST_CURVES = 6
 """Largest number of curves in a figure."""
+
+Perturbation = Literal["hpu", "dma", "streaming"]
+"""A change that some claim of an experiment must notice: HPUs at a fifth of their clock, five times the DMA latency,
+and the times of store-and-forward in place of those of streaming. `tests/python/test_perturbations.py` makes them."""
+
+PERTURBATIONS: tuple[Perturbation, ...] = get_args(Perturbation)
 
 
 class Program(Table, frozen=True, kw_only=True):
@@ -126,6 +136,12 @@ class Experiment:
     quick_values: tuple[int, ...]
     shared_run: bool
     """Whether series of one card share a run, which gets their arguments in order and prints in the same order."""
+    insensitive: Mapping[Perturbation, str]
+    """The perturbations (`PERTURBATIONS`) that turn no claim, each with the reason."""
+    variant: str = ""
+    """What is changed in a variant of the experiment, in words."""
+    changes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """In a variant, the changed parameters of each machine file; those that a series changes itself stay."""
 
     def machine(self, model: str, machine: str) -> str:
         """Return the name of the machine file of a model."""
@@ -160,6 +176,7 @@ class _Run(Table, frozen=True, kw_only=True):
     timeout_s: Integer
     quick_values: tuple[Integer, ...]
     shared_run: bool = False
+    insensitive: dict[Perturbation, str] = msgspec.field(default_factory=dict)
 
 
 class _File(Table, frozen=True, kw_only=True):
@@ -193,7 +210,7 @@ def read(file: Path) -> Experiment:
         if value not in sweep.values:
             raise (place / "run" / "quick_values" / index).error(f"{value} is not in sweep.values")
     names = tuple(one.name for one in series)
-    scope = Scope(table.machines, names, sweep.values, measure.unit, measure.shown, table.models)
+    scope = Scope(table.machines, names, sweep.values, measure.unit, measure.shown, table.models, run.shared_run)
     claims = tuple(build_claim(one, place / "claim" / index, scope) for index, one in enumerate(table.claim))
     _check_names([claim.name for claim in claims], place / "claim")
     for index, claim in enumerate(claims):
@@ -219,6 +236,7 @@ def read(file: Path) -> Experiment:
         timeout_s=run.timeout_s,
         quick_values=run.quick_values,
         shared_run=run.shared_run,
+        insensitive=run.insensitive,
     )
 
 

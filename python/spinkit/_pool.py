@@ -8,7 +8,7 @@ import re
 import signal
 import subprocess
 from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -69,14 +69,28 @@ class Job:
     machine: str
     series: tuple[Series, ...]
     """The series that the run measures: one, unless they share a run."""
-    values: tuple[int, ...]
-    name: str
-    """Unique in its experiment."""
+    quick: bool
     describe: Describe
 
     @property
+    def values(self) -> tuple[int, ...]:
+        return self.experiment.values(self.quick)
+
+    @property
+    def name(self) -> str:
+        """A name for the run, which jobs share only if they are the same run."""
+        name = f"{self.machine}.{self.series[0].name}.{'quick' if self.quick else 'all'}"
+        return f"{name}.{_cache.digest([], self.changes)[:8]}" if self.changes else name
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Jobs with the same key are the same run."""
+        return self.experiment.name, self.name
+
+    @property
     def what(self) -> str:
-        return f"{'; '.join(series.label for series in self.series)} on {self.machine}"
+        variant = f", {self.experiment.variant}" if self.experiment.variant else ""
+        return f"{'; '.join(series.label for series in self.series)} on {self.machine}{variant}"
 
     @property
     def ranks(self) -> int:
@@ -90,8 +104,13 @@ class Job:
 
     @property
     def changes(self) -> tuple[str, ...]:
-        """Changed parameters of the machine."""
-        return tuple(self._fill(change) for change in self.series[0].set)
+        """Changed parameters of the machine: those of the variant that the series does not set itself, and its own."""
+        own = tuple(self._fill(change) for change in self.series[0].set)
+        keys = {change.partition("=")[0] for change in own}
+        # Cards without handlers have HPUs that are never used.
+        unused = () if self.series[0].nic == "spin" else ("hpu.", "accelerator.")
+        varied = self.experiment.changes.get(self.machine, ())
+        return (*(one for one in varied if one.partition("=")[0] not in keys and not one.startswith(unused)), *own)
 
     @property
     def arguments(self) -> list[str]:
@@ -123,14 +142,7 @@ def jobs(experiment: Experiment, quick: bool, describe: Describe) -> list[Job]:
     for series in experiment.series:
         groups.setdefault((series.nic, series.set) if experiment.shared_run else series, []).append(series)
     return [
-        Job(
-            experiment,
-            machine,
-            tuple(group),
-            experiment.values(quick),
-            f"{machine}.{group[0].name}.{'quick' if quick else 'all'}",
-            describe,
-        )
+        Job(experiment, machine, tuple(group), quick, describe)
         for machine in experiment.machine_files
         for group in groups.values()
     ]
@@ -259,7 +271,8 @@ class _Pool:
         experiment = job.experiment
         lines = []
         for value in job.values:
-            words = ["run", str(folder / f"schedule-{value}.bin"), "--machine", job.machine, *job.arguments]
+            machine = ["--machine", job.machine, *(word for change in job.changes for word in ("--set", change))]
+            words = ["run", str(folder / f"schedule-{value}.bin"), *machine, *job.arguments]
             try:
                 told = parse_json(self._goal([*words, "--progress", "off", "--json", "-"]))
             except ValueError as error:
@@ -289,9 +302,10 @@ Outcome = tuple[Experiment, Results | SpinkitError]
 def run_all(
     experiments: Sequence[Experiment], settings: Settings, progress: Progress
 ) -> Generator[Outcome, None, None]:
-    """Run experiments, their points in one pool; yield each outcome as soon as it is complete.
+    """Run experiments and variants of them, their points in one pool; yield each outcome as soon as it is complete.
 
-    What fails in an experiment, in any of its runs, is one error and does not end the others.
+    Runs that variants have in common are made once. What fails in an experiment, in any of its runs, is one error and
+    does not end the others.
     """
     settings.out.mkdir(parents=True, exist_ok=True)
     with (
@@ -310,29 +324,38 @@ def run_all(
 def _drive(
     experiments: Sequence[Experiment], quick: bool, pool: _Pool, threads: ThreadPoolExecutor, progress: Progress
 ) -> Generator[Outcome, None, None]:
-    compiled = [(experiment, threads.submit(pool.compile, experiment)) for experiment in experiments]
-    programs = {}
-    for experiment, program in compiled:
+    compiled: dict[str, Future[_Program]] = {}
+    for experiment in experiments:
+        if experiment.name not in compiled:
+            compiled[experiment.name] = threads.submit(pool.compile, experiment)
+    programs: dict[str, _Program] = {}
+    wanted: dict[tuple[str, str], Job] = {}
+    left: list[tuple[Experiment, list[tuple[str, str]]]] = []
+    for experiment in experiments:
         try:
-            programs[experiment.name] = program.result()
+            programs[experiment.name] = compiled[experiment.name].result()
         except SpinkitError as error:
             yield experiment, error
-    left = {one.name: jobs(one, quick, pool.describe) for one in experiments if one.name in programs}
+            continue
+        several = jobs(experiment, quick, pool.describe)
+        for job in several:
+            wanted.setdefault(job.key, job)
+        left.append((experiment, [job.key for job in several]))
     # Runs with many ranks take longest. They start first, so that not everything waits for them at the end.
-    ordered = sorted((job for several in left.values() for job in several), key=lambda job: -job.ranks)
+    ordered = sorted(wanted.values(), key=lambda job: -job.ranks)
     futures = {threads.submit(pool.run, job, programs[job.experiment.name]): job for job in ordered}
-    done: dict[Job, Run | SpinkitError] = {}
+    done: dict[tuple[str, str], Run | SpinkitError] = {}
     for future in as_completed(futures):
         job = futures[future]
         cached = False
         try:
-            done[job], cached = future.result()
+            done[job.key], cached = future.result()
         except SpinkitError as error:
-            done[job] = SpinkitError(f"{job.what}: {error}")
+            done[job.key] = SpinkitError(f"{job.what}: {error}")
         progress(Step(f"{job.experiment.name}: {job.what}", len(done), len(ordered), cached))
-        others = left[job.experiment.name]
-        if all(other in done for other in others):
-            yield job.experiment, _outcome(job.experiment, quick, [done[other] for other in others])
+        for one in [one for one in left if all(key in done for key in one[1])]:
+            left = [other for other in left if other is not one]
+            yield one[0], _outcome(one[0], quick, [done[key] for key in one[1]])
 
 
 def _outcome(experiment: Experiment, quick: bool, ended: Sequence[Run | SpinkitError]) -> Results | SpinkitError:

@@ -117,7 +117,7 @@ def pictures(results: Results) -> dict[str, Picture]:
 def _picture(results: Results, figure: Figure) -> Picture:
     experiment = results.experiment
     model = experiment.models[0] if figure.model is None else figure.model
-    times = results.times(model)
+    times = results.measured(model).times
     sweep, measure, values = experiment.sweep, experiment.measure, results.values
     shown = [series for series in experiment.series if figure.series is None or series.name in figure.series]
     curves = [

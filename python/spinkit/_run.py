@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from spinkit._claims import Verdict
+from spinkit._claims import Measured, Verdict
 from spinkit._errors import SpinkitError
 from spinkit._experiment import Experiment, Series
 
@@ -68,14 +68,16 @@ class Results:
         """All points."""
         return [point for run in self.runs for point in run.points]
 
-    def times(self, model: str) -> dict[tuple[str, str, int], int]:
-        """Measured numbers of a model's points, by the machine's name in the experiment."""
+    def measured(self, model: str) -> Measured:
+        """Return what a model's runs gave, by the machine's name in the experiment."""
         names = {self.experiment.machine(model, machine): machine for machine in self.experiment.machines}
-        return {
-            (names[point.machine], point.series.name, point.value): point.measured
-            for point in self.points
-            if point.machine in names
-        }
+        runs = [run for run in self.runs if run.machine in names]
+        points = {(names[run.machine], one.series.name, one.value): one for run in runs for one in run.points}
+        return Measured(
+            times={place: point.measured for place, point in points.items()},
+            lines={place: point.line for place, point in points.items()},
+            reports={(names[run.machine], series.name): run.report for run in runs for series in run.series},
+        )
 
     @property
     def wrong(self) -> list[Point]:
@@ -91,9 +93,9 @@ class Results:
 def judge(experiment: Experiment, quick: bool, runs: Iterable[Run]) -> Results:
     """Test the experiment's claims on its runs."""
     results = Results(experiment, quick, tuple(runs), ())
-    times = {model: results.times(model) for model in experiment.models}
+    measured = {model: results.measured(model) for model in experiment.models}
     verdicts = [
-        claim.test(times[model], results.values, model) for claim in experiment.claims for model in experiment.models
+        claim.test(measured[model], results.values, model) for claim in experiment.claims for model in experiment.models
     ]
     return Results(experiment, quick, results.runs, tuple(verdicts))
 

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from spinkit._claims import Claim, ClaimTable, Scope, Verdict, build_claim
+from spinkit._claims import Claim, ClaimTable, Measured, Scope, Verdict, build_claim
 from spinkit._errors import SpinkitError
 from spinkit._toml import Place, convert
 
@@ -23,6 +24,15 @@ TIMES = {
     ("dis", "slow", 8192): 9000,
     ("dis", "fast", 8192): 3000,
 }
+CARDS = {"cards": [{"dma_bytes": 0}, {"dma_bytes": 30}], "handlers": {"add": {"calls": 2, "instructions": 7}}}
+MEASURED = Measured(
+    times=TIMES,
+    lines={place: {"bytes": place[2] % 10, "hpus": place[2] // 4, "wait_ps": 2500} for place in TIMES},
+    reports={
+        (machine, series): CARDS | {"end_ps": end}
+        for machine, series, end in (("int", "slow", 3), ("int", "fast", 1), ("dis", "slow", 5), ("dis", "fast", 2))
+    },
+)
 
 
 BETWEEN = {"at_least": 1.3, "at_most": 1.4, "reason": "r"}
@@ -41,7 +51,7 @@ def built(keys: dict[str, Any], scope: Scope) -> Claim:
 
 
 def verdict_of(**keys: Any) -> Verdict:
-    return built(claim(**keys), SCOPE).test(TIMES, SCOPE.values)
+    return built(claim(**keys), SCOPE).test(MEASURED, SCOPE.values)
 
 
 def test_reduction_is_one_minus_the_quotient() -> None:
@@ -70,7 +80,7 @@ def test_value_is_what_is_measured_in_its_unit() -> None:
     assert (verdict.holds, verdict.worst.number, verdict.claim.format(0.009)) == (True, 0.009, "0.009 µs")
     count = Scope(SCOPE.machines, SCOPE.series, SCOPE.values, "", float)
     found = built(claim(relation="value", of="slow", machines=["int"], at_least=101), count)
-    verdict = found.test(TIMES, SCOPE.values)
+    verdict = found.test(MEASURED, SCOPE.values)
     assert (verdict.failed, verdict.worst.number, verdict.claim.format(100.0)) == (1, 100, "100")
 
 
@@ -137,13 +147,61 @@ def test_a_difference_that_is_expected_and_does_not_come_fails() -> None:
 def test_expectations_belong_to_models() -> None:
     scope = Scope(SCOPE.machines, SCOPE.series, SCOPE.values, models=("one", "other"))
     found = built(claim(**EXPECTED, expected=[BETWEEN | {"at_least": 1.2, "models": ["other"]}]), scope)
-    assert found.test(TIMES, SCOPE.values, "one").fails
-    assert not found.test(TIMES, SCOPE.values, "other").fails
+    assert found.test(MEASURED, SCOPE.values, "one").fails
+    assert not found.test(MEASURED, SCOPE.values, "other").fails
 
 
 def test_ranges_select_values() -> None:
     assert verdict_of(relation="order", order="slow > fast", from_=8).samples == 4
     assert verdict_of(relation="order", order="slow > fast", to=4).samples == 2
+
+
+def reported(**keys: Any) -> Verdict:
+    return verdict_of(relation="reported", at_least=0, at_most=3000, **keys)
+
+
+def test_a_number_of_the_report_is_tested_once_for_each_machine() -> None:
+    verdict = reported(of="fast", key="cards.1.dma_bytes")
+    assert (verdict.worst.number, verdict.samples, verdict.worst.point) == (30, 2, "int")
+    assert verdict.claim.format(30) == "30 B"
+    verdict = reported(of="slow", key="handlers.add.instructions", per="handlers.add.calls")
+    assert (verdict.worst.number, verdict.claim.format(3.5)) == (3.5, "3.5")
+    # 30 bytes in a run with 4 + 8 + 2 bytes.
+    assert reported(of="slow", key="cards.1.dma_bytes", per="bytes").worst.number == 30 / 14
+    assert reported(of="slow", key="cards.1.dma_bytes", against="fast", per="bytes").worst.number == 1
+
+
+def test_a_number_that_the_program_prints_is_tested_at_each_point() -> None:
+    verdict = reported(of="fast", key="hpus", machines=["int"])
+    assert (verdict.worst.number, verdict.samples, verdict.worst.point) == (1, 3, "int, 4")
+    assert reported(of="fast", key="hpus", per="bytes", values=[8192]).worst.number == 2048 / 2
+    verdict = reported(of="fast", key="wait_ps", to=4)
+    assert (verdict.worst.number, verdict.claim.format(2.5)) == (2.5, "2.5 ns")
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"key": "cards.2.dma_bytes"}, "claim c: fast on int: cards.2.dma_bytes is not there"),
+        ({"key": "cards.x.dma_bytes"}, "claim c: fast on int: cards.x.dma_bytes is not there"),
+        ({"key": "handlers.add"}, "claim c: fast on int: handlers.add is no number but {'calls'"),
+        ({"key": "size"}, "claim c: fast on int, 4: size is not there"),
+        ({"key": "cards.1.dma_bytes", "per": "cards.0.dma_bytes"}, "claim c: cards.0.dma_bytes is 0, which allows"),
+        ({"key": "cards.1.dma_bytes", "values": [4]}, "x.toml: claim[0].values: has no meaning for cards.1.dma_bytes"),
+        ({"key": "cards.1.dma_bytes", "from_": 4}, "x.toml: claim[0].from: has no meaning for cards.1.dma_bytes"),
+        ({"key": "hpus", "per": "cards.1.dma_bytes"}, "x.toml: claim[0].per: is a number of the run"),
+    ],
+)
+def test_mistakes_in_what_is_reported(keys: dict[str, Any], message: str) -> None:
+    with pytest.raises(SpinkitError) as error:
+        reported(of="fast", **keys)
+    assert str(error.value).startswith(message)
+
+
+def test_series_that_share_a_run_have_no_sums_of_their_own() -> None:
+    keys = claim(relation="reported", of="fast", key="cards.1.dma_bytes", per="bytes", at_least=0, at_most=9)
+    with pytest.raises(SpinkitError, match="per: names a number of points, but series share the run"):
+        built(keys, replace(SCOPE, shared_run=True))
 
 
 @pytest.mark.parametrize(
@@ -186,4 +244,4 @@ def test_nothing_is_compared_with_a_count_of_zero(relation: str) -> None:
     found = built(claim(relation=relation, **series, **bounds), SCOPE)
     zero = dict.fromkeys(TIMES, 0)
     with pytest.raises(SpinkitError, match=r"claim c: (slow|fast) on (int|dis), \d+: the measured number is 0"):
-        found.test(zero, SCOPE.values)
+        found.test(Measured(zero), SCOPE.values)
