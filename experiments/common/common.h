@@ -49,6 +49,15 @@ static inline const char *option(int argc, char **argv, const char *name, const 
     exit(2);
 }
 
+/* The argument after `name`, or `otherwise` if it is missing. */
+__attribute__((unused)) static inline const char *option_or(int argc, char **argv, const char *name,
+                                                            const char *otherwise) {
+    for (int i = 1; i + 1 < argc; i += 2)
+        if (strcmp(argv[i], name) == 0)
+            return argv[i + 1];
+    return otherwise;
+}
+
 /* The index of `word` among `count` words; if it is none of them, the program ends and prints `usage`. */
 static inline int choice(const char *word, const char *const *words, int count, const char *usage) {
     for (int i = 0; i < count; i++)

@@ -1,24 +1,60 @@
-/* Strided datatype (sPIN §5.2, App. C.3.4): rank 0 sends 4 MiB, rank 1 unpacks them into blocks at a distance of twice
- * their size.
+/* Strided datatype (sPIN §5.2, App. C.3.4): rank 0 sends data, rank 1 unpacks it into blocks at a fixed distance.
  *
  *   --mode cpu        the card stores the message in a temporary buffer, rank 1's CPU unpacks
+ *   --mode iovec      rank 1's card unpacks by a list of all blocks (PTL_IOVEC)
  *   --mode handler    payload handlers on rank 1's card unpack: those of the library
  *   --mode blocking   payload handlers unpack with blocking DMA, as in the paper's listing
- *   --blocks N,N,…    block sizes in bytes, powers of two
+ *   --send whole      rank 0 has the data in one piece (if the option is missing, too)
+ *   --send cpu        rank 0 has it in the same blocks: its CPU packs them into a buffer first
+ *   --send iovec      likewise, but its card reads them by a list
+ *   --piece BYTES     sends messages of that size (at least a block), of which the CPU unpacks one while the next
+ *                     travels; without it data is only split where a list would have more blocks than the card accepts
+ *   --total BYTES     of data, 4 MiB if the option is missing
+ *   --blocks N,N,…    block sizes in bytes; the blocks start at a distance of twice their size
+ *   --vector BLOCK,STRIDE,COUNT   one layout, instead of --blocks and --total
  *
- * Prints one JSON object a line for each block size: {"mode", "block", "time_ps", "data_ok"}; the time is from rank 0's
- * call of PtlPut to rank 1's program seeing the unpacked data in its memory. */
+ * Prints one JSON object a line for each layout: {"mode", "send", "block", "stride", "count", "description_bytes",
+ * "time_ps", "data_ok"}; the time is from rank 0's start (packing, PtlPut) to rank 1's program seeing the unpacked data
+ * in its memory. "description_bytes" are those with which both cards know where the blocks are. */
 #include "../common/common.h"
 #include <handlers/datatype/datatype.h>
 
-enum { PT = 3, BITS = 20 };                 /* portal table index and match bits */
-enum { BYTES = 4 << 20, SPAN = 2 * BYTES }; /* of the message, and in the destination */
-enum { LINE = 64 };                         /* bytes of a cache line */
-enum { UNTOUCHED = 0xA5 };                  /* a byte that no message has written */
+enum { PT = 3, BITS = 20 }; /* portal table index, and match bits of the first piece */
+enum { TOTAL = 4 << 20 };   /* bytes of data, unless given */
+enum { LINE = 64 };         /* bytes of a cache line */
+enum { UNTOUCHED = 0xA5 };  /* a byte that no message has written */
+enum { MAX_PIECES = 4096 };
 
-static const char usage[] = "datatype --mode cpu|handler|blocking --blocks BYTES[,BYTES...]";
-enum mode { CPU, HANDLER, BLOCKING };
-static const char *const modes[] = {"cpu", "handler", "blocking"};
+static const char usage[] = "datatype --mode cpu|iovec|handler|blocking [--send whole|cpu|iovec] [--piece BYTES] "
+                            "[--total BYTES] --blocks BYTES[,BYTES...]|--vector BLOCK,STRIDE,COUNT";
+enum mode { CPU, IOVEC, HANDLER, BLOCKING, MODES };
+enum send { WHOLE, SEND_CPU, SEND_IOVEC, SENDS };
+static const char *const modes[MODES] = {"cpu", "iovec", "handler", "blocking"};
+static const char *const sends[SENDS] = {"whole", "cpu", "iovec"};
+
+/* Blocks of equal size whose starts are `stride` bytes apart. */
+struct layout {
+    size_t block, stride, count;
+};
+
+static enum mode mode;
+static enum send sending;
+static size_t piece_bytes;  /* of --piece; 0: none */
+static unsigned char *data; /* the data in one piece: what rank 0 sends, rank 1's temporary buffer */
+static unsigned char *blocks;
+static ptl_iovec_t *list;
+
+static size_t bytes_of(struct layout l) { return l.block * l.count; }
+static size_t span_of(struct layout l) { return l.stride * l.count; }
+
+/* Blocks of each message but the last one. */
+static size_t blocks_of_piece(struct layout l) {
+    size_t most = mode == IOVEC || sending == SEND_IOVEC ? (size_t)limits.max_iovecs : l.count;
+    if (piece_bytes != 0)
+        most = piece_bytes / l.block < most ? piece_bytes / l.block : most;
+    most = most > 0 ? most : 1;
+    return most < l.count ? most : l.count;
+}
 
 /* The handler of App. C.3.4: each DMA blocks until its data has left the card. */
 __handler int unpack_blocking(const ptl_payload_t p, void *state) {
@@ -35,88 +71,189 @@ __handler int unpack_blocking(const ptl_payload_t p, void *state) {
     return SUCCESS;
 }
 
-static bool unpacked(const unsigned char *memory, size_t block) {
-    for (size_t i = 0; i < SPAN; i++) {
-        size_t number = i / (2 * block), within = i % (2 * block);
-        unsigned char expected = within < block ? pattern(number * block + within, 0) : UNTOUCHED;
-        if (memory[i] != expected)
+/* The list of `count` blocks in `blocks`, from number `first` on. */
+static ptl_iovec_t *list_of(struct layout l, size_t first, size_t count) {
+    for (size_t i = first; i < first + count; i++)
+        list[i] = (ptl_iovec_t){.iov_base = blocks + i * l.stride, .iov_len = l.block};
+    return list + first;
+}
+
+/* Bytes of the cache lines that the blocks touch, and of those of them that they do not fill. */
+static void count_lines(struct layout l, size_t first, size_t count, size_t *touched, size_t *partial) {
+    size_t line = SIZE_MAX, filled = LINE;
+    *touched = *partial = 0;
+    for (size_t i = first; i < first + count; i++)
+        for (size_t at = i * l.stride, end = at + l.block, next; at < end; at = next) {
+            next = (at / LINE + 1) * LINE < end ? (at / LINE + 1) * LINE : end;
+            if (at / LINE != line) {
+                *partial += filled < LINE ? LINE : 0;
+                *touched += LINE;
+                line = at / LINE;
+                filled = 0;
+            }
+            filled += next - at;
+        }
+    *partial += filled < LINE ? LINE : 0;
+}
+
+/* The two copies of the CPU; README.md says what the charge stands for. */
+static void pack_on_cpu(struct layout l, size_t first, size_t count) {
+    size_t touched, partial;
+    for (size_t i = first; i < first + count; i++)
+        memcpy(data + i * l.block, blocks + i * l.stride, l.block);
+    count_lines(l, first, count, &touched, &partial);
+    spin_host_memory(touched, count * l.block);
+}
+
+static void unpack_on_cpu(struct layout l, size_t first, size_t count) {
+    size_t touched, partial;
+    for (size_t i = first; i < first + count; i++)
+        memcpy(blocks + i * l.stride, data + i * l.block, l.block);
+    count_lines(l, first, count, &touched, &partial);
+    spin_host_memory(count * l.block + partial, touched);
+}
+
+static void origin(struct layout l) {
+    const ptl_process_t peer = {.rank = 1};
+    size_t step = blocks_of_piece(l);
+    for (size_t i = 0; i < bytes_of(l); i++)
+        *(sending == WHOLE ? &data[i] : &blocks[i / l.block * l.stride + i % l.block]) = pattern(i, 0);
+    ptl_handle_md_t md[MAX_PIECES];
+    size_t pieces = 0;
+    for (size_t first = 0; first < l.count; first += step, pieces++) {
+        size_t count = l.count - first < step ? l.count - first : step;
+        ptl_md_t piece = {.start = data + first * l.block,
+                          .length = count * l.block,
+                          .eq_handle = PTL_EQ_NONE,
+                          .ct_handle = PTL_CT_NONE};
+        if (sending == SEND_IOVEC)
+            piece.start = list_of(l, first, count), piece.length = count, piece.options = PTL_IOVEC;
+        CHECK(PtlMDBind(ni, &piece, &md[pieces]));
+    }
+    CHECK(spin_barrier());
+    for (size_t first = 0, i = 0; first < l.count; first += step, i++) {
+        size_t count = l.count - first < step ? l.count - first : step;
+        if (sending == SEND_CPU)
+            pack_on_cpu(l, first, count);
+        CHECK(PtlPut(md[i], 0, count * l.block, PTL_NO_ACK_REQ, peer, PT, BITS + i, 0, NULL, 0));
+    }
+    CHECK(spin_barrier()); /* the data has been read and used */
+    for (size_t i = 0; i < pieces; i++)
+        CHECK(PtlMDRelease(md[i]));
+}
+
+/* An entry for one piece. */
+static ptl_handle_me_t append(struct layout l, size_t number, size_t first, size_t count, ptl_me_t *me) {
+    struct datatype_vector state = {
+        .offset = first * l.stride, .block = (uint32_t)l.block, .stride = (uint32_t)l.stride};
+    ptl_handle_me_t handle;
+    me->match_bits = BITS + number;
+    me->hpu_memory = PTL_INVALID_HANDLE;
+    if (mode == CPU)
+        me->start = data + first * l.block, me->length = count * l.block;
+    if (mode == IOVEC)
+        me->start = list_of(l, first, count), me->length = count, me->options |= PTL_IOVEC;
+    if (mode == HANDLER || mode == BLOCKING) {
+        CHECK(PtlHPUAllocMem(sizeof state, ni, &me->hpu_memory));
+        me->payload_handler = mode == HANDLER ? datatype_unpack : unpack_blocking;
+        me->hpu_initial_state = &state;
+        me->hpu_initial_state_length = sizeof state;
+        me->start = blocks, me->length = span_of(l);
+    }
+    CHECK(PtlMEAppend(ni, PT, me, PTL_PRIORITY_LIST, NULL, &handle));
+    return handle;
+}
+
+static bool unpacked(struct layout l) {
+    for (size_t i = 0; i < span_of(l); i++) {
+        size_t number = i / l.stride, within = i % l.stride;
+        unsigned char expected = within < l.block ? pattern(number * l.block + within, 0) : UNTOUCHED;
+        if (blocks[i] != expected)
             return false;
     }
     return true;
 }
 
-static void origin(ptl_handle_md_t md) {
-    CHECK(spin_barrier());
-    CHECK(PtlPut(md, 0, BYTES, PTL_NO_ACK_REQ, (ptl_process_t){.rank = 1}, PT, BITS, 0, NULL, 0));
-    CHECK(spin_barrier()); /* the message has been read and used */
-}
-
-/* README.md says what the charge stands for. */
-static void unpack_on_cpu(unsigned char *memory, const unsigned char *temporary, size_t block) {
-    size_t lines = block < LINE ? SPAN : BYTES; /* bytes of the lines that are written */
-    for (size_t i = 0; i < BYTES / block; i++)
-        memcpy(memory + 2 * block * i, temporary + block * i, block);
-    spin_host_memory(block < LINE ? BYTES + lines : BYTES, lines);
-}
-
-static void destination(enum mode mode, unsigned char *memory, unsigned char *temporary, size_t block) {
-    struct datatype_vector state = {.offset = 0, .block = (uint32_t)block, .stride = (uint32_t)(2 * block)};
+static void destination(struct layout l) {
+    ptl_handle_me_t entries[MAX_PIECES];
+    ptl_hpu_md_h memory[MAX_PIECES];
+    size_t step = blocks_of_piece(l), pieces = 0, described = 0;
     ptl_ct_event_t counted;
-    ptl_handle_me_t entry;
-    ptl_me_t me = {.start = mode == CPU ? temporary : memory,
-                   .length = mode == CPU ? BYTES : SPAN,
-                   .uid = PTL_UID_ANY,
-                   .match_id.rank = PTL_RANK_ANY,
-                   .match_bits = BITS,
-                   .options = PTL_ME_OP_PUT | PTL_ME_EVENT_CT_COMM,
-                   .hpu_memory = PTL_INVALID_HANDLE};
+    ptl_me_t me = {.uid = PTL_UID_ANY, .match_id.rank = PTL_RANK_ANY, .options = PTL_ME_OP_PUT | PTL_ME_EVENT_CT_COMM};
     CHECK(PtlCTAlloc(ni, &me.ct_handle));
-    if (mode != CPU) {
-        CHECK(PtlHPUAllocMem(sizeof state, ni, &me.hpu_memory));
-        me.payload_handler = mode == HANDLER ? datatype_unpack : unpack_blocking;
-        me.hpu_initial_state = &state;
-        me.hpu_initial_state_length = sizeof state;
+    memset(blocks, UNTOUCHED, span_of(l));
+    for (size_t first = 0; first < l.count; first += step, pieces++) {
+        entries[pieces] = append(l, pieces, first, l.count - first < step ? l.count - first : step, &me);
+        memory[pieces] = me.hpu_memory;
     }
-    CHECK(PtlMEAppend(ni, PT, &me, PTL_PRIORITY_LIST, NULL, &entry));
-    memset(memory, UNTOUCHED, SPAN);
-    CHECK(spin_barrier()); /* both leave it at the same time, when rank 0 calls PtlPut */
+    described += mode == IOVEC ? l.count * sizeof(ptl_iovec_t) : 0;
+    described += mode == HANDLER || mode == BLOCKING ? pieces * sizeof(struct datatype_vector) : 0;
+    described += sending == SEND_IOVEC ? l.count * sizeof(ptl_iovec_t) : 0;
+    CHECK(spin_barrier()); /* both leave it at the same time, when rank 0 starts */
     uint64_t start_ps = spin_time_ps();
-    CHECK(PtlCTWait(me.ct_handle, 1, &counted));
     if (mode == CPU)
-        unpack_on_cpu(memory, temporary, block);
+        for (size_t first = 0, i = 1; first < l.count; first += step, i++) {
+            CHECK(PtlCTWait(me.ct_handle, i, &counted));
+            unpack_on_cpu(l, first, l.count - first < step ? l.count - first : step);
+        }
+    else
+        CHECK(PtlCTWait(me.ct_handle, pieces, &counted));
     uint64_t time_ps = spin_time_ps() - start_ps;
-    bool ok = counted.failure == 0 && unpacked(memory, block);
+    bool ok = counted.failure == 0 && unpacked(l);
     CHECK(spin_barrier());
-    printf("{\"mode\":\"%s\",\"block\":%zu,\"time_ps\":%llu,\"data_ok\":%s}\n", modes[mode], block,
-           (unsigned long long)time_ps, ok ? "true" : "false");
+    printf("{\"mode\":\"%s\",\"send\":\"%s\",\"block\":%zu,\"stride\":%zu,\"count\":%zu,\"description_bytes\":%zu,"
+           "\"time_ps\":%llu,\"data_ok\":%s}\n",
+           modes[mode], sends[sending], l.block, l.stride, l.count, described, (unsigned long long)time_ps,
+           ok ? "true" : "false");
     fflush(stdout);
-    CHECK(PtlMEUnlink(entry));
+    for (size_t i = 0; i < pieces; i++) {
+        CHECK(PtlMEUnlink(entries[i]));
+        if (memory[i] != PTL_INVALID_HANDLE)
+            CHECK(PtlHPUFreeMem(&memory[i]));
+    }
     CHECK(PtlCTFree(me.ct_handle));
-    if (mode != CPU)
-        CHECK(PtlHPUFreeMem(&me.hpu_memory));
+}
+
+static void measure(struct layout l) {
+    if (l.block == 0 || l.stride < l.block || l.count == 0 || bytes_of(l) > UINT32_MAX || l.stride > UINT32_MAX)
+        fail("%zu blocks of %zu B, %zu B apart: %s", l.count, l.block, l.stride, usage);
+    size_t step = blocks_of_piece(l);
+    if ((l.count + step - 1) / step > MAX_PIECES)
+        fail("%zu blocks in messages of %zu: %s", l.count, step, usage);
+    data = allocate(bytes_of(l));
+    blocks = allocate(span_of(l));
+    list = allocate(l.count * sizeof *list);
+    if (spin_rank() == 0)
+        origin(l);
+    else
+        destination(l);
+    free(list);
+    free(blocks);
+    free(data);
 }
 
 int main(int argc, char **argv) {
-    enum mode mode = choice(option(argc, argv, "--mode", usage), modes, 3, usage);
-    const char *blocks = option(argc, argv, "--blocks", usage);
-    unsigned char *memory = allocate(SPAN), *message = allocate(BYTES);
-    size_t block;
+    mode = (enum mode)choice(option(argc, argv, "--mode", usage), modes, MODES, usage);
+    sending = (enum send)choice(option_or(argc, argv, "--send", "whole"), sends, SENDS, usage);
+    piece_bytes = strtoull(option_or(argc, argv, "--piece", "0"), NULL, 10);
+    size_t total = strtoull(option_or(argc, argv, "--total", "0"), NULL, 10), block;
+    const char *vector = option_or(argc, argv, "--vector", "");
+    const char *sizes = *vector == '\0' ? option(argc, argv, "--blocks", usage) : "";
+    struct layout l;
     if (spin_size() != 2)
         fail("needs 2 ranks");
+    total = total == 0 ? TOTAL : total;
     start(PT, NULL);
-    ptl_handle_md_t md = bind_memory(message, BYTES, 0, PTL_CT_NONE);
-    if (spin_rank() == 0)
-        for (size_t i = 0; i < BYTES; i++)
-            message[i] = pattern(i, 0);
-    while (next_number(&blocks, &block)) {
-        if (block == 0 || (block & (block - 1)) != 0 || block > BYTES)
-            fail("%zu bytes: %s", block, usage);
-        if (spin_rank() == 0)
-            origin(md);
-        else
-            destination(mode, memory, message, block);
+    if (next_number(&vector, &l.block)) {
+        if (!next_number(&vector, &l.stride) || !next_number(&vector, &l.count) || *vector != '\0')
+            fail("--vector: %s", usage);
+        measure(l);
     }
-    CHECK(PtlMDRelease(md));
+    while (next_number(&sizes, &block)) {
+        if (block == 0 || total % block != 0)
+            fail("%zu bytes do not divide %zu: %s", block, total, usage);
+        measure((struct layout){.block = block, .stride = 2 * block, .count = total / block});
+    }
     finish();
     return 0;
 }

@@ -1,24 +1,28 @@
 /* How many HPUs are needed? (sPIN §4.4.2, Fig. 4): single-packet messages arrive back to back at handlers that take a
-* given time.
+ * given time.
  *
  *   --mode count      how many HPUs a card with enough of them uses for handlers of --handler-ns
  *   --mode law        Little's law: the handler's time × min(1/g, 1/(G s)), rounded up
  *   --mode time       the longest handler with which the HPUs keep up
  *   --mode law-time   the inverse of the law: HPUs × max(g, G s)
+ *   --mode interval   how much time passes between two messages that arrive, with the shortest handlers
+ *   --mode law-interval   max(g, G s)
  *   --sizes N,N,…     packet sizes in bytes
  *   --hpus N          HPUs of the card
- *   --handler-ns N    for count and law
- *   --gap-ps N --byte-ps N   g and G, for the laws
+ *   --handler-ns N    for count and law; handlers take whole cycles, so both round down to them
+ *   --gap-ns X --byte-ps X --clock-ghz X   g, G and the HPUs' clock, for the laws
  *
- * Prints one JSON object a line for each size: {"mode", "bytes", "hpus", "handler_ps", "data_ok"}. */
+ * Prints one JSON object a line for each size: {"mode", "bytes", "hpus", "handler_ps", "interval_ps", "data_ok"}. "handler_ps" is the time that the handlers really take; a message says when it is not the one that was
+ * asked for. */
 #include "../common/common.h"
 
 enum { PT = 3, WORK = 20, REPORT = 21 };   /* portal table index and match bits */
 enum { MAX_BYTES = 1 << 16, ROUNDS = 32 }; /* of a flood: packets for each HPU */
 
-static const char usage[] = "hpu-count --mode count|law|time|law-time --sizes BYTES[,BYTES...] --hpus N [...]";
-enum mode { COUNT, LAW, TIME, LAW_TIME };
-static const char *const modes[] = {"count", "law", "time", "law-time"};
+static const char usage[] =
+    "hpu-count --mode count|law|time|law-time|interval|law-interval --sizes BYTES[,BYTES...] --hpus N [...]";
+enum mode { COUNT, LAW, TIME, LAW_TIME, INTERVAL, LAW_INTERVAL, MODES };
+static const char *const modes[] = {"count", "law", "time", "law-time", "interval", "law-interval"};
 
 /* ---- On the card ------------------------------------------------------------------------------------------------ */
 
@@ -59,8 +63,7 @@ static ptl_handle_me_t append(ptl_match_bits_t bits, ptl_me_t me) {
 
 /* Both ranks: `packets` messages of `bytes` bytes arrive back to back. Rank 0's card sends them by itself, as triggered
  * puts, for its CPU would need o for each. Returns on rank 1 the time from the start to the last handler's end; on rank
- * 0
- * 0. */
+ * 0 it returns 0. */
 static uint64_t flood(size_t bytes, uint32_t packets, uint32_t loops) {
     const ptl_process_t peer = {.rank = 1};
     uint64_t time_ps = 0;
@@ -170,14 +173,44 @@ static uint32_t needed(size_t bytes, uint32_t loops) {
     return used();
 }
 
-static long long number(int argc, char **argv, const char *name) { return atoll(option(argc, argv, name, usage)); }
+/* The time between two messages, ps: in the second half of a flood, so that what the first one takes does not count.
+ * Handlers are so short that none of them waits for an HPU. */
+static double interval(size_t bytes) {
+    if (spin_rank() == 1 && !keeps_up(bytes, 0))
+        fail("%zu B: the shortest handlers are too long for %u HPUs", bytes, hpus);
+    if (spin_rank() == 0)
+        keeps_up(bytes, 0);
+    uint32_t half = hpus * ROUNDS;
+    int64_t one = (int64_t)flood(bytes, half, 0), two = (int64_t)flood(bytes, 2 * half, 0);
+    return (double)(two - one) / half;
+}
+
+static int64_t rounded_up(double number) {
+    int64_t whole = (int64_t)number;
+    return whole + (number > (double)whole);
+}
+
+/* Whole cycles that `handler_ps` has room for, in ps. */
+static int64_t whole_cycles(int64_t handler_ps, double cycle_ps) {
+    return (int64_t)((double)(int64_t)((double)handler_ps / cycle_ps) * cycle_ps);
+}
+
+/* Says so when no number of loops gives handlers of that many cycles. */
+static void report_difference(int64_t reached_ps, int64_t handler_ps, double cycle_ps) {
+    if (spin_rank() == 1 && (double)(whole_cycles(handler_ps, cycle_ps) - reached_ps) > cycle_ps / 2)
+        fprintf(stderr, "hpu-count: there are no handlers of %.1f ns, these take %.1f ns\n", (double)handler_ps / 1e3,
+                (double)reached_ps / 1e3);
+}
+
+static double number(int argc, char **argv, const char *name) { return atof(option(argc, argv, name, usage)); }
 
 int main(int argc, char **argv) {
-    enum mode mode = choice(option(argc, argv, "--mode", usage), modes, 4, usage);
+    enum mode mode = choice(option(argc, argv, "--mode", usage), modes, MODES, usage);
     const char *sizes = option(argc, argv, "--sizes", usage);
     hpus = (uint32_t)number(argc, argv, "--hpus");
-    int64_t handler_ps = 1000 * number(argc, argv, "--handler-ns");
-    int64_t gap_ps = number(argc, argv, "--gap-ps"), byte_ps = number(argc, argv, "--byte-ps");
+    int64_t handler_ps = (int64_t)(1000 * number(argc, argv, "--handler-ns"));
+    double gap_ps = 1000 * number(argc, argv, "--gap-ns"), byte_ps = number(argc, argv, "--byte-ps");
+    double cycle_ps = 1000 / number(argc, argv, "--clock-ghz");
     uint32_t loops = 0;
     size_t bytes;
     if (spin_size() != 2 || hpus < 1 || hpus > PTL_MAX_HPUS)
@@ -185,25 +218,34 @@ int main(int argc, char **argv) {
     start(PT, NULL);
     md = bind_memory(allocate(MAX_BYTES), MAX_BYTES, 0, PTL_CT_NONE);
     ok = true;
-    if (mode == COUNT)
+    if (mode == COUNT) {
         loops = most(0, handler_ps);
+        int64_t reached_ps = duration(loops);
+        report_difference(reached_ps, handler_ps, cycle_ps);
+        handler_ps = reached_ps;
+    } else {
+        handler_ps = whole_cycles(handler_ps, cycle_ps);
+    }
     while (next_number(&sizes, &bytes)) {
         if (bytes < 8 || bytes > limits.max_payload_size)
             fail("%zu bytes: %s", bytes, usage);
-        int64_t interval = (int64_t)bytes * byte_ps > gap_ps ? (int64_t)bytes * byte_ps : gap_ps;
+        double interval_ps = (double)bytes * byte_ps > gap_ps ? (double)bytes * byte_ps : gap_ps;
         int64_t count = hpus, time_ps = handler_ps;
         if (mode == COUNT)
             count = needed(bytes, loops);
         if (mode == LAW)
-            count = (handler_ps + interval - 1) / interval;
+            count = rounded_up((double)handler_ps / interval_ps);
         if (mode == TIME)
             time_ps = duration(most(bytes, 0));
         if (mode == LAW_TIME)
-            time_ps = hpus * interval;
+            time_ps = (int64_t)(hpus * interval_ps);
+        if (mode == INTERVAL)
+            interval_ps = interval(bytes);
         if (spin_rank() == 0)
             continue;
-        printf("{\"mode\":\"%s\",\"bytes\":%zu,\"hpus\":%lld,\"handler_ps\":%lld,\"data_ok\":%s}\n", modes[mode], bytes,
-               (long long)count, (long long)time_ps, ok ? "true" : "false");
+        printf("{\"mode\":\"%s\",\"bytes\":%zu,\"hpus\":%lld,\"handler_ps\":%lld,\"interval_ps\":%.0f,"
+               "\"data_ok\":%s}\n",
+               modes[mode], bytes, (long long)count, (long long)time_ps, interval_ps, ok ? "true" : "false");
         fflush(stdout);
     }
     CHECK(PtlMDRelease(md));
