@@ -2,6 +2,8 @@
  *
  *   --mode rdma       a rank's CPU sees the message and posts it to the rank's children
  *   --mode triggered  a rank's card sends it from host memory when it has arrived (Portals 4 triggered puts)
+ *   --mode rdma-segments, triggered-segments
+ *                     likewise, but in segments: the first child gets each when it has arrived, then the next child
  *   --mode store      handlers send it: from the card if it is one packet, else from host memory
  *   --mode stream     payload handlers forward every packet from the card
  *   --bytes N         size of the message
@@ -18,9 +20,12 @@ enum { TAG = 1 << 24 };        /* match bits; smaller ones are those of packets 
 enum { MAX_BYTES = 1 << 20 };  /* below TAG */
 enum { WARM_UP = 2 };          /* broadcasts after which the branch predictors of the HPUs have settled */
 
-enum mode { RDMA, TRIGGERED, STORE, STREAM, MODES };
-static const char *const modes[MODES] = {"rdma", "triggered", "store", "stream"};
-static const char usage[] = "broadcast --ranks P[,P...] --mode rdma|triggered|store|stream --bytes N [--mode ...]";
+enum { SEGMENT = 8192 }; /* bytes of a segment */
+
+enum mode { RDMA, TRIGGERED, RDMA_SEGMENTS, TRIGGERED_SEGMENTS, STORE, STREAM, MODES };
+static const char *const modes[MODES] = {"rdma", "triggered", "rdma-segments", "triggered-segments", "store", "stream"};
+static const char usage[] = "broadcast --ranks P[,P...] --mode MODE --bytes N [--mode ...]; MODE is one of "
+                            "rdma|triggered|rdma-segments|triggered-segments|store|stream";
 
 static uint32_t rank;
 static unsigned char *message;
@@ -67,19 +72,29 @@ static void expect_message(void) {
     }
 }
 
-/* Calls `send` for the children of this rank in a tree of `ranks`. */
-static void to_children(uint32_t ranks, void (*send)(ptl_process_t child, ptl_size_t threshold), ptl_size_t threshold) {
-    for (uint32_t distance = broadcast_reach(rank, ranks); distance > 0; distance /= 2)
-        send(broadcast_child(rank, ranks, 0, distance), threshold);
+/* Bytes of the part of the message from `offset` on that CPUs and triggered puts forward at once. */
+static size_t part_at(size_t offset) {
+    size_t part = mode == RDMA_SEGMENTS || mode == TRIGGERED_SEGMENTS ? SEGMENT : bytes, left = bytes - offset;
+    return left < part ? left : part;
 }
 
-static void put(ptl_process_t child, ptl_size_t threshold) {
-    (void)threshold;
-    CHECK(PtlPut(md, 0, bytes, PTL_NO_ACK_REQ, child, data, TAG, 0, NULL, 0));
+/* Sends the part of the message from `offset` on to the child at a distance; with a threshold, when so many bytes have
+ * arrived. */
+static void to_child(uint32_t ranks, uint32_t distance, size_t offset, ptl_size_t threshold) {
+    ptl_process_t child = broadcast_child(rank, ranks, 0, distance);
+    size_t length = part_at(offset);
+    if (threshold == 0)
+        CHECK(PtlPut(md, offset, length, PTL_NO_ACK_REQ, child, data, TAG, offset, NULL, 0));
+    else
+        CHECK(
+            PtlTriggeredPut(md, offset, length, PTL_NO_ACK_REQ, child, data, TAG, offset, NULL, 0, arrived, threshold));
 }
 
-static void prepare_put(ptl_process_t child, ptl_size_t threshold) {
-    CHECK(PtlTriggeredPut(md, 0, bytes, PTL_NO_ACK_REQ, child, data, TAG, 0, NULL, 0, arrived, threshold));
+/* Sends the message to the children from distance `from` down, one after the other. */
+static void to_children(uint32_t ranks, uint32_t from, ptl_size_t threshold) {
+    for (uint32_t distance = from; distance > 0; distance /= 2)
+        for (size_t offset = 0; offset < bytes; offset += part_at(offset))
+            to_child(ranks, distance, offset, threshold);
 }
 
 /* Does the root's part; returns the time of its start. */
@@ -88,22 +103,32 @@ static uint64_t lead(uint32_t ranks, unsigned seed) {
         message[i] = pattern(i, seed);
     CHECK(spin_barrier()); /* all are ready */
     uint64_t start = spin_time_ps();
-    to_children(ranks, put, 0);
+    to_children(ranks, broadcast_reach(rank, ranks), 0);
     return start;
 }
 
 /* Does the part of the other ranks; returns the time at which the message had arrived. */
 static uint64_t follow(uint32_t ranks, unsigned seed) {
     ptl_ct_event_t counted;
-    total += bytes;
+    uint64_t end = 0;
+    uint32_t reach = broadcast_reach(rank, ranks);
+    bool posts = mode == RDMA || mode == RDMA_SEGMENTS, triggered = mode == TRIGGERED || mode == TRIGGERED_SEGMENTS;
     memset(message, 0, bytes);
-    if (mode == TRIGGERED)
-        to_children(ranks, prepare_put, total);
+    for (size_t offset = 0; offset < bytes && triggered && reach > 0; offset += part_at(offset))
+        to_child(ranks, reach, offset, total + offset + part_at(offset));
+    if (triggered)
+        to_children(ranks, reach / 2, total + bytes);
     CHECK(spin_barrier());
-    CHECK(PtlCTWait(arrived, total, &counted));
-    uint64_t end = spin_time_ps();
-    if (mode == RDMA)
-        to_children(ranks, put, 0);
+    for (size_t offset = 0, part; offset < bytes; offset += part) {
+        part = posts ? part_at(offset) : bytes;
+        CHECK(PtlCTWait(arrived, total + offset + part, &counted));
+        end = spin_time_ps();
+        if (posts && reach > 0)
+            to_child(ranks, reach, offset, 0);
+    }
+    if (posts)
+        to_children(ranks, reach / 2, 0);
+    total += bytes;
     if (counted.success != total || counted.failure != 0)
         fail("%zu and %zu arrivals, expected %zu", (size_t)counted.success, (size_t)counted.failure, (size_t)total);
     for (size_t i = 0; i < bytes; i++)

@@ -40,11 +40,19 @@ static inline unsigned char pattern(size_t i, unsigned seed) {
     return (unsigned char)((i * 2654435761u + seed * 40503u) >> 13);
 }
 
-/* The argument after `name`; if it is missing, the program ends and prints `usage`. */
-static inline const char *option(int argc, char **argv, const char *name, const char *usage) {
+/* The argument after `name`, or NULL. */
+static inline const char *argument(int argc, char **argv, const char *name) {
     for (int i = 1; i + 1 < argc; i += 2)
         if (strcmp(argv[i], name) == 0)
             return argv[i + 1];
+    return NULL;
+}
+
+/* The argument after `name`; if it is missing, the program ends and prints `usage`. */
+static inline const char *option(int argc, char **argv, const char *name, const char *usage) {
+    const char *found = argument(argc, argv, name);
+    if (found != NULL)
+        return found;
     fprintf(stderr, "usage: %s\n", usage);
     exit(2);
 }

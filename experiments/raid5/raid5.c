@@ -2,16 +2,22 @@
  *
  *   --mode rdma       the CPUs of the nodes answer reads, compute differences and parity, and forward acknowledgements
  *   --mode triggered  likewise, but triggered puts forward the acknowledgements (Portals 4)
- *   --mode spin       handlers on the cards do all of it
+ *   --mode spin       handlers on the cards do all of it: those of the library
+ *   --mode listing    likewise, but the handlers of the paper's listing (listing.h)
  * and either
  *   --bytes N,N,…     writes of N bytes, a quarter to each data node
  *   --traces T,T,…    replays synthetic traces, 1 to 5 (spc.h), of --requests N requests each
  *   --file FILE       replays a trace in SPC format; it counts as trace 0
+ * and perhaps
+ *   --reads get       the client fetches data by one-sided gets, which no CPU and no handler of a node serves (default)
+ *   --reads served    a data node's CPU or handler answers a message with the data
+ *   --piece N         the client sends writes in messages of at most N bytes
  *
  * Prints one JSON object a line: {"mode", "bytes" or "trace", …, "time_ps", "data_ok"}. The time of a write runs from
  * the client's first put until its CPU has seen all acknowledgements; that of a trace is the sum of its requests, one
  * after the other. In the end every node compares its memory with a plain computation. */
 #include "../common/common.h"
+#include "listing.h"
 #include "spc.h"
 #include <handlers/raid5/raid5.h>
 
@@ -22,10 +28,13 @@ enum { STRIPE_UNIT = 4096 }; /* stripe unit of the volume that traces access */
 enum { WARM_UP = 2 };        /* rounds until the branch predictors of the HPUs have settled */
 enum { MESSAGES = 256 };     /* messages in flight to a node at a time: packets of the largest write */
 
-enum mode { RDMA, TRIGGERED, SPIN, MODES };
-static const char *const modes[MODES] = {"rdma", "triggered", "spin"};
+enum mode { RDMA, TRIGGERED, SPIN, LISTING, MODES };
+static const char *const modes[MODES] = {"rdma", "triggered", "spin", "listing"};
+enum reads { GET, SERVED, READS };
+static const char *const ways_to_read[READS] = {"get", "served"};
 static const char usage[] =
-    "raid5 --mode rdma|triggered|spin [--bytes N,N,...] [--traces T,T,... --requests N] [--file F]";
+    "raid5 --mode rdma|triggered|spin|listing [--bytes N,N,...] [--traces T,T,... --requests N] "
+    "[--file F] [--reads get|served] [--piece N]";
 
 /* A piece of a request that is on one data node. */
 struct piece {
@@ -35,6 +44,9 @@ struct piece {
 };
 
 static enum mode mode;
+static bool handlers; /* of the cards do the nodes' work, not CPUs */
+static enum reads reads;
+static size_t longest = SIZE_MAX; /* bytes of a message */
 static int rank;
 static ptl_handle_eq_t eq;    /* event queue of the nodes' CPUs */
 static unsigned char *volume; /* expected contents of the data nodes, one after the other, computed on every rank */
@@ -42,9 +54,9 @@ static unsigned char *memory; /* memory of this node; the client's has data to s
 
 /* The piece at `at` of a request that begins at `address`. */
 static struct piece piece_at(size_t address, size_t length, size_t at, size_t unit) {
-    size_t place = address + at, left = unit - place % unit;
+    size_t place = address + at, left = unit - place % unit, most = left < longest ? left : longest;
     return (struct piece){.node = (uint32_t)(place / unit % NODES),
-                          .length = (uint32_t)(length - at < left ? length - at : left),
+                          .length = (uint32_t)(length - at < most ? length - at : most),
                           .offset = place / unit / NODES * unit + place % unit,
                           .at = at};
 }
@@ -90,7 +102,7 @@ static void expect(ptl_match_bits_t bits, ptl_rank_t from, void *start, size_t l
                    .length = length,
                    .ct_handle = ct,
                    .uid = PTL_UID_ANY,
-                   .options = PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE | options,
+                   .options = PTL_ME_EVENT_LINK_DISABLE | options,
                    .match_id.rank = from,
                    .match_bits = bits,
                    .hpu_memory = PTL_INVALID_HANDLE};
@@ -102,19 +114,20 @@ static void prepare_node(void) {
     memory_md = bind_memory(memory, NODE_BYTES, 0, PTL_CT_NONE);
     byte_md = bind_memory(&byte, sizeof byte, 0, PTL_CT_NONE);
     staged = allocate(rank == PARITY ? VOLUME : NODE_BYTES);
-    expect(STOP, PTL_RANK_ANY, NULL, 0, 0, PTL_CT_NONE);
+    expect(STOP, PTL_RANK_ANY, NULL, 0, PTL_ME_OP_PUT, PTL_CT_NONE);
     if (rank == PARITY) {
         for (ptl_rank_t node = 0; node < NODES; node++)
-            expect(RAID5_DIFF, DATA + node, staged + node * NODE_BYTES, NODE_BYTES, 0, PTL_CT_NONE);
+            expect(RAID5_DIFF, DATA + node, staged + node * NODE_BYTES, NODE_BYTES, PTL_ME_OP_PUT, PTL_CT_NONE);
         return;
     }
     CHECK(PtlCTAlloc(ni, &acks));
     diff = allocate(NODE_BYTES);
     diff_md = bind_memory(diff, NODE_BYTES, 0, PTL_CT_NONE);
-    expect(RAID5_WRITE, PTL_RANK_ANY, staged, NODE_BYTES, 0, PTL_CT_NONE);
-    expect(RAID5_READ, PTL_RANK_ANY, NULL, 0, 0, PTL_CT_NONE);
+    expect(RAID5_WRITE, PTL_RANK_ANY, staged, NODE_BYTES, PTL_ME_OP_PUT, PTL_CT_NONE);
+    if (reads == SERVED)
+        expect(RAID5_READ, PTL_RANK_ANY, NULL, 0, PTL_ME_OP_PUT, PTL_CT_NONE);
     expect(RAID5_ACK, PTL_RANK_ANY, &byte, sizeof byte,
-           mode == TRIGGERED ? PTL_ME_EVENT_CT_COMM | PTL_ME_EVENT_COMM_DISABLE : 0,
+           PTL_ME_OP_PUT | (mode == TRIGGERED ? PTL_ME_EVENT_CT_COMM | PTL_ME_EVENT_COMM_DISABLE : 0),
            mode == TRIGGERED ? acks : PTL_CT_NONE);
 }
 
@@ -172,7 +185,7 @@ static void serve(void) {
 
 /* ---- Client ------------------------------------------------------------------------------------------------------ */
 
-static ptl_handle_md_t client_md;
+static ptl_handle_md_t client_md, read_md;
 static ptl_handle_ct_t done, bytes_read;
 static ptl_size_t expected_done, expected_bytes;
 static unsigned char done_byte;
@@ -181,10 +194,33 @@ static void prepare_client(void) {
     CHECK(PtlCTAlloc(ni, &done));
     CHECK(PtlCTAlloc(ni, &bytes_read));
     client_md = bind_memory(memory, VOLUME, 0, PTL_CT_NONE);
-    expect(RAID5_DONE, PTL_RANK_ANY, &done_byte, sizeof done_byte, PTL_ME_EVENT_CT_COMM | PTL_ME_EVENT_COMM_DISABLE,
-           done);
+    read_md = bind_memory(memory + VOLUME, VOLUME, PTL_MD_EVENT_CT_REPLY | PTL_MD_EVENT_CT_BYTES, bytes_read);
+    expect(RAID5_DONE, PTL_RANK_ANY, &done_byte, sizeof done_byte,
+           PTL_ME_OP_PUT | PTL_ME_EVENT_CT_COMM | PTL_ME_EVENT_COMM_DISABLE, done);
     expect(RAID5_DATA, PTL_RANK_ANY, memory + VOLUME, VOLUME,
-           PTL_ME_EVENT_CT_COMM | PTL_ME_EVENT_CT_BYTES | PTL_ME_EVENT_COMM_DISABLE, bytes_read);
+           PTL_ME_OP_PUT | PTL_ME_EVENT_CT_COMM | PTL_ME_EVENT_CT_BYTES | PTL_ME_EVENT_COMM_DISABLE, bytes_read);
+}
+
+/* Number of DONE messages for a message of a write: handlers acknowledge differences, CPUs messages. */
+static ptl_size_t dones(size_t length) {
+    if (!handlers)
+        return 1;
+    return mode == LISTING ? (length + limits.max_payload_size - 1) / limits.max_payload_size
+                           : raid5_dones(length, limits.max_payload_size);
+}
+
+/* Sends the message for a piece of a request. */
+static void send_piece(bool writes, struct piece piece) {
+    ptl_process_t node = {.rank = DATA + piece.node};
+    if (writes)
+        CHECK(PtlPut(client_md, piece.at, piece.length, PTL_NO_ACK_REQ, node, PT, RAID5_WRITE, piece.offset, NULL, 0));
+    else if (reads == GET)
+        CHECK(PtlGet(read_md, piece.at, piece.length, node, PT, RAID5_READ, piece.offset, NULL));
+    else
+        CHECK(PtlPut(client_md, 0, 0, PTL_NO_ACK_REQ, node, PT, RAID5_READ, piece.offset, NULL,
+                     raid5_wanted(piece.length, (uint32_t)piece.at)));
+    expected_done += writes ? dones(piece.length) : 0;
+    expected_bytes += writes ? 0 : piece.length;
 }
 
 /* Makes a request and waits until it is done; returns its duration in ps. */
@@ -196,14 +232,7 @@ static uint64_t request(bool writes, size_t address, size_t length, size_t unit,
     uint64_t start = spin_time_ps();
     for (size_t at = 0; at < length; at += piece.length) {
         piece = piece_at(address, length, at, unit);
-        ptl_process_t node = {.rank = DATA + piece.node};
-        CHECK(PtlPut(client_md, at, writes ? piece.length : 0, PTL_NO_ACK_REQ, node, PT,
-                     writes ? RAID5_WRITE : RAID5_READ, piece.offset, NULL,
-                     writes ? 0 : raid5_wanted(piece.length, (uint32_t)at)));
-        /* Handlers acknowledge differences, CPUs messages. */
-        if (writes)
-            expected_done += mode == SPIN ? raid5_dones(piece.length, limits.max_payload_size) : 1;
-        expected_bytes += writes ? 0 : piece.length;
+        send_piece(writes, piece);
     }
     CHECK(writes ? PtlCTWait(done, expected_done, &counted) : PtlCTWait(bytes_read, expected_bytes, &counted));
     uint64_t time = spin_time_ps() - start;
@@ -219,7 +248,7 @@ static uint64_t request(bool writes, size_t address, size_t length, size_t unit,
 
 /* Ends the nodes' service, so that they can check their memory. */
 static void stop(void) {
-    for (ptl_rank_t node = PARITY; node < DATA + NODES && mode != SPIN; node++)
+    for (ptl_rank_t node = PARITY; node < DATA + NODES && !handlers; node++)
         CHECK(PtlPut(client_md, 0, 0, PTL_NO_ACK_REQ, (ptl_process_t){.rank = node}, PT, STOP, 0, NULL, 0));
 }
 
@@ -227,12 +256,15 @@ static void stop(void) {
 
 static unsigned seed; /* seed of the next write's data */
 
-/* Does the nodes' part of a run of requests whose final data is already known. */
+/* Does the nodes' part of a run of requests whose final data is already known. The client may be done while a node's
+ * card still reports the end of messages to its host, so PtlPTDisable waits for them. */
 static void node_part(void) {
-    if (mode != SPIN)
+    if (!handlers)
         serve();
     CHECK(spin_barrier());
+    CHECK(PtlPTDisable(ni, PT));
     check_memory();
+    CHECK(PtlPTEnable(ni, PT));
 }
 
 static void write_bytes(size_t bytes) {
@@ -281,42 +313,47 @@ static void replay(unsigned number, const struct spc_trace *trace) {
            (unsigned long long)time);
 }
 
-/* The argument after `name`, or NULL. */
-static const char *argument(int argc, char **argv, const char *name) {
-    for (int i = 1; i + 1 < argc; i += 2)
-        if (strcmp(argv[i], name) == 0)
-            return argv[i + 1];
-    return NULL;
+/* Prepares this rank for requests. */
+static void prepare(void) {
+    const ptl_process_t parity = {.rank = PARITY};
+    enum raid5_message message = rank == PARITY ? RAID5_DIFF : RAID5_WRITE;
+    if (rank == CLIENT)
+        return prepare_client();
+    if (reads == GET && rank >= DATA)
+        expect(RAID5_READ, PTL_RANK_ANY, memory, NODE_BYTES, PTL_ME_OP_GET | PTL_ME_EVENT_COMM_DISABLE, PTL_CT_NONE);
+    if (!handlers)
+        return prepare_node();
+    CHECK(mode == LISTING ? listing_serve(ni, PT, message, memory, NODE_BYTES, parity, MESSAGES)
+                          : raid5_serve(ni, PT, message, memory, NODE_BYTES, parity, MESSAGES));
+    if (rank >= DATA)
+        CHECK(raid5_serve_reads(ni, PT, memory, NODE_BYTES));
 }
 
 int main(int argc, char **argv) {
     mode = (enum mode)choice(option(argc, argv, "--mode", usage), modes, MODES, usage);
     const char *sizes = argument(argc, argv, "--bytes"), *traces = argument(argc, argv, "--traces");
     const char *file = argument(argc, argv, "--file"), *requests = argument(argc, argv, "--requests");
+    const char *way = argument(argc, argv, "--reads"), *piece = argument(argc, argv, "--piece");
     size_t number, count = 1000;
     if (spin_size() != DATA + NODES)
         fail("this needs %d ranks", DATA + NODES);
     if (requests != NULL)
         next_number(&requests, &count);
+    if (piece != NULL && (!next_number(&piece, &longest) || longest == 0))
+        fail("--piece: expected at least 1");
+    if (way != NULL)
+        reads = (enum reads)choice(way, ways_to_read, READS, usage);
 
     rank = spin_rank();
-    bool cpu = mode != SPIN && rank != CLIENT;
-    start(PT, cpu ? &eq : NULL);
+    handlers = mode == SPIN || mode == LISTING;
+    start(PT, !handlers && rank != CLIENT ? &eq : NULL);
     volume = allocate(VOLUME);
     memory = allocate(rank == CLIENT ? 2 * VOLUME : NODE_BYTES);
     for (size_t i = 0; i < VOLUME; i++)
         volume[i] = pattern(i, 0);
     for (size_t i = 0; i < NODE_BYTES && rank != CLIENT; i++)
         memory[i] = expected(i);
-    if (rank == CLIENT)
-        prepare_client();
-    else if (cpu)
-        prepare_node();
-    else
-        CHECK(raid5_serve(ni, PT, rank == PARITY ? RAID5_DIFF : RAID5_WRITE, memory, NODE_BYTES,
-                          (ptl_process_t){.rank = PARITY}, MESSAGES));
-    if (mode == SPIN && rank >= DATA)
-        CHECK(raid5_serve_reads(ni, PT, memory, NODE_BYTES));
+    prepare();
 
     while (sizes != NULL && next_number(&sizes, &number))
         write_bytes(number);

@@ -1,4 +1,4 @@
-"""A home folder with the real machines and the real ping-pong experiment, run by fake tools that print fixed times."""
+"""A home folder with the real machines and an experiment (ping-pong.toml), run by fake tools that print fixed times."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (folder / "sdk" / "include" / "portals4.h").touch()
     shutil.copytree(CHECKOUT / "machines", folder / "machines")
     (folder / "experiments" / "ping-pong").mkdir(parents=True)
-    shutil.copy(CHECKOUT / "experiments" / "ping-pong" / "experiment.toml", folder / "experiments" / "ping-pong")
+    shutil.copy(Path(__file__).parent / "ping-pong.toml", folder / "experiments" / "ping-pong" / "experiment.toml")
     monkeypatch.setenv("SPINKIT_HOME", str(folder))
     real = _paths.command
     monkeypatch.setattr(_paths, "command", lambda name: FAKES / name if (FAKES / name).exists() else real(name))

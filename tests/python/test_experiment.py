@@ -14,8 +14,8 @@ from spinkit._machines import Machine, Parameter
 from .conftest import CHECKOUT, Program
 
 
-def test_ping_pong_is_the_papers_grid(home: Path, program: Program) -> None:
-    experiment = _experiment.load(home, "ping-pong")
+def test_ping_pong_is_the_papers_grid_and_more() -> None:
+    experiment = _experiment.load(CHECKOUT, "ping-pong")
     assert experiment.machines == ("sc17-int", "sc17-dis")
     assert [(s.name, s.nic, s.mode) for s in experiment.series] == [
         ("rdma", "rdma", "rdma"),
@@ -23,7 +23,7 @@ def test_ping_pong_is_the_papers_grid(home: Path, program: Program) -> None:
         ("spin-store", "spin", "store"),
         ("spin-stream", "spin", "stream"),
     ]
-    assert experiment.values(quick=False) == tuple(2**n for n in range(2, 19))
+    assert experiment.values(quick=False) == tuple(2**n for n in range(2, 23))
     assert set(experiment.values(quick=True)) < set(experiment.values(quick=False))
 
 
@@ -138,11 +138,12 @@ def test_arguments_may_hold_parameters_of_the_machine(home: Path, program: Progr
 def test_series_of_one_card_share_a_run() -> None:
     experiment = _experiment.read(CHECKOUT / "experiments" / "broadcast" / "experiment.toml")
     jobs = _pool.jobs(experiment, quick=True, describe=describe)
-    assert [(job.machine, len(job.series)) for job in jobs[:3]] == [("sc17-dis", 2), ("sc17-dis", 2), ("sc17-dis", 4)]
+    assert [(job.machine, len(job.series)) for job in jobs[:3]] == [("sc17-dis", 3), ("sc17-dis", 3), ("sc17-dis", 4)]
     assert len(jobs) == 6
     assert jobs[0].options == ["-n", "128", "--machine", "sc17-dis", "--nic", "rdma"]
-    pairs = ("--mode", "rdma", "--bytes", "8", "--mode", "rdma", "--bytes", "65536")
-    assert jobs[0].arguments == ["--ranks", "2,8,64,128", *pairs]
+    pairs = [("rdma", "8"), ("rdma", "65536"), ("rdma-segments", "65536")]
+    given = [word for mode, size in pairs for word in ("--mode", mode, "--bytes", size)]
+    assert jobs[0].arguments == ["--ranks", "2,8,64,128", *given]
 
 
 def test_measures_are_shown_as_times_bandwidths_and_counts() -> None:

@@ -225,9 +225,23 @@ __handler int raid5_diff_completion(int dropped_bytes, bool flow_control_trigger
 
 /* ---- Setup ------------------------------------------------------------------------------------------------------- */
 
+/* Appends `count` copies of the entry `me`, each with HPU memory of its own for the initial state. Returns PTL_OK, or the
+ * error of PtlHPUAllocMem or PtlMEAppend. */
+static inline int raid5_append(ptl_handle_ni_t ni, ptl_pt_index_t pt, ptl_me_t me, int count) {
+    for (int i = 0; i < count; i++) {
+        ptl_handle_me_t handle;
+        int rc = PtlHPUAllocMem(me.hpu_initial_state_length, ni, &me.hpu_memory);
+        if (rc == PTL_OK)
+            rc = PtlMEAppend(ni, pt, &me, PTL_PRIORITY_LIST, NULL, &handle);
+        if (rc != PTL_OK)
+            return rc;
+    }
+    return PTL_OK;
+}
+
 /* Appends `count` entries for WRITE (a data node, whose parity node is `parity`) or DIFF (a parity node), over
  * `memory`. `count` is the maximum number of messages in flight; more are refused. At a parity node every packet is a
- * message. Returns PTL_OK, or the error of PtlHPUAllocMem or PtlMEAppend. */
+ * message. Returns PTL_OK, or the error of raid5_append. */
 static inline int raid5_serve(ptl_handle_ni_t ni, ptl_pt_index_t pt, enum raid5_message message, void *memory,
                               ptl_size_t bytes, ptl_process_t parity, int count) {
     struct raid5 state = {.parity = parity, .bytes = bytes};
@@ -243,15 +257,7 @@ static inline int raid5_serve(ptl_handle_ni_t ni, ptl_pt_index_t pt, enum raid5_
                    .completion_handler = message == RAID5_DIFF ? raid5_diff_completion : raid5_write_completion,
                    .hpu_initial_state = &state,
                    .hpu_initial_state_length = sizeof state};
-    for (int i = 0; i < count; i++) {
-        ptl_handle_me_t handle;
-        int rc = PtlHPUAllocMem(sizeof state, ni, &me.hpu_memory);
-        if (rc == PTL_OK)
-            rc = PtlMEAppend(ni, pt, &me, PTL_PRIORITY_LIST, NULL, &handle);
-        if (rc != PTL_OK)
-            return rc;
-    }
-    return PTL_OK;
+    return raid5_append(ni, pt, me, count);
 }
 
 /* Appends the entries of a data node for READ and ACK. Returns PTL_OK, or the error of PtlMEAppend. */
