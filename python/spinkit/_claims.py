@@ -142,10 +142,16 @@ class Verdict:
     claim: Claim
     model: str
     worst: Sample
-    samples: int
+    tested: tuple[Sample, ...]
+    """All samples, in the order of machines and values."""
     failed: int
     differing: int
     """Number of samples that differ from the paper as expected."""
+
+    @property
+    def samples(self) -> int:
+        """Number of samples."""
+        return len(self.tested)
 
     @property
     def holds(self) -> bool:
@@ -226,7 +232,7 @@ class Claim:
         failed = [sample for sample in samples if sample.fails]
         differing = [sample for sample in samples if not sample.fails and not sample.holds]
         worst = min(failed or differing or samples, key=lambda sample: sample.margin)
-        return Verdict(self, model, worst, len(samples), len(failed), len(differing))
+        return Verdict(self, model, worst, tuple(samples), len(failed), len(differing))
 
     def _stated(self, least: float) -> Interval:
         return Interval(least, _INFINITY if self.at_most is None else self.at_most)

@@ -13,6 +13,17 @@ from spinkit._errors import SpinkitError
 
 
 @dataclass(frozen=True)
+class Assumed:
+    """What a parameter that no paper gives may be instead, and why: a range or values."""
+
+    reason: str
+    range: tuple[str, str] | None = None
+    values: tuple[str, ...] | None = None
+    anchor: str | None = None
+    """The sentence or number of a paper that the value should meet."""
+
+
+@dataclass(frozen=True)
 class Parameter:
     """One parameter of a machine."""
 
@@ -23,6 +34,7 @@ class Parameter:
     """The unit; empty for a name and for a plain number."""
     source: str
     """The comment next to the value in its file, or the option that set it."""
+    assumed: Assumed | None = None
 
 
 @dataclass(frozen=True)

@@ -68,6 +68,15 @@ class Curve:
 
 
 @dataclass(frozen=True)
+class Bar:
+    """A named range of numbers."""
+
+    label: str
+    least: float
+    most: float
+
+
+@dataclass(frozen=True)
 class Picture:
     """A drawn figure."""
 
@@ -137,6 +146,31 @@ def bars(title: str, y_label: str, names: Sequence[str], curves: Sequence[Curve]
         axes.set_xticks(range(len(names)), names)
         axes.grid(visible=False, axis="x")
         axes.legend(loc="best")
+        return _render(figure)
+
+
+def tornado(title: str, x_label: str, base: float, allowed: tuple[float, float], bars: Sequence[Bar]) -> Picture:
+    """Draw the range of a number for each of its causes, the widest on top, around its present value.
+
+    The shaded part of the axis is what the paper's sentence allows.
+    """
+    with _style():
+        figure = Canvas(figsize=(_SIZE[0], 1.4 + 0.3 * len(bars)), layout="constrained")
+        FigureCanvasAgg(figure)
+        axes = figure.add_subplot()
+        color, _, _ = _LOOKS[3]
+        places = range(len(bars) - 1, -1, -1)
+        axes.barh(places, [bar.most - bar.least for bar in bars], 0.6, [bar.least for bar in bars], color=color)
+        low, high = axes.get_xlim()
+        low, high = min(low, base), max(high, base)
+        least, most = max(allowed[0], low), min(allowed[1], high)
+        if least < most:
+            axes.axvspan(least, most, color=_LOOKS[4][0], alpha=0.15, zorder=0)
+        axes.axvline(base, color=_INK, linewidth=1)
+        axes.set(title=title, xlabel=x_label, xlim=(low, high))
+        axes.set_yticks(places, [bar.label for bar in bars])
+        axes.tick_params(axis="y", labelsize=8.5)
+        axes.grid(visible=False, axis="y")
         return _render(figure)
 
 

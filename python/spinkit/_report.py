@@ -9,13 +9,14 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from spinkit import __version__, _plot
+from spinkit import __version__, _plot, _sensitivity
 from spinkit._claims import Claim, Verdict
 from spinkit._experiment import MOST_CURVES, Experiment, Figure, Series, Sweep
 from spinkit._machines import Machine
-from spinkit._plot import Curve, Picture
+from spinkit._plot import Bar, Curve, Picture
 from spinkit._prose import code_spans
 from spinkit._run import Results, Run
+from spinkit._sensitivity import Effect, Tried
 
 
 @dataclass(frozen=True)
@@ -158,8 +159,51 @@ def _a_call(counted: dict[str, int], what: str) -> str:
     return f"{least}" if least == most else f"{counted[what] / counted['calls']:.1f} ({least}–{most})"
 
 
-def section(results: Results, drawn: dict[str, Picture]) -> dict[str, Any]:
-    """Lay out an experiment for a page."""
+def sensitivity(results: Results, tried: Sequence[Tried]) -> dict[str, Any]:
+    """Lay out which claims turn when assumed parameters change, and draw how far each moves them."""
+    pictures = []
+    for verdict in results.verdicts:
+        claim, number = verdict.claim, verdict.worst.number
+        bars = _sensitivity.bars(tried, claim, verdict.model)
+        if bars:
+            model = f", {verdict.model}" if verdict.model else ""
+            scale = 100 if claim.unit == "%" else 1
+            stated = verdict.worst.stated
+            picture = _plot.tornado(
+                f"{claim.name}{model}",
+                f"{claim.statement}, {verdict.worst.point} [{claim.unit}]",
+                scale * number,
+                (scale * stated.least, scale * stated.most),
+                [Bar(bar.label, scale * bar.least, scale * bar.most) for bar in bars],
+            )
+            pictures.append({"title": f"{claim.name}{model}", "svg": b64encode(picture.svg).decode()})
+    return {"rows": sensitivity_rows(tried), "pictures": pictures}
+
+
+def sensitivity_rows(tried: Sequence[Tried]) -> list[dict[str, Any]]:
+    """Lay out the changes, and the claims that each turns."""
+    return [
+        {
+            "key": one.change.parameter.key,
+            "from": one.change.parameter.value,
+            "to": " or ".join(one.change.values),
+            "unit": one.change.parameter.unit,
+            "error": one.error,
+            "turns": [_turn(effect) for effect in one.effects if effect.turns],
+        }
+        for one in tried
+    ]
+
+
+def _turn(effect: Effect) -> str:
+    write = effect.claim.format
+    model = f" ({effect.model})" if effect.model else ""
+    now = "holds" if effect.holds else "does not hold"
+    return f"{effect.claim.name}{model}: {write(effect.before)} → {write(effect.after)}, {now}"
+
+
+def section(results: Results, drawn: dict[str, Picture], tried: Sequence[Tried] | None = None) -> dict[str, Any]:
+    """Lay out an experiment for a page, with its sensitivity if that was tried."""
     experiment, verdicts = results.experiment, results.verdicts
     figures = [
         {"title": figure.title, "paper": figure.paper, "svg": b64encode(drawn[figure.name].svg).decode()}
@@ -183,6 +227,7 @@ def section(results: Results, drawn: dict[str, Picture]) -> dict[str, Any]:
         "counts": counts,
         "tables": time_tables(results),
         "handlers": _handlers(results.runs),
+        "sensitivity": None if tried is None else sensitivity(results, tried),
     }
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from importlib import metadata
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from spinkit import __version__, _machines, _pool, _report
+from spinkit import __version__, _machines, _pool, _report, _sensitivity
 from spinkit._cache import digest
 from spinkit._experiment import Experiment
 from spinkit._machines import Machine
@@ -21,6 +21,7 @@ from spinkit._output import write_atomically
 from spinkit._pool import Outcome, Settings, Step
 from spinkit._results import to_json
 from spinkit._run import Results
+from spinkit._sensitivity import Tried
 from spinkit._text import console, print_block, styled, table_box
 
 _STYLES = {"holds": "green", "explained": "yellow", "fails": "bold red"}
@@ -31,6 +32,17 @@ def run(experiments: Sequence[Experiment], settings: Settings) -> list[Outcome]:
 
     Outcomes are in the order of the experiments. Progress goes to standard error.
     """
+    ended = {}
+    with _progress() as tell, closing(_pool.run_all(experiments, settings, tell)) as outcomes:
+        for experiment, outcome in outcomes:
+            ended[experiment.name] = (experiment, outcome)
+            if isinstance(outcome, Results):
+                write(outcome, settings)
+    return [ended[experiment.name] for experiment in experiments]
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[Step], None]]:
     log = console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=log, transient=True, disable=not log.is_terminal) as bar:
@@ -42,13 +54,29 @@ def run(experiments: Sequence[Experiment], settings: Settings) -> list[Outcome]:
                 before = " (from the cache)" if step.cached else ""
                 log.print(f"{step.done}/{step.total} {step.what}{before}", markup=False, soft_wrap=True)
 
-        ended = {}
-        with closing(_pool.run_all(experiments, settings, tell)) as outcomes:
-            for experiment, outcome in outcomes:
-                ended[experiment.name] = (experiment, outcome)
-                if isinstance(outcome, Results):
-                    write(outcome, settings)
-    return [ended[experiment.name] for experiment in experiments]
+        yield tell
+
+
+def vary(outcomes: Sequence[Outcome], settings: Settings) -> dict[str, list[Tried]]:
+    """Change the assumed parameters of experiments one by one; write the files again, and `sensitivity.json`."""
+    complete = {experiment.name: results for experiment, results in outcomes if isinstance(results, Results)}
+    changes = {
+        name: _sensitivity.changes(results.experiment, lambda machine: _machines.load(settings.machines, machine))
+        for name, results in complete.items()
+    }
+    variants = [change.variant for several in changes.values() for change in several]
+    ended = {}
+    with _progress() as tell, closing(_pool.run_all(variants, settings, tell)) as varied:
+        for variant, outcome in varied:
+            ended[variant.name, variant.variant] = outcome
+    tried = {
+        name: [_sensitivity.compare(one, results, ended[name, one.what]) for one in changes[name]]
+        for name, results in complete.items()
+    }
+    for name, results in complete.items():
+        write_atomically(settings.out / name / "sensitivity.json", _sensitivity.to_json(results, tried[name]))
+        write(results, settings, tried[name])
+    return tried
 
 
 def files(results: Results, out: Path) -> list[Path]:
@@ -58,7 +86,7 @@ def files(results: Results, out: Path) -> list[Path]:
     return [folder / name for name in ("index.html", *pictures, "results.json")]
 
 
-def write(results: Results, settings: Settings) -> None:
+def write(results: Results, settings: Settings, tried: Sequence[Tried] | None = None) -> None:
     """Write JSON, pictures and page."""
     folder = settings.out / results.experiment.name
     drawn = _report.pictures(results)
@@ -67,14 +95,14 @@ def write(results: Results, settings: Settings) -> None:
     for name, picture in drawn.items():
         write_atomically(folder / f"{name}.png", picture.png)
         write_atomically(folder / f"{name}.svg", picture.svg)
-    page = _report.page(_report.section(results, drawn), machines, results.quick)
+    page = _report.page(_report.section(results, drawn, tried), machines, results.quick)
     write_atomically(folder / "index.html", page)
 
 
-def write_report(outcomes: Sequence[Outcome], settings: Settings) -> Path:
+def write_report(outcomes: Sequence[Outcome], settings: Settings, tried: Mapping[str, Sequence[Tried]]) -> Path:
     """Write the page of all experiments."""
     sections = [
-        _report.section(outcome, _report.pictures(outcome))
+        _report.section(outcome, _report.pictures(outcome), tried.get(experiment.name))
         if isinstance(outcome, Results)
         else _report.failed_section(experiment, str(outcome))
         for experiment, outcome in outcomes
@@ -152,4 +180,19 @@ def show(results: Results) -> None:
                 for cell in (cells["here"], Text(cells["verdict"], style=_STYLES[cells["kind"]]))
             ),
         )
+    print_block(out, table)
+
+
+def show_sensitivity(tried: Sequence[Tried]) -> None:
+    """Print the claims that turn with each change of an assumed parameter."""
+    out = console()
+    table = Table(title="Assumed parameters", title_justify="left", box=table_box(out))
+    table.add_column("parameter", no_wrap=True)
+    table.add_column("value", justify="right", no_wrap=True)
+    table.add_column("changed to", justify="right", no_wrap=True)
+    table.add_column("claims that turn")
+    for row in _report.sensitivity_rows(tried):
+        turns = f"does not run: {row['error']}" if row["error"] else "\n".join(row["turns"]) or "–"
+        values = (f"{row[end]} {row['unit']}".rstrip() for end in ("from", "to"))
+        table.add_row(row["key"], *values, Text(turns))
     print_block(out, table)

@@ -64,6 +64,11 @@ _FOLDER = click.Path(file_okay=False, writable=True, path_type=Path)
 @click.option(
     "--check", is_flag=True, help="Exit with 1 if a statement of the paper does not hold without a documented reason."
 )
+@click.option(
+    "--sensitivity",
+    is_flag=True,
+    help="Also change each parameter that no paper gives over its range, and show which claims turn.",
+)
 @click.option("--fresh", is_flag=True, help="Repeat runs that are in the cache.")
 @click.option("--json", "json_file", type=_FILE, help="Also write all points to this file.")
 @click.option(
@@ -78,6 +83,7 @@ def reproduce(
     everything: bool,
     quick: bool,
     check: bool,
+    sensitivity: bool,
     fresh: bool,
     json_file: Path | None,
     out: Path,
@@ -99,8 +105,9 @@ def reproduce(
         raise click.UsageError("--json takes exactly one experiment")
     settings = Settings(home, _tools(), _paths.command("spinkit-machines"), out, quick, fresh)
     outcomes = _reproduce.run(chosen, settings)
+    tried = _reproduce.vary(outcomes, settings) if sensitivity else {}
     problems = []
-    for _, outcome in outcomes:
+    for experiment, outcome in outcomes:
         if isinstance(outcome, SpinkitError):
             problems.append(str(outcome))
             continue
@@ -109,12 +116,15 @@ def reproduce(
             write_atomically(json_file, to_json(outcome))
             written.append(json_file)
         _reproduce.show(outcome)
+        if sensitivity:
+            written.append(out / experiment.name / "sensitivity.json")
+            _reproduce.show_sensitivity(tried[experiment.name])
         click.echo()
         for file in written:
             click.echo(str(file))
         problems += _problems(outcome, check)
     if everything:
-        click.echo(str(_reproduce.write_report(outcomes, settings)))
+        click.echo(str(_reproduce.write_report(outcomes, settings, tried)))
     if problems:
         raise SpinkitError("\n".join(problems))
 

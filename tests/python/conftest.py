@@ -16,6 +16,7 @@ from .traced import Mpi
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 FAKES = Path(__file__).parent / "fake_tools"
+SAMPLE = Path(__file__).parent / "ping-pong.toml"
 TOOLS = Toolchain(FAKES / "spincc", FAKES / "spinrun", FAKES / "spinkit-goal")
 
 # [ps, ps per byte]; if two more numbers follow, they apply to more than 4 KiB.
@@ -46,7 +47,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (folder / "sdk" / "include" / "portals4.h").touch()
     shutil.copytree(CHECKOUT / "machines", folder / "machines")
     (folder / "experiments" / "ping-pong").mkdir(parents=True)
-    shutil.copy(Path(__file__).parent / "ping-pong.toml", folder / "experiments" / "ping-pong" / "experiment.toml")
+    shutil.copy(SAMPLE, folder / "experiments" / "ping-pong" / "experiment.toml")
     monkeypatch.setenv("SPINKIT_HOME", str(folder))
     real = _paths.command
     monkeypatch.setattr(_paths, "command", lambda name: FAKES / name if (FAKES / name).exists() else real(name))
