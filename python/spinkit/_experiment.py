@@ -109,6 +109,8 @@ class Figure(Table, frozen=True, kw_only=True):
     """The model whose numbers are plotted; the first if it is not given."""
     series: tuple[str, ...] | None = None
     """Names of the plotted series; all if it is not given."""
+    below: tuple[str, ...] = ()
+    """One series for each of `series`: the share of its time that the plotted one saves is drawn, in percent."""
     zoom_to: Integer | None = None
     """Values up to this one are also drawn in an inset."""
 
@@ -276,6 +278,9 @@ def _check_figure(figure: Figure, scope: Scope, place: Place) -> None:
     shown = scope.series if figure.series is None else figure.series
     if len(shown) > MOST_CURVES:
         raise (place / "series").error(f"at most {MOST_CURVES} curves can be distinguished, found {len(shown)}")
-    for index, one in enumerate(shown):
-        if one not in scope.series:
-            raise (place / "series" / index).error(f"{one} is not a series; there are {', '.join(scope.series)}")
+    if figure.below and len(figure.below) != len(shown):
+        raise (place / "below").error(f"expected one for each of the {len(shown)} series")
+    for key, names in (("series", shown), ("below", figure.below)):
+        for index, one in enumerate(names):
+            if one not in scope.series:
+                raise (place / key / index).error(f"{one} is not a series; there are {', '.join(scope.series)}")

@@ -143,9 +143,11 @@ def bars(title: str, y_label: str, names: Sequence[str], curves: Sequence[Curve]
             middles = [x + (place - (len(curves) - 1) / 2) * width for x in range(len(names))]
             axes.bar(middles, curve.values, width * 0.92, label=curve.label, color=color)
         axes.set(title=title, ylabel=y_label)
-        axes.set_xticks(range(len(names)), names)
+        long = sum(map(len, names)) > 80
+        axes.set_xticks(range(len(names)), names, rotation=30 if long else 0, ha="right" if long else "center")
         axes.grid(visible=False, axis="x")
-        axes.legend(loc="best")
+        axes.margins(y=0.25)  # room for the legend
+        axes.legend(loc="upper right")
         return _render(figure)
 
 

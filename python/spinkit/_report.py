@@ -117,18 +117,33 @@ def pictures(results: Results) -> dict[str, Picture]:
 
 def _picture(results: Results, figure: Figure) -> Picture:
     experiment = results.experiment
-    model = experiment.models[0] if figure.model is None else figure.model
-    times = results.measured(model).times
     sweep, measure, values = experiment.sweep, experiment.measure, results.values
+    curves = curves_of(results, figure)
+    heading = "Time saved [%]" if figure.below else measure.heading
+    if sweep.names:
+        return _plot.bars(figure.title, heading, [label(sweep, value) for value in values], curves)
+    in_bytes = sweep.unit == "B"
+    return _plot.lines(figure.title, sweep.label, heading, values, curves, figure.zoom_to, in_bytes=in_bytes)
+
+
+def curves_of(results: Results, figure: Figure) -> list[Curve]:
+    """Return the curves of a figure, in the order of the experiment's series."""
+    experiment = results.experiment
+    times = results.measured(experiment.models[0] if figure.model is None else figure.model).times
     shown = [series for series in experiment.series if figure.series is None or series.name in figure.series]
-    curves = [
-        Curve(series.label, [measure.shown(times[figure.machine, series.name, value]) for value in values], look)
+    names = [series.name for series in experiment.series] if figure.series is None else figure.series
+    below = dict(zip(names, figure.below, strict=True)) if figure.below else {}
+
+    def number(series: str, value: int) -> float:
+        time = times[figure.machine, series, value]
+        if series in below:
+            return 100 * (1 - time / times[figure.machine, below[series], value])
+        return experiment.measure.shown(time)
+
+    return [
+        Curve(series.label, [number(series.name, value) for value in results.values], look)
         for series, look in zip(shown, _looks(experiment, shown), strict=True)
     ]
-    if sweep.names:
-        return _plot.bars(figure.title, measure.heading, [label(sweep, value) for value in values], curves)
-    in_bytes = sweep.unit == "B"
-    return _plot.lines(figure.title, sweep.label, measure.heading, values, curves, figure.zoom_to, in_bytes=in_bytes)
 
 
 def _looks(experiment: Experiment, shown: Sequence[Series]) -> Sequence[int]:
