@@ -127,7 +127,7 @@ static struct receive receive;
 /* Copies the data in the bounce buffer to its place. */
 static void copy(const unsigned char *from, size_t bytes) {
     memcpy(data, from, bytes);
-    spin_host_memory(bytes, bytes);
+    spin_host_copy(bytes);
 }
 
 /* Gets the rest of a long message from its sender. */

@@ -141,9 +141,14 @@ uint64_t spin_time_ps(void);
 void spin_host_compute(uint64_t ns);
 
 /* Charges the time that one core of this rank's CPU needs to read `read_bytes` bytes from DRAM and write
- * `written_bytes` bytes to it: the latency, then the reads at the rate at which a core fetches cache lines, limited by
- * the bandwidth of DRAM for both. Returns when that simulated time has passed. */
+ * `written_bytes` bytes to it while it computes with them or gathers them by a stride: the latency, then the reads at the
+ * rate at which a core fetches cache lines (`host.core_lines` of the machine), limited by the bandwidth of DRAM for both.
+ * Returns when that simulated time has passed. */
 void spin_host_memory(uint64_t read_bytes, uint64_t written_bytes);
+
+/* Charges, in the same way, the time that one core needs to copy a contiguous block of `bytes` bytes: it fetches
+ * `host.copy_lines` cache lines at the same time. */
+void spin_host_copy(uint64_t bytes);
 
 /* Waits until every rank of the job has called it; takes no simulated time of its own. Returns PTL_OK or PTL_NO_INIT.
  * A rank arrives once per round: when a second thread of it calls meanwhile, that thread waits for the next round. */

@@ -110,6 +110,8 @@ pub trait Accelerator {
     fn store(&mut self, offset: u64, data: &[u8], user_header: u32) -> Result<Option<Packet>, InternalError>;
     /// Number of packet buffers.
     fn packet_buffers(&self) -> u32;
+    /// The maximum number of bytes of packets that were in buffers at once.
+    fn packet_buffer_peak(&self) -> u64;
     /// Takes a packet's data out of its buffer, which becomes free.
     ///
     /// # Errors

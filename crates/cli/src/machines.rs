@@ -1,12 +1,11 @@
 //! `spinkit machines`: lists machines and shows their parameters.
 
-use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
-use machine::{Machine, MachineError, Sourced};
+use machine::{Assumption, Machine, MachineError, Plausible, Sourced};
 use serde::Serialize;
 use thiserror::Error;
 
@@ -55,17 +54,52 @@ struct Parameter {
     /// As in a machine file, without quotes.
     value: String,
     unit: &'static str,
-    /// The comment beside or above the value in its file, or the option that has set it.
+    /// The comment beside or above the value in its file, or the option that has set it; "assumed" for an assumption.
     source: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    assumed: Option<Assumed>,
+}
+
+/// An assumption in JSON: what else the value may reasonably be, and why.
+#[derive(Serialize)]
+struct Assumed {
+    /// The least and the greatest value; either this or `values` is there. All values are written as in a machine file,
+    /// without quotes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    range: Option<[String; 2]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    values: Option<Vec<String>>,
+    reason: String,
+    /// The sentence or number of a source that the value should meet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    anchor: Option<String>,
+    /// "12 to 102", or "max, sum".
+    #[serde(skip)]
+    plausible: String,
+}
+
+impl From<Assumption> for Assumed {
+    fn from(Assumption { plausible, reason, anchor }: Assumption) -> Assumed {
+        let text = plausible.to_string();
+        let (range, values) = match plausible {
+            Plausible::Range(least, most) => (Some([least, most]), None),
+            Plausible::Values(values) => (None, Some(values)),
+        };
+        Assumed { range, values, reason, anchor, plausible: text }
+    }
 }
 
 impl From<Sourced> for Description {
     fn from(sourced: Sourced) -> Description {
-        let Sourced { machine, files, sources } = sourced;
-        let source = |key: &str, sources: &BTreeMap<String, String>| sources.get(key).cloned().unwrap_or_default();
-        let rows = machine.describe().into_iter();
-        let parameters = rows.map(|(key, value, unit)| Parameter { key, value, unit, source: source(key, &sources) });
-        Description { parameters: parameters.collect(), name: machine.name, description: machine.description, files }
+        let Sourced { machine, files, sources, mut assumed } = sourced;
+        let mut parameter = |(key, value, unit)| {
+            let assumed = assumed.remove(key).map(Assumed::from);
+            let usual = if assumed.is_some() { "assumed" } else { "" };
+            let source = sources.get(key).cloned().unwrap_or_else(|| usual.to_owned());
+            Parameter { key, value, unit, source, assumed }
+        };
+        let parameters = machine.describe().into_iter().map(&mut parameter).collect();
+        Description { parameters, name: machine.name, description: machine.description, files }
     }
 }
 
@@ -111,13 +145,17 @@ fn run(arguments: &Arguments) -> Result<(), Error> {
     Ok(())
 }
 
-/// Writes a line for each parameter: key, value with its unit, source.
+/// Writes a line for each parameter: key, value with its unit, source or assumption.
 fn show(machine: &Description, out: &mut impl Write) -> io::Result<()> {
     let value = |row: &Parameter| format!("{} {}", row.value, row.unit).trim_end().to_owned();
     let keys = machine.parameters.iter().map(|row| row.key.len()).max().unwrap_or(0);
     let values = machine.parameters.iter().map(|row| value(row).len()).max().unwrap_or(0);
     for row in &machine.parameters {
-        let line = format!("  {:keys$}  {:values$}  {}", row.key, value(row), row.source);
+        let mut line = format!("  {:keys$}  {:values$}  {}", row.key, value(row), row.source);
+        if let Some(Assumed { plausible, reason, anchor, .. }) = &row.assumed {
+            let anchor = anchor.as_ref().map(|anchor| format!(" ({anchor})")).unwrap_or_default();
+            line += &format!("; plausible: {plausible}; {reason}{anchor}");
+        }
         writeln!(out, "{}", line.trim_end())?;
     }
     Ok(())

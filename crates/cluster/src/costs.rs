@@ -18,6 +18,23 @@ impl Work {
     }
 }
 
+/// Bytes of memory that the program of a host says that its CPU has moved (`spin_host_memory`,
+/// `spin_host_copy`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HostTraffic {
+    /// Bytes read.
+    pub read: u64,
+    /// Bytes written.
+    pub written: u64,
+}
+
+impl HostTraffic {
+    pub(crate) fn add(&mut self, more: HostTraffic) {
+        self.read = self.read.saturating_add(more.read);
+        self.written = self.written.saturating_add(more.written);
+    }
+}
+
 /// The costs that a CPU pays to use its card. Only this type knows the host's cost model.
 ///
 /// Passing an operation to the card costs LogGP's o (a *post*), and reading a completion or a status register costs a
@@ -81,8 +98,13 @@ impl HostCosts {
         std::iter::once(first).chain(second)
     }
 
-    /// The time in which one core reads and writes this many bytes of DRAM.
-    pub fn memory(&self, name: &'static str, read: u64, written: u64) -> Work {
-        Work { name, span: self.host.memory_time(read, written) }
+    /// The cost of reading and writing this many bytes of DRAM.
+    pub fn memory(&self, read: u64, written: u64) -> Work {
+        Work { name: "memory", span: self.host.memory_time(read, written) }
+    }
+
+    /// The cost of copying a contiguous block in DRAM.
+    pub fn copy(&self, bytes: u64) -> Work {
+        Work { name: "copy", span: self.host.copy_time(bytes) }
     }
 }

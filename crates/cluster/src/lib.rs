@@ -24,7 +24,7 @@ mod run;
 mod state;
 mod warnings;
 
-pub use costs::{HostCosts, Work};
+pub use costs::{HostCosts, HostTraffic, Work};
 pub use failure::InternalError;
 pub use memory::HostMemory;
 pub use net::NetError;

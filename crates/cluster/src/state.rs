@@ -9,7 +9,7 @@ use sim::trace::Trace;
 use sim::{EventQueue, Time};
 
 use crate::cores::Cores;
-use crate::costs::{HostCosts, Work};
+use crate::costs::{HostCosts, HostTraffic, Work};
 use crate::event::Event;
 use crate::failure::InternalError;
 use crate::memory::HostMemory;
@@ -27,6 +27,7 @@ pub struct Cluster<E> {
     notices: Vec<(u32, Notice)>,
     costs: HostCosts,
     cores: Cores,
+    traffic: Vec<HostTraffic>,
     timeline: Timeline,
     warnings: Warnings,
     pub(crate) failure: Option<InternalError>,
@@ -61,6 +62,7 @@ impl<E> Cluster<E> {
             notices: Vec::new(),
             costs: HostCosts::new(&machine),
             cores: Cores::new(ranks, machine.host.cores),
+            traffic: vec![HostTraffic::default(); ranks],
             timeline,
             warnings: Warnings::new(listener),
             failure: None,
@@ -160,6 +162,23 @@ impl<E> Cluster<E> {
         }
         let start = self.cores.reserve(rank, self.now, span);
         self.record(rank, start, work) - self.now
+    }
+
+    /// Charges a thread of a rank with the memory that its program reads and writes, as [`charge`](Cluster::charge) does.
+    pub fn charge_memory(&mut self, rank: usize, moved: HostTraffic) -> Time {
+        self.traffic[rank].add(moved);
+        self.charge(rank, [self.costs.memory(moved.read, moved.written)])
+    }
+
+    /// Charges a thread of a rank with the copy of a contiguous block, as [`charge`](Cluster::charge) does.
+    pub fn charge_copy(&mut self, rank: usize, bytes: u64) -> Time {
+        self.traffic[rank].add(HostTraffic { read: bytes, written: bytes });
+        self.charge(rank, [self.costs.copy(bytes)])
+    }
+
+    /// The memory traffic of each host's CPU.
+    pub fn traffic(&self) -> &[HostTraffic] {
+        &self.traffic
     }
 
     /// Charges a thread that already has a core because it polls its memory. Returns the duration of the work.

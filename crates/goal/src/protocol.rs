@@ -26,7 +26,8 @@
 //!
 //! A message of s bytes is on its way: DMA from host memory (2 L + G of one packet), injection (s G, at least g apart),
 //! the path's latency, reception (one message after the other), the card's match (30 ns, or 2 ns for a last packet that is
-//! not the first), DMA to host memory (L + G of the last packet). Messages without data need no DMA. With one message at a
+//! not the first), DMA to host memory (L + G of the last packet). Messages without data need no DMA. Machines with other rules
+//! (`network.injection`, `network.reception`, `nic.match_overlaps`, `dma.messages`) have other terms. With one message at a
 //! time that is what a card takes, except that a short last packet there waits for the one before
 //! (`crates/offload/tests/protocol.rs`).
 

@@ -5,4 +5,5 @@ pub mod mpi;
 pub mod pmi;
 mod world;
 
+pub use cluster::HostTraffic;
 pub use world::{End, RunError, World};

@@ -5,7 +5,7 @@ use sim::{Clock, Time, TimePerByte};
 
 use crate::Machine;
 use crate::accelerator::{Accelerator, Hpu, Sc17};
-use crate::network::{Fabric, Network, NetworkModel, Shape, Topology};
+use crate::network::{Fabric, Network, NetworkModel, Reception, Shape, Topology};
 use crate::problem::Problem;
 use crate::value::Parameter;
 
@@ -33,6 +33,7 @@ impl Machine {
         self.network.check()?;
         at_least("host.cores", self.host.cores, 1)?;
         at_least("host.core_lines", self.host.core_lines, 1)?;
+        at_least("host.copy_lines", self.host.copy_lines, 1)?;
         self.hpu.check()?;
         let Accelerator::Sc17(unit) = &self.accelerator;
         unit.check(&self.hpu, self.network.mtu)?;
@@ -46,6 +47,7 @@ impl Machine {
             ("host.dram_latency_ns", self.host.dram_latency),
             ("nic.match_header_ns", self.nic.match_header),
             ("nic.match_cam_ns", self.nic.match_cam),
+            ("nic.match_reply_ns", self.nic.match_reply),
             ("dma.L_ns", self.dma.latency),
         ] {
             at_most(key, time, LONGEST)?;
@@ -77,6 +79,10 @@ impl Network {
                     self.topology.name()
                 ),
             );
+        }
+        if self.model == NetworkModel::Fabric && self.reception == Reception::StoreAndForward {
+            let what = "\"store-and-forward\" needs network.model = \"latency\"; the switches of a fabric cut through";
+            return problem("network.reception", what.to_owned());
         }
         self.fabric.as_ref().map_or(Ok(()), |fabric| fabric.check(self))
     }

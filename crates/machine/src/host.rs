@@ -17,34 +17,75 @@ pub struct Host {
     pub dram_latency: Time,
     /// `dram_G_ps_per_byte`: inverse memory bandwidth.
     pub dram_gap_per_byte: TimePerByte,
-    /// `core_lines`: number of cache lines that one core fetches from memory at the same time.
+    /// `core_lines`: number of cache lines that one core fetches from memory at the same time while it computes with the
+    /// data or gathers it by a stride.
     pub core_lines: u32,
+    /// `copy_lines`: the same number while it copies a contiguous block, where hardware prefetches what comes next.
+    pub copy_lines: u32,
 }
 
 impl Host {
     /// Bytes of a cache line.
     const LINE: u64 = 64;
 
-    /// The time in which one core reads `read` and writes `written` bytes of memory, rounded up to a picosecond. The
-    /// number of lines that a core fetches at the same time limits reads (Little's law), the memory's bandwidth limits
-    /// reads and writes together. Writes drain in the background.
+    /// The time in which one core reads `read` and writes `written` bytes of memory while it computes or strides, rounded
+    /// up to a picosecond. The number of lines that a core fetches at the same time limits reads (Little's law), the
+    /// memory's bandwidth limits reads and writes together. Writes drain in the background.
     pub fn memory_time(&self, read: u64, written: u64) -> Time {
+        self.time_of(self.core_lines, read, written)
+    }
+
+    /// The time in which one core copies `bytes` contiguous bytes, by the same law.
+    pub fn copy_time(&self, bytes: u64) -> Time {
+        self.time_of(self.copy_lines, bytes, bytes)
+    }
+
+    fn time_of(&self, lines: u32, read: u64, written: u64) -> Time {
         let bytes = read.saturating_add(written);
         if bytes == 0 {
             return Time::ZERO;
         }
-        let at_once = u128::from(self.core_lines) * u128::from(Self::LINE);
+        let at_once = u128::from(lines) * u128::from(Self::LINE);
         let fetched = (u128::from(self.dram_latency.as_ps()) * u128::from(read)).div_ceil(at_once);
         let fetched = Time::from_ps(fetched.try_into().unwrap_or(u64::MAX));
         self.dram_latency.saturating_add(fetched.max(self.dram_gap_per_byte.time(bytes)))
     }
 }
 
-/// `[dma]`: the card's path to host memory, a LogGP system with o = g = 0.
+/// `[dma]`: the card's path to host memory, a LogGP system with o = g = 0 (sPIN §4.3).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dma {
     /// `L_ns`: latency of a transfer.
     pub latency: Time,
     /// `G_ps_per_byte`: inverse bandwidth.
     pub gap_per_byte: TimePerByte,
+    /// `messages`: what the data of messages costs.
+    pub messages: DmaMessages,
+    /// `handlers`: what the transfers of handlers cost.
+    pub handlers: DmaHandlers,
+}
+
+/// What it costs to fetch the data of a message from host memory, and to deposit it there. §4.3 of the sPIN paper adds DMA
+/// time "when the NIC delivers data into host memory", for PutFromHost and for DMA calls of handlers; it does not list
+/// messages that the host posts, whose data "is loaded from main memory" all the same (§4.4.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DmaMessages {
+    /// "transfers": each byte crosses the DMA engine. A fetch of s bytes takes 2 L + s G, a deposit L + s G a packet.
+    Transfers,
+    /// "latency": as in LogGOPSim2, only latencies count, and the engine is free. A message that the host has posted, now or
+    /// by a trigger, leaves after L, PutFromHost of a handler after 2 L, the reply to a get at once. A message is in host
+    /// memory L after its last packet has been matched, or after its last handler.
+    Latency,
+}
+
+/// What DMA transfers of handlers cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DmaHandlers {
+    /// "transfers": reads and writes of s bytes occupy the engine for s G. A write lets its handler go on when its data has
+    /// left the card (App. C.3.2: it "blocks HPUs to initiate the write request"), and the message waits until the data is
+    /// in host memory.
+    Transfers,
+    /// "requests": as in LogGOPSim2. A read of s bytes takes 2 L + (s − 1) G and never delays another transfer. A write
+    /// occupies the engine for (s − 1) G, and handler and message go on when the engine begins it.
+    Requests,
 }

@@ -39,6 +39,8 @@ section!("network" Network [model: NetworkModel] [fabric: Fabric] {
     wire = "wire_ns",
     gap_per_byte = "G_ps_per_byte",
     gap = "g_ns",
+    injection = "injection",
+    reception = "reception",
     mtu = "mtu_bytes",
 });
 
@@ -50,17 +52,22 @@ section!("host" Host {
     dram_latency = "dram_latency_ns",
     dram_gap_per_byte = "dram_G_ps_per_byte",
     core_lines = "core_lines",
+    copy_lines = "copy_lines",
 });
 
 section!("nic" Nic {
     kind = "kind",
     match_header = "match_header_ns",
     match_cam = "match_cam_ns",
+    match_reply = "match_reply_ns",
+    match_overlaps = "match_overlaps",
 });
 
 section!("dma" Dma {
     latency = "L_ns",
     gap_per_byte = "G_ps_per_byte",
+    messages = "messages",
+    handlers = "handlers",
 });
 
 section!("hpu" Hpu {
@@ -208,6 +215,12 @@ impl Machine {
             unused: None,
         })
     }
+}
+
+/// Checks that machines with the accelerator of this table may have a key.
+pub(crate) fn check_key(table: &Table, key: &str) -> Result<(), Problem> {
+    let known = known(table);
+    if known.contains(&key) { Ok(()) } else { Err(unknown(key.to_owned(), &known)) }
 }
 
 /// The keys that a machine with the accelerator of this table may have; the keys of all kinds if it names none.

@@ -4,8 +4,12 @@
 //! "sc17-int"`) and state only what differs, and `--set key=value` comes on top. Nothing has a default: a key that is
 //! unknown, missing, out of range or contradicts another is a [`MachineError`] that names file and key. Keys that had
 //! another name in earlier versions are understood, with a notice.
+//!
+//! The comment beside a value names its source. A value that no source gives is an [`Assumption`] instead: a table
+//! `[assumed."host.poll_ns"]` has the range in which it may reasonably lie, and the reason.
 
 mod accelerator;
+mod assumed;
 mod check;
 mod comments;
 mod host;
@@ -18,10 +22,11 @@ mod problem;
 mod value;
 
 pub use accelerator::{Accelerator, Hpu, Sc17, TimingKind};
-pub use host::{Dma, Host};
+pub use assumed::{Assumption, Plausible};
+pub use host::{Dma, DmaHandlers, DmaMessages, Host};
 pub use load::{MachineError, Sourced};
-pub use network::{Fabric, Flow, Network, NetworkModel, Routing, Shape, Topology};
-pub use nic::{Nic, NicKind};
+pub use network::{Fabric, Flow, Injection, Network, NetworkModel, Reception, Routing, Shape, Topology};
+pub use nic::{MatchOverlaps, Nic, NicKind};
 
 /// A whole machine.
 #[derive(Clone, Debug, PartialEq)]

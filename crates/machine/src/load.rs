@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
 use crate::Machine;
+use crate::assumed::Assumption;
 use crate::comments::comments;
-use crate::keys::MODEL;
+use crate::keys::{MODEL, check_key};
 use crate::network::{Fabric, NetworkModel};
 use crate::old;
 use crate::problem::Problem;
@@ -123,6 +124,8 @@ pub struct Sourced {
     /// The source of each value, by key: the comment of the file that sets it, which names a paper, or the `--set` that
     /// does. Keys without a comment are absent.
     pub sources: BTreeMap<String, String>,
+    /// The assumptions, by key. A value from a `--set` need not be one that the assumption allows.
+    pub assumed: BTreeMap<String, Assumption>,
 }
 
 fn locate(name_or_path: &str, search: &[PathBuf]) -> Result<PathBuf, MachineError> {
@@ -148,9 +151,11 @@ fn build(path: &Path, text: &str, search: &[PathBuf], overrides: &[String]) -> R
     let name = path.file_stem().unwrap_or_default().to_string_lossy();
     let machine = Machine::read(&name, &layers.table).and_then(|machine| machine.check().map(|()| machine));
     let machine = machine.map_err(|problem| layers.blame(problem, path))?;
+    layers.check_assumed()?;
     let unused = (machine.network.model != NetworkModel::Fabric).then(|| layers.unused_of_fabric()).flatten();
-    let Layers { notices, files, sources, .. } = layers;
-    Ok(Sourced { machine: Machine { notices, unused, ..machine }, files, sources })
+    let Layers { notices, files, sources, assumed, .. } = layers;
+    let assumed = assumed.into_iter().map(|(key, (assumption, _))| (key, assumption)).collect();
+    Ok(Sourced { machine: Machine { notices, unused, ..machine }, files, sources, assumed })
 }
 
 fn read_file(path: &Path) -> Result<String, MachineError> {
@@ -191,6 +196,8 @@ struct Layers {
     /// The files that were read, and the sources of their values.
     files: Vec<PathBuf>,
     sources: BTreeMap<String, String>,
+    /// The assumptions, with the files that make them.
+    assumed: BTreeMap<String, (Assumption, Origin)>,
 }
 
 impl Layers {
@@ -217,8 +224,20 @@ impl Layers {
             }
             self.add_file(&base_path, &read_file(&base_path)?, search, above)?;
         }
+        let assumed = table.remove("assumed");
         for key in keys(&table, "") {
-            self.sources.remove(&old::present_name(&key));
+            let key = old::present_name(&key);
+            self.sources.remove(&key);
+            self.assumed.remove(&key);
+        }
+        if let Some(assumed) = assumed {
+            let table = assumed.as_table();
+            let table = table.ok_or_else(|| origin.error(Problem::new("assumed", must_be("a table", &assumed))))?;
+            for (key, value) in table {
+                let key = old::present_name(key);
+                let assumption = Assumption::read(&key, value).map_err(|problem| origin.error(problem))?;
+                self.assumed.insert(key, (assumption, origin.clone()));
+            }
         }
         self.sources.extend(comments(text).into_iter().map(|(key, comment)| (old::present_name(&key), comment)));
         self.files.push(path.to_owned());
@@ -255,6 +274,18 @@ impl Layers {
         self.sources.insert(old::present_name(key), format!("--set {argument}"));
         merge(&mut self.table, table, "", &origin, &mut self.origins);
         Ok(renamed)
+    }
+
+    /// Checks that assumptions are about keys that exist, and that the values in files are among those that they allow.
+    fn check_assumed(&self) -> Result<(), MachineError> {
+        for (key, (assumption, origin)) in &self.assumed {
+            let known = check_key(&self.table, key)
+                .map_err(|Problem { key, what }| Problem { key: format!("assumed.{key}"), what });
+            let is_set = matches!(self.origins.get(key), Some(Origin::Set(_)));
+            let checked = known.and_then(|()| if is_set { Ok(()) } else { assumption.check(key, &self.table) });
+            checked.map_err(|problem| origin.error(problem))?;
+        }
+        Ok(())
     }
 
     /// Names the keys of the fabric that were set later than the model of the network, which is another.

@@ -17,8 +17,12 @@ pub struct Network {
     pub wire: Time,
     /// `G_ps_per_byte`: inverse bandwidth of a link.
     pub gap_per_byte: TimePerByte,
-    /// `g_ns`: shortest time between the starts of two messages at a port.
+    /// `g_ns`: LogGP's g, the gap between two messages at a port.
     pub gap: Time,
+    /// `injection`: how long a message occupies the sending port.
+    pub injection: Injection,
+    /// `reception`: when a packet can be received.
+    pub reception: Reception,
     /// `mtu_bytes`: largest payload of a packet.
     pub mtu: u32,
     /// `[network.fabric]`; a machine of the model "fabric" has it.
@@ -32,6 +36,26 @@ pub enum NetworkModel {
     Latency,
     /// "fabric": packets queue for links, in buffers of limited size.
     Fabric,
+}
+
+/// How long a message of s bytes occupies the sending port. Only the port's next packet depends on it: the last byte has
+/// left after s G in either case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Injection {
+    /// "max": max(g, s G) for the first packet, s G for each other one (sPIN §4.4.2: packets arrive every max(g, s G)).
+    Max,
+    /// "sum": g + (s − 1) G for the whole message, as LogGP and LogGOPSim2 have it.
+    Sum,
+}
+
+/// When the port of the target can begin to receive a packet (the model "latency" only; a fabric has its own rule).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reception {
+    /// "cut-through": when the packet's first byte is there. So the time s G of its bytes counts once.
+    CutThrough,
+    /// "store-and-forward": (P − 1) G later, in which P is `mtu_bytes`, whatever the packet's size: the network of
+    /// LogGOPSim2 passes on whole packets. So s G counts twice for a full packet.
+    StoreAndForward,
 }
 
 /// How switches are connected. The model "latency" supports the first two.

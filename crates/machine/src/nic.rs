@@ -11,6 +11,10 @@ pub struct Nic {
     pub match_header: Time,
     /// `match_cam_ns`: CAM look-up for each later packet.
     pub match_cam: Time,
+    /// `match_reply_ns`: look-up of the first packet of a reply, which the card expects.
+    pub match_reply: Time,
+    /// `match_overlaps`: what the receiving port does while a packet is matched.
+    pub match_overlaps: MatchOverlaps,
 }
 
 impl Nic {
@@ -23,6 +27,17 @@ impl Nic {
     pub fn runs_handlers(&self) -> bool {
         self.kind.runs_handlers()
     }
+}
+
+/// What the receiving port does while the card matches a packet. §4.2 of the sPIN paper says that "matching and the network
+/// gap (g) can proceed in parallel".
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MatchOverlaps {
+    /// "reception": it receives the next packet.
+    Reception,
+    /// "gap": it waits, as in LogGOPSim2. A packet of s bytes occupies it for (s − 1) G and the time of the match; the last
+    /// one of a message also for what then remains of g.
+    Gap,
 }
 
 /// What a card does without the CPU. Code that depends on it queries a capability instead of comparing kinds.

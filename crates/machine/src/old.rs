@@ -21,7 +21,19 @@ const RENAMED: [([&str; 2], [&str; 2]); 12] = [
 ];
 
 /// Keys that do not exist in files of earlier versions, and the value that all machines had then.
-const IMPLIED: [([&str; 2], &str); 2] = [(["network", "model"], "latency"), (["accelerator", "kind"], "sc17")];
+const IMPLIED: [([&str; 2], &str); 7] = [
+    (["network", "model"], "latency"),
+    (["network", "injection"], "max"),
+    (["network", "reception"], "cut-through"),
+    (["nic", "match_overlaps"], "reception"),
+    (["dma", "messages"], "transfers"),
+    (["dma", "handlers"], "transfers"),
+    (["accelerator", "kind"], "sc17"),
+];
+
+/// Keys that do not exist in files of earlier versions, and the keys whose values they had then.
+const COPIED: [([&str; 2], &str); 2] =
+    [(["host", "copy_lines"], "core_lines"), (["nic", "match_reply_ns"], "match_cam_ns")];
 
 /// Keys that were removed, and why.
 const REMOVED: [(&str, &str); 1] =
@@ -65,6 +77,13 @@ pub(crate) fn complete(table: &mut Table) {
     for ([section, key], value) in IMPLIED {
         if let Value::Table(section) = table.entry(section).or_insert_with(|| Value::Table(Table::new())) {
             section.entry(key).or_insert_with(|| Value::String(value.to_owned()));
+        }
+    }
+    for ([section, key], from) in COPIED {
+        if let Some(Value::Table(section)) = table.get_mut(section)
+            && let Some(value) = section.get(from).cloned()
+        {
+            section.entry(key).or_insert(value);
         }
     }
 }

@@ -4,8 +4,9 @@ use sim::{Clock, Time, TimePerByte};
 use toml::Value;
 
 use crate::accelerator::TimingKind;
-use crate::network::{Flow, Routing, Topology};
-use crate::nic::NicKind;
+use crate::host::{DmaHandlers, DmaMessages};
+use crate::network::{Flow, Injection, Reception, Routing, Topology};
+use crate::nic::{MatchOverlaps, NicKind};
 
 /// A type that a parameter can have. Errors say what is wrong with the value; the caller adds its place.
 pub(crate) trait Parameter: Sized {
@@ -117,6 +118,11 @@ macro_rules! choice {
 }
 choice!(Flow { "credits" => Credits, "drop" => Drop });
 choice!(Routing { "ecmp" => Ecmp, "adaptive" => Adaptive });
+choice!(Injection { "max" => Max, "sum" => Sum });
+choice!(Reception { "cut-through" => CutThrough, "store-and-forward" => StoreAndForward });
+choice!(MatchOverlaps { "reception" => Reception, "gap" => Gap });
+choice!(DmaMessages { "transfers" => Transfers, "latency" => Latency });
+choice!(DmaHandlers { "transfers" => Transfers, "requests" => Requests });
 choice!(NicKind { "rdma" => Rdma, "portals4" => Portals4, "spin" => Spin });
 choice!(TimingKind { "inorder" => InOrder, "ooo-a15" => OooA15 });
 

@@ -4,7 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use machine::{
-    Accelerator, Dma, Host, Hpu, Machine, MachineError, Network, NetworkModel, Nic, NicKind, Sc17, TimingKind, Topology,
+    Accelerator, Dma, DmaHandlers, DmaMessages, Host, Hpu, Injection, Machine, MachineError, MatchOverlaps, Network,
+    NetworkModel, Nic, NicKind, Plausible, Reception, Sc17, TimingKind, Topology,
 };
 use proptest::prelude::*;
 use sim::{Clock, Time, TimePerByte};
@@ -47,6 +48,8 @@ fn sc17_int_is_the_paper() {
             wire: Time::from_ps(33_400),
             gap_per_byte: TimePerByte::from_fs_per_byte(20_000),
             gap: Time::from_ps(6_700),
+            injection: Injection::Max,
+            reception: Reception::CutThrough,
             mtu: 4096,
             fabric: Some(machine::Fabric::USUAL),
         },
@@ -58,9 +61,21 @@ fn sc17_int_is_the_paper() {
             dram_latency: Time::from_ns(51),
             dram_gap_per_byte: TimePerByte::from_fs_per_byte(6_700),
             core_lines: 10,
+            copy_lines: 10,
         },
-        nic: Nic { kind: NicKind::Spin, match_header: Time::from_ns(30), match_cam: Time::from_ns(2) },
-        dma: Dma { latency: Time::from_ns(50), gap_per_byte: TimePerByte::from_fs_per_byte(6_700) },
+        nic: Nic {
+            kind: NicKind::Spin,
+            match_header: Time::from_ns(30),
+            match_cam: Time::from_ns(2),
+            match_reply: Time::from_ns(2),
+            match_overlaps: MatchOverlaps::Reception,
+        },
+        dma: Dma {
+            latency: Time::from_ns(50),
+            gap_per_byte: TimePerByte::from_fs_per_byte(6_700),
+            messages: DmaMessages::Transfers,
+            handlers: DmaHandlers::Transfers,
+        },
         hpu: Hpu { kind: "rv32imafdc".to_owned(), timing: TimingKind::OooA15, clock: Clock::from_khz(2_500_000) },
         accelerator: Accelerator::Sc17(Sc17 {
             hpus: 4,
@@ -87,10 +102,27 @@ fn sc17_dis_differs_in_dma_only() {
     let mut expected = load("sc17-int", &[]).unwrap();
     expected.name = "sc17-dis".to_owned();
     expected.description = "SC'17 sPIN card behind 32 lanes of PCI Express 4".to_owned();
-    expected.dma = Dma { latency: Time::from_ns(250), gap_per_byte: TimePerByte::from_fs_per_byte(15_600) };
+    (expected.dma.latency, expected.dma.gap_per_byte) = (Time::from_ns(250), TimePerByte::from_fs_per_byte(15_600));
     assert_eq!(load("sc17-dis", &[]).unwrap(), expected);
     let path = folder().join("sc17-dis.toml");
     assert_eq!(Machine::load(path.to_str().unwrap(), &[], &[]).unwrap(), expected);
+}
+
+/// The rules of the authors' simulator; everything else is sc17.
+#[test]
+fn loggopsim2_differs_in_rules_only() {
+    for card in ["int", "dis"] {
+        let mut expected = load(&format!("sc17-{card}"), &[]).unwrap();
+        expected.name = format!("loggopsim2-{card}");
+        expected.description = format!("sc17-{card} by the rules of LogGOPSim2");
+        (expected.network.injection, expected.network.reception) = (Injection::Sum, Reception::StoreAndForward);
+        (expected.host.poll, expected.host.matching) = (Time::ZERO, Time::ZERO);
+        (expected.nic.match_reply, expected.nic.match_overlaps) = (Time::from_ns(30), MatchOverlaps::Gap);
+        (expected.dma.messages, expected.dma.handlers) = (DmaMessages::Latency, DmaHandlers::Requests);
+        let Accelerator::Sc17(unit) = &mut expected.accelerator;
+        unit.put_blocks = false;
+        assert_eq!(load(&format!("loggopsim2-{card}"), &[]).unwrap(), expected);
+    }
 }
 
 #[test]
@@ -104,11 +136,17 @@ fn overrides_come_on_top() {
     assert_eq!(load("sc17-int", &["accelerator.hpus=2", "accelerator.hpus=3"]).unwrap().accelerator.hpus(), 3);
 }
 
-/// `sc17-int` as it was before accelerators and network models had tables of their own.
+/// `sc17-int` as it was before accelerators and network models had tables of their own, rules had keys, and assumptions were
+/// data.
 fn of_an_earlier_version() -> String {
     let text = fs::read_to_string(folder().join("sc17-int.toml")).unwrap();
-    let new = ["[accelerator]\nkind = \"sc17\"            # §4.1\n", "hpus = 4 ", "model = \"latency\" "];
-    new.iter().zip(["", "count = 4 ", "# "]).fold(text, |text, (new, old)| {
+    let later = ["injection", "reception", "copy_lines", "match_reply_ns", "match_overlaps", "messages", "handlers"];
+    let paragraphs = text.split("\n\n").filter(|paragraph| !paragraph.contains("[assumed."));
+    let lines = paragraphs.flat_map(|paragraph| paragraph.lines().chain([""]));
+    let kept = lines.filter(|line| !later.contains(&line.split(' ').next().unwrap_or_default()));
+    let text: String = kept.flat_map(|line| [line, "\n"]).collect();
+    let new = ["[accelerator]\nkind = \"sc17\"            # §4.1\n", "\nhpus = 4\n", "model = \"latency\" "];
+    new.iter().zip(["", "\ncount = 4\n", "# "]).fold(text, |text, (new, old)| {
         assert!(text.contains(new), "{new}");
         text.replace(new, old)
     })
@@ -178,13 +216,123 @@ fn values_have_sources() {
     ] {
         assert_eq!(sourced.sources[key], source);
     }
-    assert!(
-        sourced.sources["host.core_lines"].starts_with("Haswell's L1 has ten line fill buffers for each core. So one")
-    );
-    for (key, ..) in sourced.machine.describe() {
-        assert!(sourced.sources.contains_key(key), "{key} names no source");
+    let lines = &sourced.assumed["host.core_lines"];
+    assert_eq!(lines.plausible, Plausible::Range("9".to_owned(), "13".to_owned()));
+    assert!(lines.reason.starts_with("Haswell's L1 has ten line fill buffers for each core: 10 x 64 B in 51 ns"));
+    assert_eq!(Machine::names(&[folder()]), ["loggopsim2-dis", "loggopsim2-int", "sc17-dis", "sc17-int"]);
+}
+
+/// Each value either has a comment that names a section of a paper, or a file of the authors' simulator, or is an
+/// assumption; never both.
+#[test]
+fn values_without_a_source_are_assumptions() {
+    for name in Machine::names(&[folder()]) {
+        for model in ["network.model=latency", "network.model=fabric"] {
+            let set = [model, "network.reception=cut-through"].map(str::to_owned);
+            let sourced = Machine::load_with_sources(&name, &[folder()], &set).unwrap();
+            let names_source = |text: &String| ["§", "App. ", "LogGOPSim2", "--set"].iter().any(|it| text.contains(it));
+            for (key, ..) in sourced.machine.describe() {
+                if key == "network.reception" {
+                    continue; // as an option sets it here
+                }
+                let (comment, assumed) = (sourced.sources.get(key), sourced.assumed.contains_key(key));
+                assert_eq!(comment.is_some_and(names_source), !assumed, "{name}: {key}: {comment:?}");
+                assert!(!assumed || comment.is_none(), "{name}: {key}: its reason is the assumption's: {comment:?}");
+            }
+        }
     }
-    assert_eq!(Machine::names(&[folder()]), ["sc17-dis", "sc17-int"]);
+}
+
+/// A machine can have each value that an assumption calls plausible.
+#[test]
+fn plausible_values_can_be_set() {
+    for name in ["sc17-int", "sc17-dis", "loggopsim2-int", "loggopsim2-dis"] {
+        for (key, assumption) in Machine::load_with_sources(name, &[folder()], &[]).unwrap().assumed {
+            let values = match assumption.plausible {
+                Plausible::Range(least, most) => vec![least, most],
+                Plausible::Values(values) => values,
+            };
+            for value in values {
+                let contexts = if key == "accelerator.hpus" { "accelerator.contexts=8" } else { "nic.kind=spin" };
+                let set = [contexts, &format!("{key}={value}")].map(str::to_owned);
+                let sourced = Machine::load_with_sources(name, &[folder()], &set).unwrap();
+                assert!(sourced.assumed.contains_key(&key), "{name}: {key}={value}");
+            }
+        }
+    }
+}
+
+#[test]
+fn assumptions_are_about_the_values_of_their_file() {
+    let parse = |text: &str, set: &[&str]| {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("mine.toml");
+        fs::write(&path, format!("base = \"sc17-int\"\n{text}")).unwrap();
+        let set: Vec<String> = set.iter().map(|text| (*text).to_owned()).collect();
+        Machine::load_with_sources(path.to_str().unwrap(), &[self::folder()], &set)
+    };
+    let poll =
+        |text: &str, set: &[&str]| parse(text, set).unwrap().assumed.remove("host.poll_ns").map(|it| it.plausible);
+    let range = |least: &str, most: &str| Some(Plausible::Range(least.to_owned(), most.to_owned()));
+    assert_eq!(poll("", &[]), range("12", "102"));
+    assert_eq!(poll("", &["host.poll_ns=500"]), range("12", "102"), "an option may try anything");
+    assert_eq!(poll("[host]\npoll_ns = 0", &[]), None, "a value of another file");
+    let own = "[assumed.\"host.poll_ns\"]\nrange = [0, 5.5]\nreason = \"r\"";
+    assert_eq!(poll(&format!("[host]\npoll_ns = 0\n{own}"), &[]), range("0", "5.5"));
+
+    let error = |text: &str| {
+        let text = parse(text, &[]).unwrap_err().to_string();
+        text.split_once("mine.toml: ").unwrap().1.to_owned()
+    };
+    let assumed = |key: &str, rest: &str| error(&format!("[assumed.\"{key}\"]\n{rest}"));
+    let wrong = |rest: &str| assumed("host.poll_ns", rest);
+    assert_eq!(error(own), "assumed.\"host.poll_ns\": host.poll_ns is 51, not one of 0 to 5.5");
+    assert_eq!(
+        wrong("values = [1, 2]\nreason = \"r\""),
+        "assumed.\"host.poll_ns\": host.poll_ns is 51, not one of 1, 2"
+    );
+    let range = "range = [0, 60]";
+    assert_eq!(wrong(range), "assumed.\"host.poll_ns\".reason: missing");
+    assert_eq!(wrong(&format!("{range}\nreason = \"\"")), "assumed.\"host.poll_ns\".reason: must be a sentence");
+    assert_eq!(
+        wrong(&format!("{range}\nvalues = [51]\nreason = \"r\"")),
+        "assumed.\"host.poll_ns\": must have either range = [least, most] or values = [one, another]"
+    );
+    assert_eq!(
+        wrong("range = [60, 0]\nreason = \"r\""),
+        "assumed.\"host.poll_ns\".range: must be two numbers, the smaller one first"
+    );
+    assert_eq!(wrong("range = 5\nreason = \"r\""), "assumed.\"host.poll_ns\".range: must be a list of values");
+    assert_eq!(
+        wrong(&format!("{range}\nreason = \"r\"\nsource = \"s\"")),
+        "assumed.\"host.poll_ns\".source: unknown key: an assumption has range or values, reason and anchor"
+    );
+    let complete = format!("{range}\nreason = \"r\"");
+    assert_eq!(assumed("host.pol_ns", &complete), "assumed.host.pol_ns: unknown key, did you mean `host.poll_ns`?");
+    assert_eq!(
+        assumed("network.fabric.taper", &complete),
+        "assumed.\"network.fabric.taper\": network.fabric.taper has no value"
+    );
+    assert_eq!(error("assumed = 3"), "assumed: must be a table, is an integer");
+}
+
+#[test]
+fn a_fabric_does_not_store_packets() {
+    let error = error_of_set(&["network.reception=store-and-forward", "network.model=fabric"]);
+    assert_eq!(
+        error,
+        "--set network.reception=store-and-forward: \"store-and-forward\" needs network.model = \"latency\"; the switches of a \
+         fabric cut through"
+    );
+    assert!(load("loggopsim2-int", &["network.model=fabric", "network.reception=cut-through"]).is_ok());
+}
+
+/// One core, by Little's law: 51 ns and 1000 bytes through ten lines of 64; a copy through twenty.
+#[test]
+fn copies_have_their_own_number_of_lines() {
+    let host = load("sc17-int", &["host.copy_lines=20"]).unwrap().host;
+    assert_eq!(host.memory_time(1000, 1000), Time::from_ps(51_000 + 79_688));
+    assert_eq!(host.copy_time(1000), Time::from_ps(51_000 + 39_844));
 }
 
 #[test]
@@ -406,7 +554,10 @@ fn wrong_overrides_name_themselves() {
 
 #[test]
 fn missing_machines_and_files() {
-    assert_eq!(load("sc18", &[]).unwrap_err().to_string(), "sc18: no such machine; known are: sc17-dis, sc17-int");
+    assert_eq!(
+        load("sc18", &[]).unwrap_err().to_string(),
+        "sc18: no such machine; known are: loggopsim2-dis, loggopsim2-int, sc17-dis, sc17-int"
+    );
     let nowhere = Machine::load("sc17-int", &[PathBuf::from("/nonexistent")], &[]).unwrap_err();
     assert_eq!(nowhere.to_string(), "sc17-int: no such machine; known are: none");
     let error = Machine::load("/nonexistent/x.toml", &[], &[]).unwrap_err().to_string();

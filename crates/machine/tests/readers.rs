@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use machine::Machine;
 
 /// Each key, and an expression that reads it.
-const READERS: [(&str, &str); 41] = [
+const READERS: [(&str, &str); 48] = [
     ("network.model", "NetworkModel::Fabric =>"),
     ("network.topology", "network.topology"),
     ("network.radix", "network.radix"),
@@ -14,6 +14,8 @@ const READERS: [(&str, &str); 41] = [
     ("network.wire_ns", "network.wire"),
     ("network.G_ps_per_byte", "network.gap_per_byte"),
     ("network.g_ns", "network.gap"),
+    ("network.injection", "Injection::Sum"),
+    ("network.reception", "Reception::StoreAndForward"),
     ("network.mtu_bytes", "network.mtu"),
     ("network.fabric.buffer_bytes", "fabric.buffer"),
     ("network.fabric.flow", "fabric.flow"),
@@ -27,11 +29,16 @@ const READERS: [(&str, &str); 41] = [
     ("host.dram_latency_ns", "self.dram_latency"),
     ("host.dram_G_ps_per_byte", "self.dram_gap_per_byte"),
     ("host.core_lines", "self.core_lines"),
+    ("host.copy_lines", "self.copy_lines"),
     ("nic.kind", "nic.matches_on_card()"),
     ("nic.match_header_ns", "nic.match_header"),
     ("nic.match_cam_ns", "nic.match_cam"),
+    ("nic.match_reply_ns", "nic.match_reply"),
+    ("nic.match_overlaps", "MatchOverlaps::Gap"),
     ("dma.L_ns", "dma.latency"),
     ("dma.G_ps_per_byte", "dma.gap_per_byte"),
+    ("dma.messages", "DmaMessages::Latency"),
+    ("dma.handlers", "DmaHandlers::Requests"),
     ("hpu.kind", "hpu.kind"),
     ("hpu.timing", "hpu.timing"),
     ("hpu.clock_ghz", "hpu.clock"),

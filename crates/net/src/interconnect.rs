@@ -9,7 +9,7 @@ use crate::{Latency, NetError, Topology};
 ///
 /// A card [injects](Interconnect::inject) one packet at a time and learns when it leaves, at once or, when there is no
 /// room for it in the network, later; by then it [passes on](Interconnect::transmit) the packet itself. The packet
-/// arrives when its *first* byte reaches the receiving port, which belongs to the receiving card. A packet of a node to
+/// arrives when the receiving port can begin to receive it: when its *first* byte is there, but for stored packets, which belongs to the receiving card. A packet of a node to
 /// itself turns around in the card: it occupies the sending port as usual and uses no link. `P` is a packet.
 #[derive(Debug)]
 pub struct Interconnect<P> {
@@ -59,7 +59,7 @@ impl<P> Interconnect<P> {
     pub fn transmit(&mut self, from: u32, to: u32, departure: Departure, packet: P, outlet: &mut impl Outlet<P>) {
         match &mut self.model {
             Model::Latency(latency) => {
-                outlet.arrives(departure.start + latency.between(from as usize, to as usize), to, packet);
+                outlet.arrives(departure.start + latency.of_packet(from as usize, to as usize), to, packet);
             }
             Model::Fabric(_) if from == to => outlet.arrives(departure.start, to, packet),
             Model::Fabric(fabric) => fabric.transmit(departure.ticket, packet, outlet),

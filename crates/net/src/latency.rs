@@ -1,3 +1,4 @@
+use machine::Reception;
 use sim::Time;
 
 use crate::{Hops, NetError, Tree};
@@ -9,6 +10,8 @@ pub struct Latency {
     tree: Tree,
     switch: Time,
     wire: Time,
+    /// How long a packet is held back before it enters the network.
+    stored: Time,
 }
 
 impl Latency {
@@ -22,7 +25,11 @@ impl Latency {
             machine::Topology::SingleSwitch => Tree::single_switch(nodes)?,
             other => return Err(NetError::NoLatency { topology: other.name().to_owned() }),
         };
-        Ok(Latency { tree, switch: parameters.switch, wire: parameters.wire })
+        let stored = match parameters.reception {
+            Reception::CutThrough => Time::ZERO,
+            Reception::StoreAndForward => parameters.gap_per_byte.time(u64::from(parameters.mtu) - 1),
+        };
+        Ok(Latency { tree, switch: parameters.switch, wire: parameters.wire, stored })
     }
 
     /// The time from the moment that a byte leaves the card of `from` until it is at the card of `to`. A message of a
@@ -30,6 +37,13 @@ impl Latency {
     pub fn between(&self, from: usize, to: usize) -> Time {
         let Hops { switches, wires } = self.path(from, to);
         self.switch * u64::from(switches) + self.wire * u64::from(wires)
+    }
+
+    /// The time from the moment that the first byte of a packet leaves the card of `from` until the card of `to` can begin to
+    /// receive it: that of a byte and, if packets are stored before they are passed on, that of a full packet. A packet of a
+    /// node to itself is not stored.
+    pub fn of_packet(&self, from: usize, to: usize) -> Time {
+        self.between(from, to) + if from == to { Time::ZERO } else { self.stored }
     }
 
     /// The switches and wires between two nodes.
@@ -48,7 +62,7 @@ mod tests {
     use super::*;
 
     /// sPIN §4.2.
-    fn sc17(nodes: usize) -> Latency {
+    fn sc17(nodes: usize, reception: Reception) -> Latency {
         let parameters = machine::Network {
             model: machine::NetworkModel::Latency,
             topology: machine::Topology::FatTree,
@@ -57,6 +71,8 @@ mod tests {
             wire: Time::from_ps(33_400),
             gap_per_byte: sim::TimePerByte::from_fs_per_byte(20_000),
             gap: Time::from_ps(6_700),
+            injection: machine::Injection::Max,
+            reception,
             mtu: 4096,
             fabric: None,
         };
@@ -65,13 +81,23 @@ mod tests {
 
     #[test]
     fn latencies_of_the_paper() {
-        let network = sc17(2);
+        let network = sc17(2, Reception::CutThrough);
         assert_eq!(network.between(0, 0), Time::ZERO);
         assert_eq!(network.between(0, 1), Time::from_ps(50_000 + 2 * 33_400)); // 116.8 ns
-        let network = sc17(11_664); // 36³/4: three levels, leaves of 18, pods of 324
+        let network = sc17(11_664, Reception::CutThrough); // 36³/4: three levels, leaves of 18, pods of 324
         assert_eq!(network.between(0, 17), Time::from_ps(116_800));
         assert_eq!(network.between(17, 18), Time::from_ps(3 * 50_000 + 4 * 33_400));
         assert_eq!(network.between(323, 324), Time::from_ps(5 * 50_000 + 6 * 33_400));
         assert_eq!(network.between(11_663, 0), Time::from_ps(450_400));
+        assert_eq!(network.of_packet(11_663, 0), Time::from_ps(450_400));
+    }
+
+    /// LogGOPSim2 holds every packet back for 4095 bytes at 20 ps.
+    #[test]
+    fn a_stored_packet_comes_a_full_packet_later() {
+        let network = sc17(2, Reception::StoreAndForward);
+        assert_eq!(network.between(0, 1), Time::from_ps(116_800));
+        assert_eq!(network.of_packet(0, 1), Time::from_ps(81_900 + 116_800));
+        assert_eq!(network.of_packet(1, 1), Time::ZERO);
     }
 }

@@ -54,6 +54,19 @@ pub struct Outgoing {
     pub sent: Sent,
     /// The right to read the data of a reply from host memory.
     pub right: Option<Rc<ReplyRight>>,
+    /// Who has it sent.
+    pub initiator: Initiator,
+}
+
+/// Who has a message sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Initiator {
+    /// The host's program, or a triggered operation that it has described.
+    Host,
+    /// A handler.
+    Handler,
+    /// The card itself, which answers a get.
+    Card,
 }
 
 /// Where a message's data is.
@@ -91,8 +104,8 @@ pub struct Sending {
     pub right: Option<Rc<ReplyRight>>,
     /// Where in host memory; `None` when its only packet came with the descriptor.
     pub from: Option<(Rc<Region>, u64)>,
-    /// The bytes on their way through the DMA engine.
-    pub train: Train,
+    /// The bytes on their way through the DMA engine, if they need it.
+    pub train: Option<Train>,
     /// The earliest time at which its packets may leave.
     pub not_before: Time,
 }

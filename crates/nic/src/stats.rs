@@ -33,6 +33,10 @@ pub struct Stats {
     pub packets_dropped: u64,
     /// Packets that had overtaken their header packet and were held until it came.
     pub packets_held: u64,
+    /// Most bytes of packets that were in the packet buffer at once.
+    pub packet_buffer_peak: u64,
+    /// Most triggered operations that waited for their counters at once.
+    pub triggered_peak: u64,
     /// What was not delivered, by reason; to nodes that do not exist at the sender, else at the target.
     pub drops: DropsByReason,
     /// How long the incoming port was occupied.

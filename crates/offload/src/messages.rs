@@ -209,7 +209,7 @@ impl Scripts<'_> {
             let length = event.mlength.min(bytes);
             self.memory.copy(rank, event.start, place(tag), length);
             self.memory.forget(rank, event.start, event.mlength);
-            work.push(cluster.costs().memory("copy", length, length));
+            work.push(cluster.costs().copy(length));
         }
         self.ranks[rank as usize].messages.retain(|other| *other != op);
         Ok((work, After::Done(op)))

@@ -177,6 +177,12 @@ pub extern "C" fn spin_host_memory(read_bytes: u64, written_bytes: u64) {
     host_call(Op::SpinHostMemory, &[&read_bytes, &written_bytes]);
 }
 
+/// See `spin.h`.
+#[unsafe(no_mangle)]
+pub extern "C" fn spin_host_copy(bytes: u64) {
+    host_call(Op::SpinHostCopy, &[&bytes]);
+}
+
 /// Sleeps in simulated time; `libsimclock.so`, which `spinrun` preloads, calls it for the C library's sleeps.
 #[unsafe(no_mangle)]
 pub extern "C" fn spin_sleep_ps(ps: u64) {

@@ -1,4 +1,4 @@
-/// The numbers of the packet buffers of a unit.
+/// The packet buffers of a unit, by number.
 #[derive(Clone, Debug)]
 pub struct Buffers {
     count: u32,
@@ -6,29 +6,46 @@ pub struct Buffers {
     free: Vec<u32>,
     /// The first buffer that, like those after it, has never been used.
     fresh: u32,
+    /// Bytes of the packets in buffers, now and at most so far.
+    bytes: u64,
+    peak: u64,
 }
 
 impl Buffers {
     /// A set of `count` free buffers.
     pub fn new(count: u32) -> Buffers {
-        Buffers { count, free: Vec::new(), fresh: 0 }
+        Buffers { count, free: Vec::new(), fresh: 0, bytes: 0, peak: 0 }
     }
 
-    /// Takes a free buffer, if there is one.
-    pub fn take(&mut self) -> Option<u32> {
-        if let Some(buffer) = self.free.pop() {
-            return Some(buffer);
-        }
-        let buffer = self.fresh;
-        (buffer < self.count).then(|| {
-            self.fresh += 1;
-            buffer
-        })
+    /// Takes a free buffer for a packet of `bytes`, if there is one.
+    pub fn take(&mut self, bytes: u32) -> Option<u32> {
+        let buffer = match self.free.pop() {
+            Some(buffer) => buffer,
+            None if self.fresh == self.count => return None,
+            None => {
+                self.fresh += 1;
+                self.fresh - 1
+            }
+        };
+        self.bytes += u64::from(bytes);
+        self.peak = self.peak.max(self.bytes);
+        Some(buffer)
     }
 
-    /// Frees a buffer.
-    pub fn free(&mut self, buffer: u32) {
+    /// Frees the buffer of a packet of `bytes`.
+    pub fn free(&mut self, buffer: u32, bytes: u32) {
         self.free.push(buffer);
+        self.bytes -= u64::from(bytes);
+    }
+
+    /// Frees all buffers.
+    pub fn clear(&mut self) {
+        *self = Buffers { peak: self.peak, ..Buffers::new(self.count) };
+    }
+
+    /// The maximum number of bytes of packets that were in buffers at once.
+    pub fn peak(&self) -> u64 {
+        self.peak
     }
 
     /// Whether no buffer is in use.
@@ -45,12 +62,25 @@ mod tests {
     fn buffers_are_used_again_before_fresh_ones() {
         let mut buffers = Buffers::new(2);
         assert!(buffers.all_free());
-        assert_eq!((buffers.take(), buffers.take(), buffers.take()), (Some(0), Some(1), None));
-        buffers.free(0);
+        assert_eq!((buffers.take(8), buffers.take(8), buffers.take(8)), (Some(0), Some(1), None));
+        buffers.free(0, 8);
         assert!(!buffers.all_free());
-        assert_eq!((buffers.take(), buffers.take()), (Some(0), None));
-        buffers.free(1);
-        buffers.free(0);
+        assert_eq!((buffers.take(8), buffers.take(8)), (Some(0), None));
+        buffers.free(1, 8);
+        buffers.free(0, 8);
         assert!(buffers.all_free());
+    }
+
+    #[test]
+    fn the_peak_is_the_most_bytes_at_once() {
+        let mut buffers = Buffers::new(2);
+        buffers.take(4096);
+        buffers.free(0, 4096);
+        assert_eq!((buffers.take(100), buffers.take(24)), (Some(0), Some(1)));
+        assert_eq!((buffers.bytes, buffers.peak()), (124, 4096));
+        assert_eq!(buffers.take(5000), None);
+        buffers.clear();
+        assert_eq!((buffers.bytes, buffers.peak(), buffers.take(8000)), (0, 4096, Some(0)));
+        assert_eq!(buffers.peak(), 8000);
     }
 }

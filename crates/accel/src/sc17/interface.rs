@@ -45,6 +45,10 @@ impl Accelerator for Unit {
         self.config.slots(self.mtu)
     }
 
+    fn packet_buffer_peak(&self) -> u64 {
+        self.buffers.peak()
+    }
+
     fn take(&mut self, packet: Packet) -> Result<Vec<u8>, InternalError> {
         self.take_packet(packet)
     }

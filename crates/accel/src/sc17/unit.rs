@@ -32,7 +32,7 @@ pub struct Unit {
     /// Words of the memories on which handlers have waited.
     pub(super) watched: Watched,
     pub(super) program: Option<Loaded>,
-    buffers: Buffers,
+    pub(super) buffers: Buffers,
     pub(super) contexts: Vec<Option<Box<Context>>>,
     pub(super) hpus: Hpus,
     /// Tasks that wait for a context.
@@ -97,7 +97,7 @@ impl Unit {
         }
         self.hpus.clear();
         self.tasks.clear();
-        self.buffers = Buffers::new(self.config.slots(self.mtu));
+        self.buffers.clear();
         self.memories = memories(&self.config, self.mtu);
         self.allocator = Allocator::new(map::HPU_MEMORY, self.config.memory);
         self.watched = Watched::default();
@@ -131,7 +131,7 @@ impl Unit {
         data: &[u8],
         user_header: u32,
     ) -> Result<Option<Packet>, InternalError> {
-        let Some(buffer) = self.buffers.take() else { return Ok(None) };
+        let Some(buffer) = self.buffers.take(data.len() as u32) else { return Ok(None) };
         let pad = user_header.next_multiple_of(crate::FRAGMENT) - user_header;
         let start = map::PACKETS + buffer * Sc17::slot_bytes(self.mtu) + pad;
         self.memories.write(start, data)?;
@@ -144,7 +144,7 @@ impl Unit {
     }
 
     pub(super) fn free_packet(&mut self, packet: Packet) {
-        self.buffers.free(packet.buffer);
+        self.buffers.free(packet.buffer, packet.length);
     }
 
     /// The handler in a context in which there must be one.

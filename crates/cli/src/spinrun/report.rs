@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;
 
-use host::{End, World};
+use host::{End, HostTraffic, World};
 use nic::{HandlerStats, Profile, SourcePlace, Stats, merge_drops};
 use serde::Serialize;
 use sim::Time;
@@ -71,10 +71,17 @@ struct CardReport {
     messages_received: u64,
     packets_received: u64,
     bytes_received: u64,
+    /// Bytes that the card has moved to and from host memory.
     dma_bytes: u64,
+    /// Bytes of host memory that the rank's CPU has read and written: the sums of `spin_host_memory` and
+    /// `spin_host_copy`.
+    host_read_bytes: u64,
+    host_written_bytes: u64,
     undeliverable: u64,
     flow_control: u64,
     packets_dropped: u64,
+    packet_buffer_peak_bytes: u64,
+    triggered_peak: u64,
     drops: BTreeMap<&'static str, DropReport>,
     tx_busy_ps: u64,
     rx_busy_ps: u64,
@@ -138,6 +145,8 @@ pub fn json(world: &World, end: &End, profiled: bool) -> String {
     for (name, handler) in stats.iter().flat_map(|card| &card.handlers) {
         handlers.entry(name.clone()).or_default().merge(handler);
     }
+    let hosts = world.sending_ports_busy().zip(world.host_traffic());
+    let cards = stats.iter().zip(hosts).map(|(card, (busy, traffic))| card_report(card, busy, *traffic)).collect();
     let report = Report {
         version: 1,
         machine: &machine.name,
@@ -147,7 +156,7 @@ pub fn json(world: &World, end: &End, profiled: bool) -> String {
         end_ps: world.now().as_ps(),
         rank_end_ps: world.rank_ends().map(|end| end.as_ps()).collect(),
         parameters: machine.describe().into_iter().map(|(key, value, unit)| (key, Parameter { value, unit })).collect(),
-        cards: stats.iter().zip(world.sending_ports_busy()).map(|(card, busy)| card_report(card, busy)).collect(),
+        cards,
         drops: drops::report(&merge_drops(stats.iter().map(|card| &card.drops))),
         handlers: handlers.iter().map(|(name, handler)| (name.clone(), handler_report(handler))).collect(),
         network: world.links(BUSIEST).map(network_report),
@@ -195,7 +204,7 @@ fn end_report(end: &End) -> EndReport {
     }
 }
 
-fn card_report(card: &Stats, tx_busy: Time) -> CardReport {
+fn card_report(card: &Stats, tx_busy: Time, host: HostTraffic) -> CardReport {
     CardReport {
         messages_sent: card.messages_sent,
         packets_sent: card.packets_sent,
@@ -204,9 +213,13 @@ fn card_report(card: &Stats, tx_busy: Time) -> CardReport {
         packets_received: card.packets_received,
         bytes_received: card.bytes_received,
         dma_bytes: card.dma_bytes,
+        host_read_bytes: host.read,
+        host_written_bytes: host.written,
         undeliverable: card.undeliverable,
         flow_control: card.flow_control,
         packets_dropped: card.packets_dropped,
+        packet_buffer_peak_bytes: card.packet_buffer_peak,
+        triggered_peak: card.triggered_peak,
         drops: drops::report(&card.drops),
         tx_busy_ps: tx_busy.as_ps(),
         rx_busy_ps: card.rx_busy.as_ps(),

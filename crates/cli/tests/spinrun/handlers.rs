@@ -131,6 +131,10 @@ fn flow_control_drops_packets_and_reports_it() {
     assert_eq!(report["drops"]["portal_table_entry_disabled"]["messages"], 1);
     let card = &report["cards"][1];
     assert_eq!((card["packets_dropped"].as_u64(), card["flow_control"].as_u64()), (Some(6), Some(1)));
+    assert_eq!(
+        (&card["packet_buffer_peak_bytes"], &report["cards"][0]["packet_buffer_peak_bytes"]),
+        (&8192.into(), &0.into())
+    );
 }
 
 #[test]

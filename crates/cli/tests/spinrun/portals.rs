@@ -59,6 +59,9 @@ fn computing_takes_exactly_its_time() {
         // 7 ns; then 51 ns and 1000 bytes read through ten lines of 64 at once, 51 ns * 1000 / 640; then 51 ns and
         // 1010 bytes, mostly written, at 6.7 ps each.
         assert_eq!(report["end_ps"], 7_000 + (51_000 + 79_688) + (51_000 + 6_767), "{nic}");
+        let card = &report["cards"][0];
+        let traffic = ["host_read_bytes", "host_written_bytes", "dma_bytes"].map(|key| card[key].as_u64());
+        assert_eq!(traffic, [Some(1010), Some(1024), Some(0)], "{nic}");
     }
 }
 

@@ -169,7 +169,7 @@ impl Surroundings for Around {
 
     fn latency(&self, from: usize, to: usize) -> Option<Time> {
         assert!(to < self.network.nodes(), "a packet for node {to}, which does not exist");
-        Some(self.network.between(from, to))
+        Some(self.network.of_packet(from, to))
     }
 
     fn transmitted(&mut self, _: Time, depart: Time, packet: &Packet) {

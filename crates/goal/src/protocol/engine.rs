@@ -2,7 +2,7 @@ use machine::NicKind;
 use net::Latency;
 use sim::{SerialResource, Time};
 
-use super::timing;
+use super::timing::{self, Initiator};
 use super::{Details, Outcome, Parameters, ProtocolError, RunError};
 use crate::frame::{Executor, Model, RunState, refuse_card_operations};
 use crate::op::{ANY, Kind, Op};
@@ -134,16 +134,16 @@ impl<'a> Model<'a> for Protocol<'a> {
                     if is_eager {
                         run.state.dependencies.done(op, now);
                     }
-                    run.send(now, Travel::Message, op);
+                    run.send(now, Travel::Message, op, Initiator::Host);
                 }
                 _ => {}
             },
             Task::Take(_) => {}
-            Task::Serve(op) if !run.state.is_eager(op) => run.send(now, Travel::Get, op),
+            Task::Serve(op) if !run.state.is_eager(op) => run.send(now, Travel::Get, op, Initiator::Host),
             Task::Serve(op) => run.received(now, op),
             Task::Complete(op) => {
                 if !run.state.is_eager(op) && !run.card(op).matches_on_card() {
-                    run.send(now, Travel::End, op);
+                    run.send(now, Travel::End, op, Initiator::Host);
                 }
                 run.received(now, op);
             }
@@ -157,7 +157,10 @@ impl<'a> Model<'a> for Protocol<'a> {
             Event::Cpu(cpu) => return run.cpu_is_done(now, cpu),
             Event::Arrives(travel, op) => run.arrives(now, travel, op),
             Event::Arrived(travel, op) => run.arrived(now, travel, op),
-            Event::Get(op) => run.send(now, Travel::Get, op),
+            Event::Get(op) => {
+                let has_handler = run.card(op).runs_handlers();
+                run.send(now, Travel::Get, op, if has_handler { Initiator::Handler } else { Initiator::Host });
+            }
             Event::Tell(task) => return run.request(now, run.cpu_for(task), task),
         }
         Ok(())
@@ -196,7 +199,7 @@ impl Run<'_> {
         }
         let bytes = self.state.bytes(send);
         self.model.details.copied += bytes;
-        host.memory_time(bytes, bytes)
+        host.copy_time(bytes)
     }
 
     /// Returns the CPU that does a task that a card gives.
@@ -293,17 +296,18 @@ impl Run<'_> {
     }
 
     /// A card fetches a message and sends it.
-    fn send(&mut self, now: Time, travel: Travel, op: u32) {
+    fn send(&mut self, now: Time, travel: Travel, op: u32, initiator: Initiator) {
         let (bytes, from, to) = self.route(travel, op);
         let Parameters { machine, .. } = self.model.parameters;
-        let ready = now.saturating_add(timing::fetch(machine, bytes));
+        let ready = now.saturating_add(timing::fetch(machine, bytes, initiator));
         let port = &mut self.model.ports[from as usize].sending;
-        let (start, end) = port.reserve(ready, bytes, machine.network.gap_per_byte, machine.network.gap);
+        let (start, end) =
+            port.reserve(ready, bytes, machine.network.gap_per_byte, timing::injection_gap(machine, bytes));
         if travel == Travel::Data && self.card(op).matches_on_card() {
             // The event that tells the sender crosses as an empty DMA write.
             self.later(end, timing::deposit(machine, 0), Event::Tell(Task::Release(op)));
         }
-        let first = start.saturating_add(self.model.network.between(from as usize, to as usize));
+        let first = start.saturating_add(self.model.network.of_packet(from as usize, to as usize));
         self.later(first, Time::ZERO, Event::Arrives(travel, op));
     }
 
@@ -311,11 +315,10 @@ impl Run<'_> {
     fn arrives(&mut self, now: Time, travel: Travel, op: u32) {
         let (bytes, _, to) = self.route(travel, op);
         let Parameters { machine, .. } = self.model.parameters;
-        let network = &machine.network;
-        let gap = if bytes == 0 { Time::ZERO } else { network.gap };
+        let reception = timing::reception(machine, bytes, travel == Travel::Data);
         let port = &mut self.model.ports[to as usize].receiving;
-        let (_, end) = port.reserve(now, bytes, network.gap_per_byte, gap);
-        self.later(end, timing::matching(machine, bytes, travel == Travel::Data), Event::Arrived(travel, op));
+        let (start, _) = port.reserve(now, bytes, machine.network.gap_per_byte, reception.occupied);
+        self.later(start, reception.matched, Event::Arrived(travel, op));
     }
 
     /// A card has all of a message, and knows what it is.
@@ -323,7 +326,7 @@ impl Run<'_> {
         let machine = self.model.parameters.machine;
         match travel {
             Travel::Message => self.message(now, op),
-            Travel::Get => self.send(now, Travel::Data, op),
+            Travel::Get => self.send(now, Travel::Data, op, Initiator::Card),
             Travel::Data => {
                 let deposit = timing::deposit(machine, self.state.bytes(op));
                 self.later(now, deposit, Event::Tell(Task::Complete(op)));

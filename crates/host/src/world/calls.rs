@@ -5,7 +5,7 @@
 
 use abi::mailbox::Op;
 use abi::portals::{CtEvent, NiLimits, Process, ReturnCode};
-use cluster::Work;
+use cluster::{HostTraffic, Work};
 use sim::Time;
 
 use super::barrier::BarrierKind;
@@ -69,9 +69,10 @@ impl Processes {
                 after(cluster.charge(rank, [work]), Reply::new(ReturnCode::Ok))
             }
             Op::SpinHostMemory => {
-                let work = cluster.costs().memory("memory", a.word(0), a.word(1));
-                after(cluster.charge(rank, [work]), Reply::new(ReturnCode::Ok))
+                let moved = HostTraffic { read: a.word(0), written: a.word(1) };
+                after(cluster.charge_memory(rank, moved), Reply::new(ReturnCode::Ok))
             }
+            Op::SpinHostCopy => after(cluster.charge_copy(rank, a.word(0)), Reply::new(ReturnCode::Ok)),
             Op::SpinSleep => {
                 self.note_sleep(cluster, rank);
                 after(Time::from_ps(a.word(0)), Reply::new(ReturnCode::Ok))

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cluster::{InternalError, Listener, Ranks, RunProgress};
+use cluster::{HostTraffic, InternalError, Listener, Ranks, RunProgress};
 use machine::Machine;
 use nic::Stats;
 use sim::Time;
@@ -91,6 +91,11 @@ impl World {
     /// How long the sending port of each card was occupied.
     pub fn sending_ports_busy(&self) -> impl Iterator<Item = Time> {
         self.cluster.sending_ports_busy()
+    }
+
+    /// The memory traffic of each rank's CPU.
+    pub fn host_traffic(&self) -> &[HostTraffic] {
+        self.cluster.traffic()
     }
 
     /// Messages that came up more than once, with their counts.

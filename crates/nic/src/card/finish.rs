@@ -20,7 +20,8 @@ impl Nic {
     /// behind the data, or alone when there was none.
     pub(super) fn finish_if_done(&mut self, id: MessageId, ports: &mut impl Ports) -> Result {
         let rx = self.messages.live(id)?;
-        if rx.remaining > 0 || rx.moving > 0 {
+        let has_handlers = matches!(&rx.sink, Sink::Entry(delivery) if delivery.spin.is_some());
+        if rx.remaining > 0 || rx.moving > 0 || rx.landing > 0 && !has_handlers {
             return Ok(());
         }
         let is_told_at_once = match &rx.sink {
@@ -28,7 +29,7 @@ impl Nic {
                 self.refuse(id, ports);
                 return Ok(());
             }
-            Sink::Entry(delivery) if delivery.spin.is_some() => {
+            Sink::Entry(_) if has_handlers => {
                 if !self.spin.is_done(rx, ports)? {
                     return Ok(());
                 }
@@ -41,7 +42,7 @@ impl Nic {
         if is_told_at_once {
             return self.complete(id, ports);
         }
-        let done = self.pipeline.dma.write(0, "", None, ports);
+        let done = self.pipeline.dma.tell(ports);
         ports.schedule(done, NicEvent::Complete(id));
         Ok(())
     }
@@ -133,7 +134,7 @@ impl Nic {
             Ok(())
         } else if answer.is_none() {
             // The answer's news has crossed to the host already; that of the departure crosses now.
-            let told = self.pipeline.dma.write(0, "", None, ports);
+            let told = self.pipeline.dma.tell(ports);
             ports.schedule(told, NicEvent::Sent(Sent::Told(token)));
             Ok(())
         } else {

@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use abi::portals::NiFail;
+use machine::MatchOverlaps;
 use sim::Time;
 
 use super::state::Nic;
@@ -14,22 +15,20 @@ use crate::portals::InternalError;
 use crate::ports::{Ports, Slice, Track};
 use crate::spin::SpinMessage;
 
+/// When the port receives a packet, and when the packet is matched.
+struct Reception {
+    start: Time,
+    end: Time,
+    matched: Time,
+}
+
 impl Nic {
-    /// The first byte of a packet is at the port. The port takes one packet at a time; matching proceeds in parallel
-    /// with reception of the next (sPIN §4.2).
+    /// The first byte of a packet is at the port. The port takes one packet at a time.
     pub(super) fn arrive(&mut self, packet: Box<Packet>, ports: &mut impl Ports) -> Result<(), InternalError> {
-        let machine = &self.pipeline.machine;
-        let (network, nic) = (&machine.network, &machine.nic);
         let (id, bytes) = (packet.header.id, packet.data.len() as u64);
-        let gap = if packet.is_header() { network.gap } else { Time::ZERO };
-        let (start, end) = self.rx.reserve(ports.now(), bytes, network.gap_per_byte, gap);
-        let matched = match (packet.is_header(), &packet.header.body) {
-            (true, Body::Request(_)) => end + nic.match_header,
-            (true, Body::Response(_)) => end + nic.match_cam,
-            (false, _) => match self.messages.lookup(id) {
-                Lookup::Matching(until) => end.max(until) + nic.match_cam,
-                Lookup::NoHeader | Lookup::Open(_) => end + nic.match_cam,
-            },
+        let Reception { start, end, matched } = match self.pipeline.machine.nic.match_overlaps {
+            MatchOverlaps::Reception => self.receive_beside_match(&packet, ports.now()),
+            MatchOverlaps::Gap => self.receive_and_match(&packet, ports.now()),
         };
         let stats = &mut self.pipeline.stats;
         stats.packets_received += 1;
@@ -44,6 +43,43 @@ impl Nic {
         }
         ports.schedule(matched, NicEvent::Received(packet));
         Ok(())
+    }
+
+    /// Reserves the port for a packet; the next one is received while this one is matched (sPIN §4.2).
+    fn receive_beside_match(&mut self, packet: &Packet, now: Time) -> Reception {
+        let network = &self.pipeline.machine.network;
+        let gap = if packet.is_header() { network.gap } else { Time::ZERO };
+        let (start, end) = self.rx.reserve(now, packet.data.len() as u64, network.gap_per_byte, gap);
+        let found = match self.messages.lookup(packet.header.id) {
+            Lookup::Matching(until) if !packet.is_header() => end.max(until),
+            Lookup::Matching(_) | Lookup::NoHeader | Lookup::Open(_) => end,
+        };
+        Reception { start, end, matched: found + self.match_time(packet) }
+    }
+
+    /// Reserves the port for a packet and its match (LogGOPSim2, `P4SMPMod::recvpkt`): only what the gap g between messages
+    /// exceeds their matching by delays the next message.
+    fn receive_and_match(&mut self, packet: &Packet, now: Time) -> Reception {
+        let (network, nic) = (&self.pipeline.machine.network, &self.pipeline.machine.nic);
+        let bytes = packet.data.len() as u64;
+        let (time, matching) = (network.gap_per_byte.time(bytes.saturating_sub(1)), self.match_time(packet));
+        let is_last = packet.offset + bytes >= packet.header.data_length();
+        let later = packet.offset / u64::from(network.mtu);
+        let first = if matches!(packet.header.body, Body::Request(_)) { nic.match_header } else { nic.match_reply };
+        let rest = network.gap.saturating_sub(first + nic.match_cam * later);
+        let occupied = time + matching + if is_last { rest } else { Time::ZERO };
+        let (start, _) = self.rx.reserve(now, bytes, network.gap_per_byte, occupied);
+        Reception { start, end: start + time, matched: start + time + matching }
+    }
+
+    /// How long the card takes to match a packet, or to look it up.
+    fn match_time(&self, packet: &Packet) -> Time {
+        let nic = &self.pipeline.machine.nic;
+        match (packet.is_header(), &packet.header.body) {
+            (true, Body::Request(_)) => nic.match_header,
+            (true, Body::Response(_)) => nic.match_reply,
+            (false, _) => nic.match_cam,
+        }
     }
 
     /// A packet is in the card, and has been matched or looked up.

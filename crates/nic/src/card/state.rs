@@ -54,6 +54,8 @@ impl Nic {
     pub fn stats(&self) -> Stats {
         let mut stats = self.pipeline.stats.clone();
         stats.flow_control = self.flow_control;
+        stats.triggered_peak = self.triggered_peak;
+        stats.packet_buffer_peak = self.spin.accelerator.packet_buffer_peak();
         (stats.dma_bytes, stats.dma_busy) = (self.pipeline.dma.bytes(), self.pipeline.dma.busy());
         stats.rx_busy = self.rx.busy();
         for (name, handler) in self.spin.stats() {

@@ -17,6 +17,9 @@ pub struct RxMessage {
     pub remaining: u64,
     /// Number of DMA writes and replies under way.
     pub moving: u32,
+    /// Number of DMA writes under way for which handlers do not wait (`dma.messages = "latency"`). They are over when the
+    /// program is told, which takes as long as they do.
+    pub landing: u32,
     /// Whether any data went to host memory.
     pub deposited: bool,
     /// The first thing that went wrong.
@@ -98,6 +101,7 @@ impl RxMessage {
             remaining: header.data_length(),
             header,
             moving: 0,
+            landing: 0,
             deposited: false,
             fail: NiFail::Ok,
             answered: false,

@@ -7,7 +7,7 @@ use abi::portals::{AckReq, List, NiFail};
 use super::rx::{RxMessage, Sink};
 use super::state::Pipeline;
 use crate::drops::{self, DropReason, Part};
-use crate::event::{AtomicWork, HostWrite, NicEvent, Outgoing, Sent, Source};
+use crate::event::{AtomicWork, HostWrite, Initiator, NicEvent, Outgoing, Sent, Source};
 use crate::message::{Body, Header, Packet, Request, RequestKind, Response};
 use crate::portals::{InternalError, Placement};
 use crate::ports::{PacketId, Ports};
@@ -58,18 +58,23 @@ impl Pipeline {
         if data.is_empty() {
             return Ok(());
         }
-        rx.moving += 1;
+        *self.deposits(rx) += 1;
         rx.deposited = true;
         let message = rx.header.id;
-        let done = self.dma.write(data.len() as u64, "deposit", Some(PacketId { message, offset }), ports);
+        let done = self.dma.deposit(data.len() as u64, "deposit", Some(PacketId { message, offset }), ports);
         let write = HostWrite { message, region, offset: start + offset, data };
         ports.schedule(done, NicEvent::Written(Box::new(write)));
         Ok(())
     }
 
+    /// The count of a message's deposits under way.
+    fn deposits<'a>(&self, rx: &'a mut RxMessage) -> &'a mut u32 {
+        if self.dma.handlers_await_deposits() { &mut rx.moving } else { &mut rx.landing }
+    }
+
     /// Data of a message reaches host memory.
     pub fn written(&mut self, rx: &mut RxMessage, write: &HostWrite, ports: &mut impl Ports) {
-        rx.moving -= 1;
+        *self.deposits(rx) -= 1;
         // The interface may have been closed since the data was sent to host memory.
         let is_wanted = match rx.sink {
             Sink::Nowhere => false,
@@ -94,7 +99,8 @@ impl Pipeline {
         let right = Some(rx.reply.insert(Rc::default()).clone());
         let header = self.response_header(&rx.header, response);
         let sent = Sent::Reply(rx.header.id);
-        self.send(Outgoing { header, source: Source::Host(region, remote_offset), sent, right }, ports);
+        let source = Source::Host(region, remote_offset);
+        self.send(Outgoing { header, source, sent, right, initiator: Initiator::Card }, ports);
         Ok(())
     }
 
@@ -110,7 +116,7 @@ impl Pipeline {
         data.truncate(delivery.taken.placement.mlength as usize);
         rx.moving += 1;
         let message = rx.header.id;
-        let there = self.dma.read(data.len() as u64, "operands", Some(PacketId { message, offset: 0 }), ports);
+        let there = self.dma.operands(data.len() as u64, PacketId { message, offset: 0 }, ports);
         let read = there.saturating_sub(self.dma.latency());
         let work = AtomicWork { message, data, combined: false };
         ports.schedule(read, NicEvent::Atomic(Box::new(work)));
@@ -164,7 +170,7 @@ impl Pipeline {
     /// them.
     fn combined(&mut self, rx: &mut RxMessage, work: AtomicWork, ports: &mut impl Ports) -> Result<(), InternalError> {
         let (id, old) = (work.message, work.data);
-        let written = self.dma.write(old.len() as u64, "result", None, ports);
+        let written = self.dma.deposit(old.len() as u64, "result", None, ports);
         let (request, delivery) = rx.request()?;
         let (Placement { offset: remote_offset, mlength }, list) = (delivery.taken.placement, delivery.taken.list);
         let reply = request.op.filter(|_| request.kind.replies());

@@ -3,10 +3,11 @@
 use std::rc::Rc;
 
 use abi::portals::NiFail;
+use machine::Injection;
 use sim::{Time, Train};
 
 use super::state::Pipeline;
-use crate::event::{Content, Fetch, Leaving, NicEvent, Outgoing, Sending, Sent, Source, Unread};
+use crate::event::{Content, Fetch, Initiator, Leaving, NicEvent, Outgoing, Sending, Sent, Source, Unread};
 use crate::message::{Body, Header, Packet, RequestKind};
 use crate::portals::{Initiated, InternalError, RmaOp};
 use crate::ports::{Departure, PacketId, Ports, Slice, Track};
@@ -39,13 +40,13 @@ impl Pipeline {
             Source::Host(md.region.clone(), offset)
         };
         let sent = if request.kind == RequestKind::Get { Sent::Nothing } else { Sent::Operation(token) };
-        Some(Outgoing { header, source, sent, right: None })
+        Some(Outgoing { header, source, sent, right: None, initiator: Initiator::Host })
     }
 
     /// Cuts a message into packets. Those from host memory are fetched by DMA, back to back, and leave in the order of
     /// the send queue; those on the card leave at once.
     pub fn send(&mut self, outgoing: Outgoing, ports: &mut impl Ports) {
-        let Outgoing { header, source, sent, right } = outgoing;
+        let Outgoing { header, source, sent, right, initiator } = outgoing;
         self.stats.messages_sent += 1;
         let (region, start) = match source {
             Source::Host(region, start) => (region, start),
@@ -55,33 +56,45 @@ impl Pipeline {
                 return;
             }
             Source::Descriptor(data) => {
-                self.send_ready = self.send_ready.max(ports.now());
-                let (train, not_before) = (Train::default(), self.send_ready);
+                let not_before = self.reaches_port(initiator, ports.now());
                 let packet = Some(Packet { header: header.clone(), offset: 0, data });
-                let message = Rc::new(Sending { header, sent, right, from: None, train, not_before });
+                let message = Rc::new(Sending { header, sent, right, from: None, train: None, not_before });
                 ports.schedule(not_before, NicEvent::Fetched(Box::new(Fetch { message, offset: 0, packet })));
                 return;
             }
         };
         let length = header.data_length();
-        let not_before = self.send_ready.max(ports.now());
+        let not_before = self.reaches_port(initiator, ports.now());
         let train = self.dma.fetch(ports.now(), length);
-        let message = Sending { header, sent, right, from: Some((region, start)), train, not_before };
-        self.send_ready = message.ready(length, self.dma.latency());
-        let message = Rc::new(message);
-        if ports.tracing() {
-            self.show_fetches(&message, ports);
+        let message = Rc::new(Sending { header, sent, right, from: Some((region, start)), train, not_before });
+        if let Some(train) = train {
+            self.send_ready = message.ready(length, self.dma.latency());
+            if ports.tracing() {
+                self.show_fetches(&message, &train, ports);
+            }
         }
         let mtu = u64::from(self.machine.network.mtu);
         self.fetch(&message, 0, ports);
         (1..FETCHES).for_each(|packet| self.fetch_if_any(&message, packet * mtu, ports));
     }
 
-    fn show_fetches(&self, message: &Sending, ports: &mut impl Ports) {
+    /// When a message that is sent now reaches the port, but for its data: behind the one before it or, with
+    /// `dma.messages = "latency"`, after a time that depends on who sends it.
+    fn reaches_port(&mut self, initiator: Initiator, now: Time) -> Time {
+        match self.dma.way_to_port(initiator) {
+            Some(way) => now + way,
+            None => {
+                self.send_ready = self.send_ready.max(now);
+                self.send_ready
+            }
+        }
+    }
+
+    fn show_fetches(&self, message: &Sending, train: &Train, ports: &mut impl Ports) {
         let (mtu, length) = (self.machine.network.mtu, message.header.data_length());
         for offset in (0..length).step_by(mtu as usize) {
             let bytes = u64::from(mtu).min(length - offset);
-            let (start, end) = (message.train.passed(offset), message.train.passed(offset + bytes));
+            let (start, end) = (train.passed(offset), train.passed(offset + bytes));
             let packet = Some(PacketId { message: message.header.id, offset });
             ports.slice(Slice { track: Track::Dma, start, end, name: "fetch", packet, bytes: Some(bytes) });
         }
@@ -199,8 +212,8 @@ impl Pipeline {
     /// has no room for it, so that it is blocked. `leaving.then` happens for a blocked packet only.
     fn leave(&mut self, leaving: Leaving, ports: &mut impl Ports) -> Option<Time> {
         let (header, offset, bytes) = self.extent(&leaving.content);
-        let gap = if offset == 0 { self.machine.network.gap } else { Time::ZERO };
-        match ports.inject(header.target, bytes, gap) {
+        let (target, gap) = (header.target, self.gap(header, offset, bytes));
+        match ports.inject(target, bytes, gap) {
             Some(departure) => {
                 self.depart(Leaving { then: None, ..leaving }, departure, ports);
                 Some(departure.end)
@@ -209,6 +222,19 @@ impl Pipeline {
                 self.blocked.push_back(leaving);
                 None
             }
+        }
+    }
+
+    /// The minimum time between the departures of a packet and of the port's next one.
+    fn gap(&self, header: &Header, offset: u64, bytes: u64) -> Time {
+        let network = &self.machine.network;
+        match network.injection {
+            Injection::Max if offset == 0 => network.gap,
+            // Each earlier packet has taken s G.
+            Injection::Sum if offset + bytes >= header.data_length() => {
+                network.gap + network.gap_per_byte.time(bytes.saturating_sub(1))
+            }
+            Injection::Max | Injection::Sum => Time::ZERO,
         }
     }
 
@@ -272,11 +298,14 @@ impl Sending {
     /// When its first `bytes` are on the card. The request for them crosses first (sPIN App. C.3.2: "we pay two DMA
     /// latencies to read the data").
     fn fetched(&self, bytes: u64, latency: Time) -> Time {
-        if bytes == 0 { Time::ZERO } else { self.train.passed(bytes) + latency * 2 }
+        match &self.train {
+            Some(train) if bytes > 0 => train.passed(bytes) + latency * 2,
+            _ => Time::ZERO,
+        }
     }
 
     /// When the packet that ends with its first `bytes` may leave.
     fn ready(&self, bytes: u64, latency: Time) -> Time {
-        if self.from.is_none() { self.not_before } else { self.not_before.max(self.fetched(bytes, latency)) }
+        self.not_before.max(self.fetched(bytes, latency))
     }
 }

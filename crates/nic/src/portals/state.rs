@@ -35,6 +35,8 @@ pub struct Portals {
     pub(crate) leaves_to_cpu: bool,
     /// Number of times that flow control has stopped a portal table entry.
     pub(crate) flow_control: u64,
+    /// Most triggered operations that waited for their counters at once.
+    pub(crate) triggered_peak: u64,
     /// What the card offers to interfaces.
     pub(super) offered: NiLimits,
     pub(crate) effects: Vec<Effect>,
@@ -54,6 +56,7 @@ impl Portals {
             claims: HashMap::new(),
             leaves_to_cpu,
             flow_control: 0,
+            triggered_peak: 0,
             offered,
             effects: Vec::new(),
         }

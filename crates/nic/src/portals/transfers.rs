@@ -121,6 +121,7 @@ impl Portals {
         interface.triggered += 1;
         counter.add(threshold, op);
         self.count(ni_index, ct, CtEvent::default());
+        self.triggered_peak = self.triggered_peak.max(self.triggered_left() as u64);
         Ok(())
     }
 }

@@ -8,4 +8,5 @@ mod matching;
 mod operations;
 mod packets;
 mod rig;
+mod rules;
 mod sending;

@@ -37,6 +37,7 @@ fn counters_start_what_waits_for_them_in_the_order_of_thresholds() {
     let lengths: Vec<usize> = rig.around.departures.iter().map(|left| left.packet.data.len()).collect();
     assert_eq!(lengths, [1, 2]);
     assert_eq!((rig.count(0, second), rig.cards[0].triggered_left()), ((1, 1), 0));
+    assert_eq!((rig.cards[0].stats().triggered_peak, rig.cards[1].stats().triggered_peak), (3, 0));
 }
 
 /// Whatever a card fetches and deposits goes through one DMA engine, one after the other.

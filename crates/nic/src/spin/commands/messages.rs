@@ -7,7 +7,7 @@ use accel::{Place, Reply};
 
 use super::reply::{Executed, INVALID, Issuer, Refusal, fault, inside};
 use crate::atomic::{AtomicSpec, MAX_OPERAND};
-use crate::event::{NicEvent, Outgoing, Sent, Source};
+use crate::event::{Initiator, NicEvent, Outgoing, Sent, Source};
 use crate::message::{Body, Header, Packet, Request, RequestKind};
 use crate::pipeline::{Pipeline, RxMessage};
 use crate::portals::{CardPlace, MemoryDescriptor, Operation, OperationKind};
@@ -75,7 +75,8 @@ impl Spin {
         }
         let Ready { header, .. } = self.message(issuer, rx, message, RequestKind::Get, place, pipeline)?;
         let source = Source::Card(Vec::new());
-        pipeline.send(Outgoing { header, source, sent: Sent::Nothing, right: None }, ports);
+        let (sent, initiator) = (Sent::Nothing, Initiator::Handler);
+        pipeline.send(Outgoing { header, source, sent, right: None, initiator }, ports);
         Ok(if place.is_some() { Reply::Blocked } else { Reply::Done(0) })
     }
 
@@ -92,7 +93,8 @@ impl Spin {
             Place::Host(offset) => {
                 let Ready { header, sent, region } = self.message(issuer, rx, message, kind, None, pipeline)?;
                 let source = Source::Host(region, offset);
-                pipeline.send(Outgoing { header, source, sent, right: None }, ports);
+                let initiator = Initiator::Handler;
+                pipeline.send(Outgoing { header, source, sent, right: None, initiator }, ports);
                 return Ok(Reply::Done(0));
             }
             Place::Device(local) => local as u32,

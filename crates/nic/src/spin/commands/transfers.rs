@@ -10,7 +10,7 @@ use sim::Time;
 use super::reply::{Executed, INVALID, Issuer, fault, inside};
 use crate::atomic::{self, AtomicSpec};
 use crate::event::NicEvent;
-use crate::pipeline::{Pipeline, RxMessage};
+use crate::pipeline::{HandlerWrite, Pipeline, RxMessage};
 use crate::portals::InternalError;
 use crate::ports::{MemoryFault, Ports};
 use crate::region::Region;
@@ -37,14 +37,14 @@ impl Spin {
         let (action, done, transfer) = match direction {
             Direction::ToHost => {
                 let data = self.accelerator.read(issuer.id, local, length)?.ok_or_else(foreign)?;
-                let done = pipeline.dma.write(bytes, "to host", None, ports);
-                (Action::Write(data), done, Transfer::Posted(done - pipeline.dma.latency()))
+                let HandlerWrite { posted, done } = pipeline.dma.handler_write(bytes, ports);
+                (Action::Write(data), done, Transfer::Posted(posted))
             }
             Direction::FromHost => {
                 if !self.accelerator.may_write(issuer.id, local, length) {
                     return Err(foreign());
                 }
-                let done = pipeline.dma.read(bytes, "from host", None, ports);
+                let done = pipeline.dma.handler_read(bytes, "from host", ports);
                 (Action::Read { address: local, length }, done, Transfer::UnderWay)
             }
         };
@@ -78,7 +78,7 @@ impl Spin {
             HostOperation::CompareAndSwap { compare, swap } => Action::CompareAndSwap { compare, swap, result },
             HostOperation::FetchAndAdd { datatype, increment } => Action::FetchAndAdd { datatype, increment, result },
         };
-        let done = pipeline.dma.read(size, "atomic", None, ports);
+        let done = pipeline.dma.handler_read(size, "atomic", ports);
         self.begin_transfer(issuer, rx, (region, offset), action, (Transfer::UnderWay, done), ports)
     }
 
