@@ -371,16 +371,18 @@ def build_claim(table: ClaimTable, place: Place, scope: Scope) -> Claim:
 
 def _check_bounds(table: ClaimTable, place: Place, bounds: frozenset[str]) -> None:
     """Check that a claim has the bounds that its relation takes: all of them, or one and a reason."""
-    for key in {"at_least", "at_most"} - bounds:
+    for key in sorted(_BOTH - bounds):
         if getattr(table, key) is not None:
             raise (place / key).error(f"has no meaning for the relation {table.__struct_config__.tag}")
-    missing = [key for key in sorted(bounds) if getattr(table, key) is None]
     # An order and the like say themselves what is too little.
-    given = len(bounds) - len(missing) + (isinstance(table, _Order | _Largest | _Wider) and table.at_least is None)
-    if table.one_sided is not None and given != 1:
-        raise (place / "one_sided").error("the claim does not have exactly one bound")
-    if given == 0:
-        raise (place / missing[0]).error(f"missing: {' or '.join(missing)} says when the claim holds")
+    needed = bounds - {"at_least"} if isinstance(table, _Order | _Largest | _Wider) else bounds
+    missing = sorted(key for key in needed if getattr(table, key) is None)
+    if table.one_sided is not None and not missing:
+        raise (place / "one_sided").error("the claim has all its bounds")
+    if len(missing) == len(bounds) or (missing and table.one_sided is None):
+        raise (place / missing[0]).error("missing; a sentence with only one bound says why in one_sided")
+    if table.at_least is not None and table.at_most is not None and table.at_least > table.at_most:
+        raise (place / "at_most").error(f"must be at least {table.at_least}, is {table.at_most}")
 
 
 def _expected(

@@ -46,6 +46,10 @@ def claim(**keys: Any) -> dict[str, Any]:
 
 
 def built(keys: dict[str, Any], scope: Scope) -> Claim:
+    """Read a claim; one that lacks a bound is about a sentence that has only one."""
+    needed = {"at_most"} if keys["relation"] in ("order", "wider", "largest") else {"at_least", "at_most"}
+    if len(needed - keys.keys()) == 1 and keys["relation"] != "close":
+        keys = {"one_sided": "no more is said"} | keys
     place = Place(Path("x.toml"), "claim[0]")
     return build_claim(convert(keys, ClaimTable, place), place, scope)
 
@@ -234,6 +238,37 @@ def test_series_that_share_a_run_have_no_sums_of_their_own() -> None:
 def test_mistakes_name_the_key(keys: dict[str, Any], message: str) -> None:
     with pytest.raises(SpinkitError) as error:
         verdict_of(**keys)
+    assert str(error.value).startswith(f"x.toml: {message}")
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        (
+            {"relation": "speedup", "of": "fast", "against": "slow", "at_least": 1},
+            "claim[0].at_most: missing; a sentence",
+        ),
+        (
+            {"relation": "speedup", "of": "fast", "against": "slow", "at_most": 1},
+            "claim[0].at_least: missing; a sentence",
+        ),
+        ({"relation": "speedup", "of": "fast", "against": "slow", "one_sided": "so"}, "claim[0].at_least: missing"),
+        ({"relation": "order", "order": "slow > fast"}, "claim[0].at_most: missing; a"),
+        ({"relation": "close", "of": "fast", "against": "slow"}, "claim[0].at_most: missing; a"),
+        (
+            {"relation": "close", "of": "fast", "against": "slow", "at_most": 1, "one_sided": "so"},
+            "claim[0].one_sided: the claim has all its bounds",
+        ),
+        (
+            {"relation": "order", "order": "slow > fast", "at_least": 2, "at_most": 1},
+            "claim[0].at_most: must be at least 2.0, is 1.0",
+        ),
+    ],
+)
+def test_a_claim_has_both_bounds_or_says_why_not(keys: dict[str, Any], message: str) -> None:
+    place = Place(Path("x.toml"), "claim[0]")
+    with pytest.raises(SpinkitError) as error:
+        build_claim(convert(claim(**keys), ClaimTable, place), place, SCOPE)
     assert str(error.value).startswith(f"x.toml: {message}")
 
 
