@@ -64,6 +64,10 @@ class Series(Table, frozen=True, kw_only=True):
     """Further arguments of the program, with the same placeholders as `program.args`."""
     set: tuple[str, ...] = ()
     """Changed parameters of the machine, such as `accelerator.hpus=8`; they may contain `{max}`."""
+    noise: str | None = None
+    """Detours of the CPUs, as in `spinrun --noise`."""
+    noise_ranks: str | None = None
+    """The ranks that have noise; all if it is not given."""
 
 
 class Measure(Table, frozen=True, kw_only=True):

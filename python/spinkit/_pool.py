@@ -100,7 +100,10 @@ class Job:
     def options(self) -> list[str]:
         """Options of spinrun on which the outcome depends."""
         changes = [word for change in self.changes for word in ("--set", change)]
-        return ["-n", str(self.ranks), "--machine", self.machine, "--nic", self.series[0].nic, *changes]
+        series = self.series[0]
+        noise = [] if series.noise is None else ["--noise", series.noise]
+        where = [] if series.noise_ranks is None else ["--noise-ranks", series.noise_ranks]
+        return ["-n", str(self.ranks), "--machine", self.machine, "--nic", series.nic, *changes, *noise, *where]
 
     @property
     def changes(self) -> tuple[str, ...]:
@@ -140,7 +143,9 @@ def jobs(experiment: Experiment, quick: bool, describe: Describe) -> list[Job]:
     """Return the runs of an experiment."""
     groups: dict[object, list[Series]] = {}
     for series in experiment.series:
-        groups.setdefault((series.nic, series.set) if experiment.shared_run else series, []).append(series)
+        groups.setdefault(
+            (series.nic, series.set, series.noise, series.noise_ranks) if experiment.shared_run else series, []
+        ).append(series)
     return [
         Job(experiment, machine, tuple(group), quick, describe)
         for machine in experiment.machine_files

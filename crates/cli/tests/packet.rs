@@ -143,11 +143,6 @@ fn wrong_options_are_named() {
             "--trace",
             "'spinkit goal run loggops', 'spinkit goal run packet', 'spinkit goal run nic'",
         ),
-        (
-            "nic --noise poisson:9:1",
-            "--noise",
-            "'spinkit goal run loggops', 'spinkit goal run packet', 'spinkit goal run protocol'",
-        ),
         ("nic --trace x --trace-to 9", "--trace-to", "'spinkit goal run loggops', 'spinkit goal run packet'"),
         // The form of earlier versions.
         ("--model loggops --mtu 9", "--mtu", "'spinkit goal run packet'"),
@@ -202,7 +197,7 @@ fn a_deadlock_names_what_ranks_wait_for() {
 fn noise_and_timelines_work_with_packets() {
     let noise = "--noise periodic:160:40 --noise-coscheduled";
     let quiet = "num_ranks 1 rank 0 { calc 120000 }";
-    for model in ["packet", "protocol"] {
+    for model in ["packet", "protocol", "nic"] {
         let output = run(&format!("{model} --json - {noise}"), quiet);
         let report: Value = serde_json::from_slice(&output.stdout).unwrap();
         // A quarter of the time is the system's.

@@ -1,64 +1,127 @@
 use sim::Time;
+use sim::noise::{CpuTime, Noise, NoisyCpus};
 
 /// The cores of the hosts. Each piece of work takes a core that is free, or else the core that will be free first: the
-/// threads of a rank compute concurrently only as far as its host has cores (sPIN §4.2: eight).
+/// threads of a rank compute concurrently only as far as its host has cores (sPIN §4.2: eight). Noise lengthens the work.
 #[derive(Debug)]
 pub struct Cores {
     count: usize,
     /// For each rank, the times until which the cores that it has used are busy.
     busy_until: Vec<Vec<Time>>,
+    /// The detours of each rank's cores, and then of its threads that poll their memory.
+    noise: Option<NoisyCpus>,
+    /// For each rank, the time by which noise has lengthened its work.
+    delays: Vec<Time>,
+}
+
+/// A core of a rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Core {
+    pub rank: usize,
+    number: usize,
 }
 
 impl Cores {
     pub fn new(ranks: usize, count: u32) -> Cores {
-        Cores { count: count as usize, busy_until: vec![Vec::new(); ranks] }
+        let (busy_until, delays) = (vec![Vec::new(); ranks], vec![Time::ZERO; ranks]);
+        Cores { count: count as usize, busy_until, noise: None, delays }
     }
 
-    /// Reserves a core for work that is ready at `now` and takes `span`. Returns when the work starts.
-    pub fn reserve(&mut self, rank: usize, now: Time, span: Time) -> Time {
+    /// Lets the cores have detours.
+    pub fn set_noise(&mut self, noise: &Noise) {
+        self.noise = Some(NoisyCpus::new(noise, self.busy_until.len(), self.count + 1));
+    }
+
+    /// Returns the core that does work which is ready at `now`, and when it begins.
+    pub fn choose(&mut self, rank: usize, now: Time) -> (Core, Time) {
         let cores = &mut self.busy_until[rank];
-        if let Some(free) = cores.iter_mut().find(|until| **until <= now) {
-            *free = now + span;
-            return now;
-        }
-        if cores.len() < self.count {
-            cores.push(now + span);
-            return now;
-        }
-        match cores.iter_mut().min() {
-            Some(next) => {
-                let start = *next;
-                *next = start + span;
-                start
+        let number = match cores.iter().position(|until| *until <= now) {
+            Some(free) => free,
+            None if cores.len() < self.count.max(1) => {
+                cores.push(now);
+                cores.len() - 1
             }
-            None => now, // not reached: machine files have at least one core
+            None => (0..cores.len()).min_by_key(|&number| cores[number]).unwrap_or_default(),
+        };
+        (Core { rank, number }, cores[number].max(now))
+    }
+
+    /// The core of the threads of a rank that poll their memory, which is never busy.
+    pub fn polling(&self, rank: usize) -> Core {
+        Core { rank, number: self.count }
+    }
+
+    /// Lets a core do work from `start` on. Returns when it is done.
+    pub fn work(&mut self, core: Core, start: Time, span: Time) -> Time {
+        let Core { rank, number } = core;
+        let cpu = rank * (self.count + 1) + number;
+        let end = Time::from_ps(self.noise.end(cpu, start.as_ps(), span.as_ps()));
+        self.delays[rank] += end - (start + span);
+        if let Some(until) = self.busy_until[rank].get_mut(number) {
+            *until = end;
         }
+        end
+    }
+
+    /// For each rank, the time by which noise has lengthened its work.
+    pub fn delays(&self) -> &[Time] {
+        &self.delays
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use sim::noise::Detours;
+
     use super::*;
 
     fn ns(count: u64) -> Time {
         Time::from_ns(count)
     }
 
+    /// Does work on the core that is free first. Returns when it begins.
+    fn reserve(cores: &mut Cores, rank: usize, now: Time, span: Time) -> Time {
+        let (core, start) = cores.choose(rank, now);
+        assert_eq!(cores.work(core, start, span), start + span);
+        start
+    }
+
     #[test]
     fn work_waits_for_the_core_that_is_free_first() {
         let mut cores = Cores::new(2, 2);
-        assert_eq!(cores.reserve(0, ns(0), ns(100)), ns(0));
-        assert_eq!(cores.reserve(0, ns(10), ns(30)), ns(10));
-        assert_eq!(cores.reserve(0, ns(10), ns(70)), ns(40)); // the second core, until 110
-        assert_eq!(cores.reserve(0, ns(20), ns(1)), ns(100)); // the first core, until 101
-        assert_eq!(cores.reserve(0, ns(101), ns(1)), ns(101));
-        assert_eq!(cores.reserve(1, ns(20), ns(1)), ns(20)); // another rank has cores of its own
+        assert_eq!(reserve(&mut cores, 0, ns(0), ns(100)), ns(0));
+        assert_eq!(reserve(&mut cores, 0, ns(10), ns(30)), ns(10));
+        assert_eq!(reserve(&mut cores, 0, ns(10), ns(70)), ns(40)); // the second core, until 110
+        assert_eq!(reserve(&mut cores, 0, ns(20), ns(1)), ns(100)); // the first core, until 101
+        assert_eq!(reserve(&mut cores, 0, ns(101), ns(1)), ns(101));
+        assert_eq!(reserve(&mut cores, 1, ns(20), ns(1)), ns(20)); // another rank has cores of its own
     }
 
     #[test]
     fn one_core_does_one_thing_after_the_other() {
         let mut cores = Cores::new(1, 1);
-        let starts: Vec<Time> = (0..4).map(|_| cores.reserve(0, ns(5), ns(10))).collect();
+        let starts: Vec<Time> = (0..4).map(|_| reserve(&mut cores, 0, ns(5), ns(10))).collect();
         assert_eq!(starts, [ns(5), ns(15), ns(25), ns(35)]);
+    }
+
+    #[test]
+    fn noise_lengthens_the_work_of_the_ranks_that_have_it() {
+        // Half of the time is detours, each of 10 ns, so 100 ns of work need 10 detours wherever it begins.
+        let detours = Detours::Periodic { period: ns(20), length: ns(10) };
+        let noise = Noise { detours, seed: 1, co_scheduled: false, ranks: Some(vec![1..=1]) };
+        let mut cores = Cores::new(2, 1);
+        cores.set_noise(&noise);
+        let (quiet, noisy) = (cores.choose(0, ns(3)), cores.choose(1, ns(3)));
+        assert_eq!(cores.work(quiet.0, quiet.1, ns(100)), ns(103));
+        let end = cores.work(noisy.0, noisy.1, ns(100));
+        assert_eq!((quiet.1, noisy.1), (ns(3), ns(3)));
+        assert!((193..=203).contains(&(end.as_ps() / 1000)), "{end}");
+        assert_eq!(cores.choose(1, ns(4)).1, end);
+        // A thread that polls does not wait for the core, and has detours of its own.
+        let polling = cores.polling(1);
+        assert!(cores.work(polling, ns(4), ns(100)) >= ns(194));
+        assert_eq!(cores.choose(1, ns(4)).1, end);
+        assert_eq!(cores.delays()[0], Time::ZERO);
+        assert!((180..=210).contains(&(cores.delays()[1].as_ps() / 1000)));
     }
 }

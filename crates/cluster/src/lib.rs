@@ -9,7 +9,7 @@
 //! * [`Cluster::run`] is the event loop
 //! * [`HostCosts`] says what a CPU pays to use its card
 //! * `ports`: a card's access to the cluster; this is where packets enter the interconnect
-//! * `cores`: decides which of a rank's cores does a piece of work, and when
+//! * `cores`: decides which of a rank's cores does a piece of work, when, and for how long
 
 mod cores;
 mod costs;

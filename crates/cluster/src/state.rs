@@ -5,10 +5,11 @@ use machine::Machine;
 use net::fabric::{self, Crossing};
 use net::{Interconnect, NetError};
 use nic::{LinkSlice, Nic, Notice, Packet, Stats, Timeline};
+use sim::noise::Noise;
 use sim::trace::Trace;
 use sim::{EventQueue, Time};
 
-use crate::cores::Cores;
+use crate::cores::{Core, Cores};
 use crate::costs::{HostCosts, HostTraffic, Work};
 use crate::event::Event;
 use crate::failure::InternalError;
@@ -76,6 +77,16 @@ impl<E> Cluster<E> {
     /// Makes cards release memory after each message, for simulations of many cards that handle few messages each.
     pub fn trim_cards(&mut self) {
         self.trims_cards = true;
+    }
+
+    /// Lets the CPUs of the hosts have detours, which delay what they do, and never what cards do (sPIN §4.4.1).
+    pub fn set_noise(&mut self, noise: &Noise) {
+        self.cores.set_noise(noise);
+    }
+
+    /// For each rank, the time by which noise has lengthened the work of its CPU so far.
+    pub fn noise_delays(&self) -> &[Time] {
+        self.cores.delays()
     }
 
     /// The machine.
@@ -153,15 +164,14 @@ impl<E> Cluster<E> {
     }
 
     /// Charges a thread of a rank with some work, on a core of its host. Returns the time from now until it is done,
-    /// which includes the time until a core is free.
+    /// which includes the time until a core is free, and noise.
     pub fn charge(&mut self, rank: usize, work: impl IntoIterator<Item = Work, IntoIter: Clone>) -> Time {
         let work = work.into_iter();
-        let span = work.clone().map(|work| work.span).sum();
-        if span == Time::ZERO {
+        if work.clone().all(|work| work.span == Time::ZERO) {
             return Time::ZERO;
         }
-        let start = self.cores.reserve(rank, self.now, span);
-        self.record(rank, start, work) - self.now
+        let (core, start) = self.cores.choose(rank, self.now);
+        self.work(core, start, work) - self.now
     }
 
     /// Charges a thread of a rank with the memory that its program reads and writes, as [`charge`](Cluster::charge) does.
@@ -181,17 +191,17 @@ impl<E> Cluster<E> {
         &self.traffic
     }
 
-    /// Charges a thread that already has a core because it polls its memory. Returns the duration of the work.
+    /// Charges a thread that already has a core because it polls its memory. Returns the duration of the work, with noise.
     pub fn charge_running(&mut self, rank: usize, work: Work) -> Time {
-        self.record(rank, self.now, [work]);
-        work.span
+        let core = self.cores.polling(rank);
+        self.work(core, self.now, [work]) - self.now
     }
 
-    /// Shows work in the timeline, one piece after the other. Returns when it ends.
-    fn record(&mut self, rank: usize, start: Time, work: impl IntoIterator<Item = Work>) -> Time {
+    /// Lets a core do work, one piece after the other, and shows it in the timeline. Returns when the work ends.
+    fn work(&mut self, core: Core, start: Time, work: impl IntoIterator<Item = Work>) -> Time {
         work.into_iter().fold(start, |at, work| {
-            let end = at + work.span;
-            self.timeline.cpu(rank, at, end, work.name);
+            let end = self.cores.work(core, at, work.span);
+            self.timeline.cpu(core.rank, at, end, work.name);
             end
         })
     }

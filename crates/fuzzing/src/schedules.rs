@@ -1,9 +1,9 @@
 //! GOAL schedules.
 
 use goal::loggops::{LogGops, Options, run};
-use goal::noise::{Detours, Noise, Trace};
 use goal::{Schedule, binary as form, text as language};
 use sim::Time;
+use sim::noise::{Detours, Noise, Trace};
 
 /// The maximum number of operations and ranks of a schedule that is written again or executed.
 const SMALL: (usize, u32) = (4096, 256);
@@ -54,7 +54,7 @@ pub fn noise(bytes: &[u8]) {
     }
     let schedule =
         language::read(b"num_ranks 2\nrank 0 { a: calc 900 b: send 8b to 1 b requires a }\nrank 1 { recv 8b from 0 }");
-    let noise = Noise { detours, seed: u64::from(numbers[16]), co_scheduled: numbers[16] & 4 != 0 };
+    let noise = Noise { detours, seed: u64::from(numbers[16]), co_scheduled: numbers[16] & 4 != 0, ranks: None };
     executes(&schedule.expect("a schedule"), Some(noise));
 }
 

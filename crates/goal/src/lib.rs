@@ -16,7 +16,6 @@ pub mod generate;
 pub mod loggops;
 mod matching;
 mod nic;
-pub mod noise;
 mod op;
 mod outcome;
 pub mod packet;

@@ -23,9 +23,9 @@ use net::fabric::Report;
 use sim::{Time, TimePerByte};
 use thiserror::Error;
 
-use crate::noise::Noise;
 use crate::run_progress::RunProgress;
 use crate::schedule::Schedule;
+use sim::noise::Noise;
 
 pub use engine::{record, run};
 pub use record::{Span, Window};

@@ -38,9 +38,9 @@ use machine::{Machine, NicKind, TimingKind};
 use sim::Time;
 use thiserror::Error;
 
-use crate::noise::Noise;
 use crate::run_progress::RunProgress;
 pub use engine::run;
+use sim::noise::Noise;
 
 /// The parameters of a run.
 #[derive(Clone, Debug)]

@@ -1,10 +1,10 @@
 //! The critical path over random schedules.
 
 use goal::loggops::{CriticalPath, LogGops, Options, Outcome, Part, critical_path, run};
-use goal::noise::{Detours, Noise};
 use goal::text::read;
 use goal::{Action, Builder, Schedule, Wait};
 use proptest::prelude::*;
+use sim::noise::{Detours, Noise};
 use sim::{Time, TimePerByte};
 
 const RANKS: u32 = 4;
@@ -141,7 +141,7 @@ proptest! {
     ) {
         let schedule = schedule(&things, resources);
         let detours = Detours::Poisson { interval: Time::from_ns(500), length: Time::from_ns(70) };
-        let noise = is_noisy.then_some(Noise { detours, seed: 1, co_scheduled: false });
+        let noise = is_noisy.then_some(Noise { detours, seed: 1, co_scheduled: false, ranks: None });
         let options = Options { record: true, noise, ..Options::default() };
         let Ok(outcome) = run(&schedule, &parameters, &options) else { return Err(TestCaseError::reject("stuck")) };
         let path = critical_path(&schedule, &parameters, &outcome);

@@ -3,9 +3,9 @@
 mod support;
 
 use goal::loggops::{LogGops, Options, Outcome, Part, RunError, critical_path, run};
-use goal::noise::{Detours, Noise};
 use goal::text::read;
 use sim::Time;
+use sim::noise::{Detours, Noise};
 use support::schedule;
 
 /// Runs ranks with the given bodies and default parameters (L 2500, o 1500, g 1000, G 6, O 0, S 65535).
@@ -102,7 +102,7 @@ fn noise_delays_and_is_the_same_for_the_same_seed() {
     let bodies = ["a: calc 1000000 b: send 1b to 1 b requires a", "a: calc 1000000 b: recv 1b from 0 b requires a"];
     let run = |seed, co_scheduled| {
         let detours = Detours::Poisson { interval: Time::from_ns(9_000), length: Time::from_ns(1_000) };
-        let options = Options { noise: Some(Noise { detours, seed, co_scheduled }), ..Options::default() };
+        let options = Options { noise: Some(Noise { detours, seed, co_scheduled, ranks: None }), ..Options::default() };
         outcome_with(&options, &bodies).unwrap().ends
     };
     let quiet = outcome_with(&Options::default(), &bodies).unwrap().ends;
@@ -113,7 +113,8 @@ fn noise_delays_and_is_the_same_for_the_same_seed() {
     // Both ranks calculate for the same time. One then takes o + L more, the other o.
     let bodies = ["calc 1000000", "calc 1000000"];
     let detours = Detours::Poisson { interval: Time::from_ns(9_000), length: Time::from_ns(500) };
-    let options = Options { noise: Some(Noise { detours, seed: 5, co_scheduled: true }), ..Options::default() };
+    let options =
+        Options { noise: Some(Noise { detours, seed: 5, co_scheduled: true, ranks: None }), ..Options::default() };
     let ends = outcome_with(&options, &bodies).unwrap().ends;
     assert!(ends[0] == ends[1] && ends[0] > Time::from_ns(1_000_000), "{ends:?}");
 }

@@ -7,12 +7,12 @@ use std::path::PathBuf;
 
 use goal::generate::{Pattern, Spec, generate};
 use goal::loggops::{self, LogGops};
-use goal::noise::{Detours, Noise};
 use goal::packet::{Details, Outcome, Parameters, Phase, RunError, Window, record, run};
 use goal::text::read;
 use goal::{RunProgress, Schedule, packet};
 use net::Topology;
 use net::fabric::{Flow, Routing};
+use sim::noise::{Detours, Noise};
 use sim::{Time, TimePerByte};
 use support::schedule;
 
@@ -204,7 +204,7 @@ fn what_cannot_finish_or_run_is_an_error() {
 fn noise_lengthens_what_cpus_do() {
     let (period, length) = (1_000 * NS, 100 * NS);
     let detours = Detours::Periodic { period: Time::from_ps(period), length: Time::from_ps(length) };
-    let noise = Some(Noise { detours, seed: 3, co_scheduled: true });
+    let noise = Some(Noise { detours, seed: 3, co_scheduled: true, ranks: None });
     let quiet = sc17();
     let noisy = |overhead: u64, wire: u64| Parameters {
         overhead: Time::from_ps(overhead),

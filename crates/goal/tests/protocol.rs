@@ -4,10 +4,10 @@ mod support;
 
 use std::path::PathBuf;
 
-use goal::noise::{Detours, Noise};
 use goal::protocol::{Outcome, Parameters, RunError, run};
 use machine::{Machine, NicKind};
 use sim::Time;
+use sim::noise::{Detours, Noise};
 use support::schedule;
 
 const CARDS: [NicKind; 3] = [NicKind::Rdma, NicKind::Portals4, NicKind::Spin];
@@ -155,7 +155,7 @@ fn noise_lengthens_what_cpus_do() {
     let detours = |period| Detours::Periodic { period: Time::from_ps(period), length: Time::from_ps(length) };
     let noisy = |period, card| Parameters {
         card,
-        noise: Some(Noise { detours: detours(period), seed: 1, co_scheduled: true }),
+        noise: Some(Noise { detours: detours(period), seed: 1, co_scheduled: true, ranks: None }),
         ..Parameters::new(&machine, 8192)
     };
     let ends = |bodies: &[&str], parameters: &Parameters| {

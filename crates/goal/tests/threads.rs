@@ -2,10 +2,10 @@
 
 use goal::generate::{Pattern, Spec, generate};
 use goal::loggops::{LogGops, OneThread, Options, Outcome, RunError, one_thread, run};
-use goal::noise::{Detours, Noise};
 use goal::text::read;
 use goal::{Action, Builder, Schedule, Wait};
 use proptest::prelude::*;
+use sim::noise::{Detours, Noise};
 use sim::{Time, TimePerByte};
 
 /// Returns the outcome in one thread, after checking that several threads have the same.
@@ -87,7 +87,7 @@ proptest! {
             eager,
         };
         let detours = Detours::Poisson { interval: Time::from_ns(20), length: Time::from_ns(3) };
-        let noise = noise.map(|seed| Noise { detours, seed, co_scheduled: false });
+        let noise = noise.map(|seed| Noise { detours, seed, co_scheduled: false, ranks: None });
         let outcome = outcome(&schedule, &parameters, &Options { noise, ..Options::default() });
         // A receive may take the message that another one needs.
         prop_assume!(!matches!(outcome, Err(RunError::Deadlock(_))));

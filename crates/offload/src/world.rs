@@ -7,6 +7,7 @@ use goal::{Action, Deadlock, RunProgress, Schedule, Verb, WaitCause};
 use machine::Machine;
 use nic::{CardProgram, HandlerStats};
 use sim::Time;
+use sim::noise::Noise;
 use sim::trace::Trace;
 
 use crate::check;
@@ -78,6 +79,11 @@ impl<'a> World<'a> {
     /// When it cannot finish, a card refuses an operation, or a handler fails.
     pub fn run(&mut self) -> Result<Outcome, RunError> {
         self.cluster.run(&mut self.scripts)
+    }
+
+    /// Lets the CPUs have detours, which delay what they do.
+    pub fn set_noise(&mut self, noise: &Noise) {
+        self.cluster.set_noise(noise);
     }
 
     /// Counts the progress of the run in `progress`. Must be called before [`World::run`].

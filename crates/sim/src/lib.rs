@@ -1,9 +1,11 @@
 //! The simulation core: [`Time`] in integer picoseconds, the [`EventQueue`] ordered by time and then by insertion,
-//! serial resources with a rate ([`SerialResource`]), tables in huge pages ([`memory`]), and timelines ([`trace`]).
+//! serial resources with a rate ([`SerialResource`]), the detours of CPUs ([`noise`]), tables in huge pages ([`memory`]), and
+//! timelines ([`trace`]).
 //!
 //! Time is passed in, never read from a clock, so a run depends on nothing but its inputs.
 
 pub mod memory;
+pub mod noise;
 mod pool;
 mod queue;
 mod serial_resource;

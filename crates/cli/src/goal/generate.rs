@@ -8,7 +8,7 @@ use goal::generate::{Pattern, Spec, generate};
 
 use super::error::GoalError;
 use super::files::{self, Format};
-use super::units;
+use crate::units;
 
 #[derive(Clone, Copy, Debug)]
 struct Name(Pattern);

@@ -6,7 +6,6 @@ mod generate;
 mod import;
 mod run;
 mod stats;
-mod units;
 
 use std::ffi::OsString;
 use std::path::PathBuf;

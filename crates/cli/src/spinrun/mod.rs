@@ -25,6 +25,7 @@ use sim::trace::Trace;
 use thiserror::Error;
 
 use crate::card::Card;
+use crate::noise;
 use crate::progress::{self, Task, When};
 use crate::sdk::{Sdk, SdkError};
 
@@ -117,6 +118,8 @@ struct Options {
     /// Set an environment variable for the ranks
     #[arg(short = 'x', long = "env", value_name = "NAME=VALUE", value_parser = parse_variable)]
     env: Vec<(OsString, OsString)>,
+    #[command(flatten)]
+    noise: noise::Arguments,
     /// The program and its arguments
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
     program: Vec<OsString>,
@@ -214,6 +217,10 @@ fn run(options: &Options) -> Result<u8, RunError> {
     if options.profile {
         world.set_profiling();
     }
+    let noise = options.noise.noise();
+    if let Some(noise) = &noise {
+        world.set_noise(noise);
+    }
     let reached = world.progress();
     let task = Task::Simulated { now: &|| reached.now(), events: &|| reached.events() };
     let when = options.progress.unwrap_or_else(|| progress_by_default(options));
@@ -242,7 +249,7 @@ fn run(options: &Options) -> Result<u8, RunError> {
         status => status,
     };
     if let Some((path, output)) = report {
-        let text = report::json(&world, &end, options.profile);
+        let text = report::json(&world, &end, noise.as_ref(), options.profile);
         output::complete(output, path, |out| out.write_all(text.as_bytes())).map_err(RunError::write(path))?;
     }
     if let Some(path) = &options.trace {

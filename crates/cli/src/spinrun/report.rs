@@ -7,9 +7,12 @@ use std::os::unix::process::ExitStatusExt;
 use host::{End, HostTraffic, World};
 use nic::{HandlerStats, Profile, SourcePlace, Stats, merge_drops};
 use serde::Serialize;
+use serde_json::Value;
 use sim::Time;
+use sim::noise::Noise;
 
 use super::drops::{self, DropReport};
+use crate::noise::describe;
 
 #[derive(Serialize)]
 struct Report<'a> {
@@ -23,6 +26,9 @@ struct Report<'a> {
     end_ps: u64,
     rank_end_ps: Vec<u64>,
     parameters: BTreeMap<&'static str, Parameter>,
+    /// The noise; only with `--noise`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    noise: Option<NoiseReport>,
     cards: Vec<CardReport>,
     /// The messages that all cards together did not deliver, by reason.
     drops: BTreeMap<&'static str, DropReport>,
@@ -43,6 +49,13 @@ struct LineReport {
     file: Option<String>,
     line: Option<u32>,
     instructions: u64,
+}
+
+#[derive(Serialize)]
+struct NoiseReport {
+    detours: Value,
+    /// The time by which noise has lengthened the work of each rank's CPU.
+    delay_ps: Vec<u64>,
 }
 
 #[derive(Serialize)]
@@ -138,7 +151,7 @@ struct HandlerReport {
 }
 
 /// Returns the report, with instructions by source line if the cards have counted them.
-pub fn json(world: &World, end: &End, profiled: bool) -> String {
+pub fn json(world: &World, end: &End, noise: Option<&Noise>, profiled: bool) -> String {
     let machine = world.machine();
     let stats: Vec<Stats> = world.card_stats().collect();
     let mut handlers: BTreeMap<String, HandlerStats> = BTreeMap::new();
@@ -156,6 +169,10 @@ pub fn json(world: &World, end: &End, profiled: bool) -> String {
         end_ps: world.now().as_ps(),
         rank_end_ps: world.rank_ends().map(|end| end.as_ps()).collect(),
         parameters: machine.describe().into_iter().map(|(key, value, unit)| (key, Parameter { value, unit })).collect(),
+        noise: noise.map(|noise| NoiseReport {
+            detours: describe(Some(noise)),
+            delay_ps: world.noise_delays().iter().map(|delay| delay.as_ps()).collect(),
+        }),
         cards,
         drops: drops::report(&merge_drops(stats.iter().map(|card| &card.drops))),
         handlers: handlers.iter().map(|(name, handler)| (name.clone(), handler_report(handler))).collect(),

@@ -7,6 +7,7 @@ mod errors;
 mod fabric;
 mod handlers;
 mod harness;
+mod noise;
 mod offload;
 mod order;
 mod outlive;

@@ -6,8 +6,8 @@ use sim::{EventQueue, Time};
 use super::cpu::Cpu;
 use super::state::RunState;
 use crate::error::RunError;
-use crate::noise::{CpuTime, NoisyCpus};
 use crate::outcome::Outcome;
+use sim::noise::{CpuTime, Noise, NoisyCpus};
 
 /// What a model adds to the [`Executor`]. All functions get the executor, whose field `model` is the model itself.
 pub(crate) trait Model<'a>: Sized {
@@ -70,21 +70,21 @@ pub(crate) struct Executor<'a, M: Model<'a>> {
     cpus: Vec<Cpu<M::Task>>,
     /// For each rank, when it has last been busy.
     pub ends: Vec<Time>,
-    noise: Option<NoisyCpus<'a>>,
+    noise: Option<NoisyCpus>,
     pub model: M,
 }
 
 impl<'a, M: Model<'a>> Executor<'a, M> {
     /// Creates the executor of a run that has not begun.
-    pub fn new(state: RunState<'a>, noise: Option<&'a crate::noise::Noise>, model: M) -> Executor<'a, M> {
+    pub fn new(state: RunState<'a>, noise: Option<&Noise>, model: M) -> Executor<'a, M> {
         let ranks = state.schedule.ranks() as usize;
-        let cpus = ranks * state.schedule.cpus();
+        let cpus = state.schedule.cpus();
         Executor {
             state,
             queue: EventQueue::default(),
-            cpus: std::iter::repeat_with(Cpu::default).take(cpus).collect(),
+            cpus: std::iter::repeat_with(Cpu::default).take(ranks * cpus).collect(),
             ends: vec![Time::ZERO; ranks],
-            noise: noise.map(|noise| NoisyCpus::new(noise, cpus)),
+            noise: noise.map(|noise| NoisyCpus::new(noise, ranks, cpus)),
             model,
         }
     }

@@ -13,9 +13,9 @@ use super::resources::{NO_NUMBER, Place, Resources, Side};
 use crate::deadlock::Deadlock;
 use crate::error::RunError;
 use crate::frame::RunState;
-use crate::noise::CpuTime;
 use crate::op::{Kind, Op};
 use crate::schedule::Schedule;
+use sim::noise::CpuTime;
 
 /// Flag of an event: the message of the send arrives.
 pub(super) const MESSAGE: u32 = 1 << 30;

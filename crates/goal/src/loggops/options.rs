@@ -1,5 +1,5 @@
-use crate::noise::Noise;
 use crate::run_progress::RunProgress;
+use sim::noise::Noise;
 
 /// How to execute a schedule.
 #[derive(Clone, Debug, Default)]

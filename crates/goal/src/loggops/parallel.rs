@@ -21,8 +21,8 @@ use super::outcome::{Outcome, join};
 use super::parameters::LogGops;
 use super::queue::Entry;
 use super::resources::Resources;
-use crate::noise::CpuTime;
 use crate::schedule::Schedule;
+use sim::noise::CpuTime;
 
 /// Flag of a number that is not final: the other bits count the events that the thread has inserted in the window.
 const IN_WINDOW: u32 = 1 << 31;

@@ -10,9 +10,9 @@ use super::parameters::LogGops;
 use super::resources::{Many, One, Resources};
 use crate::error::RunError;
 use crate::frame::refuse_card_operations;
-use crate::noise::{CpuTime, NoNoise, NoisyCpus};
 use crate::op::{Kind, Op};
 use crate::schedule::Schedule;
+use sim::noise::{CpuTime, NoNoise, NoisyCpus};
 
 /// Executes a schedule.
 ///
@@ -23,8 +23,8 @@ pub fn run(schedule: &Schedule, parameters: &LogGops, options: &Options) -> Resu
     match &options.noise {
         None => run_with(schedule, parameters, options, || NoNoise),
         Some(noise) => {
-            let cpus = schedule.ranks() as usize * schedule.cpus;
-            run_with(schedule, parameters, options, || NoisyCpus::new(noise, cpus))
+            let (ranks, cpus) = (schedule.ranks() as usize, schedule.cpus);
+            run_with(schedule, parameters, options, || NoisyCpus::new(noise, ranks, cpus))
         }
     }
 }

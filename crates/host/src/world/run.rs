@@ -6,6 +6,7 @@ use cluster::{HostTraffic, InternalError, Listener, Ranks, RunProgress};
 use machine::Machine;
 use nic::Stats;
 use sim::Time;
+use sim::noise::Noise;
 use sim::trace::Trace;
 
 use super::end::End;
@@ -70,6 +71,16 @@ impl World {
     /// When each rank ended; zero for a rank that has not ended by itself.
     pub fn rank_ends(&self) -> impl Iterator<Item = Time> {
         self.processes.ranks.iter().map(|rank| rank.end)
+    }
+
+    /// Lets the CPUs have detours, which delay what they do.
+    pub fn set_noise(&mut self, noise: &Noise) {
+        self.cluster.set_noise(noise);
+    }
+
+    /// For each rank, the time by which noise has lengthened the work of its CPU.
+    pub fn noise_delays(&self) -> &[Time] {
+        self.cluster.noise_delays()
     }
 
     /// Counts from now on which source lines handlers run; [`World::card_stats`] then has the counts.

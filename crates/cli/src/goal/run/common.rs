@@ -7,10 +7,10 @@ use machine::{Machine, NetworkModel};
 use sim::{Time, TimePerByte};
 
 use super::super::error::{GoalError, name_of};
-use super::super::units::{parse_ns, parse_ns_per_byte};
 use crate::clock;
 use crate::progress::{self, Task, When};
 use crate::sdk::Sdk;
+use crate::units::{parse_ns, parse_ns_per_byte};
 
 /// How long something took.
 #[derive(Clone, Copy, Debug)]

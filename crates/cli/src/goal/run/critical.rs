@@ -5,7 +5,7 @@ use goal::loggops::{CriticalPath, LogGops, Outcome, Part, critical_path};
 use serde_json::{Value, json};
 use sim::Time;
 
-use super::super::units::json_ns;
+use crate::units::json_ns;
 
 /// Number of steps that are shown on a terminal.
 const SHOWN: usize = 20;

@@ -11,10 +11,11 @@ use sim::trace::Trace;
 use sim::{Time, TimePerByte};
 
 use super::super::error::GoalError;
-use super::super::units::{json_ns, parse_ns};
 use super::common::{Common, Costs, Eager, Network};
 use super::report::{Report, warn_of_lost};
-use super::{critical, noise, timeline};
+use super::{critical, timeline};
+use crate::noise;
+use crate::units::{json_ns, parse_ns};
 
 #[derive(Debug, clap::Args)]
 pub struct Arguments {

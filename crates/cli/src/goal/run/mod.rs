@@ -5,7 +5,6 @@ mod critical;
 mod legacy;
 mod loggops;
 mod nic;
-mod noise;
 mod packet;
 mod protocol;
 mod report;

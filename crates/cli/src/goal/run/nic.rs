@@ -11,12 +11,14 @@ use nic::{CardProgram, DeviceProgram, HandlerStats};
 use object::{Object, ObjectSection};
 use offload::World;
 use serde_json::{Map, Value, json};
+use sim::noise::Noise;
 use sim::trace::Trace;
 
 use super::super::error::GoalError;
-use super::super::units::json_ns;
 use super::common::{Common, Eager, Network};
 use super::report::Report;
+use crate::noise;
+use crate::units::json_ns;
 
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
@@ -30,6 +32,8 @@ pub struct Arguments {
     /// Program or shared library made by spincc with the handlers that the schedule names
     #[arg(long, value_name = "FILE")]
     device: Option<PathBuf>,
+    #[command(flatten)]
+    noise: noise::Arguments,
 }
 
 /// Executes a schedule.
@@ -40,11 +44,15 @@ pub fn run(schedule: &Schedule, arguments: &Arguments, trace: Trace) -> Result<R
         Some(file) => Some(device(file, &machine)?),
         None => None,
     };
-    let parameters = parameters(&machine, eager);
+    let noise = arguments.noise.noise();
+    let parameters = parameters(&machine, eager, noise.as_ref());
     let progress = RunProgress::default();
     let (outcome, took) = common.timed(schedule, &progress, || {
         let mut world = World::new(schedule, machine, program, eager, trace)?;
         world.report_progress(progress.clone());
+        if let Some(noise) = &noise {
+            world.set_noise(noise);
+        }
         let outcome = world.run();
         outcome.map(|outcome| (outcome, world))
     });
@@ -87,7 +95,7 @@ pub fn run(schedule: &Schedule, arguments: &Arguments, trace: Trace) -> Result<R
     })
 }
 
-fn parameters(machine: &Machine, eager: u64) -> Value {
+fn parameters(machine: &Machine, eager: u64, noise: Option<&Noise>) -> Value {
     let described = machine
         .describe()
         .into_iter()
@@ -95,6 +103,7 @@ fn parameters(machine: &Machine, eager: u64) -> Value {
     let mut parameters: Map<String, Value> = described.collect();
     parameters.insert("machine".into(), machine.name.clone().into());
     parameters.insert("S_bytes".into(), eager.into());
+    parameters.insert("noise".into(), noise::describe(noise));
     Value::Object(parameters)
 }
 

@@ -10,10 +10,11 @@ use sim::trace::Trace;
 use sim::{Time, TimePerByte};
 
 use super::super::error::GoalError;
-use super::super::units::{Dims, json_ns, parse_dims, parse_gbit_per_s, parse_ns};
 use super::common::{Common, Costs, Eager, Took};
 use super::report::Report;
-use super::{common, noise, timeline};
+use super::{common, timeline};
+use crate::noise;
+use crate::units::{Dims, json_ns, parse_dims, parse_gbit_per_s, parse_ns};
 
 #[derive(Debug, clap::Args)]
 pub struct Arguments {

@@ -6,11 +6,11 @@ use serde_json::json;
 use sim::Time;
 
 use super::super::error::GoalError;
-use super::super::units::{json_ns, parse_ns};
 use super::common::{Common, Eager, Network, Took};
-use super::noise;
 use super::report::{Report, warn_of_lost};
 use crate::card::Card;
+use crate::noise;
+use crate::units::{json_ns, parse_ns};
 
 #[derive(Debug, clap::Args)]
 pub struct Arguments {

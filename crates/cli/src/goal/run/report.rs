@@ -11,8 +11,8 @@ use sim::Time;
 
 use super::super::error::GoalError;
 use super::super::files;
-use super::super::units::json_ns;
 use super::common::{Common, Took};
+use crate::units::json_ns;
 
 /// The results of a run.
 #[derive(Debug)]

@@ -10,7 +10,7 @@ use goal::{Action, Schedule, loggops};
 use sim::Time;
 use sim::trace::{CounterId, ProcessId, SliceExtras, Trace, TrackId};
 
-use super::super::units::parse_ns;
+use crate::units::parse_ns;
 
 #[derive(Debug, clap::Args)]
 #[group(id = "timeline")]

@@ -1,11 +1,12 @@
-//! `--noise`
+//! `--noise` of `spinrun` and `spinkit goal run`
 
 use std::fs;
+use std::ops::RangeInclusive;
 
-use goal::noise::{Detours, Noise, Trace};
 use serde_json::{Value, json};
+use sim::noise::{Detours, Noise, Trace};
 
-use super::super::units::{json_ns, parse_ns};
+use crate::units::{json_ns, parse_ns};
 
 #[derive(Debug, clap::Args)]
 #[group(id = "noise_options")]
@@ -21,13 +22,21 @@ pub struct Arguments {
     /// Interrupt all CPUs at the same times
     #[arg(long, requires = "noise")]
     noise_coscheduled: bool,
+    /// Interrupt only the CPUs of these ranks, such as 1 or 0-3,7
+    #[arg(long, value_name = "RANKS", value_parser = parse_ranks, requires = "noise")]
+    noise_ranks: Option<Ranks>,
 }
+
+/// Ranks, as ranges of their numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Ranks(Vec<RangeInclusive<u32>>);
 
 impl Arguments {
     /// Returns the noise, if there is any.
     pub fn noise(&self) -> Option<Noise> {
         let detours = self.noise.clone()?;
-        Some(Noise { detours, seed: self.noise_seed, co_scheduled: self.noise_coscheduled })
+        let ranks = self.noise_ranks.clone().map(|Ranks(ranks)| ranks);
+        Some(Noise { detours, seed: self.noise_seed, co_scheduled: self.noise_coscheduled, ranks })
     }
 }
 
@@ -51,22 +60,39 @@ pub fn parse(text: &str) -> Result<Detours, String> {
     Ok(detours)
 }
 
+/// Parses ranks and ranges of ranks, separated by commas.
+fn parse_ranks(text: &str) -> Result<Ranks, String> {
+    let range = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
+        (first <= last).then_some(first..=last)
+    };
+    let ranges: Option<Vec<_>> = text.split(',').map(range).collect();
+    ranges.map(Ranks).ok_or_else(|| "is like 1 or 0-3,7".to_owned())
+}
+
 /// Describes noise for the report; null if there is none.
 pub fn describe(noise: Option<&Noise>) -> Value {
     let Some(noise) = noise else { return Value::Null };
-    let (seed, co_scheduled) = (noise.seed, noise.co_scheduled);
-    match &noise.detours {
+    let mut described = describe_detours(&noise.detours);
+    described["seed"] = noise.seed.into();
+    described["coscheduled"] = noise.co_scheduled.into();
+    if let Some(ranks) = &noise.ranks {
+        described["ranks"] = ranks.iter().map(|range| [*range.start(), *range.end()]).collect::<Vec<_>>().into();
+    }
+    described
+}
+
+fn describe_detours(detours: &Detours) -> Value {
+    match detours {
         Detours::Periodic { period, length } => json!({
             "kind": "periodic", "period_ns": json_ns(*period), "length_ns": json_ns(*length),
-            "seed": seed, "coscheduled": co_scheduled,
         }),
         Detours::Poisson { interval, length } => json!({
             "kind": "poisson", "interval_ns": json_ns(*interval), "length_ns": json_ns(*length),
-            "seed": seed, "coscheduled": co_scheduled,
         }),
         Detours::Trace(trace) => json!({
             "kind": "trace", "detours": trace.len(), "span_ns": json_ns(trace.span()),
-            "seed": seed, "coscheduled": co_scheduled,
         }),
     }
 }
@@ -90,5 +116,14 @@ mod tests {
             assert_eq!(parse(text), Err(error.to_owned()), "{text}");
         }
         assert!(parse("periodic:25:25").unwrap_err().starts_with("detours must be shorter than their period"));
+    }
+
+    #[test]
+    fn ranks_are_numbers_and_ranges() {
+        assert_eq!(parse_ranks("1"), Ok(Ranks(vec![1..=1])));
+        assert_eq!(parse_ranks("0-3,7"), Ok(Ranks(vec![0..=3, 7..=7])));
+        for text in ["", "x", "3-1", "1,", "-1", "1-", "4294967296"] {
+            assert_eq!(parse_ranks(text), Err("is like 1 or 0-3,7".to_owned()), "{text}");
+        }
     }
 }

@@ -1,7 +1,11 @@
 //! Noise: detours, in which the operating system uses a CPU, make the work of a rank take longer.
 
-use sim::Time;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
 use thiserror::Error;
+
+use crate::Time;
 
 /// The shortest period, and the shortest mean time between detours.
 const SHORTEST: Time = Time::from_ns(1);
@@ -15,6 +19,15 @@ pub struct Noise {
     pub seed: u64,
     /// Whether all CPUs have their detours at the same times.
     pub co_scheduled: bool,
+    /// The ranks whose CPUs have detours; all if it is `None`.
+    pub ranks: Option<Vec<RangeInclusive<u32>>>,
+}
+
+impl Noise {
+    /// Returns whether the CPUs of a rank have detours.
+    fn disturbs(&self, rank: u32) -> bool {
+        self.ranks.as_ref().is_none_or(|ranks| ranks.iter().any(|range| range.contains(&rank)))
+    }
 }
 
 /// The detours of one CPU.
@@ -42,7 +55,7 @@ pub enum Detours {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
     /// Start and length of each detour in picoseconds, in order, without overlap.
-    detours: Vec<(u64, u64)>,
+    detours: Arc<[(u64, u64)]>,
     /// The time in picoseconds after which the trace repeats.
     span: u64,
     /// The time of all detours together in picoseconds.
@@ -94,7 +107,7 @@ impl Trace {
         match detours.is_empty() {
             true => Err(NoiseError::Empty),
             false if busy == span => Err(NoiseError::NeverFree),
-            false => Ok(Trace { detours, span, busy }),
+            false => Ok(Trace { detours: detours.into(), span, busy }),
         }
     }
 
@@ -134,14 +147,14 @@ impl Detours {
 }
 
 /// Computes how long work takes on a CPU.
-pub(crate) trait CpuTime {
+pub trait CpuTime {
     /// Returns the end of `work` picoseconds that a CPU begins at `start`. The starts of a CPU must ascend.
     fn end(&mut self, cpu: usize, start: u64, work: u64) -> u64;
 }
 
 /// CPUs without noise.
 #[derive(Debug)]
-pub(crate) struct NoNoise;
+pub struct NoNoise;
 
 impl CpuTime for NoNoise {
     #[inline(always)]
@@ -163,8 +176,8 @@ impl<S: CpuTime> CpuTime for Option<S> {
 
 /// CPUs with noise: for each CPU of all ranks, the first detour that is not over.
 #[derive(Debug)]
-pub(crate) struct NoisyCpus<'a> {
-    detours: &'a Detours,
+pub struct NoisyCpus {
+    detours: Detours,
     cpus: Vec<Cpu>,
 }
 
@@ -177,9 +190,18 @@ struct Cpu {
     offset: u64,
 }
 
-impl<'a> NoisyCpus<'a> {
-    pub fn new(noise: &'a Noise, cpus: usize) -> NoisyCpus<'a> {
+impl Cpu {
+    /// A CPU without detours.
+    const QUIET: Cpu = Cpu { start: u64::MAX, length: 0, state: 0, offset: 0 };
+}
+
+impl NoisyCpus {
+    /// Creates the CPUs of `ranks` ranks with `cpus` each, which are numbered rank by rank.
+    pub fn new(noise: &Noise, ranks: usize, cpus: usize) -> NoisyCpus {
         let first = |cpu: usize| {
+            if !noise.disturbs((cpu / cpus) as u32) {
+                return Cpu::QUIET;
+            }
             let mut state = if noise.co_scheduled { noise.seed } else { mix(noise.seed ^ mix(cpu as u64 + 1)) };
             match &noise.detours {
                 Detours::Periodic { period, length } => {
@@ -197,13 +219,13 @@ impl<'a> NoisyCpus<'a> {
                 }
             }
         };
-        NoisyCpus { detours: &noise.detours, cpus: (0..cpus).map(first).collect() }
+        NoisyCpus { detours: noise.detours.clone(), cpus: (0..ranks * cpus).map(first).collect() }
     }
 
     /// Moves a CPU on to the detour that follows its present one.
     fn next(&mut self, cpu: usize) {
         let cpu = &mut self.cpus[cpu];
-        match self.detours {
+        match &self.detours {
             Detours::Periodic { period, .. } => cpu.start = cpu.start.saturating_add(period.as_ps()),
             Detours::Poisson { interval, .. } => {
                 let gap = exponential(&mut cpu.state, interval.as_ps());
@@ -225,7 +247,7 @@ impl<'a> NoisyCpus<'a> {
     fn skip(&mut self, cpu: usize, until: u64) {
         let cpu = &mut self.cpus[cpu];
         let passed = until.saturating_sub(cpu.start);
-        match self.detours {
+        match &self.detours {
             Detours::Periodic { period, .. } => {
                 let period = period.as_ps();
                 cpu.start = cpu.start.saturating_add(passed / period * period);
@@ -244,7 +266,7 @@ impl<'a> NoisyCpus<'a> {
     /// further detours. The present detour has not begun. Returns the new end, if there were any.
     fn pass(&mut self, cpu: usize, end: u64) -> Option<u64> {
         let cpu = &mut self.cpus[cpu];
-        let (span, busy, count) = match self.detours {
+        let (span, busy, count) = match &self.detours {
             Detours::Periodic { period, length } => (period.as_ps(), length.as_ps(), 0),
             Detours::Poisson { .. } => return None,
             Detours::Trace(trace) => {
@@ -265,7 +287,7 @@ impl<'a> NoisyCpus<'a> {
     }
 }
 
-impl CpuTime for NoisyCpus<'_> {
+impl CpuTime for NoisyCpus {
     fn end(&mut self, cpu: usize, start: u64, work: u64) -> u64 {
         if work == 0 {
             return start;
@@ -336,8 +358,8 @@ mod tests {
     use super::*;
 
     fn ends(detours: Detours, seed: u64, work: &[(u64, u64)]) -> Vec<u64> {
-        let noise = Noise { detours, seed, co_scheduled: false };
-        let mut noisy = NoisyCpus::new(&noise, 1);
+        let noise = Noise { detours, seed, co_scheduled: false, ranks: None };
+        let mut noisy = NoisyCpus::new(&noise, 1, 1);
         work.iter().map(|&(start, work)| noisy.end(0, start, work)).collect()
     }
 
@@ -345,8 +367,8 @@ mod tests {
     fn periodic_detours_are_added_to_work_that_meets_them() {
         let detours = Detours::Periodic { period: Time::from_ps(100), length: Time::from_ps(10) };
         // The place of the first detour follows from the end of very long work, which gets 90 of every 100 ns.
-        let noise = Noise { detours: detours.clone(), seed: 7, co_scheduled: false };
-        let first = NoisyCpus::new(&noise, 1).cpus[0].start;
+        let noise = Noise { detours: detours.clone(), seed: 7, co_scheduled: false, ranks: None };
+        let first = NoisyCpus::new(&noise, 1, 1).cpus[0].start;
         assert!(first < 100);
         let work = [(first + 20, 80), (first + 200, 1), (first + 215, 85), (first + 315, 86), (first + 505, 5)];
         let expected = [first + 100, first + 211, first + 300, first + 411, first + 515];
@@ -357,8 +379,8 @@ mod tests {
     #[test]
     fn a_trace_repeats() {
         let trace = Trace::read("# start length\n10 5\n\n20 1 # short\n50 0\n").unwrap();
-        let noise = Noise { detours: Detours::Trace(trace), seed: 1, co_scheduled: true };
-        let mut noisy = NoisyCpus::new(&noise, 2);
+        let noise = Noise { detours: Detours::Trace(trace), seed: 1, co_scheduled: true, ranks: None };
+        let mut noisy = NoisyCpus::new(&noise, 2, 1);
         let busy = |noisy: &mut NoisyCpus, cpu| noisy.end(cpu, 0, 44_000 * 1000) - 44_000 * 1000;
         let (one, two) = (busy(&mut noisy, 0), busy(&mut noisy, 1));
         // The application gets 44 of every 50 ns: work of 1000 rounds meets all their detours, wherever it begins.
@@ -410,8 +432,8 @@ mod tests {
             } else {
                 Detours::Periodic { period: Time::from_ns(lead + long + 1), length: Time::from_ns(long) }
             };
-            let noise = Noise { detours, seed, co_scheduled: false };
-            let (mut one, mut other) = (NoisyCpus::new(&noise, 1), NoisyCpus::new(&noise, 1));
+            let noise = Noise { detours, seed, co_scheduled: false, ranks: None };
+            let (mut one, mut other) = (NoisyCpus::new(&noise, 1, 1), NoisyCpus::new(&noise, 1, 1));
             let mut now = 0;
             for (idle, work) in works {
                 let start = now + idle;
