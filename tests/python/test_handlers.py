@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 from pathlib import Path
@@ -39,6 +40,39 @@ def test_a_write_that_loses_packets_is_an_error(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "completion handler 'raid5_write_completion' returned FAIL" in done.stderr
     assert "no packet buffer was free" in done.stderr
+
+
+@pytest.fixture(scope="module")
+def raid5(tmp_path_factory: pytest.TempPathFactory) -> str:
+    program = str(tmp_path_factory.mktemp("raid5") / "raid5")
+    subprocess.run([_paths.command("spincc"), ROOT / "experiments/raid5/raid5.c", "-o", program], check=True)
+    return program
+
+
+@pytest.mark.parametrize("mode", ["spin", "listing"])
+def test_nodes_wait_for_the_end_of_messages(raid5: str, mode: str) -> None:
+    """The client is done before the parity node's card has reported its last message across a slow DMA path."""
+    options = ["-n", "6", "--fail-on-drop", "--fail-on-handler-error", "--set", "dma.L_ns=1250", "--timeout", "100"]
+    command = [_paths.command("spinrun"), *options, raid5, "--mode", mode, "--bytes", "64,4096,65536"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.count('"data_ok":true')) == (0, 3), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("reads", "time_ns"),
+    [
+        # Post, path and match of the request; DMA read, injection; path, match of a reply, DMA write, poll.
+        ("get", 65 + 116.8 + 30 + (100 + 27.443) + 81.92 + 116.8 + 2 + (50 + 27.443) + 51),
+        # The end of the empty request is written to host memory; CPUs poll, match, post, and in the end poll and match.
+        ("served", 65 + 116.8 + 30 + 50 + 146 + (100 + 27.443) + 81.92 + 116.8 + 30 + (50 + 27.443) + 81),
+    ],
+)
+def test_reads_take_the_sum_of_their_terms(raid5: str, reads: str, time_ns: float, tmp_path: Path) -> None:
+    trace = tmp_path / "trace"
+    trace.write_text("0,0,4096,r,0\n")
+    command = [_paths.command("spinrun"), "-n", "6", "--nic", "rdma", raid5, "--mode", "rdma", "--reads", reads]
+    done = subprocess.run([*command, "--file", trace], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout)["time_ps"] / 1000 == pytest.approx(time_ns, abs=0.01)
 
 
 def test_descriptions_of_handlers_are_taken_from_the_comments_above_them() -> None:
