@@ -93,7 +93,8 @@ def byte_label(size: float) -> str:
 
 
 @contextmanager
-def _style() -> Iterator[None]:
+def style() -> Iterator[None]:
+    """Set the style that all figures share."""
     with mpl.rc_context():
         mpl.rcdefaults()
         mpl.rcParams.update(_STYLE)
@@ -110,7 +111,7 @@ def lines(
     in_bytes: bool = True,
 ) -> Picture:
     """Draw curves on logarithmic axes, x in bytes or plain; an inset shows x up to `zoom_to` with a linear y axis."""
-    with _style():
+    with style():
         figure = Canvas(figsize=_SIZE, layout="constrained")
         FigureCanvasAgg(figure)
         axes = figure.add_subplot()
@@ -128,12 +129,12 @@ def lines(
         axes.legend(loc="upper left" if zoomed > 1 else "best")
         if zoomed > 1:
             _inset(axes, xs[:zoomed], [replace(curve, values=curve.values[:zoomed]) for curve in curves])
-        return _render(figure)
+        return render(figure)
 
 
 def bars(title: str, y_label: str, names: Sequence[str], curves: Sequence[Curve]) -> Picture:
     """Draw a group of bars for each name, one for each curve."""
-    with _style():
+    with style():
         figure = Canvas(figsize=_SIZE, layout="constrained")
         FigureCanvasAgg(figure)
         axes = figure.add_subplot()
@@ -148,7 +149,7 @@ def bars(title: str, y_label: str, names: Sequence[str], curves: Sequence[Curve]
         axes.grid(visible=False, axis="x")
         axes.margins(y=0.25)  # room for the legend
         axes.legend(loc="upper right")
-        return _render(figure)
+        return render(figure)
 
 
 def tornado(title: str, x_label: str, base: float, allowed: tuple[float, float], bars: Sequence[Bar]) -> Picture:
@@ -156,7 +157,7 @@ def tornado(title: str, x_label: str, base: float, allowed: tuple[float, float],
 
     The shaded part of the axis is what the paper's sentence allows.
     """
-    with _style():
+    with style():
         figure = Canvas(figsize=(_SIZE[0], 1.4 + 0.3 * len(bars)), layout="constrained")
         FigureCanvasAgg(figure)
         axes = figure.add_subplot()
@@ -173,7 +174,7 @@ def tornado(title: str, x_label: str, base: float, allowed: tuple[float, float],
         axes.set_yticks(places, [bar.label for bar in bars])
         axes.tick_params(axis="y", labelsize=8.5)
         axes.grid(visible=False, axis="y")
-        return _render(figure)
+        return render(figure)
 
 
 def _draw(axes: Axes, xs: Sequence[int], curves: Sequence[Curve]) -> None:
@@ -194,9 +195,16 @@ def _inset(axes: Axes, xs: Sequence[int], curves: Sequence[Curve]) -> None:
     inset.tick_params(labelsize=7.5)
 
 
-def _render(figure: Canvas) -> Picture:
-    svg, png = io.BytesIO(), io.BytesIO()
+def render(figure: Canvas) -> Picture:
+    """Write a figure as SVG and PNG."""
+    png = io.BytesIO()
+    figure.savefig(png, format="png", dpi=200, metadata={"Software": None})
+    return Picture(render_svg(figure), png.getvalue())
+
+
+def render_svg(figure: Canvas) -> bytes:
+    """Write a figure as SVG."""
+    svg = io.BytesIO()
     # Neither date nor version: the same data must give the same file.
     figure.savefig(svg, format="svg", metadata={"Date": None, "Creator": None})
-    figure.savefig(png, format="png", dpi=200, metadata={"Software": None})
-    return Picture(svg.getvalue(), png.getvalue())
+    return svg.getvalue()

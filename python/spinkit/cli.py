@@ -90,18 +90,24 @@ def reproduce(
 ) -> None:
     """Rerun experiments of the papers, plot them, and compare them with what the paper says.
 
+    The name timelines stands for the trace diagrams of the sPIN paper's appendix, which are drawn from runs.
+
     Finished runs are cached: a later call with the same inputs does not repeat them. --all also writes report.html,
     one page with everything. Wrong data or a failed run always ends with exit status 1.
     """
-    from spinkit import _reproduce  # imported here because matplotlib takes a while to load
+    from spinkit import _reproduce, _timelines  # imported here because matplotlib takes a while to load
     from spinkit._pool import Settings
 
     home = _paths.home()
     if everything == bool(names):
-        there = ", ".join(_experiment.available(home)) or "none"
+        there = ", ".join([*_experiment.available(home), _timelines.NAME])
         raise click.UsageError(f"name experiments or give --all; there are: {there}")
-    chosen = [_experiment.load(home, name) for name in dict.fromkeys(names) or _experiment.available(home)]
-    if json_file is not None and len(chosen) != 1:
+    named = [name for name in dict.fromkeys(names) if name != _timelines.NAME]
+    has_timelines = _timelines.NAME in names or (everything and _timelines.file(home).is_file())
+    if everything:
+        named = _experiment.available(home)
+    chosen = [_experiment.load(home, name) for name in named]
+    if json_file is not None and (len(chosen) != 1 or has_timelines):
         raise click.UsageError("--json takes exactly one experiment")
     settings = Settings(home, _tools(), _paths.command("spinkit-machines"), out, quick, fresh)
     outcomes = _reproduce.run(chosen, settings)
@@ -123,10 +129,27 @@ def reproduce(
         for file in written:
             click.echo(str(file))
         problems += _problems(outcome, check)
+    if has_timelines:
+        problems += _reproduce_timelines(home, out, check)
     if everything:
         click.echo(str(_reproduce.write_report(outcomes, settings, tried)))
     if problems:
         raise SpinkitError("\n".join(problems))
+
+
+def _reproduce_timelines(home: Path, out: Path, check: bool) -> list[str]:
+    """Draw the trace diagrams; return what is wrong."""
+    from spinkit import _timelines
+
+    try:
+        outcome = _timelines.run(home, _tools(), out)
+    except SpinkitError as error:
+        return [str(error)]
+    _timelines.show(outcome)
+    click.echo()
+    for file in _timelines.files(outcome, out):
+        click.echo(str(file))
+    return outcome.unmet if check else []
 
 
 def _tools() -> Toolchain:

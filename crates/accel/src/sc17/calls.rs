@@ -10,6 +10,13 @@ use crate::command::{Command, CommandId, Issued, Reply, Transfer};
 use crate::convention::{Answer, Call, Refusal, Request};
 use crate::outcome::Outcome;
 
+/// The name, in timelines, of the time until the data of a DMA write has left the card.
+const DMA_WRITE: &str = "wait for DMA write";
+/// The name of the time until a DMA read or an atomic operation on host memory has its result.
+const DMA_READ: &str = "wait for DMA read";
+/// The name of the time until the card has sent a message.
+const MESSAGE: &str = "wait for message";
+
 impl Unit {
     /// Handles the time up to which a handler has run, or until which it has waited.
     pub(super) fn stopped(&mut self, event: Event, env: &mut dyn Env) -> Result<(), InternalError> {
@@ -55,11 +62,11 @@ impl Unit {
                 Some(Look::Done(result)) => self.go_on(context, result, env),
                 Some(Look::At(gone)) => {
                     self.handles.free(handle);
-                    self.block_until(context, gone, env)
+                    self.block_until(context, gone, DMA_WRITE, env)
                 }
                 Some(Look::UnderWay) => {
                     self.handles.await_end(handle);
-                    self.block(context, Wait::Handle, env)
+                    self.block(context, Wait::Handle, DMA_READ, env)
                 }
             },
             Ok(Request::CompareAndSwap { address, compare, swap }) => {
@@ -129,10 +136,12 @@ impl Unit {
                 self.answer(context, call, Answer::Counter(value))?;
                 self.go_on(context, 0, env)
             }
-            (Reply::Leaves(time), None) if self.config.put_blocks => self.block_until(context, time, env),
-            (Reply::Queued, None) if self.config.put_blocks => self.block(context, Wait::Reply(id.number), env),
+            (Reply::Leaves(time), None) if self.config.put_blocks => self.block_until(context, time, MESSAGE, env),
+            (Reply::Queued, None) if self.config.put_blocks => {
+                self.block(context, Wait::Reply(id.number), MESSAGE, env)
+            }
             (Reply::Leaves(_) | Reply::Queued, None) => self.go_on(context, 0, env),
-            (Reply::Blocked, None) => self.block(context, Wait::Reply(id.number), env),
+            (Reply::Blocked, None) => self.block(context, Wait::Reply(id.number), MESSAGE, env),
             (Reply::Fault { what, address }, _) => self.command_fault(context, &what, address, env),
             _ => Err(InternalError::UnexpectedReply(id.thread)),
         }
@@ -164,18 +173,25 @@ impl Unit {
     }
 
     /// Makes a handler wait; the result of its call is 0 unless a reply says otherwise.
-    fn block(&mut self, context: u16, waits: Wait, env: &mut dyn Env) -> Result<(), InternalError> {
+    fn block(&mut self, context: u16, waits: Wait, name: &'static str, env: &mut dyn Env) -> Result<(), InternalError> {
         let resident = self.resident(context)?;
         resident.thread.set_result(0);
         resident.waits = waits;
+        resident.waiting = Some((env.now(), name));
         self.deschedule(context, env)
     }
 
     /// Makes a handler wait until a time.
-    fn block_until(&mut self, context: u16, time: sim::Time, env: &mut dyn Env) -> Result<(), InternalError> {
+    fn block_until(
+        &mut self,
+        context: u16,
+        time: sim::Time,
+        name: &'static str,
+        env: &mut dyn Env,
+    ) -> Result<(), InternalError> {
         let event = Event { unit: u32::from(context), token: self.resident(context)?.run };
         env.schedule(time, event);
-        self.block(context, Wait::Time, env)
+        self.block(context, Wait::Time, name, env)
     }
 
     fn yield_hpu(&mut self, context: u16, env: &mut dyn Env) -> Result<(), InternalError> {

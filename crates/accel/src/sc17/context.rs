@@ -50,6 +50,8 @@ pub struct Context {
     pub stay: Time,
     /// The reason why it waits.
     pub waits: Wait,
+    /// The time since which it has occupied the HPU and waited, and the name of this wait in timelines, if it does.
+    pub waiting: Option<(Time, &'static str)>,
 }
 
 impl Context {

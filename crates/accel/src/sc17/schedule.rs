@@ -72,6 +72,7 @@ impl Unit {
             started: now,
             stay: now,
             waits: Wait::Nothing,
+            waiting: None,
         }));
         let hpu = self.hpus.get_mut(context);
         hpu.resident += 1;
@@ -130,6 +131,7 @@ impl Unit {
 
     /// Marks a handler that has waited as ready.
     pub(super) fn wake(&mut self, context: u16, env: &mut dyn Env) -> Result<(), InternalError> {
+        self.show_wait(context, env)?;
         let hpu = self.hpus.get_mut(context);
         if hpu.running == Some(context) {
             self.run(context, env)
@@ -139,8 +141,22 @@ impl Unit {
         }
     }
 
+    /// Shows the time for which a handler has waited on its HPU, which ends now.
+    fn show_wait(&mut self, context: u16, env: &mut dyn Env) -> Result<(), InternalError> {
+        let (end, hpu) = (env.now(), self.hpus.of(context));
+        let resident = self.resident(context)?;
+        if let Some((start, name)) = resident.waiting.take()
+            && start < end
+            && env.tracing()
+        {
+            env.slice(HandlerSlice { hpu, start, end, name, packet: None });
+        }
+        Ok(())
+    }
+
     /// Removes a handler from its HPU.
     pub(super) fn end_stay(&mut self, context: u16, env: &mut dyn Env) -> Result<(), InternalError> {
+        self.show_wait(context, env)?;
         let (now, hpu) = (env.now(), self.hpus.of(context));
         let resident = self.resident(context)?;
         let (start, task) = (resident.stay, &resident.task);

@@ -115,6 +115,9 @@ fn a_put_that_finds_no_room_in_the_network_blocks_until_it_has_left() {
     rig.run();
     let rest = rig.ends[0].cycles * CYCLE - call.as_ps();
     assert_eq!(rig.times(), [(1, 5_000_000 + rest)]);
+    let slice = |start: u64, end: u64, name: &str| (0, start, end, name.to_owned());
+    let wait = slice(call.as_ps(), 5_000_000, "wait for message");
+    assert_eq!(rig.world.slices, [wait, slice(0, 5_000_000 + rest, "payload")]);
 }
 
 #[test]
