@@ -76,6 +76,12 @@ impl Accelerator {
         unit.max_user_hdr
     }
 
+    /// Whether flow control stops the portal table entry of a handler that was killed.
+    pub fn watchdog_flow_control(&self) -> bool {
+        let Accelerator::Sc17(unit) = self;
+        unit.watchdog_flow_control
+    }
+
     /// Cycles after which a handler is killed.
     pub fn watchdog_cycles(&self) -> u64 {
         let Accelerator::Sc17(unit) = self;
@@ -108,6 +114,9 @@ pub struct Sc17 {
     pub max_user_hdr: u32,
     /// `watchdog_cycles`: cycles after which a handler is killed.
     pub watchdog_cycles: u64,
+    /// `watchdog_flow_control`: whether flow control then stops the portal table entry, as when packets find no room; else
+    /// only the handler's message fails.
+    pub watchdog_flow_control: bool,
     /// `put_blocks`: whether `PtlHandlerPutFromDevice` blocks the HPU until the packet has left.
     pub put_blocks: bool,
 }

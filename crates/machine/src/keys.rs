@@ -88,6 +88,7 @@ section!("accelerator" Sc17 {
     max_initial_state = "max_initial_state_bytes",
     max_user_hdr = "max_user_hdr_bytes",
     watchdog_cycles = "watchdog_cycles",
+    watchdog_flow_control = "watchdog_flow_control",
     put_blocks = "put_blocks",
 });
 

@@ -21,7 +21,7 @@ const RENAMED: [([&str; 2], [&str; 2]); 12] = [
 ];
 
 /// Keys that do not exist in files of earlier versions, and the value that all machines had then.
-const IMPLIED: [([&str; 2], &str); 7] = [
+const IMPLIED: [([&str; 2], &str); 8] = [
     (["network", "model"], "latency"),
     (["network", "injection"], "max"),
     (["network", "reception"], "cut-through"),
@@ -29,6 +29,7 @@ const IMPLIED: [([&str; 2], &str); 7] = [
     (["dma", "messages"], "transfers"),
     (["dma", "handlers"], "transfers"),
     (["accelerator", "kind"], "sc17"),
+    (["accelerator", "watchdog_flow_control"], "false"),
 ];
 
 /// Keys that do not exist in files of earlier versions, and the keys whose values they had then.
@@ -76,7 +77,8 @@ pub(crate) fn present_name(key: &str) -> String {
 pub(crate) fn complete(table: &mut Table) {
     for ([section, key], value) in IMPLIED {
         if let Value::Table(section) = table.entry(section).or_insert_with(|| Value::Table(Table::new())) {
-            section.entry(key).or_insert_with(|| Value::String(value.to_owned()));
+            let value = if value == "false" { Value::Boolean(false) } else { Value::String(value.to_owned()) };
+            section.entry(key).or_insert(value);
         }
     }
     for ([section, key], from) in COPIED {

@@ -89,6 +89,7 @@ fn sc17_int_is_the_paper() {
             max_initial_state: 4096,
             max_user_hdr: 64,
             watchdog_cycles: 1_000_000,
+            watchdog_flow_control: false,
             put_blocks: true,
         }),
         notices: Vec::new(),
@@ -140,7 +141,16 @@ fn overrides_come_on_top() {
 /// data.
 fn of_an_earlier_version() -> String {
     let text = fs::read_to_string(folder().join("sc17-int.toml")).unwrap();
-    let later = ["injection", "reception", "copy_lines", "match_reply_ns", "match_overlaps", "messages", "handlers"];
+    let later = [
+        "injection",
+        "reception",
+        "copy_lines",
+        "match_reply_ns",
+        "match_overlaps",
+        "messages",
+        "handlers",
+        "watchdog_flow_control",
+    ];
     let paragraphs = text.split("\n\n").filter(|paragraph| !paragraph.contains("[assumed."));
     let lines = paragraphs.flat_map(|paragraph| paragraph.lines().chain([""]));
     let kept = lines.filter(|line| !later.contains(&line.split(' ').next().unwrap_or_default()));
@@ -362,7 +372,8 @@ fn parameters_describe_themselves() {
     let quoted =
         |value: &str| if value.starts_with(char::is_alphabetic) { format!("{value:?}") } else { value.to_owned() };
     let overrides: Vec<String> = rows.iter().map(|(key, value, _)| format!("{key}={}", quoted(value))).collect();
-    let overrides = overrides.iter().map(|text| text.replace("\"true\"", "true")).collect::<Vec<_>>();
+    let overrides =
+        overrides.iter().map(|text| text.replace("\"true\"", "true").replace("\"false\"", "false")).collect::<Vec<_>>();
     let described = Machine::parse("sc17-int.toml", "description = \"described\"", &overrides).unwrap();
     assert_eq!(described.describe(), rows);
 }

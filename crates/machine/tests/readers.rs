@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use machine::Machine;
 
 /// Each key, and an expression that reads it.
-const READERS: [(&str, &str); 48] = [
+const READERS: [(&str, &str); 49] = [
     ("network.model", "NetworkModel::Fabric =>"),
     ("network.topology", "network.topology"),
     ("network.radix", "network.radix"),
@@ -54,6 +54,7 @@ const READERS: [(&str, &str); 48] = [
     ("accelerator.max_initial_state_bytes", ".max_initial_state"),
     ("accelerator.max_user_hdr_bytes", ".max_user_hdr"),
     ("accelerator.watchdog_cycles", ".watchdog_cycles"),
+    ("accelerator.watchdog_flow_control", ".watchdog_flow_control()"),
     ("accelerator.put_blocks", ".put_blocks"),
 ];
 

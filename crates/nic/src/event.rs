@@ -172,6 +172,8 @@ pub struct AtomicWork {
     pub message: MessageId,
     /// The initiator's data; once combined, what was at the target before.
     pub data: Vec<u8>,
+    /// When the operands at the target are on the card.
+    pub there: Time,
     /// Whether the operands at the target have been combined with it.
     pub combined: bool,
 }

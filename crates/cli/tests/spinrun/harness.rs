@@ -73,6 +73,11 @@ pub fn ping_pong() -> PathBuf {
     once("ping-pong", |path| spincc(&home().join("experiments/ping-pong/ping-pong.c"), &[], path))
 }
 
+/// The program of the accumulate experiment.
+pub fn accumulate() -> PathBuf {
+    once("accumulate", |path| spincc(&home().join("experiments/accumulate/accumulate.c"), &[], path))
+}
+
 /// The program of the broadcast experiment.
 pub fn broadcast() -> PathBuf {
     once("broadcast", |path| spincc(&home().join("experiments/broadcast/broadcast.c"), &[], path))

@@ -7,6 +7,7 @@ mod errors;
 mod fabric;
 mod handlers;
 mod harness;
+mod loggopsim2;
 mod noise;
 mod offload;
 mod order;

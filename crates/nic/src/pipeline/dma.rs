@@ -23,6 +23,15 @@ pub struct HandlerWrite {
     pub done: Time,
 }
 
+/// A read at the target of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Operands {
+    /// When host memory is read.
+    pub read: Time,
+    /// When the data is on the card.
+    pub there: Time,
+}
+
 impl DmaEngine {
     /// An idle engine.
     pub fn new(config: Dma) -> DmaEngine {
@@ -59,10 +68,14 @@ impl DmaEngine {
         self.deposit(0, "", None, ports)
     }
 
-    /// Reads `bytes` at the target of a message, for the card to work on. Returns when they are on the card. The request
-    /// crosses first (sPIN App. C.3.2: "we pay two DMA latencies to read the data").
-    pub fn operands(&mut self, bytes: u64, packet: PacketId, ports: &mut impl Ports) -> Time {
-        self.deposit(bytes, "operands", Some(packet), ports) + self.config.latency
+    /// Reads `bytes` at the target of a message, for the card to work on. The request crosses first (sPIN App. C.3.2: "we
+    /// pay two DMA latencies to read the data").
+    pub fn operands(&mut self, bytes: u64, packet: PacketId, ports: &mut impl Ports) -> Operands {
+        let crossed = self.deposit(bytes, "operands", Some(packet), ports);
+        Operands {
+            read: if self.writes_at_once() { ports.now() } else { crossed },
+            there: crossed + self.config.latency,
+        }
     }
 
     /// Reserves the engine for the bytes of a message that is sent, which are read back to back; `None` when the engine
@@ -86,9 +99,11 @@ impl DmaEngine {
         (self.config.messages == DmaMessages::Latency).then(|| self.config.latency * crossings)
     }
 
-    /// Whether a message waits until its data is in host memory before its handlers are done with it.
-    pub fn handlers_await_deposits(&self) -> bool {
-        self.config.messages == DmaMessages::Transfers
+    /// Whether messages read and write host memory when they are matched. With `dma.messages = "latency"` a get is answered at
+    /// once, and what it reads must be what the message before it has written (Portals 4.3 §3.3); the program is told a
+    /// latency later. So handlers do not wait for deposits.
+    pub fn writes_at_once(&self) -> bool {
+        self.config.messages == DmaMessages::Latency
     }
 
     /// Moves data of a handler to host memory.
@@ -154,7 +169,7 @@ mod tests {
                 "read" => engine.handler_read(bytes, "read", ports),
                 "write" => engine.handler_write(bytes, ports).posted,
                 "deposit" => engine.deposit(bytes, "deposit", None, ports),
-                _ => engine.operands(bytes, PacketId { message: 0, offset: 0 }, ports),
+                _ => engine.operands(bytes, PacketId { message: 0, offset: 0 }, ports).there,
             })
         })
     }

@@ -17,8 +17,8 @@ pub struct RxMessage {
     pub remaining: u64,
     /// Number of DMA writes and replies under way.
     pub moving: u32,
-    /// Number of DMA writes under way for which handlers do not wait (`dma.messages = "latency"`). They are over when the
-    /// program is told, which takes as long as they do.
+    /// Number of deposits whose latency runs and for which handlers do not wait (`dma.messages = "latency"`): it is over when
+    /// the program is told, which takes as long.
     pub landing: u32,
     /// Whether any data went to host memory.
     pub deposited: bool,

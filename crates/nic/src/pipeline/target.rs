@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use abi::portals::{AckReq, List, NiFail};
 
+use super::dma::Operands;
 use super::rx::{RxMessage, Sink};
 use super::state::Pipeline;
 use crate::drops::{self, DropReason, Part};
@@ -62,19 +63,28 @@ impl Pipeline {
         rx.deposited = true;
         let message = rx.header.id;
         let done = self.dma.deposit(data.len() as u64, "deposit", Some(PacketId { message, offset }), ports);
-        let write = HostWrite { message, region, offset: start + offset, data };
+        let mut write = HostWrite { message, region, offset: start + offset, data };
+        if self.dma.writes_at_once() {
+            self.store(rx, &write, ports);
+            write.data.clear();
+        }
         ports.schedule(done, NicEvent::Written(Box::new(write)));
         Ok(())
     }
 
     /// The count of a message's deposits under way.
     fn deposits<'a>(&self, rx: &'a mut RxMessage) -> &'a mut u32 {
-        if self.dma.handlers_await_deposits() { &mut rx.moving } else { &mut rx.landing }
+        if self.dma.writes_at_once() { &mut rx.landing } else { &mut rx.moving }
     }
 
     /// Data of a message reaches host memory.
     pub fn written(&mut self, rx: &mut RxMessage, write: &HostWrite, ports: &mut impl Ports) {
         *self.deposits(rx) -= 1;
+        self.store(rx, write, ports);
+    }
+
+    /// Writes data of a message to host memory.
+    fn store(&mut self, rx: &mut RxMessage, write: &HostWrite, ports: &mut impl Ports) {
         // The interface may have been closed since the data was sent to host memory.
         let is_wanted = match rx.sink {
             Sink::Nowhere => false,
@@ -116,9 +126,8 @@ impl Pipeline {
         data.truncate(delivery.taken.placement.mlength as usize);
         rx.moving += 1;
         let message = rx.header.id;
-        let there = self.dma.operands(data.len() as u64, PacketId { message, offset: 0 }, ports);
-        let read = there.saturating_sub(self.dma.latency());
-        let work = AtomicWork { message, data, combined: false };
+        let Operands { read, there } = self.dma.operands(data.len() as u64, PacketId { message, offset: 0 }, ports);
+        let work = AtomicWork { message, data, there, combined: false };
         ports.schedule(read, NicEvent::Atomic(Box::new(work)));
         Ok(())
     }
@@ -162,7 +171,7 @@ impl Pipeline {
             ports.warn(format!("atomic at node {}: {fault}", self.portals.node));
         }
         (work.data, work.combined) = (old, true);
-        ports.schedule(ports.now() + self.dma.latency(), NicEvent::Atomic(Box::new(work)));
+        ports.schedule(work.there, NicEvent::Atomic(Box::new(work)));
         Ok(())
     }
 

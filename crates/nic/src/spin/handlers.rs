@@ -1,7 +1,7 @@
 //! The handlers of a message: which packets they see, and what becomes of these (sPIN §3.2.1–3.2.3, App. B.3–B.5).
 
 use abi::portals::NiFail;
-use accel::{Finished, HandlerError, Input, MessageHeader, MessageKind, Outcome, Role, Task};
+use accel::{Failure, Finished, HandlerError, Input, MessageHeader, MessageKind, Outcome, Role, Task};
 
 use super::unit::Spin;
 use super::verdict::{Completion, FirstError, MessageVerdict, fail_code};
@@ -182,10 +182,17 @@ impl Spin {
             Role::Payload => message.running -= 1,
             Role::Completion => message.completion = Completion::Done,
         }
+        // §7 recommends "to kill handlers after a fixed number of cycles and move the interface into flow control".
+        let stops = error.failure == Failure::Timeout && pipeline.machine.accelerator.watchdog_flow_control();
+        message.flow_control |= stops;
         if message.error.is_none() {
             let fail = fail_code(error.failure);
             message.error = Some(FirstError { fail, detail: error.detail });
             rx.fail = fail;
+        }
+        if stops {
+            let (request, _) = rx.request()?;
+            pipeline.stop_portal(rx.header.interface, request.pt_index, ports)?;
         }
         match task.role() {
             Role::Header => self.release_waiting(rx, pipeline, ports),

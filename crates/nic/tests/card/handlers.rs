@@ -199,6 +199,26 @@ fn the_watchdog_kills_a_handler_that_does_not_end() {
     assert_eq!(acknowledgement(&rig).0, NiFail::HandlerTimeout);
 }
 
+/// The portal table entry stops with the handler (sPIN §7), and takes messages again when the program enables it.
+#[test]
+fn the_watchdog_may_stop_the_portal() {
+    let settings = ["accelerator.watchdog_cycles=1000", "accelerator.watchdog_flow_control=true"];
+    let (mut rig, eq) = card(&settings, [None, Some(vec![SPIN]), None]);
+    receive(&mut rig, 8);
+    assert_eq!(acknowledgement(&rig).0, NiFail::HandlerTimeout);
+    assert_eq!(kinds(&mut rig, eq).last(), Some(&(EventKind::PtDisabled as u8)));
+    assert_eq!(rig.cards[0].stats().flow_control, 1);
+    let again = |rig: &mut Rig, message| {
+        let request = Request { ack: AckReq::Ack, op: Some(5), ..put(8) };
+        packets(&header(message, request), 4096).into_iter().for_each(|packet| rig.arrive(rig.now, packet));
+        rig.run();
+        acknowledgement(rig).0
+    };
+    assert_eq!(again(&mut rig, 2), NiFail::PtDisabled);
+    rig.cards[0].pt_enable(NI, 0).unwrap();
+    assert_eq!(again(&mut rig, 3), NiFail::HandlerTimeout);
+}
+
 #[test]
 fn a_handler_that_touches_memory_that_is_not_its_own_fails() {
     for (address, what) in

@@ -106,3 +106,17 @@ fn the_gap_runs_beside_the_match() {
         assert_eq!(counted(&mut rig, 1, far, 2) - first, apart, "{header_ns} ns");
     }
 }
+
+/// A get behind a put reads what the put has written, although its reply leaves at once.
+#[test]
+fn a_get_reads_what_the_put_before_it_has_written() {
+    let (mut rig, _) = network(&[]);
+    let near = rig.counter(0, NI);
+    rig.around.fill(0, FROM, 8);
+    let (from, to) = (bind(&mut rig, 0, FROM, 8, CT_NONE), bind(&mut rig, 0, FROM + 64, 8, near));
+    rig.put(0, from, 8, AckReq::None, target(1, 0));
+    rig.get(0, to, 8, target(1, 0));
+    rig.run();
+    assert_eq!(rig.count(0, near), (1, 0));
+    assert_eq!(rig.around.load(0, FROM + 64, 8), rig.around.load(0, FROM, 8));
+}
