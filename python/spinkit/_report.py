@@ -204,7 +204,7 @@ def sensitivity_rows(tried: Sequence[Tried]) -> list[dict[str, Any]]:
             "to": " or ".join(one.change.values),
             "unit": one.change.parameter.unit,
             "error": one.error,
-            "turns": [_turn(effect) for effect in one.effects if effect.turns],
+            "turns": [_turn(effect) for effect in one.turned],
         }
         for one in tried
     ]
@@ -213,8 +213,9 @@ def sensitivity_rows(tried: Sequence[Tried]) -> list[dict[str, Any]]:
 def _turn(effect: Effect) -> str:
     write = effect.claim.format
     model = f" ({effect.model})" if effect.model else ""
-    now = "holds" if effect.holds else "does not hold"
-    return f"{effect.claim.name}{model}: {write(effect.before)} → {write(effect.after)}, {now}"
+    now = "holds" if effect.after.holds else "does not hold"
+    before, after = write(effect.before.number), write(effect.after.number)
+    return f"{effect.claim.name}{model}, {effect.before.point}: {before} → {after}, {now}"
 
 
 def section(results: Results, drawn: dict[str, Picture], tried: Sequence[Tried] | None = None) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """Sensitivity: which claims of an experiment depend on parameters that no paper gives.
 
 Each assumed parameter (`[assumed."KEY"]` in a machine file) is set to each end of its range, or to each other value
-that it may have, while all others keep theirs. A claim *turns* when the paper's sentence is true before and not after,
-or the reverse; that our number leaves the interval in which we expect it is no turn.
+that it may have, while all others keep theirs. A claim *turns* when the paper's sentence is true at a point before
+and not after, or the reverse; that our number leaves the interval in which we expect it is no turn.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from spinkit import __version__
-from spinkit._claims import Claim, Verdict
+from spinkit._claims import Claim, Sample, Verdict
 from spinkit._errors import SpinkitError
 from spinkit._experiment import Experiment
 from spinkit._machines import Machine, Parameter
@@ -42,18 +42,13 @@ class Effect:
 
     claim: Claim
     model: str
-    point: str
-    before: float
-    after: float
-    held: bool
-    """Whether the paper's sentence was true at every point."""
-    holds: bool
-    """Whether it is true after the change."""
+    before: Sample
+    after: Sample
 
     @property
     def turns(self) -> bool:
-        """Whether the change makes the sentence true or false."""
-        return self.held != self.holds
+        """Whether the change makes the paper's sentence true or false at this point."""
+        return self.before.holds != self.after.holds
 
 
 @dataclass(frozen=True)
@@ -62,6 +57,9 @@ class Tried:
 
     change: Change
     effects: tuple[Effect, ...]
+    """For each claim and model, the effect at the point that stood for it before the change."""
+    turned: tuple[Effect, ...] = ()
+    """The effects at all points at which a claim turns."""
     error: str | None = None
 
 
@@ -106,15 +104,20 @@ def _change(experiment: Experiment, key: str, of_machines: dict[str, tuple[Param
 def compare(change: Change, before: Results, after: Results | SpinkitError) -> Tried:
     """Compare the claims of an experiment before and after a change."""
     if isinstance(after, SpinkitError):
-        return Tried(change, (), str(after))
-    pairs = zip(before.verdicts, after.verdicts, strict=True)
-    return Tried(change, tuple(_effect(*pair) for pair in pairs))
+        return Tried(change, (), error=str(after))
+    pairs = list(zip(before.verdicts, after.verdicts, strict=True))
+    turned = [effect for pair in pairs for effect in _effects(*pair) if effect.turns]
+    return Tried(change, tuple(_shown(*pair) for pair in pairs), tuple(turned))
 
 
-def _effect(before: Verdict, after: Verdict) -> Effect:
-    point = before.worst.point
-    number = next(sample.number for sample in after.tested if sample.point == point)
-    return Effect(before.claim, before.model, point, before.worst.number, number, before.holds, after.holds)
+def _effects(before: Verdict, after: Verdict) -> list[Effect]:
+    samples = {sample.point: sample for sample in after.tested}
+    return [Effect(before.claim, before.model, sample, samples[sample.point]) for sample in before.tested]
+
+
+def _shown(before: Verdict, after: Verdict) -> Effect:
+    """Return the effect at the point that stands for the claim."""
+    return next(effect for effect in _effects(before, after) if effect.before is before.worst)
 
 
 def bars(tried: Sequence[Tried], claim: Claim, model: str) -> list[Bar]:
@@ -125,7 +128,7 @@ def bars(tried: Sequence[Tried], claim: Claim, model: str) -> list[Bar]:
         for effect in one.effects:
             if (effect.claim.name, effect.model) == (claim.name, model):
                 key = one.change.parameter.key
-                ranges.setdefault(key, [effect.before]).append(effect.after)
+                ranges.setdefault(key, [effect.before.number]).append(effect.after.number)
                 ends.setdefault(key, []).extend(one.change.values)
     found = [Bar(f"{key}: {', '.join(ends[key])}", min(numbers), max(numbers)) for key, numbers in ranges.items()]
     return sorted((bar for bar in found if bar.most > bar.least), key=lambda bar: bar.least - bar.most)
@@ -153,17 +156,18 @@ def _tried(one: Tried) -> dict[str, Any]:
         "reason": assumed.reason if assumed else "",
         "anchor": assumed.anchor if assumed else None,
         "error": one.error,
-        "claims": [
-            {
-                "name": effect.claim.name,
-                "model": effect.model,
-                "at": effect.point,
-                "before": effect.before,
-                "after": effect.after,
-                "held": effect.held,
-                "holds": effect.holds,
-                "turns": effect.turns,
-            }
-            for effect in one.effects
-        ],
+        "claims": [_told(effect) for effect in one.effects],
+        "turned": [_told(effect) for effect in one.turned],
+    }
+
+
+def _told(effect: Effect) -> dict[str, Any]:
+    return {
+        "name": effect.claim.name,
+        "model": effect.model,
+        "at": effect.before.point,
+        "before": effect.before.number,
+        "after": effect.after.number,
+        "holds": effect.after.holds,
+        "turns": effect.turns,
     }

@@ -57,9 +57,9 @@ def test_each_assumption_takes_its_other_values(home: Path, program: Program) ->
     assert [effect["before"] for effect in effects] == [before] * 3
     assert [effect["after"] for effect in effects] == [before, 1 - 900_120 / 1_000_160, 1 - 600_120 / 950_160]
     assert [(effect["holds"], effect["turns"]) for effect in effects] == [(True, False), (False, True), (True, False)]
-    assert "latency: 40.0 % → 10.0 %, does not hold" in result.stdout
+    assert "latency, sc17-int, 8: 40.0 % → 10.0 %, does not hold" in result.stdout
     page = Path("out/ping-pong/index.html").read_text()
-    assert "latency: 40.0 % → 10.0 %, does not hold" in page
+    assert "latency, sc17-int, 8: 40.0 % → 10.0 %, does not hold" in page
     assert page.count("range over each assumed parameter") >= 1
     # Cards without handlers have no HPUs: their 4 runs stay as they were, beside 4 + 4 with other HPUs, and 8.
     assert "20/20 ping-pong: " in result.stderr
