@@ -54,11 +54,11 @@ pub struct Outgoing {
     pub sent: Sent,
     /// The right to read the data of a reply from host memory.
     pub right: Option<Rc<ReplyRight>>,
-    /// Who has it sent.
+    /// The part that has it sent.
     pub initiator: Initiator,
 }
 
-/// Who has a message sent.
+/// The part that has a message sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Initiator {
     /// The host's program, or a triggered operation that it has described.

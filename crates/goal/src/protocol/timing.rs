@@ -4,7 +4,7 @@
 use machine::{DmaMessages, Injection, Machine, MatchOverlaps};
 use sim::Time;
 
-/// Who has a message sent.
+/// The part that has a message sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Initiator {
     /// The CPU, or a triggered operation that it has described.
