@@ -63,11 +63,10 @@ impl Nic {
         let (network, nic) = (&self.pipeline.machine.network, &self.pipeline.machine.nic);
         let bytes = packet.data.len() as u64;
         let (time, matching) = (network.gap_per_byte.time(bytes.saturating_sub(1)), self.match_time(packet));
-        let is_last = packet.offset + bytes >= packet.header.data_length();
         let later = packet.offset / u64::from(network.mtu);
         let first = if matches!(packet.header.body, Body::Request(_)) { nic.match_header } else { nic.match_reply };
         let rest = network.gap.saturating_sub(first + nic.match_cam * later);
-        let occupied = time + matching + if is_last { rest } else { Time::ZERO };
+        let occupied = time + matching + if packet.is_last() { rest } else { Time::ZERO };
         let (start, _) = self.rx.reserve(now, bytes, network.gap_per_byte, occupied);
         Reception { start, end: start + time, matched: start + time + matching }
     }
