@@ -12,6 +12,19 @@ const LONGEST: usize = 64;
 /// Entry of the index for an address at which no block has been decoded yet.
 const UNKNOWN: u32 = u32::MAX;
 
+/// Where blocks end besides jumps and instructions that must stand alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cut {
+    /// Before and after instructions that synchronise.
+    Synchronisation,
+    /// After every access to memory, and at the ends of the instruction cache's lines. An instruction that is in two
+    /// lines begins a block.
+    Accesses {
+        /// Size of a line in bytes, a power of two.
+        line: u32,
+    },
+}
+
 /// A run of instructions that is entered only at its start and left only at its end, or by a fault.
 pub(crate) struct Block {
     /// Index of its first operation.
@@ -39,6 +52,7 @@ impl Block {
 /// The decoded code of a program, in blocks.
 pub(crate) struct Blocks {
     program: Arc<Program>,
+    cut: Cut,
     /// Address of the program's code.
     base: u32,
     pub ops: Vec<Op>,
@@ -50,17 +64,21 @@ pub(crate) struct Blocks {
     /// Blocks that are the first instructions of longer ones, by address and number of instructions. They end where a
     /// handler stopped before an access to a watched word, or are that access.
     pieces: HashMap<(u32, u32), u32>,
-    /// Whether an instruction synchronises, by half-word of the program.
+    /// Whether an instruction synchronises, by half-word of the program; empty when blocks end at all accesses.
     points: Vec<bool>,
 }
 
 impl Blocks {
-    pub fn new(program: Arc<Program>) -> Blocks {
+    pub fn new(program: Arc<Program>, cut: Cut) -> Blocks {
         let (base, code) = (program.base(), program.program_segment());
         Blocks {
+            cut,
             base,
             index: vec![UNKNOWN; code.len() / 2],
-            points: fences::points(program.isa(), code, base),
+            points: match cut {
+                Cut::Synchronisation => fences::points(program.isa(), code, base),
+                Cut::Accesses { .. } => Vec::new(),
+            },
             program,
             ops: Vec::new(),
             timed: Vec::new(),
@@ -73,6 +91,11 @@ impl Blocks {
     #[inline(always)]
     pub fn block(&self, number: u32) -> &Block {
         &self.list[number as usize]
+    }
+
+    /// The block with this number, if it has been decoded.
+    pub fn get(&self, number: usize) -> Option<&Block> {
+        self.list.get(number)
     }
 
     /// Number of the block that starts at `pc`; `None` when there is no code.
@@ -128,24 +151,42 @@ impl Blocks {
         u32::from_le_bytes(word)
     }
 
+    /// Whether the instruction at `pc` must happen at its exact time, so that it is a block of its own.
+    fn synchronises(&self, class: Class, pc: u32) -> bool {
+        let point = || self.points[((pc - self.base) / 2) as usize];
+        self.cut == Cut::Synchronisation && (class == Class::Atomic || point())
+    }
+
+    /// Whether an instruction of `length` bytes at `pc` begins a block because of its place in the instruction cache:
+    /// the block that starts with an instruction of `first` bytes at `start` has all instructions up to the end of the
+    /// line.
+    fn leaves_line(&self, (start, first): (u32, u32), pc: u32, length: u32) -> bool {
+        match self.cut {
+            Cut::Synchronisation => false,
+            Cut::Accesses { line } => (start + first - 1) / line != (pc + length - 1) / line,
+        }
+    }
+
     #[cold]
     fn decode(&mut self, start: u32) -> Option<u32> {
         let code = self.program.program_segment();
         let first = self.ops.len();
-        let (mut pc, mut last, mut target) = (start, Class::Alu, None);
+        let (mut pc, mut last, mut target, mut synchronises) = (start, Class::Alu, None, false);
         while self.ops.len() - first < LONGEST {
             let bytes = code.get((pc - self.base) as usize..);
             let Some(decoded) = bytes.and_then(|bytes| self.program.isa().decode(bytes, pc)) else { break };
-            let synchronises = decoded.class == Class::Atomic || self.points[((pc - self.base) / 2) as usize];
-            let stands_alone = synchronises || decoded.class.stands_alone();
-            if stands_alone && pc != start {
+            let accesses = self.cut != Cut::Synchronisation && decoded.class.accesses_memory();
+            let alone = self.synchronises(decoded.class, pc);
+            let stands_alone = alone || decoded.class.stands_alone() && !accesses;
+            let length = self.timed.get(first).map_or(decoded.length, |first| first.length);
+            if pc != start && (stands_alone || self.leaves_line((start, length), pc, decoded.length)) {
                 break;
             }
             self.ops.push(decoded.op);
             self.timed.push(Timed::new(&decoded, pc));
             pc += decoded.length;
-            (last, target) = (decoded.class, decoded.target);
-            if stands_alone || decoded.class.ends_block() {
+            (last, target, synchronises) = (decoded.class, decoded.target, alone);
+            if stands_alone || accesses || decoded.class.ends_block() {
                 break;
             }
         }
@@ -154,7 +195,6 @@ impl Blocks {
             return None;
         }
         let backward = target.is_some_and(|target| target < pc);
-        let synchronises = last == Class::Atomic || self.points[((start - self.base) / 2) as usize];
         self.list.push(Block { first: first as u32, len, end: pc, last, backward, synchronises });
         let number = self.list.len() as u32 - 1;
         self.index[((start - self.base) >> 1) as usize] = number;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use machine::TimingKind;
 
-use crate::blocks::Blocks;
+use crate::blocks::{Blocks, Cut};
 use crate::memory::{Memory, View};
 use crate::op::Flow;
 use crate::predictor::Predictor;
@@ -30,7 +30,7 @@ impl Engine {
     /// Creates an engine for memories that answer loads in `scratchpad_cycles` cycles (at least 1).
     pub fn new(program: Arc<Program>, timing: TimingKind, scratchpad_cycles: u32) -> Engine {
         Engine {
-            blocks: Blocks::new(program.clone()),
+            blocks: Blocks::new(program.clone(), Cut::Synchronisation),
             program,
             predictor: Predictor::default(),
             memo: Memo::new(timing, scratchpad_cycles),
@@ -125,10 +125,10 @@ impl Engine {
             let taken = flow == Flow::Jump;
             let exit = if self.in_order {
                 state.cycles += u64::from(state.data_cycles);
-                Exit { taken, mispredicted: false }
+                Exit { taken, ..Exit::NEXT }
             } else {
                 let mispredicted = self.predictor.mispredicts(number, block.last, block.backward, taken, state.pc);
-                Exit { taken, mispredicted }
+                Exit { taken, mispredicted, ..Exit::NEXT }
             };
             let timed = &self.blocks.timed;
             state.cycles += u64::from(self.memo.advance(&mut thread.pipeline, number, exit, || &timed[range]));
@@ -210,15 +210,6 @@ impl Engine {
         }
         state.cycles += u64::from(self.memo.partial(thread.pipeline, ops));
 
-        let (addr, len) = view.denied;
-        Stop::Fault(match flow {
-            Flow::Load => Fault::Load { pc, addr, len },
-            Flow::Store => Fault::Store { pc, addr, len },
-            Flow::Misaligned => Fault::Misaligned { pc, addr },
-            Flow::Break => Fault::Breakpoint { pc },
-            Flow::Illegal | Flow::Next | Flow::Jump | Flow::Command => {
-                Fault::Illegal { pc, word: self.blocks.encoding(pc, ops[at].length) }
-            }
-        })
+        Stop::Fault(Fault::of(flow, pc, view.denied, self.blocks.encoding(pc, ops[at].length)))
     }
 }

@@ -10,6 +10,7 @@
 //! * `fences`, `watch`: which accesses happen at their exact time, in the order of all HPUs: those next to fences, and
 //!   those to words on which a handler waits
 //! * `blocks`: code is decoded once into straight-line blocks; `engine` runs them
+//! * `stepper`: runs a thread access by access ([`Stepper`]), for cards on which each access has a time of its own
 //! * `profile`: execution counts of instructions, on request
 //! * `timing`: HPU memory has fixed latency and no caches, so a block that starts in a given pipeline state always
 //!   takes the same cycles and leaves the same state; each such transition is simulated once and looked up afterwards.
@@ -29,6 +30,7 @@ mod predictor;
 mod profile;
 mod program;
 mod state;
+mod stepper;
 mod stop;
 mod thread;
 mod timing;
@@ -40,6 +42,7 @@ pub use map::{LoadMap, Region};
 pub use memory::Memory;
 pub use predictor::Predictor;
 pub use program::{ElfError, Location, Program};
+pub use stepper::{Access, Lines, Pause, Stepper};
 pub use stop::{Fault, Stop};
 pub use thread::Thread;
 pub use watch::Watched;

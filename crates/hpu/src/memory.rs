@@ -47,6 +47,28 @@ impl<'a> View<'a> {
         }
     }
 
+    /// A view of a single window, for an access whose place is known.
+    pub(crate) fn of_window(arena: &'a mut [u8], window: Window, nothing: &'a mut Watched) -> View<'a> {
+        let none = Window::default();
+        // An empty window is found nowhere, so an access outside the window is denied.
+        let read = if window.offset.checked_add(window.len as usize).is_some_and(|end| end <= arena.len()) {
+            window
+        } else {
+            none
+        };
+        View {
+            arena,
+            windows: &[],
+            watched: nothing,
+            attention: Attention::default(),
+            read,
+            written: if window.write { read } else { none },
+            granted: false,
+            synchronises: false,
+            denied: (0, 0),
+        }
+    }
+
     /// Records the access of a misaligned atomic operation, which fails with
     /// [`Flow::Misaligned`](crate::isa::Flow::Misaligned).
     pub fn deny(&mut self, address: u32, len: u32) {

@@ -100,6 +100,11 @@ impl Class {
         matches!(self, Branch | Jump | JumpIndirect | Return) || self.stands_alone()
     }
 
+    /// Whether the instruction reads or writes memory.
+    pub fn accesses_memory(self) -> bool {
+        matches!(self, Class::Load | Class::Store | Class::Atomic)
+    }
+
     /// Whether the instruction is a block of its own, so that the thread's counters are exact when it runs.
     pub fn stands_alone(self) -> bool {
         matches!(self, Class::System | Class::Atomic | Class::Command | Class::Trap)
@@ -166,6 +171,25 @@ pub struct Access {
     /// Address registers that the access changes (pre- or post-increment). Their new value comes from the address
     /// unit and does not wait for the memory.
     pub updates: RegisterSet,
+    /// Index of the 32-bit register from which the address is computed.
+    pub base: u8,
+    /// What is added to the base.
+    pub offset: Offset,
+}
+
+/// What an access adds to its base register for the address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Offset {
+    /// A constant.
+    Immediate(u32),
+    /// The value of the 32-bit register with this index.
+    Register(u8),
+}
+
+impl Default for Offset {
+    fn default() -> Offset {
+        Offset::Immediate(0)
+    }
 }
 
 /// The accesses that a fence orders. The earlier set contains loads and the later one stores in any case.

@@ -1,5 +1,7 @@
 use std::fmt;
 
+use crate::op::Flow;
+
 /// Why [`Engine::run`](crate::Engine::run) returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
@@ -69,6 +71,20 @@ pub enum Fault {
         /// Address of the instruction.
         pc: u32,
     },
+}
+
+impl Fault {
+    /// The fault of an instruction at `pc` that ended with `flow`. `denied` is the address and the size of the access
+    /// that failed, `word` the encoding of the instruction.
+    pub(crate) fn of(flow: Flow, pc: u32, (addr, len): (u32, u32), word: u32) -> Fault {
+        match flow {
+            Flow::Load => Fault::Load { pc, addr, len },
+            Flow::Store => Fault::Store { pc, addr, len },
+            Flow::Misaligned => Fault::Misaligned { pc, addr },
+            Flow::Break => Fault::Breakpoint { pc },
+            Flow::Illegal | Flow::Next | Flow::Jump | Flow::Command => Fault::Illegal { pc, word },
+        }
+    }
 }
 
 impl fmt::Display for Fault {

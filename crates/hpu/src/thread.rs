@@ -19,6 +19,8 @@ pub struct Thread {
     pub(crate) attention: Attention,
     /// State of the pipeline, in the engine's memo.
     pub(crate) pipeline: Position,
+    /// The block whose access the thread waits for, in a [`Stepper`](crate::Stepper).
+    pub(crate) block: u32,
 }
 
 impl Thread {
@@ -34,6 +36,7 @@ impl Thread {
             granted: false,
             attention: Attention::default(),
             pipeline: Position::default(),
+            block: 0,
         };
         let state = &mut thread.state;
         // The lowest bit of a code address is not part of the address in any instruction set.

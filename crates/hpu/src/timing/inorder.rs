@@ -18,6 +18,12 @@ pub(super) struct State {
     redirected: bool,
 }
 
+/// Cycles from the cycle in which an access is in the execute stage to the one in which the next instruction can be, in
+/// a memory that answers in one cycle.
+pub(crate) fn access_cycles(class: Class) -> u32 {
+    InOrder { scratchpad: 1 }.cost(class).0
+}
+
 impl InOrder {
     /// Cycles until the next instruction can enter the execute stage, and until the result is available for it.
     fn cost(&self, class: Class) -> (u32, u32) {
@@ -30,7 +36,8 @@ impl InOrder {
             Class::Divide => (3, 3),
             // This is the cost if it is not taken; see TAKEN.
             Class::Branch => (1, 1),
-            Class::Jump | Class::JumpIndirect | Class::Return => (2, 2),
+            // The link is there before the target, so a return that is the target does not wait for it.
+            Class::Jump | Class::JumpIndirect | Class::Return => (2, 1),
             Class::System => (4, 4),
             // A load and a store.
             Class::Atomic => (self.scratchpad + 1, self.scratchpad + 2),
@@ -54,20 +61,26 @@ impl Pipeline for InOrder {
     type State = State;
 
     fn run(&self, state: &mut State, ops: &[Timed], exit: Exit) -> u32 {
+        // The block begins in cycle 1: in cycle 0 a register is ready for which nothing waits.
+        const START: u32 = 1;
         let mut ready = [0; 64];
         for (register, cycles) in state.pending.drain(..) {
-            ready[usize::from(register)] = cycles;
+            ready[usize::from(register)] = START + cycles;
         }
-        let mut now = 0;
+        let mut now = START;
         if state.redirected && ops.first().is_some_and(|op| op.split) {
             now += 1;
         }
-        for op in ops {
+        for (position, op) in ops.iter().enumerate() {
             // An indirect jump needs its register a stage earlier, in decode.
             let early = u32::from(matches!(op.class, Class::JumpIndirect | Class::Return));
             let operands = op.sources.iter().map(|register| ready[usize::from(register)]);
             now = operands.filter(|at| *at > 0).map(|at| at + early).fold(now, u32::max);
-            let (cost, latency) = self.cost(op.class);
+            let (mut cost, mut latency) = self.cost(op.class);
+            // Memory that is not ready for the access is memory that takes longer to answer.
+            if exit.stalled && position + 1 == ops.len() {
+                (cost, latency) = (cost + 1, latency + 1);
+            }
             op.results.iter().for_each(|register| ready[usize::from(register)] = now + latency);
             op.updates.iter().for_each(|register| ready[usize::from(register)] = now + UPDATE);
             now += cost;
@@ -77,8 +90,8 @@ impl Pipeline for InOrder {
             now += TAKEN;
         }
         // An indirect jump still waits for a value that is ready only now.
-        let registers = (0..64_u8).filter(|r| ready[usize::from(*r)] >= now.max(1));
+        let registers = (0..64_u8).filter(|r| ready[usize::from(*r)] >= now);
         state.pending = registers.map(|r| (r, ready[usize::from(r)] - now)).collect();
-        now
+        now - START
     }
 }

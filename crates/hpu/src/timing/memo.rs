@@ -121,7 +121,28 @@ impl Memo {
             position.transition = next;
             return known.cycles;
         }
-        self.search(position, block, exit, ops())
+        let next = self.search(position, block, exit, ops());
+        position.transition = next;
+        self.transitions[next as usize].cycles
+    }
+
+    /// The cycles of `block`, as [`Memo::advance`] returns them, but without a step of the thread. `position` changes
+    /// only when the memo is cleared.
+    #[inline(always)]
+    pub fn peek<'a>(
+        &mut self,
+        position: &mut Position,
+        block: u32,
+        exit: Exit,
+        ops: impl FnOnce() -> &'a [Timed],
+    ) -> u32 {
+        let next = self.transitions[position.transition as usize].next[exit.index()];
+        let known = &self.transitions[next as usize];
+        if known.block == block {
+            return known.cycles;
+        }
+        let next = self.search(position, block, exit, ops());
+        self.transitions[next as usize].cycles
     }
 
     /// The cycles of the first instructions of a block, after which the thread does not continue.
@@ -129,6 +150,7 @@ impl Memo {
         self.pipeline.run(self.transitions[position.transition as usize].state, ops, Exit::NEXT).0
     }
 
+    /// The transition that follows `position`, which changes only when the memo is cleared.
     #[cold]
     fn search(&mut self, position: &mut Position, block: u32, exit: Exit, ops: &[Timed]) -> u32 {
         if self.transitions.len() >= CAPACITY {
@@ -145,8 +167,7 @@ impl Memo {
             }
         };
         self.transitions[position.transition as usize].next[exit.index()] = next;
-        position.transition = next;
-        self.transitions[next as usize].cycles
+        next
     }
 
     fn start_afresh(&mut self, position: &mut Position) {

@@ -45,15 +45,18 @@ pub(crate) struct Exit {
     pub taken: bool,
     /// The branch predictor was wrong.
     pub mispredicted: bool,
+    /// The block's last instruction is an access for which the memory was not ready. The pipeline waits for it; the
+    /// model counts the first cycle of the wait, and all further ones leave it in the same state.
+    pub stalled: bool,
 }
 
 impl Exit {
     /// A correctly predicted exit to the next instruction.
-    pub const NEXT: Exit = Exit { taken: false, mispredicted: false };
+    pub const NEXT: Exit = Exit { taken: false, mispredicted: false, stalled: false };
 
-    /// A number from 0 to 3.
+    /// A number from 0 to 3. No core is both: only out-of-order cores predict, and only in-order cores stall.
     pub fn index(self) -> usize {
-        usize::from(self.taken) | usize::from(self.mispredicted) << 1
+        usize::from(self.taken) | usize::from(self.mispredicted | self.stalled) << 1
     }
 }
 

@@ -8,6 +8,7 @@ use hpu::{ElfError, Engine, LoadMap, Memory, Program, Region, Sharing, Stop, Thr
 use machine::TimingKind;
 
 use crate::elf::image;
+use crate::stepper;
 
 pub const STACK_TOP: u32 = map::CONTEXTS + 0x4000;
 const DATA_BYTES: usize = 4096;
@@ -35,7 +36,9 @@ pub struct Card {
     pub engine: Engine,
     pub arena: Vec<u8>,
     pub watched: Watched,
-    windows: [Window; 3],
+    pub windows: [Window; 3],
+    /// Cycles of a load, when the core is in order.
+    in_order: Option<u32>,
 }
 
 impl Card {
@@ -74,7 +77,8 @@ impl Card {
         let mut arena = vec![0; DATA_BYTES + STACK_BYTES];
         arena.extend_from_slice(program.program_segment());
         let engine = Engine::new(program.clone(), timing, scratchpad_cycles);
-        Card { program, engine, arena, watched: Watched::default(), windows: [data, stack, code_window] }
+        let in_order = (timing == TimingKind::InOrder).then_some(scratchpad_cycles);
+        Card { program, engine, arena, watched: Watched::default(), windows: [data, stack, code_window], in_order }
     }
 
     pub fn thread(&self, args: [u32; 3]) -> Thread {
@@ -86,15 +90,20 @@ impl Card {
         self.engine.run(thread, &mut memory, max_cycles)
     }
 
-    /// Runs a whole handler; instructions that synchronise run at once.
+    /// Runs a whole handler; instructions that synchronise run at once. On an in-order core, a stepper runs it too and
+    /// must do the same.
     pub fn run(&mut self, args: [u32; 3]) -> (Stop, Thread) {
-        let mut thread = self.thread(args);
-        loop {
+        let (mut thread, before) = (self.thread(args), self.arena.clone());
+        let stop = loop {
             match self.resume(&mut thread, 1_000_000) {
                 Stop::Sync => {}
-                stop => return (stop, thread),
+                stop => break stop,
             }
+        };
+        if let Some(cycles) = self.in_order.filter(|_| stop != Stop::Limit) {
+            stepper::lockstep(self, before, args, u64::from(cycles - 1), stop, &thread);
         }
+        (stop, thread)
     }
 
     pub fn word(&self, offset: usize) -> u32 {

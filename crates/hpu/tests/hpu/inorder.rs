@@ -67,6 +67,12 @@ fn branches_and_jumps() {
     // auipc a1, 0; jalr a2, 8(a1): the register is needed in decode
     assert_eq!(cycles(&[0x0000_0597, jalr(A2, A1, 8)], 1, [0; 3]), 4);
     assert_eq!(cycles(&[0x0000_0597, NOP, jalr(A2, A1, 12)], 1, [0; 3]), 4);
+    // jal a1 to jalr a2, (a1): the link is there before the target
+    assert_eq!(cycles(&[jal(A1, 4), jalr(A2, A1, 4)], 1, [0; 3]), 2 + 2);
+    // csrr a1, instret: a block of its own, whose result the jump needs in decode
+    let mut card = Card::new(&[csrr(A1, 0xc02), jalr(A2, A1, 0)]);
+    let (_, thread) = card.run([0; 3]);
+    assert_eq!(thread.cycles(), 4 + 1 + 2);
     // lw a1; jalr (a1): two cycles to wait
     let mut card = Card::new(&[DATA_A5, lw(A1, A5, 0), jalr(A2, A1, 0), RET]);
     card.set(0, &(map::PROGRAM + 12).to_le_bytes());

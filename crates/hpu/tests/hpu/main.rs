@@ -12,4 +12,5 @@ mod integer;
 mod ooo;
 mod order;
 mod profile;
+mod stepper;
 mod toy;

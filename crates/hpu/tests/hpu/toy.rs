@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use abi::device::map;
 use hpu::isa::{
-    Access, Class, Convention, Decoded, DeviceElf, Fence, Flow, Isa, Op, RegisterSet, Semantics, State, View,
+    Access, Class, Convention, Decoded, DeviceElf, Fence, Flow, Isa, Offset, Op, RegisterSet, Semantics, State, View,
 };
 use hpu::{ElfError, Engine, Fault, Memory, Program, Sharing, Stop, Thread, Watched, Window};
 use machine::TimingKind;
@@ -108,7 +108,8 @@ impl Isa for Toy {
     fn decode(&self, bytes: &[u8], pc: u32) -> Option<Decoded> {
         let [opcode, a, b, c] = *bytes.first_chunk()?;
         let register = |n: u8| RegisterSet::of(FIRST + n % 8);
-        let (none, load) = (RegisterSet::NONE, |bytes, updates| Access { bytes, updates });
+        let (none, base) = (RegisterSet::NONE, FIRST + c % 8);
+        let load = |bytes, updates| Access { bytes, updates, base, offset: Offset::default() };
         let no_access = load(0, none);
         let target = pc.wrapping_add_signed(4 * i32::from(b as i8));
         let (run, class, sources, results, access): (Semantics, _, _, _, _) = match opcode {

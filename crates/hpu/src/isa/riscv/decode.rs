@@ -3,7 +3,7 @@ use super::control::illegal;
 use super::extensions::{C, Extensions, F};
 use super::fields::SINK;
 use super::table::{EXTENSIONS, Format, Row};
-use crate::op::{Access, Class, Decoded, Fence, Op, RegisterSet};
+use crate::op::{Access, Class, Decoded, Fence, Offset, Op, RegisterSet};
 
 /// Bits of a fence (RISC-V Unpriv. 2.7): the set of earlier accesses contains stores, the set of later ones loads.
 const AFTER_STORES: u32 = 1 << 24;
@@ -92,7 +92,7 @@ fn operands(row: &Row, word: u32, pc: u32, length: u32, extensions: Extensions) 
         length,
         sources,
         results,
-        access: Access { bytes, updates: none },
+        access: Access { bytes, updates: none, base: rs1, offset: Offset::Immediate(imm) },
         target: matches!(class, Class::Branch | Class::Jump).then_some(imm),
         fence: (class == Class::Fence).then_some(fence),
     })

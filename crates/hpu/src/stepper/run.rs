@@ -1,0 +1,223 @@
+use std::sync::Arc;
+
+use machine::TimingKind;
+
+use super::lines::Lines;
+use super::pause::{Access, Pause};
+use super::step::Step;
+use crate::blocks::{Blocks, Cut};
+use crate::memory::View;
+use crate::op::{Class, Flow, RegisterSet};
+use crate::program::Program;
+use crate::stop::Fault;
+use crate::thread::Thread;
+use crate::timing::{Exit, Memo, Timed};
+use crate::watch::Watched;
+use crate::window::Window;
+
+/// Runs handlers of one program on in-order cores, access by access; all cores of a card share it.
+///
+/// [`Stepper::run`] executes a thread's instructions up to its next access, which it does not execute: it says in which
+/// cycle the access asks for its memory. The card arbitrates, and calls [`Stepper::perform`] when the access happens.
+/// So every access happens at its exact time, and a thread whose memories are never busy takes the same cycles as in an
+/// [`Engine`](crate::Engine) with the timing `inorder`.
+pub struct Stepper {
+    program: Arc<Program>,
+    blocks: Blocks,
+    steps: Vec<Step>,
+    memo: Memo,
+    /// Size of a line of the instruction cache in bytes.
+    line: u32,
+    /// A stepper watches no words: all accesses happen at their time.
+    nothing: Watched,
+}
+
+/// Numbers in the memo of what is no block: cycles in which a thread waits, and the call with which it starts.
+const ONE_CYCLE: u32 = u32::MAX - 1;
+const CYCLES: u32 = u32::MAX - 2;
+const CALL: u32 = u32::MAX - 3;
+
+const fn timed(class: Class, results: RegisterSet) -> Timed {
+    Timed { class, sources: RegisterSet::NONE, results, updates: RegisterSet::NONE, beats: 1, length: 4, split: false }
+}
+
+/// Two cycles without an instruction; after more, no instruction waits for an earlier one either.
+const WAIT: [Timed; 2] = [timed(Class::Alu, RegisterSet::NONE); 2];
+
+impl Stepper {
+    /// Creates a stepper for cores whose instruction cache has lines of `line` bytes, a power of two.
+    pub fn new(program: Arc<Program>, line: u32) -> Stepper {
+        let line = line.max(4);
+        Stepper {
+            blocks: Blocks::new(program.clone(), Cut::Accesses { line }),
+            steps: Vec::new(),
+            memo: Memo::new(TimingKind::InOrder, 1),
+            line,
+            nothing: Watched::default(),
+            program,
+        }
+    }
+
+    /// Number of lines of the program.
+    pub fn lines(&self) -> u32 {
+        (self.program.program_segment().len() as u32).div_ceil(self.line)
+    }
+
+    /// Lets `thread` begin at cycle `at` as a function that other code has just called by an indirect jump: its return
+    /// address is the result of that jump, and its first instruction is the target.
+    pub fn call(&mut self, thread: &mut Thread, at: u64) {
+        let link = [timed(Class::JumpIndirect, RegisterSet::of(thread.convention.return_address % 64))];
+        self.memo.resume(&mut thread.pipeline);
+        self.memo.advance(&mut thread.pipeline, CALL, Exit { taken: true, ..Exit::NEXT }, || &link);
+        thread.state.cycles = at;
+    }
+
+    /// Lets `thread` wait for `cycles` cycles, in which no instruction enters its pipeline.
+    pub fn wait(&mut self, thread: &mut Thread, cycles: u64) {
+        let (number, waiting) = match cycles {
+            0 => return,
+            1 => (ONE_CYCLE, &WAIT[..1]),
+            _ => (CYCLES, &WAIT[..]),
+        };
+        self.memo.resume(&mut thread.pipeline);
+        self.memo.advance(&mut thread.pipeline, number, Exit::NEXT, || waiting);
+        thread.state.cycles += cycles;
+    }
+
+    /// Runs `thread` up to its next access, or until something else must be decided. It stops at the end of straight
+    /// code when cycle `until` has begun. `lines` are those of the instruction cache.
+    pub fn run(&mut self, thread: &mut Thread, lines: &Lines, until: u64) -> Pause {
+        self.memo.resume(&mut thread.pipeline);
+        let mut view = View::of_window(&mut [], Window::default(), &mut self.nothing);
+        loop {
+            let start = thread.state.pc;
+            let Some(number) = self.blocks.at(start) else { return left_program(&self.program, thread) };
+            if thread.state.cycles >= until {
+                return Pause::Until;
+            }
+            let block = self.blocks.block(number);
+            let Some(step) = self.steps.get(number as usize) else {
+                extend(&mut self.steps, &self.blocks, &self.program, self.line);
+                continue;
+            };
+            let (first, last) = step.lines;
+            if !lines.contains(first) || first != last && !lines.contains(last) {
+                return Pause::Line(if lines.contains(first) { last } else { first });
+            }
+
+            let state = &mut thread.state;
+            state.pc = block.end;
+            state.data_cycles = 0;
+            let range = block.range();
+            let mut flow = Flow::Next;
+            let before_access = range.start..range.end - usize::from(step.access.is_some());
+            let left = self.blocks.ops[before_access].iter().position(|op| {
+                flow = (op.run)(state, &mut view, op);
+                flow != Flow::Next
+            });
+            if !matches!(flow, Flow::Next | Flow::Jump | Flow::Command) {
+                let at = left.unwrap_or_default();
+                let denied = view.denied;
+                return Pause::Fault(self.fault(thread, (start, number), at, flow, denied));
+            }
+            state.cycles += u64::from(state.data_cycles);
+            let timed = || &self.blocks.timed[range.clone()];
+            if let Some(access) = &step.access {
+                let cycles = self.memo.peek(&mut thread.pipeline, number, Exit::NEXT, timed);
+                state.cycles += u64::from(cycles - access.cycles);
+                state.instructions += u64::from(block.len - 1);
+                state.pc = block.end - access.length;
+                thread.block = number;
+                return Pause::Access(Access {
+                    at: state.cycles,
+                    address: access.address(state),
+                    bytes: access.bytes,
+                    class: access.class,
+                });
+            }
+            state.instructions += u64::from(block.len);
+            let exit = Exit { taken: flow == Flow::Jump, ..Exit::NEXT };
+            state.cycles += u64::from(self.memo.advance(&mut thread.pipeline, number, exit, timed));
+            if flow == Flow::Command {
+                thread.command = start;
+                let convention = thread.convention;
+                let (number, argument) = (state.word(convention.command), state.word(convention.command_argument));
+                return Pause::Call { number, argument };
+            }
+        }
+    }
+
+    /// Executes the access of the latest [`Pause::Access`] on the bytes of `window` in `arena`, `stall` cycles after it
+    /// asked for its memory, or later than a memory would answer that is ready at once. A device is a window on a few
+    /// bytes: it writes what a load reads, and reads what a store has written.
+    ///
+    /// # Errors
+    /// When the access is not completely inside the window, when it writes to a window that is read-only, or when the
+    /// address of an atomic operation is not aligned.
+    pub fn perform(&mut self, thread: &mut Thread, arena: &mut [u8], window: Window, stall: u64) -> Result<(), Fault> {
+        let number = thread.block;
+        let block = self.blocks.block(number);
+        let (Some(Step { access: Some(access), .. }), range) = (self.steps.get(number as usize), block.range()) else {
+            return Err(Fault::Fetch { pc: thread.state.pc });
+        };
+        let mut view = View::of_window(arena, window, &mut self.nothing);
+        let state = &mut thread.state;
+        let at = state.pc;
+        state.pc = block.end;
+        state.data_cycles = 0;
+        let op = &self.blocks.ops[range.end - 1];
+        let flow = (op.run)(state, &mut view, op);
+        state.cycles += stall + u64::from(access.cycles + state.data_cycles);
+        if !matches!(flow, Flow::Next | Flow::Jump) {
+            state.pc = at;
+            let word = self.blocks.encoding(at, access.length);
+            return Err(Fault::of(flow, at, view.denied, word));
+        }
+        state.instructions += 1;
+        let exit = Exit { taken: flow == Flow::Jump, stalled: stall > 0, ..Exit::NEXT };
+        self.memo.resume(&mut thread.pipeline);
+        self.memo.advance(&mut thread.pipeline, number, exit, || &self.blocks.timed[range]);
+        Ok(())
+    }
+
+    /// Ends a thread at operation `at` of a block, and counts the operations before it.
+    #[cold]
+    fn fault(
+        &mut self,
+        thread: &mut Thread,
+        (start, number): (u32, u32),
+        at: usize,
+        flow: Flow,
+        denied: (u32, u32),
+    ) -> Fault {
+        let first = self.blocks.block(number).range().start;
+        let ops = &self.blocks.timed[first..=first + at];
+        let pc = ops[..at].iter().fold(start, |pc, timed| pc + timed.length);
+        let state = &mut thread.state;
+        state.pc = pc;
+        state.instructions += at as u64;
+        state.cycles += u64::from(state.data_cycles + self.memo.partial(thread.pipeline, ops));
+        Fault::of(flow, pc, denied, self.blocks.encoding(pc, ops[at].length))
+    }
+}
+
+/// What a thread does whose pc is outside the code: it has returned, or has jumped somewhere else.
+#[cold]
+fn left_program(program: &Program, thread: &Thread) -> Pause {
+    match thread.state.pc {
+        pc if pc == program.return_address() => Pause::Return(thread.state.word(thread.convention.result)),
+        pc => Pause::Fault(Fault::Fetch { pc }),
+    }
+}
+
+/// Adds the steps of blocks that have been decoded since the last time.
+#[cold]
+fn extend(steps: &mut Vec<Step>, blocks: &Blocks, program: &Program, line: u32) {
+    while let Some(block) = blocks.get(steps.len()) {
+        let timed = &blocks.timed[block.range()];
+        let start = timed.iter().fold(block.end, |end, timed| end - timed.length);
+        let length = timed.last().map_or(0, |timed| timed.length);
+        let (isa, code, base) = (program.isa(), program.program_segment(), program.base());
+        steps.push(Step::new(isa, code, base, block, start, length, line));
+    }
+}

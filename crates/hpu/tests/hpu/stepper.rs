@@ -1,0 +1,306 @@
+//! Threads that run access by access, in lockstep with the engine, and their times when memory is busy.
+
+use std::sync::Arc;
+
+use abi::device::map;
+use hpu::isa::Class;
+use hpu::{Access, Fault, Lines, Memory, Pause, Program, Sharing, Stepper, Stop, Thread, Watched, Window};
+use machine::TimingKind;
+
+use crate::asm::*;
+use crate::card::{Card, STACK_TOP, load};
+use crate::elf::MIX;
+
+/// Sizes of lines: less than an instruction can need, as a machine has them, and larger than the program.
+const LINES: [u32; 3] = [4, 32, 4096];
+
+/// The window of an access; an empty one when there is none.
+fn window(windows: &[Window], access: &Access) -> Window {
+    let inside = |w: &&Window| {
+        u64::from(access.address.wrapping_sub(w.base)) + u64::from(access.bytes) <= u64::from(w.len)
+            && (w.write || access.class != Class::Store)
+    };
+    windows.iter().find(inside).copied().unwrap_or_default()
+}
+
+/// Cycles by which the memory of an engine that answers loads `stall` cycles later delays an access.
+fn delay(access: &Access, stall: u64) -> u64 {
+    if access.class == Class::Store { 0 } else { stall }
+}
+
+/// Runs a thread whose loads and atomic operations are `stall` cycles late, with a cache that misses each line once.
+fn steps(stepper: &mut Stepper, thread: &mut Thread, arena: &mut [u8], windows: &[Window], stall: u64) -> Stop {
+    let mut lines = Lines::none(stepper.lines());
+    loop {
+        match stepper.run(thread, &lines, u64::MAX) {
+            Pause::Line(line) => {
+                assert!(!lines.contains(line));
+                lines.insert(line);
+            }
+            Pause::Access(access) => {
+                assert_eq!((access.at, access.class.accesses_memory()), (thread.cycles(), true));
+                let window = window(windows, &access);
+                if let Err(fault) = stepper.perform(thread, arena, window, delay(&access, stall)) {
+                    return Stop::Fault(fault);
+                }
+            }
+            Pause::Call { number, argument } => return Stop::Call { number, argument },
+            Pause::Return(value) => return Stop::Return(value),
+            Pause::Fault(fault) => return Stop::Fault(fault),
+            Pause::Until => panic!("there is no limit"),
+        }
+    }
+}
+
+fn same(stepped: &Thread, thread: &Thread) {
+    let state = |thread: &Thread| {
+        let words = (0..64).map(|r| u64::from(thread.register(r)));
+        (words.chain((0..32).map(|r| thread.float_register(r))).collect::<Vec<_>>(), thread.pc(), thread.instructions())
+    };
+    assert_eq!(state(stepped), state(thread));
+    assert_eq!(stepped.cycles(), thread.cycles());
+}
+
+/// Runs the program of `card`, whose memory was `arena`, once more by steps, and compares all that can be seen with what
+/// the engine did.
+pub fn lockstep(card: &Card, arena: Vec<u8>, args: [u32; 3], stall: u64, stop: Stop, thread: &Thread) {
+    for line in LINES {
+        let mut stepper = Stepper::new(card.program.clone(), line);
+        let (mut stepped, mut arena) = (card.thread(args), arena.clone());
+        assert_eq!(steps(&mut stepper, &mut stepped, &mut arena, &card.windows, stall), stop);
+        same(&stepped, thread);
+        assert!(arena == card.arena, "memory differs");
+    }
+}
+
+#[test]
+fn a_compiled_program_runs_in_lockstep() {
+    let program = Arc::new(load(MIX, "rv32imac").unwrap());
+    let (data, code) = (program.data_segment(), program.program_segment());
+    let mut memory = data.to_vec();
+    memory.resize(1024, 0);
+    memory.extend_from_slice(code);
+    let window = |base, len, offset, write| Window { base, len, offset, write, sharing: Sharing::Private };
+    let windows = [
+        window(map::DATA, data.len() as u32, 0, true),
+        window(STACK_TOP - 512, 512, 512, true),
+        window(map::PROGRAM, code.len() as u32, 1024, false),
+    ];
+    for (handler, args) in
+        [("mix", [0xdead_beef, 300, 7]), ("hash", [0x1234_5678, 300, 3]), ("header", [map::DATA + 4, 5, 1])]
+    {
+        let entry = program.entry(handler).unwrap();
+        for stall in [0, 1, 4] {
+            let mut engine = hpu::Engine::new(program.clone(), TimingKind::InOrder, 1 + stall as u32);
+            let (mut arena, mut watched) = (memory.clone(), Watched::default());
+            let mut thread = Thread::new(&program, entry, STACK_TOP, args);
+            let mut view = Memory { arena: &mut arena, windows: &windows, watched: &mut watched };
+            let stop = engine.run(&mut thread, &mut view, u64::MAX);
+            assert!(matches!(stop, Stop::Return(_)), "{stop:?}");
+
+            let mut stepper = Stepper::new(program.clone(), 32);
+            // The second run finds all transitions in the memo.
+            for _ in 0..2 {
+                let mut stepped = Thread::new(&program, entry, STACK_TOP, args);
+                let mut by_steps = memory.clone();
+                assert_eq!(steps(&mut stepper, &mut stepped, &mut by_steps, &windows, stall), stop);
+                same(&stepped, &thread);
+                assert!(by_steps == arena);
+            }
+        }
+    }
+}
+
+struct Core {
+    program: Arc<Program>,
+    stepper: Stepper,
+    lines: Lines,
+    thread: Thread,
+    /// The data segment.
+    data: [u8; 16],
+}
+
+impl Core {
+    fn new(words: &[u32]) -> Core {
+        let card = Card::new(words);
+        let stepper = Stepper::new(card.program.clone(), 32);
+        let lines = Lines::all(stepper.lines());
+        Core { thread: card.thread([0; 3]), program: card.program, stepper, lines, data: [0; 16] }
+    }
+
+    fn run(&mut self) -> Pause {
+        self.stepper.run(&mut self.thread, &self.lines, u64::MAX)
+    }
+
+    fn access(&mut self) -> Access {
+        match self.run() {
+            Pause::Access(access) => access,
+            pause => panic!("{pause:?}"),
+        }
+    }
+
+    fn perform(&mut self, stall: u64) -> Result<(), Fault> {
+        let window = Window { base: map::DATA, len: 16, offset: 0, write: true, sharing: Sharing::Shared };
+        self.stepper.perform(&mut self.thread, &mut self.data, window, stall)
+    }
+}
+
+#[test]
+fn an_access_waits_for_its_memory_and_its_user_for_the_access() {
+    // lui, lw a1, addi a2 = a1 + 1, sw a2, ret
+    let mut core = Core::new(&[DATA_A5, lw(A1, A5, 4), addi(A2, A1, 1), sw(A2, A5, 8), RET]);
+    core.data[4] = 41;
+    let load = Access { at: 1, address: map::DATA + 4, bytes: 4, class: Class::Load };
+    assert_eq!((core.access(), load.words()), (load, 1));
+    assert_eq!((core.thread.pc(), core.thread.instructions()), (map::PROGRAM + 4, 1));
+    core.perform(7).unwrap();
+    // The load is done at 1 + 7 + 1; the addition waits for one more cycle and takes one.
+    assert_eq!((core.thread.cycles(), core.thread.instructions()), (9, 2));
+    let store = Access { at: 11, address: map::DATA + 8, bytes: 4, class: Class::Store };
+    assert_eq!(core.access(), store);
+    assert_eq!(core.data[8], 0);
+    core.perform(2).unwrap();
+    assert_eq!((core.data[8], core.thread.cycles()), (42, 14));
+    assert_eq!(core.run(), Pause::Return(0));
+    assert_eq!((core.thread.cycles(), core.thread.instructions()), (16, 5));
+}
+
+#[test]
+fn a_word_boundary_takes_another_grant_and_an_atomic_operation_two_cycles() {
+    let mut core = Core::new(&[DATA_A5, lw(A1, A5, 3), 0x00c7_a5af, RET]);
+    let load = core.access();
+    assert_eq!((load.at, load.words()), (1, 2));
+    core.perform(0).unwrap();
+    // amoadd.w a1, a2, (a5)
+    let atomic = core.access();
+    assert_eq!((atomic.at, atomic.class, atomic.words()), (3, Class::Atomic, 1));
+    core.perform(5).unwrap();
+    assert_eq!(core.thread.cycles(), 3 + 5 + 2);
+}
+
+#[test]
+fn accesses_outside_the_window_are_faults_at_their_time() {
+    let pc = map::PROGRAM + 4;
+    let mut core = Core::new(&[DATA_A5, lw(A1, A5, 13), RET]);
+    core.access();
+    assert_eq!(core.perform(3), Err(Fault::Load { pc, addr: map::DATA + 13, len: 4 }));
+    assert_eq!((core.thread.pc(), core.thread.cycles(), core.thread.instructions()), (pc, 1 + 3 + 2, 1));
+
+    let mut core = Core::new(&[DATA_A5, sw(A1, A5, 0), RET]);
+    core.access();
+    let read_only = Window { base: map::DATA, len: 16, ..Window::default() };
+    let fault = core.stepper.perform(&mut core.thread, &mut core.data, read_only, 0);
+    assert_eq!(fault, Err(Fault::Store { pc, addr: map::DATA, len: 4 }));
+    // A window that is larger than its memory holds nothing.
+    let mut core = Core::new(&[DATA_A5, lw(A1, A5, 0), RET]);
+    core.access();
+    let larger = Window { base: map::DATA, len: 17, ..Window::default() };
+    let fault = core.stepper.perform(&mut core.thread, &mut core.data, larger, 0);
+    assert_eq!(fault, Err(Fault::Load { pc, addr: map::DATA, len: 4 }));
+
+    let mut core = Core::new(&[DATA_A5, addi(A5, A5, 2), 0x00c7_a5af, RET]);
+    core.access();
+    assert_eq!(core.perform(0), Err(Fault::Misaligned { pc: pc + 4, addr: map::DATA + 2 }));
+    let mut core = Core::new(&[NOP, 0]);
+    assert_eq!(core.run(), Pause::Fault(Fault::Illegal { pc, word: 0 }));
+    assert_eq!((core.thread.pc(), core.thread.cycles(), core.thread.instructions()), (pc, 2, 1));
+}
+
+/// PsPIN §III-B2: the runtime loads the handler's address from a register of the HPU driver, which holds the load until
+/// there is a task, calls it, and rings the doorbell. An instruction without effect stands on both sides of the call, as in
+/// the published runtime, where traces of the core show by them when handlers begin and end.
+#[test]
+fn the_runtime_takes_ten_cycles_from_the_data_to_the_doorbell() {
+    // loop: lw t0, 0(a5); nop; mv a0, s1; jalr t0; nop; sw x0, 4(a5); j loop; handler: ret
+    let (t0, s1) = (5, 9);
+    let words = [DATA_A5, lw(t0, A5, 0), NOP, addi(A0, s1, 0), jalr(1, t0, 0), NOP, sw(0, A5, 4), jal(0, -24), RET];
+    let mut core = Core::new(&words);
+    core.data[..4].copy_from_slice(&(map::PROGRAM + 32).to_le_bytes());
+    let mut waits_from = core.access().at;
+    assert_eq!(waits_from, 1);
+    for data in [1_000, 2_000] {
+        // The data is there, a cycle later the task is assigned, and a cycle later the load has its answer.
+        let answered = data + 1 + 1;
+        core.perform(answered - 1 - waits_from).unwrap();
+        assert_eq!(core.thread.cycles(), answered);
+        let doorbell = core.access();
+        assert_eq!((doorbell.class, doorbell.at), (Class::Store, data + 9));
+        core.perform(0).unwrap();
+        assert_eq!(core.thread.cycles(), data + 10);
+        // The jump back to the load
+        waits_from = core.access().at;
+        assert_eq!(waits_from, data + 12);
+    }
+}
+
+/// A handler without the instructions of a runtime: in the one above, the jump has ended six cycles after the data was
+/// there.
+#[test]
+fn a_called_handler_returns_as_from_the_runtime() {
+    for (words, cycles) in [(&[RET][..], 8), (&[NOP, RET], 9), (&[NOP, NOP, RET], 10)] {
+        let mut core = Core::new(words);
+        core.stepper.call(&mut core.thread, 6);
+        assert_eq!((core.run(), core.thread.cycles()), (Pause::Return(0), cycles));
+    }
+    // The target of the call is in two words.
+    let card = Card::of_bytes(&[&[1, 0][..], &NOP.to_le_bytes(), &RET.to_le_bytes()].concat(), TimingKind::InOrder, 1);
+    let mut stepper = Stepper::new(card.program.clone(), 32);
+    let mut thread = Thread::new(&card.program, map::PROGRAM + 2, STACK_TOP, [0; 3]);
+    stepper.call(&mut thread, 6);
+    let lines = Lines::all(stepper.lines());
+    assert_eq!((stepper.run(&mut thread, &lines, u64::MAX), thread.cycles()), (Pause::Return(0), 6 + 2 + 2));
+}
+
+#[test]
+fn a_thread_stops_when_its_time_is_over() {
+    // An endless loop of 3 cycles a round
+    let mut core = Core::new(&[addi(A0, A0, 1), jal(0, -4)]);
+    for (until, cycles, rounds) in [(300, 300, 100), (300, 300, 100), (301, 303, 101), (0, 303, 101)] {
+        assert_eq!(core.stepper.run(&mut core.thread, &core.lines, until), Pause::Until);
+        assert_eq!((core.thread.cycles(), core.thread.register(10)), (cycles, rounds));
+    }
+}
+
+#[test]
+fn lines_that_are_not_in_the_cache_are_asked_for() {
+    // 16 bytes a line: three instructions and a jump over line 1 to line 2, where an instruction is in lines 2 and 3.
+    const C_NOP: u32 = 0x0001;
+    let halves = [NOP, NOP, NOP, jal(0, 20), NOP, NOP, NOP, NOP, C_NOP, NOP, NOP, NOP, NOP, RET];
+    let code: Vec<u8> =
+        halves.iter().flat_map(|w| w.to_le_bytes().into_iter().take(if w & 3 == 3 { 4 } else { 2 })).collect();
+    let card = Card::of_bytes(&code, TimingKind::InOrder, 1);
+    let mut stepper = Stepper::new(card.program.clone(), 16);
+    assert_eq!((code.len(), stepper.lines()), (54, 4));
+    let (mut thread, mut lines, mut missed) = (card.thread([0; 3]), Lines::none(4), Vec::new());
+    loop {
+        match stepper.run(&mut thread, &lines, u64::MAX) {
+            Pause::Line(line) => {
+                missed.push((line, thread.cycles()));
+                lines.insert(line);
+                stepper.wait(&mut thread, 10);
+            }
+            pause => break assert_eq!(pause, Pause::Return(0)),
+        }
+    }
+    // Three instructions and the jump in line 0, four in line 2, one that begins there and ends in line 3, the return.
+    assert_eq!(missed, [(0, 0), (2, 10 + 5), (3, 10 + 5 + 10 + 4)]);
+    assert_eq!(thread.cycles(), 30 + 5 + 4 + 1 + 2);
+    // A hit costs nothing, and a line that was replaced is asked for again.
+    let mut thread = card.thread([0; 3]);
+    lines.remove(2);
+    assert_eq!(stepper.run(&mut thread, &lines, u64::MAX), Pause::Line(2));
+}
+
+#[test]
+fn a_wait_lets_results_arrive() {
+    for (cycles, expected) in [(0, 3), (1, 3), (2, 4), (50, 52)] {
+        // The load's user would wait for a cycle.
+        let mut core = Core::new(&[lw(A1, A5, 0), addi(A2, A1, 1), RET]);
+        core.thread = Thread::new(&core.program, map::PROGRAM, STACK_TOP, [0; 3]);
+        core.access();
+        let anywhere = Window { base: 0, len: 16, ..Window::default() };
+        core.stepper.perform(&mut core.thread, &mut core.data, anywhere, 0).unwrap();
+        core.stepper.wait(&mut core.thread, cycles);
+        assert_eq!((core.run(), core.thread.cycles()), (Pause::Return(0), expected + 2), "{cycles}");
+    }
+}
