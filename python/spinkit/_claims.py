@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import pairwise
 from typing import Any
@@ -93,6 +93,8 @@ class Expected:
     values: tuple[int, ...]
     interval: Interval
     reason: str
+    shown: tuple[Shown, ...] = ()
+    """Runs that show the reason."""
 
     def covers(self, model: str, machine: str, value: int) -> bool:
         """Return whether it speaks of this point."""
@@ -100,10 +102,28 @@ class Expected:
 
 
 @dataclass(frozen=True)
+class Shown:
+    """A run that shows why a model differs: it changes only these parameters of the machine."""
+
+    changes: tuple[str, ...]
+    models: tuple[str, ...]
+    claim: Claim
+    """The claim at the points that are run again, with the interval in which its numbers then lie."""
+
+    @property
+    def words(self) -> str:
+        """The change in words."""
+        return "with " + " and ".join(f"`{change.replace('=', ' = ')}`" for change in self.changes)
+
+
+@dataclass(frozen=True)
 class Sample:
     """One tested number of a claim, and the point at which it was measured."""
 
+    machine: str
+    value: int
     point: str
+    """The point in words."""
     number: float
     stated: Interval
     """What the paper's sentence allows."""
@@ -205,8 +225,14 @@ class Claim:
     """The tested relation in words."""
     numbers: Callable[[Measured, str, int], Iterable[tuple[str, float, float]]] = field(repr=False, compare=False)
     """The numbers of a (machine, value), each with a description and its least permitted value."""
+    series: tuple[str, ...] = ()
+    """The series that it compares."""
     of_runs: bool = False
     """Whether the numbers are those of whole runs, with all values."""
+    all_machines: bool = False
+    """Whether the number of a machine depends on other machines."""
+    all_values: bool = False
+    """Whether the number of a value depends on other values."""
 
     def where(self, values: Sequence[int]) -> list[int]:
         """Return those of the given values to which the claim applies."""
@@ -218,6 +244,8 @@ class Claim:
         try:
             samples = [
                 Sample(
+                    machine,
+                    value,
                     machine if self.of_runs else f"{machine}, {value}{about}",
                     number,
                     self._stated(least),
@@ -244,7 +272,16 @@ class Claim:
         """Write a number of this claim with its unit."""
         if self.unit == "%":
             return f"{100 * number:.1f} %"
-        return f"{number:.3g}×" if self.unit == "×" else f"{number:.4g} {self.unit}".rstrip()
+        if self.unit == "×":
+            return f"{number:.3g}×"
+        if abs(number) < _MOST_DIGITS:
+            return f"{number:.4g} {self.unit}".rstrip()
+        return f"{number / 1000:.1f} kB" if self.unit == "B" else f"{number:,.0f} {self.unit}".rstrip()
+
+    def span(self, least: float, most: float) -> str:
+        """Write the numbers from one to another; only one if they are written alike."""
+        first, last = self.format(least), self.format(most)
+        return first if first == last else f"{first} to {last}"
 
 
 class _WhereTable(Table, frozen=True, kw_only=True):
@@ -256,6 +293,15 @@ class _WhereTable(Table, frozen=True, kw_only=True):
     to: Integer | None = None
 
 
+class _ShownTable(_WhereTable, frozen=True, kw_only=True):
+    """A `[[claim.expected.shown]]`: the numbers of the claim when only these parameters of the machine change."""
+
+    set: tuple[str, ...]
+    models: tuple[str, ...] | None = None
+    at_least: Number
+    at_most: Number
+
+
 class _ExpectedTable(_WhereTable, frozen=True, kw_only=True):
     """A `[[claim.expected]]`: where a model differs from the paper, by how much, and why."""
 
@@ -263,6 +309,7 @@ class _ExpectedTable(_WhereTable, frozen=True, kw_only=True):
     at_least: Number
     at_most: Number
     reason: str
+    shown: tuple[_ShownTable, ...] = ()
 
 
 class _ClaimTable(_WhereTable, tag_field="relation", frozen=True, kw_only=True):
@@ -348,7 +395,8 @@ def build_claim(table: ClaimTable, place: Place, scope: Scope) -> Claim:
     statement, numbers, machines = _relation(table, place, scope, machines)
     _check_bounds(table, place, bounds)
     values = _values(table, place, scope, scope.values)
-    return Claim(
+    of_runs = isinstance(table, _Reported) and "." in table.key
+    claim = Claim(
         name=table.name,
         text=table.text,
         source=table.source,
@@ -356,17 +404,25 @@ def build_claim(table: ClaimTable, place: Place, scope: Scope) -> Claim:
         at_least=table.at_least,
         at_most=table.at_most,
         one_sided=table.one_sided,
-        expected=tuple(
-            _expected(one, place / "expected" / index, scope, machines, values)
-            for index, one in enumerate(table.expected)
-        ),
+        expected=(),
         machines=machines,
         values=values,
         unit=scope.unit if unit is None else unit,
         statement=statement,
         numbers=numbers,
-        of_runs=isinstance(table, _Reported) and "." in table.key,
+        series=_series(table),
+        of_runs=of_runs,
+        all_machines=isinstance(table, _Largest | _Wider),
+        all_values=of_runs or isinstance(table, _Largest),
     )
+    differences = (_expected(one, place / "expected" / n, scope, claim) for n, one in enumerate(table.expected))
+    return replace(claim, expected=tuple(differences))
+
+
+def _series(table: ClaimTable) -> tuple[str, ...]:
+    if isinstance(table, _Order):
+        return tuple(table.order.split()[::2])
+    return tuple(name for name in (table.of, getattr(table, "against", None)) if name is not None)
 
 
 def _check_bounds(table: ClaimTable, place: Place, bounds: frozenset[str]) -> None:
@@ -385,23 +441,60 @@ def _check_bounds(table: ClaimTable, place: Place, bounds: frozenset[str]) -> No
         raise (place / "at_most").error(f"must be at least {table.at_least}, is {table.at_most}")
 
 
-def _expected(
-    table: _ExpectedTable, place: Place, scope: Scope, machines: tuple[str, ...], values: tuple[int, ...]
-) -> Expected:
+def _expected(table: _ExpectedTable, place: Place, scope: Scope, claim: Claim) -> Expected:
+    models, machines, interval = _covered(table, place, scope.models, claim.machines)
+    values = _values(table, place, scope, claim.values)
+    return Expected(
+        models=models,
+        machines=machines,
+        values=values,
+        interval=interval,
+        reason=table.reason,
+        shown=tuple(
+            _shown(one, place / "shown" / index, scope, models, replace(claim, machines=machines, values=values))
+            for index, one in enumerate(table.shown)
+        ),
+    )
+
+
+def _shown(table: _ShownTable, place: Place, scope: Scope, among: tuple[str, ...], claim: Claim) -> Shown:
+    if not table.set:
+        raise (place / "set").error("expected at least one change")
+    for index, change in enumerate(table.set):
+        key, equals, value = change.partition("=")
+        if not (key and equals and value):
+            raise (place / "set" / index).error(f"expected KEY=VALUE, found {change!r}")
+    models, machines, interval = _covered(table, place, among, claim.machines)
+
+    def numbers(measured: Measured, machine: str, value: int) -> Iterable[tuple[str, float, float]]:
+        for about, number, _ in claim.numbers(measured, machine, value):
+            yield about, number, interval.least
+
+    shown = replace(
+        claim,
+        at_least=interval.least,
+        at_most=interval.most,
+        machines=machines,
+        values=_values(table, place, scope, claim.values),
+        numbers=numbers,
+    )
+    return Shown(table.set, models, shown)
+
+
+def _covered(
+    table: _ExpectedTable | _ShownTable, place: Place, models: tuple[str, ...], machines: tuple[str, ...]
+) -> tuple[tuple[str, ...], tuple[str, ...], Interval]:
+    """Return the models, machines and interval that a table names; all models and machines if it names none."""
     if table.at_least > table.at_most:
         raise (place / "at_most").error(f"must be at least {table.at_least}, is {table.at_most}")
-    for index, model in enumerate(table.models or ()):
-        if model not in scope.models:
-            raise (place / "models" / index).error(f"{model} is not among {', '.join(scope.models)}")
-    for index, machine in enumerate(table.machines or ()):
-        if machine not in machines:
-            raise (place / "machines" / index).error(f"{machine} is not among {', '.join(machines)}")
-    return Expected(
-        models=scope.models if table.models is None else table.models,
-        machines=machines if table.machines is None else table.machines,
-        values=_values(table, place, scope, values),
-        interval=Interval(table.at_least, table.at_most),
-        reason=table.reason,
+    for key, named, known in (("models", table.models, models), ("machines", table.machines, machines)):
+        for index, name in enumerate(named or ()):
+            if name not in known:
+                raise (place / key / index).error(f"{name} is not among {', '.join(known)}")
+    return (
+        models if table.models is None else table.models,
+        machines if table.machines is None else table.machines,
+        Interval(table.at_least, table.at_most),
     )
 
 
@@ -602,6 +695,9 @@ def _reported_unit(table: _Reported) -> str:
     units = {"ps": "ns", "bytes": "B", "instructions": "instructions", "cycles": "cycles"}
     return "" if table.per is not None else units.get(word, "")
 
+
+_MOST_DIGITS = 10_000
+"""Numbers from here on are written with separators, or with the next larger unit."""
 
 _BOTH = frozenset({"at_least", "at_most"})
 

@@ -148,6 +148,8 @@ class Experiment:
     """What is changed in a variant of the experiment, in words."""
     changes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """In a variant, the changed parameters of each machine file; those that a series changes itself stay."""
+    chosen: tuple[int, ...] | None = None
+    """In a variant, those values of the sweep that are run; all if it is not given."""
 
     def machine(self, model: str, machine: str) -> str:
         """Return the name of the machine file of a model."""
@@ -160,7 +162,8 @@ class Experiment:
 
     def values(self, quick: bool) -> tuple[int, ...]:
         """Return the sweep's values for a full or a quick run."""
-        return self.quick_values if quick else self.sweep.values
+        values = self.quick_values if quick else self.sweep.values
+        return values if self.chosen is None else tuple(value for value in values if value in self.chosen)
 
 
 def available(home: Path) -> list[str]:

@@ -80,7 +80,8 @@ class Job:
     def name(self) -> str:
         """A name for the run, which jobs share only if they are the same run."""
         name = f"{self.machine}.{self.series[0].name}.{'quick' if self.quick else 'all'}"
-        return f"{name}.{_cache.digest([], self.changes)[:8]}" if self.changes else name
+        varied = [*self.changes, *map(str, self.experiment.chosen or ())]
+        return f"{name}.{_cache.digest([], varied)[:8]}" if varied else name
 
     @property
     def key(self) -> tuple[str, str]:

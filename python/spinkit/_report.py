@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from spinkit import __version__, _plot, _sensitivity
+from spinkit import __version__, _plot, _sensitivity, _shown
 from spinkit._claims import Claim, Verdict
 from spinkit._experiment import MOST_CURVES, Experiment, Figure, Series, Sweep
 from spinkit._machines import Machine
 from spinkit._plot import Bar, Curve, Picture
 from spinkit._prose import code_spans
-from spinkit._run import Results, Run
+from spinkit._run import Demonstration, Results, Run
 from spinkit._sensitivity import Effect, Tried
 
 
@@ -62,21 +62,22 @@ def claim_rows(results: Results) -> list[dict[str, Any]]:
     verdicts: dict[str, list[Verdict]] = {}
     for verdict in results.verdicts:
         verdicts.setdefault(verdict.claim.name, []).append(verdict)
-    return [_claim_row(of_one) for of_one in verdicts.values()]
+    shown = _shown.by_claim(results)
+    return [_claim_row(of_one, shown) for of_one in verdicts.values()]
 
 
-def _claim_row(verdicts: Sequence[Verdict]) -> dict[str, Any]:
+def _claim_row(verdicts: Sequence[Verdict], shown: Mapping[tuple[str, str], Sequence[Demonstration]]) -> dict[str, Any]:
     claim = verdicts[0].claim
     return {
         "text": claim.text,
         "source": claim.source,
         "tested": claim.statement + _bounds(claim),
         "paper": "–" if claim.paper is None else claim.format(claim.paper),
-        "models": [_verdict_cells(verdict) for verdict in verdicts],
+        "models": [_verdict_cells(verdict, shown.get((claim.name, verdict.model), [])) for verdict in verdicts],
     }
 
 
-def _verdict_cells(verdict: Verdict) -> dict[str, Any]:
+def _verdict_cells(verdict: Verdict, shown: Sequence[Demonstration]) -> dict[str, Any]:
     return {
         "model": verdict.model,
         "at": verdict.worst.point,
@@ -85,8 +86,19 @@ def _verdict_cells(verdict: Verdict) -> dict[str, Any]:
         "ratio": "–" if verdict.ratio is None else f"{verdict.ratio:.2f}",
         "expected": _expected_bounds(verdict),
         "reason": verdict.reason,
+        "shown": [_shown_cells(one) for one in shown],
         "kind": kind(verdict),
         "verdict": verdict.word,
+    }
+
+
+def _shown_cells(one: Demonstration) -> dict[str, str]:
+    numbers = [sample.number for sample in one.verdict.tested]
+    return {
+        "machines": ", ".join(one.shown.claim.machines),
+        "change": one.shown.words,
+        "numbers": one.verdict.claim.span(min(numbers), max(numbers)),
+        "kind": kind(one.verdict),
     }
 
 
@@ -96,15 +108,13 @@ def kind(verdict: Verdict) -> str:
 
 
 def _expected_bounds(verdict: Verdict) -> str | None:
-    expected, write = verdict.worst.expected, verdict.claim.format
-    if expected is None:
-        return None
-    return f"{write(expected.interval.least)} to {write(expected.interval.most)}"
+    expected = verdict.worst.expected
+    return None if expected is None else verdict.claim.span(expected.interval.least, expected.interval.most)
 
 
 def _bounds(claim: Claim) -> str:
     if claim.at_least is not None and claim.at_most is not None:
-        return f", {claim.format(claim.at_least)} to {claim.format(claim.at_most)}"
+        return f", {claim.span(claim.at_least, claim.at_most)}"
     if claim.at_least is not None:
         return f", at least {claim.format(claim.at_least)}"
     return "" if claim.at_most is None else f", at most {claim.format(claim.at_most)}"
@@ -192,22 +202,30 @@ def sensitivity(results: Results, tried: Sequence[Tried]) -> dict[str, Any]:
                 [Bar(bar.label, scale * bar.least, scale * bar.most) for bar in bars],
             )
             pictures.append({"title": f"{claim.name}{model}", "svg": b64encode(picture.svg).decode()})
-    return {"rows": sensitivity_rows(tried), "pictures": pictures}
+    return {"rows": sensitivity_rows(tried), "idle": idle_changes(tried), "pictures": pictures}
 
 
 def sensitivity_rows(tried: Sequence[Tried]) -> list[dict[str, Any]]:
-    """Lay out the changes, and the claims that each turns."""
+    """Lay out the changes that move a number or cannot be run, and the claims that each turns."""
     return [
         {
             "key": one.change.parameter.key,
+            "machines": ", ".join(one.change.machines),
             "from": one.change.parameter.value,
-            "to": " or ".join(one.change.values),
+            "to": one.change.value,
             "unit": one.change.parameter.unit,
             "error": one.error,
             "turns": [_turn(effect) for effect in one.turned],
         }
         for one in tried
+        if one.matters
     ]
+
+
+def idle_changes(tried: Sequence[Tried]) -> list[str]:
+    """Name the parameters whose changes move no number, such as capacities that are not reached."""
+    moving = {one.change.parameter.key for one in tried if one.matters}
+    return [key for key in dict.fromkeys(one.change.parameter.key for one in tried) if key not in moving]
 
 
 def _turn(effect: Effect) -> str:
@@ -287,9 +305,13 @@ def page(section: dict[str, Any], machines: Sequence[Machine], quick: bool) -> b
 
 
 def report(
-    sections: Sequence[dict[str, Any]], machines: Sequence[Machine], versions: dict[str, str], quick: bool
+    sections: Sequence[dict[str, Any]],
+    machines: Sequence[Machine],
+    versions: dict[str, str],
+    quick: bool,
+    pages: Mapping[str, str],
 ) -> bytes:
-    """Write one page with everything."""
+    """Write one page with everything; `pages` are further pages and their titles."""
     counts = {key: sum(section["counts"][key] for section in sections) for key in count([])}
     return render(
         "report.html.j2",
@@ -299,4 +321,5 @@ def report(
         machines=machines,
         versions=versions,
         quick=quick,
+        pages=pages,
     )

@@ -13,8 +13,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from spinkit import __version__, _machines, _pool, _report, _sensitivity
+from spinkit import __version__, _machines, _pool, _report, _sensitivity, _shown
 from spinkit._cache import digest
+from spinkit._errors import SpinkitError
 from spinkit._experiment import Experiment
 from spinkit._machines import Machine
 from spinkit._output import write_atomically
@@ -30,15 +31,34 @@ _STYLES = {"holds": "green", "explained": "yellow", "fails": "bold red"}
 def run(experiments: Sequence[Experiment], settings: Settings) -> list[Outcome]:
     """Run experiments and write the files of each; show a progress bar on a terminal, or print a line for each run.
 
-    Outcomes are in the order of the experiments. Progress goes to standard error.
+    An experiment's runs include those that show why it differs from the paper. Outcomes are in the order of the
+    experiments. Progress goes to standard error.
     """
-    ended = {}
-    with _progress() as tell, closing(_pool.run_all(experiments, settings, tell)) as outcomes:
-        for experiment, outcome in outcomes:
-            ended[experiment.name] = (experiment, outcome)
-            if isinstance(outcome, Results):
-                write(outcome, settings)
-    return [ended[experiment.name] for experiment in experiments]
+    cases = {one.name: _shown.cases(one, settings.quick) for one in experiments}
+    variants = [case.variant for several in cases.values() for case in several]
+    ended: dict[int, Results | SpinkitError] = {}
+    complete = {}
+    with _progress() as tell, closing(_pool.run_all([*experiments, *variants], settings, tell)) as outcomes:
+        for one, outcome in outcomes:
+            ended[id(one)] = outcome
+            experiment = next(base for base in experiments if base.name == one.name)
+            several = cases[experiment.name]
+            if all(id(part) in ended for part in (experiment, *(case.variant for case in several))):
+                whole = _together(ended[id(experiment)], [(case, ended[id(case.variant)]) for case in several])
+                complete[experiment.name] = (experiment, whole)
+                if isinstance(whole, Results):
+                    write(whole, settings)
+    return [complete[experiment.name] for experiment in experiments]
+
+
+def _together(
+    outcome: Results | SpinkitError, shown: Sequence[tuple[_shown.Case, Results | SpinkitError]]
+) -> Results | SpinkitError:
+    """Add what was shown to an experiment's results; if a run failed, return that error instead."""
+    failures = [one for one in (outcome, *(one for _, one in shown)) if isinstance(one, SpinkitError)]
+    if isinstance(outcome, SpinkitError) or failures:
+        return SpinkitError("\n".join(dict.fromkeys(map(str, failures))))
+    return _shown.add(outcome, [(case, one) for case, one in shown if isinstance(one, Results)])
 
 
 @contextmanager
@@ -99,8 +119,10 @@ def write(results: Results, settings: Settings, tried: Sequence[Tried] | None = 
     write_atomically(folder / "index.html", page)
 
 
-def write_report(outcomes: Sequence[Outcome], settings: Settings, tried: Mapping[str, Sequence[Tried]]) -> Path:
-    """Write the page of all experiments."""
+def write_report(
+    outcomes: Sequence[Outcome], settings: Settings, tried: Mapping[str, Sequence[Tried]], pages: Mapping[str, str]
+) -> Path:
+    """Write the page of all experiments, with links to further pages."""
     sections = [
         _report.section(outcome, _report.pictures(outcome), tried.get(experiment.name))
         if isinstance(outcome, Results)
@@ -109,7 +131,7 @@ def write_report(outcomes: Sequence[Outcome], settings: Settings, tried: Mapping
     ]
     machines = _machines_of([experiment for experiment, _ in outcomes], settings.machines)
     file = settings.out / "report.html"
-    write_atomically(file, _report.report(sections, machines, _versions(settings), settings.quick))
+    write_atomically(file, _report.report(sections, machines, _versions(settings), settings.quick, pages))
     return file
 
 
@@ -170,9 +192,14 @@ def show(results: Results) -> None:
         table.add_column(f"here, {model}" if model else "here", justify="right", no_wrap=True)
         table.add_column("verdict", no_wrap=True)
     for claim in _report.claim_rows(results):
-        reasons = dict.fromkeys(cells["reason"] for cells in claim["models"] if cells["reason"])
+        why = [f"why: {cells['reason']}" for cells in claim["models"] if cells["reason"]]
+        shown = [
+            f"shown: {', '.join(filter(None, (cells['model'], one['machines'])))} {one['change']}: {one['numbers']}"
+            for cells in claim["models"]
+            for one in cells["shown"]
+        ]
         table.add_row(
-            styled("\n".join([f"{claim['text']} ({claim['source']})", *(f"why: {reason}" for reason in reasons)])),
+            styled("\n".join([f"{claim['text']} ({claim['source']})", *dict.fromkeys(why), *shown])),
             claim["paper"],
             *(
                 cell
@@ -188,11 +215,14 @@ def show_sensitivity(tried: Sequence[Tried]) -> None:
     out = console()
     table = Table(title="Assumed parameters", title_justify="left", box=table_box(out))
     table.add_column("parameter", no_wrap=True)
+    table.add_column("machines")
     table.add_column("value", justify="right", no_wrap=True)
     table.add_column("changed to", justify="right", no_wrap=True)
     table.add_column("claims that turn")
     for row in _report.sensitivity_rows(tried):
         turns = f"does not run: {row['error']}" if row["error"] else "\n".join(row["turns"]) or "–"
         values = (f"{row[end]} {row['unit']}".rstrip() for end in ("from", "to"))
-        table.add_row(row["key"], *values, Text(turns))
+        table.add_row(row["key"], row["machines"], *values, Text(turns))
     print_block(out, table)
+    if idle := _report.idle_changes(tried):
+        print_block(out, Text(f"No change of these moves a number: {', '.join(idle)}."))

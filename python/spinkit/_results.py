@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
-from spinkit import __version__
-from spinkit._claims import Verdict
-from spinkit._run import Point, Results, Run
+from spinkit import __version__, _shown
+from spinkit._claims import Claim, Expected, Sample, Verdict
+from spinkit._run import Demonstration, Point, Results, Run
 
 
 def _point(results: Results, point: Point) -> dict[str, Any]:
@@ -32,8 +33,8 @@ def _run(run: Run) -> dict[str, Any]:
     }
 
 
-def _verdict(verdict: Verdict) -> dict[str, Any]:
-    claim = verdict.claim
+def stated(claim: Claim) -> dict[str, Any]:
+    """Return what an experiment's file says about a claim, as in JSON."""
     return {
         "name": claim.name,
         "text": claim.text,
@@ -43,6 +44,53 @@ def _verdict(verdict: Verdict) -> dict[str, Any]:
         "at_most": claim.at_most,
         "one_sided": claim.one_sided,
         "paper": claim.paper,
+        "expected": [_expected(expected) for expected in claim.expected],
+    }
+
+
+def _expected(expected: Expected) -> dict[str, Any]:
+    return {
+        "models": list(expected.models),
+        "machines": list(expected.machines),
+        "values": list(expected.values),
+        "at_least": expected.interval.least,
+        "at_most": expected.interval.most,
+        "reason": expected.reason,
+        "shown": [
+            {
+                "set": list(shown.changes),
+                "models": list(shown.models),
+                "machines": list(shown.claim.machines),
+                "values": list(shown.claim.values),
+                "at_least": shown.claim.at_least,
+                "at_most": shown.claim.at_most,
+            }
+            for shown in expected.shown
+        ],
+    }
+
+
+def _number(sample: Sample, claim: Claim) -> dict[str, Any]:
+    value = None if claim.of_runs else sample.value
+    return {"machine": sample.machine, "value": value, "number": sample.number, "holds": sample.holds}
+
+
+def _demonstration(one: Demonstration) -> dict[str, Any]:
+    claim = one.verdict.claim
+    return {
+        "reason": one.expected.reason,
+        "set": list(one.shown.changes),
+        "numbers": [_number(sample, claim) for sample in one.verdict.tested],
+        "at_least": claim.at_least,
+        "at_most": claim.at_most,
+        "holds": one.verdict.holds,
+    }
+
+
+def _verdict(verdict: Verdict, shown: Sequence[Demonstration]) -> dict[str, Any]:
+    claim = verdict.claim
+    return {
+        **stated(claim),
         "model": verdict.model,
         "here": verdict.worst.number,
         "at": verdict.worst.point,
@@ -53,17 +101,28 @@ def _verdict(verdict: Verdict) -> dict[str, Any]:
         "holds": verdict.holds,
         "fails": verdict.fails,
         "reason": verdict.reason,
+        "numbers": [
+            {
+                **_number(sample, claim),
+                "reason": None if sample.expected is None else sample.expected.reason,
+            }
+            for sample in verdict.tested
+        ],
+        "shown": [_demonstration(one) for one in shown],
     }
 
 
 def to_json(results: Results) -> bytes:
     """Write results: every point, every run's report (handlers, counters), every claim."""
+    shown = _shown.by_claim(results)
     content = {
         "experiment": results.experiment.name,
         "spinkit": __version__,
         "quick": results.quick,
         "points": [_point(results, point) for point in results.points],
         "runs": [_run(run) for run in results.runs],
-        "claims": [_verdict(verdict) for verdict in results.verdicts],
+        "claims": [
+            _verdict(verdict, shown.get((verdict.claim.name, verdict.model), [])) for verdict in results.verdicts
+        ],
     }
     return (json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()

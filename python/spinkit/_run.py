@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from spinkit._claims import Measured, Verdict
+from spinkit._claims import Expected, Measured, Shown, Verdict
 from spinkit._errors import SpinkitError
 from spinkit._experiment import Experiment, Series
 
@@ -50,6 +50,15 @@ class Run:
 
 
 @dataclass(frozen=True)
+class Demonstration:
+    """The outcome on one model of a run that shows a reason."""
+
+    expected: Expected
+    shown: Shown
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
 class Results:
     """An experiment's outcome, ordered as the experiment lists machines, series and values."""
 
@@ -57,6 +66,7 @@ class Results:
     quick: bool
     runs: tuple[Run, ...]
     verdicts: tuple[Verdict, ...]
+    shown: tuple[Demonstration, ...] = ()
 
     @property
     def values(self) -> tuple[int, ...]:
@@ -88,6 +98,11 @@ class Results:
     def unmet(self) -> list[Verdict]:
         """Claims with a number that is neither what the paper says nor what is expected instead."""
         return [verdict for verdict in self.verdicts if verdict.fails]
+
+    @property
+    def not_shown(self) -> list[Demonstration]:
+        """The runs that were to show a reason and did not."""
+        return [one for one in self.shown if one.verdict.fails]
 
 
 def judge(experiment: Experiment, quick: bool, runs: Iterable[Run]) -> Results:

@@ -23,17 +23,18 @@ from spinkit._run import Results
 
 @dataclass(frozen=True)
 class Change:
-    """An assumed parameter with another value that it may have."""
+    """An assumed parameter with another value that it may have, on the machines that share both values."""
 
     parameter: Parameter
-    values: tuple[str, ...]
-    """The value; several if machines have different ranges."""
+    value: str
+    machines: tuple[str, ...]
     variant: Experiment
 
     @property
     def what(self) -> str:
         """The change in words."""
-        return f"{self.parameter.key} = {' or '.join(self.values)} {self.parameter.unit}".rstrip()
+        where = "" if self.machines == self.variant.machine_files else f" on {', '.join(self.machines)}"
+        return f"{self.parameter.key} = {self.value} {self.parameter.unit}".rstrip() + where
 
 
 @dataclass(frozen=True)
@@ -60,44 +61,46 @@ class Tried:
     """For each claim and model, the effect at the point that stood for it before the change."""
     turned: tuple[Effect, ...] = ()
     """The effects at all points at which a claim turns."""
+    moved: bool = False
+    """Whether the number of some claim changes at some point."""
     error: str | None = None
+
+    @property
+    def matters(self) -> bool:
+        """Whether the change moves a number, or cannot be run."""
+        return self.error is not None or self.moved
 
 
 def changes(experiment: Experiment, describe: Callable[[str], Machine]) -> list[Change]:
     """Return the changes of an experiment's machines, parameter by parameter."""
     machines = [describe(name) for name in experiment.machine_files]
-    found: dict[tuple[str, object], dict[str, tuple[Parameter, str]]] = {}
+    found: dict[tuple[str, str, str], dict[str, Parameter]] = {}
     for machine in machines:
         for parameter in machine.parameters:
-            for end, value in _others(parameter):
-                found.setdefault((parameter.key, end), {})[machine.name] = (parameter, value)
-    return [_change(experiment, key, of_machines) for (key, _), of_machines in sorted(found.items(), key=_key)]
+            for value in _others(parameter):
+                found.setdefault((parameter.key, parameter.value, value), {})[machine.name] = parameter
+    # By parameter; its values keep their order.
+    ordered = sorted(found.items(), key=lambda one: one[0][0])
+    return [_change(experiment, value, of_machines) for (_, _, value), of_machines in ordered]
 
 
-def _key(found: tuple[tuple[str, object], object]) -> str:
-    """Sort by parameter; its values keep their order."""
-    return found[0][0]
-
-
-def _others(parameter: Parameter) -> Iterable[tuple[object, str]]:
-    """Return the values that an assumed parameter may have instead of its own, each with its end or name."""
+def _others(parameter: Parameter) -> Iterable[str]:
+    """Return the values that an assumed parameter may have instead of its own."""
     assumed = parameter.assumed
     if assumed is None:
         return
-    if assumed.range is not None:
-        for end, value in enumerate(assumed.range):
-            if float(value) != float(parameter.value):
-                yield end, value
+    for value in assumed.range or ():
+        if float(value) != float(parameter.value):
+            yield value
     for value in assumed.values or ():
         if value != parameter.value:
-            yield value, value
+            yield value
 
 
-def _change(experiment: Experiment, key: str, of_machines: dict[str, tuple[Parameter, str]]) -> Change:
-    parameter = next(iter(of_machines.values()))[0]
-    values = tuple(dict.fromkeys(value for _, value in of_machines.values()))
-    settings = {name: (f"{key}={value}",) for name, (_, value) in of_machines.items()}
-    change = Change(parameter, values, experiment)
+def _change(experiment: Experiment, value: str, of_machines: dict[str, Parameter]) -> Change:
+    parameter = next(iter(of_machines.values()))
+    settings = dict.fromkeys(of_machines, (f"{parameter.key}={value}",))
+    change = Change(parameter, value, tuple(of_machines), experiment)
     return replace(change, variant=replace(experiment, variant=change.what, changes=settings))
 
 
@@ -106,8 +109,10 @@ def compare(change: Change, before: Results, after: Results | SpinkitError) -> T
     if isinstance(after, SpinkitError):
         return Tried(change, (), error=str(after))
     pairs = list(zip(before.verdicts, after.verdicts, strict=True))
-    turned = [effect for pair in pairs for effect in _effects(*pair) if effect.turns]
-    return Tried(change, tuple(_shown(*pair) for pair in pairs), tuple(turned))
+    effects = [effect for pair in pairs for effect in _effects(*pair)]
+    turned = tuple(effect for effect in effects if effect.turns)
+    moved = any(effect.before.number != effect.after.number for effect in effects)
+    return Tried(change, tuple(_shown(*pair) for pair in pairs), turned, moved)
 
 
 def _effects(before: Verdict, after: Verdict) -> list[Effect]:
@@ -129,8 +134,11 @@ def bars(tried: Sequence[Tried], claim: Claim, model: str) -> list[Bar]:
             if (effect.claim.name, effect.model) == (claim.name, model):
                 key = one.change.parameter.key
                 ranges.setdefault(key, [effect.before.number]).append(effect.after.number)
-                ends.setdefault(key, []).extend(one.change.values)
-    found = [Bar(f"{key}: {', '.join(ends[key])}", min(numbers), max(numbers)) for key, numbers in ranges.items()]
+                ends.setdefault(key, []).append(one.change.value)
+    found = [
+        Bar(f"{key}: {', '.join(dict.fromkeys(ends[key]))}", min(numbers), max(numbers))
+        for key, numbers in ranges.items()
+    ]
     return sorted((bar for bar in found if bar.most > bar.least), key=lambda bar: bar.least - bar.most)
 
 
@@ -151,7 +159,8 @@ def _tried(one: Tried) -> dict[str, Any]:
     return {
         "parameter": parameter.key,
         "value": parameter.value,
-        "changed_to": list(one.change.values),
+        "changed_to": one.change.value,
+        "machines": list(one.change.machines),
         "unit": parameter.unit,
         "reason": assumed.reason if assumed else "",
         "anchor": assumed.anchor if assumed else None,

@@ -157,6 +157,12 @@ def run(home: Path, tools: Toolchain, out: Path) -> Outcome:
     return outcome
 
 
+def link(home: Path, out: Path) -> dict[str, str]:
+    """Return the page, as seen from the folder of results, and its title; nothing if the page was not written."""
+    page = Path(NAME) / "index.html"
+    return {page.as_posix(): load(home).title} if (out / page).is_file() else {}
+
+
 def files(outcome: Outcome, out: Path) -> list[Path]:
     """Return the files that people read, the page first."""
     folder = out / NAME

@@ -132,7 +132,8 @@ def reproduce(
     if has_timelines:
         problems += _reproduce_timelines(home, out, check)
     if everything:
-        click.echo(str(_reproduce.write_report(outcomes, settings, tried)))
+        pages = _timelines.link(home, out) if has_timelines else {}
+        click.echo(str(_reproduce.write_report(outcomes, settings, tried, pages)))
     if problems:
         raise SpinkitError("\n".join(problems))
 
@@ -213,7 +214,11 @@ def _problems(results: Results, check: bool) -> list[str]:
         f"{name}: wrong data: {point.series.label} on {point.machine}, {results.experiment.sweep.axis} = {point.value}"
         for point in results.wrong
     ]
-    return wrong + ([f"{name}: {_unmet(verdict)}" for verdict in results.unmet] if check else [])
+    if not check:
+        return wrong
+    unmet = [f"{name}: {_unmet(verdict)}" for verdict in results.unmet]
+    not_shown = [f"{name}: {plain(one.shown.words)}: {_unmet(one.verdict)}" for one in results.not_shown]
+    return [*wrong, *unmet, *not_shown]
 
 
 def _unmet(verdict: Verdict) -> str:

@@ -1,0 +1,144 @@
+"""A reason that names parameters is shown by a run that changes only these."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from spinkit import _experiment, _shown
+from spinkit._errors import SpinkitError
+from spinkit.cli import main
+
+from .conftest import TIMES, Program
+
+# The claim `latency` on the discrete card with 8 B: 1 − 600,160 / 2,000,240, and with an RDMA of 1,000,160 ps instead.
+HERE = 1 - 600_160 / 2_000_240
+WITH_CHANGE = 1 - 600_160 / 1_000_160
+CHANGED = {"host.poll_ns=0,host.match_ns=0": {"sc17-dis": TIMES["sc17-dis"] | {"rdma": [1_000_000, 20]}}}
+SHOWN = """
+[[claim.expected]]
+machines = ["sc17-dis"]
+at_least = 0.69
+at_most = 0.71
+reason = "CPUs poll and match."
+
+[[claim.expected.shown]]
+set = ["host.poll_ns=0", "host.match_ns=0"]
+at_least = 0.38
+at_most = 0.41
+"""
+
+
+@pytest.fixture
+def file(home: Path, program: Program) -> Path:
+    """Test `latency` on both cards, where the discrete one is expected to differ."""
+    found = home / "experiments" / "ping-pong" / "experiment.toml"
+    text = found.read_text().replace('machines = ["sc17-int"]\nvalues = [8]', "values = [8]")
+    found.write_text(text.replace("at_most = 0.45\n", f"at_most = 0.45\n{SHOWN}"))
+    return found
+
+
+def reproduce(*options: str) -> Result:
+    return CliRunner().invoke(main, ["reproduce", "ping-pong", "--quick", "--check", *options])
+
+
+def latency() -> dict[str, Any]:
+    [found] = [
+        one for one in json.loads(Path("out/ping-pong/results.json").read_text())["claims"] if one["name"] == "latency"
+    ]
+    return dict(found)
+
+
+@pytest.mark.usefixtures("file")
+def test_only_the_points_of_the_claim_run_again(program: Program) -> None:
+    program(changed=CHANGED)
+    result = reproduce()
+    assert result.exit_code == 0, result.output
+    assert "10/10 ping-pong: " in result.stderr  # two cards with four series, and two series with the change
+    assert result.stderr.count("on sc17-dis, latency with host.poll_ns = 0 and host.match_ns = 0") == 2
+    found = latency()
+    assert [(one["machine"], one["number"]) for one in found["numbers"]] == [
+        ("sc17-int", 1 - 600_120 / 1_000_160),
+        ("sc17-dis", HERE),
+    ]
+    assert found["shown"] == [
+        {
+            "reason": "CPUs poll and match.",
+            "set": ["host.poll_ns=0", "host.match_ns=0"],
+            "numbers": [{"machine": "sc17-dis", "value": 8, "number": WITH_CHANGE, "holds": True}],
+            "at_least": 0.38,
+            "at_most": 0.41,
+            "holds": True,
+        }
+    ]
+    assert "shown: sc17-dis with host.poll_ns = 0 and host.match_ns = 0: 40.0 %" in " ".join(result.stdout.split())
+    page = Path("out/ping-pong/index.html").read_text()
+    assert "<code>host.match_ns = 0</code>" in page
+    assert '<span class="holds">40.0 %</span>' in page
+    assert "(from the cache)" in reproduce().stderr
+
+
+@pytest.mark.usefixtures("file")
+def test_a_reason_that_the_run_does_not_show_fails(program: Program) -> None:
+    result = reproduce()
+    assert result.exit_code == 1
+    assert (
+        "ping-pong: with host.poll_ns = 0 and host.match_ns = 0: does not hold: 35 % lower latency than RDMA "
+        "(sc17-dis, 8: 70.0 %)"
+    ) in result.stderr
+    assert (latency()["fails"], latency()["shown"][0]["holds"]) == (False, False)
+    assert CliRunner().invoke(main, ["reproduce", "ping-pong", "--quick"]).exit_code == 0
+
+
+@pytest.mark.usefixtures("file")
+def test_a_change_that_does_not_run_is_an_error(program: Program) -> None:
+    program(changed=dict.fromkeys(CHANGED, "refused"))
+    result = reproduce()
+    assert result.exit_code == 1
+    assert "with host.poll_ns = 0 and host.match_ns = 0: spinrun ended with status 1" in result.stderr
+    assert "refused" in result.stderr
+
+
+def test_a_relation_between_points_runs_all_of_them(file: Path) -> None:
+    text = file.read_text()
+    file.write_text(
+        text.replace("[[claim.expected.shown]]", "[[claim.expected.shown]]\nvalues = [8]", 1).replace(
+            'relation = "reduction"', 'relation = "largest"', 1
+        )
+    )
+    [case] = _shown.cases(_experiment.read(file), quick=True)
+    assert case.variant.values(quick=True) == (8, 64, 4096, 8192, 262144)
+    assert case.variant.machines == ("sc17-int", "sc17-dis")
+    assert [series.name for series in case.variant.series] == ["rdma", "spin-stream"]
+
+
+def test_what_a_quick_run_leaves_out_is_not_shown(file: Path) -> None:
+    file.write_text(file.read_text().replace("\nvalues = [8]\npaper = 0.35", "\nvalues = [8, 16]\npaper = 0.35"))
+    text = file.read_text()
+    file.write_text(text.replace("[[claim.expected.shown]]", "[[claim.expected.shown]]\nvalues = [16]"))
+    experiment = _experiment.read(file)
+    assert _shown.cases(experiment, quick=True) == []
+    [case] = _shown.cases(experiment, quick=False)
+    assert case.variant.values(quick=False) == (16,)
+    assert [series.name for series in case.variant.series] == ["rdma", "spin-stream"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('set = ["host.poll_ns=0", "host.match_ns=0"]', "set = []", "set: expected at least one change"),
+        ('"host.poll_ns=0"', '"host.poll_ns"', "set[0]: expected KEY=VALUE, found 'host.poll_ns'"),
+        ("at_most = 0.41", "at_most = 0.3", "at_most: must be at least 0.38, is 0.3"),
+        ("at_most = 0.41", 'at_most = 0.41\nmachines = ["sc17-int"]', "machines[0]: sc17-int is not among sc17-dis"),
+        ("at_most = 0.41", "at_most = 0.41\nvalues = [16]", "values[0]: 16 is no value that the claim is about"),
+        ("at_most = 0.41", 'at_most = 0.41\nreason = ""', "reason: unknown key"),
+    ],
+)
+def test_mistakes_name_the_key(file: Path, old: str, new: str, message: str) -> None:
+    file.write_text(file.read_text().replace(old, new))
+    with pytest.raises(SpinkitError) as error:
+        _experiment.read(file)
+    assert f"claim[0].expected[0].shown[0].{message}" in str(error.value)
