@@ -40,6 +40,14 @@ static inline unsigned char pattern(size_t i, unsigned seed) {
     return (unsigned char)((i * 2654435761u + seed * 40503u) >> 13);
 }
 
+/* Whether `data` begins with that many bytes of test data. */
+__attribute__((unused)) static bool is_pattern(const unsigned char *data, size_t bytes, unsigned seed) {
+    for (size_t i = 0; i < bytes; i++)
+        if (data[i] != pattern(i, seed))
+            return false;
+    return true;
+}
+
 /* The argument after `name`, or NULL. */
 static inline const char *argument(int argc, char **argv, const char *name) {
     for (int i = 1; i + 1 < argc; i += 2)
@@ -118,6 +126,21 @@ __attribute__((unused)) static ptl_handle_md_t bind_memory(void *memory, size_t 
     ptl_md_t md = {.start = memory, .length = bytes, .options = options, .eq_handle = PTL_EQ_NONE, .ct_handle = ct};
     ptl_handle_md_t handle;
     CHECK(PtlMDBind(ni, &md, &handle));
+    return handle;
+}
+
+/* Appends the entry `me` for puts of any rank with these match bits to `memory`. Its counter counts messages, or bytes if
+ * me.options has PTL_ME_EVENT_CT_BYTES. */
+__attribute__((unused)) static ptl_handle_me_t append_entry(ptl_pt_index_t pt, ptl_match_bits_t bits, void *memory,
+                                                            size_t bytes, ptl_me_t me) {
+    ptl_handle_me_t handle;
+    me.start = memory;
+    me.length = bytes;
+    me.uid = PTL_UID_ANY;
+    me.match_id.rank = PTL_RANK_ANY;
+    me.match_bits = bits;
+    me.options |= PTL_ME_OP_PUT | PTL_ME_EVENT_CT_COMM;
+    CHECK(PtlMEAppend(ni, pt, &me, PTL_PRIORITY_LIST, NULL, &handle));
     return handle;
 }
 

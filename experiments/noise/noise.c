@@ -23,33 +23,12 @@ __handler int answer_payload(const ptl_payload_t p, void *state) {
     return refused == 0 ? SUCCESS : FAIL;
 }
 
-/* Appends an entry for messages with these match bits; `ct` counts their bytes. */
-static ptl_handle_me_t append(ptl_match_bits_t bits, void *memory, ptl_handle_ct_t ct, ptl_me_t me) {
-    ptl_handle_me_t handle;
-    me.start = memory;
-    me.length = MAX_BYTES;
-    me.ct_handle = ct;
-    me.uid = PTL_UID_ANY;
-    me.match_id.rank = PTL_RANK_ANY;
-    me.match_bits = bits;
-    me.options = PTL_ME_OP_PUT | PTL_ME_EVENT_CT_COMM | PTL_ME_EVENT_CT_BYTES;
-    CHECK(PtlMEAppend(ni, PT, &me, PTL_PRIORITY_LIST, NULL, &handle));
-    return handle;
-}
-
-static bool is_pattern(const unsigned char *data, size_t bytes, unsigned seed) {
-    for (size_t i = 0; i < bytes; i++)
-        if (data[i] != pattern(i, seed))
-            return false;
-    return true;
-}
-
 static void ping(enum mode mode, unsigned rounds, size_t bytes, unsigned char *sent, unsigned char *received) {
-    ptl_handle_ct_t pongs;
+    ptl_me_t me = {.options = PTL_ME_EVENT_CT_BYTES, .hpu_memory = PTL_INVALID_HANDLE};
     uint64_t total = 0, longest = 0;
     bool ok = true;
-    CHECK(PtlCTAlloc(ni, &pongs));
-    ptl_handle_me_t entry = append(PONG, received, pongs, (ptl_me_t){.hpu_memory = PTL_INVALID_HANDLE});
+    CHECK(PtlCTAlloc(ni, &me.ct_handle));
+    ptl_handle_me_t entry = append_entry(PT, PONG, received, MAX_BYTES, me);
     ptl_handle_md_t md = bind_memory(sent, MAX_BYTES, 0, PTL_CT_NONE);
     for (unsigned round = 0; round < WARM_UP + rounds; round++) {
         for (size_t i = 0; i < bytes; i++)
@@ -57,7 +36,7 @@ static void ping(enum mode mode, unsigned rounds, size_t bytes, unsigned char *s
         CHECK(spin_barrier()); /* rank 1 is ready */
         uint64_t begun = spin_time_ps();
         CHECK(PtlPut(md, 0, bytes, PTL_NO_ACK_REQ, (ptl_process_t){.rank = 1}, PT, PING, 0, NULL, 0));
-        await_count(pongs, (round + 1) * bytes);
+        await_count(me.ct_handle, (round + 1) * bytes);
         uint64_t taken = spin_time_ps() - begun;
         ok &= is_pattern(received, bytes, round);
         if (round >= WARM_UP) {
@@ -71,35 +50,34 @@ static void ping(enum mode mode, unsigned rounds, size_t bytes, unsigned char *s
     CHECK(spin_barrier());
     CHECK(PtlMEUnlink(entry));
     CHECK(PtlMDRelease(md));
-    CHECK(PtlCTFree(pongs));
+    CHECK(PtlCTFree(me.ct_handle));
 }
 
 static void pong(enum mode mode, unsigned rounds, size_t bytes, unsigned char *memory) {
     const ptl_process_t source = {.rank = 0};
-    ptl_me_t me = {.hpu_memory = PTL_INVALID_HANDLE};
-    ptl_handle_ct_t pings;
-    CHECK(PtlCTAlloc(ni, &pings));
+    ptl_me_t me = {.options = PTL_ME_EVENT_CT_BYTES, .hpu_memory = PTL_INVALID_HANDLE};
+    CHECK(PtlCTAlloc(ni, &me.ct_handle));
     if (mode == HANDLER) {
         CHECK(PtlHPUAllocMem(sizeof source, ni, &me.hpu_memory));
         me.hpu_initial_state = &source;
         me.hpu_initial_state_length = sizeof source;
         me.payload_handler = answer_payload;
     }
-    ptl_handle_me_t entry = append(PING, memory, pings, me);
+    ptl_handle_me_t entry = append_entry(PT, PING, memory, MAX_BYTES, me);
     ptl_handle_md_t md = bind_memory(memory, MAX_BYTES, 0, PTL_CT_NONE);
     for (unsigned round = 0; round < WARM_UP + rounds; round++) {
         ptl_size_t arrived = (round + 1) * bytes;
         if (mode == TRIGGERED)
-            CHECK(PtlTriggeredPut(md, 0, bytes, PTL_NO_ACK_REQ, source, PT, PONG, 0, NULL, 0, pings, arrived));
+            CHECK(PtlTriggeredPut(md, 0, bytes, PTL_NO_ACK_REQ, source, PT, PONG, 0, NULL, 0, me.ct_handle, arrived));
         CHECK(spin_barrier());
-        await_count(pings, arrived);
+        await_count(me.ct_handle, arrived);
         if (mode == CPU)
             CHECK(PtlPut(md, 0, bytes, PTL_NO_ACK_REQ, source, PT, PONG, 0, NULL, 0));
     }
     CHECK(spin_barrier());
     CHECK(PtlMEUnlink(entry));
     CHECK(PtlMDRelease(md));
-    CHECK(PtlCTFree(pings));
+    CHECK(PtlCTFree(me.ct_handle));
 }
 
 int main(int argc, char **argv) {

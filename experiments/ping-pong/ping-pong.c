@@ -8,10 +8,7 @@
  *   --sizes N,N,…     message sizes in bytes
  *
  * Prints one JSON object a line for each size: {"mode", "bytes", "half_rtt_ps", "data_ok"}. */
-#include <spin.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "../common/common.h"
 
 enum { PT = 3, PING = 20, PONG = 10 };          /* portal table index and match bits */
 enum { WARM_UP = 2, ROUNDS = WARM_UP + 1 };     /* branch predictors of the HPUs settle; then every round is the same */
@@ -51,83 +48,42 @@ __handler int ping_completion(int dropped_bytes, bool flow_control_triggered, vo
 
 /* ---- On the host ------------------------------------------------------------------------------------------------ */
 
-enum mode { RDMA, TRIGGERED, STORE, STREAM };
-static const char *const modes[] = {"rdma", "triggered", "store", "stream"};
+static const char usage[] = "ping-pong --mode rdma|triggered|store|stream --sizes BYTES[,BYTES...]";
+enum mode { RDMA, TRIGGERED, STORE, STREAM, MODES };
+static const char *const modes[MODES] = {"rdma", "triggered", "store", "stream"};
 
-#define CHECK(call)                                                                                                    \
-    do {                                                                                                               \
-        int rc_ = (call);                                                                                              \
-        if (rc_ != PTL_OK) {                                                                                           \
-            fprintf(stderr, "ping-pong: rank %d: %s returned %d\n", spin_rank(), #call, rc_);                          \
-            exit(1);                                                                                                   \
-        }                                                                                                              \
-    } while (0)
-
-static ptl_handle_ni_t ni;
-static ptl_ni_limits_t limits;
 static unsigned char *sent, *received;
 
-static unsigned char pattern(size_t i, size_t bytes, int round) {
-    return (unsigned char)((i * 2654435761u + bytes * 40503u + (unsigned)round * 97u) >> 13);
-}
-
-static int matches(const unsigned char *data, size_t bytes, int round) {
-    for (size_t i = 0; i < bytes; i++)
-        if (data[i] != pattern(i, bytes, round))
-            return 0;
-    return 1;
-}
+/* Seed of the data of a round. */
+static unsigned seed(size_t bytes, unsigned round) { return (unsigned)bytes * ROUNDS + round; }
 
 /* Whether everything from `from` on is unchanged. */
-static int untouched(const unsigned char *data, size_t from) {
+static bool untouched(const unsigned char *data, size_t from) {
     for (size_t i = from; i < MAX_BYTES; i++)
         if (data[i] != UNTOUCHED)
-            return 0;
-    return 1;
-}
-
-static ptl_handle_md_t bind(void *start) {
-    ptl_md_t md = {.start = start, .length = MAX_BYTES, .eq_handle = PTL_EQ_NONE, .ct_handle = PTL_CT_NONE};
-    ptl_handle_md_t handle;
-    CHECK(PtlMDBind(ni, &md, &handle));
-    return handle;
-}
-
-/* Appends an entry for messages with these match bits; `ct` counts their bytes. */
-static ptl_handle_me_t append(ptl_match_bits_t bits, ptl_handle_ct_t ct, ptl_me_t me) {
-    ptl_handle_me_t handle;
-    me.start = received;
-    me.length = MAX_BYTES;
-    me.ct_handle = ct;
-    me.uid = PTL_UID_ANY;
-    me.match_id.rank = PTL_RANK_ANY;
-    me.match_bits = bits;
-    me.options = PTL_ME_OP_PUT | PTL_ME_EVENT_CT_COMM | PTL_ME_EVENT_CT_BYTES;
-    CHECK(PtlMEAppend(ni, PT, &me, PTL_PRIORITY_LIST, NULL, &handle));
-    return handle;
+            return false;
+    return true;
 }
 
 /* Sends each round's ping and waits for the pong. The last round counts. */
 static void ping(enum mode mode, size_t bytes) {
     const ptl_process_t peer = {.rank = 1};
-    ptl_ct_event_t counted;
-    ptl_handle_ct_t pongs;
+    ptl_me_t me = {.options = PTL_ME_EVENT_CT_BYTES, .hpu_memory = PTL_INVALID_HANDLE};
     uint64_t rtt_ps = 0;
-    int ok = 1;
-    CHECK(PtlCTAlloc(ni, &pongs));
-    ptl_handle_me_t entry = append(PONG, pongs, (ptl_me_t){.hpu_memory = PTL_INVALID_HANDLE});
-    ptl_handle_md_t md = bind(sent);
+    bool ok = true;
+    CHECK(PtlCTAlloc(ni, &me.ct_handle));
+    ptl_handle_me_t entry = append_entry(PT, PONG, received, MAX_BYTES, me);
+    ptl_handle_md_t md = bind_memory(sent, MAX_BYTES, 0, PTL_CT_NONE);
     memset(received, UNTOUCHED, MAX_BYTES);
-    for (int round = 0; round < ROUNDS; round++) {
+    for (unsigned round = 0; round < ROUNDS; round++) {
         for (size_t i = 0; i < bytes; i++)
-            sent[i] = pattern(i, bytes, round);
+            sent[i] = pattern(i, seed(bytes, round));
         CHECK(spin_barrier()); /* rank 1 is ready */
         uint64_t start = spin_time_ps();
         CHECK(PtlPut(md, 0, bytes, PTL_NO_ACK_REQ, peer, PT, PING, 0, NULL, 0));
-        CHECK(PtlCTWait(pongs, (round + 1) * bytes, &counted));
+        await_count(me.ct_handle, (round + 1) * bytes);
         rtt_ps = spin_time_ps() - start;
-        ok &= counted.success == (round + 1) * bytes && counted.failure == 0 && matches(received, bytes, round) &&
-              untouched(received, bytes);
+        ok &= is_pattern(received, bytes, seed(bytes, round)) && untouched(received, bytes);
     }
     CHECK(spin_barrier()); /* rank 1 has checked its side: it ends the run if that failed */
     printf("{\"mode\":\"%s\",\"bytes\":%zu,\"half_rtt_ps\":%llu,\"data_ok\":%s}\n", modes[mode], bytes,
@@ -135,17 +91,15 @@ static void ping(enum mode mode, size_t bytes) {
     fflush(stdout);
     CHECK(PtlMEUnlink(entry));
     CHECK(PtlMDRelease(md));
-    CHECK(PtlCTFree(pongs));
+    CHECK(PtlCTFree(me.ct_handle));
 }
 
 /* Prepares the answers, and checks what each ping left in host memory. */
 static void pong(enum mode mode, size_t bytes) {
     const ptl_process_t peer = {.rank = 0};
     struct pingpong state = {.max_packet = (uint32_t)limits.max_payload_size, .streaming = mode == STREAM};
-    ptl_me_t me = {.hpu_memory = PTL_INVALID_HANDLE};
-    ptl_ct_event_t counted;
-    ptl_handle_ct_t pings;
-    CHECK(PtlCTAlloc(ni, &pings));
+    ptl_me_t me = {.options = PTL_ME_EVENT_CT_BYTES, .hpu_memory = PTL_INVALID_HANDLE};
+    CHECK(PtlCTAlloc(ni, &me.ct_handle));
     if (mode == STORE || mode == STREAM) {
         CHECK(PtlHPUAllocMem(sizeof state, ni, &me.hpu_memory));
         me.header_handler = ping_header;
@@ -154,72 +108,45 @@ static void pong(enum mode mode, size_t bytes) {
         me.hpu_initial_state = &state;
         me.hpu_initial_state_length = sizeof state;
     }
-    ptl_handle_me_t entry = append(PING, pings, me);
-    ptl_handle_md_t md = bind(received);
+    ptl_handle_me_t entry = append_entry(PT, PING, received, MAX_BYTES, me);
+    ptl_handle_md_t md = bind_memory(received, MAX_BYTES, 0, PTL_CT_NONE);
     memset(received, UNTOUCHED, MAX_BYTES);
     if (mode == TRIGGERED)
-        for (int round = 0; round < ROUNDS; round++)
-            CHECK(
-                PtlTriggeredPut(md, 0, bytes, PTL_NO_ACK_REQ, peer, PT, PONG, 0, NULL, 0, pings, (round + 1) * bytes));
+        for (unsigned round = 0; round < ROUNDS; round++)
+            CHECK(PtlTriggeredPut(md, 0, bytes, PTL_NO_ACK_REQ, peer, PT, PONG, 0, NULL, 0, me.ct_handle,
+                                  (round + 1) * bytes));
     /* Messages that the card answers without the host never reach host memory. */
-    int stored = mode == RDMA || mode == TRIGGERED || (mode == STORE && bytes > limits.max_payload_size);
-    for (int round = 0; round < ROUNDS; round++) {
+    bool stored = mode == RDMA || mode == TRIGGERED || (mode == STORE && bytes > limits.max_payload_size);
+    for (unsigned round = 0; round < ROUNDS; round++) {
         CHECK(spin_barrier());
-        CHECK(PtlCTWait(pings, (round + 1) * bytes, &counted));
+        await_count(me.ct_handle, (round + 1) * bytes);
         if (mode == RDMA)
             CHECK(PtlPut(md, 0, bytes, PTL_NO_ACK_REQ, peer, PT, PONG, 0, NULL, 0));
-        if (counted.failure != 0 || (stored && !matches(received, bytes, round)) ||
-            !untouched(received, stored ? bytes : 0)) {
-            fprintf(stderr, "ping-pong: rank 1: wrong data in round %d of %zu bytes\n", round, bytes);
-            exit(1);
-        }
+        if ((stored && !is_pattern(received, bytes, seed(bytes, round))) || !untouched(received, stored ? bytes : 0))
+            fail("wrong data in round %u of %zu bytes", round, bytes);
     }
     CHECK(spin_barrier());
     CHECK(PtlMEUnlink(entry));
     CHECK(PtlMDRelease(md));
-    CHECK(PtlCTFree(pings));
+    CHECK(PtlCTFree(me.ct_handle));
     if (me.hpu_memory != PTL_INVALID_HANDLE)
         CHECK(PtlHPUFreeMem(&me.hpu_memory));
 }
 
-static void usage(void) {
-    fprintf(stderr, "usage: ping-pong --mode rdma|triggered|store|stream --sizes BYTES[,BYTES...]\n");
-    exit(2);
-}
-
 int main(int argc, char **argv) {
-    const char *sizes = NULL;
-    int mode = -1;
-    for (int i = 1; i + 1 < argc; i += 2) {
-        if (strcmp(argv[i], "--sizes") == 0)
-            sizes = argv[i + 1];
-        for (int m = RDMA; strcmp(argv[i], "--mode") == 0 && m <= STREAM; m++)
-            if (strcmp(argv[i + 1], modes[m]) == 0)
-                mode = m;
+    enum mode mode = (enum mode)choice(option(argc, argv, "--mode", usage), modes, MODES, usage);
+    const char *sizes = option(argc, argv, "--sizes", usage);
+    size_t bytes;
+    if (spin_size() != 2)
+        fail("needs 2 ranks");
+    start(PT, NULL);
+    sent = allocate(MAX_BYTES);
+    received = allocate(MAX_BYTES);
+    while (next_number(&sizes, &bytes)) {
+        if (bytes == 0 || bytes > MAX_BYTES)
+            fail("--sizes: expected 1 to %d", MAX_BYTES);
+        (spin_rank() == 0 ? ping : pong)(mode, bytes);
     }
-    if (mode < 0 || sizes == NULL || spin_size() != 2)
-        usage();
-
-    ptl_pt_index_t pt;
-    CHECK(PtlInit());
-    CHECK(PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_LOGICAL, PTL_PID_ANY, NULL, &limits, &ni));
-    CHECK(spin_set_map(ni));
-    CHECK(PtlPTAlloc(ni, 0, PTL_EQ_NONE, PT, &pt));
-    sent = malloc(MAX_BYTES);
-    received = malloc(MAX_BYTES);
-    if (sent == NULL || received == NULL)
-        return 1;
-
-    for (const char *at = sizes; *at != '\0';) {
-        char *end;
-        unsigned long bytes = strtoul(at, &end, 10);
-        if (end == at || bytes == 0 || bytes > MAX_BYTES)
-            usage();
-        (spin_rank() == 0 ? ping : pong)((enum mode)mode, bytes);
-        at = *end == ',' ? end + 1 : end;
-    }
-    CHECK(PtlPTFree(ni, pt));
-    CHECK(PtlNIFini(ni));
-    PtlFini();
+    finish();
     return 0;
 }

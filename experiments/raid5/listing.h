@@ -85,19 +85,12 @@ __handler int listing_diff_completion(int dropped_bytes, bool flow_control_trigg
 static inline int listing_serve(ptl_handle_ni_t ni, ptl_pt_index_t pt, enum raid5_message message, void *memory,
                                 ptl_size_t bytes, ptl_process_t parity, int count) {
     struct listing state = {.parity = parity};
-    ptl_me_t me = {.start = memory,
-                   .length = bytes,
-                   .ct_handle = PTL_CT_NONE,
-                   .uid = PTL_UID_ANY,
-                   .options = PTL_ME_OP_PUT | PTL_ME_USE_ONCE,
-                   .match_id.rank = PTL_RANK_ANY,
-                   .match_bits = message,
-                   .header_handler = message == RAID5_DIFF ? listing_diff_header : listing_write_header,
+    ptl_me_t me = {.header_handler = message == RAID5_DIFF ? listing_diff_header : listing_write_header,
                    .payload_handler = message == RAID5_DIFF ? listing_diff_payload : listing_write_payload,
                    .completion_handler = message == RAID5_DIFF ? listing_diff_completion : raid5_write_completion,
                    .hpu_initial_state = &state,
                    .hpu_initial_state_length = sizeof state};
-    return raid5_append(ni, pt, me, count);
+    return raid5_append(ni, pt, message, memory, bytes, me, count);
 }
 
 #endif

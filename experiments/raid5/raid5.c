@@ -93,6 +93,7 @@ static unsigned char *staged; /* received data, at its place; the parity node ha
 static unsigned char *diff;   /* old ^ new, at its place */
 static ptl_handle_md_t memory_md, diff_md, byte_md;
 static ptl_handle_ct_t acks; /* from the parity node (Portals 4) */
+static ptl_size_t expected_acks;
 
 /* Appends an entry for messages with these match bits from this rank (or PTL_RANK_ANY). */
 static void expect(ptl_match_bits_t bits, ptl_rank_t from, void *start, size_t length, unsigned options,
@@ -111,9 +112,9 @@ static void expect(ptl_match_bits_t bits, ptl_rank_t from, void *start, size_t l
 
 static void prepare_node(void) {
     static unsigned char byte;
+    expected_acks = 0;
     memory_md = bind_memory(memory, NODE_BYTES, 0, PTL_CT_NONE);
     byte_md = bind_memory(&byte, sizeof byte, 0, PTL_CT_NONE);
-    staged = allocate(rank == PARITY ? VOLUME : NODE_BYTES);
     expect(STOP, PTL_RANK_ANY, NULL, 0, PTL_ME_OP_PUT, PTL_CT_NONE);
     if (rank == PARITY) {
         for (ptl_rank_t node = 0; node < NODES; node++)
@@ -121,7 +122,6 @@ static void prepare_node(void) {
         return;
     }
     CHECK(PtlCTAlloc(ni, &acks));
-    diff = allocate(NODE_BYTES);
     diff_md = bind_memory(diff, NODE_BYTES, 0, PTL_CT_NONE);
     expect(RAID5_WRITE, PTL_RANK_ANY, staged, NODE_BYTES, PTL_ME_OP_PUT, PTL_CT_NONE);
     if (reads == SERVED)
@@ -134,7 +134,6 @@ static void prepare_node(void) {
 /* Replaces old data by the staged new data, and forwards the difference. The CPU reads old and new data, and writes the
 * difference and the new data. */
 static void update_data(const ptl_event_t *event) {
-    static ptl_size_t expected_acks;
     size_t at = event->remote_offset, length = event->mlength;
     for (size_t i = at; i < at + length; i++) {
         diff[i] = memory[i] ^ staged[i];
@@ -191,6 +190,7 @@ static ptl_size_t expected_done, expected_bytes;
 static unsigned char done_byte;
 
 static void prepare_client(void) {
+    expected_done = expected_bytes = 0;
     CHECK(PtlCTAlloc(ni, &done));
     CHECK(PtlCTAlloc(ni, &bytes_read));
     client_md = bind_memory(memory, VOLUME, 0, PTL_CT_NONE);
@@ -313,10 +313,13 @@ static void replay(unsigned number, const struct spc_trace *trace) {
            (unsigned long long)time);
 }
 
-/* Prepares this rank for requests. */
-static void prepare(void) {
+/* Starts this rank and prepares it for requests. Every size and every trace is measured on cards that have just been
+ * started: the HPUs' branch predictors remember what ran before, and by a few cycles at the beginning they change the
+ * order in which handlers get the locks. */
+static void begin(void) {
     const ptl_process_t parity = {.rank = PARITY};
     enum raid5_message message = rank == PARITY ? RAID5_DIFF : RAID5_WRITE;
+    start(PT, !handlers && rank != CLIENT ? &eq : NULL);
     if (rank == CLIENT)
         return prepare_client();
     if (reads == GET && rank >= DATA)
@@ -327,6 +330,19 @@ static void prepare(void) {
                           : raid5_serve(ni, PT, message, memory, NODE_BYTES, parity, MESSAGES));
     if (rank >= DATA)
         CHECK(raid5_serve_reads(ni, PT, memory, NODE_BYTES));
+}
+
+static void measure_write(size_t bytes) {
+    begin();
+    write_bytes(bytes);
+    finish();
+}
+
+static void measure_trace(unsigned number, struct spc_trace trace) {
+    begin();
+    replay(number, &trace);
+    finish();
+    free(trace.requests);
 }
 
 int main(int argc, char **argv) {
@@ -346,27 +362,20 @@ int main(int argc, char **argv) {
 
     rank = spin_rank();
     handlers = mode == SPIN || mode == LISTING;
-    start(PT, !handlers && rank != CLIENT ? &eq : NULL);
     volume = allocate(VOLUME);
     memory = allocate(rank == CLIENT ? 2 * VOLUME : NODE_BYTES);
+    staged = allocate(rank == PARITY ? VOLUME : NODE_BYTES);
+    diff = allocate(NODE_BYTES);
     for (size_t i = 0; i < VOLUME; i++)
         volume[i] = pattern(i, 0);
     for (size_t i = 0; i < NODE_BYTES && rank != CLIENT; i++)
         memory[i] = expected(i);
-    prepare();
 
     while (sizes != NULL && next_number(&sizes, &number))
-        write_bytes(number);
-    while (traces != NULL && next_number(&traces, &number)) {
-        struct spc_trace trace = spc_generate((unsigned)number, count);
-        replay((unsigned)number, &trace);
-        free(trace.requests);
-    }
-    if (file != NULL) {
-        struct spc_trace trace = spc_read(file);
-        replay(0, &trace);
-        free(trace.requests);
-    }
-    finish();
+        measure_write(number);
+    while (traces != NULL && next_number(&traces, &number))
+        measure_trace((unsigned)number, spc_generate((unsigned)number, count));
+    if (file != NULL)
+        measure_trace(0, spc_read(file));
     return 0;
 }

@@ -225,9 +225,17 @@ __handler int raid5_diff_completion(int dropped_bytes, bool flow_control_trigger
 
 /* ---- Setup ------------------------------------------------------------------------------------------------------- */
 
-/* Appends `count` copies of the entry `me`, each with HPU memory of its own for the initial state. Returns PTL_OK, or the
- * error of PtlHPUAllocMem or PtlMEAppend. */
-static inline int raid5_append(ptl_handle_ni_t ni, ptl_pt_index_t pt, ptl_me_t me, int count) {
+/* Appends `count` entries for `message` over `memory`, with the handlers and the initial state of `me`. Each has HPU
+ * memory of its own and accepts one message at a time. Returns PTL_OK, or the error of PtlHPUAllocMem or PtlMEAppend. */
+static inline int raid5_append(ptl_handle_ni_t ni, ptl_pt_index_t pt, enum raid5_message message, void *memory,
+                               ptl_size_t bytes, ptl_me_t me, int count) {
+    me.start = memory;
+    me.length = bytes;
+    me.ct_handle = PTL_CT_NONE;
+    me.uid = PTL_UID_ANY;
+    me.options = PTL_ME_OP_PUT | PTL_ME_USE_ONCE;
+    me.match_id.rank = PTL_RANK_ANY;
+    me.match_bits = message;
     for (int i = 0; i < count; i++) {
         ptl_handle_me_t handle;
         int rc = PtlHPUAllocMem(me.hpu_initial_state_length, ni, &me.hpu_memory);
@@ -245,19 +253,12 @@ static inline int raid5_append(ptl_handle_ni_t ni, ptl_pt_index_t pt, ptl_me_t m
 static inline int raid5_serve(ptl_handle_ni_t ni, ptl_pt_index_t pt, enum raid5_message message, void *memory,
                               ptl_size_t bytes, ptl_process_t parity, int count) {
     struct raid5 state = {.parity = parity, .bytes = bytes};
-    ptl_me_t me = {.start = memory,
-                   .length = bytes,
-                   .ct_handle = PTL_CT_NONE,
-                   .uid = PTL_UID_ANY,
-                   .options = PTL_ME_OP_PUT | PTL_ME_USE_ONCE,
-                   .match_id.rank = PTL_RANK_ANY,
-                   .match_bits = message,
-                   .header_handler = message == RAID5_DIFF ? raid5_diff_header : raid5_write_header,
+    ptl_me_t me = {.header_handler = message == RAID5_DIFF ? raid5_diff_header : raid5_write_header,
                    .payload_handler = message == RAID5_DIFF ? raid5_diff_payload : raid5_write_payload,
                    .completion_handler = message == RAID5_DIFF ? raid5_diff_completion : raid5_write_completion,
                    .hpu_initial_state = &state,
                    .hpu_initial_state_length = sizeof state};
-    return raid5_append(ni, pt, me, count);
+    return raid5_append(ni, pt, message, memory, bytes, me, count);
 }
 
 /* Appends the entries of a data node for READ and ACK. Returns PTL_OK, or the error of PtlMEAppend. */
