@@ -15,8 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PEER, CARD };        /* ranks */
-enum { PT = 3, BITS = 20 }; /* portal table index, match bits */
+enum { PEER, CARD };                    /* ranks */
+enum { PT = 3, BITS = 20, FLUSH = 30 }; /* portal table index, match bits */
 enum { PACKET = 4096, MEMORY = 2 * PACKET };
 enum { ROUNDS = 4 };           /* branch predictors settle */
 enum { PATIENCE_NS = 100000 }; /* all effects of a message are complete by then */
@@ -36,21 +36,26 @@ static ptl_hdr_data_t aligned_memory[MEMORY / sizeof(ptl_hdr_data_t)];
 static void *const memory = aligned_memory;
 static const ptl_process_t peer = {.rank = PEER}, card = {.rank = CARD};
 
-/* An entry that covers all memory. */
-static void append(ptl_me_t me, const void *state, size_t bytes) {
+/* Appends an entry that covers all memory. */
+static void append_entry(ptl_me_t me) {
     ptl_handle_me_t handle;
     me.start = memory;
     me.length = MEMORY;
     me.uid = PTL_UID_ANY;
     me.match_id.rank = PTL_RANK_ANY;
     me.options = PTL_ME_OP_PUT | PTL_ME_OP_GET;
+    CHECK(PtlCTAlloc(ni, &me.ct_handle));
+    CHECK(PtlMEAppend(ni, PT, &me, PTL_PRIORITY_LIST, NULL, &handle));
+}
+
+/* Likewise, with this state in HPU memory of its own. */
+static void append(ptl_me_t me, const void *state, size_t bytes) {
     me.hpu_memory = PTL_INVALID_HANDLE;
     me.hpu_initial_state = state;
     me.hpu_initial_state_length = bytes;
-    CHECK(PtlCTAlloc(ni, &me.ct_handle));
     if (bytes > 0)
         CHECK(PtlHPUAllocMem(bytes, ni, &me.hpu_memory));
-    CHECK(PtlMEAppend(ni, PT, &me, PTL_PRIORITY_LIST, NULL, &handle));
+    append_entry(me);
 }
 
 static void put(ptl_size_t bytes, ptl_match_bits_t bits, ptl_hdr_data_t hdr_data) {
@@ -63,6 +68,22 @@ static void two_packets(void) { put(2 * PACKET, BITS, 0); }
 static void accumulate(void) {
     struct accumulate state = {.offset = 0};
     append((ptl_me_t){.match_bits = BITS, .payload_handler = accumulate_payload}, &state, sizeof state);
+}
+
+static void accumulate_keeps(void) {
+    struct accumulate_cache cache = {.bytes = PACKET};
+    ptl_me_t me = {.match_bits = BITS, .payload_handler = accumulate_cached};
+    me.hpu_initial_state = &cache;
+    me.hpu_initial_state_length = sizeof cache;
+    CHECK(PtlHPUAllocMem(sizeof cache + PACKET, ni, &me.hpu_memory));
+    append_entry(me);
+    append_entry((ptl_me_t){.match_bits = FLUSH, .header_handler = accumulate_flush, .hpu_memory = me.hpu_memory});
+}
+
+static void flushed_packet(void) {
+    one_packet();
+    spin_host_compute(PATIENCE_NS);
+    put(0, FLUSH, 0);
 }
 
 /* The first of two ranks in a tree that begins at the card: its one child is the peer. */
@@ -125,6 +146,10 @@ static const struct test {
     void (*send)(void);    /* sends, on the peer */
 } cases[] = {
     {"accumulate", "accumulate", "256 complex numbers", STATE(struct accumulate), accumulate, one_packet},
+    {"accumulate-cached", "accumulate", "256 numbers that HPU memory has", STATE(struct accumulate_cache),
+     accumulate_keeps, one_packet},
+    {"accumulate-flush", "accumulate", "256 numbers, then a flush", STATE(struct accumulate_cache), accumulate_keeps,
+     flushed_packet},
     {"broadcast-stream", "broadcast", "streaming, one child", STATE(struct broadcast), broadcast_streams, one_packet},
     {"broadcast-store", "broadcast", "stored two packets, one child", STATE(struct broadcast), broadcast_stores,
      two_packets},

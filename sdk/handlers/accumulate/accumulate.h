@@ -6,9 +6,12 @@
  *     PtlHPUAllocMem(sizeof state, ni, &me.hpu_memory);
  *     me.hpu_initial_state = &state, me.hpu_initial_state_length = sizeof state;
  *
+ * With `struct accumulate_cache` and accumulate_cached the card keeps the array in HPU memory, as cards that cache atomic
+ * operations do (§4.4.2); accumulate_flush then writes it to host memory. README.md shows both entries.
+ *
  * The numbers of a message go to the entry's memory from `offset` on, whatever the sender's remote offset. The entry's
  * event is posted when all results are in host memory. Messages that overlap in host memory must not be in flight at
- * the same time: one could read what the other is about to replace. A message that loses packets (flow control), or
+ * the same time, unless the card keeps what they overlap in: one could read what the other is about to replace. A message that loses packets (flow control), or
  * whose handler fails, is a failure in the entry's event and counter; some of the numbers then keep their old values.
  * */
 #ifndef HANDLERS_ACCUMULATE_H
@@ -58,6 +61,91 @@ __handler int accumulate_payload(const ptl_payload_t p, void *state) {
             return FAIL;
     }
     return SUCCESS;
+}
+
+/* ---- The array in HPU memory ------------------------------------------------------------------------------------- */
+
+enum { ACCUMULATE_CHUNKS = 64, ACCUMULATE_CACHE = ACCUMULATE_CHUNKS * ACCUMULATE_CHUNK };
+
+/* State of a chunk: in host memory only, in use by a handler, or in HPU memory, which is then newer. */
+enum accumulate_chunk { ACCUMULATE_AWAY, ACCUMULATE_BUSY, ACCUMULATE_HERE };
+
+/* HPU memory of the entries for messages and for the flush. The host sets the first two fields, zeroes the states, and
+ * allocates `bytes` more for the numbers. */
+struct accumulate_cache {
+    struct accumulate array;
+    uint32_t bytes;                     /* the first bytes of the array are kept, at most ACCUMULATE_CACHE of them */
+    uint32_t states[ACCUMULATE_CHUNKS]; /* enum accumulate_chunk */
+    double numbers[];
+};
+
+/* Number of bytes of chunk `number` that are kept. */
+static inline uint32_t accumulate_kept(const struct accumulate_cache *c, uint32_t number) {
+    uint32_t rest = c->bytes - number * ACCUMULATE_CHUNK;
+    return rest < ACCUMULATE_CHUNK ? rest : ACCUMULATE_CHUNK;
+}
+
+/* Place of chunk `number` in HPU memory, and in the entry's memory. */
+static inline double *accumulate_numbers(struct accumulate_cache *c, uint32_t number) {
+    return c->numbers + number * (ACCUMULATE_CHUNK / sizeof(double));
+}
+static inline ptl_size_t accumulate_place(const struct accumulate_cache *c, uint32_t number) {
+    return c->array.offset + number * ACCUMULATE_CHUNK;
+}
+
+/* Waits until no other handler uses a chunk, and takes it. Returns its state. */
+static inline uint32_t accumulate_take(struct accumulate_cache *c, uint32_t number) {
+    uint32_t state;
+    while ((state = __atomic_exchange_n(&c->states[number], ACCUMULATE_BUSY, __ATOMIC_ACQUIRE)) == ACCUMULATE_BUSY)
+        PtlHandlerYield();
+    return state;
+}
+
+static inline void accumulate_leave(struct accumulate_cache *c, uint32_t number, enum accumulate_chunk state) {
+    __atomic_store_n(&c->states[number], (uint32_t)state, __ATOMIC_RELEASE);
+}
+
+/* Payload handler: multiplies onto numbers that HPU memory keeps. It fetches them when a message is the first to need
+ * them. What follows them in the array is left to accumulate_payload. Fails when the array does not fit the entry's
+ * memory. */
+__handler int accumulate_cached(const ptl_payload_t p, void *state) {
+    struct accumulate_cache *c = state;
+    ptl_payload_t rest = p;
+    while (rest.length > 0 && rest.offset < c->bytes) {
+        uint32_t at = (uint32_t)rest.offset, number = at / ACCUMULATE_CHUNK, kept = accumulate_kept(c, number);
+        uint32_t left = number * ACCUMULATE_CHUNK + kept - at, part = rest.length < left ? rest.length : left;
+        double *numbers = accumulate_numbers(c, number);
+        if (accumulate_take(c, number) == ACCUMULATE_AWAY &&
+            PtlHandlerDMAFromHostB(accumulate_place(c, number), numbers, kept, PTL_ME_HOST_MEM)) {
+            accumulate_leave(c, number, ACCUMULATE_AWAY);
+            return FAIL;
+        }
+        accumulate_multiply(numbers + at % ACCUMULATE_CHUNK / sizeof(double), (const double *)rest.base,
+                            part / (2 * sizeof(double)));
+        accumulate_leave(c, number, ACCUMULATE_HERE);
+        rest.base += part;
+        rest.offset += part;
+        rest.length -= part;
+    }
+    return rest.length > 0 ? accumulate_payload(rest, &c->array) : SUCCESS;
+}
+
+/* Header handler: writes the numbers that HPU memory keeps to host memory. It is that of an empty message, the flush,
+ * whose event is posted when they are there; the host may then change the array. Products of messages whose events have
+ * not been posted before may be missing. Fails when host memory cannot be written. */
+__handler int accumulate_flush(const ptl_header_t h, void *state) {
+    struct accumulate_cache *c = state;
+    (void)h;
+    for (uint32_t number = 0; number * ACCUMULATE_CHUNK < c->bytes; number++) {
+        uint32_t failed = 0;
+        if (accumulate_take(c, number) == ACCUMULATE_HERE)
+            failed = PtlHandlerDMAToHostB(accumulate_numbers(c, number), accumulate_place(c, number),
+                                          accumulate_kept(c, number), PTL_ME_HOST_MEM);
+        accumulate_leave(c, number, ACCUMULATE_AWAY);
+        if (failed)
+            return FAIL;
+    }
+    return PROCEED;
 }
 
 #endif

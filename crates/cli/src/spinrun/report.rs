@@ -90,6 +90,8 @@ struct CardReport {
     /// `spin_host_copy`.
     host_read_bytes: u64,
     host_written_bytes: u64,
+    /// The traffic of host memory: the sum of the three.
+    memory_bytes: u64,
     undeliverable: u64,
     flow_control: u64,
     packets_dropped: u64,
@@ -232,6 +234,7 @@ fn card_report(card: &Stats, tx_busy: Time, host: HostTraffic) -> CardReport {
         dma_bytes: card.dma_bytes,
         host_read_bytes: host.read,
         host_written_bytes: host.written,
+        memory_bytes: card.dma_bytes + host.read + host.written,
         undeliverable: card.undeliverable,
         flow_control: card.flow_control,
         packets_dropped: card.packets_dropped,

@@ -60,8 +60,9 @@ fn computing_takes_exactly_its_time() {
         // 1010 bytes, mostly written, at 6.7 ps each.
         assert_eq!(report["end_ps"], 7_000 + (51_000 + 79_688) + (51_000 + 6_767), "{nic}");
         let card = &report["cards"][0];
-        let traffic = ["host_read_bytes", "host_written_bytes", "dma_bytes"].map(|key| card[key].as_u64());
-        assert_eq!(traffic, [Some(1010), Some(1024), Some(0)], "{nic}");
+        let traffic =
+            ["host_read_bytes", "host_written_bytes", "dma_bytes", "memory_bytes"].map(|key| card[key].as_u64());
+        assert_eq!(traffic, [Some(1010), Some(1024), Some(0), Some(2034)], "{nic}");
     }
 }
 
