@@ -31,7 +31,7 @@ pub use command::{
     Command, CommandId, Counter, Direction, Dma, HostAtomic, HostMemory, HostOperation, Issued, Message, Place, Reply,
     Transfer,
 };
-pub use kind::create;
+pub use kind::{NotOnCards, check_card, create};
 pub use map::load_map;
 pub use memory::{AllocationError, HpuMemory};
 pub use outcome::{Failure, Finished, HandlerError, Outcome, Usage, Verdict};

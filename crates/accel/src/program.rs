@@ -93,16 +93,20 @@ impl CardProgram {
     /// # Errors
     /// When it does not fit into their memories.
     pub fn new(device: DeviceProgram, machine: &Machine) -> Result<Rc<CardProgram>, ImageError> {
-        let Accelerator::Sc17(unit) = &machine.accelerator;
+        let (program_room, data_room) = (machine.accelerator.program(), machine.accelerator.data());
+        let load_cycles = match &machine.accelerator {
+            Accelerator::Sc17(unit) => unit.scratchpad_cycles,
+            Accelerator::Pspin(unit) => unit.l1.load_cycles,
+        };
         let program = &device.program;
         let (code, data) = (program.program_segment().len(), program.data_segment().len());
-        if code > unit.program as usize {
-            return Err(ImageError::TooLarge { what: "code", bytes: code, room: unit.program });
+        if code > program_room as usize {
+            return Err(ImageError::TooLarge { what: "code", bytes: code, room: program_room });
         }
-        if data > unit.data as usize {
-            return Err(ImageError::TooLarge { what: "static data", bytes: data, room: unit.data });
+        if data > data_room as usize {
+            return Err(ImageError::TooLarge { what: "static data", bytes: data, room: data_room });
         }
-        let engine = RefCell::new(Engine::new(program.clone(), machine.hpu.timing, unit.scratchpad_cycles));
+        let engine = RefCell::new(Engine::new(program.clone(), machine.hpu.timing, load_cycles));
         Ok(Rc::new(CardProgram { device, engine }))
     }
 

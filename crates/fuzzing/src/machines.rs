@@ -23,6 +23,9 @@ pub fn machine(bytes: &[u8]) {
         return;
     }
     let Ok(machine) = Machine::parse(BESIDE, file, &set) else { return };
+    if nic::check_card(&machine).is_err() {
+        return;
+    }
     let unit = &machine.accelerator;
     let sizes = [unit.memory(), unit.program(), unit.data(), unit.packet_buffer()];
     let too_large = sizes.iter().any(|size| *size > SMALL) || machine.network.mtu > SMALL;

@@ -2,6 +2,8 @@
 
 use sim::Clock;
 
+use crate::pspin::Pspin;
+
 /// `[hpu]`: the core of a handler processing unit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hpu {
@@ -31,61 +33,78 @@ pub enum TimingKind {
 pub enum Accelerator {
     /// "sc17": the accelerator of the sPIN paper.
     Sc17(Sc17),
+    /// "pspin": the unit of the PsPIN paper.
+    Pspin(Box<Pspin>),
 }
 
 impl Accelerator {
     /// Number of HPUs.
     pub fn hpus(&self) -> u32 {
-        let Accelerator::Sc17(unit) = self;
-        unit.hpus
+        match self {
+            Accelerator::Sc17(unit) => unit.hpus,
+            Accelerator::Pspin(unit) => unit.hpus(),
+        }
     }
 
     /// Bytes of HPU memory that programs can allocate.
     pub fn memory(&self) -> u32 {
-        let Accelerator::Sc17(unit) = self;
-        unit.memory
+        match self {
+            Accelerator::Sc17(unit) => unit.memory,
+            Accelerator::Pspin(unit) => unit.l2_handler.bytes + unit.units.clusters * unit.scratchpad(),
+        }
     }
 
     /// Bytes of code and constants that a device program may have.
     pub fn program(&self) -> u32 {
-        let Accelerator::Sc17(unit) = self;
-        unit.program
+        match self {
+            Accelerator::Sc17(unit) => unit.program,
+            Accelerator::Pspin(unit) => unit.program.bytes,
+        }
     }
 
     /// Bytes of static data that a device program may have.
     pub fn data(&self) -> u32 {
-        let Accelerator::Sc17(unit) = self;
-        unit.data
+        match self {
+            Accelerator::Sc17(unit) => unit.data,
+            Accelerator::Pspin(unit) => unit.l2_handler.bytes,
+        }
     }
 
     /// Bytes of the packet buffer.
     pub fn packet_buffer(&self) -> u32 {
-        let Accelerator::Sc17(unit) = self;
-        unit.packet_buffer
+        match self {
+            Accelerator::Sc17(unit) => unit.packet_buffer,
+            Accelerator::Pspin(unit) => unit.l2_packet.bytes,
+        }
     }
 
     /// The maximum number of bytes of an entry's initial state (App. B.2.1).
     pub fn max_initial_state(&self) -> u32 {
-        let Accelerator::Sc17(unit) = self;
-        unit.max_initial_state
+        match self {
+            Accelerator::Sc17(unit) => unit.max_initial_state,
+            Accelerator::Pspin(unit) => unit.units.max_initial_state,
+        }
     }
 
     /// The maximum number of bytes of a user header (App. B.2.1).
     pub fn max_user_hdr(&self) -> u32 {
-        let Accelerator::Sc17(unit) = self;
-        unit.max_user_hdr
+        match self {
+            Accelerator::Sc17(unit) => unit.max_user_hdr,
+            Accelerator::Pspin(unit) => unit.units.max_user_hdr,
+        }
     }
 
     /// Whether flow control stops the portal table entry of a handler that was killed.
     pub fn watchdog_flow_control(&self) -> bool {
-        let Accelerator::Sc17(unit) = self;
-        unit.watchdog_flow_control
+        matches!(self, Accelerator::Sc17(unit) if unit.watchdog_flow_control)
     }
 
     /// Cycles after which a handler is killed.
     pub fn watchdog_cycles(&self) -> u64 {
-        let Accelerator::Sc17(unit) = self;
-        unit.watchdog_cycles
+        match self {
+            Accelerator::Sc17(unit) => unit.watchdog_cycles,
+            Accelerator::Pspin(unit) => unit.units.watchdog_cycles,
+        }
     }
 }
 

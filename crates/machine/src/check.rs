@@ -4,9 +4,10 @@ use abi::device::{HeaderArgs, map};
 use sim::{Clock, Time, TimePerByte};
 
 use crate::Machine;
-use crate::accelerator::{Accelerator, Hpu, Sc17};
+use crate::accelerator::{Accelerator, Hpu, Sc17, TimingKind};
 use crate::network::{Fabric, Network, NetworkModel, Reception, Shape, Topology};
 use crate::problem::Problem;
+use crate::pspin::Pspin;
 use crate::value::Parameter;
 
 /// The maximum of a single latency: sums of latencies stay far below the maximum simulated time.
@@ -35,8 +36,10 @@ impl Machine {
         at_least("host.core_lines", self.host.core_lines, 1)?;
         at_least("host.copy_lines", self.host.copy_lines, 1)?;
         self.hpu.check()?;
-        let Accelerator::Sc17(unit) = &self.accelerator;
-        unit.check(&self.hpu, self.network.mtu)?;
+        match &self.accelerator {
+            Accelerator::Sc17(unit) => unit.check(&self.hpu, self.network.mtu)?,
+            Accelerator::Pspin(unit) => unit.check(&self.hpu, self.network.mtu)?,
+        }
         for (key, time) in [
             ("network.switch_ns", self.network.switch),
             ("network.wire_ns", self.network.wire),
@@ -160,14 +163,7 @@ impl Sc17 {
         at_most("accelerator.contexts", self.contexts, MAX_CONTEXTS)?;
         at_least("accelerator.scratchpad_cycles", self.scratchpad_cycles, 1)?;
         at_most("accelerator.scratchpad_cycles", self.scratchpad_cycles, SLOWEST_SCRATCHPAD)?;
-        at_least("accelerator.watchdog_cycles", self.watchdog_cycles, 1)?;
-        if core.clock.time(self.watchdog_cycles) > LONGEST_HANDLER {
-            let (most, cycles) = (core.clock.cycles(LONGEST_HANDLER), self.watchdog_cycles);
-            return problem(
-                "accelerator.watchdog_cycles",
-                format!("must be at most {most}, 1000 s at hpu.clock_ghz ({}), is {cycles}", core.clock.show()),
-            );
-        }
+        check_threshold("accelerator.watchdog_cycles", self.watchdog_cycles, core)?;
         at_least("accelerator.stack_bytes", self.stack, 256)?;
         // The address map limits each memory; 16 bytes is the alignment of a stack and the widest that a memory needs.
         for (key, size, room) in [
@@ -209,6 +205,201 @@ impl Sc17 {
         }
         Ok(())
     }
+}
+
+/// The most cycles of one step of the PsPIN unit.
+const SLOWEST_STEP: u32 = 10_000;
+
+impl Pspin {
+    /// Checks the accelerator, for these cores and packets of at most `mtu` bytes.
+    fn check(&self, core: &Hpu, mtu: u32) -> Result<(), Problem> {
+        if core.timing != TimingKind::InOrder {
+            let what = format!("an HPU of PsPIN is an in-order core, \"inorder\"; is \"{}\"", core.timing.name());
+            return problem("hpu.timing", what);
+        }
+        self.check_counts()?;
+        self.check_memories()?;
+        self.check_cycles()?;
+        check_threshold("accelerator.default_watchdog_cycles", self.units.watchdog_cycles, core)?;
+        check_threshold("accelerator.mpq.idle_cycles", self.mpq.idle_cycles, core)?;
+        for (key, rate) in [
+            ("accelerator.inbound.G_ps_per_byte", self.inbound.gap_per_byte),
+            ("accelerator.outbound.G_ps_per_byte", self.outbound.gap_per_byte),
+            ("accelerator.host.G_ps_per_byte", self.host.gap_per_byte),
+        ] {
+            at_most(key, rate, SLOWEST)?;
+        }
+        at_least("accelerator.limits.max_packet_bytes", self.limits.max_packet, mtu)?;
+        self.check_packets()
+    }
+
+    /// Checks how many there are of each unit. A set of HPUs of a cluster fits into 32 bits, one of tasks into 64.
+    fn check_counts(&self) -> Result<(), Problem> {
+        for (key, value, least, most) in [
+            ("accelerator.clusters", self.units.clusters, 1, Pspin::MAX_CLUSTERS),
+            ("accelerator.hpus_per_cluster", self.units.hpus, 1, 32),
+            ("accelerator.mpq.queues", self.mpq.queues, 1, 4_096),
+            ("accelerator.mpq.shared_cells", self.mpq.shared_cells, 0, 65_536),
+            ("accelerator.mpq.cells_per_queue", self.mpq.cells_per_queue, 1, 64),
+            ("accelerator.cluster.tasks", self.cluster.tasks, 1, 64),
+            ("accelerator.cluster.commands_in_flight", self.cluster.commands_in_flight, 1, 32),
+            ("accelerator.cluster.buffered_completions", self.cluster.buffered_completions, 1, 8),
+            ("accelerator.l2_packet.ports", self.l2_packet.ports, 1, 2),
+            ("accelerator.l2_handler.ports", self.l2_handler.ports, 1, 2),
+            ("accelerator.icache.ports", self.icache.ports, 1, 32),
+            ("accelerator.dma.queue", self.dma.queue, 1, 64),
+            ("accelerator.pe.in_flight", self.pe.in_flight, 1, 64),
+            ("accelerator.commands.in_flight_per_target", self.commands.in_flight_per_target, 1, 64),
+            ("accelerator.commands.host_direct_bytes", self.commands.host_direct_bytes, 8, 64),
+            ("accelerator.outbound.queue", self.outbound.queue, 1, 65_536),
+            ("accelerator.inbound.reorder_packets", self.inbound.reorder_packets, 0, 65_536),
+        ] {
+            at_least(key, value, least)?;
+            at_most(key, value, most)?;
+        }
+        if self.mpq.queues > self.inbound.message_ids {
+            let (queues, ids) = (self.mpq.queues, self.inbound.message_ids);
+            let what = format!("must be at least accelerator.mpq.queues ({queues}), is {ids}");
+            return problem("accelerator.inbound.message_ids", what);
+        }
+        Ok(())
+    }
+
+    /// Checks sizes, banks and widths.
+    fn check_memories(&self) -> Result<(), Problem> {
+        for (key, value, most) in [
+            ("accelerator.l1.bytes", self.l1.bytes, Pspin::L1_SPAN),
+            ("accelerator.l2_packet.bytes", self.l2_packet.bytes, map::PROGRAM - map::PACKETS),
+            ("accelerator.l2_handler.bytes", self.l2_handler.bytes, map::PACKETS - map::DATA),
+            ("accelerator.program.bytes", self.program.bytes, map::RETURN - map::PROGRAM),
+        ] {
+            at_least(key, value, 64)?;
+            at_most(key, value, most)?;
+            multiple_of(key, value, 64)?;
+        }
+        for (key, value, least, most) in [
+            ("accelerator.l1.banks", self.l1.banks, 1, 4_096),
+            ("accelerator.l1.bank_bits", self.l1.bank_bits, 32, 2_048),
+            ("accelerator.l2_packet.banks", self.l2_packet.banks, 1, 4_096),
+            ("accelerator.l2_packet.bank_bits", self.l2_packet.bank_bits, 32, 2_048),
+            ("accelerator.l2_handler.banks", self.l2_handler.banks, 1, 4_096),
+            ("accelerator.l2_handler.bank_bits", self.l2_handler.bank_bits, 32, 2_048),
+            ("accelerator.program.port_bits", self.program.port_bits, 32, 2_048),
+            ("accelerator.dma.width_bits", self.dma.width_bits, 32, 2_048),
+            ("accelerator.pe.width_bits", self.pe.width_bits, 32, 2_048),
+            ("accelerator.nhi.width_bits", self.nhi.width_bits, 32, 2_048),
+            ("accelerator.icache.line_bytes", self.icache.line, 4, 4_096),
+            ("accelerator.icache.ways", self.icache.ways, 1, 64),
+            ("accelerator.cluster.slot_bytes", self.cluster.slot, 4, 4_096),
+        ] {
+            at_least(key, value, least)?;
+            at_most(key, value, most)?;
+            power_of_two(key, value)?;
+        }
+        let l1_bits = self.l1.banks * self.l1.bank_bits;
+        if self.dma.width_bits > l1_bits {
+            let width = self.dma.width_bits;
+            let what = format!("must be at most accelerator.l1.banks x bank_bits ({l1_bits}), is {width}");
+            return problem("accelerator.dma.width_bits", what);
+        }
+        let set = self.icache.ways * self.icache.line;
+        at_least("accelerator.icache.bytes", self.icache.bytes, set)?;
+        power_of_two("accelerator.icache.bytes", self.icache.bytes)?;
+        at_most("accelerator.icache.bytes", self.icache.bytes, 1 << 20)?;
+        at_least("accelerator.stack_bytes", self.units.stack, 256)?;
+        multiple_of("accelerator.stack_bytes", self.units.stack, 16)?;
+        if self.units.max_initial_state > self.l2_handler.bytes {
+            let (state, memory) = (self.units.max_initial_state, self.l2_handler.bytes);
+            let what = format!("must be at most accelerator.l2_handler.bytes ({memory}), is {state}");
+            return problem("accelerator.max_initial_state_bytes", what);
+        }
+        let room = map::ARGS_BYTES - size_of::<HeaderArgs>() as u32;
+        at_most("accelerator.max_user_hdr_bytes", self.units.max_user_hdr, room)?;
+        self.check_l1()
+    }
+
+    /// Checks how L1 is divided.
+    fn check_l1(&self) -> Result<(), Problem> {
+        let (runtime, packets) = (self.cluster.runtime, self.cluster.packet_buffer);
+        multiple_of("accelerator.cluster.runtime_bytes", runtime, 64)?;
+        multiple_of("accelerator.cluster.packet_buffer_bytes", packets, self.cluster.slot)?;
+        let stacks = u64::from(self.units.hpus) * u64::from(self.units.stack);
+        if u64::from(runtime) < stacks {
+            let what = format!("must hold the stacks of accelerator.hpus_per_cluster HPUs ({stacks}), is {runtime}");
+            return problem("accelerator.cluster.runtime_bytes", what);
+        }
+        if u64::from(runtime) + u64::from(packets) >= u64::from(self.l1.bytes) {
+            let room = self.l1.bytes.saturating_sub(runtime);
+            let what = format!("must leave room for scratchpads: less than {room}, is {packets}");
+            return problem("accelerator.cluster.packet_buffer_bytes", what);
+        }
+        Ok(())
+    }
+
+    /// Checks that the packet buffers hold the longest packet.
+    fn check_packets(&self) -> Result<(), Problem> {
+        let longest = self.limits.max_packet;
+        for (key, size) in [
+            ("accelerator.cluster.packet_buffer_bytes", self.cluster.packet_buffer),
+            ("accelerator.l2_packet.bytes", self.l2_packet.bytes),
+        ] {
+            if longest > size {
+                let what = format!("must hold a packet of accelerator.limits.max_packet_bytes ({longest}), is {size}");
+                return problem(key, what);
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks the steps that take a number of cycles.
+    fn check_cycles(&self) -> Result<(), Problem> {
+        let Pspin { cluster, commands, dma, pe, .. } = self;
+        for (key, value, least) in [
+            ("accelerator.mpq.select_cycles", self.mpq.select_cycles, 1),
+            ("accelerator.dispatch.cycles", self.dispatch.cycles, 1),
+            ("accelerator.cluster.assign_cycles", cluster.assign_cycles, 1),
+            ("accelerator.cluster.driver_cycles", cluster.driver_cycles, 1),
+            ("accelerator.cluster.feedback_cycles", cluster.feedback_cycles, 1),
+            ("accelerator.cluster.trap_cycles", cluster.trap_cycles, 1),
+            ("accelerator.l1.load_cycles", self.l1.load_cycles, 1),
+            ("accelerator.l1.atomic_bank_cycles", self.l1.atomic_bank_cycles, 1),
+            ("accelerator.icache.miss_cycles", self.icache.miss_cycles, 1),
+            ("accelerator.dma.latency_cycles", dma.latency_cycles, 1),
+            ("accelerator.dma.least_beats", dma.least_beats, 1),
+            ("accelerator.dma.issue_cycles", dma.issue_cycles, 1),
+            ("accelerator.pe.remote_l1_cycles", pe.remote_l1_cycles, 1),
+            ("accelerator.pe.l2_cycles", pe.l2_cycles, 1),
+            ("accelerator.commands.path_cycles", commands.path_cycles, 1),
+            ("accelerator.commands.read_cycles", commands.read_cycles, 1),
+            ("accelerator.commands.response_cycles", commands.response_cycles, 1),
+            ("accelerator.commands.issue_cycles", commands.issue_cycles, 1),
+            ("accelerator.inbound.write_cycles", self.inbound.write_cycles, 1),
+            ("accelerator.outbound.l1_gap_cycles", self.outbound.l1_gap_cycles, 0),
+            ("accelerator.outbound.l2_gap_cycles", self.outbound.l2_gap_cycles, 0),
+            ("accelerator.host.write_cycles", self.host.write_cycles, 0),
+            ("accelerator.host.read_cycles", self.host.read_cycles, 0),
+            ("accelerator.host.iommu_cycles", self.host.iommu_cycles, 0),
+        ] {
+            at_least(key, value, least)?;
+            at_most(key, value, SLOWEST_STEP)?;
+        }
+        Ok(())
+    }
+}
+
+/// Checks a number of cycles after which something is given up.
+fn check_threshold(key: &str, cycles: u64, core: &Hpu) -> Result<(), Problem> {
+    at_least(key, cycles, 1)?;
+    if core.clock.time(cycles) > LONGEST_HANDLER {
+        let most = core.clock.cycles(LONGEST_HANDLER);
+        let what = format!("must be at most {most}, 1000 s at hpu.clock_ghz ({}), is {cycles}", core.clock.show());
+        return problem(key, what);
+    }
+    Ok(())
+}
+
+fn power_of_two(key: &str, value: u32) -> Result<(), Problem> {
+    if !value.is_power_of_two() { problem(key, format!("must be a power of two, is {value}")) } else { Ok(()) }
 }
 
 fn problem(key: &str, what: String) -> Result<(), Problem> {

@@ -9,6 +9,10 @@ use crate::network::{Fabric, Network, NetworkModel, Shape};
 use crate::nic::Nic;
 use crate::old;
 use crate::problem::Problem;
+use crate::pspin::{
+    Cluster, ClusterDma, Commands, Dispatch, HostPort, Icache, Inbound, L1, L2Handler, L2Packet, Limits, Mpq, Nhi,
+    Outbound, Pe, ProgramMemory, Pspin, Units,
+};
 use crate::value::{Parameter, must_be, must_be_one_of};
 
 /// Lists the fields of a section and their keys. A field in brackets has a key that decides which other keys exist; its
@@ -92,12 +96,175 @@ section!("accelerator" Sc17 {
     put_blocks = "put_blocks",
 });
 
+section!("accelerator" Units {
+    clusters = "clusters",
+    hpus = "hpus_per_cluster",
+    stack = "stack_bytes",
+    overload = "overload",
+    watchdog_cycles = "default_watchdog_cycles",
+    max_initial_state = "max_initial_state_bytes",
+    max_user_hdr = "max_user_hdr_bytes",
+});
+
+section!("accelerator.mpq" Mpq {
+    queues = "queues",
+    shared_cells = "shared_cells",
+    cells_per_queue = "cells_per_queue",
+    select_cycles = "select_cycles",
+    idle_cycles = "idle_cycles",
+    lru = "lru",
+});
+
+section!("accelerator.dispatch" Dispatch {
+    cycles = "cycles",
+    policy = "policy",
+});
+
+section!("accelerator.cluster" Cluster {
+    tasks = "tasks",
+    packet_buffer = "packet_buffer_bytes",
+    runtime = "runtime_bytes",
+    slot = "slot_bytes",
+    assign_cycles = "assign_cycles",
+    driver_cycles = "driver_cycles",
+    feedback_cycles = "feedback_cycles",
+    trap_cycles = "trap_cycles",
+    commands_in_flight = "commands_in_flight",
+    buffered_completions = "buffered_completions",
+});
+
+section!("accelerator.l1" L1 {
+    bytes = "bytes",
+    banks = "banks",
+    bank_bits = "bank_bits",
+    load_cycles = "load_cycles",
+    dma_wins = "dma_wins",
+    atomic_bank_cycles = "atomic_bank_cycles",
+});
+
+section!("accelerator.l2_packet" L2Packet {
+    bytes = "bytes",
+    banks = "banks",
+    bank_bits = "bank_bits",
+    ports = "ports",
+});
+
+section!("accelerator.l2_handler" L2Handler {
+    bytes = "bytes",
+    banks = "banks",
+    bank_bits = "bank_bits",
+    ports = "ports",
+});
+
+section!("accelerator.program" ProgramMemory {
+    bytes = "bytes",
+    port_bits = "port_bits",
+});
+
+section!("accelerator.icache" Icache {
+    bytes = "bytes",
+    ways = "ways",
+    ports = "ports",
+    line = "line_bytes",
+    miss_cycles = "miss_cycles",
+});
+
+section!("accelerator.dma" ClusterDma {
+    width_bits = "width_bits",
+    latency_cycles = "latency_cycles",
+    least_beats = "least_beats",
+    issue_cycles = "issue_cycles",
+    queue = "queue",
+});
+
+section!("accelerator.pe" Pe {
+    width_bits = "width_bits",
+    remote_l1_cycles = "remote_l1_cycles",
+    l2_cycles = "l2_cycles",
+    in_flight = "in_flight",
+});
+
+section!("accelerator.nhi" Nhi {
+    width_bits = "width_bits",
+});
+
+section!("accelerator.commands" Commands {
+    path_cycles = "path_cycles",
+    read_cycles = "read_cycles",
+    response_cycles = "response_cycles",
+    in_flight_per_target = "in_flight_per_target",
+    issue_cycles = "issue_cycles",
+    host_direct_bytes = "host_direct_bytes",
+});
+
+section!("accelerator.inbound" Inbound {
+    write_cycles = "write_cycles",
+    gap_per_byte = "G_ps_per_byte",
+    reorder_packets = "reorder_packets",
+    message_ids = "message_ids",
+});
+
+section!("accelerator.outbound" Outbound {
+    gap_per_byte = "G_ps_per_byte",
+    queue = "queue",
+    l1_gap_cycles = "l1_gap_cycles",
+    l2_gap_cycles = "l2_gap_cycles",
+});
+
+section!("accelerator.host" HostPort {
+    write_cycles = "write_cycles",
+    read_cycles = "read_cycles",
+    gap_per_byte = "G_ps_per_byte",
+    iommu_cycles = "iommu_cycles",
+});
+
+section!("accelerator.limits" Limits {
+    max_packet = "max_packet_bytes",
+});
+
+/// Lists the tables of a kind of accelerator, and their types.
+macro_rules! tables {
+    ($type:ident { $($field:ident: $table:ident),+ $(,)? }) => {
+        impl $type {
+            const TABLES: &[&[&str]] = &[$($table::KEYS),+];
+
+            fn read(table: &Table) -> Result<$type, Problem> {
+                Ok($type { $($field: $table::read(table)?),+ })
+            }
+
+            fn describe(&self, rows: &mut Vec<(&'static str, String, &'static str)>) {
+                $(self.$field.describe(rows);)+
+            }
+        }
+    };
+}
+
+tables!(Pspin {
+    units: Units,
+    mpq: Mpq,
+    dispatch: Dispatch,
+    cluster: Cluster,
+    l1: L1,
+    l2_packet: L2Packet,
+    l2_handler: L2Handler,
+    program: ProgramMemory,
+    icache: Icache,
+    dma: ClusterDma,
+    pe: Pe,
+    nhi: Nhi,
+    commands: Commands,
+    inbound: Inbound,
+    outbound: Outbound,
+    host: HostPort,
+    limits: Limits,
+});
+
 const DESCRIPTION: &str = "description";
 pub(crate) const MODEL: &str = "network.model";
 const ACCELERATOR: &str = "accelerator.kind";
 
-/// The kinds of accelerator, with the keys of each.
-const ACCELERATORS: [(&str, &[&str]); 1] = [("sc17", Sc17::KEYS)];
+/// The kinds of accelerator, with the keys of each, table by table.
+const ACCELERATORS: [(&str, &[&[&str]]); 2] = [("sc17", &[Sc17::KEYS]), ("pspin", Pspin::TABLES)];
 
 impl NetworkModel {
     /// The name that machine files have for it.
@@ -171,12 +338,14 @@ impl Accelerator {
     pub fn kind(&self) -> &'static str {
         match self {
             Accelerator::Sc17(_) => "sc17",
+            Accelerator::Pspin(_) => "pspin",
         }
     }
 
     fn read(table: &Table) -> Result<Accelerator, Problem> {
         match read::<String>(table, ACCELERATOR)?.as_str() {
             "sc17" => Ok(Accelerator::Sc17(Sc17::read(table)?)),
+            "pspin" => Ok(Accelerator::Pspin(Box::new(Pspin::read(table)?))),
             other => Err(Problem::new(ACCELERATOR, must_be_one_of(&ACCELERATORS.map(|(kind, _)| kind), other))),
         }
     }
@@ -196,8 +365,10 @@ impl Machine {
         self.dma.describe(&mut rows);
         self.hpu.describe(&mut rows);
         rows.push((ACCELERATOR, self.accelerator.kind().to_owned(), ""));
-        let Accelerator::Sc17(unit) = &self.accelerator;
-        unit.describe(&mut rows);
+        match &self.accelerator {
+            Accelerator::Sc17(unit) => unit.describe(&mut rows),
+            Accelerator::Pspin(unit) => unit.describe(&mut rows),
+        }
         rows
     }
 
@@ -228,7 +399,7 @@ pub(crate) fn check_key(table: &Table, key: &str) -> Result<(), Problem> {
 fn known(table: &Table) -> Vec<&'static str> {
     let chosen = read::<String>(table, ACCELERATOR).ok();
     let chosen = ACCELERATORS.iter().find(|(kind, _)| chosen.as_deref() == Some(kind));
-    let accelerators = chosen.map_or(&ACCELERATORS[..], std::slice::from_ref).iter().map(|(_, keys)| *keys);
+    let accelerators = chosen.map_or(&ACCELERATORS[..], std::slice::from_ref).iter().flat_map(|(_, tables)| *tables);
     let sections = [
         &[DESCRIPTION, MODEL],
         Network::KEYS,
@@ -239,7 +410,7 @@ fn known(table: &Table) -> Vec<&'static str> {
         Hpu::KEYS,
         &[ACCELERATOR],
     ];
-    sections.into_iter().chain(accelerators).flatten().copied().collect()
+    sections.into_iter().chain(accelerators.copied()).flatten().copied().collect()
 }
 
 fn read<T: Parameter>(table: &Table, key: &'static str) -> Result<T, Problem> {
@@ -267,9 +438,10 @@ fn read_if_there<T: Parameter>(table: &Table, key: &'static str) -> Result<Optio
 
 /// The unit at the end of a key.
 fn unit(key: &str) -> &'static str {
-    const UNITS: [(&str, &str); 5] =
-        [("_ps_per_byte", "ps/B"), ("_ns", "ns"), ("_ghz", "GHz"), ("_bytes", "B"), ("_cycles", "cycles")];
-    UNITS.iter().find(|(suffix, _)| key.ends_with(suffix)).map_or("", |(_, unit)| unit)
+    const UNITS: [(&str, &str); 6] =
+        [("ps_per_byte", "ps/B"), ("ns", "ns"), ("ghz", "GHz"), ("bytes", "B"), ("bits", "bit"), ("cycles", "cycles")];
+    let is_last_word = |rest: &str| rest.is_empty() || rest.ends_with('_');
+    UNITS.iter().find(|(suffix, _)| key.strip_suffix(suffix).is_some_and(is_last_word)).map_or("", |(_, unit)| unit)
 }
 
 fn check_known(table: &Table, prefix: &str, known: &[&str]) -> Result<(), Problem> {
@@ -290,6 +462,11 @@ fn check_known(table: &Table, prefix: &str, known: &[&str]) -> Result<(), Proble
 fn unknown(key: String, known: &[&str]) -> Problem {
     if let Some(why) = old::removed(&key) {
         return Problem::new(key, why);
+    }
+    if let Some((kind, _)) = ACCELERATORS.iter().find(|(_, tables)| tables.concat().contains(&&*key)) {
+        let hpus = "; the number of HPUs is accelerator.clusters x accelerator.hpus_per_cluster";
+        let hint = if key == "accelerator.hpus" { hpus } else { "" };
+        return Problem::new(key, format!("unknown key: only accelerator.kind = \"{kind}\" has it{hint}"));
     }
     let last = |key: &str| key.rsplit('.').next().map(str::to_owned);
     // The correct name in the wrong section is a smaller distance than two wrong letters.
@@ -314,5 +491,8 @@ mod tests {
         assert_eq!(unit("L_ns"), "ns");
         assert_eq!(unit("mtu_bytes"), "B");
         assert_eq!(unit("count"), "");
+        assert_eq!(unit("port_bits"), "bit");
+        assert_eq!(unit("bytes"), "B");
+        assert_eq!(unit("cycles"), "cycles");
     }
 }

@@ -19,6 +19,7 @@ mod network;
 mod nic;
 mod old;
 mod problem;
+pub mod pspin;
 mod value;
 
 pub use accelerator::{Accelerator, Hpu, Sc17, TimingKind};
@@ -27,6 +28,7 @@ pub use host::{Dma, DmaHandlers, DmaMessages, Host};
 pub use load::{MachineError, Sourced};
 pub use network::{Fabric, Flow, Injection, Network, NetworkModel, Reception, Routing, Shape, Topology};
 pub use nic::{MatchOverlaps, Nic, NicKind};
+pub use pspin::Pspin;
 
 /// A whole machine.
 #[derive(Clone, Debug, PartialEq)]

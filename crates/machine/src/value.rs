@@ -7,6 +7,7 @@ use crate::accelerator::TimingKind;
 use crate::host::{DmaHandlers, DmaMessages};
 use crate::network::{Flow, Injection, Reception, Routing, Topology};
 use crate::nic::{MatchOverlaps, NicKind};
+use crate::pspin::{DispatchPolicy, Lru, Overload};
 
 /// A type that a parameter can have. Errors say what is wrong with the value; the caller adds its place.
 pub(crate) trait Parameter: Sized {
@@ -124,6 +125,9 @@ choice!(MatchOverlaps { "reception" => Reception, "gap" => Gap });
 choice!(DmaMessages { "transfers" => Transfers, "latency" => Latency });
 choice!(DmaHandlers { "transfers" => Transfers, "requests" => Requests });
 choice!(NicKind { "rdma" => Rdma, "portals4" => Portals4, "spin" => Spin });
+choice!(Overload { "block" => Block, "drop" => Drop, "ecn" => Ecn });
+choice!(Lru { "tree" => Tree, "exact" => Exact });
+choice!(DispatchPolicy { "home" => Home, "least-loaded" => LeastLoaded, "pinned" => Pinned });
 choice!(TimingKind { "inorder" => InOrder, "ooo-a15" => OooA15 });
 
 impl Topology {

@@ -10,12 +10,23 @@ use machine::{
 use proptest::prelude::*;
 use sim::{Clock, Time, TimePerByte};
 
+const NAMES: [&str; 8] = [
+    "loggopsim2-dis",
+    "loggopsim2-int",
+    "pspin-200g",
+    "pspin-400g",
+    "pspin-800g",
+    "pspin-published",
+    "sc17-dis",
+    "sc17-int",
+];
+
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../machines")
 }
 
 fn sc17(machine: &Machine) -> &Sc17 {
-    let Accelerator::Sc17(unit) = &machine.accelerator;
+    let Accelerator::Sc17(unit) = &machine.accelerator else { panic!("{}", machine.name) };
     unit
 }
 
@@ -120,7 +131,7 @@ fn loggopsim2_differs_in_rules_only() {
         (expected.host.poll, expected.host.matching) = (Time::ZERO, Time::ZERO);
         (expected.nic.match_reply, expected.nic.match_overlaps) = (Time::from_ns(30), MatchOverlaps::Gap);
         (expected.dma.messages, expected.dma.handlers) = (DmaMessages::Latency, DmaHandlers::Requests);
-        let Accelerator::Sc17(unit) = &mut expected.accelerator;
+        let Accelerator::Sc17(unit) = &mut expected.accelerator else { panic!("{}", expected.name) };
         unit.put_blocks = false;
         assert_eq!(load(&format!("loggopsim2-{card}"), &[]).unwrap(), expected);
     }
@@ -229,18 +240,20 @@ fn values_have_sources() {
     let lines = &sourced.assumed["host.core_lines"];
     assert_eq!(lines.plausible, Plausible::Range("9".to_owned(), "13".to_owned()));
     assert!(lines.reason.starts_with("Haswell's L1 has ten line fill buffers for each core: 10 x 64 B in 51 ns"));
-    assert_eq!(Machine::names(&[folder()]), ["loggopsim2-dis", "loggopsim2-int", "sc17-dis", "sc17-int"]);
+    assert_eq!(Machine::names(&[folder()]), NAMES);
 }
 
-/// Each value either has a comment that names a section of a paper, or a file of the authors' simulator, or is an
-/// assumption; never both.
+/// Each value either has a comment that names a section of a paper, a file of the authors' simulator, or the hardware that
+/// they published, or is an assumption; never both.
 #[test]
 fn values_without_a_source_are_assumptions() {
     for name in Machine::names(&[folder()]) {
         for model in ["network.model=latency", "network.model=fabric"] {
             let set = [model, "network.reception=cut-through"].map(str::to_owned);
             let sourced = Machine::load_with_sources(&name, &[folder()], &set).unwrap();
-            let names_source = |text: &String| ["§", "App. ", "LogGOPSim2", "--set"].iter().any(|it| text.contains(it));
+            let names_source = |text: &String| {
+                ["§", "App. ", "LogGOPSim2", "published design", "--set"].iter().any(|it| text.contains(it))
+            };
             for (key, ..) in sourced.machine.describe() {
                 if key == "network.reception" {
                     continue; // as an option sets it here
@@ -256,7 +269,7 @@ fn values_without_a_source_are_assumptions() {
 /// A machine can have each value that an assumption calls plausible.
 #[test]
 fn plausible_values_can_be_set() {
-    for name in ["sc17-int", "sc17-dis", "loggopsim2-int", "loggopsim2-dis"] {
+    for name in NAMES {
         for (key, assumption) in Machine::load_with_sources(name, &[folder()], &[]).unwrap().assumed {
             let values = match assumption.plausible {
                 Plausible::Range(least, most) => vec![least, most],
@@ -490,7 +503,7 @@ fn wrong_values_name_file_and_key() {
         (
             "kind = \"sc17\"",
             "kind = \"sc18\"",
-            "machines/x.toml: accelerator.kind: must be one of \"sc17\", is \"sc18\"",
+            "machines/x.toml: accelerator.kind: must be one of \"sc17\", \"pspin\", is \"sc18\"",
         ),
         ("kind = \"sc17\"", "", "machines/x.toml: accelerator.kind: missing"),
         (
@@ -566,7 +579,7 @@ fn wrong_overrides_name_themselves() {
 fn missing_machines_and_files() {
     assert_eq!(
         load("sc18", &[]).unwrap_err().to_string(),
-        "sc18: no such machine; known are: loggopsim2-dis, loggopsim2-int, sc17-dis, sc17-int"
+        format!("sc18: no such machine; known are: {}", NAMES.join(", "))
     );
     let nowhere = Machine::load("sc17-int", &[PathBuf::from("/nonexistent")], &[]).unwrap_err();
     assert_eq!(nowhere.to_string(), "sc17-int: no such machine; known are: none");

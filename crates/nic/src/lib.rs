@@ -26,7 +26,9 @@ mod stats;
 pub mod testing;
 mod timeline;
 
-pub use accel::{CardProgram, DeviceProgram, Handler, ImageError, Profile, SourcePlace, load_map};
+pub use accel::{
+    CardProgram, DeviceProgram, Handler, ImageError, NotOnCards, Profile, SourcePlace, check_card, load_map,
+};
 pub use api::NewEntry;
 pub use atomic::{AtomicSpec, MAX_OPERAND, size as item_size};
 pub use card::Nic;

@@ -27,6 +27,8 @@ pub enum GoalError {
     #[error(transparent)]
     Network(#[from] net::NetError),
     #[error(transparent)]
+    Card(#[from] nic::NotOnCards),
+    #[error(transparent)]
     Spec(#[from] goal::generate::SpecError),
     #[error("cannot write {}: {error}", path.display())]
     Write { path: PathBuf, error: std::io::Error },
@@ -60,7 +62,11 @@ impl GoalError {
     /// Returns the exit status: 2 for wrong usage, 1 for everything else.
     pub fn status(&self) -> u8 {
         match self {
-            GoalError::Machine(_) | GoalError::Network(_) | GoalError::Spec(_) | GoalError::Usage(_) => 2,
+            GoalError::Machine(_)
+            | GoalError::Network(_)
+            | GoalError::Card(_)
+            | GoalError::Spec(_)
+            | GoalError::Usage(_) => 2,
             _ => 1,
         }
     }

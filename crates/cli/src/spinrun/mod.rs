@@ -145,6 +145,8 @@ enum RunError {
     Run(#[from] host::RunError),
     #[error(transparent)]
     Network(#[from] net::NetError),
+    #[error(transparent)]
+    Card(#[from] nic::NotOnCards),
     #[error("{} {objection}", program.display())]
     Mpi { program: PathBuf, objection: String },
     #[error("cannot write {}: {error}", path.display())]
@@ -159,7 +161,7 @@ impl RunError {
 
     fn status(&self) -> u8 {
         match self {
-            RunError::Machine(_) | RunError::Network(_) => 2,
+            RunError::Machine(_) | RunError::Network(_) | RunError::Card(_) => 2,
             _ => 1,
         }
     }
@@ -333,13 +335,14 @@ fn busy_wait_quantum(options: &Options) -> Quantum {
     options.spin_quantum.unwrap_or(options.busy_wait_quantum)
 }
 
-fn load_machine(options: &Options, sdk: &Sdk) -> Result<Machine, MachineError> {
+fn load_machine(options: &Options, sdk: &Sdk) -> Result<Machine, RunError> {
     let mut overrides = options.set.clone();
     overrides.extend(options.nic.map(|card| format!("nic.kind={}", NicKind::from(card).name())));
     let machine = Machine::load(&options.machine, &[sdk.home.join("machines")], &overrides)?;
     for notice in machine.notices.iter().chain(&machine.unused) {
         eprintln!("spinrun: note: {notice}");
     }
+    nic::check_card(&machine)?;
     Ok(machine)
 }
 

@@ -40,6 +40,7 @@ pub struct Arguments {
 pub fn run(schedule: &Schedule, arguments: &Arguments, trace: Trace) -> Result<Report, GoalError> {
     let (common, eager) = (&arguments.common, arguments.threshold.eager);
     let machine = common.machine_or_default(Network::OfMachine)?;
+    nic::check_card(&machine)?;
     let program = match &arguments.device {
         Some(file) => Some(device(file, &machine)?),
         None => None,

@@ -1,0 +1,336 @@
+//! The parameters of the PsPIN unit: one structure for each table below `[accelerator]`.
+//!
+//! "§" is a section of the PsPIN paper. All cycles are those of `hpu.clock_ghz`, which clocks the whole unit.
+
+use sim::TimePerByte;
+
+/// The PsPIN unit (§III): clusters of HPUs, the packet scheduler that feeds them, and the memories and interconnects between.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pspin {
+    /// `[accelerator]`
+    pub units: Units,
+    /// `[accelerator.mpq]`
+    pub mpq: Mpq,
+    /// `[accelerator.dispatch]`
+    pub dispatch: Dispatch,
+    /// `[accelerator.cluster]`
+    pub cluster: Cluster,
+    /// `[accelerator.l1]`
+    pub l1: L1,
+    /// `[accelerator.l2_packet]`
+    pub l2_packet: L2Packet,
+    /// `[accelerator.l2_handler]`
+    pub l2_handler: L2Handler,
+    /// `[accelerator.program]`
+    pub program: ProgramMemory,
+    /// `[accelerator.icache]`
+    pub icache: Icache,
+    /// `[accelerator.dma]`
+    pub dma: ClusterDma,
+    /// `[accelerator.pe]`
+    pub pe: Pe,
+    /// `[accelerator.nhi]`
+    pub nhi: Nhi,
+    /// `[accelerator.commands]`
+    pub commands: Commands,
+    /// `[accelerator.inbound]`
+    pub inbound: Inbound,
+    /// `[accelerator.outbound]`
+    pub outbound: Outbound,
+    /// `[accelerator.host]`
+    pub host: HostPort,
+    /// `[accelerator.limits]`
+    pub limits: Limits,
+}
+
+/// `[accelerator]`: how many units there are, and what is common to all.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Units {
+    /// `clusters`: number of clusters.
+    pub clusters: u32,
+    /// `hpus_per_cluster`: number of HPUs of a cluster.
+    pub hpus: u32,
+    /// `stack_bytes`: stack of an HPU.
+    pub stack: u32,
+    /// `overload`: what happens to a packet for which the packet buffer or the message queues have no room.
+    pub overload: Overload,
+    /// `default_watchdog_cycles`: cycles after which a handler is killed, unless its execution context says otherwise
+    /// (§III-B3).
+    pub watchdog_cycles: u64,
+    /// `max_initial_state_bytes`: maximum number of bytes of an entry's initial state (sPIN App. B.2.1).
+    pub max_initial_state: u32,
+    /// `max_user_hdr_bytes`: maximum number of bytes of a user header (sPIN App. B.2.1).
+    pub max_user_hdr: u32,
+}
+
+/// What the inbound engine does with a packet for which there is no room (§III-A).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Overload {
+    /// "block": the sender waits (back-pressure).
+    Block,
+    /// "drop": the packet is dropped and counted.
+    Drop,
+    /// "ecn": the sender waits, and the packet is marked and counted.
+    Ecn,
+}
+
+/// `[accelerator.mpq]`: the engine of the message processing queues (§III-B1).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mpq {
+    /// `queues`: number of queues, and so of messages that are processed at once.
+    pub queues: u32,
+    /// `shared_cells`: number of requests that can wait in all queues together, beyond those in the queues' own cells.
+    pub shared_cells: u32,
+    /// `cells_per_queue`: number of cells that belong to one queue alone.
+    pub cells_per_queue: u32,
+    /// `select_cycles`: cycles from the request of a packet until its task is offered to the dispatcher.
+    pub select_cycles: u32,
+    /// `idle_cycles`: cycles without a packet after which a message is given up, unless its execution context says
+    /// otherwise (§III-B3).
+    pub idle_cycles: u64,
+    /// `lru`: how the queue that may have been idle for longest is found.
+    pub lru: Lru,
+}
+
+/// How the candidate for an idle message queue is found (§III-B3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lru {
+    /// "tree": a binary tree of bits that point away from the queues that were used last (pseudo-LRU).
+    Tree,
+    /// "exact": the queue that has received no packet for longest.
+    Exact,
+}
+
+/// `[accelerator.dispatch]`: the task dispatcher (§III-B1).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Dispatch {
+    /// `cycles`: cycles from the message queues to the scheduler of a cluster.
+    pub cycles: u32,
+    /// `policy`: how the cluster of a task is chosen.
+    pub policy: DispatchPolicy,
+}
+
+/// How the dispatcher chooses the cluster of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DispatchPolicy {
+    /// "home": the message's home cluster (message number modulo clusters); if that has no room, the least loaded one.
+    Home,
+    /// "least-loaded": the least loaded cluster.
+    LeastLoaded,
+    /// "pinned": only the cluster that the execution context names, or else the home cluster.
+    Pinned,
+}
+
+/// `[accelerator.cluster]`: a processing cluster, its scheduler and its HPU drivers (§III-B2).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cluster {
+    /// `tasks`: number of tasks that a cluster holds, waiting or running.
+    pub tasks: u32,
+    /// `packet_buffer_bytes`: the part of L1 that holds packets.
+    pub packet_buffer: u32,
+    /// `runtime_bytes`: the part of L1 that holds stacks and data of the runtime; what remains are scratchpads.
+    pub runtime: u32,
+    /// `slot_bytes`: the unit in which the packet buffer is allocated.
+    pub slot: u32,
+    /// `assign_cycles`: cycles from a packet in L1 to the driver of an idle HPU.
+    pub assign_cycles: u32,
+    /// `driver_cycles`: cycles until the load returns with which the HPU waits for a task.
+    pub driver_cycles: u32,
+    /// `feedback_cycles`: cycles from the doorbell of an HPU to the NIC.
+    pub feedback_cycles: u32,
+    /// `trap_cycles`: cycles that an HPU needs after a fault, or after the watchdog, until it can take its next task.
+    pub trap_cycles: u32,
+    /// `commands_in_flight`: maximum number of commands in flight of one HPU.
+    pub commands_in_flight: u32,
+    /// `buffered_completions`: number of tasks of an HPU that are done but not yet reported while the next one runs.
+    pub buffered_completions: u32,
+}
+
+/// `[accelerator.l1]`: the tightly coupled memory of a cluster (§III-B2).
+#[derive(Clone, Debug, PartialEq)]
+pub struct L1 {
+    /// `bytes`: its size.
+    pub bytes: u32,
+    /// `banks`: number of banks, which are interleaved by words.
+    pub banks: u32,
+    /// `bank_bits`: width of a bank.
+    pub bank_bits: u32,
+    /// `load_cycles`: cycles of a load that is granted at once.
+    pub load_cycles: u32,
+    /// `dma_wins`: whether a DMA access wins against the HPUs when they want the same bank; otherwise they take turns.
+    pub dma_wins: bool,
+    /// `atomic_bank_cycles`: cycles for which an atomic operation occupies its bank.
+    pub atomic_bank_cycles: u32,
+}
+
+/// `[accelerator.l2_packet]`: the L2 packet buffer (§III-C).
+#[derive(Clone, Debug, PartialEq)]
+pub struct L2Packet {
+    /// `bytes`: its size.
+    pub bytes: u32,
+    /// `banks`: number of banks, which are interleaved by words.
+    pub banks: u32,
+    /// `bank_bits`: width of a bank.
+    pub bank_bits: u32,
+    /// `ports`: 2 when the NIC and the clusters have a port each, 1 when they share it.
+    pub ports: u32,
+}
+
+/// `[accelerator.l2_handler]`: the L2 handler memory (§III-C).
+#[derive(Clone, Debug, PartialEq)]
+pub struct L2Handler {
+    /// `bytes`: its size.
+    pub bytes: u32,
+    /// `banks`: number of banks, which are interleaved by words.
+    pub banks: u32,
+    /// `bank_bits`: width of a bank.
+    pub bank_bits: u32,
+    /// `ports`: 2 when the NIC and the clusters have a port each, 1 when they share it.
+    pub ports: u32,
+}
+
+/// `[accelerator.program]`: the program memory (§III-C).
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProgramMemory {
+    /// `bytes`: its size.
+    pub bytes: u32,
+    /// `port_bits`: width of its only port.
+    pub port_bits: u32,
+}
+
+/// `[accelerator.icache]`: the instruction cache that the HPUs of a cluster share (§III-C).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Icache {
+    /// `bytes`: its size.
+    pub bytes: u32,
+    /// `ways`: associativity.
+    pub ways: u32,
+    /// `ports`: number of HPUs that can fetch a line in one cycle.
+    pub ports: u32,
+    /// `line_bytes`: size of a line.
+    pub line: u32,
+    /// `miss_cycles`: cycles of a miss when the program memory is idle.
+    pub miss_cycles: u32,
+}
+
+/// `[accelerator.dma]`: the DMA engine of a cluster and the DMA interconnect (§III-C).
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClusterDma {
+    /// `width_bits`: width of both; a beat is a word of this width.
+    pub width_bits: u32,
+    /// `latency_cycles`: cycles of a transfer beyond one for each beat.
+    pub latency_cycles: u32,
+    /// `least_beats`: number of beats that the latency of a shorter transfer counts.
+    pub least_beats: u32,
+    /// `issue_cycles`: cycles in which an HPU issues a transfer.
+    pub issue_cycles: u32,
+    /// `queue`: number of transfers that wait in the engine.
+    pub queue: u32,
+}
+
+/// `[accelerator.pe]`: the interconnect by which HPUs reach remote L1 and L2 memories (§III-C).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pe {
+    /// `width_bits`: width of a cluster's port.
+    pub width_bits: u32,
+    /// `remote_l1_cycles`: cycles of a load or store in the L1 of another cluster.
+    pub remote_l1_cycles: u32,
+    /// `l2_cycles`: cycles of a load or store in an L2 memory.
+    pub l2_cycles: u32,
+    /// `in_flight`: maximum number of accesses in flight of a cluster.
+    pub in_flight: u32,
+}
+
+/// `[accelerator.nhi]`: the NIC–host interconnect (§III-C).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Nhi {
+    /// `width_bits`: its width, in each direction.
+    pub width_bits: u32,
+}
+
+/// `[accelerator.commands]`: the commands of handlers (§III-B1).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Commands {
+    /// `path_cycles`: cycles from the HPU to the engine that executes the command.
+    pub path_cycles: u32,
+    /// `read_cycles`: cycles until the first beat of the data has been read.
+    pub read_cycles: u32,
+    /// `response_cycles`: cycles of the response back to the HPU.
+    pub response_cycles: u32,
+    /// `in_flight_per_target`: maximum number of commands that wait in each of the three engines.
+    pub in_flight_per_target: u32,
+    /// `issue_cycles`: cycles in which an HPU issues a command of sPIN's own interface, which has no code for it.
+    pub issue_cycles: u32,
+    /// `host_direct_bytes`: immediate data of a host-direct command.
+    pub host_direct_bytes: u32,
+}
+
+/// `[accelerator.inbound]`: the NIC's inbound engine (§III-A).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Inbound {
+    /// `write_cycles`: cycles from the first byte of a packet to its request, beyond one for each beat.
+    pub write_cycles: u32,
+    /// `G_ps_per_byte`: inverse rate; 0 is no limit.
+    pub gap_per_byte: TimePerByte,
+    /// `reorder_packets`: number of packets that wait for the header packet of their message (§III-D2).
+    pub reorder_packets: u32,
+    /// `message_ids`: number of message numbers that requests can have.
+    pub message_ids: u32,
+}
+
+/// `[accelerator.outbound]`: the NIC's outbound engine (§III-A).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outbound {
+    /// `G_ps_per_byte`: inverse rate; 0 is no limit.
+    pub gap_per_byte: TimePerByte,
+    /// `queue`: number of commands that wait in it.
+    pub queue: u32,
+    /// `l1_gap_cycles`: cycles between two packets that it reads from L1.
+    pub l1_gap_cycles: u32,
+    /// `l2_gap_cycles`: cycles between two packets that it reads from L2.
+    pub l2_gap_cycles: u32,
+}
+
+/// `[accelerator.host]`: the path to host memory (§IV).
+#[derive(Clone, Debug, PartialEq)]
+pub struct HostPort {
+    /// `write_cycles`: cycles until a write is accepted.
+    pub write_cycles: u32,
+    /// `read_cycles`: cycles until the first beat of a read arrives.
+    pub read_cycles: u32,
+    /// `G_ps_per_byte`: inverse rate; 0 is no limit.
+    pub gap_per_byte: TimePerByte,
+    /// `iommu_cycles`: cycles of the translation of an address.
+    pub iommu_cycles: u32,
+}
+
+/// `[accelerator.limits]`
+#[derive(Clone, Debug, PartialEq)]
+pub struct Limits {
+    /// `max_packet_bytes`: the longest packet.
+    pub max_packet: u32,
+}
+
+impl Pspin {
+    /// Addresses of a cluster's L1: those of cluster `i` start at `L1_START + i * L1_SPAN`.
+    pub const L1_SPAN: u32 = 0x40_0000;
+    /// Address of the L1 of cluster 0.
+    pub const L1_START: u32 = 0x1000_0000;
+    /// The maximum number of clusters: their L1 memories end before the peripherals at 0x1A10_0000.
+    pub const MAX_CLUSTERS: u32 = 40;
+
+    /// Number of HPUs of all clusters.
+    pub fn hpus(&self) -> u32 {
+        self.units.clusters * self.units.hpus
+    }
+
+    /// Bytes of a cluster's L1 that are left for scratchpads.
+    pub fn scratchpad(&self) -> u32 {
+        self.l1.bytes - self.cluster.runtime - self.cluster.packet_buffer
+    }
+
+    /// Number of requests that can wait in the message queues.
+    pub fn cells(&self) -> u32 {
+        self.mpq.shared_cells + self.mpq.queues * self.mpq.cells_per_queue
+    }
+}
