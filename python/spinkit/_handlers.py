@@ -70,7 +70,9 @@ def described(header: str) -> dict[str, str]:
 def measure(home: Path, tools: Toolchain) -> list[Library]:
     """Compile `sdk/handlers/cost.c` and run its cases on both kinds of HPU."""
     folder = home / "sdk" / "handlers"
-    texts = {file.parent.name: described(file.read_text(encoding="utf-8")) for file in sorted(folder.glob("*/*.h"))}
+    texts: dict[str, dict[str, str]] = {}
+    for file in sorted(folder.glob("*/*.h")):
+        texts.setdefault(file.parent.name, {}).update(described(file.read_text(encoding="utf-8")))
     with TemporaryDirectory(prefix="spinkit-handlers-") as scratch, ThreadPoolExecutor(cpu_count()) as threads:
         program = Path(scratch) / "cost"
         kinds = ",".join(kind for kind, _ in KINDS)

@@ -8,7 +8,7 @@
 #include <handlers/matching/matching.h>
 
 #include <handlers/accumulate/accumulate.h>
-#include <handlers/broadcast/broadcast.h>
+#include <handlers/broadcast/trees.h>
 #include <handlers/datatype/datatype.h>
 #include <handlers/raid5/raid5.h>
 #include <stdio.h>
@@ -87,19 +87,21 @@ static void flushed_packet(void) {
 }
 
 /* The first of two ranks in a tree that begins at the card: its one child is the peer. */
-static void broadcast(bool streaming) {
+static void broadcast(bool streaming, ptl_me_t me) {
     struct broadcast state = {.bits = BITS, .ranks = 2, .root = CARD, .reach = broadcast_reach(0, 2)};
     state.max_packet = PACKET;
     state.streaming = streaming;
-    append((ptl_me_t){.match_bits = BITS,
-                      .header_handler = broadcast_header,
-                      .payload_handler = broadcast_payload,
-                      .completion_handler = broadcast_completion},
-           &state, sizeof state);
+    me.match_bits = BITS;
+    append(me, &state, sizeof state);
 }
 
-static void broadcast_streams(void) { broadcast(true); }
-static void broadcast_stores(void) { broadcast(false); }
+static const ptl_me_t binomial = {.header_handler = broadcast_header,
+                                  .payload_handler = broadcast_payload,
+                                  .completion_handler = broadcast_completion};
+static void broadcast_streams(void) { broadcast(true, binomial); }
+static void broadcast_stores(void) { broadcast(false, binomial); }
+static void broadcast_chain_tree(void) { broadcast(true, (ptl_me_t){.payload_handler = broadcast_chain_payload}); }
+static void broadcast_binary_tree(void) { broadcast(true, (ptl_me_t){.payload_handler = broadcast_binary_payload}); }
 
 static void datatype(uint32_t block) {
     struct datatype_vector state = {.offset = 0, .block = block, .stride = 2 * block};
@@ -153,6 +155,9 @@ static const struct test {
     {"broadcast-stream", "broadcast", "streaming, one child", STATE(struct broadcast), broadcast_streams, one_packet},
     {"broadcast-store", "broadcast", "stored two packets, one child", STATE(struct broadcast), broadcast_stores,
      two_packets},
+    {"broadcast-chain", "broadcast", "chain", STATE(struct broadcast), broadcast_chain_tree, one_packet},
+    {"broadcast-binary", "broadcast", "binary tree, one child", STATE(struct broadcast), broadcast_binary_tree,
+     one_packet},
     {"datatype-one", "datatype", "one block", STATE(struct datatype_vector), datatype_one, one_packet},
     {"datatype-many", "datatype", "16 blocks of 256 B", STATE(struct datatype_vector), datatype_many, one_packet},
     {"matching-short", "matching", "short message", STATE(struct matching), matching_short, one_packet},
