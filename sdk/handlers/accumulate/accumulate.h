@@ -10,10 +10,10 @@
  * operations do (§4.4.2); accumulate_flush then writes it to host memory. README.md shows both entries.
  *
  * The numbers of a message go to the entry's memory from `offset` on, whatever the sender's remote offset. The entry's
- * event is posted when all results are in host memory. Messages that overlap in host memory must not be in flight at
- * the same time, unless the card keeps what they overlap in: one could read what the other is about to replace. A message that loses packets (flow control), or
- * whose handler fails, is a failure in the entry's event and counter; some of the numbers then keep their old values.
- * */
+ * event is posted when all results are in host memory, or in HPU memory if that keeps them. Messages that overlap in host
+ * memory must not be in flight at the same time, since one could read what the other is about to replace; in HPU memory
+ * they may overlap. A message that loses packets (flow control), or whose handler fails, is a failure in the entry's
+ * event and counter; some of the numbers then keep their old values. */
 #ifndef HANDLERS_ACCUMULATE_H
 #define HANDLERS_ACCUMULATE_H
 
