@@ -10,8 +10,10 @@
  *   --ranks P,P,…     numbers of ranks, powers of two up to that of the job; ranks beyond wait
  *
  * After `--ranks`, `--mode M --bytes N` may be repeated: starting many ranks takes longer than a broadcast.
- * Prints a line with a JSON object for each of these and each number of ranks: {"mode", "bytes", "ranks", "time_ps",
- * "data_ok"}. The time runs from the root's start until the last rank's CPU sees that the message is in its memory. */
+ * Prints a line with a JSON object for each of these and each number of ranks: {"mode", "bytes", "ranks", "forwarding",
+ * "time_ps", "triggered_puts", "hpu_bytes", "data_ok"}. The time runs from the root's start until the last rank's CPU sees
+ * that the message is in its memory. `forwarding` is the number of ranks that forward on the longest path; the next two are
+ * the most triggered puts and bytes of HPU memory that a card needs. */
 #include "../common/common.h"
 #include <handlers/broadcast/broadcast.h>
 
@@ -32,7 +34,10 @@ static unsigned char *message;
 static ptl_handle_md_t md;
 static ptl_handle_ct_t told; /* rank 0: when another rank had the message */
 static ptl_size_t answers;
-static uint64_t last; /* rank 0: when the last rank had the message; elsewhere: when this one had it */
+/* Rank 0: when the last rank had the message, and the most that a card needed. Elsewhere: the same of this rank. */
+static struct result {
+    uint64_t end, triggered_puts, hpu_bytes;
+} last;
 static ptl_handle_md_t last_md;
 
 /* The name of the curve that is measured. */
@@ -62,6 +67,7 @@ static void expect_message(void) {
                        .hpu_memory = PTL_INVALID_HANDLE};
         if (mode == STORE || mode == STREAM) {
             CHECK(PtlHPUAllocMem(sizeof state, ni, &me.hpu_memory));
+            last.hpu_bytes += sizeof state;
             me.hpu_initial_state = &state;
             me.hpu_initial_state_length = sizeof state;
             me.header_handler = broadcast_header;
@@ -85,9 +91,11 @@ static void to_child(uint32_t ranks, uint32_t distance, size_t offset, ptl_size_
     size_t length = part_at(offset);
     if (threshold == 0)
         CHECK(PtlPut(md, offset, length, PTL_NO_ACK_REQ, child, data, TAG, offset, NULL, 0));
-    else
+    else {
         CHECK(
             PtlTriggeredPut(md, offset, length, PTL_NO_ACK_REQ, child, data, TAG, offset, NULL, 0, arrived, threshold));
+        last.triggered_puts++;
+    }
 }
 
 /* Sends the message to the children from distance `from` down, one after the other. */
@@ -142,6 +150,7 @@ static uint64_t broadcast(uint32_t ranks) {
     static unsigned seed;
     seed++;
     CHECK(spin_barrier()); /* the last message has reached all ranks, so no rank reads or sends it any more */
+    last.triggered_puts = 0;
     if (rank == 0)
         return lead(ranks, seed);
     if (rank < ranks)
@@ -154,6 +163,7 @@ static uint64_t broadcast(uint32_t ranks) {
 static void measure(const char *list) {
     size_t ranks;
     total = 0;
+    last.hpu_bytes = 0;
     CHECK(PtlCTAlloc(ni, &arrived));
     CHECK(PtlPTAlloc(ni, 0, PTL_EQ_NONE, data, &data));
     if (rank > 0)
@@ -163,7 +173,8 @@ static void measure(const char *list) {
     while (next_number(&list, &ranks)) {
         if (ranks < 2 || ranks > (size_t)spin_size() || (ranks & (ranks - 1)) != 0)
             fail("--ranks: %zu is no power of two from 2 to the %d ranks of the job", ranks, spin_size());
-        uint64_t begun = last = broadcast((uint32_t)ranks);
+        uint32_t forwarding = 0;
+        uint64_t begun = last.end = broadcast((uint32_t)ranks);
         CHECK(spin_barrier());
         /* The root's card determines the latest time of all ranks, after the measurement. */
         if (rank > 0 && rank < ranks)
@@ -171,8 +182,12 @@ static void measure(const char *list) {
                             PTL_MAX, PTL_UINT64_T));
         if (rank == 0) {
             await_count(told, answers += ranks - 1);
-            printf("{\"mode\":\"%s\",\"bytes\":%zu,\"ranks\":%zu,\"time_ps\":%llu,\"data_ok\":true}\n", modes[mode],
-                   bytes, ranks, (unsigned long long)(last - begun));
+            while (4u << forwarding <= ranks)
+                forwarding++;
+            printf("{\"mode\":\"%s\",\"bytes\":%zu,\"ranks\":%zu,\"forwarding\":%u,\"time_ps\":%llu,"
+                   "\"triggered_puts\":%llu,\"hpu_bytes\":%llu,\"data_ok\":true}\n",
+                   modes[mode], bytes, ranks, forwarding, (unsigned long long)(last.end - begun),
+                   (unsigned long long)last.triggered_puts, (unsigned long long)last.hpu_bytes);
         }
     }
     CHECK(spin_barrier()); /* no rank leaves with data that others still expect */

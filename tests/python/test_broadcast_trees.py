@@ -78,3 +78,16 @@ def test_a_card_that_sends_more_than_it_receives_loses_packets(trees: Path) -> N
     )
     assert done.returncode == 1
     assert "no packet buffer was free because packets arrive faster than handlers process them" in done.stderr
+
+
+def test_a_portals_4_tree_needs_logarithmic_space(tmp_path: Path) -> None:
+    """The card of the root's first child holds log2 P - 1 triggered puts, and no other card holds more."""
+    program, report = tmp_path / "broadcast", tmp_path / "report.json"
+    source = CHECKOUT / "experiments" / "broadcast" / "broadcast.c"
+    subprocess.run([_paths.command("spincc"), source, "-o", program], check=True)
+    for ranks, children in ((4, 1), (16, 3), (64, 5)):
+        command: list[str | Path] = [_paths.command("spinrun"), "-n", str(ranks), "--nic", "portals4", "--json", report]
+        arguments = ["--ranks", str(ranks), "--mode", "triggered", "--bytes", "8"]
+        done = subprocess.run([*command, program, *arguments], capture_output=True, text=True, check=True)
+        peaks = [card["triggered_peak"] for card in json.loads(report.read_text())["cards"]]
+        assert max(peaks) == peaks[ranks // 2] == json.loads(done.stdout)["triggered_puts"] == children
