@@ -58,6 +58,16 @@ def test_nodes_wait_for_the_end_of_messages(raid5: str, mode: str) -> None:
     assert (done.returncode, done.stdout.count('"data_ok":true')) == (0, 3), done.stderr
 
 
+def test_a_size_is_measured_as_if_alone(raid5: str) -> None:
+    """The branch predictors of the HPUs have not seen the sizes before it."""
+
+    def last(sizes: str) -> str:
+        command = [_paths.command("spinrun"), "-n", "6", raid5, "--mode", "spin", "--bytes", sizes]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[-1]
+
+    assert last("4096,8192") == last("8192")
+
+
 @pytest.mark.parametrize(
     ("reads", "time_ns"),
     [
@@ -73,6 +83,16 @@ def test_reads_take_the_sum_of_their_terms(raid5: str, reads: str, time_ns: floa
     command = [_paths.command("spinrun"), "-n", "6", "--nic", "rdma", raid5, "--mode", "rdma", "--reads", reads]
     done = subprocess.run([*command, "--file", trace], capture_output=True, text=True, check=True)
     assert json.loads(done.stdout)["time_ps"] / 1000 == pytest.approx(time_ns, abs=0.01)
+
+
+def test_an_array_that_hpu_memory_keeps_is_flushed(tmp_path: Path) -> None:
+    """The last sizes are larger than what HPU memory keeps, 64 chunks of 4 KiB; the program checks every number."""
+    program = str(tmp_path / "accumulate")
+    subprocess.run([_paths.command("spincc"), ROOT / "experiments/accumulate/accumulate.c", "-o", program], check=True)
+    sizes = ["16", "4112", "262144", "262160", "1048576"]
+    command = [_paths.command("spinrun"), "-n", "2", program, "--mode", "cached", "--sizes", ",".join(sizes)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.count('"data_ok":true') == len(sizes), done.stdout
 
 
 def test_descriptions_of_handlers_are_taken_from_the_comments_above_them() -> None:
