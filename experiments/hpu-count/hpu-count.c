@@ -2,27 +2,29 @@
  * given time.
  *
  *   --mode count      how many HPUs a card with enough of them uses for handlers of --handler-ns
- *   --mode law        Little's law: the handler's time × min(1/g, 1/(G s)), rounded up
+ *   --mode law        Little's law: the handler's time × the rate at which packets arrive, rounded up
  *   --mode time       the longest handler with which the HPUs keep up
- *   --mode law-time   the inverse of the law: HPUs × max(g, G s)
+ *   --mode law-time   the inverse of the law: the time between two packets × HPUs
  *   --mode interval   how much time passes between two messages that arrive, with the shortest handlers
- *   --mode law-interval   max(g, G s)
+ *   --mode law-interval    the paper's max(g, G s)
+ *   --mode port-interval   the same by the rules of the machine's ports, on which the other laws are based
  *   --sizes N,N,…     packet sizes in bytes
  *   --hpus N          HPUs of the card
  *   --handler-ns N    for count and law; handlers take whole cycles, so both round down to them
  *   --gap-ns X --byte-ps X --clock-ghz X   g, G and the HPUs' clock, for the laws
+ *   --injection max|sum --overlaps reception|gap --match-ns X   how ports work, and how long a packet is matched
  *
- * Prints one JSON object a line for each size: {"mode", "bytes", "hpus", "handler_ps", "interval_ps", "data_ok"}. "handler_ps" is the time that the handlers really take; a message says when it is not the one that was
- * asked for. */
+ * Prints one JSON object a line for each size: {"mode", "bytes", "hpus", "handler_ps", "interval_ps", "data_ok"}.
+ * "handler_ps" is the time that the handlers really take; a message says when it is not the one that was asked for. */
 #include "../common/common.h"
 
 enum { PT = 3, WORK = 20, REPORT = 21 };   /* portal table index and match bits */
 enum { MAX_BYTES = 1 << 16, ROUNDS = 32 }; /* of a flood: packets for each HPU */
 
 static const char usage[] =
-    "hpu-count --mode count|law|time|law-time|interval|law-interval --sizes BYTES[,BYTES...] --hpus N [...]";
-enum mode { COUNT, LAW, TIME, LAW_TIME, INTERVAL, LAW_INTERVAL, MODES };
-static const char *const modes[] = {"count", "law", "time", "law-time", "interval", "law-interval"};
+    "hpu-count --mode count|law|time|law-time|interval|law-interval|port-interval --sizes BYTES[,BYTES...] --hpus N [...]";
+enum mode { COUNT, LAW, TIME, LAW_TIME, INTERVAL, LAW_INTERVAL, PORT_INTERVAL, MODES };
+static const char *const modes[] = {"count", "law", "time", "law-time", "interval", "law-interval", "port-interval"};
 
 /* ---- On the card ------------------------------------------------------------------------------------------------ */
 
@@ -142,7 +144,7 @@ static bool keeps_up(size_t bytes, uint32_t loops) {
 /* The most loops that take no longer than `handler_ps` (0: with which the HPUs keep up). Rank 0 decides otherwise than
  * rank 1, but sends the same floods. */
 static uint32_t most(size_t bytes, int64_t handler_ps) {
-    uint32_t low = 0, high = 1u << 13;
+    uint32_t low = 0, high = 1u << 14;
     while (high - low > 1) {
         uint32_t middle = (low + high) / 2;
         if (handler_ps > 0 ? duration(middle) <= handler_ps : keeps_up(bytes, middle))
@@ -185,6 +187,28 @@ static double interval(size_t bytes) {
     return (double)(two - one) / half;
 }
 
+/* g and G in ps, and the rules of the machine's ports. */
+struct ports {
+    double gap_ps, byte_ps, match_ps;
+    bool adds_gap;    /* network.injection: a sender is busy for g + (s - 1) G instead of max(g, G s) */
+    bool waits_match; /* nic.match_overlaps: a receiver does nothing else while it matches */
+};
+
+static double larger(double one, double other) { return one > other ? one : other; }
+
+/* The paper's time between two packets (§4.4.2). */
+static double law_interval(const struct ports *ports, size_t bytes) {
+    return larger(ports->gap_ps, (double)bytes * ports->byte_ps);
+}
+
+/* The same by the rules of the ports: the slower of sender and receiver. */
+static double port_interval(const struct ports *ports, size_t bytes) {
+    double last_byte = (double)(bytes - 1) * ports->byte_ps, law = law_interval(ports, bytes);
+    double sends = ports->adds_gap ? ports->gap_ps + last_byte : law;
+    double receives = ports->waits_match ? last_byte + larger(ports->match_ps, ports->gap_ps) : law;
+    return larger(sends, receives);
+}
+
 static int64_t rounded_up(double number) {
     int64_t whole = (int64_t)number;
     return whole + (number > (double)whole);
@@ -209,7 +233,14 @@ int main(int argc, char **argv) {
     const char *sizes = option(argc, argv, "--sizes", usage);
     hpus = (uint32_t)number(argc, argv, "--hpus");
     int64_t handler_ps = (int64_t)(1000 * number(argc, argv, "--handler-ns"));
-    double gap_ps = 1000 * number(argc, argv, "--gap-ns"), byte_ps = number(argc, argv, "--byte-ps");
+    static const char *const injections[] = {"max", "sum"}, *const overlaps[] = {"reception", "gap"};
+    const struct ports ports = {
+        .gap_ps = 1000 * number(argc, argv, "--gap-ns"),
+        .byte_ps = number(argc, argv, "--byte-ps"),
+        .match_ps = 1000 * number(argc, argv, "--match-ns"),
+        .adds_gap = choice(option(argc, argv, "--injection", usage), injections, 2, usage) == 1,
+        .waits_match = choice(option(argc, argv, "--overlaps", usage), overlaps, 2, usage) == 1,
+    };
     double cycle_ps = 1000 / number(argc, argv, "--clock-ghz");
     uint32_t loops = 0;
     size_t bytes;
@@ -229,7 +260,7 @@ int main(int argc, char **argv) {
     while (next_number(&sizes, &bytes)) {
         if (bytes < 8 || bytes > limits.max_payload_size)
             fail("%zu bytes: %s", bytes, usage);
-        double interval_ps = (double)bytes * byte_ps > gap_ps ? (double)bytes * byte_ps : gap_ps;
+        double interval_ps = mode == LAW_INTERVAL ? law_interval(&ports, bytes) : port_interval(&ports, bytes);
         int64_t count = hpus, time_ps = handler_ps;
         if (mode == COUNT)
             count = needed(bytes, loops);

@@ -57,6 +57,24 @@ class Round:
         runs = self.of(rank, "HPU")
         return [one for one in runs if one.name.endswith(part) and not one.name.startswith("wait")]
 
+    def notices(self, *further: str) -> list[str]:
+        """Return the names of a CPU's work when it notices a message, as far as it takes time, and what follows."""
+        costs = {"poll": "host.poll_ns", "match": "host.match_ns"}
+        return [*(name for name, key in costs.items() if self.ps(key) > 0), *further]
+
+    @property
+    def shows_deposits(self) -> bool:
+        """Whether the data of messages crosses the DMA engine, so that a slice shows it."""
+        return self.parameters["dma.messages"] == "transfers"
+
+    def deposited(self, rank: int) -> int:
+        """Return when the last data that a rank has received has left its card, or has arrived if that is not shown."""
+        return max(one.end for one in (self.of(rank, "DMA", "deposit") if self.shows_deposits else self.received(rank)))
+
+    def in_memory(self, rank: int) -> int:
+        """Return when all that a rank has received is in its host memory, at the earliest."""
+        return self.deposited(rank) + self.ps("dma.L_ns")
+
     def ps(self, key: str) -> int:
         """Return a parameter of the machine that is a time in ns, in picoseconds."""
         return round(float(self.parameters[key]) * 1000)

@@ -19,7 +19,7 @@
 //!   copied; a card that matches puts them in place, unless the receive comes later.
 //! - **Rendezvous** messages announce themselves by a header; the receiver gets the data, which the sender's card serves
 //!   alone. Under Portals 4 a get that the receive has prepared is triggered by the header; that takes a second
-//!   descriptor (o more to post the receive) and a known source: with any source, the CPU gets the data when it sees the
+//!   descriptor (o more to post the receive, unless the message is there) and a known source: with any source, the CPU gets the data when it sees the
 //!   header (§5.1: the protocol "does not support wildcard receives"). A header handler needs neither.
 //! - **Collective traffic** is never offloaded ("We only considered point-to-point operations"): messages in matching
 //!   spaces of odd number, where the trace reader puts them, use the RDMA protocol on every card.

@@ -59,10 +59,24 @@ pub struct Dma {
     pub latency: Time,
     /// `G_ps_per_byte`: inverse bandwidth.
     pub gap_per_byte: TimePerByte,
+    /// `engines`: what reads and writes share.
+    pub engines: DmaEngines,
     /// `messages`: what the data of messages costs.
     pub messages: DmaMessages,
     /// `handlers`: what the transfers of handlers cost.
     pub handlers: DmaHandlers,
+    /// `news`: when the card reports the end of a message whose handlers have written to host memory.
+    pub news: DmaNews,
+}
+
+/// What transfers to and from host memory share. §4.3 of the sPIN paper has "a simple LogGP system".
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DmaEngines {
+    /// "shared": one engine makes one transfer at a time, in either direction, in order.
+    Shared,
+    /// "per-direction": reads and writes have an engine each. A read is requested behind all writes before it, so that it
+    /// sees what they write, but never delays a write.
+    PerDirection,
 }
 
 /// What it costs to fetch the data of a message from host memory, and to deposit it there. §4.3 of the sPIN paper adds DMA
@@ -86,6 +100,16 @@ pub enum DmaHandlers {
     /// in host memory.
     Transfers,
     /// "requests": as in LogGOPSim2. A read of s bytes takes 2 L + (s − 1) G and never delays another transfer. A write
-    /// occupies the engine for (s − 1) G, and handler and message go on when the engine begins it.
+    /// occupies the engine for (s − 1) G, and its handler goes on when the engine begins it. In LogGOPSim2, which moves no
+    /// data, so does the message; here its end is reported when the data is in host memory, up to (s − 1) G later.
     Requests,
+}
+
+/// When the card reports the end of a message whose handlers have written to host memory. The report itself takes L.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DmaNews {
+    /// "after-writes": when the card knows that the data is in host memory, L after it has left.
+    AfterWrites,
+    /// "behind-writes": when the last handler has ended, on the same path, so that the report arrives behind the data.
+    BehindWrites,
 }

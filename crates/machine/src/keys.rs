@@ -70,8 +70,10 @@ section!("nic" Nic {
 section!("dma" Dma {
     latency = "L_ns",
     gap_per_byte = "G_ps_per_byte",
+    engines = "engines",
     messages = "messages",
     handlers = "handlers",
+    news = "news",
 });
 
 section!("hpu" Hpu {

@@ -24,7 +24,7 @@ mod value;
 
 pub use accelerator::{Accelerator, Hpu, Sc17, TimingKind};
 pub use assumed::{Assumption, Plausible};
-pub use host::{Dma, DmaHandlers, DmaMessages, Host};
+pub use host::{Dma, DmaEngines, DmaHandlers, DmaMessages, DmaNews, Host};
 pub use load::{MachineError, Sourced};
 pub use network::{Fabric, Flow, Injection, Network, NetworkModel, Reception, Routing, Shape, Topology};
 pub use nic::{MatchOverlaps, Nic, NicKind};

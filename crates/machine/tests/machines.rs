@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use machine::{
-    Accelerator, Dma, DmaHandlers, DmaMessages, Host, Hpu, Injection, Machine, MachineError, MatchOverlaps, Network,
+    Accelerator, Dma, DmaEngines, DmaHandlers, DmaMessages, DmaNews, Host, Hpu, Injection, Machine, MachineError, MatchOverlaps, Network,
     NetworkModel, Nic, NicKind, Plausible, Reception, Sc17, TimingKind, Topology,
 };
 use proptest::prelude::*;
@@ -84,8 +84,10 @@ fn sc17_int_is_the_paper() {
         dma: Dma {
             latency: Time::from_ns(50),
             gap_per_byte: TimePerByte::from_fs_per_byte(6_700),
+            engines: DmaEngines::Shared,
             messages: DmaMessages::Transfers,
             handlers: DmaHandlers::Transfers,
+            news: DmaNews::AfterWrites,
         },
         hpu: Hpu { kind: "rv32imafdc".to_owned(), timing: TimingKind::OooA15, clock: Clock::from_khz(2_500_000) },
         accelerator: Accelerator::Sc17(Sc17 {
@@ -131,6 +133,7 @@ fn loggopsim2_differs_in_rules_only() {
         (expected.host.poll, expected.host.matching) = (Time::ZERO, Time::ZERO);
         (expected.nic.match_reply, expected.nic.match_overlaps) = (Time::from_ns(30), MatchOverlaps::Gap);
         (expected.dma.messages, expected.dma.handlers) = (DmaMessages::Latency, DmaHandlers::Requests);
+        expected.dma.news = DmaNews::BehindWrites;
         let Accelerator::Sc17(unit) = &mut expected.accelerator else { panic!("{}", expected.name) };
         unit.put_blocks = false;
         assert_eq!(load(&format!("loggopsim2-{card}"), &[]).unwrap(), expected);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use machine::Machine;
 
 /// Each key, and an expression that reads it.
-const READERS: [(&str, &str); 49] = [
+const READERS: [(&str, &str); 51] = [
     ("network.model", "NetworkModel::Fabric =>"),
     ("network.topology", "network.topology"),
     ("network.radix", "network.radix"),
@@ -37,8 +37,10 @@ const READERS: [(&str, &str); 49] = [
     ("nic.match_overlaps", "MatchOverlaps::Gap"),
     ("dma.L_ns", "dma.latency"),
     ("dma.G_ps_per_byte", "dma.gap_per_byte"),
+    ("dma.engines", "DmaEngines::PerDirection"),
     ("dma.messages", "DmaMessages::Latency"),
     ("dma.handlers", "DmaHandlers::Requests"),
+    ("dma.news", "DmaNews::BehindWrites"),
     ("hpu.kind", "hpu.kind"),
     ("hpu.timing", "hpu.timing"),
     ("hpu.clock_ghz", "hpu.clock"),

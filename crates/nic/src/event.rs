@@ -2,11 +2,11 @@
 
 use std::rc::Rc;
 
-use sim::{Time, Train};
+use sim::Time;
 
 use crate::departure::Departure;
 use crate::message::{Header, MessageId, OpToken, Packet};
-use crate::pipeline::ReplyRight;
+use crate::pipeline::{Fetching, ReplyRight};
 use crate::region::Region;
 use crate::spin::HostTransfer;
 
@@ -105,7 +105,7 @@ pub struct Sending {
     /// Where in host memory; `None` when its only packet came with the descriptor.
     pub from: Option<(Rc<Region>, u64)>,
     /// The bytes on their way through the DMA engine, if they need it.
-    pub train: Option<Train>,
+    pub fetching: Option<Fetching>,
     /// The earliest time at which its packets may leave.
     pub not_before: Time,
 }

@@ -263,15 +263,16 @@ impl Run<'_> {
     fn post(&mut self, receive: u32) -> (Task, Time) {
         let host = &self.model.parameters.machine.host;
         let card = self.card(receive);
-        // Without handlers the card gets the data of a long message by a triggered operation, which is posted beside it.
+        // Without handlers the card gets the data of a long message by a triggered operation, which is posted behind the
+        // entry unless that has found the message.
         let is_triggered = !card.runs_handlers() && self.gets_by_itself(receive) && !self.state.is_eager(receive);
         let (posting, finding) = match card.matches_on_card() {
             false => (host.matching, Time::ZERO),
-            true if is_triggered => (host.overhead * 2, host.poll),
             true => (host.overhead, host.poll),
         };
+        let preparing = if is_triggered { host.overhead } else { Time::ZERO };
         match self.state.post(receive) {
-            None => (Task::Run(receive), posting),
+            None => (Task::Run(receive), posting + preparing),
             Some(send) => {
                 self.state.dependencies.words.set_receive_of(send, receive);
                 (Task::Serve(send), posting + finding + self.serve_time(send))

@@ -42,7 +42,8 @@ impl Nic {
         if is_told_at_once {
             return self.complete(id, ports);
         }
-        let done = self.pipeline.dma.tell(ports);
+        let dma = &mut self.pipeline.dma;
+        let done = if has_handlers { dma.tell_behind_handlers(ports) } else { dma.tell(ports) };
         ports.schedule(done, NicEvent::Complete(id));
         Ok(())
     }
@@ -201,6 +202,6 @@ impl Nic {
         // Without handlers the message's interface has been closed meanwhile.
         let is_wanted = rx.as_mut().is_some_and(|rx| rx.handlers().is_some());
         self.spin.transfer_done(rx, transfer, self.pipeline.portals.node, ports)?;
-        if is_wanted { self.finish_if_done(transfer.message, ports) } else { Ok(()) }
+        if is_wanted && transfer.is_awaited { self.finish_if_done(transfer.message, ports) } else { Ok(()) }
     }
 }

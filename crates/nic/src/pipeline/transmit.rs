@@ -6,6 +6,7 @@ use abi::portals::NiFail;
 use machine::Injection;
 use sim::{Time, Train};
 
+use super::dma::Fetching;
 use super::state::Pipeline;
 use crate::event::{Content, Fetch, Initiator, Leaving, NicEvent, Outgoing, Sending, Sent, Source, Unread};
 use crate::message::{Body, Header, Packet, RequestKind};
@@ -58,16 +59,16 @@ impl Pipeline {
             Source::Descriptor(data) => {
                 let not_before = self.reaches_port(initiator, ports.now());
                 let packet = Some(Packet { header: header.clone(), offset: 0, data });
-                let message = Rc::new(Sending { header, sent, right, from: None, train: None, not_before });
+                let message = Rc::new(Sending { header, sent, right, from: None, fetching: None, not_before });
                 ports.schedule(not_before, NicEvent::Fetched(Box::new(Fetch { message, offset: 0, packet })));
                 return;
             }
         };
         let length = header.data_length();
         let not_before = self.reaches_port(initiator, ports.now());
-        let train = self.dma.fetch(ports.now(), length);
-        let message = Rc::new(Sending { header, sent, right, from: Some((region, start)), train, not_before });
-        if let Some(train) = train {
+        let fetching = self.dma.fetch(ports.now(), length);
+        let message = Rc::new(Sending { header, sent, right, from: Some((region, start)), fetching, not_before });
+        if let Some(Fetching { train, .. }) = fetching {
             self.send_ready = message.ready(length, self.dma.latency());
             if ports.tracing() {
                 self.show_fetches(&message, &train, ports);
@@ -112,7 +113,7 @@ impl Pipeline {
         let at = if message.serves() {
             // What a get reads is what its target's memory holds when the request reaches it: DMA keeps reads and writes
             // in order, and a later message must not change it (Portals 4.3 §3.3: write after read).
-            message.fetched(end, latency).saturating_sub(latency)
+            message.read(offset, end, latency)
         } else {
             message.ready(end, latency)
         };
@@ -298,9 +299,18 @@ impl Sending {
     /// When its first `bytes` are on the card. The request for them crosses first (sPIN App. C.3.2: "we pay two DMA
     /// latencies to read the data").
     fn fetched(&self, bytes: u64, latency: Time) -> Time {
-        match &self.train {
-            Some(train) if bytes > 0 => train.passed(bytes) + latency * 2,
+        match &self.fetching {
+            Some(Fetching { train, .. }) if bytes > 0 => train.passed(bytes) + latency * 2,
             _ => Time::ZERO,
+        }
+    }
+
+    /// When host memory is read for the packet with its bytes from `offset` to `end`. Only what fits into a packet is
+    /// ordered before later writes (`max_war_ordered_size`).
+    fn read(&self, offset: u64, end: u64, latency: Time) -> Time {
+        match self.fetching {
+            Some(Fetching { requested: Some(requested), .. }) if offset == 0 => requested,
+            _ => self.fetched(end, latency).saturating_sub(latency),
         }
     }
 

@@ -13,6 +13,8 @@ pub struct HostTransfer {
     pub message: MessageId,
     /// The command that the end of the transfer completes; a posted write has completed already.
     pub(super) command: Option<CommandId>,
+    /// Whether the end of the message waits for it. That of a posted write may be reported behind it instead.
+    pub is_awaited: bool,
     /// Keeps the HPU memory of the handler reserved.
     pub(super) _handlers: Rc<HandlerSet>,
     /// The host memory.

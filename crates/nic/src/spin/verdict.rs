@@ -26,7 +26,7 @@ pub struct SpinMessage {
     pub(super) waiting: Vec<Packet>,
     /// Number of payload handlers that have been offered and have not ended.
     pub(super) running: u32,
-    /// Number of DMA transfers of handlers that are not done.
+    /// Number of DMA transfers of handlers that are not done, and for which the end of the message waits.
     pub(super) transfers: u32,
     /// Bytes that were dropped, as the completion handler is told.
     pub(super) dropped: u64,

@@ -48,7 +48,7 @@ fn with_state(settings: &[&str], handlers: [Option<Vec<u32>>; 3], state: &[u8], 
         (twin_of("header"), twin_of("payload"), twin_of("completion"));
     if !state.is_empty() {
         rig.around.store(0, STATE, state);
-        new.me.hpu_memory = rig.cards[0].hpu_alloc(256, NI).unwrap();
+        new.me.hpu_memory = rig.cards[0].hpu_alloc(state.len().max(256) as u64, NI).unwrap();
         (new.me.hpu_initial_state, new.me.hpu_initial_state_length) = (STATE, state.len() as u64);
     }
     rig.append(0, NI, List::Priority, new);
@@ -317,6 +317,38 @@ fn dma_to_host() -> Vec<u8> {
 
 fn commands_to_host() -> Vec<u32> {
     commands(cmd::DMA_TO_HOST, map::HPU_MEMORY + 64, ret::SUCCESS)
+}
+
+/// What a handler writes to host memory, 2048 bytes of 6.7 ps, is there before anybody hears of the message's end, whenever
+/// the handler may go on. The news crosses in 50 ns: when the card knows that the data is there, or right behind it.
+#[test]
+fn a_message_ends_when_its_handlers_writes_are_in_host_memory() {
+    let written = data(7, 2048);
+    let local = map::HPU_MEMORY + size_of::<DmaCmd>() as u32;
+    let state = [bytes_of(&DmaCmd { offset: 0, local, len: 2048, ..DmaCmd::default() }), &written].concat();
+    let handler = commands(cmd::DMA_TO_HOST, map::HPU_MEMORY, ret::SUCCESS);
+    for (handlers, news) in [
+        ("transfers", "after-writes"),
+        ("transfers", "behind-writes"),
+        ("requests", "after-writes"),
+        ("requests", "behind-writes"),
+    ] {
+        let rules = [&*format!("dma.handlers={handlers}"), &*format!("dma.news={news}")];
+        let (mut rig, _) = with_state(&rules, [None, Some(handler.clone()), None], &state, 0);
+        let request = Request { ack: AckReq::Ack, op: Some(5), ..put(8) };
+        packets(&header(1, request), 4096).into_iter().for_each(|packet| rig.arrive(Time::ZERO, packet));
+        while rig.around.departures.is_empty() {
+            assert!(rig.step(), "{rules:?}: nothing is acknowledged");
+        }
+        assert!(rig.around.load(0, TO, 2048) == written, "{rules:?}: the data is not there");
+        let (_, began, left) = rig.around.named("to host")[0];
+        let (_, _, ended) = *stays(&rig, "payload").last().unwrap();
+        let (began, left) = (began.as_ps(), left.as_ps());
+        assert_eq!(left - began, if handlers == "transfers" { 13_722 } else { 13_715 });
+        assert_eq!(ended < left, handlers == "requests", "{rules:?}");
+        let behind = if news == "after-writes" { left + 50_000 } else { left.max(ended) };
+        assert_eq!(rig.around.departures[0].at.as_ps(), behind + 50_000, "{rules:?}");
+    }
 }
 
 /// A put from HPU memory holds the handler until the packet has left, unless the card is told otherwise.

@@ -17,6 +17,16 @@ use crate::region::Region;
 use crate::spin::transfer::{Action, HostTransfer};
 use crate::spin::unit::Spin;
 
+/// A transfer that begins.
+struct NewTransfer {
+    region: Rc<Region>,
+    offset: u64,
+    action: Action,
+    transfer: Transfer,
+    done: Time,
+    is_awaited: bool,
+}
+
 impl Spin {
     /// Moves data between device and host memory.
     pub(super) fn start_dma(
@@ -48,7 +58,8 @@ impl Spin {
                 (Action::Read { address: local, length }, done, Transfer::UnderWay)
             }
         };
-        self.begin_transfer(issuer, rx, (region, offset), action, (transfer, done), ports)
+        let is_awaited = transfer == Transfer::UnderWay || pipeline.dma.news_waits_for_writes();
+        self.begin_transfer(issuer, rx, NewTransfer { region, offset, action, transfer, done, is_awaited }, ports)
     }
 
     /// An atomic on host memory: carried out there, one round trip over the host's interconnect.
@@ -79,24 +90,24 @@ impl Spin {
             HostOperation::FetchAndAdd { datatype, increment } => Action::FetchAndAdd { datatype, increment, result },
         };
         let done = pipeline.dma.handler_read(size, "atomic", ports);
-        self.begin_transfer(issuer, rx, (region, offset), action, (Transfer::UnderWay, done), ports)
+        let transfer = Transfer::UnderWay;
+        self.begin_transfer(issuer, rx, NewTransfer { region, offset, action, transfer, done, is_awaited: true }, ports)
     }
 
     fn begin_transfer(
         &mut self,
         issuer: &Issuer,
         rx: &mut RxMessage,
-        (region, offset): (Rc<Region>, u64),
-        action: Action,
-        (transfer, done): (Transfer, Time),
+        moved: NewTransfer,
         ports: &mut impl Ports,
     ) -> Executed {
         self.stats_of(&issuer.handler).dmas += 1;
         let message = rx.spin()?;
-        message.transfers += 1;
+        let NewTransfer { region, offset, action, transfer, done, is_awaited } = moved;
+        message.transfers += u32::from(is_awaited);
         let command = (transfer == Transfer::UnderWay).then_some(issuer.id);
         let _handlers = message.handlers.set.clone();
-        let dma = HostTransfer { message: rx.header.id, command, _handlers, region, offset, action };
+        let dma = HostTransfer { message: rx.header.id, command, is_awaited, _handlers, region, offset, action };
         ports.schedule(done, NicEvent::HostTransferDone(Box::new(dma)));
         Ok(Reply::Started(transfer))
     }
@@ -117,7 +128,7 @@ impl Spin {
         if let Some(rx) = rx
             && let Some(message) = rx.handlers()
         {
-            message.transfers -= 1;
+            message.transfers -= u32::from(transfer.is_awaited);
             match carry_out(transfer, ports) {
                 Ok(brought) => {
                     if let (Some(command), Some((address, data))) = (transfer.command, brought) {
