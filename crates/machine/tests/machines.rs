@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use machine::{
-    Accelerator, Dma, DmaEngines, DmaHandlers, DmaMessages, DmaNews, Host, Hpu, Injection, Machine, MachineError, MatchOverlaps, Network,
-    NetworkModel, Nic, NicKind, Plausible, Reception, Sc17, TimingKind, Topology,
+    Accelerator, Dma, DmaEngines, DmaHandlers, DmaMessages, DmaNews, Host, Hpu, Injection, Machine, MachineError,
+    MatchOverlaps, Network, NetworkModel, Nic, NicKind, Plausible, Reception, Sc17, TimingKind, Topology,
 };
 use proptest::prelude::*;
 use sim::{Clock, Time, TimePerByte};

@@ -236,7 +236,10 @@ mod tests {
         act: impl Fn(&mut DmaEngine, &mut dyn FnMut(&mut DmaEngine, &str, u64) -> Time) -> R,
     ) -> R {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../machines");
-        let machine = Rc::new(Machine::load("sc17-int", &[folder], &rules.iter().map(|rule| (*rule).to_owned()).collect::<Vec<_>>()).unwrap());
+        let machine = Rc::new(
+            Machine::load("sc17-int", &[folder], &rules.iter().map(|rule| (*rule).to_owned()).collect::<Vec<_>>())
+                .unwrap(),
+        );
         let mut engine = DmaEngine::new(machine.dma.clone());
         let mut bench = Bench::new(&machine, 1, 0, Recorder::default());
         act(&mut engine, &mut |engine, what, bytes| {
