@@ -20,6 +20,7 @@ def test_handlers_take_the_time_that_is_printed(tmp_path: Path, clock: str, reac
     settings = ("accelerator.hpus=16", "accelerator.contexts=16", f"hpu.clock_ghz={clock}")
     options = [part for setting in settings for part in ("--set", setting)]
     laws = ["--gap-ns", "6.7", "--byte-ps", "20", "--clock-ghz", clock]
+    laws += ["--injection", "max", "--overlaps", "reception", "--match-ns", "30"]
     arguments = ["--mode", "count", "--sizes", "8", "--hpus", "16", "--handler-ns", "53", *laws]
     command: list[str | Path] = [_paths.command("spinrun"), "-n", "2", *options, program, *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)

@@ -29,7 +29,7 @@ def test_applications_gain_less_than_they_communicate(tmp_path: Path) -> None:
     assert results.unmet == []
     assert results.wrong == []
     # Computation alone: steps of 60 + 15, 44, 85 and 70 µs.
-    alone = [results.measured("").times["sc17-dis", "computation", value] for value in (1, 2, 3, 4)]
+    alone = [results.measured("sc17").times["dis", "computation", value] for value in (1, 2, 3, 4)]
     assert alone == [10**6 * us for us in (100 * 75_000 // 1000, 44_000, 42_500, 35_000)]
     # In a periodic grid of d dimensions each rank sends 2 d messages in each step.
     messages = {point.value: point.line["messages"] for point in results.points if point.series.name == "spin"}
@@ -38,9 +38,9 @@ def test_applications_gain_less_than_they_communicate(tmp_path: Path) -> None:
     # What the figure shows: the time that sPIN saves, once with copies by one core and once by all.
     figure = results.experiment.figures[0]
     one, all_cores = _report.curves_of(results, figure)
-    times = results.measured("").times
+    times = results.measured("sc17").times
     for curve, spin, rdma in ((one, "spin", "rdma"), (all_cores, "spin-dram", "rdma-dram")):
-        saved = [1 - times["sc17-int", spin, value] / times["sc17-int", rdma, value] for value in results.values]
+        saved = [1 - times["int", spin, value] / times["int", rdma, value] for value in results.values]
         assert curve.values == [100 * share for share in saved]
     # A message beyond 8 KiB is never copied, so the speed of copies does not matter to MILC.
     assert one.values[0] == all_cores.values[0]
@@ -60,5 +60,5 @@ def test_there_is_a_schedule_for_each_value(tmp_path: Path) -> None:
     text = (HOME / "experiments" / "matching-apps" / "experiment.toml").read_text()
     file = tmp_path / "experiment.toml"
     file.write_text(text.replace('    "import {folder}/../mpi-traces/traces/hpcc",\n', ""))
-    with pytest.raises(SpinkitError, match="schedules: expected one for each of the 11 values of the sweep"):
+    with pytest.raises(SpinkitError, match="schedules: expected one for each of the 13 values of the sweep"):
         _experiment.read(file)
