@@ -53,8 +53,9 @@ $(VENV)/.installed: $(VENV)/.packages pyproject.toml Cargo.toml python/build_bac
 demo: build ## run the sPIN paper's ping-pong experiment
 	$(BIN)/spinkit reproduce ping-pong
 
-reproduce: build ## run every experiment and check it against the papers
+reproduce: build ## run every experiment, check it against the papers, and docs/validation.md against it
 	$(BIN)/spinkit reproduce --all --check
+	$(BIN)/spinkit validation --check
 
 bench: build ## measure how fast the simulator is (out/bench.json)
 	$(BIN)/spinkit bench

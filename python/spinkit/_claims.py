@@ -113,7 +113,13 @@ class Shown:
     @property
     def words(self) -> str:
         """The change in words."""
-        return "with " + " and ".join(f"`{change.replace('=', ' = ')}`" for change in self.changes)
+        return f"with {changes_in_words(self.changes)}"
+
+
+def changes_in_words(changes: Sequence[str]) -> str:
+    """Write changed parameters as code: `a = 1`, `b = 2` and `c = 3`."""
+    *first, last = [f"`{change.replace('=', ' = ')}`" for change in changes]
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 @dataclass(frozen=True)
@@ -279,9 +285,12 @@ class Claim:
         return f"{number / 1000:.1f} kB" if self.unit == "B" else f"{number:,.0f} {self.unit}".rstrip()
 
     def span(self, least: float, most: float) -> str:
-        """Write the numbers from one to another; only one if they are written alike."""
+        """Write the numbers from one to another, with their unit once; only one if they are written alike."""
         first, last = self.format(least), self.format(most)
-        return first if first == last else f"{first} to {last}"
+        if first == last:
+            return first
+        unit = self.unit if self.unit == "×" else f" {self.unit}"
+        return f"{first.removesuffix(unit) if last.endswith(unit) else first} to {last}"
 
 
 class _WhereTable(Table, frozen=True, kw_only=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from math import isfinite
 from typing import Any
 
 from spinkit import __version__, _shown
@@ -71,8 +72,14 @@ def _expected(expected: Expected) -> dict[str, Any]:
 
 
 def _number(sample: Sample, claim: Claim) -> dict[str, Any]:
-    value = None if claim.of_runs else sample.value
-    return {"machine": sample.machine, "value": value, "number": sample.number, "holds": sample.holds}
+    least = sample.stated.least
+    return {
+        "machine": sample.machine,
+        "value": None if claim.of_runs else sample.value,
+        "number": sample.number,
+        "at_least": least if isfinite(least) else None,
+        "holds": sample.holds,
+    }
 
 
 def _demonstration(one: Demonstration) -> dict[str, Any]:

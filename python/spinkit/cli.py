@@ -159,6 +159,38 @@ def _tools() -> Toolchain:
 
 
 @main.command()
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option("--write", "writes", is_flag=True, help="Write the numbers to the page.")
+@click.option("--check", "checks", is_flag=True, help="Exit with 1 if the page has other numbers.")
+@click.option(
+    "--out",
+    type=_FOLDER,
+    default=Path("out"),
+    show_default=True,
+    help="Folder in which spinkit reproduce has written results.",
+)
+def validation(names: tuple[str, ...], writes: bool, checks: bool, out: Path) -> None:
+    """Write the results of experiments to docs/validation.md, or compare the two: of all experiments if none is named.
+
+    Results come from spinkit reproduce. Only the parts of the page between comments are written.
+    """
+    from spinkit import _validation
+
+    if writes == checks:
+        raise click.UsageError("give either --write or --check")
+    home = _paths.home()
+    known = _experiment.available(home)
+    for name in names:
+        if name not in known:
+            raise click.UsageError(f"{name}: no such experiment; there are: {', '.join(known)}")
+    update = _validation.update(home, out, names or known, lambda name: _experiment.load(home, name), known)
+    if checks:
+        update.check()
+    elif update.write():
+        click.echo(str(update.file))
+
+
+@main.command()
 @click.option("--out", type=_FOLDER, default=Path("out"), show_default=True, help="Folder for bench.json.")
 def bench(out: Path) -> None:
     """Measure how fast the simulator is; print lines of the form `name value unit`, and write bench.json."""
