@@ -291,10 +291,10 @@ def _round(
     begins = [one.start for one in slices if (one.process, one.row, one.name) == ("rank 0", "CPU", "post")]
     noticed = {one.end for one in slices if one.row == "CPU" and one.name != "post"}
     if Round(slices, 0, parameters).notices() == []:
-        # Noticing takes no time: the result is there a DMA latency after a handler, or the match of a packet.
+        # Noticing takes no time: the result is there a DMA latency after a handler, its write, or a match.
         keys = ("dma.L_ns", "nic.match_header_ns", "nic.match_cam_ns")
         latency, *matches = (round(1000 * float(parameters[key])) for key in keys)
-        noticed |= {one.end + latency for one in slices if one.row.startswith("HPU ")}
+        noticed |= {one.end + latency for one in slices if one.row == "DMA" or one.row.startswith("HPU ")}
         noticed |= {one.end + latency + match for one in slices if one.row == "NIC in" for match in matches}
     for begin in reversed(begins):
         for lost in range(diagram.times):
