@@ -10,6 +10,7 @@
 //! * [`memory`]: regions of an accelerator's memory, and the allocator of HPU memory
 //! * [`convention`]: how a handler sees its arguments, what its return codes mean, and which commands it has
 //! * [`sc17`]: the unit of the sPIN paper (SC'17)
+//! * [`pspin`]: the unit of the PsPIN paper
 //! * [`testing`]: handlers assembled by hand, for tests
 
 mod accelerator;
@@ -21,6 +22,7 @@ pub mod memory;
 mod outcome;
 mod profile;
 mod program;
+pub mod pspin;
 pub mod sc17;
 mod task;
 #[doc(hidden)]

@@ -1,0 +1,205 @@
+//! The cluster-local scheduler (CSCHED, §III-B2): it has packets copied to L1 and gives tasks to idle HPUs, in order.
+
+use std::collections::VecDeque;
+
+use machine::Pspin;
+
+use super::driver::{Driver, Finished};
+use crate::pspin::cycle::Cycle;
+use crate::pspin::her::{Range, Task, TaskOutcome};
+use crate::pspin::memory::{Allocation, Arena, Place, Ring};
+use crate::pspin::schedule::RoundRobin;
+
+/// A task in a cluster.
+struct Placed {
+    task: Task,
+    buffer: Allocation,
+    /// When its packet is in L1.
+    landed: Cycle,
+}
+
+/// A cluster without its cores.
+pub struct Cluster {
+    index: u16,
+    places: Vec<Option<Placed>>,
+    /// The places that are free.
+    free: u64,
+    /// The tasks without an HPU, in order.
+    waiting: VecDeque<u8>,
+    packets: Ring,
+    /// Address of the packet buffer.
+    packets_at: u32,
+    /// The driver of each HPU.
+    pub drivers: Vec<Driver>,
+    /// The HPUs whose driver has no task.
+    idle: u32,
+    /// No task is assigned before this cycle: one in each.
+    assign_from: Cycle,
+    assign_cycles: u64,
+    buffered: usize,
+    /// The HPUs for which a feedback could be sent.
+    done: u32,
+    arbiter: RoundRobin,
+    /// No watchdog bites before this cycle.
+    watchdog: Cycle,
+}
+
+impl Cluster {
+    /// A cluster without tasks, whose HPUs are all idle.
+    pub fn new(unit: &Pspin, index: u16) -> Cluster {
+        let (tasks, hpus) = (unit.cluster.tasks, unit.units.hpus);
+        Cluster {
+            index,
+            places: (0..tasks).map(|_| None).collect(),
+            free: u64::MAX >> (64 - tasks),
+            waiting: VecDeque::new(),
+            packets: Ring::new(unit.cluster.packet_buffer, unit.cluster.slot),
+            packets_at: Arena::start(Place::L1(index)) + unit.cluster.runtime,
+            drivers: (0..hpus).map(|_| Driver::new()).collect(),
+            idle: 0,
+            assign_from: Cycle::ZERO,
+            assign_cycles: u64::from(unit.cluster.assign_cycles),
+            buffered: unit.cluster.buffered_completions as usize,
+            done: 0,
+            arbiter: RoundRobin::default(),
+            watchdog: Cycle::NEVER,
+        }
+    }
+
+    /// The number of tasks in it.
+    pub fn tasks(&self) -> u32 {
+        self.places.len() as u32 - self.free.count_ones()
+    }
+
+    /// Whether it can take a task of which this many bytes are copied to L1 (§III-B1).
+    #[inline]
+    pub fn has_room(&self, transfer: u32) -> bool {
+        self.free != 0 && self.packets.has_room(transfer)
+    }
+
+    /// Takes a task. Returns its place and the range of L1 to which its packet is to be copied; `None` when there is no room.
+    pub fn accept(&mut self, now: Cycle, task: Task) -> Option<(u8, Range)> {
+        let place = (self.free != 0).then(|| self.free.trailing_zeros() as u8)?;
+        let size = task.her.transfer;
+        let buffer = self.packets.allocate(size)?;
+        self.free &= !(1 << place);
+        let landed = if size == 0 { now } else { Cycle::NEVER };
+        self.places[usize::from(place)] = Some(Placed { task, buffer, landed });
+        self.waiting.push_back(place);
+        Some((place, Range { address: self.packets_at + buffer.start, size }))
+    }
+
+    /// The packet of a task is in L1 from a cycle on.
+    pub fn land(&mut self, place: u8, at: Cycle) {
+        if let Some(placed) = &mut self.places[usize::from(place)] {
+            placed.landed = at;
+        }
+    }
+
+    /// The task at a place, and its packet in L1.
+    pub fn task(&self, place: u8) -> Option<(&Task, Range)> {
+        let placed = self.places.get(usize::from(place))?.as_ref()?;
+        let packet = Range { address: self.packets_at + placed.buffer.start, size: placed.task.her.transfer };
+        Some((&placed.task, packet))
+    }
+
+    /// The next cycle in which a task can be assigned.
+    #[inline]
+    pub fn wake(&self) -> Cycle {
+        let head = match (self.idle, self.waiting.front()) {
+            (0, _) | (_, None) => Cycle::NEVER,
+            (_, Some(place)) => self.places[usize::from(*place)].as_ref().map_or(Cycle::NEVER, |placed| placed.landed),
+        };
+        head.max(self.assign_from)
+    }
+
+    /// Gives the first task to the idle HPU with the lowest number, if it has landed. Returns HPU, place, and the cycle in
+    /// which the HPU driver has the task.
+    pub fn assign(&mut self, now: Cycle) -> Option<(u16, u8, Cycle)> {
+        if self.wake() > now {
+            return None;
+        }
+        let place = self.waiting.pop_front()?;
+        let hpu = self.idle.trailing_zeros();
+        self.idle &= !(1 << hpu);
+        self.assign_from = now + 1_u64;
+        let at = now + self.assign_cycles;
+        let watchdog_cycles = self.places[usize::from(place)].as_ref()?.task.her.context.watchdog_cycles;
+        let driver = &mut self.drivers[hpu as usize];
+        driver.task = Some(place);
+        driver.assigned = at;
+        driver.watchdog = at + watchdog_cycles;
+        self.watchdog = self.watchdog.min(driver.watchdog);
+        Some((hpu as u16, place, at))
+    }
+
+    /// All HPUs have booted and wait for their first task.
+    pub fn boot(&mut self) {
+        self.idle = u32::MAX >> (32 - self.drivers.len());
+    }
+
+    /// An HPU is done with its task, of which `in_flight` commands have no response yet. Returns whether it may go on; otherwise
+    /// it waits until one of its feedbacks has been sent, and tries again.
+    pub fn finish(&mut self, hpu: u16, outcome: TaskOutcome, in_flight: u32) -> bool {
+        let driver = &mut self.drivers[usize::from(hpu)];
+        let Some(place) = driver.task else { return true };
+        driver.watchdog = Cycle::NEVER;
+        if driver.finished.len() >= self.buffered {
+            driver.is_stalled = true;
+            return false;
+        }
+        driver.task = None;
+        driver.finished.push_back(Finished { place, outcome, in_flight });
+        self.done |= u32::from(driver.could_feed_back()) << hpu;
+        self.idle |= 1 << hpu;
+        true
+    }
+
+    /// Whether some feedback could be sent.
+    #[inline]
+    pub fn has_feedback(&self) -> bool {
+        self.done != 0
+    }
+
+    /// Sends the feedback of the HPU whose turn it is. Returns the task, how it ended, and the HPU if it waits for this.
+    pub fn feed_back(&mut self) -> Option<(Task, TaskOutcome, Option<u16>)> {
+        let hpu = self.arbiter.choice(u64::from(self.done))?;
+        self.arbiter.grant(hpu);
+        let driver = &mut self.drivers[hpu as usize];
+        let finished = driver.finished.pop_front()?;
+        if !driver.could_feed_back() {
+            self.done &= !(1 << hpu);
+        }
+        let placed = self.places[usize::from(finished.place)].take()?;
+        self.packets.free(placed.buffer);
+        self.free |= 1 << finished.place;
+        let is_stalled = std::mem::take(&mut self.drivers[hpu as usize].is_stalled);
+        let woken = is_stalled.then_some(hpu as u16);
+        Some((placed.task, finished.outcome, woken))
+    }
+
+    /// The next cycle in which a watchdog may bite.
+    #[inline]
+    pub fn watchdog(&self) -> Cycle {
+        self.watchdog
+    }
+
+    /// The HPUs whose handlers have run for too long.
+    pub fn bite(&mut self, now: Cycle) -> u32 {
+        let mut bitten = 0;
+        self.watchdog = Cycle::NEVER;
+        for (hpu, driver) in self.drivers.iter_mut().enumerate() {
+            if driver.watchdog <= now {
+                driver.watchdog = Cycle::NEVER;
+                bitten |= 1 << hpu;
+            }
+            self.watchdog = self.watchdog.min(driver.watchdog);
+        }
+        bitten
+    }
+
+    /// Its number.
+    pub fn index(&self) -> u16 {
+        self.index
+    }
+}

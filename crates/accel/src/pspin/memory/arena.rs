@@ -1,0 +1,122 @@
+//! The bytes of all memories of the unit in one piece, and their addresses.
+
+use abi::device::map as device;
+use machine::Pspin;
+
+/// A memory of the unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// The L1 of this cluster.
+    L1(u16),
+    /// L2 handler memory.
+    Handler,
+    /// The L2 packet buffer.
+    Packet,
+    /// Program memory.
+    Program,
+}
+
+/// The first address at which an HPU sees the L1 of its own cluster.
+const OWN_L1: u32 = 0x1B00_0000;
+const HANDLER: u32 = device::DATA;
+const PACKET: u32 = device::PACKETS;
+const PROGRAM: u32 = device::PROGRAM;
+
+/// The bytes of L1 memories, L2 handler memory, L2 packet buffer and program memory. The host gives memory only to what has
+/// been written.
+pub struct Arena {
+    bytes: Vec<u8>,
+    l1: u32,
+    clusters: u32,
+    handler: u32,
+    packet: u32,
+    program: u32,
+}
+
+impl Arena {
+    /// The memories of a unit, filled with zeros.
+    pub fn new(unit: &Pspin) -> Arena {
+        let (l1, clusters) = (unit.l1.bytes, unit.units.clusters);
+        let (handler, packet, program) = (unit.l2_handler.bytes, unit.l2_packet.bytes, unit.program.bytes);
+        let total = l1 as usize * clusters as usize + handler as usize + packet as usize + program as usize;
+        Arena { bytes: vec![0; total], l1, clusters, handler, packet, program }
+    }
+
+    /// The address of the first byte of a memory.
+    pub fn start(place: Place) -> u32 {
+        match place {
+            Place::L1(cluster) => Pspin::L1_START + u32::from(cluster) * Pspin::L1_SPAN,
+            Place::Handler => HANDLER,
+            Place::Packet => PACKET,
+            Place::Program => PROGRAM,
+        }
+    }
+
+    /// The address that everybody has for what an HPU of `cluster` sees at `address`: only the L1 of its own cluster has two.
+    pub fn common(&self, cluster: u16, address: u32) -> u32 {
+        match address.wrapping_sub(OWN_L1) {
+            offset if offset < self.l1 => Arena::start(Place::L1(cluster)) + offset,
+            _ => address,
+        }
+    }
+
+    /// The memory that has `size` bytes at an address, and the offset of the first in that memory.
+    #[inline]
+    pub fn locate(&self, address: u32, size: u32) -> Option<(Place, u32)> {
+        let (place, offset, bytes) = match address {
+            PROGRAM.. => (Place::Program, address - PROGRAM, self.program),
+            PACKET.. => (Place::Packet, address - PACKET, self.packet),
+            HANDLER.. => (Place::Handler, address - HANDLER, self.handler),
+            Pspin::L1_START.. => {
+                let offset = address - Pspin::L1_START;
+                let cluster = offset / Pspin::L1_SPAN;
+                if cluster >= self.clusters {
+                    return None;
+                }
+                (Place::L1(cluster as u16), offset % Pspin::L1_SPAN, self.l1)
+            }
+            _ => return None,
+        };
+        (u64::from(offset) + u64::from(size) <= u64::from(bytes)).then_some((place, offset))
+    }
+
+    /// Where the byte at this offset of a memory is in [`Arena::bytes`].
+    #[inline]
+    pub fn position(&self, place: Place, offset: u32) -> usize {
+        let l1 = self.l1 as usize * self.clusters as usize;
+        let start = match place {
+            Place::L1(cluster) => self.l1 as usize * usize::from(cluster),
+            Place::Handler => l1,
+            Place::Packet => l1 + self.handler as usize,
+            Place::Program => l1 + self.handler as usize + self.packet as usize,
+        };
+        start + offset as usize
+    }
+
+    /// All bytes: the L1 memories by cluster, L2 handler memory, L2 packet buffer, program memory.
+    pub fn bytes(&mut self) -> &mut [u8] {
+        &mut self.bytes
+    }
+
+    /// The bytes at an address, if one memory has them all.
+    pub fn read(&self, address: u32, size: u32) -> Option<&[u8]> {
+        let (place, offset) = self.locate(address, size)?;
+        let start = self.position(place, offset);
+        self.bytes.get(start..start + size as usize)
+    }
+
+    /// The bytes at an address, for writing, if one memory has them all.
+    pub fn write(&mut self, address: u32, size: u32) -> Option<&mut [u8]> {
+        let (place, offset) = self.locate(address, size)?;
+        let start = self.position(place, offset);
+        self.bytes.get_mut(start..start + size as usize)
+    }
+
+    /// Copies bytes between memories. Returns whether both ranges exist.
+    pub fn copy(&mut self, from: u32, to: u32, size: u32) -> bool {
+        let (Some(from), Some(to)) = (self.locate(from, size), self.locate(to, size)) else { return false };
+        let (from, to) = (self.position(from.0, from.1), self.position(to.0, to.1));
+        self.bytes.copy_within(from..from + size as usize, to);
+        true
+    }
+}

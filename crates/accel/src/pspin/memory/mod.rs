@@ -1,0 +1,7 @@
+//! The memories of the unit: their bytes and addresses, and how packet buffers are allocated.
+
+mod arena;
+mod ring;
+
+pub use arena::{Arena, Place};
+pub use ring::{Allocation, Ring};

@@ -1,0 +1,187 @@
+//! Packet buffers: a ring that is allocated in order and freed in any order (§III-A, §III-B2).
+
+use std::collections::VecDeque;
+
+/// A ring of bytes, allocated in pieces that do not wrap around its end. What is freed becomes available in the order of
+/// allocation.
+///
+/// One number tells how much is in use, so that a full ring and an empty one cannot be confused.
+#[derive(Clone, Debug)]
+pub struct Ring {
+    bytes: u32,
+    unit: u32,
+    /// Where the next piece starts if it fits there.
+    tail: u32,
+    used: u32,
+    /// The pieces in the order of allocation, with the rest that was skipped at the end of the ring.
+    pieces: VecDeque<Piece>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    start: u32,
+    bytes: u32,
+    free: bool,
+}
+
+/// A piece of a [`Ring`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Allocation {
+    /// Offset of its first byte.
+    pub start: u32,
+    /// Its size, a multiple of the ring's unit.
+    pub bytes: u32,
+}
+
+impl Ring {
+    /// An empty ring of `bytes`, which is allocated in multiples of `unit`.
+    pub fn new(bytes: u32, unit: u32) -> Ring {
+        Ring { bytes: bytes - bytes % unit, unit, tail: 0, used: 0, pieces: VecDeque::new() }
+    }
+
+    /// The bytes in use, with what was skipped at the end.
+    pub fn used(&self) -> u32 {
+        self.used
+    }
+
+    /// Where a piece of this size would start. An empty piece needs no room.
+    fn place(&self, bytes: u32) -> Option<u32> {
+        let head = self.pieces.front().map_or(self.tail, |piece| piece.start);
+        let is_full = self.used > 0 && self.tail == head;
+        match () {
+            () if is_full => None,
+            () if self.used > 0 && self.tail < head => (bytes <= head - self.tail).then_some(self.tail),
+            () if bytes <= self.bytes - self.tail => Some(self.tail),
+            () if self.used == 0 => (bytes <= self.bytes).then_some(0),
+            () => (bytes <= head).then_some(0),
+        }
+    }
+
+    fn rounded(&self, bytes: u32) -> Option<u32> {
+        bytes.checked_next_multiple_of(self.unit)
+    }
+
+    /// Whether [`Ring::allocate`] would find room.
+    pub fn has_room(&self, bytes: u32) -> bool {
+        bytes == 0 || self.rounded(bytes).is_some_and(|bytes| self.place(bytes).is_some())
+    }
+
+    /// Allocates a piece of at least this size. Returns `None` when there is no room now. An empty piece occupies nothing
+    /// and need not be freed.
+    pub fn allocate(&mut self, bytes: u32) -> Option<Allocation> {
+        if bytes == 0 {
+            return Some(Allocation { start: 0, bytes: 0 });
+        }
+        let bytes = self.rounded(bytes)?;
+        let start = self.place(bytes)?;
+        if start != self.tail && self.used > 0 {
+            let skipped = Piece { start: self.tail, bytes: self.bytes - self.tail, free: true };
+            // Nothing is skipped when the tail is at the end itself.
+            if skipped.bytes > 0 {
+                self.used += skipped.bytes;
+                self.pieces.push_back(skipped);
+            }
+        }
+        self.used += bytes;
+        self.tail = if start + bytes == self.bytes { 0 } else { start + bytes };
+        self.pieces.push_back(Piece { start, bytes, free: false });
+        Some(Allocation { start, bytes })
+    }
+
+    /// Frees a piece, in any order.
+    pub fn free(&mut self, piece: Allocation) {
+        if piece.bytes == 0 {
+            return;
+        }
+        let is_it = |known: &&mut Piece| known.start == piece.start && !known.free;
+        let Some(known) = self.pieces.iter_mut().find(is_it) else {
+            debug_assert!(false, "{piece:?} is freed twice");
+            return;
+        };
+        known.free = true;
+        while let Some(front) = self.pieces.front().filter(|front| front.free) {
+            self.used -= front.bytes;
+            self.pieces.pop_front();
+        }
+        if self.used == 0 {
+            self.tail = 0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_full_ring_is_not_an_empty_one() {
+        let mut ring = Ring::new(256, 64);
+        let pieces: Vec<_> = (0..4).map(|_| ring.allocate(64).unwrap()).collect();
+        assert_eq!(pieces.iter().map(|piece| piece.start).collect::<Vec<_>>(), [0, 64, 128, 192]);
+        assert!(!ring.has_room(1) && ring.allocate(1).is_none() && ring.has_room(0));
+        // Freed out of order: room only when the head is free.
+        ring.free(pieces[1]);
+        assert!(!ring.has_room(1));
+        ring.free(pieces[0]);
+        assert_eq!((ring.used(), ring.allocate(65)), (128, Some(Allocation { start: 0, bytes: 128 })));
+        assert!(!ring.has_room(1));
+    }
+
+    #[test]
+    fn a_piece_does_not_wrap() {
+        let mut ring = Ring::new(256, 64);
+        let [first, second, third] = [64, 64, 64].map(|bytes| ring.allocate(bytes).unwrap());
+        ring.free(first);
+        assert!(!ring.has_room(128), "64 bytes at each end");
+        ring.free(second);
+        assert_eq!(ring.allocate(128), Some(Allocation { start: 0, bytes: 128 }));
+        assert_eq!(ring.used(), 256, "the rest at the end is skipped");
+        ring.free(third);
+        assert_eq!(ring.used(), 128);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// Against a map of bytes: no piece overlaps another, what is empty can be allocated whole, and a refusal means
+        /// that no free stretch behind the tail is long enough.
+        #[test]
+        fn pieces_never_overlap(
+            units in 1_u32..20,
+            steps in prop::collection::vec((any::<bool>(), 0_u32..1500, any::<prop::sample::Index>()), 1..200),
+        ) {
+            let total = units * 64;
+            let mut ring = Ring::new(total, 64);
+            let mut bytes = vec![false; total as usize];
+            let mut live: Vec<Allocation> = Vec::new();
+            for (allocates, size, index) in steps {
+                if allocates {
+                    let had_room = ring.has_room(size);
+                    match ring.allocate(size) {
+                        Some(piece) => {
+                            prop_assert!(had_room && piece.bytes >= size);
+                            let range = piece.start as usize..(piece.start + piece.bytes) as usize;
+                            prop_assert!(bytes[range.clone()].iter().all(|used| !used));
+                            bytes[range].fill(true);
+                            if piece.bytes > 0 {
+                                live.push(piece);
+                            }
+                        }
+                        None => {
+                            prop_assert!(!had_room);
+                            prop_assert!(!live.is_empty() || size > total);
+                        }
+                    }
+                } else if !live.is_empty() {
+                    let piece = live.swap_remove(index.index(live.len()));
+                    bytes[piece.start as usize..(piece.start + piece.bytes) as usize].fill(false);
+                    ring.free(piece);
+                }
+                prop_assert!(ring.used() as usize >= bytes.iter().filter(|used| **used).count());
+                prop_assert!(!live.is_empty() || ring.used() == 0);
+            }
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! What happens in the unit, cycle by cycle, for those who watch: timelines, tests, and comparison with hardware.
+
+use crate::pspin::cycle::Cycle;
+use crate::pspin::her::{Feedback, Her, HpuId, Task, TaskOutcome};
+
+/// An instruction that an HPU has completed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retired {
+    /// The HPU.
+    pub hpu: HpuId,
+    /// The address of the instruction.
+    pub pc: u32,
+    /// The register that it wrote, if any, and the value.
+    pub result: Option<(u8, u32)>,
+}
+
+/// Something that happens in the unit.
+#[derive(Clone, Copy, Debug)]
+pub enum Noted<'a> {
+    /// A request was accepted.
+    HerAccepted(&'a Her),
+    /// A task has come to the scheduler of a cluster, which puts it into this place.
+    TaskSent {
+        /// The cluster.
+        cluster: u16,
+        /// The place among the cluster's tasks.
+        place: u8,
+        /// The task.
+        task: &'a Task,
+    },
+    /// The first beat of a task's packet is read from L2.
+    DmaStart {
+        /// The cluster.
+        cluster: u16,
+        /// The place of the task.
+        place: u8,
+    },
+    /// The packet of a task is in L1.
+    DmaDone {
+        /// The cluster.
+        cluster: u16,
+        /// The place of the task.
+        place: u8,
+    },
+    /// A task was assigned to an HPU.
+    Assigned {
+        /// The HPU.
+        hpu: HpuId,
+        /// The place of the task.
+        place: u8,
+    },
+    /// The HPU has the function pointer of its task.
+    Start {
+        /// The HPU.
+        hpu: HpuId,
+        /// The task.
+        task: &'a Task,
+    },
+    /// The HPU has rung the doorbell, or given its handler up.
+    End {
+        /// The HPU.
+        hpu: HpuId,
+        /// The task.
+        task: &'a Task,
+        /// How it ended.
+        outcome: TaskOutcome,
+    },
+    /// A command has left its HPU.
+    Command {
+        /// The HPU.
+        hpu: HpuId,
+        /// The command, by its place in the HPU driver.
+        slot: u8,
+    },
+    /// The response to a command has reached its HPU.
+    Response {
+        /// The HPU.
+        hpu: HpuId,
+        /// The command, by its place in the HPU driver.
+        slot: u8,
+    },
+    /// The NIC is told that a packet is done.
+    Feedback(&'a Feedback),
+    /// An access of an HPU to L1 waits a cycle because its bank is taken.
+    Conflict {
+        /// The HPU.
+        hpu: HpuId,
+        /// The address.
+        address: u32,
+    },
+    /// An instruction is not in the cache of the cluster.
+    Miss {
+        /// The HPU.
+        hpu: HpuId,
+        /// The address of the line.
+        address: u32,
+    },
+}
+
+/// Watches the unit. The unit calls it in the order of cycles; `()` does nothing and costs nothing.
+pub trait Observer {
+    /// Whether it wants to know anything at all.
+    const WATCHES: bool = true;
+
+    /// Notes what happens in a cycle.
+    fn note(&mut self, at: Cycle, what: Noted<'_>);
+
+    /// Notes an instruction that has been completed.
+    fn retired(&mut self, _at: Cycle, _what: Retired) {}
+}
+
+impl Observer for () {
+    const WATCHES: bool = false;
+
+    #[inline(always)]
+    fn note(&mut self, _at: Cycle, _what: Noted<'_>) {}
+}
+
+impl<O: Observer> Observer for &mut O {
+    const WATCHES: bool = O::WATCHES;
+
+    fn note(&mut self, at: Cycle, what: Noted<'_>) {
+        (**self).note(at, what);
+    }
+
+    fn retired(&mut self, at: Cycle, what: Retired) {
+        (**self).retired(at, what);
+    }
+}

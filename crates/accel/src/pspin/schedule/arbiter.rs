@@ -1,0 +1,68 @@
+//! Round-robin arbiters.
+
+/// An arbiter among up to 64 requesters: who was granted last has the lowest priority next time.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RoundRobin {
+    next: u8,
+}
+
+impl RoundRobin {
+    /// Whom the arbiter would grant, among the requesters in the set `requests`.
+    #[inline]
+    pub fn choice(&self, requests: u64) -> Option<u32> {
+        let from_next = requests & (u64::MAX << self.next);
+        let set = if from_next != 0 { from_next } else { requests };
+        (set != 0).then(|| set.trailing_zeros())
+    }
+
+    /// Notes that a requester was granted.
+    #[inline]
+    pub fn grant(&mut self, requester: u32) {
+        self.next = (requester as u8 + 1) % 64;
+    }
+}
+
+/// The first member of a set at or after `from`, or else the first of all.
+#[inline]
+pub fn first_from(set: &[u64], from: u32) -> Option<u32> {
+    let (word, bit) = ((from / 64) as usize, from % 64);
+    let in_word = |(index, word): (usize, &u64)| (*word != 0).then(|| index as u32 * 64 + word.trailing_zeros());
+    let first = set.get(word).map(|set| set & (u64::MAX << bit)).filter(|set| *set != 0);
+    if let Some(first) = first {
+        return Some(word as u32 * 64 + first.trailing_zeros());
+    }
+    let behind = set.iter().enumerate().skip(word + 1).find_map(in_word);
+    behind.or_else(|| set.iter().enumerate().take(word + 1).find_map(in_word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everybody_gets_a_turn() {
+        let mut arbiter = RoundRobin::default();
+        let mut granted = Vec::new();
+        for _ in 0..6 {
+            let choice = arbiter.choice(0b1000_0101).unwrap();
+            arbiter.grant(choice);
+            granted.push(choice);
+        }
+        assert_eq!(granted, [0, 2, 7, 0, 2, 7]);
+        assert_eq!(arbiter.choice(0), None);
+        arbiter.grant(63);
+        assert_eq!(arbiter.choice(1 << 63 | 2), Some(1));
+    }
+
+    #[test]
+    fn the_first_of_a_set_wraps_around() {
+        let set = [0b100, 0, 1 << 63];
+        assert_eq!(first_from(&set, 0), Some(2));
+        assert_eq!(first_from(&set, 2), Some(2));
+        assert_eq!(first_from(&set, 3), Some(191));
+        assert_eq!(first_from(&set, 191), Some(191));
+        assert_eq!(first_from(&[0b11, 0], 64), Some(0));
+        assert_eq!(first_from(&[0, 0], 5), None);
+        assert_eq!(first_from(&[1 << 3], 60), Some(3));
+    }
+}

@@ -1,0 +1,357 @@
+//! The engine of the message processing queues (§III-B1, B3): it keeps the order of handlers within a message.
+//!
+//! A queue goes through `Header` (the header handler has not run), `HeaderRunning` (it runs alone, on the first packet),
+//! `Payload` (all packets, the first one included, in parallel), `Draining` (the last packet has been sent, payload handlers
+//! still run), `CompletionRunning` (alone, on the last packet) and back to free.
+
+use machine::pspin::Mpq as Config;
+
+use super::arbiter::first_from;
+use super::cells::{Cells, List};
+use super::lru::IdleOrder;
+use crate::pspin::cycle::Cycle;
+use crate::pspin::her::{Busy, DriverEvent, Feedback, Her, Role, Task, TaskOutcome};
+
+/// What a queue waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Free,
+    Header,
+    HeaderRunning,
+    Payload,
+    Draining,
+    Completion,
+    CompletionRunning,
+    /// The message was given up: its packets are fed back, running handlers end.
+    Reset,
+}
+
+struct Queue {
+    state: State,
+    /// The number of its message, which is compared with that of each request: numbers never alias.
+    message: u32,
+    waiting: List,
+    /// Tasks that have been sent, or packets that were skipped, and have not ended.
+    running: u32,
+    /// How many of them are packets that were skipped.
+    skipped: u32,
+    /// The header handler failed: no other handler of the message runs.
+    failed: bool,
+    /// The last packet, on which the completion handler runs.
+    last: Option<Her>,
+    /// The last packet has come.
+    ended: bool,
+    idle_cycles: u64,
+    descriptor: u64,
+}
+
+/// What a queue gives: a task for a cluster, or a packet for which no handler runs.
+#[derive(Clone, Debug)]
+pub enum Selected {
+    /// A handler is to be run.
+    Task(Task),
+    /// The packet is done without a handler.
+    Packet(Completion),
+}
+
+/// The end of a task, on its way to the queue and to the NIC.
+#[derive(Clone, Debug)]
+pub struct Completion {
+    /// The task.
+    pub task: Task,
+    /// How it ended.
+    pub outcome: TaskOutcome,
+}
+
+/// What the end of a task means for the message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// The message has ended, and its queue is free.
+    pub last: bool,
+}
+
+/// All queues.
+pub struct Mpq {
+    queues: Vec<Queue>,
+    cells: Cells,
+    /// The queues that could give something now.
+    ready: Vec<u64>,
+    /// The queue that has the highest priority.
+    next: u32,
+    /// When queues have to be looked at again, in this order.
+    pending: std::collections::VecDeque<(Cycle, u16)>,
+    select_cycles: u64,
+    /// The selected task, which waits for the dispatcher, since this cycle.
+    out: Option<(Cycle, Selected)>,
+    accepted: Option<Cycle>,
+    order: IdleOrder,
+    /// No queue has been idle for too long before this cycle.
+    idle_from: Cycle,
+    /// Number of requests and tasks inside.
+    inside: u64,
+}
+
+impl Mpq {
+    /// Free queues.
+    pub fn new(config: &Config) -> Mpq {
+        let queue = |_| Queue {
+            state: State::Free,
+            message: 0,
+            waiting: List::EMPTY,
+            running: 0,
+            skipped: 0,
+            failed: false,
+            last: None,
+            ended: false,
+            idle_cycles: 0,
+            descriptor: 0,
+        };
+        Mpq {
+            queues: (0..config.queues).map(queue).collect(),
+            cells: Cells::new(config.queues, config.cells_per_queue, config.shared_cells),
+            ready: vec![0; config.queues.div_ceil(64) as usize],
+            next: 0,
+            pending: std::collections::VecDeque::new(),
+            select_cycles: u64::from(config.select_cycles),
+            out: None,
+            accepted: None,
+            order: IdleOrder::new(config.lru, config.queues),
+            idle_from: Cycle::NEVER,
+            inside: 0,
+        }
+    }
+
+    /// The first cycle in which the engine has something to do.
+    pub fn wake(&self, now: Cycle) -> Cycle {
+        let pending = self.pending.front().map_or(Cycle::NEVER, |(at, _)| *at);
+        let select = if self.out.is_none() && self.ready.iter().any(|set| *set != 0) { now } else { Cycle::NEVER };
+        pending.min(select).min(self.idle_from)
+    }
+
+    /// Number of messages that have a queue.
+    pub fn messages(&self) -> usize {
+        self.order.active().count()
+    }
+
+    /// Number of requests that have been accepted and not yet fed back.
+    pub fn inside(&self) -> u64 {
+        self.inside
+    }
+
+    /// Accepts a request in cycle `now`.
+    ///
+    /// # Errors
+    /// When it has to wait.
+    pub fn accept(&mut self, now: Cycle, her: Her) -> Result<(), (Busy, Her)> {
+        if self.accepted == Some(now) {
+            return Err((Busy::Cycle, her));
+        }
+        let index = her.message % self.queues.len() as u32;
+        let queue = &mut self.queues[index as usize];
+        let is_new = queue.state == State::Free;
+        // A message that has ended, or was given up, keeps its queue until its handlers have ended.
+        if !is_new && (queue.message != her.message || queue.ended || queue.state == State::Reset) {
+            return Err((Busy::Queue, her));
+        }
+        if !self.cells.has_room(&queue.waiting) {
+            return Err((Busy::Cells, her));
+        }
+        if is_new {
+            let context = &her.context;
+            let has_header = context.entry(Role::Header).is_some();
+            queue.state = if has_header { State::Header } else { State::Payload };
+            (queue.message, queue.failed, queue.ended) = (her.message, false, false);
+            (queue.idle_cycles, queue.descriptor) = (context.idle_cycles, context.descriptor);
+            self.idle_from = self.idle_from.min(now + context.idle_cycles);
+        }
+        queue.ended = her.eom;
+        let from = now + self.select_cycles;
+        self.cells.push(&mut queue.waiting, from, her);
+        self.pending.push_back((from, index as u16));
+        self.order.touch(index, now);
+        self.accepted = Some(now);
+        self.inside += 1;
+        Ok(())
+    }
+
+    /// Whether a queue could give something in cycle `now`.
+    fn could_give(&self, queue: &Queue, now: Cycle) -> bool {
+        match queue.state {
+            State::Header | State::Payload => self.cells.front(&queue.waiting).is_some_and(|(_, from)| from <= now),
+            State::Reset => queue.running == queue.skipped && queue.has_packets(),
+            State::Completion => true,
+            State::Free | State::HeaderRunning | State::Draining | State::CompletionRunning => false,
+        }
+    }
+
+    fn update(&mut self, index: u16, now: Cycle) {
+        let ready = self.could_give(&self.queues[usize::from(index)], now);
+        let (word, bit) = (usize::from(index / 64), index % 64);
+        self.ready[word] = self.ready[word] & !(1 << bit) | u64::from(ready) << bit;
+    }
+
+    /// Updates the queues whose time has come, gives up one that is idle, and selects a task.
+    pub fn step(&mut self, now: Cycle, raise: impl FnOnce(DriverEvent)) {
+        while let Some((at, index)) = self.pending.front().copied()
+            && at <= now
+        {
+            self.pending.pop_front();
+            self.update(index, now);
+        }
+        if self.idle_from <= now {
+            self.give_up_idle(now, raise);
+        }
+        if self.out.is_none()
+            && let Some(index) = first_from(&self.ready, self.next)
+        {
+            let selected = self.select(index as u16);
+            self.next = (index + 1) % self.queues.len() as u32;
+            self.update(index as u16, now);
+            self.out = selected.map(|selected| (now, selected));
+        }
+    }
+
+    /// Takes the next task or packet out of a queue that is ready.
+    fn select(&mut self, index: u16) -> Option<Selected> {
+        let queue = &mut self.queues[usize::from(index)];
+        match queue.state {
+            State::Header => {
+                let her = self.cells.front(&queue.waiting)?.0.clone();
+                queue.state = State::HeaderRunning;
+                queue.running += 1;
+                Some(Selected::Task(Task { role: Role::Header, queue: index, feeds_back: false, her }))
+            }
+            State::Payload => {
+                let her = self.cells.pop(&mut queue.waiting)?;
+                let has_completion = her.context.entry(Role::Completion).is_some() && !queue.failed;
+                let runs = her.context.entry(Role::Payload).is_some() && !queue.failed;
+                let waits = her.eom && has_completion;
+                if her.eom {
+                    let idle = queue.running == 0 && !runs;
+                    queue.state = if waits && idle { State::Completion } else { State::Draining };
+                    queue.last = waits.then(|| her.clone());
+                }
+                if waits && !runs {
+                    return None;
+                }
+                let task = Task { role: Role::Payload, queue: index, feeds_back: !waits, her };
+                queue.running += 1;
+                Some(if runs { Selected::Task(task) } else { queue.skip(task, TaskOutcome::Skipped) })
+            }
+            State::Completion => {
+                let her = queue.last.take()?;
+                queue.state = State::CompletionRunning;
+                queue.running += 1;
+                Some(Selected::Task(Task { role: Role::Completion, queue: index, feeds_back: true, her }))
+            }
+            State::Reset => {
+                let her = self.cells.pop(&mut queue.waiting).or_else(|| queue.last.take())?;
+                queue.running += 1;
+                let task = Task { role: Role::Payload, queue: index, feeds_back: true, her };
+                Some(queue.skip(task, TaskOutcome::MessageReset))
+            }
+            State::Free | State::HeaderRunning | State::Draining | State::CompletionRunning => None,
+        }
+    }
+
+    /// The task that waits for the dispatcher since a cycle.
+    pub fn out(&self) -> Option<&(Cycle, Selected)> {
+        self.out.as_ref()
+    }
+
+    /// The dispatcher takes the task.
+    pub fn take(&mut self) -> Option<Selected> {
+        self.out.take().map(|(_, selected)| selected)
+    }
+
+    /// A task has ended, and the queue learns it in cycle `now`.
+    pub fn complete(&mut self, now: Cycle, task: &Task, outcome: TaskOutcome) -> Ended {
+        let queue = &mut self.queues[usize::from(task.queue)];
+        queue.running -= 1;
+        queue.skipped -= u32::from(matches!(outcome, TaskOutcome::Skipped | TaskOutcome::MessageReset));
+        let failed = matches!(outcome, TaskOutcome::Faulted(_) | TaskOutcome::TimedOut);
+        let is_last = queue.running == 0;
+        let next = match queue.state {
+            State::HeaderRunning => {
+                queue.failed |= failed;
+                State::Payload
+            }
+            State::Draining if is_last && queue.last.is_some() => State::Completion,
+            State::Draining | State::CompletionRunning if is_last => State::Free,
+            State::Reset if is_last && !queue.has_packets() => State::Free,
+            State::Reset => State::Reset,
+            state => {
+                self.inside -= u64::from(task.feeds_back);
+                debug_assert!(matches!(state, State::Payload | State::Draining));
+                return Ended { last: false };
+            }
+        };
+        queue.state = next;
+        self.inside -= u64::from(task.feeds_back);
+        match next {
+            State::Free => self.order.retire(u32::from(task.queue)),
+            _ => self.pending.push_back((now + self.select_cycles, task.queue)),
+        }
+        Ended { last: next == State::Free }
+    }
+
+    /// The packet of a task that has ended, for the NIC.
+    pub fn feedback(task: &Task, outcome: TaskOutcome, ended: Ended) -> Feedback {
+        let Her { packet, transfer, message, user, .. } = task.her;
+        Feedback { packet, transfer, message, user, outcome, last: ended.last }
+    }
+
+    /// Gives up the queue that may have been idle for longest, if it was for too long.
+    fn give_up_idle(&mut self, now: Cycle, raise: impl FnOnce(DriverEvent)) {
+        let queues = &self.queues;
+        let due = |queue: u32, touched: Cycle| touched + queues[queue as usize].idle_cycles;
+        let ages = self.order.active().map(|(queue, touched)| (due(queue, touched), queue));
+        let Some((at, first)) = ages.min() else {
+            self.idle_from = Cycle::NEVER;
+            return;
+        };
+        self.idle_from = at;
+        if self.idle_from > now {
+            return;
+        }
+        // Some queue is due. The hardware compares the age of one candidate in each cycle.
+        let victim = self.order.candidate(first);
+        let is_due = due(victim, self.order.touched(victim)) <= now;
+        self.idle_from = now + 1_u64;
+        if !is_due {
+            return;
+        }
+        let Queue { message, descriptor, .. } = self.queues[victim as usize];
+        if let Some(is_free) = self.reset(now, message) {
+            raise(DriverEvent::Idle { message, descriptor, is_free });
+        }
+    }
+
+    /// Gives up a message: handlers that run end as usual, the packets that wait are fed back, then the queue is free. Returns
+    /// whether it is free already; `None` when there is no such message.
+    pub fn reset(&mut self, now: Cycle, message: u32) -> Option<bool> {
+        let index = message % self.queues.len() as u32;
+        let queue = &mut self.queues[index as usize];
+        if queue.message != message || matches!(queue.state, State::Free | State::Reset) {
+            return None;
+        }
+        let is_free = queue.running == 0 && !queue.has_packets();
+        queue.state = if is_free { State::Free } else { State::Reset };
+        self.order.retire(index);
+        self.update(index as u16, now);
+        Some(is_free)
+    }
+}
+
+impl Queue {
+    /// Whether packets wait, in cells or for the completion handler.
+    fn has_packets(&self) -> bool {
+        !self.waiting.is_empty() || self.last.is_some()
+    }
+
+    /// Feeds back a packet on which no handler runs.
+    fn skip(&mut self, task: Task, outcome: TaskOutcome) -> Selected {
+        self.skipped += 1;
+        Selected::Packet(Completion { task, outcome })
+    }
+}

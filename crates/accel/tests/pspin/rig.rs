@@ -1,0 +1,217 @@
+//! A unit with its NIC: packets go in at given cycles, and everything that comes out is recorded.
+
+use std::collections::VecDeque;
+use std::path::Path;
+use std::rc::Rc;
+
+use accel::pspin::cores::Cores;
+use accel::pspin::her::{
+    Busy, Convention, DriverEvent, ExecutionContext, Feedback, Her, HostRange, Range, Role, TaskOutcome,
+};
+use accel::pspin::memory::{Arena, Place, Ring};
+use accel::pspin::observe::{Noted, Observer};
+use accel::pspin::{Cycle, Outside, Pspin};
+use machine::{Accelerator, Machine};
+
+use crate::fixed::Fixed;
+
+/// The unit of a machine file.
+pub fn machine(name: &str, set: &[&str]) -> Rc<machine::Pspin> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../machines");
+    let set: Vec<String> = set.iter().map(|text| (*text).to_owned()).collect();
+    match Machine::load(name, &[folder], &set).unwrap().accelerator {
+        Accelerator::Pspin(unit) => Rc::from(unit),
+        other => panic!("{}", other.kind()),
+    }
+}
+
+/// A context with handlers for the given roles, each at an address of its own.
+pub fn context(roles: &[Role]) -> ExecutionContext {
+    let mut handlers = [Range::default(); 3];
+    for role in roles {
+        handlers[*role as usize] = Range { address: 0x1d00_0100 + 0x100 * *role as u32, size: 0x100 };
+    }
+    ExecutionContext {
+        handler_memory: Range { address: 0x1c00_0000, size: 4096 },
+        host: HostRange { address: 0x10_0000, size: 4096 },
+        handlers,
+        scratchpads: Vec::new(),
+        code: vec![Range { address: 0x1d00_0000, size: 0x1000 }],
+        watchdog_cycles: 1_000_000,
+        idle_cycles: u64::MAX,
+        descriptor: 0,
+        tenant: 0,
+        convention: Convention::Pspin,
+        pin: None,
+    }
+}
+
+/// What was seen of the unit, in order, with the numbers that the tests compare.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Seen {
+    Accepted(u64),
+    Sent { user: u64, role: Role, cluster: u16 },
+    DmaDone,
+    Assigned { cluster: u16, hpu: u16 },
+    Start { user: u64, role: Role },
+    End { user: u64, role: Role, outcome: TaskOutcome },
+    Feedback { user: u64, outcome: TaskOutcome },
+}
+
+#[derive(Default)]
+pub struct Log(pub Vec<(u64, Seen)>);
+
+impl Observer for Log {
+    fn note(&mut self, at: Cycle, what: Noted<'_>) {
+        let seen = match what {
+            Noted::HerAccepted(her) => Seen::Accepted(her.user),
+            Noted::TaskSent { cluster, task, .. } => Seen::Sent { user: task.her.user, role: task.role, cluster },
+            Noted::DmaDone { .. } => Seen::DmaDone,
+            Noted::Assigned { hpu, .. } => Seen::Assigned { cluster: hpu.cluster, hpu: hpu.hpu },
+            Noted::Start { task, .. } => Seen::Start { user: task.her.user, role: task.role },
+            Noted::End { task, outcome, .. } => Seen::End { user: task.her.user, role: task.role, outcome },
+            Noted::Feedback(feedback) => Seen::Feedback { user: feedback.user, outcome: feedback.outcome },
+            _ => return,
+        };
+        self.0.push((at.0, seen));
+    }
+}
+
+/// The NIC and the driver.
+#[derive(Default)]
+pub struct Nic {
+    pub feedback: Vec<(u64, Feedback)>,
+    pub events: Vec<(u64, DriverEvent)>,
+    /// The NIC refuses feedback in cycles for which this is true.
+    pub refuses: Option<fn(u64) -> bool>,
+}
+
+impl Outside for Nic {
+    fn feedback(&mut self, at: Cycle, feedback: &Feedback) -> bool {
+        if self.refuses.is_some_and(|refuses| refuses(at.0)) {
+            return false;
+        }
+        self.feedback.push((at.0, *feedback));
+        true
+    }
+
+    fn raise(&mut self, at: Cycle, event: DriverEvent) {
+        self.events.push((at.0, event));
+    }
+}
+
+/// A packet for the unit.
+#[derive(Clone)]
+pub struct Packet {
+    pub message: u32,
+    pub size: u32,
+    pub eom: bool,
+    pub context: Rc<ExecutionContext>,
+}
+
+/// A unit of a machine with its NIC. The NIC has a ring in L2, which it frees by feedback, and submits at most a request a
+/// cycle, in order, as soon as the unit takes it.
+pub struct Rig<C: Cores, O: Observer = Log> {
+    pub unit: Pspin<C, O>,
+    pub nic: Nic,
+    ring: Ring,
+    pieces: Vec<Option<accel::pspin::memory::Allocation>>,
+    /// How often a request had to wait, by reason.
+    pub refused: [u64; 3],
+}
+
+impl<F: Fn(Role, u32) -> u64> Rig<Fixed<F>> {
+    /// A unit whose handlers execute this number of instructions each, and which records everything.
+    pub fn fixed(name: &str, set: &[&str], instructions: F) -> Rig<Fixed<F>> {
+        Rig::new(machine(name, set), Log::default(), instructions)
+    }
+}
+
+impl<F: Fn(Role, u32) -> u64, O: Observer> Rig<Fixed<F>, O> {
+    pub fn new(config: Rc<machine::Pspin>, observer: O, instructions: F) -> Rig<Fixed<F>, O> {
+        let (clusters, hpus) = (config.units.clusters, config.units.hpus);
+        let mut cores = Fixed::new(clusters, hpus, instructions);
+        cores.trap = u64::from(config.cluster.trap_cycles);
+        let ring = Ring::new(config.l2_packet.bytes, 64);
+        let mut unit = Pspin::new(config, cores, observer);
+        unit.boot();
+        Rig { unit, nic: Nic::default(), ring, pieces: Vec::new(), refused: [0; 3] }
+    }
+}
+
+impl<C: Cores, O: Observer> Rig<C, O> {
+    /// Submits a packet that is in L2 already, with the number of this packet as the NIC's own.
+    pub fn submit(&mut self, packet: &Packet) -> Result<(), Busy> {
+        let user = self.pieces.len() as u64;
+        let piece = self.ring.allocate(packet.size).expect("room in L2");
+        let address = Arena::start(Place::Packet) + piece.start;
+        let her = Her {
+            message: packet.message,
+            flow: packet.message,
+            eom: packet.eom,
+            packet: Range { address, size: packet.size },
+            transfer: packet.size,
+            context: packet.context.clone(),
+            user,
+        };
+        match self.unit.submit(her) {
+            Ok(()) => {
+                self.pieces.push(Some(piece));
+                Ok(())
+            }
+            Err((busy, _)) => {
+                self.ring.free(piece);
+                self.refused[busy as usize] += 1;
+                Err(busy)
+            }
+        }
+    }
+
+    /// Runs until a cycle, and frees what is fed back.
+    pub fn run_until(&mut self, until: Cycle) {
+        loop {
+            let seen = self.nic.feedback.len();
+            let reached = self.unit.advance(until, &mut self.nic);
+            for (_, feedback) in &self.nic.feedback[seen..] {
+                let piece = self.pieces[feedback.user as usize].take().expect("each packet is fed back once");
+                self.ring.free(piece);
+            }
+            if reached >= until {
+                return;
+            }
+        }
+    }
+
+    /// Runs until nothing happens any more.
+    pub fn finish(&mut self) {
+        while self.unit.next() != Cycle::NEVER {
+            let next = self.unit.next();
+            self.run_until(next + 1_u64);
+        }
+    }
+
+    /// Submits packets as fast as the unit takes them, and runs to the end. Returns the cycles of the first request and of the
+    /// last feedback.
+    pub fn flood(&mut self, packets: impl IntoIterator<Item = Packet>) -> (u64, u64) {
+        let start = self.unit.now().0;
+        let mut packets: VecDeque<Packet> = packets.into_iter().collect();
+        while let Some(packet) = packets.front() {
+            if self.ring.has_room(packet.size) && self.submit(packet).is_ok() {
+                packets.pop_front();
+            }
+            let next = self.unit.now() + 1_u64;
+            self.run_until(next);
+        }
+        self.finish();
+        (start, self.nic.feedback.last().map_or(start, |(at, _)| *at))
+    }
+
+    /// Checks that every packet was fed back, and that nothing is left inside.
+    pub fn check_accounts(&self) {
+        let counters = self.unit.counters();
+        assert_eq!(counters.accepted, self.pieces.len() as u64);
+        assert_eq!((self.unit.inside(), self.ring.used()), (0, 0));
+        assert_eq!(counters.fed_back(), counters.accepted);
+        assert!(self.pieces.iter().all(Option::is_none));
+    }
+}
