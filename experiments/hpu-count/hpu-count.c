@@ -21,8 +21,8 @@
 enum { PT = 3, WORK = 20, REPORT = 21 };   /* portal table index and match bits */
 enum { MAX_BYTES = 1 << 16, ROUNDS = 32 }; /* of a flood: packets for each HPU */
 
-static const char usage[] =
-    "hpu-count --mode count|law|time|law-time|interval|law-interval|port-interval --sizes BYTES[,BYTES...] --hpus N [...]";
+static const char usage[] = "hpu-count --mode count|law|time|law-time|interval|law-interval|port-interval --sizes "
+                            "BYTES[,BYTES...] --hpus N [...]";
 enum mode { COUNT, LAW, TIME, LAW_TIME, INTERVAL, LAW_INTERVAL, PORT_INTERVAL, MODES };
 static const char *const modes[] = {"count", "law", "time", "law-time", "interval", "law-interval", "port-interval"};
 

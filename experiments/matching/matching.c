@@ -167,8 +167,8 @@ static void post_entry(ptl_me_t me, ptl_process_t source) {
  * the source's messages the data that it wants. */
 static void prepare_get(ptl_handle_ct_t arrived, ptl_process_t source, unsigned number) {
     receive.triggered++;
-    CHECK(PtlTriggeredGet(data_md, EAGER + PEEK, MAX_BYTES - EAGER - PEEK, source, PT, EXPOSED | number, EAGER + PEEK, NULL,
-                          arrived, EAGER + 1));
+    CHECK(PtlTriggeredGet(data_md, EAGER + PEEK, MAX_BYTES - EAGER - PEEK, source, PT, EXPOSED | number, EAGER + PEEK,
+                          NULL, arrived, EAGER + 1));
 }
 
 /* Appends an entry for a message of any source with TAG: a header handler reads the source, and gets the rest. */
