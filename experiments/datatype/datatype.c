@@ -7,6 +7,7 @@
  *   --send whole      rank 0 has the data in one piece (if the option is missing, too)
  *   --send cpu        rank 0 has it in the same blocks: its CPU packs them into a buffer first
  *   --send iovec      likewise, but its card reads them by a list
+ *   --send handler    likewise, but handlers on its card pack them; for --mode handler
  *   --piece BYTES     sends messages of that size (at least a block), of which the CPU unpacks one while the next
  *                     travels; without it data is only split where a list would have more blocks than the card accepts
  *   --total BYTES     of data, 4 MiB if the option is missing
@@ -16,26 +17,21 @@
  * Prints one JSON object a line for each layout: {"mode", "send", "block", "stride", "count", "description_bytes",
  * "time_ps", "data_ok"}; the time is from rank 0's start (packing, PtlPut) to rank 1's program seeing the unpacked data
  * in its memory. "description_bytes" are those with which both cards know where the blocks are. */
-#include "../common/common.h"
+#include "../common/blocks.h"
 #include <handlers/datatype/datatype.h>
 
-enum { PT = 3, BITS = 20 }; /* portal table index, and match bits of the first piece */
-enum { TOTAL = 4 << 20 };   /* bytes of data, unless given */
-enum { LINE = 64 };         /* bytes of a cache line */
-enum { UNTOUCHED = 0xA5 };  /* a byte that no message has written */
+enum { PT = 3, BITS = 20, PACK = 10 }; /* portal table index, match bits of the first piece and of the packing entry */
+enum { TOTAL = 4 << 20 };              /* bytes of data, unless given */
+enum { UNTOUCHED = 0xA5 };             /* a byte that no message has written */
 enum { MAX_PIECES = 4096 };
 
-static const char usage[] = "datatype --mode cpu|iovec|handler|blocking [--send whole|cpu|iovec] [--piece BYTES] "
-                            "[--total BYTES] --blocks BYTES[,BYTES...]|--vector BLOCK,STRIDE,COUNT";
+static const char usage[] =
+    "datatype --mode cpu|iovec|handler|blocking [--send whole|cpu|iovec|handler] [--piece BYTES] "
+    "[--total BYTES] --blocks BYTES[,BYTES...]|--vector BLOCK,STRIDE,COUNT";
 enum mode { CPU, IOVEC, HANDLER, BLOCKING, MODES };
-enum send { WHOLE, SEND_CPU, SEND_IOVEC, SENDS };
+enum send { WHOLE, SEND_CPU, SEND_IOVEC, SEND_HANDLER, SENDS };
 static const char *const modes[MODES] = {"cpu", "iovec", "handler", "blocking"};
-static const char *const sends[SENDS] = {"whole", "cpu", "iovec"};
-
-/* Blocks of equal size whose starts are `stride` bytes apart. */
-struct layout {
-    size_t block, stride, count;
-};
+static const char *const sends[SENDS] = {"whole", "cpu", "iovec", "handler"};
 
 static enum mode mode;
 static enum send sending;
@@ -73,44 +69,40 @@ __handler int unpack_blocking(const ptl_payload_t p, void *state) {
 
 /* The list of `count` blocks in `blocks`, from number `first` on. */
 static ptl_iovec_t *list_of(struct layout l, size_t first, size_t count) {
-    for (size_t i = first; i < first + count; i++)
-        list[i] = (ptl_iovec_t){.iov_base = blocks + i * l.stride, .iov_len = l.block};
+    list_blocks(list + first, blocks + first * l.stride, (struct layout){l.block, l.stride, count});
     return list + first;
 }
 
-/* Bytes of the cache lines that the blocks touch, and of those of them that they do not fill. */
-static void count_lines(struct layout l, size_t first, size_t count, size_t *touched, size_t *partial) {
-    size_t line = SIZE_MAX, filled = LINE;
-    *touched = *partial = 0;
-    for (size_t i = first; i < first + count; i++)
-        for (size_t at = i * l.stride, end = at + l.block, next; at < end; at = next) {
-            next = (at / LINE + 1) * LINE < end ? (at / LINE + 1) * LINE : end;
-            if (at / LINE != line) {
-                *partial += filled < LINE ? LINE : 0;
-                *touched += LINE;
-                line = at / LINE;
-                filled = 0;
-            }
-            filled += next - at;
-        }
-    *partial += filled < LINE ? LINE : 0;
-}
-
-/* The two copies of the CPU; README.md says what the charge stands for. */
-static void pack_on_cpu(struct layout l, size_t first, size_t count) {
-    size_t touched, partial;
-    for (size_t i = first; i < first + count; i++)
-        memcpy(data + i * l.block, blocks + i * l.stride, l.block);
-    count_lines(l, first, count, &touched, &partial);
-    spin_host_memory(touched, count * l.block);
-}
-
-static void unpack_on_cpu(struct layout l, size_t first, size_t count) {
-    size_t touched, partial;
-    for (size_t i = first; i < first + count; i++)
-        memcpy(blocks + i * l.stride, data + i * l.block, l.block);
-    count_lines(l, first, count, &touched, &partial);
-    spin_host_memory(count * l.block + partial, touched);
+/* Rank 0's card packs: an empty put to its own entry starts the handlers. Each of their packets is a message. */
+static void send_by_handlers(struct layout l) {
+    const ptl_process_t self = {.rank = 0};
+    struct datatype_sender state = {.vector = {.block = (uint32_t)l.block, .stride = (uint32_t)l.stride},
+                                    .bits = BITS,
+                                    .target = 1,
+                                    .length = (uint32_t)bytes_of(l),
+                                    .packet = (uint32_t)limits.max_payload_size};
+    ptl_me_t me = {.start = blocks,
+                   .length = span_of(l),
+                   .uid = PTL_UID_ANY,
+                   .match_id.rank = PTL_RANK_ANY,
+                   .match_bits = PACK,
+                   .options = PTL_ME_OP_PUT | PTL_ME_EVENT_CT_COMM,
+                   .header_handler = datatype_send,
+                   .hpu_initial_state = &state,
+                   .hpu_initial_state_length = sizeof state};
+    ptl_handle_md_t md = bind_memory(NULL, 0, 0, PTL_CT_NONE);
+    ptl_handle_me_t entry;
+    CHECK(PtlCTAlloc(ni, &me.ct_handle));
+    CHECK(PtlHPUAllocMem(DATATYPE_SENDER_BYTES, ni, &me.hpu_memory));
+    CHECK(PtlMEAppend(ni, PT, &me, PTL_PRIORITY_LIST, NULL, &entry));
+    CHECK(spin_barrier());
+    CHECK(PtlPut(md, 0, 0, PTL_NO_ACK_REQ, self, PT, PACK, 0, NULL, 0));
+    await_count(me.ct_handle, datatype_runs(state.length, state.packet));
+    CHECK(spin_barrier());
+    CHECK(PtlMEUnlink(entry));
+    CHECK(PtlHPUFreeMem(&me.hpu_memory));
+    CHECK(PtlCTFree(me.ct_handle));
+    CHECK(PtlMDRelease(md));
 }
 
 static void origin(struct layout l) {
@@ -118,6 +110,10 @@ static void origin(struct layout l) {
     size_t step = blocks_of_piece(l);
     for (size_t i = 0; i < bytes_of(l); i++)
         *(sending == WHOLE ? &data[i] : &blocks[i / l.block * l.stride + i % l.block]) = pattern(i, 0);
+    if (sending == SEND_HANDLER) {
+        send_by_handlers(l);
+        return;
+    }
     ptl_handle_md_t md[MAX_PIECES];
     size_t pieces = 0;
     for (size_t first = 0; first < l.count; first += step, pieces++) {
@@ -134,7 +130,7 @@ static void origin(struct layout l) {
     for (size_t first = 0, i = 0; first < l.count; first += step, i++) {
         size_t count = l.count - first < step ? l.count - first : step;
         if (sending == SEND_CPU)
-            pack_on_cpu(l, first, count);
+            pack_on_cpu(data + first * l.block, blocks + first * l.stride, (struct layout){l.block, l.stride, count});
         CHECK(PtlPut(md[i], 0, count * l.block, PTL_NO_ACK_REQ, peer, PT, BITS + i, 0, NULL, 0));
     }
     CHECK(spin_barrier()); /* the data has been read and used */
@@ -155,7 +151,9 @@ static ptl_handle_me_t append(struct layout l, size_t number, size_t first, size
         me->start = list_of(l, first, count), me->length = count, me->options |= PTL_IOVEC;
     if (mode == HANDLER || mode == BLOCKING) {
         CHECK(PtlHPUAllocMem(sizeof state, ni, &me->hpu_memory));
-        me->payload_handler = mode == HANDLER ? datatype_unpack : unpack_blocking;
+        me->payload_handler = sending == SEND_HANDLER ? datatype_unpack_packet
+                              : mode == HANDLER       ? datatype_unpack
+                                                      : unpack_blocking;
         me->hpu_initial_state = &state;
         me->hpu_initial_state_length = sizeof state;
         me->start = blocks, me->length = span_of(l);
@@ -189,15 +187,18 @@ static void destination(struct layout l) {
     described += mode == IOVEC ? l.count * sizeof(ptl_iovec_t) : 0;
     described += mode == HANDLER || mode == BLOCKING ? pieces * sizeof(struct datatype_vector) : 0;
     described += sending == SEND_IOVEC ? l.count * sizeof(ptl_iovec_t) : 0;
+    described += sending == SEND_HANDLER ? sizeof(struct datatype_sender) : 0;
+    size_t messages = sending == SEND_HANDLER ? datatype_messages(bytes_of(l), limits.max_payload_size) : pieces;
     CHECK(spin_barrier()); /* both leave it at the same time, when rank 0 starts */
     uint64_t start_ps = spin_time_ps();
     if (mode == CPU)
         for (size_t first = 0, i = 1; first < l.count; first += step, i++) {
             CHECK(PtlCTWait(me.ct_handle, i, &counted));
-            unpack_on_cpu(l, first, l.count - first < step ? l.count - first : step);
+            size_t count = l.count - first < step ? l.count - first : step;
+            unpack_on_cpu(blocks + first * l.stride, data + first * l.block, (struct layout){l.block, l.stride, count});
         }
     else
-        CHECK(PtlCTWait(me.ct_handle, pieces, &counted));
+        CHECK(PtlCTWait(me.ct_handle, messages, &counted));
     uint64_t time_ps = spin_time_ps() - start_ps;
     bool ok = counted.failure == 0 && unpacked(l);
     CHECK(spin_barrier());
@@ -237,6 +238,8 @@ int main(int argc, char **argv) {
     sending = (enum send)choice(option_or(argc, argv, "--send", "whole"), sends, SENDS, usage);
     piece_bytes = strtoull(option_or(argc, argv, "--piece", "0"), NULL, 10);
     size_t total = strtoull(option_or(argc, argv, "--total", "0"), NULL, 10), block;
+    if (sending == SEND_HANDLER && (mode != HANDLER || piece_bytes != 0))
+        fail("--send handler is for --mode handler, without --piece; usage: %s", usage);
     const char *vector = option_or(argc, argv, "--vector", "");
     const char *sizes = *vector == '\0' ? option(argc, argv, "--blocks", usage) : "";
     struct layout l;

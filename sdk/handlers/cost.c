@@ -18,8 +18,9 @@
 enum { PEER, CARD };                    /* ranks */
 enum { PT = 3, BITS = 20, FLUSH = 30 }; /* portal table index, match bits */
 enum { PACKET = 4096, MEMORY = 2 * PACKET };
-enum { ROUNDS = 4 };           /* branch predictors settle */
-enum { PATIENCE_NS = 100000 }; /* all effects of a message are complete by then */
+enum { HPU_MEMORY = DATATYPE_SENDER_BYTES }; /* the most that an entry needs */
+enum { ROUNDS = 4 };                         /* branch predictors settle */
+enum { PATIENCE_NS = 100000 };               /* all effects of a message are complete by then */
 
 #define CHECK(call)                                                                                                    \
     do {                                                                                                               \
@@ -54,7 +55,7 @@ static void append(ptl_me_t me, const void *state, size_t bytes) {
     me.hpu_initial_state = state;
     me.hpu_initial_state_length = bytes;
     if (bytes > 0)
-        CHECK(PtlHPUAllocMem(bytes, ni, &me.hpu_memory));
+        CHECK(PtlHPUAllocMem(HPU_MEMORY, ni, &me.hpu_memory));
     append_entry(me);
 }
 
@@ -111,6 +112,21 @@ static void datatype(uint32_t block) {
 static void datatype_one(void) { datatype(PACKET); }
 static void datatype_many(void) { datatype(PACKET / 16); }
 
+/* Blocks that fill one packet of datatype_send. */
+static void datatype_packs(void) {
+    struct datatype_sender state = {
+        .vector = {.block = PACKET / 16, .stride = PACKET / 8}, .bits = BITS, .target = PEER, .packet = PACKET};
+    state.length = datatype_step(PACKET);
+    append((ptl_me_t){.match_bits = BITS, .header_handler = datatype_send}, &state, sizeof state);
+}
+
+static void datatype_packet(void) {
+    struct datatype_vector state = {.offset = 0, .block = PACKET / 16, .stride = PACKET / 8};
+    append((ptl_me_t){.match_bits = BITS, .payload_handler = datatype_unpack_packet}, &state, sizeof state);
+}
+
+static void empty(void) { put(0, BITS, 0); }
+
 static void matching(ptl_size_t eager) {
     struct matching state = {.eager = eager, .room = MEMORY};
     ptl_me_t me = {.match_bits = BITS, .header_handler = matching_header, .payload_handler = matching_payload};
@@ -160,6 +176,9 @@ static const struct test {
      one_packet},
     {"datatype-one", "datatype", "one block", STATE(struct datatype_vector), datatype_one, one_packet},
     {"datatype-many", "datatype", "16 blocks of 256 B", STATE(struct datatype_vector), datatype_many, one_packet},
+    {"datatype-packet", "datatype", "16 blocks of 256 B", STATE(struct datatype_vector), datatype_packet, one_packet},
+    {"datatype-packs", "datatype", "a packet from 16 blocks of 256 B", STATE(struct datatype_sender), datatype_packs,
+     empty},
     {"matching-short", "matching", "short message", STATE(struct matching), matching_short, one_packet},
     {"matching-long", "matching", "long message", STATE(struct matching), matching_longer, put_first},
     {"raid5-write", "raid5", "write of two packets", STATE(struct raid5), raid5_data, raid5_write},

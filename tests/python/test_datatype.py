@@ -1,9 +1,10 @@
-"""The experiment on strided datatypes: layouts whose blocks straddle packets, lists of blocks, packing."""
+"""The experiments on strided datatypes: blocks that straddle packets, lists of blocks, packing by CPU and card."""
 
 from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,9 @@ def datatype(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return program
 
 
-def run(program: Path, nic: str, *arguments: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+def run(
+    program: Path, nic: str, *arguments: str, options: Sequence[str] = ()
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """Return the lines that the program prints, and the report of its run."""
     report = program.with_suffix(".json")
     command: list[str | Path] = [
@@ -29,6 +32,7 @@ def run(program: Path, nic: str, *arguments: str) -> tuple[list[dict[str, Any]],
         "2",
         "--nic",
         nic,
+        *options,
         "--json",
         report,
         program,
@@ -84,3 +88,48 @@ def test_packing_is_charged_for_the_lines_that_it_reads(datatype: Path) -> None:
             )
             times.append(line["time_ps"])
         assert times[1] - times[0] == 51_000 + lines * 5_100
+
+
+PACK = ["--mode", "handler", "--send", "handler"]
+
+
+@pytest.mark.parametrize("machine", ["sc17-int", "loggopsim2-dis"])
+@pytest.mark.parametrize("vector", ["1,2,1", "7,13,1000", "1536,2560,8", "4088,4096,9", "5000,5000,13"])
+def test_handlers_pack_every_layout(datatype: Path, machine: str, vector: str) -> None:
+    """Each packet has 4,088 B of data behind its position; one handler packs four of them.
+
+    On loggopsim2 reads overtake each other and a handler may reuse its buffer at once.
+    """
+    block, _, count = map(int, vector.split(","))
+    packets = -(-block * count // 4088)
+    [line], report = run(datatype, "spin", *PACK, "--vector", vector, options=["--machine", machine])
+    assert line["data_ok"] is True
+    assert line["description_bytes"] == 16 + 72
+    assert report["handlers"]["datatype_unpack_packet"]["calls"] == packets
+    assert report["handlers"]["datatype_send"]["calls"] == -(-packets // 4)
+    assert report["cards"][1]["dma_bytes"] == block * count
+
+
+def test_handlers_that_pack_have_a_buffer_each(datatype: Path) -> None:
+    """More handlers than buffers run at the same time: 16 contexts on four HPUs, eight buffers."""
+    options = ["--set", "accelerator.contexts=16"]
+    lines, report = run(datatype, "spin", *PACK, "--total", "1048576", "--blocks", "64,1024", options=options)
+    assert [line["data_ok"] for line in lines] == [True, True]
+    assert report["handlers"]["datatype_send"]["errors"] == 0
+
+
+def test_handlers_pack_by_the_reads_of_the_blocks(datatype: Path) -> None:
+    """Packets of 4,088 B from eight blocks of 1.5 KiB, by hand."""
+    [_], report = run(datatype, "spin", *PACK, "--vector", "1536,2560,8")
+    pieces = [[1536, 1536, 1016], [520, 1536, 1536, 496], [1040, 1536, 1512], [24]]
+    assert [sum(packet) for packet in pieces] == [4088, 4088, 4088, 8 * 1536 - 3 * 4088]
+    assert report["handlers"]["datatype_send"]["dmas"] == sum(map(len, pieces))
+    assert report["handlers"]["datatype_send"]["puts"] == len(pieces)
+
+
+def test_handlers_that_pack_need_handlers_that_unpack(datatype: Path) -> None:
+    options = ["--mode", "cpu", "--send", "handler", "--blocks", "64"]
+    command: list[str | Path] = [_paths.command("spinrun"), "-n", "2", datatype, *options]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "--send handler is for --mode handler" in done.stderr

@@ -1,15 +1,15 @@
-/* Vector datatype: unpacks an incoming message into blocks at a fixed distance in host memory, on the card (sPIN §5.2,
- * App. C.3.4).
+/* Vector datatype: blocks at a fixed distance in host memory, which the card unpacks at the destination (sPIN §5.2,
+ * App. C.3.4) and packs at the sender (§5.2 "at both the send and receive side").
  *
  *     struct datatype_vector state = {.offset = 0, .block = 1536, .stride = 2560};
  *     ptl_me_t me = {.start = memory, .length = bytes, .payload_handler = datatype_unpack, …};
  *     PtlHPUAllocMem(sizeof state, ni, &me.hpu_memory);
  *     me.hpu_initial_state = &state, me.hpu_initial_state_length = sizeof state;
  *
- * Byte i of the message goes to offset + i / block * stride + i % block of the entry's memory. Packets are independent:
- * they may arrive in any order and be processed concurrently. The entry's event is posted when all data is in host
- * memory. A message that loses packets (flow control), or whose handler fails, is a failure in the event and in the
- * counter. Messages must be shorter than 4 GiB. */
+ * Byte i of the data is at offset + i / block * stride + i % block of the entry's memory. Packets are independent: they
+ * may arrive in any order and be processed concurrently. The entry's event is posted when all data of the message is in
+ * host memory. A message that loses packets (flow control), or whose handler fails, is a failure in the event and in
+ * the counter. The data must be shorter than 4 GiB. README.md tells how a sender's card packs. */
 #ifndef HANDLERS_DATATYPE_H
 #define HANDLERS_DATATYPE_H
 
@@ -22,15 +22,14 @@ struct datatype_vector {
     uint32_t stride;   /* from the start of one block to that of the next, bytes */
 };
 
-/* Payload handler: writes each piece of a block in the packet by one DMA. The DMAs do not wait for each other; since
- * the card carries them out in order, waiting for the last one is enough. Fails when a block is outside the entry's
- * memory. */
-__handler int datatype_unpack(const ptl_payload_t p, void *state) {
-    const struct datatype_vector *v = state;
-    uint32_t block = v->block, left = p.length;
-    uint32_t number = (uint32_t)p.offset / block, within = (uint32_t)p.offset % block;
+/* ---- Destination ------------------------------------------------------------------------------------------------- */
+
+/* Writes `left` bytes, which begin at byte `position` of the data, to the blocks. The DMAs do not wait for each other;
+ * since the card carries them out in order, waiting for the last one is enough. */
+static inline int datatype_scatter(const struct datatype_vector *v, uint32_t position, const uint8_t *from,
+                                   uint32_t left) {
+    uint32_t block = v->block, number = position / block, within = position % block;
     ptl_size_t at = v->offset + (ptl_size_t)number * v->stride + within;
-    const uint8_t *from = p.base;
     ptl_dma_h last;
     for (uint32_t piece = block - within; left > piece; piece = block) {
         if (PtlHandlerDMAToHostNB(from, at, piece, PTL_ME_HOST_MEM, &last))
@@ -43,6 +42,124 @@ __handler int datatype_unpack(const ptl_payload_t p, void *state) {
     if (PtlHandlerDMAToHostNB(from, at, left, PTL_ME_HOST_MEM, &last))
         return FAIL;
     return PtlHandlerDMAWait(last) ? FAIL : SUCCESS;
+}
+
+/* Payload handler: writes each piece of a block in the packet by one DMA. Fails when a block is outside the entry's
+ * memory. */
+__handler int datatype_unpack(const ptl_payload_t p, void *state) {
+    return datatype_scatter(state, (uint32_t)p.offset, p.base, p.length);
+}
+
+/* Begins each message of datatype_send. */
+struct datatype_packet {
+    uint64_t position; /* of the data that follows, bytes */
+};
+
+/* Payload handler: does the same with a message of datatype_send, which says where its data belongs. Fails, too, when the
+ * message is too short for that. */
+__handler int datatype_unpack_packet(const ptl_payload_t p, void *state) {
+    const struct datatype_packet *packet = (const void *)p.base;
+    if (p.length <= sizeof *packet)
+        return FAIL;
+    return datatype_scatter(state, (uint32_t)packet->position, p.base + sizeof *packet, p.length - sizeof *packet);
+}
+
+/* ---- Sender ------------------------------------------------------------------------------------------------------ */
+
+enum {
+    DATATYPE_RUN = 4,     /* packets that one handler packs; it starts the DMAs of all before it waits for the first */
+    DATATYPE_BUFFERS = 8, /* handlers that pack at the same time: one for each HPU of the cards of the papers */
+    DATATYPE_PACKET = 4096, /* bytes of a packet at most */
+};
+
+/* HPU memory of the sender's entry; set by the host, apart from `claimed`, which are zeros at first, and the buffers. */
+struct datatype_sender {
+    struct datatype_vector vector;      /* in the entry's memory */
+    ptl_match_bits_t bits;              /* of the messages: an entry of the target with datatype_unpack_packet */
+    uint32_t target;                    /* rank that they go to */
+    uint32_t length;                    /* bytes of the data */
+    uint32_t packet;                    /* max_payload_size of the interface, at most DATATYPE_PACKET */
+    uint32_t claimed[DATATYPE_BUFFERS]; /* 1 while a handler uses the buffer of this number */
+};
+
+/* Bytes of HPU memory that the sender's entry needs: the state and the buffers behind it. */
+#define DATATYPE_SENDER_BYTES (sizeof(struct datatype_sender) + DATATYPE_BUFFERS * DATATYPE_RUN * DATATYPE_PACKET)
+
+/* Bytes of data in each message but the last one. */
+static inline uint32_t datatype_step(uint32_t packet) { return packet - (uint32_t)sizeof(struct datatype_packet); }
+
+/* Messages that the target receives. */
+static inline uint32_t datatype_messages(uint32_t length, uint32_t packet) {
+    return (length + datatype_step(packet) - 1) / datatype_step(packet);
+}
+
+/* Messages that the sender's entry receives: calls of datatype_send. */
+static inline uint32_t datatype_runs(uint32_t length, uint32_t packet) {
+    return (datatype_messages(length, packet) + DATATYPE_RUN - 1) / DATATYPE_RUN;
+}
+
+/* The last two DMAs of a packet. Reads of unequal length may overtake each other, but no piece of a packet before the
+ * last one is longer than the last but one. */
+struct datatype_reads {
+    ptl_dma_h last_but_one, last;
+    bool two;
+};
+
+/* Starts to read `left` bytes of the data from byte `position` on. */
+static inline int datatype_gather(const struct datatype_vector *v, uint32_t position, uint8_t *to, uint32_t left,
+                                  struct datatype_reads *reads) {
+    uint32_t block = v->block, number = position / block, within = position % block;
+    ptl_size_t at = v->offset + (ptl_size_t)number * v->stride + within;
+    reads->two = false;
+    for (uint32_t piece = block - within; left > piece; piece = block) {
+        if (PtlHandlerDMAFromHostNB(at, to, piece, PTL_ME_HOST_MEM, &reads->last_but_one))
+            return FAIL;
+        reads->two = true;
+        at += v->stride - within;
+        to += piece;
+        left -= piece;
+        within = 0;
+    }
+    return PtlHandlerDMAFromHostNB(at, to, left, PTL_ME_HOST_MEM, &reads->last);
+}
+
+/* Packs and sends DATATYPE_RUN packets from byte `position` of the data on. */
+static inline int datatype_pack(const struct datatype_sender *s, uint32_t position, uint8_t *buffer) {
+    struct datatype_reads reads[DATATYPE_RUN];
+    uint32_t step = datatype_step(s->packet), left = s->length - position, count = 0;
+    for (uint8_t *at = buffer; count < DATATYPE_RUN && count * step < left; at += DATATYPE_PACKET, count++) {
+        uint32_t done = count * step, part = left - done < step ? left - done : step;
+        ((struct datatype_packet *)(void *)at)->position = position + done;
+        if (datatype_gather(&s->vector, position + done, at + sizeof(struct datatype_packet), part, &reads[count]))
+            return FAIL;
+    }
+    for (uint32_t i = 0; i < count; i++, buffer += DATATYPE_PACKET) {
+        uint32_t done = i * step, part = left - done < step ? left - done : step;
+        if ((reads[i].two && PtlHandlerDMAWait(reads[i].last_but_one)) || PtlHandlerDMAWait(reads[i].last) ||
+            PtlHandlerPutFromDevice(buffer, sizeof(struct datatype_packet) + part, 0, PTL_NO_ACK_REQ,
+                                    (ptl_process_t){.rank = s->target}, s->bits, 0, NULL, 0))
+            return FAIL;
+    }
+    return PROCEED;
+}
+
+/* Header handler: packs and sends some packets, after a message to itself for those that follow. The message is empty; its
+ * header data is the position of the first byte to send. */
+__handler int datatype_send(const ptl_header_t h, void *state) {
+    struct datatype_sender *s = state;
+    uint32_t position = (uint32_t)h.hdr_data, run = DATATYPE_RUN * datatype_step(s->packet), buffer = 0;
+    if (position >= s->length || s->packet > DATATYPE_PACKET)
+        return FAIL;
+    if (s->length - position > run &&
+        PtlHandlerPutFromDevice(s, 0, 0, PTL_NO_ACK_REQ, h.target_id, h.match_bits, 0, NULL, position + run))
+        return FAIL;
+    while (__atomic_exchange_n(&s->claimed[buffer], 1, __ATOMIC_ACQUIRE)) {
+        buffer = buffer + 1 < DATATYPE_BUFFERS ? buffer + 1 : 0;
+        PtlHandlerYield();
+    }
+    int result = datatype_pack(s, position, (uint8_t *)(s + 1) + buffer * DATATYPE_RUN * DATATYPE_PACKET);
+    __atomic_store_n(&s->claimed[buffer], 0, __ATOMIC_RELEASE);
+    return result;
 }
 
 #endif

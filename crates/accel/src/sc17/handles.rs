@@ -42,32 +42,35 @@ pub enum Look {
 
 /// The commands of a unit's handlers that outlast their call.
 #[derive(Clone, Debug, Default)]
-pub struct Handles(Vec<Option<Started>>);
+pub struct Handles {
+    slots: Vec<Option<Started>>,
+    /// No slot before this one is free.
+    search_from: usize,
+}
 
 impl Handles {
     /// Takes the first free handle for a command that the handler in context `owner` issues.
     pub fn take(&mut self, owner: u16) -> DmaHandle {
         let started = Some(Started { owner, progress: Progress::Issued });
-        match self.0.iter().position(Option::is_none) {
-            Some(free) => {
-                self.0[free] = started;
-                free as DmaHandle
-            }
-            None => {
-                self.0.push(started);
-                (self.0.len() - 1) as DmaHandle
-            }
+        let taken = self.slots[self.search_from..].iter().take_while(|slot| slot.is_some()).count();
+        let free = self.search_from + taken;
+        self.search_from = free + 1;
+        match self.slots.get_mut(free) {
+            Some(slot) => *slot = started,
+            None => self.slots.push(started),
         }
+        free as DmaHandle
     }
 
     fn slot(&mut self, handle: DmaHandle) -> Option<&mut Option<Started>> {
-        self.0.get_mut(handle as usize)
+        self.slots.get_mut(handle as usize)
     }
 
     /// Frees a handle whose command was not carried out.
     pub fn free(&mut self, handle: DmaHandle) {
         if let Some(slot) = self.slot(handle) {
             *slot = None;
+            self.search_from = self.search_from.min(handle as usize);
         }
     }
 
@@ -88,7 +91,7 @@ impl Handles {
             Progress::Posted(_) => Look::Done(0),
             Progress::Done(result) => Look::Done(result),
         };
-        *slot = None;
+        self.free(handle);
         Some(look)
     }
 
@@ -102,28 +105,31 @@ impl Handles {
     pub fn complete(&mut self, handle: DmaHandle, result: i32) -> Option<Option<u16>> {
         let slot = self.slot(handle)?;
         let Started { owner, progress } = (*slot)?;
-        *slot = match progress {
-            Progress::Pending { awaited: true } | Progress::Orphan => None,
-            _ => Some(Started { owner, progress: Progress::Done(result) }),
-        };
+        match progress {
+            Progress::Pending { awaited: true } | Progress::Orphan => self.free(handle),
+            _ => *slot = Some(Started { owner, progress: Progress::Done(result) }),
+        }
         Some((progress == Progress::Pending { awaited: true }).then_some(owner))
     }
 
     /// Whether the handler that has issued a command has ended.
     pub fn is_orphan(&self, handle: DmaHandle) -> bool {
-        let slot = self.0.get(handle as usize).copied().flatten();
+        let slot = self.slots.get(handle as usize).copied().flatten();
         slot.is_none_or(|started| started.progress == Progress::Orphan)
     }
 
     /// Discards the commands of a handler that has ended. Those in progress continue, but no longer write to memory
     /// that was its own, as that may belong to another handler when they end.
     pub fn abandon(&mut self, owner: u16) {
-        for slot in &mut self.0 {
+        for (number, slot) in self.slots.iter_mut().enumerate() {
             let Some(started) = slot.as_mut().filter(|started| started.owner == owner) else { continue };
             match started.progress {
                 Progress::Pending { .. } => started.progress = Progress::Orphan,
                 Progress::Orphan => {}
-                Progress::Issued | Progress::Posted(_) | Progress::Done(_) => *slot = None,
+                Progress::Issued | Progress::Posted(_) | Progress::Done(_) => {
+                    *slot = None;
+                    self.search_from = self.search_from.min(number);
+                }
             }
         }
     }
