@@ -143,7 +143,8 @@ void spin_host_compute(uint64_t ns);
 /* Charges the time that one core of this rank's CPU needs to read `read_bytes` bytes from DRAM and write
  * `written_bytes` bytes to it while it computes with them or gathers them by a stride: the latency, then the reads at the
  * rate at which a core fetches cache lines (`host.core_lines` of the machine), limited by the bandwidth of DRAM for both.
- * Returns when that simulated time has passed. */
+ * Returns when that simulated time has passed; with `host.shared_memory` later, if other cores and the card want more than
+ * the bandwidth of DRAM meanwhile. */
 void spin_host_memory(uint64_t read_bytes, uint64_t written_bytes);
 
 /* Charges, in the same way, the time that one core needs to copy a contiguous block of `bytes` bytes: it fetches

@@ -51,14 +51,14 @@ impl Cores {
         Core { rank, number: self.count }
     }
 
-    /// Lets a core do work from `start` on. Returns when it is done.
+    /// Lets a core do work from `start` on, before the work that already waits for it. Returns when it is done.
     pub fn work(&mut self, core: Core, start: Time, span: Time) -> Time {
         let Core { rank, number } = core;
         let cpu = rank * (self.count + 1) + number;
         let end = Time::from_ps(self.noise.end(cpu, start.as_ps(), span.as_ps()));
         self.delays[rank] += end - (start + span);
         if let Some(until) = self.busy_until[rank].get_mut(number) {
-            *until = end;
+            *until = end.max(*until + (end - start));
         }
         end
     }

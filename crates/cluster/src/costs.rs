@@ -103,6 +103,11 @@ impl HostCosts {
         Work { name: "memory", span: self.host.memory_time(read, written) }
     }
 
+    /// The part of the cost of reading or writing memory in which no data flows yet.
+    pub fn memory_latency(&self) -> Time {
+        self.host.dram_latency
+    }
+
     /// The cost of copying a contiguous block in DRAM.
     pub fn copy(&self, bytes: u64) -> Work {
         Work { name: "copy", span: self.host.copy_time(bytes) }

@@ -11,6 +11,7 @@
 //! * `ports`: a card's access to the cluster; this is where packets enter the interconnect
 //! * `cores`: decides which of a rank's cores does a piece of work, when, and for how long
 
+mod access;
 mod cores;
 mod costs;
 mod event;
@@ -24,6 +25,7 @@ mod run;
 mod state;
 mod warnings;
 
+pub use access::Access;
 pub use costs::{HostCosts, HostTraffic, Work};
 pub use failure::InternalError;
 pub use memory::HostMemory;

@@ -1,6 +1,6 @@
 use net::{Injection, Interconnect};
 use nic::{Departure, MemoryFault, NicEvent, Notice, Packet, Ports, Slice, Timeline};
-use sim::{EventQueue, Time};
+use sim::{EventQueue, SharedBandwidth, Time, TimePerByte};
 
 use crate::event::Event;
 use crate::failure::InternalError;
@@ -13,6 +13,8 @@ pub struct CardPorts<'a, E, M> {
     pub(crate) now: Time,
     pub(crate) node: u32,
     pub(crate) memory: &'a mut M,
+    /// The bandwidth of the host's memory, if card and CPU share it.
+    pub(crate) bandwidth: Option<&'a mut SharedBandwidth>,
     pub(crate) queue: &'a mut EventQueue<Event<E>>,
     pub(crate) interconnect: &'a mut Interconnect<Box<Packet>>,
     pub(crate) notices: &'a mut Vec<(u32, Notice)>,
@@ -47,6 +49,13 @@ impl<E, M: HostMemory> Ports for CardPorts<'_, E, M> {
 
     fn write_host(&mut self, addr: u64, bytes: &[u8]) -> Result<(), MemoryFault> {
         self.memory.write(self.node, addr, bytes)
+    }
+
+    fn memory_rate(&mut self, rate: TimePerByte, bytes: u64, start: impl FnOnce() -> Time) -> TimePerByte {
+        match &mut self.bandwidth {
+            Some(bandwidth) => bandwidth.reserve(self.now, start(), bytes, rate),
+            None => rate,
+        }
     }
 
     fn notify(&mut self, notice: Notice) {

@@ -7,8 +7,9 @@ use net::{Interconnect, NetError};
 use nic::{LinkSlice, Nic, Notice, Packet, Stats, Timeline};
 use sim::noise::Noise;
 use sim::trace::Trace;
-use sim::{EventQueue, Time};
+use sim::{EventQueue, SharedBandwidth, Time};
 
+use crate::access::Access;
 use crate::cores::{Core, Cores};
 use crate::costs::{HostCosts, HostTraffic, Work};
 use crate::event::Event;
@@ -29,6 +30,8 @@ pub struct Cluster<E> {
     costs: HostCosts,
     cores: Cores,
     traffic: Vec<HostTraffic>,
+    /// The bandwidth of each host's memory, if CPU and card share it.
+    bandwidths: Vec<SharedBandwidth>,
     timeline: Timeline,
     warnings: Warnings,
     pub(crate) failure: Option<InternalError>,
@@ -56,6 +59,7 @@ impl<E> Cluster<E> {
         }
         let timeline = Timeline::new(trace, ranks, &machine);
         let machine = Rc::new(machine);
+        let bandwidth = SharedBandwidth::new(machine.host.dram_gap_per_byte);
         Ok(Cluster {
             interconnect,
             queue: EventQueue::default(),
@@ -64,6 +68,7 @@ impl<E> Cluster<E> {
             costs: HostCosts::new(&machine),
             cores: Cores::new(ranks, machine.host.cores),
             traffic: vec![HostTraffic::default(); ranks],
+            bandwidths: vec![bandwidth; if machine.host.shared_memory { ranks } else { 0 }],
             timeline,
             warnings: Warnings::new(listener),
             failure: None,
@@ -141,9 +146,10 @@ impl<E> Cluster<E> {
         memory: &mut M,
         act: impl FnOnce(&mut Nic, &mut CardPorts<'_, E, M>) -> R,
     ) -> R {
-        let Cluster { queue, interconnect, notices, timeline, warnings, failure, now, .. } = self;
-        let (now, node) = (*now, rank as u32);
-        let mut ports = CardPorts { now, node, memory, queue, interconnect, notices, timeline, warnings, failure };
+        let Cluster { queue, interconnect, notices, timeline, warnings, failure, now, bandwidths, .. } = self;
+        let (now, node, bandwidth) = (*now, rank as u32, bandwidths.get_mut(rank));
+        let mut ports =
+            CardPorts { now, node, memory, bandwidth, queue, interconnect, notices, timeline, warnings, failure };
         act(&mut self.cards[rank], &mut ports)
     }
 
@@ -175,15 +181,37 @@ impl<E> Cluster<E> {
     }
 
     /// Charges a thread of a rank with the memory that its program reads and writes, as [`charge`](Cluster::charge) does.
-    pub fn charge_memory(&mut self, rank: usize, moved: HostTraffic) -> Time {
-        self.traffic[rank].add(moved);
-        self.charge(rank, [self.costs.memory(moved.read, moved.written)])
+    pub fn charge_memory(&mut self, rank: usize, moved: HostTraffic) -> (Time, Option<Access>) {
+        self.access(rank, moved, self.costs.memory(moved.read, moved.written))
     }
 
     /// Charges a thread of a rank with the copy of a contiguous block, as [`charge`](Cluster::charge) does.
-    pub fn charge_copy(&mut self, rank: usize, bytes: u64) -> Time {
-        self.traffic[rank].add(HostTraffic { read: bytes, written: bytes });
-        self.charge(rank, [self.costs.copy(bytes)])
+    pub fn charge_copy(&mut self, rank: usize, bytes: u64) -> (Time, Option<Access>) {
+        self.access(rank, HostTraffic { read: bytes, written: bytes }, self.costs.copy(bytes))
+    }
+
+    /// Charges a thread with a memory access, whose time may turn out to be longer when CPU and card share the bandwidth
+    /// of memory: the access is over when [`time_left`](Cluster::time_left) says so.
+    fn access(&mut self, rank: usize, moved: HostTraffic, work: Work) -> (Time, Option<Access>) {
+        self.traffic[rank].add(moved);
+        if work.span == Time::ZERO || self.bandwidths.is_empty() {
+            return (self.charge(rank, [work]), None);
+        }
+        let (core, start) = self.cores.choose(rank, self.now);
+        let end = self.work(core, start, [work]);
+        let flows = end.min(start + self.costs.memory_latency());
+        let bytes = moved.read.saturating_add(moved.written);
+        let work = self.bandwidths[rank].begin(self.now, flows, end - flows, bytes);
+        (end - self.now, Some(Access { core, work }))
+    }
+
+    /// Returns how much longer an access takes whose time is over, because others have used the memory as well; `None` if
+    /// it has ended. The core waits for that long.
+    pub fn time_left(&mut self, access: Access) -> Option<Time> {
+        let Access { core, work } = access;
+        let end = self.bandwidths[core.rank].end(self.now, work)?;
+        let wait = Work { name: "contention", span: end - self.now };
+        Some(self.work(core, self.now, [wait]) - self.now)
     }
 
     /// The memory traffic of each host's CPU.

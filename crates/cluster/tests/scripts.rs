@@ -8,10 +8,10 @@ use std::path::Path;
 use std::rc::Rc;
 
 use abi::portals::{self as ptl, AckReq, Handle, List, Process, md, me, ni};
-use cluster::{Cluster, HostMemory, InternalError, Ranks, Work};
+use cluster::{Access, Cluster, HostMemory, InternalError, Ranks, Work};
 use machine::Machine;
 use nic::{MemoryFault, MessageId, NewEntry, Nic, NicEvent, Ports, Target};
-use sc17::{CAM, DMA, MATCH, NETWORK, O, POLL, PUT_8};
+use sc17::{CAM, DMA, DMA_8, MATCH, NETWORK, O, POLL, PORT_8, PUT_8};
 use sim::Time;
 use sim::trace::Trace;
 
@@ -20,6 +20,8 @@ use sim::trace::Trace;
 enum Step {
     /// Computes for some picoseconds.
     Compute(u64),
+    /// Copies this many bytes from memory to memory.
+    Move(u64),
     /// Puts 8 bytes of the value to a rank; the counter counts the acknowledgement.
     Put(u32, u8),
     /// Waits until the counter has reached this value.
@@ -28,7 +30,7 @@ enum Step {
     Confuse(MessageId),
 }
 
-use Step::{Compute, Confuse, Put, Wait};
+use Step::{Compute, Confuse, Move, Put, Wait};
 
 struct Thread {
     rank: usize,
@@ -41,6 +43,8 @@ struct Thread {
 enum Event {
     /// A thread does its next step.
     Next(usize),
+    /// The time of a thread's copy is over.
+    Moved(usize, Access),
     /// The CPU of a rank has completed a message.
     Completed(usize),
 }
@@ -132,6 +136,11 @@ impl Scripts {
                 return;
             }
             Some(Compute(ps)) => cluster.charge(rank, [Work::compute(Time::from_ps(ps))]),
+            Some(Move(bytes)) => {
+                let (delay, access) = cluster.charge_copy(rank, bytes);
+                return cluster
+                    .schedule(delay, access.map_or(Event::Next(number), |access| Event::Moved(number, access)));
+            }
             Some(Put(to, value)) => self.put(cluster, rank, to, value),
             Some(Confuse(message)) => {
                 cluster.act(rank, &mut self.memory, |_, ports| {
@@ -161,7 +170,7 @@ impl Ranks for Scripts {
 
     fn rank_of(&self, event: &Event) -> usize {
         match event {
-            Event::Next(number) => self.threads[*number].rank,
+            Event::Next(number) | Event::Moved(number, _) => self.threads[*number].rank,
             Event::Completed(rank) => *rank,
         }
     }
@@ -183,6 +192,10 @@ impl Ranks for Scripts {
         self.log.push((cluster.now(), event));
         match event {
             Event::Next(number) => self.next(cluster, number),
+            Event::Moved(number, access) => match cluster.time_left(access) {
+                Some(delay) => cluster.schedule(delay, event),
+                None => self.next(cluster, number),
+            },
             Event::Completed(rank) => {
                 self.completing[rank] = false;
                 cluster.act(rank, &mut self.memory, |card, ports| card.process_completion(ports));
@@ -305,6 +318,47 @@ fn the_threads_of_a_rank_share_the_cores_of_its_host() {
     assert_eq!(ends("8"), [1_000, 700, 10, 5]);
     assert_eq!(ends("2"), [1_000, 700, 710, 5]);
     assert_eq!(ends("1"), [1_000, 1_700, 1_710, 5]);
+}
+
+/// A copy of 10,000 bytes at the speed of DRAM has a latency of 51 ns, and takes 2 * 10,000 * 6.7 ps = 134 ns.
+#[test]
+fn copies_share_the_bandwidth_of_their_hosts_memory() {
+    let ends =
+        |shared: bool, threads| run(&["host.copy_lines=80", &format!("host.shared_memory={shared}")], threads).ends;
+    let both: &[(usize, &[Step])] = &[(0, &[Move(10_000)]), (0, &[Move(10_000)]), (1, &[Move(10_000)])];
+    assert_eq!(ends(false, both), [185_000; 3]);
+    assert_eq!(ends(true, both), [51_000 + 2 * 134_000, 51_000 + 2 * 134_000, 185_000]);
+    // The second begins when the first has 67 of its 134 ns left. Each waits for half of what they do at the same time.
+    let later: &[(usize, &[Step])] = &[(0, &[Move(10_000)]), (0, &[Compute(67_000), Move(10_000)])];
+    assert_eq!(ends(true, later), [185_000 + 67_000, 67_000 + 185_000 + 67_000]);
+    // Computation uses no memory.
+    let beside: &[(usize, &[Step])] = &[(0, &[Move(10_000)]), (0, &[Compute(1_000_000)])];
+    assert_eq!(ends(true, beside), [185_000, 1_000_000]);
+}
+
+/// Rank 1 copies a million bytes, 13.4 us, when the 8 bytes arrive. Each of them takes 6.7 ps more than alone, on the memory
+/// controller and behind PCI Express. The copy loses the half of the time that it shares.
+#[test]
+fn a_packet_shares_memory_with_a_copy() {
+    let put: &[(usize, &[Step])] = &[(0, &[Put(1, 7)]), (1, &[Wait(1)]), (1, &[Move(1_000_000)])];
+    for (rate, alone, shared, copy) in [("6.7", DMA_8, 108, 54), ("15.6", 125, 179, 54)] {
+        let (rate, lines) = (format!("dma.G_ps_per_byte={rate}"), "host.copy_lines=80");
+        let there = |bytes| O + 2 * DMA + alone + PORT_8 + NETWORK + MATCH + DMA + bytes + POLL;
+        let run = |shared| run(&[&rate, lines, shared], put);
+        let (off, on) = (run("host.shared_memory=false"), run("host.shared_memory=true"));
+        assert_eq!(off.ends[1..], [there(alone), 51_000 + 13_400_000], "{rate}");
+        assert_eq!(on.ends[1..], [there(shared), 51_000 + 13_400_000 + copy], "{rate}");
+        assert_eq!(on.memory[1][8..], [7; 8]);
+    }
+}
+
+#[test]
+fn memory_that_only_cards_use_delays_nobody() {
+    let steps: &[(usize, &[Step])] = &[(0, &[Put(1, 1), Put(1, 2), Wait(2)]), (1, &[Wait(2)])];
+    for kind in ["rdma", "portals4", "spin"] {
+        let run = |shared: bool| run(&[&format!("nic.kind={kind}"), &format!("host.shared_memory={shared}")], steps);
+        assert_eq!(run(true).log, run(false).log, "{kind}");
+    }
 }
 
 #[test]

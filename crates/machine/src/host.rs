@@ -22,6 +22,8 @@ pub struct Host {
     pub core_lines: u32,
     /// `copy_lines`: the same number while it copies a contiguous block, where hardware prefetches what comes next.
     pub copy_lines: u32,
+    /// `shared_memory`: whether CPU and card share the bandwidth of memory.
+    pub shared_memory: bool,
 }
 
 impl Host {

@@ -57,6 +57,7 @@ section!("host" Host {
     dram_gap_per_byte = "dram_G_ps_per_byte",
     core_lines = "core_lines",
     copy_lines = "copy_lines",
+    shared_memory = "shared_memory",
 });
 
 section!("nic" Nic {

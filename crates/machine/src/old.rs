@@ -21,7 +21,7 @@ const RENAMED: [([&str; 2], [&str; 2]); 12] = [
 ];
 
 /// Keys that do not exist in files of earlier versions, and the value that all machines had then.
-const IMPLIED: [([&str; 2], &str); 8] = [
+const IMPLIED: [([&str; 2], &str); 9] = [
     (["network", "model"], "latency"),
     (["network", "injection"], "max"),
     (["network", "reception"], "cut-through"),
@@ -30,6 +30,7 @@ const IMPLIED: [([&str; 2], &str); 8] = [
     (["dma", "handlers"], "transfers"),
     (["accelerator", "kind"], "sc17"),
     (["accelerator", "watchdog_flow_control"], "false"),
+    (["host", "shared_memory"], "false"),
 ];
 
 /// Keys that do not exist in files of earlier versions, and the keys whose values they had then.

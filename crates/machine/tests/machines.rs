@@ -73,6 +73,7 @@ fn sc17_int_is_the_paper() {
             dram_gap_per_byte: TimePerByte::from_fs_per_byte(6_700),
             core_lines: 10,
             copy_lines: 10,
+            shared_memory: false,
         },
         nic: Nic {
             kind: NicKind::Spin,
@@ -159,6 +160,7 @@ fn of_an_earlier_version() -> String {
         "injection",
         "reception",
         "copy_lines",
+        "shared_memory",
         "match_reply_ns",
         "match_overlaps",
         "messages",

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use machine::Machine;
 
 /// Each key, and an expression that reads it.
-const READERS: [(&str, &str); 51] = [
+const READERS: [(&str, &str); 52] = [
     ("network.model", "NetworkModel::Fabric =>"),
     ("network.topology", "network.topology"),
     ("network.radix", "network.radix"),
@@ -30,6 +30,7 @@ const READERS: [(&str, &str); 51] = [
     ("host.dram_G_ps_per_byte", "self.dram_gap_per_byte"),
     ("host.core_lines", "self.core_lines"),
     ("host.copy_lines", "self.copy_lines"),
+    ("host.shared_memory", "host.shared_memory"),
     ("nic.kind", "nic.matches_on_card()"),
     ("nic.match_header_ns", "nic.match_header"),
     ("nic.match_cam_ns", "nic.match_cam"),

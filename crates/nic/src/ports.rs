@@ -1,4 +1,4 @@
-use sim::Time;
+use sim::{Time, TimePerByte};
 
 pub use crate::departure::Departure;
 use crate::event::NicEvent;
@@ -64,6 +64,9 @@ pub trait Ports {
     /// # Errors
     /// When some of the bytes cannot be written.
     fn write_host(&mut self, addr: u64, bytes: &[u8]) -> Result<(), MemoryFault>;
+    /// Returns how long each byte takes in a transfer of `bytes` bytes between card and host memory that begins at `start`:
+    /// `rate`, or longer if the host uses its memory at the same time.
+    fn memory_rate(&mut self, rate: TimePerByte, bytes: u64, start: impl FnOnce() -> Time) -> TimePerByte;
     /// Tells the host.
     fn notify(&mut self, notice: Notice);
     /// Tells the user about an error in a handler.

@@ -1,6 +1,6 @@
 //! The simulation core: [`Time`] in integer picoseconds, the [`EventQueue`] ordered by time and then by insertion,
-//! serial resources with a rate ([`SerialResource`]), the detours of CPUs ([`noise`]), tables in huge pages ([`memory`]), and
-//! timelines ([`trace`]).
+//! serial resources with a rate ([`SerialResource`]), a bandwidth that several share ([`SharedBandwidth`]), the detours of CPUs
+//! ([`noise`]), tables in huge pages ([`memory`]), and timelines ([`trace`]).
 //!
 //! Time is passed in, never read from a clock, so a run depends on nothing but its inputs.
 
@@ -9,10 +9,12 @@ pub mod noise;
 mod pool;
 mod queue;
 mod serial_resource;
+mod shared_bandwidth;
 mod time;
 pub mod trace;
 
 pub use pool::Pool;
 pub use queue::EventQueue;
 pub use serial_resource::{SerialResource, Train};
+pub use shared_bandwidth::{SharedBandwidth, WorkId};
 pub use time::{Clock, Time, TimePerByte};

@@ -11,6 +11,11 @@ pub struct SerialResource {
 }
 
 impl SerialResource {
+    /// Returns when a transfer that is ready at `now` begins, rounded up to a picosecond.
+    pub fn next_start(&self, now: Time) -> Time {
+        now.max(ps_up(self.free_fs))
+    }
+
     /// Reserves the resource for a transfer of `bytes` bytes that is ready at `now`. The reservation lasts at least `gap`.
     /// Returns the start of the transfer and the time at which its last byte has passed, rounded up to a picosecond.
     pub fn reserve(&mut self, now: Time, bytes: u64, rate: TimePerByte, gap: Time) -> (Time, Time) {

@@ -9,9 +9,9 @@ use cluster::{HostTraffic, Work};
 use sim::Time;
 
 use super::barrier::BarrierKind;
-use super::event::Cluster;
+use super::event::{Cluster, Event};
 use super::processes::{Processes, answer};
-use super::step::{Outcome, Step, Words, after, done, pack, unit, value};
+use super::step::{Outcome, Step, Words, access, after, done, pack, unit, value};
 use super::wait::Wait;
 use crate::job::{Call, Caller, Reply};
 
@@ -27,6 +27,9 @@ impl Processes {
             } else {
                 match self.perform(cluster, &call) {
                     Ok(Step::Reply(delay, reply)) => answer(cluster, caller, delay, reply),
+                    Ok(Step::Access(delay, access)) => {
+                        cluster.schedule(delay, Event::Accessed(caller, Box::new(access)))
+                    }
                     Ok(Step::Wait(wait, limit)) => self.wait(cluster, caller, wait, limit),
                     Err(code) => {
                         let delay = refusal_cost(cluster, rank, code);
@@ -70,9 +73,9 @@ impl Processes {
             }
             Op::SpinHostMemory => {
                 let moved = HostTraffic { read: a.word(0), written: a.word(1) };
-                after(cluster.charge_memory(rank, moved), Reply::new(ReturnCode::Ok))
+                access(cluster.charge_memory(rank, moved))
             }
-            Op::SpinHostCopy => after(cluster.charge_copy(rank, a.word(0)), Reply::new(ReturnCode::Ok)),
+            Op::SpinHostCopy => access(cluster.charge_copy(rank, a.word(0))),
             Op::SpinSleep => {
                 self.note_sleep(cluster, rank);
                 after(Time::from_ps(a.word(0)), Reply::new(ReturnCode::Ok))

@@ -1,3 +1,5 @@
+use cluster::Access;
+
 use crate::job::{Call, Caller, Reply};
 
 /// The cluster whose ranks are processes.
@@ -7,6 +9,8 @@ pub type Cluster = cluster::Cluster<Event>;
 pub enum Event {
     /// A call answers its thread.
     Resume(Caller, Box<Reply>),
+    /// The time of a memory access is over, unless others have used the memory as well.
+    Accessed(Caller, Box<Access>),
     /// A call is made, after the CPU time that the rank has used since its last one.
     Call(Box<Call>),
     /// A rank's CPU has completed what an rdma card had left to it.
@@ -21,7 +25,7 @@ impl Event {
     /// The rank that it belongs to.
     pub fn rank(&self) -> usize {
         let rank = match self {
-            Event::Resume(caller, _) | Event::Timeout(caller, _) => caller.rank,
+            Event::Resume(caller, _) | Event::Accessed(caller, _) | Event::Timeout(caller, _) => caller.rank,
             Event::Call(call) => call.caller.rank,
             Event::Completed(rank) | Event::Notice(rank) => *rank,
         };

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use abi::portals::ReturnCode;
 use cluster::{HostTraffic, InternalError, Listener, Ranks, RunProgress};
 use machine::Machine;
 use nic::Stats;
@@ -14,7 +15,7 @@ use super::error::RunError;
 use super::event::{Cluster, Event};
 use super::processes::Processes;
 use super::wait::Wait;
-use crate::job::Job;
+use crate::job::{Job, Reply};
 
 /// A job on a simulated machine.
 pub struct World {
@@ -167,6 +168,10 @@ impl Ranks for Processes {
     fn handle(&mut self, event: Event, cluster: &mut Cluster) -> Result<(), RunError> {
         match event {
             Event::Resume(caller, reply) => self.resume(cluster, caller, *reply),
+            Event::Accessed(caller, access) => match cluster.time_left(*access) {
+                Some(delay) => cluster.schedule(delay, Event::Accessed(caller, access)),
+                None => self.resume(cluster, caller, Reply::new(ReturnCode::Ok)),
+            },
             Event::Call(call) => self.call(cluster, *call),
             Event::Completed(rank) => self.completed(cluster, rank as usize),
             Event::Notice(rank) => {

@@ -1,6 +1,7 @@
 //! The outcomes and the arguments of library calls.
 
 use abi::portals::{Process, ReturnCode};
+use cluster::Access;
 use sim::Time;
 
 use super::wait::Wait;
@@ -10,6 +11,8 @@ use crate::job::Reply;
 pub enum Step {
     /// The call is answered after this time.
     Reply(Time, Reply),
+    /// The call is answered when this access to memory is over, after this time or later.
+    Access(Time, Access),
     /// The call waits, at most for this time.
     Wait(Wait, Option<Time>),
 }
@@ -25,6 +28,14 @@ pub fn done(reply: Reply) -> Outcome {
 /// Makes the outcome of a call that is answered after `delay`.
 pub fn after(delay: Time, reply: Reply) -> Outcome {
     Ok(Step::Reply(delay, reply))
+}
+
+/// Makes the outcome of a call that reads or writes memory for `delay`, or longer if it shares the memory with others.
+pub fn access((delay, access): (Time, Option<Access>)) -> Outcome {
+    match access {
+        Some(access) => Ok(Step::Access(delay, access)),
+        None => after(delay, Reply::new(ReturnCode::Ok)),
+    }
 }
 
 /// Makes the outcome of a call that is answered at once with a number.

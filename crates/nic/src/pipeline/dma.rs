@@ -2,7 +2,7 @@
 //! `dma.handlers`, `dma.news`).
 
 use machine::{Dma, DmaEngines, DmaHandlers, DmaMessages, DmaNews};
-use sim::{SerialResource, Time, Train};
+use sim::{SerialResource, Time, TimePerByte, Train};
 
 use crate::event::Initiator;
 use crate::ports::{PacketId, Ports, Slice, Track};
@@ -113,13 +113,16 @@ impl DmaEngine {
 
     /// Reserves the engine for the bytes of a message that is sent, which are read back to back; `None` when the engine
     /// is not needed.
-    pub fn fetch(&mut self, now: Time, bytes: u64) -> Option<Fetching> {
+    pub fn fetch(&mut self, bytes: u64, ports: &mut impl Ports) -> Option<Fetching> {
         self.bytes += bytes;
         match self.config.messages {
             DmaMessages::Transfers if bytes == 0 => Some(Fetching { train: Train::default(), requested: None }),
             DmaMessages::Transfers => {
-                let (requested, gap_per_byte) = (self.requested(now), self.config.gap_per_byte);
-                let train = self.reads(now).reserve_train(now, bytes, gap_per_byte);
+                let (now, alone) = (ports.now(), self.config.gap_per_byte);
+                let requested = self.requested(now);
+                let engine = self.reads(now);
+                let rate = next_rate(engine, alone, bytes, ports);
+                let train = engine.reserve_train(now, bytes, rate);
                 Some(Fetching { train, requested })
             }
             DmaMessages::Latency => None,
@@ -164,8 +167,10 @@ impl DmaEngine {
         let passed = match self.config.handlers {
             DmaHandlers::Transfers => self.read(bytes, name, None, ports).1,
             DmaHandlers::Requests => {
+                let (now, alone) = (ports.now(), self.config.gap_per_byte);
+                let rate = next_rate(self.reads(now), alone, bytes.saturating_sub(1), ports);
                 let (start, _) = self.read(0, name, None, ports);
-                start + self.config.gap_per_byte.time(bytes.saturating_sub(1))
+                start + rate.time(bytes.saturating_sub(1))
             }
         };
         passed + self.config.latency * 2
@@ -173,7 +178,8 @@ impl DmaEngine {
 
     /// Reserves the engine for a write. Returns when it begins, and when its last byte has crossed.
     fn write(&mut self, bytes: u64, name: &str, packet: Option<PacketId>, ports: &mut impl Ports) -> (Time, Time) {
-        let span = self.pipe.reserve(ports.now(), bytes, self.config.gap_per_byte, Time::ZERO);
+        let rate = next_rate(&self.pipe, self.config.gap_per_byte, bytes, ports);
+        let span = self.pipe.reserve(ports.now(), bytes, rate, Time::ZERO);
         show(span, bytes, name, packet, ports);
         span
     }
@@ -181,8 +187,10 @@ impl DmaEngine {
     /// Reserves the engine for a read. Returns when its data begins to cross, and when its last byte has; the latencies of
     /// request and data are not counted.
     fn read(&mut self, bytes: u64, name: &str, packet: Option<PacketId>, ports: &mut impl Ports) -> (Time, Time) {
-        let (now, gap_per_byte) = (ports.now(), self.config.gap_per_byte);
-        let span = self.reads(now).reserve(now, bytes, gap_per_byte, Time::ZERO);
+        let (now, alone) = (ports.now(), self.config.gap_per_byte);
+        let engine = self.reads(now);
+        let rate = next_rate(engine, alone, bytes, ports);
+        let span = engine.reserve(now, bytes, rate, Time::ZERO);
         show(span, bytes, name, packet, ports);
         span
     }
@@ -211,6 +219,13 @@ impl DmaEngine {
     fn writes_end(&mut self, now: Time) -> Time {
         self.pipe.reserve(now, 0, self.config.gap_per_byte, Time::ZERO).0
     }
+}
+
+/// How long each byte takes in the transfer of `bytes` bytes that an engine takes next, which is `alone` unless others use
+/// host memory as well.
+fn next_rate(engine: &SerialResource, alone: TimePerByte, bytes: u64, ports: &mut impl Ports) -> TimePerByte {
+    let now = ports.now();
+    ports.memory_rate(alone, bytes, || engine.next_start(now))
 }
 
 /// Shows a transfer in the timeline.
@@ -249,6 +264,7 @@ mod tests {
                 "written" => engine.handler_write(bytes, ports).done,
                 "news" => engine.tell_behind_handlers(ports),
                 "deposit" => engine.deposit(bytes, "deposit", None, ports),
+                "fetch" => engine.fetch(bytes, ports).map_or(Time::ZERO, |fetching| fetching.train.passed(bytes)),
                 _ => engine.operands(bytes, PacketId { message: 0, offset: 0 }, ports).there,
             })
         })
@@ -298,9 +314,8 @@ mod tests {
         at_once(&rules, |engine, act| {
             let written = ["deposit", "deposit"].map(|what| act(engine, what, 4096));
             assert_eq!(written, [77_444, 104_887].map(Time::from_ps));
-            let fetching = engine.fetch(Time::ZERO, 8192).unwrap();
-            assert_eq!(fetching.requested, Some(Time::from_ps(104_887)));
-            assert_eq!(fetching.train.passed(8192), Time::from_ps(109_774));
+            assert_eq!(engine.requested(Time::ZERO), Some(Time::from_ps(104_887)));
+            assert_eq!(act(engine, "fetch", 8192), Time::from_ps(109_774));
         });
     }
 
@@ -311,7 +326,7 @@ mod tests {
         at_once(&rules, |engine, act| {
             let ends = ["deposit", "deposit", "operands", "read"].map(|what| act(engine, what, 4096));
             assert_eq!(ends, [50_000, 50_000, 100_000, 127_444].map(Time::from_ps));
-            assert!(engine.fetch(Time::ZERO, 4096).is_none());
+            assert_eq!(act(engine, "fetch", 4096), Time::ZERO, "no train");
             assert_eq!(engine.bytes(), 5 * 4096);
             let ways = [Initiator::Host, Initiator::Handler, Initiator::Card].map(|who| engine.way_to_port(who));
             assert_eq!(ways, [50, 100, 0].map(|ns| Some(Time::from_ns(ns))));

@@ -66,7 +66,7 @@ impl Pipeline {
         };
         let length = header.data_length();
         let not_before = self.reaches_port(initiator, ports.now());
-        let fetching = self.dma.fetch(ports.now(), length);
+        let fetching = self.dma.fetch(length, ports);
         let message = Rc::new(Sending { header, sent, right, from: Some((region, start)), fetching, not_before });
         if let Some(Fetching { train, .. }) = fetching {
             self.send_ready = message.ready(length, self.dma.latency());

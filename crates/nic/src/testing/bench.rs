@@ -204,6 +204,10 @@ impl<S: Surroundings> Ports for BenchPorts<'_, S> {
         self.around.write(self.now, self.node, addr, bytes)
     }
 
+    fn memory_rate(&mut self, rate: TimePerByte, _: u64, _: impl FnOnce() -> Time) -> TimePerByte {
+        rate
+    }
+
     fn notify(&mut self, notice: Notice) {
         self.around.notified(self.now, self.node, notice);
     }

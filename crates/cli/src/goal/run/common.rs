@@ -129,7 +129,11 @@ impl Common {
             Network::Latency if machine.network.model == NetworkModel::Fabric => Some(no_contention.into()),
             Network::Latency => machine.unused.as_ref().map(|_| no_contention.replace("model=fabric", "fabric")),
         };
-        for notice in machine.notices.iter().chain(&unused) {
+        let unshared = machine.host.shared_memory.then(|| {
+            "host.shared_memory: a calculation of a schedule is a time, so it uses no memory that the card could wait for"
+                .to_owned()
+        });
+        for notice in machine.notices.iter().chain(&unused).chain(&unshared) {
             eprintln!("spinkit goal: note: {notice}");
         }
         Ok(machine)
