@@ -1,9 +1,11 @@
 //! The boundary between the unit and its cores.
 
 use crate::pspin::cluster::Cluster;
+use crate::pspin::command::{Command, CommandId};
 use crate::pspin::cycle::Cycle;
-use crate::pspin::her::{HpuId, Range, Task, TaskOutcome};
-use crate::pspin::memory::Arena;
+use crate::pspin::fabric::{DmaInterconnect, PeInterconnect, ProgramPort, Remote, TransferId};
+use crate::pspin::her::{Failure, HpuId, Range, Task, TaskOutcome};
+use crate::pspin::memory::{Arena, Place};
 use crate::pspin::observe::{Noted, Observer};
 
 /// The HPUs of all clusters, as the unit sees them.
@@ -20,8 +22,9 @@ pub trait Cores {
     /// The driver of an HPU has a task: a load of the function pointer returns in cycle `at`, or later when the HPU is late.
     fn task(&mut self, hpu: HpuId, at: Cycle);
 
-    /// What an HPU waited for has come: there is room for its doorbell, or its access has this result. It goes on in cycle `at`.
-    fn resume(&mut self, hpu: HpuId, at: Cycle, value: u32);
+    /// What an HPU waited for has come: there is room for its doorbell or its command, which it tries again in cycle `at`, or its
+    /// command is done.
+    fn resume(&mut self, hpu: HpuId, at: Cycle);
 
     /// The watchdog kills the handler of an HPU in cycle `at`, whatever it does. The HPU calls [`ClusterSide::end`] when it has
     /// recovered.
@@ -34,6 +37,12 @@ pub struct ClusterSide<'a, O> {
     pub cluster: &'a mut Cluster,
     /// The bytes of all memories.
     pub memory: &'a mut Arena,
+    /// The interconnect to remote memories.
+    pub pe: &'a mut PeInterconnect,
+    /// The port of the program memory.
+    pub program: &'a mut ProgramPort,
+    /// The DMA engines.
+    pub dma: &'a mut DmaInterconnect,
     /// Who watches.
     pub observer: &'a mut O,
 }
@@ -61,10 +70,74 @@ impl<O: Observer> ClusterSide<'_, O> {
     pub fn end(&mut self, hpu: u16, now: Cycle, outcome: TaskOutcome) -> bool {
         let id = self.id(hpu);
         let place = self.cluster.drivers[usize::from(hpu)].task;
-        let goes_on = self.cluster.finish(hpu, outcome, 0);
+        let goes_on = self.cluster.finish(hpu, outcome);
         if goes_on && let Some((task, _)) = place.and_then(|place| self.cluster.task(place)) {
             self.observer.note(now, Noted::End { hpu: id, task, outcome });
         }
         goes_on
+    }
+
+    /// An HPU wants a word of its own cluster's L1, at this offset, in this cycle. Returns whether it gets the bank; otherwise it
+    /// asks again in the next cycle.
+    #[inline]
+    pub fn take_bank(&mut self, hpu: u16, now: Cycle, offset: u32, is_atomic: bool) -> bool {
+        let is_granted = self.cluster.banks.take(now, offset, is_atomic);
+        if !is_granted && O::WATCHES {
+            let (id, address) = (self.id(hpu), Arena::start(Place::L1(self.cluster.index())) + offset);
+            self.observer.note(now, Noted::Conflict { hpu: id, address });
+        }
+        is_granted
+    }
+
+    /// An HPU asks for bytes of a memory that is not its own L1.
+    pub fn ask(&mut self, now: Cycle, place: Place, bytes: u32) -> Remote {
+        self.pe.ask(self.cluster.index(), now, place, bytes)
+    }
+
+    /// A line is not in the instruction cache of the cluster, and is fetched. Returns when it is there.
+    pub fn fetch(&mut self, hpu: u16, now: Cycle, address: u32) -> Cycle {
+        let hpu = self.id(hpu);
+        self.observer.note(now, Noted::Miss { hpu, address });
+        self.program.fetch(now)
+    }
+
+    /// An HPU issues a command. Returns its number; `None` when the HPU has to wait: it is resumed when it may issue the command
+    /// again.
+    ///
+    /// # Errors
+    /// When the command uses memory that is not the handler's.
+    pub fn issue(&mut self, hpu: u16, command: Command) -> Result<Option<CommandId>, Failure> {
+        if let Some(local) = command.local() {
+            self.check(hpu, local)?;
+        }
+        let issued = self.cluster.drivers[usize::from(hpu)].issue(command);
+        if issued.is_some() {
+            self.cluster.issue(hpu);
+        }
+        Ok(issued)
+    }
+
+    /// Checks that the handler of an HPU may use a range with commands and transfers.
+    fn check(&self, hpu: u16, wanted: Range) -> Result<(), Failure> {
+        let may_use = self.task(hpu).is_some_and(|(task, packet)| task.may_use(packet, wanted));
+        let exists = self.memory.read(wanted.address, wanted.size).is_some();
+        let Range { address, size } = wanted;
+        if may_use && exists { Ok(()) } else { Err(Failure::Command { address, size }) }
+    }
+
+    /// An HPU starts a copy of at least one byte between memories by the DMA engine of its cluster. Returns `None` when the
+    /// engine's queue is full: the HPU tries again in a later cycle.
+    ///
+    /// # Errors
+    /// When a range is not the handler's.
+    pub fn copy(&mut self, hpu: u16, now: Cycle, from: Range, to: u32) -> Result<Option<TransferId>, Failure> {
+        self.check(hpu, from)?;
+        self.check(hpu, Range { address: to, size: from.size })?;
+        Ok(self.dma.copy(self.cluster.index(), now, from, to))
+    }
+
+    /// Whether a copy is done in cycle `now`.
+    pub fn is_copied(&self, now: Cycle, id: TransferId) -> bool {
+        self.dma.is_done(self.cluster.index(), now, id)
     }
 }

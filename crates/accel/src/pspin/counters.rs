@@ -17,6 +17,10 @@ pub struct Counters {
     pub timed_out: u64,
     /// Packets that were fed back because their message was given up.
     pub reset: u64,
+    /// Commands that the command unit has taken.
+    pub commands: u64,
+    /// Errors that could not be written to the descriptor of their context, because the host refused the address.
+    pub lost_status: u64,
 }
 
 impl Counters {

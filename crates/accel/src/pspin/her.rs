@@ -134,14 +134,17 @@ pub enum TaskOutcome {
 pub enum Failure {
     /// An instruction failed.
     Fault(Fault),
-    /// A command or a transfer names memory that is not the handler's.
+    /// A command or a transfer names memory of the unit that is not the handler's.
     Command {
-        /// The address of the instruction.
-        pc: u32,
         /// The first address.
         address: u32,
         /// The number of bytes.
         size: u32,
+    },
+    /// A command names memory of the host that the host refuses.
+    Host {
+        /// The first address.
+        address: u64,
     },
 }
 
@@ -173,6 +176,16 @@ pub struct Task {
     pub feeds_back: bool,
     /// The packet.
     pub her: Her,
+}
+
+impl Task {
+    /// Whether the handler may use a range of the memories by loads, stores, commands and transfers, besides its stack: its
+    /// packet in L1 (`l1`) and in L2, handler memory, scratchpads, each to the byte (§III-B2).
+    pub fn may_use(&self, l1: Range, wanted: Range) -> bool {
+        let holds = |range: &Range| range.holds(wanted.address, wanted.size);
+        let context = &self.her.context;
+        holds(&l1) || holds(&self.her.packet) || holds(&context.handler_memory) || context.scratchpads.iter().any(holds)
+    }
 }
 
 /// A place where a handler runs.

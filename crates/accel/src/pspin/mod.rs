@@ -3,13 +3,17 @@
 //! * [`her`]: what the unit and its NIC exchange; `cycle`: its time; [`observe`]: who watches it
 //! * [`memory`]: the bytes of all memories, and packet buffers
 //! * [`schedule`]: message queues and task dispatcher; [`cluster`]: cluster scheduler and HPU drivers
+//! * [`command`]: the command unit and its engines
 //! * [`fabric`]: the interconnects between memories, clusters and NIC
 //! * [`cores`]: the boundary to the cores
+//! * `arbiter`: who is next; `rate`: links with a time for each byte; `status`: what the host is told about an error
 //! * `unit`: the unit, its surroundings, and the order in which its parts act in a cycle; `counters`: what it counts
 //!
 //! The unit simulates the cycles in which something happens: each part tells when that will be, and time jumps to the least.
 
+mod arbiter;
 pub mod cluster;
+pub mod command;
 pub mod cores;
 mod counters;
 mod cycle;
@@ -17,9 +21,12 @@ pub mod fabric;
 pub mod her;
 pub mod memory;
 pub mod observe;
+mod rate;
 pub mod schedule;
+mod status;
 mod unit;
 
 pub use counters::Counters;
 pub use cycle::Cycle;
-pub use unit::{Outside, Pspin};
+pub use status::Status;
+pub use unit::{HostFault, Outside, Pspin};

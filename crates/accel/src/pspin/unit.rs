@@ -1,19 +1,24 @@
 //! The unit: all parts, and the order in which they act in a cycle.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
+use bytemuck::bytes_of;
 use machine::Pspin as Config;
+use sim::Clock;
 
+use crate::pspin::arbiter::RoundRobin;
 use crate::pspin::cluster::Cluster;
+use crate::pspin::command::{Command, CommandUnit, Due, Issued, Response, Send};
 use crate::pspin::cores::{ClusterSide, Cores};
 use crate::pspin::counters::Counters;
 use crate::pspin::cycle::Cycle;
-use crate::pspin::fabric::{DmaInterconnect, Transfer};
-use crate::pspin::her::{Busy, DriverEvent, Feedback, Her, HpuId, Range, Task};
-use crate::pspin::memory::Arena;
+use crate::pspin::fabric::{DmaInterconnect, Landed, Owner, PeInterconnect, ProgramPort, Transfer};
+use crate::pspin::her::{Busy, DriverEvent, Failure, Feedback, Her, HpuId, Range, Task, TaskOutcome};
+use crate::pspin::memory::{Arena, Place};
 use crate::pspin::observe::{Noted, Observer};
-use crate::pspin::schedule::{Completion, Dispatcher, Ended, Mpq, RoundRobin, Selected};
+use crate::pspin::schedule::{Completion, Dispatcher, Ended, Mpq, Selected};
+use crate::pspin::status::Status;
 
 /// What surrounds the unit: the NIC, the host, and the driver.
 pub trait Outside {
@@ -22,7 +27,26 @@ pub trait Outside {
 
     /// The driver on the host is told something.
     fn raise(&mut self, at: Cycle, event: DriverEvent);
+
+    /// A handler's packet has been read, and leaves for the network.
+    fn send(&mut self, at: Cycle, hpu: HpuId, send: Send, packet: &[u8]);
+
+    /// Data reaches host memory.
+    ///
+    /// # Errors
+    /// When the IOMMU does not know the addresses.
+    fn host_write(&mut self, at: Cycle, address: u64, data: &[u8]) -> Result<(), HostFault>;
+
+    /// Data is read from host memory.
+    ///
+    /// # Errors
+    /// When the IOMMU does not know the addresses.
+    fn host_read(&mut self, at: Cycle, address: u64, data: &mut [u8]) -> Result<(), HostFault>;
 }
+
+/// The host refuses an access: the addresses are not those of a registered memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostFault;
 
 /// The PsPIN unit, with cores `C`, watched by `O`.
 pub struct Pspin<C, O = ()> {
@@ -33,6 +57,12 @@ pub struct Pspin<C, O = ()> {
     mpq: Mpq,
     dispatcher: Dispatcher,
     dma: DmaInterconnect,
+    /// The transfers that end in the cycle that is simulated.
+    landed: Vec<Landed>,
+    pe: PeInterconnect,
+    program: ProgramPort,
+    commands: CommandUnit,
+    command_arbiter: RoundRobin,
     clusters: Vec<Cluster>,
     cores: C,
     /// Feedback on its way to the queues and the NIC.
@@ -40,7 +70,10 @@ pub struct Pspin<C, O = ()> {
     /// Packets for which no handler runs, which take their turn with the clusters.
     skipped: VecDeque<Completion>,
     arbiter: RoundRobin,
-    inbound: Inbound,
+    /// Port A of the L2 memories, which the NIC–host interconnect uses.
+    port_a: PortA,
+    /// The number of errors of each descriptor.
+    errors: HashMap<u64, u64>,
     counters: Counters,
     observer: O,
 }
@@ -54,16 +87,53 @@ struct Returning {
     ended: Option<Ended>,
 }
 
-/// The write channel by which the NIC fills the L2 packet buffer.
-#[derive(Default)]
-struct Inbound {
-    /// The first cycle in which it is free.
-    free: Cycle,
+/// The port of the L2 memories for the NIC and the host: what it reads now, and what the NIC writes.
+struct PortA {
+    /// The cycle of the latest read, and its address.
+    read: (Cycle, u32),
+    /// Packets that are being written: the first cycle, the address, and the number of beats.
+    writes: VecDeque<(Cycle, u32, u32)>,
+    /// The first cycle in which the write channel is free.
+    write_free: Cycle,
+    beat: u32,
+    /// Bytes of a row of banks, and whether both ports share the memory: packet buffer, and handler memory.
+    rows: [u32; 2],
+    is_shared: [bool; 2],
+}
+
+impl PortA {
+    fn new(unit: &Config) -> PortA {
+        let (packet, handler) = (&unit.l2_packet, &unit.l2_handler);
+        PortA {
+            read: (Cycle::NEVER, 0),
+            writes: VecDeque::new(),
+            write_free: Cycle::ZERO,
+            beat: unit.nhi.width_bits / 8,
+            rows: [packet.banks * (packet.bank_bits / 8), handler.banks * (handler.bank_bits / 8)],
+            is_shared: [packet.ports == 1, handler.ports == 1],
+        }
+    }
+
+    /// Whether an access of this port in cycle `now` needs a bank that the beat at `address` needs.
+    fn conflicts(&mut self, now: Cycle, address: u32) -> bool {
+        while self.writes.front().is_some_and(|(start, _, beats)| *start + *beats <= now) {
+            self.writes.pop_front();
+        }
+        let memory = usize::from(address < Arena::start(Place::Packet));
+        let row = self.rows[memory].max(self.beat);
+        let same = |other: u32| {
+            let is_same_memory = usize::from(other < Arena::start(Place::Packet)) == memory;
+            is_same_memory && (self.is_shared[memory] || other % row / self.beat == address % row / self.beat)
+        };
+        let (start, first, _) = self.writes.front().copied().unwrap_or((Cycle::NEVER, 0, 0));
+        let writes = start <= now && same(first.wrapping_add((now - start) as u32 * self.beat));
+        writes || self.read.0 == now && same(self.read.1)
+    }
 }
 
 impl<C: Cores, O: Observer> Pspin<C, O> {
     /// A unit without tasks.
-    pub fn new(config: Rc<Config>, cores: C, observer: O) -> Pspin<C, O> {
+    pub fn new(config: Rc<Config>, clock: Clock, cores: C, observer: O) -> Pspin<C, O> {
         let clusters = (0..config.units.clusters as u16).map(|index| Cluster::new(&config, index)).collect();
         Pspin {
             now: Cycle::ZERO,
@@ -71,12 +141,18 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
             mpq: Mpq::new(&config.mpq),
             dispatcher: Dispatcher::new(&config.dispatch),
             dma: DmaInterconnect::new(&config),
+            landed: Vec::new(),
+            pe: PeInterconnect::new(&config),
+            program: ProgramPort::new(&config),
+            commands: CommandUnit::new(&config, clock),
+            command_arbiter: RoundRobin::default(),
             clusters,
             cores,
             feedback: VecDeque::new(),
             skipped: VecDeque::new(),
             arbiter: RoundRobin::default(),
-            inbound: Inbound::default(),
+            port_a: PortA::new(&config),
+            errors: HashMap::new(),
             counters: Counters::default(),
             observer,
             config,
@@ -103,6 +179,11 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
         &mut self.memory
     }
 
+    /// The cores.
+    pub fn cores(&self) -> &C {
+        &self.cores
+    }
+
     /// Who watches.
     pub fn observer(&mut self) -> &mut O {
         &mut self.observer
@@ -119,8 +200,9 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
         self.memory.write(address, bytes.len() as u32)?.copy_from_slice(bytes);
         let width = self.config.nhi.width_bits / 8;
         let beats = (address + (bytes.len() as u32).max(1) - 1) / width - address / width + 1;
-        let start = at.max(self.inbound.free);
-        self.inbound.free = start + beats;
+        let start = at.max(self.port_a.write_free);
+        self.port_a.write_free = start + beats;
+        self.port_a.writes.push_back((start, address - address % width, beats));
         Some(start + beats + self.config.inbound.write_cycles)
     }
 
@@ -150,16 +232,18 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
 
     /// The next cycle in which something happens inside; [`Cycle::NEVER`] when the unit is idle.
     pub fn next(&self) -> Cycle {
-        let mut next = self.mpq.wake(self.now).min(self.dma.wake()).min(self.dispatcher_wake());
+        let mut next =
+            self.mpq.wake(self.now).min(self.dma.wake()).min(self.dispatcher_wake()).min(self.commands.wake());
         if let Some(front) = self.feedback.front() {
             next = next.min(front.at);
         }
-        let mut has_feedback = !self.skipped.is_empty();
+        let (mut has_feedback, mut has_command) = (!self.skipped.is_empty(), false);
         for cluster in &self.clusters {
             next = next.min(cluster.wake()).min(cluster.watchdog()).min(self.cores.next(cluster.index()));
             has_feedback |= cluster.has_feedback();
+            has_command |= cluster.has_command();
         }
-        if has_feedback && self.feedback.len() < self.config.cluster.feedback_cycles as usize {
+        if has_command || has_feedback && self.feedback.len() < self.config.cluster.feedback_cycles as usize {
             next = self.now;
         }
         next.max(self.now)
@@ -195,6 +279,10 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
     fn step(&mut self, out: &mut impl Outside) -> bool {
         let now = self.now;
         let mut goes_out = self.send_feedback(out);
+        if self.commands.wake() <= now {
+            goes_out |= self.move_commands(out);
+        }
+        self.take_command();
         for index in 0..self.clusters.len() {
             if self.clusters[index].watchdog() <= now {
                 self.bite(index);
@@ -202,22 +290,33 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
             self.assign(index);
         }
         if self.dma.wake() <= now {
-            self.read_beat();
+            self.read_beats();
         }
         for index in 0..self.clusters.len() as u16 {
             if self.cores.next(index) <= now {
                 let cluster = &mut self.clusters[usize::from(index)];
-                let mut side = ClusterSide { cluster, memory: &mut self.memory, observer: &mut self.observer };
+                let mut side = ClusterSide {
+                    cluster,
+                    memory: &mut self.memory,
+                    pe: &mut self.pe,
+                    program: &mut self.program,
+                    dma: &mut self.dma,
+                    observer: &mut self.observer,
+                };
                 self.cores.step(index, now, &mut side);
             }
         }
         if self.dispatcher_wake() <= now {
             self.dispatch();
         }
-        self.mpq.step(now, |event| {
+        let mut idle = None;
+        self.mpq.step(now, |event| idle = Some(event));
+        if let Some(DriverEvent::Idle { message, descriptor, is_free }) = idle {
             goes_out = true;
-            out.raise(now, event);
-        });
+            let count = self.count_error(descriptor);
+            self.tell_host(out, descriptor, &Status::idle(message, count));
+            out.raise(now, DriverEvent::Idle { message, descriptor, is_free });
+        }
         goes_out
     }
 
@@ -231,7 +330,7 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
             self.feedback.push_back(Returning { at: now + (cycles - 1), completion, ended: None });
         }
         let Some(front) = self.feedback.front_mut().filter(|front| front.at <= now) else { return false };
-        let Completion { task, outcome } = &front.completion;
+        let Completion { task, outcome, .. } = &front.completion;
         let mpq = &mut self.mpq;
         let ended = *front.ended.get_or_insert_with(|| mpq.complete(now, task, *outcome));
         if task.feeds_back {
@@ -244,8 +343,33 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
             self.observer.note(now, Noted::Feedback(&feedback));
         }
         let goes_out = task.feeds_back;
-        self.feedback.pop_front();
-        goes_out
+        let Some(Returning { completion, .. }) = self.feedback.pop_front() else { return goes_out };
+        goes_out | self.report_failure(&completion, out)
+    }
+
+    /// Tells host and driver when a handler has failed (§III-B2). Returns whether it has.
+    fn report_failure(&mut self, completion: &Completion, out: &mut impl Outside) -> bool {
+        let Completion { task, outcome, hpu } = completion;
+        let (TaskOutcome::Faulted(_) | TaskOutcome::TimedOut, Some(hpu)) = (outcome, *hpu) else { return false };
+        let (role, message, descriptor) = (task.role, task.her.message, task.her.context.descriptor);
+        let count = self.count_error(descriptor);
+        self.tell_host(out, descriptor, &Status::of(*outcome, role, message, count));
+        out.raise(self.now, DriverEvent::Failed { hpu, role, message, outcome: *outcome, descriptor });
+        true
+    }
+
+    fn count_error(&mut self, descriptor: u64) -> u64 {
+        let count = self.errors.entry(descriptor).or_default();
+        *count += 1;
+        *count
+    }
+
+    /// Writes the status into the descriptor of a context. A descriptor that the host has taken back is the driver's business,
+    /// which is told anyway.
+    fn tell_host(&mut self, out: &mut impl Outside, descriptor: u64, status: &Status) {
+        if descriptor != 0 && out.host_write(self.now, descriptor, bytes_of(status)).is_err() {
+            self.counters.lost_status += 1;
+        }
     }
 
     /// Takes the next feedback from the clusters and from the packets without handlers, in turn.
@@ -260,12 +384,13 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
         if choice as usize == skips {
             return self.skipped.pop_front();
         }
-        let (task, outcome, woken) = self.clusters[choice as usize].feed_back()?;
+        let (task, outcome, hpu, is_stalled) = self.clusters[choice as usize].feed_back()?;
         self.dispatcher.is_blocked = false;
-        if let Some(hpu) = woken {
-            self.cores.resume(HpuId { cluster: choice as u16, hpu }, self.now + 1_u64, 0);
+        let hpu = HpuId { cluster: choice as u16, hpu };
+        if is_stalled {
+            self.cores.resume(hpu, self.now + 1_u64);
         }
-        Some(Completion { task, outcome })
+        Some(Completion { task, outcome, hpu: Some(hpu) })
     }
 
     /// Gives the next task of a cluster to an idle HPU.
@@ -287,13 +412,121 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
         }
     }
 
-    /// A beat of a packet is read from L2, on its way to L1.
-    fn read_beat(&mut self) {
-        let Some(landed) = self.dma.step(self.now, |_| false) else { return };
-        let Transfer { place, from, to } = landed.transfer;
-        self.memory.copy(from.address, to, from.size);
-        self.clusters[usize::from(landed.cluster)].land(place, landed.at);
-        self.observer.note(landed.at, Noted::DmaDone { cluster: landed.cluster, place });
+    /// Beats are read from L2, on their way to L1, and those of other transfers of the clusters' DMA engines.
+    fn read_beats(&mut self) {
+        let (now, beat) = (self.now, self.dma.beat());
+        let Pspin { dma, clusters, memory, port_a, observer, landed, .. } = self;
+        landed.clear();
+        dma.step(
+            now,
+            |address| port_a.conflicts(now, address),
+            |_, at, to| {
+                if let Some((Place::L1(cluster), offset)) = memory.locate(to, 1) {
+                    clusters[usize::from(cluster)].banks.announce(at, offset, beat);
+                }
+            },
+            |transfer| landed.push(transfer),
+        );
+        for landed in landed.iter() {
+            let Transfer { owner, from, to } = landed.transfer;
+            memory.copy(from.address, to, from.size);
+            if let Owner::Packet(place) = owner {
+                clusters[usize::from(landed.cluster)].land(place, landed.at);
+                observer.note(landed.at, Noted::DmaDone { cluster: landed.cluster, place });
+            }
+        }
+    }
+
+    /// The command unit takes a command of one HPU.
+    fn take_command(&mut self) {
+        let has_room = |command: &Command| self.commands.has_room(command);
+        let mut requests = 0;
+        for (index, cluster) in self.clusters.iter().enumerate() {
+            let requests_one = cluster.has_command() && cluster.next_command(has_room).is_some();
+            requests |= u64::from(requests_one) << index;
+        }
+        let Some(index) = self.command_arbiter.choice(requests) else { return };
+        let cluster = &mut self.clusters[index as usize];
+        let Some(hpu) = cluster.next_command(has_room) else { return };
+        self.command_arbiter.grant(index);
+        let Some((slot, command, goes_on)) = cluster.take_command(hpu) else { return };
+        let hpu = HpuId { cluster: index as u16, hpu };
+        self.commands.take(self.now, Issued { hpu, slot, command });
+        self.counters.commands += 1;
+        self.observer.note(self.now, Noted::Command { hpu, slot });
+        if goes_on {
+            self.cores.resume(hpu, self.now + 1_u64);
+        }
+    }
+
+    /// Commands come to their engines, data is read, commands are done, responses come back. Returns whether something goes out.
+    fn move_commands(&mut self, out: &mut impl Outside) -> bool {
+        let now = self.now;
+        let mut goes_out = false;
+        while let Some(due) = self.commands.next_due(now) {
+            match due {
+                Due::Deliver(issued) => {
+                    goes_out = true;
+                    let response = self.deliver(issued, out);
+                    self.commands.respond(now, response);
+                }
+                Due::Respond(Response { issued: Issued { hpu, slot, command }, data, is_refused }) => {
+                    let address = command.host();
+                    let refused = is_refused.then_some(Failure::Host { address });
+                    let goes_on = self.clusters[usize::from(hpu.cluster)].respond(hpu.hpu, slot, data, refused);
+                    self.observer.note(now, Noted::Response { hpu, slot });
+                    if goes_on {
+                        self.cores.resume(hpu, now);
+                    }
+                }
+            }
+        }
+        self.commands.arrive(now);
+        let Pspin { commands, clusters, memory, port_a, config, .. } = self;
+        let width = config.nhi.width_bits / 8;
+        commands.read(now, |address| match memory.locate(address, 1) {
+            Some((Place::L1(cluster), offset)) => {
+                let banks = &mut clusters[usize::from(cluster)].banks;
+                let is_free = banks.are_free(now, offset, width);
+                if is_free {
+                    banks.announce(now, offset, width);
+                }
+                is_free
+            }
+            _ => {
+                port_a.read = (now, address);
+                true
+            }
+        });
+        goes_out
+    }
+
+    /// The data of a command leaves the unit, or comes to it. Returns the response.
+    fn deliver(&mut self, issued: Issued, out: &mut impl Outside) -> Response {
+        let (now, memory) = (self.now, &mut self.memory);
+        let mut data = [0; 64];
+        let done = match issued.command {
+            Command::Send { data, send } => {
+                out.send(now, issued.hpu, send, memory.read(data.address, data.size).unwrap_or_default());
+                Ok(())
+            }
+            Command::ToHost { host, data, .. } => {
+                out.host_write(now, host, memory.read(data.address, data.size).unwrap_or_default())
+            }
+            Command::FromHost { host, data, .. } => {
+                let driver = &self.clusters[usize::from(issued.hpu.cluster)].drivers[usize::from(issued.hpu.hpu)];
+                match memory.write(data.address, data.size) {
+                    Some(bytes) if !driver.is_orphan(issued.slot) => out.host_read(now, host, bytes),
+                    _ => Ok(()),
+                }
+            }
+            Command::HostDirect { host, data, size } => out.host_write(now, host, &data[..usize::from(size).min(64)]),
+            Command::HostDirectRead { host, size } => out.host_read(now, host, &mut data[..usize::from(size).min(64)]),
+        };
+        if let (Ok(()), Some(user)) = (done, issued.command.event()) {
+            out.raise(now, DriverEvent::Command { user });
+        }
+        Response { issued, data, is_refused: done.is_err() }
     }
 
     /// The dispatcher gives its task to a cluster, or waits until one has room.
@@ -323,7 +556,7 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
         }
         if from.size > 0 {
             self.observer.note(now, Noted::DmaStart { cluster, place });
-            self.dma.start(cluster, now, Transfer { place, from, to: to.address });
+            self.dma.start(cluster, now, Transfer { owner: Owner::Packet(place), from, to: to.address });
         } else {
             // Nothing is copied: the scheduler may assign the task in the cycle in which it comes.
             self.assign(index);

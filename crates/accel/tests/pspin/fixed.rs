@@ -1,9 +1,24 @@
 //! Cores that take a fixed number of cycles for a handler, so that the tests of the unit do not depend on code.
 
 use accel::pspin::Cycle;
+use accel::pspin::command::{Command, CommandId};
 use accel::pspin::cores::{ClusterSide, Cores};
-use accel::pspin::her::{HpuId, Role, TaskOutcome};
+use accel::pspin::fabric::TransferId;
+use accel::pspin::her::{HpuId, Range, Role, Task, TaskOutcome};
 use accel::pspin::observe::Observer;
+
+/// Something that a handler does at its end, an act a cycle.
+#[derive(Clone, Copy, Debug)]
+pub enum Act {
+    /// Issues a command.
+    Issue(Command),
+    /// Waits until the latest command is done.
+    Wait,
+    /// Copies between memories, and waits until that is done.
+    Copy(Range, u32),
+    /// Fails.
+    Fail(TaskOutcome),
+}
 
 /// The cycles of the runtime's loop around an empty handler: from the return of the load of the function pointer to the
 /// doorbell, and from the doorbell to the next load.
@@ -17,8 +32,12 @@ enum Next {
     Load,
     /// It rings the doorbell.
     Doorbell,
-    /// The watchdog has killed the handler, and the runtime recovers.
-    Recover,
+    /// It does what the handler does at its end.
+    Act(usize),
+    /// It waits for a copy.
+    Copied(usize, TransferId),
+    /// The handler has failed, or the watchdog has killed it, and the runtime recovers.
+    Recover(TaskOutcome),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -36,12 +55,25 @@ pub struct Fixed<F> {
     hpus: Vec<Vec<Hpu>>,
     instructions: F,
     pub trap: u64,
+    /// What the handler of a task with this packet in L1 does at its end.
+    pub acts: fn(&Task, Range) -> Vec<Act>,
+    running: Vec<Vec<(Vec<Act>, Option<CommandId>)>>,
+    /// What the latest host-direct read of each cluster has brought.
+    pub read: [u8; 64],
 }
 
 impl<F: Fn(Role, u32) -> u64> Fixed<F> {
     pub fn new(clusters: u32, hpus: u32, instructions: F) -> Fixed<F> {
         let hpu = Hpu { next: Next::Load, at: Cycle::NEVER, ready: Cycle::ZERO, pointer: Cycle::NEVER };
-        Fixed { hpus: vec![vec![hpu; hpus as usize]; clusters as usize], instructions, trap: 20 }
+        let running = vec![vec![(Vec::new(), None); hpus as usize]; clusters as usize];
+        Fixed {
+            hpus: vec![vec![hpu; hpus as usize]; clusters as usize],
+            instructions,
+            trap: 20,
+            acts: |_, _| Vec::new(),
+            running,
+            read: [0; 64],
+        }
     }
 
     fn hpu(&mut self, id: HpuId) -> &mut Hpu {
@@ -60,18 +92,64 @@ impl<F: Fn(Role, u32) -> u64> Cores for Fixed<F> {
             if hpu.at > now {
                 continue;
             }
+            let (acts, latest) = &mut self.running[usize::from(cluster)][index];
             match hpu.next {
                 Next::Load => {
                     let entry = side.start(index as u16, now);
-                    let (task, _) = side.task(index as u16).expect("a task was assigned");
+                    let (task, packet) = side.task(index as u16).expect("a task was assigned");
+                    (*acts, *latest) = ((self.acts)(task, packet), None);
                     assert_eq!(entry, task.her.context.entry(task.role));
                     // An empty handler takes as long as one with a single instruction.
                     let cycles = (self.instructions)(task.role, task.her.message).max(1) - 1;
                     let at = now + CALL + cycles;
-                    *hpu = Hpu { next: Next::Doorbell, at, ready: Cycle::NEVER, pointer: Cycle::NEVER };
+                    let next = if acts.is_empty() { Next::Doorbell } else { Next::Act(0) };
+                    *hpu = Hpu { next, at, ready: Cycle::NEVER, pointer: Cycle::NEVER };
                 }
-                Next::Doorbell | Next::Recover => {
-                    let outcome = if hpu.next == Next::Doorbell { TaskOutcome::Done } else { TaskOutcome::TimedOut };
+                Next::Act(number) => {
+                    let done = match acts[number] {
+                        Act::Issue(command) => side.issue(index as u16, command).map(|id| {
+                            *latest = id.or(*latest);
+                            id.is_some()
+                        }),
+                        Act::Wait => {
+                            let driver = &mut side.cluster.drivers[index];
+                            let is_done = latest.is_none_or(|id| driver.wait(id));
+                            if let (true, Some(id)) = (is_done, *latest) {
+                                self.read = driver.data(id);
+                            }
+                            Ok(is_done)
+                        }
+                        Act::Copy(from, to) => match side.copy(index as u16, now, from, to) {
+                            Ok(Some(id)) => {
+                                (hpu.next, hpu.at) = (Next::Copied(number, id), now + 1_u64);
+                                continue;
+                            }
+                            Ok(None) => {
+                                hpu.at = now + 1_u64;
+                                continue;
+                            }
+                            Err(failure) => Err(failure),
+                        },
+                        Act::Fail(outcome) => {
+                            (hpu.next, hpu.at) = (Next::Recover(outcome), now + self.trap);
+                            continue;
+                        }
+                    };
+                    let next = if number + 1 < acts.len() { Next::Act(number + 1) } else { Next::Doorbell };
+                    (hpu.next, hpu.at) = match done {
+                        Ok(true) => (next, now + 1_u64),
+                        Ok(false) => (hpu.next, Cycle::NEVER),
+                        Err(failure) => (Next::Recover(TaskOutcome::Faulted(failure)), now + self.trap),
+                    };
+                }
+                Next::Copied(number, id) => {
+                    hpu.at = now + 1_u64;
+                    if side.is_copied(now, id) {
+                        hpu.next = if number + 1 < acts.len() { Next::Act(number + 1) } else { Next::Doorbell };
+                    }
+                }
+                Next::Doorbell | Next::Recover(_) => {
+                    let outcome = if let Next::Recover(outcome) = hpu.next { outcome } else { TaskOutcome::Done };
                     hpu.at = Cycle::NEVER;
                     if side.end(index as u16, now, outcome) {
                         (hpu.next, hpu.ready) = (Next::Load, now + LOOP);
@@ -88,15 +166,15 @@ impl<F: Fn(Role, u32) -> u64> Cores for Fixed<F> {
         hpu.at = at.max(hpu.ready);
     }
 
-    fn resume(&mut self, id: HpuId, at: Cycle, _value: u32) {
+    fn resume(&mut self, id: HpuId, at: Cycle) {
         let hpu = self.hpu(id);
-        assert!(hpu.next != Next::Load && hpu.at == Cycle::NEVER, "its doorbell waits");
+        assert!(hpu.next != Next::Load && hpu.at == Cycle::NEVER, "it waits");
         hpu.at = at;
     }
 
     fn kill(&mut self, id: HpuId, at: Cycle) {
         let trap = self.trap;
         let hpu = self.hpu(id);
-        (hpu.next, hpu.at) = (Next::Recover, at + trap);
+        (hpu.next, hpu.at) = (Next::Recover(TaskOutcome::TimedOut), at + trap);
     }
 }

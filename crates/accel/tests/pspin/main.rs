@@ -1,7 +1,11 @@
 //! Tests the PsPIN unit: latency stage by stage, order, throughput, faults, and what happens under overload.
 
+mod banks;
+mod commands;
+mod faults;
 mod fixed;
 mod latency;
 mod order;
+mod protect;
 mod rig;
 mod throughput;

@@ -4,16 +4,18 @@ use std::collections::VecDeque;
 use std::path::Path;
 use std::rc::Rc;
 
+use accel::pspin::command::Send;
 use accel::pspin::cores::Cores;
 use accel::pspin::her::{
-    Busy, Convention, DriverEvent, ExecutionContext, Feedback, Her, HostRange, Range, Role, TaskOutcome,
+    Busy, Convention, DriverEvent, ExecutionContext, Feedback, Her, HostRange, HpuId, Range, Role, Task, TaskOutcome,
 };
 use accel::pspin::memory::{Arena, Place, Ring};
 use accel::pspin::observe::{Noted, Observer};
-use accel::pspin::{Cycle, Outside, Pspin};
+use accel::pspin::{Cycle, HostFault, Outside, Pspin};
 use machine::{Accelerator, Machine};
+use sim::Clock;
 
-use crate::fixed::Fixed;
+use crate::fixed::{Act, Fixed};
 
 /// The unit of a machine file.
 pub fn machine(name: &str, set: &[&str]) -> Rc<machine::Pspin> {
@@ -82,6 +84,10 @@ impl Observer for Log {
 pub struct Nic {
     pub feedback: Vec<(u64, Feedback)>,
     pub events: Vec<(u64, DriverEvent)>,
+    /// Packets that left, and what was read from and written to the host, in order.
+    pub sent: Vec<(u64, Send, Vec<u8>)>,
+    pub written: Vec<(u64, u64, Vec<u8>)>,
+    pub reads: Vec<(u64, u64)>,
     /// The NIC refuses feedback in cycles for which this is true.
     pub refuses: Option<fn(u64) -> bool>,
 }
@@ -98,6 +104,31 @@ impl Outside for Nic {
     fn raise(&mut self, at: Cycle, event: DriverEvent) {
         self.events.push((at.0, event));
     }
+
+    fn send(&mut self, at: Cycle, _hpu: HpuId, send: Send, packet: &[u8]) {
+        self.sent.push((at.0, send, packet.to_vec()));
+    }
+
+    fn host_write(&mut self, at: Cycle, address: u64, data: &[u8]) -> Result<(), HostFault> {
+        registered(address, data.len())?;
+        self.written.push((at.0, address, data.to_vec()));
+        Ok(())
+    }
+
+    /// A byte of the host is the low byte of its address.
+    fn host_read(&mut self, at: Cycle, address: u64, data: &mut [u8]) -> Result<(), HostFault> {
+        registered(address, data.len())?;
+        self.reads.push((at.0, address));
+        (address..).zip(data).for_each(|(address, byte)| *byte = address as u8);
+        Ok(())
+    }
+}
+
+/// The memory that the host has registered.
+pub const HOST: std::ops::Range<u64> = 0x10_0000..0x20_0000;
+
+fn registered(address: u64, size: usize) -> Result<(), HostFault> {
+    if HOST.contains(&address) && address + size as u64 <= HOST.end { Ok(()) } else { Err(HostFault) }
 }
 
 /// A packet for the unit.
@@ -118,6 +149,15 @@ pub struct Rig<C: Cores, O: Observer = Log> {
     pieces: Vec<Option<accel::pspin::memory::Allocation>>,
     /// How often a request had to wait, by reason.
     pub refused: [u64; 3],
+    /// How many packets were dropped because L2 was full.
+    pub no_room: u64,
+    /// Whether packets have contents, see [`byte`].
+    pub fills: bool,
+}
+
+/// The byte of a packet at an offset.
+pub fn byte(user: u64, at: u32) -> u8 {
+    (user as u32).wrapping_mul(31).wrapping_add(at * 7 + at / 256) as u8
 }
 
 impl<F: Fn(Role, u32) -> u64> Rig<Fixed<F>> {
@@ -130,12 +170,27 @@ impl<F: Fn(Role, u32) -> u64> Rig<Fixed<F>> {
 impl<F: Fn(Role, u32) -> u64, O: Observer> Rig<Fixed<F>, O> {
     pub fn new(config: Rc<machine::Pspin>, observer: O, instructions: F) -> Rig<Fixed<F>, O> {
         let (clusters, hpus) = (config.units.clusters, config.units.hpus);
-        let mut cores = Fixed::new(clusters, hpus, instructions);
+        Rig::with_cores(config.clone(), observer, Fixed::new(clusters, hpus, instructions))
+    }
+
+    /// The same with handlers that do something at their end.
+    pub fn acting(
+        config: Rc<machine::Pspin>,
+        observer: O,
+        instructions: F,
+        acts: fn(&Task, Range) -> Vec<Act>,
+    ) -> Rig<Fixed<F>, O> {
+        let mut cores = Fixed::new(config.units.clusters, config.units.hpus, instructions);
+        cores.acts = acts;
+        Rig::with_cores(config, observer, cores)
+    }
+
+    fn with_cores(config: Rc<machine::Pspin>, observer: O, mut cores: Fixed<F>) -> Rig<Fixed<F>, O> {
         cores.trap = u64::from(config.cluster.trap_cycles);
         let ring = Ring::new(config.l2_packet.bytes, 64);
-        let mut unit = Pspin::new(config, cores, observer);
+        let mut unit = Pspin::new(config, Clock::from_khz(1_000_000), cores, observer);
         unit.boot();
-        Rig { unit, nic: Nic::default(), ring, pieces: Vec::new(), refused: [0; 3] }
+        Rig { unit, nic: Nic::default(), ring, pieces: Vec::new(), refused: [0; 3], no_room: 0, fills: false }
     }
 }
 
@@ -154,6 +209,10 @@ impl<C: Cores, O: Observer> Rig<C, O> {
             context: packet.context.clone(),
             user,
         };
+        if self.fills {
+            let bytes: Vec<u8> = (0..packet.size).map(|at| byte(user, at)).collect();
+            self.unit.memory().write(address, packet.size).expect("L2").copy_from_slice(&bytes);
+        }
         match self.unit.submit(her) {
             Ok(()) => {
                 self.pieces.push(Some(piece));
@@ -165,6 +224,13 @@ impl<C: Cores, O: Observer> Rig<C, O> {
                 Err(busy)
             }
         }
+    }
+
+    /// Submits a packet, or drops it. Returns whether it was accepted.
+    pub fn offer(&mut self, packet: &Packet) -> bool {
+        let has_room = self.ring.has_room(packet.size);
+        self.no_room += u64::from(!has_room);
+        has_room && self.submit(packet).is_ok()
     }
 
     /// Runs until a cycle, and frees what is fed back.

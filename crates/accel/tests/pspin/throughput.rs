@@ -68,6 +68,29 @@ fn overload_is_back_pressure() {
     assert_eq!(rig.unit.counters().done, 100_000);
 }
 
+/// A million packets at ten times the rate that the HPUs can process; the NIC drops what is not accepted at once. Every packet is
+/// either fed back or dropped for a reason that was counted, and no HPU is lost.
+#[test]
+fn a_million_packets_of_overload_are_accounted_for() {
+    let packets = 1_000_000_u64;
+    // 32 HPUs at 10 + 310 cycles a packet: one packet in ten cycles, and one arrives in each cycle.
+    let mut rig = Rig::new(machine("pspin-400g", &[]), (), |_, _| 310);
+    let mut refused = 0;
+    for (index, packet) in (0..).zip(traffic(packets as u32, 64)) {
+        // Each packet is a message, so that no end of a message is lost.
+        let packet = Packet { message: index, eom: true, ..packet };
+        let next = rig.unit.now() + 1_u64;
+        refused += u64::from(!rig.offer(&packet));
+        rig.run_until(next);
+    }
+    rig.finish();
+    rig.check_accounts();
+    let done = rig.unit.counters().done;
+    assert_eq!(done + refused, packets);
+    assert_eq!(refused, rig.refused.iter().sum::<u64>() + rig.no_room);
+    assert!((95_000..105_000).contains(&done), "{done}");
+}
+
 /// The NIC may be late to take feedback: everything waits, nothing is lost.
 #[test]
 fn feedback_that_is_not_taken_is_offered_again() {

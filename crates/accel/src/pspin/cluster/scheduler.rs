@@ -5,10 +5,11 @@ use std::collections::VecDeque;
 use machine::Pspin;
 
 use super::driver::{Driver, Finished};
+use crate::pspin::arbiter::RoundRobin;
+use crate::pspin::command::Command;
 use crate::pspin::cycle::Cycle;
-use crate::pspin::her::{Range, Task, TaskOutcome};
-use crate::pspin::memory::{Allocation, Arena, Place, Ring};
-use crate::pspin::schedule::RoundRobin;
+use crate::pspin::her::{Failure, Range, Task, TaskOutcome};
+use crate::pspin::memory::{Allocation, Arena, Banks, Place, Ring};
 
 /// A task in a cluster.
 struct Placed {
@@ -31,6 +32,8 @@ pub struct Cluster {
     packets_at: u32,
     /// The driver of each HPU.
     pub drivers: Vec<Driver>,
+    /// The banks of its L1.
+    pub banks: Banks,
     /// The HPUs whose driver has no task.
     idle: u32,
     /// No task is assigned before this cycle: one in each.
@@ -40,6 +43,9 @@ pub struct Cluster {
     /// The HPUs for which a feedback could be sent.
     done: u32,
     arbiter: RoundRobin,
+    /// The HPUs with a command for the command unit.
+    issuing: u32,
+    command_arbiter: RoundRobin,
     /// No watchdog bites before this cycle.
     watchdog: Cycle,
 }
@@ -55,13 +61,16 @@ impl Cluster {
             waiting: VecDeque::new(),
             packets: Ring::new(unit.cluster.packet_buffer, unit.cluster.slot),
             packets_at: Arena::start(Place::L1(index)) + unit.cluster.runtime,
-            drivers: (0..hpus).map(|_| Driver::new()).collect(),
+            drivers: (0..hpus).map(|_| Driver::new(unit)).collect(),
+            banks: Banks::new(unit),
             idle: 0,
             assign_from: Cycle::ZERO,
             assign_cycles: u64::from(unit.cluster.assign_cycles),
             buffered: unit.cluster.buffered_completions as usize,
             done: 0,
             arbiter: RoundRobin::default(),
+            issuing: 0,
+            command_arbiter: RoundRobin::default(),
             watchdog: Cycle::NEVER,
         }
     }
@@ -127,7 +136,6 @@ impl Cluster {
         let watchdog_cycles = self.places[usize::from(place)].as_ref()?.task.her.context.watchdog_cycles;
         let driver = &mut self.drivers[hpu as usize];
         driver.task = Some(place);
-        driver.assigned = at;
         driver.watchdog = at + watchdog_cycles;
         self.watchdog = self.watchdog.min(driver.watchdog);
         Some((hpu as u16, place, at))
@@ -138,9 +146,9 @@ impl Cluster {
         self.idle = u32::MAX >> (32 - self.drivers.len());
     }
 
-    /// An HPU is done with its task, of which `in_flight` commands have no response yet. Returns whether it may go on; otherwise
-    /// it waits until one of its feedbacks has been sent, and tries again.
-    pub fn finish(&mut self, hpu: u16, outcome: TaskOutcome, in_flight: u32) -> bool {
+    /// An HPU is done with its task. Returns whether it may go on; otherwise it waits until one of its feedbacks has been sent,
+    /// and tries again.
+    pub fn finish(&mut self, hpu: u16, outcome: TaskOutcome) -> bool {
         let driver = &mut self.drivers[usize::from(hpu)];
         let Some(place) = driver.task else { return true };
         driver.watchdog = Cycle::NEVER;
@@ -149,10 +157,48 @@ impl Cluster {
             return false;
         }
         driver.task = None;
+        let (in_flight, outcome) = (driver.in_flight(place), driver.outcome(place, outcome));
         driver.finished.push_back(Finished { place, outcome, in_flight });
         self.done |= u32::from(driver.could_feed_back()) << hpu;
         self.idle |= 1 << hpu;
         true
+    }
+
+    /// An HPU has a command for the command unit.
+    pub fn issue(&mut self, hpu: u16) {
+        self.issuing |= 1 << hpu;
+    }
+
+    /// Whether some HPU has a command for the command unit.
+    #[inline]
+    pub fn has_command(&self) -> bool {
+        self.issuing != 0
+    }
+
+    /// The HPU whose command is taken next, among those for which there is room.
+    pub fn next_command(&self, has_room: impl Fn(&Command) -> bool) -> Option<u16> {
+        let mut requests = 0;
+        for (hpu, driver) in self.drivers.iter().enumerate() {
+            if self.issuing >> hpu & 1 != 0 {
+                requests |= u64::from(driver.issuing().is_some_and(&has_room)) << hpu;
+            }
+        }
+        self.command_arbiter.choice(requests).map(|hpu| hpu as u16)
+    }
+
+    /// The command unit takes the command of an HPU. Returns it with its slot, and whether the HPU goes on because of that.
+    pub fn take_command(&mut self, hpu: u16) -> Option<(u8, Command, bool)> {
+        self.command_arbiter.grant(u32::from(hpu));
+        self.issuing &= !(1 << hpu);
+        self.drivers[usize::from(hpu)].take()
+    }
+
+    /// The response to a command of an HPU has come. Returns whether the HPU goes on because of that.
+    pub fn respond(&mut self, hpu: u16, slot: u8, data: [u8; 64], refused: Option<Failure>) -> bool {
+        let driver = &mut self.drivers[usize::from(hpu)];
+        let goes_on = driver.respond(slot, data, refused);
+        self.done |= u32::from(driver.could_feed_back()) << hpu;
+        goes_on
     }
 
     /// Whether some feedback could be sent.
@@ -161,8 +207,8 @@ impl Cluster {
         self.done != 0
     }
 
-    /// Sends the feedback of the HPU whose turn it is. Returns the task, how it ended, and the HPU if it waits for this.
-    pub fn feed_back(&mut self) -> Option<(Task, TaskOutcome, Option<u16>)> {
+    /// Sends the feedback of the HPU whose turn it is. Returns the task, how it ended, the HPU, and whether that waits for this.
+    pub fn feed_back(&mut self) -> Option<(Task, TaskOutcome, u16, bool)> {
         let hpu = self.arbiter.choice(u64::from(self.done))?;
         self.arbiter.grant(hpu);
         let driver = &mut self.drivers[hpu as usize];
@@ -174,8 +220,7 @@ impl Cluster {
         self.packets.free(placed.buffer);
         self.free |= 1 << finished.place;
         let is_stalled = std::mem::take(&mut self.drivers[hpu as usize].is_stalled);
-        let woken = is_stalled.then_some(hpu as u16);
-        Some((placed.task, finished.outcome, woken))
+        Some((placed.task, finished.outcome, hpu as u16, is_stalled))
     }
 
     /// The next cycle in which a watchdog may bite.
@@ -190,7 +235,7 @@ impl Cluster {
         self.watchdog = Cycle::NEVER;
         for (hpu, driver) in self.drivers.iter_mut().enumerate() {
             if driver.watchdog <= now {
-                driver.watchdog = Cycle::NEVER;
+                driver.interrupt();
                 bitten |= 1 << hpu;
             }
             self.watchdog = self.watchdog.min(driver.watchdog);

@@ -1,21 +1,38 @@
-//! The DMA engines of the clusters and the interconnect that they share (§III-C): one beat a cycle from L2, in turn.
+//! The DMA engines of the clusters and the interconnect that they share (§III-C).
+//!
+//! Each engine has two queues, one for packets and one for the transfers of handlers, and moves a beat a cycle, from both in
+//! turn. Each direction of each L2 memory gives all engines together one beat a cycle.
 
 use std::collections::VecDeque;
 
 use machine::Pspin;
 
+use crate::pspin::arbiter::RoundRobin;
 use crate::pspin::cycle::Cycle;
 use crate::pspin::her::Range;
-use crate::pspin::schedule::RoundRobin;
+use crate::pspin::memory::{Arena, Place};
 
-/// A packet that is to be copied from L2 to L1.
+/// The number of a handler's transfer in its cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TransferId(pub u32);
+
+/// For whom a transfer is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// A task's packet is copied to L1; the place of the task in its cluster.
+    Packet(u8),
+    /// A handler has asked for it.
+    Handler(TransferId),
+}
+
+/// A copy between memories.
 #[derive(Clone, Copy, Debug)]
 pub struct Transfer {
-    /// The place of the task in its cluster.
-    pub place: u8,
-    /// The packet in L2.
+    /// For whom it is.
+    pub owner: Owner,
+    /// The bytes.
     pub from: Range,
-    /// Where it goes in L1.
+    /// Where they go.
     pub to: u32,
 }
 
@@ -26,28 +43,46 @@ pub struct Landed {
     pub cluster: u16,
     /// The transfer.
     pub transfer: Transfer,
-    /// When all of it is in L1.
+    /// When all of it is at its destination.
     pub at: Cycle,
 }
 
-struct Engine {
+/// The channels of L2 memories: reading and writing packets, reading and writing handler memory; then what stays in L1.
+const CHANNELS: usize = 4;
+
+struct Queue {
     transfers: VecDeque<Transfer>,
     /// The address of the next beat of the first one, and the number of beats that are left.
     next: u32,
     left: u32,
     /// Beats that its latency counts in addition, because it has fewer than `least_beats`.
     padding: u32,
+    /// Whether its next beat needs a channel, by number.
+    channels: [bool; CHANNELS],
+}
+
+struct Engine {
+    /// Packets, and the transfers of handlers.
+    queues: [Queue; 2],
+    turn: usize,
+    /// The latest transfer of a handler that was started, and those that have landed later than the oldest one in flight.
+    last: u32,
+    landed: Vec<(TransferId, Cycle)>,
+    /// All transfers of handlers before this one have landed.
+    first: u32,
 }
 
 /// The engines of all clusters.
 pub struct DmaInterconnect {
     engines: Vec<Engine>,
-    /// The engines that have beats to read.
-    active: u64,
+    /// The engines that have packets, and those that have transfers of handlers.
+    packets: u64,
+    handlers: u64,
     arbiter: RoundRobin,
     beat: u32,
     latency: u64,
     least_beats: u32,
+    queue: usize,
     /// The next beat is not read before this cycle.
     from: Cycle,
 }
@@ -55,68 +90,158 @@ pub struct DmaInterconnect {
 impl DmaInterconnect {
     /// Engines without transfers.
     pub fn new(unit: &Pspin) -> DmaInterconnect {
-        let engine = |_| Engine { transfers: VecDeque::new(), next: 0, left: 0, padding: 0 };
+        let queue = || Queue { transfers: VecDeque::new(), next: 0, left: 0, padding: 0, channels: [false; CHANNELS] };
+        let engine = |_| Engine { queues: [queue(), queue()], turn: 0, last: 0, landed: Vec::new(), first: 1 };
         DmaInterconnect {
             engines: (0..unit.units.clusters).map(engine).collect(),
-            active: 0,
+            packets: 0,
+            handlers: 0,
             arbiter: RoundRobin::default(),
             beat: unit.dma.width_bits / 8,
             latency: u64::from(unit.dma.latency_cycles),
             least_beats: unit.dma.least_beats,
+            queue: unit.dma.queue as usize,
             from: Cycle::ZERO,
         }
+    }
+
+    /// The size of a beat in bytes.
+    pub fn beat(&self) -> u32 {
+        self.beat
     }
 
     /// The next cycle in which a beat can be read.
     #[inline]
     pub fn wake(&self) -> Cycle {
-        if self.active == 0 { Cycle::NEVER } else { self.from }
+        if self.packets | self.handlers == 0 { Cycle::NEVER } else { self.from }
     }
 
-    /// The number of beats of a range: the words that it touches.
-    pub fn beats(&self, range: Range) -> u32 {
-        let first = range.address / self.beat;
-        let last = (range.address + range.size.max(1) - 1) / self.beat;
-        last - first + 1
-    }
-
-    /// Starts a transfer of at least one byte, behind those of the same cluster. Its first beat is read in the next cycle.
+    /// Starts to copy a packet of at least one byte, behind those of the same cluster. Its first beat is read in the next cycle.
     pub fn start(&mut self, cluster: u16, now: Cycle, transfer: Transfer) {
-        let is_first = self.engines[usize::from(cluster)].transfers.is_empty();
-        self.engines[usize::from(cluster)].transfers.push_back(transfer);
-        if is_first {
-            self.begin(cluster);
-            self.from = self.from.max(now + 1_u64);
-        }
+        self.push(cluster, now, 0, transfer);
     }
 
-    fn begin(&mut self, cluster: u16) {
-        let Some(transfer) = self.engines[usize::from(cluster)].transfers.front() else {
-            self.active &= !(1 << cluster);
-            return;
-        };
-        let (next, left) = (transfer.from.address - transfer.from.address % self.beat, self.beats(transfer.from));
+    /// Starts a transfer of at least one byte for a handler. Returns `None` when the queue is full.
+    pub fn copy(&mut self, cluster: u16, now: Cycle, from: Range, to: u32) -> Option<TransferId> {
         let engine = &mut self.engines[usize::from(cluster)];
-        (engine.next, engine.left) = (next, left);
-        engine.padding = self.least_beats.saturating_sub(left);
-        self.active |= 1 << cluster;
-    }
-
-    /// Reads a beat in cycle `now`, unless its bank is taken by another port. Returns the transfer that it ends, if any.
-    pub fn step(&mut self, now: Cycle, is_taken: impl Fn(u32) -> bool) -> Option<Landed> {
-        let free = |cluster: &u32| !is_taken(self.engines[*cluster as usize].next);
-        let cluster = self.arbiter.choice(self.active).filter(free)?;
-        self.arbiter.grant(cluster);
-        self.from = now + 1_u64;
-        let engine = &mut self.engines[cluster as usize];
-        engine.next += self.beat;
-        engine.left -= 1;
-        if engine.left > 0 {
+        if engine.queues[1].transfers.len() >= self.queue {
             return None;
         }
-        let at = now + self.latency + engine.padding;
-        let transfer = engine.transfers.pop_front()?;
-        self.begin(cluster as u16);
-        Some(Landed { cluster: cluster as u16, transfer, at })
+        engine.last = engine.last.wrapping_add(1);
+        let id = TransferId(engine.last);
+        self.push(cluster, now, 1, Transfer { owner: Owner::Handler(id), from, to });
+        Some(id)
+    }
+
+    /// Whether a handler's transfer is done in cycle `now`.
+    pub fn is_done(&self, cluster: u16, now: Cycle, id: TransferId) -> bool {
+        let engine = &self.engines[usize::from(cluster)];
+        id.0 < engine.first || engine.landed.iter().any(|(landed, at)| *landed == id && *at <= now)
+    }
+
+    fn push(&mut self, cluster: u16, now: Cycle, queue: usize, transfer: Transfer) {
+        if self.packets | self.handlers == 0 {
+            self.from = self.from.max(now + 1_u64);
+        }
+        let waiting = &mut self.engines[usize::from(cluster)].queues[queue].transfers;
+        waiting.push_back(transfer);
+        if waiting.len() == 1 {
+            self.begin(cluster, queue);
+        }
+    }
+
+    /// Prepares the first transfer of a queue.
+    fn begin(&mut self, cluster: u16, index: usize) {
+        let active = if index == 0 { &mut self.packets } else { &mut self.handlers };
+        let queue = &mut self.engines[usize::from(cluster)].queues[index];
+        let Some(Transfer { from, to, .. }) = queue.transfers.front().copied() else {
+            *active &= !(1 << cluster);
+            return;
+        };
+        *active |= 1 << cluster;
+        queue.next = from.address - from.address % self.beat;
+        queue.left = (from.address + (from.size.max(1) - 1)) / self.beat - from.address / self.beat + 1;
+        queue.padding = self.least_beats.saturating_sub(queue.left);
+        let is = |address: u32, place: Place| {
+            let start = Arena::start(place);
+            address >= start && (place == Place::Packet || address < Arena::start(Place::Packet))
+        };
+        queue.channels = [
+            is(from.address, Place::Packet),
+            is(to, Place::Packet),
+            is(from.address, Place::Handler),
+            is(to, Place::Handler),
+        ];
+    }
+
+    /// Moves the beats of cycle `now`. `is_taken` tells whether another port has the bank of a word in L2, `moved` learns each
+    /// beat: cluster, source, offset in the transfer and its destination, and `landed` the transfers that end.
+    pub fn step(
+        &mut self,
+        now: Cycle,
+        mut is_taken: impl FnMut(u32) -> bool,
+        mut moved: impl FnMut(u16, Cycle, u32),
+        mut landed: impl FnMut(Landed),
+    ) {
+        self.from = now + 1_u64;
+        let mut taken = [false; CHANNELS];
+        let mut waiting = self.packets | self.handlers;
+        let mut first = None;
+        while let Some(cluster) = self.arbiter.choice(waiting) {
+            waiting &= !(1 << cluster);
+            let Some(index) = self.choose(cluster as usize, &taken) else { continue };
+            let queue = &mut self.engines[cluster as usize].queues[index];
+            let in_l2 = queue.channels[0] || queue.channels[2];
+            if in_l2 && is_taken(queue.next) {
+                continue;
+            }
+            first.get_or_insert(cluster);
+            for (taken, needs) in taken.iter_mut().zip(queue.channels) {
+                *taken |= needs;
+            }
+            let Some(transfer) = queue.transfers.front().copied() else { continue };
+            let offset = queue.next.saturating_sub(transfer.from.address);
+            moved(cluster as u16, now + (self.latency - 1), transfer.to + offset);
+            queue.next += self.beat;
+            queue.left -= 1;
+            if queue.left == 0 {
+                let at = now + self.latency + queue.padding;
+                queue.transfers.pop_front();
+                self.begin(cluster as u16, index);
+                self.land(cluster as usize, transfer.owner, now, at);
+                landed(Landed { cluster: cluster as u16, transfer, at });
+            }
+            // With packets alone, nobody else can use what is left of the cycle.
+            if self.handlers == 0 {
+                break;
+            }
+        }
+        if let Some(first) = first {
+            self.arbiter.grant(first);
+        }
+    }
+
+    /// The queue from which an engine moves a beat, if one can.
+    fn choose(&mut self, cluster: usize, taken: &[bool; CHANNELS]) -> Option<usize> {
+        let engine = &mut self.engines[cluster];
+        let is_free = |queue: &Queue| {
+            !queue.transfers.is_empty() && !queue.channels.iter().zip(taken).any(|(needs, taken)| *needs && *taken)
+        };
+        let order = [engine.turn, 1 - engine.turn];
+        let index = order.into_iter().find(|index| is_free(&engine.queues[*index]))?;
+        engine.turn = 1 - index;
+        Some(index)
+    }
+
+    /// Remembers when a handler's transfer is done.
+    fn land(&mut self, cluster: usize, owner: Owner, now: Cycle, at: Cycle) {
+        let Owner::Handler(id) = owner else { return };
+        let engine = &mut self.engines[cluster];
+        engine.landed.push((id, at));
+        engine.landed.sort_unstable_by_key(|(id, _)| *id);
+        while engine.landed.first().is_some_and(|(id, at)| id.0 == engine.first && *at <= now) {
+            engine.landed.remove(0);
+            engine.first += 1;
+        }
     }
 }

@@ -6,11 +6,11 @@
 
 use machine::pspin::Mpq as Config;
 
-use super::arbiter::first_from;
 use super::cells::{Cells, List};
 use super::lru::IdleOrder;
+use crate::pspin::arbiter::first_from;
 use crate::pspin::cycle::Cycle;
-use crate::pspin::her::{Busy, DriverEvent, Feedback, Her, Role, Task, TaskOutcome};
+use crate::pspin::her::{Busy, DriverEvent, Feedback, Her, HpuId, Role, Task, TaskOutcome};
 
 /// What a queue waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +61,8 @@ pub struct Completion {
     pub task: Task,
     /// How it ended.
     pub outcome: TaskOutcome,
+    /// Where it ran, if it did.
+    pub hpu: Option<HpuId>,
 }
 
 /// What the end of a task means for the message.
@@ -352,6 +354,6 @@ impl Queue {
     /// Feeds back a packet on which no handler runs.
     fn skip(&mut self, task: Task, outcome: TaskOutcome) -> Selected {
         self.skipped += 1;
-        Selected::Packet(Completion { task, outcome })
+        Selected::Packet(Completion { task, outcome, hpu: None })
     }
 }

@@ -1,0 +1,45 @@
+//! How fast the PsPIN unit is simulated: cycles a second, with cores that take a fixed number of cycles for a handler.
+
+use std::hint::black_box;
+use std::rc::Rc;
+
+use accel::pspin::her::Role;
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+
+#[allow(dead_code)]
+#[path = "../tests/pspin/fixed.rs"]
+mod fixed;
+#[allow(dead_code)]
+#[path = "../tests/pspin/rig.rs"]
+mod rig;
+
+use rig::{Packet, Rig, context, machine};
+
+const PACKETS: u32 = 20_000;
+
+/// Packets of messages of 128, eight at a time.
+fn flood(instructions: u64, size: u32) -> u64 {
+    let context = Rc::new(context(&[Role::Payload]));
+    let packets = (0..PACKETS).map(|index| Packet {
+        message: index / 1024 * 8 + index % 8,
+        size,
+        eom: index % 1024 >= 1016,
+        context: context.clone(),
+    });
+    let mut rig = Rig::new(machine("pspin-400g", &[]), (), |_, _| instructions);
+    let (start, end) = rig.flood(packets);
+    end - start
+}
+
+fn unit(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("pspin");
+    for (instructions, size) in [(0, 64), (0, 1024), (256, 64), (1024, 512)] {
+        group.throughput(Throughput::Elements(flood(instructions, size)));
+        let name = BenchmarkId::new(format!("{size} B"), instructions);
+        group.bench_function(name, |bench| bench.iter(|| black_box(flood(instructions, size))));
+    }
+    group.finish();
+}
+
+criterion_group!(benches, unit);
+criterion_main!(benches);

@@ -1,0 +1,9 @@
+//! The commands of handlers (§III-B1): to the NIC's outbound engine, to the off-cluster DMA engine, and to the host-direct unit.
+
+mod engines;
+mod kinds;
+mod unit;
+
+pub use engines::Sent;
+pub use kinds::{Command, CommandId, Issued, Send};
+pub use unit::{CommandUnit, Due, Response};
