@@ -1,13 +1,13 @@
 //! Round-robin arbiters.
 
-/// An arbiter among up to 64 requesters: who was granted last has the lowest priority next time.
+/// An arbiter among up to 64 requesters: the one that was granted last has the lowest priority next time.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RoundRobin {
     next: u8,
 }
 
 impl RoundRobin {
-    /// Whom the arbiter would grant, among the requesters in the set `requests`.
+    /// The requester that the arbiter would grant, among those in the set `requests`.
     #[inline]
     pub fn choice(&self, requests: u64) -> Option<u32> {
         let from_next = requests & (u64::MAX << self.next);

@@ -43,7 +43,7 @@ pub struct ClusterSide<'a, O> {
     pub program: &'a mut ProgramPort,
     /// The DMA engines.
     pub dma: &'a mut DmaInterconnect,
-    /// Who watches.
+    /// The observer of the unit.
     pub observer: &'a mut O,
 }
 

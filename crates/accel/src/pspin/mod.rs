@@ -1,12 +1,12 @@
 //! The PsPIN unit (PsPIN §III), cycle by cycle.
 //!
-//! * [`her`]: what the unit and its NIC exchange; `cycle`: its time; [`observe`]: who watches it
+//! * [`her`]: what the unit and its NIC exchange; `cycle`: its time; [`observe`]: observers of what happens
 //! * [`memory`]: the bytes of all memories, and packet buffers
 //! * [`schedule`]: message queues and task dispatcher; [`cluster`]: cluster scheduler and HPU drivers
 //! * [`command`]: the command unit and its engines
 //! * [`fabric`]: the interconnects between memories, clusters and NIC
 //! * [`cores`]: the boundary to the cores
-//! * `arbiter`: who is next; `rate`: links with a time for each byte; `status`: what the host is told about an error
+//! * `arbiter`: round robin; `rate`: links with a time for each byte; `status`: what the host is told about an error
 //! * `unit`: the unit, its surroundings, and the order in which its parts act in a cycle; `counters`: what it counts
 //!
 //! The unit simulates the cycles in which something happens: each part tells when that will be, and time jumps to the least.

@@ -1,4 +1,4 @@
-//! What happens in the unit, cycle by cycle, for those who watch: timelines, tests, and comparison with hardware.
+//! What happens in the unit, cycle by cycle: for timelines, tests, and comparison with hardware.
 
 use crate::pspin::cycle::Cycle;
 use crate::pspin::her::{Feedback, Her, HpuId, Task, TaskOutcome};
@@ -97,7 +97,10 @@ pub enum Noted<'a> {
     },
 }
 
-/// Watches the unit. The unit calls it in the order of cycles; `()` does nothing and costs nothing.
+/// Watches the unit; `()` does nothing and costs nothing.
+///
+/// Everything is noted when it happens, in the order of cycles, but for two things that are noted when they are decided, a few
+/// cycles before their cycle: the assignment of a task and the end of a DMA.
 pub trait Observer {
     /// Whether it wants to know anything at all.
     const WATCHES: bool = true;

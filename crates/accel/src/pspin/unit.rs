@@ -184,7 +184,7 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
         &self.cores
     }
 
-    /// Who watches.
+    /// The observer.
     pub fn observer(&mut self) -> &mut O {
         &mut self.observer
     }

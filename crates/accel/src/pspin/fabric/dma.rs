@@ -16,7 +16,7 @@ use crate::pspin::memory::{Arena, Place};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TransferId(pub u32);
 
-/// For whom a transfer is.
+/// The purpose of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
     /// A task's packet is copied to L1; the place of the task in its cluster.
@@ -28,7 +28,7 @@ pub enum Owner {
 /// A copy between memories.
 #[derive(Clone, Copy, Debug)]
 pub struct Transfer {
-    /// For whom it is.
+    /// Its purpose.
     pub owner: Owner,
     /// The bytes.
     pub from: Range,
