@@ -60,6 +60,9 @@ pub enum InternalError {
 pub trait Env {
     /// The current time.
     fn now(&self) -> Time;
+    /// The time of the next event of the whole run, [`Time::MAX`] when there is none. Until then nobody calls this
+    /// accelerator, except for the replies to what it does itself, so it may simulate that time in one go.
+    fn horizon(&self) -> Time;
     /// Schedules a call of [`Accelerator::handle`] with `event` at time `at`.
     fn schedule(&mut self, at: Time, event: Event);
     /// A handler has issued a command. The card executes it and replies with [`Accelerator::complete`].
@@ -102,12 +105,18 @@ pub trait Accelerator {
     /// Releases memory of the host computer that is not needed while nothing runs.
     fn trim(&mut self);
 
-    /// Puts a packet into a buffer. The data after the first `user_header` bytes is aligned for handlers. Returns
-    /// `None` when all buffers are full: the card then drops the packet and starts flow control.
+    /// Puts a packet into a buffer, from now on. The data after the first `user_header` bytes is aligned for handlers.
+    /// Returns `None` when all buffers are full: the card then drops the packet and starts flow control.
     ///
     /// # Errors
     /// When the accelerator is in a state that cannot occur.
-    fn store(&mut self, offset: u64, data: &[u8], user_header: u32) -> Result<Option<Packet>, InternalError>;
+    fn store(
+        &mut self,
+        offset: u64,
+        data: &[u8],
+        user_header: u32,
+        env: &mut dyn Env,
+    ) -> Result<Option<Packet>, InternalError>;
     /// Number of packet buffers.
     fn packet_buffers(&self) -> u32;
     /// The maximum number of bytes of packets that were in buffers at once.
@@ -141,6 +150,12 @@ pub trait Accelerator {
     /// # Errors
     /// When the accelerator is in a state that cannot occur.
     fn resume(&mut self, env: &mut dyn Env) -> Result<(), InternalError>;
+    /// Is called when all handlers of a message have ended, also when it has had none. Messages that are
+    /// [withdrawn](Accelerator::withdraw) end without this call.
+    ///
+    /// # Errors
+    /// When the accelerator is in a state that cannot occur.
+    fn message_ended(&mut self, message: MessageId, env: &mut dyn Env) -> Result<(), InternalError>;
     /// Ends all waiting and running tasks of these messages, which are sorted by number, and returns them in the order
     /// in which they were found. Transfers of their commands no longer write to memory that belonged to a handler.
     ///

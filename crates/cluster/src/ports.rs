@@ -28,6 +28,10 @@ impl<E, M: HostMemory> Ports for CardPorts<'_, E, M> {
         self.now
     }
 
+    fn horizon(&self) -> Time {
+        self.queue.peek_time().unwrap_or(Time::MAX)
+    }
+
     fn schedule(&mut self, at: Time, event: NicEvent) {
         self.queue.push(at, Event::Card(self.node, event));
     }

@@ -46,6 +46,8 @@ pub struct Slice<'a> {
 pub trait Ports {
     /// The current time.
     fn now(&self) -> Time;
+    /// The time of the next event of the run, [`Time::MAX`] when there is none.
+    fn horizon(&self) -> Time;
     /// Has the card handle `event` at `at`.
     fn schedule(&mut self, at: Time, event: NicEvent);
     /// Asks the interconnect to take the card's next packet: `bytes` of data to node `target`, and at least `gap` until

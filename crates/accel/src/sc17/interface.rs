@@ -37,7 +37,13 @@ impl Accelerator for Unit {
         self.trim_memories();
     }
 
-    fn store(&mut self, offset: u64, data: &[u8], user_header: u32) -> Result<Option<Packet>, InternalError> {
+    fn store(
+        &mut self,
+        offset: u64,
+        data: &[u8],
+        user_header: u32,
+        _: &mut dyn Env,
+    ) -> Result<Option<Packet>, InternalError> {
         self.store_packet(offset, data, user_header)
     }
 
@@ -72,6 +78,11 @@ impl Accelerator for Unit {
 
     fn resume(&mut self, env: &mut dyn Env) -> Result<(), InternalError> {
         self.dispatch(env)
+    }
+
+    /// Contexts belong to tasks, and nothing to messages.
+    fn message_ended(&mut self, _: MessageId, _: &mut dyn Env) -> Result<(), InternalError> {
+        Ok(())
     }
 
     fn withdraw(&mut self, messages: &[MessageId], env: &mut dyn Env) -> Result<Vec<Task>, InternalError> {

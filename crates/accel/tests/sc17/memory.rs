@@ -25,25 +25,25 @@ fn dma() -> Vec<u8> {
 fn packets_find_buffers_until_all_are_full() {
     let mut rig = Rig::payload(&["accelerator.packet_buffer_bytes=8192"], shows(ret::SUCCESS), &[]);
     assert_eq!(rig.unit.packet_buffers(), 2);
-    let first = rig.unit.store(0, &[1; 4096], 0).unwrap().unwrap();
-    let second = rig.unit.store(4096, &[2; 100], 0).unwrap().unwrap();
-    assert_eq!(rig.unit.store(8192, &[3; 1], 0), Ok(None));
+    let first = rig.store(0, &[1; 4096], 0).unwrap().unwrap();
+    let second = rig.store(4096, &[2; 100], 0).unwrap().unwrap();
+    assert_eq!(rig.store(8192, &[3; 1], 0), Ok(None));
     assert_eq!(rig.unit.take(first).unwrap(), [1; 4096]);
-    let third = rig.unit.store(8192, &[3; 10], 0).unwrap().unwrap();
-    assert_eq!(rig.unit.store(0, &[], 0), Ok(None));
+    let third = rig.store(8192, &[3; 10], 0).unwrap().unwrap();
+    assert_eq!(rig.store(0, &[], 0), Ok(None));
     rig.unit.free(second);
     assert_eq!(rig.unit.take(third).unwrap(), [3; 10]);
-    assert!(rig.unit.store(0, &[], 0).unwrap().is_some());
+    assert!(rig.store(0, &[], 0).unwrap().is_some());
 }
 
 #[test]
 fn a_trim_waits_for_packets_and_handlers() {
     let mut rig = Rig::payload(&[], shows(ret::SUCCESS), &[]);
-    let packet = rig.unit.store(0, &[1; 64], 0).unwrap().unwrap();
+    let packet = rig.store(0, &[1; 64], 0).unwrap().unwrap();
     rig.unit.trim();
     assert_eq!(rig.unit.take(packet).unwrap(), [1; 64]);
     rig.unit.trim();
-    let again = rig.unit.store(0, &[], 0).unwrap().unwrap();
+    let again = rig.store(0, &[], 0).unwrap().unwrap();
     assert_eq!(again.length, 0);
 }
 
@@ -72,7 +72,7 @@ fn a_payload_handler_sees_the_payload_aligned() {
     let handlers = Rc::into_inner(std::mem::take(&mut rig.handlers)).unwrap();
     rig.handlers = Rc::new(HandlerSet { user_hdr: 13, ..handlers });
     let data: Vec<u8> = (0..100).collect();
-    let packet = rig.unit.store(0, &data, 13).unwrap().unwrap();
+    let packet = rig.store(0, &data, 13).unwrap().unwrap();
     let task = rig.task(1, Input::Payload, Some(packet));
     assert_eq!(task.payload_bytes(), 87);
     rig.unit.offer(task, &mut rig.world).unwrap();
@@ -97,7 +97,7 @@ fn a_header_handler_sees_the_header_followed_by_the_user_header() {
     let handlers = Rc::into_inner(std::mem::take(&mut rig.handlers)).unwrap();
     rig.handlers = Rc::new(HandlerSet { user_hdr: 8, ..handlers });
     // The message is shorter than its user header.
-    let packet = rig.unit.store(0, &[1, 2, 3], 3).unwrap().unwrap();
+    let packet = rig.store(0, &[1, 2, 3], 3).unwrap().unwrap();
     let task = rig.task(1, Input::Header(header()), Some(packet));
     rig.unit.offer(task, &mut rig.world).unwrap();
     let shown = rig.next_command().unwrap();

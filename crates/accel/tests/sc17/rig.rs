@@ -35,6 +35,10 @@ impl Env for World {
         self.now
     }
 
+    fn horizon(&self) -> Time {
+        self.queue.peek_time().unwrap_or(Time::MAX)
+    }
+
     fn schedule(&mut self, at: Time, event: Event) {
         self.queue.push(at, event);
     }
@@ -123,9 +127,19 @@ impl Rig {
         Task { message, handlers: self.handlers.clone(), handler, input, packet, end_of_message: true }
     }
 
+    /// Puts a packet into a buffer of the unit.
+    pub fn store(
+        &mut self,
+        offset: u64,
+        data: &[u8],
+        user_header: u32,
+    ) -> Result<Option<Packet>, accel::InternalError> {
+        self.unit.store(offset, data, user_header, &mut self.world)
+    }
+
     /// Offers a payload handler for a packet with this data.
     pub fn offer(&mut self, message: MessageId, data: &[u8]) {
-        let packet = self.unit.store(0, data, 0).unwrap().unwrap();
+        let packet = self.store(0, data, 0).unwrap().unwrap();
         let task = self.task(message, Input::Payload, Some(packet));
         self.unit.offer(task, &mut self.world).unwrap();
         self.settle();

@@ -33,6 +33,7 @@ impl Nic {
                 if !self.spin.is_done(rx, ports)? {
                     return Ok(());
                 }
+                self.spin.message_ended(id, ports)?;
                 false
             }
             Sink::Entry(_) => rx.deposited,

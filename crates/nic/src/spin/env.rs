@@ -28,6 +28,10 @@ impl<P: Ports> Env for CardEnv<'_, P> {
         self.ports.now()
     }
 
+    fn horizon(&self) -> Time {
+        self.ports.horizon()
+    }
+
     fn schedule(&mut self, at: Time, event: Event) {
         self.ports.schedule(at, NicEvent::Accelerator(event));
     }

@@ -50,7 +50,8 @@ impl Spin {
         let message = rx.spin()?;
         let user_hdr = message.handlers.set.user_hdr;
         let user_header = if packet.is_header() { user_hdr.min(packet.data.len() as u32) } else { 0 };
-        let stored = self.accelerator.store(packet.offset, &packet.data, user_header)?;
+        let stored =
+            self.call(ports, |accelerator, env| accelerator.store(packet.offset, &packet.data, user_header, env))?;
         if stored.is_none() {
             message.flow_control = true;
             rx.fails(NiFail::PtDisabled);

@@ -64,6 +64,14 @@ impl Spin {
         self.call(ports, |accelerator, env| accelerator.resume(env))
     }
 
+    /// The handlers of a message have ended, and none will follow.
+    ///
+    /// # Errors
+    /// When the accelerator is in a state that cannot occur.
+    pub fn message_ended(&mut self, message: MessageId, ports: &mut impl Ports) -> Result<(), InternalError> {
+        self.call(ports, |accelerator, env| accelerator.message_ended(message, env))
+    }
+
     /// Ends the handlers of these messages, sorted by number, which nobody receives any more, wherever they are. Their
     /// packet buffers and contexts are free then; their DMA transfers change nothing when they are done.
     ///

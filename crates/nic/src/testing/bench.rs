@@ -171,6 +171,10 @@ impl<S: Surroundings> Ports for BenchPorts<'_, S> {
         self.now
     }
 
+    fn horizon(&self) -> Time {
+        self.queue.peek_time().unwrap_or(Time::MAX)
+    }
+
     fn schedule(&mut self, at: Time, event: NicEvent) {
         assert!(at >= self.now, "an event is scheduled for {at} at {}", self.now);
         self.queue.push(at, (self.node, event));
