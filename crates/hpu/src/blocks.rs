@@ -3,7 +3,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::fences;
-use crate::op::{Class, Op};
+use crate::isa::Isa;
+use crate::op::{Class, LoopEnd, Op};
 use crate::program::Program;
 use crate::timing::Timed;
 
@@ -29,8 +30,10 @@ pub(crate) enum Cut {
 pub(crate) struct Block {
     /// Index of its first operation.
     first: u32,
+    /// Number of operations: instructions, and possibly the end of a hardware loop's body.
+    len: u16,
     /// Number of instructions.
-    pub len: u32,
+    pub instructions: u16,
     /// The address after it.
     pub end: u32,
     /// Class of its last instruction.
@@ -45,7 +48,7 @@ impl Block {
     /// The indices of its operations.
     #[inline(always)]
     pub fn range(&self) -> Range<usize> {
-        self.first as usize..(self.first + self.len) as usize
+        self.first as usize..self.first as usize + usize::from(self.len)
     }
 }
 
@@ -66,6 +69,40 @@ pub(crate) struct Blocks {
     pieces: HashMap<(u32, u32), u32>,
     /// Whether an instruction synchronises, by half-word of the program; empty when blocks end at all accesses.
     points: Vec<bool>,
+    loop_ends: LoopEnds,
+}
+
+/// The addresses at which bodies of hardware loops may end.
+#[derive(Default)]
+struct LoopEnds {
+    /// In ascending order.
+    at: Vec<u32>,
+    /// An end is computed when the program runs.
+    anywhere: bool,
+}
+
+impl LoopEnds {
+    /// Finds the ends in `code`, which is at address `base`.
+    fn of(isa: &dyn Isa, code: &[u8], base: u32) -> LoopEnds {
+        let mut ends = LoopEnds::default();
+        let mut at = 0;
+        while isa.loop_end(base).is_some()
+            && let Some(decoded) = code.get(at..).and_then(|bytes| isa.decode(bytes, base + at as u32))
+        {
+            match decoded.loop_end {
+                Some(LoopEnd::At(end)) => ends.at.push(end),
+                Some(LoopEnd::Anywhere) => ends.anywhere = true,
+                None => {}
+            }
+            at += decoded.length as usize;
+        }
+        ends.at.sort_unstable();
+        ends
+    }
+
+    fn contain(&self, address: u32) -> bool {
+        self.anywhere || self.at.binary_search(&address).is_ok()
+    }
 }
 
 impl Blocks {
@@ -79,6 +116,7 @@ impl Blocks {
                 Cut::Synchronisation => fences::points(program.isa(), code, base),
                 Cut::Accesses { .. } => Vec::new(),
             },
+            loop_ends: LoopEnds::of(program.isa(), code, base),
             program,
             ops: Vec::new(),
             timed: Vec::new(),
@@ -111,8 +149,8 @@ impl Blocks {
     #[cold]
     pub fn piece(&mut self, pc: u32, len: u32) -> Option<u32> {
         let whole = self.at(pc)?;
-        let &Block { first, len: all, .. } = self.block(whole);
-        if len == all {
+        let &Block { first, instructions, .. } = self.block(whole);
+        if len == u32::from(instructions) {
             return Some(whole);
         }
         if let Some(number) = self.pieces.get(&(pc, len)) {
@@ -122,8 +160,9 @@ impl Blocks {
         let end = instructions.iter().fold(pc, |pc, timed| pc + timed.length);
         let last = instructions.last().map_or(Class::Alu, |timed| timed.class);
         let number = self.list.len() as u32;
-        self.list.push(Block { first, len, end, last, backward: false, synchronises: false });
-        self.pieces.insert((pc, len), number);
+        let len = len as u16;
+        self.list.push(Block { first, len, instructions: len, end, last, backward: false, synchronises: false });
+        self.pieces.insert((pc, len.into()), number);
         Some(number)
     }
 
@@ -135,7 +174,8 @@ impl Blocks {
         let pieces = self.pieces.iter().map(|((start, _), number)| (*start, number));
         for (start, number) in whole.chain(pieces).filter(|(_, number)| **number != UNKNOWN) {
             let mut pc = start;
-            for timed in &self.timed[self.block(*number).range()] {
+            let block = self.block(*number);
+            for timed in self.timed[block.range()].iter().take(block.instructions.into()) {
                 addresses[*number as usize].push(pc);
                 pc += timed.length;
             }
@@ -186,16 +226,24 @@ impl Blocks {
             self.timed.push(Timed::new(&decoded, pc));
             pc += decoded.length;
             (last, target, synchronises) = (decoded.class, decoded.target, alone);
-            if stands_alone || accesses || decoded.class.ends_block() {
+            if stands_alone || accesses || decoded.class.ends_block() || self.loop_ends.contain(pc) {
                 break;
             }
         }
-        let len = (self.ops.len() - first) as u32;
-        if len == 0 {
+        let instructions = (self.ops.len() - first) as u16;
+        if instructions == 0 {
             return None;
         }
+        if self.loop_ends.contain(pc)
+            && let Some(op) = self.program.isa().loop_end(pc)
+        {
+            self.ops.push(op);
+            self.timed.push(Timed::LOOP_END);
+            last = Class::LoopEnd;
+        }
+        let len = (self.ops.len() - first) as u16;
         let backward = target.is_some_and(|target| target < pc);
-        self.list.push(Block { first: first as u32, len, end: pc, last, backward, synchronises });
+        self.list.push(Block { first: first as u32, len, instructions, end: pc, last, backward, synchronises });
         let number = self.list.len() as u32 - 1;
         self.index[((start - self.base) >> 1) as usize] = number;
         Some(number)

@@ -118,7 +118,7 @@ impl Engine {
                 return self.fault(thread, view, start, &range, at, flow);
             }
 
-            state.instructions += u64::from(block.len);
+            state.instructions += u64::from(block.instructions);
             if let Some(counts) = &mut counts {
                 count(counts, number);
             }
@@ -168,7 +168,7 @@ impl Engine {
             let block = self.blocks.block(number);
             let state = &mut thread.state;
             state.pc = block.end;
-            state.instructions += u64::from(block.len);
+            state.instructions += u64::from(block.instructions);
             if let Some(counts) = counts {
                 count(counts, number);
             }

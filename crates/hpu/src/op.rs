@@ -91,6 +91,8 @@ pub enum Class {
     FloatMove,
     /// Conversion between number formats.
     FloatConvert,
+    /// The end of a hardware loop's body, which is no instruction and takes no time.
+    LoopEnd,
 }
 
 impl Class {
@@ -220,6 +222,18 @@ pub struct Decoded {
     pub target: Option<u32>,
     /// The accesses that a fence orders.
     pub fence: Option<Fence>,
+    /// Where the body of a hardware loop ends that the instruction sets up.
+    pub loop_end: Option<LoopEnd>,
+}
+
+/// The address behind the body of a hardware loop, at which [`Isa::loop_end`](crate::isa::Isa::loop_end) decides what
+/// the next instruction is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoopEnd {
+    /// This address.
+    At(u32),
+    /// An address that is not known before the instruction runs.
+    Anywhere,
 }
 
 #[cfg(test)]

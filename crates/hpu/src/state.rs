@@ -18,10 +18,23 @@ pub struct State {
     pub pc: u32,
     /// Address and value of the latest load-exclusive (RISC-V `lr.w`, ARM `ldrex`).
     pub reservation: Option<(u32, u32)>,
+    /// The hardware loops, the innermost first.
+    pub loops: [HardwareLoop; 2],
     pub(crate) cycles: u64,
     pub(crate) instructions: u64,
     /// Cycles of the current block that depend on data: divisions and accesses that cross words on the in-order core.
     pub(crate) data_cycles: u32,
+}
+
+/// The registers of a hardware loop.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HardwareLoop {
+    /// Address of the first instruction of the body.
+    pub start: u32,
+    /// The address behind the body.
+    pub end: u32,
+    /// How often the body still runs, the current time included; 0 when the loop does not run.
+    pub count: u32,
 }
 
 impl State {
@@ -31,6 +44,7 @@ impl State {
         wide: [0; WIDE],
         pc: 0,
         reservation: None,
+        loops: [HardwareLoop { start: 0, end: 0, count: 0 }; 2],
         cycles: 0,
         instructions: 0,
         data_cycles: 0,

@@ -88,6 +88,11 @@ impl Thread {
         self.state.word(index)
     }
 
+    /// Writes the 32-bit register `index` of the instruction set's register file. RISC-V: `x1` to `x31`.
+    pub fn set_register(&mut self, index: u8, value: u32) {
+        self.state.set_word(index, value);
+    }
+
     /// Bits of the 64-bit register `index` of the instruction set's register file, for debuggers and tests. RISC-V:
     /// `f0` to `f31`.
     pub fn float_register(&self, index: u8) -> u64 {

@@ -3,7 +3,7 @@ use std::fmt::Debug;
 use object::LittleEndian;
 use object::read::elf::ElfFile32;
 
-use crate::op::Decoded;
+use crate::op::{Decoded, Op};
 
 /// A device program's ELF file, parsed.
 pub type DeviceElf<'data> = ElfFile32<'data, LittleEndian>;
@@ -49,6 +49,13 @@ pub trait Isa: Debug + Send + Sync {
     /// this core becomes one of class [`Trap`](crate::isa::Class::Trap) that returns
     /// [`Flow::Illegal`](crate::isa::Flow::Illegal). Returns `None` when the bytes end before the instruction does.
     fn decode(&self, bytes: &[u8], pc: u32) -> Option<Decoded>;
+
+    /// The operation at an address that may be the end of a hardware loop's body
+    /// ([`Decoded::loop_end`]): it jumps to the start of the body, or does nothing. `None` for an instruction set without
+    /// hardware loops.
+    fn loop_end(&self, _end: u32) -> Option<Op> {
+        None
+    }
 
     /// The calling convention.
     fn convention(&self) -> &'static Convention;

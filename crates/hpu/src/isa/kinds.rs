@@ -24,13 +24,13 @@ fn known() -> String {
 }
 
 /// The instruction set that cores of an HPU kind (`hpu.kind`, a folder of `sdk/device`) execute. The name of a kind is
-/// the name of its instruction set, or begins with that and a hyphen ("rv32imac-small").
+/// the name of its instruction set, or begins with that and a hyphen ("rv32imac-small"). The words behind a hyphen may
+/// add extensions ("rv32imac-corev").
 ///
 /// # Errors
 /// When no instruction set has this name.
 pub fn instruction_set(kind: &str) -> Result<Arc<dyn Isa>, UnknownKind> {
-    let name = kind.split_once('-').map_or(kind, |(name, _)| name);
-    INSTRUCTION_SETS.iter().find_map(|(by_name, _)| by_name(name)).ok_or_else(|| UnknownKind { kind: kind.into() })
+    INSTRUCTION_SETS.iter().find_map(|(by_name, _)| by_name(kind)).ok_or_else(|| UnknownKind { kind: kind.into() })
 }
 
 #[cfg(test)]
@@ -39,7 +39,13 @@ mod tests {
 
     #[test]
     fn kinds_name_their_instruction_set() {
-        for (kind, name) in [("rv32imac", "rv32imac"), ("rv32imafdc", "rv32imafdc"), ("rv32im-small", "rv32im")] {
+        for (kind, name) in [
+            ("rv32imac", "rv32imac"),
+            ("rv32imafdc", "rv32imafdc"),
+            ("rv32im-small", "rv32im"),
+            ("rv32imac-corev", "rv32imac-corev"),
+            ("rv32imac-corev-small", "rv32imac-corev"),
+        ] {
             assert_eq!(instruction_set(kind).unwrap().name(), name);
         }
         for kind in ["", "rv32", "rv64imac", "rv32imax", "rv32imadc", "rv32mi", "rv32iim", "-rv32i", "armv7"] {
@@ -48,7 +54,7 @@ mod tests {
                 error,
                 format!(
                     "HPU kind '{kind}' names no instruction set; the simulator executes RISC-V: rv32i, then those of m, \
-                     a, f, d (with f) and c that the core has, in this order (\"rv32imac\")"
+                     a, f, d (with f) and c that the core has, in this order (\"rv32imac\"), and with CORE-V \"-corev\""
                 )
             );
         }

@@ -110,7 +110,8 @@ impl Stepper {
             state.data_cycles = 0;
             let range = block.range();
             let mut flow = Flow::Next;
-            let before_access = range.start..range.end - usize::from(step.access.is_some());
+            let before_access =
+                range.start..step.access.as_ref().map_or(range.end, |access| range.start + access.place);
             let left = self.blocks.ops[before_access].iter().position(|op| {
                 flow = (op.run)(state, &mut view, op);
                 flow != Flow::Next
@@ -125,7 +126,7 @@ impl Stepper {
             if let Some(access) = &step.access {
                 let cycles = self.memo.peek(&mut thread.pipeline, number, Exit::NEXT, timed);
                 state.cycles += u64::from(cycles - access.cycles);
-                state.instructions += u64::from(block.len - 1);
+                state.instructions += u64::from(block.instructions - 1);
                 state.pc = block.end - access.length;
                 thread.block = number;
                 return Pause::Access(Access {
@@ -135,7 +136,7 @@ impl Stepper {
                     class: access.class,
                 });
             }
-            state.instructions += u64::from(block.len);
+            state.instructions += u64::from(block.instructions);
             let exit = Exit { taken: flow == Flow::Jump, ..Exit::NEXT };
             state.cycles += u64::from(self.memo.advance(&mut thread.pipeline, number, exit, timed));
             if flow == Flow::Command {
@@ -165,8 +166,14 @@ impl Stepper {
         let at = state.pc;
         state.pc = block.end;
         state.data_cycles = 0;
-        let op = &self.blocks.ops[range.end - 1];
-        let flow = (op.run)(state, &mut view, op);
+        // The access, and possibly the end of a hardware loop's body behind it.
+        let mut flow = Flow::Next;
+        for op in &self.blocks.ops[range.start + access.place..range.end] {
+            flow = (op.run)(state, &mut view, op);
+            if flow != Flow::Next {
+                break;
+            }
+        }
         state.cycles += stall + u64::from(access.cycles + state.data_cycles);
         if !matches!(flow, Flow::Next | Flow::Jump) {
             state.pc = at;
@@ -216,7 +223,7 @@ fn extend(steps: &mut Vec<Step>, blocks: &Blocks, program: &Program, line: u32) 
     while let Some(block) = blocks.get(steps.len()) {
         let timed = &blocks.timed[block.range()];
         let start = timed.iter().fold(block.end, |end, timed| end - timed.length);
-        let length = timed.last().map_or(0, |timed| timed.length);
+        let length = timed[usize::from(block.instructions) - 1].length;
         let (isa, code, base) = (program.isa(), program.program_segment(), program.base());
         steps.push(Step::new(isa, code, base, block, start, length, line));
     }

@@ -21,6 +21,8 @@ pub struct Reference {
     pub bytes: u32,
     /// Size of the instruction in bytes.
     pub length: u32,
+    /// Its place among the operations of the block.
+    pub place: usize,
     /// Cycles of the access in a memory that answers at once.
     pub cycles: u32,
     base: u8,
@@ -48,6 +50,7 @@ impl Step {
             class: decoded.class,
             bytes: decoded.access.bytes,
             length,
+            place: usize::from(block.instructions) - 1,
             cycles: access_cycles(decoded.class),
             base: decoded.access.base,
             offset: decoded.access.offset,

@@ -39,6 +39,7 @@ impl InOrder {
             // The link is there before the target, so a return that is the target does not wait for it.
             Class::Jump | Class::JumpIndirect | Class::Return => (2, 1),
             Class::System => (4, 4),
+            Class::LoopEnd => (0, 0),
             // A load and a store.
             Class::Atomic => (self.scratchpad + 1, self.scratchpad + 2),
             // The core's FPU (fpnew) with one register stage; its divider is not pipelined and computes 3 bits per
@@ -71,6 +72,7 @@ impl Pipeline for InOrder {
         if state.redirected && ops.first().is_some_and(|op| op.split) {
             now += 1;
         }
+        let last = ops.iter().rposition(|op| op.class != Class::LoopEnd).unwrap_or_default();
         for (position, op) in ops.iter().enumerate() {
             // An indirect jump needs its register a stage earlier, in decode.
             let early = u32::from(matches!(op.class, Class::JumpIndirect | Class::Return));
@@ -78,7 +80,7 @@ impl Pipeline for InOrder {
             now = operands.filter(|at| *at > 0).map(|at| at + early).fold(now, u32::max);
             let (mut cost, mut latency) = self.cost(op.class);
             // Memory that is not ready for the access is memory that takes longer to answer.
-            if exit.stalled && position + 1 == ops.len() {
+            if exit.stalled && position == last {
                 (cost, latency) = (cost + 1, latency + 1);
             }
             op.results.iter().for_each(|register| ready[usize::from(register)] = now + latency);

@@ -134,7 +134,9 @@ impl OutOfOrder {
     fn resources(&self, class: Class) -> Resources {
         let p = &self.parameters;
         let (ports, latency, pipelined): (&'static [Port], u32, bool) = match class {
-            Class::Alu | Class::System | Class::Fence | Class::Command | Class::Trap => (&ALU, p.alu, true),
+            Class::Alu | Class::LoopEnd | Class::System | Class::Fence | Class::Command | Class::Trap => {
+                (&ALU, p.alu, true)
+            }
             Class::Branch | Class::Jump | Class::JumpIndirect | Class::Return => (&BRANCH, p.alu, true),
             Class::Multiply | Class::MultiplyHigh => (&MULTIPLY, p.multiply, true),
             Class::Divide => (&MULTIPLY, p.divide, false),
@@ -212,7 +214,7 @@ impl Pipeline for OutOfOrder {
         let mut last_commit = before.max(0) as u32;
         let mut committed = in_flight.iter().filter(|i| i.commit == last_commit).count();
 
-        for op in ops {
+        for op in ops.iter().filter(|op| op.class != Class::LoopEnd) {
             let group = if dispatched == p.width { dispatch + 1 } else { dispatch };
             let mut cycle = self.room(in_flight, op.class, group);
             if serializes(op.class) {

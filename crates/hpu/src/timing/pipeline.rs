@@ -24,6 +24,17 @@ pub(crate) struct Timed {
 }
 
 impl Timed {
+    /// The end of a hardware loop's body.
+    pub const LOOP_END: Timed = Timed {
+        class: Class::LoopEnd,
+        sources: RegisterSet::NONE,
+        results: RegisterSet::NONE,
+        updates: RegisterSet::NONE,
+        beats: 1,
+        length: 0,
+        split: false,
+    };
+
     /// The view on an instruction at `pc`.
     pub fn new(decoded: &Decoded, pc: u32) -> Timed {
         Timed {

@@ -4,6 +4,7 @@ mod asm;
 mod atomic;
 mod card;
 mod control;
+mod corev;
 mod elf;
 mod extensions;
 mod float;

@@ -137,6 +137,7 @@ impl Isa for Toy {
             access,
             target: (class == Class::Branch).then_some(target),
             fence: (class == Class::Fence).then_some(Fence { after_stores: true, before_loads: true }),
+            loop_end: None,
         })
     }
 

@@ -2,14 +2,14 @@ use std::sync::Arc;
 
 use object::elf::EM_RISCV;
 
-use super::extensions::Extensions;
-use super::{decode, elf};
+use super::extensions::{Extensions, XCV_HWLP};
+use super::{corev, decode, elf};
 use crate::isa::interface::{Convention, DeviceElf, Isa};
-use crate::op::Decoded;
+use crate::op::{Decoded, Op};
 
 /// The names of RISC-V cores, for messages.
-pub const NAMES: &str =
-    "RISC-V: rv32i, then those of m, a, f, d (with f) and c that the core has, in this order (\"rv32imac\")";
+pub const NAMES: &str = "RISC-V: rv32i, then those of m, a, f, d (with f) and c that the core has, in this order (\"rv32imac\"), and with \
+     CORE-V \"-corev\"";
 
 /// A core for RV32 with these extensions.
 #[derive(Debug)]
@@ -49,6 +49,10 @@ impl Isa for RiscV {
 
     fn decode(&self, bytes: &[u8], pc: u32) -> Option<Decoded> {
         decode::decode(bytes, pc, self.extensions)
+    }
+
+    fn loop_end(&self, end: u32) -> Option<Op> {
+        self.extensions.contain(XCV_HWLP).then(|| corev::at_end(end))
     }
 
     fn convention(&self) -> &'static Convention {

@@ -2,6 +2,7 @@
 //! as far as they are modelled: rounding is always to nearest, and exception flags are not recorded, so programs can
 //! clear them but not read them.
 
+use super::corev;
 use super::fields::{Fields, SINK};
 use crate::memory::View;
 use crate::op::{Flow, Op};
@@ -20,6 +21,11 @@ pub fn is_float(number: u32) -> bool {
     matches!(number, FFLAGS | FRM | FCSR)
 }
 
+/// Whether a control register belongs to the hardware loops of CORE-V.
+pub fn is_loop(number: u32) -> bool {
+    matches!(number, 0xcc0..=0xcc2 | 0xcc4..=0xcc6)
+}
+
 /// Reads control register `op.imm` into `rd`, and with `write` writes the value that `new` computes from the old one.
 fn access(s: &mut State, op: &Op, write: bool, new: impl FnOnce(u32) -> u32) -> Flow {
     let number = op.imm & 0xfff;
@@ -30,7 +36,10 @@ fn access(s: &mut State, op: &Op, write: bool, new: impl FnOnce(u32) -> u32) -> 
         INSTRETH => (s.instructions() >> 32) as u32,
         FRM => 0,
         FFLAGS | FCSR if op.rd() == SINK => 0,
-        _ => return Flow::Illegal,
+        _ => match corev::control_register(s, number) {
+            Some(value) => value,
+            None => return Flow::Illegal,
+        },
     };
     if write && (!is_float(number) || new(old) != 0) {
         return Flow::Illegal;

@@ -1,9 +1,10 @@
 use super::compressed;
 use super::control::illegal;
-use super::extensions::{C, Extensions, F};
+use super::corev;
+use super::extensions::{self, C, Extensions, F};
 use super::fields::SINK;
 use super::table::{EXTENSIONS, Format, Row};
-use crate::op::{Access, Class, Decoded, Fence, Offset, Op, RegisterSet};
+use crate::op::{Access, Class, Decoded, Fence, LoopEnd, Offset, Op, RegisterSet};
 
 /// Bits of a fence (RISC-V Unpriv. 2.7): the set of earlier accesses contains stores, the set of later ones loads.
 const AFTER_STORES: u32 = 1 << 24;
@@ -20,8 +21,9 @@ pub fn decode(bytes: &[u8], pc: u32, extensions: Extensions) -> Option<Decoded> 
     let decoded = word.and_then(|word| {
         let known = EXTENSIONS.iter().filter(|(extension, _)| extensions.contain(*extension));
         let row = known.flat_map(|(_, rows)| *rows).find(|row| row.matches(word))?;
-        operands(row, word, pc, length, extensions)
+        operands(row, word, pc, bytes, extensions)
     });
+    let decoded = decoded.map(|decoded| Decoded { length, ..decoded });
     Some(decoded.unwrap_or(Decoded {
         op: Op { run: illegal, imm: 0, registers: [SINK, 0, 0, 0] },
         class: Class::Trap,
@@ -31,12 +33,14 @@ pub fn decode(bytes: &[u8], pc: u32, extensions: Extensions) -> Option<Decoded> 
         access: Access::default(),
         target: None,
         fence: None,
+        loop_end: None,
     }))
 }
 
-/// Reads the fields of an instruction (RISC-V Unpriv. 2.2, 2.3). Returns `None` when it names a rounding mode or a
-/// control register that the core does not have, or writes a control register that is read-only (as `unimp` does).
-fn operands(row: &Row, word: u32, pc: u32, length: u32, extensions: Extensions) -> Option<Decoded> {
+/// Reads the fields of an instruction (RISC-V Unpriv. 2.2, 2.3) at the start of `bytes`. Returns `None` when it names a
+/// rounding mode or a control register that the core does not have, writes a control register that is read-only (as
+/// `unimp` does), or sets up a hardware loop that may not be one.
+fn operands(row: &Row, word: u32, pc: u32, bytes: &[u8], extensions: Extensions) -> Option<Decoded> {
     let field = |low: u32, bits: u32| word >> low & ((1 << bits) - 1);
     let signed = word as i32;
     let [rd, rs1, rs2, rs3] = [field(7, 5), field(15, 5), field(20, 5), field(27, 5)].map(|r| r as u8);
@@ -45,6 +49,11 @@ fn operands(row: &Row, word: u32, pc: u32, length: u32, extensions: Extensions) 
     let imm_b = (signed >> 31 << 12) as u32 | field(7, 1) << 11 | field(25, 6) << 5 | field(8, 4) << 1;
     let imm_j = (signed >> 31 << 20) as u32 | field(12, 8) << 12 | field(20, 1) << 11 | field(21, 10) << 1;
     let rounding = field(12, 3);
+    // CORE-V: the third register of a store, an immediate of six bits whose lowest is bit 25, and the fields of hardware
+    // loops: number, and immediates of twelve and five bits.
+    let offset = rd;
+    let imm6 = field(20, 5) << 1 | field(25, 1);
+    let (number, long, short) = (field(7, 1) as u8, field(20, 12), field(15, 5));
 
     let none = RegisterSet::NONE;
     // The timing models know the integer registers as 1 to 31 (`x0` is always there) and the others as 32 to 63.
@@ -71,11 +80,60 @@ fn operands(row: &Row, word: u32, pc: u32, length: u32, extensions: Extensions) 
         FloatCompare => (0, int(rd), float(rs1) | float(rs2)),
         FloatToInt => (rounding, int(rd), float(rs1)),
         IntToFloat => (rounding, float(rd), int(rs1)),
+        LoadStep => (imm_i, int(rd), int(rs1)),
+        LoadStepRegister | LoadOffset => (0, int(rd), int(rs1) | int(rs2)),
+        StoreStep => (imm_s, none, int(rs1) | int(rs2)),
+        StoreStepRegister | StoreOffset => (0, none, int(rs1) | int(rs2) | int(offset)),
+        BranchImmediate => (pc.wrapping_add(imm_b), none, int(rs1)),
+        Field => (field(20, 10), int(rd), int(rs1)),
+        Normalized => (field(25, 5), int(rd), int(rs1) | int(rs2)),
+        PackedSigned => (((imm6 << 26) as i32 >> 26) as u32, int(rd), int(rs1)),
+        PackedUnsigned => (imm6, int(rd), int(rs1)),
+        LoopAddress | LoopEndAddress => (pc.wrapping_add(4 * long), none, none),
+        LoopCount => (long, none, none),
+        LoopRegister | LoopEndRegister => (0, none, int(rs1)),
+        LoopSetup => (pc.wrapping_add(4 * long), none, int(rs1)),
+        LoopSetupImmediate => (pc.wrapping_add(4 * short), none, none),
+    };
+    let sources = if row.accumulates { sources | int(rd) } else { sources };
+    let updates = match row.format {
+        LoadStep | LoadStepRegister => int(rs1).without(int(rd)),
+        StoreStep | StoreStepRegister => int(rs1),
+        _ => none,
+    };
+    // An access with post-increment is at the base.
+    let offset = match row.format {
+        LoadStep | LoadStepRegister | StoreStep | StoreStepRegister => Offset::Immediate(0),
+        LoadOffset => Offset::Register(rs2),
+        StoreOffset => Offset::Register(offset),
+        _ => Offset::Immediate(imm),
+    };
+    let loop_end = match row.format {
+        LoopEndAddress | LoopSetup | LoopSetupImmediate => Some(LoopEnd::At(imm)),
+        LoopEndRegister => Some(LoopEnd::Anywhere),
+        _ => Option::None,
+    };
+    let [low, high] = [long as u8, (long >> 8) as u8];
+    let registers = match row.format {
+        StoreStepRegister | StoreOffset => [SINK, rs1, rs2, rd],
+        LoopSetup => [number, rs1, low, high],
+        LoopSetupImmediate => [number, rs1, low, high],
+        LoopAddress | LoopEndAddress | LoopCount | LoopRegister | LoopEndRegister => [number, rs1, 0, 0],
+        _ if results.is_empty() => [SINK, rs1, rs2, rs3],
+        _ => [rd, rs1, rs2, rs3],
+    };
+    let is_loop = match row.format {
+        LoopSetup => corev::well_formed(bytes, pc, long),
+        LoopSetupImmediate => corev::well_formed(bytes, pc, short),
+        LoopAddress | LoopEndAddress | LoopCount | LoopRegister | LoopEndRegister => pc.is_multiple_of(4),
+        _ => true,
     };
     let writes = field(12, 2) == 1 || rs1 != 0;
     let read_only = matches!(row.format, Csr | CsrI) && field(30, 2) == 3;
     let float_register = matches!(row.format, Csr | CsrI) && super::csr::is_float(field(20, 12));
-    if !row.rounding.allows(rounding) || (float_register && !extensions.contain(F)) || (read_only && writes) {
+    let loop_register = matches!(row.format, Csr | CsrI) && super::csr::is_loop(field(20, 12));
+    let lacks = float_register && !extensions.contain(F) || loop_register && !extensions.contain(extensions::XCV_HWLP);
+    if !row.rounding.allows(rounding) || lacks || (read_only && writes) || !is_loop {
         return Option::None;
     }
     let class = match row.class {
@@ -83,17 +141,23 @@ fn operands(row: &Row, word: u32, pc: u32, length: u32, extensions: Extensions) 
         Class::JumpIndirect if rd == 0 && [1, 5].contains(&rs1) => Class::Return,
         class => class,
     };
-    // The two low bits of funct3 are the binary logarithm of the size.
-    let bytes = if matches!(class, Class::Load | Class::Store | Class::Atomic) { 1 << field(12, 2) } else { 0 };
+    // The binary logarithm of the size are the two low bits of funct3, and for CORE-V with three registers those of
+    // funct7.
+    let size = match row.format {
+        LoadStepRegister | LoadOffset | StoreStepRegister | StoreOffset => field(25, 2),
+        _ => field(12, 2),
+    };
+    let bytes = if class.accesses_memory() { 1 << size } else { 0 };
     let fence = Fence { after_stores: word & AFTER_STORES != 0, before_loads: word & BEFORE_LOADS != 0 };
     Some(Decoded {
-        op: Op { run: row.run, imm, registers: [if results.is_empty() { SINK } else { rd }, rs1, rs2, rs3] },
+        op: Op { run: row.run, imm, registers },
         class,
-        length,
+        length: 4,
         sources,
         results,
-        access: Access { bytes, updates: none, base: rs1, offset: Offset::Immediate(imm) },
+        access: Access { bytes, updates, base: rs1, offset },
         target: matches!(class, Class::Branch | Class::Jump).then_some(imm),
         fence: (class == Class::Fence).then_some(fence),
+        loop_end,
     })
 }

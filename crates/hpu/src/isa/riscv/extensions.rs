@@ -1,9 +1,9 @@
 use std::fmt;
 use std::ops::BitOr;
 
-/// A set of the standard extensions that the simulator knows.
+/// A set of the extensions that the simulator knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Extensions(u8);
+pub struct Extensions(u16);
 
 /// The base instruction set alone; Zicsr, Zifencei and Zicntr are always included.
 pub const I: Extensions = Extensions(0);
@@ -18,11 +18,30 @@ pub const D: Extensions = Extensions(8);
 /// 16-bit encodings.
 pub const C: Extensions = Extensions(16);
 
+/// CORE-V: general ALU operations.
+pub const XCV_ALU: Extensions = Extensions(32);
+/// CORE-V: loads and stores with post-increment.
+pub const XCV_MEM: Extensions = Extensions(64);
+/// CORE-V: multiply-accumulate.
+pub const XCV_MAC: Extensions = Extensions(128);
+/// CORE-V: branches on immediates.
+pub const XCV_BI: Extensions = Extensions(256);
+/// CORE-V: bit manipulation.
+pub const XCV_BITMANIP: Extensions = Extensions(512);
+/// CORE-V: SIMD on half-words and bytes.
+pub const XCV_SIMD: Extensions = Extensions(1024);
+/// CORE-V: hardware loops.
+pub const XCV_HWLP: Extensions = Extensions(2048);
+/// All of CORE-V.
+const COREV: Extensions = Extensions(32 + 64 + 128 + 256 + 512 + 1024 + 2048);
+/// The part of a kind's name that stands for all of CORE-V.
+const COREV_NAME: &str = "corev";
+
 /// The extensions with one letter, in the order in which a name has them.
 const LETTERS: [(char, Extensions); 5] = [('m', M), ('a', A), ('f', F), ('d', D), ('c', C)];
 
 /// Extensions with long names that an extension above contains, as compilers write them into attributes.
-const PARTS: [(&str, Extensions); 10] = [
+const PARTS: [(&str, Extensions); 17] = [
     ("zicsr", I),
     ("zifencei", I),
     ("zicntr", I),
@@ -34,13 +53,22 @@ const PARTS: [(&str, Extensions); 10] = [
     ("zcd", Extensions(C.0 | D.0)),
     // Permission to make instructions shorter at link time; no instructions of its own.
     ("relax", I),
+    ("xcvalu", XCV_ALU),
+    ("xcvmem", XCV_MEM),
+    ("xcvmac", XCV_MAC),
+    ("xcvbi", XCV_BI),
+    ("xcvbitmanip", XCV_BITMANIP),
+    ("xcvsimd", XCV_SIMD),
+    ("xcvhwlp", XCV_HWLP),
 ];
 
 impl Extensions {
-    /// The extensions of a name like "rv32imac"; `None` when it is not one.
+    /// The extensions of a name like "rv32imac" or "rv32imac-corev"; `None` when it is not one. Other words behind a
+    /// hyphen mean no extension.
     pub fn of_name(name: &str) -> Option<Extensions> {
-        let mut rest = name.strip_prefix("rv32i")?;
-        let mut all = I;
+        let mut words = name.split('-');
+        let mut rest = words.next()?.strip_prefix("rv32i")?;
+        let mut all = if words.any(|word| word == COREV_NAME) { COREV } else { I };
         for (letter, extension) in LETTERS {
             if let Some(behind) = rest.strip_prefix(letter) {
                 (all, rest) = (all | extension, behind);
@@ -75,6 +103,7 @@ impl fmt::Display for Extensions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("rv32i")?;
         let mut letters = LETTERS.iter().filter(|(_, extension)| self.contain(*extension));
-        letters.try_for_each(|(letter, _)| write!(f, "{letter}"))
+        letters.try_for_each(|(letter, _)| write!(f, "{letter}"))?;
+        if self.contain(COREV) { write!(f, "-{COREV_NAME}") } else { Ok(()) }
     }
 }

@@ -1,10 +1,11 @@
-//! RV32 with the extensions M, A, F, D and C, and Zicsr, Zifencei and Zicntr: a table of encodings, and one semantic
-//! function for each instruction.
+//! RV32 with the extensions M, A, F, D and C, Zicsr, Zifencei and Zicntr, and those of CORE-V: tables of encodings, and
+//! one semantic function for each instruction.
 
 mod atomic;
 mod compressed;
 mod control;
 mod core;
+mod corev;
 mod csr;
 mod decode;
 mod elf;
