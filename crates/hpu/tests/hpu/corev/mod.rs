@@ -1,5 +1,6 @@
 //! The CORE-V extensions: every instruction against the words of the user manual, as the assembler encodes it.
 
+mod intrinsics;
 mod loops;
 mod reference;
 mod words;
