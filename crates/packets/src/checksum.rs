@@ -1,0 +1,81 @@
+//! Checksums of IPv4 (RFC 791), UDP (RFC 768) and TCP (RFC 9293).
+
+use etherparse::checksum::Sum16BitWords;
+use etherparse::{NetSlice, TransportSlice};
+
+use crate::frame::{Frame, FrameError, Link};
+
+/// A checksum of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Checksum {
+    /// Where it is in the packet.
+    pub offset: usize,
+    /// What the packet has.
+    pub found: u16,
+    /// What it should have.
+    pub expected: u16,
+    /// Whether it may be left out, as 0 (UDP over IPv4).
+    pub is_optional: bool,
+}
+
+impl Checksum {
+    /// Whether it is correct, or left out where it may.
+    pub fn is_good(&self) -> bool {
+        self.found == self.expected || self.is_optional && self.found == 0
+    }
+}
+
+/// The checksums of a packet, from the outermost header. A fragment has none of UDP or TCP that could be verified alone.
+pub fn checksums(frame: &Frame<'_>) -> Vec<Checksum> {
+    let mut found = Vec::new();
+    let (pseudo, is_ipv4) = match &frame.headers.net {
+        Some(NetSlice::Ipv4(ip)) => {
+            let header = ip.header().slice();
+            let sum = Sum16BitWords::new().add_slice(&header[..10]).add_slice(&header[12..]);
+            found.push(Checksum {
+                offset: frame.offset(header) + 10,
+                found: u16::from_be_bytes([header[10], header[11]]),
+                expected: sum.ones_complement().to_be(),
+                is_optional: false,
+            });
+            let mut sum = Sum16BitWords::new();
+            (sum.add_4bytes(ip.header().source()).add_4bytes(ip.header().destination()), true)
+        }
+        Some(NetSlice::Ipv6(ip)) => {
+            let mut sum = Sum16BitWords::new();
+            (sum.add_16bytes(ip.header().source()).add_16bytes(ip.header().destination()), false)
+        }
+        _ => return found,
+    };
+    let (bytes, protocol, at) = match &frame.headers.transport {
+        Some(TransportSlice::Udp(udp)) => (udp.slice(), 17, 6),
+        Some(TransportSlice::Tcp(tcp)) => (tcp.slice(), 6, 16),
+        _ => return found,
+    };
+    let length = (bytes.len() as u32).to_be_bytes();
+    let mut sum = pseudo.add_2bytes([0, protocol]);
+    sum = sum.add_4bytes(length).add_slice(&bytes[..at]).add_slice(&bytes[at + 2..]);
+    let is_udp = protocol == 17;
+    let expected = if is_udp { sum.to_ones_complement_with_no_zero() } else { sum.ones_complement() };
+    found.push(Checksum {
+        offset: frame.offset(bytes) + at,
+        found: u16::from_be_bytes([bytes[at], bytes[at + 1]]),
+        expected: expected.to_be(),
+        is_optional: is_udp && is_ipv4,
+    });
+    found
+}
+
+/// Writes the checksums of a packet that handlers have changed. One that was left out stays so.
+///
+/// # Errors
+/// [`FrameError`] when the headers of the packet cannot be read.
+pub fn renew(link: Link, bytes: &mut [u8]) -> Result<(), FrameError> {
+    let found = checksums(&Frame::parse(link, bytes)?);
+    for checksum in found {
+        if !checksum.is_good() {
+            bytes[checksum.offset..checksum.offset + 2].copy_from_slice(&checksum.expected.to_be_bytes());
+        }
+    }
+    Ok(())
+}

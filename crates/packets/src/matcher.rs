@@ -1,0 +1,187 @@
+//! The table of a card that sorts packets into messages: each message gets a number of its own, its header packet comes first
+//! ("header first", PsPIN §III-D2), and its last packet is marked.
+
+use std::cmp::Reverse;
+use std::collections::VecDeque;
+
+use rustc_hash::FxHashMap;
+
+use crate::field::Match;
+use crate::frame::Frame;
+use crate::rules::{Action, Processing, Rule};
+
+/// What became of a packet that arrived.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fate<T> {
+    /// It is ready, with packets that waited for it: [`Matcher::next_ready`].
+    Ready,
+    /// It waits for the header packet of its message.
+    Held,
+    /// A rule, or the lack of one, sends it to the host.
+    Host(T),
+    /// A rule discards it.
+    Dropped(T),
+    /// It is discarded because it would have to wait for its header packet, and no more packets may wait.
+    Overtook(T),
+}
+
+/// A packet that handlers may process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ready<T> {
+    /// The packet.
+    pub packet: T,
+    /// The rule that applied, by its number in the order in which rules were given.
+    pub rule: usize,
+    /// The number of its message. It is never used again.
+    pub message: u64,
+    /// Whether it is the header packet of its message.
+    pub is_first: bool,
+    /// Whether it is the last of its message.
+    pub is_last: bool,
+    /// The number of its bytes that handlers get in their own memory.
+    pub transfer: usize,
+}
+
+/// The rule and the values of the fields that name the message.
+type Key = (usize, Vec<Option<u128>>);
+
+/// A message whose end has not come.
+struct Open<T> {
+    number: u64,
+    /// Packets and payload bytes that have arrived.
+    packets: u64,
+    bytes: u64,
+    /// Payload bytes that its header packet announced.
+    length: Option<u64>,
+    has_header: bool,
+    has_ended: bool,
+    /// Packets that wait for the header packet, with the number of bytes that handlers get.
+    held: Vec<(T, usize)>,
+}
+
+/// Sorts packets of any kind `T` into messages.
+pub struct Matcher<T> {
+    /// The rules with their numbers, in the order in which they are tried.
+    rules: Vec<(usize, Rule)>,
+    open: FxHashMap<Key, Open<T>>,
+    /// That of the packet that arrives; kept for its memory.
+    key: Key,
+    ready: VecDeque<Ready<T>>,
+    next_message: u64,
+    held: usize,
+    most_held: usize,
+}
+
+impl<T> Matcher<T> {
+    /// A table of these rules, in which at most `most_held` packets wait for header packets.
+    pub fn new(rules: Vec<Rule>, most_held: usize) -> Matcher<T> {
+        let mut rules: Vec<(usize, Rule)> = rules.into_iter().enumerate().collect();
+        rules.sort_by_key(|(_, rule)| Reverse(rule.priority));
+        Matcher {
+            rules,
+            open: FxHashMap::default(),
+            key: Key::default(),
+            ready: VecDeque::new(),
+            next_message: 0,
+            held: 0,
+            most_held,
+        }
+    }
+
+    /// The number of packets that wait for header packets.
+    pub fn held(&self) -> usize {
+        self.held
+    }
+
+    /// The number of messages whose end has not come.
+    pub fn open(&self) -> usize {
+        self.open.len()
+    }
+
+    /// A packet arrives.
+    pub fn arrive(&mut self, frame: &Frame<'_>, packet: T) -> Fate<T> {
+        let all = |matches: &[Match]| matches.iter().all(|one| one.holds(frame));
+        let Some((number, rule)) = self.rules.iter().find(|(_, rule)| all(&rule.matches)) else {
+            return Fate::Host(packet);
+        };
+        let rule_number = *number;
+        let processing = match &rule.action {
+            Action::Host => return Fate::Host(packet),
+            Action::Drop => return Fate::Dropped(packet),
+            Action::Context(processing) => processing,
+        };
+        self.key.0 = rule_number;
+        self.key.1.clear();
+        self.key.1.extend(processing.message.iter().map(|field| field.of(frame)));
+        let open = self.open.get(&self.key);
+        let is_header = match open {
+            Some(open) if open.has_header => false,
+            _ => all(&processing.header),
+        };
+        let has_header = is_header || open.is_some_and(|open| open.has_header);
+        if !has_header && self.held == self.most_held {
+            return Fate::Overtook(packet);
+        }
+        let transfer = processing.transfer.of(frame);
+        if open.is_none() {
+            self.open.insert(self.key.clone(), Open::new(self.next_message));
+            self.next_message += 1;
+        }
+        let open = self.open.get_mut(&self.key).expect("inserted above, unless it was there");
+        open.count(processing, frame, is_header);
+        if !has_header {
+            open.held.push((packet, transfer));
+            self.held += 1;
+            return Fate::Held;
+        }
+        self.held -= open.held.len();
+        let waiting = open.held.drain(..).map(|(packet, transfer)| (packet, transfer, false));
+        let mut packets = std::iter::once((packet, transfer, is_header)).chain(waiting).peekable();
+        while let Some((packet, transfer, is_first)) = packets.next() {
+            let is_last = open.has_ended && packets.peek().is_none();
+            let message = open.number;
+            self.ready.push_back(Ready { packet, rule: rule_number, message, is_first, is_last, transfer });
+        }
+        drop(packets);
+        if open.has_ended {
+            self.open.remove(&self.key);
+        }
+        Fate::Ready
+    }
+
+    /// The next packet that handlers may process.
+    pub fn next_ready(&mut self) -> Option<Ready<T>> {
+        self.ready.pop_front()
+    }
+
+    /// Gives a message up. A later packet of the same kind begins another message. Returns the packets that waited for its
+    /// header packet.
+    pub fn forget(&mut self, message: u64) -> Vec<T> {
+        let Some(key) = self.open.iter().find(|(_, open)| open.number == message).map(|(key, _)| key.clone()) else {
+            return Vec::new();
+        };
+        let held = self.open.remove(&key).map_or(Vec::new(), |open| open.held);
+        self.held -= held.len();
+        held.into_iter().map(|(packet, _)| packet).collect()
+    }
+}
+
+impl<T> Open<T> {
+    fn new(number: u64) -> Open<T> {
+        Open { number, packets: 0, bytes: 0, length: None, has_header: false, has_ended: false, held: Vec::new() }
+    }
+
+    /// Counts a packet, and finds out whether the message is complete.
+    fn count(&mut self, processing: &Processing, frame: &Frame<'_>, is_header: bool) {
+        let end = &processing.end;
+        self.packets += 1;
+        self.bytes += frame.payload().len() as u64;
+        if is_header {
+            self.has_header = true;
+            self.length = end.bytes.and_then(|field| field.of(frame)).map(|bytes| bytes.min(u64::MAX.into()) as u64);
+        }
+        self.has_ended |= !end.matches.is_empty() && end.matches.iter().all(|one| one.holds(frame))
+            || end.packets.is_some_and(|packets| self.packets >= packets.into())
+            || self.length.is_some_and(|length| self.bytes >= length);
+    }
+}

@@ -1,0 +1,218 @@
+//! Match-action rules: which packets belong to which message, and what is done with them (PsPIN §III-A, §III-D).
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use thiserror::Error;
+use toml::Value;
+
+use crate::field::{Field, FieldError, Match};
+use crate::frame::Frame;
+
+/// A rule of a match-action table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// The rule with the highest priority applies, of those that match a packet; among equals the first.
+    pub priority: i64,
+    /// All must hold.
+    pub matches: Vec<Match>,
+    /// What is done with the packets.
+    pub action: Action,
+}
+
+/// What is done with the packets of a rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Handlers process them, as messages.
+    Context(Box<Processing>),
+    /// They go to the host.
+    Host,
+    /// They are discarded.
+    Drop,
+}
+
+/// How handlers process packets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Processing {
+    /// The name of the execution context.
+    pub context: String,
+    /// Packets in which these fields are equal belong to one message.
+    pub message: Vec<Field>,
+    /// What tells the header packet, when the network may deliver others before it. Without, it is the first that arrives.
+    pub header: Vec<Match>,
+    /// What ends a message; without anything, messages have no end.
+    pub end: End,
+    /// How much of each packet handlers get in their own memory.
+    pub transfer: Transfer,
+}
+
+/// What ends a message: its last packet is the first for which one of these is true.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct End {
+    /// All of these hold for it. As this is known only of packets that have arrived, the network must keep the order.
+    pub matches: Vec<Match>,
+    /// The message has this number of packets.
+    pub packets: Option<u32>,
+    /// The payload of the message has as many bytes as this field of its header packet says.
+    pub bytes: Option<Field>,
+}
+
+/// How much of a packet handlers get.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Transfer {
+    /// The whole packet.
+    #[default]
+    All,
+    /// All headers that are known.
+    Headers,
+    /// At most this number of bytes.
+    Bytes(u32),
+}
+
+impl Transfer {
+    /// The number of bytes of a packet that handlers get.
+    pub fn of(self, frame: &Frame<'_>) -> usize {
+        match self {
+            Transfer::All => frame.bytes.len(),
+            Transfer::Headers => frame.header_bytes(),
+            Transfer::Bytes(bytes) => frame.bytes.len().min(bytes as usize),
+        }
+    }
+}
+
+/// The error of a file of rules.
+#[derive(Debug, Error)]
+pub enum RulesError {
+    /// It is no TOML, or has unknown or missing keys.
+    #[error("{0}")]
+    Toml(#[from] toml::de::Error),
+    /// A rule is wrong.
+    #[error("rule {number}: {reason}")]
+    Rule {
+        /// Its number in the file, from 1.
+        number: usize,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RuleFile {
+    #[serde(default)]
+    rule: Vec<RuleEntry>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RuleEntry {
+    #[serde(default)]
+    priority: i64,
+    #[serde(default)]
+    r#match: BTreeMap<String, Value>,
+    context: Option<String>,
+    action: Option<String>,
+    message: Option<Vec<String>>,
+    #[serde(default)]
+    header: BTreeMap<String, Value>,
+    #[serde(default)]
+    end: BTreeMap<String, Value>,
+    packets: Option<u32>,
+    bytes: Option<String>,
+    transfer: Option<Value>,
+}
+
+/// The fields that name a flow of UDP or TCP over IPv4 or IPv6.
+pub const FLOW: [Field; 9] = [
+    Field::Ipv4Source,
+    Field::Ipv4Destination,
+    Field::Ipv6Source,
+    Field::Ipv6Destination,
+    Field::Protocol,
+    Field::UdpSource,
+    Field::UdpDestination,
+    Field::TcpSource,
+    Field::TcpDestination,
+];
+
+/// Reads a file of rules: `[[rule]]` tables of TOML.
+///
+/// | key | is |
+/// | --- | --- |
+/// | `priority` | the rule with the highest priority applies; 0 unless told |
+/// | `match` | a table of fields and values that must be equal: `{"udp.dstport" = 9000, "ip.src" = "10.0.0.0/8"}` |
+/// | `context` | the execution context whose handlers process the packets; or `action = "host"`, `action = "drop"` |
+/// | `message` | fields that name the message; addresses, protocol and ports unless told |
+/// | `header` | a table like `match` that tells the header packet, which handlers see first; the first to arrive unless told |
+/// | `end` | a table like `match` that tells the last packet |
+/// | `packets` | the number of packets of each message |
+/// | `bytes` | a field of the header packet with the number of payload bytes of the message |
+/// | `transfer` | what handlers get in their own memory: `"all"`, `"headers"`, or a number of bytes |
+///
+/// # Errors
+/// [`RulesError`] with the line or the number of the rule.
+pub fn read(text: &str) -> Result<Vec<Rule>, RulesError> {
+    let file: RuleFile = toml::from_str(text)?;
+    let entries = file.rule.into_iter().zip(1..);
+    entries.map(|(entry, number)| rule(entry).map_err(|reason| RulesError::Rule { number, reason })).collect()
+}
+
+fn rule(entry: RuleEntry) -> Result<Rule, String> {
+    let matches = conditions("match", &entry.r#match)?;
+    let has_message_keys = entry.message.is_some()
+        || entry.packets.is_some()
+        || entry.bytes.is_some()
+        || entry.transfer.is_some()
+        || !entry.header.is_empty()
+        || !entry.end.is_empty();
+    let action = match (entry.context, entry.action.as_deref()) {
+        (Some(_), Some(_)) => return Err("it has both context and action; a rule has one of them".to_owned()),
+        (None, Some("host" | "drop")) if has_message_keys => {
+            return Err("message, header, end, packets, bytes and transfer need a context".to_owned());
+        }
+        (None, Some("host")) => Action::Host,
+        (None, Some("drop")) => Action::Drop,
+        (None, Some(other)) => return Err(format!("action is '{other}'; it may be \"host\" or \"drop\"")),
+        (None, None) => return Err("it has neither context nor action".to_owned()),
+        (Some(context), None) => {
+            let message = match entry.message {
+                None => FLOW.to_vec(),
+                Some(names) => names.iter().map(|name| Field::parse(name)).collect::<Result<_, _>>().map_err(text)?,
+            };
+            if entry.packets == Some(0) {
+                return Err("packets is 0; a message has at least one packet".to_owned());
+            }
+            let bytes = entry.bytes.as_deref().map(Field::parse).transpose().map_err(text)?;
+            let end = End { matches: conditions("end", &entry.end)?, packets: entry.packets, bytes };
+            let header = conditions("header", &entry.header)?;
+            Action::Context(Box::new(Processing { context, message, header, end, transfer: transfer(entry.transfer)? }))
+        }
+    };
+    Ok(Rule { priority: entry.priority, matches, action })
+}
+
+fn text(error: FieldError) -> String {
+    error.to_string()
+}
+
+fn conditions(key: &str, table: &BTreeMap<String, Value>) -> Result<Vec<Match>, String> {
+    let condition = |(name, value): (&String, &Value)| {
+        let value = match value {
+            Value::Integer(number) => number.to_string(),
+            Value::String(text) => text.clone(),
+            other => return Err(format!("{key}.\"{name}\" is {other}; it must be a number or a text")),
+        };
+        Match::parse(name, &value).map_err(|error| format!("{key}: {error}"))
+    };
+    table.iter().map(condition).collect()
+}
+
+fn transfer(value: Option<Value>) -> Result<Transfer, String> {
+    match value {
+        None => Ok(Transfer::All),
+        Some(Value::String(text)) if text == "all" => Ok(Transfer::All),
+        Some(Value::String(text)) if text == "headers" => Ok(Transfer::Headers),
+        Some(Value::Integer(bytes)) if u32::try_from(bytes).is_ok() => Ok(Transfer::Bytes(bytes as u32)),
+        Some(other) => Err(format!("transfer is {other}; it may be \"all\", \"headers\" or a number of bytes")),
+    }
+}
