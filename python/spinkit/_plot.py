@@ -29,6 +29,12 @@ _SIZE = (6.2, 4.1)
 _INK = "#22272e"
 _FAINT = "#d9dee4"
 
+_TICKS = 9
+"""Most values of x that are all labelled; of more values every other power of two is."""
+
+_LINEAR = 50
+"""Largest ratio of two bars on a linear axis."""
+
 _STYLE: Any = {
     "axes.axisbelow": True,
     "axes.edgecolor": "#8b949e",
@@ -110,15 +116,18 @@ def lines(
     zoom_to: int | None = None,
     in_bytes: bool = True,
 ) -> Picture:
-    """Draw curves on logarithmic axes, x in bytes or plain; an inset shows x up to `zoom_to` with a linear y axis."""
+    """Draw curves on logarithmic axes, x in bytes or plain; an inset shows x up to `zoom_to` with a linear y axis.
+
+    The x axis is linear if it begins at 0.
+    """
     with style():
         figure = Canvas(figsize=_SIZE, layout="constrained")
         FigureCanvasAgg(figure)
         axes = figure.add_subplot()
         _draw(axes, xs, curves)
-        axes.set(title=title, xlabel=x_label, ylabel=y_label, xscale="log", yscale="log")
-        axes.xaxis.set_major_locator(LogLocator(base=2, subs=(1,), numticks=40))
-        axes.set_xticks([x for x in xs if x.bit_length() % 2 == xs[0].bit_length() % 2])
+        axes.set(title=title, xlabel=x_label, ylabel=y_label, xscale="log" if min(xs) else "linear", yscale="log")
+        thinned = [x for x in xs if x.bit_length() % 2 == xs[0].bit_length() % 2]
+        axes.set_xticks(xs if len(xs) <= _TICKS else thinned)
         axes.xaxis.set_minor_locator(NullLocator())
         axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: byte_label(x) if in_bytes else f"{x:g}"))
         axes.tick_params(axis="x", labelsize=8.5)
@@ -143,6 +152,10 @@ def bars(title: str, y_label: str, names: Sequence[str], curves: Sequence[Curve]
             color, _, _ = _LOOKS[curve.look]
             middles = [x + (place - (len(curves) - 1) / 2) * width for x in range(len(names))]
             axes.bar(middles, curve.values, width * 0.92, label=curve.label, color=color)
+        heights = [value for curve in curves for value in curve.values]
+        if 0 < _LINEAR * min(heights) < max(heights):
+            axes.set_yscale("log")
+            axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:g}"))
         axes.set(title=title, ylabel=y_label)
         long = sum(map(len, names)) > 80
         axes.set_xticks(range(len(names)), names, rotation=30 if long else 0, ha="right" if long else "center")
