@@ -5,7 +5,7 @@
 //! * [`schedule`]: message queues and task dispatcher; [`cluster`]: cluster scheduler and HPU drivers
 //! * [`command`]: the command unit and its engines
 //! * [`fabric`]: the interconnects between memories, clusters and NIC
-//! * [`cores`]: the boundary to the cores
+//! * [`cores`]: the boundary to the cores; [`core`]: HPUs that execute instructions
 //! * `arbiter`: round robin; `rate`: links with a time for each byte; `status`: what the host is told about an error
 //! * `unit`: the unit, its surroundings, and the order in which its parts act in a cycle; `counters`: what it counts
 //!
@@ -14,6 +14,7 @@
 mod arbiter;
 pub mod cluster;
 pub mod command;
+pub mod core;
 pub mod cores;
 mod counters;
 mod cycle;

@@ -184,6 +184,11 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
         &self.cores
     }
 
+    /// The cores, for what they give only once.
+    pub fn cores_mut(&mut self) -> &mut C {
+        &mut self.cores
+    }
+
     /// The observer.
     pub fn observer(&mut self) -> &mut O {
         &mut self.observer

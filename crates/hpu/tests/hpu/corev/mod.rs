@@ -115,8 +115,10 @@ fn operations_on_bytes_are_exhaustive() {
         let (mut card, text) = (card(&[*word, RET]), Text::of(assembly));
         for pair in (0..1_u32 << 16).step_by(2) {
             // Two pairs at once, and others in the upper lanes.
-            let a = (pair & 0xff) * 0x0001_0101 | (pair >> 8 & 0xff) << 24;
-            let b = (pair >> 8) * 0x0100_0001 | (pair + 1 & 0xff) << 8 | (pair >> 3 & 0xff) << 16;
+            let (low, high) = (pair & 0xff, pair >> 8);
+            let a = low << 16 | low << 8 | low | high << 24;
+            let (next, shifted) = ((pair + 1) & 0xff, (pair >> 3) & 0xff);
+            let b = high << 24 | high | next << 8 | shifted << 16;
             let mut thread = card.thread([0; 3]);
             for (register, value) in [(A, a), (B, b), (D, 0x1234_5678)] {
                 thread.set_register(register, value);

@@ -1,0 +1,26 @@
+//! The HPUs of a cluster, and what they share.
+
+use super::cache::Cache;
+use super::counters::CoreCounters;
+use super::hpu::Hpu;
+
+/// The HPUs of one cluster.
+pub struct Group {
+    /// The cycle in which each HPU does something; [`u64::MAX`] while it waits for others.
+    pub next: Vec<u64>,
+    /// The least of them.
+    pub least: u64,
+    pub hpus: Vec<Hpu>,
+    pub cache: Cache,
+    /// The HPU that asks first for a bank in the next cycle: the one behind the first that got a bank when not all did.
+    pub turn: usize,
+    pub counters: CoreCounters,
+}
+
+impl Group {
+    /// Finds the least cycle.
+    #[inline]
+    pub fn settle(&mut self) {
+        self.least = self.next.iter().copied().fold(u64::MAX, u64::min);
+    }
+}

@@ -1,0 +1,78 @@
+//! Handlers that fail or do not end: the HPU goes on, and the others do not notice.
+
+use accel::pspin::her::{Failure, TaskOutcome};
+use accel::testing::code::*;
+use hpu::Fault;
+
+use crate::rig::{HANDLER, PROGRAM, Rig};
+
+const A2: u32 = 12;
+const ENTRY: u32 = PROGRAM + 24 * 4;
+
+/// A handler that does one of two things, as the first word of the packet says.
+fn either(zero: &[u32], other: &[u32]) -> Vec<u32> {
+    let select = [lw(A1, A0, 0), lw(A1, A1, 8), lw(A2, A1, 0), bnez(A2, zero.len() as i32 + 1)];
+    [&select[..], zero, other].concat()
+}
+
+#[test]
+fn a_fault_names_its_instruction_and_the_hpu_goes_on() {
+    let fail = |code: &[u32]| {
+        let mut rig = Rig::new(&either(&[RET], code));
+        let (_, outcome) = rig.run(&[1; 64]);
+        // All HPUs still work: more packets than HPUs at once.
+        (0..100).for_each(|_| rig.submit(&[0; 64]));
+        rig.wait(5_000);
+        assert_eq!(rig.nic.feedback.len(), 101);
+        assert!(rig.nic.feedback[1..].iter().all(|(_, feedback)| feedback.outcome == TaskOutcome::Done));
+        let TaskOutcome::Faulted(Failure::Fault(fault)) = outcome else { panic!("{outcome:?}") };
+        fault
+    };
+    let pc = ENTRY + 5 * 4;
+    assert_eq!(fail(&[lw(A2, ZERO, 4)]), Fault::Load { pc, addr: 4, len: 4 });
+    assert_eq!(fail(&[sw(A2, ZERO, 4)]), Fault::Store { pc, addr: 4, len: 4 });
+    assert_eq!(fail(&[0]), Fault::Illegal { pc, word: 0 });
+    assert_eq!(fail(&[ECALL]), Fault::Illegal { pc, word: ECALL });
+    assert_eq!(fail(&[0x0010_0073]), Fault::Breakpoint { pc });
+    assert_eq!(fail(&[immediate(0x67, 0, 0, ZERO, 16)]), Fault::Fetch { pc: 16 });
+    // amoadd.w a2, a2, (a1) with a1 not aligned
+    assert_eq!(fail(&[addi(A1, A1, 2), 0x00c5_a62f]), Fault::Misaligned { pc: pc + 4, addr: 0x1000_2002 });
+}
+
+#[test]
+fn the_watchdog_kills_what_does_not_end() {
+    // An endless loop without accesses, one with accesses to L1, and one that always waits for L2.
+    let handler_memory = [lui(A1, HANDLER + 0x1000), lw(A2, A1, 0), 0xffdf_f06f];
+    for endless in [&[SPIN][..], &[lw(A2, A1, 0), 0xffdf_f06f], &handler_memory] {
+        let mut rig = Rig::new(&either(&[RET], endless));
+        rig.context.watchdog_cycles = 500;
+        let submitted = rig.submit_as(4, &[1; 64]);
+        (0..60).for_each(|_| rig.submit(&[0; 64]));
+        rig.wait(5_000);
+        assert_eq!(rig.nic.feedback.len(), 61);
+        let killed: Vec<u64> = rig
+            .nic
+            .feedback
+            .iter()
+            .filter(|(_, feedback)| feedback.outcome == TaskOutcome::TimedOut)
+            .map(|(at, _)| *at)
+            .collect();
+        // 16 to the assignment, the threshold, 20 to recover, and the feedback
+        assert_eq!(killed.iter().map(|at| at - submitted).collect::<Vec<_>>(), [16 + 500 + 20 + 1]);
+        assert_eq!(rig.run(&[0; 64]).1, TaskOutcome::Done);
+    }
+}
+
+#[test]
+fn two_runs_are_the_same() {
+    let run = || {
+        let mut rig =
+            Rig::new(&either(&[lui(A1, HANDLER + 0x1000), lw(A2, A1, 0), addi(A2, A2, 1), sw(A2, A1, 0), RET], &[0]));
+        (0..300_u32).for_each(|packet| rig.submit(&[u8::from(packet % 7 == 0); 64]));
+        rig.wait(20_000);
+        (rig.word(HANDLER + 0x1000), rig.nic.feedback)
+    };
+    let first = run();
+    assert_eq!(first.1.len(), 300);
+    assert_eq!(first, run());
+}

@@ -1,0 +1,7 @@
+//! The cores of the PsPIN unit: real instructions, cycle by cycle, with the runtime and handlers assembled by hand.
+
+mod device;
+mod failures;
+mod latency;
+mod memory;
+mod rig;
