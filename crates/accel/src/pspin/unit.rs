@@ -230,6 +230,11 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
         O::WATCHES.then(|| her.clone())
     }
 
+    /// Whether the queue of a message number is free, so that it may name another message.
+    pub fn is_free(&self, message: u32) -> bool {
+        self.mpq.is_free(message)
+    }
+
     /// Gives up a message. Returns whether there is such a message.
     pub fn reset_message(&mut self, message: u32) -> bool {
         self.mpq.reset(self.now, message).is_some()
@@ -299,6 +304,7 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
         }
         for index in 0..self.clusters.len() as u16 {
             if self.cores.next(index) <= now {
+                let until = self.undisturbed(index);
                 let cluster = &mut self.clusters[usize::from(index)];
                 let mut side = ClusterSide {
                     cluster,
@@ -307,6 +313,7 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
                     program: &mut self.program,
                     dma: &mut self.dma,
                     observer: &mut self.observer,
+                    until,
                 };
                 self.cores.step(index, now, &mut side);
             }
@@ -323,6 +330,16 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
             out.raise(now, DriverEvent::Idle { message, descriptor, is_free });
         }
         goes_out
+    }
+
+    /// The first later cycle in which somebody outside a cluster could use its L1 or stop one of its HPUs, without having been
+    /// announced now.
+    fn undisturbed(&self, cluster: u16) -> Cycle {
+        let Config { dma, pe, commands, .. } = &*self.config;
+        let is_quiet = self.commands.is_idle() && !self.dma.has_copies() && !self.pe.has_pending(self.now, cluster);
+        let cycles = (dma.latency_cycles - 1).min(pe.remote_l1_cycles / 2).min(commands.path_cycles);
+        let until = self.now + if is_quiet { cycles.max(1) } else { 1 };
+        until.min(self.clusters[usize::from(cluster)].watchdog().max(self.now + 1_u64))
     }
 
     /// The feedback of one HPU leaves its cluster, and one that has left reaches the queues and the NIC. Returns whether the NIC
@@ -425,9 +442,11 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
         dma.step(
             now,
             |address| port_a.conflicts(now, address),
-            |_, at, to| {
-                if let Some((Place::L1(cluster), offset)) = memory.locate(to, 1) {
-                    clusters[usize::from(cluster)].banks.announce(at, offset, beat);
+            |from, at, to| {
+                for (at, address) in [(now, from), (at, to)] {
+                    if let Some((Place::L1(cluster), offset)) = memory.locate(address, 1) {
+                        clusters[usize::from(cluster)].banks.announce(at, offset, beat);
+                    }
                 }
             },
             |transfer| landed.push(transfer),

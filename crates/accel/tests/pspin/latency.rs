@@ -77,3 +77,39 @@ fn a_packet_that_stays_in_l2_is_not_copied() {
     rig.finish();
     assert_eq!(rig.nic.feedback[0].0, 3 + 1 + 1 + 8 + 1);
 }
+
+/// From the first byte at the NIC: 4 cycles and a beat for each 64 B until the request.
+#[test]
+fn a_packet_is_written_to_l2_first() {
+    for (machine, totals) in [("pspin-400g", [31, 44, 60]), ("pspin-published", [32, 46, 62])] {
+        for (size, total) in [64, 512, 1024].into_iter().zip(totals) {
+            let mut rig = Rig::fixed(machine, &[], |_, _| 0);
+            rig.arrive(&Packet { message: 0, size, eom: true, context: Rc::new(context(&[Role::Payload])) });
+            rig.finish();
+            assert_eq!(rig.nic.feedback[0].0, total, "{machine}: {size} B");
+        }
+    }
+}
+
+/// A feedback waits at most for those of the seven other HPUs of its cluster, or of the three other clusters (§IV-B1 has 6 ns and
+/// 2 ns).
+#[test]
+fn arbiters_delay_feedback_by_their_other_requesters() {
+    for (stride, count) in [(4, 8), (1, 4)] {
+        // A request a cycle, and handlers that all end in one cycle: a later one has an instruction less.
+        let mut rig = Rig::fixed("pspin-400g", &[], move |_, message| 100 - u64::from(message / stride));
+        for index in 0..count {
+            rig.run_until(Cycle(u64::from(index)));
+            // Multiples of 4 have cluster 0 as their home, others a cluster each.
+            let message = index * stride;
+            rig.submit(&Packet { message, size: 0, eom: true, context: Rc::new(context(&[Role::Payload])) }).unwrap();
+        }
+        rig.finish();
+        let log = &rig.unit.observer().0;
+        let ends: Vec<u64> =
+            log.iter().filter(|(_, seen)| matches!(seen, Seen::End { .. })).map(|(at, _)| *at).collect();
+        assert!(ends.iter().all(|end| *end == ends[0]), "{ends:?}");
+        let waits: Vec<u64> = rig.nic.feedback.iter().map(|(at, _)| at - ends[0] - 1).collect();
+        assert_eq!(waits, (0..u64::from(count)).collect::<Vec<_>>());
+    }
+}

@@ -5,6 +5,7 @@ mod commands;
 mod faults;
 mod fixed;
 mod latency;
+mod model;
 mod order;
 mod protect;
 mod rig;

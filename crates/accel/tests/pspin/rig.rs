@@ -173,7 +173,7 @@ impl<F: Fn(Role, u32) -> u64, O: Observer> Rig<Fixed<F>, O> {
         Rig::with_cores(config.clone(), observer, Fixed::new(clusters, hpus, instructions))
     }
 
-    /// The same with handlers that do something at their end.
+    /// A unit with handlers that do something at their end.
     pub fn acting(
         config: Rc<machine::Pspin>,
         observer: O,
@@ -224,6 +224,14 @@ impl<C: Cores, O: Observer> Rig<C, O> {
                 Err(busy)
             }
         }
+    }
+
+    /// Writes a packet into L2 from this cycle on, and submits its request as soon as that is done.
+    pub fn arrive(&mut self, packet: &Packet) {
+        let address = Arena::start(Place::Packet) + self.ring.used();
+        let at = self.unit.write_packet(self.unit.now(), address, &vec![0; packet.size as usize]).expect("L2");
+        self.run_until(at);
+        self.submit(packet).unwrap();
     }
 
     /// Submits a packet, or drops it. Returns whether it was accepted.

@@ -127,3 +127,48 @@ fn two_runs_are_the_same() {
     };
     assert!(run() == run());
 }
+
+/// The NIC writes a packet in each cycle while the clusters read those before it: the banks of L2 are seldom the same, and a
+/// packet a cycle goes through.
+#[test]
+fn l2_is_written_and_read_at_full_rate() {
+    let packets = 4096_u32;
+    let mut rig = Rig::new(machine("pspin-400g", &[]), (), |_, _| 0);
+    let mut requests = std::collections::VecDeque::new();
+    for (index, packet) in (0..).zip(traffic(packets, 64)) {
+        let address = 0x1c40_0000 + index * 64;
+        let ready = rig.unit.write_packet(rig.unit.now(), address, &[0; 64]).unwrap();
+        requests.push_back((ready, packet));
+        while requests.front().is_some_and(|(ready, _)| *ready <= rig.unit.now()) {
+            let (_, packet) = requests.pop_front().unwrap();
+            rig.submit(&packet).unwrap();
+        }
+        let next = rig.unit.now() + 1_u64;
+        rig.run_until(next);
+    }
+    rig.finish();
+    let at = |share: usize| rig.nic.feedback[share * 512].0;
+    let gbit_s = 3072.0 * 512.0 / (at(7) - at(1)) as f64;
+    assert!(gbit_s > 500.0, "{gbit_s:.1}");
+}
+
+/// With one port for both sides, the NIC's writes come first, and reads after them.
+#[test]
+fn a_single_port_is_shared() {
+    let rate = |ports: u32| {
+        let set = format!("accelerator.l2_packet.ports={ports}");
+        let mut rig = Rig::new(machine("pspin-400g", &[&set]), (), |_, _| 0);
+        let context = Rc::new(context(&[Role::Payload]));
+        for index in 0..64 {
+            let packet = Packet { message: 0, size: 1024, eom: index == 63, context: context.clone() };
+            rig.unit.write_packet(rig.unit.now(), 0x1c60_0000, &[0; 1024]).unwrap();
+            rig.submit(&packet).unwrap();
+            let next = rig.unit.now() + 16_u64;
+            rig.run_until(next);
+        }
+        rig.finish();
+        rig.nic.feedback[63].0
+    };
+    let (two, one) = (rate(2), rate(1));
+    assert!((1024..1024 + 100).contains(&two) && (2048..2048 + 100).contains(&one), "{two}, {one}");
+}

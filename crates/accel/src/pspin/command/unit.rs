@@ -122,6 +122,11 @@ impl CommandUnit {
         path.min(due).min(self.engines.wake())
     }
 
+    /// Whether no command is on its way to an engine, or in one.
+    pub fn is_idle(&self) -> bool {
+        self.waiting == [0; 3]
+    }
+
     /// Whether an engine has room for a command.
     pub fn has_room(&self, command: &Command) -> bool {
         let engine = engine(command);

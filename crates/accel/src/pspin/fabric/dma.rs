@@ -110,6 +110,11 @@ impl DmaInterconnect {
         self.beat
     }
 
+    /// Whether transfers of handlers are under way.
+    pub fn has_copies(&self) -> bool {
+        self.handlers != 0
+    }
+
     /// The next cycle in which a beat can be read.
     #[inline]
     pub fn wake(&self) -> Cycle {
@@ -174,13 +179,13 @@ impl DmaInterconnect {
         ];
     }
 
-    /// Moves the beats of cycle `now`. `is_taken` tells whether another port has the bank of a word in L2, `moved` learns each
-    /// beat: cluster, source, offset in the transfer and its destination, and `landed` the transfers that end.
+    /// Moves the beats of cycle `now`. `is_taken` tells whether another port has the bank of a word in L2, `moved` learns for each
+    /// beat from where it is read, and when it is written to where, and `landed` the transfers that end.
     pub fn step(
         &mut self,
         now: Cycle,
         mut is_taken: impl FnMut(u32) -> bool,
-        mut moved: impl FnMut(u16, Cycle, u32),
+        mut moved: impl FnMut(u32, Cycle, u32),
         mut landed: impl FnMut(Landed),
     ) {
         self.from = now + 1_u64;
@@ -201,7 +206,7 @@ impl DmaInterconnect {
             }
             let Some(transfer) = queue.transfers.front().copied() else { continue };
             let offset = queue.next.saturating_sub(transfer.from.address);
-            moved(cluster as u16, now + (self.latency - 1), transfer.to + offset);
+            moved(queue.next, now + (self.latency - 1), transfer.to + offset);
             queue.next += self.beat;
             queue.left -= 1;
             if queue.left == 0 {

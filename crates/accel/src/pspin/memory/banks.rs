@@ -51,27 +51,30 @@ impl Banks {
         index * self.words
     }
 
+    /// The words of the set of banks that a range touches, each with its number.
     fn banks(&self, offset: u32, bytes: u32) -> impl Iterator<Item = (usize, u64)> + use<> {
-        let (first, last) = (offset / self.bank_bytes, (offset + bytes.max(1) - 1) / self.bank_bytes);
         let count = self.count;
-        (first..=last).take(count as usize).map(move |bank| {
-            let bank = bank % count;
-            ((bank / 64) as usize, 1 << (bank % 64))
-        })
+        let first = offset / self.bank_bytes;
+        let banks = ((offset + bytes.max(1) - 1) / self.bank_bytes - first + 1).min(count);
+        let first = first % count;
+        // From the first bank to the last of all, and from bank 0 on.
+        let behind = banks.min(count - first);
+        let pieces = [(first, behind), (0, banks - behind)];
+        pieces.into_iter().flat_map(|(start, banks)| words(start, banks))
     }
 
     /// Whether the banks of a range are free in a cycle.
     pub fn are_free(&mut self, cycle: Cycle, offset: u32, bytes: u32) -> bool {
         let at = self.at(cycle);
-        self.banks(offset, bytes).all(|(word, bit)| self.taken[at + word] & bit == 0)
+        self.banks(offset, bytes).all(|(word, bits)| self.taken[at + word] & bits == 0)
     }
 
     /// Announces an access from outside to a range in a cycle.
     pub fn announce(&mut self, cycle: Cycle, offset: u32, bytes: u32) {
         let at = self.at(cycle);
-        for (word, bit) in self.banks(offset, bytes) {
-            self.taken[at + word] |= bit;
-            self.announced[at + word] |= bit;
+        for (word, bits) in self.banks(offset, bytes) {
+            self.taken[at + word] |= bits;
+            self.announced[at + word] |= bits;
         }
     }
 
@@ -102,4 +105,13 @@ impl Banks {
         }
         true
     }
+}
+
+/// The set of `banks` banks from `start` on, word by word.
+fn words(start: u32, banks: u32) -> impl Iterator<Item = (usize, u64)> {
+    let end = start + banks;
+    (start / 64..end.div_ceil(64)).filter(move |_| banks > 0).map(move |word| {
+        let (from, to) = (start.max(word * 64) % 64, end.min(word * 64 + 64) - word * 64);
+        (word as usize, (u64::MAX << from) & (u64::MAX >> (64 - to)))
+    })
 }

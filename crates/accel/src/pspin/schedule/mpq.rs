@@ -130,6 +130,11 @@ impl Mpq {
         pending.min(select).min(self.idle_from)
     }
 
+    /// Whether the queue of a message number is free.
+    pub fn is_free(&self, message: u32) -> bool {
+        self.queues[message as usize % self.queues.len()].state == State::Free
+    }
+
     /// Number of messages that have a queue.
     pub fn messages(&self) -> usize {
         self.order.active().count()
