@@ -297,7 +297,9 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
             if self.clusters[index].watchdog() <= now {
                 self.bite(index);
             }
-            self.assign(index);
+            if self.clusters[index].wake() <= now {
+                self.assign(index);
+            }
         }
         if self.dma.wake() <= now {
             self.read_beats();
@@ -463,6 +465,9 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
 
     /// The command unit takes a command of one HPU.
     fn take_command(&mut self) {
+        if !self.clusters.iter().any(Cluster::has_command) {
+            return;
+        }
         let has_room = |command: &Command| self.commands.has_room(command);
         let mut requests = 0;
         for (index, cluster) in self.clusters.iter().enumerate() {

@@ -53,6 +53,8 @@ struct Hpu {
 /// HPUs whose handlers execute a number of one-cycle instructions, which depends on role and message.
 pub struct Fixed<F> {
     hpus: Vec<Vec<Hpu>>,
+    /// The next cycle in which an HPU of each cluster does something.
+    due: Vec<Cycle>,
     instructions: F,
     pub trap: u64,
     /// What the handler of a task with this packet in L1 does at its end.
@@ -67,6 +69,7 @@ impl<F: Fn(Role, u32) -> u64> Fixed<F> {
         let hpu = Hpu { next: Next::Load, at: Cycle::NEVER, ready: Cycle::ZERO, pointer: Cycle::NEVER };
         let running = vec![vec![(Vec::new(), None); hpus as usize]; clusters as usize];
         Fixed {
+            due: vec![Cycle::NEVER; clusters as usize],
             hpus: vec![vec![hpu; hpus as usize]; clusters as usize],
             instructions,
             trap: 20,
@@ -76,17 +79,7 @@ impl<F: Fn(Role, u32) -> u64> Fixed<F> {
         }
     }
 
-    fn hpu(&mut self, id: HpuId) -> &mut Hpu {
-        &mut self.hpus[usize::from(id.cluster)][usize::from(id.hpu)]
-    }
-}
-
-impl<F: Fn(Role, u32) -> u64> Cores for Fixed<F> {
-    fn next(&self, cluster: u16) -> Cycle {
-        self.hpus[usize::from(cluster)].iter().map(|hpu| hpu.at).min().unwrap_or(Cycle::NEVER)
-    }
-
-    fn step<O: Observer>(&mut self, cluster: u16, now: Cycle, side: &mut ClusterSide<'_, O>) {
+    fn act<O: Observer>(&mut self, cluster: u16, now: Cycle, side: &mut ClusterSide<'_, O>) {
         for index in 0..self.hpus[usize::from(cluster)].len() {
             let hpu = &mut self.hpus[usize::from(cluster)][index];
             if hpu.at > now {
@@ -159,22 +152,47 @@ impl<F: Fn(Role, u32) -> u64> Cores for Fixed<F> {
         }
     }
 
+    /// An HPU has something to do.
+    fn wake(&mut self, id: HpuId) {
+        let at = self.hpu(id).at;
+        let due = &mut self.due[usize::from(id.cluster)];
+        *due = at.min(*due);
+    }
+
+    fn hpu(&mut self, id: HpuId) -> &mut Hpu {
+        &mut self.hpus[usize::from(id.cluster)][usize::from(id.hpu)]
+    }
+}
+
+impl<F: Fn(Role, u32) -> u64> Cores for Fixed<F> {
+    fn next(&self, cluster: u16) -> Cycle {
+        self.due[usize::from(cluster)]
+    }
+
+    fn step<O: Observer>(&mut self, cluster: u16, now: Cycle, side: &mut ClusterSide<'_, O>) {
+        self.act(cluster, now, side);
+        let next = self.hpus[usize::from(cluster)].iter().map(|hpu| hpu.at).min();
+        self.due[usize::from(cluster)] = next.unwrap_or(Cycle::NEVER);
+    }
     fn task(&mut self, id: HpuId, at: Cycle) {
         let hpu = self.hpu(id);
         assert_eq!((hpu.next, hpu.at, hpu.pointer), (Next::Load, Cycle::NEVER, Cycle::NEVER));
         hpu.pointer = at;
         hpu.at = at.max(hpu.ready);
+        self.wake(id);
     }
 
     fn resume(&mut self, id: HpuId, at: Cycle) {
         let hpu = self.hpu(id);
         assert!(hpu.next != Next::Load && hpu.at == Cycle::NEVER, "it waits");
         hpu.at = at;
+        self.wake(id);
     }
 
     fn kill(&mut self, id: HpuId, at: Cycle) {
         let trap = self.trap;
         let hpu = self.hpu(id);
         (hpu.next, hpu.at) = (Next::Recover(TaskOutcome::TimedOut), at + trap);
+        self.wake(id);
     }
 }

@@ -1,6 +1,5 @@
 //! A unit with its NIC: packets go in at given cycles, and everything that comes out is recorded.
 
-use std::collections::VecDeque;
 use std::path::Path;
 use std::rc::Rc;
 
@@ -195,12 +194,17 @@ impl<F: Fn(Role, u32) -> u64, O: Observer> Rig<Fixed<F>, O> {
 }
 
 impl<C: Cores, O: Observer> Rig<C, O> {
-    /// Submits a packet that is in L2 already, with the number of this packet as the NIC's own.
-    pub fn submit(&mut self, packet: &Packet) -> Result<(), Busy> {
+    /// Puts a packet into L2. The NIC's own number is that of the packet.
+    fn place(&mut self, packet: &Packet) -> Her {
         let user = self.pieces.len() as u64;
         let piece = self.ring.allocate(packet.size).expect("room in L2");
         let address = Arena::start(Place::Packet) + piece.start;
-        let her = Her {
+        if self.fills {
+            let bytes: Vec<u8> = (0..packet.size).map(|at| byte(user, at)).collect();
+            self.unit.memory().write(address, packet.size).expect("L2").copy_from_slice(&bytes);
+        }
+        self.pieces.push(Some(piece));
+        Her {
             message: packet.message,
             flow: packet.message,
             eom: packet.eom,
@@ -208,22 +212,19 @@ impl<C: Cores, O: Observer> Rig<C, O> {
             transfer: packet.size,
             context: packet.context.clone(),
             user,
-        };
-        if self.fills {
-            let bytes: Vec<u8> = (0..packet.size).map(|at| byte(user, at)).collect();
-            self.unit.memory().write(address, packet.size).expect("L2").copy_from_slice(&bytes);
         }
-        match self.unit.submit(her) {
-            Ok(()) => {
-                self.pieces.push(Some(piece));
-                Ok(())
-            }
-            Err((busy, _)) => {
+    }
+
+    /// Submits a packet; one that is refused leaves L2.
+    pub fn submit(&mut self, packet: &Packet) -> Result<(), Busy> {
+        let her = self.place(packet);
+        self.unit.submit(her).map_err(|(busy, _)| {
+            if let Some(Some(piece)) = self.pieces.pop() {
                 self.ring.free(piece);
-                self.refused[busy as usize] += 1;
-                Err(busy)
             }
-        }
+            self.refused[busy as usize] += 1;
+            busy
+        })
     }
 
     /// Writes a packet into L2 from this cycle on, and submits its request as soon as that is done.
@@ -256,6 +257,12 @@ impl<C: Cores, O: Observer> Rig<C, O> {
         }
     }
 
+    /// Waits for the next cycle in which something happens.
+    fn wait(&mut self) {
+        let next = self.unit.next();
+        self.run_until(next + 1_u64);
+    }
+
     /// Runs until nothing happens any more.
     pub fn finish(&mut self) {
         while self.unit.next() != Cycle::NEVER {
@@ -268,13 +275,16 @@ impl<C: Cores, O: Observer> Rig<C, O> {
     /// last feedback.
     pub fn flood(&mut self, packets: impl IntoIterator<Item = Packet>) -> (u64, u64) {
         let start = self.unit.now().0;
-        let mut packets: VecDeque<Packet> = packets.into_iter().collect();
-        while let Some(packet) = packets.front() {
-            if self.ring.has_room(packet.size) && self.submit(packet).is_ok() {
-                packets.pop_front();
+        for packet in packets {
+            while !self.ring.has_room(packet.size) {
+                self.wait();
             }
-            let next = self.unit.now() + 1_u64;
-            self.run_until(next);
+            let mut her = self.place(&packet);
+            while let Err((busy, back)) = self.unit.submit(her) {
+                self.refused[busy as usize] += 1;
+                her = back;
+                self.wait();
+            }
         }
         self.finish();
         (start, self.nic.feedback.last().map_or(start, |(at, _)| *at))

@@ -93,12 +93,14 @@ impl Ring {
         if piece.bytes == 0 {
             return;
         }
-        let is_it = |known: &&mut Piece| known.start == piece.start && !known.free;
-        let Some(known) = self.pieces.iter_mut().find(is_it) else {
-            debug_assert!(false, "{piece:?} is freed twice");
-            return;
-        };
-        known.free = true;
+        // From the first piece on, the pieces lie one behind the other.
+        let head = self.pieces.front().map_or(0, |piece| piece.start);
+        let behind_head = |start: u32| if start >= head { start - head } else { start + (self.bytes - head) };
+        let found = self.pieces.binary_search_by_key(&behind_head(piece.start), |known| behind_head(known.start));
+        match found.ok().and_then(|index| self.pieces.get_mut(index)) {
+            Some(known) if !known.free => known.free = true,
+            _ => debug_assert!(false, "{piece:?} is freed twice"),
+        }
         while let Some(front) = self.pieces.front().filter(|front| front.free) {
             self.used -= front.bytes;
             self.pieces.pop_front();
