@@ -189,3 +189,24 @@ fn a_reset_accounts_for_every_packet() {
         rig.check_accounts();
     }
 }
+
+/// The clusters to which the packets of message 1 go, when each cluster holds two tasks.
+fn clusters(policy: &str, pin: Option<u16>) -> Vec<u16> {
+    let set = [format!("accelerator.dispatch.policy={policy}"), "accelerator.cluster.tasks=2".to_owned()];
+    let set: Vec<&str> = set.iter().map(String::as_str).collect();
+    let mut rig = Rig::fixed("pspin-400g", &set, |_, _| 500);
+    rig.flood(message(1, 6, ExecutionContext { pin, ..context(&[Role::Payload]) }));
+    rig.check_accounts();
+    let log = rig.unit.observer().0.iter();
+    log.filter_map(|(_, seen)| if let Seen::Sent { cluster, .. } = seen { Some(*cluster) } else { None }).collect()
+}
+
+/// The home cluster first, then the least loaded one, the lowest number of several (PsPIN §III-B1); or always the least loaded
+/// one; or only one cluster, for which the others wait.
+#[test]
+fn policies_choose_the_cluster() {
+    assert_eq!(clusters("home", None), [1, 1, 0, 2, 3, 0]);
+    assert_eq!(clusters("least-loaded", None), [0, 1, 2, 3, 0, 1]);
+    assert_eq!(clusters("pinned", Some(2)), [2; 6]);
+    assert_eq!(clusters("pinned", None), [1; 6]);
+}
