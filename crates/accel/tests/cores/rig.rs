@@ -80,8 +80,8 @@ impl Outside for Nic {
     }
 }
 
-pub struct Rig {
-    pub unit: Pspin<Hpus, Log>,
+pub struct Rig<O: Observer = Log> {
+    pub unit: Pspin<Hpus, O>,
     pub nic: Nic,
     pub context: ExecutionContext,
     packets: u32,
@@ -121,6 +121,13 @@ impl Rig {
     }
 
     pub fn on(config: machine::Pspin, payload: &[u32]) -> Rig {
+        Rig::watched(config, payload, Log::default())
+    }
+}
+
+impl<O: Observer> Rig<O> {
+    /// A unit like [`Rig::on`], which this observer watches.
+    pub fn watched(config: machine::Pspin, payload: &[u32], observer: O) -> Rig<O> {
         let mut words = runtime();
         // Handlers begin in a line of their own.
         words.resize(words.len().next_multiple_of(8), NOP);
@@ -145,7 +152,7 @@ impl Rig {
         };
         let config = Rc::new(config);
         let hpus = Hpus::new(config.clone(), program, Runtime { boot: PROGRAM, again: PROGRAM });
-        let mut unit = Pspin::new(config, Clock::from_khz(1_000_000), hpus, Log::default());
+        let mut unit = Pspin::new(config, Clock::from_khz(1_000_000), hpus, observer);
         unit.memory().write(PROGRAM, code.len() as u32).unwrap().copy_from_slice(&code);
         unit.boot();
         let mut rig = Rig { unit, nic: Nic::default(), context, packets: PACKET, messages: 0 };
