@@ -1,5 +1,6 @@
 //! The cores of the PsPIN unit: real instructions, cycle by cycle, with the runtime and handlers assembled by hand.
 
+mod commands;
 mod device;
 mod failures;
 mod latency;

@@ -55,6 +55,10 @@ impl Observer for Log {
 pub struct Nic {
     pub feedback: Vec<(u64, Feedback)>,
     pub events: Vec<DriverEvent>,
+    /// Packets that were sent: cycle, destination and bytes.
+    pub sent: Vec<(u64, Send, Vec<u8>)>,
+    /// What was written to host memory: cycle, address and bytes.
+    pub written: Vec<(u64, u64, Vec<u8>)>,
 }
 
 impl Outside for Nic {
@@ -67,16 +71,19 @@ impl Outside for Nic {
         self.events.push(event);
     }
 
-    fn send(&mut self, _at: Cycle, _hpu: HpuId, _send: Send, _packet: &[u8]) {
-        unreachable!("the handlers of these tests send nothing");
+    fn send(&mut self, at: Cycle, _hpu: HpuId, send: Send, packet: &[u8]) {
+        self.sent.push((at.0, send, packet.to_vec()));
     }
 
-    fn host_write(&mut self, _at: Cycle, _address: u64, _data: &[u8]) -> Result<(), HostFault> {
-        Err(HostFault)
+    fn host_write(&mut self, at: Cycle, address: u64, data: &[u8]) -> Result<(), HostFault> {
+        self.written.push((at.0, address, data.to_vec()));
+        Ok(())
     }
 
-    fn host_read(&mut self, _at: Cycle, _address: u64, _data: &mut [u8]) -> Result<(), HostFault> {
-        Err(HostFault)
+    /// A byte of the host is the low byte of its address.
+    fn host_read(&mut self, _at: Cycle, address: u64, data: &mut [u8]) -> Result<(), HostFault> {
+        (address..).zip(data).for_each(|(address, byte)| *byte = address as u8);
+        Ok(())
     }
 }
 

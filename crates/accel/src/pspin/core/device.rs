@@ -1,5 +1,6 @@
 //! The registers by which an HPU talks with its driver (§III-B2), at the addresses of the published interface.
 
+use crate::pspin::command::{Command, Send};
 use crate::pspin::her::{Range, Task};
 
 /// The registers of the HPU driver; each HPU sees its own.
@@ -10,6 +11,16 @@ const FUNCTION_SIZE: u32 = DRIVER + 4;
 const TASK_BYTES: u32 = 4 * TASK_WORDS as u32;
 /// The doorbell: any access says that the handler has ended.
 const DOORBELL: u32 = DRIVER + 0x50;
+/// A load issues the command that the words below say, and returns its number.
+const ISSUE: u32 = DRIVER + 0x80;
+/// A store of a command's number returns when the command is done.
+const WAIT: u32 = DRIVER + 0x84;
+/// A store of a command's number, and then a load, says whether the command is done.
+const TEST: u32 = DRIVER + 0x88;
+/// What kind of command it is, and its words.
+const COMMAND: u32 = DRIVER + 0x8C;
+/// Number of words of a command, with its kind.
+pub const COMMAND_WORDS: usize = 8;
 /// A store of a character writes it to the output.
 const OUTPUT: u32 = 0x1A10_4000;
 /// Number of words of a task.
@@ -24,6 +35,14 @@ pub enum Register {
     Task(u32),
     /// The doorbell.
     Doorbell,
+    /// The issue of a command.
+    Issue,
+    /// The wait for a command.
+    Wait,
+    /// The test of a command.
+    Test,
+    /// A word of a command.
+    Command(u8),
     /// The output of `printf`.
     Output,
 }
@@ -35,6 +54,12 @@ pub fn register(address: u32, size: u32) -> Option<Register> {
         () if within(FUNCTION, 4) => Some(Register::Function),
         () if within(FUNCTION_SIZE, 4 + TASK_BYTES) => Some(Register::Task(address - FUNCTION_SIZE)),
         () if within(DOORBELL, 4) => Some(Register::Doorbell),
+        () if within(ISSUE, 4) => Some(Register::Issue),
+        () if within(WAIT, 4) => Some(Register::Wait),
+        () if within(TEST, 4) => Some(Register::Test),
+        () if size == 4 && within(COMMAND, 4 * COMMAND_WORDS as u32) && address.is_multiple_of(4) => {
+            Some(Register::Command(((address - COMMAND) / 4) as u8))
+        }
         () if within(OUTPUT, 4) => Some(Register::Output),
         () => None,
     }
@@ -77,4 +102,34 @@ pub fn read(task: &Task, packet: Range, clusters: u32, offset: u32) -> [u8; 8] {
         let at = offset as usize + byte;
         words.get(at / 4).map_or(0, |word| word.to_le_bytes()[at % 4])
     })
+}
+
+/// The command that its words say: the kind (bit 0: an event, from bit 1 on: 0 host DMA, 1 NIC, 2 host direct), then words
+/// whose meaning depends on it. `common` gives the address that everybody has for one that the HPU uses. `None` for a kind
+/// that does not exist.
+pub fn command(words: [u32; COMMAND_WORDS], common: impl Fn(u32) -> u32) -> Option<Command> {
+    let [kind, a, b, c, d, e, user, _] = words;
+    let host = u64::from(b) << 32 | u64::from(a);
+    let event = (kind & 1 != 0).then_some(user);
+    match kind >> 1 {
+        0 => {
+            let data = Range { address: common(c), size: d };
+            Some(if e != 0 { Command::ToHost { host, data, event } } else { Command::FromHost { host, data, event } })
+        }
+        // Destination, flow, low and high half of the address, size.
+        1 => Some(Command::Send { data: Range { address: common(c), size: e }, send: Send { node: a, flow: b, user } }),
+        // The size is above the direction.
+        2 => {
+            let size = (c >> 1).min(64) as u8;
+            let mut data = [0; 64];
+            data[..4].copy_from_slice(&d.to_le_bytes());
+            data[4..8].copy_from_slice(&e.to_le_bytes());
+            Some(if c & 1 != 0 {
+                Command::HostDirect { host, data, size: size.min(8) }
+            } else {
+                Command::HostDirectRead { host, size }
+            })
+        }
+        _ => None,
+    }
 }

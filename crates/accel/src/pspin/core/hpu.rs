@@ -2,7 +2,7 @@
 
 use hpu::{Access, Thread};
 
-use super::device::Register;
+use super::device::{COMMAND_WORDS, Register};
 use super::protect::Spans;
 use crate::pspin::her::TaskOutcome;
 use crate::pspin::memory::Place;
@@ -22,6 +22,8 @@ pub enum Doing {
     Device(Register),
     /// It waits for the driver, which has the access to this register; no cycle is known.
     Held(Register),
+    /// It waits for a command after the store that said so.
+    Waiting,
     /// It asks for a line of code.
     Fetch(u32),
     /// The line that it asked for in this cycle is there.
@@ -44,6 +46,9 @@ pub struct Hpu {
     pub spans: Spans,
     /// The cycle from which a load of the function pointer returns, when there is a task.
     pub task_from: Option<u64>,
+    /// The words of the next command, and whether the command of the latest test was done.
+    pub command: [u32; COMMAND_WORDS],
+    pub is_done: bool,
     /// The characters of a line that has no end yet.
     pub line: Vec<u8>,
 }

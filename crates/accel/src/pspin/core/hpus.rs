@@ -9,10 +9,11 @@ use machine::Pspin as Config;
 
 use super::cache::Cache;
 use super::counters::CoreCounters;
-use super::device::{self, Register};
+use super::device::{self, COMMAND_WORDS, Register};
 use super::group::Group;
 use super::hpu::{Doing, Hpu};
 use super::protect::{OF_HPU, Spans};
+use crate::pspin::command::CommandId;
 use crate::pspin::cores::{ClusterSide, Cores};
 use crate::pspin::cycle::Cycle;
 use crate::pspin::her::{Failure, HpuId, Range, TaskOutcome};
@@ -37,6 +38,11 @@ pub struct Hpus {
     groups: Vec<Group>,
     /// What HPUs have printed: complete lines.
     output: Vec<(HpuId, Vec<u8>)>,
+}
+
+/// What a register of one word gives.
+fn word(value: u32) -> [u8; 8] {
+    u64::from(value).to_le_bytes()
 }
 
 /// Cycles that an HPU may run ahead without an access.
@@ -81,6 +87,8 @@ impl Hpus {
             position: 0,
             spans: Spans::of_hpu(Range { address: bottom, size: stack }, code, data),
             task_from: None,
+            command: [0; COMMAND_WORDS],
+            is_done: false,
             line: Vec::new(),
         }
     }
@@ -168,16 +176,19 @@ impl Hpus {
         }
     }
 
-    /// Executes the access of an HPU to a register with these bytes, which answers in cycle `at`. Returns the bytes afterwards.
-    fn answer(&mut self, cluster: usize, hpu: usize, bytes: [u8; 8], at: u64, memory: &mut Arena) -> [u8; 8] {
+    /// Executes the access of an HPU to a register with these bytes, which answers in cycle `at`. Returns the bytes afterwards;
+    /// `None` when the instruction has failed.
+    fn exchange(&mut self, cluster: usize, hpu: usize, bytes: [u8; 8], at: u64) -> Option<[u8; 8]> {
         let core = &mut self.groups[cluster].hpus[hpu];
         let window = Window { base: core.access.address, len: 8, write: true, ..Window::default() };
         let (stall, mut bytes) = (at.saturating_sub(core.access.at + 1), bytes);
         match self.stepper.perform(&mut core.thread, &mut bytes, window, stall) {
-            Ok(()) => self.go_on(cluster, hpu, memory),
-            Err(fault) => self.fail(cluster, hpu, fault),
+            Ok(()) => Some(bytes),
+            Err(fault) => {
+                self.fail(cluster, hpu, fault);
+                None
+            }
         }
-        bytes
     }
 
     /// A handler has failed: the HPU recovers.
@@ -201,6 +212,11 @@ impl Hpus {
         let core = &mut group.hpus[hpu];
         match core.doing {
             Doing::Held(_) => group.next[hpu] = u64::MAX,
+            Doing::Waiting => {
+                let waited = at.saturating_sub(core.thread.cycles());
+                self.stepper.wait(&mut core.thread, waited);
+                self.go_on(cluster, hpu, side.memory);
+            }
             Doing::Local(_) => {}
             Doing::Running => self.go_on(cluster, hpu, side.memory),
             Doing::Remote(place) => {
@@ -270,11 +286,11 @@ impl Hpus {
                     }
                     None => return self.hold(cluster, hpu, Doing::Held(register)),
                 }
-                let entry = side.start(id.hpu, now).unwrap_or_default().to_le_bytes();
+                let entry = side.start(id.hpu, now).unwrap_or_default();
                 if let Some((task, packet)) = side.task(id.hpu) {
                     core.spans.allow(task, packet);
                 }
-                [entry[0], entry[1], entry[2], entry[3], 0, 0, 0, 0]
+                word(entry)
             }
             Register::Task(offset) => match side.task(id.hpu) {
                 Some((task, packet)) => device::read(task, packet, self.config.units.clusters, offset),
@@ -287,13 +303,37 @@ impl Hpus {
                 core.spans.keep(OF_HPU);
                 [0; 8]
             }
-            Register::Output => [0; 8],
+            Register::Issue => {
+                let common = |address| side.memory.common(id.cluster, address);
+                let Some(command) = device::command(core.command, common) else {
+                    let fault = Fault::Load { pc: core.thread.pc(), addr: core.access.address, len: core.access.bytes };
+                    return self.fail(cluster, hpu, fault);
+                };
+                match side.issue(id.hpu, command) {
+                    Ok(Some(CommandId(number))) => word(number),
+                    Ok(None) => return self.hold(cluster, hpu, Doing::Held(register)),
+                    Err(failure) => return self.recover(cluster, hpu, now.0, TaskOutcome::Faulted(failure)),
+                }
+            }
+            Register::Test => word(core.is_done.into()),
+            Register::Command(index) => word(core.command[usize::from(index)]),
+            Register::Wait | Register::Output => [0; 8],
         };
         let is_store = core.access.class == Class::Store;
-        let after = self.answer(cluster, hpu, bytes, now.0, side.memory);
-        if register == Register::Output && is_store {
-            self.print(id, after[0]);
+        let Some([a, b, c, d, ..]) = self.exchange(cluster, hpu, bytes, now.0) else { return };
+        if is_store {
+            let value = u32::from_le_bytes([a, b, c, d]);
+            let core = &mut self.groups[cluster].hpus[hpu];
+            let driver = &mut side.cluster.drivers[hpu];
+            match register {
+                Register::Wait if !driver.wait(CommandId(value)) => return self.hold(cluster, hpu, Doing::Waiting),
+                Register::Test => core.is_done = driver.is_done(CommandId(value)),
+                Register::Command(index) => core.command[usize::from(index)] = value,
+                Register::Output => self.print(id, a),
+                _ => {}
+            }
         }
+        self.go_on(cluster, hpu, side.memory);
     }
 
     fn print(&mut self, id: HpuId, character: u8) {
