@@ -270,7 +270,8 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
     /// next cycle that has not been simulated.
     pub fn advance(&mut self, until: Cycle, out: &mut impl Outside) -> Cycle {
         loop {
-            let next = self.next();
+            // With packets under way there is something to do in each cycle, and no need to find out when.
+            let next = if self.dma.wake() <= self.now { self.now } else { self.next() };
             if next >= until {
                 self.now = self.now.max(until);
                 return self.now;

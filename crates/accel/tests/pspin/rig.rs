@@ -285,6 +285,8 @@ impl<C: Cores, O: Observer> Rig<C, O> {
                 her = back;
                 self.wait();
             }
+            let next = self.unit.now() + 1_u64;
+            self.run_until(next);
         }
         self.finish();
         (start, self.nic.feedback.last().map_or(start, |(at, _)| *at))

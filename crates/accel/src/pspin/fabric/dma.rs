@@ -164,9 +164,14 @@ impl DmaInterconnect {
             return;
         };
         *active |= 1 << cluster;
-        queue.next = from.address - from.address % self.beat;
-        queue.left = (from.address + (from.size.max(1) - 1)) / self.beat - from.address / self.beat + 1;
+        let shift = self.beat.trailing_zeros();
+        queue.next = from.address >> shift << shift;
+        queue.left = ((from.address + (from.size.max(1) - 1)) >> shift) - (from.address >> shift) + 1;
         queue.padding = self.least_beats.saturating_sub(queue.left);
+        if index == 0 {
+            queue.channels = [true, false, false, false];
+            return;
+        }
         let is = |address: u32, place: Place| {
             let start = Arena::start(place);
             address >= start && (place == Place::Packet || address < Arena::start(Place::Packet))
@@ -189,35 +194,24 @@ impl DmaInterconnect {
         mut landed: impl FnMut(Landed),
     ) {
         self.from = now + 1_u64;
-        let mut taken = [false; CHANNELS];
-        let mut waiting = self.packets | self.handlers;
+        let (mut taken, mut waiting) = ([false; CHANNELS], self.packets | self.handlers);
         let mut first = None;
         while let Some(cluster) = self.arbiter.choice(waiting) {
             waiting &= !(1 << cluster);
-            let Some(index) = self.choose(cluster as usize, &taken) else { continue };
-            let queue = &mut self.engines[cluster as usize].queues[index];
-            let in_l2 = queue.channels[0] || queue.channels[2];
-            if in_l2 && is_taken(queue.next) {
+            // Packets alone all need the same channel.
+            let only_packets = self.handlers == 0;
+            let index = if only_packets { Some(0) } else { self.choose(cluster as usize, &taken) };
+            let Some(index) = index else { continue };
+            let queue = &self.engines[cluster as usize].queues[index];
+            if (queue.channels[0] || queue.channels[2]) && is_taken(queue.next) {
                 continue;
             }
             first.get_or_insert(cluster);
             for (taken, needs) in taken.iter_mut().zip(queue.channels) {
                 *taken |= needs;
             }
-            let Some(transfer) = queue.transfers.front().copied() else { continue };
-            let offset = queue.next.saturating_sub(transfer.from.address);
-            moved(queue.next, now + (self.latency - 1), transfer.to + offset);
-            queue.next += self.beat;
-            queue.left -= 1;
-            if queue.left == 0 {
-                let at = now + self.latency + queue.padding;
-                queue.transfers.pop_front();
-                self.begin(cluster as u16, index);
-                self.land(cluster as usize, transfer.owner, now, at);
-                landed(Landed { cluster: cluster as u16, transfer, at });
-            }
-            // With packets alone, nobody else can use what is left of the cycle.
-            if self.handlers == 0 {
+            self.move_beat(cluster, index, now, &mut moved, &mut landed);
+            if only_packets {
                 break;
             }
         }
@@ -226,16 +220,40 @@ impl DmaInterconnect {
         }
     }
 
+    /// Moves the next beat of a queue.
+    fn move_beat(
+        &mut self,
+        cluster: u32,
+        index: usize,
+        now: Cycle,
+        moved: &mut impl FnMut(u32, Cycle, u32),
+        landed: &mut impl FnMut(Landed),
+    ) {
+        let engine = &mut self.engines[cluster as usize];
+        engine.turn = 1 - index;
+        let queue = &mut engine.queues[index];
+        let Some(transfer) = queue.transfers.front().copied() else { return };
+        let offset = queue.next.saturating_sub(transfer.from.address);
+        moved(queue.next, now + (self.latency - 1), transfer.to + offset);
+        queue.next += self.beat;
+        queue.left -= 1;
+        if queue.left == 0 {
+            let at = now + self.latency + queue.padding;
+            queue.transfers.pop_front();
+            self.begin(cluster as u16, index);
+            self.land(cluster as usize, transfer.owner, now, at);
+            landed(Landed { cluster: cluster as u16, transfer, at });
+        }
+    }
+
     /// The queue from which an engine moves a beat, if one can.
-    fn choose(&mut self, cluster: usize, taken: &[bool; CHANNELS]) -> Option<usize> {
-        let engine = &mut self.engines[cluster];
+    fn choose(&self, cluster: usize, taken: &[bool; CHANNELS]) -> Option<usize> {
+        let engine = &self.engines[cluster];
         let is_free = |queue: &Queue| {
             !queue.transfers.is_empty() && !queue.channels.iter().zip(taken).any(|(needs, taken)| *needs && *taken)
         };
         let order = [engine.turn, 1 - engine.turn];
-        let index = order.into_iter().find(|index| is_free(&engine.queues[*index]))?;
-        engine.turn = 1 - index;
-        Some(index)
+        order.into_iter().find(|index| is_free(&engine.queues[*index]))
     }
 
     /// Remembers when a handler's transfer is done.

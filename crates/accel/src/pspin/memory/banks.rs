@@ -75,6 +75,15 @@ impl Banks {
     /// Announces an access from outside to a range in a cycle.
     pub fn announce(&mut self, cycle: Cycle, offset: u32, bytes: u32) {
         let at = self.at(cycle);
+        // A set of 64 banks is a word, and a range in it that word's lowest bits, turned by the first bank.
+        if self.count == 64 {
+            let first = offset / self.bank_bytes;
+            let banks = (offset + bytes.max(1) - 1) / self.bank_bytes - first + 1;
+            let bits = (u64::MAX >> (64 - banks.min(64))).rotate_left(first % 64);
+            self.taken[at] |= bits;
+            self.announced[at] |= bits;
+            return;
+        }
         for (word, bits) in self.banks(offset, bytes) {
             self.taken[at + word] |= bits;
             self.announced[at + word] |= bits;
