@@ -296,7 +296,7 @@ pub const SIMD: &[Row] = &[
     packed("cv.sub.div8", 29, 6, F7, R, |s, _, op| simd::vector(s, op, simd::sub_shifted::<3>)),
 ];
 
-/// The same with bit 25 set.
+/// The row with bit 25 set.
 const fn high(row: Row) -> Row {
     Row { bits: row.bits | 1 << 25, ..row }
 }
