@@ -23,7 +23,7 @@ help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 build: cargo $(VENV)/.installed ## build everything; the commands are then in .venv/bin
-	@for command in spincc spinrun spinkit-goal spinkit-machines; do ln -sf "$$(realpath $(TARGET))/release/$$command" $(VENV)/bin/$$command; done
+	@for command in spincc spinrun spinkit-goal spinkit-machines spinkit-pspin; do ln -sf "$$(realpath $(TARGET))/release/$$command" $(VENV)/bin/$$command; done
 	@mkdir -p $(VENV)/lib/pkgconfig
 	@sed -e 's|@PREFIX@|$(CURDIR)|' -e 's|@INCLUDEDIR@|$${prefix}/sdk/include|' \
 	    -e "s|@LIBDIR@|$$(realpath $(TARGET))/release|" sdk/portals4.pc.in > $(VENV)/lib/pkgconfig/portals4.pc

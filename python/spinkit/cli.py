@@ -331,6 +331,15 @@ def goal(arguments: tuple[str, ...]) -> None:
     _become("spinkit-goal", arguments)
 
 
+@main.command(
+    add_help_option=False, context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False}
+)
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def pspin(arguments: tuple[str, ...]) -> None:
+    """Build handlers of programs for the interface that the PsPIN artefact published."""
+    _become("spinkit-pspin", arguments)
+
+
 @main.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 @click.option("-o", "--out", type=_FOLDER, default=Path("trace"), show_default=True, help="Folder for the traces.")
 @click.option("--mpicc", help="Compiler of the program's MPI [default: mpicc beside the launcher, else on PATH].")

@@ -1,4 +1,4 @@
-//! The commands: `spincc`, `spinrun`, `spinkit goal` and `spinkit machines`.
+//! The commands: `spincc`, `spinrun`, `spinkit goal`, `spinkit machines` and `spinkit pspin`.
 
 mod card;
 mod clock;
@@ -6,6 +6,7 @@ pub mod goal;
 pub mod machines;
 mod noise;
 mod progress;
+pub mod pspin;
 pub mod sdk;
 pub mod spincc;
 pub mod spinrun;

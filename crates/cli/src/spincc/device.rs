@@ -161,7 +161,10 @@ fn runtime(tools: &Tools) -> Result<Vec<PathBuf>> {
 }
 
 /// Refuses a program that does not fit into the card's memories.
-fn check_sizes(kind: &Kind, elf: &[u8]) -> Result<()> {
+///
+/// # Errors
+/// When it does not, with the largest functions or variables.
+pub fn check_sizes(kind: &Kind, elf: &[u8]) -> Result<()> {
     let malformed = |e: object::Error| Error::Program(format!("device program for {}: {e}", kind.name));
     let file = object::File::parse(elf).map_err(malformed)?;
     let regions = [

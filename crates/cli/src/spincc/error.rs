@@ -51,12 +51,12 @@ pub enum Error {
 
 impl Error {
     /// Makes the error of a file that cannot be read.
-    pub(super) fn read(path: &Path) -> impl FnOnce(std::io::Error) -> Error {
+    pub(crate) fn read(path: &Path) -> impl FnOnce(std::io::Error) -> Error {
         move |source| Self::Io { action: "read", path: path.to_owned(), source }
     }
 
     /// Makes the error of a file that cannot be written.
-    pub(super) fn write(path: &Path) -> impl FnOnce(std::io::Error) -> Error {
+    pub(crate) fn write(path: &Path) -> impl FnOnce(std::io::Error) -> Error {
         move |source| Self::Io { action: "write", path: path.to_owned(), source }
     }
 

@@ -24,7 +24,7 @@ pub mod kind;
 pub mod layouts;
 pub mod link;
 pub mod options;
-mod tool;
+pub(crate) mod tool;
 pub mod undefined;
 
 use std::ffi::OsString;

@@ -1,0 +1,57 @@
+//! `spinkit pspin`: programs for the interface that the PsPIN artefact published (`sdk/pspin`).
+//!
+//! * `env`: the environment variable with which the handlers of such programs are built
+//! * `cc`: the compiler of their card side, which `make` calls as `pspin-cc`; `words`: its command line
+
+mod cc;
+mod env;
+mod words;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::sdk::Sdk;
+use crate::spincc::Error;
+
+/// Build handlers of programs for the interface that the PsPIN artefact published.
+///
+/// Exit status: 1 for a program that does not compile, 2 for wrong usage.
+#[derive(Debug, Parser)]
+#[command(name = "spinkit pspin", version)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Print PSPIN_RT for a shell, with which `make deploy` builds handlers: eval "$(spinkit pspin env)"
+    Env,
+    /// Compile handlers with the words of a compiler's command line; Makefiles call it as $PSPIN_RT/bin/pspin-cc
+    #[command(disable_help_flag = true)]
+    Cc {
+        /// Sources, -o FILE, and flags of GCC; --hpu KIND selects the cores, -v shows the commands
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<OsString>,
+    },
+}
+
+/// Runs `spinkit pspin` with these arguments. The exit status is 0, 1 when it fails, or 2 for a wrong command line.
+pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    let (name, done) = match Arguments::parse_from(arguments).command {
+        Command::Env => ("spinkit pspin env", Sdk::find().map_err(Error::from).and_then(|sdk| env::print(&sdk))),
+        Command::Cc { words } => ("pspin-cc", words::parse(words).and_then(cc::compile)),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Error::Reported) => ExitCode::FAILURE,
+        Err(error) => {
+            for line in error.to_string().lines() {
+                eprintln!("{name}: error: {line}");
+            }
+            if matches!(error, Error::Usage(_)) { ExitCode::from(2) } else { ExitCode::FAILURE }
+        }
+    }
+}

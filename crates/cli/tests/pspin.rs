@@ -1,0 +1,135 @@
+//! `spinkit pspin`: the handlers of folders in the layout of the published artefact (`tests/pspin`) build with their own
+//! Makefiles.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use object::{Object, ObjectSection, ObjectSymbol};
+use tempfile::TempDir;
+
+fn home() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+/// A copy of a folder of `tests/pspin`, in a folder whose name has a blank.
+struct Folder {
+    _room: TempDir,
+    path: PathBuf,
+}
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let room = tempfile::tempdir().unwrap();
+        let path = room.path().join("my programs").join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let source = home().join("tests/pspin").join(name);
+        assert!(Command::new("cp").arg("-r").arg(source).arg(&path).status().unwrap().success());
+        Folder { _room: room, path }
+    }
+
+    /// Runs `make` with the variable that `spinkit pspin env` prints and no other of the toolkit.
+    fn make(&self, words: &str) -> Output {
+        let script = format!("eval \"$('{}' env)\" && exec make {words}", env!("CARGO_BIN_EXE_spinkit-pspin"));
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &script]).current_dir(&self.path).env("SPINKIT_HOME", home());
+        shell.env_remove("MAKEFLAGS").env_remove("PSPIN_RT").output().unwrap()
+    }
+
+    fn builds(&self, words: &str) -> String {
+        let output = self.make(words);
+        let messages = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{words}: {messages}");
+        messages
+    }
+
+    fn fails(&self, words: &str) -> String {
+        let output = self.make(words);
+        assert!(!output.status.success(), "{words}");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    }
+
+    fn read(&self, path: &str) -> Vec<u8> {
+        std::fs::read(self.path.join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        std::fs::write(self.path.join(path), text).unwrap();
+    }
+}
+
+#[test]
+fn a_program_with_every_name_of_the_interface_builds() {
+    let folder = Folder::new("names");
+    assert_eq!(folder.builds("-j2 deploy"), "");
+    let elf = folder.read("build/names");
+    assert_eq!(folder.read("build/slm_files/program.elf"), elf);
+    let file = object::File::parse(&*elf).unwrap();
+    let address = |name| file.symbol_by_name(name).unwrap_or_else(|| panic!("{name}")).address();
+    assert_eq!(address("_start"), 0x1D00_0000);
+    for handler in ["names_hh", "names_ph", "names_th"] {
+        assert!((0x1D00_0000..0x1D00_8000).contains(&address(handler)), "{handler}");
+    }
+    let data = file.section_by_name(".l2_handler_data").unwrap();
+    assert_eq!((data.address(), data.data().unwrap()), (0x1C30_0000, &[0xDE, 0xAD, 0xBE, 0xEF][..]));
+    folder.builds("deploy");
+    folder.builds("clean");
+    assert!(!folder.path.join("build").exists());
+}
+
+#[test]
+fn the_loop_of_the_runtime_is_in_one_line_of_the_instruction_cache() {
+    let folder = Folder::new("initial");
+    folder.builds("deploy");
+    let elf = folder.read("build/initial");
+    let file = object::File::parse(&*elf).unwrap();
+    let text = file.section_by_name(".text").unwrap();
+    let words: Vec<u32> =
+        text.data().unwrap().chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().unwrap())).collect();
+    // lw t0, 0(s0); nop; mv a0, s1; jalr t0; nop; sw zero, 0x50(s0); j to the first
+    let expected = [0x0004_2283, 0x13, 0x0004_8513, 0x0002_80e7, 0x13, 0x0404_2823, 0xfe9f_f06f];
+    let place = words.windows(7).position(|window| window == expected).expect("the loop");
+    assert_eq!((text.address() + 4 * place as u64) % 32, 0);
+}
+
+#[test]
+fn static_data_has_its_initial_values_and_old_mistakes_are_warnings() {
+    let folder = Folder::new("initial");
+    let messages = folder.builds("deploy");
+    assert!(messages.contains("incompatible integer to pointer conversion"), "{messages}");
+    assert!(messages.contains("call to undeclared function 'undeclared'"), "{messages}");
+    assert!(!messages.contains("error:"), "{messages}");
+    let elf = folder.read("build/initial");
+    let file = object::File::parse(&*elf).unwrap();
+    let counter = file.symbol_by_name("counter").unwrap();
+    let data = file.section_by_name(".data").unwrap();
+    let offset = (counter.address() - data.address()) as usize;
+    assert_eq!(data.data().unwrap()[offset..offset + 4], 0x1122_3344_u32.to_le_bytes());
+    let zeroes = file.symbol_by_name("zeroes").unwrap();
+    assert_eq!((zeroes.size(), zeroes.address() % 4, zeroes.address() >> 20), (64, 0, 0x1C0));
+}
+
+#[test]
+fn programs_that_cannot_be_built_are_told_why() {
+    let folder = Folder::new("initial");
+    folder.write(
+        "handlers/initial.c",
+        "#include <handler.h>\n__handler__ void only_ph(handler_args_t *args) { (void)args; }\n",
+    );
+    let messages = folder.fails("deploy");
+    assert!(messages.contains("undefined symbol: init_handlers"), "{messages}");
+    folder.write(
+        "handlers/initial.c",
+        "#include <handler.h>\n\
+         void init_handlers(handler_fn *hh, handler_fn *ph, handler_fn *th, void **mem) {}\n\
+         __handler__ void large_ph(handler_args_t *args) { __asm__ volatile(\".space 40000\"); }\n",
+    );
+    let messages = folder.fails("deploy");
+    assert!(
+        messages.contains("bytes of program memory for rv32imac, the card has 32,768; largest: large_ph 40,0"),
+        "{messages}"
+    );
+    let messages = folder.fails("deploy SPIN_HPU=pdp11");
+    assert!(messages.contains("no HPU kind 'pdp11'"), "{messages}");
+    let output = Command::new(env!("CARGO_BIN_EXE_spinkit-pspin")).args(["cc", "-o", "x"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+}

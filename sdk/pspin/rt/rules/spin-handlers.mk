@@ -1,0 +1,26 @@
+# How the card side of a program is built. The program's Makefile sets SPIN_APP_NAME, SPIN_APP_SRCS, SPIN_CFLAGS and SPIN_LDFLAGS
+# before it includes this file. Rules with two colons may be added to.
+#
+#   SPIN_HPU   the kind of the cores: rv32imac, or rv32imac-corev with the CORE-V extensions
+
+SPIN_HPU ?= rv32imac
+PSPIN_CC ?= $(PSPIN_RT)/bin/pspin-cc
+
+# A folder of the program has one of these names.
+.PHONY: all deploy clean driver driver_debug
+
+all::
+
+deploy: build/slm_files/program.elf
+
+build/$(SPIN_APP_NAME): $(SPIN_APP_SRCS) $(wildcard handlers/*.h)
+	@mkdir -p build
+	"$(PSPIN_CC)" --hpu $(SPIN_HPU) $(SPIN_CFLAGS) $(SPIN_APP_SRCS) $(SPIN_LDFLAGS) -o $@
+
+# The simulation loads what is in this folder, which drivers name to it.
+build/slm_files/program.elf: build/$(SPIN_APP_NAME)
+	@mkdir -p build/slm_files
+	cp $< $@
+
+clean::
+	rm -rf build

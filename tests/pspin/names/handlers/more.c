@@ -1,0 +1,5 @@
+#include <handler.h>
+
+int answer(void);
+
+int answer(void) { return ANSWER; }
