@@ -246,6 +246,14 @@ spincc: error: not_on_card.c:6: handler 'direct' calls 'printf', which the card 
 }
 
 #[test]
+fn a_kind_on_request_is_compiled_for_when_it_is_named() {
+    let room = Room::new();
+    room.builds("--hpu rv32imac,rv32imac-corev pingpong.c -o @/prog");
+    let kinds = room.image("prog").devices.iter().map(|device| device.kind.clone()).collect::<Vec<_>>();
+    assert_eq!(kinds, ["rv32imac", "rv32imac-corev"]);
+}
+
+#[test]
 fn programs_too_large_for_the_card() {
     let message = Room::new().fails("too_big.c --hpu rv32imac -o @/prog", 1);
     let start = "spincc: error: handlers need 40,0";

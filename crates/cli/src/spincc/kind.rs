@@ -20,6 +20,8 @@ struct File {
     arch: String,
     program_bytes: u64,
     data_bytes: u64,
+    #[serde(default)]
+    on_request: bool,
 }
 
 /// One HPU kind.
@@ -47,6 +49,8 @@ pub struct Kind {
     pub data_bytes: u64,
     /// The path of the linker script.
     pub script: PathBuf,
+    /// Whether programs have code for it only when `--hpu` names it.
+    pub on_request: bool,
 }
 
 /// Every installed kind, sorted by name.
@@ -62,12 +66,14 @@ pub fn installed(device_dir: &Path) -> Result<Vec<Kind>> {
     Ok(kinds)
 }
 
-/// The kinds of `installed` that `--hpu` asks for, in the order of `installed`; all of them without it.
+/// The kinds of `installed` that `--hpu` asks for, in the order of `installed`; without it, all but those on request.
 ///
 /// # Errors
 /// When a kind that it asks for is not installed.
 pub fn choose(installed: Vec<Kind>, wanted: Option<&[String]>) -> Result<Vec<Kind>> {
-    let Some(wanted) = wanted else { return Ok(installed) };
+    let Some(wanted) = wanted else {
+        return Ok(installed.into_iter().filter(|kind| !kind.on_request).collect());
+    };
     if let Some(unknown) = wanted.iter().find(|name| !installed.iter().any(|k| k.name == **name)) {
         let names: Vec<String> = installed.iter().map(|k| format!("{} ({})", k.name, k.description)).collect();
         return Err(Error::Usage(format!("--hpu: no HPU kind '{unknown}'; installed: {}", names.join(", "))));
@@ -92,5 +98,6 @@ fn load(folder: &Path) -> Result<Kind> {
         program_bytes: file.program_bytes,
         data_bytes: file.data_bytes,
         script: folder.with_file_name("layout.ld"),
+        on_request: file.on_request,
     })
 }

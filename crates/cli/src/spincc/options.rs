@@ -15,7 +15,7 @@ Compiles sPIN programs: all functions for the host, and __handler functions also
 objects and archives can be mixed; with -c, objects contain their device code.
 
 Options of spincc:
-  --hpu KIND[,KIND]        HPU kinds to compile for (default: all installed)
+  --hpu KIND[,KIND]        HPU kinds to compile for (default: all but those on request)
   --keep                   keep each device program as OUTPUT.KIND.elf
   --disassemble [HANDLER]  print the instructions of the handlers of a built program or of sources
   --layouts                print the layouts of the structures that these handlers use as JSON
