@@ -2,11 +2,11 @@
 
 use std::rc::Rc;
 
-use sim::Time;
+use sim::{Time, Train};
 
 use crate::departure::Departure;
 use crate::message::{Header, MessageId, OpToken, Packet};
-use crate::pipeline::{Fetching, ReplyRight};
+use crate::pipeline::ReplyRight;
 use crate::region::Region;
 use crate::spin::HostTransfer;
 
@@ -67,6 +67,16 @@ pub enum Initiator {
     Handler,
     /// The card itself, which answers a get.
     Card,
+}
+
+/// The bytes of a message that are read back to back.
+#[derive(Clone, Copy, Debug)]
+pub struct Fetching {
+    /// When each of them passes the engine.
+    pub train: Train,
+    /// When the request for them reaches host memory, if reads have an engine of their own: a later write may overtake
+    /// what waits for that engine.
+    pub requested: Option<Time>,
 }
 
 /// Where a message's data is.

@@ -4,7 +4,7 @@
 use machine::{Dma, DmaEngines, DmaHandlers, DmaMessages, DmaNews};
 use sim::{SerialResource, Time, TimePerByte, Train};
 
-use crate::event::Initiator;
+use crate::event::{Fetching, Initiator};
 use crate::ports::{PacketId, Ports, Slice, Track};
 
 /// The DMA engine of a card: one transfer at a time between card and host memory, each followed by a latency during which
@@ -16,16 +16,6 @@ pub struct DmaEngine {
     /// Serves reads that have an engine of their own.
     reads: SerialResource,
     bytes: u64,
-}
-
-/// The bytes of a message that are read back to back.
-#[derive(Clone, Copy, Debug)]
-pub struct Fetching {
-    /// When each of them passes the engine.
-    pub train: Train,
-    /// When the request for them reaches host memory, if reads have an engine of their own: a later write may overtake
-    /// what waits for that engine.
-    pub requested: Option<Time>,
 }
 
 /// A write of a handler.

@@ -15,7 +15,7 @@ mod state;
 mod target;
 mod transmit;
 
-pub use dma::{Fetching, HandlerWrite};
+pub use dma::HandlerWrite;
 pub use messages::{EarlyPackets, Lookup, Messages};
 pub use rx::{ArrivedMessage, Completion, Delivery, ReplyRight, RxMessage, Sink};
 pub use state::Pipeline;

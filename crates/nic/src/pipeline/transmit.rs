@@ -6,9 +6,8 @@ use abi::portals::NiFail;
 use machine::Injection;
 use sim::{Time, Train};
 
-use super::dma::Fetching;
 use super::state::Pipeline;
-use crate::event::{Content, Fetch, Initiator, Leaving, NicEvent, Outgoing, Sending, Sent, Source, Unread};
+use crate::event::{Content, Fetch, Fetching, Initiator, Leaving, NicEvent, Outgoing, Sending, Sent, Source, Unread};
 use crate::message::{Body, Header, Packet, RequestKind};
 use crate::portals::{Initiated, InternalError, RmaOp};
 use crate::ports::{Departure, PacketId, Ports, Slice, Track};

@@ -3,7 +3,8 @@ use super::control::illegal;
 use super::corev;
 use super::extensions::{self, C, Extensions, F};
 use super::fields::SINK;
-use super::table::{EXTENSIONS, Format, Row};
+use super::row::{Format, Row};
+use super::table::EXTENSIONS;
 use crate::op::{Access, Class, Decoded, Fence, LoopEnd, Offset, Op, RegisterSet};
 
 /// Bits of a fence (RISC-V Unpriv. 2.7): the set of earlier accesses contains stores, the set of later ones loads.

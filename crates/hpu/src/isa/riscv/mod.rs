@@ -13,6 +13,7 @@ mod extensions;
 mod fields;
 mod float;
 mod integer;
+mod row;
 mod table;
 
 pub(super) use self::core::{NAMES, by_name};

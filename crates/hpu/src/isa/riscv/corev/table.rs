@@ -1,7 +1,7 @@
 //! The encodings of the CORE-V extensions, by extension.
 
-use super::super::table::Format::{self, *};
-use super::super::table::{F3, F7, Row, accumulates, row};
+use super::super::row::Format::{self, *};
+use super::super::row::{F3, F7, Row, accumulates, row};
 use super::memory::{IMMEDIATE, OFFSET, REGISTER};
 use super::{alu, bits, loops, mac, memory, simd};
 use crate::op::Class::{self, *};

@@ -1,0 +1,119 @@
+//! A row of the tables of instructions: an encoding and its meaning.
+
+use Rounding::Absent;
+
+use crate::op::{Class, Semantics};
+
+/// The fields of an instruction, and the register files that they name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Format {
+    None,
+    R,
+    I,
+    Shift,
+    S,
+    B,
+    U,
+    /// `U`, relative to the pc.
+    Auipc,
+    J,
+    Csr,
+    CsrI,
+    FloatLoad,
+    FloatStore,
+    FloatR,
+    Float1,
+    Float4,
+    FloatCompare,
+    FloatToInt,
+    IntToFloat,
+    /// Load of `rd` from `rs1`, which is then incremented by an immediate.
+    LoadStep,
+    /// Load of `rd` from `rs1`, which is then incremented by `rs2`.
+    LoadStepRegister,
+    /// Load of `rd` from `rs1 + rs2`.
+    LoadOffset,
+    /// Store of `rs2` to `rs1`, which is then incremented by an immediate.
+    StoreStep,
+    /// Store of `rs2` to `rs1`, which is then incremented by the register in the place of `rd`.
+    StoreStepRegister,
+    /// Store of `rs2` to `rs1` plus the register in the place of `rd`.
+    StoreOffset,
+    /// Branch that compares `rs1` with an immediate in the place of `rs2`.
+    BranchImmediate,
+    /// Position and size of a field of bits.
+    Field,
+    /// `R` with an immediate between function and `rs2`.
+    Normalized,
+    /// SIMD with an immediate that has a sign.
+    PackedSigned,
+    PackedUnsigned,
+    /// Hardware loops: an address relative to the pc.
+    LoopAddress,
+    /// An end relative to the pc.
+    LoopEndAddress,
+    /// An end in `rs1`.
+    LoopEndRegister,
+    LoopCount,
+    LoopRegister,
+    /// Everything from `rs1` and an immediate.
+    LoopSetup,
+    /// Everything from immediates.
+    LoopSetupImmediate,
+}
+
+/// The values of the rounding-mode field (RISC-V Unpriv. 21.2) for which an instruction is modelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rounding {
+    /// The instruction has no such field.
+    Absent,
+    /// Rounding to nearest, ties to even; also through `frm`, which always has that value.
+    Nearest,
+    /// All five rounding modes.
+    All,
+}
+
+impl Rounding {
+    pub fn allows(self, mode: u32) -> bool {
+        match self {
+            Rounding::Absent => true,
+            Rounding::Nearest => matches!(mode, 0 | 7),
+            Rounding::All => matches!(mode, 0..=4 | 7),
+        }
+    }
+}
+
+/// An encoding and its meaning.
+pub(crate) struct Row {
+    #[cfg_attr(not(test), expect(dead_code, reason = "names the row in the tests of the table"))]
+    pub name: &'static str,
+    pub mask: u32,
+    pub bits: u32,
+    pub format: Format,
+    pub class: Class,
+    pub rounding: Rounding,
+    /// The instruction also reads the register of its result.
+    pub accumulates: bool,
+    pub run: Semantics,
+}
+
+impl Row {
+    pub fn matches(&self, word: u32) -> bool {
+        word & self.mask == self.bits
+    }
+}
+
+pub(super) const fn row(name: &'static str, mask: u32, bits: u32, format: Format, class: Class, run: Semantics) -> Row {
+    Row { name, mask, bits, format, class, rounding: Absent, accumulates: false, run }
+}
+
+pub(super) const fn accumulates(row: Row) -> Row {
+    Row { accumulates: true, ..row }
+}
+
+pub(super) const fn rounded(row: Row, rounding: Rounding) -> Row {
+    Row { rounding, ..row }
+}
+
+pub(super) const F3: u32 = 0x0000_707f;
+pub(super) const F7: u32 = 0xfe00_707f;
