@@ -2,28 +2,84 @@ use machine::{Accelerator as Kind, Machine};
 
 use crate::accelerator::Accelerator;
 use crate::convention::P4spin;
+use crate::pspin::card::{self, Card};
 use crate::sc17;
 
 /// The card of a cluster cannot have the accelerator of this machine.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "machine {machine}: a machine with accelerator.kind = \"{kind}\" cannot yet be used on a cluster card; use one with \
-     accelerator.kind = \"sc17\", such as --machine sc17-int"
-)]
-pub struct NotOnCards {
-    machine: String,
-    kind: &'static str,
+pub enum NotOnCards {
+    /// Handlers could not name all of its HPUs.
+    #[error(
+        "machine {machine}: a cluster card has at most {MAX_HPUS} HPUs (PTL_MAX_HPUS), and accelerator.clusters times \
+         accelerator.hpus_per_cluster is {hpus}"
+    )]
+    Hpus {
+        /// The machine.
+        machine: String,
+        /// Number of its HPUs.
+        hpus: u32,
+    },
+    /// The L1 memories have no room for the stacks that handlers expect.
+    #[error(
+        "machine {machine}: the L1 of a cluster (accelerator.l1.bytes) has no room for {hpus} stacks of {stack} bytes behind \
+         accelerator.cluster.runtime_bytes and accelerator.cluster.packet_buffer_bytes"
+    )]
+    Stacks {
+        /// The machine.
+        machine: String,
+        /// Number of HPUs of a cluster.
+        hpus: u32,
+        /// Bytes of a stack.
+        stack: u32,
+    },
 }
+
+/// The maximum number of HPUs of a cluster card: `PTL_MAX_HPUS`.
+const MAX_HPUS: u32 = 64;
 
 /// Checks that the cards of a cluster can have the accelerator of a machine.
 ///
 /// # Errors
-/// When its kind cannot be used on cards.
+/// When it has too many HPUs, or too little memory for their stacks.
 pub fn check_card(machine: &Machine) -> Result<(), NotOnCards> {
-    match &machine.accelerator {
-        Kind::Sc17(_) => Ok(()),
-        Kind::Pspin(_) => Err(NotOnCards { machine: machine.name.clone(), kind: machine.accelerator.kind() }),
+    let Kind::Pspin(unit) = &machine.accelerator else { return Ok(()) };
+    let machine = || machine.name.clone();
+    if unit.hpus() > MAX_HPUS {
+        return Err(NotOnCards::Hpus { machine: machine(), hpus: unit.hpus() });
     }
+    match card::scratchpad(unit) {
+        Some(_) => Ok(()),
+        None => {
+            let (hpus, stack) = (unit.units.hpus, card::stack_bytes(unit));
+            Err(NotOnCards::Stacks { machine: machine(), hpus, stack })
+        }
+    }
+}
+
+/// What a PsPIN unit has for the NIC around it alone; on the card of a cluster, the card's own engines, its path to host memory
+/// and its flow control are in the place of these.
+const OF_THE_NIC: [&str; 10] = [
+    "accelerator.overload",
+    "accelerator.mpq.idle_cycles",
+    "accelerator.mpq.lru",
+    "accelerator.dma.issue_cycles",
+    "accelerator.dma.queue",
+    "accelerator.commands.in_flight_per_target",
+    "accelerator.commands.host_direct_bytes",
+    "accelerator.inbound.",
+    "accelerator.outbound.",
+    "accelerator.host.",
+];
+
+/// Whether a key of a machine file decides nothing on the cards of a cluster.
+pub fn is_unused_on_cards(machine: &Machine, key: &str) -> bool {
+    let is_of_the_nic = OF_THE_NIC.iter().any(|unused| key.starts_with(unused));
+    is_of_the_nic && key != "accelerator.inbound.write_cycles" && matches!(machine.accelerator, Kind::Pspin(_))
+}
+
+/// Whether the accelerator of a machine counts how often each instruction is executed.
+pub fn counts_instructions(machine: &Machine) -> bool {
+    matches!(machine.accelerator, Kind::Sc17(_))
 }
 
 /// Creates the accelerator of a machine.
@@ -35,6 +91,7 @@ pub fn create(machine: &Machine) -> Box<dyn Accelerator> {
         (Kind::Sc17(unit), _) => {
             Box::new(sc17::Unit::new(unit, machine.hpu.clock, machine.network.mtu, Box::new(P4spin)))
         }
-        (Kind::Pspin(_), refusal) => panic!("{}", refusal.err().map_or_else(String::new, |error| error.to_string())),
+        (Kind::Pspin(unit), Ok(())) => Box::new(Card::new(unit, machine.hpu.clock, machine.network.mtu)),
+        (Kind::Pspin(_), Err(refusal)) => panic!("{refusal}"),
     }
 }

@@ -42,6 +42,16 @@ impl Allocator {
         Allocator { base, capacity, reserved: Vec::new() }
     }
 
+    /// Whether an address is in the range from which pieces are allocated.
+    pub fn has(&self, address: u32) -> bool {
+        address.wrapping_sub(self.base) < self.capacity
+    }
+
+    /// Bytes of the pieces that have owners.
+    pub fn used(&self) -> u32 {
+        self.reserved.iter().filter_map(Weak::upgrade).map(|piece| piece.length).sum()
+    }
+
     /// Allocates the first gap that is large enough.
     ///
     /// # Errors

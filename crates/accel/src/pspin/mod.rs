@@ -6,12 +6,14 @@
 //! * [`command`]: the command unit and its engines
 //! * [`fabric`]: the interconnects between memories, clusters and NIC
 //! * [`cores`]: the boundary to the cores; [`core`]: HPUs that execute instructions
+//! * [`card`]: the unit on a card of a cluster, with handlers of P4sPIN
 //! * `arbiter`: round robin; `rate`: links with a time for each byte; `status`: what the host is told about an error
 //! * `unit`: the unit, its surroundings, and the order in which its parts act in a cycle; `counters`: what it counts
 //!
 //! The unit simulates the cycles in which something happens: each part tells when that will be, and time jumps to the least.
 
 mod arbiter;
+pub mod card;
 pub mod cluster;
 pub mod command;
 pub mod core;

@@ -179,14 +179,29 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
         &mut self.memory
     }
 
+    /// The bytes of all memories, for reading.
+    pub fn arena(&self) -> &Arena {
+        &self.memory
+    }
+
     /// The cores.
     pub fn cores(&self) -> &C {
         &self.cores
     }
 
-    /// The cores, for what they give only once.
+    /// The cores, which may be told something between two cycles.
     pub fn cores_mut(&mut self) -> &mut C {
         &mut self.cores
+    }
+
+    /// Takes the cores out of the unit.
+    pub fn into_cores(self) -> C {
+        self.cores
+    }
+
+    /// The cores, and the bytes of all memories.
+    pub fn cores_and_memory(&mut self) -> (&mut C, &mut Arena) {
+        (&mut self.cores, &mut self.memory)
     }
 
     /// The observer.

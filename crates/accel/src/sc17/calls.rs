@@ -3,11 +3,11 @@
 use hpu::Stop;
 
 use super::context::{OwnMemory, Wait};
-use super::handles::{DmaHandle, Look, Progress};
 use super::unit::Unit;
 use crate::accelerator::{Env, Event, InternalError};
 use crate::command::{Command, CommandId, Issued, Reply, Transfer};
 use crate::convention::{Answer, Call, Refusal, Request};
+use crate::handles::{DmaHandle, Look, Progress};
 use crate::outcome::Outcome;
 
 /// The name, in timelines, of the time until the data of a DMA write has left the card.

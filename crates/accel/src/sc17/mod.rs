@@ -10,11 +10,9 @@
 //! * `calls`: commands of handlers
 //! * `interface`: the unit as an [`Accelerator`](crate::Accelerator)
 
-mod buffers;
 mod calls;
 mod context;
 mod end;
-mod handles;
 mod hpus;
 mod interface;
 mod schedule;

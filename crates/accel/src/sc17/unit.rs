@@ -6,14 +6,13 @@ use hpu::{Predictor, Watched};
 use machine::Sc17;
 use sim::Clock;
 
-use super::buffers::Buffers;
 use super::context::{Context, Run};
-use super::handles::Handles;
 use super::hpus::Hpus;
 use crate::accelerator::InternalError;
 use crate::command::CommandId;
 use crate::convention::Convention;
-use crate::memory::{Allocator, Memories, Pieces, Region};
+use crate::handles::Handles;
+use crate::memory::{Allocator, Buffers, Memories, Pieces, Region};
 use crate::profile::Profile;
 use crate::program::{CardProgram, ImageError};
 use crate::task::{Packet, Task};

@@ -343,6 +343,19 @@ fn load_machine(options: &Options, sdk: &Sdk) -> Result<Machine, RunError> {
         eprintln!("spinrun: note: {notice}");
     }
     nic::check_card(&machine)?;
+    let keys = options.set.iter().filter_map(|setting| setting.split_once('=')).map(|(key, _)| key.trim());
+    for key in keys.filter(|key| nic::is_unused_on_cards(&machine, key)) {
+        eprintln!(
+            "spinrun: note: {key} decides nothing on the cards of a cluster: its engines, its path to host memory and its \
+             flow control are those of [nic], [dma] and [network]"
+        );
+    }
+    if options.profile && !nic::counts_instructions(&machine) {
+        eprintln!(
+            "spinrun: note: --profile counts no instructions on cards with accelerator.kind = \"pspin\"; use a machine with \
+             accelerator.kind = \"sc17\", such as --machine sc17-int"
+        );
+    }
     Ok(machine)
 }
 

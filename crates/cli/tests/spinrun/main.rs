@@ -17,4 +17,5 @@ mod p4spin;
 mod p4spin_limits;
 mod p4spin_times;
 mod portals;
+mod pspin;
 mod times;

@@ -17,5 +17,6 @@ mod hpu;
 mod hpus;
 mod protect;
 
+pub use cache::Cache;
 pub use counters::CoreCounters;
 pub use hpus::{Hpus, Runtime};

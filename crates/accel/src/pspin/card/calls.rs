@@ -1,0 +1,252 @@
+//! Commands of handlers, and the card's replies.
+
+use abi::device::err;
+
+use super::hpus::{Doing, Hpus, Outgoing};
+use super::own::{OwnMemory, owns};
+use crate::accelerator::InternalError;
+use crate::command::{Command, CommandId, Message, Place, Reply, Transfer};
+use crate::convention::{Answer, Call, Refusal, Request};
+use crate::handles::{DmaHandle, Look, Progress};
+use crate::outcome::{Failure, HandlerError, Outcome};
+use crate::pspin::cycle::Cycle;
+use crate::pspin::her::{self, HpuId, TaskOutcome};
+use crate::pspin::memory::{Arena, Place as MemoryPlace};
+
+/// Cycles of a call that the driver of the HPU answers: a load.
+const REGISTER: u64 = 2;
+/// Cycles of an operation on 64 bits beyond those of its two atomic accesses: it locks the pair of words, compares or adds, and
+/// unlocks the pair.
+const WIDE_ATOMIC: u64 = 6;
+
+impl Hpus {
+    /// An HPU issues a command in cycle `now`.
+    pub(super) fn call(&mut self, id: HpuId, now: Cycle, call: Call, memory: &mut Arena) {
+        let hpu = &self.groups[usize::from(id.cluster)].hpus[usize::from(id.hpu)];
+        let request = {
+            let mut own = OwnMemory { memory, spans: &hpu.spans, cluster: id.cluster };
+            self.convention.request(call, &mut own)
+        };
+        let register = now + REGISTER;
+        match request {
+            Ok(Request::Call(command)) => self.issue(id, now, call, command, false),
+            Ok(Request::Start(command)) => self.issue(id, now, call, command, true),
+            Ok(Request::Test(handle)) => {
+                let result = match self.look(handle, id, now) {
+                    None => err::INVALID,
+                    Some(Look::Done(0)) => 1,
+                    Some(Look::Done(result)) => result,
+                    Some(Look::At(_) | Look::UnderWay) => 0,
+                };
+                self.answer(id, register, result);
+            }
+            Ok(Request::Wait(handle)) => match self.look(handle, id, now) {
+                None => self.answer(id, register, err::INVALID),
+                Some(Look::Done(result)) => self.answer(id, register, result),
+                Some(Look::At(gone)) => {
+                    self.handles.free(handle);
+                    let gone = self.cycle_of(gone);
+                    self.answer(id, register.max(gone), 0);
+                }
+                Some(Look::UnderWay) => {
+                    self.handles.await_end(handle);
+                    self.at(id, Cycle::NEVER, Doing::Handle);
+                }
+            },
+            Ok(Request::CompareAndSwap { address, compare, swap }) => {
+                let change = |value| if value == compare { swap } else { value };
+                self.atomic((id, now, call), memory, (address, true), change, |before| i32::from(before == compare));
+            }
+            Ok(Request::FetchAndAdd { address, increment }) => {
+                let change = |value: u64| value.wrapping_add(increment);
+                self.atomic((id, now, call), memory, (address, increment != 0), change, |_| 0);
+            }
+            Ok(Request::MyHpu) => self.answer(id, register, self.gid(id) as i32),
+            Ok(Request::HpuCount) => self.answer(id, register, self.config.hpus() as i32),
+            // An HPU holds one task: there is no other one to run.
+            Ok(Request::Yield) => self.answer(id, register, 0),
+            Ok(Request::Abort(error)) => self.end(id, register, Outcome::Failed(error), TaskOutcome::Done),
+            Err(Refusal::Result(result)) => self.answer(id, register, result),
+            Err(Refusal::Fault { what, detail }) => self.command_fault(id, now, &what, detail),
+        }
+    }
+
+    fn look(&mut self, handle: DmaHandle, id: HpuId, now: Cycle) -> Option<Look> {
+        let (owner, now) = (self.gid(id) as u16, self.clock.time(now.0));
+        self.handles.look(handle, owner, now)
+    }
+
+    /// The first cycle that does not begin before a time.
+    pub(super) fn cycle_of(&self, time: sim::Time) -> Cycle {
+        let cycle = self.clock.cycles(time);
+        Cycle(cycle + u64::from(self.clock.time(cycle) < time))
+    }
+
+    /// An HPU gives a command to the card, when it has a free slot.
+    fn issue(&mut self, id: HpuId, now: Cycle, call: Call, command: Command, has_handle: bool) {
+        if let Command::HostAtomic(_) = command {
+            let what = "issued an atomic operation on host memory, which PsPIN cards do not have; cards with \
+                        accelerator.kind = \"sc17\" do, such as --machine sc17-int";
+            return self.command_fault(id, now, what, call.number);
+        }
+        let gid = self.gid(id);
+        let commands = &self.config.commands;
+        let mut at = now + commands.issue_cycles + commands.path_cycles;
+        if let Some(bytes) = data_of(&command) {
+            // The outbound engine reads the data before the call returns, so the handler may change the data after that.
+            let bytes = bytes.min(self.config.limits.max_packet);
+            at = at + commands.read_cycles + bytes.div_ceil(self.config.nhi.width_bits / 8);
+        }
+        let hpu = self.hpu(id);
+        let free_from = hpu.slots.free_from();
+        if free_from > now {
+            return self.at(id, free_from, Doing::Calling(call));
+        }
+        hpu.commands = hpu.commands.wrapping_add(1);
+        let (number, run) = (hpu.commands, hpu.run);
+        let Some(task) = hpu.task else { return };
+        hpu.slots.take(now, number);
+        let slot = has_handle.then(|| self.handles.take(gid as u16));
+        let command_id = CommandId { thread: gid, run, number, slot };
+        self.hpu(id).call = Some((call, command_id));
+        self.outgoing.push_back(Outgoing { at, id: command_id, task, command });
+        self.at(id, Cycle::NEVER, Doing::Reply(number));
+    }
+
+    /// The card replies to a command in cycle `now`.
+    pub(super) fn reply(
+        &mut self,
+        command: CommandId,
+        reply: Reply,
+        now: Cycle,
+        memory: &mut Arena,
+    ) -> Result<(), InternalError> {
+        let id = self.by_gid(command.thread);
+        let is_first = self.issuer(command).is_some() && self.hpu(id).call.is_some_and(|(_, other)| other == command);
+        if !is_first {
+            return self.reply_again(command, reply, now);
+        }
+        let Some((call, _)) = self.hpu(id).call.take() else { return Ok(()) };
+        let at = now + self.config.commands.response_cycles;
+        let free_from = match reply {
+            Reply::Leaves(time) | Reply::Started(Transfer::Posted(time)) => Some(self.cycle_of(time).max(now)),
+            Reply::Queued | Reply::Blocked | Reply::Started(Transfer::UnderWay) => None,
+            Reply::Done(_) | Reply::Counter(_) | Reply::Fault { .. } => Some(now),
+        };
+        if let Some(from) = free_from {
+            self.hpu(id).slots.free(command.number, from);
+        }
+        if let Some(handle) = command.slot {
+            match reply {
+                Reply::Started(Transfer::Posted(gone)) => self.handles.start(handle, Progress::Posted(gone)),
+                Reply::Started(Transfer::UnderWay) => self.handles.start(handle, Progress::Pending { awaited: false }),
+                _ => self.handles.free(handle),
+            }
+        }
+        match (reply, command.slot) {
+            (Reply::Done(result), _) => self.answer(id, at, result),
+            (Reply::Started(_), Some(handle)) => {
+                self.return_value(id, call, Answer::Handle(handle), memory);
+                self.answer(id, at, 0);
+            }
+            (Reply::Counter(value), None) => {
+                self.return_value(id, call, Answer::Counter(value), memory);
+                self.answer(id, at, 0);
+            }
+            (Reply::Leaves(_), None) => self.answer(id, at, 0),
+            // The network has no room: the command stays in the outbound engine, and its handler waits.
+            (Reply::Queued | Reply::Blocked, None) => {}
+            (Reply::Fault { what, address }, _) => self.command_fault(id, now, &what, address),
+            _ => return Err(InternalError::UnexpectedReply(command.thread)),
+        }
+        Ok(())
+    }
+
+    /// A command is done for which a handler waits, or which it may test.
+    fn reply_again(&mut self, command: CommandId, reply: Reply, now: Cycle) -> Result<(), InternalError> {
+        let unexpected = InternalError::UnexpectedReply(command.thread);
+        let Reply::Done(result) = reply else { return Err(unexpected) };
+        let id = self.by_gid(command.thread);
+        let at = now + self.config.commands.response_cycles;
+        if self.loaded.is_none() {
+            // The program has been unloaded meanwhile.
+            if let Some(handle) = command.slot {
+                self.handles.complete(handle, result);
+            }
+            return Ok(());
+        }
+        let hpu = self.hpu(id);
+        hpu.slots.free(command.number, now);
+        if let Doing::Calling(call) = hpu.doing {
+            self.at(id, now, Doing::Calling(call)); // it may have waited for this slot
+        }
+        let is_awaited = match command.slot {
+            Some(handle) => {
+                let owner = self.handles.complete(handle, result).ok_or(unexpected)?;
+                owner.is_some() && self.hpu(id).doing == Doing::Handle
+            }
+            None => self.issuer(command).is_some_and(|hpu| hpu.doing == Doing::Reply(command.number)),
+        };
+        if is_awaited {
+            self.answer(id, at, result);
+        }
+        Ok(())
+    }
+
+    /// Writes what a call returns besides its result into the handler's memory.
+    fn return_value(&mut self, id: HpuId, call: Call, answer: Answer, memory: &mut Arena) {
+        let hpu = &self.groups[usize::from(id.cluster)].hpus[usize::from(id.hpu)];
+        let mut own = OwnMemory { memory, spans: &hpu.spans, cluster: id.cluster };
+        self.convention.answer(call, answer, &mut own);
+    }
+
+    /// Changes 64 aligned bits of card memory. RV32A has 32 bits: the bank locks a pair of words meanwhile.
+    fn atomic(
+        &mut self,
+        (id, now, call): (HpuId, Cycle, Call),
+        memory: &mut Arena,
+        (address, write): (u32, bool),
+        change: impl FnOnce(u64) -> u64,
+        result: impl FnOnce(u64) -> i32,
+    ) {
+        let common = memory.common(id.cluster, address);
+        let hpu = &self.groups[usize::from(id.cluster)].hpus[usize::from(id.hpu)];
+        let may = owns(&hpu.spans, common, 8, write) && common.is_multiple_of(8);
+        let place = memory.locate(common, 8).map(|(place, _)| place);
+        let (Some(place), Some(bytes)) = (place.filter(|_| may), memory.write(common, 8)) else {
+            let what = format!("asked for an atomic operation at {address:#x}");
+            return self.command_fault(id, now, &what, address);
+        };
+        let mut before = [0; 8];
+        before.copy_from_slice(bytes);
+        let before = u64::from_le_bytes(before);
+        bytes.copy_from_slice(&change(before).to_le_bytes());
+        let access = match place {
+            MemoryPlace::L1(cluster) if cluster == id.cluster => self.config.l1.atomic_bank_cycles,
+            MemoryPlace::L1(_) => self.config.pe.remote_l1_cycles,
+            _ => self.config.pe.l2_cycles,
+        };
+        self.return_value(id, call, Answer::Before(before), memory);
+        self.answer(id, now + WIDE_ATOMIC + u64::from(2 * access), result(before));
+    }
+
+    /// Ends a handler whose command addresses memory that is not its own, or does not exist.
+    pub(super) fn command_fault(&mut self, id: HpuId, now: Cycle, what: &str, detail: u32) {
+        let pc = self.hpu(id).thread.command_pc();
+        let message = format!("{what}{}", self.place(pc));
+        let error = HandlerError { failure: Failure::Segv, message, detail: u64::from(detail) };
+        let failure = her::Failure::Command { address: detail, size: 0 };
+        self.end_badly(id, now, error, TaskOutcome::Faulted(failure));
+    }
+}
+
+/// Bytes that the outbound engine reads from the card's memory for a command.
+fn data_of(command: &Command) -> Option<u32> {
+    match command {
+        Command::Put(Message { place: Place::Device(_), length, .. })
+        | Command::Atomic(Message { place: Place::Device(_), length, .. }, ..) => {
+            Some(u32::try_from(*length).unwrap_or(u32::MAX))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,532 @@
+//! HPUs that run handlers of P4sPIN: their arguments are in registers, and commands are calls of the environment. The runtime
+//! of the HPUs is not code but takes the cycles of the published loop (PsPIN §III-B2).
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use abi::device::map;
+use hpu::isa::Class;
+use hpu::{Access, Fault, Pause, Stepper, Thread, Window};
+use machine::Pspin as Config;
+use sim::Clock;
+
+use super::own::{Span, owns};
+use super::place::stack_bytes;
+use super::slots::Slots;
+use super::tasks::{Ended, Ran, Tasks};
+use crate::command::{Command, CommandId};
+use crate::convention::{Arguments, Call, Convention};
+use crate::handles::Handles;
+use crate::outcome::{Failure, HandlerError, Outcome, Usage};
+use crate::program::CardProgram;
+use crate::pspin::core::Cache;
+use crate::pspin::cores::{ClusterSide, Cores};
+use crate::pspin::cycle::Cycle;
+use crate::pspin::her::{self, HpuId, Range, TaskOutcome};
+use crate::pspin::memory::{Arena, Place};
+use crate::pspin::observe::Observer;
+use crate::task::{Role, Task};
+
+/// Cycles of the runtime from the load of the function pointer to the first instruction of the handler: a move, and an
+/// indirect call that waits for the pointer (§IV-B1).
+const CALL: u64 = 4;
+/// Cycles from the doorbell to the next load of the function pointer.
+const LOOP: u64 = 3;
+/// Cycles that an HPU may run ahead without an access.
+const AHEAD: u64 = 4096;
+
+/// What an HPU does in the cycle for which it waits.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Doing {
+    /// It waits for a task.
+    Idle,
+    /// It runs instructions without accesses.
+    Running,
+    /// It asks for a bank of its own L1, at this offset.
+    Local(u32),
+    /// It asks for a memory that is not its own L1.
+    Remote(Place),
+    /// Its access reaches that memory, which answers in this cycle.
+    Arriving(Cycle),
+    /// It asks for a line of code.
+    Line(u32),
+    /// The line is there that it asked for in this cycle.
+    Filled(Cycle),
+    /// It issues a command.
+    Calling(Call),
+    /// It waits for the reply to this command.
+    Reply(u32),
+    /// It waits for the end of a command with a handle.
+    Handle,
+    /// The result of its command is there.
+    Answer(i32),
+    /// Its handler is over, and it rings the doorbell.
+    Doorbell(TaskOutcome),
+}
+
+/// An HPU.
+pub(super) struct Hpu {
+    pub thread: Thread,
+    pub doing: Doing,
+    access: Access,
+    /// Words of the access that have no grant yet.
+    words: u32,
+    /// Where the first byte of the access is among all bytes.
+    position: usize,
+    pub spans: Vec<Span>,
+    /// The number of the task that it runs.
+    pub task: Option<u64>,
+    /// Distinguishes the handlers that it runs one after the other.
+    pub run: u32,
+    pub slots: Slots,
+    /// Number of commands that it has issued.
+    pub commands: u32,
+    /// The call to which the card has not replied, and its command.
+    pub call: Option<(Call, CommandId)>,
+    started: Cycle,
+    /// When the driver has the function pointer of the next task.
+    pointer: Cycle,
+    /// When it is back at the load of the function pointer.
+    ready: Cycle,
+}
+
+/// The HPUs of a cluster.
+pub(super) struct Group {
+    pub next: Vec<Cycle>,
+    least: Cycle,
+    pub hpus: Vec<Hpu>,
+    cache: Cache,
+}
+
+impl Group {
+    pub fn settle(&mut self) {
+        self.least = self.next.iter().copied().min().unwrap_or(Cycle::NEVER);
+    }
+}
+
+/// A command on its way to the card.
+pub(super) struct Outgoing {
+    /// When it leaves the unit.
+    pub at: Cycle,
+    pub id: CommandId,
+    /// The task of its handler.
+    pub task: u64,
+    pub command: Command,
+}
+
+/// A device program, and the stepper that runs it.
+pub(super) struct Loaded {
+    pub card: Rc<CardProgram>,
+    pub stepper: Stepper,
+}
+
+/// The HPUs of all clusters.
+pub struct Hpus {
+    pub(super) config: Rc<Config>,
+    pub(super) clock: Clock,
+    pub(super) convention: Box<dyn Convention>,
+    pub(super) loaded: Option<Loaded>,
+    pub(super) groups: Vec<Group>,
+    pub(super) tasks: Tasks,
+    pub(super) handles: Handles,
+    /// Commands that leave the unit, in the order of their calls.
+    pub(super) outgoing: VecDeque<Outgoing>,
+    /// Number of handlers that were started.
+    runs: u32,
+}
+
+impl Hpus {
+    /// HPUs without a program.
+    pub fn new(config: Rc<Config>, clock: Clock, convention: Box<dyn Convention>) -> Hpus {
+        Hpus {
+            config,
+            clock,
+            convention,
+            loaded: None,
+            groups: Vec::new(),
+            tasks: Tasks::default(),
+            handles: Handles::default(),
+            outgoing: VecDeque::new(),
+            runs: 0,
+        }
+    }
+
+    /// Takes over from HPUs whose program is unloaded what commands in flight refer to.
+    pub fn succeed(&mut self, mut old: Hpus) {
+        (0..old.config.hpus()).for_each(|gid| old.handles.abandon(gid as u16));
+        (self.handles, self.runs) = (old.handles, old.runs);
+    }
+
+    /// Loads a program.
+    pub fn load(&mut self, card: Rc<CardProgram>) {
+        let program = &card.device().program;
+        let stepper = Stepper::new(program.clone(), self.config.icache.line);
+        let group = |_| {
+            let hpu = |_| Hpu {
+                thread: Thread::new(program, map::RETURN, 0, [0; 3]),
+                doing: Doing::Idle,
+                access: Access { at: 0, address: 0, bytes: 0, class: Class::Load },
+                words: 0,
+                position: 0,
+                spans: Vec::new(),
+                task: None,
+                run: 0,
+                slots: Slots::new(self.config.cluster.commands_in_flight),
+                commands: 0,
+                call: None,
+                started: Cycle::ZERO,
+                pointer: Cycle::NEVER,
+                ready: Cycle::ZERO,
+            };
+            let count = self.config.units.hpus as usize;
+            let cache = Cache::new(&self.config, stepper.lines());
+            Group { next: vec![Cycle::NEVER; count], least: Cycle::NEVER, hpus: (0..count).map(hpu).collect(), cache }
+        };
+        self.groups = (0..self.config.units.clusters).map(group).collect();
+        self.loaded = Some(Loaded { card, stepper });
+    }
+
+    /// The number of an HPU among all.
+    pub(super) fn gid(&self, id: HpuId) -> u32 {
+        u32::from(id.cluster) * self.config.units.hpus + u32::from(id.hpu)
+    }
+
+    /// The HPU with a number.
+    pub(super) fn by_gid(&self, gid: u32) -> HpuId {
+        HpuId { cluster: (gid / self.config.units.hpus) as u16, hpu: (gid % self.config.units.hpus) as u16 }
+    }
+
+    pub(super) fn hpu(&mut self, id: HpuId) -> &mut Hpu {
+        &mut self.groups[usize::from(id.cluster)].hpus[usize::from(id.hpu)]
+    }
+
+    /// The HPU that has issued a command, if the handler still runs.
+    pub(super) fn issuer(&self, id: CommandId) -> Option<&Hpu> {
+        let place = self.by_gid(id.thread);
+        let hpu = self.groups.get(usize::from(place.cluster))?.hpus.get(usize::from(place.hpu))?;
+        (hpu.run == id.run && hpu.task.is_some()).then_some(hpu)
+    }
+
+    /// An HPU does something in cycle `at`.
+    pub(super) fn at(&mut self, id: HpuId, at: Cycle, doing: Doing) {
+        let group = &mut self.groups[usize::from(id.cluster)];
+        group.hpus[usize::from(id.hpu)].doing = doing;
+        group.next[usize::from(id.hpu)] = at;
+        group.settle();
+    }
+
+    /// A result is there for an HPU in cycle `at`.
+    pub(super) fn answer(&mut self, id: HpuId, at: Cycle, result: i32) {
+        self.at(id, at, Doing::Answer(result));
+    }
+
+    /// Starts the handler of the task that an HPU has got.
+    fn start<O: Observer>(&mut self, id: HpuId, now: Cycle, side: &mut ClusterSide<'_, O>) {
+        side.start(id.hpu, now);
+        let Some((task, l1)) = side.task(id.hpu) else { return };
+        let number = task.her.user;
+        let (Some(entry), Some(loaded)) = (self.tasks.get(number), &mut self.loaded) else { return };
+        let is_withdrawn = entry.is_withdrawn;
+        let (bottom, block) = stack(&self.config, id);
+        let arguments = arguments(&*self.convention, entry.task.clone(), l1, block, side.memory);
+        if let Some(bytes) = side.memory.write(block, map::ARGS_BYTES) {
+            let length = arguments.block.len().min(bytes.len());
+            bytes[..length].copy_from_slice(&arguments.block[..length]);
+            bytes[length..].fill(0);
+        }
+        let program = &loaded.card.device().program;
+        let mut spans = Vec::with_capacity(6);
+        let mut span = |address, size, write| {
+            spans.push(Span { range: Range { address, size }, write });
+        };
+        span(bottom, block - bottom, true);
+        span(block, map::ARGS_BYTES, false);
+        if let Some(packet) = entry.task.packet.filter(|_| entry.task.role() == Role::Payload) {
+            // The runtime's memcpy reads whole aligned words.
+            span(l1.address + pad(packet.user_header), packet.length.next_multiple_of(8), true);
+        }
+        if let Some(state) = &entry.task.handlers.state {
+            span(state.address, state.length, true);
+        }
+        let (code, data) = (program.program_segment().len() as u32, program.data_segment().len() as u32);
+        span(map::PROGRAM, code.next_multiple_of(8), false);
+        if data > 0 {
+            span(map::DATA, data.next_multiple_of(8), true);
+        }
+        let mut thread = Thread::new(program, entry.task.handler.entry, block, arguments.registers);
+        loaded.stepper.call(&mut thread, now.0 + CALL);
+        self.runs = self.runs.wrapping_add(1);
+        let run = self.runs;
+        let hpu = self.hpu(id);
+        (hpu.thread, hpu.spans, hpu.run) = (thread, spans, run);
+        (hpu.task, hpu.started, hpu.call) = (Some(number), now, None);
+        if is_withdrawn {
+            self.at(id, now + CALL, Doing::Doorbell(TaskOutcome::Done));
+        } else {
+            self.go_on(id, side.memory);
+        }
+    }
+
+    /// Runs an HPU up to the next point at which others decide.
+    fn go_on(&mut self, id: HpuId, memory: &mut Arena) {
+        let Some(loaded) = &mut self.loaded else { return };
+        let group = &mut self.groups[usize::from(id.cluster)];
+        let hpu = &mut group.hpus[usize::from(id.hpu)];
+        let until = hpu.thread.cycles() + AHEAD;
+        let pause = loaded.stepper.run(&mut hpu.thread, &group.cache.lines, until);
+        let at = Cycle(hpu.thread.cycles());
+        match pause {
+            Pause::Access(access) => self.ask(id, access, memory),
+            Pause::Line(line) => self.at(id, at, Doing::Line(line)),
+            Pause::Until => self.at(id, at, Doing::Running),
+            Pause::Call { number, argument } => self.at(id, at, Doing::Calling(Call { number, argument })),
+            Pause::Return(value) => {
+                let role = hpu.task.and_then(|task| self.tasks.get(task)).map(|entry| entry.task.role());
+                let outcome = self.convention.outcome(role.unwrap_or(Role::Payload), value);
+                self.end(id, at + 1_u64, outcome, TaskOutcome::Done);
+            }
+            Pause::Fault(fault) => self.fail(id, fault),
+        }
+    }
+
+    /// An HPU has come to an access: finds out which memory it is for.
+    fn ask(&mut self, id: HpuId, access: Access, memory: &mut Arena) {
+        let Some(loaded) = &mut self.loaded else { return };
+        let hpu = &mut self.groups[usize::from(id.cluster)].hpus[usize::from(id.hpu)];
+        let address = memory.common(id.cluster, access.address);
+        (hpu.access, hpu.words) = (access, access.words());
+        let may = owns(&hpu.spans, address, access.bytes, access.class != Class::Load);
+        let Some((place, offset)) = memory.locate(address, access.bytes).filter(|_| may) else {
+            let denied = loaded.stepper.perform(&mut hpu.thread, &mut [], Window::default(), 0);
+            if let Err(fault) = denied {
+                self.fail(id, fault);
+            }
+            return;
+        };
+        hpu.position = memory.position(place, offset);
+        let doing = if place == Place::L1(id.cluster) { Doing::Local(offset) } else { Doing::Remote(place) };
+        self.at(id, Cycle(access.at), doing);
+    }
+
+    /// Executes the access of an HPU, `stall` cycles later than in a memory that is ready at once.
+    fn perform(&mut self, id: HpuId, memory: &mut Arena, stall: u64) {
+        let Some(loaded) = &mut self.loaded else { return };
+        let hpu = &mut self.groups[usize::from(id.cluster)].hpus[usize::from(id.hpu)];
+        let Access { address, bytes, .. } = hpu.access;
+        let window = Window { base: address, len: bytes, offset: hpu.position, write: true, ..Window::default() };
+        match loaded.stepper.perform(&mut hpu.thread, memory.bytes(), window, stall) {
+            Ok(()) => self.go_on(id, memory),
+            Err(fault) => self.fail(id, fault),
+        }
+    }
+
+    /// A handler has failed.
+    fn fail(&mut self, id: HpuId, fault: Fault) {
+        let stack_bytes = stack_bytes(&self.config);
+        let (bottom, _) = stack(&self.config, id);
+        let hpu = self.hpu(id);
+        let (pc, at) = (hpu.thread.pc(), Cycle(hpu.thread.cycles()));
+        let detail = match fault {
+            Fault::Load { addr, .. } | Fault::Store { addr, .. } | Fault::Misaligned { addr, .. } => addr,
+            Fault::Fetch { pc } | Fault::Illegal { pc, .. } | Fault::Breakpoint { pc } => pc,
+        };
+        let below = matches!(fault, Fault::Load { .. } | Fault::Store { .. }) && detail < bottom;
+        let hint = if below && detail >= bottom - stack_bytes {
+            format!("; it needs more than {stack_bytes} bytes of stack (accelerator.stack_bytes)")
+        } else {
+            String::new()
+        };
+        let message = format!("failed: {fault}{}{hint}", self.place(pc));
+        let error = HandlerError { failure: Failure::Segv, message, detail: u64::from(detail) };
+        self.end_badly(id, at, error, TaskOutcome::Faulted(her::Failure::Fault(fault)));
+    }
+
+    /// The place of an instruction in the source.
+    pub(super) fn place(&self, pc: u32) -> String {
+        self.loaded.as_ref().map_or_else(String::new, |loaded| loaded.card.suffix(pc))
+    }
+
+    /// Ends a handler with an error, after which the HPU recovers.
+    pub(super) fn end_badly(&mut self, id: HpuId, at: Cycle, error: HandlerError, outcome: TaskOutcome) {
+        let trap = self.config.cluster.trap_cycles;
+        self.end(id, at + trap, Outcome::Failed(error), outcome);
+    }
+
+    /// Ends a handler: its HPU rings the doorbell in cycle `at`.
+    pub(super) fn end(&mut self, id: HpuId, at: Cycle, outcome: Outcome, tells: TaskOutcome) {
+        self.drop_call(id, at);
+        let hpu = self.hpu(id);
+        let (number, start) = (hpu.task, hpu.started);
+        let cycles = hpu.thread.cycles().saturating_sub(start.0);
+        let usage = Usage { instructions: hpu.thread.instructions(), cycles, ..Usage::default() };
+        if let Some(entry) = number.and_then(|number| self.tasks.get(number)) {
+            entry.ended = Some(Ended { outcome, usage, ran: Ran { hpu: id, start, end: at } });
+        }
+        self.at(id, at, Doing::Doorbell(tells));
+    }
+
+    /// Forgets a command that has not left the unit, whose handler is over.
+    fn drop_call(&mut self, id: HpuId, at: Cycle) {
+        let hpu = self.hpu(id);
+        if let Some((_, command)) = hpu.call.take() {
+            hpu.slots.free(command.number, at);
+            if let Some(handle) = command.slot {
+                self.handles.free(handle);
+            }
+        }
+    }
+
+    /// An HPU rings the doorbell.
+    fn ring<O: Observer>(&mut self, id: HpuId, now: Cycle, outcome: TaskOutcome, side: &mut ClusterSide<'_, O>) {
+        self.handles.abandon(self.gid(id) as u16);
+        let rings = side.end(id.hpu, now, outcome);
+        let hpu = self.hpu(id);
+        hpu.task = None;
+        if rings {
+            (hpu.ready, hpu.pointer) = (now + LOOP, Cycle::NEVER);
+            self.at(id, Cycle::NEVER, Doing::Idle);
+        } else {
+            self.at(id, Cycle::NEVER, Doing::Doorbell(outcome));
+        }
+    }
+
+    /// What an HPU does in cycle `now`.
+    fn act<O: Observer>(&mut self, id: HpuId, now: Cycle, side: &mut ClusterSide<'_, O>) {
+        let hpu = self.hpu(id);
+        let (access, doing) = (hpu.access, hpu.doing);
+        let is_atomic = access.class == Class::Atomic;
+        match hpu.doing {
+            Doing::Idle => self.start(id, now, side),
+            Doing::Running => self.go_on(id, side.memory),
+            Doing::Local(offset) => {
+                if !side.take_bank(id.hpu, now, offset, is_atomic) {
+                    return self.at(id, now + 1_u64, Doing::Local(offset));
+                }
+                hpu.words -= 1;
+                if hpu.words > 0 {
+                    return self.at(id, now + 1_u64, Doing::Local((offset | 3) + 1));
+                }
+                // Each further word takes a cycle even when no other HPU is in the way.
+                self.perform(id, side.memory, now.0 - access.at - u64::from(access.words() - 1));
+            }
+            Doing::Remote(place) => {
+                let remote = side.ask(now, place, access.bytes);
+                self.at(id, remote.access, Doing::Arriving(remote.answer));
+            }
+            Doing::Arriving(answer) => self.perform(id, side.memory, answer.0.saturating_sub(access.at + 1)),
+            Doing::Line(line) => {
+                let group = &mut self.groups[usize::from(id.cluster)];
+                if group.cache.lines.contains(line) {
+                    return self.go_on(id, side.memory);
+                }
+                let at = group.cache.coming(line).map_or_else(
+                    || {
+                        let at = side.fetch(id.hpu, now, map::PROGRAM + line * self.config.icache.line);
+                        group.cache.expect(line, at.0);
+                        at
+                    },
+                    Cycle,
+                );
+                self.at(id, at, Doing::Filled(now));
+            }
+            Doing::Filled(since) => {
+                if let Some(loaded) = &mut self.loaded {
+                    let hpu = &mut self.groups[usize::from(id.cluster)].hpus[usize::from(id.hpu)];
+                    loaded.stepper.wait(&mut hpu.thread, now - since);
+                }
+                self.go_on(id, side.memory);
+            }
+            Doing::Calling(call) => self.call(id, now, call, side.memory),
+            Doing::Answer(result) => {
+                if let Some(loaded) = &mut self.loaded {
+                    let hpu = &mut self.groups[usize::from(id.cluster)].hpus[usize::from(id.hpu)];
+                    let waits = now.0.saturating_sub(hpu.thread.cycles());
+                    loaded.stepper.wait(&mut hpu.thread, waits);
+                    hpu.thread.set_result(result as u32);
+                }
+                self.go_on(id, side.memory);
+            }
+            Doing::Doorbell(outcome) => self.ring(id, now, outcome, side),
+            Doing::Reply(_) | Doing::Handle => self.at(id, Cycle::NEVER, doing),
+        }
+    }
+
+    /// Ends the handlers of a withdrawn task, wherever it is.
+    pub(super) fn withdraw(&mut self, number: u64, now: Cycle) {
+        for gid in 0..self.config.hpus() {
+            let id = self.by_gid(gid);
+            let trap = self.config.cluster.trap_cycles;
+            let hpu = self.hpu(id);
+            if hpu.task == Some(number) && !matches!(hpu.doing, Doing::Doorbell(_)) {
+                self.drop_call(id, now);
+                self.handles.abandon(gid as u16);
+                self.at(id, now + trap, Doing::Doorbell(TaskOutcome::Done));
+            }
+        }
+    }
+}
+
+impl Cores for Hpus {
+    fn next(&self, cluster: u16) -> Cycle {
+        self.groups.get(usize::from(cluster)).map_or(Cycle::NEVER, |group| group.least)
+    }
+
+    fn step<O: Observer>(&mut self, cluster: u16, now: Cycle, side: &mut ClusterSide<'_, O>) {
+        let group = &mut self.groups[usize::from(cluster)];
+        group.cache.fill(now.0);
+        // In each cycle another HPU is the first to ask for a bank.
+        let count = group.next.len() as u64;
+        for place in 0..count {
+            let hpu = ((now.0 + place) % count) as u16;
+            while self.groups[usize::from(cluster)].next[usize::from(hpu)] <= now {
+                self.act(HpuId { cluster, hpu }, now, side);
+            }
+        }
+    }
+
+    fn task(&mut self, id: HpuId, at: Cycle) {
+        let hpu = self.hpu(id);
+        hpu.pointer = at;
+        let from = at.max(hpu.ready);
+        self.at(id, from, Doing::Idle);
+    }
+
+    fn resume(&mut self, id: HpuId, at: Cycle) {
+        let doing = self.hpu(id).doing;
+        self.at(id, at, doing);
+    }
+
+    fn kill(&mut self, id: HpuId, at: Cycle) {
+        if matches!(self.hpu(id).doing, Doing::Doorbell(_) | Doing::Idle) {
+            return;
+        }
+        let pc = self.hpu(id).thread.pc();
+        let cycles = self.config.units.watchdog_cycles;
+        let message =
+            format!("was killed after {cycles} cycles (accelerator.default_watchdog_cycles){}", self.place(pc));
+        let error = HandlerError { failure: Failure::Timeout, message, detail: cycles };
+        self.end_badly(id, at, error, TaskOutcome::TimedOut);
+    }
+}
+
+/// The first byte of the stack of an HPU, and the first behind it: that of its argument block.
+fn stack(config: &Config, id: HpuId) -> (u32, u32) {
+    let end = Arena::start(Place::L1(id.cluster)) + config.l1.bytes;
+    let block = end - u32::from(id.hpu) * (stack_bytes(config) + map::ARGS_BYTES) - map::ARGS_BYTES;
+    (block - stack_bytes(config), block)
+}
+
+/// Bytes before a packet in its buffer that align the payload behind the user header.
+pub(super) fn pad(user_header: u32) -> u32 {
+    user_header.next_multiple_of(crate::FRAGMENT) - user_header
+}
+
+/// The arguments of a handler, whose block is at this address. A payload handler finds its packet in L1.
+fn arguments(convention: &dyn Convention, mut task: Task, l1: Range, block: u32, memory: &Arena) -> Arguments {
+    let header = task.packet.filter(|_| task.role() == Role::Header);
+    let user_header = header.and_then(|packet| memory.read(packet.start, packet.user_header)).unwrap_or_default();
+    if let Some(packet) = &mut task.packet {
+        packet.start = l1.address + pad(packet.user_header);
+    }
+    convention.arguments(&task, block, user_header)
+}
