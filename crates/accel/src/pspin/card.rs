@@ -6,7 +6,7 @@
 //! HPU with all cycles, and the card tells the queue when the message has ended.
 //!
 //! * `place`: HPU memory of programs; `queues`: which message has which queue; `tasks`: the tasks in the unit
-//! * `hpus`, `calls`: HPUs that run handlers of P4sPIN, and their commands; `slots`, `own`: parts of them
+//! * `hpus`, `run`, `calls`: HPUs, how they run handlers of P4sPIN, and their commands; `slots`, `own`: parts of them
 //! * `interface`: the unit as an [`Accelerator`](crate::Accelerator)
 //!
 //! The unit simulates ahead of the run, but never beyond the run's next event, the next thing that it tells the card, or a
@@ -18,6 +18,7 @@ mod interface;
 mod own;
 mod place;
 mod queues;
+mod run;
 mod slots;
 mod tasks;
 
@@ -27,10 +28,11 @@ use std::rc::Rc;
 use machine::Pspin as Config;
 use sim::{Clock, Time};
 
-use self::hpus::{Hpus, Outgoing, pad};
+use self::hpus::{Hpus, Outgoing};
 use self::place::{Places, cluster_of};
 pub use self::place::{scratchpad, stack_bytes};
 use self::queues::Queues;
+use self::run::pad;
 use crate::accelerator::{Env, Event, HandlerSlice, InternalError};
 use crate::command::Issued;
 use crate::convention::P4spin;
