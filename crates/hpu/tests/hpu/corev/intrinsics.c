@@ -37,7 +37,8 @@ HANDLER(fields) {
     uint32_t x = cv_extractu(a, 5, 27) + 3 * (uint32_t)cv_extract(b, 12, 9) + (uint32_t)cv_extract(a, 32, 0);
     x = cv_insert(x, d, 7, 13);
     x += cv_insert(a, b, 32, 0) + cv_extractu(d, 1, 31);
-    return x + (uint32_t)cv_clip((int32_t)a, 8) + 3 * (uint32_t)cv_clip((int32_t)b, 31) + 5 * (uint32_t)cv_clip((int32_t)d, 1);
+    return x + (uint32_t)cv_clip((int32_t)a, 8) + 3 * (uint32_t)cv_clip((int32_t)b, 31) +
+           5 * (uint32_t)cv_clip((int32_t)d, 1);
 }
 
 /* What the compiler selects by itself. */
@@ -55,10 +56,11 @@ HANDLER(sum) {
     uint32_t total = d;
 #if COREV
     uint32_t word;
-    CV_LOOP(b, "cv.lw %[word], (%[at]), 4 \n addi %[total], %[total], 1 \n add %[total], %[total], %[word]", [at] "+r"(at),
-            [total] "+r"(total), [word] "=&r"(word));
+    CV_LOOP(b, "cv.lw %[word], (%[at]), 4 \n addi %[total], %[total], 1 \n add %[total], %[total], %[word]",
+            [at] "+r"(at), [total] "+r"(total), [word] "=&r"(word));
 #else
-    for (uint32_t i = 0; i < b; i++) total += at[i] + 1;
+    for (uint32_t i = 0; i < b; i++)
+        total += at[i] + 1;
 #endif
     return total;
 }

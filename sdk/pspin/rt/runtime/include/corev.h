@@ -31,28 +31,28 @@ COREV_INLINE uint32_t corev_lane_u(uint32_t value, uint32_t index, uint32_t bits
 
 /* The instruction, or the C expression `plain` for lane `i`, whose operands are x and y, for all lanes. */
 #if COREV
-#define COREV_LANES(name, instruction, bits, type, lane, plain)                                                                   \
-    COREV_INLINE uint32_t name(uint32_t a, uint32_t b) {                                                                          \
-        uint32_t d;                                                                                                               \
-        __asm__(instruction " %0, %1, %2" : "=r"(d) : "r"(a), "r"(b));                                                            \
-        return d;                                                                                                                 \
+#define COREV_LANES(name, instruction, bits, type, lane, plain)                                                        \
+    COREV_INLINE uint32_t name(uint32_t a, uint32_t b) {                                                               \
+        uint32_t d;                                                                                                    \
+        __asm__(instruction " %0, %1, %2" : "=r"(d) : "r"(a), "r"(b));                                                 \
+        return d;                                                                                                      \
     }
 #else
-#define COREV_LANES(name, instruction, bits, type, lane, plain)                                                                   \
-    COREV_INLINE uint32_t name(uint32_t a, uint32_t b) {                                                                          \
-        uint32_t d = 0;                                                                                                           \
-        for (uint32_t i = 0; i < 32 / (bits); i++) {                                                                              \
-            type x = lane(a, i, bits), y = lane(b, i, bits);                                                                      \
-            d |= ((uint32_t)(plain) & ((1U << (bits)) - 1)) << (i * (bits));                                                      \
-        }                                                                                                                         \
-        return d;                                                                                                                 \
+#define COREV_LANES(name, instruction, bits, type, lane, plain)                                                        \
+    COREV_INLINE uint32_t name(uint32_t a, uint32_t b) {                                                               \
+        uint32_t d = 0;                                                                                                \
+        for (uint32_t i = 0; i < 32 / (bits); i++) {                                                                   \
+            type x = lane(a, i, bits), y = lane(b, i, bits);                                                           \
+            d |= ((uint32_t)(plain) & ((1U << (bits)) - 1)) << (i * (bits));                                           \
+        }                                                                                                              \
+        return d;                                                                                                      \
     }
 #endif
 
 /* Sums, differences, averages, minima, maxima, shifts (by the low bits of each lane of b) and comparisons (all bits of a lane
  * are 1 where the relation holds) of lanes. */
-#define COREV_BOTH(name, type, lane, plain)                                                                                       \
-    COREV_LANES(cv_##name##_h, "cv." #name ".h", 16, type, lane, plain)                                                           \
+#define COREV_BOTH(name, type, lane, plain)                                                                            \
+    COREV_LANES(cv_##name##_h, "cv." #name ".h", 16, type, lane, plain)                                                \
     COREV_LANES(cv_##name##_b, "cv." #name ".b", 8, type, lane, plain)
 
 COREV_BOTH(add, int32_t, corev_lane, x + y)
@@ -75,21 +75,22 @@ COREV_LANES(cv_shuffle_b, "cv.shuffle.b", 8, uint32_t, corev_lane_u, ((void)x, c
 
 /* Instructions that add to the old value of their result: `plain` is the C statement that changes d. */
 #if COREV
-#define COREV_ADDS(name, instruction, plain)                                                                                      \
-    COREV_INLINE uint32_t name(uint32_t d, uint32_t a, uint32_t b) {                                                              \
-        __asm__(instruction " %0, %1, %2" : "+r"(d) : "r"(a), "r"(b));                                                            \
-        return d;                                                                                                                 \
+#define COREV_ADDS(name, instruction, plain)                                                                           \
+    COREV_INLINE uint32_t name(uint32_t d, uint32_t a, uint32_t b) {                                                   \
+        __asm__(instruction " %0, %1, %2" : "+r"(d) : "r"(a), "r"(b));                                                 \
+        return d;                                                                                                      \
     }
 #else
-#define COREV_ADDS(name, instruction, plain)                                                                                      \
-    COREV_INLINE uint32_t name(uint32_t d, uint32_t a, uint32_t b) {                                                              \
-        plain;                                                                                                                    \
-        return d;                                                                                                                 \
+#define COREV_ADDS(name, instruction, plain)                                                                           \
+    COREV_INLINE uint32_t name(uint32_t d, uint32_t a, uint32_t b) {                                                   \
+        plain;                                                                                                         \
+        return d;                                                                                                      \
     }
 #endif
 
-#define COREV_SUM(bits, first, second)                                                                                            \
-    for (uint32_t i = 0; i < 32 / (bits); i++) d += (uint32_t)first(a, i, bits) * (uint32_t)second(b, i, bits)
+#define COREV_SUM(bits, first, second)                                                                                 \
+    for (uint32_t i = 0; i < 32 / (bits); i++)                                                                         \
+    d += (uint32_t)first(a, i, bits) * (uint32_t)second(b, i, bits)
 
 /* d + a * b, and d - a * b */
 COREV_ADDS(cv_mac, "cv.mac", d += a * b)
@@ -110,37 +111,37 @@ COREV_ADDS(cv_machhu, "cv.machhun %0, %1, %2, 0 #", d += corev_lane_u(a, 1, 16) 
 /* `size` bits (1 to 32) of `value` from bit `position` on, without and with sign; size and position are constants, and
  * size + position is at most 32. */
 #if COREV
-#define cv_extractu(value, size, position)                                                                                        \
-    (__extension__({                                                                                                              \
-        uint32_t cv_d;                                                                                                            \
-        __asm__("cv.extractu %0, %1, %2, %3" : "=r"(cv_d) : "r"(value), "i"((size)-1), "i"(position));                            \
-        cv_d;                                                                                                                     \
+#define cv_extractu(value, size, position)                                                                             \
+    (__extension__({                                                                                                   \
+        uint32_t cv_d;                                                                                                 \
+        __asm__("cv.extractu %0, %1, %2, %3" : "=r"(cv_d) : "r"(value), "i"((size) - 1), "i"(position));               \
+        cv_d;                                                                                                          \
     }))
-#define cv_extract(value, size, position)                                                                                         \
-    (__extension__({                                                                                                              \
-        int32_t cv_d;                                                                                                             \
-        __asm__("cv.extract %0, %1, %2, %3" : "=r"(cv_d) : "r"(value), "i"((size)-1), "i"(position));                             \
-        cv_d;                                                                                                                     \
+#define cv_extract(value, size, position)                                                                              \
+    (__extension__({                                                                                                   \
+        int32_t cv_d;                                                                                                  \
+        __asm__("cv.extract %0, %1, %2, %3" : "=r"(cv_d) : "r"(value), "i"((size) - 1), "i"(position));                \
+        cv_d;                                                                                                          \
     }))
 /* `old` with `size` bits from bit `position` on replaced by the lowest bits of `value` */
-#define cv_insert(old, value, size, position)                                                                                     \
-    (__extension__({                                                                                                              \
-        uint32_t cv_d = (old);                                                                                                    \
-        __asm__("cv.insert %0, %1, %2, %3" : "+r"(cv_d) : "r"(value), "i"((size)-1), "i"(position));                              \
-        cv_d;                                                                                                                     \
+#define cv_insert(old, value, size, position)                                                                          \
+    (__extension__({                                                                                                   \
+        uint32_t cv_d = (old);                                                                                         \
+        __asm__("cv.insert %0, %1, %2, %3" : "+r"(cv_d) : "r"(value), "i"((size) - 1), "i"(position));                 \
+        cv_d;                                                                                                          \
     }))
 /* `value` limited to the range of numbers with `size` bits (1 to 31), one of which is the sign; size is a constant. */
-#define cv_clip(value, size)                                                                                                      \
-    (__extension__({                                                                                                              \
-        int32_t cv_d;                                                                                                             \
-        __asm__("cv.clip %0, %1, %2" : "=r"(cv_d) : "r"(value), "i"(size));                                                       \
-        cv_d;                                                                                                                     \
+#define cv_clip(value, size)                                                                                           \
+    (__extension__({                                                                                                   \
+        int32_t cv_d;                                                                                                  \
+        __asm__("cv.clip %0, %1, %2" : "=r"(cv_d) : "r"(value), "i"(size));                                            \
+        cv_d;                                                                                                          \
     }))
 #else
 #define cv_extractu(value, size, position) ((uint32_t)(value) << (32 - (size) - (position)) >> (32 - (size)))
 #define cv_extract(value, size, position) ((int32_t)((uint32_t)(value) << (32 - (size) - (position))) >> (32 - (size)))
-#define cv_insert(old, value, size, position)                                                                                     \
-    (((uint32_t)(old) & ~(0xffffffffU >> (32 - (size)) << (position))) |                                                          \
+#define cv_insert(old, value, size, position)                                                                          \
+    (((uint32_t)(old) & ~(0xffffffffU >> (32 - (size)) << (position))) |                                               \
      (((uint32_t)(value) << (position)) & (0xffffffffU >> (32 - (size)) << (position))))
 COREV_INLINE int32_t cv_clip(int32_t value, uint32_t size) {
     int32_t most = (int32_t)((1U << (size - 1)) - 1);
@@ -156,16 +157,17 @@ COREV_INLINE int32_t cv_clip(int32_t value, uint32_t size) {
  *
  * Only for cores with CORE-V (#if COREV). */
 #if COREV
-#define CV_LOOP(count, body, ...)                                                                                                 \
-    do {                                                                                                                          \
-        register uint32_t cv_count __asm__("t6") = (count);                                                                       \
-        if (cv_count == 0) break;                                                                                                 \
-        /* cv.setup 0, t6, words to the end */                                                                               \
-        __asm__ volatile(".balign 4 \n .option push \n .option norelax \n .option norvc \n"                                       \
-                         "77: .word 0x000fc72b | ((78f - 77b) >> 2) << 20 \n" body " \n 78: .option pop"       \
-                         : "+r"(cv_count), __VA_ARGS__                                                                            \
-                         :                                                                                                        \
-                         : "memory");                                                                                             \
+#define CV_LOOP(count, body, ...)                                                                                      \
+    do {                                                                                                               \
+        register uint32_t cv_count __asm__("t6") = (count);                                                            \
+        if (cv_count == 0)                                                                                             \
+            break;                                                                                                     \
+        /* cv.setup 0, t6, words to the end */                                                                         \
+        __asm__ volatile(".balign 4 \n .option push \n .option norelax \n .option norvc \n"                            \
+                         "77: .word 0x000fc72b | ((78f - 77b) >> 2) << 20 \n" body " \n 78: .option pop"               \
+                         : "+r"(cv_count), __VA_ARGS__                                                                 \
+                         :                                                                                             \
+                         : "memory");                                                                                  \
     } while (0)
 #endif
 
