@@ -74,7 +74,7 @@ test: build $(VENV)/.mpi ## run all tests
 
 # In the release profile, numbers that overflow wrap in silence; these are the crates that compute times, sizes and
 # addresses from what a user writes. Tests that start processes are left out: they take most of the time of `make test`.
-CHECKED := sim machine hpu net nic goal offload mpi output fuzzing
+CHECKED := sim machine packets hpu accel net nic smartnic goal offload mpi output fuzzing
 test-checked: ## run the tests within a process with checks of overflows and assertions
 	cargo test --profile checked --locked --no-fail-fast --tests $(CHECKED:%=-p %)
 
