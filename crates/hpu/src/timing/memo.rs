@@ -115,15 +115,9 @@ impl Memo {
         exit: Exit,
         ops: impl FnOnce() -> &'a [Timed],
     ) -> u32 {
-        let next = self.transitions[position.transition as usize].next[exit.index()];
-        let known = &self.transitions[next as usize];
-        if known.block == block {
-            position.transition = next;
-            return known.cycles;
-        }
-        let next = self.search(position, block, exit, ops());
+        let (next, cycles) = self.find(position, block, exit, ops);
         position.transition = next;
-        self.transitions[next as usize].cycles
+        cycles
     }
 
     /// The cycles of `block`, as [`Memo::advance`] returns them, but without a step of the thread. `position` changes
@@ -136,13 +130,25 @@ impl Memo {
         exit: Exit,
         ops: impl FnOnce() -> &'a [Timed],
     ) -> u32 {
+        self.find(position, block, exit, ops).1
+    }
+
+    /// The transition to `block`, and its cycles.
+    #[inline(always)]
+    fn find<'a>(
+        &mut self,
+        position: &mut Position,
+        block: u32,
+        exit: Exit,
+        ops: impl FnOnce() -> &'a [Timed],
+    ) -> (u32, u32) {
         let next = self.transitions[position.transition as usize].next[exit.index()];
         let known = &self.transitions[next as usize];
         if known.block == block {
-            return known.cycles;
+            return (next, known.cycles);
         }
         let next = self.search(position, block, exit, ops());
-        self.transitions[next as usize].cycles
+        (next, self.transitions[next as usize].cycles)
     }
 
     /// The cycles of the first instructions of a block, after which the thread does not continue.
