@@ -2,7 +2,22 @@
 
 use rustc_hash::FxHashMap;
 
-use accel::pspin::HostFault;
+use accel::pspin::{Cycle, HostFault};
+
+/// The host, as the card reaches it.
+pub trait Host {
+    /// Data of the card arrives in this cycle.
+    ///
+    /// # Errors
+    /// [`HostFault`] when the IOMMU does not know an address; nothing is written then.
+    fn card_writes(&mut self, at: Cycle, address: u64, data: &[u8]) -> Result<(), HostFault>;
+
+    /// The card reads in this cycle.
+    ///
+    /// # Errors
+    /// [`HostFault`] when the IOMMU does not know an address.
+    fn card_reads(&mut self, at: Cycle, address: u64, data: &mut [u8]) -> Result<(), HostFault>;
+}
 
 const PAGE: usize = 4_096;
 
@@ -79,6 +94,16 @@ impl HostMemory {
                 None => data[part].fill(0),
             }
         }
+    }
+}
+
+impl Host for HostMemory {
+    fn card_writes(&mut self, _at: Cycle, address: u64, data: &[u8]) -> Result<(), HostFault> {
+        self.write(address, data)
+    }
+
+    fn card_reads(&mut self, _at: Cycle, address: u64, data: &mut [u8]) -> Result<(), HostFault> {
+        self.read(address, data)
     }
 }
 

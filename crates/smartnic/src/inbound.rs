@@ -99,8 +99,8 @@ pub struct Inbound {
     config: Rc<Config>,
     clock: Clock,
     ring: Ring,
-    /// Packets that have not arrived, in order.
-    wire: VecDeque<Arrival>,
+    /// Packets that have not arrived, in order, each with the least time from its beginning to that of the next one.
+    wire: VecDeque<(Arrival, Time)>,
     /// When the wire is free for the next packet.
     wire_free: Time,
     /// Whether the first of `wire` has been counted as one that waits.
@@ -148,9 +148,10 @@ impl Inbound {
         self.stored.len() - self.free.len()
     }
 
-    /// A packet will arrive behind those that were given before.
-    pub fn push(&mut self, packet: Arrival) {
-        self.wire.push_back(packet);
+    /// A packet will arrive behind those that were given before, and the next one no sooner than `gap` after the beginning of
+    /// this one.
+    pub fn push(&mut self, packet: Arrival, gap: Time) {
+        self.wire.push_back((packet, gap));
     }
 
     /// The first cycle that does not begin before a time.
@@ -166,7 +167,7 @@ impl Inbound {
 
     /// The first cycle after `now` in which a packet arrives or a request is ready; never without such.
     pub fn next_after(&self, now: Cycle) -> Cycle {
-        let arrival = self.wire.front().map(|packet| self.cycle(packet.at.max(self.wire_free)));
+        let arrival = self.wire.front().map(|(packet, _)| self.cycle(packet.at.max(self.wire_free)));
         let request = self.requests.front().map(|request| request.ready);
         [arrival, request].into_iter().flatten().filter(|at| *at > now).min().unwrap_or(Cycle::NEVER)
     }
@@ -174,7 +175,7 @@ impl Inbound {
     /// Does what is due in the unit's next cycle. Returns whether something waits for the unit, which may take it after any cycle.
     pub fn step<C: Cores, O: Observer>(&mut self, unit: &mut Pspin<C, O>) -> bool {
         let mut waits = false;
-        while let Some(packet) = self.wire.front()
+        while let Some((packet, _)) = self.wire.front()
             && self.cycle(packet.at.max(self.wire_free)) <= unit.now()
         {
             if !self.receive(unit) {
@@ -187,7 +188,7 @@ impl Inbound {
 
     /// The first packet of the wire arrives. Returns `false` when it has to wait.
     fn receive<C: Cores, O: Observer>(&mut self, unit: &mut Pspin<C, O>) -> bool {
-        let (now, packet) = (unit.now(), &self.wire[0]);
+        let (now, packet) = (unit.now(), &self.wire[0].0);
         let size = packet.bytes.len() as u32;
         let known = self.messages.get(&packet.message);
         let is_over = known.is_none() && self.messages.len() >= self.config.inbound.message_ids as usize;
@@ -232,12 +233,13 @@ impl Inbound {
         true
     }
 
-    /// Takes the first packet from the wire, which is free again when its last byte has arrived.
+    /// Takes the first packet from the wire, which is free again when its last byte has arrived and the gap has passed.
     fn take(&mut self, now: Cycle) -> Arrival {
-        let packet = self.wire.pop_front().expect("the caller has seen it");
+        let (packet, gap) = self.wire.pop_front().expect("the caller has seen it");
         let begin =
             packet.at.max(self.wire_free).max(if self.has_waited { self.clock.time(now.0) } else { Time::ZERO });
-        self.wire_free = begin.saturating_add(self.config.inbound.gap_per_byte.time(packet.bytes.len() as u64));
+        let bytes = self.config.inbound.gap_per_byte.time(packet.bytes.len() as u64);
+        self.wire_free = begin.saturating_add(bytes.max(gap));
         self.has_waited = false;
         self.counts.arrived += 1;
         self.counts.bytes += packet.bytes.len() as u64;

@@ -8,10 +8,10 @@ use accel::pspin::her::{DriverEvent, Feedback, HpuId};
 use accel::pspin::observe::Observer;
 use accel::pspin::{Cycle, HostFault, Outside, Pspin};
 use machine::Pspin as Config;
-use sim::Clock;
+use sim::{Clock, Time};
 use thiserror::Error;
 
-use crate::host::HostMemory;
+use crate::host::{Host, HostMemory};
 use crate::inbound::{Arrival, Done, Inbound};
 use crate::report::Latencies;
 
@@ -29,15 +29,14 @@ pub struct Sent {
 }
 
 /// What came out of the unit and has not been taken.
-#[derive(Default)]
-struct Surroundings {
-    host: HostMemory,
+struct Surroundings<H> {
+    host: H,
     feedback: Vec<(Cycle, Feedback)>,
     sent: Vec<Sent>,
     events: Vec<(Cycle, DriverEvent)>,
 }
 
-impl Outside for Surroundings {
+impl<H: Host> Outside for Surroundings<H> {
     fn feedback(&mut self, at: Cycle, feedback: &Feedback) -> bool {
         self.feedback.push((at, *feedback));
         true
@@ -51,12 +50,12 @@ impl Outside for Surroundings {
         self.sent.push(Sent { at, hpu, send, bytes: packet.to_vec() });
     }
 
-    fn host_write(&mut self, _at: Cycle, address: u64, data: &[u8]) -> Result<(), HostFault> {
-        self.host.write(address, data)
+    fn host_write(&mut self, at: Cycle, address: u64, data: &[u8]) -> Result<(), HostFault> {
+        self.host.card_writes(at, address, data)
     }
 
-    fn host_read(&mut self, _at: Cycle, address: u64, data: &mut [u8]) -> Result<(), HostFault> {
-        self.host.read(address, data)
+    fn host_read(&mut self, at: Cycle, address: u64, data: &mut [u8]) -> Result<(), HostFault> {
+        self.host.card_reads(at, address, data)
     }
 }
 
@@ -74,21 +73,38 @@ pub enum RunError {
 }
 
 /// A card: the unit, its inbound engine, and its host.
-pub struct System<C, O = ()> {
+pub struct System<C, O = (), H = HostMemory> {
     unit: Pspin<C, O>,
     inbound: Inbound,
-    outside: Surroundings,
+    outside: Surroundings<H>,
     /// From the first byte of a packet to its feedback, and from its request to its feedback.
     latencies: [Latencies; 2],
 }
 
 impl<C: Cores, O: Observer> System<C, O> {
-    /// A card whose HPUs boot.
+    /// A card whose HPUs boot, with memory of the host of which nothing is registered.
     pub fn new(config: Rc<Config>, clock: Clock, cores: C, observer: O) -> System<C, O> {
+        System::with_host(config, clock, cores, observer, HostMemory::default())
+    }
+}
+
+impl<C: Cores, O: Observer, H: Host> System<C, O, H> {
+    /// A card whose HPUs boot, at this host.
+    pub fn with_host(config: Rc<Config>, clock: Clock, cores: C, observer: O, host: H) -> System<C, O, H> {
         let mut unit = Pspin::new(config.clone(), clock, cores, observer);
         unit.boot();
         let latencies = [Latencies::default(), Latencies::default()];
-        System { unit, inbound: Inbound::new(config, clock), outside: Surroundings::default(), latencies }
+        let outside = Surroundings { host, feedback: Vec::new(), sent: Vec::new(), events: Vec::new() };
+        System { unit, inbound: Inbound::new(config, clock), outside, latencies }
+    }
+
+    /// Lets the HPUs boot, before any packet, until all of them wait for their first task. Returns whether they do before
+    /// cycle `until`.
+    pub fn boot(&mut self, until: Cycle) -> bool {
+        while self.unit.next() < until {
+            self.unit.advance(until, &mut self.outside);
+        }
+        self.unit.next() == Cycle::NEVER
     }
 
     /// The unit.
@@ -101,14 +117,19 @@ impl<C: Cores, O: Observer> System<C, O> {
         &self.inbound
     }
 
-    /// Host memory.
-    pub fn host(&mut self) -> &mut HostMemory {
+    /// The host.
+    pub fn host(&mut self) -> &mut H {
         &mut self.outside.host
     }
 
     /// A packet will arrive.
     pub fn push(&mut self, packet: Arrival) {
-        self.inbound.push(packet);
+        self.inbound.push(packet, Time::ZERO);
+    }
+
+    /// A packet will arrive, and the one behind it no sooner than `gap` after the beginning of this one.
+    pub fn push_apart(&mut self, packet: Arrival, gap: Time) {
+        self.inbound.push(packet, gap);
     }
 
     /// Takes the packets that have left since the last time.

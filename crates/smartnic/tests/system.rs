@@ -173,3 +173,17 @@ fn percentiles_are_those_of_the_nearest_rank() {
     (1..=200).rev().for_each(|cycles| latencies.add(cycles));
     assert_eq!(latencies.summary(), Some(Summary { min: 1, mean: 100.5, p99: 198, max: 200 }));
 }
+
+#[test]
+fn the_card_boots_before_packets_come_and_packets_come_apart() {
+    let (mut system, context) = card(&machine(&[]), &[RET]);
+    assert!(system.boot(Cycle(1_000)));
+    assert!((1..1_000).contains(&system.unit().now().0));
+    // At most one packet in 7 cycles, although all were there at the beginning.
+    (0..3).for_each(|number| system.push_apart(packet(&context, number, 1_000, 0, 64), Time::from_ps(7_000)));
+    let arrived: Vec<u64> = run(&mut system).iter().map(|(_, done)| done.arrived.0).collect();
+    assert_eq!(arrived, [1_000, 1_007, 1_014]);
+    // The runtime of HPUs takes longer.
+    let (mut late, _) = card(&machine(&[]), &[RET]);
+    assert!(!late.boot(Cycle(5)));
+}
