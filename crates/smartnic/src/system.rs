@@ -101,10 +101,13 @@ impl<C: Cores, O: Observer, H: Host> System<C, O, H> {
     /// Lets the HPUs boot, before any packet, until all of them wait for their first task. Returns whether they do before
     /// cycle `until`.
     pub fn boot(&mut self, until: Cycle) -> bool {
-        while self.unit.next() < until {
-            self.unit.advance(until, &mut self.outside);
+        loop {
+            let next = self.unit.next();
+            if next >= until {
+                return next == Cycle::NEVER;
+            }
+            self.unit.advance(next + 1_u64, &mut self.outside);
         }
-        self.unit.next() == Cycle::NEVER
     }
 
     /// The unit.
