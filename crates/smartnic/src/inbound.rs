@@ -112,6 +112,8 @@ pub struct Inbound {
     free: Vec<usize>,
     /// Packets in L2 of each message, and whether its last one is among them or has been.
     messages: FxHashMap<u32, (u32, bool)>,
+    /// Bytes of packets in L2, and the most that there were.
+    in_use: (u32, u32),
     counts: Counts,
 }
 
@@ -129,6 +131,7 @@ impl Inbound {
             stored: Vec::new(),
             free: Vec::new(),
             messages: FxHashMap::default(),
+            in_use: (0, 0),
             counts: Counts::default(),
         }
     }
@@ -146,6 +149,11 @@ impl Inbound {
     /// Number of packets in L2.
     pub fn inside(&self) -> usize {
         self.stored.len() - self.free.len()
+    }
+
+    /// The most bytes of L2 that packets had at a time.
+    pub fn peak_bytes(&self) -> u32 {
+        self.in_use.1
     }
 
     /// A packet will arrive behind those that were given before, and the next one no sooner than `gap` after the beginning of
@@ -210,6 +218,8 @@ impl Inbound {
             };
         };
         let packet = self.take(now);
+        self.in_use.0 += piece.bytes;
+        self.in_use.1 = self.in_use.1.max(self.in_use.0);
         let address = Arena::start(Place::Packet) + piece.start;
         let ready = unit.write_packet(now, address, &packet.bytes).expect("the ring is as large as the packet buffer");
         let stored = Stored { piece, arrived: now, submitted: Cycle::NEVER, bytes: size, user: packet.user };
@@ -299,6 +309,7 @@ impl Inbound {
     fn release(&mut self, place: usize, message: u32, ends: bool) -> Option<Stored> {
         let stored = self.stored.get_mut(place)?.take()?;
         self.free.push(place);
+        self.in_use.0 -= stored.piece.bytes;
         self.ring.free(stored.piece);
         if let Some(known) = self.messages.get_mut(&message) {
             known.0 -= 1;

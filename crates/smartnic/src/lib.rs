@@ -4,10 +4,14 @@
 //! * [`host`]: host memory behind an IOMMU
 //! * [`driver`]: the driver, which gives execution contexts their memories and keeps tenants apart
 //! * [`system`]: the unit with all of these, in one loop
-//! * [`report`]: what a run has shown
+//! * [`program`]: programs, and how the unit gets them
+//! * [`watch`]: the observer that measures; [`timeline`]: the timeline that it draws; [`report`]: what a run has shown
 
 pub mod driver;
 pub mod host;
 pub mod inbound;
+pub mod program;
 pub mod report;
 pub mod system;
+pub mod timeline;
+pub mod watch;

@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use accel::pspin::command::Send;
+use accel::pspin::core::{CoreCounters, Hpus};
 use accel::pspin::cores::Cores;
 use accel::pspin::her::{DriverEvent, Feedback, HpuId};
 use accel::pspin::observe::Observer;
@@ -13,7 +14,8 @@ use thiserror::Error;
 
 use crate::host::{Host, HostMemory};
 use crate::inbound::{Arrival, Done, Inbound};
-use crate::report::Latencies;
+use crate::report::{Commands, Dropped, Flow, Latencies, Packets, Report, Throughput};
+use crate::watch::Watch;
 
 /// A packet that has left for the network.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +36,8 @@ struct Surroundings<H> {
     feedback: Vec<(Cycle, Feedback)>,
     sent: Vec<Sent>,
     events: Vec<(Cycle, DriverEvent)>,
+    /// Packets that have left, and data that was written to the host and read from it.
+    flows: [Flow; 3],
 }
 
 impl<H: Host> Outside for Surroundings<H> {
@@ -47,14 +51,17 @@ impl<H: Host> Outside for Surroundings<H> {
     }
 
     fn send(&mut self, at: Cycle, hpu: HpuId, send: Send, packet: &[u8]) {
+        self.flows[0].pass(at.0, packet.len() as u64);
         self.sent.push(Sent { at, hpu, send, bytes: packet.to_vec() });
     }
 
     fn host_write(&mut self, at: Cycle, address: u64, data: &[u8]) -> Result<(), HostFault> {
+        self.flows[1].pass(at.0, data.len() as u64);
         self.host.card_writes(at, address, data)
     }
 
     fn host_read(&mut self, at: Cycle, address: u64, data: &mut [u8]) -> Result<(), HostFault> {
+        self.flows[2].pass(at.0, data.len() as u64);
         self.host.card_reads(at, address, data)
     }
 }
@@ -74,11 +81,18 @@ pub enum RunError {
 
 /// A card: the unit, its inbound engine, and its host.
 pub struct System<C, O = (), H = HostMemory> {
+    config: Rc<Config>,
     unit: Pspin<C, O>,
     inbound: Inbound,
     outside: Surroundings<H>,
     /// From the first byte of a packet to its feedback, and from its request to its feedback.
     latencies: [Latencies; 2],
+    /// When the first packet arrived, and the packets that were fed back.
+    first: Option<Cycle>,
+    fed_back: Flow,
+    idle_resets: u64,
+    /// Instructions that were executed before the first packet.
+    boot_instructions: u64,
 }
 
 impl<C: Cores, O: Observer> System<C, O> {
@@ -94,8 +108,24 @@ impl<C: Cores, O: Observer, H: Host> System<C, O, H> {
         let mut unit = Pspin::new(config.clone(), clock, cores, observer);
         unit.boot();
         let latencies = [Latencies::default(), Latencies::default()];
-        let outside = Surroundings { host, feedback: Vec::new(), sent: Vec::new(), events: Vec::new() };
-        System { unit, inbound: Inbound::new(config, clock), outside, latencies }
+        let outside = Surroundings {
+            host,
+            feedback: Vec::new(),
+            sent: Vec::new(),
+            events: Vec::new(),
+            flows: Default::default(),
+        };
+        System {
+            inbound: Inbound::new(config.clone(), clock),
+            config,
+            unit,
+            outside,
+            latencies,
+            first: None,
+            fed_back: Flow::default(),
+            idle_resets: 0,
+            boot_instructions: 0,
+        }
     }
 
     /// Lets the HPUs boot, before any packet, until all of them wait for their first task. Returns whether they do before
@@ -104,6 +134,7 @@ impl<C: Cores, O: Observer, H: Host> System<C, O, H> {
         loop {
             let next = self.unit.next();
             if next >= until {
+                self.boot_instructions = self.unit.cores().instructions();
                 return next == Cycle::NEVER;
             }
             self.unit.advance(next + 1_u64, &mut self.outside);
@@ -173,16 +204,95 @@ impl<C: Cores, O: Observer, H: Host> System<C, O, H> {
         self.unit.advance(next.min(until), &mut self.outside);
         for (at, feedback) in self.outside.feedback.drain(..) {
             if let Some(packet) = self.inbound.feedback(&feedback) {
+                self.first.get_or_insert(packet.arrived);
+                self.fed_back.pass(at.0, packet.bytes.into());
                 self.latencies[0].add(at - packet.arrived);
                 self.latencies[1].add(at - packet.submitted);
                 done(at, packet);
             }
         }
         for (_, event) in &self.outside.events[known..] {
-            if let DriverEvent::Idle { message, is_free: true, .. } = event {
-                self.inbound.forget(*message);
+            if let DriverEvent::Idle { message, is_free, .. } = event {
+                self.idle_resets += 1;
+                if *is_free {
+                    self.inbound.forget(*message);
+                }
             }
         }
         Ok(true)
+    }
+}
+
+impl<H: Host> System<Hpus, Watch, H> {
+    /// What the run has shown so far.
+    pub fn report(&mut self, machine: &str, clock: Clock) -> Report {
+        let ns = clock.time(1_000_000).as_ns_f64() / 1e6;
+        let cycles = self.first.map_or(0, |first| self.fed_back.last() - first.0);
+        let inbound = self.inbound.counts();
+        let counters = *self.unit.counters();
+        let dropped = Dropped {
+            l2: inbound.dropped_l2,
+            queues: inbound.dropped_queues,
+            messages: inbound.dropped_messages,
+            size: inbound.dropped_size,
+            ..Dropped::default()
+        };
+        let packets = Packets {
+            arrived: inbound.arrived,
+            bytes: inbound.bytes,
+            done: counters.done,
+            skipped: counters.skipped,
+            faulted: counters.faulted,
+            timed_out: counters.timed_out,
+            reset: counters.reset,
+            dropped,
+            waited: inbound.waited,
+            marked: inbound.marked,
+        };
+        let [sent, written, read] = self.outside.flows;
+        let throughput = Throughput {
+            in_gbit_s: self.fed_back.gbit_s(ns),
+            out_gbit_s: sent.gbit_s(ns),
+            host_write_gbit_s: written.gbit_s(ns),
+            host_read_gbit_s: read.gbit_s(ns),
+            packets_per_us: self.fed_back.per_us(ns),
+        };
+        let mut cores = CoreCounters::default();
+        for cluster in 0..self.config.units.clusters as u16 {
+            cores += *self.unit.cores().counters(cluster);
+        }
+        let instructions = self.unit.cores().instructions() - self.boot_instructions;
+        let [latency_ns, request_ns] = [&self.latencies[0], &self.latencies[1]].map(|times| times.summary(ns));
+        let l2_peak_bytes = self.inbound.peak_bytes();
+        let idle_resets = self.idle_resets;
+        let watch = self.unit.observer();
+        let commands = Commands {
+            sent_bytes: sent.bytes,
+            host_write_bytes: written.bytes,
+            host_read_bytes: read.bytes,
+            ..watch.commands()
+        };
+        Report {
+            machine: machine.to_owned(),
+            cycles,
+            packets,
+            latency_ns,
+            request_ns,
+            stage_cycles: watch.stages(),
+            handler_cycles: watch.handlers(),
+            throughput,
+            hpus: watch.hpus(cycles),
+            instructions,
+            ipc: instructions as f64 / watch.cycles().max(1) as f64,
+            l1_accesses: cores.local,
+            l1_conflicts: cores.conflicts,
+            remote_accesses: cores.remote,
+            icache_misses: cores.misses,
+            commands,
+            faults: watch.failed(),
+            watchdog: watch.killed(),
+            idle_resets,
+            l2_peak_bytes,
+        }
     }
 }

@@ -83,7 +83,7 @@ fn a_packet_takes_as_long_as_in_the_paper_and_to_its_request_as_measured() {
     let done = run(&mut system);
     let warm = done[1];
     assert_eq!((warm.1.user, warm.1.arrived.0, warm.1.submitted.0, warm.0), (1, 20_000, 20_005, 20_031));
-    assert_eq!(system.request_latencies().summary().unwrap().min, 26);
+    assert_eq!(system.request_latencies().summary(1.0).unwrap().min, 26.0);
 }
 
 #[test]
@@ -169,9 +169,9 @@ fn the_iommu_lets_the_card_reach_what_is_registered_to_the_byte() {
 #[test]
 fn percentiles_are_those_of_the_nearest_rank() {
     let mut latencies = smartnic::report::Latencies::default();
-    assert_eq!(latencies.summary(), None);
+    assert_eq!(latencies.summary(1.0), None);
     (1..=200).rev().for_each(|cycles| latencies.add(cycles));
-    assert_eq!(latencies.summary(), Some(Summary { min: 1, mean: 100.5, p99: 198, max: 200 }));
+    assert_eq!(latencies.summary(0.5), Some(Summary { min: 0.5, mean: 50.25, p99: 99.0, max: 100.0 }));
 }
 
 #[test]

@@ -29,6 +29,11 @@ pub trait Cores {
     /// The watchdog kills the handler of an HPU in cycle `at`, whatever it does. The HPU calls [`ClusterSide::end`] when it has
     /// recovered.
     fn kill(&mut self, hpu: HpuId, at: Cycle);
+
+    /// The instructions that all HPUs have executed so far; 0 when they execute none.
+    fn instructions(&self) -> u64 {
+        0
+    }
 }
 
 /// What the HPUs of a cluster reach in their part of a cycle.

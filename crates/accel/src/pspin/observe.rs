@@ -1,5 +1,6 @@
 //! What happens in the unit, cycle by cycle: for timelines, tests, and comparison with hardware.
 
+use crate::pspin::command::Command;
 use crate::pspin::cycle::Cycle;
 use crate::pspin::her::{Feedback, Her, HpuId, Task, TaskOutcome};
 
@@ -69,8 +70,10 @@ pub enum Noted<'a> {
     Command {
         /// The HPU.
         hpu: HpuId,
-        /// The command, by its place in the HPU driver.
+        /// Its place in the HPU driver.
         slot: u8,
+        /// The command.
+        command: &'a Command,
     },
     /// The response to a command has reached its HPU.
     Response {

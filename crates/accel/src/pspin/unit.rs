@@ -498,7 +498,7 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
         let hpu = HpuId { cluster: index as u16, hpu };
         self.commands.take(self.now, Issued { hpu, slot, command });
         self.counters.commands += 1;
-        self.observer.note(self.now, Noted::Command { hpu, slot });
+        self.observer.note(self.now, Noted::Command { hpu, slot, command: &command });
         if goes_on {
             self.cores.resume(hpu, self.now + 1_u64);
         }

@@ -1,3 +1,5 @@
+use std::ops::AddAssign;
+
 /// What the HPUs of a cluster have done, and for what they have waited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CoreCounters {
@@ -13,4 +15,15 @@ pub struct CoreCounters {
     pub misses: u64,
     /// Handlers that failed or were killed.
     pub failed: u64,
+}
+
+impl AddAssign for CoreCounters {
+    fn add_assign(&mut self, other: CoreCounters) {
+        self.local += other.local;
+        self.remote += other.remote;
+        self.device += other.device;
+        self.conflicts += other.conflicts;
+        self.misses += other.misses;
+        self.failed += other.failed;
+    }
 }

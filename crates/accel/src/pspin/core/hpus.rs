@@ -38,6 +38,8 @@ pub struct Hpus {
     groups: Vec<Group>,
     /// What HPUs have printed: complete lines.
     output: Vec<(HpuId, Vec<u8>)>,
+    /// Instructions of threads that are over.
+    instructions: u64,
 }
 
 /// What a register of one word gives.
@@ -52,7 +54,8 @@ impl Hpus {
     /// HPUs that start in cycle 0 to execute the runtime that is part of `program`.
     pub fn new(config: Rc<Config>, program: Arc<Program>, runtime: Runtime) -> Hpus {
         let stepper = Stepper::new(program.clone(), config.icache.line);
-        let mut hpus = Hpus { stepper, runtime, groups: Vec::new(), output: Vec::new(), program, config };
+        let mut hpus =
+            Hpus { stepper, runtime, groups: Vec::new(), output: Vec::new(), instructions: 0, program, config };
         for cluster in 0..hpus.config.units.clusters as u16 {
             let group = hpus.group(cluster);
             hpus.groups.push(group);
@@ -254,6 +257,7 @@ impl Hpus {
             Doing::Recovered(outcome) => {
                 core.spans.keep(OF_HPU);
                 core.line.clear();
+                self.instructions += core.thread.instructions();
                 let thread = self.thread(id, self.runtime.again, at);
                 self.groups[cluster].hpus[hpu].thread = thread;
                 if side.end(id.hpu, now, outcome) {
@@ -426,5 +430,10 @@ impl Cores for Hpus {
         let (cluster, index) = (usize::from(hpu.cluster), usize::from(hpu.hpu));
         self.recover(cluster, index, at.0, TaskOutcome::TimedOut);
         self.groups[cluster].settle();
+    }
+
+    fn instructions(&self) -> u64 {
+        let running = self.groups.iter().flat_map(|group| &group.hpus).map(|core| core.thread.instructions());
+        self.instructions + running.sum::<u64>()
     }
 }
