@@ -13,8 +13,8 @@ import msgspec
 from spinkit._errors import SpinkitError
 from spinkit._toml import Integer, Number, Place, Table
 
-Times = Mapping[tuple[str, str, int], int]
-"""Measured numbers, times in ps or counts, by (machine, series, value of the sweep)."""
+Times = Mapping[tuple[str, str, int], float]
+"""Measured numbers, most of them times in ps or counts, by (machine, series, value of the sweep)."""
 
 
 @dataclass(frozen=True)
@@ -28,18 +28,23 @@ class Measured:
     """What spinrun reported of each run, by (machine, series)."""
 
     def printed(self, machine: str, series: str, value: int, key: str) -> float:
-        """Return a number that the program printed for a point."""
-        return _number(self.lines.get((machine, series, value), {}).get(key), key, f"{series} on {machine}, {value}")
+        """Return a number that the program printed for a point, or one in its report: a key, or several with dots."""
+        found = inside(self.lines.get((machine, series, value), {}), key)
+        return _number(found, key, f"{series} on {machine}, {value}")
 
     def reported(self, machine: str, series: str, path: str) -> float:
         """Return a number of a run's report, such as `cards.1.dma_bytes`: names and indices, joined by dots."""
-        found = reduce(_inside, path.split("."), self.reports.get((machine, series), {}))
-        return _number(found, path, f"{series} on {machine}")
+        return _number(inside(self.reports.get((machine, series), {}), path), path, f"{series} on {machine}")
 
     def summed(self, machine: str, series: str, key: str) -> float:
         """Return the sum of a number that the program printed over all points of a run."""
         values = [value for of, name, value in self.lines if (of, name) == (machine, series)]
         return sum(self.printed(machine, series, value, key) for value in values)
+
+
+def inside(table: Any, path: str) -> Any:
+    """Return what is at a place of nested tables and lists: names and indices, joined by dots; None if nothing is."""
+    return reduce(_inside, path.split("."), table)
 
 
 def _inside(table: Any, name: str) -> Any:
@@ -64,12 +69,14 @@ class Scope:
     values: tuple[int, ...]
     unit: str = "µs"
     """Unit in which measured numbers are shown; empty for a count."""
-    shown: Callable[[int], float] = lambda time_ps: time_ps / 1_000_000
+    shown: Callable[[float], float] = lambda time_ps: time_ps / 1_000_000
     """Converts what is measured to that unit."""
     models: tuple[str, ...] = ("",)
     """The models that are compared; one without a name where an experiment has one model only."""
     shared_run: bool = False
     """Whether series share a run, and so its report."""
+    run_per_value: bool = False
+    """Whether each value has a run of its own, and so a report."""
 
 
 @dataclass(frozen=True)
@@ -400,11 +407,11 @@ def build_claim(table: ClaimTable, place: Place, scope: Scope) -> Claim:
     machines = _machines(table, place, scope)
     unit, bounds = _BOUNDS[type(table)]
     if isinstance(table, _Reported):
-        unit = _reported_unit(table)
+        unit = _reported_unit(table, scope)
     statement, numbers, machines = _relation(table, place, scope, machines)
     _check_bounds(table, place, bounds)
     values = _values(table, place, scope, scope.values)
-    of_runs = isinstance(table, _Reported) and "." in table.key
+    of_runs = isinstance(table, _Reported) and _is_of_runs(table.key, scope)
     claim = Claim(
         name=table.name,
         text=table.text,
@@ -654,9 +661,14 @@ def _value(of: str, scope: Scope, least: float) -> _Numbers:
     return numbers
 
 
+def _is_of_runs(key: str, scope: Scope) -> bool:
+    """Return whether a key is a place in the report of a run with all values."""
+    return "." in key and not scope.run_per_value
+
+
 def _reported(table: _Reported, place: Place, scope: Scope) -> tuple[str, _Numbers]:
-    of_runs = "." in table.key
-    if not of_runs and table.per is not None and "." in table.per:
+    of_runs = _is_of_runs(table.key, scope)
+    if not of_runs and table.per is not None and _is_of_runs(table.per, scope):
         raise (place / "per").error("is a number of the run, but key is one of each point")
     if of_runs:
         for key in ("values", "first", "to"):
@@ -667,7 +679,7 @@ def _reported(table: _Reported, place: Place, scope: Scope) -> tuple[str, _Numbe
             raise (place / "per").error("names a number of points, but series share the run")
 
     def one(measured: Measured, machine: str, series: str, value: int, key: str) -> float:
-        if "." in key:
+        if _is_of_runs(key, scope):
             return measured.reported(machine, series, key)
         if of_runs:
             return measured.summed(machine, series, key)
@@ -685,7 +697,7 @@ def _reported(table: _Reported, place: Place, scope: Scope) -> tuple[str, _Numbe
             found = _divide(found, number(measured, machine, table.against, value), f"{table.key} of {table.against}")
         yield "", found, _at_least(table, -_INFINITY)
 
-    scale = 1000 if _reported_unit(table) == "ns" else 1
+    scale = 1000 if _last_word(table.key) == "ps" and table.per is None and table.against is None else 1
     words = f"{table.key} of {table.of}" + (f", against {table.against}" if table.against else "")
     return words + (f", per {table.per}" if table.per else ""), numbers
 
@@ -696,13 +708,26 @@ def _divide(number: float, by: float, what: str) -> float:
     return number / by
 
 
-def _reported_unit(table: _Reported) -> str:
-    """Return the unit that the key's last word names; a quotient of two series is a factor."""
+def _last_word(name: str) -> str:
+    return name.rpartition(".")[2].rpartition("_")[2]
+
+
+def _reported_unit(table: _Reported, scope: Scope) -> str:
+    """Return the unit that the last word of the key names; a quotient of two series is a factor.
+
+    In reports of PsPIN's runs the table may name it: `request_ns.min`.
+    """
     if table.against is not None:
         return "×"
-    word = table.key.rpartition(".")[2].rpartition("_")[2]
+    if table.per is not None:
+        return ""
     units = {"ps": "ns", "bytes": "B", "instructions": "instructions", "cycles": "cycles"}
-    return "" if table.per is not None else units.get(word, "")
+    if not scope.run_per_value:
+        return units.get(_last_word(table.key), "")
+    if table.key.endswith("gbit_s"):
+        return "Gbit/s"
+    words = [_last_word(name) for name in reversed(table.key.split("."))]
+    return next((unit for word in words if (unit := (units | {"ns": "ns"}).get(word))), "")
 
 
 _MOST_DIGITS = 10_000

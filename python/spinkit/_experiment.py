@@ -33,12 +33,18 @@ class Program(Table, frozen=True, kw_only=True):
     `{network.radix}`. With `run.shared_run` only a series' own `args` may contain a mode.
     """
 
-    args: tuple[str, ...]
+    args: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
     ranks: Integer | str = 1
     schedules: tuple[str, ...] = ()
     """Given instead of sources: the arguments of `spinkit goal` that make the schedule of each value of the sweep
     (`gen` or `import`, without `-o`; `{folder}` is the experiment's). `args` are then options of `spinkit goal run`."""
+    pspin: str | None = None
+    """Given instead of sources: handlers for PsPIN's own interface, a C source or a folder in the published layout,
+    which may contain `{mode}`. They run once for each value; `args` are then options of `spinkit pspin run`, and these
+    and a series' `set` may contain `{value}`. Numbers are places in its report, such as `request_ns.min`."""
+    flags: tuple[str, ...] = ()
+    """Flags with which a source of `pspin` is compiled, with the same placeholders."""
 
 
 class Sweep(Table, frozen=True, kw_only=True):
@@ -58,10 +64,13 @@ class Series(Table, frozen=True, kw_only=True):
 
     name: str
     label: str
-    nic: str
+    nic: str = "spin"
     mode: str
     args: tuple[str, ...] = ()
     """Further arguments of the program, with the same placeholders as `program.args`."""
+    script: str | None = None
+    """Given instead of a simulation: a Python script of the experiment's folder, which gets only the series' own
+    `args` and prints its points as a program does. It computes a formula, or holds numbers that others published."""
     set: tuple[str, ...] = ()
     """Changed parameters of the machine, such as `accelerator.hpus=8`; they may contain `{max}`."""
     noise: str | None = None
@@ -71,35 +80,46 @@ class Series(Table, frozen=True, kw_only=True):
 
 
 class Measure(Table, frozen=True, kw_only=True):
-    """The quantity that is measured: a key of the program's output, a whole number.
+    """The quantity that is measured: a key of the program's output.
 
-    It is a time in picoseconds if its name ends in `_ps`, else a count.
+    Without a unit it is a whole number: a time in picoseconds if its name ends in `_ps`, else a count.
     """
 
     key: str
     label: str
     bytes: Integer | None = None
     """Number of bytes moved in the measured time, which is then shown as a bandwidth."""
+    own_unit: str | None = msgspec.field(name="unit", default=None)
+    """The unit of a number that is shown as it is."""
+
+    @property
+    def is_time(self) -> bool:
+        """Whether it is a time in picoseconds."""
+        return self.own_unit is None and self.key.endswith("_ps")
 
     @property
     def unit(self) -> str:
         """The unit in which it is shown."""
-        return "" if not self.key.endswith("_ps") else "µs" if self.bytes is None else "GiB/s"
+        if self.is_time:
+            return "µs" if self.bytes is None else "GiB/s"
+        return self.own_unit or ""
 
     @property
     def heading(self) -> str:
         """The label, with the unit."""
         return f"{self.label} [{self.unit}]" if self.unit else self.label
 
-    def shown(self, raw: int) -> float:
+    def shown(self, raw: float) -> float:
         """Return a measured number as it is shown."""
-        if not self.unit:
+        if not self.is_time:
             return raw
         return raw / 1e6 if self.bytes is None else self.bytes / 2**30 / (raw / 1e12)
 
-    def text(self, raw: int) -> str:
+    def text(self, raw: float) -> str:
         """Write a measured number, without its unit."""
-        return str(raw) if not self.unit else f"{self.shown(raw):.{4 if self.bytes is None else 2}f}"
+        if self.is_time:
+            return f"{self.shown(raw):.{4 if self.bytes is None else 2}f}"
+        return str(raw) if isinstance(raw, int) else f"{raw:.4g}"
 
 
 class Figure(Table, frozen=True, kw_only=True):
@@ -117,6 +137,12 @@ class Figure(Table, frozen=True, kw_only=True):
     """One series for each of `series`: the share of its time that the plotted one saves is drawn, in percent."""
     zoom_to: Integer | None = None
     """Values up to this one are also drawn in an inset."""
+    linear: bool = False
+    """Whether the y axis is linear and begins at 0."""
+    key: str | None = None
+    """Another number of the points, which is drawn in place of the measured one."""
+    label: str | None = None
+    """What that other number is, with its unit."""
 
 
 @dataclass(frozen=True)
@@ -211,15 +237,25 @@ def read(file: Path) -> Experiment:
     table = convert(parse_toml(read_text(file), file), _File, place)
     program, sweep, series, measure, run = table.program, table.sweep, table.series, table.measure, table.run
     _check_sweep(sweep, place / "sweep")
-    _check_program(program, sweep, file.parent, place / "program")
-    _check_names([one.name for one in series], place / "series")
-    if measure.bytes is not None and (measure.bytes < 1 or not measure.unit):
+    _check_series(series, file.parent, place / "series")
+    if any(one.script is None for one in series):
+        _check_program(program, series, sweep, file.parent, place / "program")
+    if measure.bytes is not None and (measure.bytes < 1 or not measure.is_time):
         raise (place / "measure" / "bytes").error("expected at least 1, and a key …_ps")
     for index, value in enumerate(run.quick_values):
         if value not in sweep.values:
             raise (place / "run" / "quick_values" / index).error(f"{value} is not in sweep.values")
     names = tuple(one.name for one in series)
-    scope = Scope(table.machines, names, sweep.values, measure.unit, measure.shown, table.models, run.shared_run)
+    scope = Scope(
+        table.machines,
+        names,
+        sweep.values,
+        measure.unit,
+        measure.shown,
+        table.models,
+        run.shared_run,
+        program.pspin is not None,
+    )
     claims = tuple(build_claim(one, place / "claim" / index, scope) for index, one in enumerate(table.claim))
     _check_names([claim.name for claim in claims], place / "claim")
     for index, claim in enumerate(claims):
@@ -249,13 +285,27 @@ def read(file: Path) -> Experiment:
     )
 
 
-def _check_program(program: Program, sweep: Sweep, folder: Path, place: Place) -> None:
+def _check_series(series: tuple[Series, ...], folder: Path, place: Place) -> None:
+    _check_names([one.name for one in series], place)
+    for index, one in enumerate(series):
+        if one.script is not None and not (folder / one.script).is_file():
+            raise (place / index / "script").error(f"there is no file {one.script} in this folder")
+
+
+def _check_program(program: Program, series: tuple[Series, ...], sweep: Sweep, folder: Path, place: Place) -> None:
+    if program.pspin is not None:
+        for one in series:
+            named = program.pspin.replace("{mode}", one.mode)
+            if one.script is None and not (folder / named).exists():
+                raise (place / "pspin").error(f"there is no file or folder {named}")
+        return
     if program.schedules:
         if len(program.schedules) != len(sweep.values):
             raise (place / "schedules").error(f"expected one for each of the {len(sweep.values)} values of the sweep")
         return
     if not program.sources:
-        raise (place / "sources").error("missing: an experiment runs a program (sources) or schedules")
+        problem = "missing: an experiment runs a program (sources), schedules or handlers (pspin)"
+        raise (place / "sources").error(problem)
     for index, source in enumerate(program.sources):
         if not (folder / source).is_file():
             raise (place / "sources" / index).error(f"there is no file {source} in this folder")
@@ -282,6 +332,8 @@ def _check_figure(figure: Figure, scope: Scope, place: Place) -> None:
         raise (place / "machine").error(f"{figure.machine} is not in machines")
     if figure.model is not None and figure.model not in scope.models:
         raise (place / "model").error(f"{figure.model} is not in models")
+    if (figure.key is None) != (figure.label is None):
+        raise (place / "label").error("a key and its label are given together")
     shown = scope.series if figure.series is None else figure.series
     if len(shown) > MOST_CURVES:
         raise (place / "series").error(f"at most {MOST_CURVES} curves can be distinguished, found {len(shown)}")

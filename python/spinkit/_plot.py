@@ -115,25 +115,30 @@ def lines(
     curves: Sequence[Curve],
     zoom_to: int | None = None,
     in_bytes: bool = True,
+    linear: bool = False,
 ) -> Picture:
     """Draw curves on logarithmic axes, x in bytes or plain; an inset shows x up to `zoom_to` with a linear y axis.
 
-    The x axis is linear if it begins at 0.
+    The x axis is linear if it begins at 0, and the y axis if `linear` says so.
     """
     with style():
         figure = Canvas(figsize=_SIZE, layout="constrained")
         FigureCanvasAgg(figure)
         axes = figure.add_subplot()
         _draw(axes, xs, curves)
-        axes.set(title=title, xlabel=x_label, ylabel=y_label, xscale="log" if min(xs) else "linear", yscale="log")
+        axes.set(title=title, xlabel=x_label, ylabel=y_label, xscale="log" if min(xs) else "linear")
         thinned = [x for x in xs if x.bit_length() % 2 == xs[0].bit_length() % 2]
         axes.set_xticks(xs if len(xs) <= _TICKS else thinned)
         axes.xaxis.set_minor_locator(NullLocator())
         axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: byte_label(x) if in_bytes else f"{x:g}"))
         axes.tick_params(axis="x", labelsize=8.5)
-        axes.yaxis.set_major_locator(LogLocator(base=10, subs=(1, 2, 5), numticks=20))
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:g}"))
-        axes.yaxis.set_minor_formatter(NullFormatter())
+        if linear:
+            axes.set_ylim(bottom=0)
+        else:
+            axes.set_yscale("log")
+            axes.yaxis.set_major_locator(LogLocator(base=10, subs=(1, 2, 5), numticks=20))
+            axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:g}"))
+            axes.yaxis.set_minor_formatter(NullFormatter())
         zoomed = sum(x <= zoom_to for x in xs) if zoom_to else 0
         axes.legend(loc="upper left" if zoomed > 1 else "best")
         if zoomed > 1:

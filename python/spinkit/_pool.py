@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Lock
 
-from spinkit import _cache, _machines
+from spinkit import _cache, _machines, _pspin
 from spinkit._cache import Entry
 from spinkit._errors import SpinkitError
 from spinkit._experiment import Experiment, Series
@@ -80,7 +81,7 @@ class Job:
     def name(self) -> str:
         """A name for the run, which jobs share only if they are the same run."""
         name = f"{self.machine}.{self.series[0].name}.{'quick' if self.quick else 'all'}"
-        varied = [*self.changes, *map(str, self.experiment.chosen or ())]
+        varied = [*self._settings(self.series[0].set), *map(str, self.experiment.chosen or ())]
         return f"{name}.{_cache.digest([], varied)[:8]}" if varied else name
 
     @property
@@ -109,21 +110,41 @@ class Job:
     @property
     def changes(self) -> tuple[str, ...]:
         """Changed parameters of the machine: those of the variant that the series does not set itself, and its own."""
-        own = tuple(self._fill(change) for change in self.series[0].set)
+        return self._settings(tuple(self._fill(change) for change in self.series[0].set))
+
+    def _settings(self, own: tuple[str, ...]) -> tuple[str, ...]:
         keys = {change.partition("=")[0] for change in own}
         # Cards without handlers have HPUs that are never used.
         unused = () if self.series[0].nic == "spin" else ("hpu.", "accelerator.")
         varied = self.experiment.changes.get(self.machine, ())
         return (*(one for one in varied if one.partition("=")[0] not in keys and not one.startswith(unused)), *own)
 
+    def handlers(self, value: int) -> _pspin.Handlers:
+        """Return the handlers for PsPIN's interface that run for a value."""
+        program, mode = self.experiment.program, self.series[0].mode
+        flags = tuple(self._fill(flag, value, mode=mode) for flag in program.flags)
+        return _pspin.Handlers(self.experiment.folder / (program.pspin or "").replace("{mode}", mode), flags)
+
+    def words_at(self, value: int) -> list[str]:
+        """Return the options of `spinkit pspin run` for a value, and what follows them."""
+        series = self.series[0]
+        changes = self._settings(tuple(self._fill(change, value) for change in series.set))
+        options = ["--machine", self.machine, *(word for change in changes for word in ("--set", change))]
+        arguments = (*self.experiment.program.args, *series.args)
+        return [*options, *(self._fill(word, value, mode=series.mode) for word in arguments)]
+
     @property
     def arguments(self) -> list[str]:
+        """Arguments of the program; a script gets only those of its series."""
+        if self.series[0].script is not None:
+            return [self._fill(arg, mode=self.series[0].mode) for arg in self.series[0].args]
         common = {} if self.experiment.shared_run else {"mode": self.series[0].mode}
         own = [self._fill(arg, mode=series.mode) for series in self.series for arg in series.args]
-        return [*(self._fill(arg, **common) for arg in self.experiment.program.args), *own]
+        return [*(self._fill(arg, None, **common) for arg in self.experiment.program.args), *own]
 
-    def _fill(self, text: str, **more: str) -> str:
-        fields = {"values": ",".join(map(str, self.values)), "max": str(max(self.values)), **more}
+    def _fill(self, text: str, value: int | None = None, **more: str) -> str:
+        of_value = {} if value is None else {"value": str(value)}
+        fields = {"values": ",".join(map(str, self.values)), "max": str(max(self.values)), **of_value, **more}
 
         def field(match: re.Match[str]) -> str:
             name = match[1]
@@ -218,6 +239,12 @@ class _Pool:
     def compile(self, experiment: Experiment) -> _Program:
         folder = self._settings.out / experiment.name
         folder.mkdir(exist_ok=True)
+        if experiment.program.pspin is not None:
+            sdk = self._settings.home / "sdk"
+            builder = _pspin.Builder(self._settings.tools.pspin, sdk, folder, self.processes.execute)
+            return _Program(folder, "", builder)
+        if all(series.script is not None for series in experiment.series):
+            return _Program(folder, "")
         if experiment.program.schedules:
             return self._make_schedules(experiment, folder)
         program = folder.resolve() / experiment.name
@@ -247,24 +274,66 @@ class _Pool:
     def run(self, job: Job, program: _Program) -> tuple[Run, bool]:
         """Return the outcome of a job, and whether it comes from the cache."""
         settings = self._settings
-        words = [self._tools_digest, program.digest, *job.options, "--", *job.arguments]
+        execute, words = self._way(job, program)
         key = _cache.digest(self.describe(job.machine, ()).files, words)
         file = settings.out / job.experiment.name / "runs" / f"{job.name}.json"
         cached = None if settings.fresh else _cache.load(file, key)
-        execute = self._execute_schedules if job.experiment.program.schedules else self._execute
-        found = cached or execute(job, program.file)
+        found = cached or execute(job, program)
         points = read_points(job.experiment, job.machine, job.series, job.values, found.output)
         if cached is None:
             _cache.save(file, key, found)
         return Run(job.machine, job.series, points, found.report), cached is not None
 
-    def _execute(self, job: Job, program: Path) -> Entry:
+    def _way(self, job: Job, program: _Program) -> tuple[Callable[[Job, _Program], Entry], list[str]]:
+        """Return how a job is run, and what its outcome depends on besides the machine."""
+        script = job.series[0].script
+        if script is not None:
+            return self._execute_script, [_cache.digest([job.experiment.folder / script], []), *job.arguments]
+        if program.builder is not None:
+            handlers = [job.handlers(value) for value in job.values]
+            words = [word for value in job.values for word in (str(value), *job.words_at(value))]
+            return self._execute_pspin, [program.builder.digest(handlers), *words]
+        execute = self._execute_schedules if job.experiment.program.schedules else self._execute
+        return execute, [self._tools_digest, program.digest, *job.options, "--", *job.arguments]
+
+    def _execute_script(self, job: Job, _program: _Program) -> Entry:
+        script = str(job.experiment.folder / (job.series[0].script or ""))
+        status, output, errors = self.processes.execute(
+            [sys.executable, script, *job.arguments], job.experiment.timeout_s
+        )
+        if status != 0:
+            raise SpinkitError(f"{job.series[0].script} ended with status {status}\n{errors.strip()}".rstrip())
+        return Entry(output, {})
+
+    def _execute_pspin(self, job: Job, program: _Program) -> Entry:
+        """Run the handlers for each value; the lines have the form of a program's output, with the reports."""
+        assert program.builder is not None
+        experiment = job.experiment
+        lines = []
+        for value in job.values:
+            target = program.builder.get(job.handlers(value))
+            report = self._scratch / f"{experiment.name}.{job.name}.{value}.json"
+            command = [str(self._settings.tools.pspin), "run", str(target), "--json", str(report), *job.words_at(value)]
+            status, _, errors = self.processes.execute(command, experiment.timeout_s)
+            if status != 0:
+                what = f"spinkit pspin run ended with status {status} at {experiment.sweep.axis} = {value}"
+                raise SpinkitError(f"{what}\n{errors.strip()}".rstrip())
+            try:
+                told = parse_json(report.read_text(encoding="utf-8"))
+            except (OSError, ValueError) as error:
+                raise SpinkitError(f"the report of spinkit pspin run: {error}") from None
+            if experiment.sweep.axis in told:
+                raise SpinkitError(f"sweep.axis: {experiment.sweep.axis} is a key of the report too")
+            lines.append(json.dumps({experiment.sweep.axis: value, "data_ok": True} | told))
+        return Entry("".join(f"{line}\n" for line in lines), {})
+
+    def _execute(self, job: Job, program: _Program) -> Entry:
         limit = job.experiment.timeout_s
         report = self._scratch / f"{job.experiment.name}.{job.name}.json"
         strict = ["--fail-on-drop", "--fail-on-handler-error"]  # such a run measures something else
         limits = ["--timeout", str(limit), "--json", str(report)]
         command = [str(self._settings.tools.spinrun), *job.options, *strict, *limits]
-        status, output, errors = self.processes.execute([*command, str(program), *job.arguments], limit + _GRACE_S)
+        status, output, errors = self.processes.execute([*command, str(program.file), *job.arguments], limit + _GRACE_S)
         if status != 0:
             raise SpinkitError(f"spinrun ended with status {status}\n{errors.strip()}".rstrip())
         try:
@@ -272,13 +341,13 @@ class _Pool:
         except (OSError, ValueError) as error:
             raise SpinkitError(f"spinrun's report: {error}") from None
 
-    def _execute_schedules(self, job: Job, folder: Path) -> Entry:
+    def _execute_schedules(self, job: Job, program: _Program) -> Entry:
         """Run the schedule of each value; the lines have the form of a program's output."""
         experiment = job.experiment
         lines = []
         for value in job.values:
             machine = ["--machine", job.machine, *(word for change in job.changes for word in ("--set", change))]
-            words = ["run", str(folder / f"schedule-{value}.bin"), *machine, *job.arguments]
+            words = ["run", str(program.file / f"schedule-{value}.bin"), *machine, *job.arguments]
             try:
                 told = parse_json(self._goal([*words, "--progress", "off", "--json", "-"]))
             except ValueError as error:
@@ -296,10 +365,11 @@ class _Pool:
 
 @dataclass(frozen=True)
 class _Program:
-    """A compiled program, or the folder of the schedules."""
+    """A compiled program, the folder of the schedules, or what builds handlers for PsPIN's interface."""
 
     file: Path
     digest: str
+    builder: _pspin.Builder | None = None
 
 
 Outcome = tuple[Experiment, Results | SpinkitError]

@@ -129,22 +129,27 @@ def _picture(results: Results, figure: Figure) -> Picture:
     experiment = results.experiment
     sweep, measure, values = experiment.sweep, experiment.measure, results.values
     curves = curves_of(results, figure)
-    heading = "Time saved [%]" if figure.below else measure.heading
+    heading = "Time saved [%]" if figure.below else figure.label or measure.heading
     if sweep.names:
         return _plot.bars(figure.title, heading, [label(sweep, value) for value in values], curves)
     in_bytes = sweep.unit == "B"
-    return _plot.lines(figure.title, sweep.label, heading, values, curves, figure.zoom_to, in_bytes=in_bytes)
+    return _plot.lines(
+        figure.title, sweep.label, heading, values, curves, figure.zoom_to, in_bytes=in_bytes, linear=figure.linear
+    )
 
 
 def curves_of(results: Results, figure: Figure) -> list[Curve]:
     """Return the curves of a figure, in the order of the experiment's series."""
     experiment = results.experiment
-    times = results.measured(experiment.models[0] if figure.model is None else figure.model).times
+    measured = results.measured(experiment.models[0] if figure.model is None else figure.model)
+    times = measured.times
     shown = [series for series in experiment.series if figure.series is None or series.name in figure.series]
     names = [series.name for series in experiment.series] if figure.series is None else figure.series
     below = dict(zip(names, figure.below, strict=True)) if figure.below else {}
 
     def number(series: str, value: int) -> float:
+        if figure.key is not None:
+            return measured.printed(figure.machine, series, value, figure.key)
         time = times[figure.machine, series, value]
         if series in below:
             return 100 * (1 - time / times[figure.machine, below[series], value])

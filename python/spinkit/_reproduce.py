@@ -143,7 +143,12 @@ def _machines_of(experiments: Sequence[Experiment], command: Path) -> list[Machi
 def _versions(settings: Settings) -> dict[str, str]:
     """Return the version of each part on which results depend, and digests that identify builds."""
     tools = settings.tools
-    files = {"spincc": tools.spincc, "spinrun": tools.spinrun, "libportals.so": tools.library}
+    files = {
+        "spincc": tools.spincc,
+        "spinrun": tools.spinrun,
+        "spinkit-pspin": tools.pspin,
+        "libportals.so": tools.library,
+    }
     builds = {name: f"SHA-256 {digest([file], [])[:16]}…" for name, file in files.items() if file is not None}
     return {"spinkit": __version__, "zig (clang) for the card": metadata.version("ziglang"), **builds}
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path
 from typing import Any, NoReturn
 
-from spinkit._claims import Expected, Measured, Shown, Verdict
+from spinkit._claims import Expected, Measured, Shown, Verdict, inside
 from spinkit._errors import SpinkitError
 from spinkit._experiment import Experiment, Series
 
@@ -21,6 +22,8 @@ class Toolchain:
     spinrun: Path
     goal: Path
     """`spinkit-goal`."""
+    pspin: Path
+    """`spinkit-pspin`."""
     library: Path | None = None
     """`libportals.so`; None if it was not found."""
 
@@ -32,7 +35,7 @@ class Point:
     machine: str
     series: Series
     value: int
-    measured: int
+    measured: float
     data_ok: bool
     line: Mapping[str, Any]
     """All values that the program printed for this point."""
@@ -155,18 +158,21 @@ def _point(experiment: Experiment, machine: str, series: Series, number: int, te
     if not isinstance(line, dict):
         raise SpinkitError(f"output line {number} is not a JSON object: {text[:200]}")
 
-    def take(key: str, kind: type) -> Any:
-        value = line.get(key)
-        if type(value) is not kind:
-            raise SpinkitError(f"output line {number}: {key}: expected {kind.__name__}, found {value!r}")
+    def take(key: str, *kinds: type) -> Any:
+        value = inside(line, key)
+        if type(value) not in kinds or (type(value) is float and not isfinite(value)):
+            expected = " or ".join(kind.__name__ for kind in kinds)
+            raise SpinkitError(f"output line {number}: {key}: expected {expected}, found {value!r}")
         if type(value) is int and abs(value) >= 2**63:
             raise SpinkitError(f"output line {number}: {key}: found an integer of more than 64 bits")
         return value
 
-    measured, least = take(experiment.measure.key, int), 1 if experiment.measure.unit else 0
+    measure = experiment.measure
+    kinds = (int,) if measure.own_unit is None else (int, float)
+    measured, least = take(measure.key, *kinds), 1 if measure.is_time else 0
     if measured < least:
         found = f"expected at least {least}, found {measured}"
-        raise SpinkitError(f"output line {number}: {experiment.measure.key}: {found}")
+        raise SpinkitError(f"output line {number}: {measure.key}: {found}")
     if "mode" in line and line["mode"] != series.mode:
         raise SpinkitError(f"output line {number}: mode: expected {series.mode}, found {line['mode']!r}")
     return Point(machine, series, take(experiment.sweep.axis, int), measured, take("data_ok", bool), line)

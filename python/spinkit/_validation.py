@@ -188,11 +188,14 @@ class _Results:
     def _error(self, message: str) -> SpinkitError:
         return SpinkitError(f"{self.file}: {message}; run `spinkit reproduce {self.experiment.name}`")
 
-    def point(self, machine: str, series: str, value: int) -> int:
+    def point(self, machine: str, series: str, value: int) -> float:
         """Return a measured number."""
         if (machine, series, value) not in self.points:
             raise self._error(f"there is no result of {series} on {machine} for {value}")
-        return int(self.points[machine, series, value])
+        found = self.points[machine, series, value]
+        if isinstance(found, bool) or not isinstance(found, int | float):
+            raise self._error(f"{series} on {machine}, {value}: this is no number")
+        return found
 
 
 def _claims(results: _Results, part: _Part, page: _Page) -> Iterator[str]:

@@ -155,7 +155,8 @@ def _reproduce_timelines(home: Path, out: Path, check: bool) -> list[str]:
 
 def _tools() -> Toolchain:
     spinrun = _paths.command("spinrun")
-    return Toolchain(_paths.command("spincc"), spinrun, _paths.command("spinkit-goal"), _paths.library(spinrun))
+    goal, pspin = _paths.command("spinkit-goal"), _paths.command("spinkit-pspin")
+    return Toolchain(_paths.command("spincc"), spinrun, goal, pspin, _paths.library(spinrun))
 
 
 @main.command()

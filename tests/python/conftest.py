@@ -17,7 +17,7 @@ from .traced import Mpi
 CHECKOUT = Path(__file__).resolve().parents[2]
 FAKES = Path(__file__).parent / "fake_tools"
 SAMPLE = Path(__file__).parent / "ping-pong.toml"
-TOOLS = Toolchain(FAKES / "spincc", FAKES / "spinrun", FAKES / "spinkit-goal")
+TOOLS = Toolchain(FAKES / "spincc", FAKES / "spinrun", FAKES / "spinkit-goal", FAKES / "spinkit-pspin")
 
 # [ps, ps per byte]; if two more numbers follow, they apply to more than 4 KiB.
 # At 8 B on the integrated card: RDMA 1,000,160 ps, streaming 600,120 ps.

@@ -17,7 +17,13 @@ PROGRAMS = CHECKOUT / _conformance.PROGRAMS
 
 def tools() -> Toolchain:
     spinrun = _paths.command("spinrun")
-    return Toolchain(_paths.command("spincc"), spinrun, _paths.command("spinkit-goal"), _paths.library(spinrun))
+    return Toolchain(
+        _paths.command("spincc"),
+        spinrun,
+        _paths.command("spinkit-goal"),
+        _paths.command("spinkit-pspin"),
+        _paths.library(spinrun),
+    )
 
 
 def test_everything_passes_on_both_cards() -> None:

@@ -26,7 +26,7 @@ def compiled(name: str, folder: Path) -> str:
 
 
 def test_the_table_of_costs_is_what_a_run_gives() -> None:
-    tools = Toolchain(_paths.command("spincc"), _paths.command("spinrun"), _paths.command("spinkit-goal"))
+    tools = Toolchain(*(_paths.command(name) for name in ("spincc", "spinrun", "spinkit-goal", "spinkit-pspin")))
     fresh = _handlers.page(_handlers.measure(ROOT, tools))
     assert fresh == (ROOT / "sdk" / "handlers" / "README.md").read_text(), "spinkit handlers > sdk/handlers/README.md"
 

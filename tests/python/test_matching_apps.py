@@ -16,7 +16,7 @@ HOME = Path(__file__).parents[2]
 
 
 def outcome(experiment: _experiment.Experiment, out: Path) -> Results | SpinkitError:
-    tools = Toolchain(*(_paths.command(name) for name in ("spincc", "spinrun", "spinkit-goal")))
+    tools = Toolchain(*(_paths.command(name) for name in ("spincc", "spinrun", "spinkit-goal", "spinkit-pspin")))
     ((_, result),) = run_all(
         [experiment], Settings(HOME, tools, _paths.command("spinkit-machines"), out, quick=True), lambda _: None
     )
