@@ -173,7 +173,7 @@ def test_each_value_is_a_run_with_its_report(pspin: Write) -> None:
     assert numbers["close"][1] == 33.5 / 33.0 - 1
     for name in ("latency.svg", "mean.svg", "index.html"):
         assert (Path("out/pspin-test") / name).stat().st_size > 0
-    assert "Latency [ns] on" in result.output
+    assert "Latency [ns]" in Path("out/pspin-test/index.html").read_text()
 
 
 def test_reasons_are_shown_by_runs_with_a_changed_machine(pspin: Write) -> None:
