@@ -53,7 +53,7 @@ script = "paper.py"
 args = ["{values}", "{accelerator.clusters}"]
 
 [run]
-timeout_s = 5
+timeout_s = 60
 quick_values = [64]
 
 [[claim]]
@@ -214,7 +214,7 @@ def test_finished_runs_are_cached_until_source_or_header_changes(pspin: Write, h
     ],
 )
 def test_failed_runs_are_named(pspin: Write, fault: str, message: str) -> None:
-    pspin(("timeout_s = 5", "timeout_s = 1"), fault=fault)
+    pspin(("timeout_s = 60", f"timeout_s = {1 if fault == 'slow' else 60}"), fault=fault)
     result = reproduce("--quick")
     assert result.exit_code == 1
     assert message in result.stderr
