@@ -319,6 +319,7 @@ pub fn outcome(outcome: TaskOutcome) -> String {
         TaskOutcome::Faulted(Failure::Host { address }) => {
             format!("failed: a command uses host memory at {address:#x}, which the IOMMU refuses")
         }
+        TaskOutcome::Faulted(Failure::Reported { code }) => format!("failed: it has reported error {code}"),
         TaskOutcome::TimedOut => "killed by the watchdog".to_owned(),
         TaskOutcome::MessageReset => "its message was given up".to_owned(),
     }

@@ -36,6 +36,8 @@ struct Surroundings<H> {
     feedback: Vec<(Cycle, Feedback)>,
     sent: Vec<Sent>,
     events: Vec<(Cycle, DriverEvent)>,
+    /// A program has asked for the end of the run.
+    terminated: Option<RunError>,
     /// Packets that have left, and data that was written to the host and read from it.
     flows: [Flow; 3],
 }
@@ -47,6 +49,9 @@ impl<H: Host> Outside for Surroundings<H> {
     }
 
     fn raise(&mut self, at: Cycle, event: DriverEvent) {
+        if let DriverEvent::Terminated { hpu: HpuId { cluster, hpu } } = event {
+            self.terminated.get_or_insert(RunError::Terminated { cluster, hpu, cycle: at.0 });
+        }
         self.events.push((at, event));
     }
 
@@ -66,7 +71,7 @@ impl<H: Host> Outside for Surroundings<H> {
     }
 }
 
-/// The error of a run that does not end.
+/// The error of a run that does not end, or ends too early.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum RunError {
     /// Nothing will happen any more, but packets are inside.
@@ -76,6 +81,16 @@ pub enum RunError {
         cycle: u64,
         /// The packets.
         inside: u64,
+    },
+    /// A program has asked for the end of the run.
+    #[error("the program ended the run with TERMINATE on HPU {hpu} of cluster {cluster} in cycle {cycle}")]
+    Terminated {
+        /// The cluster.
+        cluster: u16,
+        /// The HPU within the cluster.
+        hpu: u16,
+        /// The cycle of the store.
+        cycle: u64,
     },
 }
 
@@ -113,6 +128,7 @@ impl<C: Cores, O: Observer, H: Host> System<C, O, H> {
             feedback: Vec::new(),
             sent: Vec::new(),
             events: Vec::new(),
+            terminated: None,
             flows: Default::default(),
         };
         System {
@@ -190,7 +206,7 @@ impl<C: Cores, O: Observer, H: Host> System<C, O, H> {
     /// about each packet that the unit is done with. Returns whether anything is left to do.
     ///
     /// # Errors
-    /// [`RunError::Stuck`] when packets are inside and nothing will happen.
+    /// [`RunError::Stuck`] when packets are inside and nothing will happen, and [`RunError::Terminated`].
     pub fn advance(&mut self, until: Cycle, mut done: impl FnMut(Cycle, Done)) -> Result<bool, RunError> {
         let waits = self.inbound.step(&mut self.unit);
         let (now, next) = (self.unit.now(), self.unit.next());
@@ -219,7 +235,7 @@ impl<C: Cores, O: Observer, H: Host> System<C, O, H> {
                 }
             }
         }
-        Ok(true)
+        self.outside.terminated.map_or(Ok(true), Err)
     }
 }
 

@@ -14,7 +14,7 @@ use smartnic::driver::{Driver, DriverError, Request};
 use smartnic::host::HostMemory;
 use smartnic::inbound::{Arrival, Done};
 use smartnic::report::Summary;
-use smartnic::system::System;
+use smartnic::system::{RunError, System};
 
 const PROGRAM: u32 = 0x1D00_0000;
 
@@ -186,4 +186,23 @@ fn the_card_boots_before_packets_come_and_packets_come_apart() {
     // The runtime of HPUs takes longer.
     let (mut late, _) = card(&machine(&[]), &[RET]);
     assert!(!late.boot(Cycle(5)));
+}
+
+/// The third instruction of a handler, which has begun 4 cycles after the load of the function pointer, stores: at 64 B the load
+/// is 17 cycles after the request. The first run waits for a line of code, too.
+#[test]
+fn a_program_may_end_the_run() {
+    let (mut system, context) = card(&machine(&[]), &[lui(A1, 0x1B20_0000), NOP, sw(A1, A1, 0), RET]);
+    assert!(system.boot(Cycle(1_000)));
+    system.push(packet(&context, 0, 1_000, 0, 64));
+    let mut result = Ok(true);
+    while result == Ok(true) {
+        result = system.advance(Cycle(1_000_000), |_, _| {});
+    }
+    let cycle = 1_000 + 5 + 17 + 4 + 12 + 2 + 1;
+    assert_eq!(result, Err(RunError::Terminated { cluster: 0, hpu: 0, cycle }));
+    assert_eq!(
+        result.unwrap_err().to_string(),
+        format!("the program ended the run with TERMINATE on HPU 0 of cluster 0 in cycle {cycle}")
+    );
 }

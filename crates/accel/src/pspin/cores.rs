@@ -4,7 +4,7 @@ use crate::pspin::cluster::Cluster;
 use crate::pspin::command::{Command, CommandId};
 use crate::pspin::cycle::Cycle;
 use crate::pspin::fabric::{DmaInterconnect, PeInterconnect, ProgramPort, Remote, TransferId};
-use crate::pspin::her::{Failure, HpuId, Range, Task, TaskOutcome};
+use crate::pspin::her::{DriverEvent, HpuId, Range, Task, TaskOutcome};
 use crate::pspin::memory::{Arena, Place};
 use crate::pspin::observe::{Noted, Observer};
 
@@ -48,6 +48,8 @@ pub struct ClusterSide<'a, O> {
     pub program: &'a mut ProgramPort,
     /// The DMA engines.
     pub dma: &'a mut DmaInterconnect,
+    /// What the driver on the host is told at the end of the cycle.
+    pub events: &'a mut Vec<DriverEvent>,
     /// The observer of the unit.
     pub observer: &'a mut O,
     /// HPUs may do what they do before this cycle in advance, in the order of their accesses: nobody outside the cluster uses its
@@ -78,11 +80,11 @@ impl<O: Observer> ClusterSide<'_, O> {
     pub fn end(&mut self, hpu: u16, now: Cycle, outcome: TaskOutcome) -> bool {
         let id = self.id(hpu);
         let place = self.cluster.drivers[usize::from(hpu)].task;
-        let goes_on = self.cluster.finish(hpu, outcome);
-        if goes_on && let Some((task, _)) = place.and_then(|place| self.cluster.task(place)) {
+        let Some(outcome) = self.cluster.finish(hpu, outcome) else { return false };
+        if let Some((task, _)) = place.and_then(|place| self.cluster.task(place)) {
             self.observer.note(now, Noted::End { hpu: id, task, outcome });
         }
-        goes_on
+        true
     }
 
     /// An HPU wants a word of its own cluster's L1, at this offset, in this cycle. Returns whether it gets the bank; otherwise it
@@ -109,39 +111,20 @@ impl<O: Observer> ClusterSide<'_, O> {
         self.program.fetch(now)
     }
 
-    /// An HPU issues a command. Returns its number; `None` when the HPU has to wait: it is resumed when it may issue the command
-    /// again.
-    ///
-    /// # Errors
-    /// When the command uses memory that is not the handler's.
-    pub fn issue(&mut self, hpu: u16, command: Command) -> Result<Option<CommandId>, Failure> {
-        if let Some(local) = command.local() {
-            self.check(hpu, local)?;
-        }
+    /// An HPU issues a command, of which the core has checked that its handler may use the memory. Returns its number; `None`
+    /// when the HPU has to wait: it is resumed when it may issue the command again.
+    pub fn issue(&mut self, hpu: u16, command: Command) -> Option<CommandId> {
         let issued = self.cluster.drivers[usize::from(hpu)].issue(command);
         if issued.is_some() {
             self.cluster.issue(hpu);
         }
-        Ok(issued)
+        issued
     }
 
-    /// Checks that the handler of an HPU may use a range with commands and transfers.
-    fn check(&self, hpu: u16, wanted: Range) -> Result<(), Failure> {
-        let may_use = self.task(hpu).is_some_and(|(task, packet)| task.may_use(packet, wanted));
-        let exists = self.memory.read(wanted.address, wanted.size).is_some();
-        let Range { address, size } = wanted;
-        if may_use && exists { Ok(()) } else { Err(Failure::Command { address, size }) }
-    }
-
-    /// An HPU starts a copy of at least one byte between memories by the DMA engine of its cluster. Returns `None` when the
-    /// engine's queue is full: the HPU tries again in a later cycle.
-    ///
-    /// # Errors
-    /// When a range is not the handler's.
-    pub fn copy(&mut self, hpu: u16, now: Cycle, from: Range, to: u32) -> Result<Option<TransferId>, Failure> {
-        self.check(hpu, from)?;
-        self.check(hpu, Range { address: to, size: from.size })?;
-        Ok(self.dma.copy(self.cluster.index(), now, from, to))
+    /// An HPU starts a copy of at least one byte between memories that its handler may use, by the DMA engine of its cluster.
+    /// Returns `None` when the engine's queue is full: the HPU tries again in a later cycle.
+    pub fn copy(&mut self, now: Cycle, from: Range, to: u32) -> Option<TransferId> {
+        self.dma.copy(self.cluster.index(), now, from, to)
     }
 
     /// Whether a copy is done in cycle `now`.

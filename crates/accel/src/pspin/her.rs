@@ -146,6 +146,11 @@ pub enum Failure {
         /// The first address.
         address: u64,
     },
+    /// The handler, or the runtime around it, has reported an error to the HPU driver.
+    Reported {
+        /// What it has reported.
+        code: u32,
+    },
 }
 
 /// The unit is done with a packet: the NIC frees it (§III-B1).
@@ -176,16 +181,6 @@ pub struct Task {
     pub feeds_back: bool,
     /// The packet.
     pub her: Her,
-}
-
-impl Task {
-    /// Whether the handler may use a range of the memories by loads, stores, commands and transfers, besides its stack: its
-    /// packet in L1 (`l1`) and in L2, handler memory, scratchpads, each to the byte (§III-B2).
-    pub fn may_use(&self, l1: Range, wanted: Range) -> bool {
-        let holds = |range: &Range| range.holds(wanted.address, wanted.size);
-        let context = &self.her.context;
-        holds(&l1) || holds(&self.her.packet) || holds(&context.handler_memory) || context.scratchpads.iter().any(holds)
-    }
 }
 
 /// A place where a handler runs.
@@ -226,5 +221,10 @@ pub enum DriverEvent {
     Command {
         /// The number that the handler gave it.
         user: u32,
+    },
+    /// A program asks for the end of the run, because something has gone wrong in it.
+    Terminated {
+        /// Where it ran.
+        hpu: HpuId,
     },
 }

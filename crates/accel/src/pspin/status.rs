@@ -44,6 +44,8 @@ impl Status {
     pub const WATCHDOG: u32 = 9;
     /// No packet came for the message, and it was given up.
     pub const IDLE: u32 = 10;
+    /// The handler has reported an error; `address` is what it has reported.
+    pub const REPORTED: u32 = 11;
 
     /// The status of a handler that failed.
     pub fn of(outcome: TaskOutcome, role: Role, message: u32, count: u64) -> Status {
@@ -51,6 +53,7 @@ impl Status {
             TaskOutcome::TimedOut => (Status::WATCHDOG, 0, 0),
             TaskOutcome::Faulted(Failure::Command { address, .. }) => (Status::COMMAND, 0, u64::from(address)),
             TaskOutcome::Faulted(Failure::Host { address }) => (Status::HOST, 0, address),
+            TaskOutcome::Faulted(Failure::Reported { code }) => (Status::REPORTED, 0, u64::from(code)),
             TaskOutcome::Faulted(Failure::Fault(fault)) => of_fault(fault),
             TaskOutcome::Done | TaskOutcome::Skipped | TaskOutcome::MessageReset => (0, 0, 0),
         };

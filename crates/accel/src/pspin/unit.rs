@@ -74,6 +74,8 @@ pub struct Pspin<C, O = ()> {
     port_a: PortA,
     /// The number of errors of each descriptor.
     errors: HashMap<u64, u64>,
+    /// What the driver on the host is told at the end of the cycle.
+    events: Vec<DriverEvent>,
     counters: Counters,
     observer: O,
 }
@@ -153,6 +155,7 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
             arbiter: RoundRobin::default(),
             port_a: PortA::new(&config),
             errors: HashMap::new(),
+            events: Vec::new(),
             counters: Counters::default(),
             observer,
             config,
@@ -330,6 +333,7 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
                     pe: &mut self.pe,
                     program: &mut self.program,
                     dma: &mut self.dma,
+                    events: &mut self.events,
                     observer: &mut self.observer,
                     until,
                 };
@@ -346,6 +350,10 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
             let count = self.count_error(descriptor);
             self.tell_host(out, descriptor, &Status::idle(message, count));
             out.raise(now, DriverEvent::Idle { message, descriptor, is_free });
+        }
+        for event in self.events.drain(..) {
+            goes_out = true;
+            out.raise(now, event);
         }
         goes_out
     }

@@ -127,3 +127,24 @@ fn a_command_that_does_not_exist_fails() {
     let (_, outcome) = Rig::new(&[says(2, &[7, 0, HANDLER, 0, 64]), vec![issue(), RET]].concat()).run(&[1; 64]);
     assert_eq!(outcome, TaskOutcome::Faulted(Failure::Command { address: HANDLER, size: 64 }));
 }
+
+/// Commands read and write what loads and stores may: the stack, too, and the program's constants only to read.
+#[test]
+fn commands_may_use_what_loads_and_stores_may() {
+    let outcome = |address: u32, direction: u32| {
+        let handler = [says(0, &[0x100, 0, address, 64, direction]), vec![issue(), sw(A4, A2, WAIT), RET]].concat();
+        let mut rig = Rig::new(&handler);
+        rig.run(&[1; 64]).1
+    };
+    let refused = |address| TaskOutcome::Faulted(Failure::Command { address, size: 64 });
+    for (address, to_host, from_host) in [
+        (L1, TaskOutcome::Done, TaskOutcome::Done),
+        (0x1B00_0000 + 960, TaskOutcome::Done, TaskOutcome::Done),
+        (L1 + 961, refused(L1 + 961), refused(L1 + 961)),
+        (0x1D00_0000, TaskOutcome::Done, refused(0x1D00_0000)),
+        (L1 + SCRATCHPAD + 0xfc0, TaskOutcome::Done, TaskOutcome::Done),
+        (L1 + SCRATCHPAD + 0xfc1, refused(L1 + SCRATCHPAD + 0xfc1), refused(L1 + SCRATCHPAD + 0xfc1)),
+    ] {
+        assert_eq!((outcome(address, 1), outcome(address, 0)), (to_host, from_host), "{address:#x}");
+    }
+}

@@ -1,7 +1,9 @@
 //! Handlers that fail or do not end: the HPU goes on, and the others do not notice.
 
-use accel::pspin::her::{Failure, TaskOutcome};
+use accel::pspin::Status;
+use accel::pspin::her::{DriverEvent, Failure, HpuId, Role, TaskOutcome};
 use accel::testing::code::*;
+use bytemuck::bytes_of;
 use hpu::Fault;
 
 use crate::rig::{HANDLER, PROGRAM, Rig};
@@ -75,4 +77,34 @@ fn two_runs_are_the_same() {
     let first = run();
     assert_eq!(first.1.len(), 300);
     assert_eq!(first, run());
+}
+
+/// A store of an error's code lets the handler go on; its task has failed when it rings the doorbell.
+#[test]
+fn a_reported_error_is_the_end_of_the_task() {
+    // The second code is ignored.
+    let report = [lui(A1, 0x1B20_5000), addi(A2, ZERO, 77), sw(A2, A1, 0x54), sw(A1, A1, 0x54), addi(A2, A2, 1), RET];
+    let mut rig = Rig::new(&either(&[RET], &report));
+    rig.context.descriptor = 0x4000;
+    let outcome = TaskOutcome::Faulted(Failure::Reported { code: 77 });
+    rig.run(&[1; 64]);
+    // The four instructions that select wait three times for a load, and two cycles for the branch that is taken.
+    assert_eq!(rig.run(&[1; 64]), (26 + 9 + 5, outcome));
+    let hpu = HpuId { cluster: 0, hpu: 0 };
+    let event = |message| DriverEvent::Failed { hpu, role: Role::Payload, message, outcome, descriptor: 0x4000 };
+    assert_eq!(rig.nic.events, [event(4), event(8)]);
+    let status = |message, count| Status { cause: Status::REPORTED, pc: 0, address: 77, message, role: 1, count };
+    let written: Vec<&[u8]> = rig.nic.written.iter().map(|(_, _, bytes)| &bytes[..]).collect();
+    assert_eq!(written, [bytes_of(&status(4, 1)), bytes_of(&status(8, 2))]);
+    assert_eq!(rig.run(&[0; 64]).1, TaskOutcome::Done);
+}
+
+/// The driver is told in the cycle of the store where the run is to end; until it does, the handler goes on.
+#[test]
+fn a_program_may_end_the_run() {
+    let terminate = [lui(A1, 0x1B20_0000), sw(A1, A1, 0), RET];
+    let mut rig = Rig::new(&either(&[RET], &terminate));
+    rig.run(&[1; 64]);
+    assert_eq!(rig.run(&[1; 64]), (26 + 9 + 2, TaskOutcome::Done));
+    assert_eq!(rig.nic.events, vec![DriverEvent::Terminated { hpu: HpuId { cluster: 0, hpu: 0 } }; 2]);
 }

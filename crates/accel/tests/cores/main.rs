@@ -2,6 +2,7 @@
 
 mod commands;
 mod device;
+mod dma;
 mod failures;
 mod latency;
 mod memory;

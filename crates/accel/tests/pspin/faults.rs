@@ -129,32 +129,3 @@ fn the_watchdog_bites_while_a_handler_waits() {
     assert_eq!(at, 25 + 4 + 4 + 5000 + 2 + 2 + 1);
     assert!(rig.nic.reads.is_empty());
 }
-
-/// Commands and copies may use what loads may use, and nothing else: the packet in L1 and L2, handler memory.
-#[test]
-fn commands_with_memory_of_others_fail() {
-    let acts: [fn(&Task, Range) -> Vec<Act>; 4] = [
-        |_, l1| vec![Act::Copy(Range { address: l1.address, size: l1.size + 1 }, 0x1c00_0000)],
-        |_, l1| vec![Act::Copy(l1, 0x1c00_1000 - l1.size + 1)],
-        |_, l1| {
-            vec![Act::Issue(Command::FromHost {
-                host: 0x10_0000,
-                data: Range { address: l1.address - 1, size: 8 },
-                event: None,
-            })]
-        },
-        |_, _| {
-            vec![Act::Issue(Command::ToHost {
-                host: 0x10_0000,
-                data: Range { address: 0x1c00_0ffc, size: 5 },
-                event: None,
-            })]
-        },
-    ];
-    for acts in acts {
-        let mut rig = Rig::acting(machine("pspin-400g", &[]), (), |_, _| 5, acts);
-        rig.flood(packets(&[Role::Payload], 2));
-        rig.check_accounts();
-        assert_eq!((rig.unit.counters().faulted, rig.unit.counters().commands), (2, 0));
-    }
-}

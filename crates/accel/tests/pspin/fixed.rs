@@ -100,40 +100,33 @@ impl<F: Fn(Role, u32) -> u64> Fixed<F> {
                 }
                 Next::Act(number) => {
                     let done = match acts[number] {
-                        Act::Issue(command) => side.issue(index as u16, command).map(|id| {
+                        Act::Issue(command) => {
+                            let id = side.issue(index as u16, command);
                             *latest = id.or(*latest);
                             id.is_some()
-                        }),
+                        }
                         Act::Wait => {
                             let driver = &mut side.cluster.drivers[index];
                             let is_done = latest.is_none_or(|id| driver.wait(id));
                             if let (true, Some(id)) = (is_done, *latest) {
                                 self.read = driver.data(id);
                             }
-                            Ok(is_done)
+                            is_done
                         }
-                        Act::Copy(from, to) => match side.copy(index as u16, now, from, to) {
-                            Ok(Some(id)) => {
-                                (hpu.next, hpu.at) = (Next::Copied(number, id), now + 1_u64);
-                                continue;
+                        Act::Copy(from, to) => {
+                            hpu.at = now + 1_u64;
+                            if let Some(id) = side.copy(now, from, to) {
+                                hpu.next = Next::Copied(number, id);
                             }
-                            Ok(None) => {
-                                hpu.at = now + 1_u64;
-                                continue;
-                            }
-                            Err(failure) => Err(failure),
-                        },
+                            continue;
+                        }
                         Act::Fail(outcome) => {
                             (hpu.next, hpu.at) = (Next::Recover(outcome), now + self.trap);
                             continue;
                         }
                     };
                     let next = if number + 1 < acts.len() { Next::Act(number + 1) } else { Next::Doorbell };
-                    (hpu.next, hpu.at) = match done {
-                        Ok(true) => (next, now + 1_u64),
-                        Ok(false) => (hpu.next, Cycle::NEVER),
-                        Err(failure) => (Next::Recover(TaskOutcome::Faulted(failure)), now + self.trap),
-                    };
+                    (hpu.next, hpu.at) = if done { (next, now + 1_u64) } else { (hpu.next, Cycle::NEVER) };
                 }
                 Next::Copied(number, id) => {
                     hpu.at = now + 1_u64;

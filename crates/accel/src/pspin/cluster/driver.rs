@@ -57,8 +57,9 @@ pub struct Driver {
     /// The command that waits for the command unit, with its slot.
     issuing: Option<(u8, Command)>,
     waits: Option<Wait>,
-    /// The host refused an address of the task: it ends with this failure.
-    refused: Option<Failure>,
+    /// The task ends with this failure, although its handler goes on: the host refused an address of it, or the handler has
+    /// reported an error.
+    failure: Option<Failure>,
 }
 
 impl Driver {
@@ -73,7 +74,7 @@ impl Driver {
             slots: vec![slot; unit.cluster.commands_in_flight as usize],
             issuing: None,
             waits: None,
-            refused: None,
+            failure: None,
         }
     }
 
@@ -93,10 +94,16 @@ impl Driver {
         self.waits = None;
     }
 
-    /// How a task ends for the driver: an access that the host refused makes it fail.
+    /// The task of the HPU, if there is one, ends with this failure, unless it fails before.
+    pub fn fail(&mut self, failure: Failure) {
+        if self.task.is_some() {
+            self.failure.get_or_insert(failure);
+        }
+    }
+
+    /// How a task ends for the driver: an access that the host refused makes it fail, and an error that was reported.
     pub fn outcome(&mut self, place: u8, outcome: TaskOutcome) -> TaskOutcome {
-        let refused = self.refused.take();
-        let outcome = match (outcome, refused) {
+        let outcome = match (outcome, self.failure.take()) {
             (TaskOutcome::Done, Some(failure)) => TaskOutcome::Faulted(failure),
             (outcome, _) => outcome,
         };
@@ -181,7 +188,7 @@ impl Driver {
                     finished.outcome = TaskOutcome::Faulted(failure);
                 }
             }
-            (None, Some(failure)) => self.refused = Some(failure),
+            (None, Some(failure)) => self.fail(failure),
             (None, None) => (),
         }
         if self.waits == Some(Wait::Command(id)) {

@@ -146,22 +146,22 @@ impl Cluster {
         self.idle = u32::MAX >> (32 - self.drivers.len());
     }
 
-    /// An HPU is done with its task. Returns whether it may go on; otherwise it waits until one of its feedbacks has been sent,
-    /// and tries again.
-    pub fn finish(&mut self, hpu: u16, outcome: TaskOutcome) -> bool {
+    /// An HPU is done with its task. Returns how the task ends, if the HPU may go on; otherwise it waits until one of its
+    /// feedbacks has been sent, and tries again.
+    pub fn finish(&mut self, hpu: u16, outcome: TaskOutcome) -> Option<TaskOutcome> {
         let driver = &mut self.drivers[usize::from(hpu)];
-        let Some(place) = driver.task else { return true };
+        let Some(place) = driver.task else { return Some(outcome) };
         driver.watchdog = Cycle::NEVER;
         if driver.finished.len() >= self.buffered {
             driver.is_stalled = true;
-            return false;
+            return None;
         }
         driver.task = None;
         let (in_flight, outcome) = (driver.in_flight(place), driver.outcome(place, outcome));
         driver.finished.push_back(Finished { place, outcome, in_flight });
         self.done |= u32::from(driver.could_feed_back()) << hpu;
         self.idle |= 1 << hpu;
-        true
+        Some(outcome)
     }
 
     /// An HPU has a command for the command unit.

@@ -19,8 +19,21 @@ const WAIT: u32 = DRIVER + 0x84;
 const TEST: u32 = DRIVER + 0x88;
 /// What kind of command it is, and its words.
 const COMMAND: u32 = DRIVER + 0x8C;
+/// A store of a code says that the task has failed; the doorbell ends it.
+const ERROR: u32 = DRIVER + 0x54;
+/// The words of a transfer by the DMA engine of the cluster, 8 bytes apart: where it begins to read, where it begins to write,
+/// and how many bytes.
+const TRANSFER: u32 = DRIVER + 0x100;
+/// A load launches the transfer and returns its number: those of an HPU increase from 1.
+const LAUNCH: u32 = TRANSFER + 0x18;
+/// A load returns the number of a transfer that is done, as all before it are.
+const LANDED: u32 = TRANSFER + 0x20;
+/// A store ends the run, because something has gone wrong.
+const TERMINATE: u32 = 0x1B20_0000;
 /// Number of words of a command, with its kind.
 pub const COMMAND_WORDS: usize = 8;
+/// Number of words of a transfer.
+pub const TRANSFER_WORDS: usize = 3;
 /// A store of a character writes it to the output.
 const OUTPUT: u32 = 0x1A10_4000;
 /// Number of words of a task.
@@ -43,6 +56,16 @@ pub enum Register {
     Test,
     /// A word of a command.
     Command(u8),
+    /// The code of an error.
+    Error,
+    /// A word of a transfer.
+    Transfer(u8),
+    /// The launch of a transfer.
+    Launch,
+    /// The transfers that are done.
+    Landed,
+    /// The end of the run.
+    Terminate,
     /// The output of `printf`.
     Output,
 }
@@ -60,6 +83,13 @@ pub fn register(address: u32, size: u32) -> Option<Register> {
         () if size == 4 && within(COMMAND, 4 * COMMAND_WORDS as u32) && address.is_multiple_of(4) => {
             Some(Register::Command(((address - COMMAND) / 4) as u8))
         }
+        () if within(ERROR, 4) => Some(Register::Error),
+        () if size == 4 && within(TRANSFER, 8 * TRANSFER_WORDS as u32) && address.is_multiple_of(8) => {
+            Some(Register::Transfer(((address - TRANSFER) / 8) as u8))
+        }
+        () if within(LAUNCH, 4) => Some(Register::Launch),
+        () if within(LANDED, 4) => Some(Register::Landed),
+        () if within(TERMINATE, 4) => Some(Register::Terminate),
         () if within(OUTPUT, 4) => Some(Register::Output),
         () => None,
     }

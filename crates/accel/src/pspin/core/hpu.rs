@@ -1,11 +1,17 @@
 //! An HPU: a thread, and for what it waits.
 
+use std::collections::VecDeque;
+
 use hpu::{Access, Thread};
 
-use super::device::{COMMAND_WORDS, Register};
+use super::device::{COMMAND_WORDS, Register, TRANSFER_WORDS};
 use super::protect::Spans;
-use crate::pspin::her::TaskOutcome;
-use crate::pspin::memory::Place;
+use crate::pspin::cores::ClusterSide;
+use crate::pspin::cycle::Cycle;
+use crate::pspin::fabric::TransferId;
+use crate::pspin::her::{Range, TaskOutcome};
+use crate::pspin::memory::{Arena, Place};
+use crate::pspin::observe::Observer;
 
 /// What an HPU does in the cycle for which it waits.
 #[derive(Clone, Copy, Debug)]
@@ -49,6 +55,26 @@ pub struct Hpu {
     /// The words of the next command, and whether the command of the latest test was done.
     pub command: [u32; COMMAND_WORDS],
     pub is_done: bool,
+    /// The words of the next transfer.
+    pub transfer: [u32; TRANSFER_WORDS],
+    /// Number of transfers that were launched, and those of them that were not done when the HPU looked last.
+    pub launched: u32,
+    pub transfers: VecDeque<TransferId>,
     /// The characters of a line that has no end yet.
     pub line: Vec<u8>,
+}
+
+impl Hpu {
+    /// Whether the handler may use a range with commands and transfers, which it writes or reads.
+    pub fn may_use(&mut self, range: Range, write: bool, memory: &Arena) -> bool {
+        self.spans.allows(range.address, range.size, write) && memory.locate(range.address, range.size).is_some()
+    }
+
+    /// Whether all transfers are done that the HPU has launched. A handler ends after them: a later one may have its memory.
+    pub fn has_landed<O: Observer>(&mut self, now: Cycle, side: &ClusterSide<'_, O>) -> bool {
+        while self.transfers.front().is_some_and(|transfer| side.is_copied(now, *transfer)) {
+            self.transfers.pop_front();
+        }
+        self.transfers.is_empty()
+    }
 }

@@ -1,5 +1,6 @@
 //! All HPUs, as the unit sees them.
 
+use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -9,14 +10,14 @@ use machine::Pspin as Config;
 
 use super::cache::Cache;
 use super::counters::CoreCounters;
-use super::device::{self, COMMAND_WORDS, Register};
+use super::device::{self, COMMAND_WORDS, Register, TRANSFER_WORDS};
 use super::group::Group;
 use super::hpu::{Doing, Hpu};
 use super::protect::{OF_HPU, Spans};
-use crate::pspin::command::CommandId;
+use crate::pspin::command::{Command, CommandId};
 use crate::pspin::cores::{ClusterSide, Cores};
 use crate::pspin::cycle::Cycle;
-use crate::pspin::her::{Failure, HpuId, Range, TaskOutcome};
+use crate::pspin::her::{DriverEvent, Failure, HpuId, Range, TaskOutcome};
 use crate::pspin::memory::{Arena, Place};
 use crate::pspin::observe::Observer;
 
@@ -92,6 +93,9 @@ impl Hpus {
             task_from: None,
             command: [0; COMMAND_WORDS],
             is_done: false,
+            transfer: [0; TRANSFER_WORDS],
+            launched: 0,
+            transfers: VecDeque::new(),
             line: Vec::new(),
         }
     }
@@ -200,6 +204,11 @@ impl Hpus {
         self.recover(cluster, hpu, at, TaskOutcome::Faulted(Failure::Fault(fault)));
     }
 
+    /// A command or a transfer uses memory that is not the handler's.
+    fn misuse(&mut self, cluster: usize, hpu: usize, now: Cycle, Range { address, size }: Range) {
+        self.recover(cluster, hpu, now.0, TaskOutcome::Faulted(Failure::Command { address, size }));
+    }
+
     fn recover(&mut self, cluster: usize, hpu: usize, at: u64, outcome: TaskOutcome) {
         let group = &mut self.groups[cluster];
         group.counters.failed += 1;
@@ -255,6 +264,10 @@ impl Hpus {
                 self.go_on(cluster, hpu, side.memory);
             }
             Doing::Recovered(outcome) => {
+                if !core.has_landed(now, side) {
+                    group.next[hpu] = at + 1;
+                    return;
+                }
                 core.spans.keep(OF_HPU);
                 core.line.clear();
                 self.instructions += core.thread.instructions();
@@ -301,6 +314,10 @@ impl Hpus {
                 None => [0; 8],
             },
             Register::Doorbell => {
+                if !core.has_landed(now, side) {
+                    self.groups[cluster].next[hpu] = now.0 + 1;
+                    return;
+                }
                 if !side.end(id.hpu, now, TaskOutcome::Done) {
                     return self.hold(cluster, hpu, Doing::Held(register));
                 }
@@ -313,15 +330,39 @@ impl Hpus {
                     let fault = Fault::Load { pc: core.thread.pc(), addr: core.access.address, len: core.access.bytes };
                     return self.fail(cluster, hpu, fault);
                 };
-                match side.issue(id.hpu, command) {
-                    Ok(Some(CommandId(number))) => word(number),
-                    Ok(None) => return self.hold(cluster, hpu, Doing::Held(register)),
-                    Err(failure) => return self.recover(cluster, hpu, now.0, TaskOutcome::Faulted(failure)),
+                let writes = matches!(command, Command::FromHost { .. });
+                if let Some(data) = command.local().filter(|data| !core.may_use(*data, writes, side.memory)) {
+                    return self.misuse(cluster, hpu, now, data);
                 }
+                let Some(CommandId(number)) = side.issue(id.hpu, command) else {
+                    return self.hold(cluster, hpu, Doing::Held(register));
+                };
+                word(number)
             }
+            Register::Launch => {
+                let [from, to, size] = core.transfer;
+                let range = |address| Range { address: side.memory.common(id.cluster, address), size };
+                let (from, to) = (range(from), range(to));
+                let mut wanted = [(from, false), (to, true)].into_iter();
+                if let Some((range, _)) = wanted.find(|(range, writes)| !core.may_use(*range, *writes, side.memory)) {
+                    return self.misuse(cluster, hpu, now, range);
+                }
+                let Some(transfer) = side.copy(now, from, to.address) else {
+                    self.groups[cluster].next[hpu] = now.0 + 1;
+                    return;
+                };
+                core.transfers.push_back(transfer);
+                core.launched = core.launched.wrapping_add(1);
+                word(core.launched)
+            }
+            Register::Landed => {
+                core.has_landed(now, side);
+                word(core.launched.wrapping_sub(core.transfers.len() as u32))
+            }
+            Register::Transfer(index) => word(core.transfer[usize::from(index)]),
             Register::Test => word(core.is_done.into()),
             Register::Command(index) => word(core.command[usize::from(index)]),
-            Register::Wait | Register::Output => [0; 8],
+            Register::Wait | Register::Output | Register::Error | Register::Terminate => [0; 8],
         };
         let is_store = core.access.class == Class::Store;
         let Some([a, b, c, d, ..]) = self.exchange(cluster, hpu, bytes, now.0) else { return };
@@ -333,6 +374,9 @@ impl Hpus {
                 Register::Wait if !driver.wait(CommandId(value)) => return self.hold(cluster, hpu, Doing::Waiting),
                 Register::Test => core.is_done = driver.is_done(CommandId(value)),
                 Register::Command(index) => core.command[usize::from(index)] = value,
+                Register::Transfer(index) => core.transfer[usize::from(index)] = value,
+                Register::Error => driver.fail(Failure::Reported { code: value }),
+                Register::Terminate => side.events.push(DriverEvent::Terminated { hpu: id }),
                 Register::Output => self.print(id, a),
                 _ => {}
             }

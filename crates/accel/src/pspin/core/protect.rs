@@ -60,3 +60,37 @@ impl Spans {
 
 /// Number of spans of [`Spans::of_hpu`].
 pub const OF_HPU: usize = 3;
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn range() -> impl Strategy<Value = Range> {
+        (0_u32..100, 0_u32..40).prop_map(|(address, size)| Range { address, size })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// Against a map of bytes, for ranges that lie apart; the third is the code.
+        #[test]
+        fn spans_hold_to_the_byte(
+            ranges in prop::collection::vec(range(), 3),
+            wanted in range(),
+            write in prop::bool::ANY,
+        ) {
+            let bases = [0, 1000, 2000];
+            let apart: Vec<Range> =
+                ranges.iter().zip(bases).map(|(range, base)| Range { address: range.address + base, ..*range }).collect();
+            let mut spans = Spans::of_hpu(apart[0], apart[2], apart[1]);
+            for (base, range) in bases.into_iter().zip(&apart) {
+                let wanted = Range { address: wanted.address + base, size: wanted.size.max(1) };
+                let inside = |address: u32| (range.address..range.address + range.size).contains(&address);
+                let expected = (wanted.address..wanted.address + wanted.size).all(inside) && !(write && base == 2000);
+                prop_assert_eq!(spans.allows(wanted.address, wanted.size, write), expected);
+            }
+        }
+    }
+}
