@@ -110,7 +110,7 @@ class Job:
     @property
     def changes(self) -> tuple[str, ...]:
         """Changed parameters of the machine: those of the variant that the series does not set itself, and its own."""
-        return self._settings(tuple(self._fill(change) for change in self.series[0].set))
+        return self._settings(tuple(self._fill(change, changes=()) for change in self.series[0].set))
 
     def _settings(self, own: tuple[str, ...]) -> tuple[str, ...]:
         keys = {change.partition("=")[0] for change in own}
@@ -128,10 +128,10 @@ class Job:
     def words_at(self, value: int) -> list[str]:
         """Return the options of `spinkit pspin run` for a value, and what follows them."""
         series = self.series[0]
-        changes = self._settings(tuple(self._fill(change, value) for change in series.set))
+        changes = self._settings(tuple(self._fill(change, value, ()) for change in series.set))
         options = ["--machine", self.machine, *(word for change in changes for word in ("--set", change))]
         arguments = (*self.experiment.program.args, *series.args)
-        return [*options, *(self._fill(word, value, mode=series.mode) for word in arguments)]
+        return [*options, *(self._fill(word, value, changes, mode=series.mode) for word in arguments)]
 
     @property
     def arguments(self) -> list[str]:
@@ -140,9 +140,10 @@ class Job:
             return [self._fill(arg, mode=self.series[0].mode) for arg in self.series[0].args]
         common = {} if self.experiment.shared_run else {"mode": self.series[0].mode}
         own = [self._fill(arg, mode=series.mode) for series in self.series for arg in series.args]
-        return [*(self._fill(arg, None, **common) for arg in self.experiment.program.args), *own]
+        return [*(self._fill(arg, None, None, **common) for arg in self.experiment.program.args), *own]
 
-    def _fill(self, text: str, value: int | None = None, **more: str) -> str:
+    def _fill(self, text: str, value: int | None = None, changes: tuple[str, ...] | None = None, **more: str) -> str:
+        """Fill in placeholders; parameters are those of the machine with these changes, or with those of the run."""
         of_value = {} if value is None else {"value": str(value)}
         fields = {"values": ",".join(map(str, self.values)), "max": str(max(self.values)), **of_value, **more}
 
@@ -151,7 +152,8 @@ class Job:
             if name in fields:
                 return fields[name]
             if "." in name:
-                for parameter in self.describe(self.machine, self.changes).parameters:
+                made = self.changes if changes is None else changes
+                for parameter in self.describe(self.machine, made).parameters:
                     if parameter.key == name:
                         return parameter.value
             known = ", ".join(f"{{{field}}}" for field in fields)

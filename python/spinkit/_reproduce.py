@@ -9,6 +9,7 @@ from importlib import metadata
 from pathlib import Path
 
 from rich.console import Console, JustifyMethod
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
@@ -188,7 +189,8 @@ def show(results: Results) -> None:
     experiment = results.experiment
     out.print(Text(f"{experiment.title} · {experiment.paper}", style="bold"))
     for times in _report.time_tables(results):
-        for part in _time_tables(f"{experiment.measure.heading} on {times.machine}", times, out):
+        title = escape(f"{experiment.measure.heading} on {times.machine}")
+        for part in _time_tables(title, times, out):
             print_block(out, part)
     table = Table(title="Paper and here", title_justify="left", box=box)
     table.add_column("what the paper says")
