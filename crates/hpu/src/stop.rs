@@ -74,6 +74,18 @@ pub enum Fault {
 }
 
 impl Fault {
+    /// Address of the instruction that failed.
+    pub fn pc(self) -> u32 {
+        match self {
+            Fault::Load { pc, .. }
+            | Fault::Store { pc, .. }
+            | Fault::Misaligned { pc, .. }
+            | Fault::Fetch { pc }
+            | Fault::Illegal { pc, .. }
+            | Fault::Breakpoint { pc } => pc,
+        }
+    }
+
     /// The fault of an instruction at `pc` that ended with `flow`. `denied` is the address and the size of the access
     /// that failed, `word` the encoding of the instruction.
     pub(crate) fn of(flow: Flow, pc: u32, (addr, len): (u32, u32), word: u32) -> Fault {

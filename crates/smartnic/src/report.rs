@@ -180,7 +180,8 @@ pub struct Report {
     pub l2_peak_bytes: u32,
 }
 
-/// What became of the packets: `arrived` is the sum of those that were fed back and those that were dropped.
+/// What became of the packets: `arrived` is the sum of those that were fed back (the next five), those for the host, and those that
+/// were dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Packets {
     /// Packets whose first byte has arrived.
@@ -197,6 +198,8 @@ pub struct Packets {
     pub timed_out: u64,
     /// Packets of messages that were given up.
     pub reset: u64,
+    /// Packets for the host, which the unit does not see.
+    pub to_host: u64,
     /// Packets that were dropped.
     pub dropped: Dropped,
     /// Packets that had to wait for room.

@@ -261,6 +261,7 @@ impl<H: Host> System<Hpus, Watch, H> {
             faulted: counters.faulted,
             timed_out: counters.timed_out,
             reset: counters.reset,
+            to_host: 0,
             dropped,
             waited: inbound.waited,
             marked: inbound.marked,

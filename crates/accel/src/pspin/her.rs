@@ -41,6 +41,17 @@ pub enum Role {
     Completion,
 }
 
+impl Role {
+    /// Its name in messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Role::Header => "header",
+            Role::Payload => "payload",
+            Role::Completion => "completion",
+        }
+    }
+}
+
 /// How handlers find their arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Convention {

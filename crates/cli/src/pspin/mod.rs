@@ -1,10 +1,14 @@
 //! `spinkit pspin`: programs for the interface that the PsPIN artefact published (`sdk/pspin`).
 //!
 //! * `env`: the environment variable with which the handlers of such programs are built
+//! * `run`: runs handlers; `alone`: on a card without its host, with generated or captured packets; `table`: what a run has shown
 //! * `cc`: the compiler of their card side, which `make` calls as `pspin-cc`; `words`: its command line
 
+mod alone;
 mod cc;
 mod env;
+mod run;
+mod table;
 mod words;
 
 use std::ffi::OsString;
@@ -15,7 +19,7 @@ use clap::{Parser, Subcommand};
 use crate::sdk::Sdk;
 use crate::spincc::Error;
 
-/// Build handlers of programs for the interface that the PsPIN artefact published.
+/// Build and run handlers for the interface that the PsPIN artefact published.
 ///
 /// Exit status: 1 for a program that does not compile, 2 for wrong usage.
 #[derive(Debug, Parser)]
@@ -29,6 +33,8 @@ struct Arguments {
 enum Command {
     /// Print PSPIN_RT for a shell, with which `make deploy` builds handlers: eval "$(spinkit pspin env)"
     Env,
+    #[command(long_about = None)]
+    Run(Box<run::Arguments>),
     /// Compile handlers with the words of a compiler's command line; Makefiles call it as $PSPIN_RT/bin/pspin-cc
     #[command(disable_help_flag = true)]
     Cc {
@@ -42,6 +48,10 @@ enum Command {
 pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let (name, done) = match Arguments::parse_from(arguments).command {
         Command::Env => ("spinkit pspin env", Sdk::find().map_err(Error::from).and_then(|sdk| env::print(&sdk))),
+        Command::Run(arguments) => match run::run(&arguments) {
+            Ok(false) => ("spinkit pspin run", Err(Error::Reported)),
+            done => ("spinkit pspin run", done.map(drop)),
+        },
         Command::Cc { words } => ("pspin-cc", words::parse(words).and_then(cc::compile)),
     };
     match done {

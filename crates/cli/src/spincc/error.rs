@@ -61,7 +61,7 @@ impl Error {
     }
 
     /// Makes the error of a file whose contents are wrong.
-    pub(super) fn malformed(path: &Path, reason: impl ToString) -> Error {
+    pub(crate) fn malformed(path: &Path, reason: impl ToString) -> Error {
         Error::Malformed { path: path.to_owned(), reason: reason.to_string() }
     }
 }

@@ -72,6 +72,11 @@ impl Program {
         self.entries.get(handler).copied()
     }
 
+    /// Names of its functions, in alphabetical order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.entries.keys().map(String::as_str)
+    }
+
     /// Code and constants: the bytes at the start of program memory.
     pub fn program_segment(&self) -> &[u8] {
         &self.code

@@ -1,0 +1,192 @@
+//! `spinkit pspin run`: runs handlers on a card with a PsPIN unit, and shows what happened.
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use clap::Args;
+use machine::{Accelerator, Machine};
+use sim::{Clock, Time};
+use smartnic::report::Report;
+
+use super::alone;
+use super::table;
+use crate::sdk::Sdk;
+use crate::spincc::{Error, Result};
+use crate::units::parse_ns;
+
+/// Run handlers on a card with a PsPIN unit, and show latency, throughput, and what HPUs and memories did
+///
+/// PROGRAM is a C source or a program of `pspin-cc`: its handlers NAME_hh, NAME_ph and NAME_th process packets that are
+/// generated, or that a capture has.
+///
+/// Exit status: 1 when a handler fails or is killed, or when the program does not compile; 2 for wrong usage or a bad machine file.
+#[derive(Debug, Args)]
+pub struct Arguments {
+    /// A C source with handlers, or a program that `pspin-cc` has linked
+    pub program: PathBuf,
+    /// Machine to simulate: a name from `spinkit machines`, or a TOML file
+    #[arg(long, value_name = "NAME|FILE", default_value = "pspin-400g")]
+    pub machine: String,
+    /// Set a parameter of the machine, such as accelerator.clusters=8
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// Kind of cores for which the source is compiled: rv32imac, or rv32imac-corev
+    #[arg(long, value_name = "KIND", default_value = "rv32imac")]
+    pub hpu: String,
+    /// Define a macro for the source
+    #[arg(short = 'D', value_name = "NAME=VALUE")]
+    pub define: Vec<String>,
+    #[command(flatten)]
+    pub load: LoadArguments,
+    #[command(flatten)]
+    pub context: ContextArguments,
+    /// End with status 0 although handlers fail or are killed
+    #[arg(long)]
+    pub expect_failures: bool,
+    /// Write the packets that handlers send to FILE: pcap for .pcap, else pcapng
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// Write the results as JSON to FILE; `-` is standard output, which then has no table
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Write a timeline for ui.perfetto.dev to FILE
+    #[arg(long, value_name = "FILE")]
+    pub trace: Option<PathBuf>,
+}
+
+/// Which packets arrive.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Packets")]
+pub struct LoadArguments {
+    /// Number of messages
+    #[arg(long, value_name = "N", default_value_t = 8, conflicts_with = "pcap")]
+    pub messages: u32,
+    /// Number of packets of each message
+    #[arg(long, value_name = "N", default_value_t = 128, conflicts_with = "pcap")]
+    pub packets: u32,
+    /// Bytes of packets with all headers; with several sizes, packets of a message take turns
+    #[arg(long, value_name = "BYTES", default_value = "1024", value_delimiter = ',', conflicts_with = "pcap")]
+    pub size: Vec<u32>,
+    /// Number of messages that arrive at the same time
+    #[arg(long, value_name = "N", default_value_t = 8, conflicts_with = "pcap")]
+    pub flows: u32,
+    /// Time between the beginnings of two packets, besides that of the network's rate
+    #[arg(long, value_name = "NS", default_value = "0", value_parser = parse_ns)]
+    pub gap: Time,
+    /// Time more in front of each message but the first
+    #[arg(long, value_name = "NS", default_value = "0", value_parser = parse_ns, conflicts_with = "pcap")]
+    pub message_gap: Time,
+    /// Decides the contents of packets
+    #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "pcap")]
+    pub seed: u64,
+    /// What generated packets begin with: ethernet, or ip as the published programs expect
+    #[arg(long, value_name = "LINK", default_value = "ip", value_parser = ["ethernet", "ip"], conflicts_with = "pcap")]
+    pub link: String,
+    /// Read packets and their times from a capture, pcap or pcapng
+    #[arg(long, value_name = "FILE")]
+    pub pcap: Option<PathBuf>,
+    /// Sort packets into messages by the rules of a TOML file [default: each flow of UDP or TCP is a message; generated messages
+    /// end with their last packet, those of a capture do not end]
+    #[arg(long, value_name = "FILE")]
+    pub rules: Option<PathBuf>,
+}
+
+/// What execution contexts get.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Execution contexts")]
+pub struct ContextArguments {
+    /// Which handlers process packets when the program has several and there are no rules: NAME_hh, NAME_ph, NAME_th
+    #[arg(long, value_name = "NAME")]
+    pub handlers: Option<String>,
+    /// L2 handler memory of each context [default: what the program has put there, at least 64 KiB]
+    #[arg(long, value_name = "BYTES")]
+    pub handler_memory: Option<u32>,
+    /// Scratchpad of each context in the L1 of each cluster
+    #[arg(long, value_name = "BYTES", default_value_t = 65_536)]
+    pub scratchpad: u32,
+    /// Host memory of each context
+    #[arg(long, value_name = "BYTES", default_value_t = 1 << 30)]
+    pub host_memory: u64,
+    /// Cycles after which a handler is killed [default: that of the machine]
+    #[arg(long, value_name = "CYCLES")]
+    pub watchdog: Option<u64>,
+}
+
+/// A machine with a PsPIN unit.
+pub struct Unit {
+    /// Its name.
+    pub name: String,
+    /// The unit.
+    pub config: Rc<machine::Pspin>,
+    /// Its clock.
+    pub clock: Clock,
+}
+
+impl Unit {
+    /// Loads a machine, and tells what it has to say.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] when there is no such machine, or it has no PsPIN unit.
+    pub fn load(sdk: &Sdk, name: &str, set: &[String]) -> Result<Unit> {
+        let machine = Machine::load(name, &[sdk.home.join("machines")], set);
+        let machine = machine.map_err(|error| Error::Usage(error.to_string()))?;
+        for notice in &machine.notices {
+            eprintln!("spinkit pspin run: note: {notice}");
+        }
+        let (name, clock) = (machine.name, machine.hpu.clock);
+        match machine.accelerator {
+            Accelerator::Pspin(unit) => Ok(Unit { name, config: Rc::from(unit), clock }),
+            Accelerator::Sc17(_) => {
+                let text =
+                    format!("{name}: accelerator.kind is \"sc17\"; this command needs \"pspin\", as pspin-400g has");
+                Err(Error::Usage(text))
+            }
+        }
+    }
+}
+
+/// Runs the command. Returns whether no handler failed.
+///
+/// # Errors
+/// When the program does not compile or does not fit, or a file cannot be read or written.
+pub fn run(arguments: &Arguments) -> Result<bool> {
+    let sdk = Sdk::find()?;
+    let unit = Unit::load(&sdk, &arguments.machine, &arguments.set)?;
+    let room = tempfile::tempdir().map_err(Error::write(Path::new("a temporary folder")))?;
+    let elf = match arguments.program.extension().and_then(|extension| extension.to_str()) {
+        Some("c") => compile(arguments, room.path())?,
+        _ => arguments.program.clone(),
+    };
+    let elf = std::fs::read(&elf).map_err(Error::read(&elf))?;
+    let report = alone::run(arguments, &unit, &elf)?;
+    show(&report, &unit, arguments.json.as_deref())?;
+    Ok(arguments.expect_failures || report.faults + report.watchdog == 0)
+}
+
+/// Compiles a source. Returns the program.
+fn compile(arguments: &Arguments, room: &Path) -> Result<PathBuf> {
+    let program = room.join("program.elf");
+    let mut words: Vec<OsString> = ["--hpu", &arguments.hpu, "-O3", "-g"].map(OsString::from).to_vec();
+    words.extend(arguments.define.iter().flat_map(|define| ["-D".into(), define.into()]));
+    words.extend([arguments.program.clone().into(), "-o".into(), program.clone().into()]);
+    super::cc::compile(super::words::parse(words)?)?;
+    Ok(program)
+}
+
+/// Writes the results: as JSON to a file, and as a table to the standard output unless that is the file.
+///
+/// # Errors
+/// When a file cannot be written.
+pub fn show(report: &Report, unit: &Unit, json: Option<&Path>) -> Result<()> {
+    let standard = Path::new("standard output");
+    if let Some(path) = json {
+        let text = serde_json::to_string_pretty(report).expect("numbers and texts are JSON") + "\n";
+        if path == Path::new("-") {
+            return std::io::stdout().write_all(text.as_bytes()).map_err(Error::write(standard));
+        }
+        output::write(path, |out| out.write_all(text.as_bytes())).map_err(Error::write(path))?;
+    }
+    std::io::stdout().write_all(table::text(report, unit).as_bytes()).map_err(Error::write(standard))
+}
