@@ -2,21 +2,21 @@
 
 use rustc_hash::FxHashMap;
 
-use accel::pspin::{Cycle, HostFault};
+use accel::pspin::{By, Cycle, HostFault};
 
 /// The host, as the card reaches it.
 pub trait Host {
-    /// Data of the card arrives in this cycle.
+    /// Data of the card arrives in this cycle: that of a handler of this context, or what the unit itself tells the host.
     ///
     /// # Errors
-    /// [`HostFault`] when the IOMMU does not know an address; nothing is written then.
-    fn card_writes(&mut self, at: Cycle, address: u64, data: &[u8]) -> Result<(), HostFault>;
+    /// [`HostFault`] when the IOMMU does not let the context write to an address; nothing is written then.
+    fn card_writes(&mut self, at: Cycle, by: By<'_>, address: u64, data: &[u8]) -> Result<(), HostFault>;
 
-    /// The card reads in this cycle.
+    /// The card reads in this cycle for a handler of this context.
     ///
     /// # Errors
-    /// [`HostFault`] when the IOMMU does not know an address.
-    fn card_reads(&mut self, at: Cycle, address: u64, data: &mut [u8]) -> Result<(), HostFault>;
+    /// [`HostFault`] when the IOMMU does not let the context read from an address.
+    fn card_reads(&mut self, at: Cycle, by: By<'_>, address: u64, data: &mut [u8]) -> Result<(), HostFault>;
 }
 
 const PAGE: usize = 4_096;
@@ -25,56 +25,51 @@ const PAGE: usize = 4_096;
 #[derive(Clone, Debug, Default)]
 pub struct HostMemory {
     pages: FxHashMap<u64, Box<[u8; PAGE]>>,
-    /// First and last address of each registered range, sorted. They neither overlap nor touch.
-    registered: Vec<(u64, u64)>,
+    /// What each tenant has registered.
+    domains: FxHashMap<u32, Domain>,
 }
 
-impl HostMemory {
-    /// Registers a range with the IOMMU. An empty one registers nothing; one that reaches beyond the last address ends there.
-    pub fn register(&mut self, address: u64, size: u64) {
-        if size == 0 {
-            return;
-        }
-        let (mut first, mut last) = (address, address.saturating_add(size - 1));
-        self.registered.retain(|range| {
+/// First and last address of each registered range, sorted. They neither overlap nor touch.
+#[derive(Clone, Debug, Default)]
+struct Domain(Vec<(u64, u64)>);
+
+impl Domain {
+    fn register(&mut self, mut first: u64, mut last: u64) {
+        self.0.retain(|range| {
             let touches = range.0 <= last.saturating_add(1) && first <= range.1.saturating_add(1);
             if touches {
                 (first, last) = (first.min(range.0), last.max(range.1));
             }
             !touches
         });
-        let place = self.registered.partition_point(|range| range.0 < first);
-        self.registered.insert(place, (first, last));
+        let place = self.0.partition_point(|range| range.0 < first);
+        self.0.insert(place, (first, last));
     }
 
-    fn check(&self, address: u64, size: usize) -> Result<(), HostFault> {
-        let Some(more) = (size as u64).checked_sub(1) else { return Ok(()) };
-        let last = address.checked_add(more).ok_or(HostFault)?;
-        let place = self.registered.partition_point(|range| range.0 <= address);
-        match place.checked_sub(1).map(|place| self.registered[place]) {
-            Some((_, end)) if last <= end => Ok(()),
-            _ => Err(HostFault),
+    fn has(&self, first: u64, last: u64) -> bool {
+        let place = self.0.partition_point(|range| range.0 <= first);
+        place.checked_sub(1).is_some_and(|place| last <= self.0[place].1)
+    }
+}
+
+impl HostMemory {
+    /// Registers a range of a tenant with the IOMMU: handlers of that tenant reach it, and the unit itself. An empty range
+    /// registers nothing; one that reaches beyond the last address ends there.
+    pub fn register(&mut self, tenant: u32, address: u64, size: u64) {
+        if size > 0 {
+            self.domains.entry(tenant).or_default().register(address, address.saturating_add(size - 1));
         }
     }
 
-    /// The card writes.
-    ///
-    /// # Errors
-    /// [`HostFault`] when a byte is not registered; nothing is written then.
-    pub fn write(&mut self, address: u64, data: &[u8]) -> Result<(), HostFault> {
-        self.check(address, data.len())?;
-        self.poke(address, data);
-        Ok(())
-    }
-
-    /// The card reads.
-    ///
-    /// # Errors
-    /// [`HostFault`] when a byte is not registered.
-    pub fn read(&self, address: u64, data: &mut [u8]) -> Result<(), HostFault> {
-        self.check(address, data.len())?;
-        self.peek(address, data);
-        Ok(())
+    fn check(&self, by: By<'_>, address: u64, size: usize) -> Result<(), HostFault> {
+        let Some(more) = (size as u64).checked_sub(1) else { return Ok(()) };
+        let last = address.checked_add(more).ok_or(HostFault)?;
+        let has = |domain: &Domain| domain.has(address, last);
+        let may = match by {
+            Some(context) => self.domains.get(&context.tenant).is_some_and(has),
+            None => self.domains.values().any(has),
+        };
+        if may { Ok(()) } else { Err(HostFault) }
     }
 
     /// The host's own program writes, which the IOMMU does not see.
@@ -98,12 +93,16 @@ impl HostMemory {
 }
 
 impl Host for HostMemory {
-    fn card_writes(&mut self, _at: Cycle, address: u64, data: &[u8]) -> Result<(), HostFault> {
-        self.write(address, data)
+    fn card_writes(&mut self, _at: Cycle, by: By<'_>, address: u64, data: &[u8]) -> Result<(), HostFault> {
+        self.check(by, address, data.len())?;
+        self.poke(address, data);
+        Ok(())
     }
 
-    fn card_reads(&mut self, _at: Cycle, address: u64, data: &mut [u8]) -> Result<(), HostFault> {
-        self.read(address, data)
+    fn card_reads(&mut self, _at: Cycle, by: By<'_>, address: u64, data: &mut [u8]) -> Result<(), HostFault> {
+        self.check(by, address, data.len())?;
+        self.peek(address, data);
+        Ok(())
     }
 }
 

@@ -7,7 +7,7 @@ use accel::pspin::core::{CoreCounters, Hpus};
 use accel::pspin::cores::Cores;
 use accel::pspin::her::{DriverEvent, Feedback, HpuId};
 use accel::pspin::observe::Observer;
-use accel::pspin::{Cycle, HostFault, Outside, Pspin};
+use accel::pspin::{By, Cycle, HostFault, Outside, Pspin};
 use machine::Pspin as Config;
 use sim::{Clock, Time};
 use thiserror::Error;
@@ -60,14 +60,14 @@ impl<H: Host> Outside for Surroundings<H> {
         self.sent.push(Sent { at, hpu, send, bytes: packet.to_vec() });
     }
 
-    fn host_write(&mut self, at: Cycle, address: u64, data: &[u8]) -> Result<(), HostFault> {
+    fn host_write(&mut self, at: Cycle, by: By<'_>, address: u64, data: &[u8]) -> Result<(), HostFault> {
         self.flows[1].pass(at.0, data.len() as u64);
-        self.host.card_writes(at, address, data)
+        self.host.card_writes(at, by, address, data)
     }
 
-    fn host_read(&mut self, at: Cycle, address: u64, data: &mut [u8]) -> Result<(), HostFault> {
+    fn host_read(&mut self, at: Cycle, by: By<'_>, address: u64, data: &mut [u8]) -> Result<(), HostFault> {
         self.flows[2].pass(at.0, data.len() as u64);
-        self.host.card_reads(at, address, data)
+        self.host.card_reads(at, by, address, data)
     }
 }
 

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use accel::pspin::Cycle;
 use accel::pspin::core::{Hpus, Runtime};
-use accel::pspin::her::{ExecutionContext, Range};
+use accel::pspin::her::{DriverEvent, ExecutionContext, Failure, Range, TaskOutcome};
 use accel::testing::code::*;
 use machine::{Accelerator, Machine};
 use sim::{Clock, Time};
 use smartnic::driver::{Driver, DriverError, Request};
-use smartnic::host::HostMemory;
+use smartnic::host::{Host, HostMemory};
 use smartnic::inbound::{Arrival, Done};
 use smartnic::report::Summary;
 use smartnic::system::{RunError, System};
@@ -59,7 +59,7 @@ fn card(config: &Rc<machine::Pspin>, handler: &[u32]) -> (System<Hpus>, Rc<Execu
     let cores = Hpus::new(config.clone(), program.clone(), runtime);
     let mut system = System::new(config.clone(), Clock::from_khz(1_000_000), cores, ());
     system.unit().memory().write(PROGRAM, code.len() as u32).unwrap().copy_from_slice(&code);
-    system.host().register(context.descriptor, 64 + context.host.size);
+    system.host().register(context.tenant, context.descriptor, 64 + context.host.size);
     (system, Rc::new(context))
 }
 
@@ -153,17 +153,77 @@ fn contexts_share_no_memory_and_what_does_not_fit_is_told() {
 #[test]
 fn the_iommu_lets_the_card_reach_what_is_registered_to_the_byte() {
     let mut host = HostMemory::default();
-    host.register(0x1000, 0x20);
-    host.register(0x1020, 0x10);
-    assert_eq!(host.write(0x1000, &[7; 0x30]), Ok(()), "ranges that touch are one");
-    assert!(host.write(0x0fff, &[1, 1]).is_err() && host.write(0x102f, &[1, 1]).is_err());
+    host.register(0, 0x1000, 0x20);
+    host.register(0, 0x1020, 0x10);
+    let at = Cycle::ZERO;
+    assert_eq!(host.card_writes(at, None, 0x1000, &[7; 0x30]), Ok(()), "ranges that touch are one");
+    assert!(
+        host.card_writes(at, None, 0x0fff, &[1, 1]).is_err() && host.card_writes(at, None, 0x102f, &[1, 1]).is_err()
+    );
     let mut bytes = [1; 3];
     host.peek(0x102f, &mut bytes);
     assert_eq!(bytes, [7, 0, 0], "nothing of a refused write is written");
-    assert!(host.read(u64::MAX, &mut bytes).is_err());
-    host.register(u64::MAX - 1, 100);
-    assert_eq!(host.write(u64::MAX, &[9]), Ok(()));
-    assert_eq!(host.write(0x5000, &[]), Ok(()));
+    assert!(host.card_reads(at, None, u64::MAX, &mut bytes).is_err());
+    host.register(0, u64::MAX - 1, 100);
+    assert_eq!(host.card_writes(at, None, u64::MAX, &[9]), Ok(()));
+    assert_eq!(host.card_writes(at, None, 0x5000, &[]), Ok(()));
+}
+
+/// Two tenants: each one's handlers reach what it has registered, also what both have, and the unit reaches all.
+#[test]
+fn the_iommu_keeps_tenants_apart() {
+    let mut driver = Driver::new(&machine(&[]), 0);
+    let mut context = |tenant| driver.context(&Request { tenant, host: 64, ..Request::default() }).unwrap();
+    let contexts = [context(1), context(2)];
+    let mut host = HostMemory::default();
+    for context in &contexts {
+        host.register(context.tenant, context.host.address, context.host.size);
+        host.register(context.tenant, 0x7000, 8);
+    }
+    for (index, context) in contexts.iter().enumerate() {
+        let (own, other) = (context.host.address, contexts[1 - index].host.address);
+        assert_eq!(host.card_writes(Cycle(1), Some(context), own, &[1; 64]), Ok(()));
+        assert!(host.card_writes(Cycle(1), Some(context), own, &[1; 65]).is_err());
+        assert!(host.card_writes(Cycle(1), Some(context), other, &[1]).is_err());
+        assert!(host.card_reads(Cycle(1), Some(context), other, &mut [0]).is_err());
+        assert_eq!(host.card_reads(Cycle(1), Some(context), 0x7000, &mut [0; 8]), Ok(()));
+        assert_eq!(host.card_writes(Cycle(1), None, other, &[1]), Ok(()));
+    }
+}
+
+/// A handler whose command names the memory of another tenant fails, although that memory is registered.
+#[test]
+fn a_handler_does_not_reach_the_host_memory_of_another_tenant() {
+    // Host direct to the address in the first words of the packet, 8 bytes.
+    let direct = [
+        lw(A1, A0, 0),
+        lw(A1, A1, 8),
+        lui(T0, 0x1B20_5000),
+        addi(T1, ZERO, 4),
+        sw(T1, T0, 0x8C),
+        lw(T1, A1, 0),
+        sw(T1, T0, 0x90),
+        lw(T1, A1, 4),
+        sw(T1, T0, 0x94),
+        addi(T1, ZERO, 8 << 1 | 1),
+        sw(T1, T0, 0x98),
+        lw(T1, T0, 0x80),
+        RET,
+    ];
+    let (mut system, context) = card(&machine(&[]), &direct);
+    let other = context.host.address + 0x10_0000;
+    system.host().register(context.tenant + 1, other, 64);
+    for (number, address) in [(0, context.host.address), (1, other)] {
+        let bytes = [address.to_le_bytes().to_vec(), vec![0; 56]].concat();
+        system.push(Arrival { bytes, ..packet(&context, number, 1_000, number as u32, 64) });
+    }
+    assert_eq!(run(&mut system).len(), 2);
+    let failures: Vec<TaskOutcome> = system
+        .take_events()
+        .into_iter()
+        .filter_map(|(_, event)| if let DriverEvent::Failed { outcome, .. } = event { Some(outcome) } else { None })
+        .collect();
+    assert_eq!(failures, [TaskOutcome::Faulted(Failure::Host { address: other })]);
 }
 
 #[test]

@@ -42,7 +42,7 @@ use crate::pspin::command::Send;
 use crate::pspin::cycle::Cycle;
 use crate::pspin::her::{Convention, DriverEvent, ExecutionContext, Feedback, Her, HostRange, HpuId, Range};
 use crate::pspin::memory::{Arena, Place};
-use crate::pspin::unit::{HostFault, Outside, Pspin};
+use crate::pspin::unit::{By, HostFault, Outside, Pspin};
 use crate::task::{Packet, Role, Task};
 
 /// Bytes of a request's header, which a header handler finds with the user header.
@@ -103,11 +103,11 @@ impl Outside for FedBack {
 
     fn send(&mut self, _: Cycle, _: HpuId, _: Send, _: &[u8]) {}
 
-    fn host_write(&mut self, _: Cycle, _: u64, _: &[u8]) -> Result<(), HostFault> {
+    fn host_write(&mut self, _: Cycle, _: By<'_>, _: u64, _: &[u8]) -> Result<(), HostFault> {
         Err(HostFault)
     }
 
-    fn host_read(&mut self, _: Cycle, _: u64, _: &mut [u8]) -> Result<(), HostFault> {
+    fn host_read(&mut self, _: Cycle, _: By<'_>, _: u64, _: &mut [u8]) -> Result<(), HostFault> {
         Err(HostFault)
     }
 }

@@ -32,4 +32,4 @@ mod unit;
 pub use counters::Counters;
 pub use cycle::Cycle;
 pub use status::Status;
-pub use unit::{HostFault, Outside, Pspin};
+pub use unit::{By, HostFault, Outside, Pspin};

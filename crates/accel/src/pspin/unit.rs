@@ -14,7 +14,7 @@ use crate::pspin::cores::{ClusterSide, Cores};
 use crate::pspin::counters::Counters;
 use crate::pspin::cycle::Cycle;
 use crate::pspin::fabric::{DmaInterconnect, Landed, Owner, PeInterconnect, ProgramPort, Transfer};
-use crate::pspin::her::{Busy, DriverEvent, Failure, Feedback, Her, HpuId, Range, Task, TaskOutcome};
+use crate::pspin::her::{Busy, DriverEvent, ExecutionContext, Failure, Feedback, Her, HpuId, Range, Task, TaskOutcome};
 use crate::pspin::memory::{Arena, Place};
 use crate::pspin::observe::{Noted, Observer};
 use crate::pspin::schedule::{Completion, Dispatcher, Ended, Mpq, Selected};
@@ -31,18 +31,21 @@ pub trait Outside {
     /// A handler's packet has been read, and leaves for the network.
     fn send(&mut self, at: Cycle, hpu: HpuId, send: Send, packet: &[u8]);
 
-    /// Data reaches host memory.
+    /// Data reaches host memory: that of a handler of this context, or what the unit itself tells the host.
     ///
     /// # Errors
-    /// When the IOMMU does not know the addresses.
-    fn host_write(&mut self, at: Cycle, address: u64, data: &[u8]) -> Result<(), HostFault>;
+    /// When the IOMMU does not know the addresses, or they are not the context's.
+    fn host_write(&mut self, at: Cycle, by: By<'_>, address: u64, data: &[u8]) -> Result<(), HostFault>;
 
-    /// Data is read from host memory.
+    /// Data is read from host memory for a handler of this context.
     ///
     /// # Errors
-    /// When the IOMMU does not know the addresses.
-    fn host_read(&mut self, at: Cycle, address: u64, data: &mut [u8]) -> Result<(), HostFault>;
+    /// When the IOMMU does not know the addresses, or they are not the context's.
+    fn host_read(&mut self, at: Cycle, by: By<'_>, address: u64, data: &mut [u8]) -> Result<(), HostFault>;
 }
+
+/// Whose access to host memory it is: that of a handler of a context, or, without one, of the unit itself.
+pub type By<'a> = Option<&'a ExecutionContext>;
 
 /// The host refuses an access: the addresses are not those of a registered memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -415,7 +418,7 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
     /// Writes the status into the descriptor of a context. A descriptor that the host has taken back is the driver's business,
     /// which is told anyway.
     fn tell_host(&mut self, out: &mut impl Outside, descriptor: u64, status: &Status) {
-        if descriptor != 0 && out.host_write(self.now, descriptor, bytes_of(status)).is_err() {
+        if descriptor != 0 && out.host_write(self.now, None, descriptor, bytes_of(status)).is_err() {
             self.counters.lost_status += 1;
         }
     }
@@ -558,23 +561,29 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
     fn deliver(&mut self, issued: Issued, out: &mut impl Outside) -> Response {
         let (now, memory) = (self.now, &mut self.memory);
         let mut data = [0; 64];
+        let cluster = &self.clusters[usize::from(issued.hpu.cluster)];
+        let by = cluster.issuer(issued.hpu.hpu, issued.slot).map(|task| &*task.her.context);
         let done = match issued.command {
             Command::Send { data, send } => {
                 out.send(now, issued.hpu, send, memory.read(data.address, data.size).unwrap_or_default());
                 Ok(())
             }
             Command::ToHost { host, data, .. } => {
-                out.host_write(now, host, memory.read(data.address, data.size).unwrap_or_default())
+                out.host_write(now, by, host, memory.read(data.address, data.size).unwrap_or_default())
             }
             Command::FromHost { host, data, .. } => {
-                let driver = &self.clusters[usize::from(issued.hpu.cluster)].drivers[usize::from(issued.hpu.hpu)];
+                let driver = &cluster.drivers[usize::from(issued.hpu.hpu)];
                 match memory.write(data.address, data.size) {
-                    Some(bytes) if !driver.is_orphan(issued.slot) => out.host_read(now, host, bytes),
+                    Some(bytes) if !driver.is_orphan(issued.slot) => out.host_read(now, by, host, bytes),
                     _ => Ok(()),
                 }
             }
-            Command::HostDirect { host, data, size } => out.host_write(now, host, &data[..usize::from(size).min(64)]),
-            Command::HostDirectRead { host, size } => out.host_read(now, host, &mut data[..usize::from(size).min(64)]),
+            Command::HostDirect { host, data, size } => {
+                out.host_write(now, by, host, &data[..usize::from(size).min(64)])
+            }
+            Command::HostDirectRead { host, size } => {
+                out.host_read(now, by, host, &mut data[..usize::from(size).min(64)])
+            }
         };
         if let (Ok(()), Some(user)) = (done, issued.command.event()) {
             out.raise(now, DriverEvent::Command { user });

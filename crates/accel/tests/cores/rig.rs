@@ -11,7 +11,7 @@ use accel::pspin::her::{
     Convention, DriverEvent, ExecutionContext, Feedback, Her, HostRange, HpuId, Range, TaskOutcome,
 };
 use accel::pspin::observe::{Noted, Observer};
-use accel::pspin::{Cycle, HostFault, Outside, Pspin};
+use accel::pspin::{By, Cycle, HostFault, Outside, Pspin};
 use accel::testing::code::*;
 use hpu::Program;
 use machine::{Accelerator, Machine};
@@ -75,13 +75,13 @@ impl Outside for Nic {
         self.sent.push((at.0, send, packet.to_vec()));
     }
 
-    fn host_write(&mut self, at: Cycle, address: u64, data: &[u8]) -> Result<(), HostFault> {
+    fn host_write(&mut self, at: Cycle, _by: By<'_>, address: u64, data: &[u8]) -> Result<(), HostFault> {
         self.written.push((at.0, address, data.to_vec()));
         Ok(())
     }
 
     /// A byte of the host is the low byte of its address.
-    fn host_read(&mut self, _at: Cycle, address: u64, data: &mut [u8]) -> Result<(), HostFault> {
+    fn host_read(&mut self, _at: Cycle, _by: By<'_>, address: u64, data: &mut [u8]) -> Result<(), HostFault> {
         (address..).zip(data).for_each(|(address, byte)| *byte = address as u8);
         Ok(())
     }

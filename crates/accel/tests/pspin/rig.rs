@@ -10,7 +10,7 @@ use accel::pspin::her::{
 };
 use accel::pspin::memory::{Arena, Place, Ring};
 use accel::pspin::observe::{Noted, Observer};
-use accel::pspin::{Cycle, HostFault, Outside, Pspin};
+use accel::pspin::{By, Cycle, HostFault, Outside, Pspin};
 use machine::{Accelerator, Machine};
 use sim::Clock;
 
@@ -108,14 +108,14 @@ impl Outside for Nic {
         self.sent.push((at.0, send, packet.to_vec()));
     }
 
-    fn host_write(&mut self, at: Cycle, address: u64, data: &[u8]) -> Result<(), HostFault> {
+    fn host_write(&mut self, at: Cycle, _by: By<'_>, address: u64, data: &[u8]) -> Result<(), HostFault> {
         registered(address, data.len())?;
         self.written.push((at.0, address, data.to_vec()));
         Ok(())
     }
 
     /// A byte of the host is the low byte of its address.
-    fn host_read(&mut self, at: Cycle, address: u64, data: &mut [u8]) -> Result<(), HostFault> {
+    fn host_read(&mut self, at: Cycle, _by: By<'_>, address: u64, data: &mut [u8]) -> Result<(), HostFault> {
         registered(address, data.len())?;
         self.reads.push((at.0, address));
         (address..).zip(data).for_each(|(address, byte)| *byte = address as u8);

@@ -168,6 +168,11 @@ impl Driver {
         goes_on
     }
 
+    /// The place of the task whose command is in flight in a slot.
+    pub fn owner(&self, slot: u8) -> Option<u8> {
+        self.slots[usize::from(slot)].owner
+    }
+
     /// Whether what a command brings is discarded, because its task has failed.
     pub fn is_orphan(&self, slot: u8) -> bool {
         self.slots[usize::from(slot)].is_orphan

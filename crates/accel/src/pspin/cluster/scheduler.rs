@@ -193,6 +193,12 @@ impl Cluster {
         self.drivers[usize::from(hpu)].take()
     }
 
+    /// The task whose handler has issued the command in a slot of an HPU, until the response comes.
+    pub fn issuer(&self, hpu: u16, slot: u8) -> Option<&Task> {
+        let place = self.drivers[usize::from(hpu)].owner(slot)?;
+        Some(&self.places[usize::from(place)].as_ref()?.task)
+    }
+
     /// The response to a command of an HPU has come. Returns whether the HPU goes on because of that.
     pub fn respond(&mut self, hpu: u16, slot: u8, data: [u8; 64], refused: Option<Failure>) -> bool {
         let driver = &mut self.drivers[usize::from(hpu)];
