@@ -26,7 +26,7 @@ enum { CLIENT = 0, PARITY = 1, DATA = 2, NODES = 4 }; /* ranks, and the number o
 enum { NODE_BYTES = 1 << 20, VOLUME = NODES * NODE_BYTES };
 enum { STRIPE_UNIT = 4096 }; /* stripe unit of the volume that traces access */
 enum { WARM_UP = 2 };        /* rounds until the branch predictors of the HPUs have settled */
-enum { MESSAGES = 256 };     /* messages in flight to a node at a time: packets of the largest write */
+enum { MOST = NODE_BYTES };  /* bytes of the largest write: all its packets may be in flight to a node */
 
 enum mode { RDMA, TRIGGERED, SPIN, LISTING, MODES };
 static const char *const modes[MODES] = {"rdma", "triggered", "spin", "listing"};
@@ -326,8 +326,9 @@ static void begin(void) {
         expect(RAID5_READ, PTL_RANK_ANY, memory, NODE_BYTES, PTL_ME_OP_GET | PTL_ME_EVENT_COMM_DISABLE, PTL_CT_NONE);
     if (!handlers)
         return prepare_node();
-    CHECK(mode == LISTING ? listing_serve(ni, PT, message, memory, NODE_BYTES, parity, MESSAGES)
-                          : raid5_serve(ni, PT, message, memory, NODE_BYTES, parity, MESSAGES));
+    const int packets = (int)(MOST / limits.max_payload_size);
+    CHECK(mode == LISTING ? listing_serve(ni, PT, message, memory, NODE_BYTES, parity, packets)
+                          : raid5_serve(ni, PT, message, memory, NODE_BYTES, parity, packets));
     if (rank >= DATA)
         CHECK(raid5_serve_reads(ni, PT, memory, NODE_BYTES));
 }
