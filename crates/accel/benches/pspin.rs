@@ -5,9 +5,12 @@ use std::hint::black_box;
 use std::rc::Rc;
 use std::time::Duration;
 
-use accel::pspin::her::Role;
+use accel::pspin::command::Send;
+use accel::pspin::cores::Cores;
+use accel::pspin::her::{DriverEvent, ExecutionContext, Feedback, Her, HpuId, Range, Role};
+use accel::pspin::{By, Cycle, HostFault, Outside, Pspin};
 use criterion::measurement::WallTime;
-use criterion::{BenchmarkGroup, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use criterion::{BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main};
 
 #[allow(dead_code)]
 #[path = "../tests/pspin/fixed.rs"]
@@ -21,22 +24,69 @@ mod rig;
 mod cores;
 
 use accel::testing::code::{RET, ZERO, add, addi, bnez, lui, lw, sw};
-use rig::{Packet, Rig, context, machine};
 
-const PACKETS: u32 = 100_000;
+/// Packets of one measurement with short handlers, and with long ones.
+const MANY: u32 = 100_000;
+const FEW: u32 = 128;
 
-/// Packets of messages of 128, eight at a time.
-fn flood(instructions: u64, size: u32) -> u64 {
-    let context = Rc::new(context(&[Role::Payload]));
-    let packets = (0..PACKETS).map(|index| Packet {
-        message: index / 1024 * 8 + index % 8,
-        size,
-        eom: index % 1024 >= 1016,
-        context: context.clone(),
-    });
-    let mut rig = Rig::new(machine("pspin-400g", &[]), (), |_, _| instructions);
-    let (start, end) = rig.flood(packets);
-    end - start
+/// A NIC that counts what comes back.
+#[derive(Default)]
+struct Nic {
+    fed_back: u64,
+}
+
+impl Outside for Nic {
+    fn feedback(&mut self, _at: Cycle, _feedback: &Feedback) -> bool {
+        self.fed_back += 1;
+        true
+    }
+
+    fn raise(&mut self, _at: Cycle, event: DriverEvent) {
+        panic!("{event:?}");
+    }
+
+    fn send(&mut self, _at: Cycle, _hpu: HpuId, _send: Send, _packet: &[u8]) {}
+
+    fn host_write(&mut self, _at: Cycle, _by: By<'_>, _address: u64, _data: &[u8]) -> Result<(), HostFault> {
+        Ok(())
+    }
+
+    fn host_read(&mut self, _at: Cycle, _by: By<'_>, _address: u64, _data: &mut [u8]) -> Result<(), HostFault> {
+        Ok(())
+    }
+}
+
+/// A unit with its NIC, which submits a packet a cycle whenever the unit takes it.
+struct Stream<C: Cores> {
+    unit: Pspin<C>,
+    nic: Nic,
+    context: Rc<ExecutionContext>,
+    submitted: u32,
+}
+
+impl<C: Cores> Stream<C> {
+    fn new(unit: Pspin<C>, context: ExecutionContext) -> Stream<C> {
+        Stream { unit, nic: Nic::default(), context: Rc::new(context), submitted: 0 }
+    }
+
+    /// Runs packets from the first request to the last feedback. Messages have 128 packets, eight messages at a time. Returns
+    /// the number of cycles.
+    fn run(&mut self, packets: u32, size: u32) -> u64 {
+        let (start, end) = (self.unit.now(), self.submitted + packets);
+        while self.submitted < end {
+            let index = self.submitted;
+            // The slots of the NIC's ring in L2 are reused long after their packets are done.
+            let packet = Range { address: cores::PACKET + index % 1024 * size.next_multiple_of(64), size };
+            let (message, eom) = (index / 1024 * 8 + index % 8, index % 1024 >= 1016);
+            let her = Her { message, flow: 0, eom, packet, transfer: size, context: self.context.clone(), user: 0 };
+            self.submitted += u32::from(self.unit.submit(her).is_ok());
+            self.unit.advance(self.unit.now() + 1_u64, &mut self.nic);
+        }
+        while self.nic.fed_back < u64::from(end) {
+            self.unit.advance(Cycle::NEVER, &mut self.nic);
+        }
+        self.unit.now() - start
+    }
 }
 
 /// The time that this thread has been running: other programs on the machine do not count.
@@ -45,27 +95,44 @@ fn cpu() -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// Measures the simulation of so many cycles.
-fn measure(group: &mut BenchmarkGroup<'_, WallTime>, name: BenchmarkId, simulate: impl Fn() -> u64) {
-    group.throughput(Throughput::Elements(simulate()));
+/// Measures the simulation of streams of packets, which go on where the one before has ended.
+fn measure<C: Cores>(
+    group: &mut BenchmarkGroup<'_, WallTime>,
+    name: &str,
+    mut stream: Stream<C>,
+    packets: u32,
+    size: u32,
+) {
+    // The first packets fill caches and memos. Each stream then takes the same number of cycles, but for a few.
+    stream.run(packets, size);
+    group.throughput(Throughput::Elements(stream.run(packets, size)));
     group.bench_function(name, |bench| {
         bench.iter_custom(|runs| {
             let start = cpu();
-            (0..runs).for_each(|_| _ = black_box(simulate()));
+            (0..runs).for_each(|_| _ = black_box(stream.run(packets, size)));
             cpu() - start
         });
     });
 }
 
+/// A unit with cores that take the cycles of a number of instructions for each handler.
+fn fixed(instructions: u64) -> Stream<impl Cores> {
+    let rig = rig::Rig::new(rig::machine("pspin-400g", &[]), (), move |_, _| instructions);
+    Stream::new(rig.unit, rig::context(&[Role::Payload]))
+}
+
+/// A unit with HPUs that execute a handler.
+fn executing(handler: &[u32]) -> Stream<impl Cores> {
+    let rig = cores::Rig::watched(cores::machine("pspin-400g", &[]), handler, ());
+    Stream::new(rig.unit, ExecutionContext { watchdog_cycles: u64::MAX, ..rig.context })
+}
+
 fn unit(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("pspin");
-    for (instructions, size) in [(0, 64), (0, 1024), (256, 64)] {
-        let name = BenchmarkId::new(format!("{size} B"), instructions);
-        measure(&mut group, name, || flood(instructions, size));
-    }
-    group.sample_size(10);
-    measure(&mut group, BenchmarkId::from_parameter("32 HPUs busy"), || all_busy(128, 300));
-    measure(&mut group, BenchmarkId::from_parameter("64 B, HPUs with an empty handler"), || empty(20_000));
+    measure(&mut group, "64 B, empty handler, no instructions", fixed(0), MANY, 64);
+    measure(&mut group, "64 B, empty handler", executing(&[RET]), MANY, 64);
+    measure(&mut group, "1024 B, empty handler", executing(&[RET]), MANY / 10, 1024);
+    measure(&mut group, "32 HPUs busy", executing(&busy(300)), FEW, 64);
     group.finish();
 }
 
@@ -97,28 +164,6 @@ fn busy(rounds: i32) -> Vec<u32> {
         bnez(count, -19),
     ];
     [&start[..], &body, &[lui(13, 0), RET]].concat()
-}
-
-/// Cycles in which all HPUs execute such handlers.
-fn all_busy(packets: u32, rounds: i32) -> u64 {
-    let mut rig = cores::Rig::watched(cores::machine("pspin-400g", &[]), &busy(rounds), ());
-    rig.context.watchdog_cycles = u64::MAX;
-    let start = rig.unit.now().0;
-    (0..packets).for_each(|_| rig.submit(&[0; 64]));
-    while rig.nic.feedback.len() < packets as usize {
-        rig.wait(1_000);
-    }
-    let end = rig.nic.feedback.iter().map(|(at, _)| *at).max().unwrap_or(start);
-    end - start
-}
-
-/// Cycles of packets at line rate with an empty handler.
-fn empty(packets: u32) -> u64 {
-    let mut rig = cores::Rig::watched(cores::machine("pspin-400g", &[]), &[RET], ());
-    let start = rig.unit.now().0;
-    (0..packets).for_each(|_| rig.submit(&[0; 64]));
-    rig.wait(100);
-    rig.unit.now().0 - start
 }
 
 criterion_group!(benches, unit);

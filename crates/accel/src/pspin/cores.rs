@@ -7,6 +7,7 @@ use crate::pspin::fabric::{DmaInterconnect, PeInterconnect, ProgramPort, Remote,
 use crate::pspin::her::{DriverEvent, HpuId, Range, Task, TaskOutcome};
 use crate::pspin::memory::{Arena, Place};
 use crate::pspin::observe::{Noted, Observer};
+use crate::pspin::schedule::Tasks;
 
 /// The HPUs of all clusters, as the unit sees them.
 ///
@@ -40,6 +41,8 @@ pub trait Cores {
 pub struct ClusterSide<'a, O> {
     /// Scheduler and HPU drivers of the cluster.
     pub cluster: &'a mut Cluster,
+    /// All tasks.
+    pub tasks: &'a Tasks,
     /// The bytes of all memories.
     pub memory: &'a mut Arena,
     /// The interconnect to remote memories.
@@ -64,13 +67,15 @@ impl<O: Observer> ClusterSide<'_, O> {
 
     /// The task of an HPU, and its packet in L1, from the assignment to the doorbell.
     pub fn task(&self, hpu: u16) -> Option<(&Task, Range)> {
-        self.cluster.task(self.cluster.drivers[usize::from(hpu)].task?)
+        let (task, packet) = self.cluster.task(self.cluster.drivers[usize::from(hpu)].task?)?;
+        Some((&self.tasks[task], packet))
     }
 
     /// The load of the function pointer returns. Returns the first instruction of the handler.
     pub fn start(&mut self, hpu: u16, now: Cycle) -> Option<u32> {
         let id = self.id(hpu);
         let (task, _) = self.cluster.task(self.cluster.drivers[usize::from(hpu)].task?)?;
+        let task = &self.tasks[task];
         self.observer.note(now, Noted::Start { hpu: id, task });
         task.her.context.entry(task.role)
     }
@@ -82,7 +87,7 @@ impl<O: Observer> ClusterSide<'_, O> {
         let place = self.cluster.drivers[usize::from(hpu)].task;
         let Some(outcome) = self.cluster.finish(hpu, outcome) else { return false };
         if let Some((task, _)) = place.and_then(|place| self.cluster.task(place)) {
-            self.observer.note(now, Noted::End { hpu: id, task, outcome });
+            self.observer.note(now, Noted::End { hpu: id, task: &self.tasks[task], outcome });
         }
         true
     }

@@ -29,6 +29,7 @@ impl Counters {
         self.done + self.skipped + self.faulted + self.timed_out + self.reset
     }
 
+    #[inline]
     pub(crate) fn count(&mut self, outcome: TaskOutcome) {
         let counter = match outcome {
             TaskOutcome::Done => &mut self.done,

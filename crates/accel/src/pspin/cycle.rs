@@ -17,6 +17,7 @@ impl Add<u64> for Cycle {
     type Output = Cycle;
 
     /// A later cycle; one that never comes stays so.
+    #[inline]
     fn add(self, cycles: u64) -> Cycle {
         Cycle(self.0.saturating_add(cycles))
     }
@@ -25,12 +26,14 @@ impl Add<u64> for Cycle {
 impl Add<u32> for Cycle {
     type Output = Cycle;
 
+    #[inline]
     fn add(self, cycles: u32) -> Cycle {
         self + u64::from(cycles)
     }
 }
 
 impl AddAssign<u64> for Cycle {
+    #[inline]
     fn add_assign(&mut self, cycles: u64) {
         *self = *self + cycles;
     }
@@ -40,6 +43,7 @@ impl AddAssign<u64> for Cycle {
 impl Sub for Cycle {
     type Output = u64;
 
+    #[inline]
     fn sub(self, earlier: Cycle) -> u64 {
         self.0.saturating_sub(earlier.0)
     }

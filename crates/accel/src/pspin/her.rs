@@ -16,6 +16,7 @@ pub struct Range {
 
 impl Range {
     /// Whether `size` bytes at `address` lie inside.
+    #[inline]
     pub fn holds(&self, address: u32, size: u32) -> bool {
         u64::from(address.wrapping_sub(self.address)) + u64::from(size) <= u64::from(self.size)
     }
@@ -90,6 +91,7 @@ pub struct ExecutionContext {
 
 impl ExecutionContext {
     /// First instruction of the handler for a role, if there is one.
+    #[inline]
     pub fn entry(&self, role: Role) -> Option<u32> {
         Some(self.handlers[role as usize].address).filter(|address| *address != 0)
     }

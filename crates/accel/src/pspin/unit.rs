@@ -14,10 +14,10 @@ use crate::pspin::cores::{ClusterSide, Cores};
 use crate::pspin::counters::Counters;
 use crate::pspin::cycle::Cycle;
 use crate::pspin::fabric::{DmaInterconnect, Landed, Owner, PeInterconnect, ProgramPort, Transfer};
-use crate::pspin::her::{Busy, DriverEvent, ExecutionContext, Failure, Feedback, Her, HpuId, Range, Task, TaskOutcome};
+use crate::pspin::her::{Busy, DriverEvent, ExecutionContext, Failure, Feedback, Her, HpuId, Range, TaskOutcome};
 use crate::pspin::memory::{Arena, Place};
 use crate::pspin::observe::{Noted, Observer};
-use crate::pspin::schedule::{Completion, Dispatcher, Ended, Mpq, Selected};
+use crate::pspin::schedule::{Completion, Dispatcher, Ended, Mpq, Selected, TaskId};
 use crate::pspin::status::Status;
 
 /// What surrounds the unit: the NIC, the host, and the driver.
@@ -282,7 +282,7 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
 
     fn dispatcher_wake(&self) -> Cycle {
         match self.mpq.out() {
-            Some((since, _)) if !self.dispatcher.is_blocked => *since + self.dispatcher.cycles,
+            Some((since, _)) if !self.dispatcher.is_blocked => since + self.dispatcher.cycles,
             _ => Cycle::NEVER,
         }
     }
@@ -332,6 +332,7 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
                 let cluster = &mut self.clusters[usize::from(index)];
                 let mut side = ClusterSide {
                     cluster,
+                    tasks: self.mpq.tasks(),
                     memory: &mut self.memory,
                     pe: &mut self.pe,
                     program: &mut self.program,
@@ -381,31 +382,35 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
             self.feedback.push_back(Returning { at: now + (cycles - 1), completion, ended: None });
         }
         let Some(front) = self.feedback.front_mut().filter(|front| front.at <= now) else { return false };
-        let Completion { task, outcome, .. } = &front.completion;
+        let Completion { task: id, outcome, .. } = front.completion;
         let mpq = &mut self.mpq;
-        let ended = *front.ended.get_or_insert_with(|| mpq.complete(now, task, *outcome));
-        if task.feeds_back {
-            let feedback = Mpq::feedback(task, *outcome, ended);
+        let ended = *front.ended.get_or_insert_with(|| mpq.complete(now, id, outcome));
+        let task = &mpq.tasks()[id];
+        let goes_out = task.feeds_back;
+        if goes_out {
+            let feedback = Mpq::feedback(task, outcome, ended);
             if !out.feedback(now, &feedback) {
                 front.at = now + 1_u64;
                 return true;
             }
-            self.counters.count(*outcome);
+            self.counters.count(outcome);
             self.observer.note(now, Noted::Feedback(&feedback));
         }
-        let goes_out = task.feeds_back;
         let Some(Returning { completion, .. }) = self.feedback.pop_front() else { return goes_out };
-        goes_out | self.report_failure(&completion, out)
+        let has_failed = self.report_failure(completion, out);
+        self.mpq.forget(id);
+        goes_out | has_failed
     }
 
     /// Tells host and driver when a handler has failed (§III-B2). Returns whether it has.
-    fn report_failure(&mut self, completion: &Completion, out: &mut impl Outside) -> bool {
+    fn report_failure(&mut self, completion: Completion, out: &mut impl Outside) -> bool {
         let Completion { task, outcome, hpu } = completion;
-        let (TaskOutcome::Faulted(_) | TaskOutcome::TimedOut, Some(hpu)) = (outcome, *hpu) else { return false };
+        let (TaskOutcome::Faulted(_) | TaskOutcome::TimedOut, Some(hpu)) = (outcome, hpu) else { return false };
+        let task = &self.mpq.tasks()[task];
         let (role, message, descriptor) = (task.role, task.her.message, task.her.context.descriptor);
         let count = self.count_error(descriptor);
-        self.tell_host(out, descriptor, &Status::of(*outcome, role, message, count));
-        out.raise(self.now, DriverEvent::Failed { hpu, role, message, outcome: *outcome, descriptor });
+        self.tell_host(out, descriptor, &Status::of(outcome, role, message, count));
+        out.raise(self.now, DriverEvent::Failed { hpu, role, message, outcome, descriptor });
         true
     }
 
@@ -446,7 +451,7 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
 
     /// Gives the next task of a cluster to an idle HPU.
     fn assign(&mut self, index: usize) {
-        if let Some((hpu, place, at)) = self.clusters[index].assign(self.now) {
+        if let Some((hpu, place, at)) = self.clusters[index].assign(self.now, self.mpq.tasks()) {
             let id = HpuId { cluster: index as u16, hpu };
             self.observer.note(at, Noted::Assigned { hpu: id, place });
             self.cores.task(id, at + self.config.cluster.driver_cycles);
@@ -562,7 +567,7 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
         let (now, memory) = (self.now, &mut self.memory);
         let mut data = [0; 64];
         let cluster = &self.clusters[usize::from(issued.hpu.cluster)];
-        let by = cluster.issuer(issued.hpu.hpu, issued.slot).map(|task| &*task.her.context);
+        let by = cluster.issuer(issued.hpu.hpu, issued.slot).map(|task| &*self.mpq.tasks()[task].her.context);
         let done = match issued.command {
             Command::Send { data, send } => {
                 out.send(now, issued.hpu, send, memory.read(data.address, data.size).unwrap_or_default());
@@ -593,29 +598,27 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
 
     /// The dispatcher gives its task to a cluster, or waits until one has room.
     fn dispatch(&mut self) {
-        let now = self.now;
-        if let Some((_, Selected::Task(task))) = self.mpq.out() {
-            let Some(index) = self.dispatcher.choose(task, &self.clusters) else {
-                self.dispatcher.is_blocked = true;
-                return;
-            };
-            if let Some(Selected::Task(task)) = self.mpq.take() {
-                self.send(now, index, task);
+        match self.mpq.out() {
+            Some((_, Selected::Task(task))) => {
+                let Some(index) = self.dispatcher.choose(&self.mpq.tasks()[task].her, &self.clusters) else {
+                    self.dispatcher.is_blocked = true;
+                    return;
+                };
+                self.send(self.now, index, task);
             }
-        } else if let Some(Selected::Packet(completion)) = self.mpq.take() {
-            self.skipped.push_back(completion);
+            Some((_, Selected::Packet(completion))) => self.skipped.push_back(completion),
+            None => return,
         }
+        self.mpq.take();
     }
 
     /// A task comes to a cluster, which has room for it and starts to copy its packet.
-    fn send(&mut self, now: Cycle, index: usize, task: Task) {
+    fn send(&mut self, now: Cycle, index: usize, id: TaskId) {
+        let task = &self.mpq.tasks()[id];
         let from = Range { address: task.her.packet.address, size: task.her.transfer };
-        let watched = O::WATCHES.then(|| task.clone());
-        let Some((place, to)) = self.clusters[index].accept(now, task) else { return };
+        let Some((place, to)) = self.clusters[index].accept(now, id, from.size) else { return };
         let cluster = index as u16;
-        if let Some(task) = watched {
-            self.observer.note(now, Noted::TaskSent { cluster, place, task: &task });
-        }
+        self.observer.note(now, Noted::TaskSent { cluster, place, task });
         if from.size > 0 {
             self.observer.note(now, Noted::DmaStart { cluster, place });
             self.dma.start(cluster, now, Transfer { owner: Owner::Packet(place), from, to: to.address });

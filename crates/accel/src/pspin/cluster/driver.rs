@@ -79,11 +79,13 @@ impl Driver {
     }
 
     /// Whether the feedback of a task could be sent now.
+    #[inline]
     pub fn could_feed_back(&self) -> bool {
         self.finished.front().is_some_and(|finished| finished.in_flight == 0)
     }
 
     /// The number of commands of a task that are in flight.
+    #[inline]
     pub fn in_flight(&self, place: u8) -> u32 {
         self.slots.iter().filter(|slot| slot.owner == Some(place)).count() as u32
     }
@@ -102,6 +104,7 @@ impl Driver {
     }
 
     /// How a task ends for the driver: an access that the host refused makes it fail, and an error that was reported.
+    #[inline]
     pub fn outcome(&mut self, place: u8, outcome: TaskOutcome) -> TaskOutcome {
         let outcome = match (outcome, self.failure.take()) {
             (TaskOutcome::Done, Some(failure)) => TaskOutcome::Faulted(failure),

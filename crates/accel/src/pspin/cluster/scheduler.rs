@@ -8,12 +8,14 @@ use super::driver::{Driver, Finished};
 use crate::pspin::arbiter::RoundRobin;
 use crate::pspin::command::Command;
 use crate::pspin::cycle::Cycle;
-use crate::pspin::her::{Failure, Range, Task, TaskOutcome};
+use crate::pspin::her::{Failure, Range, TaskOutcome};
 use crate::pspin::memory::{Allocation, Arena, Banks, Place, Ring};
+use crate::pspin::schedule::{TaskId, Tasks};
 
 /// A task in a cluster.
 struct Placed {
-    task: Task,
+    task: TaskId,
+    transfer: u32,
     buffer: Allocation,
     /// When its packet is in L1.
     landed: Cycle,
@@ -76,6 +78,7 @@ impl Cluster {
     }
 
     /// The number of tasks in it.
+    #[inline]
     pub fn tasks(&self) -> u32 {
         self.places.len() as u32 - self.free.count_ones()
     }
@@ -86,19 +89,20 @@ impl Cluster {
         self.free != 0 && self.packets.has_room(transfer)
     }
 
-    /// Takes a task. Returns its place and the range of L1 to which its packet is to be copied; `None` when there is no room.
-    pub fn accept(&mut self, now: Cycle, task: Task) -> Option<(u8, Range)> {
+    /// Takes a task of which `size` bytes are copied to L1. Returns its place and where they go; `None` when there is no room.
+    #[inline]
+    pub fn accept(&mut self, now: Cycle, task: TaskId, size: u32) -> Option<(u8, Range)> {
         let place = (self.free != 0).then(|| self.free.trailing_zeros() as u8)?;
-        let size = task.her.transfer;
         let buffer = self.packets.allocate(size)?;
         self.free &= !(1 << place);
         let landed = if size == 0 { now } else { Cycle::NEVER };
-        self.places[usize::from(place)] = Some(Placed { task, buffer, landed });
+        self.places[usize::from(place)] = Some(Placed { task, transfer: size, buffer, landed });
         self.waiting.push_back(place);
         Some((place, Range { address: self.packets_at + buffer.start, size }))
     }
 
     /// The packet of a task is in L1 from a cycle on.
+    #[inline]
     pub fn land(&mut self, place: u8, at: Cycle) {
         if let Some(placed) = &mut self.places[usize::from(place)] {
             placed.landed = at;
@@ -106,10 +110,10 @@ impl Cluster {
     }
 
     /// The task at a place, and its packet in L1.
-    pub fn task(&self, place: u8) -> Option<(&Task, Range)> {
+    #[inline]
+    pub fn task(&self, place: u8) -> Option<(TaskId, Range)> {
         let placed = self.places.get(usize::from(place))?.as_ref()?;
-        let packet = Range { address: self.packets_at + placed.buffer.start, size: placed.task.her.transfer };
-        Some((&placed.task, packet))
+        Some((placed.task, Range { address: self.packets_at + placed.buffer.start, size: placed.transfer }))
     }
 
     /// The next cycle in which a task can be assigned.
@@ -124,7 +128,8 @@ impl Cluster {
 
     /// Gives the first task to the idle HPU with the lowest number, if it has landed. Returns HPU, place, and the cycle in
     /// which the HPU driver has the task.
-    pub fn assign(&mut self, now: Cycle) -> Option<(u16, u8, Cycle)> {
+    #[inline]
+    pub fn assign(&mut self, now: Cycle, tasks: &Tasks) -> Option<(u16, u8, Cycle)> {
         if self.wake() > now {
             return None;
         }
@@ -133,7 +138,7 @@ impl Cluster {
         self.idle &= !(1 << hpu);
         self.assign_from = now + 1_u64;
         let at = now + self.assign_cycles;
-        let watchdog_cycles = self.places[usize::from(place)].as_ref()?.task.her.context.watchdog_cycles;
+        let watchdog_cycles = tasks[self.places[usize::from(place)].as_ref()?.task].her.context.watchdog_cycles;
         let driver = &mut self.drivers[hpu as usize];
         driver.task = Some(place);
         driver.watchdog = at + watchdog_cycles;
@@ -148,6 +153,7 @@ impl Cluster {
 
     /// An HPU is done with its task. Returns how the task ends, if the HPU may go on; otherwise it waits until one of its
     /// feedbacks has been sent, and tries again.
+    #[inline]
     pub fn finish(&mut self, hpu: u16, outcome: TaskOutcome) -> Option<TaskOutcome> {
         let driver = &mut self.drivers[usize::from(hpu)];
         let Some(place) = driver.task else { return Some(outcome) };
@@ -176,6 +182,7 @@ impl Cluster {
     }
 
     /// The HPU whose command is taken next, among those for which there is room.
+    #[inline]
     pub fn next_command(&self, has_room: impl Fn(&Command) -> bool) -> Option<u16> {
         let mut requests = 0;
         for (hpu, driver) in self.drivers.iter().enumerate() {
@@ -194,9 +201,9 @@ impl Cluster {
     }
 
     /// The task whose handler has issued the command in a slot of an HPU, until the response comes.
-    pub fn issuer(&self, hpu: u16, slot: u8) -> Option<&Task> {
+    pub fn issuer(&self, hpu: u16, slot: u8) -> Option<TaskId> {
         let place = self.drivers[usize::from(hpu)].owner(slot)?;
-        Some(&self.places[usize::from(place)].as_ref()?.task)
+        Some(self.places[usize::from(place)].as_ref()?.task)
     }
 
     /// The response to a command of an HPU has come. Returns whether the HPU goes on because of that.
@@ -214,7 +221,8 @@ impl Cluster {
     }
 
     /// Sends the feedback of the HPU whose turn it is. Returns the task, how it ended, the HPU, and whether that waits for this.
-    pub fn feed_back(&mut self) -> Option<(Task, TaskOutcome, u16, bool)> {
+    #[inline]
+    pub fn feed_back(&mut self) -> Option<(TaskId, TaskOutcome, u16, bool)> {
         let hpu = self.arbiter.choice(u64::from(self.done))?;
         self.arbiter.grant(hpu);
         let driver = &mut self.drivers[hpu as usize];
@@ -250,6 +258,7 @@ impl Cluster {
     }
 
     /// Its number.
+    #[inline]
     pub fn index(&self) -> u16 {
         self.index
     }

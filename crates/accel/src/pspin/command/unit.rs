@@ -123,6 +123,7 @@ impl CommandUnit {
     }
 
     /// Whether no command is on its way to an engine, or in one.
+    #[inline]
     pub fn is_idle(&self) -> bool {
         self.waiting == [0; 3]
     }
@@ -145,6 +146,7 @@ impl CommandUnit {
     }
 
     /// Gives the commands that have come to their engines.
+    #[inline]
     pub fn arrive(&mut self, now: Cycle) {
         while let Some((at, issued)) = self.path.front().copied()
             && at <= now
@@ -171,6 +173,7 @@ impl CommandUnit {
     }
 
     /// Reads a beat of a command's data; `port` takes the word in the memory, unless it is taken.
+    #[inline]
     pub fn read(&mut self, now: Cycle, port: impl FnMut(u32) -> bool) {
         if self.engines.wake() > now {
             return;
@@ -185,6 +188,7 @@ impl CommandUnit {
     }
 
     /// The next thing that is due in cycle `now`.
+    #[inline]
     pub fn next_due(&mut self, now: Cycle) -> Option<Due> {
         let Reverse(timed) = self.due.peek()?;
         if timed.at > now || matches!(timed.due, Due::Respond(_)) && self.respond_from > now {

@@ -106,11 +106,13 @@ impl DmaInterconnect {
     }
 
     /// The size of a beat in bytes.
+    #[inline]
     pub fn beat(&self) -> u32 {
         self.beat
     }
 
     /// Whether transfers of handlers are under way.
+    #[inline]
     pub fn has_copies(&self) -> bool {
         self.handlers != 0
     }
@@ -122,6 +124,7 @@ impl DmaInterconnect {
     }
 
     /// Starts to copy a packet of at least one byte, behind those of the same cluster. Its first beat is read in the next cycle.
+    #[inline]
     pub fn start(&mut self, cluster: u16, now: Cycle, transfer: Transfer) {
         self.push(cluster, now, 0, transfer);
     }
@@ -144,6 +147,7 @@ impl DmaInterconnect {
         id.0 < engine.first || engine.landed.iter().any(|(landed, at)| *landed == id && *at <= now)
     }
 
+    #[inline]
     fn push(&mut self, cluster: u16, now: Cycle, queue: usize, transfer: Transfer) {
         if self.packets | self.handlers == 0 {
             self.from = self.from.max(now + 1_u64);
@@ -156,6 +160,7 @@ impl DmaInterconnect {
     }
 
     /// Prepares the first transfer of a queue.
+    #[inline]
     fn begin(&mut self, cluster: u16, index: usize) {
         let active = if index == 0 { &mut self.packets } else { &mut self.handlers };
         let queue = &mut self.engines[usize::from(cluster)].queues[index];
@@ -221,6 +226,7 @@ impl DmaInterconnect {
     }
 
     /// Moves the next beat of a queue.
+    #[inline]
     fn move_beat(
         &mut self,
         cluster: u32,
@@ -257,6 +263,7 @@ impl DmaInterconnect {
     }
 
     /// Remembers when a handler's transfer is done.
+    #[inline]
     fn land(&mut self, cluster: usize, owner: Owner, now: Cycle, at: Cycle) {
         let Owner::Handler(id) = owner else { return };
         let engine = &mut self.engines[cluster];

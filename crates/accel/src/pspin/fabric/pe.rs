@@ -48,6 +48,7 @@ impl PeInterconnect {
     }
 
     /// Whether an access to the L1 of a cluster, which was asked for by another one, is still to happen.
+    #[inline]
     pub fn has_pending(&self, now: Cycle, cluster: u16) -> bool {
         self.memories[3 + usize::from(cluster)] > now
     }

@@ -43,6 +43,7 @@ impl Arena {
     }
 
     /// The address of the first byte of a memory.
+    #[inline]
     pub fn start(place: Place) -> u32 {
         match place {
             Place::L1(cluster) => Pspin::L1_START + u32::from(cluster) * Pspin::L1_SPAN,
@@ -53,6 +54,7 @@ impl Arena {
     }
 
     /// The address that everybody has for what an HPU of `cluster` sees at `address`: only the L1 of its own cluster has two.
+    #[inline]
     pub fn common(&self, cluster: u16, address: u32) -> u32 {
         match address.wrapping_sub(OWN_L1) {
             offset if offset < self.l1 => Arena::start(Place::L1(cluster)) + offset,
@@ -113,6 +115,7 @@ impl Arena {
     }
 
     /// Copies bytes between memories. Returns whether both ranges exist.
+    #[inline]
     pub fn copy(&mut self, from: u32, to: u32, size: u32) -> bool {
         let (Some(from), Some(to)) = (self.locate(from, size), self.locate(to, size)) else { return false };
         let (from, to) = (self.position(from.0, from.1), self.position(to.0, to.1));

@@ -41,6 +41,7 @@ impl Banks {
     }
 
     /// The place of a cycle, which is cleared when it is used for the first time.
+    #[inline]
     fn at(&mut self, cycle: Cycle) -> usize {
         let index = cycle.0 as usize & (self.cycles.len() - 1);
         if self.cycles[index] != cycle {
@@ -67,12 +68,14 @@ impl Banks {
     }
 
     /// Whether the banks of a range are free in a cycle.
+    #[inline]
     pub fn are_free(&mut self, cycle: Cycle, offset: u32, bytes: u32) -> bool {
         let at = self.at(cycle);
         self.banks(offset, bytes).all(|(word, bits)| self.taken[at + word] & bits == 0)
     }
 
     /// Announces an access from outside to a range in a cycle.
+    #[inline]
     pub fn announce(&mut self, cycle: Cycle, offset: u32, bytes: u32) {
         let at = self.at(cycle);
         // A set of 64 banks is a word, and a range in it that word's lowest bits, turned by the first bank.

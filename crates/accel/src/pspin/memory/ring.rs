@@ -45,6 +45,7 @@ impl Ring {
     }
 
     /// Where a piece of this size would start. An empty piece needs no room.
+    #[inline]
     fn place(&self, bytes: u32) -> Option<u32> {
         let head = self.pieces.front().map_or(self.tail, |piece| piece.start);
         let is_full = self.used > 0 && self.tail == head;
@@ -57,17 +58,20 @@ impl Ring {
         }
     }
 
+    #[inline]
     fn rounded(&self, bytes: u32) -> Option<u32> {
         bytes.checked_next_multiple_of(self.unit)
     }
 
     /// Whether [`Ring::allocate`] would find room.
+    #[inline]
     pub fn has_room(&self, bytes: u32) -> bool {
         bytes == 0 || self.rounded(bytes).is_some_and(|bytes| self.place(bytes).is_some())
     }
 
     /// Allocates a piece of at least this size. Returns `None` when there is no room now. An empty piece occupies nothing
     /// and need not be freed.
+    #[inline]
     pub fn allocate(&mut self, bytes: u32) -> Option<Allocation> {
         if bytes == 0 {
             return Some(Allocation { start: 0, bytes: 0 });
@@ -89,6 +93,7 @@ impl Ring {
     }
 
     /// Frees a piece, in any order.
+    #[inline]
     pub fn free(&mut self, piece: Allocation) {
         if piece.bytes == 0 {
             return;

@@ -3,7 +3,7 @@
 use machine::pspin::{Dispatch as Config, DispatchPolicy};
 
 use crate::pspin::cluster::Cluster;
-use crate::pspin::her::Task;
+use crate::pspin::her::Her;
 
 /// The dispatcher. It holds the task until a cluster has room for it.
 pub struct Dispatcher {
@@ -20,9 +20,9 @@ impl Dispatcher {
         Dispatcher { policy: config.policy, cycles: u64::from(config.cycles), is_blocked: false }
     }
 
-    /// The cluster for a task, if one has room for it.
-    pub fn choose(&self, task: &Task, clusters: &[Cluster]) -> Option<usize> {
-        let her = &task.her;
+    /// The cluster for the task of a request, if one has room for it.
+    #[inline]
+    pub fn choose(&self, her: &Her, clusters: &[Cluster]) -> Option<usize> {
         let home = (her.message % clusters.len() as u32) as usize;
         let only = |cluster: usize| clusters[cluster].has_room(her.transfer).then_some(cluster);
         match self.policy {

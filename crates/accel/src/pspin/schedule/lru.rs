@@ -1,34 +1,31 @@
 //! Which message queue may have been idle for longest (§III-B3).
 
+use std::ops::Range;
+
 use machine::pspin::Lru;
 
 use crate::pspin::cycle::Cycle;
 
 /// Finds the active queue that has been accessed least recently, exactly or by a tree.
 ///
-/// Each node of the tree has a bit that points away from the half that was accessed last, and the number of active queues
-/// below, so that the path from the root ends at an active queue. The tree only approximates the order of accesses: an idle
+/// Each node of the tree has a bit that points away from the half that was accessed last, unless no queue of the other half is
+/// active, so that the path from the root ends at an active queue. The tree only approximates the order of accesses: an idle
 /// queue may be the candidate only after many others have been.
+///
+/// The bits are not kept but found when a candidate is needed, which is far less often than a queue is accessed.
 pub struct IdleOrder {
     kind: Lru,
-    leaves: usize,
-    /// Whether the least recent half of a node is the second one.
-    second: Vec<bool>,
-    active: Vec<u32>,
     touched: Vec<Cycle>,
+    /// The number of the latest access to each queue: by a request, or as a candidate.
+    accessed: Vec<u64>,
+    accesses: u64,
 }
 
 impl IdleOrder {
     /// No queue is active.
     pub fn new(kind: Lru, queues: u32) -> IdleOrder {
-        let leaves = (queues as usize).next_power_of_two();
-        IdleOrder {
-            kind,
-            leaves,
-            second: vec![false; leaves],
-            active: vec![0; 2 * leaves],
-            touched: vec![Cycle::NEVER; queues as usize],
-        }
+        let (touched, accessed) = (vec![Cycle::NEVER; queues as usize], vec![0; queues as usize]);
+        IdleOrder { kind, touched, accessed, accesses: 0 }
     }
 
     /// When a queue was accessed last; [`Cycle::NEVER`] if it is not active.
@@ -37,38 +34,21 @@ impl IdleOrder {
     }
 
     /// Notes an access to a queue, which makes it active.
+    #[inline]
     pub fn touch(&mut self, queue: u32, now: Cycle) {
-        let is_new = self.touched[queue as usize] == Cycle::NEVER;
         self.touched[queue as usize] = now;
-        if is_new {
-            self.add(queue, 1);
-        }
         self.point_away(queue);
     }
 
+    #[inline]
     fn point_away(&mut self, queue: u32) {
-        let mut node = self.leaves + queue as usize;
-        while node > 1 {
-            let parent = node / 2;
-            self.second[parent] = node.is_multiple_of(2);
-            node = parent;
-        }
+        self.accesses += 1;
+        self.accessed[queue as usize] = self.accesses;
     }
 
     /// Notes that a queue is no longer active.
     pub fn retire(&mut self, queue: u32) {
-        if self.touched[queue as usize] != Cycle::NEVER {
-            self.touched[queue as usize] = Cycle::NEVER;
-            self.add(queue, u32::MAX);
-        }
-    }
-
-    fn add(&mut self, queue: u32, change: u32) {
-        let mut node = self.leaves + queue as usize;
-        while node > 0 {
-            self.active[node] = self.active[node].wrapping_add(change);
-            node /= 2;
-        }
+        self.touched[queue as usize] = Cycle::NEVER;
     }
 
     /// The queue whose age is compared next, when `first` is the one that is due first. The tree then points away from it, so
@@ -77,15 +57,21 @@ impl IdleOrder {
         if self.kind == Lru::Exact {
             return first;
         }
-        let mut node = 1;
-        while node < self.leaves {
-            let second = 2 * node + 1;
-            let goes_second = if self.second[node] { self.active[second] > 0 } else { self.active[second - 1] == 0 };
-            node = if goes_second { second } else { second - 1 };
+        // The queues below a node, which has as many places as a full tree.
+        let (mut start, mut places) = (0, self.touched.len().next_power_of_two());
+        while places > 1 {
+            places /= 2;
+            let middle = (start + places).min(self.touched.len());
+            let (one, two) = (start..middle, middle..(middle + places).min(self.touched.len()));
+            let is_active = |half: Range<usize>| self.touched[half].iter().any(|touched| *touched != Cycle::NEVER);
+            let latest = |half: Range<usize>| self.accessed[half].iter().max().copied().unwrap_or_default();
+            let points_at_two = latest(one.clone()) > latest(two.clone());
+            if if points_at_two { is_active(two) } else { !is_active(one) } {
+                start = middle;
+            }
         }
-        let queue = (node - self.leaves) as u32;
-        self.point_away(queue);
-        queue
+        self.point_away(start as u32);
+        start as u32
     }
 
     /// The active queues.

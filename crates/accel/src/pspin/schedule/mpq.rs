@@ -6,8 +6,8 @@
 
 use machine::pspin::Mpq as Config;
 
-use super::cells::{Cells, List};
 use super::lru::IdleOrder;
+use super::tasks::{List, TaskId, Tasks};
 use crate::pspin::arbiter::first_from;
 use crate::pspin::cycle::Cycle;
 use crate::pspin::her::{Busy, DriverEvent, Feedback, Her, HpuId, Role, Task, TaskOutcome};
@@ -37,8 +37,8 @@ struct Queue {
     skipped: u32,
     /// The header handler failed: no other handler of the message runs.
     failed: bool,
-    /// The last packet, on which the completion handler runs.
-    last: Option<Her>,
+    /// The task of the completion handler, on the last packet.
+    last: Option<TaskId>,
     /// The last packet has come.
     ended: bool,
     idle_cycles: u64,
@@ -46,19 +46,19 @@ struct Queue {
 }
 
 /// What a queue gives: a task for a cluster, or a packet for which no handler runs.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub enum Selected {
     /// A handler is to be run.
-    Task(Task),
+    Task(TaskId),
     /// The packet is done without a handler.
     Packet(Completion),
 }
 
 /// The end of a task, on its way to the queue and to the NIC.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Completion {
     /// The task.
-    pub task: Task,
+    pub task: TaskId,
     /// How it ended.
     pub outcome: TaskOutcome,
     /// Where it ran, if it did.
@@ -75,7 +75,7 @@ pub struct Ended {
 /// All queues.
 pub struct Mpq {
     queues: Vec<Queue>,
-    cells: Cells,
+    tasks: Tasks,
     /// The queues that could give something now.
     ready: Vec<u64>,
     /// The queue that has the highest priority.
@@ -110,7 +110,7 @@ impl Mpq {
         };
         Mpq {
             queues: (0..config.queues).map(queue).collect(),
-            cells: Cells::new(config.queues, config.cells_per_queue, config.shared_cells),
+            tasks: Tasks::new(config.queues, config.cells_per_queue, config.shared_cells),
             ready: vec![0; config.queues.div_ceil(64) as usize],
             next: 0,
             pending: std::collections::VecDeque::new(),
@@ -124,6 +124,7 @@ impl Mpq {
     }
 
     /// The first cycle in which the engine has something to do.
+    #[inline]
     pub fn wake(&self, now: Cycle) -> Cycle {
         let pending = self.pending.front().map_or(Cycle::NEVER, |(at, _)| *at);
         let select = if self.out.is_none() && self.ready.iter().any(|set| *set != 0) { now } else { Cycle::NEVER };
@@ -149,6 +150,7 @@ impl Mpq {
     ///
     /// # Errors
     /// When it has to wait.
+    #[inline]
     pub fn accept(&mut self, now: Cycle, her: Her) -> Result<(), (Busy, Her)> {
         if self.accepted == Some(now) {
             return Err((Busy::Cycle, her));
@@ -160,7 +162,7 @@ impl Mpq {
         if !is_new && (queue.message != her.message || queue.ended || queue.state == State::Reset) {
             return Err((Busy::Queue, her));
         }
-        if !self.cells.has_room(&queue.waiting) {
+        if !self.tasks.has_room(&queue.waiting) {
             return Err((Busy::Cells, her));
         }
         if is_new {
@@ -173,7 +175,8 @@ impl Mpq {
         }
         queue.ended = her.eom;
         let from = now + self.select_cycles;
-        self.cells.push(&mut queue.waiting, from, her);
+        let task = Task { role: Role::Payload, queue: index as u16, feeds_back: true, her };
+        self.tasks.push(&mut queue.waiting, from, task);
         self.pending.push_back((from, index as u16));
         self.order.touch(index, now);
         self.accepted = Some(now);
@@ -182,15 +185,17 @@ impl Mpq {
     }
 
     /// Whether a queue could give something in cycle `now`.
+    #[inline]
     fn could_give(&self, queue: &Queue, now: Cycle) -> bool {
         match queue.state {
-            State::Header | State::Payload => self.cells.front(&queue.waiting).is_some_and(|(_, from)| from <= now),
+            State::Header | State::Payload => self.tasks.is_ready(&queue.waiting, now),
             State::Reset => queue.running == queue.skipped && queue.has_packets(),
             State::Completion => true,
             State::Free | State::HeaderRunning | State::Draining | State::CompletionRunning => false,
         }
     }
 
+    #[inline]
     fn update(&mut self, index: u16, now: Cycle) {
         let ready = self.could_give(&self.queues[usize::from(index)], now);
         let (word, bit) = (usize::from(index / 64), index % 64);
@@ -198,6 +203,7 @@ impl Mpq {
     }
 
     /// Updates the queues whose time has come, gives up one that is idle, and selects a task.
+    #[inline]
     pub fn step(&mut self, now: Cycle, raise: impl FnOnce(DriverEvent)) {
         while let Some((at, index)) = self.pending.front().copied()
             && at <= now
@@ -211,7 +217,7 @@ impl Mpq {
         if self.out.is_none()
             && let Some(index) = first_from(&self.ready, self.next)
         {
-            let selected = self.select(index as u16);
+            let selected = self.select(index as u16, now);
             self.next = (index + 1) % self.queues.len() as u32;
             self.update(index as u16, now);
             self.out = selected.map(|selected| (now, selected));
@@ -219,60 +225,88 @@ impl Mpq {
     }
 
     /// Takes the next task or packet out of a queue that is ready.
-    fn select(&mut self, index: u16) -> Option<Selected> {
-        let queue = &mut self.queues[usize::from(index)];
-        match queue.state {
+    #[inline]
+    fn select(&mut self, index: u16, now: Cycle) -> Option<Selected> {
+        let Mpq { queues, tasks, .. } = self;
+        let queue = &mut queues[usize::from(index)];
+        // The same packet for another handler.
+        let also = |tasks: &mut Tasks, task: TaskId, role: Role| {
+            let task = Task { role, feeds_back: role == Role::Completion, ..tasks[task].clone() };
+            tasks.add(now, task)
+        };
+        let selected = match queue.state {
             State::Header => {
-                let her = self.cells.front(&queue.waiting)?.0.clone();
+                let first = tasks.front(&queue.waiting)?;
                 queue.state = State::HeaderRunning;
-                queue.running += 1;
-                Some(Selected::Task(Task { role: Role::Header, queue: index, feeds_back: false, her }))
+                Selected::Task(also(tasks, first, Role::Header))
             }
             State::Payload => {
-                let her = self.cells.pop(&mut queue.waiting)?;
-                let has_completion = her.context.entry(Role::Completion).is_some() && !queue.failed;
-                let runs = her.context.entry(Role::Payload).is_some() && !queue.failed;
-                let waits = her.eom && has_completion;
-                if her.eom {
+                let id = tasks.pop(&mut queue.waiting)?;
+                let Her { context, eom, .. } = &tasks[id].her;
+                let runs = context.entry(Role::Payload).is_some() && !queue.failed;
+                let waits = *eom && context.entry(Role::Completion).is_some() && !queue.failed;
+                if *eom {
                     let idle = queue.running == 0 && !runs;
                     queue.state = if waits && idle { State::Completion } else { State::Draining };
-                    queue.last = waits.then(|| her.clone());
                 }
-                if waits && !runs {
-                    return None;
+                match (runs, waits) {
+                    (true, false) => Selected::Task(id),
+                    (true, true) => {
+                        tasks[id].feeds_back = false;
+                        queue.last = Some(also(tasks, id, Role::Completion));
+                        Selected::Task(id)
+                    }
+                    (false, false) => queue.skip(id, TaskOutcome::Skipped),
+                    (false, true) => {
+                        tasks[id].role = Role::Completion;
+                        queue.last = Some(id);
+                        return None;
+                    }
                 }
-                let task = Task { role: Role::Payload, queue: index, feeds_back: !waits, her };
-                queue.running += 1;
-                Some(if runs { Selected::Task(task) } else { queue.skip(task, TaskOutcome::Skipped) })
             }
             State::Completion => {
-                let her = queue.last.take()?;
                 queue.state = State::CompletionRunning;
-                queue.running += 1;
-                Some(Selected::Task(Task { role: Role::Completion, queue: index, feeds_back: true, her }))
+                Selected::Task(queue.last.take()?)
             }
             State::Reset => {
-                let her = self.cells.pop(&mut queue.waiting).or_else(|| queue.last.take())?;
-                queue.running += 1;
-                let task = Task { role: Role::Payload, queue: index, feeds_back: true, her };
-                Some(queue.skip(task, TaskOutcome::MessageReset))
+                let id = tasks.pop(&mut queue.waiting).or_else(|| queue.last.take())?;
+                tasks[id].role = Role::Payload;
+                queue.skip(id, TaskOutcome::MessageReset)
             }
-            State::Free | State::HeaderRunning | State::Draining | State::CompletionRunning => None,
-        }
+            State::Free | State::HeaderRunning | State::Draining | State::CompletionRunning => return None,
+        };
+        queue.running += 1;
+        Some(selected)
     }
 
     /// The task that waits for the dispatcher since a cycle.
-    pub fn out(&self) -> Option<&(Cycle, Selected)> {
-        self.out.as_ref()
+    #[inline]
+    pub fn out(&self) -> Option<(Cycle, Selected)> {
+        self.out
+    }
+
+    /// All requests and tasks.
+    #[inline]
+    pub fn tasks(&self) -> &Tasks {
+        &self.tasks
+    }
+
+    /// A task whose end everybody knows leaves the table.
+    #[inline]
+    pub fn forget(&mut self, task: TaskId) {
+        self.tasks.remove(task);
     }
 
     /// The dispatcher takes the task.
+    #[inline]
     pub fn take(&mut self) -> Option<Selected> {
         self.out.take().map(|(_, selected)| selected)
     }
 
     /// A task has ended, and the queue learns it in cycle `now`.
-    pub fn complete(&mut self, now: Cycle, task: &Task, outcome: TaskOutcome) -> Ended {
+    #[inline]
+    pub fn complete(&mut self, now: Cycle, task: TaskId, outcome: TaskOutcome) -> Ended {
+        let task = &self.tasks[task];
         let queue = &mut self.queues[usize::from(task.queue)];
         queue.running -= 1;
         queue.skipped -= u32::from(matches!(outcome, TaskOutcome::Skipped | TaskOutcome::MessageReset));
@@ -303,6 +337,7 @@ impl Mpq {
     }
 
     /// The packet of a task that has ended, for the NIC.
+    #[inline]
     pub fn feedback(task: &Task, outcome: TaskOutcome, ended: Ended) -> Feedback {
         let Her { packet, transfer, message, user, .. } = task.her;
         Feedback { packet, transfer, message, user, outcome, last: ended.last }
@@ -357,7 +392,8 @@ impl Queue {
     }
 
     /// Feeds back a packet on which no handler runs.
-    fn skip(&mut self, task: Task, outcome: TaskOutcome) -> Selected {
+    #[inline]
+    fn skip(&mut self, task: TaskId, outcome: TaskOutcome) -> Selected {
         self.skipped += 1;
         Selected::Packet(Completion { task, outcome, hpu: None })
     }
