@@ -108,6 +108,11 @@ pub fn commands(number: u32, argument: u32, code: u32) -> Vec<u32> {
 
 /// An ELF executable for RISC-V with this code and nothing else.
 pub fn executable(code: &[u8]) -> Vec<u8> {
+    executable_with(code, &[])
+}
+
+/// An ELF executable for RISC-V with this code, and data at these addresses.
+pub fn executable_with(code: &[u8], data: &[(u32, Vec<u8>)]) -> Vec<u8> {
     const HEADER: u32 = 52;
     const SEGMENT: u32 = 32;
     let mut elf = b"\x7fELF\x01\x01\x01\0\0\0\0\0\0\0\0\0".to_vec();
@@ -115,15 +120,21 @@ pub fn executable(code: &[u8]) -> Vec<u8> {
     for word in [1, map::PROGRAM, HEADER, 0, 0] {
         elf.extend(word.to_le_bytes());
     }
-    for half in [HEADER, SEGMENT, 1, 40, 0, 0] {
+    let segments = [(map::PROGRAM, code, 5)].into_iter().chain(data.iter().map(|(at, bytes)| (*at, &bytes[..], 6)));
+    let count = 1 + data.len() as u32;
+    for half in [HEADER, SEGMENT, count, 40, 0, 0] {
         elf.extend((half as u16).to_le_bytes());
     }
-    // PT_LOAD: offset, addresses, sizes in file and memory, flags, alignment
-    let length = code.len() as u32;
-    for word in [1, HEADER + SEGMENT, map::PROGRAM, map::PROGRAM, length, length, 5, 4] {
-        elf.extend(word.to_le_bytes());
+    let mut offset = HEADER + count * SEGMENT;
+    for (address, bytes, flags) in segments.clone() {
+        // PT_LOAD: offset, addresses, sizes in file and memory, flags, alignment
+        let length = bytes.len() as u32;
+        for word in [1, offset, address, address, length, length, flags, 4] {
+            elf.extend(word.to_le_bytes());
+        }
+        offset += length;
     }
-    elf.extend_from_slice(code);
+    segments.for_each(|(_, bytes, _)| elf.extend_from_slice(bytes));
     elf
 }
 

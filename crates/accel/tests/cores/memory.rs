@@ -163,3 +163,42 @@ fn protection_is_to_the_byte() {
         }
     }
 }
+
+/// All handlers of a program have its static data; the content of handler memory is the first context's alone, and the rest of
+/// L2 handler memory nobody's.
+#[test]
+fn contexts_share_static_data_and_not_handler_memory() {
+    const FIRST: u32 = 0x1C30_0000;
+    // Adds 1 to the byte at the address in the first word of the packet.
+    let handler = [
+        &task_word(A1, 2)[..],
+        &[lw(A1, A1, 0), immediate(0x03, 4, A2, A1, 0), addi(A2, A2, 1), immediate(0x23, 0, 0, A1, 0) | A2 << 20, RET],
+    ]
+    .concat();
+    let mut rig = Rig::with_data(&handler, &[(HANDLER, vec![7; 20]), (FIRST, vec![9; 40])]);
+    let pc = PROGRAM + 24 * 4 + 12;
+    let first = Range { address: FIRST, size: 40 };
+    let second = Range { address: FIRST + 64, size: 64 };
+    for (memory, address, value) in [
+        (first, HANDLER, Some(8)),
+        (second, HANDLER, Some(9)),
+        (second, HANDLER + 19, Some(8)),
+        (first, HANDLER + 20, None),
+        (first, FIRST, Some(10)),
+        (first, FIRST + 39, Some(10)),
+        (second, FIRST, None),
+        (second, FIRST + 39, None),
+        (second, FIRST + 64, Some(1)),
+        (first, FIRST + 64, None),
+        (second, FIRST - 1, None),
+    ] {
+        rig.context.handler_memory = memory;
+        let outcome = rig.run(&[&address.to_le_bytes()[..], &[0; 60]].concat()).1;
+        let fault = Fault::Load { pc, addr: address, len: 1 };
+        let expected = value.map_or(TaskOutcome::Faulted(Failure::Fault(fault)), |_| TaskOutcome::Done);
+        assert_eq!(outcome, expected, "{address:#x}");
+        if let Some(value) = value {
+            assert_eq!(rig.unit.memory().read(address, 1).unwrap(), [value], "{address:#x}");
+        }
+    }
+}

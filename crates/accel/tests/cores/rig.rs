@@ -130,11 +130,20 @@ impl Rig {
     pub fn on(config: machine::Pspin, payload: &[u32]) -> Rig {
         Rig::watched(config, payload, Log::default())
     }
+
+    /// A unit like [`Rig::new`], whose program has data, too.
+    pub fn with_data(payload: &[u32], data: &[(u32, Vec<u8>)]) -> Rig {
+        Rig::loaded(machine("pspin-400g", &[]), payload, data, Log::default())
+    }
 }
 
 impl<O: Observer> Rig<O> {
     /// A unit like [`Rig::on`], which this observer watches.
     pub fn watched(config: machine::Pspin, payload: &[u32], observer: O) -> Rig<O> {
+        Rig::loaded(config, payload, &[], observer)
+    }
+
+    fn loaded(config: machine::Pspin, payload: &[u32], data: &[(u32, Vec<u8>)], observer: O) -> Rig<O> {
         let mut words = runtime();
         // Handlers begin in a line of their own.
         words.resize(words.len().next_multiple_of(8), NOP);
@@ -142,7 +151,7 @@ impl<O: Observer> Rig<O> {
         words.extend(payload);
         let code: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         let isa = hpu::isa::instruction_set("rv32imac").unwrap();
-        let program = Arc::new(Program::load(&executable(&code), isa, &load_map()).unwrap());
+        let program = Arc::new(Program::load(&executable_with(&code, data), isa, &load_map()).unwrap());
         let clusters = config.units.clusters;
         let context = ExecutionContext {
             handler_memory: Range { address: HANDLER + 0x1000, size: 0x1000 },
@@ -160,7 +169,9 @@ impl<O: Observer> Rig<O> {
         let config = Rc::new(config);
         let hpus = Hpus::new(config.clone(), program, Runtime { boot: PROGRAM, again: PROGRAM });
         let mut unit = Pspin::new(config, Clock::from_khz(1_000_000), hpus, observer);
-        unit.memory().write(PROGRAM, code.len() as u32).unwrap().copy_from_slice(&code);
+        for (address, bytes) in data.iter().chain([&(PROGRAM, code)]) {
+            unit.memory().write(*address, bytes.len() as u32).unwrap().copy_from_slice(bytes);
+        }
         unit.boot();
         let mut rig = Rig { unit, nic: Nic::default(), context, packets: PACKET, messages: 0 };
         rig.wait(2_000);

@@ -1,4 +1,5 @@
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use object::elf::{ET_EXEC, PT_LOAD, STT_FUNC, STT_NOTYPE};
@@ -24,6 +25,7 @@ pub struct Program {
     return_address: u32,
     code: Vec<u8>,
     data: Vec<u8>,
+    data_parts: Vec<Range<u32>>,
     global_pointer: u32,
     entries: BTreeMap<String, u32>,
     /// Sorted by start.
@@ -51,13 +53,14 @@ impl Program {
         }
         isa.check(&file).map_err(ElfError::Unsupported)?;
 
-        let (code, data) = segments(&file, map)?;
+        let Images { code, data, data_parts } = segments(&file, map)?;
         let mut program = Program {
             isa,
             region: map.program,
             return_address: map.return_address,
             code,
             data,
+            data_parts,
             global_pointer: 0,
             entries: BTreeMap::new(),
             functions: Vec::new(),
@@ -85,6 +88,11 @@ impl Program {
     /// Initial static data, `.bss` included: the bytes at the start of data memory.
     pub fn data_segment(&self) -> &[u8] {
         &self.data
+    }
+
+    /// The addresses of the segments of static data, in their order; those that touch are one.
+    pub fn data_parts(&self) -> &[Range<u32>] {
+        &self.data_parts
     }
 
     /// The source line of the instruction at `pc`, when the program was compiled with `-g`. For a handler call of the
@@ -145,9 +153,16 @@ impl Program {
     }
 }
 
-/// Memory images of the program and of the data segment.
-fn segments(file: &DeviceElf<'_>, map: &LoadMap) -> Result<(Vec<u8>, Vec<u8>), ElfError> {
-    let (mut code, mut data) = (Vec::new(), Vec::new());
+/// What an executable puts into memories.
+struct Images {
+    code: Vec<u8>,
+    data: Vec<u8>,
+    /// The addresses of the parts of `data`.
+    data_parts: Vec<Range<u32>>,
+}
+
+fn segments(file: &DeviceElf<'_>, map: &LoadMap) -> Result<Images, ElfError> {
+    let (mut code, mut data, mut data_parts) = (Vec::new(), Vec::new(), Vec::<Range<u32>>::new());
     for (index, segment) in file.elf_program_headers().iter().enumerate() {
         let (address, bytes) = (segment.p_vaddr(LittleEndian), segment.p_memsz(LittleEndian));
         if segment.p_type(LittleEndian) != PT_LOAD || bytes == 0 {
@@ -155,7 +170,10 @@ fn segments(file: &DeviceElf<'_>, map: &LoadMap) -> Result<(Vec<u8>, Vec<u8>), E
         }
         let (image, at) = match (map.program.offset(address, bytes), map.data.offset(address, bytes)) {
             (Some(at), _) => (&mut code, at),
-            (_, Some(at)) => (&mut data, at),
+            (_, Some(at)) => {
+                data_parts.push(address..address + bytes);
+                (&mut data, at)
+            }
             _ => return Err(misplaced(index, address, bytes, map)),
         };
         let truncated = ElfError::Truncated { index, address };
@@ -167,7 +185,15 @@ fn segments(file: &DeviceElf<'_>, map: &LoadMap) -> Result<(Vec<u8>, Vec<u8>), E
         image.resize(image.len().max(end), 0);
         image[at..at + content.len()].copy_from_slice(content);
     }
-    if code.is_empty() { Err(ElfError::NoCode) } else { Ok((code, data)) }
+    data_parts.sort_by_key(|part| part.start);
+    data_parts.dedup_by(|part, before| {
+        let touches = part.start <= before.end;
+        if touches {
+            before.end = before.end.max(part.end);
+        }
+        touches
+    });
+    if code.is_empty() { Err(ElfError::NoCode) } else { Ok(Images { code, data, data_parts }) }
 }
 
 fn misplaced(index: usize, address: u32, bytes: u32, map: &LoadMap) -> ElfError {

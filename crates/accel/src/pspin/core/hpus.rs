@@ -13,7 +13,7 @@ use super::counters::CoreCounters;
 use super::device::{self, COMMAND_WORDS, Register, TRANSFER_WORDS};
 use super::group::Group;
 use super::hpu::{Doing, Hpu};
-use super::protect::{OF_HPU, Spans};
+use super::protect::Spans;
 use crate::pspin::command::{Command, CommandId};
 use crate::pspin::cores::{ClusterSide, Cores};
 use crate::pspin::cycle::Cycle;
@@ -80,16 +80,13 @@ impl Hpus {
     fn hpu(&mut self, id: HpuId) -> Hpu {
         let stack = self.config.units.stack;
         let bottom = Arena::start(Place::L1(id.cluster)) + u32::from(id.hpu) * stack;
-        let range = |place, bytes: usize| Range { address: Arena::start(place), size: bytes as u32 };
-        let code = range(Place::Program, self.program.program_segment().len());
-        let data = range(Place::Handler, self.program.data_segment().len());
         Hpu {
             thread: self.thread(id, self.runtime.boot, 0),
             doing: Doing::Running,
             access: Access { at: 0, address: 0, bytes: 0, class: Class::Load },
             words: 0,
             position: 0,
-            spans: Spans::of_hpu(Range { address: bottom, size: stack }, code, data),
+            spans: Spans::of_boot(Range { address: bottom, size: stack }, &self.program),
             task_from: None,
             command: [0; COMMAND_WORDS],
             is_done: false,
@@ -268,7 +265,7 @@ impl Hpus {
                     group.next[hpu] = at + 1;
                     return;
                 }
-                core.spans.keep(OF_HPU);
+                core.spans.keep_own();
                 core.line.clear();
                 self.instructions += core.thread.instructions();
                 let thread = self.thread(id, self.runtime.again, at);
@@ -321,7 +318,7 @@ impl Hpus {
                 if !side.end(id.hpu, now, TaskOutcome::Done) {
                     return self.hold(cluster, hpu, Doing::Held(register));
                 }
-                core.spans.keep(OF_HPU);
+                core.spans.keep_own();
                 [0; 8]
             }
             Register::Issue => {

@@ -1,6 +1,9 @@
 //! Protection (§III-B2, S7): the memory that the handler of a task may use, to the byte.
 
+use hpu::Program;
+
 use crate::pspin::her::{Range, Task};
+use crate::pspin::memory::{Arena, Place};
 
 /// A range of addresses that a handler may use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,24 +23,27 @@ pub struct Spans {
 }
 
 impl Spans {
-    /// What an HPU may use at any time: its own stack and the program's code and data.
-    pub fn of_hpu(stack: Range, code: Range, data: Range) -> Spans {
-        let writable = |range| Span { range, write: true };
-        Spans { spans: vec![writable(stack), writable(data), Span { range: code, write: false }], last: 0 }
+    /// What the runtime may use when it boots: what an HPU may use at any time, and the content of handler memory.
+    pub fn of_boot(stack: Range, program: &Program) -> Spans {
+        let [static_data, handler_data] = data(program);
+        let code = Range { address: Arena::start(Place::Program), size: program.program_segment().len() as u32 };
+        let ranges = [(stack, true), (static_data, true), (code, false), (handler_data, true)];
+        Spans { spans: ranges.map(|(range, write)| Span { range, write }).to_vec(), last: 0 }
     }
 
-    /// Adds what the handler of a task may use besides: its packet in L1 and in L2, the handler memory and the scratchpads of
-    /// its context.
+    /// Adds to what an HPU may use at any time what the handler of a task may use: its packet in L1 and in L2, the handler
+    /// memory and the scratchpads of its context.
     pub fn allow(&mut self, task: &Task, packet: Range) {
+        self.keep_own();
         let context = &task.her.context;
         let ranges = [packet, task.her.packet, context.handler_memory].into_iter();
         let ranges = ranges.chain(context.scratchpads.iter().copied()).filter(|range| range.size > 0);
         self.spans.extend(ranges.map(|range| Span { range, write: true }));
     }
 
-    /// Takes away all but the first `kept`.
-    pub fn keep(&mut self, kept: usize) {
-        self.spans.truncate(kept);
+    /// Takes away all but what an HPU may use at any time: its own stack, the program's static data, and to read its code.
+    pub fn keep_own(&mut self) {
+        self.spans.truncate(OF_HPU);
         self.last = 0;
     }
 
@@ -58,8 +64,22 @@ impl Spans {
     }
 }
 
-/// Number of spans of [`Spans::of_hpu`].
-pub const OF_HPU: usize = 3;
+/// Number of spans that an HPU always has.
+const OF_HPU: usize = 3;
+
+/// Where drivers of the published interface begin to give L2 handler memory to contexts.
+const FIRST_CONTEXT: u32 = 0x1C30_0000;
+
+/// The static data of a program, which all of its handlers may use, and the first content of the handler memory of its first
+/// context, which only that context's may (`.l2_handler_data`).
+fn data(program: &Program) -> [Range; 2] {
+    let parts = program.data_parts();
+    let (of_all, of_context) = parts.split_at(parts.partition_point(|part| part.start < FIRST_CONTEXT));
+    [of_all, of_context].map(|parts| match parts {
+        [] => Range::default(),
+        [first, ..] => Range { address: first.start, size: parts[parts.len() - 1].end - first.start },
+    })
+}
 
 #[cfg(test)]
 mod tests {
@@ -74,7 +94,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// Against a map of bytes, for ranges that lie apart; the third is the code.
+        /// Against a map of bytes, for ranges that lie apart; the third is to be read only.
         #[test]
         fn spans_hold_to_the_byte(
             ranges in prop::collection::vec(range(), 3),
@@ -84,7 +104,8 @@ mod tests {
             let bases = [0, 1000, 2000];
             let apart: Vec<Range> =
                 ranges.iter().zip(bases).map(|(range, base)| Range { address: range.address + base, ..*range }).collect();
-            let mut spans = Spans::of_hpu(apart[0], apart[2], apart[1]);
+            let span = |(base, range): (u32, &Range)| Span { range: *range, write: base != 2000 };
+            let mut spans = Spans { spans: bases.into_iter().zip(&apart).map(span).collect(), last: 0 };
             for (base, range) in bases.into_iter().zip(&apart) {
                 let wanted = Range { address: wanted.address + base, size: wanted.size.max(1) };
                 let inside = |address: u32| (range.address..range.address + range.size).contains(&address);
