@@ -44,7 +44,7 @@ class Program(Table, frozen=True, kw_only=True):
     which may contain `{mode}`. They run once for each value; `args` are then options of `spinkit pspin run`, and these
     and a series' `set` may contain `{value}`. Numbers are places in its report, such as `request_ns.min`."""
     flags: tuple[str, ...] = ()
-    """Flags with which a source of `pspin` is compiled, with the same placeholders."""
+    """Flags with which a source of `pspin` is compiled, with the same placeholders and `{folder}`, the experiment's."""
 
 
 class Sweep(Table, frozen=True, kw_only=True):
@@ -68,6 +68,8 @@ class Series(Table, frozen=True, kw_only=True):
     mode: str
     args: tuple[str, ...] = ()
     """Further arguments of the program, with the same placeholders as `program.args`."""
+    flags: tuple[str, ...] = ()
+    """Further flags for a source of `program.pspin`."""
     script: str | None = None
     """Given instead of a simulation: a Python script of the experiment's folder, which gets only the series' own
     `args` and prints its points as a program does. It computes a formula, or holds numbers that others published."""

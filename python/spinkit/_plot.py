@@ -35,6 +35,9 @@ _TICKS = 9
 _LINEAR = 50
 """Largest ratio of two bars on a linear axis."""
 
+_SPREAD = 64
+"""From this ratio of the last value of x to the second on, an axis that begins at 0 is linear only up to the second."""
+
 _STYLE: Any = {
     "axes.axisbelow": True,
     "axes.edgecolor": "#8b949e",
@@ -119,14 +122,18 @@ def lines(
 ) -> Picture:
     """Draw curves on logarithmic axes, x in bytes or plain; an inset shows x up to `zoom_to` with a linear y axis.
 
-    The x axis is linear if it begins at 0, and the y axis if `linear` says so.
+    The x axis is linear if it begins at 0, at least up to its second value; the y axis is if `linear` says so.
     """
     with style():
         figure = Canvas(figsize=_SIZE, layout="constrained")
         FigureCanvasAgg(figure)
         axes = figure.add_subplot()
         _draw(axes, xs, curves)
-        axes.set(title=title, xlabel=x_label, ylabel=y_label, xscale="log" if min(xs) else "linear")
+        axes.set(title=title, xlabel=x_label, ylabel=y_label)
+        if min(xs):
+            axes.set_xscale("log")
+        elif xs[1] * _SPREAD <= xs[-1]:
+            axes.set_xscale("symlog", base=2, linthresh=xs[1])
         thinned = [x for x in xs if x.bit_length() % 2 == xs[0].bit_length() % 2]
         axes.set_xticks(xs if len(xs) <= _TICKS else thinned)
         axes.xaxis.set_minor_locator(NullLocator())

@@ -121,9 +121,10 @@ class Job:
 
     def handlers(self, value: int) -> _pspin.Handlers:
         """Return the handlers for PsPIN's interface that run for a value."""
-        program, mode = self.experiment.program, self.series[0].mode
-        flags = tuple(self._fill(flag, value, mode=mode) for flag in program.flags)
-        return _pspin.Handlers(self.experiment.folder / (program.pspin or "").replace("{mode}", mode), flags)
+        folder, program, series = self.experiment.folder, self.experiment.program, self.series[0]
+        more = {"mode": series.mode, "folder": str(folder)}
+        flags = tuple(self._fill(flag, value, None, **more) for flag in (*program.flags, *series.flags))
+        return _pspin.Handlers(folder / (program.pspin or "").replace("{mode}", series.mode), flags)
 
     def words_at(self, value: int) -> list[str]:
         """Return the options of `spinkit pspin run` for a value, and what follows them."""
