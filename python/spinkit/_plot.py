@@ -23,6 +23,9 @@ _LOOKS = (
     ("#009E73", "v", (0, (1, 1))),
     ("#CC79A7", "P", (0, (5, 1, 1, 1))),
 )
+LOOKS = len(_LOOKS)
+"""Number of curves that can be told apart."""
+
 _SIZE = (6.2, 4.1)
 """Size in inches: two such figures fit side by side on a laptop without scaling, so text keeps its size."""
 
@@ -74,6 +77,14 @@ class Curve:
     values: Sequence[float]
     look: int
     """Index of the colour, marker and dashes, from 0."""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One of several plots with the same axes."""
+
+    title: str
+    curves: Sequence[Curve]
 
 
 @dataclass(frozen=True)
@@ -150,6 +161,27 @@ def lines(
         axes.legend(loc="upper left" if zoomed > 1 else "best")
         if zoomed > 1:
             _inset(axes, xs[:zoomed], [replace(curve, values=curve.values[:zoomed]) for curve in curves])
+        return render(figure)
+
+
+def panels(
+    title: str, x_label: str, y_label: str, xs: Sequence[int], several: Sequence[Panel], columns: int
+) -> Picture:
+    """Draw plots with the same linear axes side by side, in rows of `columns`."""
+    with style():
+        rows = -(-len(several) // columns)
+        figure = Canvas(figsize=(1.2 + 2.4 * columns, 1.0 + 2.0 * rows), layout="constrained")
+        FigureCanvasAgg(figure)
+        grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
+        for place, panel in enumerate(several):
+            axes = grid[place // columns][place % columns]
+            _draw(axes, xs, panel.curves)
+            axes.set_ylim(bottom=0)
+            axes.set_title(panel.title, fontsize=9, pad=4)
+        figure.suptitle(title, fontsize=11.5, fontweight="bold")
+        figure.supxlabel(x_label, fontsize=9.5)
+        figure.supylabel(y_label, fontsize=9.5)
+        grid[0][-1].legend(loc="upper right", fontsize=8)
         return render(figure)
 
 

@@ -337,8 +337,76 @@ def goal(arguments: tuple[str, ...]) -> None:
 )
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def pspin(arguments: tuple[str, ...]) -> None:
-    """Build handlers of programs for the interface that the PsPIN artefact published."""
-    _become("spinkit-pspin", arguments)
+    """Build and run handlers on PsPIN units, and sweep over units (`spinkit pspin sweep`)."""
+    if arguments[:1] == ("sweep",):
+        sweep(list(arguments[1:]), prog_name="spinkit pspin sweep", standalone_mode=False)
+    else:
+        _become("spinkit-pspin", arguments)
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("source", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--machine", default="pspin-400g", show_default=True, help="Machine whose unit is varied.")
+@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Set a parameter of the machine.")
+@click.option("--clusters", default="1,2,4,8", show_default=True, help="Numbers of clusters.")
+@click.option("--hpus", default="2,4,8", show_default=True, help="Numbers of HPUs of a cluster.")
+@click.option("--sizes", default="64,512,1024", show_default=True, help="Sizes of packets in bytes.")
+@click.option(
+    "--instructions",
+    default="0,64,128,256,512,1024",
+    show_default=True,
+    help="Lengths of the handler: X of its source.",
+)
+@click.option("--packets", default=2048, show_default=True, type=click.IntRange(min=8), help="Packets of each run.")
+@click.option("--hpu", help="Kind of cores for which the source is compiled.")
+@click.option("--json", "report", type=_FILE, help="Write all reports to a file.")
+@click.option("--plot", type=_FILE, help="Draw throughput over the length of handlers: an SVG or PNG file.")
+def sweep(
+    source: Path | None,
+    machine: str,
+    settings: tuple[str, ...],
+    clusters: str,
+    hpus: str,
+    sizes: str,
+    instructions: str,
+    packets: int,
+    hpu: str | None,
+    report: Path | None,
+    plot: Path | None,
+) -> None:
+    """Run a handler of X instructions on PsPIN units of many sizes, eight messages at a time.
+
+    SOURCE is a C source that reads the macro X; without, its handler is X instructions of one cycle.
+    """
+    from spinkit import _sweep
+    from spinkit._text import console
+
+    if plot is not None and plot.suffix not in (".svg", ".png"):
+        raise SpinkitError(f"--plot: {plot} must end in .svg or .png")
+    grid = _sweep.Grid(
+        _sweep.numbers(clusters, "--clusters"),
+        _sweep.numbers(hpus, "--hpus"),
+        _sweep.numbers(sizes, "--sizes"),
+        _sweep.numbers(instructions, "--instructions", 0),
+    )
+    _sweep.checked(grid)
+    own, includes = _sweep.sources(_paths.home())
+    what = _sweep.Sweep(
+        _paths.command("spinkit-pspin"),
+        source or own,
+        machine,
+        settings,
+        packets,
+        hpu,
+        () if source else tuple(includes),
+    )
+    reports = _sweep.run(what, grid)
+    console().print(_sweep.table(reports))
+    if report is not None:
+        write_atomically(report, _sweep.to_json(what, reports))
+    if plot is not None:
+        drawn = _sweep.picture(what, grid, reports)
+        write_atomically(plot, drawn.svg if plot.suffix == ".svg" else drawn.png)
 
 
 @main.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})

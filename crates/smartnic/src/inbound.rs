@@ -69,8 +69,10 @@ impl Counts {
 pub struct Done {
     /// The number of the caller.
     pub user: u64,
-    /// When its first byte arrived, and when its request was submitted.
+    /// When its first byte arrived.
     pub arrived: Cycle,
+    /// When its last byte was in L2.
+    pub written: Cycle,
     /// When the unit took its request.
     pub submitted: Cycle,
     /// The length of the packet.
@@ -81,6 +83,7 @@ pub struct Done {
 struct Stored {
     piece: Allocation,
     arrived: Cycle,
+    written: Cycle,
     submitted: Cycle,
     bytes: u32,
     user: u64,
@@ -222,7 +225,8 @@ impl Inbound {
         self.in_use.1 = self.in_use.1.max(self.in_use.0);
         let address = Arena::start(Place::Packet) + piece.start;
         let ready = unit.write_packet(now, address, &packet.bytes).expect("the ring is as large as the packet buffer");
-        let stored = Stored { piece, arrived: now, submitted: Cycle::NEVER, bytes: size, user: packet.user };
+        let written = Cycle(ready.0 - u64::from(self.config.inbound.write_cycles));
+        let stored = Stored { piece, arrived: now, written, submitted: Cycle::NEVER, bytes: size, user: packet.user };
         let place = self.free.pop().unwrap_or(self.stored.len());
         if place == self.stored.len() {
             self.stored.push(None);
@@ -323,10 +327,10 @@ impl Inbound {
 
     /// The unit is done with a packet, which is freed.
     pub fn feedback(&mut self, feedback: &Feedback) -> Option<Done> {
-        let Stored { arrived, submitted, bytes, user, .. } =
+        let Stored { arrived, written, submitted, bytes, user, .. } =
             self.release(feedback.user as usize, feedback.message, feedback.last)?;
         self.counts.fed_back += 1;
-        Some(Done { user, arrived, submitted, bytes })
+        Some(Done { user, arrived, written, submitted, bytes })
     }
 
     /// The unit has given up a message of which it has no packet.

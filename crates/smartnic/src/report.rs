@@ -1,7 +1,7 @@
 //! What a run has shown: the numbers that commands print and that experiments read as JSON.
 
 use accel::pspin::her::{Failure, TaskOutcome};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Times of packets, in cycles.
 #[derive(Clone, Debug, Default)]
@@ -10,7 +10,7 @@ pub struct Latencies {
 }
 
 /// Least, mean and greatest time, and that which 99 % of the packets do not exceed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// The least.
     pub min: f64,
@@ -43,7 +43,7 @@ impl Latencies {
 }
 
 /// Number, least, mean and greatest of some cycles.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Spread {
     /// How many there are.
     pub count: u64,
@@ -136,7 +136,7 @@ impl Flow {
 }
 
 /// What a run has shown.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// The machine.
     pub machine: String,
@@ -182,7 +182,7 @@ pub struct Report {
 
 /// What became of the packets: `arrived` is the sum of those that were fed back (the next five), those for the host, and those that
 /// were dropped.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Packets {
     /// Packets whose first byte has arrived.
     pub arrived: u64,
@@ -209,7 +209,7 @@ pub struct Packets {
 }
 
 /// Why packets were dropped.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Dropped {
     /// L2 had no room.
     pub l2: u64,
@@ -236,7 +236,7 @@ impl Dropped {
 }
 
 /// Cycles of each stage of a packet; none without packets that passed it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Stages {
     /// From the request to the cluster scheduler.
     pub schedule: Option<Spread>,
@@ -253,7 +253,7 @@ pub struct Stages {
 }
 
 /// Cycles of handlers by the part that they play; none without such.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Handlers {
     /// Header handlers.
     pub header: Option<Spread>,
@@ -264,7 +264,7 @@ pub struct Handlers {
 }
 
 /// Rates between the first time that something passed and the last.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Throughput {
     /// Packets that are done, by their feedback, in Gbit/s.
     pub in_gbit_s: f64,
@@ -279,7 +279,7 @@ pub struct Throughput {
 }
 
 /// How HPUs were used.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct HpuUse {
     /// How many there are.
     pub total: u32,
@@ -292,7 +292,7 @@ pub struct HpuUse {
 }
 
 /// Commands of handlers, and the bytes that they moved.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Commands {
     /// Packets that were sent.
     pub send: u64,

@@ -48,6 +48,8 @@ struct Issued {
 pub struct Timeline {
     trace: Trace,
     clock: Clock,
+    /// Bytes that the inbound engine writes in a cycle.
+    beat: u32,
     names: Box<dyn Fn(u32) -> String>,
     inbound: TrackId,
     dispatcher: TrackId,
@@ -99,6 +101,7 @@ impl Timeline {
         Ok(Timeline {
             trace,
             clock,
+            beat: config.nhi.width_bits / 8,
             names: Box::new(names),
             inbound,
             dispatcher,
@@ -123,11 +126,13 @@ impl Timeline {
         self.trace.counter(row, self.clock.time(at.0), value);
     }
 
-    /// A packet was received, from its first byte to its request.
+    /// A packet was written into L2.
     pub fn packet(&mut self, done: &Done) {
+        let beats = done.bytes.div_ceil(self.beat);
         let args = [("bytes", Value::Uint(done.bytes.into())), ("number", Value::Uint(done.user))];
         let extras = SliceExtras { args: &args, ..SliceExtras::default() };
-        self.slice(self.inbound, "packet", done.arrived, done.submitted, extras);
+        let begin = Cycle(done.written.0.saturating_sub(beats.into()));
+        self.slice(self.inbound, "packet to L2", begin, done.written, extras);
     }
 
     fn arrow(&self, task: &Task) -> u64 {

@@ -32,6 +32,14 @@ const AHEAD: usize = 64;
 const HANDLER_MEMORY: u32 = 65_536;
 /// Where programs put what is the first content of a context's handler memory (`sdk/pspin/rt/linker/pspin.ld`).
 const HANDLER_DATA: u32 = 3 << 20;
+/// Scratchpad and host memory that a context gets unless an option says otherwise.
+const SCRATCHPAD: u32 = 65_536;
+const HOST_MEMORY: u64 = 1 << 30;
+/// What is generated unless options say otherwise: messages, packets of each, their size, messages at the same time.
+const MESSAGES: u32 = 8;
+const PACKETS: u32 = 128;
+const SIZE: u32 = 1_024;
+const FLOWS: u32 = 8;
 /// Errors of handlers that are printed.
 const TOLD: usize = 5;
 
@@ -60,7 +68,7 @@ pub fn run(arguments: &Arguments, unit: &Unit, elf: &[u8]) -> Result<Report> {
     let most_held = unit.config.inbound.reorder_packets;
     let table = Table::new(rules, most_held, |name| {
         let context = contexts.make(name).map_err(|reason| Error::malformed(file, reason))?;
-        system.host().register(context.descriptor, 64 + context.host.size);
+        system.host().register(context.tenant, context.descriptor, 64 + context.host.size);
         Ok::<_, Error>(context)
     })?;
     if !system.boot(Cycle(MOST_BOOT)) {
@@ -102,19 +110,21 @@ const MOST_BOOT: u64 = 100_000_000;
 /// The packets that arrive, their number if it is known, and what they begin with.
 fn arriving(load: &LoadArguments) -> Result<(Packets, Option<u64>, Link)> {
     let Some(path) = &load.pcap else {
-        let link = if load.link == "ip" { Link::Ip } else { Link::Ethernet };
+        let link = if load.link.as_deref() == Some("ethernet") { Link::Ethernet } else { Link::Ip };
+        let (messages, packets) = (load.messages.unwrap_or(MESSAGES), load.packets.unwrap_or(PACKETS));
+        let ps = |time: Option<Time>| time.unwrap_or_default().as_ps();
         let generator = Generator::new(Load {
             link,
-            messages: load.messages,
-            packets: load.packets,
-            sizes: load.size.clone(),
-            flows: load.flows.min(load.messages.max(1)),
+            messages,
+            packets,
+            sizes: if load.size.is_empty() { vec![SIZE] } else { load.size.clone() },
+            flows: load.flows.unwrap_or(FLOWS).min(messages.max(1)),
             // The rate is that of the inbound engine.
-            pace: Pace { fs_per_byte: 0, gap_ps: load.gap.as_ps(), message_gap_ps: load.message_gap.as_ps() },
-            seed: load.seed,
+            pace: Pace { fs_per_byte: 0, gap_ps: ps(load.gap), message_gap_ps: ps(load.message_gap) },
+            seed: load.seed.unwrap_or(1),
         });
         let generator = generator.map_err(|error| Error::Usage(error.to_string()))?;
-        let count = u64::from(load.messages) * u64::from(load.packets);
+        let count = u64::from(messages) * u64::from(packets);
         let packets = generator.map(move |packet| (Time::from_ps(packet.at_ps), link, packet.bytes));
         return Ok((Box::new(packets), Some(count), link));
     };
@@ -123,7 +133,7 @@ fn arriving(load: &LoadArguments) -> Result<(Packets, Option<u64>, Link)> {
     let (count, first) = (captured.len() as u64, captured.first().map_or(0, |packet| packet.time_ns));
     let link = captured.first().map_or(Link::Ethernet, |packet| packet.link);
     let mut latest = Time::ZERO;
-    let gap = load.gap;
+    let gap = load.gap.unwrap_or_default();
     let packets = captured.into_iter().enumerate().map(move |(number, packet)| {
         let at = Time::from_ns(packet.time_ns.saturating_sub(first)) + Time::from_ps(gap.as_ps() * number as u64);
         // A capture may have packets that are older than the one before.
@@ -144,7 +154,7 @@ fn rules_of(arguments: &Arguments, loaded: &Loaded) -> Result<Vec<Rule>> {
         Some(name) => name.clone(),
         None => only(&arguments.program, loaded)?,
     };
-    let end = End { packets: pcap.is_none().then_some(*packets), ..End::default() };
+    let end = End { packets: pcap.is_none().then_some(packets.unwrap_or(PACKETS)), ..End::default() };
     let processing = Processing { context, message: FLOW.to_vec(), header: Vec::new(), end, transfer: Transfer::All };
     Ok(vec![Rule { priority: 0, matches: Vec::new(), action: Action::Context(Box::new(processing)) }])
 }
@@ -212,8 +222,8 @@ impl<'a> Contexts<'a> {
             handlers: handlers.map(Option::unwrap_or_default),
             code: vec![self.loaded.code()],
             handler_memory: self.handler_memory,
-            scratchpad: self.arguments.scratchpad,
-            host: self.arguments.host_memory,
+            scratchpad: self.arguments.scratchpad.unwrap_or(SCRATCHPAD),
+            host: self.arguments.host_memory.unwrap_or(HOST_MEMORY),
             watchdog_cycles: self.arguments.watchdog,
             ..Request::default()
         };

@@ -1,4 +1,4 @@
-//! The environment in which handlers of a published program are built: a folder in the layout that its Makefile expects.
+//! The environment in which programs for the published interface are built: folders in the layout that their Makefiles expect.
 
 use std::fs;
 use std::io::Write;
@@ -8,27 +8,52 @@ use std::path::{Path, PathBuf};
 use crate::sdk::Sdk;
 use crate::spincc::{Error, Result};
 
-/// Writes the folder into the user's cache, and prints the variable that names it.
+/// Writes the folders into the user's cache, and prints the variables that name them.
 ///
 /// # Errors
-/// When a folder or the standard output cannot be written.
+/// When a folder or the standard output cannot be written, or the library is missing.
 pub fn print(sdk: &Sdk) -> Result<()> {
-    let folder = sdk.cache_dir().join("pspin/rt");
-    let source = sdk.library_dir().join("pspin/rt");
+    let (runtime, hardware) = folders(sdk)?;
+    let text = format!("export PSPIN_RT={}\nexport PSPIN_HW={}\n", quoted(&runtime), quoted(&hardware));
+    std::io::stdout().write_all(text.as_bytes()).map_err(Error::write(Path::new("standard output")))
+}
+
+/// Writes the folders into the user's cache: what `PSPIN_RT` and `PSPIN_HW` name.
+///
+/// # Errors
+/// When a folder cannot be written, or the library is missing.
+pub fn folders(sdk: &Sdk) -> Result<(PathBuf, PathBuf)> {
+    let (cache, source) = (sdk.cache_dir().join("pspin"), sdk.library_dir().join("pspin"));
+    let (runtime, hardware) = (cache.join("rt"), cache.join("hw"));
     for part in ["rules", "runtime"] {
-        link(&source.join(part), &folder.join(part))?;
+        link(&source.join("rt").join(part), &runtime.join(part))?;
     }
     let command = std::env::current_exe().map_err(Error::read(Path::new("/proc/self/exe")))?;
-    let script = format!("#!/bin/sh\nexec {} cc \"$@\"\n", quoted(&command));
-    let compiler = folder.join("bin/pspin-cc");
-    make_parent(&compiler)?;
-    // Written under another name and renamed, as make may be running it.
-    let fresh = compiler.with_extension(std::process::id().to_string());
-    fs::write(&fresh, script).map_err(Error::write(&fresh))?;
-    fs::set_permissions(&fresh, fs::Permissions::from_mode(0o755)).map_err(Error::write(&fresh))?;
-    fs::rename(&fresh, &compiler).map_err(Error::write(&compiler))?;
-    let text = format!("export PSPIN_RT={}\n", quoted(&folder));
-    std::io::stdout().write_all(text.as_bytes()).map_err(Error::write(Path::new("standard output")))
+    let compiler = runtime.join("bin/pspin-cc");
+    replace(&compiler, &format!("#!/bin/sh\nexec {} cc \"$@\"\n", quoted(&command)), 0o755)?;
+    let model = hardware.join("verilator_model");
+    link(&source.join("hw/verilator_model/include"), &model.join("include"))?;
+    // A driver that is linked by these scripts keeps the whole path of the library, so that it needs no LD_LIBRARY_PATH. The
+    // library knows by the name under which it was loaded that instructions are to be traced.
+    let library = sdk.lib_dir()?.join("libpspin.so");
+    let debug = model.join("debug/libpspin_debug.so");
+    link(&library, &debug)?;
+    for (name, target) in [("libpspin.so", &library), ("libpspin_debug.so", &debug)] {
+        replace(&model.join("lib").join(name), &format!("INPUT(\"{}\")\n", target.display()), 0o644)?;
+    }
+    Ok((runtime, hardware))
+}
+
+/// Writes a file under another name and renames it, as make may be using the old one; a file that has the text stays.
+fn replace(path: &Path, text: &str, mode: u32) -> Result<()> {
+    if fs::read(path).is_ok_and(|old| old == text.as_bytes()) {
+        return Ok(());
+    }
+    make_parent(path)?;
+    let fresh = path.with_extension(std::process::id().to_string());
+    fs::write(&fresh, text).map_err(Error::write(&fresh))?;
+    fs::set_permissions(&fresh, fs::Permissions::from_mode(mode)).map_err(Error::write(&fresh))?;
+    fs::rename(&fresh, path).map_err(Error::write(path))
 }
 
 fn make_parent(path: &Path) -> Result<()> {

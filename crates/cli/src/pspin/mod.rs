@@ -1,12 +1,14 @@
 //! `spinkit pspin`: programs for the interface that the PsPIN artefact published (`sdk/pspin`).
 //!
 //! * `env`: the environment variable with which the handlers of such programs are built
-//! * `run`: runs handlers; `alone`: on a card without its host, with generated or captured packets; `table`: what a run has shown
+//! * `run`: runs handlers; `alone`: on packets that are generated or captured; `folder`: by the driver of a folder in the published
+//!   layout; `table`: what a run has shown
 //! * `cc`: the compiler of their card side, which `make` calls as `pspin-cc`; `words`: its command line
 
 mod alone;
 mod cc;
 mod env;
+mod folder;
 mod run;
 mod table;
 mod words;

@@ -10,8 +10,7 @@ use machine::{Accelerator, Machine};
 use sim::{Clock, Time};
 use smartnic::report::Report;
 
-use super::alone;
-use super::table;
+use super::{alone, folder, table};
 use crate::sdk::Sdk;
 use crate::spincc::{Error, Result};
 use crate::units::parse_ns;
@@ -19,12 +18,14 @@ use crate::units::parse_ns;
 /// Run handlers on a card with a PsPIN unit, and show latency, throughput, and what HPUs and memories did
 ///
 /// PROGRAM is a C source or a program of `pspin-cc`: its handlers NAME_hh, NAME_ph and NAME_th process packets that are
-/// generated, or that a capture has.
+/// generated, or that a capture has. Or it is a folder in the layout of the published programs: its Makefile builds it, and its
+/// own driver makes the packets.
 ///
-/// Exit status: 1 when a handler fails or is killed, or when the program does not compile; 2 for wrong usage or a bad machine file.
+/// Exit status: 1 when a handler fails or is killed, a driver fails, or the program does not compile; 2 for wrong usage or a bad
+/// machine file.
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// A C source with handlers, or a program that `pspin-cc` has linked
+    /// A C source with handlers, a program that `pspin-cc` has linked, or a folder with a Makefile
     pub program: PathBuf,
     /// Machine to simulate: a name from `spinkit machines`, or a TOML file
     #[arg(long, value_name = "NAME|FILE", default_value = "pspin-400g")]
@@ -32,9 +33,9 @@ pub struct Arguments {
     /// Set a parameter of the machine, such as accelerator.clusters=8
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
-    /// Kind of cores for which the source is compiled: rv32imac, or rv32imac-corev
-    #[arg(long, value_name = "KIND", default_value = "rv32imac")]
-    pub hpu: String,
+    /// Kind of cores for which handlers are compiled: rv32imac, or rv32imac-corev [default: that of the Makefile, else rv32imac]
+    #[arg(long, value_name = "KIND")]
+    pub hpu: Option<String>,
     /// Define a macro for the source
     #[arg(short = 'D', value_name = "NAME=VALUE")]
     pub define: Vec<String>,
@@ -54,36 +55,40 @@ pub struct Arguments {
     /// Write a timeline for ui.perfetto.dev to FILE
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
+    /// Options of a folder's driver; generic drivers also get --messages, --packets, --size, --gap and --message-gap as -m, -p, -s,
+    /// -d and -l
+    #[arg(last = true, value_name = "OPTIONS")]
+    pub driver: Vec<OsString>,
 }
 
-/// Which packets arrive.
+/// Which packets arrive. Without an option, the default of its help; a folder's driver has defaults of its own.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Packets")]
 pub struct LoadArguments {
-    /// Number of messages
-    #[arg(long, value_name = "N", default_value_t = 8, conflicts_with = "pcap")]
-    pub messages: u32,
-    /// Number of packets of each message
-    #[arg(long, value_name = "N", default_value_t = 128, conflicts_with = "pcap")]
-    pub packets: u32,
-    /// Bytes of packets with all headers; with several sizes, packets of a message take turns
-    #[arg(long, value_name = "BYTES", default_value = "1024", value_delimiter = ',', conflicts_with = "pcap")]
+    /// Number of messages [default: 8]
+    #[arg(long, value_name = "N", conflicts_with = "pcap")]
+    pub messages: Option<u32>,
+    /// Number of packets of each message [default: 128]
+    #[arg(long, value_name = "N", conflicts_with = "pcap")]
+    pub packets: Option<u32>,
+    /// Bytes of packets with all headers; with several sizes, packets of a message take turns [default: 1024]
+    #[arg(long, value_name = "BYTES", value_delimiter = ',', conflicts_with = "pcap")]
     pub size: Vec<u32>,
-    /// Number of messages that arrive at the same time
-    #[arg(long, value_name = "N", default_value_t = 8, conflicts_with = "pcap")]
-    pub flows: u32,
-    /// Time between the beginnings of two packets, besides that of the network's rate
-    #[arg(long, value_name = "NS", default_value = "0", value_parser = parse_ns)]
-    pub gap: Time,
-    /// Time more in front of each message but the first
-    #[arg(long, value_name = "NS", default_value = "0", value_parser = parse_ns, conflicts_with = "pcap")]
-    pub message_gap: Time,
-    /// Decides the contents of packets
-    #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "pcap")]
-    pub seed: u64,
-    /// What generated packets begin with: ethernet, or ip as the published programs expect
-    #[arg(long, value_name = "LINK", default_value = "ip", value_parser = ["ethernet", "ip"], conflicts_with = "pcap")]
-    pub link: String,
+    /// Number of messages that arrive at the same time [default: 8]
+    #[arg(long, value_name = "N", conflicts_with = "pcap")]
+    pub flows: Option<u32>,
+    /// Time between the beginnings of two packets, besides that of the network's rate [default: 0]
+    #[arg(long, value_name = "NS", value_parser = parse_ns)]
+    pub gap: Option<Time>,
+    /// Time more in front of each message but the first [default: 0]
+    #[arg(long, value_name = "NS", value_parser = parse_ns, conflicts_with = "pcap")]
+    pub message_gap: Option<Time>,
+    /// Decides the contents of packets [default: 1]
+    #[arg(long, value_name = "N", conflicts_with = "pcap")]
+    pub seed: Option<u64>,
+    /// What generated packets begin with: ethernet, or ip as the published programs expect [default: ip]
+    #[arg(long, value_name = "LINK", value_parser = ["ethernet", "ip"], conflicts_with = "pcap")]
+    pub link: Option<String>,
     /// Read packets and their times from a capture, pcap or pcapng
     #[arg(long, value_name = "FILE")]
     pub pcap: Option<PathBuf>,
@@ -103,12 +108,12 @@ pub struct ContextArguments {
     /// L2 handler memory of each context [default: what the program has put there, at least 64 KiB]
     #[arg(long, value_name = "BYTES")]
     pub handler_memory: Option<u32>,
-    /// Scratchpad of each context in the L1 of each cluster
-    #[arg(long, value_name = "BYTES", default_value_t = 65_536)]
-    pub scratchpad: u32,
-    /// Host memory of each context
-    #[arg(long, value_name = "BYTES", default_value_t = 1 << 30)]
-    pub host_memory: u64,
+    /// Scratchpad of each context in the L1 of each cluster [default: 64 KiB]
+    #[arg(long, value_name = "BYTES")]
+    pub scratchpad: Option<u32>,
+    /// Host memory of each context [default: 1 GiB]
+    #[arg(long, value_name = "BYTES")]
+    pub host_memory: Option<u64>,
     /// Cycles after which a handler is killed [default: that of the machine]
     #[arg(long, value_name = "CYCLES")]
     pub watchdog: Option<u64>,
@@ -154,21 +159,33 @@ impl Unit {
 pub fn run(arguments: &Arguments) -> Result<bool> {
     let sdk = Sdk::find()?;
     let unit = Unit::load(&sdk, &arguments.machine, &arguments.set)?;
+    let report = if arguments.program.is_dir() {
+        folder::run(arguments, &sdk, &unit)?
+    } else {
+        program(arguments, &unit)?
+    };
+    show(&report, &unit, arguments.json.as_deref())?;
+    Ok(arguments.expect_failures || report.faults + report.watchdog == 0)
+}
+
+/// Runs a program or a source.
+fn program(arguments: &Arguments, unit: &Unit) -> Result<Report> {
+    if !arguments.driver.is_empty() {
+        return Err(Error::Usage("what follows -- is for drivers of folders; a program has none".to_owned()));
+    }
     let room = tempfile::tempdir().map_err(Error::write(Path::new("a temporary folder")))?;
     let elf = match arguments.program.extension().and_then(|extension| extension.to_str()) {
         Some("c") => compile(arguments, room.path())?,
         _ => arguments.program.clone(),
     };
     let elf = std::fs::read(&elf).map_err(Error::read(&elf))?;
-    let report = alone::run(arguments, &unit, &elf)?;
-    show(&report, &unit, arguments.json.as_deref())?;
-    Ok(arguments.expect_failures || report.faults + report.watchdog == 0)
+    alone::run(arguments, unit, &elf)
 }
 
 /// Compiles a source. Returns the program.
 fn compile(arguments: &Arguments, room: &Path) -> Result<PathBuf> {
     let program = room.join("program.elf");
-    let mut words: Vec<OsString> = ["--hpu", &arguments.hpu, "-O3", "-g"].map(OsString::from).to_vec();
+    let mut words: Vec<OsString> = ["--hpu", arguments.hpu.as_deref().unwrap_or("rv32imac"), "-O3", "-g"].map(OsString::from).to_vec();
     words.extend(arguments.define.iter().flat_map(|define| ["-D".into(), define.into()]));
     words.extend([arguments.program.clone().into(), "-o".into(), program.clone().into()]);
     super::cc::compile(super::words::parse(words)?)?;
