@@ -53,7 +53,7 @@ def _artifact(package: str, kind: str) -> Path:
     files = [
         Path(file)
         for artifact in artifacts
-        if artifact["reason"] == "compiler-artifact" and artifact["target"]["name"] == package
+        if artifact["reason"] == "compiler-artifact" and Path(artifact["manifest_path"]).parent.name == package
         for file in artifact["filenames"]
     ]
     return next(file for file in files if file.suffix in (".so", ".a"))
@@ -76,7 +76,7 @@ def lay_out(prefix: Path) -> None:
     shutil.copytree(ROOT / "sdk" / "include", prefix / "include")
     libraries = prefix / "lib"
     (libraries / "pkgconfig").mkdir(parents=True)
-    for package in ("simclock", "pmi"):
+    for package in ("simclock", "pmi", "pspinsim"):
         shutil.copy2(_artifact(package, "cdylib"), libraries)
     _link_portals(libraries / LIBRARY)
     for name in (SONAME, "libportals.so"):

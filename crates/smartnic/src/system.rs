@@ -157,6 +157,11 @@ impl<C: Cores, O: Observer, H: Host> System<C, O, H> {
         }
     }
 
+    /// Time passes up to cycle `until`. The caller knows that nothing happens before.
+    pub fn pass(&mut self, until: Cycle) {
+        self.unit.advance(until, &mut self.outside);
+    }
+
     /// The unit.
     pub fn unit(&mut self) -> &mut Pspin<C, O> {
         &mut self.unit

@@ -1,6 +1,6 @@
 //! `spinkit pspin`: programs for the interface that the PsPIN artefact published (`sdk/pspin`).
 //!
-//! * `env`: the environment variable with which the handlers of such programs are built
+//! * `env`: the environment variables with which such programs are built
 //! * `run`: runs handlers; `alone`: on packets that are generated or captured; `folder`: by the driver of a folder in the published
 //!   layout; `table`: what a run has shown
 //! * `cc`: the compiler of their card side, which `make` calls as `pspin-cc`; `words`: its command line
@@ -21,7 +21,7 @@ use clap::{Parser, Subcommand};
 use crate::sdk::Sdk;
 use crate::spincc::Error;
 
-/// Build and run handlers for the interface that the PsPIN artefact published.
+/// Build and run programs for the interface that the PsPIN artefact published.
 ///
 /// Exit status: 1 for a program that does not compile, 2 for wrong usage.
 #[derive(Debug, Parser)]
@@ -33,7 +33,7 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Print PSPIN_RT for a shell, with which `make deploy` builds handlers: eval "$(spinkit pspin env)"
+    /// Print PSPIN_RT and PSPIN_HW for a shell, with which `make` builds a program: eval "$(spinkit pspin env)"
     Env,
     #[command(long_about = None)]
     Run(Box<run::Arguments>),

@@ -1,0 +1,94 @@
+//! Packets of the driver, one by one or from the files of a trace.
+
+use std::cell::Cell;
+use std::fs;
+use std::path::Path;
+
+use crate::messages::{Error, Result, warn};
+use crate::requests::{self, Packet, Request};
+use crate::types::{CLUSTERS, Context};
+
+/// The first address of the host for packets of traces, and bytes of their scratchpads.
+const TRACE_HOST: u64 = (1 << 60) + 0x4000_0000;
+const TRACE_HOST_BYTES: u32 = 0x4000_0000;
+const TRACE_SCRATCHPAD_BYTES: u32 = u32::MAX;
+/// Numbers in a line of a trace.
+const COLUMNS: usize = 13;
+
+thread_local! {
+    /// Whether the user knows that the driver wants more bytes in L1 than a packet has.
+    static HAS_WARNED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The driver adds a packet.
+///
+/// # Errors
+/// When it is empty or too large for the card.
+pub fn add(
+    context: Context,
+    message: u32,
+    bytes: Vec<u8>,
+    in_l1: usize,
+    is_last: bool,
+    gap: u32,
+    user: u64,
+) -> Result<()> {
+    let length = bytes.len();
+    if length == 0 {
+        return Err(Error::Argument("the packet is empty".to_owned()));
+    }
+    if in_l1 > length && !HAS_WARNED.replace(true) {
+        warn(&format!(
+            "pspinsim_packet_add: pkt_l1_len is {in_l1} for a packet of {length} B: the whole packet is copied to L1 (drivers \
+             whose fill callback does not set it pass what is on the stack)"
+        ));
+    }
+    let transfer = in_l1.min(length) as u32;
+    requests::add(Request::Packet(Packet { context, message, bytes, transfer, is_last, gap, user }));
+    Ok(())
+}
+
+/// Adds the packets of a trace.
+///
+/// # Errors
+/// When a file cannot be read, or a line is not that of a packet; no packet is added then.
+pub fn read_trace(packets: &Path, data: &Path) -> Result<()> {
+    let text = fs::read_to_string(packets).map_err(|error| Error::Read(error, packets.to_owned()))?;
+    let bytes = fs::read(data).map_err(|error| Error::Read(error, data.to_owned()))?;
+    let mut rest = &bytes[..];
+    let mut parsed = Vec::new();
+    for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        let wrong = |what: String| Error::File(format!("line {}: {what}", index + 1), packets.to_owned());
+        let numbers: Vec<u32> = line
+            .split(',')
+            .map(|word| word.trim().parse().map_err(|_| wrong(format!("{:?} is not a number", word.trim()))))
+            .collect::<Result<_>>()?;
+        let [message, hh, hh_size, ph, ph_size, th, th_size, memory, memory_size, size, in_l1, eom, gap] = numbers[..]
+        else {
+            return Err(wrong(format!("{} numbers, not {COLUMNS}", numbers.len())));
+        };
+        let Some((packet, after)) = rest.split_at_checked(size as usize) else {
+            return Err(wrong(format!("{size} B are wanted, {} B are left in {}", rest.len(), data.display())));
+        };
+        rest = after;
+        let context = Context {
+            handler_mem_addr: memory,
+            handler_mem_size: memory_size,
+            host_mem_addr: TRACE_HOST,
+            host_mem_size: TRACE_HOST_BYTES,
+            hh_addr: hh,
+            hh_size,
+            ph_addr: ph,
+            ph_size,
+            th_addr: th,
+            th_size,
+            scratchpad_addr: [0; CLUSTERS],
+            scratchpad_size: [TRACE_SCRATCHPAD_BYTES; CLUSTERS],
+        };
+        parsed.push((context, message, packet.to_vec(), in_l1 as usize, eom != 0, gap));
+    }
+    for (context, message, bytes, in_l1, is_last, gap) in parsed {
+        add(context, message, bytes, in_l1, is_last, gap, 0)?;
+    }
+    Ok(())
+}

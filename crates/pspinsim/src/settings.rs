@@ -1,0 +1,150 @@
+//! The machine, by the environment and the configuration that the driver passes.
+
+use std::env;
+use std::ffi::{CStr, OsStr, c_void};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use machine::{Accelerator, Machine, Pspin};
+use sim::Clock;
+
+use crate::messages::{Error, Result, warn};
+use crate::types::{CLUSTERS, Conf};
+
+/// The name or file of the machine.
+const MACHINE: &str = "SPINKIT_PSPIN_MACHINE";
+/// Settings that go before those of the machine, one in each line.
+const SET: &str = "SPINKIT_PSPIN_SET";
+/// Whether accesses beyond the host memory of execution contexts fail: `on` or `off`.
+const IOMMU: &str = "SPINKIT_PSPIN_IOMMU";
+
+/// What a simulation is run with.
+pub struct Settings {
+    pub unit: Rc<Pspin>,
+    pub clock: Clock,
+    /// The kind of the cores.
+    pub kind: String,
+    /// Bytes of the largest packet that the card sends.
+    pub max_sent: usize,
+    pub is_strict: bool,
+}
+
+impl Settings {
+    /// Reads the environment.
+    ///
+    /// # Errors
+    /// When the machine or a setting is wrong.
+    pub fn read(conf: &Conf) -> Result<Settings> {
+        let name = variable(MACHINE)?.unwrap_or_else(|| "pspin-400g".to_owned());
+        let mut set = by_conf(conf);
+        set.extend(
+            variable(SET)?.unwrap_or_default().lines().filter(|line| !line.trim().is_empty()).map(str::to_owned),
+        );
+        let folder = machines();
+        let machine = Machine::load(&name, &folder.into_iter().collect::<Vec<_>>(), &set)
+            .map_err(|error| Error::Machine(name.clone(), error))?;
+        machine.notices.iter().chain(&machine.unused).for_each(|notice| warn(notice));
+        let unit: Rc<Pspin> = match machine.accelerator {
+            Accelerator::Pspin(unit) => Rc::from(unit),
+            other => return Err(Error::Kind(name, other.kind())),
+        };
+        let clusters = unit.units.clusters;
+        if clusters as usize > CLUSTERS {
+            warn(&format!(
+                "machine {name} has {clusters} clusters, but spin_ec_t and task_t have {CLUSTERS} scratchpads: cluster n has \
+                 the scratchpad of entry n mod {CLUSTERS}, and handlers see the addresses of the first {CLUSTERS}"
+            ));
+        }
+        let is_strict = match variable(IOMMU)?.as_deref() {
+            None | Some("off") => false,
+            Some("on") => true,
+            Some(other) => return Err(Error::Environment(format!("{IOMMU} is {other:?}; it must be on or off"))),
+        };
+        let max_sent = conf.no_conf.max_pkt_size as usize;
+        Ok(Settings { unit, clock: machine.hpu.clock, kind: machine.hpu.kind, max_sent, is_strict })
+    }
+}
+
+fn variable(name: &str) -> Result<Option<String>> {
+    match env::var(name) {
+        Ok(value) => Ok(Some(value).filter(|value| !value.is_empty())),
+        Err(env::VarError::NotPresent) => Ok(None),
+        Err(env::VarError::NotUnicode(_)) => Err(Error::Environment(format!("{name} is not text"))),
+    }
+}
+
+/// The settings that follow from the driver's configuration, where that is not the published one. Buffers of the published
+/// simulation have no counterpart.
+fn by_conf(conf: &Conf) -> Vec<String> {
+    let published = Conf::default();
+    let mut set = Vec::new();
+    let mut rate = |ns: f64, published: f64, key: &str| {
+        if ns != published {
+            set.push(format!("{key}={:?}", 1_000.0 * ns));
+        }
+    };
+    rate(conf.no_conf.network_g, published.no_conf.network_g, "accelerator.outbound.G_ps_per_byte");
+    rate(conf.pcie_slv_conf.pcie_g, published.pcie_slv_conf.pcie_g, "accelerator.host.G_ps_per_byte");
+    if conf.pcie_slv_conf.pcie_l != published.pcie_slv_conf.pcie_l {
+        set.push(format!("accelerator.host.write_cycles={}", conf.pcie_slv_conf.pcie_l));
+    }
+    let mut rest = *conf;
+    (rest.no_conf.network_g, rest.no_conf.max_pkt_size) = (0.0, published.no_conf.max_pkt_size);
+    (rest.pcie_slv_conf.pcie_l, rest.pcie_slv_conf.pcie_g) =
+        (published.pcie_slv_conf.pcie_l, published.pcie_slv_conf.pcie_g);
+    if (rest.ni_conf, rest.no_conf, rest.pcie_slv_conf)
+        != (published.ni_conf, published.no_conf, published.pcie_slv_conf)
+    {
+        warn(
+            "of pspin_conf_t only slm_files_path, network_G, max_pkt_size, pcie_L and pcie_G count; the machine file says \
+             the rest (accelerator.*)",
+        );
+    }
+    set
+}
+
+/// The folder of the machine files: in `$SPINKIT_HOME`, else in `../share/spinkit` from this library, else in the checkout that
+/// contains it.
+fn machines() -> Option<PathBuf> {
+    let is_home = |home: &PathBuf| home.join("machines/pspin-400g.toml").is_file();
+    if let Some(home) = env::var_os("SPINKIT_HOME") {
+        return Some(PathBuf::from(home).join("machines"));
+    }
+    let library = own_path().and_then(|path| path.canonicalize().ok())?;
+    let prefix = library.parent().and_then(Path::parent).map(|prefix| prefix.join("share/spinkit"));
+    let home = prefix.into_iter().chain(library.ancestors().map(Path::to_owned)).find(is_home)?;
+    Some(home.join("machines"))
+}
+
+/// The file that has this code.
+pub fn own_path() -> Option<PathBuf> {
+    // SAFETY: all fields may be zero.
+    let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
+    // SAFETY: the address is that of a function, and dladdr fills in the structure.
+    let is_known = unsafe { libc::dladdr(machines as *const c_void, &raw mut info) } != 0;
+    if !is_known || info.dli_fname.is_null() {
+        return None;
+    }
+    // SAFETY: a string of the dynamic linker, which stays while the library is loaded.
+    let name = unsafe { CStr::from_ptr(info.dli_fname) };
+    Some(PathBuf::from(OsStr::from_bytes(name.to_bytes())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_driver_configures_becomes_settings() {
+        let mut conf = Conf::default();
+        assert_eq!(by_conf(&conf), [""; 0]);
+        (conf.no_conf.network_g, conf.pcie_slv_conf.pcie_g, conf.pcie_slv_conf.pcie_l) = (0.02, 0.04, 5);
+        let expected = [
+            "accelerator.outbound.G_ps_per_byte=20.0",
+            "accelerator.host.G_ps_per_byte=40.0",
+            "accelerator.host.write_cycles=5",
+        ];
+        assert_eq!(by_conf(&conf), expected);
+    }
+}

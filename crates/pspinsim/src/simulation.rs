@@ -1,0 +1,345 @@
+//! The card, and what the driver wants of it, in one loop.
+
+use std::collections::VecDeque;
+use std::ffi::c_void;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use accel::pspin::Cycle;
+use accel::pspin::core::{Hpus, Runtime};
+use accel::pspin::her::{Convention, ExecutionContext, HostRange, Range};
+use accel::pspin::memory::{Arena, Place};
+use hpu::Program;
+use rustc_hash::FxHashMap;
+use smartnic::inbound::{Arrival, Done};
+use smartnic::system::System;
+
+use crate::callbacks;
+use crate::host::DriverHost;
+use crate::messages::{Error, Result, failure, print, print_line, warn};
+use crate::requests::{self, Packet, Request};
+use crate::settings::Settings;
+use crate::statistics::Statistics;
+use crate::types::{CLUSTERS, Context, RDMA_HEADER};
+
+/// Failures that are told; more are counted.
+const TOLD: u64 = 20;
+
+/// Data between the host and the memory of the card.
+enum Transfer {
+    Write { address: u32, bytes: Vec<u8> },
+    Read { address: u32, data: *mut u8, size: u32 },
+}
+
+/// A transfer on its way.
+struct Moving {
+    /// When it is done.
+    at: Cycle,
+    transfer: Transfer,
+    user: *mut c_void,
+}
+
+/// A card with a program.
+pub struct Simulation {
+    settings: Rc<Settings>,
+    program: Arc<Program>,
+    system: System<Hpus, (), DriverHost>,
+    contexts: FxHashMap<Context, Rc<ExecutionContext>>,
+    transfers: VecDeque<Moving>,
+    /// When the channel from the host is free for the next transfer.
+    channel_free: Cycle,
+    /// When all that the driver has written so far is in the memory of the card.
+    written: Cycle,
+    /// Whether the driver has said that no packet comes any more.
+    has_ended: bool,
+    failures: u64,
+    has_sent_too_much: bool,
+    statistics: Statistics,
+}
+
+impl Simulation {
+    /// Loads a program, and boots the card.
+    ///
+    /// # Errors
+    /// When the program is not one of this interface, or `init_handlers` does not end.
+    pub fn new(settings: Rc<Settings>, program: Arc<Program>) -> Result<Simulation> {
+        let entry = |name: &str| {
+            let missing = || Error::Run(format!("the program has no {name}: it was not built by spin-handlers.mk"));
+            program.entry(name).ok_or_else(missing)
+        };
+        let runtime = Runtime { boot: entry("_start")?, again: entry("__rt_again")? };
+        let (unit, clock) = (settings.unit.clone(), settings.clock);
+        let cores = Hpus::new(unit.clone(), program.clone(), runtime);
+        let host = DriverHost::new(clock, settings.is_strict);
+        let system = System::with_host(unit.clone(), clock, cores, (), host);
+        let mut simulation = Simulation {
+            program: program.clone(),
+            system,
+            contexts: FxHashMap::default(),
+            transfers: VecDeque::new(),
+            channel_free: Cycle::ZERO,
+            written: Cycle::ZERO,
+            has_ended: false,
+            failures: 0,
+            has_sent_too_much: false,
+            statistics: Statistics::default(),
+            settings,
+        };
+        for (place, image) in [(Place::Program, program.program_segment()), (Place::Handler, program.data_segment())] {
+            let memory = simulation.system.unit().memory().write(Arena::start(place), image.len() as u32);
+            let too_small = || Error::Run(format!("the program has {} B for a memory that is smaller", image.len()));
+            memory.ok_or_else(too_small)?.copy_from_slice(image);
+        }
+        let limit = unit.units.watchdog_cycles;
+        let has_booted = simulation.system.boot(Cycle(limit));
+        simulation.report();
+        if !has_booted {
+            return Err(Error::Run(format!("init_handlers has not ended after {limit} cycles")));
+        }
+        simulation.tell_time();
+        Ok(simulation)
+    }
+
+    fn now(&mut self) -> Cycle {
+        self.system.unit().now()
+    }
+
+    fn ps(&self, at: Cycle) -> u64 {
+        self.settings.clock.time(at.0).as_ps()
+    }
+
+    fn tell_time(&mut self) {
+        let now = self.now();
+        callbacks::set_now_ps(self.ps(now));
+    }
+
+    /// Runs until nothing is left to do.
+    ///
+    /// # Errors
+    /// When the driver has not announced the end, or something has failed.
+    pub fn run(&mut self) -> Result<()> {
+        while self.step(Cycle::NEVER)? {}
+        if !self.has_ended {
+            return Err(Error::Run(
+                "all packets are done, but pspinsim_packet_eos was not called: no packet can come any more".to_owned(),
+            ));
+        }
+        self.verdict()
+    }
+
+    /// Whether something has failed.
+    ///
+    /// # Errors
+    /// When something has.
+    fn verdict(&self) -> Result<()> {
+        let dropped = self.system.inbound().counts().dropped();
+        match (self.failures, dropped) {
+            (0, 0) => Ok(()),
+            (failures, 0) => Err(Error::Run(format!("{failures} failures"))),
+            (failures, dropped) => Err(Error::Run(format!("{failures} failures, {dropped} packets dropped"))),
+        }
+    }
+
+    /// Simulates one cycle. Returns whether the end was announced and nothing is left to do.
+    ///
+    /// # Errors
+    /// When the model has a defect.
+    pub fn tick(&mut self) -> Result<bool> {
+        let until = self.now() + 1_u64;
+        while self.now() < until {
+            if !self.step(until)? {
+                if self.has_ended {
+                    return Ok(true);
+                }
+                self.system.pass(until);
+                self.tell_time();
+            }
+        }
+        Ok(false)
+    }
+
+    /// Simulates up to the next time at which the driver is told something, but no further than `until`. Returns whether
+    /// anything is left to do.
+    fn step(&mut self, until: Cycle) -> Result<bool> {
+        self.take_requests();
+        self.transfer();
+        let wake = self.transfers.front().map_or(Cycle::NEVER, |moving| moving.at);
+        let until = until.min(wake);
+        let mut done = Vec::new();
+        let is_busy = self.system.advance(until, |at, packet| done.push((at, packet)));
+        let is_busy = is_busy.map_err(|error| Error::Run(error.to_string()))?;
+        if !is_busy && wake != Cycle::NEVER {
+            self.system.pass(until);
+        }
+        self.tell_time();
+        self.report();
+        self.packets_out();
+        done.into_iter().for_each(|(at, packet)| self.packet_done(at, packet));
+        Ok(is_busy || wake != Cycle::NEVER || !requests::is_empty())
+    }
+
+    /// Takes what the driver has asked for.
+    fn take_requests(&mut self) {
+        for request in requests::take() {
+            match request {
+                Request::Packet(packet) => self.push(packet),
+                Request::Write { address, bytes, user } => {
+                    let at = self.occupy(address, bytes.len() as u32);
+                    self.written = at;
+                    self.transfers.push_back(Moving { at, transfer: Transfer::Write { address, bytes }, user });
+                }
+                Request::Read { address, data, size, user } => {
+                    let at = self.occupy(address, size);
+                    self.transfers.push_back(Moving { at, transfer: Transfer::Read { address, data, size }, user });
+                }
+                Request::End => self.has_ended = true,
+            }
+        }
+    }
+
+    /// Occupies the channel from the host for a transfer. Returns when that is done.
+    fn occupy(&mut self, address: u32, size: u32) -> Cycle {
+        let width = self.settings.unit.nhi.width_bits / 8;
+        let beats = (address % width + size).div_ceil(width);
+        self.channel_free = self.channel_free.max(self.now()) + beats;
+        self.channel_free
+    }
+
+    /// A packet arrives when all is in the memory of the card that the driver has written before.
+    fn push(&mut self, packet: Packet) {
+        let Packet { context, message, bytes, transfer, is_last, gap, user } = packet;
+        let context = self.context(context);
+        let clock = self.settings.clock;
+        let (at, gap) = (self.now().max(self.written), clock.time(gap.max(1).into()));
+        let arrival = Arrival { at: clock.time(at.0), bytes, message, is_last, transfer, context, user };
+        self.system.push_apart(arrival, gap);
+    }
+
+    /// The execution context that a driver describes.
+    fn context(&mut self, described: Context) -> Rc<ExecutionContext> {
+        if let Some(context) = self.contexts.get(&described) {
+            return context.clone();
+        }
+        let unit = &self.settings.unit;
+        let range = |address, size| Range { address, size };
+        let scratchpads = (0..unit.units.clusters as u16).map(|cluster| {
+            let entry = usize::from(cluster) % CLUSTERS;
+            let (addresses, sizes) = (described.scratchpad_addr, described.scratchpad_size);
+            let start = Arena::start(Place::L1(cluster)) + (unit.l1.bytes - unit.scratchpad());
+            let offset = addresses[entry].min(unit.scratchpad());
+            range(start + offset, sizes[entry].min(unit.scratchpad() - offset))
+        });
+        let context = Rc::new(ExecutionContext {
+            handler_memory: range(described.handler_mem_addr, described.handler_mem_size),
+            host: HostRange { address: described.host_mem_addr, size: described.host_mem_size.into() },
+            handlers: [
+                range(described.hh_addr, described.hh_size),
+                range(described.ph_addr, described.ph_size),
+                range(described.th_addr, described.th_size),
+            ],
+            scratchpads: scratchpads.collect(),
+            code: vec![range(Arena::start(Place::Program), self.program.program_segment().len() as u32)],
+            watchdog_cycles: unit.units.watchdog_cycles,
+            idle_cycles: unit.mpq.idle_cycles,
+            descriptor: 0,
+            tenant: self.contexts.len() as u32,
+            convention: Convention::Pspin,
+            pin: None,
+        });
+        self.system.host().register(context.tenant, described.host_mem_addr, described.host_mem_size.into());
+        self.contexts.insert(described, context.clone());
+        context
+    }
+
+    /// Transfers that are due are done, in the order in which the driver has asked for them.
+    fn transfer(&mut self) {
+        let now = self.now();
+        while self.transfers.front().is_some_and(|moving| moving.at <= now)
+            && let Some(Moving { transfer, user, .. }) = self.transfers.pop_front()
+        {
+            let memory = self.system.unit().memory();
+            let (call, address, size, is_done) = match transfer {
+                Transfer::Write { address, bytes } => {
+                    let size = bytes.len() as u32;
+                    let place = memory.write(address, size);
+                    self.statistics.card_written += u64::from(size);
+                    ("spin_nicmem_write", address, size, place.map(|place| place.copy_from_slice(&bytes)).is_some())
+                }
+                Transfer::Read { address, data, size } => {
+                    let place = memory.read(address, size);
+                    self.statistics.card_read += u64::from(size);
+                    // SAFETY: the driver has lent this many bytes until the callback, and they are not the card's.
+                    let copy = |from: &[u8]| unsafe { data.copy_from_nonoverlapping(from.as_ptr(), from.len()) };
+                    ("spin_nicmem_read", address, size, place.map(copy).is_some())
+                }
+            };
+            if !is_done {
+                self.fail(&format!("{call}: {size} B at {address:#010x} are in no memory of the card"));
+            }
+            let is_write = call == "spin_nicmem_write";
+            callbacks::transfer_done(if is_write { |all| all.write_done } else { |all| all.read_done }, user);
+        }
+    }
+
+    /// Tells what handlers have printed, and what has failed.
+    fn report(&mut self) {
+        for (hpu, line) in self.system.unit().cores_mut().take_output() {
+            print_line(hpu, &line);
+        }
+        for (at, event) in self.system.take_events() {
+            if let Some(text) = failure(&event, &self.program) {
+                self.fail(&format!("{} ns: {text}", self.settings.clock.time(at.0).as_ns_f64()));
+            }
+        }
+    }
+
+    fn fail(&mut self, text: &str) {
+        self.failures += 1;
+        match self.failures {
+            ..=TOLD => warn(text),
+            failures if failures == TOLD + 1 => warn("more failures are only counted"),
+            _ => {}
+        }
+    }
+
+    /// Packets have left.
+    fn packets_out(&mut self) {
+        let max = self.settings.max_sent.max(RDMA_HEADER + 1);
+        for sent in self.system.take_sent() {
+            self.statistics.send_commands += 1;
+            if sent.send.flow != 0 {
+                // An RDMA put is cut into packets. Their headers are only counted.
+                for part in sent.bytes.chunks(max - RDMA_HEADER) {
+                    let mut packet = part.to_vec();
+                    packet.resize(part.len() + RDMA_HEADER, 0);
+                    self.packet_out(sent.at, packet);
+                }
+                continue;
+            }
+            if sent.bytes.len() > max && !std::mem::replace(&mut self.has_sent_too_much, true) {
+                let size = sent.bytes.len();
+                self.fail(&format!("a handler sends a packet of {size} B, but max_pkt_size of pspin_conf_t is {max}"));
+            }
+            self.packet_out(sent.at, sent.bytes);
+        }
+    }
+
+    fn packet_out(&mut self, at: Cycle, bytes: Vec<u8>) {
+        self.statistics.sent.add(at, 1, bytes.len() as u64);
+        callbacks::packet_out(bytes);
+    }
+
+    fn packet_done(&mut self, at: Cycle, done: Done) {
+        let [arrived, submitted, at_ps] = [done.arrived, done.submitted, at].map(|cycle| self.ps(cycle));
+        self.statistics.packet_done(at, done.bytes.into(), at_ps - arrived);
+        callbacks::packet_done(done.user, arrived, submitted, at_ps);
+    }
+
+    /// Prints what was counted.
+    pub fn print_statistics(&mut self) {
+        let host = self.system.host();
+        (self.statistics.host_writes, self.statistics.host_reads) = (host.writes, host.reads);
+        self.statistics.stalls = self.system.inbound().counts().waited;
+        print(self.statistics.text(self.settings.clock).as_bytes());
+    }
+}
