@@ -1,5 +1,5 @@
-//! `spinkit pspin`: the handlers of folders in the layout of the published artefact (`tests/pspin`) build with their own
-//! Makefiles.
+//! `spinkit pspin`: folders in the layout of the published artefact (`tests/pspin`) build with their own Makefiles, and their
+//! drivers run on `libpspin.so`.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -23,16 +23,35 @@ impl Folder {
         let path = room.path().join("my programs").join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         let source = home().join("tests/pspin").join(name);
-        assert!(Command::new("cp").arg("-r").arg(source).arg(&path).status().unwrap().success());
+        let driver = home().join("sdk/handlers/pspin/generic_driver");
+        for (from, to) in [(&source, &path), (&driver, &path.with_file_name("generic_driver"))] {
+            assert!(Command::new("cp").arg("-r").arg(from).arg(to).status().unwrap().success());
+        }
         Folder { _room: room, path }
     }
 
-    /// Runs `make` with the variable that `spinkit pspin env` prints and no other of the toolkit.
+    /// Runs a program of the folder in an empty environment, but for these variables.
+    fn run(&self, words: &[&str], variables: &[(&str, &str)]) -> Output {
+        let mut command = Command::new(self.path.join(words[0]));
+        command.args(&words[1..]).current_dir(&self.path).env_clear().envs(variables.iter().copied());
+        command.output().unwrap()
+    }
+
+    /// Runs a program that must succeed. Returns what it prints.
+    fn succeeds(&self, words: &[&str]) -> String {
+        let output = self.run(words, &[]);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{words:?}: {errors}{}", String::from_utf8_lossy(&output.stdout));
+        assert_eq!(errors, "", "{words:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Runs `make` with the variables that `spinkit pspin env` prints and no other of the toolkit.
     fn make(&self, words: &str) -> Output {
         let script = format!("eval \"$('{}' env)\" && exec make {words}", env!("CARGO_BIN_EXE_spinkit-pspin"));
         let mut shell = Command::new("sh");
         shell.args(["-c", &script]).current_dir(&self.path).env("SPINKIT_HOME", home());
-        shell.env_remove("MAKEFLAGS").env_remove("PSPIN_RT").output().unwrap()
+        shell.env_remove("MAKEFLAGS").env_remove("PSPIN_RT").env_remove("PSPIN_HW").output().unwrap()
     }
 
     fn builds(&self, words: &str) -> String {
@@ -132,4 +151,20 @@ fn programs_that_cannot_be_built_are_told_why() {
     assert!(messages.contains("no HPU kind 'pdp11'"), "{messages}");
     let output = Command::new(env!("CARGO_BIN_EXE_spinkit-pspin")).args(["cc", "-o", "x"]).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
+fn packets_are_processed_and_come_back() {
+    let folder = Folder::new("reverse");
+    folder.builds("-j2 all");
+    let text = folder.succeeds(&["./sim_reverse", "-m", "2", "-p", "20", "-s", "129"]);
+    assert!(
+        text.contains("NIC inbound engine:\n\tPackets: 40; Bytes: 5160\n\tAvg packet length: 129.000 B\n"),
+        "{text}"
+    );
+    assert!(text.contains("\tCommands: 40; Packets: 40; Bytes: 5160\n"), "{text}");
+    assert!(text.ends_with("40 packets came back, 0 wrong bytes\n"), "{text}");
+    assert_eq!(folder.succeeds(&["./sim_reverse", "-m", "2", "-p", "20", "-s", "129"]), text);
+    folder.builds("clean");
+    assert!(!folder.path.join("sim_reverse").exists());
 }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use accel::pspin::her::{DriverEvent, Failure, HpuId, Role, TaskOutcome};
 use hpu::{Fault, Program};
 use machine::MachineError;
+use smartnic::report;
 use thiserror::Error;
 
 /// The error of a call.
@@ -32,6 +33,9 @@ pub enum Error {
     /// The environment is wrong.
     #[error("{0}")]
     Environment(String),
+    /// A file cannot be written.
+    #[error("{path}: {0}", path = .1.display())]
+    Write(std::io::Error, PathBuf),
     /// The run has failed.
     #[error("{0}")]
     Run(String),
@@ -57,53 +61,34 @@ pub fn print_line(hpu: HpuId, line: &[u8]) {
     print(&[format!("[{},{}] ", hpu.cluster, hpu.hpu).as_bytes(), line, b"\n"].concat());
 }
 
-/// What the driver of the card was told about a handler or a message that failed; `None` for what is no failure.
+/// What the driver of the card was told about a handler or a message that failed; `None` for what is no failure, and for the end
+/// that a program wants, with which the run fails.
 pub fn failure(event: &DriverEvent, program: &Program) -> Option<String> {
     match *event {
-        DriverEvent::Command { .. } => None,
+        DriverEvent::Command { .. } | DriverEvent::Terminated { .. } => None,
         DriverEvent::Idle { message, .. } => Some(format!("message {message} was given up: no packet came for it")),
-        DriverEvent::Failed { hpu, role, message, outcome, .. } => {
+        DriverEvent::Failed { hpu: HpuId { cluster, hpu }, role, message, outcome, .. } => {
             let role = match role {
                 Role::Header => "header",
                 Role::Payload => "payload",
                 Role::Completion => "completion",
             };
-            let what = outcome_text(outcome, program);
-            let HpuId { cluster, hpu } = hpu;
-            Some(format!("{role} handler of message {message} on HPU {hpu} of cluster {cluster}: {what}"))
+            let (what, place) = (report::outcome(outcome), place(outcome, program).unwrap_or_default());
+            Some(format!("{role} handler of message {message} on HPU {hpu} of cluster {cluster} {what}{place}"))
         }
     }
 }
 
-fn outcome_text(outcome: TaskOutcome, program: &Program) -> String {
-    match outcome {
-        TaskOutcome::TimedOut => "killed by the watchdog (accelerator.default_watchdog_cycles)".to_owned(),
-        TaskOutcome::Faulted(Failure::Command { address, size }) => {
-            format!("a command or transfer names {size} B at {address:#010x}, which are not the handler's")
-        }
-        TaskOutcome::Faulted(Failure::Host { address }) => {
-            format!("a command names host address {address:#x}, which is in no execution context's host memory")
-        }
-        TaskOutcome::Faulted(Failure::Fault(fault)) => fault_text(fault, program),
-        TaskOutcome::Done | TaskOutcome::Skipped | TaskOutcome::MessageReset => "ended".to_owned(),
-    }
-}
-
-fn fault_text(fault: Fault, program: &Program) -> String {
-    let (pc, what) = match fault {
-        Fault::Load { pc, addr, len } => (pc, format!("load of {len} B from {addr:#010x}, which it may not read")),
-        Fault::Store { pc, addr, len } => (pc, format!("store of {len} B to {addr:#010x}, which it may not write")),
-        Fault::Misaligned { pc, addr } => (pc, format!("misaligned atomic operation at {addr:#010x}")),
-        Fault::Fetch { pc } => (pc, "execution left the program".to_owned()),
-        Fault::Illegal { pc, word } => (pc, format!("illegal instruction {word:#010x}")),
-        Fault::Breakpoint { pc } => (pc, "breakpoint, as compilers put into code that is never reached".to_owned()),
-    };
-    let mut text = format!("{what}, at {pc:#010x}");
-    if let Some(function) = program.function(pc) {
-        text += &format!(" in {function}");
-    }
-    if let Some(place) = program.line(pc) {
-        text += &format!(" ({}:{})", place.file, place.line);
-    }
-    text
+/// Where in the program a handler has failed.
+fn place(outcome: TaskOutcome, program: &Program) -> Option<String> {
+    let TaskOutcome::Faulted(Failure::Fault(fault)) = outcome else { return None };
+    let (Fault::Load { pc, .. }
+    | Fault::Store { pc, .. }
+    | Fault::Misaligned { pc, .. }
+    | Fault::Fetch { pc }
+    | Fault::Illegal { pc, .. }
+    | Fault::Breakpoint { pc }) = fault;
+    let function = program.function(pc)?;
+    let line = program.line(pc).map(|place| format!(" ({}:{})", place.file, place.line));
+    Some(format!(" in {function}{}", line.unwrap_or_default()))
 }

@@ -2,9 +2,10 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
+use machine::Pspin;
 use object::{Object, ObjectSymbol};
+use smartnic::program::Loaded;
 
 use crate::messages::{Error, Result};
 
@@ -36,15 +37,12 @@ impl Image {
         if path.exists() { Image::read(&path).map(Some) } else { Ok(None) }
     }
 
-    /// Prepares the program for cores of a kind.
+    /// Prepares the program for a unit.
     ///
     /// # Errors
-    /// When it is no program for such cores.
-    pub fn load(&self, kind: &str) -> Result<Arc<hpu::Program>> {
-        let wrong = |text: String| Error::File(text, self.path.clone());
-        let isa = hpu::isa::instruction_set(kind).map_err(|error| wrong(error.to_string()))?;
-        let program = hpu::Program::load(&self.elf, isa, &accel::load_map());
-        Ok(Arc::new(program.map_err(|error| wrong(format!("{error}; the machine's hpu.kind is {kind}")))?))
+    /// When it is no program for its cores, or is too large for it.
+    pub fn load(&self, unit: &Pspin) -> Result<Loaded> {
+        Loaded::new(&self.elf, unit).map_err(|error| Error::File(error.to_string(), self.path.clone()))
     }
 
     /// The address of the first symbol of a name.

@@ -61,8 +61,8 @@ pub fn begin(conf: &Conf, folder: PathBuf) -> Result<()> {
 
 impl Session {
     fn load(&mut self, image: Image) -> Result<()> {
-        let program = image.load(&self.settings.kind)?;
-        let simulation = Simulation::new(self.settings.clone(), program)?;
+        let program = image.load(&self.settings.unit)?;
+        let simulation = Simulation::new(self.settings.clone(), &program)?;
         self.card = Some((image, simulation));
         Ok(())
     }
@@ -98,12 +98,7 @@ pub fn tick() -> Result<bool> {
 
 /// `pspinsim_fini`
 pub fn end() -> Result<()> {
-    with(|session| {
-        if let Some((_, simulation)) = &mut session.card {
-            simulation.print_statistics();
-        }
-        Ok(())
-    })?;
+    let card = with(|session| Ok(session.card.take()))?;
     SESSION.with_borrow_mut(Option::take);
-    Ok(())
+    card.map_or(Ok(()), |(_, simulation)| simulation.finish())
 }

@@ -16,15 +16,22 @@ use crate::types::{CLUSTERS, Conf};
 const MACHINE: &str = "SPINKIT_PSPIN_MACHINE";
 /// Settings that go before those of the machine, one in each line.
 const SET: &str = "SPINKIT_PSPIN_SET";
+/// The file for the report of the run, and that for its timeline.
+const JSON: &str = "SPINKIT_PSPIN_JSON";
+const TRACE: &str = "SPINKIT_PSPIN_TRACE";
 /// Whether accesses beyond the host memory of execution contexts fail: `on` or `off`.
 const IOMMU: &str = "SPINKIT_PSPIN_IOMMU";
 
 /// What a simulation is run with.
 pub struct Settings {
+    /// The name of the machine.
+    pub name: String,
     pub unit: Rc<Pspin>,
     pub clock: Clock,
-    /// The kind of the cores.
-    pub kind: String,
+    /// The file for the report.
+    pub json: Option<PathBuf>,
+    /// The file for the timeline.
+    pub trace: Option<PathBuf>,
     /// Bytes of the largest packet that the card sends.
     pub max_sent: usize,
     pub is_strict: bool,
@@ -62,7 +69,10 @@ impl Settings {
             Some(other) => return Err(Error::Environment(format!("{IOMMU} is {other:?}; it must be on or off"))),
         };
         let max_sent = conf.no_conf.max_pkt_size as usize;
-        Ok(Settings { unit, clock: machine.hpu.clock, kind: machine.hpu.kind, max_sent, is_strict })
+        let [json, trace] =
+            [JSON, TRACE].map(|name| env::var_os(name).filter(|path| !path.is_empty()).map(PathBuf::from));
+        let (name, clock) = (machine.name, machine.hpu.clock);
+        Ok(Settings { name, unit, clock, json, trace, max_sent, is_strict })
     }
 }
 

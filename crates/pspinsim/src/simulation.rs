@@ -2,17 +2,21 @@
 
 use std::collections::VecDeque;
 use std::ffi::c_void;
+use std::io::Write;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use accel::pspin::Cycle;
-use accel::pspin::core::{Hpus, Runtime};
+use accel::pspin::core::Hpus;
 use accel::pspin::her::{Convention, ExecutionContext, HostRange, Range};
 use accel::pspin::memory::{Arena, Place};
 use hpu::Program;
 use rustc_hash::FxHashMap;
 use smartnic::inbound::{Arrival, Done};
+use smartnic::program::Loaded;
 use smartnic::system::System;
+use smartnic::timeline::Timeline;
+use smartnic::watch::Watch;
 
 use crate::callbacks;
 use crate::host::DriverHost;
@@ -43,7 +47,7 @@ struct Moving {
 pub struct Simulation {
     settings: Rc<Settings>,
     program: Arc<Program>,
-    system: System<Hpus, (), DriverHost>,
+    system: System<Hpus, Watch, DriverHost>,
     contexts: FxHashMap<Context, Rc<ExecutionContext>>,
     transfers: VecDeque<Moving>,
     /// When the channel from the host is free for the next transfer.
@@ -61,19 +65,19 @@ impl Simulation {
     /// Loads a program, and boots the card.
     ///
     /// # Errors
-    /// When the program is not one of this interface, or `init_handlers` does not end.
-    pub fn new(settings: Rc<Settings>, program: Arc<Program>) -> Result<Simulation> {
-        let entry = |name: &str| {
-            let missing = || Error::Run(format!("the program has no {name}: it was not built by spin-handlers.mk"));
-            program.entry(name).ok_or_else(missing)
-        };
-        let runtime = Runtime { boot: entry("_start")?, again: entry("__rt_again")? };
+    /// When `init_handlers` does not end, or the file of the timeline cannot be written.
+    pub fn new(settings: Rc<Settings>, program: &Loaded) -> Result<Simulation> {
         let (unit, clock) = (settings.unit.clone(), settings.clock);
-        let cores = Hpus::new(unit.clone(), program.clone(), runtime);
+        let timeline = settings.trace.as_ref().map(|path| {
+            let named = program.program().clone();
+            let names = move |address| named.function(address).map_or_else(|| format!("{address:#x}"), str::to_owned);
+            Timeline::to_file(path, &unit, clock, names).map_err(|error| Error::Write(error, path.clone()))
+        });
+        let watch = Watch::new(&unit, timeline.transpose()?);
         let host = DriverHost::new(clock, settings.is_strict);
-        let system = System::with_host(unit.clone(), clock, cores, (), host);
+        let system = System::with_host(unit.clone(), clock, program.hpus(unit.clone()), watch, host);
         let mut simulation = Simulation {
-            program: program.clone(),
+            program: program.program().clone(),
             system,
             contexts: FxHashMap::default(),
             transfers: VecDeque::new(),
@@ -85,16 +89,14 @@ impl Simulation {
             statistics: Statistics::default(),
             settings,
         };
-        for (place, image) in [(Place::Program, program.program_segment()), (Place::Handler, program.data_segment())] {
-            let memory = simulation.system.unit().memory().write(Arena::start(place), image.len() as u32);
-            let too_small = || Error::Run(format!("the program has {} B for a memory that is smaller", image.len()));
-            memory.ok_or_else(too_small)?.copy_from_slice(image);
-        }
+        program.write(simulation.system.unit().memory());
         let limit = unit.units.watchdog_cycles;
         let has_booted = simulation.system.boot(Cycle(limit));
         simulation.report();
         if !has_booted {
-            return Err(Error::Run(format!("init_handlers has not ended after {limit} cycles")));
+            return Err(Error::Run(format!(
+                "init_handlers has not ended after {limit} cycles (accelerator.default_watchdog_cycles)"
+            )));
         }
         simulation.tell_time();
         Ok(simulation)
@@ -332,14 +334,34 @@ impl Simulation {
     fn packet_done(&mut self, at: Cycle, done: Done) {
         let [arrived, submitted, at_ps] = [done.arrived, done.submitted, at].map(|cycle| self.ps(cycle));
         self.statistics.packet_done(at, done.bytes.into(), at_ps - arrived);
+        if let Some(timeline) = self.system.unit().observer().timeline() {
+            timeline.packet(&done);
+        }
         callbacks::packet_done(done.user, arrived, submitted, at_ps);
     }
 
-    /// Prints what was counted.
-    pub fn print_statistics(&mut self) {
+    /// Prints what was counted, and writes the files that the environment names.
+    ///
+    /// # Errors
+    /// When a file cannot be written.
+    pub fn finish(mut self) -> Result<()> {
+        let clock = self.settings.clock;
         let host = self.system.host();
         (self.statistics.host_writes, self.statistics.host_reads) = (host.writes, host.reads);
         self.statistics.stalls = self.system.inbound().counts().waited;
-        print(self.statistics.text(self.settings.clock).as_bytes());
+        print(self.statistics.text(clock).as_bytes());
+        if let Some(path) = &self.settings.json {
+            let report = self.system.report(&self.settings.name, clock);
+            let written = output::write(path, |out| {
+                serde_json::to_writer_pretty(&mut *out, &report)?;
+                out.write_all(b"\n")
+            });
+            written.map_err(|error| Error::Write(error, path.clone()))?;
+        }
+        let timeline = self.system.unit().observer().take_timeline();
+        if let (Some(timeline), Some(path)) = (timeline, &self.settings.trace) {
+            timeline.finish().map_err(|error| Error::Write(error, path.clone()))?;
+        }
+        Ok(())
     }
 }
