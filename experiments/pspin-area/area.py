@@ -15,7 +15,7 @@ TABLE = {
     8: ("interconnect of a cluster", 0.06, 1, 0.06, 0.11, 3.0, 11.3),
 }
 PARTS_OF_UNIT, PARTS_OF_CLUSTER = (2, 3, 4), (5, 6, 7, 8)
-# Table IV: die area in mm2, processing elements, MiB of memory, and area of an element as printed: own, and scaled to the process
+# Table IV: die area in mm2, processing elements, and area of an element as printed: its own, and scaled to the process
 # and the memory of PsPIN.
 CHIPS = {"ault": (485.0, 18, 17.978, 35.956), "zynq": (3.27, 4, 0.876, 1.752), "pspin": (18.5, 32, 0.578, 0.578)}
 

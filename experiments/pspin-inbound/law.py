@@ -1,7 +1,7 @@
 """The most that PsPIN can take in: the least of what its wide paths carry and of what its HPUs process.
 
-Arguments: values of x, instructions of a handler; bytes of a packet; HPUs; cycles of a packet beside the x instructions; bytes that the
-paths carry in a cycle; Gbit/s of the network (0: no limit).
+Arguments: values of x, the instructions of a handler; bytes of a packet; HPUs; cycles for which a packet takes an HPU
+besides the x instructions; bytes that the paths carry in a cycle; Gbit/s of the network (0: no limit).
 """
 
 import json

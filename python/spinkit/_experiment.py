@@ -19,6 +19,9 @@ from spinkit._toml import Integer, Place, Table, convert, parse_toml, read_text
 MOST_CURVES = 6
 """Largest number of curves in a figure."""
 
+_MOST_DIGITS = 10_000
+"""Numbers below this are written with four digits, others without a fraction."""
+
 Perturbation = Literal["hpu", "dma", "streaming"]
 """A change that some claim of an experiment must notice: HPUs at a fifth of their clock, five times the DMA latency,
 and the times of store-and-forward in place of those of streaming. `tests/python/test_perturbations.py` makes them."""
@@ -121,7 +124,7 @@ class Measure(Table, frozen=True, kw_only=True):
         """Write a measured number, without its unit."""
         if self.is_time:
             return f"{self.shown(raw):.{4 if self.bytes is None else 2}f}"
-        return str(raw) if isinstance(raw, int) else f"{raw:.4g}"
+        return str(raw) if isinstance(raw, int) else f"{raw:.4g}" if abs(raw) < _MOST_DIGITS else f"{raw:.0f}"
 
 
 class Figure(Table, frozen=True, kw_only=True):
