@@ -67,6 +67,11 @@ pub struct Pspin<C, O = ()> {
     commands: CommandUnit,
     command_arbiter: RoundRobin,
     clusters: Vec<Cluster>,
+    /// The clusters with a feedback that could be sent, and those with a command for the command unit.
+    feeding: u64,
+    issuing: u64,
+    /// No watchdog bites before this cycle.
+    watchdog: Cycle,
     cores: C,
     /// Feedback on its way to the queues and the NIC.
     feedback: VecDeque<Returning>,
@@ -152,6 +157,9 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
             commands: CommandUnit::new(&config, clock),
             command_arbiter: RoundRobin::default(),
             clusters,
+            feeding: 0,
+            issuing: 0,
+            watchdog: Cycle::NEVER,
             cores,
             feedback: VecDeque::new(),
             skipped: VecDeque::new(),
@@ -265,19 +273,16 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
     pub fn next(&self) -> Cycle {
         let mut next =
             self.mpq.wake(self.now).min(self.dma.wake()).min(self.dispatcher_wake()).min(self.commands.wake());
+        next = next.min(self.watchdog);
         if let Some(front) = self.feedback.front() {
             next = next.min(front.at);
         }
-        let (mut has_feedback, mut has_command) = (!self.skipped.is_empty(), false);
         for cluster in &self.clusters {
-            next = next.min(cluster.wake()).min(cluster.watchdog()).min(self.cores.next(cluster.index()));
-            has_feedback |= cluster.has_feedback();
-            has_command |= cluster.has_command();
+            next = next.min(cluster.wake()).min(self.cores.next(cluster.index()));
         }
-        if has_command || has_feedback && self.feedback.len() < self.config.cluster.feedback_cycles as usize {
-            next = self.now;
-        }
-        next.max(self.now)
+        let has_feedback = self.feeding != 0 || !self.skipped.is_empty();
+        let could_feed_back = has_feedback && self.feedback.len() < self.config.cluster.feedback_cycles as usize;
+        if self.issuing != 0 || could_feed_back { self.now } else { next.max(self.now) }
     }
 
     fn dispatcher_wake(&self) -> Cycle {
@@ -314,11 +319,13 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
         if self.commands.wake() <= now {
             goes_out |= self.move_commands(out);
         }
-        self.take_command();
+        if self.issuing != 0 {
+            self.take_command();
+        }
+        if self.watchdog <= now {
+            self.bite();
+        }
         for index in 0..self.clusters.len() {
-            if self.clusters[index].watchdog() <= now {
-                self.bite(index);
-            }
             if self.clusters[index].wake() <= now {
                 self.assign(index);
             }
@@ -342,6 +349,7 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
                     until,
                 };
                 self.cores.step(index, now, &mut side);
+                self.note_wishes(usize::from(index));
             }
         }
         if self.dispatcher_wake() <= now {
@@ -360,6 +368,15 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
             out.raise(now, event);
         }
         goes_out
+    }
+
+    /// Notes what a cluster wants of the parts that all share.
+    #[inline]
+    fn note_wishes(&mut self, index: usize) {
+        let cluster = &self.clusters[index];
+        let set = |set: u64, wants: bool| set & !(1 << index) | u64::from(wants) << index;
+        self.feeding = set(self.feeding, cluster.has_feedback());
+        self.issuing = set(self.issuing, cluster.has_command());
     }
 
     /// The first later cycle in which somebody outside a cluster could use its L1 or stop one of its HPUs, without having been
@@ -431,16 +448,13 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
     /// Takes the next feedback from the clusters and from the packets without handlers, in turn.
     fn collect_feedback(&mut self) -> Option<Completion> {
         let skips = self.clusters.len();
-        let mut requests = u64::from(!self.skipped.is_empty()) << skips;
-        for (index, cluster) in self.clusters.iter().enumerate() {
-            requests |= u64::from(cluster.has_feedback()) << index;
-        }
-        let choice = self.arbiter.choice(requests)?;
+        let choice = self.arbiter.choice(self.feeding | u64::from(!self.skipped.is_empty()) << skips)?;
         self.arbiter.grant(choice);
         if choice as usize == skips {
             return self.skipped.pop_front();
         }
         let (task, outcome, hpu, is_stalled) = self.clusters[choice as usize].feed_back()?;
+        self.note_wishes(choice as usize);
         self.dispatcher.is_blocked = false;
         let hpu = HpuId { cluster: choice as u16, hpu };
         if is_stalled {
@@ -453,18 +467,23 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
     fn assign(&mut self, index: usize) {
         if let Some((hpu, place, at)) = self.clusters[index].assign(self.now, self.mpq.tasks()) {
             let id = HpuId { cluster: index as u16, hpu };
+            self.watchdog = self.watchdog.min(self.clusters[index].watchdog());
             self.observer.note(at, Noted::Assigned { hpu: id, place });
             self.cores.task(id, at + self.config.cluster.driver_cycles);
         }
     }
 
-    /// Kills the handlers of a cluster that have run for too long (§III-B3).
-    fn bite(&mut self, index: usize) {
-        let mut bitten = self.clusters[index].bite(self.now);
-        while bitten != 0 {
-            let hpu = bitten.trailing_zeros() as u16;
-            bitten &= bitten - 1;
-            self.cores.kill(HpuId { cluster: index as u16, hpu }, self.now);
+    /// Kills the handlers that have run for too long (§III-B3).
+    fn bite(&mut self) {
+        self.watchdog = Cycle::NEVER;
+        for cluster in &mut self.clusters {
+            let mut bitten = if cluster.watchdog() <= self.now { cluster.bite(self.now) } else { 0 };
+            while bitten != 0 {
+                let hpu = bitten.trailing_zeros() as u16;
+                bitten &= bitten - 1;
+                self.cores.kill(HpuId { cluster: cluster.index(), hpu }, self.now);
+            }
+            self.watchdog = self.watchdog.min(cluster.watchdog());
         }
     }
 
@@ -478,7 +497,7 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
             |address| port_a.conflicts(now, address),
             |from, at, to| {
                 for (at, address) in [(now, from), (at, to)] {
-                    if let Some((Place::L1(cluster), offset)) = memory.locate(address, 1) {
+                    if let Some((cluster, offset)) = memory.locate_l1(address) {
                         clusters[usize::from(cluster)].banks.announce(at, offset, beat);
                     }
                 }
@@ -497,9 +516,6 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
 
     /// The command unit takes a command of one HPU.
     fn take_command(&mut self) {
-        if !self.clusters.iter().any(Cluster::has_command) {
-            return;
-        }
         let has_room = |command: &Command| self.commands.has_room(command);
         let mut requests = 0;
         for (index, cluster) in self.clusters.iter().enumerate() {
@@ -511,6 +527,7 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
         let Some(hpu) = cluster.next_command(has_room) else { return };
         self.command_arbiter.grant(index);
         let Some((slot, command, goes_on)) = cluster.take_command(hpu) else { return };
+        self.note_wishes(index as usize);
         let hpu = HpuId { cluster: index as u16, hpu };
         self.commands.take(self.now, Issued { hpu, slot, command });
         self.counters.commands += 1;
@@ -535,6 +552,7 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
                     let address = command.host();
                     let refused = is_refused.then_some(Failure::Host { address });
                     let goes_on = self.clusters[usize::from(hpu.cluster)].respond(hpu.hpu, slot, data, refused);
+                    self.note_wishes(hpu.cluster.into());
                     self.observer.note(now, Noted::Response { hpu, slot });
                     if goes_on {
                         self.cores.resume(hpu, now);

@@ -54,6 +54,8 @@ pub struct Driver {
     /// There was no room in `finished` when the doorbell rang: the HPU waits and rings again.
     pub is_stalled: bool,
     slots: Vec<Slot>,
+    /// Number of commands in flight.
+    used: u32,
     /// The command that waits for the command unit, with its slot.
     issuing: Option<(u8, Command)>,
     waits: Option<Wait>,
@@ -72,6 +74,7 @@ impl Driver {
             finished: VecDeque::new(),
             is_stalled: false,
             slots: vec![slot; unit.cluster.commands_in_flight as usize],
+            used: 0,
             issuing: None,
             waits: None,
             failure: None,
@@ -87,7 +90,8 @@ impl Driver {
     /// The number of commands of a task that are in flight.
     #[inline]
     pub fn in_flight(&self, place: u8) -> u32 {
-        self.slots.iter().filter(|slot| slot.owner == Some(place)).count() as u32
+        let own = |slot: &&Slot| slot.owner == Some(place);
+        if self.used == 0 { 0 } else { self.slots.iter().filter(own).count() as u32 }
     }
 
     /// The watchdog has bitten: whatever the HPU waited for does not resume it.
@@ -127,6 +131,7 @@ impl Driver {
         };
         let slot = &mut self.slots[index];
         (slot.owner, slot.is_orphan) = (Some(place), false);
+        self.used += 1;
         self.issuing = Some((index as u8, command));
         Some(CommandId::new(index as u8, slot.uses))
     }
@@ -186,6 +191,7 @@ impl Driver {
         let slot = &mut self.slots[usize::from(index)];
         let id = CommandId::new(index, slot.uses);
         let owner = slot.owner.take();
+        self.used -= u32::from(owner.is_some());
         slot.uses = slot.uses.wrapping_add(1);
         slot.data = data;
         let finished = self.finished.iter_mut().find(|finished| Some(finished.place) == owner);

@@ -40,6 +40,8 @@ pub struct Cluster {
     idle: u32,
     /// No task is assigned before this cycle: one in each.
     assign_from: Cycle,
+    /// The next cycle in which a task can be assigned.
+    wake: Cycle,
     assign_cycles: u64,
     buffered: usize,
     /// The HPUs for which a feedback could be sent.
@@ -67,6 +69,7 @@ impl Cluster {
             banks: Banks::new(unit),
             idle: 0,
             assign_from: Cycle::ZERO,
+            wake: Cycle::NEVER,
             assign_cycles: u64::from(unit.cluster.assign_cycles),
             buffered: unit.cluster.buffered_completions as usize,
             done: 0,
@@ -98,6 +101,7 @@ impl Cluster {
         let landed = if size == 0 { now } else { Cycle::NEVER };
         self.places[usize::from(place)] = Some(Placed { task, transfer: size, buffer, landed });
         self.waiting.push_back(place);
+        self.settle();
         Some((place, Range { address: self.packets_at + buffer.start, size }))
     }
 
@@ -107,6 +111,7 @@ impl Cluster {
         if let Some(placed) = &mut self.places[usize::from(place)] {
             placed.landed = at;
         }
+        self.settle();
     }
 
     /// The task at a place, and its packet in L1.
@@ -119,24 +124,31 @@ impl Cluster {
     /// The next cycle in which a task can be assigned.
     #[inline]
     pub fn wake(&self) -> Cycle {
+        self.wake
+    }
+
+    /// Finds out when the next task can be assigned.
+    #[inline]
+    fn settle(&mut self) {
         let head = match (self.idle, self.waiting.front()) {
             (0, _) | (_, None) => Cycle::NEVER,
             (_, Some(place)) => self.places[usize::from(*place)].as_ref().map_or(Cycle::NEVER, |placed| placed.landed),
         };
-        head.max(self.assign_from)
+        self.wake = head.max(self.assign_from);
     }
 
     /// Gives the first task to the idle HPU with the lowest number, if it has landed. Returns HPU, place, and the cycle in
     /// which the HPU driver has the task.
     #[inline]
     pub fn assign(&mut self, now: Cycle, tasks: &Tasks) -> Option<(u16, u8, Cycle)> {
-        if self.wake() > now {
+        if self.wake > now {
             return None;
         }
         let place = self.waiting.pop_front()?;
         let hpu = self.idle.trailing_zeros();
         self.idle &= !(1 << hpu);
         self.assign_from = now + 1_u64;
+        self.settle();
         let at = now + self.assign_cycles;
         let watchdog_cycles = tasks[self.places[usize::from(place)].as_ref()?.task].her.context.watchdog_cycles;
         let driver = &mut self.drivers[hpu as usize];
@@ -149,6 +161,7 @@ impl Cluster {
     /// All HPUs have booted and wait for their first task.
     pub fn boot(&mut self) {
         self.idle = u32::MAX >> (32 - self.drivers.len());
+        self.settle();
     }
 
     /// An HPU is done with its task. Returns how the task ends, if the HPU may go on; otherwise it waits until one of its
@@ -167,6 +180,7 @@ impl Cluster {
         driver.finished.push_back(Finished { place, outcome, in_flight });
         self.done |= u32::from(driver.could_feed_back()) << hpu;
         self.idle |= 1 << hpu;
+        self.settle();
         Some(outcome)
     }
 

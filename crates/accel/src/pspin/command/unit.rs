@@ -114,6 +114,9 @@ impl CommandUnit {
     /// The next cycle in which something happens to a command.
     #[inline]
     pub fn wake(&self) -> Cycle {
+        if self.is_idle() && self.due.is_empty() {
+            return Cycle::NEVER;
+        }
         let path = self.path.front().map_or(Cycle::NEVER, |(at, _)| *at);
         let due = self.due.peek().map_or(Cycle::NEVER, |Reverse(timed)| match timed.due {
             Due::Deliver(_) => timed.at,

@@ -82,6 +82,14 @@ impl Arena {
         (u64::from(offset) + u64::from(size) <= u64::from(bytes)).then_some((place, offset))
     }
 
+    /// The cluster in whose L1 an address is, and the offset in it.
+    #[inline]
+    pub fn locate_l1(&self, address: u32) -> Option<(u16, u32)> {
+        let offset = address.wrapping_sub(Pspin::L1_START);
+        let (cluster, offset) = (offset / Pspin::L1_SPAN, offset % Pspin::L1_SPAN);
+        (cluster < self.clusters && offset < self.l1).then_some((cluster as u16, offset))
+    }
+
     /// Where the byte at this offset of a memory is in [`Arena::bytes`].
     #[inline]
     pub fn position(&self, place: Place, offset: u32) -> usize {

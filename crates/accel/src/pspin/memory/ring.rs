@@ -98,11 +98,14 @@ impl Ring {
         if piece.bytes == 0 {
             return;
         }
-        // From the first piece on, the pieces lie one behind the other.
+        // From the first piece on, which is mostly the one that is freed, the pieces lie one behind the other.
         let head = self.pieces.front().map_or(0, |piece| piece.start);
         let behind_head = |start: u32| if start >= head { start - head } else { start + (self.bytes - head) };
-        let found = self.pieces.binary_search_by_key(&behind_head(piece.start), |known| behind_head(known.start));
-        match found.ok().and_then(|index| self.pieces.get_mut(index)) {
+        let index = match piece.start == head {
+            true => Ok(0),
+            false => self.pieces.binary_search_by_key(&behind_head(piece.start), |known| behind_head(known.start)),
+        };
+        match index.ok().and_then(|index| self.pieces.get_mut(index)) {
             Some(known) if !known.free => known.free = true,
             _ => debug_assert!(false, "{piece:?} is freed twice"),
         }
