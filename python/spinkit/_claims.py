@@ -388,7 +388,8 @@ class _Reported(_ClaimTable, tag="reported", frozen=True, kw_only=True):
     """A number of the report or the output of `of`, divided by another one (`per`), or by that of another series.
 
     A key with dots is a place in spinrun's report of the run (`handlers.NAME.min_instructions`, `cards.1.dma_bytes`),
-    which is tested once for each machine; a key without dots is what the program prints for each point.
+    which is tested once for each machine; a key without dots is what the program prints for each point. Several keys
+    joined by ` + ` are their sum.
     """
 
     of: str
@@ -679,6 +680,8 @@ def _reported(table: _Reported, place: Place, scope: Scope) -> tuple[str, _Numbe
             raise (place / "per").error("names a number of points, but series share the run")
 
     def one(measured: Measured, machine: str, series: str, value: int, key: str) -> float:
+        if " + " in key:
+            return sum(one(measured, machine, series, value, part) for part in key.split(" + "))
         if _is_of_runs(key, scope):
             return measured.reported(machine, series, key)
         if of_runs:

@@ -131,8 +131,10 @@ class Job:
         series = self.series[0]
         changes = self._settings(tuple(self._fill(change, value, ()) for change in series.set))
         options = ["--machine", self.machine, *(word for change in changes for word in ("--set", change))]
-        arguments = (*self.experiment.program.args, *series.args)
-        return [*options, *(self._fill(word, value, changes, mode=series.mode) for word in arguments)]
+        # Those of all series are last, as they may be of a folder's driver.
+        arguments = (*series.args, *self.experiment.program.args)
+        more = {"mode": series.mode, "folder": str(self.experiment.folder)}
+        return [*options, *(self._fill(word, value, changes, **more) for word in arguments)]
 
     @property
     def arguments(self) -> list[str]:
