@@ -11,18 +11,21 @@
 
 /* A set of the cache in L2. */
 struct kv_set {
-    /* Bit 0: an HPU changes the set. Bits 1 to 3: entries in use. Bits 4 and 5: the entry that is replaced next. From bit 6 on: how
-     * often the set was changed. */
     uint32_t state;
     uint32_t keys[KV_WAYS];
     uint32_t values[KV_WAYS];
 };
 
+/* The state of a set: an HPU changes it; it changes which keys are there; entries in use; how often one was replaced, which also says
+ * which is next; how often any was updated. */
 #define KV_BUSY 1u
-#define KV_USED(state) ((state) >> 1 & 7)
-#define KV_NEXT(state) ((state) >> 4 & 3)
-#define KV_VERSION(state) ((state) >> 6)
-#define KV_STATE(version, next, used) ((version) << 6 | (next) << 4 | (used) << 1)
+#define KV_CHANGING 2u
+#define KV_USED(state) ((state) >> 2 & 7)
+#define KV_REPLACED(state) ((state) >> 5 & 0x3ff)
+#define KV_VERSION(state) ((state) >> 15)
+#define KV_STATE(version, replaced, used) ((version) << 15 | ((replaced) & 0x3ff) << 5 | (used) << 2)
+/* The part that changes with the keys. */
+#define KV_KEYS 0x7ffcu
 
 /* A request, and the answer of the card or what goes to the host. */
 struct kv_packet {
@@ -30,7 +33,8 @@ struct kv_packet {
     uint32_t operation;
     uint32_t key;
     uint32_t value;
-    uint32_t version; /* of the key's set, which an update has made or a read has seen */
+    /* The version of the key's set that an update has made. A read has seen one from `since` to `version`. */
+    uint32_t since, version;
 };
 
 #define KV_READ 0u
@@ -40,7 +44,7 @@ struct kv_packet {
 
 /* Where the host finds the key and the value that a request has replaced, and the requests that the card could not answer, by their
  * IP identification. */
-#define KV_REPLACED(identification) ((identification) * 8)
-#define KV_REPLACED_BYTES (8 << 16)
+#define KV_REPLACED_PAIR(identification) ((identification) * 8)
+#define KV_REPLACED_PAIRS (8 << 16)
 
 #endif

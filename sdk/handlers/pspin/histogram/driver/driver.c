@@ -2,20 +2,27 @@
 #include "../../common/case.h"
 #include "../histogram.h"
 
+#define MESSAGE_WORDS 512
+
 static struct histogram state;
 
 static void prepare(struct options *options) {
+    if (options->packets == 0)
+        options->packets = (MESSAGE_WORDS + words_in(options->size) - 1) / words_in(options->size);
     state.messages_left = options->messages;
     image = &state;
     image_bytes = sizeof state;
     host_bytes = HISTOGRAM_PART(NUM_CLUSTERS);
 }
 
+/* The last packet of a message has what is left of it. */
 static uint32_t make(struct packet *packet, uint32_t number, uint32_t size) {
-    (void)number;
-    for (uint32_t word = 0; word < words_in(size); word++)
+    uint32_t words = words_in(size), before = number * words;
+    if (before < MESSAGE_WORDS && MESSAGE_WORDS - before < words)
+        words = MESSAGE_WORDS - before;
+    for (uint32_t word = 0; word < words; word++)
         set_word(packet, word, random_below(HISTOGRAM_VALUES));
-    return size;
+    return use_case->header_bytes + 4 * words;
 }
 
 static bool check(void) {
@@ -41,7 +48,7 @@ int main(int argc, char **argv) {
         .program = "histogram",
         .payload = "histogram_ph",
         .completion = "histogram_th",
-        .defaults = {512, 1, sizeof(pkt_hdr_t) + 4 * 512},
+        .defaults = {512, 0, 1024},
         .header_bytes = sizeof(pkt_hdr_t),
         .least_data = 4,
         .most_bytes = 9216,

@@ -7,21 +7,20 @@
 /* Records in the store, as YCSB's recordcount: the paper does not say how many. */
 #define RECORDS 1000
 
-/* Number of sets of the cache, and a set as plain C has it. */
+/* A set as plain C has it. */
 struct set {
-    uint32_t keys[KV_WAYS], values[KV_WAYS], used, next, version;
+    uint32_t keys[KV_WAYS], values[KV_WAYS], used, next;
 };
 
-/* What is known about a request after the run: what it was, what it has become, and where that came. */
+/* What is known about a request after the run: what it was, and what it has become, at the client or at the host. */
 struct outcome {
-    const struct packet *packet, *answer;
-    struct kv_packet result;
-    uint32_t number, set;
+    struct kv_packet request, result;
+    const struct packet *answer;
 };
 
 static struct kv_set cache[KV_SETS];
 static double below[RECORDS];
-static struct set sets[KV_SETS];
+static struct outcome *outcomes;
 
 /* The number whose tenth power is `power` (Newton). */
 static double tenth_root(double power) {
@@ -63,7 +62,7 @@ static void prepare(struct options *options) {
     }
     image = cache;
     image_bytes = sizeof cache;
-    host_bytes = KV_REPLACED_BYTES + options->messages * options->packets * HOST_SLOT;
+    host_bytes = KV_REPLACED_PAIRS + options->messages * options->packets * HOST_SLOT;
 }
 
 static uint32_t make(struct packet *packet, uint32_t number, uint32_t size) {
@@ -72,89 +71,116 @@ static uint32_t make(struct packet *packet, uint32_t number, uint32_t size) {
     request->operation = random_below(2) ? KV_UPDATE : KV_READ;
     request->key = key_of(random_rank());
     request->value = request->operation == KV_UPDATE ? random_word() : 0;
-    request->version = 0;
+    request->since = request->version = 0;
     return size;
 }
 
-/* Requests of a set in the order of their versions; an update makes the version that later reads see. */
-static int in_order(const void *left, const void *right) {
-    const struct outcome *a = left, *b = right;
-    uint64_t first = (uint64_t)a->set << 32 | a->result.version << 1 | !(a->result.operation & KV_UPDATE);
-    uint64_t second = (uint64_t)b->set << 32 | b->result.version << 1 | !(b->result.operation & KV_UPDATE);
-    return first < second ? -1 : first > second;
-}
-
-/* Repeats a request. Sets what it should have become, and the pair that it replaces. */
-static struct kv_packet repeat(const struct outcome *outcome, uint64_t *replaced) {
-    struct kv_packet request = *(const struct kv_packet *)outcome->packet->bytes;
-    struct set *set = &sets[outcome->set];
+static uint32_t find(const struct set *set, uint32_t key) {
     uint32_t entry = 0;
-    while (entry < set->used && set->keys[entry] != request.key)
+    while (entry < set->used && set->keys[entry] != key)
         entry++;
-    *replaced = 0;
-    if (request.operation == KV_UPDATE) {
-        if (entry == KV_WAYS) {
-            entry = set->next;
-            set->next = (set->next + 1) % KV_WAYS;
-            *replaced = (uint64_t)set->values[entry] << 32 | set->keys[entry];
-        } else if (entry == set->used) {
-            set->used++;
-        }
-        set->keys[entry] = request.key;
-        set->values[entry] = request.value;
-        set->version++;
-    }
-    request.version = set->version;
-    if (request.operation == KV_UPDATE || entry < set->used) {
-        request.operation |= KV_ANSWERED;
-        request.value = set->values[entry];
-    }
-    return request;
+    return entry;
 }
 
-static bool is_right(const struct outcome *outcome) {
-    uint64_t replaced;
-    struct kv_packet expected = repeat(outcome, &replaced);
-    bool should_answer = expected.operation & KV_ANSWERED;
-    uint32_t number = outcome->number;
-    if (!is_equal(outcome->answer != NULL, should_answer, "number of answers to request", number) ||
-        !is_equal(host_word(KV_REPLACED(number)), replaced, "entry that was replaced by request", number))
-        return false;
-    struct packet packet = *outcome->packet;
-    memcpy(packet.bytes, &expected, sizeof expected);
-    if (should_answer) {
-        swap_ends(&packet);
-        header_of(&packet)->udp_hdr.checksum = 0;
-        return is_equal(outcome->answer->length, packet.length, "length of the answer to request", number) &&
-               is_same(outcome->answer->bytes, packet.bytes, packet.length, "the answer to request", number);
+/* Updates a set. Returns the key and the value that this replaces, or 0. */
+static uint64_t update(struct set *set, uint32_t key, uint32_t value) {
+    uint32_t entry = find(set, key);
+    uint64_t replaced = 0;
+    if (entry == KV_WAYS) {
+        entry = set->next;
+        set->next = (set->next + 1) % KV_WAYS;
+        replaced = (uint64_t)set->values[entry] << 32 | set->keys[entry];
+    } else if (entry == set->used) {
+        set->used++;
     }
-    return is_same(host + KV_REPLACED_BYTES + number * HOST_SLOT, packet.bytes, packet.length, "request", number);
+    set->keys[entry] = key;
+    set->values[entry] = value;
+    return replaced;
+}
+
+/* Compares what request `number` has become with what it should have, and where it should have come. */
+static bool is_right(uint32_t number, const struct kv_packet *expected) {
+    const struct outcome *outcome = &outcomes[number];
+    struct packet packet = arrived.all[number];
+    memcpy(packet.bytes, expected, sizeof *expected);
+    if (!is_equal(outcome->answer != NULL, (expected->operation & KV_ANSWERED) != 0, "number of answers to request",
+                  number))
+        return false;
+    if (outcome->answer == NULL)
+        return is_same(host + KV_REPLACED_PAIRS + number * HOST_SLOT, packet.bytes, packet.length, "request", number);
+    swap_ends(&packet);
+    header_of(&packet)->udp_hdr.checksum = 0;
+    return is_equal(outcome->answer->length, packet.length, "length of the answer to request", number) &&
+           is_same(outcome->answer->bytes, packet.bytes, packet.length, "the answer to request", number);
+}
+
+/* Whether a read may have had its result when the set was in this state. */
+static bool could_see(const struct set *set, const struct outcome *read) {
+    uint32_t entry = find(set, read->request.key);
+    return read->answer ? entry < set->used && set->values[entry] == read->result.value : entry == set->used;
+}
+
+/* Repeats the updates of a set in the order of their versions, and compares them and the reads. */
+static bool check_set(uint32_t number) {
+    uint32_t updates = 0;
+    struct set *states = memory((arrived.count + 1) * sizeof *states);
+    bool is_found = true, are_right = true;
+    while (is_found && are_right) {
+        is_found = false;
+        for (uint32_t at = 0; at < arrived.count && !is_found; at++) {
+            struct kv_packet request = outcomes[at].request;
+            is_found = request.key % KV_SETS == number && request.operation == KV_UPDATE &&
+                       outcomes[at].result.version == updates + 1;
+            if (is_found) {
+                states[updates + 1] = states[updates];
+                uint64_t replaced = update(&states[++updates], request.key, request.value);
+                request.operation |= KV_ANSWERED;
+                request.since = request.version = updates;
+                are_right = is_right(at, &request) && is_equal(host_word(KV_REPLACED_PAIR(at)), replaced,
+                                                               "the entry that was replaced by request", at);
+            }
+        }
+    }
+    for (uint32_t at = 0; at < arrived.count && are_right; at++) {
+        const struct outcome *outcome = &outcomes[at];
+        struct kv_packet request = outcome->request;
+        if (request.key % KV_SETS != number)
+            continue;
+        request.since = outcome->result.since;
+        request.version = outcome->result.version;
+        if (request.operation == KV_UPDATE) {
+            are_right = is_equal(request.version > 0 && request.version <= updates, true, "a version of update", at);
+            continue;
+        }
+        bool is_seen = false;
+        for (uint32_t version = request.since; version <= request.version && version <= updates; version++)
+            is_seen = is_seen || could_see(&states[version], outcome);
+        request.operation |= outcome->answer ? KV_ANSWERED : 0;
+        request.value = outcome->answer ? outcome->result.value : 0;
+        are_right = is_equal(is_seen, true, "a version with the result of read", at) && is_right(at, &request);
+    }
+    free(states);
+    return are_right;
 }
 
 static bool check(void) {
     const struct packet **found = answers();
     if (found == NULL)
         return false;
-    struct outcome *outcomes = memory(arrived.count * sizeof *outcomes);
+    outcomes = memory(arrived.count * sizeof *outcomes);
     for (uint32_t number = 0; number < arrived.count; number++) {
         struct outcome *outcome = &outcomes[number];
-        outcome->number = number;
-        outcome->packet = &arrived.all[number];
+        const uint8_t *result = found[number] ? found[number]->bytes : host + KV_REPLACED_PAIRS + number * HOST_SLOT;
         outcome->answer = found[number];
-        const uint8_t *result = host + KV_REPLACED_BYTES + number * HOST_SLOT;
-        if (outcome->answer != NULL)
-            result = outcome->answer->bytes;
+        memcpy(&outcome->request, arrived.all[number].bytes, sizeof outcome->request);
         memcpy(&outcome->result, result, sizeof outcome->result);
-        outcome->set = ((const struct kv_packet *)outcome->packet->bytes)->key % KV_SETS;
     }
-    qsort(outcomes, arrived.count, sizeof *outcomes, in_order);
-    uint32_t at = 0;
-    while (at < arrived.count && is_right(&outcomes[at]))
-        at++;
-    bool are_right = at == arrived.count;
+    uint32_t set = 0;
+    while (set < KV_SETS && check_set(set))
+        set++;
     free(outcomes);
     free(found);
-    return are_right;
+    return set == KV_SETS;
 }
 
 int main(int argc, char **argv) {

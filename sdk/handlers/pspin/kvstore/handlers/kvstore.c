@@ -1,11 +1,11 @@
 /* A cache of a key-value store (PsPIN §IV-C, "key-value cache"). The card answers updates, and reads of keys that it has; other reads
  * go to the host. An update of a key that it does not have replaces an entry of the key's set, which goes to the host first.
- * Updates of a set exclude each other; reads do not lock, but start again when the set has changed meanwhile. */
+ * Updates of a set exclude each other. Reads do not lock: they start again when the keys of the set have changed meanwhile. */
 #include <card.h>
 
 #include "../kvstore.h"
 
-/* The entry with a key, or `used` if there is none. */
+/* The entry with a key, or the number of entries in use if there is none. */
 static inline uint32_t entry_of(const volatile struct kv_set *set, uint32_t key, uint32_t used) {
     uint32_t entry = 0;
     while (entry < used && set->keys[entry] != key)
@@ -15,45 +15,58 @@ static inline uint32_t entry_of(const volatile struct kv_set *set, uint32_t key,
 
 /* Returns whether the cache has the key. */
 static inline bool read_key(volatile struct kv_set *set, struct kv_packet *request) {
-    uint32_t state, entry, value = 0;
+    uint32_t before, after, entry, value = 0, key = request->key;
     do {
-        state = set->state;
-        entry = entry_of(set, request->key, KV_USED(state));
-        if (entry < KV_USED(state))
+        before = set->state;
+        entry = entry_of(set, key, KV_USED(before));
+        if (entry < KV_USED(before))
             value = set->values[entry];
-    } while ((state & KV_BUSY) || set->state != state);
-    request->version = KV_VERSION(state);
-    if (entry == KV_USED(state))
+        after = set->state;
+    } while ((before & KV_CHANGING) || ((before ^ after) & (KV_KEYS | KV_CHANGING)));
+    request->since = KV_VERSION(before);
+    /* An update that is under way may have written its value already. */
+    request->version = KV_VERSION(after) + (after & KV_BUSY);
+    if (entry == KV_USED(before))
         return false;
     request->value = value;
     return true;
 }
 
+/* Makes room for a key, and returns its entry. The caller has locked the set. */
+static inline uint32_t add_key(const task_t *task, volatile struct kv_set *set, uint32_t key, uint32_t place,
+                               uint32_t *state) {
+    uint32_t used = KV_USED(*state), replaced = KV_REPLACED(*state), entry = used;
+    set->state = *state | KV_BUSY | KV_CHANGING;
+    if (used == KV_WAYS) {
+        entry = replaced++ % KV_WAYS;
+        uint64_t pair = (uint64_t)set->values[entry] << 32 | set->keys[entry];
+        spin_cmd_t written;
+        spin_write_to_host(host_address(task, place), pair, &written);
+        /* Reads that do not find the key any more come to the host after it. */
+        spin_cmd_wait(written);
+    } else {
+        used++;
+    }
+    set->keys[entry] = key;
+    *state = KV_STATE(KV_VERSION(*state), replaced, used);
+    return entry;
+}
+
 static inline void update_key(const task_t *task, volatile struct kv_set *set, struct kv_packet *request) {
-    uint32_t state;
+    uint32_t key = request->key, value = request->value, place = request->header.ip_hdr.identification;
+    /* The entry is looked up before the lock is taken, and again only if the keys have changed meanwhile. */
+    uint32_t before = set->state, entry = entry_of(set, key, KV_USED(before)), state;
     do
         state = amo_or(&set->state, KV_BUSY);
     while (state & KV_BUSY);
-    uint32_t used = KV_USED(state), next = KV_NEXT(state);
-    uint32_t entry = entry_of(set, request->key, used);
-    if (entry == used) {
-        if (used == KV_WAYS) {
-            entry = next;
-            next = (next + 1) % KV_WAYS;
-            uint64_t replaced = (uint64_t)set->values[entry] << 32 | set->keys[entry];
-            uint32_t place = KV_REPLACED(request->header.ip_hdr.identification);
-            spin_cmd_t written;
-            spin_write_to_host(host_address(task, place), replaced, &written);
-            /* A read that does not find the key any more reaches the host after it. */
-            spin_cmd_wait(written);
-        } else {
-            used++;
-        }
-        set->keys[entry] = request->key;
-    }
-    set->values[entry] = request->value;
-    request->version = KV_VERSION(state) + 1;
-    set->state = KV_STATE(request->version, next, used);
+    if ((before ^ state) & KV_KEYS)
+        entry = entry_of(set, key, KV_USED(state));
+    if (entry == KV_USED(state))
+        entry = add_key(task, set, key, KV_REPLACED_PAIR(place), &state);
+    set->values[entry] = value;
+    uint32_t version = KV_VERSION(state) + 1;
+    set->state = KV_STATE(version, KV_REPLACED(state), KV_USED(state));
+    request->since = request->version = version;
 }
 
 __handler__ void kvstore_ph(handler_args_t *args) {
@@ -65,7 +78,7 @@ __handler__ void kvstore_ph(handler_args_t *args) {
     if (request->operation == KV_UPDATE) {
         update_key(task, set, request);
     } else if (!read_key(set, request)) {
-        spin_dma_to_host(host_slot(task, &request->header) + KV_REPLACED_BYTES, (uintptr_t)request, task->pkt_mem_size,
+        spin_dma_to_host(host_slot(task, &request->header) + KV_REPLACED_PAIRS, (uintptr_t)request, task->pkt_mem_size,
                          false, NULL);
         return;
     }
