@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn the_neighbours_of_fences_synchronise() {
-        assert_eq!(marked(&[LOAD, STORE, NOP, RET]), []);
+        assert!(marked(&[LOAD, STORE, NOP, RET]).is_empty());
         // A load-acquire, a store-release, and both as sequentially consistent accesses.
         assert_eq!(marked(&[STORE, LOAD, NOP, ACQUIRE, STORE, RET]), [1]);
         assert_eq!(marked(&[STORE, RELEASE, LOAD, NOP, STORE, RET]), [4]);

@@ -10,7 +10,8 @@
 //! * `fences`, `watch`: which accesses happen at their exact time, in the order of all HPUs: those next to fences, and
 //!   those to words on which a handler waits
 //! * `blocks`: code is decoded once into straight-line blocks; `engine` runs them
-//! * `stepper`: runs a thread access by access ([`Stepper`]), for cards on which each access has a time of its own
+//! * `stepper`: runs a thread access by access ([`Stepper`]), for cards on which each access has a time of its own; `ways`:
+//!   what a thread does between two accesses again and again is looked up
 //! * `profile`: execution counts of instructions, on request
 //! * `timing`: HPU memory has fixed latency and no caches, so a block that starts in a given pipeline state always
 //!   takes the same cycles and leaves the same state; each such transition is simulated once and looked up afterwards.
@@ -35,6 +36,7 @@ mod stop;
 mod thread;
 mod timing;
 mod watch;
+mod ways;
 mod window;
 
 pub use engine::Engine;

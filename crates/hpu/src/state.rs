@@ -50,6 +50,15 @@ impl State {
         data_cycles: 0,
     };
 
+    /// Whether nothing differs that an instruction can read, but for pc and counters; none reads the 32-bit register `sink`.
+    pub(crate) fn has_registers_of(&self, other: &State, sink: Option<u8>) -> bool {
+        let mut words = other.words;
+        if let Some(sink) = sink {
+            words[usize::from(sink) % WORDS] = self.word(sink);
+        }
+        (self.words, self.reservation, self.loops) == (words, other.reservation, other.loops) && self.wide == other.wide
+    }
+
     /// The value of 32-bit register `index`; the index wraps at 64.
     #[inline(always)]
     pub fn word(&self, index: u8) -> u32 {

@@ -3,6 +3,7 @@ use crate::program::Program;
 use crate::state::State;
 use crate::timing::Position;
 use crate::watch::Attention;
+use crate::ways::Ways;
 
 /// One invocation of a handler: its registers, and the cycles and instructions that it has used.
 #[derive(Clone, Debug)]
@@ -21,6 +22,10 @@ pub struct Thread {
     pub(crate) pipeline: Position,
     /// The block whose access the thread waits for, in a [`Stepper`](crate::Stepper).
     pub(crate) block: u32,
+    /// The ways from one access to the next that it knows by heart.
+    pub(crate) ways: Ways,
+    /// Whether it has read a control register since its latest access: the time, or the number of instructions.
+    pub(crate) has_read_counters: bool,
 }
 
 impl Thread {
@@ -37,6 +42,8 @@ impl Thread {
             attention: Attention::default(),
             pipeline: Position::default(),
             block: 0,
+            ways: Ways::default(),
+            has_read_counters: false,
         };
         let state = &mut thread.state;
         // The lowest bit of a code address is not part of the address in any instruction set.
@@ -64,6 +71,7 @@ impl Thread {
 
     /// Answers a [`Stop::Call`](crate::Stop::Call): the handler sees `result` as the result of its command.
     pub fn set_result(&mut self, result: u32) {
+        self.ways.forget();
         self.state.set_word(self.convention.result, result);
     }
 
@@ -90,6 +98,7 @@ impl Thread {
 
     /// Writes the 32-bit register `index` of the instruction set's register file. RISC-V: `x1` to `x31`.
     pub fn set_register(&mut self, index: u8, value: u32) {
+        self.ways.forget();
         self.state.set_word(index, value);
     }
 

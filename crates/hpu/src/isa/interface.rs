@@ -23,6 +23,8 @@ pub struct Convention {
     pub command: u8,
     /// The argument of a command.
     pub command_argument: u8,
+    /// A register that no instruction reads: what is written to it is discarded.
+    pub sink: Option<u8>,
     /// A register that is initialised with the value of a symbol, and the name of that symbol.
     pub global_pointer: Option<(u8, &'static str)>,
 }

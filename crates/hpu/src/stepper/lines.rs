@@ -2,17 +2,19 @@
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lines {
     words: Vec<u64>,
+    /// How many lines were taken out.
+    removed: u64,
 }
 
 impl Lines {
     /// An empty cache for a program with this number of lines.
     pub fn none(lines: u32) -> Lines {
-        Lines { words: vec![0; lines.div_ceil(u64::BITS) as usize] }
+        Lines { words: vec![0; lines.div_ceil(u64::BITS) as usize], removed: 0 }
     }
 
     /// A cache that holds every line of a program with this number of lines.
     pub fn all(lines: u32) -> Lines {
-        Lines { words: vec![u64::MAX; lines.div_ceil(u64::BITS) as usize] }
+        Lines { words: vec![u64::MAX; lines.div_ceil(u64::BITS) as usize], removed: 0 }
     }
 
     /// Whether the cache holds a line.
@@ -28,8 +30,14 @@ impl Lines {
         }
     }
 
+    /// The number of lines that were taken out so far: as long as it is the same, the lines that the cache holds stay there.
+    pub(crate) fn removed(&self) -> u64 {
+        self.removed
+    }
+
     /// Takes a line out of the cache.
     pub fn remove(&mut self, line: u32) {
+        self.removed += 1;
         if let Some(word) = self.words.get_mut((line / u64::BITS) as usize) {
             *word &= !(1 << (line % u64::BITS));
         }

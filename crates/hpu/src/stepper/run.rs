@@ -13,6 +13,7 @@ use crate::stop::Fault;
 use crate::thread::Thread;
 use crate::timing::{Exit, Memo, Timed};
 use crate::watch::Watched;
+use crate::ways::{End, Registers, Start};
 use crate::window::Window;
 
 /// Runs handlers of one program on in-order cores, access by access; all cores of a card share it.
@@ -137,6 +138,7 @@ impl Stepper {
                 });
             }
             state.instructions += u64::from(block.instructions);
+            thread.has_read_counters |= block.last == Class::System;
             let exit = Exit { taken: flow == Flow::Jump, ..Exit::NEXT };
             state.cycles += u64::from(self.memo.advance(&mut thread.pipeline, number, exit, timed));
             if flow == Flow::Command {
@@ -162,6 +164,7 @@ impl Stepper {
             return Err(Fault::Fetch { pc: thread.state.pc });
         };
         let mut view = View::of_window(arena, window, &mut self.nothing);
+        thread.ways.forget();
         let state = &mut thread.state;
         let at = state.pc;
         state.pc = block.end;
@@ -185,6 +188,53 @@ impl Stepper {
         self.memo.resume(&mut thread.pipeline);
         self.memo.advance(&mut thread.pipeline, number, exit, || &self.blocks.timed[range]);
         Ok(())
+    }
+
+    /// Executes the access of the latest [`Pause::Access`], to `address`, on a register of a device, which answers `stall`
+    /// cycles late with these bytes and ignores what is stored, and then runs for at most `ahead` cycles: like
+    /// [`Stepper::perform`] and [`Stepper::run`]. What a runtime does around short handlers, again and again from one
+    /// register to the next, is executed only the first times.
+    ///
+    /// # Errors
+    /// Like [`Stepper::perform`].
+    pub fn pass(
+        &mut self,
+        thread: &mut Thread,
+        lines: &Lines,
+        address: u32,
+        answer: [u8; 8],
+        stall: u64,
+        ahead: u64,
+    ) -> Result<Pause, Fault> {
+        self.memo.resume(&mut thread.pipeline);
+        let (block, pipeline) = (thread.block, thread.pipeline);
+        let start = Start { block, pipeline, is_stalled: stall > 0, answer, removed: lines.removed() };
+        if let Some(end) = thread.ways.find(&start) {
+            let state = &mut thread.state;
+            state.cycles += stall + end.cycles;
+            state.instructions += end.instructions;
+            state.pc = end.pc;
+            (thread.block, thread.pipeline) = (end.block, end.pipeline);
+            let (address, bytes, class) = end.access;
+            return Ok(Pause::Access(Access { at: state.cycles, address, bytes, class }));
+        }
+        let (registers, ways) = (Registers::of(&thread.state), std::mem::take(&mut thread.ways));
+        let (cycles, instructions) = (thread.cycles() + stall, thread.instructions());
+        thread.has_read_counters = false;
+        let window = Window { base: address, len: 8, write: true, ..Window::default() };
+        self.perform(thread, &mut { answer }, window, stall)?;
+        let pause = self.run(thread, lines, thread.cycles() + ahead);
+        if let Pause::Access(access) = pause
+            && registers.are_those_of(&thread.state, thread.convention.sink)
+            && !thread.has_read_counters
+        {
+            let (cycles, instructions) = (thread.cycles() - cycles, thread.instructions() - instructions);
+            let (block, pipeline, access) =
+                (thread.block, thread.pipeline, (access.address, access.bytes, access.class));
+            thread.ways = ways;
+            thread.ways.add(start, End { block, pipeline, pc: thread.pc(), cycles, instructions, access });
+        }
+        Ok(pause)
     }
 
     /// Ends a thread at operation `at` of a block, and counts the operations before it.

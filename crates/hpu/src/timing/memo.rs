@@ -53,7 +53,7 @@ impl<P: Pipeline + Send + Sync> Numbered for Interned<P> {
 }
 
 /// The latest transition of a thread's pipeline. The default is an empty pipeline.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Position {
     transition: u32,
     generation: u32,

@@ -304,3 +304,66 @@ fn a_wait_lets_results_arrive() {
         assert_eq!((core.run(), core.thread.cycles()), (Pause::Return(0), expected + 2), "{cycles}");
     }
 }
+
+/// A loop like that of a runtime: it loads a word of a device, does something, and stores to the device.
+fn runtime(body: &[u32]) -> Vec<u32> {
+    let back = -4 * (body.len() as i32 + 2);
+    [&[lw(A1, A5, 0)][..], body, &[sw(A1, A5, 4), jal(0, back)]].concat()
+}
+
+/// Everything that can be seen of a thread that passes from access to access of a device with these answers and delays; the
+/// cache loses all lines at every `lost`th access. Passing is compared with executing.
+fn passes(body: &[u32], answers: &[(u32, u64)], lost: usize) {
+    let mut both = [Core::new(&runtime(body)), Core::new(&runtime(body))];
+    for core in &mut both {
+        core.thread.set_register(A5 as u8, 0x5000);
+        core.access();
+    }
+    let [passing, executing] = &mut both;
+    for (index, (answer, stall)) in answers.iter().copied().cycle().take(40).enumerate() {
+        if index % lost == lost - 1 {
+            for core in [&mut *passing, &mut *executing] {
+                (0..core.stepper.lines()).for_each(|line| core.lines.remove(line));
+            }
+        }
+        let mut bytes = u64::from(answer).to_le_bytes();
+        let address = 0x5000 + 4 * (index as u32 % 2);
+        let Core { stepper, thread, lines, .. } = passing;
+        let mut passed = stepper.pass(thread, lines, address, bytes, stall, 1000).unwrap();
+        let Core { stepper, thread, lines, .. } = executing;
+        let window = Window { base: address, len: 8, write: true, ..Window::default() };
+        stepper.perform(thread, &mut bytes, window, stall).unwrap();
+        let mut executed = stepper.run(thread, lines, thread.cycles() + 1000);
+        while let Pause::Line(line) = passed {
+            assert_eq!(passed, executed);
+            passing.lines.insert(line);
+            executing.lines.insert(line);
+            (passed, executed) = (passing.run(), executing.run());
+        }
+        assert_eq!(passed, executed, "{index}");
+        // What is written to x0 is discarded there.
+        executing.thread.set_register(32, passing.thread.register(32));
+        same(&passing.thread, &executing.thread);
+    }
+}
+
+#[test]
+fn what_a_thread_knows_by_heart_is_what_it_would_do() {
+    let bodies = [
+        vec![],
+        vec![addi(A2, 0, 7), addi(A3, A2, 1)],
+        // A register that counts, one that depends on the answer, and a branch that does.
+        vec![addi(A2, A2, 1)],
+        vec![add(A2, A2, A1)],
+        vec![branch(1, A1, 0, 8), NOP, NOP],
+        // A branch that depends on the time, which no register holds afterwards: csrr a2, cycle; andi a2, a2, 4.
+        vec![0xc000_2673, 0x0046_7613, branch(1, A2, 0, 12), NOP, NOP, addi(A2, 0, 0)],
+    ];
+    for body in &bodies {
+        for lost in [usize::MAX, 7] {
+            passes(body, &[(0, 0)], lost);
+            passes(body, &[(5, 3)], lost);
+            passes(body, &[(0, 0), (1, 0), (0, 2), (0, 0), (1, 1), (1, 0), (1, 0)], lost);
+        }
+    }
+}

@@ -145,6 +145,7 @@ impl Isa for Toy {
         &Convention {
             arguments: &[FIRST, FIRST + 1, FIRST + 2],
             result: FIRST + 3,
+            sink: None,
             stack_pointer: FIRST + 4,
             return_address: FIRST + 7,
             command: FIRST + 6,

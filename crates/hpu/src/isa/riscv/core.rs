@@ -3,6 +3,7 @@ use std::sync::Arc;
 use object::elf::EM_RISCV;
 
 use super::extensions::{Extensions, XCV_HWLP};
+use super::fields::SINK;
 use super::{corev, decode, elf};
 use crate::isa::interface::{Convention, DeviceElf, Isa};
 use crate::op::{Decoded, Op};
@@ -27,6 +28,7 @@ pub fn by_name(name: &str) -> Option<Arc<dyn Isa>> {
 const CONVENTION: Convention = Convention {
     arguments: &[10, 11, 12, 13, 14, 15, 16, 17],
     result: 10,
+    sink: Some(SINK),
     stack_pointer: 2,
     return_address: 1,
     command: 17,
