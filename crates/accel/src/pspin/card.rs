@@ -156,7 +156,7 @@ impl Card {
         for (at, task) in fed_back.0 {
             self.tell(at, Output::Done(task));
         }
-        while let Some(outgoing) = self.unit.cores_mut().outgoing.pop_front() {
+        while let Some(outgoing) = self.unit.cores_mut().environment.outgoing.pop_front() {
             self.tell(outgoing.at, Output::Command(outgoing));
         }
     }
@@ -238,10 +238,10 @@ impl Card {
                 continue;
             };
             let Waiting { task, ready } = waiting;
-            let number = self.unit.cores_mut().tasks.add(task.clone(), queue);
+            let number = self.unit.cores_mut().environment.tasks.add(task.clone(), queue);
             let her = self.request(&task, queue, number);
             if self.unit.submit(her).is_err() {
-                self.unit.cores_mut().tasks.remove(number);
+                self.unit.cores_mut().environment.tasks.remove(number);
                 self.queues.leave(queue);
                 self.waiting.push_front(Waiting { task, ready });
                 return;
@@ -284,8 +284,8 @@ impl Card {
             Output::Done(number) => self.done(number, env),
             Output::Command(Outgoing { id, task, command, .. }) => {
                 let cores = self.unit.cores_mut();
-                if cores.issuer(id).is_some_and(|hpu| hpu.call.is_some_and(|(_, called)| called == id))
-                    && let Some(entry) = cores.tasks.get(task).filter(|entry| !entry.is_withdrawn)
+                if cores.issuer(id).is_some_and(|hpu| hpu.own.call.is_some_and(|(_, called)| called == id))
+                    && let Some(entry) = cores.environment.tasks.get(task).filter(|entry| !entry.is_withdrawn)
                 {
                     let (message, handler) = (entry.task.message, entry.task.handler.name.clone());
                     env.issue(Issued { id, message, handler, command });
@@ -297,7 +297,8 @@ impl Card {
 
     /// The unit is done with a task.
     fn done(&mut self, number: u64, env: &mut dyn Env) -> Result<(), InternalError> {
-        let entry = self.unit.cores_mut().tasks.remove(number).ok_or(InternalError::NotRunning(number as u16))?;
+        let entry =
+            self.unit.cores_mut().environment.tasks.remove(number).ok_or(InternalError::NotRunning(number as u16))?;
         if self.queues.leave(entry.queue) {
             self.release(entry.queue);
         }
@@ -337,7 +338,7 @@ impl Card {
 
 /// A unit whose HPUs have booted, without a program.
 fn unit(config: &Rc<Config>, clock: Clock) -> Pspin<Hpus> {
-    let cores = Hpus::new(config.clone(), clock, Box::new(P4spin));
+    let cores = Hpus::idle(config.clone(), clock, Box::new(P4spin));
     let mut unit = Pspin::new(config.clone(), clock, cores, ());
     unit.boot();
     unit

@@ -2,8 +2,8 @@
 
 use abi::device::err;
 
-use super::hpus::{Doing, Hpus, Outgoing};
-use super::own::{OwnMemory, owns};
+use super::hpus::{Act, Hpus, Outgoing};
+use super::own::OwnMemory;
 use crate::accelerator::InternalError;
 use crate::command::{Command, CommandId, Message, Place, Reply, Transfer};
 use crate::convention::{Answer, Call, Refusal, Request};
@@ -22,10 +22,10 @@ const WIDE_ATOMIC: u64 = 6;
 impl Hpus {
     /// An HPU issues a command in cycle `now`.
     pub(super) fn call(&mut self, id: HpuId, now: Cycle, call: Call, memory: &mut Arena) {
-        let hpu = &self.groups[usize::from(id.cluster)].hpus[usize::from(id.hpu)];
         let request = {
+            let Some(hpu) = self.get(id) else { return };
             let mut own = OwnMemory { memory, spans: &hpu.spans, cluster: id.cluster };
-            self.convention.request(call, &mut own)
+            self.environment.convention.request(call, &mut own)
         };
         let register = now + REGISTER;
         match request {
@@ -44,13 +44,13 @@ impl Hpus {
                 None => self.answer(id, register, err::INVALID),
                 Some(Look::Done(result)) => self.answer(id, register, result),
                 Some(Look::At(gone)) => {
-                    self.handles.free(handle);
+                    self.environment.handles.free(handle);
                     let gone = self.cycle_of(gone);
                     self.answer(id, register.max(gone), 0);
                 }
                 Some(Look::UnderWay) => {
-                    self.handles.await_end(handle);
-                    self.at(id, Cycle::NEVER, Doing::Handle);
+                    self.environment.handles.await_end(handle);
+                    self.acts(id, Cycle::NEVER, Act::Handle);
                 }
             },
             Ok(Request::CompareAndSwap { address, compare, swap }) => {
@@ -72,14 +72,14 @@ impl Hpus {
     }
 
     fn look(&mut self, handle: DmaHandle, id: HpuId, now: Cycle) -> Option<Look> {
-        let (owner, now) = (self.gid(id) as u16, self.clock.time(now.0));
-        self.handles.look(handle, owner, now)
+        let (owner, now) = (self.gid(id) as u16, self.environment.clock.time(now.0));
+        self.environment.handles.look(handle, owner, now)
     }
 
     /// The first cycle that does not begin before a time.
     pub(super) fn cycle_of(&self, time: sim::Time) -> Cycle {
-        let cycle = self.clock.cycles(time);
-        Cycle(cycle + u64::from(self.clock.time(cycle) < time))
+        let cycle = self.environment.clock.cycles(time);
+        Cycle(cycle + u64::from(self.environment.clock.time(cycle) < time))
     }
 
     /// An HPU gives a command to the card, when it has a free slot.
@@ -97,20 +97,20 @@ impl Hpus {
             let bytes = bytes.min(self.config.limits.max_packet);
             at = at + commands.read_cycles + bytes.div_ceil(self.config.nhi.width_bits / 8);
         }
-        let hpu = self.hpu(id);
-        let free_from = hpu.slots.free_from();
+        let own = &mut self.hpu(id).own;
+        let free_from = own.slots.free_from();
         if free_from > now {
-            return self.at(id, free_from, Doing::Calling(call));
+            return self.acts(id, free_from, Act::Calling(call));
         }
-        hpu.commands = hpu.commands.wrapping_add(1);
-        let (number, run) = (hpu.commands, hpu.run);
-        let Some(task) = hpu.task else { return };
-        hpu.slots.take(now, number);
-        let slot = has_handle.then(|| self.handles.take(gid as u16));
+        own.commands = own.commands.wrapping_add(1);
+        let (number, run) = (own.commands, own.run);
+        let Some(task) = own.task else { return };
+        own.slots.take(now, number);
+        let slot = has_handle.then(|| self.environment.handles.take(gid as u16));
         let command_id = CommandId { thread: gid, run, number, slot };
-        self.hpu(id).call = Some((call, command_id));
-        self.outgoing.push_back(Outgoing { at, id: command_id, task, command });
-        self.at(id, Cycle::NEVER, Doing::Reply(number));
+        self.hpu(id).own.call = Some((call, command_id));
+        self.environment.outgoing.push_back(Outgoing { at, id: command_id, task, command });
+        self.acts(id, Cycle::NEVER, Act::Reply(number));
     }
 
     /// The card replies to a command in cycle `now`.
@@ -122,11 +122,12 @@ impl Hpus {
         memory: &mut Arena,
     ) -> Result<(), InternalError> {
         let id = self.by_gid(command.thread);
-        let is_first = self.issuer(command).is_some() && self.hpu(id).call.is_some_and(|(_, other)| other == command);
+        let is_first =
+            self.issuer(command).is_some() && self.hpu(id).own.call.is_some_and(|(_, other)| other == command);
         if !is_first {
             return self.reply_again(command, reply, now);
         }
-        let Some((call, _)) = self.hpu(id).call.take() else { return Ok(()) };
+        let Some((call, _)) = self.hpu(id).own.call.take() else { return Ok(()) };
         let at = now + self.config.commands.response_cycles;
         let free_from = match reply {
             Reply::Leaves(time) | Reply::Started(Transfer::Posted(time)) => Some(self.cycle_of(time).max(now)),
@@ -134,13 +135,17 @@ impl Hpus {
             Reply::Done(_) | Reply::Counter(_) | Reply::Fault { .. } => Some(now),
         };
         if let Some(from) = free_from {
-            self.hpu(id).slots.free(command.number, from);
+            self.hpu(id).own.slots.free(command.number, from);
         }
         if let Some(handle) = command.slot {
             match reply {
-                Reply::Started(Transfer::Posted(gone)) => self.handles.start(handle, Progress::Posted(gone)),
-                Reply::Started(Transfer::UnderWay) => self.handles.start(handle, Progress::Pending { awaited: false }),
-                _ => self.handles.free(handle),
+                Reply::Started(Transfer::Posted(gone)) => {
+                    self.environment.handles.start(handle, Progress::Posted(gone))
+                }
+                Reply::Started(Transfer::UnderWay) => {
+                    self.environment.handles.start(handle, Progress::Pending { awaited: false })
+                }
+                _ => self.environment.handles.free(handle),
             }
         }
         match (reply, command.slot) {
@@ -168,24 +173,23 @@ impl Hpus {
         let Reply::Done(result) = reply else { return Err(unexpected) };
         let id = self.by_gid(command.thread);
         let at = now + self.config.commands.response_cycles;
-        if self.loaded.is_none() {
+        if self.environment.program.is_none() {
             // The program has been unloaded meanwhile.
             if let Some(handle) = command.slot {
-                self.handles.complete(handle, result);
+                self.environment.handles.complete(handle, result);
             }
             return Ok(());
         }
-        let hpu = self.hpu(id);
-        hpu.slots.free(command.number, now);
-        if let Doing::Calling(call) = hpu.doing {
-            self.at(id, now, Doing::Calling(call)); // it may have waited for this slot
+        self.hpu(id).own.slots.free(command.number, now);
+        if let Some(act @ Act::Calling(_)) = self.doing(id) {
+            self.acts(id, now, act); // it may have waited for this slot
         }
         let is_awaited = match command.slot {
             Some(handle) => {
-                let owner = self.handles.complete(handle, result).ok_or(unexpected)?;
-                owner.is_some() && self.hpu(id).doing == Doing::Handle
+                let owner = self.environment.handles.complete(handle, result).ok_or(unexpected)?;
+                owner.is_some() && self.doing(id) == Some(Act::Handle)
             }
-            None => self.issuer(command).is_some_and(|hpu| hpu.doing == Doing::Reply(command.number)),
+            None => self.issuer(command).is_some() && self.doing(id) == Some(Act::Reply(command.number)),
         };
         if is_awaited {
             self.answer(id, at, result);
@@ -195,9 +199,9 @@ impl Hpus {
 
     /// Writes what a call returns besides its result into the handler's memory.
     fn return_value(&mut self, id: HpuId, call: Call, answer: Answer, memory: &mut Arena) {
-        let hpu = &self.groups[usize::from(id.cluster)].hpus[usize::from(id.hpu)];
+        let Some(hpu) = self.get(id) else { return };
         let mut own = OwnMemory { memory, spans: &hpu.spans, cluster: id.cluster };
-        self.convention.answer(call, answer, &mut own);
+        self.environment.convention.answer(call, answer, &mut own);
     }
 
     /// Changes 64 aligned bits of card memory. RV32A has 32 bits: the bank locks a pair of words meanwhile.
@@ -210,8 +214,7 @@ impl Hpus {
         result: impl FnOnce(u64) -> i32,
     ) {
         let common = memory.common(id.cluster, address);
-        let hpu = &self.groups[usize::from(id.cluster)].hpus[usize::from(id.hpu)];
-        let may = owns(&hpu.spans, common, 8, write) && common.is_multiple_of(8);
+        let may = self.hpu(id).spans.has(common, 8, write) && common.is_multiple_of(8);
         let place = memory.locate(common, 8).map(|(place, _)| place);
         let (Some(place), Some(bytes)) = (place.filter(|_| may), memory.write(common, 8)) else {
             let what = format!("asked for an atomic operation at {address:#x}");

@@ -5,12 +5,10 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use abi::device::map;
-use hpu::isa::Class;
-use hpu::{Access, Stepper, Thread};
+use hpu::Thread;
 use machine::Pspin as Config;
 use sim::Clock;
 
-use super::own::Span;
 use super::slots::Slots;
 use super::tasks::{Ended, Ran, Tasks};
 use crate::command::{Command, CommandId};
@@ -18,28 +16,15 @@ use crate::convention::{Call, Convention};
 use crate::handles::Handles;
 use crate::outcome::{HandlerError, Outcome, Usage};
 use crate::program::CardProgram;
-use crate::pspin::core::Cache;
+use crate::pspin::core::{self, Doing, Hpu, Spans};
 use crate::pspin::cycle::Cycle;
 use crate::pspin::her::{HpuId, TaskOutcome};
-use crate::pspin::memory::Place;
 
-/// What an HPU does in the cycle for which it waits.
+/// What an HPU does that has to do with its handler's task and calls.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Doing {
-    /// It waits for a task.
+pub enum Act {
+    /// It gets a task, or waits for one.
     Idle,
-    /// It runs instructions without accesses.
-    Running,
-    /// It asks for a bank of its own L1, at this offset.
-    Local(u32),
-    /// It asks for a memory that is not its own L1.
-    Remote(Place),
-    /// Its access reaches that memory, which answers in this cycle.
-    Arriving(Cycle),
-    /// It asks for a line of code.
-    Line(u32),
-    /// The line is there that it asked for in this cycle.
-    Filled(Cycle),
     /// It issues a command.
     Calling(Call),
     /// It waits for the reply to this command.
@@ -52,16 +37,8 @@ pub(super) enum Doing {
     Doorbell(TaskOutcome),
 }
 
-/// An HPU.
-pub(super) struct Hpu {
-    pub thread: Thread,
-    pub doing: Doing,
-    pub access: Access,
-    /// Words of the access that have no grant yet.
-    pub words: u32,
-    /// Where the first byte of the access is among all bytes.
-    pub position: usize,
-    pub spans: Vec<Span>,
+/// The task and the commands of an HPU.
+pub struct Own {
     /// The number of the task that it runs.
     pub task: Option<u64>,
     /// Distinguishes the handlers that it runs one after the other.
@@ -78,20 +55,6 @@ pub(super) struct Hpu {
     pub ready: Cycle,
 }
 
-/// The HPUs of a cluster.
-pub(super) struct Group {
-    pub next: Vec<Cycle>,
-    pub least: Cycle,
-    pub hpus: Vec<Hpu>,
-    pub cache: Cache,
-}
-
-impl Group {
-    pub fn settle(&mut self) {
-        self.least = self.next.iter().copied().min().unwrap_or(Cycle::NEVER);
-    }
-}
-
 /// A command on its way to the card.
 pub(super) struct Outgoing {
     /// When it leaves the unit.
@@ -102,19 +65,12 @@ pub(super) struct Outgoing {
     pub command: Command,
 }
 
-/// A device program, and the stepper that runs it.
-pub(super) struct Loaded {
-    pub card: Rc<CardProgram>,
-    pub stepper: Stepper,
-}
-
-/// The HPUs of all clusters.
-pub struct Hpus {
-    pub(super) config: Rc<Config>,
+/// The environment of handlers of P4sPIN.
+pub struct Calls {
     pub(super) clock: Clock,
     pub(super) convention: Box<dyn Convention>,
-    pub(super) loaded: Option<Loaded>,
-    pub(super) groups: Vec<Group>,
+    /// The program that is loaded.
+    pub(super) program: Option<Rc<CardProgram>>,
     pub(super) tasks: Tasks,
     pub(super) handles: Handles,
     /// Commands that leave the unit, in the order of their calls.
@@ -123,55 +79,49 @@ pub struct Hpus {
     pub(super) runs: u32,
 }
 
+/// The HPUs of all clusters.
+pub type Hpus = core::Hpus<Calls>;
+
 impl Hpus {
     /// HPUs without a program.
-    pub fn new(config: Rc<Config>, clock: Clock, convention: Box<dyn Convention>) -> Hpus {
-        Hpus {
-            config,
+    pub(super) fn idle(config: Rc<Config>, clock: Clock, convention: Box<dyn Convention>) -> Hpus {
+        let environment = Calls {
             clock,
             convention,
-            loaded: None,
-            groups: Vec::new(),
+            program: None,
             tasks: Tasks::default(),
             handles: Handles::default(),
             outgoing: VecDeque::new(),
             runs: 0,
-        }
+        };
+        Hpus::without_program(config, environment)
     }
 
     /// Takes over from HPUs whose program is unloaded what commands in flight refer to.
     pub fn succeed(&mut self, mut old: Hpus) {
-        (0..old.config.hpus()).for_each(|gid| old.handles.abandon(gid as u16));
-        (self.handles, self.runs) = (old.handles, old.runs);
+        (0..old.config.hpus()).for_each(|gid| old.environment.handles.abandon(gid as u16));
+        (self.environment.handles, self.environment.runs) = (old.environment.handles, old.environment.runs);
     }
 
     /// Loads a program.
-    pub fn load(&mut self, card: Rc<CardProgram>) {
-        let program = &card.device().program;
-        let stepper = Stepper::new(program.clone(), self.config.icache.line);
-        let group = |_| {
-            let hpu = |_| Hpu {
-                thread: Thread::new(program, map::RETURN, 0, [0; 3]),
-                doing: Doing::Idle,
-                access: Access { at: 0, address: 0, bytes: 0, class: Class::Load },
-                words: 0,
-                position: 0,
-                spans: Vec::new(),
+    pub(super) fn load_card(&mut self, card: Rc<CardProgram>) {
+        let program = card.device().program.clone();
+        let commands = self.config.cluster.commands_in_flight;
+        self.load(program.clone(), u64::MAX, |_, _| {
+            let own = Own {
                 task: None,
                 run: 0,
-                slots: Slots::new(self.config.cluster.commands_in_flight),
+                slots: Slots::new(commands),
                 commands: 0,
                 call: None,
                 started: Cycle::ZERO,
                 pointer: Cycle::NEVER,
                 ready: Cycle::ZERO,
             };
-            let count = self.config.units.hpus as usize;
-            let cache = Cache::new(&self.config, stepper.lines());
-            Group { next: vec![Cycle::NEVER; count], least: Cycle::NEVER, hpus: (0..count).map(hpu).collect(), cache }
-        };
-        self.groups = (0..self.config.units.clusters).map(group).collect();
-        self.loaded = Some(Loaded { card, stepper });
+            let thread = Thread::new(&program, map::RETURN, 0, [0; 3]);
+            Hpu::new(thread, Doing::Act(Act::Idle), Spans::default(), own)
+        });
+        self.environment.program = Some(card);
     }
 
     /// The number of an HPU among all.
@@ -184,33 +134,33 @@ impl Hpus {
         HpuId { cluster: (gid / self.config.units.hpus) as u16, hpu: (gid % self.config.units.hpus) as u16 }
     }
 
-    pub(super) fn hpu(&mut self, id: HpuId) -> &mut Hpu {
-        &mut self.groups[usize::from(id.cluster)].hpus[usize::from(id.hpu)]
+    /// The HPU that has issued a command, if the handler still runs.
+    pub(super) fn issuer(&self, id: CommandId) -> Option<&Hpu<Calls>> {
+        let hpu = self.get(self.by_gid(id.thread))?;
+        (hpu.own.run == id.run && hpu.own.task.is_some()).then_some(hpu)
     }
 
-    /// The HPU that has issued a command, if the handler still runs.
-    pub(super) fn issuer(&self, id: CommandId) -> Option<&Hpu> {
-        let place = self.by_gid(id.thread);
-        let hpu = self.groups.get(usize::from(place.cluster))?.hpus.get(usize::from(place.hpu))?;
-        (hpu.run == id.run && hpu.task.is_some()).then_some(hpu)
+    /// What an HPU does that has to do with its handler's task and calls.
+    pub(super) fn doing(&mut self, id: HpuId) -> Option<Act> {
+        match self.hpu(id).doing {
+            Doing::Act(act) => Some(act),
+            _ => None,
+        }
     }
 
     /// An HPU does something in cycle `at`.
-    pub(super) fn at(&mut self, id: HpuId, at: Cycle, doing: Doing) {
-        let group = &mut self.groups[usize::from(id.cluster)];
-        group.hpus[usize::from(id.hpu)].doing = doing;
-        group.next[usize::from(id.hpu)] = at;
-        group.settle();
+    pub(super) fn acts(&mut self, id: HpuId, at: Cycle, act: Act) {
+        self.wake(id, at.0, Doing::Act(act));
     }
 
     /// A result is there for an HPU in cycle `at`.
     pub(super) fn answer(&mut self, id: HpuId, at: Cycle, result: i32) {
-        self.at(id, at, Doing::Answer(result));
+        self.acts(id, at, Act::Answer(result));
     }
 
     /// The place of an instruction in the source.
     pub(super) fn place(&self, pc: u32) -> String {
-        self.loaded.as_ref().map_or_else(String::new, |loaded| loaded.card.suffix(pc))
+        self.environment.program.as_ref().map_or_else(String::new, |card| card.suffix(pc))
     }
 
     /// Ends a handler with an error, after which the HPU recovers.
@@ -223,22 +173,22 @@ impl Hpus {
     pub(super) fn end(&mut self, id: HpuId, at: Cycle, outcome: Outcome, tells: TaskOutcome) {
         self.drop_call(id, at);
         let hpu = self.hpu(id);
-        let (number, start) = (hpu.task, hpu.started);
+        let (number, start) = (hpu.own.task, hpu.own.started);
         let cycles = hpu.thread.cycles().saturating_sub(start.0);
         let usage = Usage { instructions: hpu.thread.instructions(), cycles, ..Usage::default() };
-        if let Some(entry) = number.and_then(|number| self.tasks.get(number)) {
+        if let Some(entry) = number.and_then(|number| self.environment.tasks.get(number)) {
             entry.ended = Some(Ended { outcome, usage, ran: Ran { hpu: id, start, end: at } });
         }
-        self.at(id, at, Doing::Doorbell(tells));
+        self.acts(id, at, Act::Doorbell(tells));
     }
 
     /// Forgets a command that has not left the unit, whose handler is over.
     pub(super) fn drop_call(&mut self, id: HpuId, at: Cycle) {
-        let hpu = self.hpu(id);
-        if let Some((_, command)) = hpu.call.take() {
-            hpu.slots.free(command.number, at);
+        let own = &mut self.hpu(id).own;
+        if let Some((_, command)) = own.call.take() {
+            own.slots.free(command.number, at);
             if let Some(handle) = command.slot {
-                self.handles.free(handle);
+                self.environment.handles.free(handle);
             }
         }
     }
@@ -248,11 +198,11 @@ impl Hpus {
         for gid in 0..self.config.hpus() {
             let id = self.by_gid(gid);
             let trap = self.config.cluster.trap_cycles;
-            let hpu = self.hpu(id);
-            if hpu.task == Some(number) && !matches!(hpu.doing, Doing::Doorbell(_)) {
+            let has_it = self.get(id).is_some_and(|hpu| hpu.own.task == Some(number));
+            if has_it && !matches!(self.doing(id), Some(Act::Doorbell(_))) {
                 self.drop_call(id, now);
-                self.handles.abandon(gid as u16);
-                self.at(id, now + trap, Doing::Doorbell(TaskOutcome::Done));
+                self.environment.handles.abandon(gid as u16);
+                self.acts(id, now + trap, Act::Doorbell(TaskOutcome::Done));
             }
         }
     }

@@ -2,7 +2,6 @@ use std::rc::Rc;
 
 use sim::Time;
 
-use super::own::owns;
 use super::place::Places;
 use super::queues::Queues;
 use super::{Card, Waiting, pad, slot_bytes, unit};
@@ -21,12 +20,12 @@ impl Accelerator for Card {
         self.write(Arena::start(Place::Program), code)?;
         self.write(Arena::start(Place::Handler), data)?;
         self.places.load(&self.config, data.len() as u32);
-        self.unit.cores_mut().load(program);
+        self.unit.cores_mut().load_card(program);
         Ok(())
     }
 
     fn program(&self) -> Option<&CardProgram> {
-        self.unit.cores().loaded.as_ref().map(|loaded| &*loaded.card)
+        self.unit.cores().environment.program.as_deref()
     }
 
     fn unload(&mut self) {
@@ -89,7 +88,7 @@ impl Accelerator for Card {
     }
 
     fn free(&mut self, packet: Packet) {
-        if !self.unit.cores_mut().tasks.free_later(packet) {
+        if !self.unit.cores_mut().environment.tasks.free_later(packet) {
             self.free_buffer(packet);
         }
     }
@@ -146,7 +145,7 @@ impl Accelerator for Card {
         }
         let cores = self.unit.cores_mut();
         let mut inside = Vec::new();
-        for (number, entry) in cores.tasks.iter_mut() {
+        for (number, entry) in cores.environment.tasks.iter_mut() {
             if ends(&entry.task) && !entry.is_withdrawn {
                 entry.is_withdrawn = true;
                 withdrawn.push(entry.task.clone());
@@ -183,7 +182,7 @@ impl Accelerator for Card {
     fn deliver(&mut self, id: CommandId, address: u32, data: &[u8]) -> Result<(), InternalError> {
         let cores = self.unit.cores();
         let is_orphan = match id.slot {
-            Some(handle) => cores.handles.is_orphan(handle),
+            Some(handle) => cores.environment.handles.is_orphan(handle),
             None => cores.issuer(id).is_none(),
         };
         let address = self.common(id, address);
@@ -221,6 +220,6 @@ impl Card {
 
     fn may_access(&self, id: CommandId, address: u32, length: u32, write: bool) -> bool {
         let address = self.common(id, address);
-        self.unit.cores().issuer(id).is_some_and(|hpu| owns(&hpu.spans, address, length, write))
+        self.unit.cores().issuer(id).is_some_and(|hpu| hpu.spans.has(address, length, write))
     }
 }

@@ -1,29 +1,15 @@
-//! The memory that a handler may use, to the byte (PsPIN §III-B3).
+//! The memory of a handler, as its calls see it.
 
 use crate::convention::HandlerMemory;
-use crate::pspin::her::Range;
+use crate::pspin::core::Spans;
 use crate::pspin::memory::Arena;
-
-/// A range that a handler may read, and possibly write.
-#[derive(Clone, Copy, Debug)]
-pub struct Span {
-    /// The addresses, as everybody has them.
-    pub range: Range,
-    /// Whether it may write there.
-    pub write: bool,
-}
-
-/// Whether a handler with these spans may access `size` bytes at an address. It may always access no bytes.
-pub fn owns(spans: &[Span], address: u32, size: u32, write: bool) -> bool {
-    size == 0 || spans.iter().any(|span| span.range.holds(address, size) && (span.write || !write))
-}
 
 /// The memory of a handler on a cluster.
 pub struct OwnMemory<'a> {
     /// All memories.
     pub memory: &'a mut Arena,
     /// What the handler may use.
-    pub spans: &'a [Span],
+    pub spans: &'a Spans,
     /// The cluster of its HPU.
     pub cluster: u16,
 }
@@ -31,7 +17,7 @@ pub struct OwnMemory<'a> {
 impl HandlerMemory for OwnMemory<'_> {
     fn read(&mut self, address: u32, length: u32) -> Option<Vec<u8>> {
         let address = self.memory.common(self.cluster, address);
-        let may = owns(self.spans, address, length, false);
+        let may = self.spans.has(address, length, false);
         if length == 0 {
             return Some(Vec::new());
         }
@@ -40,7 +26,7 @@ impl HandlerMemory for OwnMemory<'_> {
 
     fn write(&mut self, address: u32, bytes: &[u8]) {
         let (address, size) = (self.memory.common(self.cluster, address), bytes.len() as u32);
-        if owns(self.spans, address, size, true)
+        if self.spans.has(address, size, true)
             && let Some(memory) = self.memory.write(address, size)
         {
             memory.copy_from_slice(bytes);

@@ -2,22 +2,23 @@
 
 use super::cache::Cache;
 use super::counters::CoreCounters;
+use super::environment::Environment;
 use super::hpu::Hpu;
 
 /// The HPUs of one cluster.
-pub struct Group {
+pub struct Group<E: Environment> {
     /// The cycle in which each HPU does something; [`u64::MAX`] while it waits for others.
     pub next: Vec<u64>,
     /// The least of them.
     pub least: u64,
-    pub hpus: Vec<Hpu>,
+    pub hpus: Vec<Hpu<E>>,
     pub cache: Cache,
     /// The HPU that asks first for a bank in the next cycle: the one behind the first that got a bank when not all did.
     pub turn: usize,
     pub counters: CoreCounters,
 }
 
-impl Group {
+impl<E: Environment> Group<E> {
     /// Finds the least cycle.
     #[inline]
     pub fn settle(&mut self) {

@@ -1,21 +1,16 @@
 //! An HPU: a thread, and for what it waits.
 
-use std::collections::VecDeque;
-
+use hpu::isa::Class;
 use hpu::{Access, Thread};
 
-use super::device::{COMMAND_WORDS, Register, TRANSFER_WORDS};
+use super::environment::Environment;
 use super::protect::Spans;
-use crate::pspin::cores::ClusterSide;
-use crate::pspin::cycle::Cycle;
-use crate::pspin::fabric::TransferId;
-use crate::pspin::her::{Range, TaskOutcome};
+use crate::pspin::her::Range;
 use crate::pspin::memory::{Arena, Place};
-use crate::pspin::observe::Observer;
 
 /// What an HPU does in the cycle for which it waits.
 #[derive(Clone, Copy, Debug)]
-pub enum Doing {
+pub enum Doing<A> {
     /// It runs instructions without accesses.
     Running,
     /// It asks for a bank of its own L1, at this offset.
@@ -24,24 +19,18 @@ pub enum Doing {
     Remote(Place),
     /// Its access reaches the memory; the answer comes in this cycle.
     Arriving(u64),
-    /// Its access reaches a register.
-    Device(Register),
-    /// It waits for the driver, which has the access to this register; no cycle is known.
-    Held(Register),
-    /// It waits for a command after the store that said so.
-    Waiting,
     /// It asks for a line of code.
     Fetch(u32),
-    /// The line that it asked for in this cycle is there.
-    Filled(u64),
-    /// It has recovered from a handler that failed or was killed.
-    Recovered(TaskOutcome),
+    /// The line for which it has waited is there.
+    Filled,
+    /// It does something that has to do with its environment.
+    Act(A),
 }
 
 /// An HPU.
-pub struct Hpu {
+pub struct Hpu<E: Environment> {
     pub thread: Thread,
-    pub doing: Doing,
+    pub doing: Doing<E::Act>,
     /// The access for which it waits.
     pub access: Access,
     /// Words of the access that have no grant yet.
@@ -50,31 +39,19 @@ pub struct Hpu {
     pub position: usize,
     /// The memory that it may use.
     pub spans: Spans,
-    /// The cycle from which a load of the function pointer returns, when there is a task.
-    pub task_from: Option<u64>,
-    /// The words of the next command, and whether the command of the latest test was done.
-    pub command: [u32; COMMAND_WORDS],
-    pub is_done: bool,
-    /// The words of the next transfer.
-    pub transfer: [u32; TRANSFER_WORDS],
-    /// Number of transfers that were launched, and those of them that were not done when the HPU looked last.
-    pub launched: u32,
-    pub transfers: VecDeque<TransferId>,
-    /// The characters of a line that has no end yet.
-    pub line: Vec<u8>,
+    /// What it has for its environment.
+    pub own: E::Own,
 }
 
-impl Hpu {
-    /// Whether the handler may use a range with commands and transfers, which it writes or reads.
-    pub fn may_use(&mut self, range: Range, write: bool, memory: &Arena) -> bool {
-        self.spans.allows(range.address, range.size, write) && memory.locate(range.address, range.size).is_some()
+impl<E: Environment> Hpu<E> {
+    /// An HPU whose thread has not begun.
+    pub fn new(thread: Thread, doing: Doing<E::Act>, spans: Spans, own: E::Own) -> Hpu<E> {
+        let access = Access { at: 0, address: 0, bytes: 0, class: Class::Load };
+        Hpu { thread, doing, access, words: 0, position: 0, spans, own }
     }
 
-    /// Whether all transfers are done that the HPU has launched. A handler ends after them: a later one may have its memory.
-    pub fn has_landed<O: Observer>(&mut self, now: Cycle, side: &ClusterSide<'_, O>) -> bool {
-        while self.transfers.front().is_some_and(|transfer| side.is_copied(now, *transfer)) {
-            self.transfers.pop_front();
-        }
-        self.transfers.is_empty()
+    /// Whether its handler may use a range with commands and transfers, which it writes or reads.
+    pub fn may_use(&mut self, range: Range, write: bool, memory: &Arena) -> bool {
+        self.spans.allows(range.address, range.size, write) && memory.locate(range.address, range.size).is_some()
     }
 }

@@ -31,6 +31,11 @@ impl Spans {
         Spans { spans: ranges.map(|(range, write)| Span { range, write }).to_vec(), last: 0 }
     }
 
+    /// These ranges.
+    pub fn of(spans: Vec<Span>) -> Spans {
+        Spans { spans, last: 0 }
+    }
+
     /// Adds to what an HPU may use at any time what the handler of a task may use: its packet in L1 and in L2, the handler
     /// memory and the scratchpads of its context.
     pub fn allow(&mut self, task: &Task, packet: Range) {
@@ -45,6 +50,11 @@ impl Spans {
     pub fn keep_own(&mut self) {
         self.spans.truncate(OF_HPU);
         self.last = 0;
+    }
+
+    /// Whether the handler may have `size` bytes at an address read or written for it. It may always have no bytes.
+    pub fn has(&self, address: u32, size: u32, write: bool) -> bool {
+        size == 0 || self.spans.iter().any(|span| span.range.holds(address, size) && (span.write || !write))
     }
 
     /// Whether the handler may access `size` bytes at an address.
