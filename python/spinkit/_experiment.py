@@ -43,9 +43,12 @@ class Program(Table, frozen=True, kw_only=True):
     """Given instead of sources: the arguments of `spinkit goal` that make the schedule of each value of the sweep
     (`gen` or `import`, without `-o`; `{folder}` is the experiment's). `args` are then options of `spinkit goal run`."""
     pspin: str | None = None
-    """Given instead of sources: handlers for PsPIN's own interface, a C source or a folder in the published layout,
-    which may contain `{mode}`. They run once for each value; `args` are then options of `spinkit pspin run`, and these
-    and a series' `set` may contain `{value}`. Numbers are places in its report, such as `request_ns.min`."""
+    """Given instead of sources: handlers for PsPIN's own interface, a C source or a folder in the published layout.
+
+    It may contain `{mode}` and `{name}`, the name of a value (`sweep.names`). The handlers run once for each value;
+    `args` are then options of `spinkit pspin run`, and these and a series' `set` may contain `{value}`. Numbers are
+    places in its report, such as `request_ns.min`.
+    """
     flags: tuple[str, ...] = ()
     """Flags with which a source of `pspin` is compiled, with the same placeholders and `{folder}`, the experiment's."""
 
@@ -300,9 +303,10 @@ def _check_series(series: tuple[Series, ...], folder: Path, place: Place) -> Non
 def _check_program(program: Program, series: tuple[Series, ...], sweep: Sweep, folder: Path, place: Place) -> None:
     if program.pspin is not None:
         for one in series:
-            named = program.pspin.replace("{mode}", one.mode)
-            if one.script is None and not (folder / named).exists():
-                raise (place / "pspin").error(f"there is no file or folder {named}")
+            for name in sweep.names or ("{name}",):
+                named = program.pspin.replace("{mode}", one.mode).replace("{name}", name)
+                if one.script is None and not (folder / named).exists():
+                    raise (place / "pspin").error(f"there is no file or folder {named}")
         return
     if program.schedules:
         if len(program.schedules) != len(sweep.values):

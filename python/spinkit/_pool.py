@@ -124,7 +124,11 @@ class Job:
         folder, program, series = self.experiment.folder, self.experiment.program, self.series[0]
         more = {"mode": series.mode, "folder": str(folder)}
         flags = tuple(self._fill(flag, value, None, **more) for flag in (*program.flags, *series.flags))
-        return _pspin.Handlers(folder / (program.pspin or "").replace("{mode}", series.mode), flags)
+        place = (program.pspin or "").replace("{mode}", series.mode)
+        sweep = self.experiment.sweep
+        if sweep.names:
+            place = place.replace("{name}", sweep.names[sweep.values.index(value)])
+        return _pspin.Handlers(folder / place, flags)
 
     def words_at(self, value: int) -> list[str]:
         """Return the options of `spinkit pspin run` for a value, and what follows them."""

@@ -253,6 +253,26 @@ def test_a_folder_is_a_program_too(pspin: Write, home: Path) -> None:
     assert reproduce("--quick").exit_code == 0
 
 
+def test_the_name_of_a_value_may_be_that_of_the_program(pspin: Write) -> None:
+    names = ("values = [64, 512, 1024]", 'values = [64, 512, 1024]\nnames = ["small", "middle", "large"]')
+    folder = pspin(names, ('"{mode}.c"', '"{name}.c"'), ("-DX={value}", "-I{folder}"))
+    for name, ns in (("small", 26), ("middle", 30), ("large", 38.5)):
+        of_machine = dict.fromkeys(("64", "512", "1024"), ns)
+        (folder / f"{name}.c").write_text(json.dumps({"ns": dict.fromkeys(NS, of_machine)}))
+    assert reproduce().exit_code == 0
+    written = json.loads(Path("out/pspin-test/results.json").read_text())
+    assert [one["request_ns.min"] for one in written["points"][:3]] == [26, 30, 38.5]
+
+
+def test_several_keys_are_added(pspin: Write) -> None:
+    pspin(('key = "request_ns.mean"\nat_least', 'key = "request_ns.mean + ipc + size"\nat_least'))
+    assert reproduce("--quick").exit_code == 0
+    [claim] = [
+        one for one in json.loads(Path("out/pspin-test/results.json").read_text())["claims"] if one["name"] == "mean"
+    ]
+    assert [sample["number"] for sample in claim["numbers"]] == [26.5 + 0.75 + 64, 27.5 + 0.75 + 64]
+
+
 def test_numbers_of_a_report_are_shown_as_they_are() -> None:
     measure = Measure(key="request_ns.min", label="Latency", own_unit="ns")
     assert (measure.heading, measure.shown(26), measure.text(26), measure.text(33.25)) == (
