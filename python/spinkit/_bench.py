@@ -59,6 +59,9 @@ _CRITERION = (
 )
 """Enough for two significant digits."""
 
+_ELEMENTS = {"accel": ("Mcycles/s", 1e6)}
+"""Crates whose benchmarks count something else than elements: the unit, and how many elements it is."""
+
 _METHOD = (
     "Criterion's median for the crates' benchmarks (release profile, one core); the best of three runs for messages "
     "(wall-clock) and LogGOPS (CPU time; two threads by wall-clock against one); one run for the rest"
@@ -145,7 +148,8 @@ def _estimate(package: str, estimates: Path) -> Number:
     if throughput is None:
         return Number(name, nanoseconds, "ns")
     ((kind, amount),) = throughput.items()
-    return Number(name, amount / nanoseconds * 1e9, f"{kind.lower()}/s")
+    unit, elements = _ELEMENTS.get(package, (f"{kind.lower()}/s", 1))
+    return Number(name, amount / nanoseconds * 1e9 / elements, unit)
 
 
 def _per_second(amount: float, seconds: float) -> float:

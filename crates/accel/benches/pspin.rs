@@ -129,9 +129,9 @@ fn executing(handler: &[u32]) -> Stream<impl Cores> {
 
 fn unit(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("pspin");
-    measure(&mut group, "64 B, empty handler, no instructions", fixed(0), MANY, 64);
-    measure(&mut group, "64 B, empty handler", executing(&[RET]), MANY, 64);
-    measure(&mut group, "1024 B, empty handler", executing(&[RET]), MANY / 10, 1024);
+    measure(&mut group, "no instructions, 64 B", fixed(0), MANY, 64);
+    measure(&mut group, "empty handler, 64 B", executing(&[RET]), MANY, 64);
+    measure(&mut group, "empty handler, 1024 B", executing(&[RET]), MANY / 10, 1024);
     measure(&mut group, "32 HPUs busy", executing(&busy(300)), FEW, 64);
     group.finish();
 }

@@ -96,7 +96,6 @@ impl Stepper {
             if thread.state.cycles >= until {
                 return Pause::Until;
             }
-            let block = self.blocks.block(number);
             let Some(step) = self.steps.get(number as usize) else {
                 extend(&mut self.steps, &self.blocks, &self.program, self.line);
                 continue;
@@ -107,13 +106,11 @@ impl Stepper {
             }
 
             let state = &mut thread.state;
-            state.pc = block.end;
+            state.pc = step.end;
             state.data_cycles = 0;
-            let range = block.range();
             let mut flow = Flow::Next;
-            let before_access =
-                range.start..step.access.as_ref().map_or(range.end, |access| range.start + access.place);
-            let left = self.blocks.ops[before_access].iter().position(|op| {
+            let ops = &self.blocks.ops[step.first as usize..step.before_access as usize];
+            let left = ops.iter().position(|op| {
                 flow = (op.run)(state, &mut view, op);
                 flow != Flow::Next
             });
@@ -123,12 +120,12 @@ impl Stepper {
                 return Pause::Fault(self.fault(thread, (start, number), at, flow, denied));
             }
             state.cycles += u64::from(state.data_cycles);
-            let timed = || &self.blocks.timed[range.clone()];
+            let timed = || &self.blocks.timed[step.range()];
             if let Some(access) = &step.access {
                 let cycles = self.memo.peek(&mut thread.pipeline, number, Exit::NEXT, timed);
                 state.cycles += u64::from(cycles - access.cycles);
-                state.instructions += u64::from(block.instructions - 1);
-                state.pc = block.end - access.length;
+                state.instructions += u64::from(step.instructions - 1);
+                state.pc = step.end - access.length;
                 thread.block = number;
                 return Pause::Access(Access {
                     at: state.cycles,
@@ -137,8 +134,8 @@ impl Stepper {
                     class: access.class,
                 });
             }
-            state.instructions += u64::from(block.instructions);
-            thread.has_read_counters |= block.last == Class::System;
+            state.instructions += u64::from(step.instructions);
+            thread.has_read_counters |= step.is_system;
             let exit = Exit { taken: flow == Flow::Jump, ..Exit::NEXT };
             state.cycles += u64::from(self.memo.advance(&mut thread.pipeline, number, exit, timed));
             if flow == Flow::Command {
@@ -159,19 +156,18 @@ impl Stepper {
     /// address of an atomic operation is not aligned.
     pub fn perform(&mut self, thread: &mut Thread, arena: &mut [u8], window: Window, stall: u64) -> Result<(), Fault> {
         let number = thread.block;
-        let block = self.blocks.block(number);
-        let (Some(Step { access: Some(access), .. }), range) = (self.steps.get(number as usize), block.range()) else {
+        let Some(step @ Step { access: Some(access), .. }) = self.steps.get(number as usize) else {
             return Err(Fault::Fetch { pc: thread.state.pc });
         };
         let mut view = View::of_window(arena, window, &mut self.nothing);
         thread.ways.forget();
         let state = &mut thread.state;
         let at = state.pc;
-        state.pc = block.end;
+        state.pc = step.end;
         state.data_cycles = 0;
         // The access, and possibly the end of a hardware loop's body behind it.
         let mut flow = Flow::Next;
-        for op in &self.blocks.ops[range.start + access.place..range.end] {
+        for op in &self.blocks.ops[step.before_access as usize..step.behind as usize] {
             flow = (op.run)(state, &mut view, op);
             if flow != Flow::Next {
                 break;
@@ -186,7 +182,7 @@ impl Stepper {
         state.instructions += 1;
         let exit = Exit { taken: flow == Flow::Jump, stalled: stall > 0, ..Exit::NEXT };
         self.memo.resume(&mut thread.pipeline);
-        self.memo.advance(&mut thread.pipeline, number, exit, || &self.blocks.timed[range]);
+        self.memo.advance(&mut thread.pipeline, number, exit, || &self.blocks.timed[step.range()]);
         Ok(())
     }
 

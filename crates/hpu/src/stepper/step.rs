@@ -1,12 +1,24 @@
+use std::ops::Range;
+
 use crate::blocks::Block;
 use crate::isa::Isa;
 use crate::op::{Class, Offset};
 use crate::state::State;
 use crate::timing::access_cycles;
 
-/// What the stepper must know about a block beyond its instructions.
+/// All that the stepper must know about a block.
 #[derive(Clone, Copy, Debug)]
 pub struct Step {
+    /// The indices of its operations: the first, the one behind those that run before the access, and the one behind all.
+    pub first: u32,
+    pub before_access: u32,
+    pub behind: u32,
+    /// The address after it.
+    pub end: u32,
+    /// Number of instructions.
+    pub instructions: u32,
+    /// Whether it is an instruction that reads or writes a control register.
+    pub is_system: bool,
     /// The lines of the instruction cache in which its first and its last byte are.
     pub lines: (u32, u32),
     /// The access with which it ends.
@@ -21,8 +33,6 @@ pub struct Reference {
     pub bytes: u32,
     /// Size of the instruction in bytes.
     pub length: u32,
-    /// Its place among the operations of the block.
-    pub place: usize,
     /// Cycles of the access in a memory that answers at once.
     pub cycles: u32,
     base: u8,
@@ -42,6 +52,12 @@ impl Reference {
 }
 
 impl Step {
+    /// The indices of its operations.
+    #[inline(always)]
+    pub fn range(&self) -> Range<usize> {
+        self.first as usize..self.behind as usize
+    }
+
     /// The step of `block`, which starts at `start` bytes into `code`. `length` is the size of its last instruction.
     pub fn new(isa: &dyn Isa, code: &[u8], base: u32, block: &Block, start: u32, length: u32, line: u32) -> Step {
         let last = block.end - length;
@@ -50,11 +66,22 @@ impl Step {
             class: decoded.class,
             bytes: decoded.access.bytes,
             length,
-            place: usize::from(block.instructions) - 1,
             cycles: access_cycles(decoded.class),
             base: decoded.access.base,
             offset: decoded.access.offset,
         });
-        Step { lines: ((start - base) / line, (block.end - 1 - base) / line), access }
+        let Range { start: first, end: behind } = block.range();
+        let before_access = if access.is_some() { first + usize::from(block.instructions) - 1 } else { behind };
+        let [first, before_access, behind] = [first, before_access, behind].map(|index| index as u32);
+        Step {
+            first,
+            before_access,
+            behind,
+            end: block.end,
+            instructions: block.instructions.into(),
+            is_system: block.last == Class::System,
+            lines: ((start - base) / line, (block.end - 1 - base) / line),
+            access,
+        }
     }
 }

@@ -7,18 +7,37 @@ use crate::pspin::cycle::Cycle;
 /// The banks of one L1. Wide accesses (beats of a DMA, of the NIC, accesses of other clusters) are announced for a cycle; the
 /// HPUs of the cluster take what is left when the cycle comes.
 pub struct Banks {
-    bank_bytes: u32,
+    /// The logarithm of a bank's width in bytes.
+    shift: u32,
+    /// The number of banks, a power of two, and that of words of a set of them.
     count: u32,
+    words: usize,
     dma_wins: bool,
     atomic_cycles: u64,
-    /// For each of the next cycles (modulo the length): the cycle, the banks that are taken, and those of them that an HPU may
-    /// take instead when it is its turn.
-    cycles: Vec<Cycle>,
-    taken: Vec<u64>,
-    announced: Vec<u64>,
-    words: usize,
+    /// For each of the next cycles (modulo a power of two), the words of the sets of banks.
+    slots: Vec<Slot>,
+    /// One less than the number of cycles.
+    ahead: usize,
     /// The banks at which an HPU has lost against a beat and is next.
     owed: Vec<u64>,
+}
+
+/// Up to 64 banks in a cycle.
+#[derive(Clone, Copy)]
+struct Slot {
+    /// The cycle for which it was used last.
+    cycle: Cycle,
+    /// The banks that are taken, and those of them that an HPU may take instead when it is its turn.
+    taken: u64,
+    announced: u64,
+}
+
+impl Slot {
+    #[inline]
+    fn announce(&mut self, banks: u64) {
+        self.taken |= banks;
+        self.announced |= banks;
+    }
 }
 
 impl Banks {
@@ -28,39 +47,34 @@ impl Banks {
         let depth = ahead.next_power_of_two() as usize;
         let words = unit.l1.banks.div_ceil(64) as usize;
         Banks {
-            bank_bytes: unit.l1.bank_bits / 8,
+            shift: (unit.l1.bank_bits / 8).trailing_zeros(),
             count: unit.l1.banks,
+            words,
             dma_wins: unit.l1.dma_wins,
             atomic_cycles: u64::from(unit.l1.atomic_bank_cycles),
-            cycles: vec![Cycle::NEVER; depth],
-            taken: vec![0; depth * words],
-            announced: vec![0; depth * words],
-            words,
+            slots: vec![Slot { cycle: Cycle::NEVER, taken: 0, announced: 0 }; depth * words],
+            ahead: depth - 1,
             owed: vec![0; words],
         }
     }
 
-    /// The place of a cycle, which is cleared when it is used for the first time.
+    /// The slot of a cycle, which is cleared when it is used for the first time.
     #[inline]
-    fn at(&mut self, cycle: Cycle) -> usize {
-        let index = cycle.0 as usize & (self.cycles.len() - 1);
-        if self.cycles[index] != cycle {
-            self.cycles[index] = cycle;
-            // There are few words, and mostly one: a loop is faster than a call.
-            for word in index * self.words..(index + 1) * self.words {
-                self.taken[word] = 0;
-                self.announced[word] = 0;
-            }
+    fn slot(&mut self, cycle: Cycle, word: usize) -> &mut Slot {
+        let slot = &mut self.slots[(cycle.0 as usize & self.ahead) * self.words + word];
+        if slot.cycle != cycle {
+            *slot = Slot { cycle, taken: 0, announced: 0 };
         }
-        index * self.words
+        slot
     }
 
     /// The words of the set of banks that a range touches, each with its number.
+    #[inline]
     fn banks(&self, offset: u32, bytes: u32) -> impl Iterator<Item = (usize, u64)> + use<> {
         let count = self.count;
-        let first = offset / self.bank_bytes;
-        let banks = ((offset + bytes.max(1) - 1) / self.bank_bytes - first + 1).min(count);
-        let first = first % count;
+        let first = offset >> self.shift;
+        let banks = (((offset + bytes.max(1) - 1) >> self.shift) - first + 1).min(count);
+        let first = first & (count - 1);
         // From the first bank to the last of all, and from bank 0 on.
         let behind = banks.min(count - first);
         let pieces = [(first, behind), (0, banks - behind)];
@@ -68,56 +82,54 @@ impl Banks {
     }
 
     /// Whether the banks of a range are free in a cycle.
-    #[inline]
     pub fn are_free(&mut self, cycle: Cycle, offset: u32, bytes: u32) -> bool {
-        let at = self.at(cycle);
-        self.banks(offset, bytes).all(|(word, bits)| self.taken[at + word] & bits == 0)
+        self.banks(offset, bytes).all(|(word, bits)| self.slot(cycle, word).taken & bits == 0)
     }
 
     /// Announces an access from outside to a range in a cycle.
     #[inline]
     pub fn announce(&mut self, cycle: Cycle, offset: u32, bytes: u32) {
-        let at = self.at(cycle);
         // A set of 64 banks is a word, and a range in it that word's lowest bits, turned by the first bank.
         if self.count == 64 {
-            let first = offset / self.bank_bytes;
-            let banks = (offset + bytes.max(1) - 1) / self.bank_bytes - first + 1;
-            let bits = (u64::MAX >> (64 - banks.min(64))).rotate_left(first % 64);
-            self.taken[at] |= bits;
-            self.announced[at] |= bits;
-            return;
+            let first = offset >> self.shift;
+            let banks = ((offset + bytes.max(1) - 1) >> self.shift) - first + 1;
+            return self.slot(cycle, 0).announce((u64::MAX >> (64 - banks.min(64))).rotate_left(first % 64));
         }
         for (word, bits) in self.banks(offset, bytes) {
-            self.taken[at + word] |= bits;
-            self.announced[at + word] |= bits;
+            self.slot(cycle, word).announce(bits);
         }
     }
 
     /// An HPU of the cluster wants a word in this cycle. Returns whether it gets its bank.
     #[inline]
     pub fn take(&mut self, now: Cycle, offset: u32, is_atomic: bool) -> bool {
-        let bank = offset / self.bank_bytes % self.count;
+        let bank = offset >> self.shift & (self.count - 1);
         let (word, bit) = ((bank / 64) as usize, 1_u64 << (bank % 64));
-        let at = self.at(now);
-        if self.taken[at + word] & bit != 0 {
-            let is_next = self.owed[word] & bit != 0;
-            if self.dma_wins || self.announced[at + word] & bit == 0 || !is_next {
-                self.owed[word] |= bit;
-                return false;
-            }
-            // The beat's word is written in the next cycle.
-            self.owed[word] &= !bit;
-            self.announced[at + word] &= !bit;
-            let next = self.at(now + 1_u64);
-            self.taken[next + word] |= bit;
+        let slot = self.slot(now, word);
+        let is_taken = slot.taken & bit != 0;
+        slot.taken |= bit;
+        if is_taken && !self.take_from_beat(now, word, bit) {
+            return false;
         }
-        self.taken[at + word] |= bit;
         if is_atomic {
             for later in 1..self.atomic_cycles {
-                let later = self.at(now + later);
-                self.taken[later + word] |= bit;
+                self.slot(now + later, word).taken |= bit;
             }
         }
+        true
+    }
+
+    /// An HPU wants a bank that is taken. Returns whether it gets it because a beat has it, and it is the HPU's turn.
+    fn take_from_beat(&mut self, now: Cycle, word: usize, bit: u64) -> bool {
+        let is_next = self.owed[word] & bit != 0;
+        if self.dma_wins || self.slot(now, word).announced & bit == 0 || !is_next {
+            self.owed[word] |= bit;
+            return false;
+        }
+        // The beat's word is written in the next cycle.
+        self.owed[word] &= !bit;
+        self.slot(now, word).announced &= !bit;
+        self.slot(now + 1_u64, word).taken |= bit;
         true
     }
 }
