@@ -38,7 +38,11 @@ static bool check(void) {
             message[place] = packet->bytes[sizeof *header + byte];
         }
     }
-    return is_same(host, expected, host_bytes, "host memory", 0);
+    bool is_right = true;
+    for (uint32_t at = 0; is_right && at < host_bytes; at += layout.message_bytes)
+        is_right = is_same(host + at, expected + at, layout.message_bytes, "host memory of message",
+                           at / layout.message_bytes);
+    return is_right;
 }
 
 int main(int argc, char **argv) {
