@@ -8,10 +8,10 @@ use crate::messages::{Error, Result, warn};
 use crate::requests::{self, Packet, Request};
 use crate::types::{CLUSTERS, Context};
 
-/// The first address of the host for packets of traces, and bytes of their scratchpads.
+/// Host memory for packets of traces, and bytes of their scratchpads: `L1_SCRATCHPAD_SIZE`.
 const TRACE_HOST: u64 = (1 << 60) + 0x4000_0000;
 const TRACE_HOST_BYTES: u32 = 0x4000_0000;
-const TRACE_SCRATCHPAD_BYTES: u32 = u32::MAX;
+const TRACE_SCRATCHPAD_BYTES: u32 = 0xF_3C00;
 /// Numbers in a line of a trace.
 const COLUMNS: usize = 13;
 
@@ -33,9 +33,15 @@ pub fn add(
     gap: u32,
     user: u64,
 ) -> Result<()> {
-    let length = bytes.len();
-    if length == 0 {
-        return Err(Error::Argument("the packet is empty".to_owned()));
+    let (length, largest) = (bytes.len(), requests::largest() as usize);
+    match length {
+        _ if largest == 0 => return Err(Error::Order("pspinsim_init")),
+        0 => return Err(Error::Argument("the packet is empty".to_owned())),
+        _ if length > largest => {
+            let key = "accelerator.limits.max_packet_bytes";
+            return Err(Error::Argument(format!("the packet has {length} B; {key} is {largest}")));
+        }
+        _ => {}
     }
     if in_l1 > length && !HAS_WARNED.replace(true) {
         warn(&format!(

@@ -1,6 +1,6 @@
 //! What the driver has asked for and the simulation has not taken.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
 
 use crate::types::Context;
@@ -31,6 +31,8 @@ pub enum Request {
 }
 
 thread_local! {
+    /// Bytes of the largest packet that the card takes; 0 without a card.
+    static LARGEST: Cell<u32> = const { Cell::new(0) };
     static REQUESTS: RefCell<Vec<Request>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -47,4 +49,15 @@ pub fn take() -> Vec<Request> {
 /// Whether there is nothing to take.
 pub fn is_empty() -> bool {
     REQUESTS.with_borrow(Vec::is_empty)
+}
+
+/// Forgets what was asked for: the next simulation takes packets of up to this many bytes.
+pub fn start(largest: u32) {
+    drop(take());
+    LARGEST.set(largest);
+}
+
+/// Bytes of the largest packet that the card takes; 0 without a card.
+pub fn largest() -> u32 {
+    LARGEST.get()
 }

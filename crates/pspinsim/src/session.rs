@@ -49,8 +49,8 @@ pub fn begin(conf: &Conf, folder: PathBuf) -> Result<()> {
         if session.is_some() {
             return Err(Error::Argument("a simulation is running: pspinsim_fini ends it".to_owned()));
         }
-        drop(requests::take());
         let mut fresh = Session { settings: Rc::new(Settings::read(conf)?), folder, card: None };
+        requests::start(fresh.settings.unit.limits.max_packet);
         if let Some(image) = Image::in_folder(&fresh.folder)? {
             fresh.load(image)?;
         }
@@ -100,5 +100,6 @@ pub fn tick() -> Result<bool> {
 pub fn end() -> Result<()> {
     let card = with(|session| Ok(session.card.take()))?;
     SESSION.with_borrow_mut(Option::take);
+    requests::start(0);
     card.map_or(Ok(()), |(_, simulation)| simulation.finish())
 }

@@ -19,6 +19,8 @@ const SET: &str = "SPINKIT_PSPIN_SET";
 /// The file for the report of the run, and that for its timeline.
 const JSON: &str = "SPINKIT_PSPIN_JSON";
 const TRACE: &str = "SPINKIT_PSPIN_TRACE";
+/// The timeline of drivers that are linked with `-lpspin_debug`, when the environment names no file.
+const DEBUG_TRACE: &str = "waves.pftrace";
 /// Whether accesses beyond the host memory of execution contexts fail: `on` or `off`.
 const IOMMU: &str = "SPINKIT_PSPIN_IOMMU";
 
@@ -71,6 +73,8 @@ impl Settings {
         let max_sent = conf.no_conf.max_pkt_size as usize;
         let [json, trace] =
             [JSON, TRACE].map(|name| env::var_os(name).filter(|path| !path.is_empty()).map(PathBuf::from));
+        let is_debug = own_path().is_some_and(|path| path.ends_with("libpspin_debug.so"));
+        let trace = trace.or_else(|| is_debug.then(|| DEBUG_TRACE.into()));
         let (name, clock) = (machine.name, machine.hpu.clock);
         Ok(Settings { name, unit, clock, json, trace, max_sent, is_strict })
     }

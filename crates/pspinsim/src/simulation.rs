@@ -222,6 +222,7 @@ impl Simulation {
         if let Some(context) = self.contexts.get(&described) {
             return context.clone();
         }
+        self.check(&described);
         let unit = &self.settings.unit;
         let range = |address, size| Range { address, size };
         let scratchpads = (0..unit.units.clusters as u16).map(|cluster| {
@@ -251,6 +252,22 @@ impl Simulation {
         self.system.host().register(context.tenant, described.host_mem_addr, described.host_mem_size.into());
         self.contexts.insert(described, context.clone());
         context
+    }
+
+    /// Tells what a driver gives to a context although the card does not have it.
+    fn check(&mut self, described: &Context) {
+        let (address, size) = (described.handler_mem_addr, described.handler_mem_size);
+        if size > 0 && self.system.unit().memory().read(address, size).is_none() {
+            warn(&format!("spin_ec_t: handler memory of {size} B at {address:#010x} is in no memory of the card"));
+        }
+        let bytes = self.settings.unit.scratchpad();
+        let (addresses, sizes) = (described.scratchpad_addr, described.scratchpad_size);
+        let fits = |(at, size): (u32, u32)| u64::from(at) + u64::from(size) <= u64::from(bytes);
+        if let Some((at, size)) = addresses.into_iter().zip(sizes).find(|place| !fits(*place)) {
+            warn(&format!(
+                "spin_ec_t: a scratchpad of {size} B at {at} ends where the L1 of a cluster does, which has {bytes} B for scratchpads"
+            ));
+        }
     }
 
     /// Transfers that are due are done, in the order in which the driver has asked for them.

@@ -34,7 +34,7 @@ pub fn folders(sdk: &Sdk) -> Result<(PathBuf, PathBuf)> {
     let model = hardware.join("verilator_model");
     link(&source.join("hw/verilator_model/include"), &model.join("include"))?;
     // A driver that is linked by these scripts keeps the whole path of the library, so that it needs no LD_LIBRARY_PATH. The
-    // library knows by the name under which it was loaded that instructions are to be traced.
+    // library knows by the name under which it was loaded that it is to write a timeline.
     let library = sdk.lib_dir()?.join("libpspin.so");
     let debug = model.join("debug/libpspin_debug.so");
     link(&library, &debug)?;

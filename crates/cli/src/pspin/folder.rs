@@ -76,7 +76,8 @@ fn driver_options(arguments: &Arguments, unit: &Unit) -> Result<Vec<OsString>> {
         ("--watchdog", context.watchdog.is_some()),
     ];
     if let Some((option, _)) = refused.iter().find(|(_, is_given)| *is_given) {
-        let text = format!("{option} is for programs; {} is a folder, whose driver decides that", arguments.program.display());
+        let text =
+            format!("{option} is for programs; {} is a folder, whose driver decides that", arguments.program.display());
         return Err(Error::Usage(text));
     }
     let cycles = |time: Time| unit.clock.cycles(time).to_string();

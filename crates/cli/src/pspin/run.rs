@@ -159,11 +159,8 @@ impl Unit {
 pub fn run(arguments: &Arguments) -> Result<bool> {
     let sdk = Sdk::find()?;
     let unit = Unit::load(&sdk, &arguments.machine, &arguments.set)?;
-    let report = if arguments.program.is_dir() {
-        folder::run(arguments, &sdk, &unit)?
-    } else {
-        program(arguments, &unit)?
-    };
+    let report =
+        if arguments.program.is_dir() { folder::run(arguments, &sdk, &unit)? } else { program(arguments, &unit)? };
     show(&report, &unit, arguments.json.as_deref())?;
     Ok(arguments.expect_failures || report.faults + report.watchdog == 0)
 }
@@ -185,7 +182,8 @@ fn program(arguments: &Arguments, unit: &Unit) -> Result<Report> {
 /// Compiles a source. Returns the program.
 fn compile(arguments: &Arguments, room: &Path) -> Result<PathBuf> {
     let program = room.join("program.elf");
-    let mut words: Vec<OsString> = ["--hpu", arguments.hpu.as_deref().unwrap_or("rv32imac"), "-O3", "-g"].map(OsString::from).to_vec();
+    let mut words: Vec<OsString> =
+        ["--hpu", arguments.hpu.as_deref().unwrap_or("rv32imac"), "-O3", "-g"].map(OsString::from).to_vec();
     words.extend(arguments.define.iter().flat_map(|define| ["-D".into(), define.into()]));
     words.extend([arguments.program.clone().into(), "-o".into(), program.clone().into()]);
     super::cc::compile(super::words::parse(words)?)?;

@@ -21,4 +21,4 @@ sim_$(SPIN_APP_NAME)_debug: $(GDRIVER_SOURCES) ../generic_driver/gdriver.h
 	$(GDRIVER_COMPILE) -lpspin_debug $(SPIN_DRIVER_LDFLAGS) -o $@
 
 clean::
-	rm -f sim_$(SPIN_APP_NAME) sim_$(SPIN_APP_NAME)_debug transcript
+	rm -f sim_$(SPIN_APP_NAME) sim_$(SPIN_APP_NAME)_debug transcript $(SPIN_APP_NAME).pftrace waves.pftrace

@@ -7,7 +7,7 @@ SPIN_HPU ?= rv32imac
 PSPIN_CC ?= $(PSPIN_RT)/bin/pspin-cc
 
 # A folder of the program has one of these names.
-.PHONY: all deploy clean driver driver_debug
+.PHONY: all deploy clean driver driver_debug run trace info stats
 
 all::
 
@@ -24,3 +24,23 @@ build/slm_files/program.elf: build/$(SPIN_APP_NAME)
 
 clean::
 	rm -rf build
+
+# What runs the driver builds it first. Other makefiles of the program may say how it is run.
+SPIN_RUNS = $(shell grep -ls '^run::' $(filter-out %spin-handlers.mk,$(MAKEFILE_LIST)))
+
+run:: deploy driver
+	$(if $(SPIN_RUNS),,./sim_$(SPIN_APP_NAME) > transcript; status=$$?; cat transcript; exit $$status)
+
+# A timeline for ui.perfetto.dev
+trace:: deploy driver
+	SPINKIT_PSPIN_TRACE=$(SPIN_APP_NAME).pftrace ./sim_$(SPIN_APP_NAME)
+
+# Latencies, cycles of handlers, commands and memory accesses
+info:: deploy driver
+	SPINKIT_PSPIN_JSON=build/info.json ./sim_$(SPIN_APP_NAME) > /dev/null
+	cat build/info.json
+
+# The statistics of the last `make run`
+stats::
+	@test -f transcript || { echo "there is no transcript: make run" >&2; exit 1; }
+	sed -n '/###### Statistics/,$$p' transcript
