@@ -134,9 +134,11 @@ pub unsafe extern "C" fn pspinsim_packet_add(
     let add = || {
         // SAFETY: the driver's structure, if any; it may have any alignment.
         let context = if ec.is_null() { return Err(null("ec")) } else { unsafe { ec.read_unaligned() } };
+        packets::check(pkt_len)?;
         // SAFETY: the driver's bytes.
         let bytes = unsafe { copied("pkt_data", pkt_data.cast(), pkt_len)? };
-        packets::add(context, msgid, bytes, pkt_l1_len, eom != 0, wait_cycles, user_ptr)
+        packets::add(context, msgid, bytes, pkt_l1_len, eom != 0, wait_cycles, user_ptr);
+        Ok(())
     };
     answer("pspinsim_packet_add", add())
 }

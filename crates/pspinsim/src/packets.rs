@@ -20,29 +20,26 @@ thread_local! {
     static HAS_WARNED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The driver adds a packet.
+/// Checks the length of a packet.
 ///
 /// # Errors
-/// When it is empty or too large for the card.
-pub fn add(
-    context: Context,
-    message: u32,
-    bytes: Vec<u8>,
-    in_l1: usize,
-    is_last: bool,
-    gap: u32,
-    user: u64,
-) -> Result<()> {
-    let (length, largest) = (bytes.len(), requests::largest() as usize);
+/// When it is empty or too large for the card, or there is no card.
+pub fn check(length: usize) -> Result<()> {
+    let largest = requests::largest() as usize;
     match length {
-        _ if largest == 0 => return Err(Error::Order("pspinsim_init")),
-        0 => return Err(Error::Argument("the packet is empty".to_owned())),
+        _ if largest == 0 => Err(Error::Order("pspinsim_init")),
+        0 => Err(Error::Argument("the packet is empty".to_owned())),
         _ if length > largest => {
             let key = "accelerator.limits.max_packet_bytes";
-            return Err(Error::Argument(format!("the packet has {length} B; {key} is {largest}")));
+            Err(Error::Argument(format!("the packet has {length} B; {key} is {largest}")))
         }
-        _ => {}
+        _ => Ok(()),
     }
+}
+
+/// The driver adds a packet whose length was checked.
+pub fn add(context: Context, message: u32, bytes: Vec<u8>, in_l1: usize, is_last: bool, gap: u32, user: u64) {
+    let length = bytes.len();
     if in_l1 > length && !HAS_WARNED.replace(true) {
         warn(&format!(
             "pspinsim_packet_add: pkt_l1_len is {in_l1} for a packet of {length} B: the whole packet is copied to L1 (drivers \
@@ -51,7 +48,6 @@ pub fn add(
     }
     let transfer = in_l1.min(length) as u32;
     requests::add(Request::Packet(Packet { context, message, bytes, transfer, is_last, gap, user }));
-    Ok(())
 }
 
 /// Adds the packets of a trace.
@@ -67,7 +63,7 @@ pub fn read_trace(packets: &Path, data: &Path) -> Result<()> {
         let wrong = |what: String| Error::File(format!("line {}: {what}", index + 1), packets.to_owned());
         let numbers: Vec<u32> = line
             .split(',')
-            .map(|word| word.trim().parse().map_err(|_| wrong(format!("{:?} is not a number", word.trim()))))
+            .map(|word| word.trim().parse().map_err(|_| wrong(format!("{:?} is not a number", start(word)))))
             .collect::<Result<_>>()?;
         let [message, hh, hh_size, ph, ph_size, th, th_size, memory, memory_size, size, in_l1, eom, gap] = numbers[..]
         else {
@@ -76,6 +72,7 @@ pub fn read_trace(packets: &Path, data: &Path) -> Result<()> {
         let Some((packet, after)) = rest.split_at_checked(size as usize) else {
             return Err(wrong(format!("{size} B are wanted, {} B are left in {}", rest.len(), data.display())));
         };
+        check(packet.len()).map_err(|error| wrong(error.to_string()))?;
         rest = after;
         let context = Context {
             handler_mem_addr: memory,
@@ -94,7 +91,12 @@ pub fn read_trace(packets: &Path, data: &Path) -> Result<()> {
         parsed.push((context, message, packet.to_vec(), in_l1 as usize, eom != 0, gap));
     }
     for (context, message, bytes, in_l1, is_last, gap) in parsed {
-        add(context, message, bytes, in_l1, is_last, gap, 0)?;
+        add(context, message, bytes, in_l1, is_last, gap, 0);
     }
     Ok(())
+}
+
+/// The first characters of a word.
+fn start(word: &str) -> String {
+    word.trim().chars().take(20).collect()
 }

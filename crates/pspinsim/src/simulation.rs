@@ -115,18 +115,27 @@ impl Simulation {
         callbacks::set_now_ps(self.ps(now));
     }
 
-    /// Runs until nothing is left to do.
+    /// Runs until all packets are done.
     ///
     /// # Errors
     /// When the driver has not announced the end, or something has failed.
     pub fn run(&mut self) -> Result<()> {
-        while self.step(Cycle::NEVER)? {}
-        if !self.has_ended {
-            return Err(Error::Run(
-                "all packets are done, but pspinsim_packet_eos was not called: no packet can come any more".to_owned(),
-            ));
+        while !self.is_done() {
+            if !self.step(Cycle::NEVER)? && !self.has_ended {
+                return Err(Error::Run(
+                    "all packets are done, but pspinsim_packet_eos was not called: no packet can come any more"
+                        .to_owned(),
+                ));
+            }
         }
         self.verdict()
+    }
+
+    /// Whether no packet comes any more, and all are fed back.
+    fn is_done(&self) -> bool {
+        let inbound = self.system.inbound();
+        let is_idle = requests::is_empty() && self.transfers.is_empty();
+        self.has_ended && is_idle && inbound.coming() == 0 && inbound.inside() == 0
     }
 
     /// Whether something has failed.
@@ -142,22 +151,19 @@ impl Simulation {
         }
     }
 
-    /// Simulates one cycle. Returns whether the end was announced and nothing is left to do.
+    /// Simulates one cycle. Returns whether the end was announced and all packets are done.
     ///
     /// # Errors
     /// When the model has a defect.
     pub fn tick(&mut self) -> Result<bool> {
         let until = self.now() + 1_u64;
-        while self.now() < until {
-            if !self.step(until)? {
-                if self.has_ended {
-                    return Ok(true);
-                }
+        while self.now() < until && !self.is_done() {
+            if !self.step(until)? && !self.is_done() {
                 self.system.pass(until);
                 self.tell_time();
             }
         }
-        Ok(false)
+        Ok(self.is_done())
     }
 
     /// Simulates up to the next time at which the driver is told something, but no further than `until`. Returns whether

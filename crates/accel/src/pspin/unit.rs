@@ -293,13 +293,15 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
     }
 
     /// Simulates the cycles before `until`, but no further than the end of the first in which something goes out. Returns the
-    /// next cycle that has not been simulated.
+    /// next cycle that has not been simulated; when nothing happens any more and `until` never comes, time stands still.
     pub fn advance(&mut self, until: Cycle, out: &mut impl Outside) -> Cycle {
         loop {
             // With packets under way there is something to do in each cycle, and no need to find out when.
             let next = if self.dma.wake() <= self.now { self.now } else { self.next() };
             if next >= until {
-                self.now = self.now.max(until);
+                if until != Cycle::NEVER {
+                    self.now = self.now.max(until);
+                }
                 return self.now;
             }
             self.now = next;
