@@ -165,6 +165,85 @@ fn packets_are_processed_and_come_back() {
     assert!(text.contains("\tCommands: 40; Packets: 40; Bytes: 5160\n"), "{text}");
     assert!(text.ends_with("40 packets came back, 0 wrong bytes\n"), "{text}");
     assert_eq!(folder.succeeds(&["./sim_reverse", "-m", "2", "-p", "20", "-s", "129"]), text);
+    // Machines with two and with eight clusters; the interface has scratchpads of four.
+    for (machine, told) in
+        [("pspin-200g", ""), ("pspin-800g", "8 clusters, but spin_ec_t and task_t have 4 scratchpads")]
+    {
+        let output = folder.run(&["./sim_reverse"], &[("SPINKIT_PSPIN_MACHINE", machine)]);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && errors.contains(told), "{machine}: {errors}");
+        assert_eq!(errors.is_empty(), told.is_empty(), "{errors}");
+    }
     folder.builds("clean");
     assert!(!folder.path.join("sim_reverse").exists());
+}
+
+#[test]
+fn counters_in_all_memories_are_those_of_the_packets() {
+    let folder = Folder::new("counters");
+    folder.builds("deploy driver");
+    let words = ["./sim_counters", "-m", "7", "-p", "9", "-s", "700", "-d", "1", "-l", "1"];
+    let text = folder.succeeds(&words);
+    assert!(text.contains("PCIe Slave:\n\tWrites: beats: 7; bytes: 56;"), "{text}");
+    assert!(text.contains("PCIe Master:\n\tBytes written: 24; Bytes read: 24\n"), "{text}");
+    assert!(text.ends_with("63 packets, 7 messages\n"), "{text}");
+    assert_eq!(folder.succeeds(&words), text, "two runs");
+    let output = folder.run(&words, &[("SPINKIT_PSPIN_MACHINE", "pspin-published")]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn data_goes_to_the_host_and_comes_from_it_by_the_driver() {
+    let folder = Folder::new("host");
+    folder.builds("deploy driver");
+    let text = folder.succeeds(&["./sim_host", "-p", "64", "-s", "1500"]);
+    assert!(text.ends_with(" 0 bad, data right\n"), "{text}");
+}
+
+#[test]
+fn every_call_does_what_it_says_or_tells_what_is_wrong() {
+    let folder = Folder::new("calls");
+    folder.builds("all");
+    for program in ["./sim_calls", "./sim_calls_debug"] {
+        let output = folder.run(&[program], &[]);
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{program}: {text}{}", String::from_utf8_lossy(&output.stderr));
+        assert!(text.ends_with("all calls are right\n"), "{text}");
+    }
+    assert!(folder.read("waves.pftrace").len() > 1_000);
+    let output = folder.run(&["./sim_calls"], &[("SPINKIT_PSPIN_MACHINE", "none")]);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(errors.contains("libpspin: pspinsim_init: machine none: none: no such machine; known are: "), "{errors}");
+}
+
+#[test]
+fn handlers_that_fail_are_told_and_their_packets_are_fed_back() {
+    let folder = Folder::new("faults");
+    folder.builds("deploy driver");
+    let words = ["./sim_faults", "-m", "7", "-p", "1", "-s", "64"];
+    let set = "accelerator.default_watchdog_cycles=20000\naccelerator.mpq.idle_cycles=1000000";
+    let json = folder.path.join("report.json").display().to_string();
+    let output = folder.run(&words, &[("SPINKIT_PSPIN_SET", set), ("SPINKIT_PSPIN_JSON", &json)]);
+    let (text, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(1), "{errors}");
+    assert!(text.starts_with("[0,0] ready: 1 handlers\n###### Statistics ######\n"), "{text}");
+    let expected = [
+        "build/faults has no faults_hh: there is no such handler then",
+        "handler of message 1 on HPU 0 of cluster 1 failed: store of 4 B at 0x1c400000 is not allowed",
+        "message 2 on HPU 0 of cluster 2 killed by the watchdog",
+        "message 3 on HPU 0 of cluster 3 failed: misaligned atomic operation at 0x1c300002",
+        "message 4 on HPU 0 of cluster 0 failed: breakpoint",
+        "message 5 on HPU 0 of cluster 1 failed: execution left the program (pc 0x00000000)",
+        "failed: a command uses 64 bytes at 0x1c400000, which are not the handler's",
+        "libpspin: pspinsim_run: 6 failures\n",
+    ];
+    for line in expected {
+        assert!(errors.contains(line), "no {line:?} in {errors}");
+    }
+    assert!(errors.contains("in faults_ph (handlers/faults.c:"), "{errors}");
+    assert_eq!(errors.lines().count(), expected.len(), "{errors}");
+    let report: serde_json::Value = serde_json::from_slice(&folder.read("report.json")).unwrap();
+    let packets = &report["packets"];
+    assert_eq!((&packets["arrived"], &packets["done"], &packets["faulted"]), (&7.into(), &1.into(), &5.into()));
+    assert_eq!((&report["watchdog"], &report["machine"]), (&1.into(), &"pspin-400g".into()));
 }

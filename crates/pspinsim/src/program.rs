@@ -50,8 +50,9 @@ impl Image {
     /// # Errors
     /// When the file is no ELF file.
     pub fn find(&self, name: &str) -> Result<Option<u32>> {
-        let file =
-            object::File::parse(&*self.elf).map_err(|error| Error::File(error.to_string(), self.path.clone()))?;
+        let wrong = |error: object::Error| Error::File(format!("not an ELF file: {error}"), self.path.clone());
+        let wrong = |error: object::Error| Error::File(format!("not an ELF file: {error}"), self.path.clone());
+        let file = object::File::parse(&*self.elf).map_err(wrong)?;
         let mut symbols = file.symbols().filter(|symbol| symbol.is_definition());
         Ok(symbols.find(|symbol| symbol.name() == Ok(name)).map(|symbol| symbol.address() as u32))
     }
