@@ -51,7 +51,6 @@ impl Image {
     /// When the file is no ELF file.
     pub fn find(&self, name: &str) -> Result<Option<u32>> {
         let wrong = |error: object::Error| Error::File(format!("not an ELF file: {error}"), self.path.clone());
-        let wrong = |error: object::Error| Error::File(format!("not an ELF file: {error}"), self.path.clone());
         let file = object::File::parse(&*self.elf).map_err(wrong)?;
         let mut symbols = file.symbols().filter(|symbol| symbol.is_definition());
         Ok(symbols.find(|symbol| symbol.name() == Ok(name)).map(|symbol| symbol.address() as u32))
