@@ -61,7 +61,7 @@ static const struct use_case *use_case;
 static struct packets arrived, sent;
 /* The memory of the execution context on the host, and the first content of that on the card. */
 static uint8_t *host;
-static uint32_t host_bytes;
+static uint64_t host_bytes;
 static void *image;
 static size_t image_bytes;
 static long flip = -1;
@@ -312,6 +312,11 @@ static int run_case(const struct use_case *what, int argc, char **argv) {
     }
     if (what->prepare != NULL)
         what->prepare(&options);
+    if (host_bytes > GDRIVER_HOST_SIZE) {
+        fprintf(stderr, "%s: the results have %llu B, more than the host memory of %u B\n", what->program,
+                (unsigned long long)host_bytes, GDRIVER_HOST_SIZE);
+        return 2;
+    }
     host = memory(host_bytes);
     /* Packets come without gaps, unless the caller says otherwise. */
     char messages[16], packets[16], size[16], none[] = "0";

@@ -5,18 +5,20 @@
 #define MESSAGE_BYTES (1 << 20)
 
 static struct strided_ddt layout = {256, 512, 512 * (MESSAGE_BYTES / 256)};
-static uint8_t *expected;
 
 static uint32_t data_in(uint32_t length) { return length - (uint32_t)sizeof(struct strided_ddt_header); }
 
 static void prepare(struct options *options) {
     uint32_t data = data_in(options->size), whole = (MESSAGE_BYTES + data - 1) / data;
-    if (options->packets == 0 || options->packets > whole)
+    if (options->packets > whole) {
+        fprintf(stderr, "strided_ddt: a message of 1 MiB has at most %u packets of %u B\n", whole, options->size);
+        exit(2);
+    }
+    if (options->packets == 0)
         options->packets = whole;
     image = &layout;
     image_bytes = sizeof layout;
-    host_bytes = options->messages * layout.message_bytes;
-    expected = memory(host_bytes);
+    host_bytes = (uint64_t)options->messages * layout.message_bytes;
 }
 
 /* The last packet of a message has what is left of it. */
@@ -28,6 +30,7 @@ static uint32_t make(struct packet *packet, uint32_t number, uint32_t size) {
 }
 
 static bool check(void) {
+    uint8_t *expected = memory(host_bytes);
     for (uint32_t at = 0; at < arrived.count; at++) {
         const struct packet *packet = &arrived.all[at];
         const struct strided_ddt_header *header = (struct strided_ddt_header *)packet->bytes;
@@ -42,6 +45,7 @@ static bool check(void) {
     for (uint32_t at = 0; is_right && at < host_bytes; at += layout.message_bytes)
         is_right = is_same(host + at, expected + at, layout.message_bytes, "host memory of message",
                            at / layout.message_bytes);
+    free(expected);
     return is_right;
 }
 
