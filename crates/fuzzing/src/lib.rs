@@ -9,6 +9,8 @@
 //! * `engine`: any code on the HPU engine, with both timing models
 //! * `cards`: three cards, any library calls, handlers and packets
 //! * `pmi`: clients of PMI-1 that send anything
+//! * `network`: captures of packets, and rules that sort packets into messages
+//! * `pspin`: a PsPIN unit with its NIC, any handlers and packets
 //! * `mailbox`: ranks that write anything into the memory that they share with the simulator
 
 mod base;
@@ -17,7 +19,9 @@ mod device;
 mod engine;
 mod machines;
 mod mailbox;
+mod network;
 mod pmi;
+mod pspin;
 mod schedules;
 mod traces;
 
@@ -38,6 +42,9 @@ pub const TARGETS: &[Target] = &[
     ("device_image", device::image),
     ("hpu", engine::code),
     ("cards", cards::calls),
+    ("capture", network::captures),
+    ("rules", network::matching),
+    ("pspin", pspin::unit),
     ("pmi", pmi::clients),
     ("mailbox", mailbox::slots),
 ];
