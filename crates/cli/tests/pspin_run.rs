@@ -202,10 +202,10 @@ fn what_cannot_be_run_is_told() {
     };
     starts("h.c --machine sc17-int", 2, "sc17-int: accelerator.kind is \"sc17\"; this command needs \"pspin\"");
     starts("h.c --machine nowhere", 2, "nowhere");
-    starts("h.c --set accelerator.clusters=0", 2, "accelerator.clusters: must be at least 1, is 0");
+    starts("h.c --set accelerator.clusters=0", 2, "--set accelerator.clusters=0: must be at least 1, is 0");
     starts("h.c --size 20", 2, "packets of 20 bytes");
     starts("h.c --handlers other", 1, "h.c: it has none of the handlers other_hh, other_ph and other_th");
-    starts("missing.c", 1, "");
+    starts("missing.c", 1, "cannot read missing.c");
     starts("h.c -- -m 1", 2, "what follows -- is for drivers of folders");
     room.write("rules.toml", "[[rule]]\ncontext = \"other\"\n");
     starts("h.c --rules rules.toml", 1, "it has none of the handlers other_hh");

@@ -18,7 +18,8 @@ pub fn captures(bytes: &[u8]) {
         let mut writer = Writer::new(Vec::new(), format, link).expect("a vector takes everything");
         // A pcap file has seconds of 32 bits.
         let written = read.iter().filter(|packet| packet.time_ns < u64::from(u32::MAX) * 1_000_000_000);
-        let written: Vec<_> = written.filter(|packet| writer.write(packet.time_ns, &packet.bytes, None).is_ok()).collect();
+        let written: Vec<_> =
+            written.filter(|packet| writer.write(packet.time_ns, &packet.bytes, None).is_ok()).collect();
         let again = capture::read(&writer.finish()).expect("what was written can be read");
         assert_eq!(again.len(), written.len(), "{format:?}");
         for (one, other) in again.iter().zip(written) {

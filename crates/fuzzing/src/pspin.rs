@@ -98,7 +98,11 @@ pub fn unit(bytes: &[u8]) {
     let mut done = 0;
     while system.advance(Cycle(LIMIT), |_, _| done += 1).expect("nothing is stuck") {
         assert!(system.unit().now().0 < LIMIT, "{done} of {count} packets are done");
-        if system.take_events().iter().any(|(_, event)| matches!(event, accel::pspin::her::DriverEvent::Terminated { .. })) {
+        if system
+            .take_events()
+            .iter()
+            .any(|(_, event)| matches!(event, accel::pspin::her::DriverEvent::Terminated { .. }))
+        {
             return;
         }
     }

@@ -24,6 +24,10 @@ use crate::spincc::{Error, Result};
 pub fn run(arguments: &Arguments, sdk: &Sdk, unit: &Unit) -> Result<Report> {
     let options = driver_options(arguments, unit)?;
     let source = arguments.program.canonicalize().map_err(Error::read(&arguments.program))?;
+    if !source.join("Makefile").is_file() {
+        let reason = "it has no Makefile; a folder has Makefile, handlers and driver";
+        return Err(Error::malformed(&arguments.program, reason));
+    }
     let (runtime, hardware) = env::folders(sdk)?;
     let built = build(arguments, sdk, &source, &[("PSPIN_RT", &runtime), ("PSPIN_HW", &hardware)])?;
     let room = tempfile::tempdir().map_err(Error::write(Path::new("a temporary folder")))?;
@@ -110,9 +114,6 @@ fn build(arguments: &Arguments, sdk: &Sdk, source: &Path, variables: &[(&str, &P
     let (Some(name), Some(parent)) = (source.file_name(), source.parent()) else {
         return Err(Error::malformed(source, "it is no folder of a program"));
     };
-    if !source.join("Makefile").is_file() {
-        return Err(Error::malformed(source, "it has no Makefile; a folder has Makefile, handlers and driver"));
-    }
     let mut hasher = DefaultHasher::new();
     (source, &arguments.hpu).hash(&mut hasher);
     let room = sdk.cache_dir().join(format!("pspin/build/{:016x}", hasher.finish()));
