@@ -159,8 +159,8 @@ impl Unit {
 pub fn run(arguments: &Arguments) -> Result<bool> {
     let sdk = Sdk::find()?;
     let unit = Unit::load(&sdk, &arguments.machine, &arguments.set)?;
-    let report =
-        if arguments.program.is_dir() { folder::run(arguments, &sdk, &unit)? } else { program(arguments, &unit)? };
+    let is_folder = std::fs::metadata(&arguments.program).map_err(Error::read(&arguments.program))?.is_dir();
+    let report = if is_folder { folder::run(arguments, &sdk, &unit)? } else { program(arguments, &unit)? };
     show(&report, &unit, arguments.json.as_deref())?;
     Ok(arguments.expect_failures || report.faults + report.watchdog == 0)
 }
