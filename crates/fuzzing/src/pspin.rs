@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use accel::pspin::Cycle;
 use accel::pspin::core::{Hpus, Runtime};
-use accel::pspin::her::Range;
+use accel::pspin::her::{DriverEvent, Range};
 use accel::testing::code::{A0, A1, NOP, S0, S1, T0, T1, ZERO, add, addi, executable, immediate, lui, lw, sw};
 use hpu::Program;
 use hpu::isa::instruction_set;
@@ -96,13 +96,9 @@ pub fn unit(bytes: &[u8]) {
         });
     }
     let mut done = 0;
-    while system.advance(Cycle(LIMIT), |_, _| done += 1).expect("nothing is stuck") {
-        assert!(system.unit().now().0 < LIMIT, "{done} of {count} packets are done");
-        if system
-            .take_events()
-            .iter()
-            .any(|(_, event)| matches!(event, accel::pspin::her::DriverEvent::Terminated { .. }))
-        {
+    while system.unit().now().0 < LIMIT && system.advance(Cycle(LIMIT), |_, _| done += 1).expect("nothing is stuck") {
+        let is_end = |(_, event): &(Cycle, DriverEvent)| matches!(event, DriverEvent::Terminated { .. });
+        if system.take_events().iter().any(is_end) {
             return;
         }
     }
