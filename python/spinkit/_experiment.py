@@ -149,8 +149,10 @@ class Figure(Table, frozen=True, kw_only=True):
     """Whether the y axis is linear and begins at 0."""
     key: str | None = None
     """Another number of the points, which is drawn in place of the measured one."""
+    bandwidth: bool = False
+    """Whether Gbit/s are drawn: the bits of the values, which are bytes, in the measured nanoseconds."""
     label: str | None = None
-    """What that other number is, with its unit."""
+    """What that other number or the bandwidth is, with its unit."""
 
 
 @dataclass(frozen=True)
@@ -341,8 +343,8 @@ def _check_figure(figure: Figure, scope: Scope, place: Place) -> None:
         raise (place / "machine").error(f"{figure.machine} is not in machines")
     if figure.model is not None and figure.model not in scope.models:
         raise (place / "model").error(f"{figure.model} is not in models")
-    if (figure.key is None) != (figure.label is None):
-        raise (place / "label").error("a key and its label are given together")
+    if (figure.key is None and not figure.bandwidth) != (figure.label is None):
+        raise (place / "label").error("a key, or bandwidth, and its label are given together")
     shown = scope.series if figure.series is None else figure.series
     if len(shown) > MOST_CURVES:
         raise (place / "series").error(f"at most {MOST_CURVES} curves can be distinguished, found {len(shown)}")

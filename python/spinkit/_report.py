@@ -151,6 +151,8 @@ def curves_of(results: Results, figure: Figure) -> list[Curve]:
         if figure.key is not None:
             return measured.printed(figure.machine, series, value, figure.key)
         time = times[figure.machine, series, value]
+        if figure.bandwidth:
+            return 8 * value / time
         if series in below:
             return 100 * (1 - time / times[figure.machine, below[series], value])
         return experiment.measure.shown(time)

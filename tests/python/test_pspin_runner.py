@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from spinkit import _experiment
+from spinkit import _experiment, _report
 from spinkit._experiment import Measure
+from spinkit._run import Point, Results, Run
 from spinkit.cli import main
 
 NS = {
@@ -112,6 +113,14 @@ machine = "400g"
 series = ["model"]
 key = "request_ns.mean"
 label = "Mean [ns]"
+
+[[figure]]
+name = "bandwidth"
+title = "Bandwidth"
+paper = "none"
+machine = "400g"
+bandwidth = true
+label = "Bandwidth [Gbit/s]"
 """
 
 SCRIPT = """\
@@ -235,7 +244,7 @@ def test_handlers_that_do_not_compile_and_scripts_that_fail(pspin: Write) -> Non
     [
         ('"{mode}.c"', '"{mode}.s"', "program.pspin: there is no file or folder empty.s"),
         ('"paper.py"', '"law.py"', "series[1].script: there is no file law.py in this folder"),
-        ('label = "Mean [ns]"\n', "", "figure[1].label: a key and its label are given together"),
+        ('label = "Mean [ns]"\n', "", "figure[1].label: a key, or bandwidth, and its label are given together"),
         ('axis = "size"', 'axis = "ipc"', "ipc is a key of the report"),
     ],
 )
@@ -262,6 +271,15 @@ def test_the_name_of_a_value_may_be_that_of_the_program(pspin: Write) -> None:
     assert reproduce().exit_code == 0
     written = json.loads(Path("out/pspin-test/results.json").read_text())
     assert [one["request_ns.min"] for one in written["points"][:3]] == [26, 30, 38.5]
+
+
+def test_a_figure_may_show_a_bandwidth_or_another_number(pspin: Write) -> None:
+    experiment = _experiment.read(pspin() / "experiment.toml")
+    lines = [{"request_ns": {"min": 26, "mean": 27}, "size": 64, "data_ok": True}]
+    points = tuple(Point("pspin-400g", one, 64, 26, True, lines[0]) for one in experiment.series)
+    results = Results(experiment, True, tuple(Run(one.machine, (one.series,), (one,), {}) for one in points), ())
+    drawn = [[curve.values for curve in _report.curves_of(results, figure)] for figure in experiment.figures]
+    assert drawn == [[[26], [26]], [[27]], [[8 * 64 / 26], [8 * 64 / 26]]]
 
 
 def test_several_keys_are_added(pspin: Write) -> None:
