@@ -99,8 +99,22 @@ fn results_are_right_and_a_wrong_one_is_told() {
     let output = folders.run("reduce", "sim", "-s 31");
     assert_eq!(output.status.code(), Some(2));
     assert_eq!(String::from_utf8_lossy(&output.stderr), "reduce: packets have 32 to 8220 B, not 31\n");
-    let output = folders.run("filtering", "sim", "-m 65537");
+    for (name, options) in [("filtering", "-m 65537"), ("strided_ddt", "-p 1059"), ("strided_ddt", "-m 1000")] {
+        assert_eq!(folders.run(name, "sim", options).status.code(), Some(2), "{name} {options}");
+    }
+}
+
+#[test]
+fn packets_of_a_trace_are_checked_too() {
+    let folders = Folders::new();
+    folders.build("copy_to_host", &["deploy", "driver"]);
+    let trace = "2 5 100\n1 2 64 0 0 0\n1 2 100 0 1 1\n0 0 0 25 0 0\n1 2 64 0 0 1\n1 2 80 0 2 1\n";
+    std::fs::write(folders.0.path().join("copy_to_host/packets"), trace).unwrap();
+    folders.accepts("copy_to_host", "sim", "-m 3 -p 2 -t packets", 4);
+    let output = folders.run("copy_to_host", "sim", "-m 2 -p 2 -t packets");
     assert_eq!(output.status.code(), Some(2));
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(message.contains("packet 3, of message 2, of a trace, but -m 2 and -p 2"), "{message}");
 }
 
 #[test]

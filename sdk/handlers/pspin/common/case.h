@@ -48,8 +48,8 @@ struct use_case {
     uint32_t most_bytes;                        /* of a packet */
     uint32_t most_packets;                      /* 0 is no limit */
     uint32_t l1_bytes;                          /* of a packet that handlers need in L1, or 0 for all */
-    /* Sets host_bytes, image and what else depends on the options. */
-    void (*prepare)(struct options *options);
+    /* Sets host_bytes, image and what else depends on the options, and the number of packets if that is 0. */
+    void (*prepare)(void);
     /* Writes the data of packet `number` of a message behind the header, and returns the length of the packet, at most `size`.
      * NULL makes random data. */
     uint32_t (*make)(struct packet *packet, uint32_t number, uint32_t size);
@@ -64,6 +64,7 @@ static uint8_t *host;
 static uint64_t host_bytes;
 static void *image;
 static size_t image_bytes;
+static struct options options;
 static long flip = -1;
 static bool has_failed;
 
@@ -147,8 +148,26 @@ static struct packet *add_packet(struct packets *list, const void *bytes, uint32
     return packet;
 }
 
+/* Whether packets may have this size; tells it if not. */
+static bool is_possible(uint32_t size) {
+    uint32_t least = use_case->header_bytes + use_case->least_data;
+    bool is_right = size >= least && size <= use_case->most_bytes;
+    if (!is_right)
+        fprintf(stderr, "%s: packets have %u to %u B, not %u\n", use_case->program, least, use_case->most_bytes, size);
+    return is_right;
+}
+
 static uint32_t fill(uint32_t message, uint32_t number, uint8_t *bytes, uint32_t size, uint32_t *in_l1) {
     uint32_t identification = arrived.count;
+    /* A trace may have any. */
+    if (!is_possible(size))
+        exit(2);
+    if (message >= options.messages || identification >= (uint64_t)options.messages * options.packets) {
+        fprintf(stderr,
+                "%s: packet %u, of message %u, of a trace, but -m %u and -p %u say how much there is room for\n",
+                use_case->program, identification, message, options.messages, options.packets);
+        exit(2);
+    }
     struct packet *packet = add_packet(&arrived, NULL, size);
     packet->message = message;
     *header_of(packet) = (pkt_hdr_t){
@@ -296,22 +315,19 @@ static int take_flip(int argc, char **argv) {
 static int run_case(const struct use_case *what, int argc, char **argv) {
     use_case = what;
     argc = take_flip(argc, argv);
-    struct options options = what->defaults;
+    options = what->defaults;
     options.messages = option(argc, argv, "-m", "--num-messages", options.messages);
     options.packets = option(argc, argv, "-p", "--num-packets", options.packets);
     options.size = option(argc, argv, "-s", "--packet-size", options.size);
-    uint32_t least = what->header_bytes + what->least_data;
-    if (options.size < least || options.size > what->most_bytes) {
-        fprintf(stderr, "%s: packets have %u to %u B, not %u\n", what->program, least, what->most_bytes, options.size);
+    if (!is_possible(options.size))
         return 2;
-    }
     if (what->most_packets && (uint64_t)options.messages * options.packets > what->most_packets) {
         fprintf(stderr, "%s: at most %u packets, which their IP identification tells apart\n", what->program,
                 what->most_packets);
         return 2;
     }
     if (what->prepare != NULL)
-        what->prepare(&options);
+        what->prepare();
     if (host_bytes > GDRIVER_HOST_SIZE) {
         fprintf(stderr, "%s: the results have %llu B, more than the host memory of %u B\n", what->program,
                 (unsigned long long)host_bytes, GDRIVER_HOST_SIZE);
@@ -319,11 +335,11 @@ static int run_case(const struct use_case *what, int argc, char **argv) {
     }
     host = memory(host_bytes);
     /* Packets come without gaps, unless the caller says otherwise. */
-    char messages[16], packets[16], size[16], none[] = "0";
-    snprintf(messages, sizeof messages, "%u", options.messages);
-    snprintf(packets, sizeof packets, "%u", options.packets);
-    snprintf(size, sizeof size, "%u", options.size);
-    char *defaults[] = {argv[0], "-d", none, "-l", none, "-m", messages, "-p", packets, "-s", size};
+    char numbers[3][16];
+    snprintf(numbers[0], sizeof numbers[0], "%u", options.messages);
+    snprintf(numbers[1], sizeof numbers[1], "%u", options.packets);
+    snprintf(numbers[2], sizeof numbers[2], "%u", options.size);
+    char *defaults[] = {argv[0], "-d", "0", "-l", "0", "-m", numbers[0], "-p", numbers[1], "-s", numbers[2]};
     const int count = sizeof defaults / sizeof *defaults;
     char **words = memory((size_t)(count + argc) * sizeof *words);
     memcpy(words, defaults, sizeof defaults);

@@ -4,14 +4,11 @@
 
 #define MESSAGE_WORDS (1 << 18)
 
-static uint32_t messages;
-
-static void prepare(struct options *options) {
-    uint32_t words = words_in(options->size);
-    if (options->packets == 0)
-        options->packets = (MESSAGE_WORDS + words - 1) / words;
-    messages = options->messages;
-    host_bytes = AGGREGATE_RESULT(messages);
+static void prepare(void) {
+    uint32_t words = words_in(options.size);
+    if (options.packets == 0)
+        options.packets = (MESSAGE_WORDS + words - 1) / words;
+    host_bytes = AGGREGATE_RESULT(options.messages);
 }
 
 /* The last packet of a message has what is left of it. */
@@ -25,14 +22,14 @@ static uint32_t make(struct packet *packet, uint32_t number, uint32_t size) {
 }
 
 static bool check(void) {
-    uint32_t *sums = memory(messages * sizeof *sums);
+    uint32_t *sums = memory(options.messages * sizeof *sums);
     for (uint32_t at = 0; at < arrived.count; at++) {
         const struct packet *packet = &arrived.all[at];
         for (uint32_t word = 0; word < words_in(packet->length); word++)
             sums[packet->message] += word_of(packet, word);
     }
     bool is_right = true;
-    for (uint32_t message = 0; is_right && message < messages; message++)
+    for (uint32_t message = 0; is_right && message < options.messages; message++)
         is_right = is_equal(host_word(AGGREGATE_RESULT(message)), HOST_DONE | sums[message], "sum of message", message);
     free(sums);
     return is_right;

@@ -1,7 +1,7 @@
 /* The answer to each packet must be what host memory has at its place. */
 #include "../../common/case.h"
 
-static void prepare(struct options *options) { host_bytes = options->messages * options->packets * HOST_SLOT; }
+static void prepare(void) { host_bytes = options.messages * options.packets * HOST_SLOT; }
 
 /* What the card will fetch has the packet's identification, and its data with all bits inverted. `--flip` changes that, as the card
  * does not read the packet's data. */

@@ -1,7 +1,7 @@
 /* Each packet must come to its place in host memory. */
 #include "../../common/case.h"
 
-static void prepare(struct options *options) { host_bytes = options->messages * options->packets * HOST_SLOT; }
+static void prepare(void) { host_bytes = options.messages * options.packets * HOST_SLOT; }
 
 static bool check(void) {
     bool is_right = true;

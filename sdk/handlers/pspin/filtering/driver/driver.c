@@ -16,7 +16,7 @@ static struct filter_entry *entry_of(uint32_t address) {
     return &table[place];
 }
 
-static void prepare(struct options *options) {
+static void prepare(void) {
     for (uint32_t rules = 0; rules < RULES;) {
         uint32_t address = random_word();
         struct filter_entry *entry = entry_of(address);
@@ -27,7 +27,7 @@ static void prepare(struct options *options) {
     }
     image = table;
     image_bytes = sizeof table;
-    host_bytes = options->messages * options->packets * HOST_SLOT;
+    host_bytes = options.messages * options.packets * HOST_SLOT;
 }
 
 static uint32_t make(struct packet *packet, uint32_t number, uint32_t size) {

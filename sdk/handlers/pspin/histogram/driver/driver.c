@@ -6,10 +6,10 @@
 
 static struct histogram state;
 
-static void prepare(struct options *options) {
-    if (options->packets == 0)
-        options->packets = (MESSAGE_WORDS + words_in(options->size) - 1) / words_in(options->size);
-    state.messages_left = options->messages;
+static void prepare(void) {
+    if (options.packets == 0)
+        options.packets = (MESSAGE_WORDS + words_in(options.size) - 1) / words_in(options.size);
+    state.messages_left = options.messages;
     image = &state;
     image_bytes = sizeof state;
     host_bytes = HISTOGRAM_PART(NUM_CLUSTERS);

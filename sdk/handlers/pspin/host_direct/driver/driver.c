@@ -2,7 +2,7 @@
 #include "../../common/case.h"
 #include "../host_direct.h"
 
-static void prepare(struct options *options) { host_bytes = HOST_DIRECT_PLACE(options->messages * options->packets); }
+static void prepare(void) { host_bytes = HOST_DIRECT_PLACE(options.messages * options.packets); }
 
 static bool check(void) {
     bool is_right = true;

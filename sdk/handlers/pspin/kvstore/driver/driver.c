@@ -54,7 +54,7 @@ static uint32_t random_rank(void) {
     return first;
 }
 
-static void prepare(struct options *options) {
+static void prepare(void) {
     double sum = 0;
     for (uint32_t rank = 0; rank < RECORDS; rank++) {
         double n = rank + 1;
@@ -62,7 +62,7 @@ static void prepare(struct options *options) {
     }
     image = cache;
     image_bytes = sizeof cache;
-    host_bytes = KV_REPLACED_PAIRS + options->messages * options->packets * HOST_SLOT;
+    host_bytes = KV_REPLACED_PAIRS + options.messages * options.packets * HOST_SLOT;
 }
 
 static uint32_t make(struct packet *packet, uint32_t number, uint32_t size) {

@@ -4,8 +4,8 @@
 
 static struct reduce state;
 
-static void prepare(struct options *options) {
-    state = (struct reduce){.messages_left = options->messages, .words = words_in(options->size)};
+static void prepare(void) {
+    state = (struct reduce){.messages_left = options.messages, .words = words_in(options.size)};
     image = &state;
     image_bytes = sizeof state;
     host_bytes = REDUCE_PART(NUM_CLUSTERS);

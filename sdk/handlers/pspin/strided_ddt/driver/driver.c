@@ -8,17 +8,17 @@ static struct strided_ddt layout = {256, 512, 512 * (MESSAGE_BYTES / 256)};
 
 static uint32_t data_in(uint32_t length) { return length - (uint32_t)sizeof(struct strided_ddt_header); }
 
-static void prepare(struct options *options) {
-    uint32_t data = data_in(options->size), whole = (MESSAGE_BYTES + data - 1) / data;
-    if (options->packets > whole) {
-        fprintf(stderr, "strided_ddt: a message of 1 MiB has at most %u packets of %u B\n", whole, options->size);
+static void prepare(void) {
+    uint32_t data = data_in(options.size), whole = (MESSAGE_BYTES + data - 1) / data;
+    if (options.packets > whole) {
+        fprintf(stderr, "strided_ddt: a message of 1 MiB has at most %u packets of %u B\n", whole, options.size);
         exit(2);
     }
-    if (options->packets == 0)
-        options->packets = whole;
+    if (options.packets == 0)
+        options.packets = whole;
     image = &layout;
     image_bytes = sizeof layout;
-    host_bytes = (uint64_t)options->messages * layout.message_bytes;
+    host_bytes = (uint64_t)options.messages * layout.message_bytes;
 }
 
 /* The last packet of a message has what is left of it. */
