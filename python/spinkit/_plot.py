@@ -23,9 +23,6 @@ _LOOKS = (
     ("#009E73", "v", (0, (1, 1))),
     ("#CC79A7", "P", (0, (5, 1, 1, 1))),
 )
-LOOKS = len(_LOOKS)
-"""Number of curves that can be told apart."""
-
 _SIZE = (6.2, 4.1)
 """Size in inches: two such figures fit side by side on a laptop without scaling, so text keeps its size."""
 

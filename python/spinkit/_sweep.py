@@ -179,26 +179,6 @@ def picture(sweep: Sweep, grid: Grid, reports: Mapping[Point, Mapping[str, Any]]
     return _plot.panels(title, *labels, grid.instructions, panels, len(grid.clusters))
 
 
-def checked(grid: Grid) -> None:
-    """Raise an error when something is varied by no value, or by more sizes than curves can be told apart."""
-    for name, values in vars(grid).items():
-        if len(set(values)) != len(values):
-            raise SpinkitError(f"--{name}: a value occurs twice: {', '.join(map(str, values))}")
-    if len(grid.sizes) > _plot.LOOKS:
-        raise SpinkitError(f"--sizes: at most {_plot.LOOKS} can be told apart, there are {len(grid.sizes)}")
-
-
-def numbers(text: str, option: str, least: int = 1) -> tuple[int, ...]:
-    """Parse whole numbers that commas separate."""
-    try:
-        values = tuple(int(part) for part in text.split(","))
-    except ValueError:
-        raise SpinkitError(f"{option}: must be whole numbers with commas between them, is {text}") from None
-    if min(values) < least:
-        raise SpinkitError(f"{option}: must be at least {least}, is {min(values)}")
-    return values
-
-
 def sources(home: Path) -> tuple[Path, Sequence[Path]]:
     """Return the source of the handler that is only instructions, and where its headers are."""
     library = home / "sdk" / "handlers" / "pspin"

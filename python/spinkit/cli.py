@@ -53,6 +53,29 @@ class _Report(click.Path):
         return file
 
 
+class _Numbers(click.ParamType[tuple[int, ...]]):
+    """Different whole numbers with commas between them."""
+
+    name = "numbers"
+
+    def __init__(self, least: int = 1, most_values: int | None = None) -> None:
+        self._least = least
+        self._most_values = most_values
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
+        try:
+            values = tuple(int(part) for part in str(value).split(","))
+        except ValueError:
+            self.fail(f"must be whole numbers with commas between them, is {value}", param, ctx)
+        if min(values) < self._least:
+            self.fail(f"must be at least {self._least}, is {min(values)}", param, ctx)
+        if len(set(values)) != len(values):
+            self.fail(f"a value occurs twice: {value}", param, ctx)
+        if self._most_values is not None and len(values) > self._most_values:
+            self.fail(f"at most {self._most_values} curves can be told apart, there are {len(values)}", param, ctx)
+        return values
+
+
 _FILE = _Report(dir_okay=False, writable=True, path_type=Path, allow_dash=True)
 _FOLDER = click.Path(file_okay=False, writable=True, path_type=Path)
 
@@ -348,14 +371,17 @@ def pspin(arguments: tuple[str, ...]) -> None:
 @click.argument("source", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--machine", default="pspin-400g", show_default=True, help="Machine whose unit is varied.")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Set a parameter of the machine.")
-@click.option("--clusters", default="1,2,4,8", show_default=True, help="Numbers of clusters.")
-@click.option("--hpus", default="2,4,8", show_default=True, help="Numbers of HPUs of a cluster.")
-@click.option("--sizes", default="64,512,1024", show_default=True, help="Sizes of packets in bytes.")
+@click.option("--clusters", type=_Numbers(), default="1,2,4,8", show_default=True, help="Numbers of clusters.")
+@click.option("--hpus", type=_Numbers(), default="2,4,8", show_default=True, help="Numbers of HPUs of a cluster.")
+@click.option(
+    "--sizes", type=_Numbers(most_values=6), default="64,512,1024", show_default=True, help="Sizes of packets in bytes."
+)
 @click.option(
     "--instructions",
+    type=_Numbers(0),
     default="0,64,128,256,512,1024",
     show_default=True,
-    help="Lengths of the handler: X of its source.",
+    help="Lengths of handlers: X of the source.",
 )
 @click.option("--packets", default=2048, show_default=True, type=click.IntRange(min=8), help="Packets of each run.")
 @click.option("--hpu", help="Kind of cores for which the source is compiled.")
@@ -365,10 +391,10 @@ def sweep(
     source: Path | None,
     machine: str,
     settings: tuple[str, ...],
-    clusters: str,
-    hpus: str,
-    sizes: str,
-    instructions: str,
+    clusters: tuple[int, ...],
+    hpus: tuple[int, ...],
+    sizes: tuple[int, ...],
+    instructions: tuple[int, ...],
     packets: int,
     hpu: str | None,
     report: Path | None,
@@ -382,14 +408,8 @@ def sweep(
     from spinkit._text import console
 
     if plot is not None and plot.suffix not in (".svg", ".png"):
-        raise SpinkitError(f"--plot: {plot} must end in .svg or .png")
-    grid = _sweep.Grid(
-        _sweep.numbers(clusters, "--clusters"),
-        _sweep.numbers(hpus, "--hpus"),
-        _sweep.numbers(sizes, "--sizes"),
-        _sweep.numbers(instructions, "--instructions", 0),
-    )
-    _sweep.checked(grid)
+        raise click.BadParameter(f"{plot} must end in .svg or .png", param_hint="'--plot'")
+    grid = _sweep.Grid(clusters, hpus, sizes, instructions)
     own, includes = _sweep.sources(_paths.home())
     what = _sweep.Sweep(
         _paths.command("spinkit-pspin"),

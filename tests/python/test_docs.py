@@ -88,6 +88,21 @@ def test_python_of_the_goal_page_prints_what_it_says(capsys: pytest.CaptureFixtu
     assert capsys.readouterr().out == expected
 
 
+def test_the_handlers_of_the_pspin_page_print_what_the_page_says(tmp_path: Path) -> None:
+    [program] = blocks("docs/pspin.md", "c")
+    [rules] = blocks("docs/pspin.md", "toml")
+    (tmp_path / "count.c").write_text(program)
+    (tmp_path / "rules.toml").write_text(rules)
+    session = blocks("docs/pspin.md", "console")[0]
+    line, _, expected = session.removeprefix("$ ").partition("\n")
+    command, *arguments = line.split()
+    assert run(command, *arguments, folder=tmp_path) == expected
+    # The packets of the generator match the first rule.
+    told = run(command, *arguments, "--rules", "rules.toml", folder=tmp_path)
+    assert "100 arrived, 100 done" in told
+    assert "[0,0] 49200 bytes" in told
+
+
 @pytest.mark.parametrize("machine", ["sc17-int", "sc17-dis"])
 @pytest.mark.parametrize("size", ["8", "8192"])
 def test_sums_by_hand_are_those_of_a_run(machine: str, size: str, tmp_path: Path) -> None:
