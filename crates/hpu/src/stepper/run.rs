@@ -193,6 +193,7 @@ impl Stepper {
     ///
     /// # Errors
     /// Like [`Stepper::perform`].
+    #[inline]
     pub fn pass(
         &mut self,
         thread: &mut Thread,
@@ -214,11 +215,24 @@ impl Stepper {
             let (address, bytes, class) = end.access;
             return Ok(Pause::Access(Access { at: state.cycles, address, bytes, class }));
         }
+        self.find_way(thread, lines, address, start, stall, ahead)
+    }
+
+    /// Goes a way that is not known, and remembers it if it leaves the registers as they were.
+    fn find_way(
+        &mut self,
+        thread: &mut Thread,
+        lines: &Lines,
+        address: u32,
+        start: Start,
+        stall: u64,
+        ahead: u64,
+    ) -> Result<Pause, Fault> {
         let (registers, ways) = (Registers::of(&thread.state), std::mem::take(&mut thread.ways));
         let (cycles, instructions) = (thread.cycles() + stall, thread.instructions());
         thread.has_read_counters = false;
         let window = Window { base: address, len: 8, write: true, ..Window::default() };
-        self.perform(thread, &mut { answer }, window, stall)?;
+        self.perform(thread, &mut { start.answer }, window, stall)?;
         let pause = self.run(thread, lines, thread.cycles() + ahead);
         if let Pause::Access(access) = pause
             && registers.are_those_of(&thread.state, thread.convention.sink)

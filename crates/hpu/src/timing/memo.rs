@@ -100,6 +100,7 @@ impl Memo {
     }
 
     /// Gives a thread that was stopped before the memo was cleared an empty pipeline.
+    #[inline]
     pub fn resume(&self, position: &mut Position) {
         if position.generation != self.generation {
             *position = Position { transition: 0, generation: self.generation };

@@ -113,7 +113,7 @@ impl Environment for Calls {
     type Own = Own;
 
     /// Handlers of P4sPIN know no registers.
-    fn register(_access: &Access) -> Option<Act> {
+    fn register(_own: &Own, _access: &Access) -> Option<(Act, u64)> {
         None
     }
 

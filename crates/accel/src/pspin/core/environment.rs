@@ -18,9 +18,9 @@ pub trait Environment: Sized {
     /// What an HPU has for the environment.
     type Own;
 
-    /// What an HPU does one cycle after it asks for this address, which is not in a memory of its handler; `None` when nothing
-    /// is there.
-    fn register(access: &Access) -> Option<Self::Act>;
+    /// What an HPU does, and in which cycle, that makes this access, which is not to a memory of its handler; `None` when
+    /// nothing is there.
+    fn register(own: &Self::Own, access: &Access) -> Option<(Self::Act, u64)>;
 
     /// An HPU does something in cycle `now`.
     fn act<O: Observer>(hpus: &mut Hpus<Self>, id: HpuId, act: Self::Act, now: Cycle, side: &mut ClusterSide<'_, O>);

@@ -19,9 +19,15 @@ pub struct Group<E: Environment> {
 }
 
 impl<E: Environment> Group<E> {
+    /// The set of HPUs that do something in cycle `at`.
+    #[inline]
+    pub fn due(&self, at: u64) -> u64 {
+        self.next.iter().rev().fold(0, |due, next| due << 1 | u64::from(*next <= at))
+    }
+
     /// Finds the least cycle.
     #[inline]
     pub fn settle(&mut self) {
-        self.least = self.next.iter().copied().fold(u64::MAX, u64::min);
+        self.least = self.next.iter().copied().min().unwrap_or(u64::MAX);
     }
 }

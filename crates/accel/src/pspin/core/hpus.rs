@@ -130,7 +130,13 @@ impl<E: Environment> Hpus<E> {
         let hpu = &mut group.hpus[usize::from(id.hpu)];
         let until = hpu.thread.cycles() + AHEAD;
         let pause = stepper.run(&mut hpu.thread, &group.cache.lines, until);
-        let at = hpu.thread.cycles();
+        self.come_to(id, pause, memory);
+    }
+
+    /// An HPU has come to a point at which others decide.
+    #[inline(always)]
+    fn come_to(&mut self, id: HpuId, pause: Pause, memory: &mut Arena) {
+        let at = self.hpu(id).thread.cycles();
         match pause {
             Pause::Access(access) => self.ask(id, access, memory),
             Pause::Line(line) => self.at(id, at, Doing::Fetch(line)),
@@ -148,17 +154,17 @@ impl<E: Environment> Hpus<E> {
         let hpu = &mut group.hpus[usize::from(id.hpu)];
         let address = memory.common(id.cluster, access.address);
         hpu.access = access;
-        hpu.words = access.words();
         let place = memory.locate(address, access.bytes);
         let place = place.filter(|_| hpu.spans.allows(address, access.bytes, access.class != Class::Load));
         (hpu.doing, group.next[usize::from(id.hpu)]) = if let Some((place, offset)) = place {
+            hpu.words = access.words();
             hpu.position = memory.position(place, offset);
             match place {
                 Place::L1(owner) if owner == id.cluster => (Doing::Local(offset), access.at),
                 place => (Doing::Remote(place), access.at),
             }
-        } else if let Some(act) = E::register(&access) {
-            (Doing::Act(act), access.at + 1)
+        } else if let Some((act, at)) = E::register(&hpu.own, &access) {
+            (Doing::Act(act), at)
         } else {
             let Some(stepper) = &mut self.stepper else { return };
             let Err(fault) = stepper.perform(&mut hpu.thread, &mut [], Window::default(), 0) else { return };
@@ -192,6 +198,19 @@ impl<E: Environment> Hpus<E> {
                 E::fail(self, id, fault);
                 None
             }
+        }
+    }
+
+    /// Like [`Hpus::exchange`] for a register that ignores what is stored; the HPU goes on.
+    #[inline]
+    pub(super) fn pass(&mut self, id: HpuId, bytes: [u8; 8], at: u64, memory: &mut Arena) {
+        let Some(stepper) = &mut self.stepper else { return };
+        let Group { hpus, cache, .. } = &mut self.groups[usize::from(id.cluster)];
+        let Hpu { thread, access, .. } = &mut hpus[usize::from(id.hpu)];
+        let stall = at.saturating_sub(access.at + 1);
+        match stepper.pass(thread, &cache.lines, access.address, bytes, stall, AHEAD) {
+            Ok(pause) => self.come_to(id, pause, memory),
+            Err(fault) => E::fail(self, id, fault),
         }
     }
 
@@ -262,9 +281,13 @@ impl<E: Environment> Cores for Hpus<E> {
         let (index, at) = (usize::from(cluster), now.0);
         let group = &mut self.groups[index];
         group.cache.fill(at);
-        let (count, first) = (group.next.len(), group.turn);
+        // What one HPU does is no reason for another to act in the same cycle.
+        let (mut due, first) = (group.due(at), group.turn);
         let (mut winner, mut has_loser) = (None, false);
-        for hpu in (first..count).chain(0..first) {
+        while due != 0 {
+            let from_first = due & u64::MAX << first;
+            let hpu = (if from_first != 0 { from_first } else { due }).trailing_zeros() as usize;
+            due &= !(1 << hpu);
             let id = HpuId { cluster, hpu: hpu as u16 };
             while self.groups[index].next[hpu] <= at {
                 let Doing::Local(offset) = self.groups[index].hpus[hpu].doing else {
@@ -281,7 +304,7 @@ impl<E: Environment> Cores for Hpus<E> {
         }
         let group = &mut self.groups[index];
         if let Some(winner) = winner.filter(|_| has_loser) {
-            group.turn = (winner + 1) % count;
+            group.turn = (winner + 1) % group.next.len();
         }
         group.settle();
     }

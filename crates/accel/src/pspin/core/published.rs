@@ -209,6 +209,9 @@ impl Hpus {
             Register::Command(index) => word(own.command[usize::from(index)]),
             Register::Wait | Register::Output | Register::Error | Register::Terminate => [0; 8],
         };
+        if let Register::Function | Register::Doorbell = register {
+            return self.pass(id, bytes, now.0, side.memory);
+        }
         let is_store = hpu.access.class == Class::Store;
         let Some([a, b, c, d, ..]) = self.exchange(id, bytes, now.0) else { return };
         if is_store {
@@ -244,8 +247,10 @@ impl Environment for Published {
     type Act = Act;
     type Own = Registers;
 
-    fn register(access: &Access) -> Option<Act> {
-        device::register(access.address, access.bytes).map(Act::Reach)
+    fn register(own: &Registers, access: &Access) -> Option<(Act, u64)> {
+        let register = device::register(access.address, access.bytes)?;
+        let has_to_wait = register == Register::Function && own.task_from.is_none();
+        Some(if has_to_wait { (Act::Held(register), u64::MAX) } else { (Act::Reach(register), access.at + 1) })
     }
 
     fn act<O: Observer>(hpus: &mut Hpus, id: HpuId, act: Act, now: Cycle, side: &mut ClusterSide<'_, O>) {
@@ -295,7 +300,8 @@ impl Environment for Published {
         let hpu = hpus.hpu(id);
         hpu.own.task_from = Some(at.0);
         if let Doing::Act(Act::Held(Register::Function)) = hpu.doing {
-            hpus.wake(id, at.0, Doing::Act(Act::Reach(Register::Function)));
+            let at = at.0.max(hpu.access.at + 1);
+            hpus.wake(id, at, Doing::Act(Act::Reach(Register::Function)));
         }
     }
 
