@@ -85,25 +85,12 @@ static ptl_handle_ct_t counter(uint32_t tree) { return arrived[mode == STREAM ? 
 /* Appends an entry for the bytes from `offset` on. */
 static ptl_handle_me_t append(size_t offset) {
     struct broadcast state = places[tree_of(offset)];
-    ptl_handle_me_t handle;
-    ptl_me_t me = {.start = message + offset,
-                   .length = MAX_BYTES - offset,
-                   .ct_handle = counter(tree_of(offset)),
-                   .uid = PTL_UID_ANY,
-                   .options = PTL_ME_OP_PUT | PTL_ME_EVENT_CT_COMM | PTL_ME_EVENT_CT_BYTES,
-                   .match_id.rank = PTL_RANK_ANY,
-                   .match_bits = state.bits = TAG + offset,
-                   .hpu_memory = PTL_INVALID_HANDLE};
-    if (mode == STREAM) {
-        CHECK(PtlHPUAllocMem(sizeof state, ni, &me.hpu_memory));
-        me.hpu_initial_state = &state;
-        me.hpu_initial_state_length = sizeof state;
-        me.header_handler = broadcast_header;
-        me.payload_handler = shape->payload;
-        me.completion_handler = broadcast_completion;
-    }
-    CHECK(PtlMEAppend(ni, data, &me, PTL_PRIORITY_LIST, NULL, &handle));
-    return handle;
+    ptl_me_t me = {
+        .ct_handle = counter(tree_of(offset)), .options = PTL_ME_EVENT_CT_BYTES, .hpu_memory = PTL_INVALID_HANDLE};
+    state.bits = TAG + offset;
+    if (mode == STREAM)
+        CHECK(broadcast_attach(ni, &me, &state, shape->payload));
+    return append_entry(data, state.bits, message + offset, MAX_BYTES - offset, me);
 }
 
 /* Gives this rank its places in a tree of `ranks` ranks. */
@@ -296,6 +283,8 @@ static void tune(size_t number, const char *segments, const char *tree) {
         if (size > bytes)
             continue;
         segment = size > 0 ? size : bytes;
+        if (mode == STREAM && shape->trees > 1 && segment != limits.max_payload_size)
+            fail("--segments: several trees stream packets, of %zu bytes here", (size_t)limits.max_payload_size);
         uint64_t time = measure();
         if (time >= best)
             break;
@@ -328,7 +317,6 @@ static void measure_tree(const char *list, const char *segments, const char *tre
 
 int main(int argc, char **argv) {
     const char *list = option(argc, argv, "--cases", usage);
-    ptl_handle_me_t handle;
     start(RESULT, NULL);
     rank = (uint32_t)spin_rank();
     data = DATA;
@@ -341,14 +329,7 @@ int main(int argc, char **argv) {
     md = bind_memory(message, rank == 0 ? MAX_BYTES + SEEDS : MAX_BYTES, 0, PTL_CT_NONE);
     last_md = bind_memory(&last, sizeof last, 0, PTL_CT_NONE);
     CHECK(PtlCTAlloc(ni, &told));
-    ptl_me_t me = {.start = &last,
-                   .length = sizeof last,
-                   .ct_handle = told,
-                   .uid = PTL_UID_ANY,
-                   .options = PTL_ME_OP_PUT | PTL_ME_EVENT_CT_COMM,
-                   .match_id.rank = PTL_RANK_ANY,
-                   .hpu_memory = PTL_INVALID_HANDLE};
-    CHECK(PtlMEAppend(ni, RESULT, &me, PTL_PRIORITY_LIST, NULL, &handle));
+    append_entry(RESULT, 0, &last, sizeof last, (ptl_me_t){.ct_handle = told, .hpu_memory = PTL_INVALID_HANDLE});
     for (int i = 3; i + 5 < argc; i += 6) {
         char **group = argv + i - 1;
         const char *tree = option(7, group, "--tree", usage);

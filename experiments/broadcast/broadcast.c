@@ -56,25 +56,13 @@ static void expect_message(void) {
                               .streaming = mode == STREAM};
     size_t step = mode == STREAM ? limits.max_payload_size : bytes;
     for (size_t offset = 0; offset < bytes; offset += step) {
-        ptl_handle_me_t handle;
-        ptl_me_t me = {.start = message + offset,
-                       .length = bytes - offset,
-                       .ct_handle = arrived,
-                       .uid = PTL_UID_ANY,
-                       .options = PTL_ME_OP_PUT | PTL_ME_EVENT_CT_COMM | PTL_ME_EVENT_CT_BYTES,
-                       .match_id.rank = PTL_RANK_ANY,
-                       .match_bits = state.bits = TAG + offset,
-                       .hpu_memory = PTL_INVALID_HANDLE};
+        ptl_me_t me = {.ct_handle = arrived, .options = PTL_ME_EVENT_CT_BYTES, .hpu_memory = PTL_INVALID_HANDLE};
+        state.bits = TAG + offset;
         if (mode == STORE || mode == STREAM) {
-            CHECK(PtlHPUAllocMem(sizeof state, ni, &me.hpu_memory));
+            CHECK(broadcast_attach(ni, &me, &state, broadcast_payload));
             last.hpu_bytes += sizeof state;
-            me.hpu_initial_state = &state;
-            me.hpu_initial_state_length = sizeof state;
-            me.header_handler = broadcast_header;
-            me.payload_handler = broadcast_payload;
-            me.completion_handler = broadcast_completion;
         }
-        CHECK(PtlMEAppend(ni, data, &me, PTL_PRIORITY_LIST, NULL, &handle));
+        append_entry(data, state.bits, message + offset, bytes - offset, me);
     }
 }
 
@@ -195,22 +183,14 @@ static void measure(const char *list) {
 
 int main(int argc, char **argv) {
     const char *list = option(argc, argv, "--ranks", usage);
-    ptl_handle_me_t handle;
     start(RESULT, NULL);
     rank = (uint32_t)spin_rank();
     message = allocate(MAX_BYTES);
     md = bind_memory(message, MAX_BYTES, 0, PTL_CT_NONE);
     last_md = bind_memory(&last, sizeof last, 0, PTL_CT_NONE);
     CHECK(PtlCTAlloc(ni, &told));
-    ptl_me_t me = {.start = &last,
-                   .length = sizeof last,
-                   .ct_handle = told,
-                   .uid = PTL_UID_ANY,
-                   .options = PTL_ME_OP_PUT | PTL_ME_EVENT_CT_COMM,
-                   .match_id.rank = PTL_RANK_ANY,
-                   .hpu_memory = PTL_INVALID_HANDLE};
     if (rank == 0)
-        CHECK(PtlMEAppend(ni, RESULT, &me, PTL_PRIORITY_LIST, NULL, &handle));
+        append_entry(RESULT, 0, &last, sizeof last, (ptl_me_t){.ct_handle = told, .hpu_memory = PTL_INVALID_HANDLE});
     data = DATA;
     for (int i = 3; i + 3 < argc; i += 4, data++) {
         const char *size = option(argc - i + 1, argv + i - 1, "--bytes", usage);

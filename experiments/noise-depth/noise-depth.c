@@ -46,26 +46,11 @@ static ptl_handle_me_t expect(enum mode mode, uint32_t ranks, ptl_handle_ct_t ar
                               .reach = broadcast_reach(rank, ranks),
                               .max_packet = (uint32_t)limits.max_payload_size,
                               .streaming = true};
-    ptl_handle_me_t handle;
-    ptl_me_t me = {.start = &message,
-                   .length = sizeof message,
-                   .ct_handle = arrived,
-                   .uid = PTL_UID_ANY,
-                   .options = PTL_ME_OP_PUT | PTL_ME_EVENT_CT_COMM,
-                   .match_id.rank = PTL_RANK_ANY,
-                   .match_bits = TAG,
-                   .hpu_memory = PTL_INVALID_HANDLE};
-    if (mode == STREAM) {
-        CHECK(PtlHPUAllocMem(sizeof state, ni, memory));
-        me.hpu_memory = *memory;
-        me.hpu_initial_state = &state;
-        me.hpu_initial_state_length = sizeof state;
-        me.header_handler = broadcast_header;
-        me.payload_handler = broadcast_payload;
-        me.completion_handler = broadcast_completion;
-    }
-    CHECK(PtlMEAppend(ni, PT, &me, PTL_PRIORITY_LIST, NULL, &handle));
-    return handle;
+    ptl_me_t me = {.ct_handle = arrived, .hpu_memory = PTL_INVALID_HANDLE};
+    if (mode == STREAM)
+        CHECK(broadcast_attach(ni, &me, &state, broadcast_payload));
+    *memory = me.hpu_memory;
+    return append_entry(PT, TAG, &message, sizeof message, me);
 }
 
 /* Does the root's part of a broadcast. */

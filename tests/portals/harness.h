@@ -158,6 +158,15 @@ static inline void open_interface(unsigned int options) {
         CHECK(spin_set_map(ni));
 }
 
+/* Ends the program unless packets have this size, which its checks assume. */
+static inline void needs_packets_of(ptl_size_t bytes) {
+    if (limits.max_payload_size == bytes)
+        return;
+    fprintf(stderr, "rank %d: this program needs packets of %llu bytes: spinrun --set network.mtu_bytes=%llu\n",
+            spin_rank(), (unsigned long long)bytes, (unsigned long long)bytes);
+    exit(1);
+}
+
 /* Closes both. Returns the exit status of an orderly rank. */
 static inline int close_interface(void) {
     CHECK(PtlNIFini(ni));

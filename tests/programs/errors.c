@@ -99,7 +99,7 @@ __handler int completion(int dropped_bytes, bool flow_control_triggered, void *s
 
 /* ---- On the host ------------------------------------------------------------------------------------------------ */
 
-enum { FAULTY = 1, HEALTHY = 2, BYTES = 6000 };
+enum { FAULTY = 1, HEALTHY = 2, MTU = 4096, BYTES = 6000 };
 
 static int find(const char *const *names, int count, const char *name) {
     for (int i = 0; i < count; i++)
@@ -171,6 +171,7 @@ int main(int argc, char **argv) {
     state.act = (uint32_t)find(acts, sizeof acts / sizeof *acts, argv[2]);
     state.address = argc > 3 ? (uint32_t)strtoul(argv[3], NULL, 0) : 0;
     open_interface(PTL_NI_MATCHING | PTL_NI_LOGICAL);
+    needs_packets_of(MTU);
     CHECK(PtlEQAlloc(ni, 64, &eq));
     CHECK(PtlPTAlloc(ni, 0, eq, 0, &pt));
     if (spin_rank() == 1) {

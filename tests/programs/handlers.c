@@ -458,6 +458,7 @@ static const struct test_case cases[] = {CASE(order),
 
 int main(int argc, char **argv) {
     open_interface(PTL_NI_MATCHING | PTL_NI_LOGICAL);
+    needs_packets_of(MTU);
     CHECK(PtlEQAlloc(ni, 64, &eq));
     CHECK(PtlPTAlloc(ni, PTL_PT_FLOWCTRL, eq, 5, &pt));
     return RUN_CASE(argc, argv, cases);

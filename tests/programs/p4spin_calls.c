@@ -735,6 +735,7 @@ static const struct test_case cases[] = {
 
 int main(int argc, char **argv) {
     open_interface(PTL_NI_MATCHING | PTL_NI_LOGICAL);
+    needs_packets_of(MTU);
     CHECK(PtlEQAlloc(ni, 64, &eq));
     CHECK(PtlCTAlloc(ni, &ct));
     CHECK(PtlPTAlloc(ni, 0, eq, 5, &pt));

@@ -14,9 +14,11 @@ struct state {
 __handler int takes_time(const ptl_payload_t p, void *state) {
     uint64_t most = ((struct state *)state)->cycles * p.length;
 #ifdef __SPIN_DEVICE__
-    uint32_t now = 0;
-    while (now + 100 < most)
+    uint32_t start, now; /* cards count from any time on */
+    __asm__ volatile("rdcycle %0" : "=r"(start) : : "memory");
+    do
         __asm__ volatile("rdcycle %0" : "=r"(now) : : "memory");
+    while (now - start + 100 < most);
 #endif
     return most > 0 ? SUCCESS : FAIL;
 }
@@ -80,7 +82,7 @@ static void handler_memory(void) {
     EXPECT(PtlHPUAllocMem(limits.max_handler_mem + 1, ni, &all) == PTL_NO_SPACE);
     EXPECT(PtlHPUAllocMem(0, ni, &all) == PTL_ARG_INVALID);
     CHECK(PtlHPUAllocMem(limits.max_handler_mem, ni, &all));
-    EXPECT(PtlHPUAllocMem(1, ni, &more) == PTL_NO_SPACE);
+    EXPECT(PtlHPUAllocMem(limits.max_handler_mem, ni, &more) == PTL_NO_SPACE);
     printf("rank %d: refused for %llu\n", spin_rank(), (unsigned long long)(spin_time_ps() - before));
     CHECK(PtlHPUFreeMem(&all));
     EXPECT(all == PTL_INVALID_HANDLE && PtlHPUFreeMem(&all) == PTL_ARG_INVALID);

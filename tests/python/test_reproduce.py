@@ -18,18 +18,9 @@ from spinkit._reproduce import _time_tables
 from spinkit._text import styled
 from spinkit.cli import main
 
-from .conftest import TIMES, Program
+from .conftest import CHECKOUT, TIMES, Program
 
-MACHINES = [
-    "loggopsim2-dis",
-    "loggopsim2-int",
-    "pspin-200g",
-    "pspin-400g",
-    "pspin-800g",
-    "pspin-published",
-    "sc17-dis",
-    "sc17-int",
-]
+MACHINES = sorted(file.stem for file in (CHECKOUT / "machines").glob("*.toml"))
 
 
 def spinkit(*args: str) -> Result:

@@ -77,6 +77,15 @@ pub fn is_unused_on_cards(machine: &Machine, key: &str) -> bool {
     is_of_the_nic && key != "accelerator.inbound.write_cycles" && matches!(machine.accelerator, Kind::Pspin(_))
 }
 
+/// Bytes of HPU memory that a handler can have beside a program with `data` bytes of static data (sPIN App. B.2.1,
+/// `max_handler_mem`): of an accelerator with several memories, those of the one with the most room.
+pub fn most_memory(accelerator: &Kind, data: u32) -> u32 {
+    match accelerator {
+        Kind::Sc17(unit) => unit.memory,
+        Kind::Pspin(unit) => card::most_memory(unit, data),
+    }
+}
+
 /// Whether the accelerator of a machine counts how often each instruction is executed.
 pub fn counts_instructions(machine: &Machine) -> bool {
     matches!(machine.accelerator, Kind::Sc17(_))

@@ -46,14 +46,6 @@ impl Accelerator {
         }
     }
 
-    /// Bytes of HPU memory that programs can allocate.
-    pub fn memory(&self) -> u32 {
-        match self {
-            Accelerator::Sc17(unit) => unit.memory,
-            Accelerator::Pspin(unit) => unit.l2_handler.bytes + unit.units.clusters * unit.scratchpad(),
-        }
-    }
-
     /// Bytes of code and constants that a device program may have.
     pub fn program(&self) -> u32 {
         match self {

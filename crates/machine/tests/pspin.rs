@@ -59,7 +59,6 @@ fn pspin_400g_is_the_paper() {
     // The limits that Portals programs see.
     let accelerator = &machine.accelerator;
     assert_eq!((accelerator.hpus(), accelerator.program(), accelerator.data()), (32, 32 << 10, 4 << 20));
-    assert_eq!(accelerator.memory(), (4 << 20) + 4 * (984 << 10));
     assert_eq!((accelerator.packet_buffer(), accelerator.watchdog_cycles()), (4 << 20, 1_000_000));
     assert_eq!((accelerator.max_initial_state(), accelerator.max_user_hdr()), (4096, 64));
     assert!(!accelerator.watchdog_flow_control());
@@ -207,7 +206,6 @@ proptest! {
                 let Accelerator::Pspin(unit) = &machine.accelerator else { panic!("{}", machine.accelerator.kind()) };
                 prop_assert!(unit.hpus() >= 1 && unit.scratchpad() >= 1 && unit.cells() >= 1);
                 prop_assert!(Pspin::L1_START + unit.units.clusters * Pspin::L1_SPAN <= 0x1A10_0000);
-                prop_assert!(u64::from(machine.accelerator.memory()) < 1 << 28);
             }
         }
     }

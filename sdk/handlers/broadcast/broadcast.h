@@ -77,4 +77,18 @@ __handler int broadcast_completion(int dropped_bytes, bool flow_control_triggere
     return SUCCESS;
 }
 
+/* ---- Setup ------------------------------------------------------------------------------------------------------- */
+
+/* Gives the entry `me` the handlers, and HPU memory of its own with this initial state, which PtlMEAppend reads. `payload` is
+ * broadcast_payload, or that of another tree (trees.h). Returns PTL_OK, or the error of PtlHPUAllocMem. */
+static inline int broadcast_attach(ptl_handle_ni_t ni, ptl_me_t *me, const struct broadcast *state,
+                                   ptl_payload_handler_t payload) {
+    me->header_handler = broadcast_header;
+    me->payload_handler = payload;
+    me->completion_handler = broadcast_completion;
+    me->hpu_initial_state = state;
+    me->hpu_initial_state_length = sizeof *state;
+    return PtlHPUAllocMem(sizeof *state, ni, &me->hpu_memory);
+}
+
 #endif

@@ -30,7 +30,7 @@ use sim::{Clock, Time};
 
 use self::hpus::{Hpus, Outgoing};
 use self::place::{Places, cluster_of};
-pub use self::place::{scratchpad, stack_bytes};
+pub use self::place::{most_memory, scratchpad, stack_bytes};
 use self::queues::Queues;
 use self::run::pad;
 use crate::accelerator::{Env, Event, HandlerSlice, InternalError};

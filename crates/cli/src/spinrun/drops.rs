@@ -117,7 +117,8 @@ fn explain(reason: DropReason) -> (&'static str, &'static str) {
         }
         DropReason::NoBuffer => (
             "no packet buffer was free because packets arrive faster than handlers process them",
-            "use more HPUs, shorter handlers, a larger accelerator.packet_buffer_bytes, or fewer senders at once",
+            "use more HPUs, shorter handlers, a larger packet buffer (accelerator.packet_buffer_bytes, on PsPIN cards \
+             accelerator.l2_packet.bytes), or fewer senders at once",
         ),
         DropReason::HandlerDropped => ("a handler returned DROP", "that is its decision"),
         DropReason::HandlerFailed => ("a handler failed", "see its warning"),

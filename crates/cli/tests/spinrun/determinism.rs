@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crate::harness::{ping_pong, plain, scratch, spinrun};
 
-fn twice(name: &str, options: &str, program: &Path, arguments: &str) {
+pub fn twice(name: &str, options: &str, program: &Path, arguments: &str) {
     often(2, name, options, program, arguments);
 }
 

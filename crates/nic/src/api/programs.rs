@@ -26,7 +26,11 @@ impl Nic {
     /// # Errors
     /// When it was prepared for cards with larger memories.
     pub fn share_program(&mut self, program: Rc<CardProgram>) -> std::result::Result<(), ImageError> {
-        self.spin.accelerator.load(program)
+        let data = program.device().program.data_segment().len() as u32;
+        self.spin.accelerator.load(program)?;
+        self.pipeline.portals.offered.max_handler_mem =
+            accel::most_memory(&self.pipeline.machine.accelerator, data).into();
+        Ok(())
     }
 
     /// Whether a device program is loaded.

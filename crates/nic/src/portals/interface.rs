@@ -211,7 +211,7 @@ pub fn default_limits(mtu: u32, accelerator: &machine::Accelerator) -> NiLimits 
         pad1: 0,
         max_user_hdr_size: u64::from(accelerator.max_user_hdr()),
         max_payload_size: u64::from(mtu),
-        max_handler_mem: u64::from(accelerator.memory()),
+        max_handler_mem: u64::from(accel::most_memory(accelerator, 0)),
         max_initial_state: u64::from(accelerator.max_initial_state()),
         min_fragmentation_limit: u64::from(accel::FRAGMENT),
         // The watchdog ends no handler that keeps to this, whatever the size of its packet.

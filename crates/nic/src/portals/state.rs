@@ -38,7 +38,7 @@ pub struct Portals {
     /// Most triggered operations that waited for their counters at once.
     pub(crate) triggered_peak: u64,
     /// What the card offers to interfaces.
-    pub(super) offered: NiLimits,
+    pub(crate) offered: NiLimits,
     pub(crate) effects: Vec<Effect>,
 }
 

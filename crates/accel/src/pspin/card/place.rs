@@ -22,6 +22,16 @@ pub fn scratchpad(unit: &Pspin) -> Option<u32> {
     unit.scratchpad().checked_sub(unit.units.hpus.checked_mul(stack_bytes(unit) + map::ARGS_BYTES)?)
 }
 
+/// Bytes of L2 handler memory that are left behind `data` bytes of static data.
+fn room(unit: &Pspin, data: u32) -> u32 {
+    unit.l2_handler.bytes.saturating_sub(data.next_multiple_of(64))
+}
+
+/// Bytes of the largest piece of HPU memory that a program with `data` bytes of static data can have.
+pub fn most_memory(unit: &Pspin, data: u32) -> u32 {
+    room(unit, data).max(scratchpad(unit).unwrap_or_default())
+}
+
 /// The HPU memory of a card.
 pub struct Places {
     scratchpads: Vec<Allocator>,
@@ -40,8 +50,9 @@ impl Places {
 
     /// A program with this many bytes of static data is loaded: programs may have the rest of L2 handler memory.
     pub fn load(&mut self, unit: &Pspin, data: u32) {
-        let data = data.next_multiple_of(64).min(unit.l2_handler.bytes);
-        self.handler = Some(Allocator::new(Arena::start(Place::Handler) + data, unit.l2_handler.bytes - data));
+        let room = room(unit, data);
+        let start = Arena::start(Place::Handler) + unit.l2_handler.bytes - room;
+        self.handler = Some(Allocator::new(start, room));
     }
 
     /// Allocates memory in the scratchpad of which the fewest bytes are in use, or else in L2.

@@ -21,6 +21,7 @@ use crate::task::{Role, Task};
 const CALL: u64 = 4;
 /// Cycles from the doorbell to the next load of the function pointer.
 const LOOP: u64 = 3;
+
 impl Hpus {
     /// Starts the handler of the task that an HPU has got.
     fn start<O: Observer>(&mut self, id: HpuId, now: Cycle, side: &mut ClusterSide<'_, O>) {
@@ -161,8 +162,14 @@ impl Environment for Calls {
     }
 
     fn kill(hpus: &mut Hpus, id: HpuId, at: Cycle) {
-        if let Some(Act::Doorbell(_) | Act::Idle) = hpus.doing(id) {
-            return;
+        let task = hpus.hpu(id).own.task;
+        let ended = task.and_then(|task| hpus.environment.tasks.get(task)).and_then(|entry| entry.ended.as_ref());
+        // HPUs are simulated ahead, so that a handler may have returned in a cycle that is still to come.
+        let returns_later = ended.is_some_and(|ended| ended.ran.end > at);
+        match hpus.doing(id) {
+            Some(Act::Doorbell(TaskOutcome::Done)) if returns_later => {}
+            Some(Act::Doorbell(_) | Act::Idle) => return,
+            _ => {}
         }
         let pc = hpus.hpu(id).thread.pc();
         let cycles = hpus.config.units.watchdog_cycles;
