@@ -83,3 +83,13 @@ def test_every_export_has_a_version(prefix: Path) -> None:
 def test_ranks_find_the_library_of_pmi(prefix: Path) -> None:
     run(prefix / "bin" / "spinrun", "-n", 3, sys.executable, "-c", LOADS_PMI)
     assert (prefix / "include" / "pmi.h").is_file()
+
+
+def test_drivers_of_pspin_run_on_the_library(prefix: Path, tmp_path: Path) -> None:
+    shutil.copy2(_paths.command("spinkit-pspin").resolve(), prefix / "bin")
+    for source in (CHECKOUT / "tests/pspin/reverse", CHECKOUT / "sdk/handlers/pspin/generic_driver"):
+        shutil.copytree(source, tmp_path / source.name)
+    script = 'eval "$("$1" env)" && cd "$2" && make deploy driver && exec env -i ./sim_reverse'
+    words = ("sh", "-c", script, "sh", prefix / "bin" / "spinkit-pspin", tmp_path / "reverse")
+    assert run(*words, XDG_CACHE_HOME=str(tmp_path)).endswith("32 packets came back, 0 wrong bytes\n")
+    assert f"[{prefix}/lib/libpspin.so]" in run("readelf", "-d", tmp_path / "reverse" / "sim_reverse")

@@ -235,7 +235,7 @@ fn handlers_that_fail_are_told_and_their_packets_are_fed_back() {
         "message 4 on HPU 0 of cluster 0 failed: breakpoint",
         "message 5 on HPU 0 of cluster 1 failed: execution left the program (pc 0x00000000)",
         "failed: a command uses 64 bytes at 0x1c400000, which are not the handler's",
-        "libpspin: pspinsim_run: 6 failures\n",
+        "libpspin: pspinsim_run: failures: 6, packets dropped: 0\n",
     ];
     for line in expected {
         assert!(errors.contains(line), "no {line:?} in {errors}");
@@ -246,4 +246,20 @@ fn handlers_that_fail_are_told_and_their_packets_are_fed_back() {
     let packets = &report["packets"];
     assert_eq!((&packets["arrived"], &packets["done"], &packets["faulted"]), (&7.into(), &1.into(), &5.into()));
     assert_eq!((&report["watchdog"], &report["machine"]), (&1.into(), &"pspin-400g".into()));
+}
+
+#[test]
+fn preparations_that_fail_or_do_not_end_are_told() {
+    let folder = Folder::new("faults");
+    folder.builds("driver");
+    for (macro_name, told) in [
+        ("ENDLESS", "init_handlers has not ended after 50000 cycles (accelerator.default_watchdog_cycles)"),
+        ("FAULT", "init_handlers has failed: it left the program or its memory, or its instructions are illegal"),
+    ] {
+        folder.builds(&format!("--always-make deploy SPIN_CFLAGS=-D{macro_name}"));
+        let output =
+            folder.run(&["./sim_faults"], &[("SPINKIT_PSPIN_SET", "accelerator.default_watchdog_cycles=50000")]);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!((output.status.code(), &*errors), (Some(2), &*format!("libpspin: pspinsim_init: {told}\n")));
+    }
 }

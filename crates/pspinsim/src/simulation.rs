@@ -65,7 +65,7 @@ impl Simulation {
     /// Loads a program, and boots the card.
     ///
     /// # Errors
-    /// When `init_handlers` does not end, or the file of the timeline cannot be written.
+    /// When `init_handlers` fails or does not end, or the file of the timeline cannot be written.
     pub fn new(settings: Rc<Settings>, program: &Loaded) -> Result<Simulation> {
         let (unit, clock) = (settings.unit.clone(), settings.clock);
         let timeline = settings.trace.as_ref().map(|path| {
@@ -97,6 +97,12 @@ impl Simulation {
             return Err(Error::Run(format!(
                 "init_handlers has not ended after {limit} cycles (accelerator.default_watchdog_cycles)"
             )));
+        }
+        if simulation.system.unit().cores().counters(0).failed > 0 {
+            return Err(Error::Run(
+                "init_handlers has failed: it left the program or its memory, or its instructions are illegal"
+                    .to_owned(),
+            ));
         }
         simulation.tell_time();
         Ok(simulation)
@@ -143,11 +149,9 @@ impl Simulation {
     /// # Errors
     /// When something has.
     fn verdict(&self) -> Result<()> {
-        let dropped = self.system.inbound().counts().dropped();
-        match (self.failures, dropped) {
+        match (self.failures, self.system.inbound().counts().dropped()) {
             (0, 0) => Ok(()),
-            (failures, 0) => Err(Error::Run(format!("{failures} failures"))),
-            (failures, dropped) => Err(Error::Run(format!("{failures} failures, {dropped} packets dropped"))),
+            (failures, dropped) => Err(Error::Run(format!("failures: {failures}, packets dropped: {dropped}"))),
         }
     }
 

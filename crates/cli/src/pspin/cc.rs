@@ -54,7 +54,10 @@ fn runtime(sdk: &Sdk) -> Vec<PathBuf> {
 
 fn cc(tools: &Tools, kind: &Kind, target: &str) -> Result<Command> {
     let mut command = tools.zig()?;
-    command.args(["cc", "-target", target]).arg(format!("-mcpu={}", kind.cpu)).args(&kind.flags);
+    // The cores load and store words at any address, and the fields of packed headers are words, which the compiler would
+    // otherwise load byte by byte. With it, the published ping-pong takes the published 34 cycles, otherwise 52.
+    let cpu = format!("-mcpu={}+unaligned_scalar_mem", kind.cpu);
+    command.args(["cc", "-target", target]).arg(cpu).args(&kind.flags);
     Ok(command)
 }
 

@@ -11,6 +11,13 @@ PSPIN_CC ?= $(PSPIN_RT)/bin/pspin-cc
 
 all::
 
+# The generic driver of the published examples makes its option parser.
+ifneq ($(wildcard ../generic_driver/gdriver_args.ggo),)
+ifeq ($(shell command -v gengetopt),)
+$(warning ../generic_driver needs gengetopt: apt-get install gengetopt)
+endif
+endif
+
 deploy: build/slm_files/program.elf
 
 build/$(SPIN_APP_NAME): $(SPIN_APP_SRCS) $(wildcard handlers/*.h)
@@ -43,4 +50,4 @@ info:: deploy driver
 # The statistics of the last `make run`
 stats::
 	@test -f transcript || { echo "there is no transcript: make run" >&2; exit 1; }
-	sed -n '/###### Statistics/,$$p' transcript
+	@sed -n '/###### Statistics/,$$p' transcript

@@ -23,5 +23,12 @@ void init_handlers(handler_fn *hh, handler_fn *ph, handler_fn *th, void **handle
     *ph = faults_ph;
     *th = NULL;
     *handler_mem_ptr = NULL;
+#ifdef ENDLESS
+    for (;;)
+        __asm__ volatile("");
+#endif
+#ifdef FAULT
+    *(volatile uint32_t *)0x1C400000 = 0;
+#endif
     printf("ready: %d handlers\n", 1);
 }
