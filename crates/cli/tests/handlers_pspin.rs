@@ -39,9 +39,14 @@ impl Folders {
     }
 
     fn run(&self, name: &str, program: &str, options: &str) -> Output {
+        self.run_on("pspin-400g", name, program, options)
+    }
+
+    fn run_on(&self, machine: &str, name: &str, program: &str, options: &str) -> Output {
         let folder = self.0.path().join(name);
         let mut command = Command::new(folder.join(format!("{program}_{name}")));
-        command.args(options.split_whitespace()).current_dir(folder).env_clear().output().unwrap()
+        command.args(options.split_whitespace()).current_dir(folder).env_clear();
+        command.env("SPINKIT_PSPIN_MACHINE", machine).output().unwrap()
     }
 
     /// Runs a driver that must accept all results of this many packets.
@@ -134,6 +139,11 @@ fn inputs_of_the_paper_are_computed_right() {
     for (name, options, packets) in SMALL.into_iter().filter(|(name, ..)| COREV.contains(name)) {
         folders.accepts(name, "sim", options, packets);
         folders.refuses(name, "sim", &format!("{options} --flip 1"));
+        // Two clusters, and eight, of which programs know four.
+        for machine in ["pspin-200g", "pspin-800g"] {
+            let output = folders.run_on(machine, name, "sim", options);
+            assert!(output.status.success(), "{name} on {machine}: {}", String::from_utf8_lossy(&output.stderr));
+        }
     }
 }
 

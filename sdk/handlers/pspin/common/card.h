@@ -38,6 +38,11 @@ static inline uint64_t host_slot(const task_t *task, const pkt_hdr_t *header) {
 /* The context's memory in the L1 of a cluster. A task names those of four clusters; further ones share them. */
 static inline void *scratchpad(const task_t *task, uint32_t cluster) { return task->scratchpad[cluster % NB_CLUSTERS]; }
 
+/* Whether a task names memory in a cluster: a machine may have fewer. */
+static inline bool has_scratchpad(const task_t *task, uint32_t cluster) {
+    return cluster < NB_CLUSTERS && task->scratchpad_size[cluster] != 0;
+}
+
 /* Adds to a word that other HPUs add to, in any order. */
 static inline uint32_t shared_add(uint32_t *word, uint32_t value) {
     return __atomic_fetch_add(word, value, __ATOMIC_RELAXED);

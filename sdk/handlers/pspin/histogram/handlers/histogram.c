@@ -46,10 +46,14 @@ __handler__ void histogram_th(handler_args_t *args) {
     if (shared_add(&histogram->messages_left, -1) != 1)
         return;
     spin_cmd_t copies[NB_CLUSTERS];
-    for (uint32_t cluster = 0; cluster < NB_CLUSTERS; cluster++)
-        spin_dma_to_host(host_address(task, HISTOGRAM_PART(cluster)), (uintptr_t)table_of(task, cluster),
-                         HISTOGRAM_VALUES * 4, false, &copies[cluster]);
-    for (uint32_t cluster = 0; cluster < NB_CLUSTERS; cluster++)
+    uint32_t clusters = 0;
+    /* Short code: the instruction cache does not have it yet. */
+#pragma GCC unroll 1
+    for (; has_scratchpad(task, clusters); clusters++)
+        spin_dma_to_host(host_address(task, HISTOGRAM_PART(clusters)), (uintptr_t)table_of(task, clusters),
+                         HISTOGRAM_VALUES * 4, false, &copies[clusters]);
+#pragma GCC unroll 1
+    for (uint32_t cluster = 0; cluster < clusters; cluster++)
         spin_cmd_wait(copies[cluster]);
     spin_write_to_host(host_address(task, 0), HOST_DONE | HISTOGRAM_VALUES, NULL);
 }
