@@ -4,6 +4,10 @@ mod commands;
 mod device;
 mod dma;
 mod failures;
+#[allow(dead_code)]
+#[path = "../pspin/fixed.rs"]
+mod fixed;
 mod latency;
+mod lockstep;
 mod memory;
 mod rig;

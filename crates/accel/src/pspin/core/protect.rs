@@ -41,9 +41,11 @@ impl Spans {
     pub fn allow(&mut self, task: &Task, packet: Range) {
         self.keep_own();
         let context = &task.her.context;
-        let ranges = [packet, task.her.packet, context.handler_memory].into_iter();
-        let ranges = ranges.chain(context.scratchpads.iter().copied()).filter(|range| range.size > 0);
-        self.spans.extend(ranges.map(|range| Span { range, write: true }));
+        for ranges in [&[packet, task.her.packet, context.handler_memory], &context.scratchpads[..]] {
+            for range in ranges.iter().copied().filter(|range| range.size > 0) {
+                self.spans.push(Span { range, write: true });
+            }
+        }
     }
 
     /// Takes away all but what an HPU may use at any time: its own stack, the program's static data, and to read its code.
