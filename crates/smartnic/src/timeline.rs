@@ -267,5 +267,6 @@ fn describe(command: &Command) -> (&'static str, u32) {
         Command::FromHost { data, .. } => ("from host", data.size),
         Command::HostDirect { size, .. } => ("host direct write", (*size).into()),
         Command::HostDirectRead { size, .. } => ("host direct read", (*size).into()),
+        Command::Card { data, .. } => ("command of the card", data.map_or(0, |data| data.size)),
     }
 }

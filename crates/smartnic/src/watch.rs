@@ -202,6 +202,8 @@ impl Observer for Watch {
                 Command::ToHost { .. } => self.commands.to_host += 1,
                 Command::FromHost { .. } => self.commands.from_host += 1,
                 Command::HostDirect { .. } | Command::HostDirectRead { .. } => self.commands.host_direct += 1,
+                // Only the cards of a cluster have these.
+                Command::Card { .. } => (),
             },
             _ => {}
         }

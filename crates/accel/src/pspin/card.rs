@@ -6,11 +6,11 @@
 //! HPU with all cycles, and the card tells the queue when the message has ended.
 //!
 //! * `place`: HPU memory of programs; `queues`: which message has which queue; `tasks`: the tasks in the unit
-//! * `hpus`, `run`, `calls`: HPUs, how they run handlers of P4sPIN, and their commands; `slots`, `own`: parts of them
+//! * `hpus`, `run`, `calls`: HPUs, how they run handlers of P4sPIN, and their commands; `own`: the memory of a handler
 //! * `interface`: the unit as an [`Accelerator`](crate::Accelerator)
 //!
-//! The unit simulates ahead of the run, but never beyond the run's next event, the next thing that it tells the card, or a
-//! cycle in which a command of one of its handlers could leave. So nothing that it has simulated could have been different.
+//! The unit simulates ahead of the run, but never beyond the run's next event, or the next thing that it tells the card. So
+//! nothing that it has simulated could have been different.
 
 mod calls;
 mod hpus;
@@ -19,7 +19,6 @@ mod own;
 mod place;
 mod queues;
 mod run;
-mod slots;
 mod tasks;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -28,17 +27,16 @@ use std::rc::Rc;
 use machine::Pspin as Config;
 use sim::{Clock, Time};
 
-use self::hpus::{Hpus, Outgoing};
+use self::hpus::Hpus;
 use self::place::{Places, cluster_of};
 pub use self::place::{most_memory, scratchpad, stack_bytes};
 use self::queues::Queues;
 use self::run::pad;
 use crate::accelerator::{Env, Event, HandlerSlice, InternalError};
-use crate::command::Issued;
 use crate::convention::P4spin;
 use crate::memory::Buffers;
 use crate::outcome::{Finished, Usage};
-use crate::pspin::command::Send;
+use crate::pspin::command::{Command, Issued, Send};
 use crate::pspin::cycle::Cycle;
 use crate::pspin::her::{Convention, DriverEvent, ExecutionContext, Feedback, Her, HostRange, HpuId, Range};
 use crate::pspin::memory::{Arena, Place};
@@ -52,8 +50,8 @@ const REQUEST_HEADER: u32 = size_of::<abi::device::HeaderArgs>() as u32;
 enum Output {
     /// The unit is done with a task.
     Done(u64),
-    /// A handler has issued a command.
-    Command(Outgoing),
+    /// A command of a handler leaves the unit.
+    Command(Issued),
 }
 
 /// A task that is not in the unit yet.
@@ -88,14 +86,18 @@ pub struct Card {
     busy: u64,
 }
 
-/// Collects the feedback of a unit whose handlers issue no commands to it directly.
+/// Collects what the unit tells the card.
 #[derive(Default)]
-struct FedBack(Vec<(Cycle, u64)>);
+struct Told(Vec<(Cycle, Output)>);
 
-impl Outside for FedBack {
+impl Outside for Told {
     fn feedback(&mut self, at: Cycle, feedback: &Feedback) -> bool {
-        self.0.push((at, feedback.user));
+        self.0.push((at, Output::Done(feedback.user)));
         true
+    }
+
+    fn leave(&mut self, at: Cycle, issued: Issued) {
+        self.0.push((at, Output::Command(issued)));
     }
 
     /// The end of a task says what has happened to its handler.
@@ -149,28 +151,19 @@ impl Card {
         self.unit.now()
     }
 
-    /// Simulates the unit up to a cycle, or to the first feedback.
+    /// Simulates the unit up to a cycle, or to the first in which it tells the card something.
     fn simulate(&mut self, until: Cycle) {
-        let mut fed_back = FedBack::default();
-        self.unit.advance(until, &mut fed_back);
-        for (at, task) in fed_back.0 {
-            self.tell(at, Output::Done(task));
+        let mut told = Told::default();
+        self.unit.advance(until, &mut told);
+        for (at, output) in told.0 {
+            self.outputs.insert((at, self.told), output);
+            self.told += 1;
         }
-        while let Some(outgoing) = self.unit.cores_mut().environment.outgoing.pop_front() {
-            self.tell(outgoing.at, Output::Command(outgoing));
-        }
-    }
-
-    fn tell(&mut self, at: Cycle, output: Output) {
-        self.outputs.insert((at, self.told), output);
-        self.told += 1;
     }
 
     /// The card does what is due, and lets the unit run as far as nobody can interfere.
     fn proceed(&mut self, env: &mut dyn Env) -> Result<(), InternalError> {
         let now = env.now();
-        let commands = &self.config.commands;
-        let lookahead = u64::from(commands.issue_cycles + commands.path_cycles).max(1);
         // What comes at the time of this event comes to the next cycle.
         let first = self.cycle_of(now) + 1_u64;
         let limit = self.cycle_of(env.horizon().min(Time::LIMIT)).max(first);
@@ -189,7 +182,7 @@ impl Card {
             }
             let next = self.next();
             let output = self.outputs.first_key_value().map_or(Cycle::NEVER, |((at, _), _)| *at);
-            let until = limit.min(output).min((next.max(self.unit.now())) + lookahead);
+            let until = limit.min(output);
             let until = self.ready().map_or(until, |ready| until.min(ready.max(self.unit.now() + 1_u64)));
             if next >= limit || until <= self.unit.now() {
                 break;
@@ -282,16 +275,38 @@ impl Card {
     fn act(&mut self, output: Output, env: &mut dyn Env) -> Result<(), InternalError> {
         match output {
             Output::Done(number) => self.done(number, env),
-            Output::Command(Outgoing { id, task, command, .. }) => {
-                let cores = self.unit.cores_mut();
-                if cores.issuer(id).is_some_and(|hpu| hpu.own.call.is_some_and(|(_, called)| called == id))
-                    && let Some(entry) = cores.environment.tasks.get(task).filter(|entry| !entry.is_withdrawn)
-                {
-                    let (message, handler) = (entry.task.message, entry.task.handler.name.clone());
-                    env.issue(Issued { id, message, handler, command });
-                }
+            Output::Command(issued) => {
+                self.leave(issued, env);
                 Ok(())
             }
+        }
+    }
+
+    /// A command leaves the unit. The card executes it, unless its handler is over.
+    fn leave(&mut self, issued: Issued, env: &mut dyn Env) {
+        let cores = self.unit.cores_mut();
+        let Command::Card { number, .. } = issued.command else { return };
+        let Some(flying) = cores.environment.flying.get_mut(&number) else { return };
+        flying.issued = Some(issued);
+        let (id, task, command) = (flying.id, flying.task, flying.command.take());
+        let is_called = cores.issuer(id).is_some_and(|hpu| hpu.own.call.is_some_and(|(_, called)| called == id));
+        match (cores.environment.tasks.get(task).filter(|entry| is_called && !entry.is_withdrawn), command) {
+            (Some(entry), Some(command)) => {
+                let (message, handler) = (entry.task.message, entry.task.handler.name.clone());
+                env.issue(crate::command::Issued { id, message, handler, command });
+            }
+            _ => {
+                let now = self.cycle_of(env.now());
+                self.unit.cores_mut().free(number, now);
+                self.complete_commands();
+            }
+        }
+    }
+
+    /// Tells the unit with which commands the card is done.
+    fn complete_commands(&mut self) {
+        for (at, issued) in std::mem::take(&mut self.unit.cores_mut().environment.done) {
+            self.unit.complete(at, issued);
         }
     }
 

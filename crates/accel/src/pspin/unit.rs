@@ -31,6 +31,9 @@ pub trait Outside {
     /// A handler's packet has been read, and leaves for the network.
     fn send(&mut self, at: Cycle, hpu: HpuId, send: Send, packet: &[u8]);
 
+    /// A command leaves for the card ([`Command::Card`]), which says by [`Pspin::complete`] when it is done.
+    fn leave(&mut self, _at: Cycle, _issued: Issued) {}
+
     /// Data reaches host memory: that of a handler of this context, or what the unit itself tells the host.
     ///
     /// # Errors
@@ -267,6 +270,11 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
     /// Gives up a message. Returns whether there is such a message.
     pub fn reset_message(&mut self, message: u32) -> bool {
         self.mpq.reset(self.now, message).is_some()
+    }
+
+    /// The card is done with a command in cycle `at`: its response goes back to the HPU.
+    pub fn complete(&mut self, at: Cycle, issued: Issued) {
+        self.commands.respond(at.max(self.now), Response { issued, data: [0; 64], is_refused: false });
     }
 
     /// The next cycle in which something happens inside; [`Cycle::NEVER`] when the unit is idle.
@@ -547,8 +555,9 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
             match due {
                 Due::Deliver(issued) => {
                     goes_out = true;
-                    let response = self.deliver(issued, out);
-                    self.commands.respond(now, response);
+                    if let Some(response) = self.deliver(issued, out) {
+                        self.commands.respond(now, response);
+                    }
                 }
                 Due::Respond(Response { issued: Issued { hpu, slot, command }, data, is_refused }) => {
                     let address = command.host();
@@ -582,8 +591,8 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
         goes_out
     }
 
-    /// The data of a command leaves the unit, or comes to it. Returns the response.
-    fn deliver(&mut self, issued: Issued, out: &mut impl Outside) -> Response {
+    /// The data of a command leaves the unit, or comes to it. Returns the response, if it is known already.
+    fn deliver(&mut self, issued: Issued, out: &mut impl Outside) -> Option<Response> {
         let (now, memory) = (self.now, &mut self.memory);
         let mut data = [0; 64];
         let cluster = &self.clusters[usize::from(issued.hpu.cluster)];
@@ -609,11 +618,15 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
             Command::HostDirectRead { host, size } => {
                 out.host_read(now, by, host, &mut data[..usize::from(size).min(64)])
             }
+            Command::Card { .. } => {
+                out.leave(now, issued);
+                return None;
+            }
         };
         if let (Ok(()), Some(user)) = (done, issued.command.event()) {
             out.raise(now, DriverEvent::Command { user });
         }
-        Response { issued, data, is_refused: done.is_err() }
+        Some(Response { issued, data, is_refused: done.is_err() })
     }
 
     /// The dispatcher gives its task to a cluster, or waits until one has room.

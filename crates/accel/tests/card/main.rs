@@ -1,5 +1,6 @@
 //! The PsPIN unit on a card of a cluster, with handlers of P4sPIN.
 
+mod commands;
 mod rig;
 
 use abi::device::{DmaCmd, cmd, ret};

@@ -2,16 +2,19 @@
 
 use abi::device::err;
 
-use super::hpus::{Act, Hpus, Outgoing};
+use super::hpus::{Act, Flying, Hpus};
 use super::own::OwnMemory;
 use crate::accelerator::InternalError;
-use crate::command::{Command, CommandId, Message, Place, Reply, Transfer};
+use crate::command::{Command, CommandId, Direction, Dma, Message, Place, Reply, Transfer};
 use crate::convention::{Answer, Call, Refusal, Request};
 use crate::handles::{DmaHandle, Look, Progress};
 use crate::outcome::{Failure, HandlerError, Outcome};
+use crate::pspin::command::{self as pspin, Through};
+use crate::pspin::cores::ClusterSide;
 use crate::pspin::cycle::Cycle;
 use crate::pspin::her::{self, HpuId, TaskOutcome};
 use crate::pspin::memory::{Arena, Place as MemoryPlace};
+use crate::pspin::observe::Observer;
 
 /// Cycles of a call that the driver of the HPU answers: a load.
 const REGISTER: u64 = 2;
@@ -82,35 +85,60 @@ impl Hpus {
         Cycle(cycle + u64::from(self.environment.clock.time(cycle) < time))
     }
 
-    /// An HPU gives a command to the card, when it has a free slot.
+    /// An HPU issues a command to the card.
     fn issue(&mut self, id: HpuId, now: Cycle, call: Call, command: Command, has_handle: bool) {
         if let Command::HostAtomic(_) = command {
             let what = "issued an atomic operation on host memory, which PsPIN cards do not have; cards with \
                         accelerator.kind = \"sc17\" do, such as --machine sc17-int";
             return self.command_fault(id, now, what, call.number);
         }
-        let gid = self.gid(id);
-        let commands = &self.config.commands;
-        let mut at = now + commands.issue_cycles + commands.path_cycles;
-        if let Some(bytes) = data_of(&command) {
-            // The outbound engine reads the data before the call returns, so the handler may change the data after that.
-            let bytes = bytes.min(self.config.limits.max_packet);
-            at = at + commands.read_cycles + bytes.div_ceil(self.config.nhi.width_bits / 8);
-        }
+        self.hpu(id).own.issues = Some((call, command, has_handle));
+        self.acts(id, now + self.config.commands.issue_cycles, Act::Issue);
+    }
+
+    /// The command of an HPU goes to its driver, when it has a free slot.
+    pub(super) fn give<O: Observer>(&mut self, id: HpuId, side: &mut ClusterSide<'_, O>) {
         let own = &mut self.hpu(id).own;
-        let free_from = own.slots.free_from();
-        if free_from > now {
-            return self.acts(id, free_from, Act::Calling(call));
+        let (Some((call, command, has_handle)), Some(task), run) = (own.issues.take(), own.task, own.run) else {
+            return;
+        };
+        let number = self.environment.commands;
+        let (through, data) = self.takes_along(id, &command, side.memory);
+        if side.issue(id.hpu, pspin::Command::Card { through, data, number }).is_none() {
+            self.hpu(id).own.issues = Some((call, command, has_handle));
+            return self.acts(id, Cycle::NEVER, Act::Issue);
         }
-        own.commands = own.commands.wrapping_add(1);
-        let (number, run) = (own.commands, own.run);
-        let Some(task) = own.task else { return };
-        own.slots.take(now, number);
+        let gid = self.gid(id);
+        self.environment.commands = number.wrapping_add(1);
         let slot = has_handle.then(|| self.environment.handles.take(gid as u16));
         let command_id = CommandId { thread: gid, run, number, slot };
+        let flying = Flying { id: command_id, task, command: Some(command), issued: None };
+        self.environment.flying.insert(number, flying);
         self.hpu(id).own.call = Some((call, command_id));
-        self.environment.outgoing.push_back(Outgoing { at, id: command_id, task, command });
         self.acts(id, Cycle::NEVER, Act::Reply(number));
+    }
+
+    /// The engine through which a command leaves the unit, and what that engine reads of the handler's memory. The outbound engine
+    /// reads the data of a packet before the call returns, so the handler may change the data after that.
+    fn takes_along(&mut self, id: HpuId, command: &Command, memory: &Arena) -> (Through, Option<her::Range>) {
+        let (through, address, length) = match command {
+            Command::Put(Message { place: Place::Device(address), length, .. })
+            | Command::Atomic(Message { place: Place::Device(address), length, .. }, ..) => {
+                (Through::Outbound, *address as u32, *length)
+            }
+            Command::Dma(Dma { direction: Direction::ToHost, local, length, .. }) => {
+                (Through::OffCluster, *local, u64::from(*length))
+            }
+            Command::Dma(_) => return (Through::OffCluster, None),
+            Command::Put(_) | Command::Atomic(..) | Command::Get(_) | Command::Counter(_) | Command::HostAtomic(_) => {
+                return (Through::Outbound, None);
+            }
+        };
+        // The card refuses what is not the handler's, and packets that are too long.
+        let data =
+            her::Range { address: memory.common(id.cluster, address), size: length.try_into().unwrap_or(u32::MAX) };
+        let reads = (1..=self.config.l2_packet.bytes).contains(&data.size) && self.hpu(id).may_use(data, false, memory);
+        (through, reads.then_some(data))
     }
 
     /// The card replies to a command in cycle `now`.
@@ -135,7 +163,7 @@ impl Hpus {
             Reply::Done(_) | Reply::Counter(_) | Reply::Fault { .. } => Some(now),
         };
         if let Some(from) = free_from {
-            self.hpu(id).own.slots.free(command.number, from);
+            self.free(command.number, from);
         }
         if let Some(handle) = command.slot {
             match reply {
@@ -180,10 +208,7 @@ impl Hpus {
             }
             return Ok(());
         }
-        self.hpu(id).own.slots.free(command.number, now);
-        if let Some(act @ Act::Calling(_)) = self.doing(id) {
-            self.acts(id, now, act); // it may have waited for this slot
-        }
+        self.free(command.number, now);
         let is_awaited = match command.slot {
             Some(handle) => {
                 let owner = self.environment.handles.complete(handle, result).ok_or(unexpected)?;
@@ -240,16 +265,5 @@ impl Hpus {
         let error = HandlerError { failure: Failure::Segv, message, detail: u64::from(detail) };
         let failure = her::Failure::Command { address: detail, size: 0 };
         self.end_badly(id, now, error, TaskOutcome::Faulted(failure));
-    }
-}
-
-/// Bytes that the outbound engine reads from the card's memory for a command.
-fn data_of(command: &Command) -> Option<u32> {
-    match command {
-        Command::Put(Message { place: Place::Device(_), length, .. })
-        | Command::Atomic(Message { place: Place::Device(_), length, .. }, ..) => {
-            Some(u32::try_from(*length).unwrap_or(u32::MAX))
-        }
-        _ => None,
     }
 }

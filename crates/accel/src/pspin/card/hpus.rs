@@ -1,7 +1,7 @@
 //! HPUs that run handlers of P4sPIN: their arguments are in registers, and commands are calls of the environment. The runtime
 //! of the HPUs is not code but takes the cycles of the published loop (PsPIN §III-B2).
 
-use std::collections::VecDeque;
+use std::collections::HashMap;
 use std::rc::Rc;
 
 use abi::device::map;
@@ -9,13 +9,13 @@ use hpu::Thread;
 use machine::Pspin as Config;
 use sim::Clock;
 
-use super::slots::Slots;
 use super::tasks::{Ended, Ran, Tasks};
 use crate::command::{Command, CommandId};
 use crate::convention::{Call, Convention};
 use crate::handles::Handles;
 use crate::outcome::{HandlerError, Outcome, Usage};
 use crate::program::CardProgram;
+use crate::pspin::command::Issued;
 use crate::pspin::core::{self, Doing, Hpu, Spans};
 use crate::pspin::cycle::Cycle;
 use crate::pspin::her::{HpuId, TaskOutcome};
@@ -25,8 +25,10 @@ use crate::pspin::her::{HpuId, TaskOutcome};
 pub enum Act {
     /// It gets a task, or waits for one.
     Idle,
-    /// It issues a command.
+    /// It calls for something.
     Calling(Call),
+    /// It issues the command of its call, or waits until it may.
+    Issue,
     /// It waits for the reply to this command.
     Reply(u32),
     /// It waits for the end of a command with a handle.
@@ -43,9 +45,8 @@ pub struct Own {
     pub task: Option<u64>,
     /// Distinguishes the handlers that it runs one after the other.
     pub run: u32,
-    pub slots: Slots,
-    /// Number of commands that it has issued.
-    pub commands: u32,
+    /// The command that it issues, and whether the call returns a handle.
+    pub issues: Option<(Call, Command, bool)>,
     /// The call to which the card has not replied, and its command.
     pub call: Option<(Call, CommandId)>,
     pub started: Cycle,
@@ -55,14 +56,15 @@ pub struct Own {
     pub ready: Cycle,
 }
 
-/// A command on its way to the card.
-pub(super) struct Outgoing {
-    /// When it leaves the unit.
-    pub at: Cycle,
+/// A command that is in flight.
+pub(super) struct Flying {
     pub id: CommandId,
     /// The task of its handler.
     pub task: u64,
-    pub command: Command,
+    /// What the card is to do, until the command has left the unit.
+    pub command: Option<Command>,
+    /// How the unit knows it, when it has left.
+    pub issued: Option<Issued>,
 }
 
 /// The environment of handlers of P4sPIN.
@@ -73,8 +75,12 @@ pub struct Calls {
     pub(super) program: Option<Rc<CardProgram>>,
     pub(super) tasks: Tasks,
     pub(super) handles: Handles,
-    /// Commands that leave the unit, in the order of their calls.
-    pub(super) outgoing: VecDeque<Outgoing>,
+    /// Commands in flight, by their numbers.
+    pub(super) flying: HashMap<u32, Flying>,
+    /// Number of commands that were issued.
+    pub(super) commands: u32,
+    /// Commands that the card is done with from a cycle on.
+    pub(super) done: Vec<(Cycle, Issued)>,
     /// Number of handlers that were started.
     pub(super) runs: u32,
 }
@@ -91,7 +97,9 @@ impl Hpus {
             program: None,
             tasks: Tasks::default(),
             handles: Handles::default(),
-            outgoing: VecDeque::new(),
+            flying: HashMap::new(),
+            commands: 0,
+            done: Vec::new(),
             runs: 0,
         };
         Hpus::without_program(config, environment)
@@ -100,19 +108,18 @@ impl Hpus {
     /// Takes over from HPUs whose program is unloaded what commands in flight refer to.
     pub fn succeed(&mut self, mut old: Hpus) {
         (0..old.config.hpus()).for_each(|gid| old.environment.handles.abandon(gid as u16));
-        (self.environment.handles, self.environment.runs) = (old.environment.handles, old.environment.runs);
+        let Calls { handles, runs, commands, .. } = old.environment;
+        (self.environment.handles, self.environment.runs, self.environment.commands) = (handles, runs, commands);
     }
 
     /// Loads a program.
     pub(super) fn load_card(&mut self, card: Rc<CardProgram>) {
         let program = card.device().program.clone();
-        let commands = self.config.cluster.commands_in_flight;
         self.load(program.clone(), u64::MAX, |_, _| {
             let own = Own {
                 task: None,
                 run: 0,
-                slots: Slots::new(commands),
-                commands: 0,
+                issues: None,
                 call: None,
                 started: Cycle::ZERO,
                 pointer: Cycle::NEVER,
@@ -171,7 +178,7 @@ impl Hpus {
 
     /// Ends a handler: its HPU rings the doorbell in cycle `at`.
     pub(super) fn end(&mut self, id: HpuId, at: Cycle, outcome: Outcome, tells: TaskOutcome) {
-        self.drop_call(id, at);
+        self.drop_call(id);
         let hpu = self.hpu(id);
         let (number, start) = (hpu.own.task, hpu.own.started);
         let cycles = hpu.thread.cycles().saturating_sub(start.0);
@@ -182,15 +189,19 @@ impl Hpus {
         self.acts(id, at, Act::Doorbell(tells));
     }
 
-    /// Forgets a command that has not left the unit, whose handler is over.
-    pub(super) fn drop_call(&mut self, id: HpuId, at: Cycle) {
+    /// Forgets a call to which the card has not replied, whose handler is over.
+    pub(super) fn drop_call(&mut self, id: HpuId) {
         let own = &mut self.hpu(id).own;
-        if let Some((_, command)) = own.call.take() {
-            own.slots.free(command.number, at);
-            if let Some(handle) = command.slot {
-                self.environment.handles.free(handle);
-            }
+        own.issues = None;
+        if let Some((_, CommandId { slot: Some(handle), .. })) = own.call.take() {
+            self.environment.handles.free(handle);
         }
+    }
+
+    /// The card is done with a command from a cycle on.
+    pub(super) fn free(&mut self, number: u32, from: Cycle) {
+        let flying = self.environment.flying.remove(&number);
+        self.environment.done.extend(flying.and_then(|flying| flying.issued).map(|issued| (from, issued)));
     }
 
     /// Ends the handlers of a withdrawn task, wherever it is.
@@ -200,7 +211,7 @@ impl Hpus {
             let trap = self.config.cluster.trap_cycles;
             let has_it = self.get(id).is_some_and(|hpu| hpu.own.task == Some(number));
             if has_it && !matches!(self.doing(id), Some(Act::Doorbell(_))) {
-                self.drop_call(id, now);
+                self.drop_call(id);
                 self.environment.handles.abandon(gid as u16);
                 self.acts(id, now + trap, Act::Doorbell(TaskOutcome::Done));
             }

@@ -112,9 +112,11 @@ impl Accelerator for Card {
     }
 
     fn complete(&mut self, id: CommandId, reply: Reply, env: &mut dyn Env) -> Result<(), InternalError> {
-        let now = self.catch_up(env);
+        self.catch_up(env);
+        let now = self.cycle_of(env.now());
         let (cores, memory) = self.unit.cores_and_memory();
         cores.reply(id, reply, now, memory)?;
+        self.complete_commands();
         self.wake(env);
         Ok(())
     }

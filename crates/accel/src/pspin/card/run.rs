@@ -122,6 +122,7 @@ impl Environment for Calls {
         match act {
             Act::Idle => hpus.start(id, now, side),
             Act::Calling(call) => hpus.call(id, now, call, side.memory),
+            Act::Issue => hpus.give(id, side),
             Act::Answer(result) => {
                 hpus.wait(id, now.0);
                 hpus.hpu(id).thread.set_result(result as u32);
@@ -157,8 +158,11 @@ impl Environment for Calls {
     }
 
     fn resume(hpus: &mut Hpus, id: HpuId, at: Cycle) {
-        let doing = hpus.hpu(id).doing;
-        hpus.wake(id, at.0, doing);
+        // A handler that was withdrawn while it waited has other things to do.
+        if hpus.waits(id) {
+            let doing = hpus.hpu(id).doing;
+            hpus.wake(id, at.0, doing);
+        }
     }
 
     fn kill(hpus: &mut Hpus, id: HpuId, at: Cycle) {

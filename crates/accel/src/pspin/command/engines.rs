@@ -6,19 +6,19 @@ use std::collections::VecDeque;
 use machine::Pspin;
 use sim::Clock;
 
-use super::kinds::Issued;
+use super::kinds::{Command, Issued, Through};
 use crate::pspin::arbiter::RoundRobin;
 use crate::pspin::cycle::Cycle;
 use crate::pspin::her::Range;
 use crate::pspin::memory::{Arena, Place};
 use crate::pspin::rate::Rate;
 
-/// A command whose data has been read.
+/// A command whose data the engine has, or whose data passes through it from now on.
 #[derive(Clone, Copy, Debug)]
 pub struct Sent {
     /// The command.
     pub issued: Issued,
-    /// When the engine has all of it.
+    /// When it leaves the engine.
     pub at: Cycle,
 }
 
@@ -84,9 +84,9 @@ impl Engines {
         self.engines[engine].commands.push_back((now + 1_u64, issued));
     }
 
-    /// Reads a beat in cycle `now`. `port` takes the word in the memory, unless another port has it. Returns the command whose
-    /// last beat it is.
-    pub fn step(&mut self, now: Cycle, mut port: impl FnMut(u32) -> bool) -> Option<(usize, Sent)> {
+    /// Reads a beat in cycle `now`. `port` takes the word in the memory, unless another port has it. Returns the command that
+    /// the engine has then.
+    pub fn step(&mut self, now: Cycle, mut port: impl FnMut(u32) -> bool) -> Option<Sent> {
         let wants = |index: usize| u64::from(self.engines[index].wake() <= now) << index;
         let choice = self.arbiter.choice(wants(0) | wants(1))? as usize;
         let engine = &mut self.engines[choice];
@@ -103,18 +103,22 @@ impl Engines {
         if !port(engine.next) {
             return None;
         }
+        let is_first = engine.left == beats(data, self.beat);
         engine.next = engine.next.wrapping_add(self.beat);
         engine.left -= 1;
-        if engine.left > 0 {
-            return None;
+        let is_last = engine.left == 0;
+        if is_last {
+            engine.commands.pop_front();
+            engine.from = now + 1_u64;
+            if choice == OUTBOUND {
+                let is_l2 = data.address >= Arena::start(Place::Handler);
+                engine.from = (engine.from + self.gaps[usize::from(is_l2)]).max(self.rate.free());
+            }
         }
-        engine.commands.pop_front();
-        engine.from = now + 1_u64;
-        if choice == OUTBOUND {
-            let is_l2 = data.address >= Arena::start(Place::Handler);
-            engine.from = (engine.from + self.gaps[usize::from(is_l2)]).max(self.rate.free());
-        }
-        Some((choice, Sent { issued, at: now + self.read_cycles }))
+        // What the card writes to the host passes through; a packet leaves when all of it has been read.
+        let passes = matches!(issued.command, Command::Card { through: Through::OffCluster, .. });
+        let is_sent = if passes { is_first } else { is_last };
+        is_sent.then_some(Sent { issued, at: now + self.read_cycles })
     }
 }
 

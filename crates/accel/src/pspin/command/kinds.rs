@@ -78,6 +78,24 @@ pub enum Command {
         /// How many bytes.
         size: u8,
     },
+    /// Leaves the unit for a card that executes it, and tells the unit when it is done.
+    Card {
+        /// The engine through which it leaves.
+        through: Through,
+        /// The data that it takes along, in L1 or L2.
+        data: Option<Range>,
+        /// The number by which its HPU knows it.
+        number: u32,
+    },
+}
+
+/// The engine through which a command leaves the unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Through {
+    /// The outbound engine, to the network.
+    Outbound,
+    /// The off-cluster DMA engine, to the host.
+    OffCluster,
 }
 
 impl Command {
@@ -89,10 +107,10 @@ impl Command {
         }
     }
 
-    /// The address in host memory that it reads or writes; 0 for a packet.
+    /// The address in host memory that it reads or writes; 0 when it names none.
     pub fn host(&self) -> u64 {
         match self {
-            Command::Send { .. } => 0,
+            Command::Send { .. } | Command::Card { .. } => 0,
             Command::ToHost { host, .. }
             | Command::FromHost { host, .. }
             | Command::HostDirect { host, .. }
@@ -104,6 +122,7 @@ impl Command {
     pub fn local(&self) -> Option<Range> {
         match self {
             Command::Send { data, .. } | Command::ToHost { data, .. } | Command::FromHost { data, .. } => Some(*data),
+            Command::Card { data, .. } => *data,
             Command::HostDirect { .. } | Command::HostDirectRead { .. } => None,
         }
     }

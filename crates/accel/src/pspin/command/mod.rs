@@ -5,5 +5,5 @@ mod kinds;
 mod unit;
 
 pub use engines::Sent;
-pub use kinds::{Command, CommandId, Issued, Send};
+pub use kinds::{Command, CommandId, Issued, Send, Through};
 pub use unit::{CommandUnit, Due, Response};

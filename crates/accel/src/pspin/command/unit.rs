@@ -8,7 +8,7 @@ use machine::Pspin;
 use sim::Clock;
 
 use super::engines::{Engines, OUTBOUND, Sent, beats};
-use super::kinds::{Command, Issued};
+use super::kinds::{Command, Issued, Through};
 use crate::pspin::cycle::Cycle;
 use crate::pspin::rate::Rate;
 
@@ -156,8 +156,9 @@ impl CommandUnit {
         {
             self.path.pop_front();
             match issued.command {
-                Command::Send { .. } => self.engines.push(OUTBOUND, now, issued),
-                Command::ToHost { .. } => self.engines.push(OFF_CLUSTER, now, issued),
+                Command::Send { .. } | Command::ToHost { .. } | Command::Card { data: Some(_), .. } => {
+                    self.engines.push(engine(&issued.command), now, issued);
+                }
                 Command::FromHost { data, .. } => {
                     let (arriving, written) = (data.size.div_ceil(self.beat), beats(data, self.beat));
                     let start = self.from_host.take(now + self.read_cycles + self.iommu, data.size);
@@ -165,6 +166,7 @@ impl CommandUnit {
                     let last = (start + arriving).max(self.from_host.free()) + self.host_read;
                     self.at(last + written, Due::Deliver(issued));
                 }
+                Command::Card { data: None, .. } => self.at(now + 1_u64, Due::Deliver(issued)),
                 Command::HostDirect { .. } => {
                     self.at(now + 1_u64 + self.iommu + self.host_write, Due::Deliver(issued));
                 }
@@ -181,10 +183,10 @@ impl CommandUnit {
         if self.engines.wake() > now {
             return;
         }
-        let Some((engine, Sent { issued, at })) = self.engines.step(now, port) else { return };
-        let at = match issued.command.local() {
+        let Some(Sent { issued, at }) = self.engines.step(now, port) else { return };
+        let at = match issued.command {
             // The host accepts a write when the link begins to take it: writes are posted.
-            Some(data) if engine == OFF_CLUSTER => self.to_host.take(at + self.iommu, data.size) + self.host_write,
+            Command::ToHost { data, .. } => self.to_host.take(at + self.iommu, data.size) + self.host_write,
             _ => at,
         };
         self.at(at, Due::Deliver(issued));
@@ -214,8 +216,10 @@ impl CommandUnit {
 /// The engine that executes a command.
 fn engine(command: &Command) -> usize {
     match command {
-        Command::Send { .. } => OUTBOUND,
-        Command::ToHost { .. } | Command::FromHost { .. } => OFF_CLUSTER,
+        Command::Send { .. } | Command::Card { through: Through::Outbound, .. } => OUTBOUND,
+        Command::ToHost { .. } | Command::FromHost { .. } | Command::Card { through: Through::OffCluster, .. } => {
+            OFF_CLUSTER
+        }
         Command::HostDirect { .. } | Command::HostDirectRead { .. } => DIRECT,
     }
 }

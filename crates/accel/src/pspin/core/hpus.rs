@@ -82,6 +82,11 @@ impl<E: Environment> Hpus<E> {
         &mut self.groups[usize::from(id.cluster)].hpus[usize::from(id.hpu)]
     }
 
+    /// Whether an HPU waits for others.
+    pub(in crate::pspin) fn waits(&self, id: HpuId) -> bool {
+        self.groups[usize::from(id.cluster)].next[usize::from(id.hpu)] == u64::MAX
+    }
+
     /// In cycle `at`, an HPU of the cluster that is acting does something.
     #[inline]
     pub(in crate::pspin) fn at(&mut self, id: HpuId, at: u64, doing: Doing<E::Act>) {

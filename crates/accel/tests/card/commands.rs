@@ -1,0 +1,100 @@
+//! Commands of handlers: their way through the command unit (PsPIN §III-B1, §IV-B2).
+
+use abi::device::{DmaCmd, PutCmd, cmd, ret};
+use accel::testing::code::{A0, RET, ZERO, addi, commands};
+use accel::{Reply, Transfer};
+use bytemuck::bytes_of;
+use sim::Time;
+
+use crate::STATE;
+use crate::rig::{Rig, SUCCESS};
+
+/// The arguments of a handler's calls, behind the data in its state.
+const ARGUMENTS: u32 = STATE + 960;
+
+/// A card whose handler has this code, with these arguments in its state.
+fn card(settings: &[&str], code: Vec<u32>, arguments: &[u8]) -> Rig {
+    Rig::new(settings, code, &[&[7; 960][..], arguments].concat())
+}
+
+/// When the commands leave of this number of handlers, which are requested at the same time, in ns.
+fn leave(settings: &[&str], number: u32, arguments: &[u8], handlers: u64) -> Vec<u64> {
+    let mut rig = card(settings, commands(number, ARGUMENTS, ret::SUCCESS), arguments);
+    (0..handlers).for_each(|message| rig.offer(message, &[0; 8]));
+    let mut times = Vec::new();
+    while let Some(issued) = rig.next_command() {
+        let now = rig.world.now;
+        times.push(now.as_ps() / 1000);
+        let reply = match number {
+            cmd::DMA_TO_HOST => Reply::Started(Transfer::Posted(now)),
+            cmd::PUT_FROM_DEVICE => Reply::Leaves(now),
+            _ => Reply::Done(0),
+        };
+        rig.reply(&issued, reply);
+    }
+    assert_eq!((rig.ends.len(), rig.ends.iter().all(|end| end.outcome == SUCCESS)), (handlers as usize, true));
+    times
+}
+
+fn put(len: u64) -> Vec<u8> {
+    bytes_of(&PutCmd { local: STATE.into(), len, ..PutCmd::default() }).to_vec()
+}
+
+fn write(len: u32) -> Vec<u8> {
+    bytes_of(&DmaCmd { offset: 0, local: STATE, len, ..DmaCmd::default() }).to_vec()
+}
+
+/// A command without data takes 7 cycles of issue, 4 to its engine, and 1 there. The outbound engine has a packet after a cycle for
+/// each of its beats and 4 more; what is written to the host passes through.
+#[test]
+fn a_command_takes_issue_path_and_its_data() {
+    let one = |number, arguments: &[u8]| leave(&[], number, arguments, 1)[0];
+    let bare = one(cmd::PUT_FROM_HOST, &put(64));
+    // The packet is in L2 after 5 cycles; 17 later its handler has begun, which waits 12 cycles for its line of code, and 4 cycles
+    // of the runtime and three instructions later calls.
+    assert_eq!(bare, 5 + 17 + 4 + 12 + 4 + 7 + 4 + 1);
+    for (bytes, beats) in [(1, 1), (64, 1), (65, 2), (512, 8)] {
+        assert_eq!(one(cmd::PUT_FROM_DEVICE, &put(bytes)) - bare, 4 + beats - 1, "{bytes} B");
+        assert_eq!(one(cmd::DMA_TO_HOST, &write(bytes as u32)) - bare, 4, "{bytes} B");
+    }
+}
+
+/// Eight handlers call within a few cycles: the outbound engine takes the beats of each packet and a cycle more, the off-cluster
+/// engine a cycle for each beat.
+#[test]
+fn commands_take_turns_at_their_engine() {
+    let gaps = |times: Vec<u64>| times.windows(2).map(|pair| pair[1] - pair[0]).collect::<Vec<u64>>();
+    assert_eq!(gaps(leave(&[], cmd::PUT_FROM_DEVICE, &put(256), 8)), [5; 7]);
+    assert_eq!(gaps(leave(&[], cmd::DMA_TO_HOST, &write(256), 8)), [4; 7]);
+    assert_eq!(gaps(leave(&["accelerator.outbound.l1_gap_cycles=9"], cmd::PUT_FROM_DEVICE, &put(64), 8)), [10; 7]);
+}
+
+/// A handler starts five writes. The fifth waits until one of the first four is done, and the end of the handler until all are.
+#[test]
+fn four_commands_are_in_flight() {
+    let start = commands(cmd::DMA_TO_HOST, ARGUMENTS, ret::SUCCESS)[..4].repeat(5);
+    let mut rig = card(&[], [start, vec![addi(A0, ZERO, ret::SUCCESS as i32), RET]].concat(), &write(64));
+    rig.offer(0, &[0; 8]);
+    let mut issued = Vec::new();
+    for _ in 0..4 {
+        issued.push(rig.next_command().expect("four commands"));
+        rig.reply(&issued[issued.len() - 1], Reply::Started(Transfer::UnderWay));
+    }
+    rig.world.now += Time::from_ns(1_000);
+    let now = rig.world.now;
+    rig.reply(&issued.remove(2), Reply::Done(0));
+    issued.push(rig.next_command().expect("the fifth"));
+    // The response takes 2 cycles; the way to the engine 4, a beat 1, reading 4.
+    assert_eq!((rig.world.now - now).as_ps() / 1000, 2 + 4 + 1 + 4);
+    rig.reply(&issued[3], Reply::Started(Transfer::UnderWay));
+    rig.run();
+    for command in issued {
+        assert!(rig.ends.is_empty());
+        rig.world.now += Time::from_ns(1_000);
+        rig.reply(&command, Reply::Done(0));
+        rig.run();
+    }
+    assert_eq!(rig.ends[0].outcome, SUCCESS);
+    // Two cycles for the response, one to the card; the card is told at the end of that cycle.
+    assert_eq!(Time::from_ns(rig.ends[0].at) - rig.world.now, Time::ZERO);
+}
