@@ -263,3 +263,15 @@ fn preparations_that_fail_or_do_not_end_are_told() {
         assert_eq!((output.status.code(), &*errors), (Some(2), &*format!("libpspin: pspinsim_init: {told}\n")));
     }
 }
+
+#[test]
+fn a_program_may_end_the_run() {
+    let folder = Folder::new("faults");
+    folder.builds("deploy driver SPIN_CFLAGS=-DEND");
+    let output = folder.run(&["./sim_faults", "-m", "1", "-p", "1"], &[]);
+    let (text, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(text.starts_with("[0,0] ready: 1 handlers\n[0,0] the end\n"), "{text}");
+    let told = "libpspin: pspinsim_run: the program ended the run with TERMINATE on HPU 0 of cluster 0 in cycle ";
+    assert!(errors.contains(told), "{errors}");
+    assert_eq!(output.status.code(), Some(3), "one packet was not done");
+}

@@ -179,12 +179,12 @@ impl Simulation {
         let until = until.min(wake);
         let mut done = Vec::new();
         let is_busy = self.system.advance(until, |at, packet| done.push((at, packet)));
-        let is_busy = is_busy.map_err(|error| Error::Run(error.to_string()))?;
-        if !is_busy && wake != Cycle::NEVER {
+        if matches!(is_busy, Ok(false)) && wake != Cycle::NEVER {
             self.system.pass(until);
         }
         self.tell_time();
         self.report();
+        let is_busy = is_busy.map_err(|error| Error::Run(error.to_string()))?;
         self.packets_out();
         done.into_iter().for_each(|(at, packet)| self.packet_done(at, packet));
         Ok(is_busy || wake != Cycle::NEVER || !requests::is_empty())

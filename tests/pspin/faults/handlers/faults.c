@@ -5,6 +5,10 @@ __handler__ void faults_ph(handler_args_t *args) {
     task_t *task = args->task;
     volatile uint32_t *memory = (volatile uint32_t *)task->handler_mem;
     spin_cmd_t command;
+#ifdef END
+    printf("%s\n", "the end");
+    TERMINATE;
+#endif
     switch (task->flow_id) {
     case 0: amo_add((volatile int32_t *)memory, 1); break;
     case 1: memory[task->handler_mem_size / 4] = 1; break;
