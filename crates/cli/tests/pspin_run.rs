@@ -222,4 +222,10 @@ fn what_cannot_be_run_is_told() {
     std::fs::create_dir(room.path("folder")).unwrap();
     starts("folder", 1, "it has no Makefile");
     starts("folder --pcap in.pcap", 2, "--pcap is for programs; folder is a folder");
+    room.write("folder/Makefile", "all:\n");
+    starts(
+        "folder -D X=1",
+        2,
+        "folder/Makefile: -D is for sources, and for folders whose Makefile compiles with $(DEFINITIONS)",
+    );
 }

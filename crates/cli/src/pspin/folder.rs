@@ -72,7 +72,6 @@ fn driver_options(arguments: &Arguments, unit: &Unit) -> Result<Vec<OsString>> {
         ("--link", load.link.is_some()),
         ("--out", arguments.out.is_some()),
         ("--size with several sizes", load.size.len() > 1),
-        ("-D", !arguments.define.is_empty()),
         ("--handlers", context.handlers.is_some()),
         ("--handler-memory", context.handler_memory.is_some()),
         ("--scratchpad", context.scratchpad.is_some()),
@@ -114,8 +113,9 @@ fn build(arguments: &Arguments, sdk: &Sdk, source: &Path, variables: &[(&str, &P
     let (Some(name), Some(parent)) = (source.file_name(), source.parent()) else {
         return Err(Error::malformed(source, "it is no folder of a program"));
     };
+    let definitions = definitions(arguments, source)?;
     let mut hasher = DefaultHasher::new();
-    (source, &arguments.hpu).hash(&mut hasher);
+    (source, &arguments.hpu, &definitions).hash(&mut hasher);
     let room = sdk.cache_dir().join(format!("pspin/build/{:016x}", hasher.finish()));
     let folder = room.join(name);
     fs::create_dir_all(&folder).map_err(Error::write(&folder))?;
@@ -129,6 +129,9 @@ fn build(arguments: &Arguments, sdk: &Sdk, source: &Path, variables: &[(&str, &P
     if let Some(kind) = &arguments.hpu {
         make.arg(format!("SPIN_HPU={kind}"));
     }
+    if let Some(text) = definitions {
+        make.env("DEFINITIONS", text);
+    }
     make.env_remove("MAKEFLAGS").envs(variables.iter().copied()).stdout(Stdio::null());
     let status = make.status().map_err(|source| Error::Start { program: "make".to_owned(), source })?;
     if !status.success() {
@@ -136,6 +139,26 @@ fn build(arguments: &Arguments, sdk: &Sdk, source: &Path, variables: &[(&str, &P
     }
     let driver = drivers(&folder)?;
     Ok(Built { folder, driver })
+}
+
+/// The macros of `-D`, behind those of the environment, for a Makefile that reads them as `sdk/handlers/pspin` do.
+fn definitions(arguments: &Arguments, source: &Path) -> Result<Option<OsString>> {
+    let environment = std::env::var_os("DEFINITIONS");
+    if arguments.define.is_empty() {
+        return Ok(environment);
+    }
+    let makefile = source.join("Makefile");
+    let text = fs::read_to_string(&makefile).map_err(Error::read(&makefile))?;
+    if !text.contains("$(DEFINITIONS)") {
+        let reason =
+            "-D is for sources, and for folders whose Makefile compiles with $(DEFINITIONS); this one does not";
+        return Err(Error::Usage(format!("{}: {reason}", makefile.display())));
+    }
+    let mut all = environment.unwrap_or_default();
+    for define in &arguments.define {
+        all.push(format!(" -D{define}"));
+    }
+    Ok(Some(all))
 }
 
 /// Makes the neighbours of a folder reachable from its copy, as `../generic_driver` is.

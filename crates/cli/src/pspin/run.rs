@@ -36,7 +36,7 @@ pub struct Arguments {
     /// Kind of cores for which handlers are compiled: rv32imac, or rv32imac-corev [default: that of the Makefile, else rv32imac]
     #[arg(long, value_name = "KIND")]
     pub hpu: Option<String>,
-    /// Define a macro for the source
+    /// Define a macro for the source, or for a folder whose Makefile compiles with $(DEFINITIONS)
     #[arg(short = 'D', value_name = "NAME=VALUE")]
     pub define: Vec<String>,
     #[command(flatten)]
