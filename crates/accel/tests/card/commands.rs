@@ -14,7 +14,7 @@ const ARGUMENTS: u32 = STATE + 960;
 
 /// A card whose handler has this code, with these arguments in its state.
 fn card(settings: &[&str], code: Vec<u32>, arguments: &[u8]) -> Rig {
-    Rig::new(settings, code, &[&[7; 960][..], arguments].concat())
+    Rig::payload(settings, code, &[&[7; 960][..], arguments].concat())
 }
 
 /// When the commands leave of this number of handlers, which are requested at the same time, in ns.
@@ -96,5 +96,5 @@ fn four_commands_are_in_flight() {
     }
     assert_eq!(rig.ends[0].outcome, SUCCESS);
     // Two cycles for the response, one to the card; the card is told at the end of that cycle.
-    assert_eq!(Time::from_ns(rig.ends[0].at) - rig.world.now, Time::ZERO);
+    assert_eq!(Time::from_ps(rig.ends[0].at) - rig.world.now, Time::ZERO);
 }

@@ -1,26 +1,41 @@
 //! The PsPIN unit on a card of a cluster, with handlers of P4sPIN.
 
 mod commands;
+#[path = "../rig/mod.rs"]
 mod rig;
 
 use abi::device::{DmaCmd, cmd, ret};
 use accel::testing::code::{A0, RET, SPIN, T0, ZERO, add, addi, commands, lui, lw, returns, sw};
 use accel::{Failure, Outcome, Reply, Transfer};
 use bytemuck::bytes_of;
+use machine::Machine;
 use rig::{Rig, SUCCESS};
 use sim::Time;
 
 /// The scratchpad of cluster 0 begins behind 8 KiB of the runtime and 32 KiB of packets.
 const STATE: u32 = 0x1000_a000;
 
+fn machine(settings: &[&str]) -> Machine {
+    rig::load("pspin-400g", settings)
+}
+
+/// Runs the handler on a packet, alone. Returns the time from the packet to the feedback, in ns.
+fn time(rig: &mut Rig, message: u64, data: &[u8]) -> u64 {
+    rig.world.now += Time::from_ns(100);
+    let start = rig.world.now.as_ps();
+    rig.offer(message, data);
+    rig.run();
+    (rig.ends.last().unwrap().at - start) / 1000
+}
+
 #[test]
 fn an_empty_handler_takes_the_time_of_the_paper() {
-    let mut rig = Rig::new(&[], returns(ret::SUCCESS), &[]);
+    let mut rig = Rig::payload(&[], returns(ret::SUCCESS), &[]);
     // §IV-B1: 26 ns from the request at 64 B, 40 ns at 1,024 B. The packet is in L2 after 4 cycles and one for each 64 B. The
     // first handler waits 12 cycles for its line of code.
-    assert_eq!(rig.time(0, &[1; 64]), 4 + 1 + 26 + 12);
-    assert_eq!(rig.time(1, &[1; 64]), 4 + 1 + 26);
-    assert_eq!(rig.time(2, &[1; 1024]), 4 + 16 + 40);
+    assert_eq!(time(&mut rig, 0, &[1; 64]), 4 + 1 + 26 + 12);
+    assert_eq!(time(&mut rig, 1, &[1; 64]), 4 + 1 + 26);
+    assert_eq!(time(&mut rig, 2, &[1; 1024]), 4 + 16 + 40);
     assert!(rig.ends.iter().all(|end| end.outcome == SUCCESS));
 }
 
@@ -37,7 +52,7 @@ fn sums() -> Vec<u32> {
 
 #[test]
 fn messages_beyond_the_queues_wait() {
-    let mut rig = Rig::new(&["accelerator.mpq.queues=8", "accelerator.inbound.message_ids=8"], sums(), &[]);
+    let mut rig = Rig::payload(&["accelerator.mpq.queues=8", "accelerator.inbound.message_ids=8"], sums(), &[]);
     for message in 0..100 {
         rig.offer(message, &(message as u32).to_le_bytes());
     }
@@ -45,7 +60,7 @@ fn messages_beyond_the_queues_wait() {
     assert_eq!(rig.ends.len(), 100);
     assert!(rig.ends.iter().all(|end| end.outcome == SUCCESS), "{:?}", rig.ends);
     // The cluster of the state is the home of the first messages, as long as it has queues.
-    assert_eq!(rig.world.hpus[..4], [0, 1, 8, 9]);
+    assert_eq!(rig.hpus()[..4], [0, 1, 8, 9]);
 }
 
 /// A handler that copies the first word of its state to the host.
@@ -57,13 +72,13 @@ fn shows() -> Vec<u32> {
 fn a_command_takes_issue_and_path() {
     let dma = DmaCmd { offset: 0, local: STATE, len: 8, ..DmaCmd::default() };
     let state = [vec![7; 64], bytes_of(&dma).to_vec()].concat();
-    let mut rig = Rig::new(&[], shows(), &state);
+    let mut rig = Rig::payload(&[], shows(), &state);
     rig.offer(0, &[0; 64]);
     let issued = rig.next_command().expect("a command");
     // The handler starts at 31 - 2 (feedback and doorbell) - 4 (return) = 25 in the column of an empty one: pointer at 21.
     let at = rig.world.now.as_ps() / 1000;
-    assert_eq!(rig.card.read(issued.id, STATE, 8).unwrap(), Some(vec![7; 8]));
-    assert_eq!(rig.card.read(issued.id, STATE + 1020, 8).unwrap(), None, "beyond the end of its memory");
+    assert_eq!(rig.unit.read(issued.id, STATE, 8).unwrap(), Some(vec![7; 8]));
+    assert_eq!(rig.unit.read(issued.id, STATE + 1020, 8).unwrap(), None, "beyond the end of its memory");
     rig.reply(&issued, Reply::Started(Transfer::Posted(Time::from_ns(at))));
     rig.run();
     assert_eq!(rig.ends.len(), 1);
@@ -74,7 +89,7 @@ fn a_command_takes_issue_and_path() {
 fn a_failing_handler_ends_alone() {
     // The second store is below 8 KiB of stack.
     let code = vec![lui(T0, 0xffff_e000), add(T0, T0, 2), sw(ZERO, T0, 0), sw(ZERO, T0, -4), RET];
-    let mut rig = Rig::new(&[], code, &[]);
+    let mut rig = Rig::payload(&[], code, &[]);
     rig.offer(0, &[0; 64]);
     rig.run();
     let Outcome::Failed(error) = &rig.ends[0].outcome else { panic!("{:?}", rig.ends) };
@@ -84,7 +99,7 @@ fn a_failing_handler_ends_alone() {
 
 #[test]
 fn the_watchdog_kills_a_handler() {
-    let mut rig = Rig::new(&["accelerator.default_watchdog_cycles=10000"], vec![SPIN], &[]);
+    let mut rig = Rig::payload(&["accelerator.default_watchdog_cycles=10000"], vec![SPIN], &[]);
     rig.offer(0, &[0; 64]);
     rig.run();
     let Outcome::Failed(error) = &rig.ends[0].outcome else { panic!("{:?}", rig.ends) };
@@ -94,26 +109,26 @@ fn the_watchdog_kills_a_handler() {
 #[test]
 fn simulating_ahead_changes_nothing() {
     let run = |is_close| {
-        let mut rig = Rig::new(&[], sums(), &[]);
+        let mut rig = Rig::payload(&[], sums(), &[]);
         rig.world.is_close = is_close;
         for message in 0..200_u64 {
             rig.offer(message, &vec![1; 4 + message as usize]);
         }
         rig.run();
-        (rig.ends, rig.world.hpus)
+        (rig.hpus(), rig.ends)
     };
     assert_eq!(run(false), run(true));
 }
 
 #[test]
 fn withdrawn_messages_end_without_a_word() {
-    let mut rig = Rig::new(&[], vec![SPIN], &[]);
+    let mut rig = Rig::payload(&[], vec![SPIN], &[]);
     for message in 0..50 {
         rig.offer(message, &[0; 64]);
     }
-    let tasks = rig.card.withdraw(&(0..50).collect::<Vec<_>>(), &mut rig.world).unwrap();
+    let tasks = rig.unit.withdraw(&(0..50).collect::<Vec<_>>(), &mut rig.world).unwrap();
     assert_eq!(tasks.len(), 50);
-    tasks.iter().filter_map(|task| task.packet).for_each(|packet| rig.card.free(packet));
+    tasks.iter().filter_map(|task| task.packet).for_each(|packet| rig.unit.free(packet));
     rig.run();
     assert!(rig.ends.is_empty(), "{:?}", rig.ends);
 }
@@ -122,11 +137,11 @@ fn withdrawn_messages_end_without_a_word() {
 fn a_command_outlives_its_program() {
     let dma = DmaCmd { offset: 0, local: STATE, len: 8, ..DmaCmd::default() };
     let state = [vec![7; 64], bytes_of(&dma).to_vec()].concat();
-    let mut rig = Rig::new(&[], shows(), &state);
+    let mut rig = Rig::payload(&[], shows(), &state);
     rig.offer(0, &[0; 64]);
     let issued = rig.next_command().expect("a command");
     rig.reply(&issued, Reply::Started(Transfer::UnderWay));
-    rig.card.unload();
+    rig.unit.unload();
     rig.reply(&issued, Reply::Done(0));
-    assert!(rig.card.program().is_none());
+    assert!(rig.unit.program().is_none());
 }

@@ -10,7 +10,8 @@ use accel::{
 use bytemuck::{bytes_of, pod_read_unaligned};
 use sim::Time;
 
-use crate::rig::{CYCLE, Rig, STATE, SUCCESS};
+use crate::rig::{Rig, SUCCESS};
+use crate::{CYCLE, STATE};
 
 /// A handler that issues these commands with the start of the state as argument, and returns the last result.
 fn results(numbers: &[u32]) -> Vec<u32> {

@@ -4,7 +4,8 @@ use abi::device::{cmd, map, ret};
 use accel::testing::code::{A0, A7, ECALL, RET, SPIN, T0, ZERO, addi, lui, lw, returns, sw};
 use accel::{Failure, HandlerError, Input, Outcome, Verdict};
 
-use crate::rig::{CYCLE, Rig, header};
+use crate::CYCLE;
+use crate::rig::{Rig, header};
 
 /// The outcome of the payload handler with this code.
 fn end(settings: &[&str], code: Vec<u32>) -> (Outcome, u64) {

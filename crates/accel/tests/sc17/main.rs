@@ -5,5 +5,24 @@
 mod calls;
 mod ends;
 mod memory;
+#[path = "../rig/mod.rs"]
 mod rig;
 mod schedule;
+
+use abi::device::map;
+use machine::Machine;
+
+/// Time of a cycle, in ps.
+const CYCLE: u64 = 400;
+/// Card address of the HPU memory that a rig has.
+const STATE: u32 = map::HPU_MEMORY;
+
+/// The paper's card with in-order cores and these parameters.
+fn machine(settings: &[&str]) -> Machine {
+    rig::load("sc17-int", &[&["hpu.timing=inorder", "hpu.kind=rv32imac"][..], settings].concat())
+}
+
+/// The settings of a unit with this number of HPUs and contexts.
+fn sizes(hpus: u32, contexts: u32) -> [String; 2] {
+    [format!("accelerator.hpus={hpus}"), format!("accelerator.contexts={contexts}")]
+}

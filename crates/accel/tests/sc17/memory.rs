@@ -7,7 +7,8 @@ use accel::testing::code::{A0, A1, RET, T0, addi, commands, lw, sw};
 use accel::{AllocationError, HandlerSet, Input, Reply};
 use bytemuck::{bytes_of, pod_read_unaligned};
 
-use crate::rig::{Rig, STATE, SUCCESS, header};
+use crate::STATE;
+use crate::rig::{Rig, SUCCESS, header};
 
 /// A command that shows the test the handler's memory: a DMA to the host. The handler's first argument is in `a0`
 /// still.

@@ -7,7 +7,8 @@ use accel::{Command, Place, Reply};
 use bytemuck::bytes_of;
 use sim::Time;
 
-use crate::rig::{CYCLE, Rig, STATE, SUCCESS, sizes};
+use crate::rig::{Rig, SUCCESS};
+use crate::{CYCLE, STATE, sizes};
 
 /// A payload handler that counts down from `rounds`.
 fn works(rounds: i32) -> Vec<u32> {
@@ -36,7 +37,7 @@ fn tasks_wait_for_a_context_in_the_order_in_which_they_were_offered() {
     (1..=5).for_each(|message| rig.offer(message, &[0; 8]));
     rig.run();
     assert_eq!(rig.times(), [(1, time), (2, time), (3, 2 * time), (4, 2 * time), (5, 3 * time)]);
-    let hpus: Vec<u32> = rig.world.slices.iter().map(|slice| slice.0).collect();
+    let hpus = rig.hpus();
     assert_eq!(hpus, [0, 1, 0, 1, 0]);
     assert_eq!(rig.unit.busy(), Time::from_ps(5 * time));
 }

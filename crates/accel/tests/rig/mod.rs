@@ -1,9 +1,10 @@
-//! A unit in an environment of its own: the test executes the commands, and records which handler ends when.
+//! A unit in an environment of its own: the test executes the commands, and records which handler ends when. Each test that has
+//! this module says at its root which machine the unit is of.
+#![allow(dead_code, reason = "each test uses a part")]
 
 use std::path::Path;
 use std::rc::Rc;
 
-use abi::device::map;
 use abi::portals::Process;
 use accel::testing::code::program;
 use accel::{
@@ -13,16 +14,13 @@ use accel::{
 use machine::Machine;
 use sim::{EventQueue, Time};
 
-/// Time of a cycle, in ps.
-pub const CYCLE: u64 = 400;
-/// Card address of the HPU memory that a rig has.
-pub const STATE: u32 = map::HPU_MEMORY;
-
 /// The environment of the unit.
 #[derive(Default)]
 pub struct World {
     pub now: Time,
     pub queue: EventQueue<Event>,
+    /// The unit may not simulate ahead.
+    pub is_close: bool,
     /// Commands that the test has not taken.
     pub issued: Vec<Issued>,
     finished: Vec<Finished>,
@@ -36,7 +34,7 @@ impl Env for World {
     }
 
     fn horizon(&self) -> Time {
-        self.queue.peek_time().unwrap_or(Time::MAX)
+        if self.is_close { self.now } else { self.queue.peek_time().unwrap_or(Time::MAX) }
     }
 
     fn schedule(&mut self, at: Time, event: Event) {
@@ -81,17 +79,11 @@ pub struct Rig {
     pub ends: Vec<End>,
 }
 
-/// The paper's card with in-order cores and these parameters.
-pub fn machine(settings: &[&str]) -> Machine {
+/// A machine of the repository with these parameters.
+pub fn load(name: &str, settings: &[&str]) -> Machine {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../machines");
-    let settings = [&["hpu.timing=inorder", "hpu.kind=rv32imac"][..], settings].concat();
     let settings: Vec<String> = settings.iter().map(|setting| (*setting).to_owned()).collect();
-    Machine::load("sc17-int", &[folder], &settings).unwrap()
-}
-
-/// The settings of a unit with this number of HPUs and contexts.
-pub fn sizes(hpus: u32, contexts: u32) -> [String; 2] {
-    [format!("accelerator.hpus={hpus}"), format!("accelerator.contexts={contexts}")]
+    Machine::load(name, &[folder], &settings).unwrap()
 }
 
 impl Rig {
@@ -102,7 +94,7 @@ impl Rig {
 
     /// A unit with these handlers, header, payload and completion; no code is no handler.
     pub fn new(settings: &[&str], codes: [Vec<u32>; 3], state: &[u8]) -> Rig {
-        let machine = machine(settings);
+        let machine = crate::machine(settings);
         let mut unit = accel::create(&machine);
         let named = ["header", "payload", "completion"].into_iter().zip(codes);
         let given: Vec<_> = named.filter(|(_, code)| !code.is_empty()).collect();
@@ -151,7 +143,7 @@ impl Rig {
         self.settle();
     }
 
-    /// Acts on the handlers that have ended, as a card does.
+    /// Acts on the handlers that have ended, as a card does. To the unit, each message ends with one of its handlers.
     pub fn settle(&mut self) {
         for Finished { task, outcome, usage } in std::mem::take(&mut self.world.finished) {
             let at = self.world.now.as_ps();
@@ -160,6 +152,7 @@ impl Rig {
             if let Some(packet) = task.packet {
                 self.unit.free(packet);
             }
+            self.unit.message_ended(task.message, &mut self.world).unwrap();
             self.unit.resume(&mut self.world).unwrap();
         }
     }
@@ -179,6 +172,11 @@ impl Rig {
     pub fn run(&mut self) {
         let issued = self.next_command();
         assert!(issued.is_none(), "{issued:?}");
+    }
+
+    /// The HPUs on which handlers ran, in the order of their ends.
+    pub fn hpus(&self) -> Vec<u32> {
+        self.world.slices.iter().map(|slice| slice.0).collect()
     }
 
     /// Messages and ends in ps of the handlers that have ended.
