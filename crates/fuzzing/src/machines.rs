@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use machine::Machine;
+use machine::{Accelerator, Machine};
 use net::{Latency, Topology};
 
 use crate::base::BESIDE;
@@ -27,7 +27,11 @@ pub fn machine(bytes: &[u8]) {
         return;
     }
     let unit = &machine.accelerator;
-    let sizes = [unit.memory(), unit.program(), unit.data(), unit.packet_buffer()];
+    let memory = match unit {
+        Accelerator::Sc17(unit) => unit.memory,
+        Accelerator::Pspin(unit) => unit.units.clusters.saturating_mul(unit.l1.bytes),
+    };
+    let sizes = [memory, unit.program(), unit.data(), unit.packet_buffer()];
     let too_large = sizes.iter().any(|size| *size > SMALL) || machine.network.mtu > SMALL;
     if too_large || Latency::new(&machine.network, 3).is_err() {
         return;
