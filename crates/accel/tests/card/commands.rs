@@ -98,3 +98,28 @@ fn four_commands_are_in_flight() {
     // Two cycles for the response, one to the card; the card is told at the end of that cycle.
     assert_eq!(Time::from_ps(rig.ends[0].at) - rig.world.now, Time::ZERO);
 }
+
+/// An interface is closed while the commands of its handlers are under way: their HPUs, packets and queues are free without replies.
+#[test]
+fn commands_of_withdrawn_handlers_hold_nothing() {
+    let set = ["accelerator.mpq.queues=4", "accelerator.inbound.message_ids=4", "accelerator.clusters=1"];
+    let start = commands(cmd::DMA_TO_HOST, ARGUMENTS, ret::SUCCESS);
+    let mut rig = card(&set, start, &write(64));
+    let messages: Vec<u64> = (0..4).collect();
+    messages.iter().for_each(|message| rig.offer(*message, &[0; 8]));
+    // Two have replies, and two have none.
+    let issued: Vec<_> = (0..4).map(|_| rig.next_command().expect("four commands")).collect();
+    issued[..2].iter().for_each(|command| rig.reply(command, Reply::Started(Transfer::UnderWay)));
+    let tasks = rig.card.withdraw(&messages, &mut rig.world).unwrap();
+    tasks.iter().filter_map(|task| task.packet).for_each(|packet| rig.card.free(packet));
+    rig.run();
+    assert!(tasks.len() == 4 && rig.ends.is_empty());
+    for message in 4..8 {
+        rig.offer(message, &[0; 8]);
+        let command = rig.next_command().expect("a queue is free");
+        let now = rig.world.now;
+        rig.reply(&command, Reply::Started(Transfer::Posted(now)));
+        rig.run();
+    }
+    assert_eq!(rig.ends.len(), 4);
+}

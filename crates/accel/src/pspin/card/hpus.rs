@@ -204,8 +204,13 @@ impl Hpus {
         self.environment.done.extend(flying.and_then(|flying| flying.issued).map(|issued| (from, issued)));
     }
 
-    /// Ends the handlers of a withdrawn task, wherever it is.
+    /// Ends the handlers of a withdrawn task, wherever it is. Nobody waits for its commands any more.
     pub(super) fn withdraw(&mut self, number: u64, now: Cycle) {
+        let commands = self.environment.flying.iter();
+        let has_left = commands.filter(|(_, flying)| flying.task == number && flying.issued.is_some());
+        let mut left: Vec<u32> = has_left.map(|(command, _)| *command).collect();
+        left.sort_unstable();
+        left.into_iter().for_each(|command| self.free(command, now));
         for gid in 0..self.config.hpus() {
             let id = self.by_gid(gid);
             let trap = self.config.cluster.trap_cycles;

@@ -155,6 +155,7 @@ impl Accelerator for Card {
             }
         }
         inside.into_iter().for_each(|number| cores.withdraw(number, now));
+        self.complete_commands();
         for message in messages {
             if let Some(queue) = self.queues.end(*message) {
                 self.release(queue);
