@@ -22,7 +22,8 @@ use smartnic::system::System;
 use smartnic::timeline::Timeline;
 use smartnic::watch::Watch;
 
-use super::run::{Arguments, ContextArguments, LoadArguments, Unit};
+use super::options::{Arguments, ContextArguments, LoadArguments};
+use super::unit::Unit;
 use crate::progress::{self, Task};
 use crate::spincc::{Error, Result};
 

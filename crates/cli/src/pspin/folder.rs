@@ -13,7 +13,8 @@ use sim::Time;
 use smartnic::report::Report;
 
 use super::env;
-use super::run::{Arguments, Unit};
+use super::options::Arguments;
+use super::unit::Unit;
 use crate::sdk::Sdk;
 use crate::spincc::{Error, Result};
 

@@ -1,7 +1,7 @@
 //! `spinkit pspin`: programs for the interface that the PsPIN artefact published (`sdk/pspin`).
 //!
 //! * `env`: the environment variables with which such programs are built
-//! * `run`: runs handlers; `alone`: on packets that are generated or captured; `folder`: by the driver of a folder in the published
+//! * `options`: what `run` is told; `unit`: the machine; `run`: runs handlers; `alone`: on packets that are generated or captured; `folder`: by the driver of a folder in the published
 //!   layout; `table`: what a run has shown
 //! * `cc`: the compiler of their card side, which `make` calls as `pspin-cc`; `words`: its command line
 
@@ -9,8 +9,10 @@ mod alone;
 mod cc;
 mod env;
 mod folder;
+mod options;
 mod run;
 mod table;
+mod unit;
 mod words;
 
 use std::ffi::OsString;
@@ -36,7 +38,7 @@ enum Command {
     /// Print PSPIN_RT and PSPIN_HW for a shell, with which `make` builds a program: eval "$(spinkit pspin env)"
     Env,
     #[command(long_about = None)]
-    Run(Box<run::Arguments>),
+    Run(Box<options::Arguments>),
     /// Compile handlers with the words of a compiler's command line; Makefiles call it as $PSPIN_RT/bin/pspin-cc
     #[command(disable_help_flag = true)]
     Cc {

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use smartnic::report::{HpuUse, Report, Spread, Summary};
 
-use super::run::Unit;
+use super::unit::Unit;
 
 /// The table.
 pub fn text(report: &Report, unit: &Unit) -> String {

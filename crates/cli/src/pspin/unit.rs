@@ -1,0 +1,42 @@
+//! The machine whose unit runs handlers.
+
+use std::rc::Rc;
+
+use machine::{Accelerator, Machine};
+use sim::Clock;
+
+use crate::sdk::Sdk;
+use crate::spincc::{Error, Result};
+
+/// A machine with a PsPIN unit.
+pub struct Unit {
+    /// Its name.
+    pub name: String,
+    /// The unit.
+    pub config: Rc<machine::Pspin>,
+    /// Its clock.
+    pub clock: Clock,
+}
+
+impl Unit {
+    /// Loads a machine, and tells what it has to say.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] when there is no such machine, or it has no PsPIN unit.
+    pub fn load(sdk: &Sdk, name: &str, set: &[String]) -> Result<Unit> {
+        let machine = Machine::load(name, &[sdk.home.join("machines")], set);
+        let machine = machine.map_err(|error| Error::Usage(error.to_string()))?;
+        for notice in &machine.notices {
+            eprintln!("spinkit pspin run: note: {notice}");
+        }
+        let (name, clock) = (machine.name, machine.hpu.clock);
+        match machine.accelerator {
+            Accelerator::Pspin(unit) => Ok(Unit { name, config: Rc::from(unit), clock }),
+            Accelerator::Sc17(_) => {
+                let text =
+                    format!("{name}: accelerator.kind is \"sc17\"; this command needs \"pspin\", as pspin-400g has");
+                Err(Error::Usage(text))
+            }
+        }
+    }
+}
