@@ -110,8 +110,8 @@ fn commands_of_withdrawn_handlers_hold_nothing() {
     // Two have replies, and two have none.
     let issued: Vec<_> = (0..4).map(|_| rig.next_command().expect("four commands")).collect();
     issued[..2].iter().for_each(|command| rig.reply(command, Reply::Started(Transfer::UnderWay)));
-    let tasks = rig.card.withdraw(&messages, &mut rig.world).unwrap();
-    tasks.iter().filter_map(|task| task.packet).for_each(|packet| rig.card.free(packet));
+    let tasks = rig.unit.withdraw(&messages, &mut rig.world).unwrap();
+    tasks.iter().filter_map(|task| task.packet).for_each(|packet| rig.unit.free(packet));
     rig.run();
     assert!(tasks.len() == 4 && rig.ends.is_empty());
     for message in 4..8 {

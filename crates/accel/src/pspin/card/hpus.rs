@@ -16,7 +16,7 @@ use crate::handles::Handles;
 use crate::outcome::{HandlerError, Outcome, Usage};
 use crate::program::CardProgram;
 use crate::pspin::command::Issued;
-use crate::pspin::core::{self, Doing, Hpu, Spans};
+use crate::pspin::core::{Doing, Hpu, HpusIn, Spans};
 use crate::pspin::cycle::Cycle;
 use crate::pspin::her::{HpuId, TaskOutcome};
 
@@ -86,7 +86,7 @@ pub struct Calls {
 }
 
 /// The HPUs of all clusters.
-pub type Hpus = core::Hpus<Calls>;
+pub type Hpus = HpusIn<Calls>;
 
 impl Hpus {
     /// HPUs without a program.
@@ -142,7 +142,7 @@ impl Hpus {
     }
 
     /// The HPU that has issued a command, if the handler still runs.
-    pub(super) fn issuer(&self, id: CommandId) -> Option<&Hpu<Calls>> {
+    pub(super) fn issuer(&self, id: CommandId) -> Option<&Hpu<Act, Own>> {
         let hpu = self.get(self.by_gid(id.thread))?;
         (hpu.own.run == id.run && hpu.own.task.is_some()).then_some(hpu)
     }

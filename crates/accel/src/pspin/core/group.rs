@@ -2,23 +2,22 @@
 
 use super::cache::Cache;
 use super::counters::CoreCounters;
-use super::environment::Environment;
 use super::hpu::Hpu;
 
 /// The HPUs of one cluster.
-pub struct Group<E: Environment> {
+pub struct Group<A, O> {
     /// The cycle in which each HPU does something; [`u64::MAX`] while it waits for others.
     pub next: Vec<u64>,
     /// The least of them.
     pub least: u64,
-    pub hpus: Vec<Hpu<E>>,
+    pub hpus: Vec<Hpu<A, O>>,
     pub cache: Cache,
     /// The HPU that asks first for a bank in the next cycle: the one behind the first that got a bank when not all did.
     pub turn: usize,
     pub counters: CoreCounters,
 }
 
-impl<E: Environment> Group<E> {
+impl<A, O> Group<A, O> {
     /// The set of HPUs that do something in cycle `at`.
     #[inline]
     pub fn due(&self, at: u64) -> u64 {

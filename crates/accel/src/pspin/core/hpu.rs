@@ -3,7 +3,6 @@
 use hpu::isa::Class;
 use hpu::{Access, Thread};
 
-use super::environment::Environment;
 use super::protect::Spans;
 use crate::pspin::her::Range;
 use crate::pspin::memory::{Arena, Place};
@@ -28,9 +27,9 @@ pub enum Doing<A> {
 }
 
 /// An HPU.
-pub struct Hpu<E: Environment> {
+pub struct Hpu<A, O> {
     pub thread: Thread,
-    pub doing: Doing<E::Act>,
+    pub doing: Doing<A>,
     /// The access for which it waits.
     pub access: Access,
     /// Words of the access that have no grant yet.
@@ -40,12 +39,12 @@ pub struct Hpu<E: Environment> {
     /// The memory that it may use.
     pub spans: Spans,
     /// What it has for its environment.
-    pub own: E::Own,
+    pub own: O,
 }
 
-impl<E: Environment> Hpu<E> {
+impl<A, O> Hpu<A, O> {
     /// An HPU whose thread has not begun.
-    pub fn new(thread: Thread, doing: Doing<E::Act>, spans: Spans, own: E::Own) -> Hpu<E> {
+    pub fn new(thread: Thread, doing: Doing<A>, spans: Spans, own: O) -> Hpu<A, O> {
         let access = Access { at: 0, address: 0, bytes: 0, class: Class::Load };
         Hpu { thread, doing, access, words: 0, position: 0, spans, own }
     }

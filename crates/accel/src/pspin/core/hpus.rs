@@ -1,32 +1,65 @@
 //! All HPUs, as the unit sees them.
 
+use std::fmt::Debug;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use hpu::isa::Class;
-use hpu::{Access, Pause, Program, Stepper, Thread, Window};
+use hpu::{Access, Fault, Pause, Program, Stepper, Thread, Window};
 use machine::Pspin as Config;
 
 use super::cache::Cache;
 use super::counters::CoreCounters;
-use super::environment::Environment;
 use super::group::Group;
 use super::hpu::{Doing, Hpu};
-use super::published::Published;
 use crate::pspin::cores::{ClusterSide, Cores};
 use crate::pspin::cycle::Cycle;
 use crate::pspin::her::HpuId;
 use crate::pspin::memory::{Arena, Place};
 use crate::pspin::observe::Observer;
 
+/// The environment of handlers: how a task begins on its HPU, what calls and the end of a handler mean, and what happens when it
+/// fails. Instructions, accesses to memory, and the instruction cache are the same in all environments.
+pub trait Environment: Sized {
+    /// Something that an HPU does in a cycle and that has to do with the environment.
+    type Act: Copy + Debug;
+    /// What an HPU has for the environment.
+    type Own;
+
+    /// What an HPU does, and in which cycle, that makes this access, which is not to a memory of its handler; `None` when
+    /// nothing is there.
+    fn register(own: &Self::Own, access: &Access) -> Option<(Self::Act, u64)>;
+
+    /// An HPU does something in cycle `now`.
+    fn act<O: Observer>(hpus: &mut Hpus<Self>, id: HpuId, act: Self::Act, now: Cycle, side: &mut ClusterSide<'_, O>);
+
+    /// The thread of an HPU calls its environment.
+    fn call(hpus: &mut Hpus<Self>, id: HpuId, number: u32, argument: u32);
+
+    /// The thread of an HPU returns a value.
+    fn returned(hpus: &mut Hpus<Self>, id: HpuId, value: u32);
+
+    /// An instruction of an HPU's thread fails.
+    fn fail(hpus: &mut Hpus<Self>, id: HpuId, fault: Fault);
+
+    /// The driver of an HPU has a task from cycle `at` on.
+    fn task(hpus: &mut Hpus<Self>, id: HpuId, at: Cycle);
+
+    /// What an HPU waited for is there in cycle `at`.
+    fn resume(hpus: &mut Hpus<Self>, id: HpuId, at: Cycle);
+
+    /// The watchdog kills the handler of an HPU in cycle `at`.
+    fn kill(hpus: &mut Hpus<Self>, id: HpuId, at: Cycle);
+}
+
 /// The HPUs of all clusters.
-pub struct Hpus<E: Environment = Published> {
+pub struct Hpus<E: Environment> {
     pub(in crate::pspin) config: Rc<Config>,
     pub(in crate::pspin) environment: E,
     /// Runs the program; none before one is loaded.
     stepper: Option<Stepper>,
     /// Empty before a program is loaded.
-    groups: Vec<Group<E>>,
+    groups: Vec<Group<E::Act, E::Own>>,
     /// Instructions of threads that are over.
     instructions: u64,
 }
@@ -45,7 +78,7 @@ impl<E: Environment> Hpus<E> {
         &mut self,
         program: Arc<Program>,
         at: u64,
-        mut hpu: impl FnMut(HpuId, &mut Stepper) -> Hpu<E>,
+        mut hpu: impl FnMut(HpuId, &mut Stepper) -> Hpu<E::Act, E::Own>,
     ) {
         let mut stepper = Stepper::new(program, self.config.icache.line);
         let count = self.config.units.hpus as u16;
@@ -72,13 +105,13 @@ impl<E: Environment> Hpus<E> {
     }
 
     /// An HPU; `None` before a program is loaded.
-    pub(in crate::pspin) fn get(&self, id: HpuId) -> Option<&Hpu<E>> {
+    pub(in crate::pspin) fn get(&self, id: HpuId) -> Option<&Hpu<E::Act, E::Own>> {
         self.groups.get(usize::from(id.cluster))?.hpus.get(usize::from(id.hpu))
     }
 
     /// An HPU.
     #[inline]
-    pub(in crate::pspin) fn hpu(&mut self, id: HpuId) -> &mut Hpu<E> {
+    pub(in crate::pspin) fn hpu(&mut self, id: HpuId) -> &mut Hpu<E::Act, E::Own> {
         &mut self.groups[usize::from(id.cluster)].hpus[usize::from(id.hpu)]
     }
 

@@ -3,7 +3,7 @@
 //! * `cache`: the instruction cache of a cluster
 //! * `protect`: the memory that the handler of a task may use, to the byte
 //! * `hpu`, `group`: an HPU, and those of a cluster with what they share
-//! * `hpus`: all HPUs as the unit sees them; `environment`: what differs between the two interfaces of handlers
+//! * `hpus`: all HPUs as the unit sees them, and the environment of handlers, which differs between the two interfaces
 //! * `published`: the environment of the published interface, whose runtime is code; `device`: the registers of its HPU driver,
 //!   and the output of `printf`. The environment of P4sPIN is that of [cards](super::card).
 //!
@@ -13,7 +13,6 @@
 mod cache;
 mod counters;
 mod device;
-mod environment;
 mod group;
 mod hpu;
 mod hpus;
@@ -21,8 +20,7 @@ mod protect;
 mod published;
 
 pub use counters::CoreCounters;
-pub use environment::Environment;
 pub(super) use hpu::{Doing, Hpu};
-pub use hpus::Hpus;
+pub use hpus::{Environment, Hpus as HpusIn};
 pub(super) use protect::{Span, Spans};
-pub use published::{Published, Runtime};
+pub use published::{Hpus, Published, Runtime};

@@ -10,9 +10,8 @@ use hpu::{Access, Fault, Program, Thread};
 use machine::Pspin as Config;
 
 use super::device::{self, COMMAND_WORDS, Register, TRANSFER_WORDS};
-use super::environment::Environment;
 use super::hpu::{Doing, Hpu};
-use super::hpus::Hpus;
+use super::hpus::{self, Environment};
 use super::protect::Spans;
 use crate::pspin::command::{Command, CommandId};
 use crate::pspin::cores::ClusterSide;
@@ -95,6 +94,9 @@ fn stack(config: &Config, id: HpuId) -> Range {
     let size = config.units.stack;
     Range { address: Arena::start(Place::L1(id.cluster)) + u32::from(id.hpu) * size, size }
 }
+
+/// HPUs for the published interface.
+pub type Hpus = hpus::Hpus<Published>;
 
 impl Hpus {
     /// HPUs that start in cycle 0 to execute the runtime that is part of `program`.
