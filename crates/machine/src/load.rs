@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
 use crate::Machine;
+use crate::accelerator::Accelerator;
 use crate::assumed::Assumption;
 use crate::comments::comments;
 use crate::keys::{MODEL, check_key};
@@ -135,6 +136,14 @@ fn locate(name_or_path: &str, search: &[PathBuf]) -> Result<PathBuf, MachineErro
     find(name_or_path, search, name_or_path.to_owned())
 }
 
+/// What the file says and no simulation heeds.
+fn unsimulated(machine: &Machine) -> Option<String> {
+    let Accelerator::Pspin(unit) = &machine.accelerator else { return None };
+    let (ports, hpus) = (unit.icache.ports, unit.units.hpus);
+    let text = "it is not simulated that HPUs wait for a port of the instruction cache";
+    (ports < hpus).then(|| format!("accelerator.icache.ports is {ports} for {hpus} HPUs of a cluster: {text}"))
+}
+
 fn build(path: &Path, text: &str, search: &[PathBuf], overrides: &[String]) -> Result<Sourced, MachineError> {
     let mut layers = Layers::default();
     layers.add_file(path, text, search, &mut Vec::new())?;
@@ -153,6 +162,7 @@ fn build(path: &Path, text: &str, search: &[PathBuf], overrides: &[String]) -> R
     let machine = machine.map_err(|problem| layers.blame(problem, path))?;
     layers.check_assumed()?;
     let unused = (machine.network.model != NetworkModel::Fabric).then(|| layers.unused_of_fabric()).flatten();
+    layers.notices.extend(unsimulated(&machine));
     let Layers { notices, files, sources, assumed, .. } = layers;
     let assumed = assumed.into_iter().map(|(key, (assumption, _))| (key, assumption)).collect();
     Ok(Sourced { machine: Machine { notices, unused, ..machine }, files, sources, assumed })

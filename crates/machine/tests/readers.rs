@@ -172,23 +172,9 @@ const PSPIN: [(&str, &str); 75] = [
     ("accelerator.limits.max_packet_bytes", "limits.max_packet"),
 ];
 
-/// The keys of the PsPIN unit that no code reads yet: those of the NIC around it, of its cores, and of cards.
-const NOT_YET: [&str; 14] = [
-    "accelerator.stack_bytes",
-    "accelerator.overload",
-    "accelerator.mpq.idle_cycles",
-    "accelerator.cluster.trap_cycles",
-    "accelerator.icache.bytes",
-    "accelerator.icache.ways",
-    "accelerator.icache.ports",
-    "accelerator.dma.issue_cycles",
-    "accelerator.commands.issue_cycles",
-    "accelerator.commands.host_direct_bytes",
-    "accelerator.inbound.G_ps_per_byte",
-    "accelerator.inbound.reorder_packets",
-    "accelerator.inbound.message_ids",
-    "accelerator.limits.max_packet_bytes",
-];
+/// The keys of the PsPIN unit that no code reads: the ports of the instruction cache, as there is one for each HPU (a notice tells of
+/// fewer), and the cycles of issuing a copy, which are those of the instructions in `spin_dma.h`.
+const UNREAD: [&str; 2] = ["accelerator.icache.ports", "accelerator.dma.issue_cycles"];
 
 #[test]
 fn every_parameter_of_pspin_is_read() {
@@ -202,6 +188,6 @@ fn every_parameter_of_pspin_is_read() {
         code(&entry.unwrap().path().join("src"), &mut all);
     }
     for (key, reader) in PSPIN {
-        assert!(NOT_YET.contains(&key) || all.contains(reader), "{key}: nothing reads it: `{reader}` is nowhere");
+        assert!(UNREAD.contains(&key) || all.contains(reader), "{key}: nothing reads it: `{reader}` is nowhere");
     }
 }

@@ -72,6 +72,16 @@ fn data_goes_to_the_host_and_comes_from_there() {
 }
 
 #[test]
+fn a_command_has_as_many_bytes_in_itself_as_the_machine_allows() {
+    // pspin-400g has 32 bytes (§III-B1), the published design 64.
+    for (name, size, expected) in [("pspin-400g", 32, true), ("pspin-400g", 33, false), ("pspin-published", 64, true)] {
+        let handler = [says(4, &[0x1000, 0, size << 1]), vec![issue(), sw(A4, A2, WAIT), RET]].concat();
+        let mut rig = Rig::on(machine(name, &[]), &handler);
+        assert_eq!(rig.run(&[9; 64]).1 == TaskOutcome::Done, expected, "{name} {size}");
+    }
+}
+
+#[test]
 fn a_test_says_whether_a_command_is_done() {
     // From the host to L1, by the address that only the HPU's cluster has.
     let words = [0x100, 0, 0x1b00_0000 + SCRATCHPAD, 4, 0];

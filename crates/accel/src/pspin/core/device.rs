@@ -135,9 +135,9 @@ pub fn read(task: &Task, packet: Range, clusters: u32, offset: u32) -> [u8; 8] {
 }
 
 /// The command that its words say: the kind (bit 0: an event, from bit 1 on: 0 host DMA, 1 NIC, 2 host direct), then words
-/// whose meaning depends on it. `common` gives the address that everybody has for one that the HPU uses. `None` for a kind
-/// that does not exist.
-pub fn command(words: [u32; COMMAND_WORDS], common: impl Fn(u32) -> u32) -> Option<Command> {
+/// whose meaning depends on it. A command has at most `most_direct` bytes of data in itself;
+/// `common` gives the address that everybody has for one that the HPU uses. `None` for a command that does not exist.
+pub fn command(words: [u32; COMMAND_WORDS], most_direct: u32, common: impl Fn(u32) -> u32) -> Option<Command> {
     let [kind, a, b, c, d, e, user, _] = words;
     let host = u64::from(b) << 32 | u64::from(a);
     let event = (kind & 1 != 0).then_some(user);
@@ -150,7 +150,7 @@ pub fn command(words: [u32; COMMAND_WORDS], common: impl Fn(u32) -> u32) -> Opti
         1 => Some(Command::Send { data: Range { address: common(c), size: e }, send: Send { node: a, flow: b, user } }),
         // The size is above the direction.
         2 => {
-            let size = (c >> 1).min(64) as u8;
+            let size = u8::try_from(c >> 1).ok().filter(|size| u32::from(*size) <= most_direct.min(64))?;
             let mut data = [0; 64];
             data[..4].copy_from_slice(&d.to_le_bytes());
             data[4..8].copy_from_slice(&e.to_le_bytes());

@@ -144,6 +144,7 @@ impl Hpus {
     fn reach<O: Observer>(&mut self, id: HpuId, register: Register, now: Cycle, side: &mut ClusterSide<'_, O>) {
         self.counters_mut(id.cluster).device += 1;
         let clusters = self.config.units.clusters;
+        let most_direct = self.config.commands.host_direct_bytes;
         let hpu = self.hpu(id);
         let own = &mut hpu.own;
         let bytes = match register {
@@ -175,7 +176,7 @@ impl Hpus {
             }
             Register::Issue => {
                 let common = |address| side.memory.common(id.cluster, address);
-                let Some(command) = device::command(own.command, common) else {
+                let Some(command) = device::command(own.command, most_direct, common) else {
                     let fault = Fault::Load { pc: hpu.thread.pc(), addr: hpu.access.address, len: hpu.access.bytes };
                     return Published::fail(self, id, fault);
                 };
