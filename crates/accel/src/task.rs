@@ -8,8 +8,8 @@ use crate::program::Handler;
 /// The number of a message, unique in a run.
 pub type MessageId = u64;
 
-/// The role of the handler that a task runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The role of the handler that a task runs (sPIN §2, PsPIN §III-B1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
     /// The header handler, which runs first, alone, once for each message.
     Header,

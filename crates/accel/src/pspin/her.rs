@@ -5,6 +5,8 @@ use std::rc::Rc;
 
 use hpu::Fault;
 
+pub use crate::task::Role;
+
 /// A range of addresses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Range {
@@ -29,28 +31,6 @@ pub struct HostRange {
     pub address: u64,
     /// The number of bytes.
     pub size: u64,
-}
-
-/// The part that a handler plays for its message (§II, §III-B1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Role {
-    /// It runs alone, on the first packet of the message, before all others.
-    Header,
-    /// It runs on every packet; handlers of several packets run in parallel.
-    Payload,
-    /// It runs alone, on the last packet, when all payload handlers have ended.
-    Completion,
-}
-
-impl Role {
-    /// Its name in messages.
-    pub fn name(self) -> &'static str {
-        match self {
-            Role::Header => "header",
-            Role::Payload => "payload",
-            Role::Completion => "completion",
-        }
-    }
 }
 
 /// How handlers find their arguments.
