@@ -1,13 +1,10 @@
 //! The use cases of `sdk/handlers/pspin`: their drivers accept what the card computes, and notice when it is wrong.
 
-use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use tempfile::TempDir;
 
-fn home() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
-}
+use crate::home;
 
 /// A copy of all folders.
 struct Folders(TempDir);

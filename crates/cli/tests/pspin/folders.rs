@@ -1,15 +1,13 @@
 //! `spinkit pspin`: folders in the layout of the published artefact (`tests/pspin`) build with their own Makefiles, and their
 //! drivers run on `libpspin.so`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Output};
 
 use object::{Object, ObjectSection, ObjectSymbol};
 use tempfile::TempDir;
 
-fn home() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
-}
+use crate::home;
 
 /// A copy of a folder of `tests/pspin`, in a folder whose name has a blank.
 struct Folder {

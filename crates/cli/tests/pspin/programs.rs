@@ -1,12 +1,14 @@
 //! `spinkit pspin run` with sources and programs: what handlers do to packets, what the report says, and what is refused.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Output};
 
 use packets::capture::{self, Format, Writer};
 use packets::frame::Link;
 use serde_json::Value;
 use tempfile::TempDir;
+
+use crate::home;
 
 /// A folder with a source, in which `spinkit pspin run` runs.
 struct Room(TempDir);
@@ -29,9 +31,8 @@ impl Room {
     }
 
     fn command(&self, words: &str) -> Output {
-        let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_spinkit-pspin"));
-        command.arg("run").args(words.split_whitespace()).current_dir(self.0.path()).env("SPINKIT_HOME", home);
+        command.arg("run").args(words.split_whitespace()).current_dir(self.0.path()).env("SPINKIT_HOME", home());
         command.output().unwrap()
     }
 

@@ -1,0 +1,16 @@
+//! `spinkit pspin`: handlers for PsPIN's own interface.
+//!
+//! * `folders`: folders in the layout of the published artefact, with their Makefiles and drivers
+//! * `programs`: sources and programs, on packets that are generated or captured
+//! * `use_cases`: the use cases of the paper (`sdk/handlers/pspin`)
+
+mod folders;
+mod programs;
+mod use_cases;
+
+use std::path::{Path, PathBuf};
+
+/// The checkout.
+fn home() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
