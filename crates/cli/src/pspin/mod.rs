@@ -27,7 +27,7 @@ use crate::spincc::Error;
 ///
 /// Exit status: 1 for a program that does not compile, 2 for wrong usage.
 #[derive(Debug, Parser)]
-#[command(name = "spinkit pspin", version)]
+#[command(name = "spinkit pspin", bin_name = "spinkit pspin", version)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
