@@ -171,11 +171,6 @@ impl Inbound {
         Cycle(if self.clock.time(cycles) < time { cycles + 1 } else { cycles })
     }
 
-    /// Whether no packet is to come and no request waits.
-    pub fn is_idle(&self) -> bool {
-        self.wire.is_empty() && self.requests.is_empty()
-    }
-
     /// The first cycle after `now` in which a packet arrives or a request is ready; never without such.
     pub fn next_after(&self, now: Cycle) -> Cycle {
         let arrival = self.wire.front().map(|(packet, _)| self.cycle(packet.at.max(self.wire_free)));

@@ -215,7 +215,7 @@ impl<C: Cores, O: Observer, H: Host> System<C, O, H> {
     pub fn advance(&mut self, until: Cycle, mut done: impl FnMut(Cycle, Done)) -> Result<bool, RunError> {
         let waits = self.inbound.step(&mut self.unit);
         let (now, next) = (self.unit.now(), self.unit.next());
-        if next == Cycle::NEVER && (waits || self.inbound.is_idle()) {
+        if next == Cycle::NEVER && self.inbound.next_after(now) == Cycle::NEVER {
             let (cycle, inside) = (now.0, self.inbound.inside() as u64);
             return if inside == 0 && !waits { Ok(false) } else { Err(RunError::Stuck { cycle, inside }) };
         }
