@@ -10,7 +10,6 @@ from pathlib import Path
 
 from rich.console import Console, JustifyMethod
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -24,7 +23,7 @@ from spinkit._pool import Outcome, Settings, Step
 from spinkit._results import to_json
 from spinkit._run import Results
 from spinkit._sensitivity import Tried
-from spinkit._text import console, print_block, styled, table_box
+from spinkit._text import console, print_block, progress_bar, styled, table_box
 
 _STYLES = {"holds": "green", "explained": "yellow", "fails": "bold red"}
 
@@ -64,16 +63,14 @@ def _together(
 
 @contextmanager
 def _progress() -> Iterator[Callable[[Step], None]]:
-    log = console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=log, transient=True, disable=not log.is_terminal) as bar:
+    with progress_bar() as bar:
         task = bar.add_task("compile", total=None)
 
         def tell(step: Step) -> None:
             bar.update(task, description=step.what, completed=step.done, total=step.total)
-            if not log.is_terminal:
+            if not bar.console.is_terminal:
                 before = " (from the cache)" if step.cached else ""
-                log.print(f"{step.done}/{step.total} {step.what}{before}", markup=False, soft_wrap=True)
+                bar.console.print(f"{step.done}/{step.total} {step.what}{before}", markup=False, soft_wrap=True)
 
         yield tell
 

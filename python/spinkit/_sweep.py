@@ -5,22 +5,20 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from spinkit import _plot
 from spinkit._errors import SpinkitError
 from spinkit._pool import Processes
 from spinkit._run import parse_json
-from spinkit._text import console, table_box
+from spinkit._text import console, progress_bar, table_box
 
 
 @dataclass(frozen=True)
@@ -72,8 +70,9 @@ def run(sweep: Sweep, grid: Grid) -> dict[Point, Mapping[str, Any]]:
     with (
         tempfile.TemporaryDirectory() as scratch,
         ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool,
-        _progress(len(points)) as tell,
+        progress_bar() as bar,
     ):
+        task = bar.add_task("compile", total=len(points))
         try:
             folder = Path(scratch)
             built = {x: pool.submit(_compile, sweep, x, folder, processes) for x in grid.instructions}
@@ -82,7 +81,7 @@ def run(sweep: Sweep, grid: Grid) -> dict[Point, Mapping[str, Any]]:
             reports = {}
             for future in as_completed(futures):
                 reports[futures[future]] = future.result()
-                tell(futures[future])
+                bar.update(task, advance=1, description=_what(futures[future]))
         except BaseException:
             processes.interrupt()
             pool.shutdown(cancel_futures=True)
@@ -111,19 +110,6 @@ def _one(sweep: Sweep, point: Point, program: Path, processes: Processes) -> Map
         raise SpinkitError(f"spinkit pspin run ended with status {status} at {point}\n{errors.strip()}")
     report: Mapping[str, Any] = parse_json(output)
     return report
-
-
-@contextmanager
-def _progress(total: int) -> Iterator[Any]:
-    log = console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=log, transient=True, disable=not log.is_terminal) as bar:
-        task = bar.add_task("compile", total=total)
-
-        def tell(point: Point) -> None:
-            bar.update(task, advance=1, description=_what(point))
-
-        yield tell
 
 
 def _what(point: Point) -> str:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from rich.box import HEAVY_HEAD, Box
 from rich.console import Console, RenderableType
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
 from spinkit._prose import code_spans
@@ -18,6 +21,15 @@ def console(stderr: bool = False) -> Console:
     """Open standard output or standard error."""
     terminal = (sys.stderr if stderr else sys.stdout).isatty()
     return Console(stderr=stderr, width=None if terminal else _PLAIN_WIDTH, highlight=False)
+
+
+@contextmanager
+def progress_bar() -> Iterator[Progress]:
+    """Show progress on standard error, if that is a terminal, until the work is done."""
+    log = console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=log, transient=True, disable=not log.is_terminal) as bar:
+        yield bar
 
 
 def table_box(console: Console) -> Box | None:
