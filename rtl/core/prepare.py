@@ -1,0 +1,88 @@
+"""Makes the sources of the HPU's core from its package: the files of CV32E40P, unchanged but for RV32A.
+
+The package stays as it is. Its files are copied to a build folder; three places of one of them are changed, so that the core
+decodes atomic instructions and says on its data port which of them it executes. Every file must be the one that this was
+written for, and every change must find its place exactly once.
+"""
+
+import argparse
+import hashlib
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import pythondata_cpu_cv32e40p
+
+PACKAGE = "pythondata-cpu-cv32e40p"
+SUMS = Path(__file__).with_name("cv32e40p.sha256")
+CORE = "rtl/cv32e40p_core.sv"
+
+# What is replaced in CORE, by what.
+CHANGES = [
+    ("  localparam A_EXTENSION = 0;\n", "  localparam A_EXTENSION = 1;\n"),
+    ("  logic [5:0] data_atop_o;  // atomic operation, only active if parameter `A_EXTENSION != 0`\n", ""),
+    (
+        "    output logic [31:0] data_wdata_o,\n    input  logic [31:0] data_rdata_i,\n",
+        "    output logic [31:0] data_wdata_o,\n    output logic [ 5:0] data_atop_o,\n    input  logic [31:0] data_rdata_i,\n",
+    ),
+]
+
+
+class PackageChangedError(Exception):
+    """The package is not the one for which the changes were written."""
+
+
+def changed(text: str) -> str:
+    """The core's source with all changes.
+
+    Raises:
+        PackageChangedError: When a change does not find its place exactly once.
+    """
+    for old, new in CHANGES:
+        found = text.count(old)
+        if found != 1:
+            raise PackageChangedError(f"{CORE}: {old.strip()!r} is there {found} times, not once")
+        text = text.replace(old, new)
+    return text
+
+
+def prepare(source: Path, target: Path, sums: str) -> list[Path]:
+    """Copies the files that `sums` lists from `source` to `target`, in the order in which a compiler needs them.
+
+    Raises:
+        PackageChangedError: When a file is not the one whose sum is listed.
+    """
+    written = []
+    for line in sums.splitlines():
+        expected, name = line.split()
+        content = (source / name).read_bytes()
+        actual = hashlib.sha256(content).hexdigest()
+        if actual != expected:
+            raise PackageChangedError(f"{name} has the SHA-256 {actual}; {SUMS.name} lists {expected}")
+        if name == CORE:
+            content = changed(content.decode()).encode()
+        path = target / Path(name).name
+        if not path.exists() or path.read_bytes() != content:
+            path.write_bytes(content)
+        written.append(path)
+    return written
+
+
+def main() -> int:
+    """Runs the command."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("target", type=Path, help="folder for the sources, and files.f with their names")
+    target: Path = parser.parse_args().target
+    target.mkdir(parents=True, exist_ok=True)
+    source = Path(pythondata_cpu_cv32e40p.data_location)
+    try:
+        files = prepare(source, target, SUMS.read_text())
+    except (PackageChangedError, OSError) as error:
+        print(f"{PACKAGE} {version(PACKAGE)}: {error}", file=sys.stderr)
+        return 1
+    (target / "files.f").write_text("".join(f"{file}\n" for file in files))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,87 @@
+// The core of an HPU: CV32E40P with CORE-V extensions and RV32A, without floating point, interrupts and debug.
+module pspin_core
+  import pspin_pkg::*;
+#(
+  parameter bit CoreV = 1'b1
+) (
+  input  logic        clk_i,
+  input  logic        rst_ni,
+  input  logic [31:0] boot_addr_i,
+  input  logic [31:0] mtvec_i,
+  input  logic [31:0] hart_id_i,
+
+  // To the instruction cache of the cluster (OBI).
+  output logic        instr_req_o,
+  input  logic        instr_gnt_i,
+  input  logic        instr_rvalid_i,
+  output logic [31:0] instr_addr_o,
+  input  logic [31:0] instr_rdata_i,
+
+  // To the protection of the HPU (OBI, with the operation of atomic accesses).
+  output logic        data_req_o,
+  input  logic        data_gnt_i,
+  input  logic        data_rvalid_i,
+  output logic        data_we_o,
+  output logic [3:0]  data_be_o,
+  output atop_e       data_atop_o,
+  output logic [31:0] data_addr_o,
+  output logic [31:0] data_wdata_o,
+  input  logic [31:0] data_rdata_i
+);
+
+  logic [5:0] atop;
+  assign data_atop_o = atop_e'(atop);
+
+  cv32e40p_core #(
+    .COREV_PULP      (CoreV),
+    .COREV_CLUSTER   (0),
+    .FPU             (0),
+    .FPU_ADDMUL_LAT  (0),
+    .FPU_OTHERS_LAT  (0),
+    .ZFINX           (0),
+    .NUM_MHPMCOUNTERS(0)
+  ) u_core (
+    .clk_i,
+    .rst_ni,
+    .pulp_clock_en_i    (1'b1),
+    .scan_cg_en_i       (1'b0),
+    .boot_addr_i,
+    .mtvec_addr_i       (mtvec_i),
+    .dm_halt_addr_i     ('0),
+    .hart_id_i,
+    .dm_exception_addr_i('0),
+    .instr_req_o,
+    .instr_gnt_i,
+    .instr_rvalid_i,
+    .instr_addr_o,
+    .instr_rdata_i,
+    .data_req_o,
+    .data_gnt_i,
+    .data_rvalid_i,
+    .data_we_o,
+    .data_be_o,
+    .data_addr_o,
+    .data_wdata_o,
+    .data_atop_o        (atop),
+    .data_rdata_i,
+    .apu_busy_o         (),
+    .apu_req_o          (),
+    .apu_gnt_i          (1'b0),
+    .apu_operands_o     (),
+    .apu_op_o           (),
+    .apu_flags_o        (),
+    .apu_rvalid_i       (1'b0),
+    .apu_result_i       ('0),
+    .apu_flags_i        ('0),
+    .irq_i              ('0),
+    .irq_ack_o          (),
+    .irq_id_o           (),
+    .debug_req_i        (1'b0),
+    .debug_havereset_o  (),
+    .debug_running_o    (),
+    .debug_halted_o     (),
+    .fetch_enable_i     (1'b1),
+    .core_sleep_o       ()
+  );
+
+endmodule

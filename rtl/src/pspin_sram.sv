@@ -1,0 +1,30 @@
+// A memory with one port: a row is read or written in a cycle. Synthesis replaces it by a macro of the technology.
+module pspin_sram #(
+  parameter int unsigned Rows  = 256,
+  parameter int unsigned Bytes = 4,
+  localparam int unsigned RowWidth = Rows > 1 ? $clog2(Rows) : 1
+) (
+  input  logic                  clk_i,
+  input  logic                  req_i,
+  input  logic                  we_i,
+  input  logic [RowWidth-1:0]   row_i,
+  input  logic [Bytes-1:0]      be_i,
+  input  logic [Bytes*8-1:0]    wdata_i,
+  output logic [Bytes*8-1:0]    rdata_o    // of the read in the cycle before
+);
+
+  logic [Bytes*8-1:0] rows [Rows]  /* verilator public_flat_rw */;
+
+  always_ff @(posedge clk_i) begin
+    if (req_i) begin
+      if (we_i) begin
+        for (int unsigned i = 0; i < Bytes; i++) begin
+          if (be_i[i]) rows[row_i][i*8+:8] <= wdata_i[i*8+:8];
+        end
+      end else begin
+        rdata_o <= rows[row_i];
+      end
+    end
+  end
+
+endmodule

@@ -1,0 +1,162 @@
+// Boots cores, gives them handlers, compares what they leave in memory, and counts cycles.
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <fstream>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "Vcore_bench.h"
+#include "Vcore_bench___024root.h"
+#include "verilated.h"
+#include "svdpi.h"
+
+static uint64_t retired_count, written_count;
+static bool prints;
+
+extern "C" void pspin_retired(int hart, int pc) {
+    retired_count++;
+    if (prints)
+        std::printf("  hart %d pc %08x\n", hart, static_cast<unsigned>(pc));
+}
+
+extern "C" void pspin_written(int hart, int port, int index, int value) {
+    written_count++;
+    if (prints)
+        std::printf("  hart %d %s x%d = %08x\n", hart, port ? "load" : "alu ", index, static_cast<unsigned>(value));
+}
+
+// The symbols of a program, as `nm` prints them, and its code.
+struct Program {
+    std::map<std::string, uint32_t> symbols;
+    std::vector<uint32_t> words;
+};
+
+static Program load(const char *code, const char *names) {
+    Program program;
+    std::ifstream binary(code, std::ios::binary);
+    uint32_t word = 0;
+    while (binary.read(reinterpret_cast<char *>(&word), 4) || binary.gcount() > 0) {
+        program.words.push_back(word);
+        word = 0;
+    }
+    std::ifstream list(names);
+    std::string address, kind, name;
+    while (list >> address >> kind >> name)
+        program.symbols[name] = static_cast<uint32_t>(std::stoul(address, nullptr, 16));
+    return program;
+}
+
+#ifndef CORES
+#define CORES 1
+#endif
+
+class Bench {
+  public:
+    explicit Bench(const Program &program) : program(program) {
+        auto *root = top.rootp;
+#define FILL(i)                                                                                                        \
+    for (size_t at = 0; at < program.words.size(); at++)                                                               \
+    root->core_bench__DOT__gen_core__BRA__##i##__KET____DOT__u_hpu__DOT__u_program__DOT__rows[at] = program.words[at]
+        FILL(0);
+#if CORES == 8
+        FILL(1); FILL(2); FILL(3); FILL(4); FILL(5); FILL(6); FILL(7);
+#endif
+        for (int core = 0; core < CORES; core++)
+            top.task_valid_i[core] = 0;
+        top.rst_ni = 0;
+        step(); step();
+        top.rst_ni = 1;
+    }
+
+    void step() {
+        top.clk_i = 0;
+        top.eval();
+        top.clk_i = 1;
+        top.eval();
+        now++;
+    }
+
+    // Cycles from the return of the function pointer to the doorbell.
+    uint64_t run(const char *handler) {
+        for (int core = 0; core < CORES; core++) {
+            top.function_i[core] = program.symbols.at(handler);
+            top.task_valid_i[core] = 1;
+        }
+        uint64_t started = 0;
+        for (uint64_t until = now + 2000000; now < until;) {
+            top.clk_i = 0;
+            top.eval();
+            bool starts = top.starts_o[0], ends = top.doorbell_o[0];
+            if (starts)
+                started = now;
+            step();
+            if (ends)
+                return now - 1 - started;
+            if (starts)
+                for (int core = 0; core < CORES; core++)
+                    top.task_valid_i[core] = 0;
+        }
+        std::fprintf(stderr, "%s does not end\n", handler);
+        std::exit(1);
+    }
+
+    uint32_t out(int index) {
+        return top.rootp->core_bench__DOT__gen_core__BRA__0__KET____DOT__u_hpu__DOT__u_l1__DOT__u_sram__DOT__rows[0x2000 + index];
+    }
+
+    uint64_t now = 0;
+    Vcore_bench top;
+
+  private:
+    const Program &program;
+};
+
+static int failures;
+
+static void expect(const char *what, uint64_t value, uint64_t expected) {
+    bool same = value == expected;
+    failures += !same;
+    std::printf("%-40s %10llx %s\n", what, static_cast<unsigned long long>(value), same ? "" : "WRONG");
+    if (!same)
+        std::printf("    expected %llx\n", static_cast<unsigned long long>(expected));
+}
+
+int main(int argc, char **argv) {
+    Program program = load(argv[1], argv[2]);
+    prints = argc > 3;
+    Bench bench(program);
+    for (int i = 0; i < 300; i++)
+        bench.step();
+    expect("init_handlers has run", bench.out(0), 0x600D0000);
+    expect("function pointer to doorbell, cycles", bench.run("empty_ph"), 8);
+    uint64_t before = bench.now;
+    for (int i = 0; i < 10; i++)
+        bench.run("empty_ph");
+    expect("period of a waiting task, cycles x 10", bench.now - before, 110);
+    prints = false;
+    std::printf("atomics: %llu cycles\n", static_cast<unsigned long long>(bench.run("atomics_ph")));
+    const uint32_t before_amo = 0xFFFFFFF0;
+    const uint32_t after[] = {0x10, 7, 0xFFFFFF0F, 0x30, 0xFFFFFFFF, before_amo, 5, 5, before_amo};
+    const char *names[] = {"amoadd", "amoswap", "amoxor", "amoand", "amoor", "amomin", "amomax", "amominu", "amomaxu"};
+    for (int i = 0; i < 9; i++) {
+        expect(names[i], bench.out(1 + 2 * i), after[i]);
+        expect("  the value before", bench.out(2 + 2 * i), before_amo);
+    }
+    expect("sc: succeeds, no reservation, changed", bench.out(21), 0x011);
+    expect("sc: the word", bench.out(22), 77);
+    std::printf("corev: %llu cycles\n", static_cast<unsigned long long>(bench.run("corev_ph")));
+    expect("hardware loop", bench.out(24), 63 * 64 * 127 / 6);
+    expect("cv.mac", bench.out(25), 1600);
+    bench.run("misaligned_ph");
+    expect("misaligned load", bench.out(30), 0x66554433);
+    uint64_t first = bench.now, instructions = retired_count;
+    std::clock_t start = std::clock();
+    bench.run("busy_ph");
+    double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+    std::printf("%d cores: %.0f cycles per second of CPU time, CPI %.2f\n", CORES, (bench.now - first) / seconds,
+                static_cast<double>(bench.now - first) * CORES / (retired_count - instructions + 1e-9));
+    return failures != 0;
+}
