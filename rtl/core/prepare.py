@@ -58,7 +58,7 @@ def prepare(source: Path, target: Path, sums: str) -> list[Path]:
         content = (source / name).read_bytes()
         actual = hashlib.sha256(content).hexdigest()
         if actual != expected:
-            raise PackageChangedError(f"{name} has the SHA-256 {actual}; {SUMS.name} lists {expected}")
+            raise PackageChangedError(f"{name} has the SHA-256 {actual}; {expected} is known")
         if name == CORE:
             content = changed(content.decode()).encode()
         path = target / Path(name).name
@@ -72,11 +72,13 @@ def main() -> int:
     """Runs the command."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("target", type=Path, help="folder for the sources, and files.f with their names")
-    target: Path = parser.parse_args().target
+    parser.add_argument("--sums", type=Path, default=SUMS, help="the files of the package and their SHA-256")
+    arguments = parser.parse_args()
+    target: Path = arguments.target
     target.mkdir(parents=True, exist_ok=True)
     source = Path(pythondata_cpu_cv32e40p.data_location)
     try:
-        files = prepare(source, target, SUMS.read_text())
+        files = prepare(source, target, arguments.sums.read_text())
     except (PackageChangedError, OSError) as error:
         print(f"{PACKAGE} {version(PACKAGE)}: {error}", file=sys.stderr)
         return 1

@@ -18,4 +18,23 @@ package pspin_pkg;
     AtopMaxu = 6'b1_11100
   } atop_e;
 
+  // The part that a handler plays for its message (PsPIN II).
+  typedef enum logic [1:0] {
+    RoleHeader     = 2'd0,
+    RolePayload    = 2'd1,
+    RoleCompletion = 2'd2
+  } role_e;
+
+  // What a message queue waits for (PsPIN III-B1).
+  typedef enum logic [2:0] {
+    MpqFree,
+    MpqHeader,             // the header handler has not run
+    MpqHeaderRunning,      // it runs alone, on the first packet
+    MpqPayload,            // payload handlers run on all packets, the first one included
+    MpqDraining,           // the last packet has been sent, and handlers still run
+    MpqCompletion,         // the completion handler may run
+    MpqCompletionRunning,  // it runs alone, on the last packet
+    MpqReset               // the message was given up: packets are fed back, running handlers end
+  } mpq_state_e;
+
 endpackage

@@ -1,9 +1,12 @@
 // Boots cores, gives them handlers, compares what they leave in memory, and counts cycles.
+#include <elf.h>
+
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <string>
 #include <vector>
@@ -11,9 +14,8 @@
 #include "Vcore_bench.h"
 #include "Vcore_bench___024root.h"
 #include "verilated.h"
-#include "svdpi.h"
 
-static uint64_t retired_count, written_count;
+static uint64_t retired_count;
 static bool prints;
 
 extern "C" void pspin_retired(int hart, int pc) {
@@ -23,29 +25,40 @@ extern "C" void pspin_retired(int hart, int pc) {
 }
 
 extern "C" void pspin_written(int hart, int port, int index, int value) {
-    written_count++;
     if (prints)
         std::printf("  hart %d %s x%d = %08x\n", hart, port ? "load" : "alu ", index, static_cast<unsigned>(value));
 }
 
-// The symbols of a program, as `nm` prints them, and its code.
+// The code of a program, and its symbols.
 struct Program {
     std::map<std::string, uint32_t> symbols;
     std::vector<uint32_t> words;
 };
 
-static Program load(const char *code, const char *names) {
-    Program program;
-    std::ifstream binary(code, std::ios::binary);
-    uint32_t word = 0;
-    while (binary.read(reinterpret_cast<char *>(&word), 4) || binary.gcount() > 0) {
-        program.words.push_back(word);
-        word = 0;
+static const uint32_t CODE = 0x1D000000;
+
+static Program load(const char *path) {
+    std::ifstream stream(path, std::ios::binary);
+    std::vector<char> file((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());
+    if (file.size() < sizeof(Elf32_Ehdr)) {
+        std::fprintf(stderr, "%s is no program\n", path);
+        std::exit(2);
     }
-    std::ifstream list(names);
-    std::string address, kind, name;
-    while (list >> address >> kind >> name)
-        program.symbols[name] = static_cast<uint32_t>(std::stoul(address, nullptr, 16));
+    Program program;
+    const auto *header = reinterpret_cast<const Elf32_Ehdr *>(file.data());
+    const auto *segments = reinterpret_cast<const Elf32_Phdr *>(file.data() + header->e_phoff);
+    for (const auto *at = segments; at < segments + header->e_phnum; at++)
+        if (at->p_type == PT_LOAD && at->p_vaddr == CODE) {
+            program.words.resize((at->p_filesz + 3) / 4);
+            std::memcpy(program.words.data(), file.data() + at->p_offset, at->p_filesz);
+        }
+    const auto *sections = reinterpret_cast<const Elf32_Shdr *>(file.data() + header->e_shoff);
+    for (const auto *at = sections; at < sections + header->e_shnum; at++)
+        if (at->sh_type == SHT_SYMTAB) {
+            const auto *symbols = reinterpret_cast<const Elf32_Sym *>(file.data() + at->sh_offset);
+            for (const auto *symbol = symbols; symbol < symbols + at->sh_size / sizeof *symbol; symbol++)
+                program.symbols[file.data() + sections[at->sh_link].sh_offset + symbol->st_name] = symbol->st_value;
+        }
     return program;
 }
 
@@ -62,12 +75,19 @@ class Bench {
     root->core_bench__DOT__gen_core__BRA__##i##__KET____DOT__u_hpu__DOT__u_program__DOT__rows[at] = program.words[at]
         FILL(0);
 #if CORES == 8
-        FILL(1); FILL(2); FILL(3); FILL(4); FILL(5); FILL(6); FILL(7);
+        FILL(1);
+        FILL(2);
+        FILL(3);
+        FILL(4);
+        FILL(5);
+        FILL(6);
+        FILL(7);
 #endif
         for (int core = 0; core < CORES; core++)
             top.task_valid_i[core] = 0;
         top.rst_ni = 0;
-        step(); step();
+        step();
+        step();
         top.rst_ni = 1;
     }
 
@@ -104,7 +124,8 @@ class Bench {
     }
 
     uint32_t out(int index) {
-        return top.rootp->core_bench__DOT__gen_core__BRA__0__KET____DOT__u_hpu__DOT__u_l1__DOT__u_sram__DOT__rows[0x2000 + index];
+        return top.rootp
+            ->core_bench__DOT__gen_core__BRA__0__KET____DOT__u_hpu__DOT__u_l1__DOT__u_sram__DOT__rows[0x2000 + index];
     }
 
     uint64_t now = 0;
@@ -125,8 +146,12 @@ static void expect(const char *what, uint64_t value, uint64_t expected) {
 }
 
 int main(int argc, char **argv) {
-    Program program = load(argv[1], argv[2]);
-    prints = argc > 3;
+    if (argc < 2) {
+        std::fprintf(stderr, "usage: %s PROGRAM [print]\n", argv[0]);
+        return 2;
+    }
+    Program program = load(argv[1]);
+    prints = argc > 2;
     Bench bench(program);
     for (int i = 0; i < 300; i++)
         bench.step();
@@ -156,7 +181,10 @@ int main(int argc, char **argv) {
     std::clock_t start = std::clock();
     bench.run("busy_ph");
     double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
-    std::printf("%d cores: %.0f cycles per second of CPU time, CPI %.2f\n", CORES, (bench.now - first) / seconds,
-                static_cast<double>(bench.now - first) * CORES / (retired_count - instructions + 1e-9));
+    double cycles = static_cast<double>(bench.now - first);
+    std::printf("%d cores: %.0f cycles per second of CPU time", CORES, cycles / seconds);
+    if (retired_count > instructions)
+        std::printf(", %.2f cycles an instruction", cycles * CORES / static_cast<double>(retired_count - instructions));
+    std::printf("\n");
     return failures != 0;
 }

@@ -1,0 +1,25 @@
+"""Elaborates the sources with slang, a second reader of the language, and fails for any warning in a file of ours."""
+
+import sys
+
+from pyslang.driver import Driver
+
+# The groups of warnings that slang has on by default, and one for each constant that does not fit.
+OPTIONS = ["-Wextra", "-Wwidth-trunc", "-Wwidth-expand", "-Wno-empty-output-connection"]
+
+
+def main(arguments: list[str]) -> int:
+    """Runs the command."""
+    driver = Driver()
+    driver.addStandardArgs()
+    words = ["slang", *OPTIONS, "--suppress-warnings", "../out/rtl/core", "--lint-only", *arguments]
+    if not (driver.parseCommandLine(" ".join(words)) and driver.processOptions() and driver.parseAllSources()):
+        return 1
+    compilation = driver.createCompilation()
+    driver.reportCompilation(compilation, True)
+    clean = driver.reportDiagnostics(False)
+    return 0 if clean and driver.diagEngine.numWarnings == 0 else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,337 @@
+// The engine of the message processing queues (PsPIN III-B1): it keeps the order of handlers within a message.
+//
+// A request is accepted in cycle T. Its queue knows it in T + 1, may be ready in T + 2 and is selected then; the dispatcher sees the
+// task in T + 3. The same holds for the end of a task that lets its queue go on.
+//
+// Each queue has a credit for OwnCells requests and shares SharedCells with the others. Cells have no owner: the credits only bound
+// how many a queue has. A last packet that waits for the completion handler keeps its cell, on the credit of its queue, which has
+// no other request then.
+module pspin_mpq
+  import pspin_pkg::*;
+#(
+  parameter int unsigned Queues      = 8,  // a power of two
+  parameter int unsigned SharedCells = 4,
+  parameter int unsigned OwnCells    = 1,  // at least 1
+  parameter int unsigned IdWidth     = 10,
+  parameter int unsigned Width       = 8,   // of what else a request says
+  parameter int unsigned TasksWidth  = 8,   // counts the tasks of a message that run
+  localparam int unsigned QueueWidth = $clog2(Queues)
+) (
+  input  logic                  clk_i,
+  input  logic                  rst_ni,
+
+  // Requests of the NIC.
+  input  logic                  her_valid_i,
+  output logic                  her_ready_o,
+  input  logic [IdWidth-1:0]    her_message_i,
+  input  logic                  her_eom_i,
+  input  logic [2:0]            her_roles_i,    // the handlers that the message has, by role_e
+  input  logic [Width-1:0]      her_data_i,
+
+  // Tasks to the dispatcher, and packets for which no handler runs.
+  output logic                  task_valid_o,
+  input  logic                  task_ready_i,
+  output logic [QueueWidth-1:0] task_queue_o,
+  output role_e                 task_role_o,
+  output logic                  task_feeds_back_o,
+  output logic                  task_skips_o,
+  output logic                  task_resets_o,  // skipped because its message was given up
+  output logic [Width-1:0]      task_data_o,
+
+  // Ends of tasks and of skipped packets, from the feedback.
+  input  logic                  done_valid_i,
+  input  logic [QueueWidth-1:0] done_queue_i,
+  input  logic                  done_failed_i,
+  input  logic                  done_skipped_i,
+  output logic                  done_last_o,    // the message has ended with it
+
+  // Messages that are given up, by the idle time-out or the driver.
+  input  logic                  reset_valid_i,
+  input  logic [IdWidth-1:0]    reset_message_i,
+  output logic                  reset_done_o,   // there is such a message
+
+  output logic                  touch_o,        // a request was accepted
+  output logic [QueueWidth-1:0] touched_o,
+  output logic [Queues-1:0]     free_o
+);
+
+  localparam int unsigned Cells       = Queues * OwnCells + SharedCells;
+  localparam int unsigned CellWidth   = $clog2(Cells);
+  localparam int unsigned LengthWidth = $clog2(OwnCells + SharedCells + 1);
+  localparam int unsigned SharedWidth = $clog2(SharedCells + 1);
+
+  // Queues.
+  mpq_state_e             state_q   [Queues];
+  logic [IdWidth-1:0]     message_q [Queues];
+  logic [2:0]             roles_q   [Queues];
+  logic [LengthWidth-1:0] length_q  [Queues];
+  logic [TasksWidth-1:0]  running_q [Queues];
+  logic [TasksWidth-1:0]  skipped_q [Queues];
+  logic [CellWidth-1:0]   head_q    [Queues];  // also of the last packet that waits for the completion handler
+  logic [CellWidth-1:0]   tail_q    [Queues];
+  logic [Queues-1:0]      ended_q, failed_q, has_last_q;
+
+  // Cells.
+  logic [Cells-1:0]       used_q;
+  logic [CellWidth-1:0]   link_q [Cells];
+  logic [SharedWidth-1:0] shared_q;            // credits that are left
+  logic [CellWidth-1:0]   free_cell;
+
+  ////////////////
+  // Acceptance //
+  ////////////////
+
+  logic [QueueWidth-1:0] q_in;
+  logic                  accepts, is_new, is_mine, takes_shared;
+
+  assign q_in         = her_message_i[QueueWidth-1:0];
+  assign is_new       = state_q[q_in] == MpqFree;
+  assign is_mine      = message_q[q_in] == her_message_i && !ended_q[q_in] && state_q[q_in] != MpqReset;
+  assign takes_shared = length_q[q_in] >= LengthWidth'(OwnCells);
+  assign her_ready_o  = (is_new || is_mine) && (!takes_shared || shared_q != '0);
+  assign accepts      = her_valid_i && her_ready_o;
+  assign touch_o      = accepts;
+  assign touched_o    = q_in;
+
+  always_comb begin
+    free_cell = '0;
+    for (int i = int'(Cells) - 1; i >= 0; i--) if (!used_q[i]) free_cell = CellWidth'(i);
+  end
+
+  ///////////
+  // Ends  //
+  ///////////
+
+  mpq_state_e            done_state_d;
+  logic [TasksWidth-1:0] done_running;
+  logic                  done_has_packets;
+
+  assign done_running     = running_q[done_queue_i] - 1'b1;
+  assign done_has_packets = length_q[done_queue_i] != '0 || has_last_q[done_queue_i];
+
+  always_comb begin
+    done_state_d = state_q[done_queue_i];
+    unique case (state_q[done_queue_i])
+      MpqHeaderRunning: done_state_d = MpqPayload;
+      MpqDraining: begin
+        if (done_running == '0) done_state_d = has_last_q[done_queue_i] ? MpqCompletion : MpqFree;
+      end
+      MpqCompletionRunning: if (done_running == '0) done_state_d = MpqFree;
+      MpqReset: if (done_running == '0 && !done_has_packets) done_state_d = MpqFree;
+      default: ;
+    endcase
+  end
+
+  ////////////
+  // Resets //
+  ////////////
+
+  logic [QueueWidth-1:0] q_reset;
+  logic                  resets, reset_frees, ends_reset;
+
+  assign q_reset      = reset_message_i[QueueWidth-1:0];
+  assign resets       = reset_valid_i && message_q[q_reset] == reset_message_i && !(state_q[q_reset] inside {MpqFree, MpqReset});
+  assign reset_done_o = resets;
+
+  // Nothing is left of the message: no task that runs, also none that ends in this cycle, and no packet, also none that comes.
+  assign ends_reset   = done_valid_i && done_queue_i == q_reset;
+  assign reset_frees  = running_q[q_reset] == TasksWidth'(ends_reset) && length_q[q_reset] == '0 && !has_last_q[q_reset]
+                      && !(accepts && q_in == q_reset);
+  assign done_last_o  = done_valid_i && (resets && ends_reset ? reset_frees : done_state_d == MpqFree);
+
+  ///////////////
+  // Selection //
+  ///////////////
+
+  logic [Queues-1:0]     ready_q, ready_d, may_give;
+  logic [QueueWidth-1:0] q_out;
+  logic                  any_ready, selects, gives, pops, frees_cell, keeps_last;
+  logic                  is_eom, runs, completes, is_idle;
+  mpq_state_e            out_state_d;
+  role_e                 role_d;
+  logic                  feeds_back_d, skips_d;
+  logic [TasksWidth-1:0] out_running;
+  logic                  valid_q;
+
+  pspin_rr_arbiter #(
+    .N(Queues)
+  ) u_arbiter (
+    .clk_i,
+    .rst_ni,
+    .requests_i(may_give),
+    .take_i    (selects),
+    .valid_o   (any_ready),
+    .index_o   (q_out)
+  );
+
+  // A message that is given up in this cycle gives nothing.
+  assign may_give    = ready_q & ~(Queues'(resets) << q_reset);
+  assign selects     = any_ready && (!valid_q || task_ready_i);
+  assign is_eom      = ended_q[q_out] && length_q[q_out] == LengthWidth'(1);
+  assign runs        = roles_q[q_out][RolePayload] && !failed_q[q_out];
+  assign completes   = is_eom && roles_q[q_out][RoleCompletion] && !failed_q[q_out];
+  // A task that ends in this cycle does not run any more.
+  assign out_running = running_q[q_out] - TasksWidth'(done_valid_i && done_queue_i == q_out);
+  assign is_idle     = out_running == '0 && !runs;
+
+  always_comb begin
+    out_state_d  = state_q[q_out];
+    gives        = 1'b1;
+    pops         = 1'b0;
+    keeps_last   = 1'b0;
+    role_d       = RolePayload;
+    feeds_back_d = 1'b1;
+    skips_d      = 1'b0;
+    unique case (state_q[q_out])
+      MpqHeader: begin
+        out_state_d  = MpqHeaderRunning;
+        role_d       = RoleHeader;
+        feeds_back_d = 1'b0;
+      end
+      MpqPayload: begin
+        pops         = 1'b1;
+        keeps_last   = completes;
+        gives        = runs || !completes;
+        feeds_back_d = !completes;
+        skips_d      = !runs;
+        if (is_eom) out_state_d = completes && is_idle ? MpqCompletion : MpqDraining;
+      end
+      MpqCompletion: begin
+        out_state_d = MpqCompletionRunning;
+        role_d      = RoleCompletion;
+      end
+      default: begin  // MpqReset
+        pops    = length_q[q_out] != '0;
+        skips_d = 1'b1;
+      end
+    endcase
+  end
+
+  // A cell is free when its packet has been read for the last time.
+  assign frees_cell = selects && ((pops && !keeps_last) || state_q[q_out] == MpqCompletion || (state_q[q_out] == MpqReset && !pops));
+
+  // Whether a queue could give something.
+  function automatic logic could_give(mpq_state_e state, logic has_waiting, logic has_last, logic only_skipped);
+    unique case (state)
+      MpqHeader, MpqPayload: return has_waiting;
+      MpqCompletion:         return 1'b1;
+      MpqReset:              return only_skipped && (has_waiting || has_last);
+      default:               return 1'b0;
+    endcase
+  endfunction
+
+  always_comb begin
+    for (int unsigned i = 0; i < Queues; i++) begin
+      ready_d[i] = could_give(state_q[i], length_q[i] != '0, has_last_q[i], running_q[i] == skipped_q[i]);
+    end
+    // A selection counts at once for the queue that was selected.
+    if (selects) begin
+      ready_d[q_out] = could_give(
+          out_state_d,
+          length_q[q_out] > LengthWidth'(pops),
+          keeps_last || (has_last_q[q_out] && pops),
+          running_q[q_out] + TasksWidth'(gives) == skipped_q[q_out] + TasksWidth'(gives && skips_d)
+      );
+    end
+  end
+
+  ///////////////
+  // Registers //
+  ///////////////
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      for (int unsigned i = 0; i < Queues; i++) begin
+        state_q[i]   <= MpqFree;
+        length_q[i]  <= '0;
+        running_q[i] <= '0;
+        skipped_q[i] <= '0;
+      end
+      ended_q    <= '0;
+      failed_q   <= '0;
+      has_last_q <= '0;
+      used_q     <= '0;
+      shared_q   <= SharedWidth'(SharedCells);
+      ready_q    <= '0;
+      valid_q    <= 1'b0;
+    end else begin
+      ready_q  <= ready_d;
+      shared_q <= shared_q - SharedWidth'(accepts && takes_shared)
+                + SharedWidth'(selects && pops && length_q[q_out] > LengthWidth'(OwnCells));
+
+      if (done_valid_i) begin
+        state_q[done_queue_i]   <= done_state_d;
+        running_q[done_queue_i] <= done_running;
+        skipped_q[done_queue_i] <= skipped_q[done_queue_i] - TasksWidth'(done_skipped_i);
+        if (state_q[done_queue_i] == MpqHeaderRunning && done_failed_i) failed_q[done_queue_i] <= 1'b1;
+      end
+
+      if (selects) begin
+        state_q[q_out]   <= out_state_d;
+        running_q[q_out] <= out_running + TasksWidth'(gives);
+        skipped_q[q_out] <= skipped_q[q_out] + TasksWidth'(gives && skips_d)
+                          - TasksWidth'(done_valid_i && done_skipped_i && done_queue_i == q_out);
+        length_q[q_out]  <= length_q[q_out] - LengthWidth'(pops);
+        if (keeps_last) has_last_q[q_out] <= 1'b1;
+        else if (!pops && state_q[q_out] != MpqHeader) has_last_q[q_out] <= 1'b0;
+        if (frees_cell) used_q[head_q[q_out]] <= 1'b0;
+      end
+
+      if (resets) state_q[q_reset] <= reset_frees ? MpqFree : MpqReset;
+
+      if (accepts) begin
+        if (is_new) begin
+          state_q[q_in]  <= her_roles_i[RoleHeader] ? MpqHeader : MpqPayload;
+          failed_q[q_in] <= 1'b0;
+        end
+        ended_q[q_in]     <= her_eom_i;
+        length_q[q_in]    <= length_q[q_in] + 1'b1 - LengthWidth'(selects && pops && q_out == q_in);
+        used_q[free_cell] <= 1'b1;
+      end
+
+      if (selects) valid_q <= gives;
+      else if (task_ready_i) valid_q <= 1'b0;
+    end
+  end
+
+  logic is_alone;  // the request that comes is the only one of its queue
+  assign is_alone = length_q[q_in] == LengthWidth'(selects && pops && q_out == q_in);
+
+  always_ff @(posedge clk_i) begin
+    if (selects) begin
+      task_queue_o      <= q_out;
+      task_role_o       <= role_d;
+      task_feeds_back_o <= feeds_back_d;
+      task_skips_o      <= skips_d;
+      task_resets_o     <= state_q[q_out] == MpqReset;
+      if (pops && !keeps_last) head_q[q_out] <= link_q[head_q[q_out]];
+    end
+    if (accepts) begin
+      message_q[q_in] <= her_message_i;
+      if (is_new) roles_q[q_in] <= her_roles_i;
+      tail_q[q_in] <= free_cell;
+      if (is_alone) head_q[q_in] <= free_cell;
+      else link_q[tail_q[q_in]] <= free_cell;
+    end
+  end
+
+  assign task_valid_o = valid_q;
+
+  always_comb begin
+    for (int unsigned i = 0; i < Queues; i++) free_o[i] = state_q[i] == MpqFree;
+  end
+
+  pspin_sram_2p #(
+    .Rows (Cells),
+    .Width(Width)
+  ) u_cells (
+    .clk_i,
+    .we_i   (accepts),
+    .wrow_i (free_cell),
+    .wdata_i(her_data_i),
+    .re_i   (selects),
+    .rrow_i (head_q[q_out]),
+    .rdata_o(task_data_o)
+  );
+
+endmodule

