@@ -1,8 +1,8 @@
 """Makes the sources of the HPU's core from its package: the files of CV32E40P, unchanged but for RV32A.
 
-The package stays as it is. Its files are copied to a build folder; three places of one of them are changed, so that the core
-decodes atomic instructions and says on its data port which of them it executes. Every file must be the one that this was
-written for, and every change must find its place exactly once.
+The package stays as it is. Its files are copied to a build folder; three places of one of them are changed, so that
+the core decodes atomic instructions and says on its data port which of them it executes. Every file must be the one
+for which this was written, and every change must find its place exactly once.
 """
 
 import argparse
@@ -23,7 +23,8 @@ CHANGES = [
     ("  logic [5:0] data_atop_o;  // atomic operation, only active if parameter `A_EXTENSION != 0`\n", ""),
     (
         "    output logic [31:0] data_wdata_o,\n    input  logic [31:0] data_rdata_i,\n",
-        "    output logic [31:0] data_wdata_o,\n    output logic [ 5:0] data_atop_o,\n    input  logic [31:0] data_rdata_i,\n",
+        "    output logic [31:0] data_wdata_o,\n    output logic [ 5:0] data_atop_o,\n"
+        "    input  logic [31:0] data_rdata_i,\n",
     ),
 ]
 
@@ -33,10 +34,11 @@ class PackageChangedError(Exception):
 
 
 def changed(text: str) -> str:
-    """The core's source with all changes.
+    """Make all changes in the core's source.
 
     Raises:
         PackageChangedError: When a change does not find its place exactly once.
+
     """
     for old, new in CHANGES:
         found = text.count(old)
@@ -47,10 +49,11 @@ def changed(text: str) -> str:
 
 
 def prepare(source: Path, target: Path, sums: str) -> list[Path]:
-    """Copies the files that `sums` lists from `source` to `target`, in the order in which a compiler needs them.
+    """Copy the files that `sums` lists from `source` to `target`, in the order in which a compiler needs them.
 
     Raises:
         PackageChangedError: When a file is not the one whose sum is listed.
+
     """
     written = []
     for line in sums.splitlines():
@@ -69,7 +72,7 @@ def prepare(source: Path, target: Path, sums: str) -> list[Path]:
 
 
 def main() -> int:
-    """Runs the command."""
+    """Run the command."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("target", type=Path, help="folder for the sources, and files.f with their names")
     parser.add_argument("--sums", type=Path, default=SUMS, help="the files of the package and their SHA-256")

@@ -9,7 +9,7 @@ OPTIONS = ["-Wextra", "-Wwidth-trunc", "-Wwidth-expand", "-Wno-empty-output-conn
 
 
 def main(arguments: list[str]) -> int:
-    """Runs the command."""
+    """Run the command."""
     driver = Driver()
     driver.addStandardArgs()
     words = ["slang", *OPTIONS, "--suppress-warnings", "../out/rtl/core", "--lint-only", *arguments]

@@ -16,7 +16,7 @@ def signed(value: int) -> int:
 # The operation of bits 31 to 27 of the instruction (RISC-V Unpriv. "A").
 OPERATIONS = {
     0b00000: lambda old, operand: (old + operand) & MASK,
-    0b00001: lambda old, operand: operand,
+    0b00001: lambda _, operand: operand,
     0b00100: lambda old, operand: old ^ operand,
     0b01000: lambda old, operand: old | operand,
     0b01100: lambda old, operand: old & operand,
@@ -87,4 +87,5 @@ async def random_accesses(dut) -> None:
             else:
                 answers[cycle + 1] = old
         await FallingEdge(dut.clk_i)
-    assert compared > 1000 and len(kinds) == 12
+    assert compared > 1000
+    assert len(kinds) == 12
