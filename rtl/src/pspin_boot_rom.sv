@@ -14,8 +14,7 @@ module pspin_boot_rom (
 
   // The upper part of a constant whose lower 12 bits an instruction adds with their sign.
   function automatic logic [31:0] lui(logic [4:0] rd, logic [31:0] value);
-    logic [31:0] rounded = value + 32'h800;
-    return {rounded[31:12], rd, 7'b0110111};
+    return {value[31:12] + 20'(value[11]), rd, 7'b0110111};
   endfunction
 
   function automatic logic [31:0] addi(logic [4:0] rd, logic [4:0] rs, logic [11:0] value);

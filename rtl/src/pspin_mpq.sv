@@ -150,6 +150,7 @@ module pspin_mpq
   mpq_state_e            out_state_d;
   role_e                 role_d;
   logic                  feeds_back_d, skips_d;
+  logic [LengthWidth-1:0] length_out;
   logic [TasksWidth-1:0] out_running;
   logic                  valid_q;
 
@@ -170,6 +171,8 @@ module pspin_mpq
   assign is_eom      = ended_q[q_out] && length_q[q_out] == LengthWidth'(1);
   assign runs        = roles_q[q_out][RolePayload] && !failed_q[q_out];
   assign completes   = is_eom && roles_q[q_out][RoleCompletion] && !failed_q[q_out];
+  // A request that comes in this cycle takes its credit before the one that leaves returns its own.
+  assign length_out  = length_q[q_out] + LengthWidth'(accepts && q_in == q_out);
   // A task that ends in this cycle does not run any more.
   assign out_running = running_q[q_out] - TasksWidth'(done_valid_i && done_queue_i == q_out);
   assign is_idle     = out_running == '0 && !runs;
@@ -233,6 +236,7 @@ module pspin_mpq
           running_q[q_out] + TasksWidth'(gives) == skipped_q[q_out] + TasksWidth'(gives && skips_d)
       );
     end
+    if (resets) ready_d[q_reset] = 1'b0;
   end
 
   ///////////////
@@ -257,7 +261,7 @@ module pspin_mpq
     end else begin
       ready_q  <= ready_d;
       shared_q <= shared_q - SharedWidth'(accepts && takes_shared)
-                + SharedWidth'(selects && pops && length_q[q_out] > LengthWidth'(OwnCells));
+                + SharedWidth'(selects && pops && length_out > LengthWidth'(OwnCells));
 
       if (done_valid_i) begin
         state_q[done_queue_i]   <= done_state_d;

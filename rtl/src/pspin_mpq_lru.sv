@@ -21,11 +21,13 @@ module pspin_mpq_lru #(
   logic [Queues-1:1]   upper_q, upper_d;   // the victim is in the upper half
   logic [2*Queues-1:1] active;
 
-  always_comb begin
-    active[2*Queues-1:Queues] = active_i;
-    for (int n = int'(Queues) - 1; n >= 1; n--) active[n] = active[2*n] | active[2*n+1];
-  end
+  // For each node whether there is an active queue below it.
+  function automatic logic [2*Queues-1:1] nodes(logic [Queues-1:0] queues);
+    nodes[2*Queues-1:Queues] = queues;
+    for (int n = int'(Queues) - 1; n >= 1; n--) nodes[n] = nodes[2*n] | nodes[2*n+1];
+  endfunction
 
+  assign active         = nodes(active_i);
   assign victim_valid_o = active[1];
 
   always_comb begin

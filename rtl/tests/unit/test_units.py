@@ -23,6 +23,11 @@ def test_l1_bank() -> None:
     run("pspin_l1_bank", "check_l1_bank", Rows=8)
 
 
+@pytest.mark.parametrize("units", [8, 23])
+def test_l1_ring(units: int) -> None:
+    run("pspin_l1_ring", "check_l1_ring", Units=units, Pieces=6)
+
+
 @pytest.mark.parametrize(("queues", "shared", "own"), [(4, 3, 1), (2, 0, 2)])
 def test_mpq(queues: int, shared: int, own: int) -> None:
     run("pspin_mpq", "check_mpq", Queues=queues, SharedCells=shared, OwnCells=own, IdWidth=4, Width=16, TasksWidth=6)
