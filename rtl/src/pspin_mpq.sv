@@ -58,7 +58,7 @@ module pspin_mpq
   localparam int unsigned Cells       = Queues * OwnCells + SharedCells;
   localparam int unsigned CellWidth   = $clog2(Cells);
   localparam int unsigned LengthWidth = $clog2(OwnCells + SharedCells + 1);
-  localparam int unsigned SharedWidth = $clog2(SharedCells + 1);
+  localparam int unsigned SharedWidth = SharedCells > 0 ? $clog2(SharedCells + 1) : 1;
 
   // Queues.
   mpq_state_e             state_q   [Queues];

@@ -16,10 +16,15 @@
 #include "verilated.h"
 
 static uint64_t retired_count;
+static uint64_t cycle;
+static uint64_t entered; // the cycle in which the first instruction of the program left decode
 static bool prints;
+static const uint32_t CODE = 0x1D000000;
 
 extern "C" void pspin_retired(int hart, int pc) {
     retired_count++;
+    if (!entered && static_cast<uint32_t>(pc) == CODE)
+        entered = cycle;
     if (prints)
         std::printf("  hart %d pc %08x\n", hart, static_cast<unsigned>(pc));
 }
@@ -34,8 +39,6 @@ struct Program {
     std::map<std::string, uint32_t> symbols;
     std::vector<uint32_t> words;
 };
-
-static const uint32_t CODE = 0x1D000000;
 
 static Program load(const char *path) {
     std::ifstream stream(path, std::ios::binary);
@@ -96,7 +99,7 @@ class Bench {
         top.eval();
         top.clk_i = 1;
         top.eval();
-        now++;
+        cycle = ++now;
     }
 
     // Cycles from the return of the function pointer to the doorbell.
@@ -155,6 +158,7 @@ int main(int argc, char **argv) {
     Bench bench(program);
     for (int i = 0; i < 300; i++)
         bench.step();
+    expect("cycles of boot ROM before the program", entered - 1, 13);
     expect("init_handlers has run", bench.out(0), 0x600D0000);
     expect("function pointer to doorbell, cycles", bench.run("empty_ph"), 8);
     uint64_t before = bench.now;

@@ -16,7 +16,7 @@ class Piece:
 
 
 class Ring:
-    """The rules. What is freed in a cycle leaves before what is allocated in it comes."""
+    """The rules. What is freed in a cycle is room in the next."""
 
     def __init__(self, units: int) -> None:
         self.units, self.tail, self.pieces = units, 0, []
@@ -40,8 +40,8 @@ class Ring:
         while self.pieces and self.pieces[0].free:
             self.pieces.pop(0)
 
-    def allocate(self, start: int, size: int, was_empty: bool) -> Piece:
-        if start != self.tail and not was_empty:
+    def allocate(self, start: int, size: int) -> Piece:
+        if start != self.tail and self.pieces:
             self.pieces.append(Piece(self.tail, self.units - self.tail, True))
         piece = Piece(start, size, False)
         self.pieces.append(piece)
@@ -51,50 +51,44 @@ class Ring:
 
 @cocotb.test()
 async def random_pieces(dut) -> None:
-    units, most = int(dut.Units.value), int(dut.Pieces.value) - 1
+    units = int(dut.Units.value)
     rng = random.Random(units)
     cocotb.start_soon(Clock(dut.clk_i, 2, unit="ns").start())
-    for signal in (dut.rst_ni, dut.size_i, dut.allocate_i, dut.free_i, dut.freed_i):
+    for signal in (dut.rst_ni, dut.size_i, dut.allocate_i, dut.free_i, dut.freed_start_i, dut.freed_size_i):
         signal.value = 0
     await FallingEdge(dut.clk_i)
     dut.rst_ni.value = 1
-    ring, owner = Ring(units), [None] * units
-    live: dict[int, Piece] = {}
-    allocated = refused = wraps = 0
+    ring, owned = Ring(units), [False] * units
+    live: list[Piece] = []
+    allocated = refused = wraps = holes = 0
     for cycle in range(6000):
         size = rng.randrange(1, units + 1) if rng.random() < 0.05 else rng.randrange(1, max(2, units // 3))
-        wants = rng.random() < (0.8, 0.4)[cycle // 300 % 2]
-        freed = rng.choice(list(live)) if live and rng.random() < (0.4, 0.7)[cycle // 300 % 2] else None
-        dut.size_i.value = size
-        dut.free_i.value, dut.freed_i.value = freed is not None, freed or 0
-        dut.allocate_i.value = 0
         start = ring.place(size)
-        takes = wants and start is not None and len(live) < most
-        dut.allocate_i.value = takes
+        wants = rng.random() < (0.8, 0.4)[cycle // 300 % 2]
+        frees = bool(live) and rng.random() < (0.4, 0.7)[cycle // 300 % 2]
+        freed = live.pop(rng.randrange(len(live))) if frees else Piece(0, 0, True)
+        takes = wants and start is not None
+        dut.size_i.value, dut.allocate_i.value, dut.free_i.value = size, takes, frees
+        dut.freed_start_i.value, dut.freed_size_i.value = freed.start, freed.size
         await RisingEdge(dut.clk_i)
         assert int(dut.used_o.value) == ring.used(), cycle
-        if len(live) < most:
-            assert bool(dut.has_room_o.value) == (start is not None), cycle
+        assert bool(dut.has_room_o.value) == (start is not None), cycle
         refused += wants and start is None
         if takes:
             assert int(dut.start_o.value) == start, cycle
-            number = int(dut.piece_o.value)
-            assert number not in live
-        was_empty = not ring.pieces
-        if freed is not None:
-            piece = live.pop(freed)
-            piece.free = True
-            owner[piece.start : piece.start + piece.size] = [None] * piece.size
-        ring.leave()
-        if takes:
-            wraps += start == 0 and not was_empty
-            live[number] = ring.allocate(start, size, was_empty)
-            assert owner[start : start + size] == [None] * size, "pieces never overlap"
-            owner[start : start + size] = [number] * size
+            wraps += start == 0 and bool(ring.pieces)
+            live.append(ring.allocate(start, size))
+            assert not any(owned[start : start + size]), "pieces never overlap"
+            owned[start : start + size] = [True] * size
             allocated += 1
-        elif not ring.pieces:
+        freed.free = True
+        owned[freed.start : freed.start + freed.size] = [False] * freed.size
+        ring.leave()
+        holes += any(piece.free for piece in ring.pieces)
+        if not ring.pieces:
             ring.tail = 0
         await FallingEdge(dut.clk_i)
     assert allocated > 1500
     assert refused > 300
     assert wraps > 50
+    assert holes > 500

@@ -19,13 +19,18 @@ def test_mpq_lru(queues: int) -> None:
     run("pspin_mpq_lru", "check_mpq_lru", Queues=queues)
 
 
+@pytest.mark.parametrize("clusters", [1, 4, 6])
+def test_dispatcher(clusters: int) -> None:
+    run("pspin_dispatcher", "check_dispatcher", Clusters=clusters, Tasks=20, Width=8)
+
+
 def test_l1_bank() -> None:
     run("pspin_l1_bank", "check_l1_bank", Rows=8)
 
 
 @pytest.mark.parametrize("units", [8, 23])
 def test_l1_ring(units: int) -> None:
-    run("pspin_l1_ring", "check_l1_ring", Units=units, Pieces=6)
+    run("pspin_l1_ring", "check_l1_ring", Units=units)
 
 
 @pytest.mark.parametrize(("queues", "shared", "own"), [(4, 3, 1), (2, 0, 2)])
