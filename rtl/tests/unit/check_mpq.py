@@ -257,8 +257,8 @@ async def random_messages(dut) -> None:
     assert accepted == fed_back, "every packet is fed back once"
     assert not running
     assert engine.out is None
-    assert accepted > 2000
-    assert ended > 200
-    assert resets > 30
+    assert accepted > 500 * queues
+    assert ended > 50 * queues
+    assert resets > 10
     assert refused > 500
     assert len(states) == 8, states
