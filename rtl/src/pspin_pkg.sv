@@ -37,4 +37,183 @@ package pspin_pkg;
     MpqReset               // the message was given up: packets are fed back, running handlers end
   } mpq_state_e;
 
+  // Where a packet or another piece of data lies.
+  typedef struct packed {
+    logic [31:0] address;
+    logic [31:0] size;
+  } range_t;
+
+  localparam int unsigned SizeWidth    = 16;  // of packets: up to 65,535 B
+  localparam int unsigned ContextWidth = 8;   // of numbers of execution contexts
+  localparam int unsigned ClusterWidth = 8;   // of numbers of clusters
+  localparam int unsigned HpuWidth     = 5;   // of numbers of HPUs within their cluster
+  localparam int unsigned SlotWidth    = 3;   // of places of commands within an HPU driver
+  localparam int unsigned BeatBytes    = 64;  // of the wide interconnects
+
+  // A handler execution request (PsPIN III-A): a packet in L2 that is to be processed.
+  typedef struct packed {
+    logic [31:0]             message;   // names the queue and the home cluster
+    logic [31:0]             flow;      // by which handlers know the message
+    logic                    eom;       // the last packet of the message
+    logic [31:0]             address;   // of the packet in L2
+    logic [SizeWidth-1:0]    size;
+    logic [SizeWidth-1:0]    transfer;  // bytes that are copied to L1
+    logic [ContextWidth-1:0] execution_context;
+    logic [31:0]             user;      // the NIC's own number, which comes back in the feedback
+  } her_t;
+
+  // A handler that is to run on a packet.
+  typedef struct packed {
+    role_e       role;
+    logic [15:0] mpq;
+    logic        feeds_back;  // its end is the end of the packet
+    her_t        her;
+  } task_t;
+
+  typedef struct packed {
+    logic [ClusterWidth-1:0] cluster;
+    logic [HpuWidth-1:0]     hpu;
+  } hpu_id_t;
+
+  // The end of a task (crates/accel/src/pspin/her.rs, TaskOutcome).
+  typedef enum logic [2:0] {
+    EndDone,
+    EndSkipped,
+    EndFaulted,
+    EndTimedOut,
+    EndMessageReset
+  } end_e;
+
+  // Causes of a failure, as the descriptor in host memory has them (crates/accel/src/pspin/status.rs).
+  typedef enum logic [3:0] {
+    CauseNone       = 4'd0,
+    CauseLoad       = 4'd1,
+    CauseStore      = 4'd2,
+    CauseMisaligned = 4'd3,
+    CauseFetch      = 4'd4,
+    CauseIllegal    = 4'd5,
+    CauseBreakpoint = 4'd6,
+    CauseCommand    = 4'd7,
+    CauseHost       = 4'd8,
+    CauseWatchdog   = 4'd9,
+    CauseIdle       = 4'd10,
+    CauseReported   = 4'd11
+  } cause_e;
+
+  typedef struct packed {
+    end_e        kind;
+    cause_e      cause;
+    logic [31:0] pc;
+    logic [63:0] address;  // of the access, in the unit or in host memory, or the code that was reported
+  } outcome_t;
+
+  // The end of a task on its way to the queue engine and the NIC.
+  typedef struct packed {
+    role_e       role;
+    logic [15:0] mpq;
+    logic        feeds_back;
+    hpu_id_t     hpu;
+    outcome_t    outcome;
+    her_t        her;
+  } completion_t;
+
+  // The unit is done with a packet (PsPIN III-B1).
+  typedef struct packed {
+    logic [31:0]          message;
+    logic [31:0]          address;
+    logic [SizeWidth-1:0] size;
+    logic [SizeWidth-1:0] transfer;
+    logic [31:0]          user;
+    end_e                 kind;
+    logic                 last;  // the number of the message may be used again
+  } feedback_t;
+
+  // Memory that a handler may use.
+  typedef struct packed {
+    logic [63:0] address;
+    logic [63:0] size;
+  } host_range_t;
+
+  // What a message is processed with (PsPIN III-A), except for the scratchpads, of which there is one in each cluster.
+  typedef struct packed {
+    logic [7:0]   tenant;
+    logic         is_pinned;
+    logic [7:0]   pin;          // the cluster, if pinned
+    logic [63:0]  descriptor;   // in host memory; 0 when there is none
+    logic [31:0]  idle_cycles;
+    logic [31:0]  watchdog_cycles;
+    host_range_t  host;
+    range_t       handler_memory;
+    range_t [2:0] handlers;     // by role_e; address 0 when there is none
+  } execution_context_t;
+
+  // The kinds of commands (crates/accel/src/pspin/command/kinds.rs).
+  typedef enum logic [2:0] {
+    CommandSend,
+    CommandToHost,
+    CommandFromHost,
+    CommandHostDirect,
+    CommandHostDirectRead
+  } command_e;
+
+  // The engine that executes a command, which has its own credits.
+  typedef enum logic [1:0] {
+    EngineOutbound,
+    EngineOffCluster,
+    EngineDirect
+  } engine_e;
+
+  // A command of a handler.
+  typedef struct packed {
+    command_e                kind;
+    hpu_id_t                 hpu;
+    logic [SlotWidth-1:0]    slot;
+    logic [ContextWidth-1:0] execution_context;
+    range_t                  data;    // in L1 or L2, at the address that everybody has
+    logic [63:0]             host;
+    logic [31:0]             node;
+    logic [31:0]             flow;
+    logic [31:0]             user;
+    logic                    has_event;
+    logic [63:0]             immediate;
+    logic [6:0]              immediate_size;
+  } command_t;
+
+  // The response to a command, for one HPU.
+  typedef struct packed {
+    hpu_id_t              hpu;
+    logic [SlotWidth-1:0] slot;
+    logic                 is_refused;
+    logic [63:0]          host;       // the address that was refused
+    logic [511:0]         data;       // of a host-direct read
+  } response_t;
+
+  // A word that an HPU asks a memory for.
+  typedef struct packed {
+    logic        we;
+    atop_e       atop;
+    logic [31:0] address;
+    logic [3:0]  be;
+    logic [31:0] wdata;
+    logic        expected_valid;  // of a store-conditional
+    logic [31:0] expected;
+  } word_request_t;
+
+  // A beat that is read from, or written to, a wide memory.
+  typedef struct packed {
+    logic                 we;
+    logic [31:0]          address;  // of the beat: a multiple of BeatBytes
+    logic [BeatBytes-1:0] strobe;
+    logic [511:0]         wdata;
+  } beat_request_t;
+
+  // Engine of a command.
+  function automatic engine_e engine_of(command_e kind);
+    unique case (kind)
+      CommandSend:                     return EngineOutbound;
+      CommandToHost, CommandFromHost:  return EngineOffCluster;
+      default:                         return EngineDirect;
+    endcase
+  endfunction
+
 endpackage
