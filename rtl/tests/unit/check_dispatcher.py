@@ -5,6 +5,8 @@ import random
 import cocotb
 from cocotb.triggers import Timer
 
+PARAMETERS = [{"Clusters": clusters, "Tasks": 20, "Width": 8} for clusters in (1, 4, 6)]
+
 
 @cocotb.test()
 async def choices(dut) -> None:

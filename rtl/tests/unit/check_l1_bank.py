@@ -6,6 +6,8 @@ import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge, RisingEdge
 
+PARAMETERS = [{"Rows": 8}]
+
 MASK = 0xFFFF_FFFF
 
 

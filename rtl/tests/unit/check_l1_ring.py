@@ -7,6 +7,8 @@ import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge, RisingEdge
 
+PARAMETERS = [{"Units": 8}, {"Units": 23}]
+
 
 @dataclass
 class Piece:

@@ -8,6 +8,11 @@ import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge, RisingEdge
 
+PARAMETERS = [
+    {"Queues": 4, "SharedCells": 3, "OwnCells": 1, "IdWidth": 4, "Width": 16, "TasksWidth": 6},
+    {"Queues": 2, "SharedCells": 0, "OwnCells": 2, "IdWidth": 4, "Width": 16, "TasksWidth": 6},
+]
+
 HEADER, PAYLOAD, COMPLETION = range(3)
 SELECT_CYCLES = 2
 

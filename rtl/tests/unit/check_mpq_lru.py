@@ -6,6 +6,8 @@ import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge, RisingEdge
 
+PARAMETERS = [{"Queues": 2}, {"Queues": 16}]
+
 
 class Order:
     """The tree, by the number of the latest access to each queue."""

