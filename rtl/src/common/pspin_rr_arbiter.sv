@@ -18,15 +18,15 @@ module pspin_rr_arbiter #(
   logic [IndexWidth-1:0] next_q;
   logic [N-1:0]          behind;
 
-  assign valid_o = |requests_i;
-  assign behind  = requests_i & ({N{1'b1}} << next_q);
+  assign behind = requests_i & ({N{1'b1}} << next_q);
 
-  always_comb begin
-    index_o = '0;
-    for (int i = int'(N) - 1; i >= 0; i--) begin
-      if (|behind ? behind[i] : requests_i[i]) index_o = IndexWidth'(i);
-    end
-  end
+  pspin_first #(
+    .N(N)
+  ) u_first (
+    .bits_i (|behind ? behind : requests_i),
+    .valid_o,
+    .index_o
+  );
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) next_q <= '0;

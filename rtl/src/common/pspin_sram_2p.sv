@@ -1,5 +1,5 @@
-// A memory with a port for reading and one for writing. A read in the cycle in which its row is written gives the old or the new
-// content. Synthesis replaces it by a macro of the technology.
+// A memory with a port for reading and one for writing. A read in the cycle in which its row is written gives no defined content,
+// because macros differ in that: whoever reads then must not use what comes. Synthesis replaces it by a macro of the technology.
 module pspin_sram_2p #(
   parameter int unsigned Rows  = 16,
   parameter int unsigned Width = 8,

