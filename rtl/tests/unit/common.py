@@ -57,19 +57,20 @@ class Bench:
         """Throw dice."""
         return self.rng.random() < likely
 
-    async def count(self) -> None:
-        """Count cycles, for ever."""
-        while True:
+    async def count(self, most: int) -> None:
+        """Count cycles. A test that goes on for too long waits for something that never comes."""
+        while self.cycle < most:
             await FallingEdge(self.dut.clk_i)
             self.cycle += 1
+        raise AssertionError(f"the test has not ended after {most} cycles")
 
 
-async def start(dut: Any) -> Bench:
+async def start(dut: Any, most_cycles: int = 50_000) -> Bench:
     """Start the clock and reset the unit."""
     cocotb.start_soon(Clock(dut.clk_i, 2, unit="ns").start())
     bench = Bench(dut)
     await bench.reset()
-    cocotb.start_soon(bench.count())
+    cocotb.start_soon(bench.count(most_cycles))
     return bench
 
 

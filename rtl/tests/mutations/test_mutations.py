@@ -1,0 +1,78 @@
+"""Each defect of these lists is found: by a test of its unit, by a proof, or by both, as the list says.
+
+A defect is one change of one file. Its text must be there exactly once, so that a list that is out of date fails.
+"""
+
+import shutil
+import sys
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+RTL = HERE.parents[1]
+sys.path[:0] = [str(RTL / "tests" / "unit"), str(RTL / "tests" / "formal")]
+from proofs import proofs, prove  # noqa: E402
+from units import cases, run  # noqa: E402
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """A defect, and what finds it."""
+
+    name: str
+    text: str
+    file: str
+    old: str
+    new: str
+    test: str | None = None  # one of the parameter sets of this check_*.py finds it
+    proof: str | None = None
+
+
+def mutations() -> dict[str, Mutation]:
+    """Return all of them by list and name."""
+    found = {}
+    for path in sorted(HERE.glob("*.toml")):
+        for table in tomllib.loads(path.read_text(encoding="utf-8"))["mutation"]:
+            mutation = Mutation(**table)
+            assert f"{path.stem}-{mutation.name}" not in found, f"{path.name} has {mutation.name} twice"
+            found[f"{path.stem}-{mutation.name}"] = mutation
+    return found
+
+
+MUTATIONS = mutations()
+
+
+def mutated(mutation: Mutation, folder: Path) -> Path:
+    """Copy the sources, with the defect."""
+    for name in ("src", "sva", "formal", "tests/unit"):
+        if (RTL / name).exists():
+            shutil.copytree(RTL / name, folder / name, ignore=shutil.ignore_patterns("*.py", "__pycache__"))
+    text = (folder / mutation.file).read_text(encoding="utf-8")
+    assert text.count(mutation.old) == 1, f"{mutation.file} has {text.count(mutation.old)} times: {mutation.old}"
+    (folder / mutation.file).write_text(text.replace(mutation.old, mutation.new), encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize("mutation", [pytest.param(one, id=name) for name, one in MUTATIONS.items() if one.test])
+def test_a_test_finds(mutation: Mutation, tmp_path: Path) -> None:
+    rtl = mutated(mutation, tmp_path / "rtl")
+    tests = [case for case in cases() if case.check == f"check_{mutation.test}"]
+    assert tests, f"there is no check_{mutation.test}.py"
+    assert any(run(case, tmp_path / case.name, rtl) for case in tests), f"not found: {mutation.text}"
+
+
+@pytest.mark.parametrize("mutation", [pytest.param(one, id=name) for name, one in MUTATIONS.items() if one.proof])
+def test_a_proof_finds(mutation: Mutation, tmp_path: Path) -> None:
+    rtl = mutated(mutation, tmp_path / "rtl")
+    assert prove(mutation.proof, tmp_path, rtl), f"not found: {mutation.text}"
+
+
+def test_each_proof_can_fail() -> None:
+    assert {one.proof for one in MUTATIONS.values() if one.proof} == set(proofs())
+
+
+def test_each_mutation_is_tested() -> None:
+    assert all(one.test or one.proof for one in MUTATIONS.values())
