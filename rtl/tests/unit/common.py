@@ -197,28 +197,3 @@ class Scoreboard:
         missing = {key: list(items)[:4] for key, items in self.expected.items() if items}
         assert not missing, f"never came: {missing}"
         assert self.compared >= at_least, f"only {self.compared} were compared"
-
-
-class Struct:
-    """A packed struct: its fields with their widths, the first one in the highest bits."""
-
-    def __init__(self, **widths: int) -> None:
-        self.widths = widths
-
-    def pack(self, **values: int) -> int:
-        """Return the bits of a value; fields that are not named are 0."""
-        bits = 0
-        for name, width in self.widths.items():
-            value = values.pop(name, 0)
-            assert 0 <= value < 1 << width, f"{name} = {value} has more than {width} bits"
-            bits = bits << width | value
-        assert not values, f"no such fields: {values}"
-        return bits
-
-    def unpack(self, bits: int) -> dict[str, int]:
-        """Return the fields of a value."""
-        values = {}
-        for name, width in reversed(self.widths.items()):
-            values[name] = bits & (1 << width) - 1
-            bits >>= width
-        return dict(reversed(values.items()))
