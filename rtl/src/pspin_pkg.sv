@@ -199,13 +199,54 @@ package pspin_pkg;
     logic [31:0] expected;
   } word_request_t;
 
-  // A beat that is read from, or written to, a wide memory.
+  // A beat that is written to a wide memory.
   typedef struct packed {
-    logic                 we;
     logic [31:0]          address;  // of the beat: a multiple of BeatBytes
     logic [BeatBytes-1:0] strobe;
     logic [511:0]         wdata;
   } beat_request_t;
+
+  // The memories of the unit. Each cluster has the L1 of its number; all HPUs have them at the same addresses
+  // (crates/accel/src/pspin/memory/arena.rs).
+  typedef enum logic [2:0] {
+    PlaceNone,
+    PlaceL1,
+    PlaceHandler,
+    PlacePacket,
+    PlaceProgram
+  } place_e;
+
+  localparam logic [31:0] L1Start      = 32'h1000_0000;
+  localparam logic [31:0] HandlerStart = 32'h1C00_0000;
+  localparam logic [31:0] PacketStart  = 32'h1C40_0000;
+  localparam logic [31:0] ProgramStart = 32'h1D00_0000;
+
+  // The memory to which an address belongs, whether it is as large or not.
+  function automatic place_e place_of(logic [31:0] address);
+    unique case (address) inside
+      [L1Start : 32'h19FF_FFFF]:            return PlaceL1;
+      [HandlerStart : PacketStart - 1'b1]:  return PlaceHandler;
+      [PacketStart : ProgramStart - 1'b1]:  return PlacePacket;
+      [ProgramStart : 32'h1DFF_FFFF]:       return PlaceProgram;
+      default:                              return PlaceNone;
+    endcase
+  endfunction
+
+  // The cluster of an address in L1: each has 4 MiB of addresses.
+  function automatic logic [ClusterWidth-1:0] cluster_of(logic [31:0] address);
+    return ClusterWidth'((address - L1Start) >> 22);
+  endfunction
+
+  // The next beat of a copy by the DMA engine of a cluster. It uses the channels of both memories, and reads a word unless the
+  // realigner already has all bytes.
+  typedef struct packed {
+    logic                    valid;
+    logic                    reads;
+    logic [31:0]             address;     // that is read: a multiple of BeatBytes
+    place_e                  from;
+    place_e                  to;
+    logic [ClusterWidth-1:0] to_cluster;  // of `to`, if that is L1
+  } dma_beat_t;
 
   // Engine of a command.
   function automatic engine_e engine_of(command_e kind);

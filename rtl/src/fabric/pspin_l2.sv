@@ -1,0 +1,298 @@
+// A memory of the second level: the packet buffer or the handler memory (PsPIN III-C). It has two ports that read and write at the
+// same time: port A for NIC and host, and port B for the DMA engines and the HPUs. Banks that a beat uses together are one group.
+//
+// Who uses a group is decided in the cycle of a request. What the DMA engines write has had its time since its beat was granted, so
+// it is first; then the second half of an atomic operation; port A, which writes before it reads; beats that the engines read, for
+// which the DMA interconnect looks at busy_o; and last a word for an HPU. The memory is used in the next cycle, and what is read
+// is here in the third.
+module pspin_l2
+  import pspin_pkg::*;
+#(
+  parameter logic [31:0] Start     = HandlerStart,
+  parameter int unsigned Bytes     = 4194304,
+  parameter int unsigned Banks     = 32,
+  parameter int unsigned BankBytes = 8,
+  parameter int unsigned Ports     = 2,  // 1: either port A or port B
+  localparam int unsigned Groups     = Banks * BankBytes / BeatBytes,
+  localparam int unsigned Rows       = Bytes / (Groups * BeatBytes),
+  localparam int unsigned GroupWidth = Groups > 1 ? $clog2(Groups) : 1,
+  localparam int unsigned RowWidth   = Rows > 1 ? $clog2(Rows) : 1
+) (
+  input  logic              clk_i,
+  input  logic              rst_ni,
+
+  // Port A: the NIC-host interconnect. Ready depends on the address, and that of reads on what is written.
+  input  logic              a_write_valid_i,
+  output logic              a_write_ready_o,
+  input  beat_request_t     a_write_i,
+  input  logic              a_read_valid_i,
+  output logic              a_read_ready_o,
+  input  logic [31:0]       a_read_address_i,
+  output logic [511:0]      a_read_data_o,     // of the read three cycles before
+
+  // Port B: the DMA interconnect, which is never refused: it reads no group that is busy.
+  output logic [Groups-1:0] busy_o,
+  input  logic              b_read_valid_i,
+  input  logic [31:0]       b_read_address_i,
+  output logic [511:0]      b_read_data_o,     // of the read three cycles before
+  input  logic              b_write_valid_i,
+  input  beat_request_t     b_write_i,
+
+  // Port B: words for HPUs, from the PE interconnect. Ready depends on the address. Answers come in order.
+  input  logic              pe_valid_i,
+  output logic              pe_ready_o,
+  input  word_request_t     pe_i,
+  output logic              pe_rvalid_o,       // also for what is written
+  output logic [31:0]       pe_rdata_o
+);
+
+  if (Groups == 0 || Groups * BeatBytes != Banks * BankBytes) begin : g_too_narrow
+    $fatal(1, "a row of all banks of an L2 memory holds no beat of %0d bytes", BeatBytes);
+  end
+  if ((Groups & (Groups - 1)) != 0 || Rows * Groups * BeatBytes != Bytes) begin : g_odd_size
+    $fatal(1, "an L2 memory has a number of banks that is no power of two, or a part of a row");
+  end
+
+  typedef logic [Groups-1:0]     groups_t;
+  typedef logic [GroupWidth-1:0] group_t;
+  typedef logic [RowWidth-1:0]   row_t;
+
+  function automatic group_t group_of(logic [31:0] address);
+    return group_t'((address - Start) / BeatBytes % Groups);
+  endfunction
+
+  function automatic row_t row_of(logic [31:0] address);
+    return row_t'((address - Start) / BeatBytes / Groups);
+  endfunction
+
+  // A memory with one port for all is one group as far as others wait.
+  function automatic groups_t waits(groups_t groups);
+    return Ports == 1 ? {Groups{|groups}} : groups;
+  endfunction
+
+  // ---- The cycle of the requests: who uses which group, and which are taken before each.
+  groups_t a_write, a_read, b_write, b_read, hold, before_write, before_read, before_pe;
+  group_t  a_write_group, a_read_group, pe_group;
+  logic    takes_pe;
+
+  assign a_write_group   = group_of(a_write_i.address);
+  assign a_read_group    = group_of(a_read_address_i);
+  assign pe_group        = group_of(pe_i.address);
+  assign a_write         = groups_t'(a_write_valid_i) << a_write_group;
+  assign a_read          = groups_t'(a_read_valid_i) << a_read_group;
+  assign b_write         = groups_t'(b_write_valid_i) << group_of(b_write_i.address);
+  assign b_read          = groups_t'(b_read_valid_i) << group_of(b_read_address_i);
+  assign before_write    = waits(b_write | hold);
+  assign before_read     = waits(b_write | hold | a_write);
+  assign busy_o          = waits(b_write | hold | a_write | a_read);
+  assign before_pe       = waits(b_write | hold | a_write | a_read | b_read);
+  assign a_write_ready_o = !before_write[a_write_group];
+  assign a_read_ready_o  = !before_read[a_read_group];
+  assign takes_pe        = pe_valid_i && pe_ready_o;
+
+  // ---- Atomic operations of HPUs: the group is read, and held in the next cycle for what is written. A beat that is written to
+  // the group in that cycle has its time, so then the operation begins again.
+  typedef enum logic [1:0] {
+    AtomicNone,
+    AtomicWrites,  // the group is held: the result is to be written
+    AtomicReads    // the operation begins again
+  } atomic_e;
+
+  typedef struct packed {
+    atop_e       atop;
+    logic [31:0] address;
+    logic [31:0] operand;
+    logic        expected_valid;
+    logic [31:0] expected;
+  } operation_t;
+
+  atomic_e    atomic_q;
+  operation_t operation_q;
+  group_t     place_q;
+  logic       starts_atomic, is_hit, reads_again, is_redone, writes_back;
+
+  assign pe_ready_o    = atomic_q == AtomicNone && !before_pe[pe_group];
+  assign starts_atomic = takes_pe && pe_i.atop != AtopNone;
+  assign hold          = groups_t'(atomic_q != AtomicNone) << place_q;
+  assign is_hit        = b_write[place_q];
+  assign writes_back   = atomic_q == AtomicWrites && !is_hit;
+  assign is_redone     = atomic_q == AtomicWrites && is_hit;
+  assign reads_again   = atomic_q == AtomicReads && !is_hit;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) atomic_q <= AtomicNone;
+    else if (starts_atomic || reads_again) atomic_q <= AtomicWrites;
+    else if (is_redone) atomic_q <= AtomicReads;
+    else if (writes_back) atomic_q <= AtomicNone;
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (starts_atomic) begin
+      operation_q <= '{pe_i.atop, pe_i.address, pe_i.wdata, pe_i.expected_valid, pe_i.expected};
+      place_q     <= pe_group;
+    end
+  end
+
+  // ---- The cycle of the memory.
+  typedef struct packed {
+    row_t                 row;
+    logic [BeatBytes-1:0] strobe;
+    logic [511:0]         wdata;
+  } beat_t;
+
+  typedef struct packed {
+    row_t        row;
+    logic [3:0]  word;   // of the beat
+    logic        we;
+    logic        is_sc;
+    logic [3:0]  be;
+    logic [31:0] wdata;
+  } word_t;
+
+  logic [31:0] word_address;
+  atop_e       word_atop;
+
+  assign word_address = takes_pe ? pe_i.address : operation_q.address;
+  assign word_atop    = takes_pe ? pe_i.atop : operation_q.atop;
+
+  groups_t a_write_q, a_read_q, b_write_q, b_read_q, pe_q, modify_q;
+  beat_t   a_data_q, b_data_q;
+  row_t    a_row_q, b_row_q;
+  word_t   word_q;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      a_write_q <= '0;
+      a_read_q  <= '0;
+      b_write_q <= '0;
+      b_read_q  <= '0;
+      pe_q      <= '0;
+      modify_q  <= '0;
+    end else begin
+      a_write_q <= a_write & ~before_write;
+      a_read_q  <= a_read & ~before_read;
+      b_write_q <= b_write;
+      b_read_q  <= b_read;
+      pe_q      <= groups_t'(takes_pe || reads_again) << (takes_pe ? pe_group : place_q);
+      modify_q  <= groups_t'(writes_back) << place_q;
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (a_write_valid_i) a_data_q <= '{row_of(a_write_i.address), a_write_i.strobe, a_write_i.wdata};
+    if (b_write_valid_i) b_data_q <= '{row_of(b_write_i.address), b_write_i.strobe, b_write_i.wdata};
+    if (a_read_valid_i) a_row_q <= row_of(a_read_address_i);
+    if (b_read_valid_i) b_row_q <= row_of(b_read_address_i);
+    if (takes_pe || reads_again) begin
+      word_q <= '{
+          row:   row_of(word_address),
+          word:  word_address[5:2],
+          we:    pe_i.we && word_atop == AtopNone,
+          is_sc: word_atop == AtopSc,
+          be:    pe_i.be,
+          wdata: pe_i.wdata};
+    end
+  end
+
+  logic [511:0] rdata [Groups];
+  logic [31:0]  result;
+  logic         has_failed;
+
+  for (genvar i = 0; i < Groups; i++) begin : g_group
+    logic                 req, we;
+    row_t                 row;
+    logic [BeatBytes-1:0] be;
+    logic [511:0]         wdata;
+
+    always_comb begin
+      req   = 1'b1;
+      we    = 1'b0;
+      row   = word_q.row;
+      be    = BeatBytes'(word_q.be) << {word_q.word, 2'b00};
+      wdata = {BeatBytes / 4{word_q.wdata}};
+      if (b_write_q[i]) begin
+        we    = 1'b1;
+        row   = b_data_q.row;
+        be    = b_data_q.strobe;
+        wdata = b_data_q.wdata;
+      end else if (modify_q[i]) begin
+        we    = !has_failed;
+        be    = BeatBytes'(4'hF) << {word_q.word, 2'b00};
+        wdata = {BeatBytes / 4{result}};
+      end else if (a_write_q[i]) begin
+        we    = 1'b1;
+        row   = a_data_q.row;
+        be    = a_data_q.strobe;
+        wdata = a_data_q.wdata;
+      end else if (a_read_q[i]) begin
+        row = a_row_q;
+      end else if (b_read_q[i]) begin
+        row = b_row_q;
+      end else begin
+        req = pe_q[i];
+        we  = word_q.we;
+      end
+    end
+
+    pspin_sram #(
+      .Rows (Rows),
+      .Bytes(BeatBytes)
+    ) u_sram (
+      .clk_i,
+      .req_i  (req),
+      .we_i   (we),
+      .row_i  (row),
+      .be_i   (be),
+      .wdata_i(wdata),
+      .rdata_o(rdata[i])
+    );
+  end
+
+  // ---- The cycle of the data, which registers take.
+  groups_t     a_from_q, b_from_q, word_from_q;
+  logic [3:0]  word_place_q;
+  logic        answers_q, is_sc_q;
+  logic [31:0] old;
+
+  // The data of the group that was read.
+  function automatic logic [511:0] chosen(groups_t from, logic [511:0] data [Groups]);
+    chosen = '0;
+    for (int unsigned i = 0; i < Groups; i++) chosen |= {512{from[i]}} & data[i];
+  endfunction
+
+  always_comb begin
+    old = '0;
+    for (int unsigned i = 0; i < Groups; i++) old |= {32{word_from_q[i]}} & rdata[i][word_place_q*32+:32];
+  end
+
+  assign has_failed = operation_q.atop == AtopSc && !(operation_q.expected_valid && operation_q.expected == old);
+
+  pspin_amo_alu u_alu (
+    .atop_i   (operation_q.atop),
+    .old_i    (old),
+    .operand_i(operation_q.operand),
+    .new_o    (result)
+  );
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      answers_q   <= 1'b0;
+      pe_rvalid_o <= 1'b0;
+    end else begin
+      answers_q   <= pe_q != '0 && !is_redone;
+      pe_rvalid_o <= answers_q;
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    a_from_q     <= a_read_q;
+    b_from_q     <= b_read_q;
+    word_from_q  <= pe_q;
+    word_place_q <= word_q.word;
+    is_sc_q      <= word_q.is_sc;
+    if (a_from_q != '0) a_read_data_o <= chosen(a_from_q, rdata);
+    if (b_from_q != '0) b_read_data_o <= chosen(b_from_q, rdata);
+    if (answers_q) pe_rdata_o <= is_sc_q ? 32'(has_failed) : old;
+  end
+
+endmodule
