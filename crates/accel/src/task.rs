@@ -20,6 +20,9 @@ pub enum Role {
 }
 
 impl Role {
+    /// All roles, in their order within a message.
+    pub const ALL: [Role; 3] = [Role::Header, Role::Payload, Role::Completion];
+
     /// The role as reports name it.
     pub fn name(self) -> &'static str {
         match self {

@@ -55,9 +55,6 @@ pub struct ClusterSide<'a, O> {
     pub events: &'a mut Vec<DriverEvent>,
     /// The observer of the unit.
     pub observer: &'a mut O,
-    /// HPUs may do what they do before this cycle in advance, in the order of their accesses: nobody outside the cluster uses its
-    /// L1 before, but for what the banks know already, or stops an HPU that does not wait.
-    pub until: Cycle,
 }
 
 impl<O: Observer> ClusterSide<'_, O> {

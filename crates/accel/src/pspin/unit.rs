@@ -80,6 +80,8 @@ pub struct Pspin<C, O = ()> {
     feedback: VecDeque<Returning>,
     /// Packets for which no handler runs, which take their turn with the clusters.
     skipped: VecDeque<Completion>,
+    /// What the feedback that was collected in the cycle that is simulated leaves empty at its end.
+    leaving: Option<Leaving>,
     arbiter: RoundRobin,
     /// Port A of the L2 memories, which the NIC–host interconnect uses.
     port_a: PortA,
@@ -89,6 +91,18 @@ pub struct Pspin<C, O = ()> {
     events: Vec<DriverEvent>,
     counters: Counters,
     observer: O,
+}
+
+/// Packets for which no handler runs that may wait to be fed back.
+const SKIPPED: usize = 4;
+
+/// What a feedback leaves empty.
+#[derive(Clone, Copy)]
+enum Leaving {
+    /// A place of a cluster, and its buffer.
+    Place { cluster: u32, place: u8 },
+    /// An entry of the queue of packets for which no handler runs.
+    Skipped,
 }
 
 /// A feedback that has left its cluster.
@@ -166,6 +180,7 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
             cores,
             feedback: VecDeque::new(),
             skipped: VecDeque::new(),
+            leaving: None,
             arbiter: RoundRobin::default(),
             port_a: PortA::new(&config),
             errors: HashMap::new(),
@@ -325,7 +340,8 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
     /// Returns whether something went out.
     fn step(&mut self, out: &mut impl Outside) -> bool {
         let now = self.now;
-        let mut goes_out = self.send_feedback(out);
+        let mut goes_out = self.give_up_idle(out);
+        goes_out |= self.send_feedback(out);
         if self.commands.wake() <= now {
             goes_out |= self.move_commands(out);
         }
@@ -345,7 +361,6 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
         }
         for index in 0..self.clusters.len() as u16 {
             if self.cores.next(index) <= now {
-                let until = self.undisturbed(index);
                 let cluster = &mut self.clusters[usize::from(index)];
                 let mut side = ClusterSide {
                     cluster,
@@ -356,7 +371,6 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
                     dma: &mut self.dma,
                     events: &mut self.events,
                     observer: &mut self.observer,
-                    until,
                 };
                 self.cores.step(index, now, &mut side);
                 self.note_wishes(usize::from(index));
@@ -365,19 +379,28 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
         if self.dispatcher_wake() <= now {
             self.dispatch();
         }
-        let mut idle = None;
-        self.mpq.step(now, |event| idle = Some(event));
-        if let Some(DriverEvent::Idle { message, descriptor, is_free }) = idle {
-            goes_out = true;
-            let count = self.count_error(descriptor);
-            self.tell_host(out, descriptor, &Status::idle(message, count));
-            out.raise(now, DriverEvent::Idle { message, descriptor, is_free });
+        // The dispatcher sees only in the next cycle what has become empty in this one.
+        if let Some(leaving) = self.leaving.take() {
+            self.leave(leaving);
         }
+        self.mpq.step(now);
         for event in self.events.drain(..) {
             goes_out = true;
             out.raise(now, event);
         }
         goes_out
+    }
+
+    /// Gives up a message for which no packet has come for too long. Returns whether there is one.
+    #[inline]
+    fn give_up_idle(&mut self, out: &mut impl Outside) -> bool {
+        let Some(event) = self.mpq.give_up_idle(self.now) else { return false };
+        if let DriverEvent::Idle { message, descriptor, .. } = event {
+            let count = self.count_error(descriptor);
+            self.tell_host(out, descriptor, &Status::idle(message, count));
+        }
+        out.raise(self.now, event);
+        true
     }
 
     /// Notes what a cluster wants of the parts that all share.
@@ -387,16 +410,6 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
         let set = |set: u64, wants: bool| set & !(1 << index) | u64::from(wants) << index;
         self.feeding = set(self.feeding, cluster.has_feedback());
         self.issuing = set(self.issuing, cluster.has_command());
-    }
-
-    /// The first later cycle in which somebody outside a cluster could use its L1 or stop one of its HPUs, without having been
-    /// announced now.
-    fn undisturbed(&self, cluster: u16) -> Cycle {
-        let Config { dma, pe, commands, .. } = &*self.config;
-        let is_quiet = self.commands.is_idle() && !self.dma.has_copies() && !self.pe.has_pending(self.now, cluster);
-        let cycles = (dma.latency_cycles - 1).min(pe.remote_l1_cycles / 2).min(commands.path_cycles);
-        let until = self.now + if is_quiet { cycles.max(1) } else { 1 };
-        until.min(self.clusters[usize::from(cluster)].watchdog().max(self.now + 1_u64))
     }
 
     /// The feedback of one HPU leaves its cluster, and one that has left reaches the queues and the NIC. Returns whether the NIC
@@ -461,16 +474,26 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
         let choice = self.arbiter.choice(self.feeding | u64::from(!self.skipped.is_empty()) << skips)?;
         self.arbiter.grant(choice);
         if choice as usize == skips {
-            return self.skipped.pop_front();
+            self.leaving = Some(Leaving::Skipped);
+            return self.skipped.front().copied();
         }
-        let (task, outcome, hpu, is_stalled) = self.clusters[choice as usize].feed_back()?;
+        let (place, task, outcome, hpu, is_stalled) = self.clusters[choice as usize].feed_back()?;
+        self.leaving = Some(Leaving::Place { cluster: choice, place });
         self.note_wishes(choice as usize);
-        self.dispatcher.is_blocked = false;
         let hpu = HpuId { cluster: choice as u16, hpu };
         if is_stalled {
             self.cores.resume(hpu, self.now + 1_u64);
         }
         Some(Completion { task, outcome, hpu: Some(hpu) })
+    }
+
+    /// A place or an entry is empty from the next cycle on, in which the dispatcher tries again.
+    fn leave(&mut self, leaving: Leaving) {
+        match leaving {
+            Leaving::Place { cluster, place } => self.clusters[cluster as usize].leave(place),
+            Leaving::Skipped => _ = self.skipped.pop_front(),
+        }
+        self.dispatcher.is_blocked = false;
     }
 
     /// Gives the next task of a cluster to an idle HPU.
@@ -629,7 +652,7 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
         Some(Response { issued, data, is_refused: done.is_err() })
     }
 
-    /// The dispatcher gives its task to a cluster, or waits until one has room.
+    /// The dispatcher gives its task to a cluster, or waits until one has room: that of the end of the last cycle.
     fn dispatch(&mut self) {
         match self.mpq.out() {
             Some((_, Selected::Task(task))) => {
@@ -639,7 +662,13 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
                 };
                 self.send(self.now, index, task);
             }
-            Some((_, Selected::Packet(completion))) => self.skipped.push_back(completion),
+            Some((_, Selected::Packet(completion))) => {
+                if self.skipped.len() >= SKIPPED {
+                    self.dispatcher.is_blocked = true;
+                    return;
+                }
+                self.skipped.push_back(completion);
+            }
             None => return,
         }
         self.mpq.take();
@@ -655,9 +684,6 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
         if from.size > 0 {
             self.observer.note(now, Noted::DmaStart { cluster, place });
             self.dma.start(cluster, now, Transfer { owner: Owner::Packet(place), from, to: to.address });
-        } else {
-            // Nothing is copied: the scheduler may assign the task in the cycle in which it comes.
-            self.assign(index);
         }
     }
 }

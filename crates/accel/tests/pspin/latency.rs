@@ -68,14 +68,14 @@ fn a_byte_more_takes_a_beat_more() {
     }
 }
 
-/// A transfer of no bytes has no DMA: the task goes to an HPU at once.
+/// A transfer of no bytes has no DMA: the task goes to an HPU in the cycle after it has come to the cluster.
 #[test]
 fn a_packet_that_stays_in_l2_is_not_copied() {
     let mut rig = Rig::fixed("pspin-400g", &[], |_, _| 0);
     let packet = Packet { message: 0, size: 0, eom: true, context: Rc::new(context(&[Role::Payload])) };
     rig.submit(&packet).unwrap();
     rig.finish();
-    assert_eq!(rig.nic.feedback[0].0, 3 + 1 + 1 + 8 + 1);
+    assert_eq!(rig.nic.feedback[0].0, 3 + 1 + 1 + 1 + 8 + 1);
 }
 
 /// From the first byte at the NIC: 4 cycles and a beat for each 64 B until the request.

@@ -8,5 +8,6 @@ mod latency;
 mod model;
 mod order;
 mod protect;
+mod registers;
 mod rig;
 mod throughput;

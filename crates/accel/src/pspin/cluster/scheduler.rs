@@ -98,7 +98,8 @@ impl Cluster {
         let place = (self.free != 0).then(|| self.free.trailing_zeros() as u8)?;
         let buffer = self.packets.allocate(size)?;
         self.free &= !(1 << place);
-        let landed = if size == 0 { now } else { Cycle::NEVER };
+        // Nothing is copied for a task without bytes: it is there when the scheduler has it.
+        let landed = if size == 0 { now + 1_u64 } else { Cycle::NEVER };
         self.places[usize::from(place)] = Some(Placed { task, transfer: size, buffer, landed });
         self.waiting.push_back(place);
         self.settle();
@@ -234,9 +235,10 @@ impl Cluster {
         self.done != 0
     }
 
-    /// Sends the feedback of the HPU whose turn it is. Returns the task, how it ended, the HPU, and whether that waits for this.
+    /// Sends the feedback of the HPU whose turn it is; the task keeps its place until it [leaves](Self::leave). Returns the place
+    /// and the task, how it ended, the HPU, and whether that waits for this.
     #[inline]
-    pub fn feed_back(&mut self) -> Option<(TaskId, TaskOutcome, u16, bool)> {
+    pub fn feed_back(&mut self) -> Option<(u8, TaskId, TaskOutcome, u16, bool)> {
         let hpu = self.arbiter.choice(u64::from(self.done))?;
         self.arbiter.grant(hpu);
         let driver = &mut self.drivers[hpu as usize];
@@ -244,11 +246,18 @@ impl Cluster {
         if !driver.could_feed_back() {
             self.done &= !(1 << hpu);
         }
-        let placed = self.places[usize::from(finished.place)].take()?;
-        self.packets.free(placed.buffer);
-        self.free |= 1 << finished.place;
+        let task = self.places[usize::from(finished.place)].as_ref()?.task;
         let is_stalled = std::mem::take(&mut self.drivers[hpu as usize].is_stalled);
-        Some((placed.task, finished.outcome, hpu as u16, is_stalled))
+        Some((finished.place, task, finished.outcome, hpu as u16, is_stalled))
+    }
+
+    /// A task whose feedback was sent leaves its place and its buffer.
+    #[inline]
+    pub fn leave(&mut self, place: u8) {
+        if let Some(placed) = self.places[usize::from(place)].take() {
+            self.packets.free(placed.buffer);
+            self.free |= 1 << place;
+        }
     }
 
     /// The next cycle in which a watchdog may bite.

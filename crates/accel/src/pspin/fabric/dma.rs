@@ -111,12 +111,6 @@ impl DmaInterconnect {
         self.beat
     }
 
-    /// Whether transfers of handlers are under way.
-    #[inline]
-    pub fn has_copies(&self) -> bool {
-        self.handlers != 0
-    }
-
     /// The next cycle in which a beat can be read.
     #[inline]
     pub fn wake(&self) -> Cycle {

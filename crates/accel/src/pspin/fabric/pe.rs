@@ -47,12 +47,6 @@ impl PeInterconnect {
         }
     }
 
-    /// Whether an access to the L1 of a cluster, which was asked for by another one, is still to happen.
-    #[inline]
-    pub fn has_pending(&self, now: Cycle, cluster: u16) -> bool {
-        self.memories[3 + usize::from(cluster)] > now
-    }
-
     /// An HPU of a cluster asks in cycle `now` for `bytes` of a memory.
     pub fn ask(&mut self, cluster: u16, now: Cycle, place: Place, bytes: u32) -> Remote {
         let (memory, latency) = match place {

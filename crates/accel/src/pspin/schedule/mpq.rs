@@ -31,6 +31,10 @@ struct Queue {
     /// The number of its message, which is compared with that of each request: numbers never alias.
     message: u32,
     waiting: List,
+    /// The handlers of its message, by role: those of the context of the first request.
+    handlers: [bool; 3],
+    /// The selection sees the state from this cycle on.
+    from: Cycle,
     /// Tasks that have been sent, or packets that were skipped, and have not ended.
     running: u32,
     /// How many of them are packets that were skipped.
@@ -100,6 +104,8 @@ impl Mpq {
             state: State::Free,
             message: 0,
             waiting: List::EMPTY,
+            handlers: [false; 3],
+            from: Cycle::ZERO,
             running: 0,
             skipped: 0,
             failed: false,
@@ -167,9 +173,9 @@ impl Mpq {
         }
         if is_new {
             let context = &her.context;
-            let has_header = context.entry(Role::Header).is_some();
-            queue.state = if has_header { State::Header } else { State::Payload };
-            (queue.message, queue.failed, queue.ended) = (her.message, false, false);
+            queue.handlers = Role::ALL.map(|role| context.entry(role).is_some());
+            (queue.message, queue.failed, queue.from) = (her.message, false, now);
+            queue.state = if queue.runs(Role::Header) { State::Header } else { State::Payload };
             (queue.idle_cycles, queue.descriptor) = (context.idle_cycles, context.descriptor);
             self.idle_from = self.idle_from.min(now + context.idle_cycles);
         }
@@ -188,6 +194,7 @@ impl Mpq {
     #[inline]
     fn could_give(&self, queue: &Queue, now: Cycle) -> bool {
         match queue.state {
+            _ if queue.from > now => false,
             State::Header | State::Payload => self.tasks.is_ready(&queue.waiting, now),
             State::Reset => queue.running == queue.skipped && queue.has_packets(),
             State::Completion => true,
@@ -202,17 +209,14 @@ impl Mpq {
         self.ready[word] = self.ready[word] & !(1 << bit) | u64::from(ready) << bit;
     }
 
-    /// Updates the queues whose time has come, gives up one that is idle, and selects a task.
+    /// Updates the queues whose time has come, and selects a task.
     #[inline]
-    pub fn step(&mut self, now: Cycle, raise: impl FnOnce(DriverEvent)) {
+    pub fn step(&mut self, now: Cycle) {
         while let Some((at, index)) = self.pending.front().copied()
             && at <= now
         {
             self.pending.pop_front();
             self.update(index, now);
-        }
-        if self.idle_from <= now {
-            self.give_up_idle(now, raise);
         }
         if self.out.is_none()
             && let Some(index) = first_from(&self.ready, self.next)
@@ -242,10 +246,9 @@ impl Mpq {
             }
             State::Payload => {
                 let id = tasks.pop(&mut queue.waiting)?;
-                let Her { context, eom, .. } = &tasks[id].her;
-                let runs = context.entry(Role::Payload).is_some() && !queue.failed;
-                let waits = *eom && context.entry(Role::Completion).is_some() && !queue.failed;
-                if *eom {
+                let eom = tasks[id].her.eom;
+                let (runs, waits) = (queue.runs(Role::Payload), eom && queue.runs(Role::Completion));
+                if eom {
                     let idle = queue.running == 0 && !runs;
                     queue.state = if waits && idle { State::Completion } else { State::Draining };
                 }
@@ -308,6 +311,7 @@ impl Mpq {
     pub fn complete(&mut self, now: Cycle, task: TaskId, outcome: TaskOutcome) -> Ended {
         let task = &self.tasks[task];
         let queue = &mut self.queues[usize::from(task.queue)];
+        let ran_nothing = queue.running == queue.skipped;
         queue.running -= 1;
         queue.skipped -= u32::from(matches!(outcome, TaskOutcome::Skipped | TaskOutcome::MessageReset));
         let failed = matches!(outcome, TaskOutcome::Faulted(_) | TaskOutcome::TimedOut);
@@ -327,11 +331,20 @@ impl Mpq {
                 return Ended { last: false };
             }
         };
+        let gives = match next {
+            State::Free => false,
+            // The packets that wait are fed back when no handler runs any more.
+            State::Reset => queue.running == queue.skipped && !ran_nothing,
+            _ => true,
+        };
         queue.state = next;
         self.inside -= u64::from(task.feeds_back);
-        match next {
-            State::Free => self.order.retire(u32::from(task.queue)),
-            _ => self.pending.push_back((now + self.select_cycles, task.queue)),
+        if gives {
+            queue.from = now + self.select_cycles;
+            self.pending.push_back((queue.from, task.queue));
+        }
+        if next == State::Free {
+            self.order.retire(u32::from(task.queue));
         }
         Ended { last: next == State::Free }
     }
@@ -343,34 +356,40 @@ impl Mpq {
         Feedback { packet, transfer, message, user, outcome, last: ended.last }
     }
 
-    /// Gives up the queue that may have been idle for longest, if it was for too long.
-    fn give_up_idle(&mut self, now: Cycle, raise: impl FnOnce(DriverEvent)) {
+    /// Gives up the message that may have been idle for longest, if it was for too long.
+    #[inline]
+    pub fn give_up_idle(&mut self, now: Cycle) -> Option<DriverEvent> {
+        if self.idle_from <= now { self.find_idle(now) } else { None }
+    }
+
+    #[cold]
+    fn find_idle(&mut self, now: Cycle) -> Option<DriverEvent> {
         let queues = &self.queues;
         let due = |queue: u32, touched: Cycle| touched + queues[queue as usize].idle_cycles;
         let ages = self.order.active().map(|(queue, touched)| (due(queue, touched), queue));
         let Some((at, first)) = ages.min() else {
             self.idle_from = Cycle::NEVER;
-            return;
+            return None;
         };
         self.idle_from = at;
         if self.idle_from > now {
-            return;
+            return None;
         }
         // Some queue is due. The hardware compares the age of one candidate in each cycle.
         let victim = self.order.candidate(first);
         let is_due = due(victim, self.order.touched(victim)) <= now;
         self.idle_from = now + 1_u64;
         if !is_due {
-            return;
+            return None;
         }
         let Queue { message, descriptor, .. } = self.queues[victim as usize];
-        if let Some(is_free) = self.reset(now, message) {
-            raise(DriverEvent::Idle { message, descriptor, is_free });
-        }
+        let is_free = self.reset(now, message)?;
+        Some(DriverEvent::Idle { message, descriptor, is_free })
     }
 
-    /// Gives up a message: handlers that run end as usual, the packets that wait are fed back, then the queue is free. Returns
-    /// whether it is free already; `None` when there is no such message.
+    /// Gives up a message: handlers that run end as usual, the packets that wait are fed back, then the queue is free. From this
+    /// cycle on it gives nothing, and its packets from the cycle on in which the selection sees that. Returns whether the queue
+    /// is free already; `None` when there is no such message.
     pub fn reset(&mut self, now: Cycle, message: u32) -> Option<bool> {
         let index = message % self.queues.len() as u32;
         let queue = &mut self.queues[index as usize];
@@ -379,6 +398,8 @@ impl Mpq {
         }
         let is_free = queue.running == 0 && !queue.has_packets();
         queue.state = if is_free { State::Free } else { State::Reset };
+        queue.from = now + self.select_cycles;
+        self.pending.push_back((queue.from, index as u16));
         self.order.retire(index);
         self.update(index as u16, now);
         Some(is_free)
@@ -389,6 +410,12 @@ impl Queue {
     /// Whether packets wait, in cells or for the completion handler.
     fn has_packets(&self) -> bool {
         !self.waiting.is_empty() || self.last.is_some()
+    }
+
+    /// Whether the handler of a role still runs for packets of the message.
+    #[inline]
+    fn runs(&self, role: Role) -> bool {
+        self.handlers[role as usize] && !self.failed
     }
 
     /// Feeds back a packet on which no handler runs.
