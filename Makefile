@@ -17,7 +17,7 @@ unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 
 C_FILES = $(shell find sdk experiments tests crates -name '*.[ch]' -o -name '*.cpp' -o -name '*.hpp')
 
-.PHONY: help build cargo demo test test-checked fuzz soak bench reproduce lint format lock install clean
+.PHONY: help build cargo demo test test-checked rtl rtl-quick fuzz soak bench reproduce lint format lock install clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -77,6 +77,12 @@ test: build $(VENV)/.mpi ## run all tests
 CHECKED := sim machine packets hpu accel net nic smartnic goal offload mpi output fuzzing
 test-checked: ## run the tests within a process with checks of overflows and assertions
 	cargo test --profile checked --locked --no-fail-fast --tests $(CHECKED:%=-p %)
+
+rtl: $(VENV)/.packages ## build and test the hardware: its core, lint, units, proofs, known defects (needs c++)
+	@$(MAKE) --no-print-directory -C rtl all
+
+rtl-quick: $(VENV)/.packages ## the hardware's lint and the tests of its units only (needs c++)
+	@$(MAKE) --no-print-directory -C rtl quick
 
 fuzz: ## run every fuzzer for FUZZ_SECONDS (60); make test replays what they keep (needs c++)
 	fuzz/run

@@ -1,4 +1,4 @@
-"""The types of the SystemVerilog packages: struct("her_t").pack(message=3), enum("role_e").RoleCompletion, for tests."""
+"""The types of the SystemVerilog packages: struct("her_t").pack(message=3), enum("role_e").RoleCompletion."""
 
 from enum import IntEnum
 from functools import cache
