@@ -128,6 +128,24 @@ package pspin_pkg;
     logic                 last;  // the number of the message may be used again
   } feedback_t;
 
+  // A message that was given up because no packet came for it.
+  typedef struct packed {
+    logic [31:0]             message;
+    logic [ContextWidth-1:0] execution_context;
+    logic                    is_free;  // its number may be used again; otherwise the last feedback says so
+  } idle_t;
+
+  // What the scheduler does in a cycle, for counters.
+  typedef struct packed {
+    logic accepted;  // a request
+    logic refused;   // a request, for the time being
+    logic sent;      // a task to a cluster
+    logic blocked;   // a task, because no cluster has room for it
+    logic skipped;   // a packet, for which no handler runs
+    logic held;      // a feedback, by the NIC
+    logic idle;      // a message was given up
+  } sched_events_t;
+
   // Memory that a handler may use.
   typedef struct packed {
     logic [63:0] address;

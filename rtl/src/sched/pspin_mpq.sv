@@ -6,15 +6,19 @@
 // Each queue has a credit for OwnCells requests and shares SharedCells with the others. Cells have no owner: the credits only bound
 // how many a queue has. A last packet that waits for the completion handler keeps its cell, on the credit of its queue, which has
 // no other request then.
+//
+// Requests and the links between them are in memories. The link of a request that is popped comes in the next cycle, in which it
+// replaces the head of its queue.
 module pspin_mpq
   import pspin_pkg::*;
 #(
   parameter int unsigned Queues      = 8,  // a power of two
   parameter int unsigned SharedCells = 4,
   parameter int unsigned OwnCells    = 1,  // at least 1
-  parameter int unsigned IdWidth     = 10,
+  parameter int unsigned IdWidth     = 10,  // of numbers of messages
   parameter int unsigned Width       = 8,   // of what else a request says
-  parameter int unsigned TasksWidth  = 8,   // counts the tasks of a message that run
+  parameter int unsigned TasksWidth  = 8,   // counts the tasks and skipped packets of a message that have not ended
+  parameter int unsigned SkipsWidth  = 8,   // counts the skipped packets among them
   localparam int unsigned QueueWidth = $clog2(Queues)
 ) (
   input  logic                  clk_i,
@@ -45,13 +49,22 @@ module pspin_mpq
   input  logic                  done_skipped_i,
   output logic                  done_last_o,    // the message has ended with it
 
-  // Messages that are given up, by the idle time-out or the driver.
+  // Messages that the driver gives up.
   input  logic                  reset_valid_i,
   input  logic [IdWidth-1:0]    reset_message_i,
   output logic                  reset_done_o,   // there is such a message
+  output logic                  reset_free_o,   // and its queue is free already; otherwise the last feedback says so
 
+  // The idle time-out, which gives up the message of a queue unless the driver or an end comes first.
+  input  logic                  idle_valid_i,
+  input  logic [QueueWidth-1:0] idle_queue_i,
+  output logic                  idle_done_o,
+  output logic                  idle_free_o,
+  output logic [IdWidth-1:0]    idle_message_o,
   output logic                  touch_o,        // a request was accepted
+  output logic                  touch_new_o,    // the first one of a message
   output logic [QueueWidth-1:0] touched_o,
+  output logic [Queues-1:0]     active_o,       // queues with a message that was not given up
   output logic [Queues-1:0]     free_o
 );
 
@@ -59,21 +72,26 @@ module pspin_mpq
   localparam int unsigned CellWidth   = $clog2(Cells);
   localparam int unsigned LengthWidth = $clog2(OwnCells + SharedCells + 1);
   localparam int unsigned SharedWidth = SharedCells > 0 ? $clog2(SharedCells + 1) : 1;
+  localparam int unsigned TagWidth    = IdWidth > QueueWidth ? IdWidth - QueueWidth : 1;
+
+  // What the place of a queue does not say about its message.
+  function automatic logic [TagWidth-1:0] tag(logic [IdWidth-1:0] message);
+    return TagWidth'(message >> QueueWidth);
+  endfunction
 
   // Queues.
   mpq_state_e             state_q   [Queues];
-  logic [IdWidth-1:0]     message_q [Queues];
+  logic [TagWidth-1:0]    tag_q     [Queues];
   logic [2:0]             roles_q   [Queues];
   logic [LengthWidth-1:0] length_q  [Queues];
   logic [TasksWidth-1:0]  running_q [Queues];
-  logic [TasksWidth-1:0]  skipped_q [Queues];
+  logic [SkipsWidth-1:0]  skipped_q [Queues];
   logic [CellWidth-1:0]   head_q    [Queues];  // also of the last packet that waits for the completion handler
   logic [CellWidth-1:0]   tail_q    [Queues];
   logic [Queues-1:0]      ended_q, failed_q, has_last_q;
 
   // Cells.
   logic [Cells-1:0]       used_q;
-  logic [CellWidth-1:0]   link_q [Cells];
   logic [SharedWidth-1:0] shared_q;            // credits that are left
   logic [CellWidth-1:0]   free_cell;
 
@@ -86,21 +104,28 @@ module pspin_mpq
 
   assign q_in         = her_message_i[QueueWidth-1:0];
   assign is_new       = state_q[q_in] == MpqFree;
-  assign is_mine      = message_q[q_in] == her_message_i && !ended_q[q_in] && state_q[q_in] != MpqReset;
+  assign is_mine      = tag_q[q_in] == tag(her_message_i) && !ended_q[q_in] && state_q[q_in] != MpqReset;
   assign takes_shared = length_q[q_in] >= LengthWidth'(OwnCells);
   assign her_ready_o  = (is_new || is_mine) && (!takes_shared || shared_q != '0);
   assign accepts      = her_valid_i && her_ready_o;
   assign touch_o      = accepts;
+  assign touch_new_o  = accepts && is_new;
   assign touched_o    = q_in;
 
-  always_comb begin
-    free_cell = '0;
-    for (int i = int'(Cells) - 1; i >= 0; i--) if (!used_q[i]) free_cell = CellWidth'(i);
-  end
+  // Credits see to it that there is one.
+  logic unused_free_valid;
 
-  ///////////
-  // Ends  //
-  ///////////
+  pspin_first #(
+    .N(Cells)
+  ) u_free (
+    .bits_i (~used_q),
+    .valid_o(unused_free_valid),
+    .index_o(free_cell)
+  );
+
+  //////////
+  // Ends //
+  //////////
 
   mpq_state_e            done_state_d;
   logic [TasksWidth-1:0] done_running;
@@ -127,17 +152,25 @@ module pspin_mpq
   ////////////
 
   logic [QueueWidth-1:0] q_reset;
-  logic                  resets, reset_frees, ends_reset;
+  logic                  resets, reset_frees, ends_reset, is_given, is_meant;
 
-  assign q_reset      = reset_message_i[QueueWidth-1:0];
-  assign resets       = reset_valid_i && message_q[q_reset] == reset_message_i && !(state_q[q_reset] inside {MpqFree, MpqReset});
-  assign reset_done_o = resets;
+  assign q_reset  = reset_valid_i ? reset_message_i[QueueWidth-1:0] : idle_queue_i;
+  assign is_given = state_q[q_reset] inside {MpqFree, MpqReset};
+  assign is_meant = reset_valid_i ? tag_q[q_reset] == tag(reset_message_i)
+                                  : idle_valid_i && !ends_reset && !(accepts && q_in == q_reset);
+  assign resets   = is_meant && !is_given;
 
   // Nothing is left of the message: no task that runs, also none that ends in this cycle, and no packet, also none that comes.
-  assign ends_reset   = done_valid_i && done_queue_i == q_reset;
-  assign reset_frees  = running_q[q_reset] == TasksWidth'(ends_reset) && length_q[q_reset] == '0 && !has_last_q[q_reset]
-                      && !(accepts && q_in == q_reset);
-  assign done_last_o  = done_valid_i && (resets && ends_reset ? reset_frees : done_state_d == MpqFree);
+  assign ends_reset  = done_valid_i && done_queue_i == q_reset;
+  assign reset_frees = running_q[q_reset] == TasksWidth'(ends_reset) && length_q[q_reset] == '0 && !has_last_q[q_reset]
+                     && !(accepts && q_in == q_reset);
+  assign done_last_o = done_valid_i && (resets && ends_reset ? reset_frees : done_state_d == MpqFree);
+
+  assign reset_done_o   = reset_valid_i && resets;
+  assign reset_free_o   = reset_done_o && reset_frees && !ends_reset;
+  assign idle_done_o    = !reset_valid_i && resets;
+  assign idle_free_o    = idle_done_o && reset_frees;
+  assign idle_message_o = IdWidth'({tag_q[idle_queue_i], idle_queue_i});
 
   ///////////////
   // Selection //
@@ -152,6 +185,7 @@ module pspin_mpq
   logic                  feeds_back_d, skips_d;
   logic [LengthWidth-1:0] length_out;
   logic [TasksWidth-1:0] out_running;
+  logic [CellWidth-1:0]  out_cell;
   logic                  valid_q;
 
   pspin_rr_arbiter #(
@@ -213,6 +247,14 @@ module pspin_mpq
   // A cell is free when its packet has been read for the last time.
   assign frees_cell = selects && ((pops && !keeps_last) || state_q[q_out] == MpqCompletion || (state_q[q_out] == MpqReset && !pops));
 
+  // The request behind the one that is popped becomes the head in the next cycle.
+  logic                  fetches, fetched_q;
+  logic [QueueWidth-1:0] q_fetched_q;
+  logic [CellWidth-1:0]  link;
+
+  assign fetches  = selects && pops && length_q[q_out] != LengthWidth'(1);
+  assign out_cell = fetched_q && q_fetched_q == q_out ? link : head_q[q_out];
+
   // Whether a queue could give something.
   function automatic logic could_give(mpq_state_e state, logic has_waiting, logic has_last, logic only_skipped);
     unique case (state)
@@ -225,7 +267,7 @@ module pspin_mpq
 
   always_comb begin
     for (int unsigned i = 0; i < Queues; i++) begin
-      ready_d[i] = could_give(state_q[i], length_q[i] != '0, has_last_q[i], running_q[i] == skipped_q[i]);
+      ready_d[i] = could_give(state_q[i], length_q[i] != '0, has_last_q[i], running_q[i] == TasksWidth'(skipped_q[i]));
     end
     // A selection counts at once for the queue that was selected.
     if (selects) begin
@@ -233,7 +275,7 @@ module pspin_mpq
           out_state_d,
           length_q[q_out] > LengthWidth'(pops),
           keeps_last || (has_last_q[q_out] && pops),
-          running_q[q_out] + TasksWidth'(gives) == skipped_q[q_out] + TasksWidth'(gives && skips_d)
+          running_q[q_out] + TasksWidth'(gives) == TasksWidth'(skipped_q[q_out]) + TasksWidth'(gives && skips_d)
       );
     end
     if (resets) ready_d[q_reset] = 1'b0;
@@ -258,27 +300,29 @@ module pspin_mpq
       shared_q   <= SharedWidth'(SharedCells);
       ready_q    <= '0;
       valid_q    <= 1'b0;
+      fetched_q  <= 1'b0;
     end else begin
-      ready_q  <= ready_d;
-      shared_q <= shared_q - SharedWidth'(accepts && takes_shared)
-                + SharedWidth'(selects && pops && length_out > LengthWidth'(OwnCells));
+      ready_q   <= ready_d;
+      fetched_q <= fetches;
+      shared_q  <= shared_q - SharedWidth'(accepts && takes_shared)
+                 + SharedWidth'(selects && pops && length_out > LengthWidth'(OwnCells));
 
       if (done_valid_i) begin
         state_q[done_queue_i]   <= done_state_d;
         running_q[done_queue_i] <= done_running;
-        skipped_q[done_queue_i] <= skipped_q[done_queue_i] - TasksWidth'(done_skipped_i);
+        skipped_q[done_queue_i] <= skipped_q[done_queue_i] - SkipsWidth'(done_skipped_i);
         if (state_q[done_queue_i] == MpqHeaderRunning && done_failed_i) failed_q[done_queue_i] <= 1'b1;
       end
 
       if (selects) begin
         state_q[q_out]   <= out_state_d;
         running_q[q_out] <= out_running + TasksWidth'(gives);
-        skipped_q[q_out] <= skipped_q[q_out] + TasksWidth'(gives && skips_d)
-                          - TasksWidth'(done_valid_i && done_skipped_i && done_queue_i == q_out);
+        skipped_q[q_out] <= skipped_q[q_out] + SkipsWidth'(gives && skips_d)
+                          - SkipsWidth'(done_valid_i && done_skipped_i && done_queue_i == q_out);
         length_q[q_out]  <= length_q[q_out] - LengthWidth'(pops);
         if (keeps_last) has_last_q[q_out] <= 1'b1;
         else if (!pops && state_q[q_out] != MpqHeader) has_last_q[q_out] <= 1'b0;
-        if (frees_cell) used_q[head_q[q_out]] <= 1'b0;
+        if (frees_cell) used_q[out_cell] <= 1'b0;
       end
 
       if (resets) state_q[q_reset] <= reset_frees ? MpqFree : MpqReset;
@@ -308,21 +352,24 @@ module pspin_mpq
       task_feeds_back_o <= feeds_back_d;
       task_skips_o      <= skips_d;
       task_resets_o     <= state_q[q_out] == MpqReset;
-      if (pops && !keeps_last) head_q[q_out] <= link_q[head_q[q_out]];
     end
+    if (fetches) q_fetched_q <= q_out;
+    if (fetched_q) head_q[q_fetched_q] <= link;
     if (accepts) begin
-      message_q[q_in] <= her_message_i;
+      tag_q[q_in] <= tag(her_message_i);
       if (is_new) roles_q[q_in] <= her_roles_i;
       tail_q[q_in] <= free_cell;
       if (is_alone) head_q[q_in] <= free_cell;
-      else link_q[tail_q[q_in]] <= free_cell;
     end
   end
 
   assign task_valid_o = valid_q;
 
   always_comb begin
-    for (int unsigned i = 0; i < Queues; i++) free_o[i] = state_q[i] == MpqFree;
+    for (int unsigned i = 0; i < Queues; i++) begin
+      free_o[i]   = state_q[i] == MpqFree;
+      active_o[i] = !(state_q[i] inside {MpqFree, MpqReset});
+    end
   end
 
   pspin_sram_2p #(
@@ -334,8 +381,21 @@ module pspin_mpq
     .wrow_i (free_cell),
     .wdata_i(her_data_i),
     .re_i   (selects),
-    .rrow_i (head_q[q_out]),
+    .rrow_i (out_cell),
     .rdata_o(task_data_o)
+  );
+
+  pspin_sram_2p #(
+    .Rows (Cells),
+    .Width(CellWidth)
+  ) u_links (
+    .clk_i,
+    .we_i   (accepts && !is_alone),
+    .wrow_i (tail_q[q_in]),
+    .wdata_i(free_cell),
+    .re_i   (fetches),
+    .rrow_i (out_cell),
+    .rdata_o(link)
   );
 
 endmodule

@@ -1,0 +1,330 @@
+// The scheduler of the unit (PsPIN III-B1): the queue engine, the dispatcher, and the way back of tasks.
+//
+// A request that is accepted in cycle T comes to a cluster in T + 3; an end of a task that a cluster offers in T goes to the NIC in
+// the same cycle, if nothing else does.
+module pspin_sched
+  import pspin_pkg::*;
+#(
+  parameter int unsigned Clusters       = 4,
+  parameter int unsigned Tasks          = 20,    // that a cluster holds
+  parameter int unsigned Queues         = 8,     // a power of two
+  parameter int unsigned SharedCells    = 4,
+  parameter int unsigned OwnCells       = 1,
+  parameter int unsigned IdWidth        = 10,    // of numbers of messages: the NIC sets no bits above
+  parameter int unsigned Contexts       = 64,
+  parameter int unsigned SelectCycles   = 2,
+  parameter int unsigned DispatchCycles = 1,
+  parameter int unsigned FeedbackCycles = 1,
+  parameter int unsigned SkippedDepth   = 4,     // packets without a handler that wait for their turn
+  parameter bit          UsesHome       = 1'b1,  // policy of the dispatcher: the home cluster comes first
+  parameter bit          UsesOthers     = 1'b1,  // clusters but the home cluster may have a task
+  parameter bit          UsesPins       = 1'b0,  // the pin of a context names the home cluster
+  localparam int unsigned TasksWidth  = $clog2(Tasks + 1),
+  localparam int unsigned InsideWidth = $clog2(Queues * OwnCells + SharedCells + Clusters * Tasks + SkippedDepth + FeedbackCycles + 2)
+) (
+  input  logic                                       clk_i,
+  input  logic                                       rst_ni,
+
+  // Execution contexts, from the registers.
+  input  logic                                       context_write_i,
+  input  logic               [ContextWidth-1:0]      context_index_i,
+  input  execution_context_t                         context_i,
+
+  // Requests of the NIC, and feedback to it.
+  input  logic                                       her_valid_i,
+  output logic                                       her_ready_o,
+  input  her_t                                       her_i,
+  output logic                                       feedback_valid_o,
+  input  logic                                       feedback_ready_i,
+  output feedback_t                                  feedback_o,
+
+  // To the clusters: the bytes that a task would take; which of them have room, and how many tasks each has, as of the end of the
+  // last cycle; and the cluster that takes the task in this cycle.
+  output logic               [SizeWidth-1:0]         offer_transfer_o,
+  input  logic [Clusters-1:0]                        has_room_i,
+  input  logic [Clusters-1:0][TasksWidth-1:0]        tasks_i,
+  output logic [Clusters-1:0]                        send_valid_o,
+  output task_t                                      send_o,
+
+  // From the clusters: ends of tasks.
+  input  logic [Clusters-1:0]                        done_valid_i,
+  output logic [Clusters-1:0]                        done_ready_o,
+  input  completion_t [Clusters-1:0]                 done_i,
+
+  // To the status unit: tasks that have failed, and messages that the idle time-out has given up.
+  output logic                                       failed_valid_o,
+  input  logic                                       failed_ready_i,
+  output completion_t                                failed_o,
+  output logic                                       idle_valid_o,
+  input  logic                                       idle_ready_i,
+  output idle_t                                      idle_o,
+
+  // From the registers: the driver gives up a message. The answers are there in the same cycle.
+  input  logic                                       reset_valid_i,
+  input  logic [31:0]                                reset_message_i,
+  output logic                                       reset_done_o,     // there is such a message
+  output logic                                       reset_free_o,     // and its number may be used again now
+
+  // To the registers and counters.
+  output logic [Queues-1:0]                          free_o,           // queues without a message
+  output logic [InsideWidth-1:0]                     inside_o,         // packets that were accepted and not yet fed back
+  output logic                                       empty_o,          // nothing is here, and nothing comes
+  output sched_events_t                              events_o
+);
+
+  if (SelectCycles != 2) begin : g_check_select
+    $fatal(1, "the queue engine selects in two cycles");
+  end
+  if (DispatchCycles < 1) begin : g_check_dispatch
+    $fatal(1, "the dispatcher takes a cycle at least");
+  end
+
+  localparam int unsigned QueueWidth  = $clog2(Queues);
+  localparam int unsigned HomeWidth   = Clusters > 1 ? $clog2(Clusters) : 1;
+  localparam int unsigned CountSkips  = SkippedDepth + FeedbackCycles + 1;
+  localparam int unsigned CountTasks  = Clusters * Tasks + CountSkips;
+  localparam int unsigned CellWidth   = $bits(her_t) + HomeWidth;
+
+  //////////////
+  // Contexts //
+  //////////////
+
+  logic [2:0]              roles;
+  logic                    is_pinned, idle_read;
+  logic [7:0]              pin;
+  logic [ContextWidth-1:0] idle_index;
+  logic [31:0]             idle_cycles;
+
+  pspin_mpq_contexts #(
+    .Contexts(Contexts)
+  ) u_contexts (
+    .clk_i,
+    .rst_ni,
+    .write_i        (context_write_i),
+    .write_index_i  (context_index_i),
+    .write_context_i(context_i),
+    .index_i        (her_i.execution_context),
+    .roles_o        (roles),
+    .is_pinned_o    (is_pinned),
+    .pin_o          (pin),
+    .idle_read_i    (idle_read),
+    .idle_index_i   (idle_index),
+    .idle_cycles_o  (idle_cycles)
+  );
+
+  // The home cluster is found when a request comes, and waits with it.
+  logic [HomeWidth-1:0] home;
+  assign home = UsesPins && is_pinned ? HomeWidth'(pin % 8'(Clusters)) : HomeWidth'(her_i.message % Clusters);
+
+  //////////////////
+  // Queue engine //
+  //////////////////
+
+  logic                  task_valid, task_ready, task_skips, task_resets, task_feeds_back;
+  logic [QueueWidth-1:0] task_queue;
+  role_e                 task_role;
+  logic [HomeWidth-1:0]  task_home;
+  her_t                  task_her;
+  logic                  ended_valid, ended_failed, ended_skipped, ended_feeds_back, ended_last;
+  logic [15:0]           ended_mpq;
+  logic                  touch, touch_new, idle, idle_done, idle_free;
+  logic [QueueWidth-1:0] touched, idle_queue;
+  logic [Queues-1:0]     active;
+  logic [IdWidth-1:0]    idle_message;
+  logic [ContextWidth-1:0] idle_context;
+
+  pspin_mpq #(
+    .Queues     (Queues),
+    .SharedCells(SharedCells),
+    .OwnCells   (OwnCells),
+    .IdWidth    (IdWidth),
+    .Width      (CellWidth),
+    .TasksWidth ($clog2(CountTasks + 1)),
+    .SkipsWidth ($clog2(CountSkips + 1))
+  ) u_mpq (
+    .clk_i,
+    .rst_ni,
+    .her_valid_i,
+    .her_ready_o,
+    .her_message_i    (IdWidth'(her_i.message)),
+    .her_eom_i        (her_i.eom),
+    .her_roles_i      (roles),
+    .her_data_i       ({home, her_i}),
+    .task_valid_o     (task_valid),
+    .task_ready_i     (task_ready),
+    .task_queue_o     (task_queue),
+    .task_role_o      (task_role),
+    .task_feeds_back_o(task_feeds_back),
+    .task_skips_o     (task_skips),
+    .task_resets_o    (task_resets),
+    .task_data_o      ({task_home, task_her}),
+    .done_valid_i     (ended_valid),
+    .done_queue_i     (QueueWidth'(ended_mpq)),
+    .done_failed_i    (ended_failed),
+    .done_skipped_i   (ended_skipped),
+    .done_last_o      (ended_last),
+    .reset_valid_i    (reset_valid_i && 32'(IdWidth'(reset_message_i)) == reset_message_i),
+    .reset_message_i  (IdWidth'(reset_message_i)),
+    .reset_done_o,
+    .reset_free_o,
+    .idle_valid_i     (idle),
+    .idle_queue_i     (idle_queue),
+    .idle_done_o      (idle_done),
+    .idle_free_o      (idle_free),
+    .idle_message_o   (idle_message),
+    .touch_o          (touch),
+    .touch_new_o      (touch_new),
+    .touched_o        (touched),
+    .active_o         (active),
+    .free_o
+  );
+
+  //////////
+  // Idle //
+  //////////
+
+  logic is_due;
+
+  pspin_mpq_idle #(
+    .Queues(Queues)
+  ) u_idle (
+    .clk_i,
+    .rst_ni,
+    .touch_i        (touch),
+    .touch_new_i    (touch_new),
+    .touched_i      (touched),
+    .touch_context_i(her_i.execution_context),
+    .active_i       (active),
+    .read_o         (idle_read),
+    .read_context_o (idle_index),
+    .idle_cycles_i  (idle_cycles),
+    .idle_o         (is_due),
+    .idle_queue_o   (idle_queue),
+    .idle_context_o (idle_context)
+  );
+
+  // One message is told at a time.
+  assign idle = is_due && !idle_valid_o;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) idle_valid_o <= 1'b0;
+    else if (idle_done) idle_valid_o <= 1'b1;
+    else if (idle_ready_i) idle_valid_o <= 1'b0;
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (idle_done) begin
+      idle_o.message           <= 32'(idle_message);
+      idle_o.execution_context <= idle_context;
+      idle_o.is_free           <= idle_free;
+    end
+  end
+
+  ////////////////
+  // Dispatcher //
+  ////////////////
+
+  logic is_ripe, sends, has_cluster, skipped_ready;
+
+  // The task has been in the dispatcher for as long as it takes.
+  if (DispatchCycles == 1) begin : g_at_once
+    assign is_ripe = 1'b1;
+  end else begin : g_later
+    localparam int unsigned WaitWidth = $clog2(DispatchCycles);
+    logic [WaitWidth-1:0] wait_q;
+
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) wait_q <= WaitWidth'(DispatchCycles - 1);
+      else if (!task_valid || task_ready) wait_q <= WaitWidth'(DispatchCycles - 1);
+      else if (wait_q != '0) wait_q <= wait_q - 1'b1;
+    end
+    assign is_ripe = wait_q == '0;
+  end
+
+  assign sends      = task_valid && is_ripe && !task_skips;
+  assign task_ready = is_ripe && (task_skips ? skipped_ready : has_cluster);
+
+  pspin_dispatcher #(
+    .Clusters  (Clusters),
+    .Tasks     (Tasks),
+    .UsesHome  (UsesHome),
+    .UsesOthers(UsesOthers)
+  ) u_dispatcher (
+    .valid_i(sends),
+    .ready_o(has_cluster),
+    .home_i (task_home),
+    .has_room_i,
+    .tasks_i,
+    .send_o (send_valid_o)
+  );
+
+  assign offer_transfer_o = task_her.transfer;
+
+  always_comb begin
+    send_o.role       = task_role;
+    send_o.mpq        = 16'(task_queue);
+    send_o.feeds_back = task_feeds_back;
+    send_o.her        = task_her;
+  end
+
+  //////////////
+  // Feedback //
+  //////////////
+
+  logic feedback_empty;
+
+  pspin_feedback #(
+    .Clusters      (Clusters),
+    .FeedbackCycles(FeedbackCycles),
+    .SkippedDepth  (SkippedDepth)
+  ) u_feedback (
+    .clk_i,
+    .rst_ni,
+    .done_valid_i,
+    .done_ready_o,
+    .done_i,
+    .skipped_valid_i   (task_valid && is_ripe && task_skips),
+    .skipped_ready_o   (skipped_ready),
+    .skipped_i         (send_o),
+    .skipped_resets_i  (task_resets),
+    .ended_valid_o     (ended_valid),
+    .ended_mpq_o       (ended_mpq),
+    .ended_failed_o    (ended_failed),
+    .ended_skipped_o   (ended_skipped),
+    .ended_feeds_back_o(ended_feeds_back),
+    .ended_last_i      (ended_last),
+    .feedback_valid_o,
+    .feedback_ready_i,
+    .feedback_o,
+    .failed_valid_o,
+    .failed_ready_i,
+    .failed_o,
+    .empty_o           (feedback_empty)
+  );
+
+  //////////////
+  // Counters //
+  //////////////
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) inside_o <= '0;
+    else inside_o <= inside_o + InsideWidth'(touch) - InsideWidth'(ended_valid && ended_feeds_back);
+  end
+
+  // Fields have widths that do for all configurations.
+  logic unused;
+  assign unused = ^ended_mpq;
+
+  assign empty_o = &free_o && feedback_empty && !task_valid && !idle_valid_o && !her_valid_i && done_valid_i == '0;
+
+  always_comb begin
+    events_o.accepted = touch;
+    events_o.refused  = her_valid_i && !her_ready_o;
+    events_o.sent     = sends && has_cluster;
+    events_o.blocked  = sends && !has_cluster;
+    events_o.skipped  = task_valid && task_ready && task_skips;
+    events_o.held     = feedback_valid_o && !feedback_ready_i;
+    events_o.idle     = idle_done;
+  end
+
+endmodule
