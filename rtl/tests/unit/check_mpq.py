@@ -1,232 +1,69 @@
 """The queue engine against the rules of crates/accel/src/pspin/schedule/mpq.rs: the same task in the same cycle."""
 
-import random
-from collections import deque
-from dataclasses import dataclass, field
-
 import cocotb
-from cocotb.clock import Clock
-from cocotb.triggers import FallingEdge, RisingEdge
+from common import start
+from mpq_model import HEADER, Engine, Her, Task
 
+SIZES = ((4, 3, 1), (2, 0, 2), (256, 128, 1))
 PARAMETERS = [
-    {"Queues": 4, "SharedCells": 3, "OwnCells": 1, "IdWidth": 4, "Width": 16, "TasksWidth": 6},
-    {"Queues": 2, "SharedCells": 0, "OwnCells": 2, "IdWidth": 4, "Width": 16, "TasksWidth": 6},
+    {
+        "Queues": queues,
+        "SharedCells": shared,
+        "OwnCells": own,
+        "IdWidth": queues.bit_length() + 1,
+        "Width": 16,
+        "TasksWidth": 6,
+        "SkipsWidth": 3,
+    }
+    for queues, shared, own in SIZES
 ]
-
-HEADER, PAYLOAD, COMPLETION = range(3)
-SELECT_CYCLES = 2
-
-
-@dataclass
-class Her:
-    message: int
-    eom: bool
-    roles: int
-    data: int
-    start: int  # the cycle from which it may be selected
-
-
-@dataclass
-class Queue:
-    state: str = "free"
-    message: int = 0
-    roles: int = 0
-    waiting: deque = field(default_factory=deque)
-    running: int = 0
-    skipped: int = 0
-    failed: bool = False
-    ended: bool = False
-    last: Her | None = None
-    start: int = 0  # an end or a reset is seen by the selection from this cycle on
-
-
-@dataclass
-class Task:
-    queue: int
-    role: int
-    feeds_back: bool
-    skips: bool
-    resets: bool
-    data: int
-
-
-class Engine:
-    """The rules, as the model has them."""
-
-    def __init__(self, queues: int, shared: int, own: int) -> None:
-        self.queues = [Queue() for _ in range(queues)]
-        self.shared, self.own = shared, own
-        self.following = 0
-        self.out: Task | None = None
-
-    def accepts(self, message: int) -> bool:
-        queue = self.queues[message % len(self.queues)]
-        mine = queue.message == message and not queue.ended and queue.state != "reset"
-        return (queue.state == "free" or mine) and (len(queue.waiting) < self.own or self.shared > 0)
-
-    def accept(self, now: int, her: Her) -> None:
-        queue = self.queues[her.message % len(self.queues)]
-        if queue.state == "free":
-            queue.state = "header" if her.roles >> HEADER & 1 else "payload"
-            queue.message, queue.roles, queue.failed = her.message, her.roles, False
-            queue.start = now
-        queue.ended = her.eom
-        self.shared -= len(queue.waiting) >= self.own
-        queue.waiting.append(her)
-
-    def reset(self, now: int, message: int) -> bool:
-        queue = self.queues[message % len(self.queues)]
-        if queue.message != message or queue.state in ("free", "reset"):
-            return False
-        idle = queue.running == 0 and not queue.waiting and queue.last is None
-        queue.state, queue.start = "free" if idle else "reset", now + SELECT_CYCLES
-        return True
-
-    def complete(self, now: int, number: int, failed: bool, skipped: bool) -> bool:
-        queue = self.queues[number]
-        only_skipped = queue.running == queue.skipped
-        queue.running -= 1
-        queue.skipped -= skipped
-        before = queue.state
-        if queue.state == "header running":
-            queue.failed |= failed
-            queue.state = "payload"
-        elif queue.state == "draining" and queue.running == 0:
-            queue.state = "completion" if queue.last else "free"
-        elif queue.state == "completion running" and queue.running == 0:
-            queue.state = "free"
-        elif queue.state == "reset":
-            if queue.running == queue.skipped and not only_skipped:
-                queue.start = now + SELECT_CYCLES
-            if queue.running == 0 and not queue.waiting and queue.last is None:
-                queue.state = "free"
-        if queue.state != before:
-            queue.start = now + SELECT_CYCLES
-        return queue.state == "free"
-
-    def could_give(self, queue: Queue, now: int) -> bool:
-        if queue.start > now:
-            return False
-        if queue.state in ("header", "payload"):
-            return bool(queue.waiting) and queue.waiting[0].start <= now
-        if queue.state == "reset":
-            return queue.running == queue.skipped and bool(queue.waiting or queue.last)
-        return queue.state == "completion"
-
-    def step(self, now: int, taken: bool) -> None:
-        if taken:
-            self.out = None
-        if self.out is not None:
-            return
-        count = len(self.queues)
-        order = [(self.following + index) % count for index in range(count)]
-        number = next((index for index in order if self.could_give(self.queues[index], now)), None)
-        if number is not None:
-            self.following = (number + 1) % count
-            self.out = self.select(self.queues[number], number)
-
-    def pop(self, queue: Queue) -> Her:
-        self.shared += len(queue.waiting) > self.own
-        return queue.waiting.popleft()
-
-    def select(self, queue: Queue, number: int) -> Task | None:
-        task = Task(number, PAYLOAD, True, False, False, 0)
-        if queue.state == "header":
-            queue.state = "header running"
-            task.role, task.feeds_back, task.data = HEADER, False, queue.waiting[0].data
-        elif queue.state == "payload":
-            her = self.pop(queue)
-            runs = bool(queue.roles >> PAYLOAD & 1) and not queue.failed
-            waits = her.eom and bool(queue.roles >> COMPLETION & 1) and not queue.failed
-            if her.eom:
-                queue.state = "completion" if waits and queue.running == 0 and not runs else "draining"
-            if waits:
-                queue.last = her
-            if waits and not runs:
-                return None
-            task.feeds_back, task.skips, task.data = not waits, not runs, her.data
-        elif queue.state == "completion":
-            queue.state = "completion running"
-            task.role, task.data, queue.last = COMPLETION, queue.last.data, None
-        else:
-            her = self.pop(queue) if queue.waiting else queue.last
-            if her is queue.last:
-                queue.last = None
-            task.skips, task.resets, task.data = True, True, her.data
-        queue.skipped += task.skips
-        queue.running += 1
-        return task
 
 
 @cocotb.test()
 async def random_messages(dut) -> None:
+    """Each cycle is as the rules say, with requests, ends, and messages that are given up in any combination."""
     queues, shared, own = (int(getattr(dut, name).value) for name in ("Queues", "SharedCells", "OwnCells"))
-    rng = random.Random(queues)
-    engine = Engine(queues, shared, own)
-    cocotb.start_soon(Clock(dut.clk_i, 2, unit="ns").start())
-    for name in (
-        "rst_ni",
-        "her_valid_i",
-        "her_message_i",
-        "her_eom_i",
-        "her_roles_i",
-        "her_data_i",
-        "task_ready_i",
-        "done_valid_i",
-        "done_queue_i",
-        "done_failed_i",
-        "done_skipped_i",
-        "reset_valid_i",
-        "reset_message_i",
-    ):
-        getattr(dut, name).value = 0
-    await FallingEdge(dut.clk_i)
-    dut.rst_ni.value = 1
+    most_tasks, most_skips = (2 ** int(getattr(dut, name).value) - 2 for name in ("TasksWidth", "SkipsWidth"))
+    bench = await start(dut)
+    rng, engine = bench.rng, Engine(queues, shared, own)
     running: list[Task] = []
-    accepted = fed_back = ended = resets = refused = 0
+    accepted = fed_back = ended = resets = idles = frees = refused = 0
     states = set()
-    for now in range(20000):
-        drains = now > 19000
-        bias = (0.95, 0.5, 0.2)[now // 500 % 3]
-        message, eom, roles, data = rng.randrange(16), rng.random() < 0.25, rng.randrange(8), rng.getrandbits(16)
-        state = engine.queues[message % queues]
-        if state.state != "free" and state.message == message:
-            roles = state.roles
-        elif state.state != "free" and drains:
-            message = state.message
-        if drains:  # open messages end
-            open_ones = [
-                queue for queue in engine.queues if queue.state != "free" and not queue.ended and queue.state != "reset"
-            ]
-            eom, offers = True, bool(open_ones)
-            if open_ones:
-                message, roles = open_ones[0].message, open_ones[0].roles
-        else:
-            offers = rng.random() < bias
-        ready = rng.random() < bias
-        done = (
-            running.pop(rng.randrange(len(running)))
-            if running and rng.random() < (0.3, 0.6, 0.9)[now // 700 % 3]
-            else None
-        )
-        failed = done is not None and done.role == HEADER and rng.random() < 0.3
-        reset = not drains and rng.random() < 0.01
-        reset_message = rng.choice([queue.message for queue in engine.queues])
+    until = 20000
+    for now in range(until + 1000 + 20 * queues):
+        drains = now > until
+        likely = (0.95, 0.5, 0.2)[now // 500 % 3]
+        message, eom, roles, data = (rng.getrandbits(width) for width in (queues.bit_length() + 1, 2, 3, 16))
+        eom = eom == 0
+        offers = bench.happens(likely)
+        open_ones = [queue for queue in engine.queues if queue.state not in ("free", "reset") and not queue.ended]
+        if drains:
+            offers, eom = bool(open_ones), True
+        if open_ones and (drains or bench.happens(0.5)):
+            message = rng.choice(open_ones[:8]).message
+        is_crowded = len(running) >= most_tasks or sum(task.skips for task in running) >= most_skips
+        ready = bench.happens(likely) and not is_crowded
+        ends = running and bench.happens((0.3, 0.6, 0.9)[now // 700 % 3])
+        done = running.pop(rng.randrange(len(running))) if ends else None
+        failed = done is not None and done.role == HEADER and bench.happens(0.3)
+        reset, idle = (not drains and bench.happens(0.01) for _ in range(2))
+        reset_message = rng.choice(engine.queues).message ^ (bench.happens(0.1) * queues)
+        idle_queue = rng.randrange(queues)
 
         dut.her_valid_i.value, dut.her_message_i.value, dut.her_eom_i.value = offers, message, eom
         dut.her_roles_i.value, dut.her_data_i.value, dut.task_ready_i.value = roles, data, ready
         dut.done_valid_i.value = done is not None
-        dut.done_queue_i.value = done.queue if done else 0
+        dut.done_queue_i.value = done.queue if done else rng.randrange(queues)
         dut.done_failed_i.value, dut.done_skipped_i.value = failed, bool(done and done.skips)
         dut.reset_valid_i.value, dut.reset_message_i.value = reset, reset_message
-        await RisingEdge(dut.clk_i)
+        dut.idle_valid_i.value, dut.idle_queue_i.value = idle, idle_queue
+        await bench.read()
 
         # What is there before the clock's edge.
         is_ready = engine.accepts(message)
         assert bool(dut.her_ready_o.value) == is_ready, now
-        assert int(dut.free_o.value) == sum(
-            1 << index for index, queue in enumerate(engine.queues) if queue.state == "free"
-        )
+        assert int(dut.free_o.value) == engine.having("free")
+        assert int(dut.active_o.value) == (1 << queues) - 1 & ~engine.having("free") & ~engine.having("reset")
         assert bool(dut.task_valid_o.value) == (engine.out is not None), now
         if (task := engine.out) is not None:
             seen = (
@@ -241,29 +78,48 @@ async def random_messages(dut) -> None:
         states.update(queue.state for queue in engine.queues)
 
         # The cycle, in the order in which the model's parts act.
-        if offers and is_ready:
-            engine.accept(now, Her(message, eom, roles, data, now + SELECT_CYCLES))
+        takes = offers and is_ready
+        is_new = engine.queues[message % queues].state == "free"
+        assert bool(dut.touch_o.value) == takes
+        assert bool(dut.touch_new_o.value) == (takes and is_new)
+        if takes:
+            assert int(dut.touched_o.value) == message % queues
+            engine.accept(now, Her(message, eom, roles, data))
             accepted += 1
         refused += offers and not is_ready
-        if reset:
-            was_reset = engine.reset(now, reset_message)
-            assert bool(dut.reset_done_o.value) == was_reset, now
-            resets += was_reset
-        if done is not None:
-            last = engine.complete(now, done.queue, failed, done.skips)
-            assert bool(dut.done_last_o.value) == last, now
-            ended += last
-            fed_back += done.feeds_back
+        # A message of which the first request comes in this cycle is not known yet.
+        comes = takes and is_new and message == reset_message
+        was_free = engine.reset(now, reset_message) if reset and not comes else None
+        assert bool(dut.reset_done_o.value) == (was_free is not None), now
+        assert bool(dut.reset_free_o.value) == bool(was_free), now
+        resets += was_free is not None
+        # The idle time-out comes after the driver, and not when something else happens to the queue.
+        is_busy = reset or (takes and message % queues == idle_queue) or (done is not None and done.queue == idle_queue)
+        named = engine.queues[idle_queue].message
+        was_free = engine.reset(now, named) if idle and not is_busy else None
+        assert bool(dut.idle_done_o.value) == (was_free is not None), now
+        assert bool(dut.idle_free_o.value) == bool(was_free), now
+        if was_free is not None:
+            assert int(dut.idle_message_o.value) == named
+            idles += 1
+            frees += was_free
+        last = done is not None and engine.complete(now, done.queue, failed, done.skips)
+        assert bool(dut.done_last_o.value) == last, now
+        ended += last
+        fed_back += done is not None and done.feeds_back
         taken = engine.out is not None and ready
         if taken:
             running.append(engine.out)
         engine.step(now, taken)
-        await FallingEdge(dut.clk_i)
+        await bench.next()
     assert accepted == fed_back, "every packet is fed back once"
     assert not running
     assert engine.out is None
-    assert accepted > 500 * queues
-    assert ended > 50 * queues
+    assert int(dut.free_o.value) == (1 << queues) - 1
+    assert accepted > 1000
+    assert ended > 200
     assert resets > 10
+    assert idles > 10
+    assert frees > 1
     assert refused > 500
     assert len(states) == 8, states
