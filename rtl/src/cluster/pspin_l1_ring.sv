@@ -49,13 +49,18 @@ module pspin_l1_ring #(
                 | (allocate_i ? units(start_o, size_i) : '0);
 
   // The head is the first busy unit from where it was, around the end.
-  logic [Units-1:0] behind;
+  logic [Units-1:0]         behind;
+  logic [$clog2(Units)-1:0] first;
   assign behind = busy_d & ({Units{1'b1}} << head_q);
+  assign head_d = UnitsWidth'(first);
 
-  always_comb begin
-    head_d = '0;
-    for (int i = int'(Units) - 1; i >= 0; i--) if (|behind ? behind[i] : busy_d[i]) head_d = UnitsWidth'(i);
-  end
+  pspin_first #(
+    .N(Units)
+  ) u_head (
+    .bits_i (|behind ? behind : busy_d),
+    .valid_o(),
+    .index_o(first)
+  );
 
   always_comb begin
     tail_d = tail_q;

@@ -1,10 +1,7 @@
-"""A bank against a dictionary: bytes, atomic operations, cycles."""
-
-import random
+"""A bank against a dictionary: bytes, atomic operations, beats that do not wait, cycles."""
 
 import cocotb
-from cocotb.clock import Clock
-from cocotb.triggers import FallingEdge, RisingEdge
+from common import start
 
 PARAMETERS = [{"Rows": 8}]
 
@@ -30,64 +27,74 @@ OPERATIONS = {
 LR, SC = 0b00010, 0b00011
 
 
+def merge(old: int, new: int, be: int) -> int:
+    """Replace the bytes that are enabled."""
+    mask = sum(0xFF << 8 * byte for byte in range(4) if be >> byte & 1)
+    return old & ~mask | new & mask
+
+
+def modify(operation: int, old: int, data: int, expected: int | None) -> tuple[int, int]:
+    """Return the word after an atomic operation, and its answer."""
+    if operation == LR:
+        return old, old
+    if operation == SC:
+        return (data, 0) if expected == old else (old, 1)
+    return OPERATIONS[operation](old, data), old
+
+
 @cocotb.test()
 async def random_accesses(dut) -> None:
-    rng = random.Random(1)
-    cocotb.start_soon(Clock(dut.clk_i, 2, unit="ns").start())
-    for signal in (
-        dut.rst_ni,
-        dut.req_i,
-        dut.we_i,
-        dut.atop_i,
-        dut.row_i,
-        dut.be_i,
-        dut.wdata_i,
-        dut.expected_valid_i,
-        dut.expected_i,
-    ):
-        signal.value = 0
-    await FallingEdge(dut.clk_i)
-    dut.rst_ni.value = 1
-    words = {}
+    """Each cycle is as the rules say. An atomic operation takes place in its first cycle, before beats that follow."""
+    bench = await start(dut)
+    rng = bench.rng
+    words = [rng.getrandbits(32) for _ in range(8)]
     answers: dict[int, int | None] = {}  # by cycle; None for the answer to a store
-    busy, compared, kinds = -1, 0, set()
-    for cycle in range(4000):
-        row = rng.randrange(8)
-        operation = rng.choice([*OPERATIONS, LR, SC]) if rng.random() < 0.4 else None
-        store = operation is None and (row not in words or rng.random() < 0.4)
-        be = 0xF if row not in words else rng.randrange(1, 16)
-        data = rng.choice([0, 1, MASK, 1 << 31, rng.getrandbits(32)])
-        request = rng.random() < 0.8 and not (operation is not None and row not in words)
-        has_expected = rng.random() < 0.8
-        expected = words.get(row, 0) if rng.random() < 0.7 else rng.getrandbits(32)
+    beats: dict[int, int] = {}
+    dut.req_i.value, dut.beat_i.value, dut.we_i.value, dut.be_i.value = 1, 1, 1, 0xF
+    for row, word in enumerate(words):
+        dut.row_i.value, dut.wdata_i.value = row, word
+        await bench.next()
+    busy, compared, kinds, delayed = False, 0, set(), 0
+    for cycle in range(6_000):
+        row, request = rng.randrange(8), bench.happens(0.8)
+        operation = rng.choice([*OPERATIONS, LR, SC]) if bench.happens(0.4) else None
+        beat = bench.happens((0.1, 0.5)[cycle // 100 % 2])
+        if beat:
+            operation = None
+        store = operation is None and bench.happens(0.5)
+        if beat and busy:
+            store = True  # those that are read wait
+        be, data = rng.randrange(16), rng.choice([0, 1, MASK, 1 << 31, rng.getrandbits(32)])
+        has_expected = bench.happens(0.8)
+        expected = words[row] if bench.happens(0.7) else rng.getrandbits(32)
         dut.req_i.value, dut.row_i.value, dut.wdata_i.value, dut.be_i.value = request, row, data, be
-        dut.we_i.value = store if operation is None else operation != LR
+        dut.beat_i.value, dut.we_i.value = beat, store if operation is None else operation != LR
         dut.atop_i.value = 0 if operation is None else 0b100000 | operation
         dut.expected_valid_i.value, dut.expected_i.value = has_expected, expected
-        await RisingEdge(dut.clk_i)
-        granted = cycle != busy
-        assert bool(dut.gnt_o.value) == granted
-        assert bool(dut.rvalid_o.value) == (cycle in answers)
-        if (answer := answers.pop(cycle, None)) is not None:
-            assert int(dut.rdata_o.value) == answer
-            compared += 1
-        if request and granted:
-            old = words.get(row, 0)
+        await bench.read()
+        assert bool(dut.gnt_o.value) == (not busy), cycle
+        assert bool(dut.rvalid_o.value) == (cycle in answers), cycle
+        for answer in (answers.pop(cycle, None), beats.pop(cycle, None)):
+            if answer is not None:
+                assert int(dut.rdata_o.value) == answer, cycle
+                compared += 1
+        takes_beat = request and beat
+        delayed += busy and takes_beat
+        starts = request and not beat and not busy and operation is not None
+        if takes_beat and store:
+            words[row] = merge(words[row], data, be)
+        elif takes_beat:
+            beats[cycle + 1] = words[row]
+        elif starts:
             kinds.add(operation)
-            if operation is not None:
-                busy = cycle + 1
-                succeeds = has_expected and expected == old
-                answers[cycle + 2] = (0 if succeeds else 1) if operation == SC else old
-                if operation in OPERATIONS:
-                    words[row] = OPERATIONS[operation](old, data)
-                elif operation == SC and succeeds:
-                    words[row] = data
-            elif store:
-                mask = sum(0xFF << 8 * byte for byte in range(4) if be >> byte & 1)
-                words[row] = old & ~mask | data & mask
-                answers[cycle + 1] = None
-            else:
-                answers[cycle + 1] = old
-        await FallingEdge(dut.clk_i)
-    assert compared > 1000
-    assert len(kinds) == 12
+            words[row], answers[cycle + 2] = modify(operation, words[row], data, expected if has_expected else None)
+        elif request and not busy and store:
+            words[row] = merge(words[row], data, be)
+            answers[cycle + 1] = None
+        elif request and not busy:
+            answers[cycle + 1] = words[row]
+        busy = starts or (busy and takes_beat)
+        await bench.next()
+    assert compared > 1_500
+    assert len(kinds) == len(OPERATIONS) + 2
+    assert delayed > 100
