@@ -6,10 +6,10 @@ use std::io::Write;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use accel::pspin::Cycle;
 use accel::pspin::core::Hpus;
 use accel::pspin::her::{Convention, ExecutionContext, HostRange, Range};
 use accel::pspin::memory::{Arena, Place};
+use accel::pspin::{Cycle, Pspin};
 use hpu::Program;
 use rustc_hash::FxHashMap;
 use smartnic::inbound::{Arrival, Done};
@@ -47,7 +47,7 @@ struct Moving {
 pub struct Simulation {
     settings: Rc<Settings>,
     program: Arc<Program>,
-    system: System<Hpus, Watch, DriverHost>,
+    system: System<Pspin<Hpus, Watch>, DriverHost>,
     contexts: FxHashMap<Context, Rc<ExecutionContext>>,
     transfers: VecDeque<Moving>,
     /// When the channel from the host is free for the next transfer.
@@ -89,7 +89,7 @@ impl Simulation {
             statistics: Statistics::default(),
             settings,
         };
-        program.write(simulation.system.unit().memory());
+        program.write(simulation.system.unit());
         let limit = unit.units.watchdog_cycles;
         let has_booted = simulation.system.boot(Cycle(limit));
         simulation.report();

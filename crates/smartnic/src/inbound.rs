@@ -4,11 +4,9 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use accel::pspin::cores::Cores;
 use accel::pspin::her::{Busy, ExecutionContext, Feedback, Her, Range};
 use accel::pspin::memory::{Allocation, Arena, Place, Ring};
-use accel::pspin::observe::Observer;
-use accel::pspin::{Cycle, Pspin};
+use accel::pspin::{Cycle, Unit};
 use machine::Pspin as Config;
 use machine::pspin::Overload;
 use rustc_hash::FxHashMap;
@@ -179,7 +177,7 @@ impl Inbound {
     }
 
     /// Does what is due in the unit's next cycle. Returns whether something waits for the unit, which may take it after any cycle.
-    pub fn step<C: Cores, O: Observer>(&mut self, unit: &mut Pspin<C, O>) -> bool {
+    pub fn step(&mut self, unit: &mut impl Unit) -> bool {
         let mut waits = false;
         while let Some((packet, _)) = self.wire.front()
             && self.cycle(packet.at.max(self.wire_free)) <= unit.now()
@@ -193,7 +191,7 @@ impl Inbound {
     }
 
     /// The first packet of the wire arrives. Returns `false` when it has to wait.
-    fn receive<C: Cores, O: Observer>(&mut self, unit: &mut Pspin<C, O>) -> bool {
+    fn receive(&mut self, unit: &mut impl Unit) -> bool {
         let (now, packet) = (unit.now(), &self.wire[0].0);
         let size = packet.bytes.len() as u32;
         let known = self.messages.get(&packet.message);
@@ -269,7 +267,7 @@ impl Inbound {
     }
 
     /// Submits the next request. Returns whether it has to wait.
-    fn request<C: Cores, O: Observer>(&mut self, unit: &mut Pspin<C, O>) -> bool {
+    fn request(&mut self, unit: &mut impl Unit) -> bool {
         let now = unit.now();
         if self.requests.front().is_none_or(|request| request.ready > now) {
             return false;

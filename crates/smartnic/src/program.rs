@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use accel::pspin::Unit;
 use accel::pspin::core::{Hpus, Runtime};
 use accel::pspin::her::{Failure, Range, TaskOutcome};
 use accel::pspin::memory::{Arena, Place};
@@ -94,12 +95,11 @@ impl Loaded {
     }
 
     /// Writes code and data into the memories of the unit.
-    pub fn write(&self, memory: &mut Arena) {
+    pub fn write(&self, unit: &mut impl Unit) {
         for (place, bytes) in
             [(Place::Program, self.program.program_segment()), (Place::Handler, self.program.data_segment())]
         {
-            let target = memory.write(Arena::start(place), bytes.len() as u32);
-            target.expect("sizes were checked").copy_from_slice(bytes);
+            assert!(unit.load(Arena::start(place), bytes), "sizes were checked");
         }
     }
 }

@@ -3,11 +3,10 @@
 use std::rc::Rc;
 
 use accel::pspin::command::Send;
-use accel::pspin::core::{CoreCounters, Hpus};
-use accel::pspin::cores::Cores;
+use accel::pspin::core::Hpus;
 use accel::pspin::her::{DriverEvent, Feedback, HpuId};
 use accel::pspin::observe::Observer;
-use accel::pspin::{By, Cycle, HostFault, Outside, Pspin};
+use accel::pspin::{By, Cycle, HostFault, Outside, Pspin, Unit};
 use machine::Pspin as Config;
 use sim::{Clock, Time};
 use thiserror::Error;
@@ -72,7 +71,7 @@ impl<H: Host> Outside for Surroundings<H> {
 }
 
 /// The error of a run that does not end, or ends too early.
-#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum RunError {
     /// Nothing will happen any more, but packets are inside.
     #[error("nothing happens after cycle {cycle}, but {inside} packets are in the unit: this is a defect of the model")]
@@ -92,12 +91,14 @@ pub enum RunError {
         /// The cycle of the store.
         cycle: u64,
     },
+    /// The simulation of the hardware has failed.
+    #[error("{0}")]
+    Hardware(String),
 }
 
 /// A card: the unit, its inbound engine, and its host.
-pub struct System<C, O = (), H = HostMemory> {
-    config: Rc<Config>,
-    unit: Pspin<C, O>,
+pub struct System<U, H = HostMemory> {
+    unit: U,
     inbound: Inbound,
     outside: Surroundings<H>,
     /// From the first byte of a packet to its feedback, and from its request to its feedback.
@@ -110,18 +111,25 @@ pub struct System<C, O = (), H = HostMemory> {
     boot_instructions: u64,
 }
 
-impl<C: Cores, O: Observer> System<C, O> {
-    /// A card whose HPUs boot, with memory of the host of which nothing is registered.
-    pub fn new(config: Rc<Config>, clock: Clock, cores: C, observer: O) -> System<C, O> {
+impl<O: Observer> System<Pspin<Hpus, O>> {
+    /// A card with the model of the unit whose HPUs boot, with memory of the host of which nothing is registered.
+    pub fn new(config: Rc<Config>, clock: Clock, cores: Hpus, observer: O) -> System<Pspin<Hpus, O>> {
         System::with_host(config, clock, cores, observer, HostMemory::default())
     }
 }
 
-impl<C: Cores, O: Observer, H: Host> System<C, O, H> {
-    /// A card whose HPUs boot, at this host.
-    pub fn with_host(config: Rc<Config>, clock: Clock, cores: C, observer: O, host: H) -> System<C, O, H> {
+impl<O: Observer, H: Host> System<Pspin<Hpus, O>, H> {
+    /// A card with the model of the unit whose HPUs boot, at this host.
+    pub fn with_host(config: Rc<Config>, clock: Clock, cores: Hpus, observer: O, host: H) -> System<Pspin<Hpus, O>, H> {
         let mut unit = Pspin::new(config.clone(), clock, cores, observer);
         unit.boot();
+        System::around(unit, config, clock, host)
+    }
+}
+
+impl<U: Unit, H: Host> System<U, H> {
+    /// A card with this unit, whose HPUs boot, at this host.
+    pub fn around(unit: U, config: Rc<Config>, clock: Clock, host: H) -> System<U, H> {
         let latencies = [Latencies::default(), Latencies::default()];
         let outside = Surroundings {
             host,
@@ -132,8 +140,7 @@ impl<C: Cores, O: Observer, H: Host> System<C, O, H> {
             flows: Default::default(),
         };
         System {
-            inbound: Inbound::new(config.clone(), clock),
-            config,
+            inbound: Inbound::new(config, clock),
             unit,
             outside,
             latencies,
@@ -150,7 +157,7 @@ impl<C: Cores, O: Observer, H: Host> System<C, O, H> {
         loop {
             let next = self.unit.next();
             if next >= until {
-                self.boot_instructions = self.unit.cores().instructions();
+                self.boot_instructions = self.unit.instructions();
                 return next == Cycle::NEVER;
             }
             self.unit.advance(next + 1_u64, &mut self.outside);
@@ -163,7 +170,7 @@ impl<C: Cores, O: Observer, H: Host> System<C, O, H> {
     }
 
     /// The unit.
-    pub fn unit(&mut self) -> &mut Pspin<C, O> {
+    pub fn unit(&mut self) -> &mut U {
         &mut self.unit
     }
 
@@ -179,11 +186,12 @@ impl<C: Cores, O: Observer, H: Host> System<C, O, H> {
 
     /// A packet will arrive.
     pub fn push(&mut self, packet: Arrival) {
-        self.inbound.push(packet, Time::ZERO);
+        self.push_apart(packet, Time::ZERO);
     }
 
     /// A packet will arrive, and the one behind it no sooner than `gap` after the beginning of this one.
     pub fn push_apart(&mut self, packet: Arrival, gap: Time) {
+        self.unit.prepare(&packet.context);
         self.inbound.push(packet, gap);
     }
 
@@ -211,9 +219,12 @@ impl<C: Cores, O: Observer, H: Host> System<C, O, H> {
     /// about each packet that the unit is done with. Returns whether anything is left to do.
     ///
     /// # Errors
-    /// [`RunError::Stuck`] when packets are inside and nothing will happen, and [`RunError::Terminated`].
+    /// [`RunError::Stuck`] when packets are inside and nothing will happen, [`RunError::Terminated`], and [`RunError::Hardware`].
     pub fn advance(&mut self, until: Cycle, mut done: impl FnMut(Cycle, Done)) -> Result<bool, RunError> {
         let waits = self.inbound.step(&mut self.unit);
+        if let Some(reason) = self.unit.failure() {
+            return Err(RunError::Hardware(reason.to_owned()));
+        }
         let (now, next) = (self.unit.now(), self.unit.next());
         if next == Cycle::NEVER && self.inbound.next_after(now) == Cycle::NEVER {
             let (cycle, inside) = (now.0, self.inbound.inside() as u64);
@@ -240,11 +251,11 @@ impl<C: Cores, O: Observer, H: Host> System<C, O, H> {
                 }
             }
         }
-        self.outside.terminated.map_or(Ok(true), Err)
+        self.outside.terminated.clone().map_or(Ok(true), Err)
     }
 }
 
-impl<H: Host> System<Hpus, Watch, H> {
+impl<U: Unit<Observer = Watch>, H: Host> System<U, H> {
     /// What the run has shown so far.
     pub fn report(&mut self, machine: &str, clock: Clock) -> Report {
         let ns = clock.time(1_000_000).as_ns_f64() / 1e6;
@@ -279,11 +290,8 @@ impl<H: Host> System<Hpus, Watch, H> {
             host_read_gbit_s: read.gbit_s(ns),
             packets_per_us: self.fed_back.per_us(ns),
         };
-        let mut cores = CoreCounters::default();
-        for cluster in 0..self.config.units.clusters as u16 {
-            cores += *self.unit.cores().counters(cluster);
-        }
-        let instructions = self.unit.cores().instructions() - self.boot_instructions;
+        let cores = self.unit.core_counters();
+        let instructions = self.unit.instructions() - self.boot_instructions;
         let [latency_ns, request_ns] = [&self.latencies[0], &self.latencies[1]].map(|times| times.summary(ns));
         let l2_peak_bytes = self.inbound.peak_bytes();
         let idle_resets = self.idle_resets;

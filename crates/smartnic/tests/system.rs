@@ -4,9 +4,9 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use accel::pspin::Cycle;
 use accel::pspin::core::{Hpus, Runtime};
 use accel::pspin::her::{DriverEvent, ExecutionContext, Failure, Range, TaskOutcome};
+use accel::pspin::{Cycle, Pspin};
 use accel::testing::code::*;
 use machine::{Accelerator, Machine};
 use sim::{Clock, Time};
@@ -38,7 +38,7 @@ fn runtime() -> Vec<u32> {
 }
 
 /// A card with a context whose payload handler has these instructions.
-fn card(config: &Rc<machine::Pspin>, handler: &[u32]) -> (System<Hpus>, Rc<ExecutionContext>) {
+fn card(config: &Rc<machine::Pspin>, handler: &[u32]) -> (System<Pspin<Hpus>>, Rc<ExecutionContext>) {
     let mut words = runtime();
     words.resize(words.len().next_multiple_of(8), NOP);
     let entry = Range { address: PROGRAM + 4 * words.len() as u32, size: 4 * handler.len() as u32 };
@@ -69,7 +69,7 @@ fn packet(context: &Rc<ExecutionContext>, number: u64, at_ns: u64, message: u32,
     Arrival { at, bytes, message, is_last: false, transfer: size as u32, context: context.clone(), user: number }
 }
 
-fn run(system: &mut System<Hpus>) -> Vec<(u64, Done)> {
+fn run(system: &mut System<Pspin<Hpus>>) -> Vec<(u64, Done)> {
     let mut all = Vec::new();
     while system.advance(Cycle(100_000_000), |at, done| all.push((at.0, done))).unwrap() {}
     all

@@ -8,6 +8,7 @@
 //! * [`cores`]: the boundary to the cores; [`core`]: HPUs that execute instructions
 //! * [`card`]: the unit on a card of a cluster, with handlers of P4sPIN
 //! * `arbiter`: round robin; `rate`: links with a time for each byte; `status`: what the host is told about an error
+//! * `edge`: what a NIC does with a unit, model or hardware
 //! * `unit`: the unit, its surroundings, and the order in which its parts act in a cycle; `counters`: what it counts
 //!
 //! The unit simulates the cycles in which something happens: each part tells when that will be, and time jumps to the least.
@@ -20,6 +21,7 @@ pub mod core;
 pub mod cores;
 mod counters;
 mod cycle;
+mod edge;
 pub mod fabric;
 pub mod her;
 pub mod memory;
@@ -31,5 +33,6 @@ mod unit;
 
 pub use counters::Counters;
 pub use cycle::Cycle;
+pub use edge::Unit;
 pub use status::Status;
 pub use unit::{By, HostFault, Outside, Pspin};

@@ -5,9 +5,9 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use accel::pspin::Cycle;
 use accel::pspin::core::Hpus;
 use accel::pspin::her::{DriverEvent, ExecutionContext};
+use accel::pspin::{Cycle, Pspin, Unit as _};
 use packets::capture::{self, Format, Writer};
 use packets::frame::Link;
 use packets::generate::{Generator, Load, Pace};
@@ -64,7 +64,7 @@ pub fn run(arguments: &Arguments, unit: &Unit, elf: &[u8]) -> Result<Report> {
     let watch = Watch::new(&unit.config, timeline.transpose()?);
     let cores = loaded.hpus(unit.config.clone());
     let mut system = System::new(unit.config.clone(), unit.clock, cores, watch);
-    loaded.write(system.unit().memory());
+    loaded.write(system.unit());
     let mut contexts = Contexts::new(&arguments.context, unit, &loaded, &rules);
     let most_held = unit.config.inbound.reorder_packets;
     let table = Table::new(rules, most_held, |name| {
@@ -263,7 +263,7 @@ impl<'a> Sent<'a> {
 
 /// A run.
 struct Run<'a> {
-    system: System<Hpus, Watch>,
+    system: System<Pspin<Hpus, Watch>>,
     table: Table,
     packets: Packets,
     /// When the first packet may arrive: the program has prepared itself.
@@ -315,7 +315,7 @@ impl Run<'_> {
                 self.sent.puts += 1;
             }
         }
-        for (hpu, line) in self.system.unit().cores_mut().take_output() {
+        for (hpu, line) in self.system.unit().take_output() {
             println!("[{},{}] {}", hpu.cluster, hpu.hpu, String::from_utf8_lossy(&line));
         }
         for (at, event) in self.system.take_events() {

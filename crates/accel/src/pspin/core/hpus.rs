@@ -99,6 +99,13 @@ impl<E: Environment> Hpus<E> {
         &self.groups[usize::from(cluster)].counters
     }
 
+    /// What the HPUs of all clusters have done so far.
+    pub fn total(&self) -> CoreCounters {
+        let mut total = CoreCounters::default();
+        self.groups.iter().for_each(|group| total += group.counters);
+        total
+    }
+
     /// The thread of an HPU, for debuggers and tests.
     pub fn thread_of(&self, id: HpuId) -> &Thread {
         &self.groups[usize::from(id.cluster)].hpus[usize::from(id.hpu)].thread

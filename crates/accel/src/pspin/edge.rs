@@ -1,0 +1,114 @@
+//! The edge of a unit: what the NIC around it does with it, whether it is the model or the hardware.
+
+use std::rc::Rc;
+
+use crate::pspin::core::{CoreCounters, Hpus};
+use crate::pspin::cores::Cores;
+use crate::pspin::counters::Counters;
+use crate::pspin::cycle::Cycle;
+use crate::pspin::her::{Busy, ExecutionContext, Her, HpuId};
+use crate::pspin::observe::Observer;
+use crate::pspin::unit::{Outside, Pspin};
+
+/// A PsPIN unit with HPUs that execute the published runtime.
+pub trait Unit {
+    /// What watches it.
+    type Observer: Observer;
+
+    /// The next cycle that has not been simulated.
+    fn now(&self) -> Cycle;
+
+    /// The next cycle in which something happens inside; [`Cycle::NEVER`] when the unit is idle.
+    fn next(&self) -> Cycle;
+
+    /// Simulates the cycles before `until`, but no further than the end of the first in which something goes out. Returns the
+    /// next cycle that has not been simulated.
+    fn advance(&mut self, until: Cycle, out: &mut impl Outside) -> Cycle;
+
+    /// Writes bytes into a memory of the unit before its program runs, without time. Returns whether all of them lie inside.
+    fn load(&mut self, address: u32, bytes: &[u8]) -> bool;
+
+    /// Tells the unit about a context before the first packet that it is for.
+    fn prepare(&mut self, context: &Rc<ExecutionContext>);
+
+    /// The NIC writes a packet into L2 from cycle `at` on. Returns the cycle in which its request can be submitted; `None` when
+    /// the bytes are not inside the packet buffer.
+    fn write_packet(&mut self, at: Cycle, address: u32, bytes: &[u8]) -> Option<Cycle>;
+
+    /// The NIC submits a request in the next cycle that has not been simulated.
+    ///
+    /// # Errors
+    /// When the request has to wait.
+    fn submit(&mut self, her: Her) -> Result<(), (Busy, Her)>;
+
+    /// What has been counted so far.
+    fn counters(&self) -> &Counters;
+
+    /// What the HPUs of all clusters have done so far.
+    fn core_counters(&self) -> CoreCounters;
+
+    /// The instructions that all HPUs have executed so far.
+    fn instructions(&self) -> u64;
+
+    /// The observer.
+    fn observer(&mut self) -> &mut Self::Observer;
+
+    /// Takes the lines that HPUs have printed since the last time, without their ends.
+    fn take_output(&mut self) -> Vec<(HpuId, Vec<u8>)>;
+
+    /// Why the simulation of the unit itself has failed, if it has: nothing more happens then.
+    fn failure(&self) -> Option<&str> {
+        None
+    }
+}
+
+impl<O: Observer> Unit for Pspin<Hpus, O> {
+    type Observer = O;
+
+    fn now(&self) -> Cycle {
+        self.now()
+    }
+
+    fn next(&self) -> Cycle {
+        self.next()
+    }
+
+    fn advance(&mut self, until: Cycle, out: &mut impl Outside) -> Cycle {
+        self.advance(until, out)
+    }
+
+    fn load(&mut self, address: u32, bytes: &[u8]) -> bool {
+        let target = self.memory().write(address, bytes.len() as u32);
+        target.map(|target| target.copy_from_slice(bytes)).is_some()
+    }
+
+    fn prepare(&mut self, _context: &Rc<ExecutionContext>) {}
+
+    fn write_packet(&mut self, at: Cycle, address: u32, bytes: &[u8]) -> Option<Cycle> {
+        self.write_packet(at, address, bytes)
+    }
+
+    fn submit(&mut self, her: Her) -> Result<(), (Busy, Her)> {
+        self.submit(her)
+    }
+
+    fn counters(&self) -> &Counters {
+        self.counters()
+    }
+
+    fn core_counters(&self) -> CoreCounters {
+        self.cores().total()
+    }
+
+    fn instructions(&self) -> u64 {
+        self.cores().instructions()
+    }
+
+    fn observer(&mut self) -> &mut O {
+        self.observer()
+    }
+
+    fn take_output(&mut self) -> Vec<(HpuId, Vec<u8>)> {
+        self.cores_mut().take_output()
+    }
+}
