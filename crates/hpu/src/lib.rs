@@ -12,6 +12,7 @@
 //! * `blocks`: code is decoded once into straight-line blocks; `engine` runs them
 //! * `stepper`: runs a thread access by access ([`Stepper`]), for cards on which each access has a time of its own; `ways`:
 //!   what a thread does between two accesses again and again is looked up
+//! * `interpreter`: one instruction after the other, without time, for comparison with hardware
 //! * `profile`: execution counts of instructions, on request
 //! * `timing`: HPU memory has fixed latency and no caches, so a block that starts in a given pipeline state always
 //!   takes the same cycles and leaves the same state; each such transition is simulated once and looked up afterwards.
@@ -23,6 +24,7 @@
 mod blocks;
 mod engine;
 mod fences;
+mod interpreter;
 pub mod isa;
 mod map;
 mod memory;
@@ -40,6 +42,7 @@ mod ways;
 mod window;
 
 pub use engine::Engine;
+pub use interpreter::{Accessed, Interpreter, Retired};
 pub use map::{LoadMap, Region};
 pub use memory::Memory;
 pub use predictor::Predictor;

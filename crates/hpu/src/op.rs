@@ -188,6 +188,18 @@ pub enum Offset {
     Register(u8),
 }
 
+impl Offset {
+    /// The address of an access with this base register.
+    #[inline(always)]
+    pub(crate) fn address(self, base: u8, state: &State) -> u32 {
+        let offset = match self {
+            Offset::Immediate(offset) => offset,
+            Offset::Register(register) => state.word(register),
+        };
+        state.word(base).wrapping_add(offset)
+    }
+}
+
 impl Default for Offset {
     fn default() -> Offset {
         Offset::Immediate(0)

@@ -201,7 +201,13 @@ impl Timeline {
                 self.counts[1] -= 1;
                 self.count(self.inside, at, self.counts[1]);
             }
-            Noted::DmaStart { .. } | Noted::Assigned { .. } | Noted::Conflict { .. } | Noted::Miss { .. } => {}
+            Noted::DmaStart { .. }
+            | Noted::Assigned { .. }
+            | Noted::Conflict { .. }
+            | Noted::Miss { .. }
+            | Noted::Held { .. }
+            | Noted::Printed { .. }
+            | Noted::Idle { .. } => {}
         }
     }
 

@@ -82,7 +82,10 @@ impl<O: Observer> ClusterSide<'_, O> {
     pub fn end(&mut self, hpu: u16, now: Cycle, outcome: TaskOutcome) -> bool {
         let id = self.id(hpu);
         let place = self.cluster.drivers[usize::from(hpu)].task;
-        let Some(outcome) = self.cluster.finish(hpu, outcome) else { return false };
+        let Some(outcome) = self.cluster.finish(hpu, outcome) else {
+            self.observer.note(now, Noted::Held { hpu: id });
+            return false;
+        };
         if let Some((task, _)) = place.and_then(|place| self.cluster.task(place)) {
             self.observer.note(now, Noted::End { hpu: id, task: &self.tasks[task], outcome });
         }

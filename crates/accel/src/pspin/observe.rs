@@ -4,17 +4,6 @@ use crate::pspin::command::Command;
 use crate::pspin::cycle::Cycle;
 use crate::pspin::her::{Feedback, Her, HpuId, Task, TaskOutcome};
 
-/// An instruction that an HPU has completed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Retired {
-    /// The HPU.
-    pub hpu: HpuId,
-    /// The address of the instruction.
-    pub pc: u32,
-    /// The register that it wrote, if any, and the value.
-    pub result: Option<(u8, u32)>,
-}
-
 /// Something that happens in the unit.
 #[derive(Clone, Copy, Debug)]
 pub enum Noted<'a> {
@@ -66,6 +55,23 @@ pub enum Noted<'a> {
         /// How it ended.
         outcome: TaskOutcome,
     },
+    /// The doorbell of an HPU has to wait until a feedback of it has been sent.
+    Held {
+        /// The HPU.
+        hpu: HpuId,
+    },
+    /// An HPU has printed a character.
+    Printed {
+        /// The HPU.
+        hpu: HpuId,
+        /// The character.
+        byte: u8,
+    },
+    /// No packet has come for a message for too long, and it is given up.
+    Idle {
+        /// The message.
+        message: u32,
+    },
     /// A command has left its HPU.
     Command {
         /// The HPU.
@@ -110,9 +116,6 @@ pub trait Observer {
 
     /// Notes what happens in a cycle.
     fn note(&mut self, at: Cycle, what: Noted<'_>);
-
-    /// Notes an instruction that has been completed.
-    fn retired(&mut self, _at: Cycle, _what: Retired) {}
 }
 
 impl Observer for () {
@@ -127,9 +130,5 @@ impl<O: Observer> Observer for &mut O {
 
     fn note(&mut self, at: Cycle, what: Noted<'_>) {
         (**self).note(at, what);
-    }
-
-    fn retired(&mut self, at: Cycle, what: Retired) {
-        (**self).retired(at, what);
     }
 }

@@ -396,6 +396,7 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
     fn give_up_idle(&mut self, out: &mut impl Outside) -> bool {
         let Some(event) = self.mpq.give_up_idle(self.now) else { return false };
         if let DriverEvent::Idle { message, descriptor, .. } = event {
+            self.observer.note(self.now, Noted::Idle { message });
             let count = self.count_error(descriptor);
             self.tell_host(out, descriptor, &Status::idle(message, count));
         }

@@ -43,11 +43,7 @@ impl Reference {
     /// The address that the access has now.
     #[inline(always)]
     pub fn address(&self, state: &State) -> u32 {
-        let offset = match self.offset {
-            Offset::Immediate(offset) => offset,
-            Offset::Register(register) => state.word(register),
-        };
-        state.word(self.base).wrapping_add(offset)
+        self.offset.address(self.base, state)
     }
 }
 

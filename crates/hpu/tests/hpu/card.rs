@@ -8,7 +8,7 @@ use hpu::{ElfError, Engine, LoadMap, Memory, Program, Region, Sharing, Stop, Thr
 use machine::TimingKind;
 
 use crate::elf::image;
-use crate::stepper;
+use crate::{interpreter, stepper};
 
 pub const STACK_TOP: u32 = map::CONTEXTS + 0x4000;
 const DATA_BYTES: usize = 4096;
@@ -90,8 +90,8 @@ impl Card {
         self.engine.run(thread, &mut memory, max_cycles)
     }
 
-    /// Runs a whole handler; instructions that synchronise run at once. On an in-order core, a stepper runs it too and
-    /// must do the same.
+    /// Runs a whole handler; instructions that synchronise run at once. An interpreter runs it too, and on an in-order core a
+    /// stepper; they must do the same.
     pub fn run(&mut self, args: [u32; 3]) -> (Stop, Thread) {
         let (mut thread, before) = (self.thread(args), self.arena.clone());
         let stop = loop {
@@ -100,6 +100,9 @@ impl Card {
                 stop => break stop,
             }
         };
+        if stop != Stop::Limit {
+            interpreter::lockstep(self, before.clone(), args, stop, &thread);
+        }
         if let Some(cycles) = self.in_order.filter(|_| stop != Stop::Limit) {
             stepper::lockstep(self, before, args, u64::from(cycles - 1), stop, &thread);
         }

@@ -10,6 +10,7 @@ mod extensions;
 mod float;
 mod inorder;
 mod integer;
+mod interpreter;
 mod ooo;
 mod order;
 mod profile;

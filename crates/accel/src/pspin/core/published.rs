@@ -19,7 +19,7 @@ use crate::pspin::cycle::Cycle;
 use crate::pspin::fabric::TransferId;
 use crate::pspin::her::{DriverEvent, Failure, HpuId, Range, TaskOutcome};
 use crate::pspin::memory::{Arena, Place};
-use crate::pspin::observe::Observer;
+use crate::pspin::observe::{Noted, Observer};
 
 /// Where the HPUs find the runtime. It gets the number of the cluster and that of the HPU as arguments.
 #[derive(Clone, Copy, Debug)]
@@ -228,7 +228,10 @@ impl Hpus {
                 Register::Transfer(index) => own.transfer[usize::from(index)] = value,
                 Register::Error => driver.fail(Failure::Reported { code: value }),
                 Register::Terminate => side.events.push(DriverEvent::Terminated { hpu: id }),
-                Register::Output => self.print(id, a),
+                Register::Output => {
+                    side.observer.note(now, Noted::Printed { hpu: id, byte: a });
+                    self.print(id, a);
+                }
                 _ => {}
             }
         }
