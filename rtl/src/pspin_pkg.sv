@@ -165,6 +165,16 @@ package pspin_pkg;
     range_t [2:0] handlers;     // by role_e; address 0 when there is none
   } execution_context_t;
 
+  // What the driver on the host says to all HPUs; it changes only while they are not enabled.
+  typedef struct packed {
+    logic        enable;        // HPUs run
+    logic [31:0] entry;         // where an HPU starts
+    logic [31:0] again;         // where it starts again after a handler that failed or was killed
+    range_t      static_data;   // of the program: all handlers may use it
+    range_t      code;          // of the program: all handlers may read and execute it
+    range_t      handler_data;  // first content of handler memory: the program may use it while it starts
+  } cfg_t;
+
   // The kinds of commands (crates/accel/src/pspin/command/kinds.rs).
   typedef enum logic [2:0] {
     CommandSend,

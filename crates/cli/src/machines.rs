@@ -1,11 +1,13 @@
 //! `spinkit machines`: lists machines and shows their parameters.
 
+use std::fs;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Parser;
 use machine::{Assumption, Machine, MachineError, Plausible, Sourced};
+use output::Output;
 use serde::Serialize;
 use thiserror::Error;
 
@@ -25,6 +27,12 @@ struct Arguments {
     /// Print all parameters, with units and sources, as JSON
     #[arg(long)]
     json: bool,
+    /// Write the packages of SystemVerilog with which the hardware of one machine is built
+    #[arg(long, requires = "output", conflicts_with = "json")]
+    systemverilog: bool,
+    /// Folder for the packages; it is made if it is missing
+    #[arg(short, long, value_name = "FOLDER", requires = "systemverilog")]
+    output: Option<PathBuf>,
 }
 
 #[derive(Debug, Error)]
@@ -35,6 +43,12 @@ enum Error {
     Machine(#[from] MachineError),
     #[error("standard output: {0}")]
     Output(#[from] io::Error),
+    #[error("--systemverilog is for one machine")]
+    OneMachine,
+    #[error("{0} has no PsPIN unit, and so no hardware")]
+    NoHardware(String),
+    #[error("{}: {source}", path.display())]
+    Write { path: PathBuf, source: io::Error },
 }
 
 /// A machine in JSON.
@@ -110,7 +124,8 @@ pub fn main() -> ExitCode {
         Err(Error::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("spinkit machines: error: {error}");
-            ExitCode::from(if matches!(error, Error::Machine(_)) { 2 } else { 1 })
+            let is_wrong_usage = matches!(error, Error::Machine(_) | Error::OneMachine | Error::NoHardware(_));
+            ExitCode::from(if is_wrong_usage { 2 } else { 1 })
         }
     }
 }
@@ -123,6 +138,12 @@ fn run(arguments: &Arguments) -> Result<(), Error> {
         let sourced = Machine::load_with_sources(name, &search, &arguments.set)?;
         for notice in sourced.machine.notices.iter().chain(&sourced.machine.unused) {
             eprintln!("spinkit machines: note: {notice}");
+        }
+        if let Some(folder) = &arguments.output {
+            return match arguments.names.len() {
+                1 => write_systemverilog(&sourced.machine, folder),
+                _ => Err(Error::OneMachine),
+            };
         }
         machines.push(Description::from(sourced));
     }
@@ -142,6 +163,26 @@ fn run(arguments: &Arguments) -> Result<(), Error> {
         }
     }
     out.flush()?;
+    Ok(())
+}
+
+/// Writes the packages of the machine's hardware.
+fn write_systemverilog(machine: &Machine, folder: &Path) -> Result<(), Error> {
+    let files = machine.systemverilog().ok_or_else(|| Error::NoHardware(machine.name.clone()))?;
+    let failed = |path: &Path| {
+        let path = path.to_owned();
+        |source| Error::Write { path, source }
+    };
+    fs::create_dir_all(folder).map_err(failed(folder))?;
+    for (name, text) in files {
+        let path = folder.join(name);
+        let write = || {
+            let mut file = Output::create(&path)?;
+            file.write_all(text.as_bytes())?;
+            file.finish()
+        };
+        write().map_err(failed(&path))?;
+    }
     Ok(())
 }
 

@@ -253,6 +253,7 @@ impl Pspin {
             ("accelerator.commands.host_direct_bytes", self.commands.host_direct_bytes, 8, 64),
             ("accelerator.outbound.queue", self.outbound.queue, 1, 65_536),
             ("accelerator.inbound.reorder_packets", self.inbound.reorder_packets, 0, 65_536),
+            ("accelerator.limits.contexts", self.limits.contexts, 1, 256),
         ] {
             at_least(key, value, least)?;
             at_most(key, value, most)?;

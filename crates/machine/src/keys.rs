@@ -29,11 +29,26 @@ macro_rules! section {
                 })
             }
 
-            fn describe(&self, rows: &mut Vec<(&'static str, String, &'static str)>) {
-                $(rows.push((concat!($section, ".", $key), self.$field.show(), unit($key)));)+
+            fn describe(&self, rows: &mut Vec<Row>) {
+                $(rows.push(Row::new(concat!($section, ".", $key), &self.$field));)+
             }
         }
     };
+}
+
+/// A key and its value.
+pub(crate) struct Row {
+    pub(crate) key: &'static str,
+    pub(crate) value: String,
+    pub(crate) unit: &'static str,
+    /// The names that the value can have; none for numbers and free text.
+    pub(crate) names: &'static [&'static str],
+}
+
+impl Row {
+    fn new<T: Parameter>(key: &'static str, value: &T) -> Row {
+        Row { key, value: value.show(), unit: unit(key), names: T::NAMES }
+    }
 }
 
 section!("network" Network [model: NetworkModel] [fabric: Fabric] {
@@ -223,6 +238,7 @@ section!("accelerator.host" HostPort {
 
 section!("accelerator.limits" Limits {
     max_packet = "max_packet_bytes",
+    contexts = "contexts",
 });
 
 /// Lists the tables of a kind of accelerator, and their types.
@@ -235,7 +251,7 @@ macro_rules! tables {
                 Ok($type { $($field: $table::read(table)?),+ })
             }
 
-            fn describe(&self, rows: &mut Vec<(&'static str, String, &'static str)>) {
+            pub(crate) fn describe(&self, rows: &mut Vec<Row>) {
                 $(self.$field.describe(rows);)+
             }
         }
@@ -288,7 +304,7 @@ impl NetworkModel {
 }
 
 impl Fabric {
-    pub(crate) const KEYS: &[&str] = &[
+    pub(crate) const KEYS: [&'static str; 8] = [
         "network.fabric.buffer_bytes",
         "network.fabric.flow",
         "network.fabric.routing",
@@ -319,20 +335,20 @@ impl Fabric {
         }))
     }
 
-    fn describe(&self, rows: &mut Vec<(&'static str, String, &'static str)>) {
+    fn describe(&self, rows: &mut Vec<Row>) {
         let Shape { taper, dims, concentration, dragonfly } = &self.shape;
-        let values = [
-            Some(self.buffer.show()),
-            Some(self.flow.show()),
-            Some(self.routing.show()),
-            Some(self.seed.show()),
-            taper.map(|taper| taper.show()),
-            dims.as_ref().map(Parameter::show),
-            concentration.map(|hosts| hosts.show()),
-            dragonfly.as_ref().map(Parameter::show),
+        let [buffer, flow, routing, seed, taper_key, dims_key, concentration_key, dragonfly_key] = Fabric::KEYS;
+        let always = [
+            Row::new(buffer, &self.buffer),
+            Row::new(flow, &self.flow),
+            Row::new(routing, &self.routing),
+            Row::new(seed, &self.seed),
         ];
-        let rows_of = Fabric::KEYS.iter().zip(values).filter_map(|(key, value)| Some((*key, value?, unit(key))));
-        rows.extend(rows_of);
+        rows.extend(always);
+        rows.extend(taper.as_ref().map(|taper| Row::new(taper_key, taper)));
+        rows.extend(dims.as_ref().map(|dims| Row::new(dims_key, dims)));
+        rows.extend(concentration.as_ref().map(|hosts| Row::new(concentration_key, hosts)));
+        rows.extend(dragonfly.as_ref().map(|dragonfly| Row::new(dragonfly_key, dragonfly)));
     }
 }
 
@@ -357,7 +373,7 @@ impl Accelerator {
 impl Machine {
     /// Every parameter as (key, value, unit), in the order of the sections; the unit of a count or a name is empty.
     pub fn describe(&self) -> Vec<(&'static str, String, &'static str)> {
-        let mut rows = vec![(MODEL, self.network.model.name().to_owned(), "")];
+        let mut rows = Vec::new();
         self.network.describe(&mut rows);
         // The parameters of a model that is not used say nothing about the machine.
         if let (NetworkModel::Fabric, Some(fabric)) = (self.network.model, &self.network.fabric) {
@@ -367,11 +383,14 @@ impl Machine {
         self.nic.describe(&mut rows);
         self.dma.describe(&mut rows);
         self.hpu.describe(&mut rows);
-        rows.push((ACCELERATOR, self.accelerator.kind().to_owned(), ""));
+        let accelerator = rows.len();
         match &self.accelerator {
             Accelerator::Sc17(unit) => unit.describe(&mut rows),
             Accelerator::Pspin(unit) => unit.describe(&mut rows),
         }
+        let mut rows: Vec<_> = rows.into_iter().map(|Row { key, value, unit, .. }| (key, value, unit)).collect();
+        rows.insert(accelerator, (ACCELERATOR, self.accelerator.kind().to_owned(), ""));
+        rows.insert(0, (MODEL, self.network.model.name().to_owned(), ""));
         rows
     }
 
@@ -406,7 +425,7 @@ fn known(table: &Table) -> Vec<&'static str> {
     let sections = [
         &[DESCRIPTION, MODEL],
         Network::KEYS,
-        Fabric::KEYS,
+        &Fabric::KEYS,
         Host::KEYS,
         Nic::KEYS,
         Dma::KEYS,
@@ -443,7 +462,7 @@ fn read_if_there<T: Parameter>(table: &Table, key: &'static str) -> Result<Optio
 fn unit(key: &str) -> &'static str {
     const UNITS: [(&str, &str); 6] =
         [("ps_per_byte", "ps/B"), ("ns", "ns"), ("ghz", "GHz"), ("bytes", "B"), ("bits", "bit"), ("cycles", "cycles")];
-    let is_last_word = |rest: &str| rest.is_empty() || rest.ends_with('_');
+    let is_last_word = |rest: &str| rest.is_empty() || rest.ends_with(['_', '.']);
     UNITS.iter().find(|(suffix, _)| key.strip_suffix(suffix).is_some_and(is_last_word)).map_or("", |(_, unit)| unit)
 }
 

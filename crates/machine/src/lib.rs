@@ -20,6 +20,7 @@ mod nic;
 mod old;
 mod problem;
 pub mod pspin;
+mod systemverilog;
 mod value;
 
 pub use accelerator::{Accelerator, Hpu, Sc17, TimingKind};

@@ -2,6 +2,7 @@
 //!
 //! "§" is a section of the PsPIN paper. All cycles are those of `hpu.clock_ghz`, which clocks the whole unit.
 
+use abi::pspin::map;
 use sim::TimePerByte;
 
 /// The PsPIN unit (§III): clusters of HPUs, the packet scheduler that feeds them, and the memories and interconnects between.
@@ -309,15 +310,17 @@ pub struct HostPort {
 pub struct Limits {
     /// `max_packet_bytes`: the longest packet.
     pub max_packet: u32,
+    /// `contexts`: number of execution contexts that the unit holds.
+    pub contexts: u32,
 }
 
 impl Pspin {
     /// Addresses of a cluster's L1: those of cluster `i` start at `L1_START + i * L1_SPAN`.
-    pub const L1_SPAN: u32 = 0x40_0000;
+    pub const L1_SPAN: u32 = map::L1_SPAN;
     /// Address of the L1 of cluster 0.
-    pub const L1_START: u32 = 0x1000_0000;
-    /// The maximum number of clusters: their L1 memories end before the peripherals at 0x1A10_0000.
-    pub const MAX_CLUSTERS: u32 = 40;
+    pub const L1_START: u32 = map::L1;
+    /// The maximum number of clusters: their L1 memories end before the peripherals.
+    pub const MAX_CLUSTERS: u32 = (map::L1_END - map::L1) / map::L1_SPAN;
 
     /// Number of HPUs of all clusters.
     pub fn hpus(&self) -> u32 {

@@ -11,6 +11,9 @@ use crate::pspin::{DispatchPolicy, Lru, Overload};
 
 /// A type that a parameter can have. Errors say what is wrong with the value; the caller adds its place.
 pub(crate) trait Parameter: Sized {
+    /// The names that the value can have; empty for numbers and free text.
+    const NAMES: &[&str] = &[];
+
     fn read(value: &Value) -> Result<Self, String>;
     /// The text of the value in a machine file, without quotes.
     fn show(&self) -> String;
@@ -104,10 +107,12 @@ macro_rules! choice {
         }
 
         impl Parameter for $type {
+            const NAMES: &[&str] = &[$($name),+];
+
             fn read(value: &Value) -> Result<$type, String> {
                 match value.as_str().ok_or_else(|| must_be("a string", value))? {
                     $($name => Ok($type::$variant),)+
-                    other => Err(must_be_one_of(&[$($name),+], other)),
+                    other => Err(must_be_one_of($type::NAMES, other)),
                 }
             }
 

@@ -180,6 +180,32 @@ accelerator.clusters x accelerator.hpus_per_cluster",
     assert_eq!(error, "--set accelerator.clusters=2: unknown key: only accelerator.kind = \"pspin\" has it");
 }
 
+#[test]
+fn the_hardware_has_every_key() {
+    let [(_, tiny), (_, registers)] = load("pspin-tiny", &[]).unwrap().systemverilog().unwrap();
+    for line in [
+        "  localparam int unsigned Clusters = 1;  // clusters",
+        "  localparam int unsigned ClusterTasks = 4;  // cluster.tasks",
+        "  localparam int unsigned L1BankBits = 32;  // l1.bank_bits, bit",
+        "  localparam bit L1DmaWins = 1'b1;  // l1.dma_wins",
+        "  typedef enum logic [0:0] {MpqLruTree, MpqLruExact} mpq_lru_e;",
+        "  localparam dispatch_policy_e DispatchPolicy = DispatchPolicyHome;  // dispatch.policy",
+    ] {
+        assert!(tiny.lines().any(|found| found == line), "{line}");
+    }
+    // The rates of links are the only keys that it has no constant for.
+    let machine = load("pspin-tiny", &[]).unwrap();
+    let rows =
+        machine.describe().into_iter().filter(|row| row.0.starts_with("accelerator.") && row.0 != "accelerator.kind");
+    let keys = rows.filter(|(.., unit)| *unit != "ps/B").map(|row| row.0.trim_start_matches("accelerator."));
+    let missing: Vec<_> = keys.filter(|key| !tiny.contains(&format!("  // {key}"))).collect();
+    assert_eq!(missing, [""; 0]);
+    let long = load("pspin-tiny", &["accelerator.mpq.idle_cycles=5000000000"]).unwrap().systemverilog().unwrap();
+    assert!(long[0].1.contains("  localparam longint unsigned MpqIdleCycles = 5000000000;"));
+    assert!(registers.contains("  localparam logic [31:0] MapDriver = 32'h1B20_5000;"));
+    assert!(load("sc17-int", &[]).unwrap().systemverilog().is_none());
+}
+
 /// Boundary values of counts, sums and products.
 fn extreme() -> impl Strategy<Value = String> {
     let powers = (0_u32..40, -1_i64..2).prop_map(|(power, off)| ((1_i64 << power) + off).to_string());

@@ -94,7 +94,7 @@ fn every_parameter_is_read() {
 }
 
 /// The keys of the PsPIN unit, and an expression that reads each.
-const PSPIN: [(&str, &str); 75] = [
+const PSPIN: [(&str, &str); 76] = [
     ("accelerator.clusters", "units.clusters"),
     ("accelerator.hpus_per_cluster", "units.hpus"),
     ("accelerator.stack_bytes", "units.stack"),
@@ -170,6 +170,7 @@ const PSPIN: [(&str, &str); 75] = [
     ("accelerator.host.G_ps_per_byte", "host.gap_per_byte"),
     ("accelerator.host.iommu_cycles", "host.iommu_cycles"),
     ("accelerator.limits.max_packet_bytes", "limits.max_packet"),
+    ("accelerator.limits.contexts", "limits.contexts"),
 ];
 
 /// The keys of the PsPIN unit that no code reads: the ports of the instruction cache, as there is one for each HPU (a notice tells of

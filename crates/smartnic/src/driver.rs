@@ -44,6 +44,14 @@ pub enum DriverError {
         /// What is left.
         left: u64,
     },
+    /// The unit holds no more contexts.
+    #[error("tenant {tenant} wants a context, and the unit holds {contexts}")]
+    NoContext {
+        /// The tenant.
+        tenant: u32,
+        /// How many the unit holds.
+        contexts: u32,
+    },
     /// A context is to be pinned to a cluster that does not exist.
     #[error("tenant {tenant} wants to be pinned to cluster {cluster}; the unit has {clusters}, from 0")]
     NoCluster {
@@ -80,6 +88,9 @@ impl Pool {
 #[derive(Clone, Debug)]
 pub struct Driver {
     clusters: u16,
+    /// How many contexts the unit holds, and how many there are.
+    contexts: u32,
+    used: u32,
     watchdog_cycles: u64,
     idle_cycles: u64,
     handler_memory: Pool,
@@ -103,6 +114,8 @@ impl Driver {
         let pool = |name, start: u64, next: u64, bytes: u64| Pool { name, next: start + next, end: start + bytes };
         Driver {
             clusters: unit.units.clusters as u16,
+            contexts: unit.limits.contexts,
+            used: 0,
             watchdog_cycles: unit.units.watchdog_cycles,
             idle_cycles: unit.mpq.idle_cycles,
             handler_memory: pool("L2 handler memory", handler, static_data.into(), unit.l2_handler.bytes.into()),
@@ -120,7 +133,11 @@ impl Driver {
         if let Some(cluster) = request.pin.filter(|cluster| *cluster >= self.clusters) {
             return Err(DriverError::NoCluster { tenant, cluster, clusters: self.clusters.into() });
         }
+        if self.used == self.contexts {
+            return Err(DriverError::NoContext { tenant, contexts: self.contexts });
+        }
         let mut after = self.clone();
+        after.used += 1;
         let handler_memory = after.handler_memory.take(tenant, request.handler_memory.into())? as u32;
         let offset = after.scratchpads.take(tenant, request.scratchpad.into())? as u32;
         let descriptor = after.host.take(tenant, DESCRIPTOR_BYTES.saturating_add(request.host))?;

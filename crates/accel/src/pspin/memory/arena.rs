@@ -1,6 +1,6 @@
 //! The bytes of all memories of the unit in one piece, and their addresses.
 
-use abi::device::map as device;
+use abi::pspin::map;
 use machine::Pspin;
 
 /// A memory of the unit.
@@ -17,10 +17,10 @@ pub enum Place {
 }
 
 /// The first address at which an HPU sees the L1 of its own cluster.
-const OWN_L1: u32 = 0x1B00_0000;
-const HANDLER: u32 = device::DATA;
-const PACKET: u32 = device::PACKETS;
-const PROGRAM: u32 = device::PROGRAM;
+const OWN_L1: u32 = map::OWN_L1;
+const HANDLER: u32 = map::HANDLER;
+const PACKET: u32 = map::PACKET;
+const PROGRAM: u32 = map::PROGRAM;
 
 /// The bytes of L1 memories, L2 handler memory, L2 packet buffer and program memory. The host gives memory only to what has
 /// been written.
