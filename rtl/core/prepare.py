@@ -1,8 +1,9 @@
-"""Makes the sources of the HPU's core from its package: the files of CV32E40P, unchanged but for RV32A.
+"""Makes the sources of the HPU's core from its package: the files of CV32E40P, unchanged but for RV32A and what it tells.
 
-The package stays as it is. Its files are copied to a build folder; three places of one of them are changed, so that
-the core decodes atomic instructions and says on its data port which of them it executes. Every file must be the one
-for which this was written, and every change must find its place exactly once.
+The package stays as it is. Its files are copied to a build folder; five places of one of them are changed, so that the
+core decodes atomic instructions, and tells which of them it executes, how large an access is, which instruction enters
+the execute stage, and which one traps. Every file must be the one for which this was written, and every change must
+find its place exactly once.
 """
 
 import argparse
@@ -24,7 +25,22 @@ CHANGES = [
     (
         "    output logic [31:0] data_wdata_o,\n    input  logic [31:0] data_rdata_i,\n",
         "    output logic [31:0] data_wdata_o,\n    output logic [ 5:0] data_atop_o,\n"
+        "    output logic [ 1:0] data_type_o,  // 0 word, 1 half word, 2 and 3 byte\n"
+        "    output logic        data_second_o,  // the second half of an access that crosses words\n"
         "    input  logic [31:0] data_rdata_i,\n",
+    ),
+    (
+        "    output logic core_sleep_o\n);\n",
+        "    output logic core_sleep_o,\n\n"
+        "    // The instruction in decode, whether one has left it a cycle ago, and whether one traps instead, and why\n"
+        "    output logic        retires_o,\n    output logic [31:0] pc_id_o,\n"
+        "    output logic        traps_o,\n    output logic [ 5:0] cause_o\n);\n",
+    ),
+    (
+        "  assign irq_sec_i = 1'b0;\n",
+        "  assign irq_sec_i = 1'b0;\n  assign data_type_o = data_type_ex;\n"
+        "  assign data_second_o = data_misaligned_ex;\n  assign retires_o = mhpmevent_minstret;\n"
+        "  assign pc_id_o = pc_id;\n  assign traps_o = csr_save_cause;\n  assign cause_o = csr_cause;\n",
     ),
 ]
 

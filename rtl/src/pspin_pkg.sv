@@ -175,6 +175,16 @@ package pspin_pkg;
     range_t      handler_data;  // first content of handler memory: the program may use it while it starts
   } cfg_t;
 
+  // What an HPU may use beside scratchpads (PsPIN III-B2), at the addresses that everybody has. One without bytes is none.
+  typedef struct packed {
+    range_t own_stack;
+    range_t static_data;
+    range_t code;            // to be read only
+    range_t packet;          // in L1
+    range_t l2_packet;
+    range_t handler_memory;
+  } windows_t;
+
   // The kinds of commands (crates/accel/src/pspin/command/kinds.rs).
   typedef enum logic [2:0] {
     CommandSend,
@@ -248,6 +258,8 @@ package pspin_pkg;
   localparam logic [31:0] HandlerStart = 32'h1C00_0000;
   localparam logic [31:0] PacketStart  = 32'h1C40_0000;
   localparam logic [31:0] ProgramStart = 32'h1D00_0000;
+  localparam logic [31:0] OwnL1Start   = 32'h1B00_0000;  // an HPU sees the L1 of its cluster here as well
+  localparam logic [31:0] L1Span       = 32'h0040_0000;  // from the L1 of one cluster to that of the next
 
   // The memory to which an address belongs, whether it is as large or not.
   function automatic place_e place_of(logic [31:0] address);

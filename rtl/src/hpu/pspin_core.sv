@@ -26,11 +26,35 @@ module pspin_core
   output atop_e       data_atop_o,
   output logic [31:0] data_addr_o,
   output logic [31:0] data_wdata_o,
-  input  logic [31:0] data_rdata_i
+  input  logic [31:0] data_rdata_i,
+  output logic [2:0]  data_size_o,    // bytes of the whole access, of which this may be the part in one word
+  output logic        data_second_o,  // this is the part in the second word
+
+  // To the HPU: the instruction in the execute stage, or the latest one there; and one that traps instead of getting there.
+  output logic [31:0] pc_ex_o,
+  output logic        traps_o,
+  output logic [31:0] trap_pc_o,
+  output cause_e      trap_cause_o
 );
 
-  logic [5:0] atop;
-  assign data_atop_o = atop_e'(atop);
+  // Causes of exceptions (RISC-V Priv. 3.1.15). All others are calls of an environment, which there is none.
+  localparam logic [5:0] Breakpoint = 6'd3;
+
+  logic [5:0]  atop, cause;
+  logic [1:0]  data_type;
+  logic        retires;
+  logic [31:0] pc_id, pc_last_q, pc_ex_q;
+
+  assign data_atop_o  = atop_e'(atop);
+  assign data_size_o  = data_type == 2'd0 ? 3'd4 : data_type == 2'd1 ? 3'd2 : 3'd1;
+  assign pc_ex_o      = retires ? pc_last_q : pc_ex_q;
+  assign trap_pc_o    = pc_id;
+  assign trap_cause_o = cause == Breakpoint ? CauseBreakpoint : CauseIllegal;
+
+  always_ff @(posedge clk_i) begin
+    pc_last_q <= pc_id;
+    pc_ex_q   <= pc_ex_o;
+  end
 
   cv32e40p_core #(
     .COREV_PULP      (CoreV),
@@ -63,6 +87,8 @@ module pspin_core
     .data_addr_o,
     .data_wdata_o,
     .data_atop_o        (atop),
+    .data_type_o        (data_type),
+    .data_second_o,
     .data_rdata_i,
     .apu_busy_o         (),
     .apu_req_o          (),
@@ -81,7 +107,11 @@ module pspin_core
     .debug_running_o    (),
     .debug_halted_o     (),
     .fetch_enable_i     (1'b1),
-    .core_sleep_o       ()
+    .core_sleep_o       (),
+    .retires_o          (retires),
+    .pc_id_o            (pc_id),
+    .traps_o,
+    .cause_o            (cause)
   );
 
 endmodule

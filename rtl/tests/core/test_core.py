@@ -74,8 +74,10 @@ def test_another_package_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "core" / "files.f").exists()
 
 
-def test_the_core_has_three_changes(tmp_path: Path) -> None:
+def test_the_core_has_its_changes(tmp_path: Path) -> None:
     assert prepare(tmp_path).returncode == 0
     text = (tmp_path / "cv32e40p_core.sv").read_text()
     assert "localparam A_EXTENSION = 1;" in text
     assert text.count("output logic [ 5:0] data_atop_o,") == 1
+    for output in ("data_type_o", "data_second_o", "retires_o", "pc_id_o", "traps_o", "cause_o"):
+        assert text.count(f"assign {output} = ") == 1

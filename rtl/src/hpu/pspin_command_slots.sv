@@ -1,0 +1,111 @@
+// The commands of an HPU that are in flight (PsPIN III-B2): each has a place, from its issue until its response. One more waits for
+// the command unit. A handler knows its command by the place, in the low 8 bits, and how often that was used before.
+module pspin_command_slots
+  import pspin_pkg::*;
+#(
+  parameter int unsigned Slots      = 4,
+  parameter int unsigned PlaceWidth = 5
+) (
+  input  logic                  clk_i,
+  input  logic                  rst_ni,
+
+  // From the driver: a command of the task at a place of the cluster. It is taken when ready, and has this number.
+  input  logic                  issue_valid_i,
+  output logic                  issue_ready_o,
+  input  command_t              issue_i,
+  input  logic [PlaceWidth-1:0] place_i,
+  output logic [31:0]           number_o,
+
+  // Whether the command of this number is done. One that was never given out is.
+  input  logic [31:0]           query_i,
+  output logic                  is_done_o,
+
+  // A task has failed: what its commands bring is discarded.
+  input  logic                  fails_i,
+  input  logic [PlaceWidth-1:0] failed_place_i,
+
+  // Whether commands of the task at this place are in flight.
+  input  logic [PlaceWidth-1:0] fed_back_place_i,
+  output logic                  in_flight_o,
+  output logic                  any_in_flight_o,
+
+  // To the arbiters of cluster and unit.
+  output logic                  command_valid_o,
+  input  logic                  command_ready_i,
+  output command_t              command_o,
+
+  // From the command unit: a response for this HPU, and the place of the task that had issued its command.
+  input  logic                  response_valid_i,
+  input  logic [SlotWidth-1:0]  response_slot_i,
+  output logic [PlaceWidth-1:0] response_place_o,
+
+  // To the engines that bring data from the host.
+  output logic [Slots-1:0]      orphans_o
+);
+
+  localparam int unsigned UsesWidth = 24;  // as many as a number has bits for
+
+  logic [Slots-1:0]      busy_q, orphan_q, responds, busy, fails, takes;
+  logic [PlaceWidth-1:0] place_q [Slots];
+  logic [UsesWidth-1:0]  uses_q  [Slots];
+  logic                  waits_q, issues;
+  logic [SlotWidth-1:0]  free;
+  command_t              command_q;
+
+  // A response is seen in the cycle in which it comes.
+  always_comb begin
+    for (int unsigned i = 0; i < Slots; i++) responds[i] = response_valid_i && response_slot_i == SlotWidth'(i);
+  end
+  assign busy = busy_q & ~responds;
+
+  always_comb begin
+    free = '0;
+    for (int unsigned i = Slots; i > 0; i--) if (!busy[i-1]) free = SlotWidth'(i - 1);
+  end
+
+  assign issue_ready_o = !waits_q && !(&busy);
+  assign issues        = issue_valid_i && issue_ready_o;
+
+  always_comb begin
+    number_o         = '0;
+    is_done_o        = 1'b1;
+    in_flight_o      = 1'b0;
+    response_place_o = '0;
+    for (int unsigned i = 0; i < Slots; i++) begin
+      if (free == SlotWidth'(i)) number_o = {uses_q[i] + UsesWidth'(responds[i]), 8'(i)};
+      if (query_i == {uses_q[i], 8'(i)} && busy[i]) is_done_o = 1'b0;
+      if (busy_q[i] && place_q[i] == fed_back_place_i) in_flight_o = 1'b1;
+      if (responds[i]) response_place_o = place_q[i];
+      takes[i] = issues && free == SlotWidth'(i);
+      fails[i] = fails_i && busy[i] && place_q[i] == failed_place_i;
+    end
+  end
+
+  assign any_in_flight_o = |busy_q;
+  assign command_valid_o = waits_q;
+  assign command_o       = command_q;
+  assign orphans_o       = orphan_q;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      busy_q   <= '0;
+      orphan_q <= '0;
+      waits_q  <= 1'b0;
+      for (int unsigned i = 0; i < Slots; i++) uses_q[i] <= '0;
+    end else begin
+      busy_q   <= busy | takes;
+      orphan_q <= (orphan_q & busy) | fails;
+      waits_q  <= issues || (waits_q && !command_ready_i);
+      for (int unsigned i = 0; i < Slots; i++) if (responds[i]) uses_q[i] <= uses_q[i] + 1'b1;
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (issues) begin
+      command_q      <= issue_i;
+      command_q.slot <= free;
+    end
+    for (int unsigned i = 0; i < Slots; i++) if (takes[i]) place_q[i] <= place_i;
+  end
+
+endmodule

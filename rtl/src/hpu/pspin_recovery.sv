@@ -1,0 +1,137 @@
+// What happens when a handler fails or is killed (PsPIN III-B2, B3): the core is reset, and its boot ROM leads it back to the loop of
+// the runtime, which begins TrapCycles after the failure, together with the end of the task. Nothing of that is code that a handler
+// could change.
+//
+// The core is in reset while the unit is not enabled, too, and then starts at the entry of the program.
+module pspin_recovery
+  import pspin_pkg::*;
+#(
+  parameter int unsigned TrapCycles = 20
+) (
+  input  logic        clk_i,
+  input  logic        rst_ni,
+
+  // The host's registers.
+  input  logic        enable_i,
+
+  // From the core: an instruction traps, or its access is denied; it is in the execute stage.
+  input  logic        traps_i,
+  input  outcome_t    trap_i,
+  input  logic        denied_i,
+  input  outcome_t    denial_i,
+
+  // From the driver: an access to a register is a misuse. The watchdog bites; remote_busy_i: an access to a remote memory cannot be
+  // taken back, and is answered first.
+  input  logic        misuse_i,
+  input  outcome_t    misuse_outcome_i,
+  input  logic        bites_i,
+  input  logic        remote_busy_i,
+
+  // To the accesses of the HPU: none begins; and the one that is under way is forgotten.
+  output logic        stop_o,
+  output logic        abort_o,
+
+  // To and from the driver: the task ends now, when it can.
+  output logic        ends_o,
+  output outcome_t    outcome_o,
+  input  logic        can_end_i,
+
+  // To the core and its boot ROM: whether it may leave for the program, and which entry it takes.
+  output logic        core_rst_no,
+  output logic        may_leave_o,
+  output logic        again_o
+);
+
+  // From the grant of the last instruction of the boot ROM to the cycle in which the first one of the program is executed: fetch,
+  // decode, and a jump.
+  localparam int unsigned LeaveCycles = 5;
+  localparam int unsigned ResetCycles = 3;
+  localparam int unsigned CountWidth = $clog2(TrapCycles + 1);
+  typedef logic [CountWidth-1:0] count_t;
+
+  typedef enum logic [1:0] {
+    Off,
+    Running,
+    Recovering
+  } state_e;
+
+  if (TrapCycles < 16) begin : g_too_fast
+    $fatal(1, "the boot ROM takes 16 cycles");
+  end
+
+  state_e   state_q;
+  logic     killed_q, kills, fails;
+  outcome_t outcome_q, outcome;
+  count_t   count_q, first;
+
+  assign kills  = state_q == Running && (bites_i || killed_q);
+  assign stop_o = kills || state_q != Running;
+
+  // The cycle in which the failure counts is the one after the execute stage, in which the watchdog and the driver act. `first` is
+  // how many cycles will have passed since then when this unit knows it.
+  always_comb begin
+    fails   = state_q == Running;
+    outcome = trap_i;
+    first   = count_t'(trap_i.cause == CauseFetch);
+    if (kills) begin
+      fails   = !remote_busy_i;
+      outcome = '{EndTimedOut, CauseWatchdog, '0, '0};
+      first   = count_t'(1);
+    end else if (misuse_i) begin
+      outcome = misuse_outcome_i;
+      first   = count_t'(1);
+    end else if (denied_i) begin
+      outcome = denial_i;
+      first   = count_t'(0);
+    end else begin
+      fails = fails && traps_i;
+    end
+  end
+
+  assign abort_o     = state_q == Recovering && !core_rst_no;
+  assign ends_o      = state_q == Recovering && count_q == count_t'(TrapCycles);
+  assign outcome_o   = outcome_q;
+  assign may_leave_o = state_q == Running || (count_q >= count_t'(TrapCycles - LeaveCycles) && can_end_i);
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      state_q     <= Off;
+      killed_q    <= 1'b0;
+      core_rst_no <= 1'b0;
+      again_o     <= 1'b0;
+      count_q     <= '0;
+    end else begin
+      unique case (state_q)
+        Off: begin
+          again_o     <= 1'b0;
+          core_rst_no <= enable_i;
+          if (enable_i) state_q <= Running;
+        end
+        Running: begin
+          killed_q <= kills && remote_busy_i;
+          if (fails) begin
+            state_q     <= Recovering;
+            core_rst_no <= 1'b0;
+            again_o     <= 1'b1;
+            count_q     <= first;
+          end
+        end
+        default: begin
+          if (count_q == count_t'(ResetCycles)) core_rst_no <= 1'b1;
+          if (count_q != count_t'(TrapCycles)) count_q <= count_q + 1'b1;
+          else if (can_end_i) state_q <= Running;
+        end
+      endcase
+      if (!enable_i) begin
+        state_q     <= Off;
+        killed_q    <= 1'b0;
+        core_rst_no <= 1'b0;
+      end
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (state_q == Running && fails) outcome_q <= outcome;
+  end
+
+endmodule
