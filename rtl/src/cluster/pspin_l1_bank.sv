@@ -1,8 +1,8 @@
 // A bank of L1 with atomic operations (PsPIN III-C). A load or store takes the bank for a cycle and is answered in the next. An
 // atomic operation takes it for two: it reads, and writes the result in the cycle after. It is answered in the third.
 //
-// A beat does not wait: an atomic operation that is about to write does so in the next cycle without a beat. It counts as done
-// before that beat, so it leaves alone the bytes that the beat has written to its word.
+// A beat does not wait: an atomic operation that is about to write does so in the next cycle without a beat. A beat that reads finds
+// the word as it was before, and bytes that a beat writes to it meanwhile stay as they are.
 //
 // A store-conditional writes when the word still has the value that the load-reserved of the same HPU has read; the HPU remembers
 // it and sends it along.
@@ -15,7 +15,7 @@ module pspin_l1_bank
   input  logic                clk_i,
   input  logic                rst_ni,
 
-  // From the interconnect of the cluster: a request is taken when the bank is ready. A write of a beat is always taken.
+  // From the interconnect of the cluster: a request is taken when the bank is ready, and that of a beat always.
   input  logic                req_i,
   output logic                gnt_o,
   input  logic                beat_i,
@@ -29,7 +29,8 @@ module pspin_l1_bank
 
   // To the interconnect.
   output logic                rvalid_o,
-  output logic [31:0]         rdata_o
+  output logic [31:0]         rdata_o,
+  output logic [31:0]         beat_rdata_o   // of the beat in the cycle before
 );
 
   logic                is_atomic, takes_beat, starts, writes;
@@ -76,8 +77,9 @@ module pspin_l1_bank
     .rdata_o(read)
   );
 
-  assign rvalid_o = answers_q || answers_late_q;
-  assign rdata_o  = answers_late_q ? late_q : read;
+  assign rvalid_o     = answers_q || answers_late_q;
+  assign rdata_o      = answers_late_q ? late_q : read;
+  assign beat_rdata_o = read;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -102,7 +104,7 @@ module pspin_l1_bank
       expected_q       <= expected_i;
     end else if (modifies_q) begin
       operand_q <= result;
-      be_q      <= row_i == row_q ? be & ~be_i : be;
+      be_q      <= we_i && row_i == row_q ? be & ~be_i : be;
     end
     if (has_read_q) late_q <= atop_q == AtopSc ? 32'(has_failed) : read;
   end

@@ -144,7 +144,8 @@ module core_bench_hpu
     .expected_valid_i(expected_valid),
     .expected_i      (expected),
     .rvalid_o        (l1_rvalid),
-    .rdata_o         (l1_rdata)
+    .rdata_o         (l1_rdata),
+    .beat_rdata_o    ()
   );
 
   pspin_l1_bank #(
@@ -163,7 +164,8 @@ module core_bench_hpu
     .expected_valid_i(expected_valid),
     .expected_i      (expected),
     .rvalid_o        (l2_rvalid),
-    .rdata_o         (l2_rdata)
+    .rdata_o         (l2_rdata),
+    .beat_rdata_o    ()
   );
 
   // The driver takes an access at once and answers in the next cycle; the load of the function pointer waits for a task.

@@ -1,0 +1,220 @@
+// The L1 memory of a cluster (PsPIN III-B2, III-C): banks of one word that are interleaved by words, and the interconnect by which the
+// HPUs of the cluster reach them in a single cycle, a word each.
+//
+// Beats come first, and never wait; then words of other clusters; then those of the HPUs. Of several HPUs that want the same bank,
+// the first one gets it in an order that begins at a pointer. When some HPU gets a bank and another one does not, the pointer moves
+// behind the first of those that do.
+module pspin_l1
+  import pspin_pkg::*;
+#(
+  parameter int unsigned Hpus  = 8,
+  parameter int unsigned Banks = 64,         // a power of two
+  parameter int unsigned Bytes = 1_048_576
+) (
+  input  logic                   clk_i,
+  input  logic                   rst_ni,
+
+  // HPUs of the cluster. A request is taken in the cycle in which it is granted, and answered in the next, an atomic one in the
+  // one after that. Only the lower bits of addresses count. A request waits while an atomic one of the same HPU is under way.
+  input  logic [Hpus-1:0]        hpu_valid_i,
+  output logic [Hpus-1:0]        hpu_gnt_o,
+  input  word_request_t          hpu_i [Hpus],
+  output logic [Hpus-1:0]        hpu_rvalid_o,
+  output logic [31:0]            hpu_rdata_o [Hpus],
+
+  // PE interconnect: words of other clusters, answered like those of HPUs.
+  input  logic                   remote_valid_i,
+  output logic                   remote_ready_o,
+  input  word_request_t          remote_i,
+  output logic                   remote_rvalid_o,
+  output logic [31:0]            remote_rdata_o,
+
+  // DMA engine of the cluster: beats, which use their banks in the next cycle. They never use the same ones.
+  input  logic                   write_valid_i,
+  input  beat_request_t          write_i,
+  input  logic                   read_valid_i,
+  input  logic [31:0]            read_address_i,
+  output logic [BeatBytes*8-1:0] read_data_o    // of the read two cycles before
+);
+
+  localparam int unsigned BeatWords  = BeatBytes / 4;
+  localparam int unsigned Groups     = Banks / BeatWords;   // of banks that a beat needs
+  localparam int unsigned GroupWidth = Groups > 1 ? $clog2(Groups) : 1;
+  localparam int unsigned BankWidth  = $clog2(Banks);
+  localparam int unsigned Rows       = Bytes / 4 / Banks;
+  localparam int unsigned RowWidth   = Rows > 1 ? $clog2(Rows) : 1;
+  localparam int unsigned Askers     = Hpus + 1;            // the last one is the PE interconnect
+  localparam int unsigned IndexWidth = $clog2(Askers);
+  localparam int unsigned HpuIndex   = Hpus > 1 ? $clog2(Hpus) : 1;
+
+  if (Groups == 0 || Banks != 2 ** BankWidth) begin : gen_check
+    $fatal(1, "the banks of L1 are a power of two, and a beat has at most a word for each");
+  end
+
+  function automatic logic [GroupWidth-1:0] group_of(logic [31:0] address);
+    return GroupWidth'(Groups > 1 ? address >> $clog2(BeatBytes) : '0);
+  endfunction
+
+  function automatic logic [RowWidth-1:0] row_of(logic [31:0] address);
+    return RowWidth'(address >> (2 + BankWidth));
+  endfunction
+
+  // Words.
+  logic [Askers-1:0]    wants, gnt, is_atomic, asks_q, holds_q, late_q;
+  word_request_t        request [Askers];
+  logic [BankWidth-1:0] bank    [Askers];
+  logic [BankWidth-1:0] bank_q  [Askers];
+  logic [31:0]          rdata   [Askers];
+  logic [31:0]          read    [Banks];
+
+  assign wants = {remote_valid_i, hpu_valid_i} & ~holds_q;
+  assign gnt   = {remote_ready_o, hpu_gnt_o};
+
+  for (genvar i = 0; i < Askers; i++) begin : gen_asker
+    if (i < Hpus) begin : gen_hpu
+      assign request[i]     = hpu_i[i];
+      assign hpu_rdata_o[i] = rdata[i];
+    end else begin : gen_remote
+      assign request[i]     = remote_i;
+      assign remote_rdata_o = rdata[i];
+    end
+    assign bank[i]      = request[i].address[2+:BankWidth];
+    assign is_atomic[i] = request[i].atop != AtopNone;
+    assign rdata[i]     = read[bank_q[i]];
+
+    always_ff @(posedge clk_i) begin
+      if (gnt[i]) bank_q[i] <= bank[i];
+    end
+  end
+
+  assign {remote_rvalid_o, hpu_rvalid_o} = asks_q | late_q;
+
+  // Beats, in the cycle of the banks.
+  logic                  writes_q, reads_q;
+  beat_request_t         write_q;
+  logic [31:0]           read_address_q;
+  logic [GroupWidth-1:0] read_group_q;     // of the cycle before
+  logic [Banks-1:0]      is_ready, is_written, is_read, is_remote;
+  logic [31:0]           beat_read [Banks];
+
+  function automatic logic [Banks-1:0] banks_of(logic [31:0] address);
+    return Banks'({BeatWords{1'b1}}) << (32'(group_of(address)) * BeatWords);
+  endfunction
+
+  assign is_written = writes_q ? banks_of(write_q.address) : '0;
+  assign is_read    = reads_q ? banks_of(read_address_q) : '0;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      writes_q <= 1'b0;
+      reads_q  <= 1'b0;
+    end else begin
+      writes_q <= write_valid_i;
+      reads_q  <= read_valid_i;
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (write_valid_i) write_q <= write_i;
+    if (read_valid_i) read_address_q <= read_address_i;
+    if (reads_q) read_group_q <= group_of(read_address_q);
+  end
+
+  // A word of another cluster.
+  logic [Banks-1:0] is_open;
+  assign is_open        = is_ready & ~(is_written | is_read);
+  assign remote_ready_o = wants[Hpus] && is_open[bank[Hpus]];
+  assign is_remote      = Banks'(remote_ready_o) << bank[Hpus];
+
+  // HPUs, in the order that begins at the pointer.
+  logic [Banks-1:0]    is_left;
+  logic [Hpus-1:0]     from_turn, has_lost, winners;
+  logic [HpuIndex-1:0] turn_q, winner;
+  logic                has_winner;
+
+  assign is_left   = is_open & ~is_remote;
+  assign from_turn = {Hpus{1'b1}} << turn_q;
+
+  always_comb begin
+    for (int h = 0; h < int'(Hpus); h++) begin
+      hpu_gnt_o[h] = wants[h] && is_left[bank[h]];
+      for (int other = 0; other < int'(Hpus); other++) begin
+        if (wants[other] && bank[other] == bank[h] && (from_turn[other] == from_turn[h] ? other < h : from_turn[other])) begin
+          hpu_gnt_o[h] = 1'b0;
+        end
+      end
+    end
+  end
+
+  assign has_lost = wants[Hpus-1:0] & ~hpu_gnt_o;
+  assign winners  = hpu_gnt_o & from_turn;
+
+  pspin_first #(
+    .N(Hpus)
+  ) u_winner (
+    .bits_i (|winners ? winners : hpu_gnt_o),
+    .valid_o(has_winner),
+    .index_o(winner)
+  );
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      turn_q  <= '0;
+      asks_q  <= '0;
+      holds_q <= '0;
+      late_q  <= '0;
+    end else begin
+      if (has_winner && |has_lost) turn_q <= winner == HpuIndex'(Hpus - 1) ? '0 : winner + 1'b1;
+      asks_q  <= gnt & ~is_atomic;
+      holds_q <= gnt & is_atomic;
+      late_q  <= holds_q;
+    end
+  end
+
+  for (genvar lane = 0; lane < BeatWords; lane++) begin : gen_lane
+    logic [31:0] words [Groups];
+    for (genvar g = 0; g < Groups; g++) begin : gen_group
+      assign words[g] = beat_read[g*BeatWords+lane];
+    end
+    assign read_data_o[lane*32+:32] = words[read_group_q];
+  end
+
+  for (genvar b = 0; b < Banks; b++) begin : gen_bank
+    localparam int unsigned Lane = b % BeatWords;
+
+    logic                  takes_word;
+    logic [IndexWidth-1:0] asker;
+
+    always_comb begin
+      takes_word = 1'b0;
+      asker      = '0;
+      for (int i = 0; i < int'(Askers); i++) begin
+        if (gnt[i] && bank[i] == BankWidth'(b)) begin
+          takes_word = 1'b1;
+          asker      = asker | IndexWidth'(i);
+        end
+      end
+    end
+
+    pspin_l1_bank #(
+      .Rows(Rows)
+    ) u_bank (
+      .clk_i,
+      .rst_ni,
+      .req_i           (takes_word || is_written[b] || is_read[b]),
+      .gnt_o           (is_ready[b]),
+      .beat_i          (!takes_word),
+      .we_i            (takes_word ? request[asker].we : is_written[b]),
+      .atop_i          (takes_word ? request[asker].atop : AtopNone),
+      .row_i           (takes_word ? row_of(request[asker].address) : row_of(is_written[b] ? write_q.address : read_address_q)),
+      .be_i            (takes_word ? request[asker].be : write_q.strobe[Lane*4+:4]),
+      .wdata_i         (takes_word ? request[asker].wdata : write_q.wdata[Lane*32+:32]),
+      .expected_valid_i(request[asker].expected_valid),
+      .expected_i      (request[asker].expected),
+      .rvalid_o        (),
+      .rdata_o         (read[b]),
+      .beat_rdata_o    (beat_read[b])
+    );
+  end
+
+endmodule
