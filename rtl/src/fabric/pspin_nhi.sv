@@ -1,0 +1,177 @@
+// The interconnect of NIC and host (PsPIN III-C): a channel for beats that are written to any memory, and one for beats that are read.
+//
+// What the NIC writes is before the data that comes from the host for handlers. A beat that is taken is in its memory for everybody
+// who comes later. The engines of commands and the outside read in turn, a beat each. A read that is taken in cycle c uses its memory
+// in c + 1, and its data is here in c + 4; if the bank of an L2 memory is in use then, all that come behind are as late.
+module pspin_nhi
+  import pspin_pkg::*;
+#(
+  parameter int unsigned Clusters     = 4,
+  parameter int unsigned L1Bytes      = 1048576,
+  parameter int unsigned HandlerBytes = 4194304,
+  parameter int unsigned PacketBytes  = 4194304,
+  parameter int unsigned ProgramBytes = 32768
+) (
+  input  logic                clk_i,
+  input  logic                rst_ni,
+
+  // NIC and host: beats to write. Ready depends on the address. Missing: what is taken in this cycle goes nowhere.
+  input  logic                write_valid_i,
+  output logic                write_ready_o,
+  input  beat_request_t       write_i,
+  output logic                write_missing_o,
+
+  // Off-cluster DMA engine: data from the host. Ready depends on the address, and on the NIC.
+  input  logic                host_valid_i,
+  output logic                host_ready_o,
+  input  beat_request_t       host_i,
+
+  // Outbound engine, off-cluster DMA engine, and NIC and host: beats to read, for which they have room. Ready depends on the address,
+  // and on the others. Missing: there is no memory, and the data is 0.
+  input  logic [2:0]          read_valid_i,
+  output logic [2:0]          read_ready_o,
+  input  logic [31:0]         read_address_i [3],
+  output logic [2:0]          read_rvalid_o,
+  output logic [511:0]        read_data_o,
+  output logic                read_missing_o,
+
+  // The L1 of each cluster. Data comes three cycles after its read.
+  output logic [Clusters-1:0] l1_write_valid_o,
+  input  logic [Clusters-1:0] l1_write_ready_i,
+  output logic [Clusters-1:0] l1_read_valid_o,
+  input  logic [Clusters-1:0] l1_read_ready_i,
+  output logic [31:0]         l1_read_address_o,
+  input  logic [511:0]        l1_read_data_i [Clusters],
+
+  // L2 handler memory, L2 packet buffer, program memory. Data comes three cycles after its read.
+  output logic [2:0]          memory_write_valid_o,
+  input  logic [2:0]          memory_write_ready_i,
+  output logic [2:0]          memory_read_valid_o,
+  input  logic [2:0]          memory_read_ready_i,
+  output logic [31:0]         memory_read_address_o,
+  input  logic [511:0]        memory_read_data_i [3],
+
+  // To all memories.
+  output beat_request_t       write_o
+);
+
+  localparam int unsigned Memories = 3 + Clusters;
+
+  typedef logic [Memories-1:0] memories_t;
+
+  // The memory of a beat; none when the address is behind its end.
+  function automatic memories_t memory_of(logic [31:0] address);
+    logic [31:0] offset;
+    memory_of = '0;
+    unique case (place_of(address))
+      PlaceHandler: memory_of[0] = address - HandlerStart < HandlerBytes;
+      PlacePacket:  memory_of[1] = address - PacketStart < PacketBytes;
+      PlaceProgram: memory_of[2] = address - ProgramStart < ProgramBytes;
+      PlaceL1: begin
+        offset = address - L1Start - (32'(cluster_of(address)) << 22);
+        for (int unsigned i = 0; i < Clusters; i++) begin
+          memory_of[3+i] = cluster_of(address) == ClusterWidth'(i) && offset < L1Bytes;
+        end
+      end
+      default: ;
+    endcase
+  endfunction
+
+  // ---- The channel for writes.
+  memories_t target, write_ready;
+  logic      is_written;
+
+  assign write_ready = {l1_write_ready_i, memory_write_ready_i};
+  assign write_o     = write_valid_i ? write_i : host_i;
+  assign target      = memory_of(write_o.address);
+  assign is_written  = target == '0 || (target & write_ready) != '0;
+
+  assign {l1_write_valid_o, memory_write_valid_o} = {Memories{write_valid_i || host_valid_i}} & target;
+
+  assign write_ready_o   = is_written;
+  assign write_missing_o = target == '0;
+  assign host_ready_o    = is_written && !write_valid_i;
+
+  // ---- The channel for reads. A cycle after its choice a beat is read from L2; L1 gets the request at once, and uses its banks then.
+  typedef struct packed {
+    logic [1:0]  reader;
+    memories_t   memory;
+    logic [31:0] address;
+  } read_t;
+
+  logic        any, takes, moves, valid_q;
+  logic [1:0]  reader;
+  memories_t   source;
+  logic [31:0] address;
+  read_t       read_q;
+
+  pspin_rr_arbiter #(
+    .N(3)
+  ) u_readers (
+    .clk_i,
+    .rst_ni,
+    .requests_i(read_valid_i),
+    .take_i    (moves),
+    .valid_o   (any),
+    .index_o   (reader)
+  );
+
+  assign address           = read_address_i[reader];
+  assign source            = memory_of(address);
+  assign moves             = !valid_q || read_q.memory[2:0] == '0 || (read_q.memory[2:0] & memory_read_ready_i) != '0;
+  assign takes             = any && moves && (source[Memories-1:3] == '0 || (source[Memories-1:3] & l1_read_ready_i) != '0);
+  assign read_ready_o      = 3'(takes) << reader;
+  assign l1_read_valid_o   = {Clusters{any && moves}} & source[Memories-1:3];
+  assign l1_read_address_o = address;
+
+  assign memory_read_valid_o   = {3{valid_q}} & read_q.memory[2:0];
+  assign memory_read_address_o = read_q.address;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) valid_q <= 1'b0;
+    else if (moves) valid_q <= takes;
+  end
+
+  always_ff @(posedge clk_i) if (takes) read_q <= '{reader: reader, memory: source, address: address};
+
+  // ---- The data of a beat that was read three cycles before.
+  typedef struct packed {
+    logic [1:0] reader;
+    memories_t  memory;
+  } read_from_t;
+
+  logic         is_here, unused_empty;
+  read_from_t   here;
+  logic [511:0] l1_data_q;
+
+  pspin_delay #(
+    .Width ($bits(read_from_t)),
+    .Cycles(3)
+  ) u_way (
+    .clk_i,
+    .rst_ni,
+    .valid_i(valid_q && moves),
+    .data_i ({read_q.reader, read_q.memory}),
+    .valid_o(is_here),
+    .data_o (here),
+    .empty_o(unused_empty)
+  );
+
+  // L1 was asked a cycle earlier.
+  memories_t from_q [3];
+
+  always_ff @(posedge clk_i) begin
+    from_q <= '{source, from_q[0], from_q[1]};
+    l1_data_q <= '0;
+    for (int unsigned i = 0; i < Clusters; i++) if (from_q[2][3+i]) l1_data_q <= l1_read_data_i[i];
+  end
+
+  always_comb begin
+    read_data_o = here.memory[Memories-1:3] != '0 ? l1_data_q : '0;
+    for (int unsigned i = 0; i < 3; i++) if (here.memory[i]) read_data_o = memory_read_data_i[i];
+  end
+
+  assign read_rvalid_o  = 3'(is_here) << here.reader;
+  assign read_missing_o = here.memory == '0;
+
+endmodule
