@@ -1,0 +1,91 @@
+"""The rules of queue engine, dispatcher and way back together, in the order of crates/accel/src/pspin/unit.rs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from feedback_model import End, Feedback
+from mpq_model import Engine, Her, Task
+
+
+@dataclass
+class Context:
+    """What the scheduler knows of an execution context."""
+
+    roles: int
+    pin: int | None
+    idle_cycles: int
+
+
+@dataclass
+class Policy:
+    """How the dispatcher chooses."""
+
+    home: bool
+    others: bool
+    pins: bool
+
+
+class Sched:
+    """All units; `cycle` is one cycle."""
+
+    def __init__(self, engine: Engine, back: Feedback, policy: Policy, dispatch_cycles: int) -> None:
+        self.engine, self.back, self.policy, self.dispatch_cycles = engine, back, policy, dispatch_cycles
+        self.contexts: dict[int, Context] = {}
+        self.since = 0  # the cycle in which the engine has selected its task
+        self.touched = [0] * len(engine.queues)
+        self.allowed = [0] * len(engine.queues)
+
+    def accept(self, now: int, her: dict[str, Any]) -> None:
+        """Accept a request, which the engine has room for."""
+        number = her["message"] % len(self.engine.queues)
+        if self.engine.queues[number].state == "free":
+            self.allowed[number] = self.contexts[her["execution_context"]].idle_cycles
+        self.touched[number] = now
+        roles = self.contexts[her["execution_context"]].roles
+        self.engine.accept(now, Her(her["message"], bool(her["eom"]), roles, her))
+
+    def home(self, her: dict[str, Any]) -> int:
+        """Return the home cluster of a task."""
+        pin = self.contexts[her["execution_context"]].pin
+        return (her["message"] if pin is None or not self.policy.pins else pin) % self.back.clusters
+
+    def waiting(self, now: int) -> Task | None:
+        """Return the task for which the dispatcher looks for a place."""
+        is_ripe = self.engine.out is not None and now >= self.since + self.dispatch_cycles
+        return self.engine.out if is_ripe else None
+
+    def choose(self, task: Task, has_room: Sequence[bool], tasks: Sequence[int]) -> int | None:
+        """Return the cluster of a task."""
+        home = self.home(task.data)
+        if self.policy.home and has_room[home]:
+            return home
+        others = [index for index, room in enumerate(has_room) if room] if self.policy.others else []
+        return min(others, key=lambda index: tasks[index], default=None)
+
+    def end(self, now: int, end: dict[str, Any]) -> bool:
+        """Tell the engine of an end. Returns whether its message has ended."""
+        kind = end["outcome"]["kind"]
+        failed, skipped = kind in (End.EndFaulted, End.EndTimedOut), kind in (End.EndSkipped, End.EndMessageReset)
+        return self.engine.complete(now, end["mpq"], failed, skipped)
+
+    def dispatch(
+        self, now: int, has_room: Sequence[bool], tasks: Sequence[int], has_room_for_skipped: bool
+    ) -> int | None:
+        """Send a task, and select the next one. Returns the cluster."""
+        task, cluster, taken = self.waiting(now), None, False
+        if task is not None and task.skips:
+            taken = has_room_for_skipped
+            if taken:
+                kind = int(End.EndMessageReset if task.resets else End.EndSkipped)
+                outcome = {"kind": kind, "cause": 0, "pc": 0, "address": 0}
+                fields = {"role": task.role, "mpq": task.queue, "feeds_back": 1, "hpu": {"cluster": 0, "hpu": 0}}
+                self.back.skipped.append({**fields, "outcome": outcome, "her": task.data})
+        elif task is not None:
+            cluster = self.choose(task, has_room, tasks)
+            taken = cluster is not None
+        before = self.engine.out
+        self.engine.step(now, taken)
+        if self.engine.out is not before:
+            self.since = now
+        return cluster
