@@ -146,6 +146,13 @@ package pspin_pkg;
     logic idle;      // a message was given up
   } sched_events_t;
 
+  // What a cluster does in a cycle, for counters.
+  typedef struct packed {
+    logic [HpuWidth:0] busy;       // HPUs that have a task, or start
+    logic [HpuWidth:0] conflicts;  // HPUs that wait for a bank of their L1
+    logic              misses;     // a line that is not in the instruction cache
+  } cluster_events_t;
+
   // Memory that a handler may use.
   typedef struct packed {
     logic [63:0] address;
@@ -272,9 +279,11 @@ package pspin_pkg;
     endcase
   endfunction
 
+  localparam int unsigned L1SpanWidth = 22;
+
   // The cluster of an address in L1: each has 4 MiB of addresses.
   function automatic logic [ClusterWidth-1:0] cluster_of(logic [31:0] address);
-    return ClusterWidth'((address - L1Start) >> 22);
+    return ClusterWidth'((address - L1Start) >> L1SpanWidth);
   endfunction
 
   // The next beat of a copy by the DMA engine of a cluster. It uses the channels of both memories, and reads a word unless the
