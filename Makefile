@@ -78,10 +78,10 @@ CHECKED := sim machine packets hpu accel net nic smartnic goal offload mpi outpu
 test-checked: ## run the tests within a process with checks of overflows and assertions
 	cargo test --profile checked --locked --no-fail-fast --tests $(CHECKED:%=-p %)
 
-rtl: $(VENV)/.packages ## build and test the hardware: its core, lint, units, proofs, known defects (needs c++)
+rtl: build ## build and test the hardware: its core, lint, units, proofs, known defects (needs c++)
 	@$(MAKE) --no-print-directory -C rtl all
 
-rtl-quick: $(VENV)/.packages ## the hardware's lint and the tests of its units only (needs c++)
+rtl-quick: build ## the hardware's lint and the tests of its units only (needs c++)
 	@$(MAKE) --no-print-directory -C rtl quick
 
 fuzz: ## run every fuzzer for FUZZ_SECONDS (60); make test replays what they keep (needs c++)

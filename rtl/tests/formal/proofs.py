@@ -15,11 +15,11 @@ hierarchy -top {top}
 proc
 flatten
 async2sync
+chformal -cover -remove
 chformal -lower
-memory -nomap
+memory
 opt -full
-sat -verify -prove-asserts -tempinduct -maxsteps 24 -seq 1 -set-at 1 rst_ni 0 -set-assumes -set-init-undef \\
-    -set-def-inputs
+sat -verify -prove-asserts -tempinduct -maxsteps 24 -seq 1 -set-at 1 rst_ni 0 -set-assumes
 """
 
 

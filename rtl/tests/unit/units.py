@@ -165,7 +165,11 @@ def run(case: Case, folder: Path | None = None, rtl: Path = RTL) -> str | None:
                 results_xml=str(results),
                 log_file=log,
                 seed=SEED,
-                test_args=[f"+verilator+coverage+file+{folder / 'coverage.dat'}", f"+verilator+seed+{SEED}"],
+                test_args=[
+                    "--coverage-per-instance",
+                    f"+verilator+coverage+file+{folder / 'coverage.dat'}",
+                    f"+verilator+seed+{SEED}",
+                ],
                 extra_env={"COCOTB_ANSI_OUTPUT": "0"},
                 waves=WAVES,
             )
