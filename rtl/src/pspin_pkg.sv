@@ -224,6 +224,14 @@ package pspin_pkg;
     logic [6:0]              immediate_size;
   } command_t;
 
+  // The end of a command, on its way to the HPU.
+  typedef struct packed {
+    hpu_id_t              hpu;
+    logic [SlotWidth-1:0] slot;
+    logic                 is_refused;  // by the host
+    logic [63:0]          host;        // the address that was refused
+  } command_end_t;
+
   // The response to a command, for one HPU.
   typedef struct packed {
     hpu_id_t              hpu;
@@ -296,6 +304,32 @@ package pspin_pkg;
     place_e                  to;
     logic [ClusterWidth-1:0] to_cluster;  // of `to`, if that is L1
   } dma_beat_t;
+
+  // What the driver on the host is told (crates/abi/src/pspin.rs, Events).
+  typedef enum logic [2:0] {
+    NoticeNone,
+    NoticeFailed,
+    NoticeIdle,
+    NoticeCommand,
+    NoticeTerminated
+  } notice_e;
+
+  typedef struct packed {
+    notice_e                 kind;
+    cause_e                  cause;
+    logic [1:0]              role;    // role_e; 3 for none
+    hpu_id_t                 hpu;
+    logic [ContextWidth-1:0] execution_context;
+    logic [31:0]             message;
+    logic [31:0]             user;
+    logic [31:0]             pc;
+    logic [63:0]             address;
+  } driver_event_t;
+
+  // Words of BeatBytes that a range touches, at least one.
+  function automatic logic [31:0] beats_of(range_t data);
+    return ((32'(data.address[5:0]) + (data.size == '0 ? 32'd0 : data.size - 1'b1)) >> 6) + 1'b1;
+  endfunction
 
   // Engine of a command.
   function automatic engine_e engine_of(command_e kind);

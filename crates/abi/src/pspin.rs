@@ -158,7 +158,7 @@ list! {
     FAILED = 1, Number, "", "a handler failed or was killed: EVENT_CAUSE, EVENT_MESSAGE, EVENT_HPU and EVENT_CONTEXT say more";
     IDLE = 2, Number, "", "a message without packets was given up: EVENT_MESSAGE and EVENT_CONTEXT name it; EVENT_USER is 1 when its number is free";
     COMMAND = 3, Number, "", "a command with an event is done: EVENT_USER is the handler's number";
-    TERMINATED = 4, Number, "", "a program asks for the end of the run: EVENT_HPU says where";
+    TERMINATED = 4, Number, "", "a program asks for the end of the run: EVENT_HPU names the cluster";
 }
 
 list! {
@@ -185,10 +185,10 @@ list! {
     CODE_BYTES = 0x058, ReadWrite, "", "and size";
     BOOT_ADDRESS = 0x05C, ReadWrite, "", "first content of handler memory, which the program may use while it starts: address";
     BOOT_BYTES = 0x060, ReadWrite, "", "and size";
-    STATE = 0x064, Read, "", "bit 0: all HPUs wait for a task, and nothing is under way; bit 1: a RESET_MESSAGE is under way; bit 2: the latest one named a message that there was";
-    RESET_MESSAGE = 0x068, Write, "", "gives up the message with this number; STATE says when that is done";
+    STATE = 0x064, Read, "", "bit 0: all HPUs wait for a task, and nothing is under way; bit 1: the latest RESET_MESSAGE named a message that there was; bit 2: its number could be used again at once";
+    RESET_MESSAGE = 0x068, Write, "", "gives up the message with this number; STATE tells the result";
     IRQ_ENABLE = 0x06C, ReadWrite, "", "bit 0: an interrupt while the event queue is not empty; bit 1: while the console is not";
-    EVENT_KIND = 0x080, Read, "", "oldest event: its kind, 0 when there is none; bit 31: events were lost behind it";
+    EVENT_KIND = 0x080, Read, "", "oldest event: its kind, 0 when there is none";
     EVENT_CAUSE = 0x084, Read, "", "cause, and in bits 9 and 8 the part of the handler: 0 header, 1 payload, 2 completion, 3 none";
     EVENT_MESSAGE = 0x088, Read, "", "message";
     EVENT_HPU = 0x08C, Read, "", "cluster << 8 | HPU";
@@ -197,7 +197,7 @@ list! {
     EVENT_PC = 0x098, Read, "", "address of the instruction that failed, or 0";
     EVENT_ADDRESS = 0x09C, Read, "", "address of the access that failed, low half";
     EVENT_ADDRESS_HIGH = 0x0A0, Read, "", "high half";
-    EVENT_POP = 0x0A4, Write, "", "removes the oldest event";
+    EVENT_POP = 0x0A4, Write, "", "a write removes the oldest event";
     CONSOLE = 0x0A8, Read, "", "takes the next character of the console: bit 31 is set when there was one; cluster << 16 | HPU << 8 | character";
     CONTEXT_TENANT = 0x100, ReadWrite, "", "row that the next CONTEXT_WRITE writes: tenant";
     CONTEXT_PIN = 0x104, ReadWrite, "", "bit 31: its tasks run in one cluster only; bits 7 to 0: this one";
@@ -238,9 +238,13 @@ list! {
     COMMANDS = 7, Number, "", "commands that the command unit has taken";
     LOST_STATUS = 8, Number, "", "errors that could not be written to the descriptor of their context, because the host refused the address";
     LOST_EVENTS = 9, Number, "", "events for which the event queue had no room";
-    BUSY = 10, Number, "", "cycles of HPUs with a task";
-    CONFLICTS = 11, Number, "", "cycles for which HPUs waited for a bank of their L1";
-    MISSES = 12, Number, "", "lines that were fetched into instruction caches";
+    LOST_OUTPUT = 10, Number, "", "characters for which the console had no room";
+    REFUSED = 11, Number, "", "cycles in which a request had to wait";
+    BLOCKED = 12, Number, "", "cycles in which a task had to wait because no cluster had room";
+    HELD = 13, Number, "", "cycles in which the NIC did not take a feedback";
+    BUSY = 14, Number, "", "cycles of HPUs with a task, of all HPUs together";
+    CONFLICTS = 15, Number, "", "cycles for which HPUs waited for a bank of their L1";
+    MISSES = 16, Number, "", "lines that were fetched into instruction caches";
 }
 
 /// All lists.

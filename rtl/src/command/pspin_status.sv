@@ -1,0 +1,166 @@
+// The status of failures (PsPIN III-B2, B3): when a handler has failed, or a message was given up because no packet came, the driver on
+// the host gets an event, and the descriptor of the context in host memory gets a status by a host-direct command of the unit itself
+// (crates/accel/src/pspin/status.rs). Whoever has failed waits while four of these commands wait.
+module pspin_status
+  import pspin_pkg::*;
+#(
+  parameter int unsigned Contexts = 64,
+  parameter int unsigned Depth    = 4
+) (
+  input  logic                    clk_i,
+  input  logic                    rst_ni,
+
+  // From the registers: contexts, of which the descriptor counts here.
+  input  logic                    context_write_i,
+  input  logic [ContextWidth-1:0] context_index_i,
+  input  logic [63:0]             context_descriptor_i,
+
+  // From pspin_sched.
+  input  logic                    failed_valid_i,
+  output logic                    failed_ready_o,
+  input  completion_t             failed_i,
+  input  logic                    idle_valid_i,
+  output logic                    idle_ready_o,
+  input  idle_t                   idle_i,
+
+  // To the event queue of the registers.
+  output logic                    event_valid_o,
+  input  logic                    event_ready_i,
+  output driver_event_t           event_o,
+
+  // To the arbiter of commands: where the next status goes. Its data stays until the host-direct unit takes it.
+  output logic                    command_valid_o,
+  input  logic                    command_ready_i,
+  output logic [63:0]             command_host_o,
+  output logic [ContextWidth-1:0] command_context_o,
+  output logic [255:0]            status_o,
+  input  logic                    status_take_i,
+
+  output logic                    empty_o
+);
+
+  localparam int unsigned IndexWidth = Contexts > 1 ? $clog2(Contexts) : 1;
+  localparam int unsigned CountWidth = $clog2(Depth + 1);
+
+  ////////////
+  // Events //
+  ////////////
+
+  logic has_room, takes, looks_q;
+
+  // One failure is looked up at a time. Messages without packets come first.
+  assign takes          = event_valid_o && event_ready_i;
+  assign event_valid_o  = (idle_valid_i || failed_valid_i) && has_room && !looks_q;
+  assign idle_ready_o   = has_room && !looks_q && event_ready_i;
+  assign failed_ready_o = idle_ready_o && !idle_valid_i;
+
+  always_comb begin
+    event_o = '0;
+    if (idle_valid_i) begin
+      event_o.kind              = NoticeIdle;
+      event_o.cause             = CauseIdle;
+      event_o.role              = 2'd3;
+      event_o.execution_context = idle_i.execution_context;
+      event_o.message           = idle_i.message;
+      event_o.user              = 32'(idle_i.is_free);
+    end else begin
+      event_o.kind              = NoticeFailed;
+      event_o.cause             = failed_i.outcome.cause;
+      event_o.role              = failed_i.role;
+      event_o.hpu               = failed_i.hpu;
+      event_o.execution_context = failed_i.her.execution_context;
+      event_o.message           = failed_i.her.message;
+      event_o.pc                = failed_i.outcome.pc;
+      event_o.address           = failed_i.outcome.address;
+    end
+  end
+
+  /////////////////
+  // Descriptors //
+  /////////////////
+
+  // A context's descriptor, and how many failures it has had. A row is written by the registers, or with one failure more.
+  logic          told, finishes;
+  driver_event_t event_q;
+  logic [63:0]   descriptor;
+  logic [31:0]   failures;
+
+  assign finishes = looks_q && !context_write_i;
+  assign told     = finishes && descriptor != '0;
+
+  pspin_sram_2p #(
+    .Rows (Contexts),
+    .Width(96)
+  ) u_descriptors (
+    .clk_i,
+    .we_i   (context_write_i || looks_q),
+    .wrow_i (context_write_i ? IndexWidth'(context_index_i) : IndexWidth'(event_q.execution_context)),
+    .wdata_i(context_write_i ? {context_descriptor_i, 32'd0} : {descriptor, failures + 1'b1}),
+    .re_i   (takes),
+    .rrow_i (IndexWidth'(event_o.execution_context)),
+    .rdata_o({descriptor, failures})
+  );
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) looks_q <= 1'b0;
+    else looks_q <= takes || (looks_q && !finishes);
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (takes) event_q <= event_o;
+  end
+
+  //////////////
+  // Commands //
+  //////////////
+
+  // The address is needed when the command is taken, and the status when it is executed.
+  typedef struct packed {
+    logic [63:0]             host;
+    logic [ContextWidth-1:0] execution_context;
+  } place_t;
+
+  logic                  place_ready, status_ready, status_valid;
+  logic [CountWidth-1:0] places, statuses;
+  logic [255:0]          status;
+
+  assign status = {32'd0, failures + 1'b1, 32'(event_q.role), event_q.message, event_q.address, event_q.pc, 32'(event_q.cause)};
+
+  pspin_fifo #(
+    .Width($bits(place_t)),
+    .Depth(Depth)
+  ) u_places (
+    .clk_i,
+    .rst_ni,
+    .valid_i(told),
+    .ready_o(place_ready),
+    .data_i ({descriptor, event_q.execution_context}),
+    .valid_o(command_valid_o),
+    .ready_i(command_ready_i),
+    .data_o ({command_host_o, command_context_o}),
+    .count_o(places)
+  );
+
+  pspin_fifo #(
+    .Width(256),
+    .Depth(Depth)
+  ) u_statuses (
+    .clk_i,
+    .rst_ni,
+    .valid_i(told),
+    .ready_o(status_ready),
+    .data_i (status),
+    .valid_o(status_valid),
+    .ready_i(status_take_i),
+    .data_o (status_o),
+    .count_o(statuses)
+  );
+
+  assign has_room = statuses != CountWidth'(Depth);
+  assign empty_o  = statuses == '0 && !looks_q && !idle_valid_i && !failed_valid_i;
+
+  // Numbers have widths that do for all configurations, and one queue is never longer than the other.
+  logic unused;
+  assign unused = ^{failed_i, event_q, context_index_i, place_ready, places, status_ready, status_valid};
+
+endmodule

@@ -1,0 +1,128 @@
+// Writes a stream of bytes from the host to ranges of memory, beat by beat, for the off-cluster DMA engine (PsPIN III-C, Flow 4). The
+// stream of a range begins with its first byte, and its last beat says so. Writing begins when all of a range is here, or the
+// buffer is full: beats then follow each other without gaps.
+module pspin_write_engine
+  import pspin_pkg::*;
+#(
+  parameter int unsigned Depth = 16   // beats that wait
+) (
+  input  logic          clk_i,
+  input  logic          rst_ni,
+
+  // From the engine: the range of the stream, until its last beat has been written. A range that is discarded is not changed.
+  input  logic          range_valid_i,
+  input  range_t        range_i,
+  input  logic          discard_i,
+
+  // From the host. The beats of a read that it refuses are not written.
+  input  logic          data_valid_i,
+  output logic          data_ready_o,
+  input  logic [511:0]  data_i,
+  input  logic          last_i,
+  input  logic          refused_i,
+
+  // To pspin_nhi.
+  output logic          write_valid_o,
+  input  logic          write_ready_i,
+  output beat_request_t write_o,
+
+  // To the engine, which waits until end_ready_i: the range is written, or the host has refused it.
+  output logic          end_valid_o,
+  input  logic          end_ready_i,
+  output logic          end_refused_o,
+
+  output logic          empty_o
+);
+
+  localparam int unsigned CountWidth = $clog2(Depth + 1);
+
+  logic                  in_valid, in_ready, pop, last, refused, refused_q;
+  logic [511:0]          data;
+  logic [CountWidth-1:0] count, whole_q;  // beats, and last beats
+
+  pspin_fifo #(
+    .Width(514),
+    .Depth(Depth)
+  ) u_data (
+    .clk_i,
+    .rst_ni,
+    .valid_i(data_valid_i),
+    .ready_o(in_ready),
+    .data_i ({refused_i || refused_q, last_i, data_i}),
+    .valid_o(in_valid),
+    .ready_i(pop),
+    .data_o ({refused, last, data}),
+    .count_o(count)
+  );
+
+  // What follows a beat that was refused is refused too.
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) refused_q <= 1'b0;
+    else if (data_valid_i && in_ready) refused_q <= (refused_i || refused_q) && !last_i;
+  end
+
+  // Beat after beat: each has the end of the beat of the stream before, and the beginning of this one.
+  logic         flows_q, flows, drained_q, is_final, is_skipped, moves;
+  logic [31:0]  left_q, left, next_q, address;
+  logic [511:0] before_q;
+  logic [6:0]   first_byte, up_to;
+  logic [5:0]   final_byte;
+
+  assign flows      = flows_q || whole_q != '0 || !in_ready;
+  assign left       = left_q == '0 ? beats_of(range_i) : left_q;
+  assign address    = left_q == '0 ? {range_i.address[31:6], 6'b0} : next_q;
+  assign is_final   = left == 32'd1;
+  assign is_skipped = in_valid && refused && !drained_q;
+
+  // The stream can end one beat before the range does. A beat that is refused ends the range.
+  assign write_valid_o = range_valid_i && ((in_valid && !refused && flows) || drained_q) && (!is_final || end_ready_i);
+  assign moves         = write_valid_o && write_ready_i;
+  assign pop           = (moves && !drained_q) || (is_skipped && range_valid_i && (!last || end_ready_i));
+  assign end_valid_o   = (moves && is_final) || (is_skipped && range_valid_i && last);
+  assign end_refused_o = is_skipped;
+
+  assign final_byte = range_i.address[5:0] + range_i.size[5:0] - 6'd1;
+  assign first_byte = left_q == '0 ? 7'(range_i.address[5:0]) : 7'd0;
+  assign up_to      = is_final ? 7'(final_byte) + 7'd1 : 7'(BeatBytes);
+
+  always_comb begin
+    write_o.address = address;
+    write_o.wdata   = 512'({drained_q ? 512'b0 : data, before_q} >> (10'd512 - {1'b0, range_i.address[5:0], 3'b000}));
+    for (int unsigned i = 0; i < BeatBytes; i++) begin
+      write_o.strobe[i] = 7'(i) >= first_byte && 7'(i) < up_to && range_i.size != '0 && !discard_i;
+    end
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      flows_q   <= 1'b0;
+      drained_q <= 1'b0;
+      left_q    <= '0;
+      whole_q   <= '0;
+    end else begin
+      whole_q <= whole_q + CountWidth'(data_valid_i && in_ready && last_i) - CountWidth'(pop && last);
+      if (end_valid_o && end_ready_i) begin
+        flows_q   <= 1'b0;
+        drained_q <= 1'b0;
+        left_q    <= '0;
+      end else begin
+        if (moves) begin
+          flows_q <= 1'b1;
+          left_q  <= left - 1'b1;
+        end
+        if (moves && last) drained_q <= 1'b1;
+      end
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (moves) begin
+      next_q   <= address + 32'(BeatBytes);
+      before_q <= data;
+    end
+  end
+
+  assign data_ready_o = in_ready;
+  assign empty_o      = count == '0 && !data_valid_i && !drained_q;
+
+endmodule
