@@ -23,7 +23,7 @@ PARAMETERS = [
 async def random_messages(dut) -> None:
     """Each cycle is as the rules say, with requests, ends, and messages that are given up in any combination."""
     queues, shared, own = (int(getattr(dut, name).value) for name in ("Queues", "SharedCells", "OwnCells"))
-    most_tasks, most_skips = (2 ** int(getattr(dut, name).value) - 2 for name in ("TasksWidth", "SkipsWidth"))
+    most_tasks, most_skips = (2 ** int(getattr(dut, name).value) - 3 for name in ("TasksWidth", "SkipsWidth"))
     bench = await start(dut)
     rng, engine = bench.rng, Engine(queues, shared, own)
     running: list[Task] = []
