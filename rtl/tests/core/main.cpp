@@ -1,18 +1,20 @@
-// Boots cores, gives them handlers, compares what they leave in memory, and counts cycles.
+// Boots an HPU, gives it handlers, compares what they leave in memory and what its driver says, and counts cycles.
 #include <elf.h>
 
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <ctime>
+#include <deque>
 #include <fstream>
 #include <iterator>
 #include <map>
 #include <string>
 #include <vector>
 
-#include "Vcore_bench.h"
-#include "Vcore_bench___024root.h"
+#include "Vhpu_bench.h"
+#include "Vhpu_bench___024root.h"
 #include "verilated.h"
 
 static uint64_t retired_count;
@@ -20,6 +22,8 @@ static uint64_t cycle;
 static uint64_t entered; // the cycle in which the first instruction of the program left decode
 static bool prints;
 static const uint32_t CODE = 0x1D000000;
+
+static const uint32_t PLACE = 0x10008000;
 
 extern "C" void pspin_retired(int hart, int pc) {
     retired_count++;
@@ -65,88 +69,169 @@ static Program load(const char *path) {
     return program;
 }
 
-#ifndef CORES
-#define CORES 1
-#endif
+// The causes of failures (crates/accel/src/pspin/status.rs), and how a task ends.
+enum Cause { NONE, LOAD, STORE, MISALIGNED, FETCH, ILLEGAL, BREAKPOINT, COMMAND, HOST, WATCHDOG, IDLE, REPORTED };
+enum Kind { DONE, SKIPPED, FAULTED, TIMED_OUT };
+
+struct Outcome {
+    int kind, cause;
+    uint32_t pc;
+    uint64_t address;
+    int place;
+};
 
 class Bench {
   public:
     explicit Bench(const Program &program) : program(program) {
-        auto *root = top.rootp;
-#define FILL(i)                                                                                                        \
-    for (size_t at = 0; at < program.words.size(); at++)                                                               \
-    root->core_bench__DOT__gen_core__BRA__##i##__KET____DOT__u_hpu__DOT__u_program__DOT__rows[at] = program.words[at]
-        FILL(0);
-#if CORES == 8
-        FILL(1);
-        FILL(2);
-        FILL(3);
-        FILL(4);
-        FILL(5);
-        FILL(6);
-        FILL(7);
-#endif
-        for (int core = 0; core < CORES; core++)
-            top.task_valid_i[core] = 0;
+        for (size_t at = 0; at < program.words.size(); at++)
+            top.rootp->hpu_bench__DOT__u_program__DOT__rows[at] = program.words[at];
+        top.rootp->hpu_bench__DOT__again = program.symbols.at("__rt_again");
+        top.done_ready_i = top.command_ready_i = top.transfer_ready_i = top.console_ready_i = 1;
         top.rst_ni = 0;
-        step();
-        step();
+        cycle();
         top.rst_ni = 1;
+        cycle();
+        top.enable_i = 1;
     }
 
-    void step() {
+    // Simulates a cycle with the inputs as they are; what comes out is noted.
+    void cycle() {
+        if (!responses.empty() && responses.front().first == now) {
+            top.response_i = 1;
+            top.response_slot_i = responses.front().second;
+            responses.pop_front();
+        } else {
+            top.response_i = 0;
+        }
+        top.landed_i = !landings.empty() && landings.front() == now;
+        if (top.landed_i)
+            landings.pop_front();
         top.clk_i = 0;
         top.eval();
+        if (top.start_o)
+            started = now;
+        if (top.end_o)
+            ended = now, ends++;
+        if (top.done_valid_o && top.done_ready_i) {
+            outcomes.push_back({top.kind_o, top.cause_o, top.pc_o, top.address_o, top.done_place_o});
+            fed_back = now;
+        }
+        if (top.command_valid_o && top.command_ready_i) {
+            commands++;
+            issued = now;
+            slot = top.command_slot_o;
+            if (response_after)
+                responses.emplace_back(now + response_after, slot);
+        }
+        if (top.transfer_valid_o && top.transfer_ready_i) {
+            transfers++;
+            if (lands_after)
+                landings.push_back(now + lands_after);
+        }
+        if (top.console_valid_o && top.console_ready_i)
+            console += static_cast<char>(top.console_char_o);
+        terminated += top.terminate_o;
         top.clk_i = 1;
         top.eval();
-        cycle = ++now;
+        top.assign_i = 0;
+        ::cycle = ++now;
     }
 
-    // Cycles from the return of the function pointer to the doorbell.
-    uint64_t run(const char *handler) {
-        for (int core = 0; core < CORES; core++) {
-            top.function_i[core] = program.symbols.at(handler);
-            top.task_valid_i[core] = 1;
+    void cycles(uint64_t count) {
+        for (uint64_t i = 0; i < count; i++)
+            cycle();
+    }
+
+    // Assigns a task in this cycle; its function pointer can be read in the next.
+    void assign(const char *handler, uint32_t watchdog = 1000000) {
+        if (!top.idle_o) {
+            std::fprintf(stderr, "%s: the HPU is not idle\n", handler);
+            std::exit(1);
         }
-        uint64_t started = 0;
-        for (uint64_t until = now + 2000000; now < until;) {
-            top.clk_i = 0;
-            top.eval();
-            bool starts = top.starts_o[0], ends = top.doorbell_o[0];
-            if (starts)
-                started = now;
-            step();
-            if (ends)
-                return now - 1 - started;
-            if (starts)
-                for (int core = 0; core < CORES; core++)
-                    top.task_valid_i[core] = 0;
+        place = (place + 1) % 20;
+        top.assign_i = 1;
+        top.place_i = place;
+        top.function_i = program.symbols.at(handler);
+        top.watchdog_i = watchdog;
+        assigned = now;
+        cycle();
+    }
+
+    // Runs up to the end of the task; the number of cycles since its start.
+    uint64_t finish(uint64_t most = 2000000) {
+        uint64_t before = ends;
+        for (uint64_t until = now + most; ends == before;) {
+            if (now == until) {
+                std::fprintf(stderr, "the task does not end\n");
+                std::exit(1);
+            }
+            cycle();
         }
-        std::fprintf(stderr, "%s does not end\n", handler);
-        std::exit(1);
+        return ended - started;
     }
 
-    uint32_t out(int index) {
-        return top.rootp
-            ->core_bench__DOT__gen_core__BRA__0__KET____DOT__u_hpu__DOT__u_l1__DOT__u_sram__DOT__rows[0x2000 + index];
+    uint64_t run(const char *handler, uint32_t watchdog = 1000000) {
+        while (!top.idle_o)
+            cycle();
+        assign(handler, watchdog);
+        return finish();
     }
 
-    uint64_t now = 0;
-    Vcore_bench top;
+    // How the task ended whose feedback comes next.
+    Outcome outcome() {
+        for (uint64_t until = now + 1000; outcomes.empty() && now < until;)
+            cycle();
+        if (outcomes.empty()) {
+            std::fprintf(stderr, "no feedback comes\n");
+            std::exit(1);
+        }
+        Outcome outcome = outcomes.front();
+        outcomes.pop_front();
+        return outcome;
+    }
 
-  private:
+    // Ignores how tasks have ended so far.
+    void forget() {
+        cycles(3);
+        outcomes.clear();
+    }
+
+    uint32_t &word(uint32_t address) { return top.rootp->hpu_bench__DOT__u_l1__DOT__u_sram__DOT__rows[address / 4 % 16384]; }
+
+    uint32_t out(int index) { return word(PLACE + 4 * index); }
+
+    uint64_t now = 0, assigned = 0, started = 0, ended = 0, fed_back = 0, issued = 0, ends = 0;
+    uint64_t response_after = 10, lands_after = 20;
+    unsigned commands = 0, transfers = 0, terminated = 0, place = 0, slot = 0;
+    std::deque<Outcome> outcomes;
+    std::deque<std::pair<uint64_t, unsigned>> responses;
+    std::deque<uint64_t> landings;
+    std::string console;
     const Program &program;
+    Vhpu_bench top;
 };
 
-static int failures;
+static int failures, compared;
 
 static void expect(const char *what, uint64_t value, uint64_t expected) {
-    bool same = value == expected;
-    failures += !same;
-    std::printf("%-40s %10llx %s\n", what, static_cast<unsigned long long>(value), same ? "" : "WRONG");
-    if (!same)
-        std::printf("    expected %llx\n", static_cast<unsigned long long>(expected));
+    compared++;
+    failures += value != expected;
+    if (value != expected)
+        std::printf("WRONG %s: %llx, not %llx\n", what, static_cast<unsigned long long>(value),
+                    static_cast<unsigned long long>(expected));
 }
+
+static void expect_end(Bench &bench, const char *what, int kind, int cause, uint32_t pc, uint64_t address) {
+    Outcome outcome = bench.outcome();
+    std::string name = what;
+    expect((name + ": kind").c_str(), outcome.kind, kind);
+    expect((name + ": cause").c_str(), outcome.cause, cause);
+    expect((name + ": pc").c_str(), outcome.pc, pc);
+    expect((name + ": address").c_str(), outcome.address, address);
+    expect((name + ": place").c_str(), outcome.place, bench.place);
+}
+
+#include "tests.h"
 
 int main(int argc, char **argv) {
     if (argc < 2) {
@@ -156,39 +241,15 @@ int main(int argc, char **argv) {
     Program program = load(argv[1]);
     prints = argc > 2;
     Bench bench(program);
-    for (int i = 0; i < 300; i++)
-        bench.step();
-    expect("cycles of boot ROM before the program", entered - 1, 13);
-    expect("init_handlers has run", bench.out(0), 0x600D0000);
-    expect("function pointer to doorbell, cycles", bench.run("empty_ph"), 8);
-    uint64_t before = bench.now;
-    for (int i = 0; i < 10; i++)
-        bench.run("empty_ph");
-    expect("period of a waiting task, cycles x 10", bench.now - before, 110);
-    prints = false;
-    std::printf("atomics: %llu cycles\n", static_cast<unsigned long long>(bench.run("atomics_ph")));
-    const uint32_t before_amo = 0xFFFFFFF0;
-    const uint32_t after[] = {0x10, 7, 0xFFFFFF0F, 0x30, 0xFFFFFFFF, before_amo, 5, 5, before_amo};
-    const char *names[] = {"amoadd", "amoswap", "amoxor", "amoand", "amoor", "amomin", "amomax", "amominu", "amomaxu"};
-    for (int i = 0; i < 9; i++) {
-        expect(names[i], bench.out(1 + 2 * i), after[i]);
-        expect("  the value before", bench.out(2 + 2 * i), before_amo);
-    }
-    expect("sc: succeeds, no reservation, changed", bench.out(21), 0x011);
-    expect("sc: the word", bench.out(22), 77);
-    std::printf("corev: %llu cycles\n", static_cast<unsigned long long>(bench.run("corev_ph")));
-    expect("hardware loop", bench.out(24), 63 * 64 * 127 / 6);
-    expect("cv.mac", bench.out(25), 1600);
-    bench.run("misaligned_ph");
-    expect("misaligned load", bench.out(30), 0x66554433);
-    uint64_t first = bench.now, instructions = retired_count;
-    std::clock_t start = std::clock();
-    bench.run("busy_ph");
-    double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
-    double cycles = static_cast<double>(bench.now - first);
-    std::printf("%d cores: %.0f cycles per second of CPU time", CORES, cycles / seconds);
-    if (retired_count > instructions)
-        std::printf(", %.2f cycles an instruction", cycles * CORES / static_cast<double>(retired_count - instructions));
-    std::printf("\n");
+    runtime(bench);
+    instructions(bench);
+    faults(bench);
+    protection(bench);
+    commands(bench);
+    transfers(bench);
+    doorbell(bench);
+    watchdog(bench);
+    speed(bench);
+    std::printf("%d compared, %d wrong\n", compared, failures);
     return failures != 0;
 }

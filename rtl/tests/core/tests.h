@@ -1,0 +1,393 @@
+// What an HPU is tested for. Numbers of cycles are those of the model (crates/accel/src/pspin/core).
+#pragma once
+
+// Cycles from the start of a handler to the cycle behind the execute stage of its first instruction, in which the driver acts.
+static const uint64_t FIRST = 5;
+static const uint64_t TRAP = 20;
+
+static void runtime(Bench &bench) {
+    while (!bench.top.waits_o)
+        bench.cycle();
+    expect("cycles of boot ROM before the program", entered, 18);
+    expect("init_handlers has run", bench.out(0), 0x600D0000);
+    expect("idle", bench.top.idle_o, 1);
+    expect("function pointer to doorbell", bench.run("empty_ph"), 8);
+    expect("assignment to function pointer", bench.started - bench.assigned, 1);
+    expect("end to feedback", bench.outcome().kind, DONE);
+    expect("end to feedback", bench.fed_back - bench.ended, 1);
+    uint64_t before = bench.ended;
+    for (int i = 0; i < 10; i++)
+        bench.run("empty_ph");
+    expect("period of a waiting task, cycles x 10", bench.ended - before, 110);
+    bench.forget();
+}
+
+static void instructions(Bench &bench) {
+    bench.run("atomics_ph");
+    const uint32_t before_amo = 0xFFFFFFF0;
+    const uint32_t after[] = {0x10, 7, 0xFFFFFF0F, 0x30, 0xFFFFFFFF, before_amo, 5, 5, before_amo};
+    const char *names[] = {"amoadd", "amoswap", "amoxor", "amoand", "amoor", "amomin", "amomax", "amominu", "amomaxu"};
+    for (int i = 0; i < 9; i++) {
+        expect(names[i], bench.out(1 + 2 * i), after[i]);
+        expect("  the value before", bench.out(2 + 2 * i), before_amo);
+    }
+    expect("sc: succeeds, no reservation, changed", bench.out(21), 0x011);
+    expect("sc: the word", bench.out(22), 77);
+    bench.run("corev_ph");
+    expect("hardware loop", bench.out(24), 63 * 64 * 127 / 6);
+    expect("cv.mac", bench.out(25), 1600);
+    bench.run("misaligned_ph");
+    expect("misaligned load", bench.out(30), 0x66554433);
+    bench.top.packet_bytes_i = 96;
+    bench.run("words");
+    const uint32_t words[] = {64, 0x1C200000, 100, 0x10004000, 96, PLACE, 0x10400010, 0, 0, 0x3000, 5, 0, 0, 1,
+                              0x23456780, 0xFFFFFFFF, 0x1C400100, 3, 0xF10A, 0x00641C20, 0x10};
+    for (int i = 0; i < 21; i++)
+        expect(("word " + std::to_string(i) + " of the task").c_str(), bench.word(PLACE + 0x200 + 4 * i), words[i]);
+    bench.forget();
+}
+
+static void faults(Bench &bench) {
+    struct {
+        const char *handler;
+        int cause;
+        uint32_t pc; // 0: the handler
+        uint64_t address, cycles;
+    } const cases[] = {
+        {"fail_load", LOAD, 0, 4, FIRST},
+        {"fail_illegal", ILLEGAL, 0, 0, FIRST},
+        {"fail_zero", ILLEGAL, 0, 0, FIRST},
+        {"fail_breakpoint", BREAKPOINT, 0, 0, FIRST},
+        {"fail_call", ILLEGAL, 0, 0, FIRST},
+        {"fail_fetch", FETCH, 0x1E000000, 0, FIRST + 3},
+        {"fail_rom", FETCH, 0x1A000000, 0, FIRST + 3},
+    };
+    for (const auto &fault : cases) {
+        uint64_t cycles = bench.run(fault.handler);
+        uint64_t ended = bench.ended;
+        expect((std::string(fault.handler) + ": cycles").c_str(), cycles, fault.cycles + TRAP);
+        uint32_t pc = fault.pc ? fault.pc : bench.program.symbols.at(fault.handler);
+        expect_end(bench, fault.handler, FAULTED, fault.cause, pc, fault.address);
+        bench.run("empty_ph");
+        expect((std::string(fault.handler) + ": the next start").c_str(), bench.started - ended, 17);
+        expect_end(bench, "after a fault", DONE, NONE, 0, 0);
+    }
+    // What is handed on by the handler of a failure is not what another gets.
+    for (const char *kind : {"lb", "lh", "lw", "sb", "sh", "sw", "lr", "amo"}) {
+        bench.word(PLACE + 0x100) = 0x1C300001;
+        std::string name = std::string("probe_") + kind;
+        bench.run(name.c_str());
+        bool is_atomic = !std::strcmp(kind, "lr") || !std::strcmp(kind, "amo");
+        int cause = is_atomic ? MISALIGNED : kind[0] == 's' ? STORE : LOAD;
+        expect_end(bench, kind, FAULTED, cause, bench.program.symbols.at(name + "_at"), 0x1C300001);
+        bench.word(PLACE + 0x100) = 0x1C300000;
+        bench.run(name.c_str());
+        cause = kind[0] == 's' ? STORE : LOAD;
+        expect_end(bench, kind, FAULTED, cause, bench.program.symbols.at(name + "_at"), 0x1C300000);
+    }
+}
+
+// Each kind of access around the edges of each window.
+static void protection(Bench &bench) {
+    struct {
+        uint32_t first, bytes;
+        bool writes;
+    } const windows[] = {
+        {0x10000000, 1024, true},   {0x1C000000, 0x10000, true}, {0x1D000000, 0x8000, false}, {0x10004000, 33, true},
+        {0x1C400100, 33, true},     {0x1C200000, 100, true},     {PLACE, 0x3000, true},       {0x10400010, 5, true},
+        {0x1B004000, 33, true}, // the packet again, as this HPU sees its L1
+    };
+    bench.top.packet_bytes_i = 33;
+    int allowed = 0, denied = 0;
+    for (const auto &window : windows)
+        for (uint32_t edge : {window.first, window.first + window.bytes})
+            for (uint32_t at = edge - 5; at != edge + 5; at++)
+                for (const char *kind : {"lb", "lh", "lw", "sb", "sh", "sw"}) {
+                    uint32_t size = kind[1] == 'b' ? 1 : kind[1] == 'h' ? 2 : 4;
+                    bool writes = kind[0] == 's', may = false;
+                    for (const auto &other : windows)
+                        may |= at >= other.first && at + size <= other.first + other.bytes && (other.writes || !writes);
+                    bench.word(PLACE + 0x100) = at;
+                    bench.word(PLACE + 0x104) = 0x5A5A5A5A;
+                    std::string name = std::string("probe_") + kind;
+                    bench.run(name.c_str());
+                    Outcome outcome = bench.outcome();
+                    std::string what = name + " at " + std::to_string(at);
+                    (may ? allowed : denied)++;
+                    expect(what.c_str(), outcome.kind, may ? DONE : FAULTED);
+                    expect(what.c_str(), outcome.address, may ? 0 : at);
+                    expect(what.c_str(), outcome.cause, may ? NONE : writes ? STORE : LOAD);
+                }
+    expect("some were allowed", allowed > 300, 1);
+    expect("some were denied", denied > 300, 1);
+    // From its doorbell on, a handler has lost its packet.
+    bench.run("rings_twice");
+    bench.cycles(TRAP + 5);
+    expect_end(bench, "rings_twice", DONE, NONE, 0, 0);
+    bench.run("empty_ph");
+    bench.forget();
+}
+
+static void command(Bench &bench, uint32_t kind, std::vector<uint32_t> words, uint32_t times = 1) {
+    bench.word(PLACE + 0x104) = times;
+    bench.word(PLACE + 0x200) = kind;
+    for (uint32_t i = 0; i < 7; i++)
+        bench.word(PLACE + 0x204 + 4 * i) = i < words.size() ? words[i] : 0;
+}
+
+static void commands(Bench &bench) {
+    auto &top = bench.top;
+    bench.top.packet_bytes_i = 96;
+    // To the host, with an event: waits for the response.
+    command(bench, 1, {0x23456780, 1, 0x1B004000, 96, 1, 55});
+    bench.response_after = 30;
+    bench.run("commands_wait");
+    expect("command: kind", top.command_kind_o, 1);
+    expect("command: host", top.command_host_o, 0x123456780);
+    expect("command: address for everybody", top.command_address_o, 0x10004000);
+    expect("command: size", top.command_size_o, 96);
+    expect("command: event", top.command_event_o, 1);
+    expect("command: user", top.command_user_o, 55);
+    expect("command: number", bench.word(PLACE + 0x110), 0);
+    expect("command: the handler has waited", bench.ended > bench.issued + 30, 1);
+    expect_end(bench, "commands_wait", DONE, NONE, 0, 0);
+    // The place has another number the next time, and the feedback waits for the response.
+    command(bench, 0, {0, 0, 0x10004000, 96, 0});
+    bench.response_after = 40;
+    bench.run("commands");
+    expect("command: kind", top.command_kind_o, 2);
+    expect("command: the next number", bench.word(PLACE + 0x110), 0x100);
+    expect_end(bench, "commands", DONE, NONE, 0, 0);
+    expect("response to feedback", bench.fed_back - (bench.issued + 40), 1);
+    // More commands than places: the HPU waits. A number is done when its place has another.
+    command(bench, 2, {1, 0xF10A, 0x1C400100, 0, 64}, 6);
+    bench.run("commands");
+    const uint32_t numbers[] = {0x200, 1, 2, 3, 0x300, 0x101};
+    for (int i = 0; i < 6; i++)
+        expect("numbers of commands", bench.word(PLACE + 0x110 + 4 * i), numbers[i]);
+    expect_end(bench, "commands", DONE, NONE, 0, 0);
+    for (uint32_t number : {0x200U, 0x300U, 0x400U, 7U, 0xFF00U}) {
+        bench.word(PLACE + 0x100) = number;
+        bench.run("test_command");
+        expect("a command that is not in flight is done", bench.word(PLACE + 0x108), 1);
+        expect_end(bench, "test_command", DONE, NONE, 0, 0);
+    }
+    // One that the command unit does not take yet.
+    top.command_ready_i = 0;
+    command(bench, 4, {8, 0, 8 << 1 | 1, 1, 2});
+    bench.response_after = 10;
+    uint32_t number = 0x400;
+    bench.run("commands");
+    expect("number", bench.word(PLACE + 0x110), number);
+    expect("host direct: size", top.command_direct_o, 8);
+    bench.word(PLACE + 0x100) = number;
+    expect("no feedback yet", bench.outcomes.size(), 0);
+    bench.assign("test_command");
+    bench.cycles(100);
+    expect("the doorbell waits for a place", bench.ended < bench.started, 1);
+    expect("a command in flight is not done", bench.word(PLACE + 0x108), 0);
+    top.command_ready_i = 1;
+    bench.finish();
+    expect("two completions", bench.outcome().kind, DONE);
+    expect_end(bench, "test_command", DONE, NONE, 0, 0);
+    // Memory that is not the handler's, and commands that do not exist.
+    command(bench, 0, {0, 0, 0x10004001, 96, 1});
+    bench.run("commands");
+    expect_end(bench, "a byte too many", FAULTED, COMMAND, 0, 0x10004001);
+    command(bench, 0, {0, 0, 0x1D000000, 64, 0});
+    bench.run("commands");
+    expect_end(bench, "from the host to code", FAULTED, COMMAND, 0, 0x1D000000);
+    command(bench, 0, {0, 0, 0x1D000000, 64, 1});
+    bench.run("commands");
+    expect_end(bench, "code to the host", DONE, NONE, 0, 0);
+    command(bench, 6, {});
+    bench.run("commands");
+    expect_end(bench, "no command", FAULTED, LOAD, bench.program.symbols.at("commands_at"), 0x1B205080);
+    command(bench, 4, {0, 0, 33 << 1 | 1});
+    bench.run("commands");
+    expect_end(bench, "too much data", FAULTED, LOAD, bench.program.symbols.at("commands_at"), 0x1B205080);
+    // The host refuses: while the handler runs, and after it has ended. Only responses for this HPU count.
+    top.response_refused_i = 1;
+    bench.response_after = 15;
+    command(bench, 1, {0x23456780, 1, 0x10004000, 96, 1});
+    bench.run("commands_wait");
+    expect_end(bench, "refused", FAULTED, HOST, 0, 0x987654321);
+    bench.response_after = 60;
+    bench.run("commands");
+    expect_end(bench, "refused after the end", FAULTED, HOST, 0, 0x987654321);
+    bench.response_after = 0;
+    top.response_hpu_i = 1;
+    bench.run("commands");
+    bench.responses.emplace_back(bench.now + 5, bench.slot);
+    bench.cycles(30);
+    expect("a response for another HPU", bench.outcomes.size(), 0);
+    top.response_hpu_i = 0;
+    top.response_refused_i = 0;
+    bench.responses.emplace_back(bench.now + 5, bench.slot);
+    expect_end(bench, "commands", DONE, NONE, 0, 0);
+    bench.run("reports");
+    expect_end(bench, "reports", FAULTED, REPORTED, 0, 77);
+    top.console_ready_i = 0;
+    bench.assign("prints");
+    bench.cycles(50);
+    top.console_ready_i = 1;
+    bench.finish();
+    expect("console", bench.console == "Hi", 1);
+    expect("terminated", bench.terminated, 0);
+    bench.run("terminates");
+    expect("terminated", bench.terminated, 1);
+    bench.forget();
+}
+
+static void transfers(Bench &bench) {
+    auto &top = bench.top;
+    top.packet_bytes_i = 96;
+    auto words = [&](uint32_t from, uint32_t to, uint32_t size, uint32_t times) {
+        bench.word(PLACE + 0x104) = times;
+        bench.word(PLACE + 0x200) = from;
+        bench.word(PLACE + 0x204) = to;
+        bench.word(PLACE + 0x208) = size;
+    };
+    words(0x1C400100, 0x1B008400, 96, 3);
+    bench.lands_after = 100;
+    bench.run("transfers");
+    expect("transfer: from", top.transfer_from_o, 0x1C400100);
+    expect("transfer: to", top.transfer_to_o, 0x10008400);
+    expect("transfer: size", top.transfer_size_o, 96);
+    expect("transfers", bench.transfers, 3);
+    expect("transfer: number", bench.word(PLACE + 0x108), 3);
+    expect("transfer: none has landed", bench.word(PLACE + 0x10C), 0);
+    expect("the doorbell waits for transfers", bench.landings.empty(), 1);
+    expect_end(bench, "transfers", DONE, NONE, 0, 0);
+    bench.lands_after = 3;
+    bench.run("transfers");
+    expect("transfer: number", bench.word(PLACE + 0x108), 6);
+    expect("transfer: two have landed", bench.word(PLACE + 0x10C) >= 5, 1);
+    expect_end(bench, "transfers", DONE, NONE, 0, 0);
+    words(0x1C400100, 0x1D000000, 4, 1);
+    bench.run("transfers");
+    expect_end(bench, "transfer to code", FAULTED, COMMAND, 0, 0x1D000000);
+    words(0x1C4000FF, 0x1D000000, 4, 1);
+    bench.run("transfers");
+    expect_end(bench, "transfer from elsewhere", FAULTED, COMMAND, 0, 0x1C4000FF);
+    expect("no transfer", bench.transfers, 6);
+}
+
+static void doorbell(Bench &bench) {
+    auto &top = bench.top;
+    top.done_ready_i = 0;
+    bench.run("empty_ph");
+    unsigned first = bench.place;
+    while (!top.idle_o)
+        bench.cycle();
+    bench.assign("reports", 50);
+    bench.cycles(100);
+    expect("a second completion waits, and is not killed", bench.ended < bench.started, 1);
+    top.done_ready_i = 1;
+    bench.finish();
+    expect("feedback to end", bench.ended - bench.fed_back, 1);
+    Outcome outcome = bench.outcome();
+    expect("the first completion", outcome.place, first);
+    expect("the first completion", outcome.kind, DONE);
+    expect_end(bench, "the second completion", FAULTED, REPORTED, 0, 77);
+}
+
+// The watchdog bites wherever a handler waits; the task ends TRAP cycles later, and the HPU goes on with the next one.
+static void watchdog(Bench &bench) {
+    auto &top = bench.top;
+    const uint32_t after = 80;
+    auto killed = [&](const char *what, uint64_t cycles) {
+        expect((std::string(what) + ": cycles").c_str(), bench.ended - bench.assigned, cycles);
+        expect_end(bench, what, TIMED_OUT, WATCHDOG, 0, 0);
+        bench.run("empty_ph");
+        expect_end(bench, "after the watchdog", DONE, NONE, 0, 0);
+    };
+    bench.run("forever", after);
+    killed("forever", after + TRAP);
+    bench.run("waits_function", after);
+    killed("waits_function", after + TRAP);
+    // A command that nobody takes, a place that does not become free, a response that does not come: they are orphans.
+    command(bench, 0, {0, 0, 0x10004000, 96, 0}, 2);
+    bench.response_after = 0;
+    top.command_ready_i = 0;
+    bench.run("commands", after);
+    expect("ends at the watchdog", bench.ended - bench.assigned, after + TRAP);
+    bench.cycles(50);
+    expect("the feedback waits for the orphan", bench.outcomes.size(), 0);
+    expect("orphan", top.orphans_o, 1);
+    top.command_ready_i = 1;
+    bench.cycles(2);
+    bench.responses.emplace_back(bench.now + 5, bench.slot);
+    killed("no place for a command", after + TRAP);
+    expect("no orphan", top.orphans_o, 0);
+    bench.run("commands_wait", after);
+    expect("commands", bench.commands > 0, 1);
+    expect("orphans", top.orphans_o, 3);
+    bench.responses.emplace_back(bench.now + 5, 0);
+    bench.cycles(10);
+    expect("the feedback waits for the other orphan", bench.outcomes.size(), 0);
+    bench.responses.emplace_back(bench.now + 5, 1);
+    killed("no response", after + TRAP);
+    // The places of orphans are used again, for commands that are none.
+    command(bench, 0, {0, 0, 0x10004000, 96, 0}, 1);
+    bench.run("commands");
+    expect("no orphan", top.orphans_o, 0);
+    bench.responses.emplace_back(bench.now + 5, bench.slot);
+    expect_end(bench, "commands", DONE, NONE, 0, 0);
+    // The end waits for transfers, and so does the end of a handler that is killed.
+    bench.word(PLACE + 0x104) = 1;
+    bench.word(PLACE + 0x200) = 0x1C400100;
+    bench.word(PLACE + 0x204) = PLACE + 0x400;
+    bench.word(PLACE + 0x208) = 4;
+    bench.lands_after = 300;
+    bench.run("transfers", after);
+    uint64_t landed = bench.ended;
+    expect("the end waits for a transfer", bench.landings.empty() && landed - bench.started > 300, 1);
+    killed("a transfer that has not landed", landed - bench.assigned);
+    top.transfer_ready_i = 0;
+    bench.run("transfers", after);
+    killed("a transfer that is not taken", after + TRAP);
+    top.transfer_ready_i = 1;
+    // L1 and the console do not answer; a remote memory answers late, and cannot be stopped.
+    bench.word(PLACE + 0x100) = PLACE + 0x108;
+    bench.assign("probe_lw", after);
+    bench.cycles(5);
+    top.l1_blocks_i = 1;
+    bench.finish();
+    top.l1_blocks_i = 0;
+    killed("L1", after + TRAP);
+    top.console_ready_i = 0;
+    bench.run("prints", after);
+    top.console_ready_i = 1;
+    killed("console", after + TRAP);
+    bench.word(PLACE + 0x100) = 0x1C200010;
+    bench.word(PLACE + 0x104) = 0x600D;
+    top.remote_blocks_i = 1;
+    bench.assign("probe_sw", after);
+    bench.cycles(after + 50);
+    expect("it still asks", top.remote_asks_o, 1);
+    top.remote_blocks_i = 0;
+    uint64_t taken = bench.now;
+    bench.finish();
+    killed("a remote store", taken + 11 - bench.assigned + TRAP);
+    bench.run("probe_lw");
+    expect("the remote store took place", bench.word(PLACE + 0x108), 0x600D);
+    expect_end(bench, "probe_lw", DONE, NONE, 0, 0);
+    // It does not bite in the cycle before the doorbell, and in that of the doorbell it does.
+    for (uint32_t cycles : {9U, 10U}) {
+        bench.run("empty_ph", cycles);
+        bool is_killed = cycles == 9;
+        expect("doorbell and watchdog", bench.outcome().kind, is_killed ? TIMED_OUT : DONE);
+        expect("doorbell and watchdog", bench.ended - bench.assigned, is_killed ? 9 + TRAP : 9);
+    }
+}
+
+static void speed(Bench &bench) {
+    uint64_t first = bench.now, instructions = retired_count;
+    std::clock_t start = std::clock();
+    bench.run("busy_ph");
+    double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+    double cycles = static_cast<double>(bench.now - first);
+    std::printf("%.0f cycles per second of CPU time, %.2f cycles an instruction\n", cycles / seconds,
+                cycles / static_cast<double>(retired_count - instructions));
+}
