@@ -1,9 +1,9 @@
-"""Makes the sources of the HPU's core from its package: the files of CV32E40P, unchanged but for RV32A and what it tells.
+"""Makes the sources of the HPU's core from its package: the files of CV32E40P, but for a few places.
 
-The package stays as it is. Its files are copied to a build folder; five places of one of them are changed, so that the
-core decodes atomic instructions, and tells which of them it executes, how large an access is, which instruction enters
-the execute stage, and which one traps. Every file must be the one for which this was written, and every change must
-find its place exactly once.
+The package stays as it is. Its files are copied to a build folder, and these places are changed: the core decodes
+atomic instructions; it tells which of them it executes, how large an access is, which instruction enters the execute
+stage, and which one traps; its counters count, and a handler reaches no state of the core that a later handler would
+find. Every file must be the one for which this was written, and every change must find its place exactly once.
 """
 
 import argparse
@@ -16,50 +16,63 @@ import pythondata_cpu_cv32e40p
 
 PACKAGE = "pythondata-cpu-cv32e40p"
 SUMS = Path(__file__).with_name("cv32e40p.sha256")
-CORE = "rtl/cv32e40p_core.sv"
 
-# What is replaced in CORE, by what.
-CHANGES = [
-    ("  localparam A_EXTENSION = 0;\n", "  localparam A_EXTENSION = 1;\n"),
-    ("  logic [5:0] data_atop_o;  // atomic operation, only active if parameter `A_EXTENSION != 0`\n", ""),
-    (
-        "    output logic [31:0] data_wdata_o,\n    input  logic [31:0] data_rdata_i,\n",
-        "    output logic [31:0] data_wdata_o,\n    output logic [ 5:0] data_atop_o,\n"
-        "    output logic [ 1:0] data_type_o,  // 0 word, 1 half word, 2 and 3 byte\n"
-        "    output logic        data_second_o,  // the second half of an access that crosses words\n"
-        "    input  logic [31:0] data_rdata_i,\n",
-    ),
-    (
-        "    output logic core_sleep_o\n);\n",
-        "    output logic core_sleep_o,\n\n"
-        "    // The instruction in decode, whether one has left it a cycle ago, and whether one traps instead, and why\n"
-        "    output logic        retires_o,\n    output logic [31:0] pc_id_o,\n"
-        "    output logic        traps_o,\n    output logic [ 5:0] cause_o\n);\n",
-    ),
-    (
-        "  assign irq_sec_i = 1'b0;\n",
-        "  assign irq_sec_i = 1'b0;\n  assign data_type_o = data_type_ex;\n"
-        "  assign data_second_o = data_misaligned_ex;\n  assign retires_o = mhpmevent_minstret;\n"
-        "  assign pc_id_o = pc_id;\n  assign traps_o = csr_save_cause;\n  assign cause_o = csr_cause;\n",
-    ),
-]
+# What is replaced in each file, by what.
+CHANGES = {
+    "rtl/cv32e40p_core.sv": [
+        ("  localparam A_EXTENSION = 0;\n", "  localparam A_EXTENSION = 1;\n"),
+        ("  logic [5:0] data_atop_o;  // atomic operation, only active if parameter `A_EXTENSION != 0`\n", ""),
+        (
+            "    output logic [31:0] data_wdata_o,\n    input  logic [31:0] data_rdata_i,\n",
+            "    output logic [31:0] data_wdata_o,\n    output logic [ 5:0] data_atop_o,\n"
+            "    output logic [ 1:0] data_type_o,  // 0 word, 1 half word, 2 and 3 byte\n"
+            "    output logic        data_second_o,  // the second half of an access that crosses words\n"
+            "    input  logic [31:0] data_rdata_i,\n",
+        ),
+        (
+            "    output logic core_sleep_o\n);\n",
+            "    output logic core_sleep_o,\n\n"
+            "    // The instruction in decode; whether one left it a cycle ago, or one traps instead, and why\n"
+            "    output logic        retires_o,\n    output logic [31:0] pc_id_o,\n"
+            "    output logic        traps_o,\n    output logic [ 5:0] cause_o\n);\n",
+        ),
+        (
+            "  assign irq_sec_i = 1'b0;\n",
+            "  assign irq_sec_i = 1'b0;\n  assign data_type_o = data_type_ex;\n"
+            "  assign data_second_o = data_misaligned_ex;\n  assign retires_o = mhpmevent_minstret;\n"
+            "  assign pc_id_o = pc_id;\n  assign traps_o = csr_save_cause;\n  assign cause_o = csr_cause;\n",
+        ),
+    ],
+    # There is no machine mode for handlers: they have neither its instructions nor its control registers.
+    "rtl/cv32e40p_decoder.sv": [
+        ("illegal_insn_o = (PULP_SECURE) ? current_priv_lvl_i != PRIV_LVL_M : 1'b0;\n", "illegal_insn_o = 1'b1;\n"),
+        ("                wfi_o = 1'b1;\n", "                illegal_insn_o = 1'b1;\n"),
+        (
+            "          illegal_insn_o = csr_illegal;\n",
+            "          illegal_insn_o = csr_illegal || instr_rdata_i[31:28] != 4'hC;\n",
+        ),
+    ],
+    "rtl/cv32e40p_cs_registers.sv": [
+        ("mcountinhibit_q[inh_gidx] <= 'b1;  // default disable\n", "mcountinhibit_q[inh_gidx] <= 'b0;\n"),
+    ],
+}
 
 
 class PackageChangedError(Exception):
     """The package is not the one for which the changes were written."""
 
 
-def changed(text: str) -> str:
-    """Make all changes in the core's source.
+def changed(name: str, text: str) -> str:
+    """Make all changes in the text of a file.
 
     Raises:
         PackageChangedError: When a change does not find its place exactly once.
 
     """
-    for old, new in CHANGES:
+    for old, new in CHANGES.get(name, []):
         found = text.count(old)
         if found != 1:
-            raise PackageChangedError(f"{CORE}: {old.strip()!r} is there {found} times, not once")
+            raise PackageChangedError(f"{name}: {old.strip()!r} is there {found} times, not once")
         text = text.replace(old, new)
     return text
 
@@ -78,8 +91,8 @@ def prepare(source: Path, target: Path, sums: str) -> list[Path]:
         actual = hashlib.sha256(content).hexdigest()
         if actual != expected:
             raise PackageChangedError(f"{name} has the SHA-256 {actual}; {expected} is known")
-        if name == CORE:
-            content = changed(content.decode()).encode()
+        if name in CHANGES:
+            content = changed(name, content.decode()).encode()
         path = target / Path(name).name
         if not path.exists() or path.read_bytes() != content:
             path.write_bytes(content)

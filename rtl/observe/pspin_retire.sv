@@ -1,6 +1,7 @@
 // What the core completes, for comparison with the instruction-set simulator: bound into the core, simulation only. An instruction
-// is told when it leaves the decode stage, which it does in program order and never in vain; registers are told when they are
-// written, in order for each of the two ports: results of the execute stage, and loads.
+// is told when it leaves the decode stage, which it does in program order; one whose access is denied, or which is being executed
+// when the core is reset, is told too. Registers are told when they are written, in order for each of the two ports: results of the
+// execute stage, and loads. Accesses are told when they are granted, in order, one for each word.
 module pspin_retire (
   input logic        clk_i,
   input logic        rst_ni,
@@ -12,16 +13,26 @@ module pspin_retire (
   input logic [31:0] alu_value_i,
   input logic        load_we_i,
   input logic [5:0]  load_register_i,
-  input logic [31:0] load_value_i
+  input logic [31:0] load_value_i,
+  input logic        granted_i,
+  input logic [31:0] address_i,
+  input logic        we_i,
+  input logic [3:0]  be_i,
+  input logic [5:0]  atop_i,
+  input logic        second_i,
+  input logic [31:0] wdata_i
 );
 
   import "DPI-C" function void pspin_retired(input int hart, input int pc);
   import "DPI-C" function void pspin_written(input int hart, input int port, input int index, input int value);
+  // Bits 3 to 0 are the bytes of the word, bit 4 is set for a store, bit 5 for the second word of an access; above is data_atop_o.
+  import "DPI-C" function void pspin_accessed(input int hart, input int address, input int what, input int value);
 
   always_ff @(posedge clk_i) begin
     if (rst_ni) begin
       if (load_we_i) pspin_written(hart_i, 1, 32'(load_register_i), load_value_i);
       if (alu_we_i) pspin_written(hart_i, 0, 32'(alu_register_i), alu_value_i);
+      if (granted_i) pspin_accessed(hart_i, address_i, 32'({atop_i, second_i, we_i, be_i}), wdata_i);
       if (retires_i) pspin_retired(hart_i, pc_i);
     end
   end
@@ -39,5 +50,12 @@ bind cv32e40p_core pspin_retire u_retire (
   .alu_value_i    (regfile_alu_wdata_fw),
   .load_we_i      (regfile_we_wb_power),
   .load_register_i(regfile_waddr_fw_wb_o),
-  .load_value_i   (regfile_wdata)
+  .load_value_i   (regfile_wdata),
+  .granted_i      (data_req_o && data_gnt_i),
+  .address_i      (data_addr_o),
+  .we_i           (data_we_o),
+  .be_i           (data_be_o),
+  .atop_i         (data_atop_o),
+  .second_i       (data_second_o),
+  .wdata_i        (data_wdata_o)
 );

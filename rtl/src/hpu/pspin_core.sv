@@ -34,10 +34,12 @@ module pspin_core
   output logic [31:0] pc_ex_o,
   output logic        traps_o,
   output logic [31:0] trap_pc_o,
-  output cause_e      trap_cause_o
+  output cause_e      trap_cause_o,
+  output logic        trap_is_late_o  // a cycle later than for others
 );
 
   // Causes of exceptions (RISC-V Priv. 3.1.15). All others are calls of an environment, which there is none.
+  localparam logic [5:0] Illegal    = 6'd2;
   localparam logic [5:0] Breakpoint = 6'd3;
 
   logic [5:0]  atop, cause;
@@ -50,6 +52,9 @@ module pspin_core
   assign pc_ex_o      = retires ? pc_last_q : pc_ex_q;
   assign trap_pc_o    = pc_id;
   assign trap_cause_o = cause == Breakpoint ? CauseBreakpoint : CauseIllegal;
+
+  // The controller takes a cycle more to see that an instruction is none.
+  assign trap_is_late_o = cause == Illegal;
 
   always_ff @(posedge clk_i) begin
     pc_last_q <= pc_id;

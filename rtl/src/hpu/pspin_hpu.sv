@@ -92,7 +92,7 @@ module pspin_hpu
   localparam logic [4:2]  BootLast  = 3'd5;
 
   // ------------------------------------------------------------------------------------------------------------------ the core
-  logic          core_rst_n, req, gnt, second, rvalid, traps;
+  logic          core_rst_n, req, gnt, second, rvalid, traps, trap_is_late;
   logic          fetches, fetch_gnt, fetch_rvalid;
   logic [31:0]   fetch_addr, fetch_rdata, rdata, pc_ex, trap_pc;
   logic [2:0]    size;
@@ -126,7 +126,8 @@ module pspin_hpu
     .pc_ex_o       (pc_ex),
     .traps_o       (traps),
     .trap_pc_o     (trap_pc),
-    .trap_cause_o  (trap_cause)
+    .trap_cause_o  (trap_cause),
+    .trap_is_late_o(trap_is_late)
   );
 
   pspin_reservation u_reservation (
@@ -275,6 +276,7 @@ module pspin_hpu
   logic     misuse, bites, ends, can_end, is_code;
   outcome_t misuse_outcome, outcome;
 
+  // A fetch from elsewhere fails as an instruction that is none, and counts before it is executed.
   assign is_code = trap_pc - cfg_i.code.address < cfg_i.code.size;
 
   pspin_recovery #(
@@ -284,8 +286,10 @@ module pspin_hpu
     .rst_ni,
     .enable_i        (cfg_i.enable),
     .traps_i         (traps),
+    .trap_age_i      (2'(trap_is_late) + 2'(!is_code)),
     .trap_i          ('{EndFaulted, is_code ? trap_cause : CauseFetch, trap_pc, '0}),
     .denied_i        (denied),
+    .denied_early_i  (request.atop != AtopNone || 3'(request.address[1:0]) + size > 3'd4),
     .denial_i        ('{EndFaulted, denied_cause, pc_ex, 64'(request.address)}),
     .misuse_i        (misuse),
     .misuse_outcome_i(misuse_outcome),

@@ -505,7 +505,7 @@ module pspin_hpu_driver
     rdata_o  = '0;
     unique case (register_q)
       Function: {rvalid_o, rdata_o} = {start_o, handler.address};
-      Task:     for (int unsigned i = 0; i < 19; i++) if (index_q == 5'(i) && has_task_q) rdata_o = task_words[i];
+      Task:     for (int unsigned i = 0; i < 19; i++) if (index_q == 5'(i) && has_task_q && !is_new_q) rdata_o = task_words[i];
       Doorbell: rvalid_o = rings && can_end_o;
       Issue:    {rvalid_o, rdata_o} = {issue_done, number};
       Wait:     rvalid_o = acts && (!stores_q || is_done);

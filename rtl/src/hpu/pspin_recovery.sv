@@ -14,10 +14,12 @@ module pspin_recovery
   // The host's registers.
   input  logic        enable_i,
 
-  // From the core: an instruction traps, or its access is denied; it is in the execute stage.
+  // From the core: an instruction traps, or its access is denied; it is in the execute stage, or was so many cycles ago.
   input  logic        traps_i,
+  input  logic [1:0]  trap_age_i,
   input  outcome_t    trap_i,
   input  logic        denied_i,
+  input  logic        denied_early_i,  // the access would have taken a second cycle
   input  outcome_t    denial_i,
 
   // From the driver: an access to a register is a misuse. The watchdog bites; remote_busy_i: an access to a remote memory cannot be
@@ -45,8 +47,9 @@ module pspin_recovery
   // From the grant of the last instruction of the boot ROM to the cycle in which the first one of the program is executed: fetch,
   // decode, and a jump.
   localparam int unsigned LeaveCycles = 5;
-  localparam int unsigned ResetCycles = 3;
-  localparam int unsigned CountWidth = $clog2(TrapCycles + 1);
+  localparam int unsigned ResetCycles = 4;
+  localparam int unsigned End = TrapCycles + 1;
+  localparam int unsigned CountWidth = $clog2(End + 1);
   typedef logic [CountWidth-1:0] count_t;
 
   typedef enum logic [1:0] {
@@ -67,31 +70,31 @@ module pspin_recovery
   assign kills  = state_q == Running && (bites_i || killed_q);
   assign stop_o = kills || state_q != Running;
 
-  // The cycle in which the failure counts is the one after the execute stage, in which the watchdog and the driver act. `first` is
-  // how many cycles will have passed since then when this unit knows it.
+  // A failure counts from the cycle after the last one of its access or instruction in the execute stage, which is the one in which
+  // the driver acts. `first` says which cycle comes next: 1 for that one, and End for the one in which the task ends.
   always_comb begin
     fails   = state_q == Running;
     outcome = trap_i;
-    first   = count_t'(trap_i.cause == CauseFetch);
+    first   = count_t'(trap_age_i) + count_t'(1);
     if (kills) begin
       fails   = !remote_busy_i;
       outcome = '{EndTimedOut, CauseWatchdog, '0, '0};
-      first   = count_t'(1);
+      first   = count_t'(2);
     end else if (misuse_i) begin
       outcome = misuse_outcome_i;
-      first   = count_t'(1);
+      first   = count_t'(2);
     end else if (denied_i) begin
       outcome = denial_i;
-      first   = count_t'(0);
+      first   = count_t'(!denied_early_i);
     end else begin
       fails = fails && traps_i;
     end
   end
 
   assign abort_o     = state_q == Recovering && !core_rst_no;
-  assign ends_o      = state_q == Recovering && count_q == count_t'(TrapCycles);
+  assign ends_o      = state_q == Recovering && count_q == count_t'(End);
   assign outcome_o   = outcome_q;
-  assign may_leave_o = state_q == Running || (count_q >= count_t'(TrapCycles - LeaveCycles) && can_end_i);
+  assign may_leave_o = state_q == Running || (count_q >= count_t'(End - LeaveCycles) && can_end_i);
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -118,7 +121,7 @@ module pspin_recovery
         end
         default: begin
           if (count_q == count_t'(ResetCycles)) core_rst_no <= 1'b1;
-          if (count_q != count_t'(TrapCycles)) count_q <= count_q + 1'b1;
+          if (count_q != count_t'(End)) count_q <= count_q + 1'b1;
           else if (can_end_i) state_q <= Running;
         end
       endcase

@@ -53,6 +53,27 @@ HANDLER fail_mret
 HANDLER fail_wfi
     wfi
     ret
+HANDLER fail_uret
+    .word   0x00200073
+HANDLER fail_mtvec
+    csrw    mtvec, zero
+    ret
+HANDLER fail_mstatus
+    csrr    t1, mstatus
+    ret
+HANDLER fail_cycle
+    csrw    cycle, zero
+    ret
+# Reading the time is no failure.
+HANDLER reads_cycle
+    rdcycle t1
+    lui     t0, %hi(PLACE)
+    rdcycle t2
+    sub     t1, t2, t1
+    sw      t1, 0x108(t0)
+    rdinstret t2
+    sw      t2, 0x10C(t0)
+    ret
 HANDLER fail_fetch
     lui     t1, 0x1E000
     jr      t1

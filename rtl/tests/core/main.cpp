@@ -38,6 +38,11 @@ extern "C" void pspin_written(int hart, int port, int index, int value) {
         std::printf("  hart %d %s x%d = %08x\n", hart, port ? "load" : "alu ", index, static_cast<unsigned>(value));
 }
 
+extern "C" void pspin_accessed(int hart, int address, int what, int value) {
+    if (prints)
+        std::printf("  hart %d access %03x %08x %08x\n", hart, what, address, value);
+}
+
 // The code of a program, and its symbols.
 struct Program {
     std::map<std::string, uint32_t> symbols;

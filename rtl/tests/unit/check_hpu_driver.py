@@ -1,0 +1,475 @@
+"""The HPU driver against the rules of crates/accel/src/pspin/{core/published.rs, cluster/driver.rs}, in every cycle.
+
+The core, protection, recovery, scheduler, command unit and DMA engine are played: the core makes any access to a
+register, waits for its answer, and fails now and then.
+"""
+
+from collections import Counter, deque
+from dataclasses import dataclass, field
+from typing import Any
+
+import cocotb
+from common import start
+from sv_types import enum, struct
+
+PARAMETERS = [
+    {"Clusters": 4, "Tasks": 20, "Commands": 4, "Buffered": 1, "DirectBytes": 32},
+    {"Clusters": 6, "Tasks": 4, "Commands": 2, "Buffered": 2, "DirectBytes": 64},
+]
+
+TASK, ROW, RANGE, OUTCOME = struct("task_t"), struct("execution_context_t"), struct("range_t"), struct("outcome_t")
+ACCESS, COMMAND, RESPONSE, HPU = (
+    struct("word_request_t"), struct("command_t"), struct("response_t"), struct("hpu_id_t"),
+)  # fmt: skip
+End, Cause, Kind = enum("end_e"), enum("cause_e"), enum("command_e")
+DONE = {"kind": End.EndDone, "cause": Cause.CauseNone, "pc": 0, "address": 0}
+MASK = (1 << 32) - 1
+
+# First address, number of bytes, distance, name: a register has all bytes of an access.
+DRIVER = 0x1B20_5000
+REGISTERS = [
+    (DRIVER, 4, "function"),
+    (DRIVER + 4, 76, "task"),
+    (DRIVER + 0x50, 4, "doorbell"),
+    (DRIVER + 0x54, 4, "error"),
+    (DRIVER + 0x80, 4, "issue"),
+    (DRIVER + 0x84, 4, "wait"),
+    (DRIVER + 0x88, 4, "test"),
+    *((DRIVER + 0x8C + 4 * word, 4, "command") for word in range(8)),
+    *((DRIVER + 0x100 + 8 * word, 4, "transfer") for word in range(3)),
+    (DRIVER + 0x118, 4, "launch"),
+    (DRIVER + 0x120, 4, "landed"),
+    (0x1B20_0000, 4, "terminate"),
+    (0x1A10_4000, 4, "output"),
+]
+
+
+def register(address: int, size: int) -> tuple[int, str] | None:
+    """Return the first address and the name of the register that has these bytes."""
+    for first, width, name in REGISTERS:
+        if first <= address and address + size <= first + width:
+            whole = name in ("command", "transfer")
+            return (first, name) if not whole or (size == 4 and address == first) else None
+    return None
+
+
+def failed(cause: Any, pc: int = 0, address: int = 0) -> dict[str, int]:
+    """Return the end of a task that has failed."""
+    return {"kind": End.EndFaulted, "cause": cause, "pc": pc, "address": address}
+
+
+@dataclass
+class Slot:
+    """A place for a command: how often it was used, and the place of the task whose command is in flight."""
+
+    uses: int = 0
+    owner: int | None = None
+    orphan: bool = False
+
+
+@dataclass
+class Access:
+    """An access on which the driver acts."""
+
+    name: str
+    first: int
+    address: int
+    size: int
+    stores: bool
+    value: int
+    pc: int
+
+
+@dataclass
+class Driver:
+    """The driver, between two cycles."""
+
+    clusters: int
+    direct: int
+    buffered: int
+    slots: list[Slot]
+    task: dict[str, Any] | None = None
+    place: int = 0
+    packet: dict[str, int] = field(default_factory=dict)
+    row: dict[str, Any] = field(default_factory=dict)
+    scratchpads: list[dict[str, int]] = field(default_factory=list)
+    ready: bool = False
+    opened: bool = False
+    booted: bool = False
+    idle: bool = False
+    bites_at: int | None = None
+    access: Access | None = None
+    words: list[int | None] = field(default_factory=lambda: [None] * 8)
+    transfer: list[int | None] = field(default_factory=lambda: [None] * 3)
+    launched: int = 0
+    landed: int = 0
+    tested: bool | None = None
+    failure: dict[str, int] | None = None
+    finished: deque[list[Any]] = field(default_factory=deque)
+    issuing: dict[str, Any] | None = None
+
+    def in_flight(self, place: int) -> bool:
+        """Tell whether commands of the task at this place are in flight."""
+        return any(slot.owner == place for slot in self.slots)
+
+    def is_done(self, number: int) -> bool:
+        """Tell whether a command is done."""
+        if number & 0xFF >= len(self.slots):
+            return True
+        slot = self.slots[number & 0xFF]
+        return slot.owner is None or slot.uses & 0xFF_FFFF != number >> 8
+
+    def task_words(self) -> list[int]:
+        """Return what programs see of the task."""
+        host, her = self.row["host"], self.task["her"]
+        four = (self.scratchpads + [{"address": 0, "size": 0}] * 4)[:4]
+        return [
+            self.row["handlers"][self.task["role"]]["size"],
+            self.row["handler_memory"]["address"],
+            self.row["handler_memory"]["size"],
+            self.packet["address"],
+            self.packet["size"],
+            *(scratchpad["address"] for scratchpad in four),
+            *(scratchpad["size"] for scratchpad in four),
+            host["address"] >> 32,
+            host["address"] & MASK,
+            min(host["size"], MASK),
+            her["address"],
+            her["message"] % self.clusters,
+            her["flow"],
+        ]
+
+    def command(self, common: int) -> tuple[dict[str, Any], tuple[int, int, bool] | None] | None:
+        """Return the command of the words, and what it uses: address, size, whether it writes there."""
+        kind, a, b, c, d, e, user, _ = [word or 0 for word in self.words]
+        fields: dict[str, Any] = {"host": b << 32 | a, "user": user, "has_event": 0}
+        if kind >> 1 == 0:
+            fields["kind"] = Kind.CommandToHost if e else Kind.CommandFromHost
+            fields["has_event"], fields["data"] = kind & 1, {"address": common, "size": d}
+            return fields, (c, d, not e)
+        if kind >> 1 == 1:
+            fields |= {"kind": Kind.CommandSend, "host": 0, "node": a, "flow": b}
+            fields["data"] = {"address": common, "size": e}
+            return fields, (c, e, False)
+        if kind >> 1 == 2 and c >> 1 <= self.direct:
+            fields["kind"] = Kind.CommandHostDirect if c & 1 else Kind.CommandHostDirectRead
+            fields["immediate"] = e << 32 | d
+            fields["immediate_size"] = min(c >> 1, 8) if c & 1 else c >> 1
+            return fields, None
+        return None
+
+
+def task_word(driver: Driver, access: Access, is_new: bool) -> int:
+    """Return the word that an access reads; 0 before the row of the context has come."""
+    return driver.task_words()[(access.address - DRIVER - 4) // 4] if driver.task and not is_new else 0
+
+
+def handlers(rng) -> int:
+    """Return the bits of a context with any values."""
+    return rng.getrandbits(ROW.width)
+
+
+def row_of(bits: int) -> dict[str, Any]:
+    """Return the fields of a context; handlers by role."""
+    row = ROW.unpack(bits)
+    row["handlers"] = [RANGE.unpack(row["handlers"] >> 64 * role & (1 << 64) - 1) for role in range(3)]
+    return row
+
+
+@cocotb.test()
+async def random_programs(dut) -> None:
+    """Each cycle is as the rules say."""
+    clusters, places = int(dut.Clusters.value), int(dut.Tasks.value)
+    bench = await start(dut)
+    rng = bench.rng
+    own = {"cluster": 3, "hpu": 6}
+    dut.id_i.value, dut.enable_i.value = HPU.pack(**own), 1
+    driver = Driver(
+        clusters, int(dut.DirectBytes.value), int(dut.Buffered.value), [Slot() for _ in range(int(dut.Commands.value))]
+    )
+    recovering, stops, outcome, aborts = 0, False, DONE, 0
+    row_next: tuple[int, int] | None = None
+    taken: list[int] = []  # places of commands that the command unit has
+    seen: Counter[str] = Counter()
+    for cycle in range(30_000):
+        lively = cycle // 2000 % 3
+        # What the others do.
+        assigns = driver.idle and bench.happens(0.5)
+        task, packet = TASK.unpack(rng.getrandbits(TASK.width)), RANGE.unpack(rng.getrandbits(64))
+        task["role"] = rng.randrange(3)
+        used = {entry[0] for entry in driver.finished} | ({driver.place} if driver.task else set())
+        place = rng.choice([place for place in range(places) if place not in used])
+        dut.assign_valid_i.value, dut.assign_place_i.value = assigns, place
+        dut.assign_task_i.value, dut.assign_packet_i.value = TASK.pack(**task), RANGE.pack(**packet)
+        bits, pads = handlers(rng), rng.getrandbits(64 * clusters)
+        is_new = row_next is not None
+        if is_new:
+            bits, pads = row_next
+            driver.row = row_of(bits)
+            driver.scratchpads = [RANGE.unpack(pads >> 64 * number & (1 << 64) - 1) for number in range(clusters)]
+            driver.bites_at = cycle - 1 + max(driver.row["watchdog_cycles"], 2)
+        dut.context_i.value, dut.scratchpads_i.value = bits, pads
+        row_next = None
+        responds = bool(taken) and bench.happens((0.3, 0.1, 0.05)[lively])
+        slot = rng.choice(taken) if responds else rng.randrange(8)
+        response = {"hpu": own, "slot": slot, "is_refused": bench.happens(0.5), "host": rng.getrandbits(64)}
+        others = not responds and bench.happens(0.3)
+        if others:
+            response["hpu"] = {"cluster": 3, "hpu": 5}
+        dut.response_valid_i.value, dut.response_i.value = responds or others, RESPONSE.pack(**response)
+        lands = driver.landed < driver.launched and bench.happens(0.05)
+        ready = {name: bench.happens(0.4) for name in ("command", "transfer", "console", "done")}
+        if lively == 2:
+            ready["done"] = bench.happens(0.05)
+        allowed = [bench.happens(0.95) for _ in range(2)]
+        common = [rng.getrandbits(32) for _ in range(2)]
+        dut.transfer_landed_i.value = lands
+        for name, value in ready.items():
+            getattr(dut, f"{name}_ready_i").value = value
+        dut.source_allowed_i.value, dut.destination_allowed_i.value = allowed
+        dut.source_common_i.value, dut.destination_common_i.value = common
+
+        # What comes out.
+        bites = driver.bites_at is not None and driver.bites_at == cycle and not is_new
+        # A watchdog of two cycles bites in the cycle after that in which its row has come.
+        kills = bites and not recovering and not stops
+        stop = bool(recovering) or stops or kills
+        ends_now = recovering == 1
+        dut.stop_i.value, dut.abort_i.value, dut.ends_i.value = stop, aborts > 0, ends_now
+        dut.outcome_i.value = OUTCOME.pack(**outcome)
+        access = driver.access
+        name = access.name if access and not stop else ""
+        feeds_back = bool(driver.finished) and not driver.in_flight(driver.finished[0][0])
+        expected_done = list(driver.finished[0]) if feeds_back else None
+        is_full = len(driver.finished) == driver.buffered
+        # The response comes first, then the driver acts.
+        failure = driver.failure
+        expected_orphans = sum(slot.orphan << number for number, slot in enumerate(driver.slots))
+        issuing = driver.issuing
+        if responds:
+            answered = driver.slots[slot]
+            owner, answered.owner, answered.orphan = answered.owner, None, False
+            answered.uses += 1
+            taken.remove(slot)
+            entry = next((entry for entry in driver.finished if entry[0] == owner), None)
+            if response["is_refused"]:
+                refusal = failed(Cause.CauseHost, 0, response["host"])
+                seen["refused" if entry is None else "late"] += 1
+                if entry is None:
+                    failure = failure or (refusal if driver.task else None)
+                elif entry[1]["kind"] == End.EndDone:
+                    entry[1] = refusal
+        driver.landed += lands
+        has_landed = driver.landed == driver.launched
+        can_end = has_landed and (driver.task is None or not is_full)
+        answer: int | None = None  # what a load gets
+        rvalid, starts, rings = False, False, False
+        misuse, sent, launch = None, None, None
+        reported = None
+        if name == "function":
+            starts = rvalid = driver.ready
+            answer = driver.row["handlers"][driver.task["role"]]["address"] if starts else None
+        elif name == "task":
+            rvalid, answer = True, task_word(driver, access, is_new)
+        elif name == "doorbell":
+            rings = has_landed
+            rvalid = rings and can_end
+        elif name == "issue":
+            command = driver.command(common[0])
+            if command is None:
+                misuse = failed(Cause.CauseLoad, access.pc, access.address)
+                seen["unknown"] += 1
+            elif command[1] and not allowed[0]:
+                misuse = failed(Cause.CauseCommand, 0, common[0])
+            elif driver.task and issuing is None and (number := free(driver.slots)) is not None:
+                fields = {**command[0], "hpu": own, "slot": number}
+                fields["execution_context"] = driver.task["her"]["execution_context"]
+                sent, rvalid, answer = fields, True, driver.slots[number].uses << 8 | number
+                driver.slots[number].owner, driver.slots[number].orphan = driver.place, False
+            else:
+                seen["full"] += 1
+        elif name == "launch":
+            if not allowed[0]:
+                misuse = failed(Cause.CauseCommand, 0, common[0])
+            elif not allowed[1]:
+                misuse = failed(Cause.CauseCommand, 0, common[1])
+            else:
+                launch = (common[0], common[1], driver.transfer[2])
+                rvalid, answer = ready["transfer"], driver.launched + 1
+        elif name == "wait":
+            rvalid = not access.stores or driver.is_done(access.value)
+            answer = 0
+            seen["waits"] += not rvalid
+        elif name == "output":
+            rvalid, answer = not access.stores or ready["console"], 0
+        elif name:
+            rvalid = True
+            index = (access.address - access.first) // 4
+            number = [first for first, _, other in REGISTERS if other == name].index(access.first) + index
+            answer = {
+                "command": driver.words[number % 8],
+                "transfer": driver.transfer[number % 3],
+                "test": driver.tested,
+                "landed": driver.landed,
+            }.get(name, 0)
+            if access.stores:
+                if name == "command":
+                    driver.words[number] = access.value
+                elif name == "transfer":
+                    driver.transfer[number] = access.value
+                elif name == "test":
+                    driver.tested = driver.is_done(access.value)
+                elif name == "error":
+                    reported = failed(Cause.CauseReported, 0, access.value)
+        ends = (rings or ends_now) and can_end
+        ended_with = outcome if ends_now else (failure or DONE)
+
+        # The core's next access.
+        waits = access is not None and not rvalid
+        new = None
+        if not waits and not stop and misuse is None and bench.happens(0.7):
+            # A handler seldom asks for another task, and without a handler it is time to ask.
+            chosen = (
+                REGISTERS[1:] + [REGISTERS[4]] * 8 + REGISTERS[-1:] * 2
+                if driver.opened and bench.happens(0.95)
+                else REGISTERS[:1]
+            )
+            chosen = chosen if driver.opened or bench.happens(0.5) else REGISTERS
+            first, width, wanted = rng.choice(chosen)
+            size = 4 if bench.happens(0.8) else rng.choice([1, 2, 4])
+            address = first + (rng.randrange(width) if bench.happens(0.1) else 4 * rng.randrange(width // 4))
+            stores = bench.happens(0.6)
+            value = rng.choice([rng.getrandbits(32), rng.randrange(12), rng.randrange(4) << 8 | rng.randrange(5)])
+            if wanted == "wait":
+                value = rng.choice([slot.uses << 8 | number for number, slot in enumerate(driver.slots)])
+            # Words of commands are often those of one that exists.
+            if wanted == "command" and bench.happens(0.8):
+                value = rng.choice([rng.randrange(5), rng.randrange(33) << 1 | 1, 0])
+                value = rng.randrange(6) if first == DRIVER + 0x8C else value
+            lane = address % 4
+            be = ((1 << size) - 1) << lane & 0xF
+            kept = sum(0xFF << 8 * byte for byte in range(4) if be >> byte & 1)
+            wdata = value << 8 * lane & MASK | rng.getrandbits(32) & ~kept
+            if found := register(address, size):
+                pc = rng.getrandbits(32)
+                new = Access(found[1], found[0], address, size, stores, (wdata & kept) >> 8 * lane, pc)
+                dut.access_pc_i.value = pc
+            dut.access_i.value = ACCESS.pack(we=stores, address=address, be=be, wdata=wdata)
+            dut.access_size_i.value = size
+        else:
+            address, size = rng.choice(REGISTERS)[0] + rng.randrange(-4, 8), rng.choice([1, 2, 4])
+            dut.access_i.value, dut.access_size_i.value = ACCESS.pack(address=address), size
+        dut.access_valid_i.value = new is not None
+        await bench.read()
+
+        # Comparison.
+        where = f"in cycle {cycle}: {access}"
+
+        def same(port: str, value: Any, where: str = where) -> None:
+            found = int(getattr(dut, port).value)
+            assert found == int(value), f"{port} is {found:#x} and not {int(value):#x} {where}"
+
+        same("has_register_o", register(address, size) is not None)
+        same("rvalid_o", rvalid)
+        if rvalid and answer is not None:
+            same("rdata_o", answer)
+        same("start_o", starts)
+        same("end_o", ends)
+        if ends:
+            same("end_outcome_o", OUTCOME.pack(**ended_with))
+        same("bites_o", bites)
+        same("misuse_o", misuse is not None)
+        if misuse:
+            same("misuse_outcome_o", OUTCOME.pack(**misuse))
+        same("idle_o", driver.idle and not assigns)
+        same("is_open_o", driver.opened and not (access is not None and access.name == "doorbell"))
+        same("is_booted_o", driver.booted)
+        same("done_valid_o", feeds_back)
+        if feeds_back:
+            same("done_place_o", expected_done[0])
+            same("done_outcome_o", OUTCOME.pack(**expected_done[1]))
+        same("command_valid_o", issuing is not None)
+        if issuing is not None:
+            found = COMMAND.unpack(int(dut.command_o.value))
+            assert {name: found[name] for name in issuing} == issuing, (cycle, found, issuing)
+        same("orphans_o", expected_orphans)
+        same("transfer_valid_o", launch is not None)
+        if launch:
+            same("transfer_from_o", launch[0])
+            same("transfer_to_o", launch[1])
+            if launch[2] is not None:
+                same("transfer_size_o", launch[2])
+        prints = name == "output" and access.stores
+        same("console_valid_o", prints)
+        if prints:
+            same("console_char_o", access.value & 0xFF)
+        same("terminate_o", name == "terminate" and access.stores)
+        if driver.task and not is_new:
+            same("handler_memory_o", RANGE.pack(**driver.row["handler_memory"]))
+
+        # The next cycle.
+        driver.failure = failure or (reported if driver.task else None)
+        if feeds_back and ready["done"]:
+            driver.finished.popleft()
+        if issuing is not None and ready["command"]:
+            taken.append(issuing["slot"])
+            driver.issuing = None
+        driver.issuing = sent or driver.issuing
+        driver.launched += launch is not None and ready["transfer"]
+        if rings or bites or ends:
+            driver.bites_at = None
+        if name == "function" and not driver.booted:
+            driver.booted = driver.idle = True
+        if starts:
+            driver.ready, driver.opened = False, True
+        if ends:
+            driver.ready = driver.opened = False
+            driver.failure = None
+            if driver.task:
+                if ended_with["kind"] != End.EndDone:
+                    for slot_of in driver.slots:
+                        slot_of.orphan |= slot_of.owner == driver.place
+                driver.finished.append([driver.place, ended_with])
+                driver.task, driver.idle = None, True
+        if assigns:
+            driver.task, driver.place, driver.packet = task, place, packet
+            driver.ready, driver.idle = True, False
+            bits = handlers(rng)
+            watchdog = rng.choice([*range(6), *range(40, 60), 300, 300, 300, MASK if bench.happens(0.1) else 100])
+            fields = ROW.unpack(bits) | {"watchdog_cycles": watchdog}
+            row_next = ROW.pack(**fields), rng.getrandbits(64 * clusters)
+        # Recovery: what the HPU was doing is forgotten, and some time later its task ends.
+        aborts = max(0, aborts - 1)
+        if ends_now and ends:
+            recovering = 0
+        elif recovering > 1:
+            recovering -= 1
+        fails = not stop and new is None and not waits and bench.happens(0.01)
+        if kills or stops:
+            stops = bench.happens(0.5)
+            if not stops:
+                outcome = {"kind": End.EndTimedOut, "cause": Cause.CauseWatchdog, "pc": 0, "address": 0}
+                recovering, aborts = rng.randrange(5, 20), 3
+        elif misuse or fails:
+            outcome = misuse or failed(Cause.CauseIllegal, rng.getrandbits(32))
+            recovering, aborts = rng.randrange(5, 20), 3
+        driver.access = new if new else (access if waits else None)
+        if aborts == 3:
+            driver.access = access if access is not None and not rvalid else None
+        elif aborts == 2:
+            driver.access = None
+        for what, happened in {
+            "starts": starts, "ends": ends and not ends_now, "failed": ends and ended_with["kind"] == End.EndFaulted,
+            "held": rings and not can_end, "orphans": expected_orphans != 0, "killed": kills,
+            "misuse": misuse is not None, "issues": sent is not None,
+            "launches": launch is not None and ready["transfer"], "prints": prints,
+        }.items():  # fmt: skip
+            seen[what] += happened
+        await bench.next()
+    assert len(seen) == 15, seen
+    assert min(seen.values()) > 10, seen
+
+
+def free(slots: list[Slot]) -> int | None:
+    """Return the first place without a command."""
+    return next((number for number, slot in enumerate(slots) if slot.owner is None), None)
