@@ -68,6 +68,11 @@ impl Loaded {
         &self.program
     }
 
+    /// Where HPUs start.
+    pub fn runtime(&self) -> Runtime {
+        self.runtime
+    }
+
     /// The first instruction of a function, and the bytes that handlers may have, as drivers of the published design say them.
     pub fn handler(&self, name: &str) -> Option<Range> {
         self.program.entry(name).map(|address| Range { address, size: 4_096 })

