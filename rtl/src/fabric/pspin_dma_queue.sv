@@ -13,7 +13,7 @@ module pspin_dma_queue
   input  logic                    clk_i,
   input  logic                    rst_ni,
 
-  // Copies of at least one byte.
+  // Copies.
   input  logic                    valid_i,
   output logic                    ready_o,
   input  logic [31:0]             from_i,
@@ -71,8 +71,9 @@ module pspin_dma_queue
   logic       is_behind;  // the realigner is a word behind the source
   logic [5:0] last_byte;
 
+  // A copy of no bytes is a beat that writes none.
   function automatic count_t last_word(logic [5:0] offset, logic [BytesWidth-1:0] size);
-    return count_t'(((BytesWidth + 1)'(size) + (BytesWidth + 1)'(offset) - 1'b1) >> 6);
+    return count_t'(((BytesWidth + 1)'(size) + (BytesWidth + 1)'(offset) - (BytesWidth + 1)'(size != '0)) >> 6);
   endfunction
 
   assign source_last = last_word(copy.from[5:0], copy.size);
@@ -91,7 +92,7 @@ module pspin_dma_queue
   assign writes_o   = !is_behind || index_q != '0;
   assign address_o  = {copy.to[31:6] + 26'(target), 6'd0};
   assign rotation_o = copy.to[5:0] - copy.from[5:0];
-  assign strobe_o   = ({BeatBytes{1'b1}} << (target == '0 ? copy.to[5:0] : 6'd0))
+  assign strobe_o   = {BeatBytes{copy.size != '0}} & ({BeatBytes{1'b1}} << (target == '0 ? copy.to[5:0] : 6'd0))
                     & ({BeatBytes{1'b1}} >> (last_o ? ~last_byte : 6'd0));
   assign last_o     = index_q == last;
   assign padding_o  = last < count_t'(LeastBeats - 1) ? PaddingWidth'(count_t'(LeastBeats - 1) - last) : '0;

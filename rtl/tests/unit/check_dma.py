@@ -170,7 +170,7 @@ def alignments(rng: Any) -> Iterator[tuple[int, int, int]]:
     sizes = [(rng.randrange(BEAT), rng.randrange(BEAT), size) for size in range(1, 2049)]
     yield from rng.sample(pairs, 300)
     yield from rng.sample(sizes, 60)
-    yield from ((0, 0, 9000), (13, 0, 9000), (0, 63, 9000))
+    yield from ((0, 0, 9000), (13, 0, 9000), (0, 63, 9000), (0, 0, 0), (7, 3, 0))
 
 
 @cocotb.test()

@@ -25,7 +25,7 @@ class Copy:
 
     def words(self, start: int) -> int:
         """Return the number of words that its bytes touch at an address."""
-        return (start + self.size - 1) // BEAT - start // BEAT + 1
+        return (start + max(self.size, 1) - 1) // BEAT - start // BEAT + 1
 
     @property
     def is_behind(self) -> bool:

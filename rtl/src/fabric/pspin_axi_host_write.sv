@@ -1,0 +1,187 @@
+// Writes of the unit to host memory as AXI4 bursts (PsPIN III-C), none of which crosses a 4 KiB boundary. Bytes are moved to the place
+// in a beat that their address in host memory gives them. The answer to a write comes with the response to its last burst.
+module pspin_axi_host_write
+  import pspin_pkg::*;
+#(
+  parameter int unsigned Ids     = 3,  // of the unit: answers to those of each are in order
+  parameter int unsigned Bursts  = 8,  // of each that have no response
+  parameter int unsigned IdWidth = 3
+) (
+  input  logic                 clk_i,
+  input  logic                 rst_ni,
+
+  // pspin_unit: the beats of a write, from its first byte on. The others stay as they are until the last beat is taken.
+  input  logic                 host_write_valid_i,
+  output logic                 host_write_ready_o,
+  input  logic [63:0]          host_write_address_i,
+  input  logic [31:0]          host_write_size_i,
+  input  logic [1:0]           host_write_id_i,
+  input  logic [511:0]         host_write_data_i,
+  input  logic                 host_write_last_i,
+
+  // pspin_unit: the host has accepted a write, or refused it.
+  output logic                 host_written_valid_o,
+  output logic [1:0]           host_written_id_o,
+  output logic                 host_written_refused_o,
+
+  // The host.
+  output logic                 aw_valid_o,
+  input  logic                 aw_ready_i,
+  output logic [IdWidth-1:0]   aw_id_o,
+  output logic [63:0]          aw_addr_o,
+  output logic [7:0]           aw_len_o,
+  output logic [2:0]           aw_size_o,
+  output logic [1:0]           aw_burst_o,
+
+  output logic                 w_valid_o,
+  input  logic                 w_ready_i,
+  output logic [511:0]         w_data_o,
+  output logic [BeatBytes-1:0] w_strb_o,
+  output logic                 w_last_o,
+
+  input  logic                 b_valid_i,
+  output logic                 b_ready_o,
+  input  logic [IdWidth-1:0]   b_id_i,
+  input  logic [1:0]           b_resp_i
+);
+
+  localparam int unsigned LenWidth    = $clog2(4096 / BeatBytes);
+  localparam int unsigned CountWidth  = 27;
+  localparam int unsigned BurstsWidth = $clog2(Bursts + 1);
+
+  typedef logic [CountWidth-1:0] count_t;
+  typedef logic [LenWidth-1:0]   len_t;
+
+  // ---- Words of host memory: each has the bytes of a beat, moved up, and those of the beat before that had no place. The last one
+  // may have only the latter; then the last beat stays for it.
+  logic [5:0]           offset;
+  logic [57:0]          word;
+  count_t               index_q, left;
+  logic                 in_burst_q, begins, ends, can_go, goes, is_last;
+  len_t                 length_q, length, to_page_end;
+  logic [511:0]         rotated, rest_q, data;
+  logic [BeatBytes-1:0] strobe;
+  logic [5:0]           last_byte;
+  logic                 aw_ready, w_ready;
+  logic [Ids-1:0]       has_room;
+
+  assign offset      = host_write_address_i[5:0];
+  assign left        = count_t'((33'(host_write_size_i) + 33'(offset) - 33'(host_write_size_i != '0)) >> 6) - index_q;
+  assign is_last     = left == '0;
+  assign word        = host_write_address_i[63:6] + 58'(index_q);
+  assign to_page_end = ~word[LenWidth-1:0];
+  assign begins      = !in_burst_q;
+  assign length      = !begins ? length_q : left < count_t'(to_page_end) ? len_t'(left) : to_page_end;
+  assign ends        = length == '0;
+
+  assign can_go             = w_ready && (!begins || (aw_ready && has_room[host_write_id_i]));
+  assign goes               = host_write_valid_i && can_go;
+  assign host_write_ready_o = can_go && (is_last || !host_write_last_i);
+
+  assign last_byte = offset + host_write_size_i[5:0] - 1'b1;
+  assign strobe    = host_write_size_i == '0 ? '0
+                   : ({BeatBytes{1'b1}} << (index_q == '0 ? offset : 6'd0)) & ({BeatBytes{1'b1}} >> (is_last ? ~last_byte : 6'd0));
+
+  always_comb begin
+    rotated = host_write_data_i;
+    for (int unsigned i = 0; i < 6; i++) begin
+      if (offset[i]) rotated = rotated << (8 << i) | rotated >> (512 - (8 << i));
+    end
+    for (int unsigned i = 0; i < BeatBytes; i++) data[i*8+:8] = 6'(i) < offset ? rest_q[i*8+:8] : rotated[i*8+:8];
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      index_q    <= '0;
+      in_burst_q <= 1'b0;
+    end else if (goes) begin
+      index_q    <= is_last ? '0 : index_q + 1'b1;
+      in_burst_q <= !ends;
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (goes) begin
+      length_q <= length - 1'b1;
+      rest_q   <= rotated;
+    end
+  end
+
+  // ---- The host.
+  logic [1:0] aw_count, w_count;
+
+  pspin_fifo #(
+    .Width(2 + 58 + LenWidth),
+    .Depth(2)
+  ) u_aw (
+    .clk_i,
+    .rst_ni,
+    .valid_i(goes && begins),
+    .ready_o(aw_ready),
+    .data_i ({host_write_id_i, word, length}),
+    .valid_o(aw_valid_o),
+    .ready_i(aw_ready_i),
+    .data_o ({aw_id_o[1:0], aw_addr_o[63:6], aw_len_o[LenWidth-1:0]}),
+    .count_o(aw_count)
+  );
+
+  assign aw_id_o[IdWidth-1:2]  = '0;
+  assign aw_addr_o[5:0]        = '0;
+  assign aw_len_o[7:LenWidth]  = '0;
+  assign aw_size_o             = 3'd6;
+  assign aw_burst_o            = 2'b01;
+
+  pspin_fifo #(
+    .Width(512 + BeatBytes + 1),
+    .Depth(2)
+  ) u_w (
+    .clk_i,
+    .rst_ni,
+    .valid_i(goes),
+    .ready_o(w_ready),
+    .data_i ({data, strobe, ends}),
+    .valid_o(w_valid_o),
+    .ready_i(w_ready_i),
+    .data_o ({w_data_o, w_strb_o, w_last_o}),
+    .count_o(w_count)
+  );
+
+  // ---- Bursts without a response, of each identifier in order: whether a write ends with it.
+  logic [Ids-1:0]         is_end, is_owed, refused_q;
+  logic [BurstsWidth-1:0] owed [Ids];
+
+  for (genvar i = 0; i < Ids; i++) begin : g_id
+    logic answered;
+
+    assign answered = b_valid_i && b_id_i == IdWidth'(i);
+
+    pspin_fifo #(
+      .Width(1),
+      .Depth(Bursts)
+    ) u_owed (
+      .clk_i,
+      .rst_ni,
+      .valid_i(goes && begins && host_write_id_i == 2'(i)),
+      .ready_o(has_room[i]),
+      .data_i (count_t'(length) == left),
+      .valid_o(is_owed[i]),
+      .ready_i(answered),
+      .data_o (is_end[i]),
+      .count_o(owed[i])
+    );
+
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) refused_q[i] <= 1'b0;
+      else if (answered) refused_q[i] <= !is_end[i] && (refused_q[i] || b_resp_i[1]);
+    end
+  end
+
+  assign b_ready_o              = 1'b1;
+  assign host_written_id_o      = b_id_i[1:0];
+  assign host_written_valid_o   = b_valid_i && is_end[b_id_i[1:0]];
+  assign host_written_refused_o = b_resp_i[1] || refused_q[b_id_i[1:0]];
+
+  logic unused;
+  assign unused = ^{aw_count, w_count, is_owed, owed[0], b_resp_i[0]};
+
+endmodule
