@@ -31,6 +31,14 @@ pub trait Cores {
     /// recovered.
     fn kill(&mut self, hpu: HpuId, at: Cycle);
 
+    /// The access for which an HPU has asked ([`ClusterSide::ask`]) happens in cycle `at`, before the cluster acts in this cycle,
+    /// and the HPU has the answer in cycle `answer`. Cores that never ask need not do anything.
+    fn reach(&mut self, _hpu: HpuId, _at: Cycle, _answer: Cycle) {}
+
+    /// A line of code, for which an HPU of a cluster has asked ([`ClusterSide::fetch`]), will be there in a cycle. Cores that never
+    /// ask need not do anything.
+    fn refill(&mut self, _cluster: u16, _line: u32, _there: Cycle) {}
+
     /// The instructions that all HPUs have executed so far; 0 when they execute none.
     fn instructions(&self) -> u64 {
         0
@@ -104,16 +112,14 @@ impl<O: Observer> ClusterSide<'_, O> {
         is_granted
     }
 
-    /// An HPU asks for bytes of a memory that is not its own L1.
-    pub fn ask(&mut self, now: Cycle, place: Place, bytes: u32) -> Remote {
-        self.pe.ask(self.cluster.index(), now, place, bytes)
+    /// An HPU asks for an access to a memory that is not its own L1; [`Cores::reach`] tells when it happens.
+    pub fn ask(&mut self, hpu: u16, remote: Remote) {
+        self.pe.ask(self.id(hpu), remote);
     }
 
-    /// A line is not in the instruction cache of the cluster, and is fetched. Returns when it is there.
-    pub fn fetch(&mut self, hpu: u16, now: Cycle, address: u32) -> Cycle {
-        let hpu = self.id(hpu);
-        self.observer.note(now, Noted::Miss { hpu, address });
-        self.program.fetch(now)
+    /// An HPU needs a line of code that is not in the instruction cache of the cluster; [`Cores::refill`] tells when it is there.
+    pub fn fetch(&mut self, hpu: u16, line: u32) {
+        self.program.ask(self.id(hpu), line);
     }
 
     /// An HPU issues a command, of which the core has checked that its handler may use the memory. Returns its number; `None`

@@ -29,6 +29,8 @@ pub mod observe;
 mod rate;
 pub mod schedule;
 mod status;
+#[cfg(test)]
+mod testing;
 mod unit;
 
 pub use counters::Counters;

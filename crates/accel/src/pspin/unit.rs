@@ -13,8 +13,10 @@ use crate::pspin::command::{Command, CommandUnit, Due, Issued, Response, Send};
 use crate::pspin::cores::{ClusterSide, Cores};
 use crate::pspin::counters::Counters;
 use crate::pspin::cycle::Cycle;
-use crate::pspin::fabric::{DmaInterconnect, Landed, Owner, PeInterconnect, ProgramPort, Transfer};
-use crate::pspin::her::{Busy, DriverEvent, ExecutionContext, Failure, Feedback, Her, HpuId, Range, TaskOutcome};
+use crate::pspin::fabric::{
+    Beat, DmaInterconnect, L2Ports, Landed, Owner, PeInterconnect, ProgramPort, Refill, Remote, Transfer,
+};
+use crate::pspin::her::{Busy, DriverEvent, ExecutionContext, Failure, Feedback, Her, HpuId, Range};
 use crate::pspin::memory::{Arena, Place};
 use crate::pspin::observe::{Noted, Observer};
 use crate::pspin::schedule::{Completion, Dispatcher, Ended, Mpq, Selected, TaskId};
@@ -83,8 +85,7 @@ pub struct Pspin<C, O = ()> {
     /// What the feedback that was collected in the cycle that is simulated leaves empty at its end.
     leaving: Option<Leaving>,
     arbiter: RoundRobin,
-    /// Port A of the L2 memories, which the NIC–host interconnect uses.
-    port_a: PortA,
+    l2: L2Ports,
     /// The number of errors of each descriptor.
     errors: HashMap<u64, u64>,
     /// What the driver on the host is told at the end of the cycle.
@@ -114,50 +115,6 @@ struct Returning {
     ended: Option<Ended>,
 }
 
-/// The port of the L2 memories for the NIC and the host: what it reads now, and what the NIC writes.
-struct PortA {
-    /// The cycle of the latest read, and its address.
-    read: (Cycle, u32),
-    /// Packets that are being written: the first cycle, the address, and the number of beats.
-    writes: VecDeque<(Cycle, u32, u32)>,
-    /// The first cycle in which the write channel is free.
-    write_free: Cycle,
-    beat: u32,
-    /// Bytes of a row of banks, and whether both ports share the memory: packet buffer, and handler memory.
-    rows: [u32; 2],
-    is_shared: [bool; 2],
-}
-
-impl PortA {
-    fn new(unit: &Config) -> PortA {
-        let (packet, handler) = (&unit.l2_packet, &unit.l2_handler);
-        PortA {
-            read: (Cycle::NEVER, 0),
-            writes: VecDeque::new(),
-            write_free: Cycle::ZERO,
-            beat: unit.nhi.width_bits / 8,
-            rows: [packet.banks * (packet.bank_bits / 8), handler.banks * (handler.bank_bits / 8)],
-            is_shared: [packet.ports == 1, handler.ports == 1],
-        }
-    }
-
-    /// Whether an access of this port in cycle `now` needs a bank that the beat at `address` needs.
-    fn conflicts(&mut self, now: Cycle, address: u32) -> bool {
-        while self.writes.front().is_some_and(|(start, _, beats)| *start + *beats <= now) {
-            self.writes.pop_front();
-        }
-        let memory = usize::from(address < Arena::start(Place::Packet));
-        let row = self.rows[memory].max(self.beat);
-        let same = |other: u32| {
-            let is_same_memory = usize::from(other < Arena::start(Place::Packet)) == memory;
-            is_same_memory && (self.is_shared[memory] || other % row / self.beat == address % row / self.beat)
-        };
-        let (start, first, _) = self.writes.front().copied().unwrap_or((Cycle::NEVER, 0, 0));
-        let writes = start <= now && same(first.wrapping_add((now - start) as u32 * self.beat));
-        writes || self.read.0 == now && same(self.read.1)
-    }
-}
-
 impl<C: Cores, O: Observer> Pspin<C, O> {
     /// A unit without tasks.
     pub fn new(config: Rc<Config>, clock: Clock, cores: C, observer: O) -> Pspin<C, O> {
@@ -182,7 +139,7 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
             skipped: VecDeque::new(),
             leaving: None,
             arbiter: RoundRobin::default(),
-            port_a: PortA::new(&config),
+            l2: L2Ports::new(&config),
             errors: HashMap::new(),
             events: Vec::new(),
             counters: Counters::default(),
@@ -250,12 +207,8 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
     /// the bytes are not inside the packet buffer.
     pub fn write_packet(&mut self, at: Cycle, address: u32, bytes: &[u8]) -> Option<Cycle> {
         self.memory.write(address, bytes.len() as u32)?.copy_from_slice(bytes);
-        let width = self.config.nhi.width_bits / 8;
-        let beats = (address + (bytes.len() as u32).max(1) - 1) / width - address / width + 1;
-        let start = at.max(self.port_a.write_free);
-        self.port_a.write_free = start + beats;
-        self.port_a.writes.push_back((start, address - address % width, beats));
-        Some(start + beats + self.config.inbound.write_cycles)
+        let written = self.l2.write_packet(at, address, bytes.len() as u32);
+        Some(written + self.config.inbound.write_cycles)
     }
 
     /// The NIC submits a request in the next cycle that has not been simulated.
@@ -296,7 +249,7 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
     pub fn next(&self) -> Cycle {
         let mut next =
             self.mpq.wake(self.now).min(self.dma.wake()).min(self.dispatcher_wake()).min(self.commands.wake());
-        next = next.min(self.watchdog);
+        next = next.min(self.watchdog).min(self.pe.wake(self.now)).min(self.program.wake());
         if let Some(front) = self.feedback.front() {
             next = next.min(front.at);
         }
@@ -305,7 +258,8 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
         }
         let has_feedback = self.feeding != 0 || !self.skipped.is_empty();
         let could_feed_back = has_feedback && self.feedback.len() < self.config.cluster.feedback_cycles as usize;
-        if self.issuing != 0 || could_feed_back { self.now } else { next.max(self.now) }
+        let issues = self.issuing != 0 || self.commands.has_status();
+        if issues || could_feed_back { self.now } else { next.max(self.now) }
     }
 
     fn dispatcher_wake(&self) -> Cycle {
@@ -345,7 +299,7 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
         if self.commands.wake() <= now {
             goes_out |= self.move_commands(out);
         }
-        if self.issuing != 0 {
+        if self.issuing != 0 || self.commands.has_status() {
             self.take_command();
         }
         if self.watchdog <= now {
@@ -358,6 +312,9 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
         }
         if self.dma.wake() <= now {
             self.read_beats();
+        }
+        if self.pe.wake(now) <= now {
+            self.access();
         }
         for index in 0..self.clusters.len() as u16 {
             if self.cores.next(index) <= now {
@@ -375,6 +332,10 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
                 self.cores.step(index, now, &mut side);
                 self.note_wishes(usize::from(index));
             }
+        }
+        self.pe.take(now);
+        if self.program.wake() <= now {
+            self.fetch();
         }
         if self.dispatcher_wake() <= now {
             self.dispatch();
@@ -394,11 +355,14 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
     /// Gives up a message for which no packet has come for too long. Returns whether there is one.
     #[inline]
     fn give_up_idle(&mut self, out: &mut impl Outside) -> bool {
+        if !self.commands.has_room_for_status() {
+            return false;
+        }
         let Some(event) = self.mpq.give_up_idle(self.now) else { return false };
         if let DriverEvent::Idle { message, descriptor, .. } = event {
             self.observer.note(self.now, Noted::Idle { message });
             let count = self.count_error(descriptor);
-            self.tell_host(out, descriptor, &Status::idle(message, count));
+            self.tell_host(descriptor, Status::idle(message, count));
         }
         out.raise(self.now, event);
         true
@@ -426,6 +390,11 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
         let Completion { task: id, outcome, .. } = front.completion;
         let mpq = &mut self.mpq;
         let ended = *front.ended.get_or_insert_with(|| mpq.complete(now, id, outcome));
+        let tells = front.completion.has_failed() && mpq.tasks()[id].her.context.descriptor != 0;
+        if tells && !self.commands.has_room_for_status() {
+            front.at = now + 1_u64;
+            return false;
+        }
         let task = &mpq.tasks()[id];
         let goes_out = task.feeds_back;
         if goes_out {
@@ -446,11 +415,11 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
     /// Tells host and driver when a handler has failed (§III-B2). Returns whether it has.
     fn report_failure(&mut self, completion: Completion, out: &mut impl Outside) -> bool {
         let Completion { task, outcome, hpu } = completion;
-        let (TaskOutcome::Faulted(_) | TaskOutcome::TimedOut, Some(hpu)) = (outcome, hpu) else { return false };
+        let Some(hpu) = hpu.filter(|_| completion.has_failed()) else { return false };
         let task = &self.mpq.tasks()[task];
         let (role, message, descriptor) = (task.role, task.her.message, task.her.context.descriptor);
         let count = self.count_error(descriptor);
-        self.tell_host(out, descriptor, &Status::of(outcome, role, message, count));
+        self.tell_host(descriptor, Status::of(outcome, role, message, count));
         out.raise(self.now, DriverEvent::Failed { hpu, role, message, outcome, descriptor });
         true
     }
@@ -461,11 +430,10 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
         *count
     }
 
-    /// Writes the status into the descriptor of a context. A descriptor that the host has taken back is the driver's business,
-    /// which is told anyway.
-    fn tell_host(&mut self, out: &mut impl Outside, descriptor: u64, status: &Status) {
-        if descriptor != 0 && out.host_write(self.now, None, descriptor, bytes_of(status)).is_err() {
-            self.counters.lost_status += 1;
+    /// Has the status written into the descriptor of a context, if it has one.
+    fn tell_host(&mut self, descriptor: u64, status: Status) {
+        if descriptor != 0 {
+            self.commands.tell(self.now, descriptor, status);
         }
     }
 
@@ -524,20 +492,27 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
     /// Beats are read from L2, on their way to L1, and those of other transfers of the clusters' DMA engines.
     fn read_beats(&mut self) {
         let (now, beat) = (self.now, self.dma.beat());
-        let Pspin { dma, clusters, memory, port_a, observer, landed, .. } = self;
+        let Pspin { dma, clusters, memory, l2, observer, landed, .. } = self;
         landed.clear();
-        dma.step(
-            now,
-            |address| port_a.conflicts(now, address),
-            |from, at, to| {
-                for (at, address) in [(now, from), (at, to)] {
-                    if let Some((cluster, offset)) = memory.locate_l1(address) {
-                        clusters[usize::from(cluster)].banks.announce(at, offset, beat);
+        let moves = |Beat { read, write, at }: Beat| {
+            if let Some(address) = read {
+                let Some((cluster, offset)) = memory.locate_l1(address) else {
+                    if l2.is_taken(now, address) {
+                        return false;
                     }
+                    l2.note_read(now, address);
+                    return announce(clusters, memory, l2, write, at, beat);
+                };
+                // The word is read in the second cycle of its way.
+                let (banks, at) = (&mut clusters[usize::from(cluster)].banks, now + 2_u64);
+                if !banks.are_free(at, offset, beat) {
+                    return false;
                 }
-            },
-            |transfer| landed.push(transfer),
-        );
+                banks.announce(at, offset, beat);
+            }
+            announce(clusters, memory, l2, write, at, beat)
+        };
+        dma.step(now, moves, |transfer| landed.push(transfer));
         for landed in landed.iter() {
             let Transfer { owner, from, to } = landed.transfer;
             memory.copy(from.address, to, from.size);
@@ -548,7 +523,41 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
         }
     }
 
-    /// The command unit takes a command of one HPU.
+    /// Words of HPUs reach memories that are not in their own L1.
+    fn access(&mut self) {
+        let now = self.now;
+        let Pspin { pe, l2, clusters, cores, config, .. } = self;
+        let is_free = |remote: Remote| {
+            let cycles = if remote.is_atomic { u64::from(config.l1.atomic_bank_cycles) } else { 1 };
+            match remote.place {
+                Place::L1(cluster) => {
+                    let banks = &mut clusters[usize::from(cluster)].banks;
+                    let mut cycles = (0..cycles).map(|cycle| now + cycle);
+                    let is_free = cycles.clone().all(|at| banks.are_free(at, remote.offset, remote.bytes));
+                    if is_free {
+                        cycles.by_ref().for_each(|at| banks.announce(at, remote.offset, remote.bytes));
+                    }
+                    is_free
+                }
+                place @ (Place::Handler | Place::Packet) => {
+                    !l2.is_taken_for_word(now, Arena::start(place) + remote.offset)
+                }
+                Place::Program => true,
+            }
+        };
+        pe.access(now, is_free, |hpu, answer| cores.reach(hpu, now, answer));
+    }
+
+    /// A line of code is read for a cache.
+    fn fetch(&mut self) {
+        if let Some(Refill { hpu, line, there }) = self.program.fetch(self.now) {
+            let address = Arena::start(Place::Program) + line * self.config.icache.line;
+            self.observer.note(self.now, Noted::Miss { hpu, address });
+            self.cores.refill(hpu.cluster, line, there);
+        }
+    }
+
+    /// The command unit takes a command of one HPU, or a status.
     fn take_command(&mut self) {
         let has_room = |command: &Command| self.commands.has_room(command);
         let mut requests = 0;
@@ -556,7 +565,13 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
             let requests_one = cluster.has_command() && cluster.next_command(has_room).is_some();
             requests |= u64::from(requests_one) << index;
         }
+        let statuses = self.clusters.len();
+        requests |= u64::from(self.commands.could_take_status(self.now)) << statuses;
         let Some(index) = self.command_arbiter.choice(requests) else { return };
+        if index as usize == statuses {
+            self.command_arbiter.grant(index);
+            return self.commands.take_status(self.now);
+        }
         let cluster = &mut self.clusters[index as usize];
         let Some(hpu) = cluster.next_command(has_room) else { return };
         self.command_arbiter.grant(index);
@@ -576,43 +591,58 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
         let now = self.now;
         let mut goes_out = false;
         while let Some(due) = self.commands.next_due(now) {
+            goes_out = true;
             match due {
                 Due::Deliver(issued) => {
-                    goes_out = true;
                     if let Some(response) = self.deliver(issued, out) {
                         self.commands.respond(now, response);
                     }
                 }
-                Due::Respond(Response { issued: Issued { hpu, slot, command }, data, is_refused }) => {
-                    let address = command.host();
-                    let refused = is_refused.then_some(Failure::Host { address });
-                    let goes_on = self.clusters[usize::from(hpu.cluster)].respond(hpu.hpu, slot, data, refused);
-                    self.note_wishes(hpu.cluster.into());
-                    self.observer.note(now, Noted::Response { hpu, slot });
-                    if goes_on {
-                        self.cores.resume(hpu, now);
-                    }
+                // A descriptor that the host has taken back is the driver's business, which has been told anyway.
+                Due::Tell(descriptor, status) => {
+                    let is_lost = out.host_write(now, None, descriptor, bytes_of(&status)).is_err();
+                    self.counters.lost_status += u64::from(is_lost);
                 }
             }
         }
+        if let Some(response) = self.commands.next_response(now) {
+            self.respond(response);
+        }
         self.commands.arrive(now);
-        let Pspin { commands, clusters, memory, port_a, config, .. } = self;
+        let Pspin { commands, clusters, memory, l2, config, .. } = self;
         let width = config.nhi.width_bits / 8;
-        commands.read(now, |address| match memory.locate(address, 1) {
-            Some((Place::L1(cluster), offset)) => {
-                let banks = &mut clusters[usize::from(cluster)].banks;
-                let is_free = banks.are_free(now, offset, width);
-                if is_free {
-                    banks.announce(now, offset, width);
+        let mut take_l1 = |(cluster, offset): (u16, u32)| {
+            let banks = &mut clusters[usize::from(cluster)].banks;
+            let is_free = banks.are_free(now, offset, width);
+            if is_free {
+                banks.announce(now, offset, width);
+            }
+            is_free
+        };
+        commands.write(now, |address| {
+            !l2.is_written(now)
+                && match memory.locate_l1(address) {
+                    Some(place) => take_l1(place),
+                    None => l2.write(now, address),
                 }
-                is_free
-            }
-            _ => {
-                port_a.read = (now, address);
-                true
-            }
+        });
+        commands.read(now, |address| match memory.locate_l1(address) {
+            Some(place) => take_l1(place),
+            None => l2.read(now, address),
         });
         goes_out
+    }
+
+    /// A response reaches its HPU.
+    fn respond(&mut self, Response { issued: Issued { hpu, slot, command }, data, is_refused }: Response) {
+        let address = command.host();
+        let refused = is_refused.then_some(Failure::Host { address });
+        let goes_on = self.clusters[usize::from(hpu.cluster)].respond(hpu.hpu, slot, data, refused);
+        self.note_wishes(hpu.cluster.into());
+        self.observer.note(self.now, Noted::Response { hpu, slot });
+        if goes_on {
+            self.cores.resume(hpu, self.now);
+        }
     }
 
     /// The data of a command leaves the unit, or comes to it. Returns the response, if it is known already.
@@ -687,4 +717,23 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
             self.dma.start(cluster, now, Transfer { owner: Owner::Packet(place), from, to: to.address });
         }
     }
+}
+
+/// A word of a DMA engine's width will be written, if there is one. Its banks are announced.
+#[inline]
+fn announce(
+    clusters: &mut [Cluster],
+    memory: &Arena,
+    l2: &mut L2Ports,
+    write: Option<u32>,
+    at: Cycle,
+    bytes: u32,
+) -> bool {
+    if let Some(address) = write {
+        match memory.locate_l1(address) {
+            Some((cluster, offset)) => clusters[usize::from(cluster)].banks.announce(at, offset, bytes),
+            None => l2.note_write(at, address),
+        }
+    }
+    true
 }

@@ -44,9 +44,10 @@ fn a_fault_names_its_instruction_and_the_hpu_goes_on() {
 
 #[test]
 fn the_watchdog_kills_what_does_not_end() {
-    // An endless loop without accesses, one with accesses to L1, and one that always waits for L2.
+    // An endless loop without accesses, one with accesses to L1, and one that always waits for L2, of which the answer to the last
+    // access comes 5 cycles after the threshold.
     let handler_memory = [lui(A1, HANDLER + 0x1000), lw(A2, A1, 0), 0xffdf_f06f];
-    for endless in [&[SPIN][..], &[lw(A2, A1, 0), 0xffdf_f06f], &handler_memory] {
+    for (endless, late) in [(&[SPIN][..], 0), (&[lw(A2, A1, 0), 0xffdf_f06f], 0), (&handler_memory, 5)] {
         let mut rig = Rig::new(&either(&[RET], endless));
         rig.context.watchdog_cycles = 500;
         let submitted = rig.submit_as(4, &[1; 64]);
@@ -61,8 +62,25 @@ fn the_watchdog_kills_what_does_not_end() {
             .map(|(at, _)| *at)
             .collect();
         // 16 to the assignment, the threshold, 20 to recover, and the feedback
-        assert_eq!(killed.iter().map(|at| at - submitted).collect::<Vec<_>>(), [16 + 500 + 20 + 1]);
+        assert_eq!(killed.iter().map(|at| at - submitted).collect::<Vec<_>>(), [16 + 500 + late + 20 + 1]);
         assert_eq!(rig.run(&[0; 64]).1, TaskOutcome::Done);
+    }
+}
+
+/// A handler of which the fourth instruction stores to L2: 8 cycles after the assignment, the store happens 9 cycles later, and the
+/// answer comes 18 cycles later. A store on its way happens, and the HPU begins to recover when it has the answer.
+#[test]
+fn an_access_on_its_way_happens_before_its_handler_is_killed() {
+    let mut rig = Rig::new(&[lui(A1, HANDLER + 0x1000), addi(A1, A1, 0), addi(A2, ZERO, 7), sw(A2, A1, 0), SPIN]);
+    rig.context.watchdog_cycles = 1_000;
+    assert_eq!(rig.run(&[0; 64]).1, TaskOutcome::TimedOut, "its instructions are in the cache then");
+    for watchdog in [6, 8, 9, 17, 18, 25, 26, 27, 40] {
+        rig.unit.memory().write(HANDLER + 0x1000, 4).unwrap().fill(0);
+        rig.context.watchdog_cycles = watchdog;
+        let asked = watchdog > 8;
+        let recovers = if asked { watchdog.max(8 + 18) } else { watchdog };
+        assert_eq!(rig.run(&[0; 64]), (16 + recovers + 20 + 1, TaskOutcome::TimedOut), "{watchdog}");
+        assert_eq!(rig.word(HANDLER + 0x1000), if asked { 7 } else { 0 }, "{watchdog}");
     }
 }
 

@@ -66,7 +66,7 @@ fn other_memories_take_longer() {
 #[test]
 fn both_ways_are_parameters() {
     let handler = [&li(A1, HANDLER + 0x1000)[..], &[lw(A2, A1, 0), RET]].concat();
-    for cycles in [1, 2, 30] {
+    for cycles in [2, 3, 30] {
         let set = format!("accelerator.pe.l2_cycles={cycles}");
         let mut rig = Rig::on(machine("pspin-400g", &[&set]), &handler);
         rig.run(&[0; 64]);
@@ -201,4 +201,23 @@ fn contexts_share_static_data_and_not_handler_memory() {
             assert_eq!(rig.unit.memory().read(address, 1).unwrap(), [value], "{address:#x}");
         }
     }
+}
+
+/// An HPU of cluster 1 loads a word a hundred times, in each cycle; one of cluster 0 loads the same word a cycle earlier, and its
+/// loads come every 16 cycles, from the 8th on: each takes the bank from the other.
+#[test]
+fn words_of_other_clusters_take_banks() {
+    let handler = [&li(A1, L1 + SPAN + SCRATCHPAD)[..], &[lw(A2, A1, 0); 100], &[RET]].concat();
+    let mut rig = Rig::new(&handler);
+    let mut conflicts = |messages: [u32; 2]| {
+        let before = rig.unit.observer().conflicts;
+        for message in messages {
+            rig.submit_as(message, &[]);
+            rig.wait(1);
+        }
+        rig.wait(4_000);
+        rig.unit.observer().conflicts - before
+    };
+    conflicts([0, 1]);
+    assert_eq!(conflicts([4, 5]), 7);
 }

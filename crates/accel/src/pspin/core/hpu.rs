@@ -14,12 +14,24 @@ pub enum Doing<A> {
     Running,
     /// It asks for a bank of its own L1, at this offset.
     Local(u32),
-    /// It asks the interconnect for this memory.
-    Remote(Place),
-    /// Its access reaches the memory; the answer comes in this cycle.
-    Arriving(u64),
-    /// It asks for a line of code.
+    /// It asks the interconnect for this memory, at this offset.
+    Remote(Place, u32),
+    /// It waits until its access happens.
+    Asked {
+        /// Its handler has been killed: the access happens nevertheless.
+        is_killed: bool,
+    },
+    /// Its access happens.
+    Reaches {
+        /// When it has the answer.
+        answer: u64,
+        /// Its handler has been killed.
+        is_killed: bool,
+    },
+    /// It needs a line of code.
     Fetch(u32),
+    /// It waits for a line of code, which it has asked for.
+    Missing(u32),
     /// The line for which it has waited is there.
     Filled,
     /// It does something that has to do with its environment.
@@ -36,6 +48,8 @@ pub struct Hpu<A, O> {
     pub words: u32,
     /// Where the first byte of the access is among the bytes of all memories.
     pub position: usize,
+    /// The cycle of the answer to its latest access to another memory.
+    pub answer: u64,
     /// The memory that it may use.
     pub spans: Spans,
     /// What it has for its environment.
@@ -46,7 +60,7 @@ impl<A, O> Hpu<A, O> {
     /// An HPU whose thread has not begun.
     pub fn new(thread: Thread, doing: Doing<A>, spans: Spans, own: O) -> Hpu<A, O> {
         let access = Access { at: 0, address: 0, bytes: 0, class: Class::Load };
-        Hpu { thread, doing, access, words: 0, position: 0, spans, own }
+        Hpu { thread, doing, access, words: 0, position: 0, answer: 0, spans, own }
     }
 
     /// Whether its handler may use a range with commands and transfers, which it writes or reads.

@@ -14,6 +14,7 @@ use super::group::Group;
 use super::hpu::{Doing, Hpu};
 use crate::pspin::cores::{ClusterSide, Cores};
 use crate::pspin::cycle::Cycle;
+use crate::pspin::fabric::Remote;
 use crate::pspin::her::HpuId;
 use crate::pspin::memory::{Arena, Place};
 use crate::pspin::observe::Observer;
@@ -206,7 +207,7 @@ impl<E: Environment> Hpus<E> {
             hpu.position = memory.position(place, offset);
             match place {
                 Place::L1(owner) if owner == id.cluster => (Doing::Local(offset), access.at),
-                place => (Doing::Remote(place), access.at),
+                place => (Doing::Remote(place, offset), access.at),
             }
         } else if let Some((act, at)) = E::register(&hpu.own, &access) {
             (Doing::Act(act), at)
@@ -220,14 +221,20 @@ impl<E: Environment> Hpus<E> {
     /// Executes the access of an HPU in its memory, `stall` cycles later than in one that is ready at once.
     #[inline]
     fn perform(&mut self, id: HpuId, memory: &mut Arena, stall: u64) {
-        let Some(stepper) = &mut self.stepper else { return };
-        let hpu = &mut self.groups[usize::from(id.cluster)].hpus[usize::from(id.hpu)];
-        let Access { address, bytes, .. } = hpu.access;
-        let window = Window { base: address, len: bytes, offset: hpu.position, write: true, ..Window::default() };
-        match stepper.perform(&mut hpu.thread, memory.bytes(), window, stall) {
+        match self.perform_last(id, memory, stall) {
             Ok(()) => self.go_on(id, memory),
             Err(fault) => E::fail(self, id, fault),
         }
+    }
+
+    /// Like [`Hpus::perform`], after which the HPU does not go on.
+    #[inline]
+    fn perform_last(&mut self, id: HpuId, memory: &mut Arena, stall: u64) -> Result<(), Fault> {
+        let hpu = &mut self.groups[usize::from(id.cluster)].hpus[usize::from(id.hpu)];
+        let Some(stepper) = &mut self.stepper else { return Err(Fault::Fetch { pc: hpu.thread.pc() }) };
+        let Access { address, bytes, .. } = hpu.access;
+        let window = Window { base: address, len: bytes, offset: hpu.position, write: true, ..Window::default() };
+        stepper.perform(&mut hpu.thread, memory.bytes(), window, stall)
     }
 
     /// Executes the access of an HPU to a register with these bytes, which answers in cycle `at`. Returns the bytes afterwards;
@@ -266,26 +273,31 @@ impl<E: Environment> Hpus<E> {
         match hpu.doing {
             Doing::Local(_) => {}
             Doing::Running => self.go_on(id, side.memory),
-            Doing::Remote(place) => {
+            Doing::Remote(place, offset) => {
                 group.counters.remote += 1;
-                let remote = side.ask(now, place, hpu.access.bytes);
-                self.at(id, remote.access.0, Doing::Arriving(remote.answer.0));
+                let is_atomic = hpu.access.class == Class::Atomic;
+                side.ask(id.hpu, Remote { place, offset, bytes: hpu.access.bytes, is_atomic });
+                self.at(id, u64::MAX, Doing::Asked { is_killed: false });
             }
-            Doing::Arriving(answer) => {
+            Doing::Reaches { answer, is_killed } => {
                 let stall = answer.saturating_sub(hpu.access.at + 1);
+                hpu.answer = answer;
+                if is_killed {
+                    // What it would fail with does not matter any more.
+                    _ = self.perform_last(id, side.memory, stall);
+                    return E::kill(self, id, Cycle(answer));
+                }
                 self.perform(id, side.memory, stall);
             }
             Doing::Fetch(line) if group.cache.lines.contains(line) => self.go_on(id, side.memory),
-            Doing::Fetch(line) => {
-                let there = group.cache.coming(line).unwrap_or_else(|| {
-                    let address = Arena::start(Place::Program) + line * self.config.icache.line;
-                    let there = side.fetch(id.hpu, now, address).0;
-                    group.cache.expect(line, there);
-                    group.counters.misses += 1;
-                    there
-                });
-                self.at(id, there, Doing::Filled);
-            }
+            Doing::Fetch(line) => match group.cache.coming(line) {
+                Some(there) => self.at(id, there, Doing::Filled),
+                None => {
+                    side.fetch(id.hpu, line);
+                    self.at(id, u64::MAX, Doing::Missing(line));
+                }
+            },
+            Doing::Asked { .. } | Doing::Missing(_) => {}
             Doing::Filled => {
                 self.wait(id, now.0);
                 self.go_on(id, side.memory);
@@ -363,7 +375,33 @@ impl<E: Environment> Cores for Hpus<E> {
     }
 
     fn kill(&mut self, id: HpuId, at: Cycle) {
-        E::kill(self, id, at);
+        // An access that is on its way happens, and the HPU recovers when it has the answer.
+        let hpu = self.hpu(id);
+        match &mut hpu.doing {
+            Doing::Asked { is_killed } => *is_killed = true,
+            _ => {
+                let at = at.max(Cycle(hpu.answer));
+                E::kill(self, id, at);
+            }
+        }
+    }
+
+    fn reach(&mut self, id: HpuId, at: Cycle, answer: Cycle) {
+        if let Doing::Asked { is_killed } = self.hpu(id).doing {
+            self.wake(id, at.0, Doing::Reaches { answer: answer.0, is_killed });
+        }
+    }
+
+    fn refill(&mut self, cluster: u16, line: u32, there: Cycle) {
+        let group = &mut self.groups[usize::from(cluster)];
+        group.cache.expect(line, there.0);
+        group.counters.misses += 1;
+        for (hpu, next) in group.hpus.iter_mut().zip(&mut group.next) {
+            if matches!(hpu.doing, Doing::Missing(missing) if missing == line) {
+                (hpu.doing, *next) = (Doing::Filled, there.0);
+            }
+        }
+        group.settle();
     }
 
     fn instructions(&self) -> u64 {

@@ -1,7 +1,9 @@
 //! The DMA engines of the clusters and the interconnect that they share (§III-C).
 //!
 //! Each engine has two queues, one for packets and one for the transfers of handlers, and moves a beat a cycle, from both in
-//! turn. Each direction of each L2 memory gives all engines together one beat a cycle.
+//! turn. A beat reads a word of the engine's width at the source and writes one at the destination, in which the bytes may lie
+//! elsewhere: then there are more beats than words at one end. Each direction of each L2 memory gives all engines together one beat
+//! a cycle, and so does each L1.
 
 use std::collections::VecDeque;
 
@@ -52,13 +54,51 @@ const CHANNELS: usize = 4;
 
 struct Queue {
     transfers: VecDeque<Transfer>,
-    /// The address of the next beat of the first one, and the number of beats that are left.
+    /// The addresses of the next words at the source and at the destination of the first one.
     next: u32,
+    to: u32,
+    /// How many words are to be read, beats before the first is written, and beats in all.
+    reads: u32,
+    lag: u32,
     left: u32,
     /// Beats that its latency counts in addition, because it has fewer than `least_beats`.
     padding: u32,
-    /// Whether its next beat needs a channel, by number.
+    /// Whether it needs a channel, by number; and whose L1, to read and to write.
     channels: [bool; CHANNELS],
+    l1: [u64; 2],
+}
+
+/// The channels that are taken in a cycle: those of L2, and of each L1 to read and to write.
+#[derive(Default)]
+struct Taken {
+    channels: [bool; CHANNELS],
+    l1: [u64; 2],
+}
+
+impl Taken {
+    fn excludes(&self, queue: &Queue) -> bool {
+        let in_l2 = queue.channels.iter().zip(self.channels).any(|(needs, taken)| *needs && taken);
+        in_l2 || queue.reads > 0 && queue.l1[0] & self.l1[0] != 0 || queue.l1[1] & self.l1[1] != 0
+    }
+
+    fn take(&mut self, queue: &Queue) {
+        for (taken, needs) in self.channels.iter_mut().zip(queue.channels) {
+            *taken |= needs;
+        }
+        self.l1[0] |= if queue.reads > 0 { queue.l1[0] } else { 0 };
+        self.l1[1] |= queue.l1[1];
+    }
+}
+
+/// A beat: the words that it reads and writes, if any, and when it writes.
+#[derive(Clone, Copy, Debug)]
+pub struct Beat {
+    /// The address of the word that is read in the cycle of the beat.
+    pub read: Option<u32>,
+    /// The address of the word that is written.
+    pub write: Option<u32>,
+    /// When it is written.
+    pub at: Cycle,
 }
 
 struct Engine {
@@ -70,6 +110,8 @@ struct Engine {
     landed: Vec<(TransferId, Cycle)>,
     /// All transfers of handlers before this one have landed.
     first: u32,
+    /// The cycle of the latest launch.
+    launched: Cycle,
 }
 
 /// The engines of all clusters.
@@ -90,8 +132,25 @@ pub struct DmaInterconnect {
 impl DmaInterconnect {
     /// Engines without transfers.
     pub fn new(unit: &Pspin) -> DmaInterconnect {
-        let queue = || Queue { transfers: VecDeque::new(), next: 0, left: 0, padding: 0, channels: [false; CHANNELS] };
-        let engine = |_| Engine { queues: [queue(), queue()], turn: 0, last: 0, landed: Vec::new(), first: 1 };
+        let queue = || Queue {
+            transfers: VecDeque::new(),
+            next: 0,
+            to: 0,
+            reads: 0,
+            lag: 0,
+            left: 0,
+            padding: 0,
+            channels: [false; CHANNELS],
+            l1: [0; 2],
+        };
+        let engine = |_| Engine {
+            queues: [queue(), queue()],
+            turn: 0,
+            last: 0,
+            landed: Vec::new(),
+            first: 1,
+            launched: Cycle::NEVER,
+        };
         DmaInterconnect {
             engines: (0..unit.units.clusters).map(engine).collect(),
             packets: 0,
@@ -123,12 +182,13 @@ impl DmaInterconnect {
         self.push(cluster, now, 0, transfer);
     }
 
-    /// Starts a transfer of at least one byte for a handler. Returns `None` when the queue is full.
+    /// Starts a transfer of at least one byte for a handler. Returns `None` when the queue is full, or has taken one in this cycle.
     pub fn copy(&mut self, cluster: u16, now: Cycle, from: Range, to: u32) -> Option<TransferId> {
         let engine = &mut self.engines[usize::from(cluster)];
-        if engine.queues[1].transfers.len() >= self.queue {
+        if engine.launched == now || engine.queues[1].transfers.len() >= self.queue {
             return None;
         }
+        engine.launched = now;
         engine.last = engine.last.wrapping_add(1);
         let id = TransferId(engine.last);
         self.push(cluster, now, 1, Transfer { owner: Owner::Handler(id), from, to });
@@ -163,18 +223,27 @@ impl DmaInterconnect {
             return;
         };
         *active |= 1 << cluster;
-        let shift = self.beat.trailing_zeros();
-        queue.next = from.address >> shift << shift;
-        queue.left = ((from.address + (from.size.max(1) - 1)) >> shift) - (from.address >> shift) + 1;
+        let (shift, within) = (self.beat.trailing_zeros(), self.beat - 1);
+        let words = |address: u32| ((address + (from.size.max(1) - 1)) >> shift) - (address >> shift) + 1;
+        (queue.next, queue.to) = (from.address & !within, to & !within);
+        queue.reads = words(from.address);
+        // When bytes move towards the start of a word, a word is written a beat after the first of its bytes are read.
+        queue.lag = u32::from(from.address & within > to & within);
+        queue.left = words(to) + queue.lag;
         queue.padding = self.least_beats.saturating_sub(queue.left);
         if index == 0 {
-            queue.channels = [true, false, false, false];
+            (queue.channels, queue.l1) = ([true, false, false, false], [0, 1 << cluster]);
             return;
         }
         let is = |address: u32, place: Place| {
             let start = Arena::start(place);
             address >= start && (place == Place::Packet || address < Arena::start(Place::Packet))
         };
+        let l1 = |address: u32| match address.checked_sub(Arena::start(Place::L1(0))) {
+            Some(offset) if address < Arena::start(Place::Handler) => 1 << (offset / Pspin::L1_SPAN),
+            _ => 0,
+        };
+        queue.l1 = [l1(from.address), l1(to)];
         queue.channels = [
             is(from.address, Place::Packet),
             is(to, Place::Packet),
@@ -183,17 +252,11 @@ impl DmaInterconnect {
         ];
     }
 
-    /// Moves the beats of cycle `now`. `is_taken` tells whether another port has the bank of a word in L2, `moved` learns for each
-    /// beat from where it is read, and when it is written to where, and `landed` the transfers that end.
-    pub fn step(
-        &mut self,
-        now: Cycle,
-        mut is_taken: impl FnMut(u32) -> bool,
-        mut moved: impl FnMut(u32, Cycle, u32),
-        mut landed: impl FnMut(Landed),
-    ) {
+    /// Moves the beats of cycle `now`. `moves` is asked for each beat and tells whether the banks from which it reads are free; then
+    /// the beat moves. `landed` learns the transfers that end.
+    pub fn step(&mut self, now: Cycle, mut moves: impl FnMut(Beat) -> bool, mut landed: impl FnMut(Landed)) {
         self.from = now + 1_u64;
-        let (mut taken, mut waiting) = ([false; CHANNELS], self.packets | self.handlers);
+        let (mut taken, mut waiting) = (Taken::default(), self.packets | self.handlers);
         let mut first = None;
         while let Some(cluster) = self.arbiter.choice(waiting) {
             waiting &= !(1 << cluster);
@@ -202,14 +265,14 @@ impl DmaInterconnect {
             let index = if only_packets { Some(0) } else { self.choose(cluster as usize, &taken) };
             let Some(index) = index else { continue };
             let queue = &self.engines[cluster as usize].queues[index];
-            if (queue.channels[0] || queue.channels[2]) && is_taken(queue.next) {
+            let read = (queue.reads > 0).then_some(queue.next);
+            let write = (queue.lag == 0).then_some(queue.to);
+            if !moves(Beat { read, write, at: now + (self.latency - 1) }) {
                 continue;
             }
             first.get_or_insert(cluster);
-            for (taken, needs) in taken.iter_mut().zip(queue.channels) {
-                *taken |= needs;
-            }
-            self.move_beat(cluster, index, now, &mut moved, &mut landed);
+            taken.take(queue);
+            self.move_beat(cluster, index, now, &mut landed);
             if only_packets {
                 break;
             }
@@ -221,21 +284,18 @@ impl DmaInterconnect {
 
     /// Moves the next beat of a queue.
     #[inline]
-    fn move_beat(
-        &mut self,
-        cluster: u32,
-        index: usize,
-        now: Cycle,
-        moved: &mut impl FnMut(u32, Cycle, u32),
-        landed: &mut impl FnMut(Landed),
-    ) {
+    fn move_beat(&mut self, cluster: u32, index: usize, now: Cycle, landed: &mut impl FnMut(Landed)) {
         let engine = &mut self.engines[cluster as usize];
         engine.turn = 1 - index;
         let queue = &mut engine.queues[index];
         let Some(transfer) = queue.transfers.front().copied() else { return };
-        let offset = queue.next.saturating_sub(transfer.from.address);
-        moved(queue.next, now + (self.latency - 1), transfer.to + offset);
-        queue.next += self.beat;
+        if queue.reads > 0 {
+            (queue.reads, queue.next) = (queue.reads - 1, queue.next + self.beat);
+        }
+        match queue.lag {
+            0 => queue.to += self.beat,
+            lag => queue.lag = lag - 1,
+        }
         queue.left -= 1;
         if queue.left == 0 {
             let at = now + self.latency + queue.padding;
@@ -247,11 +307,9 @@ impl DmaInterconnect {
     }
 
     /// The queue from which an engine moves a beat, if one can.
-    fn choose(&self, cluster: usize, taken: &[bool; CHANNELS]) -> Option<usize> {
+    fn choose(&self, cluster: usize, taken: &Taken) -> Option<usize> {
         let engine = &self.engines[cluster];
-        let is_free = |queue: &Queue| {
-            !queue.transfers.is_empty() && !queue.channels.iter().zip(taken).any(|(needs, taken)| *needs && *taken)
-        };
+        let is_free = |queue: &Queue| !queue.transfers.is_empty() && !taken.excludes(queue);
         let order = [engine.turn, 1 - engine.turn];
         order.into_iter().find(|index| is_free(&engine.queues[*index]))
     }
@@ -266,6 +324,91 @@ impl DmaInterconnect {
         while engine.landed.first().is_some_and(|(id, at)| id.0 == engine.first && *at <= now) {
             engine.landed.remove(0);
             engine.first += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pspin::testing::unit;
+
+    const L1: u32 = Pspin::L1_START;
+    const HANDLER: u32 = 0x1c00_0000;
+
+    /// A beat: its cycle, and the words that it reads and writes.
+    type Moved = (u64, Option<u32>, Option<u32>);
+
+    /// Lets a cluster copy between memories from cycle 0 on. Returns the cycles of its beats with the words that each reads and writes,
+    /// and when the copy has landed. A beat does not move in cycles in which the source is taken.
+    fn copy(from: u32, to: u32, size: u32, is_taken: impl Fn(u64) -> bool) -> (Vec<Moved>, u64) {
+        let mut dma = DmaInterconnect::new(&unit());
+        dma.copy(0, Cycle(0), Range { address: from, size }, to).unwrap();
+        let (mut beats, mut at) = (Vec::new(), 0);
+        for now in 1..100 {
+            let moves = |beat: Beat| {
+                let moves = !is_taken(now);
+                if moves {
+                    assert_eq!(beat.at, Cycle(now + 9), "a word is written 9 cycles later");
+                    beats.push((now, beat.read.map(|read| read - from / 64 * 64), beat.write.map(|to| to - L1)));
+                }
+                moves
+            };
+            dma.step(Cycle(now), moves, |landed| at = landed.at.0);
+        }
+        (beats, at)
+    }
+
+    #[test]
+    fn a_beat_reads_a_word_and_writes_one() {
+        let never = |_| false;
+        // Aligned: as many beats as words.
+        let (beats, at) = copy(HANDLER, L1, 192, never);
+        assert_eq!(beats, [(1, Some(0), Some(0)), (2, Some(64), Some(64)), (3, Some(128), Some(128))]);
+        assert_eq!(at, 3 + 10);
+        // 64 B that lie in two words of the destination.
+        let (beats, at) = copy(HANDLER, L1 + 32, 64, never);
+        assert_eq!((beats, at), (vec![(1, Some(0), Some(0)), (2, None, Some(64))], 2 + 10));
+        // 64 B that lie in two words of the source: the first beat brings the first half.
+        let (beats, at) = copy(HANDLER + 32, L1, 64, never);
+        assert_eq!((beats, at), (vec![(1, Some(0), None), (2, Some(64), Some(0))], 2 + 10));
+        // Three words at each end, but the first of the destination needs two of the source: a beat more.
+        let (beats, _) = copy(HANDLER + 48, L1 + 16, 140, never);
+        let last = [(3, Some(128), Some(64)), (4, None, Some(128))];
+        assert_eq!(beats, [[(1, Some(0), None), (2, Some(64), Some(0))], last].concat());
+        // A byte has two beats of latency at least.
+        assert_eq!(copy(HANDLER, L1, 1, never), (vec![(1, Some(0), Some(0))], 1 + 10 + 1));
+    }
+
+    #[test]
+    fn a_beat_waits_for_the_banks_of_its_source() {
+        let (beats, at) = copy(L1 + 4096, L1, 128, |now| now == 2 || now == 3);
+        assert_eq!((beats, at), (vec![(1, Some(0), Some(0)), (4, Some(64), Some(64))], 4 + 10));
+    }
+
+    /// Copies of two clusters to one L1 take turns; to two, they go at the same time. A cluster launches one in a cycle.
+    #[test]
+    fn an_l1_takes_a_beat_a_cycle() {
+        for (other, last) in [(L1 + 4096, 4), (L1 + Pspin::L1_SPAN, 2)] {
+            let mut dma = DmaInterconnect::new(&unit());
+            let own = |cluster: u32| Range { address: L1 + (2 + cluster) * Pspin::L1_SPAN, size: 128 };
+            assert!(dma.copy(2, Cycle(0), own(0), L1).is_some() && dma.copy(2, Cycle(0), own(0), L1).is_none());
+            assert!(
+                dma.copy(3, Cycle(0), own(1), other).is_some() && dma.copy(2, Cycle(1), own(0), L1 + 512).is_some()
+            );
+            let mut beats = Vec::new();
+            for now in 1..100 {
+                dma.step(
+                    Cycle(now),
+                    |beat| {
+                        beats.push((now, beat.write.unwrap() >= other));
+                        true
+                    },
+                    |_| {},
+                );
+            }
+            let of_other: Vec<u64> = beats.iter().filter(|(_, is_other)| *is_other).map(|(now, _)| *now).collect();
+            assert_eq!((of_other[1], beats.len()), (last, 6), "{beats:?}");
         }
     }
 }

@@ -1,7 +1,9 @@
 //! The interconnects between memories, clusters and NIC (§III-C).
 
 mod dma;
+mod l2;
 mod pe;
 
-pub use dma::{DmaInterconnect, Landed, Owner, Transfer, TransferId};
-pub use pe::{PeInterconnect, ProgramPort, Remote};
+pub use dma::{Beat, DmaInterconnect, Landed, Owner, Transfer, TransferId};
+pub use l2::L2Ports;
+pub use pe::{PeInterconnect, ProgramPort, Refill, Remote};

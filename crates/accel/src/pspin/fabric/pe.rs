@@ -1,92 +1,246 @@
 //! The interconnect by which HPUs reach what is not in their own L1: a word at a time (§III-C).
+//!
+//! In each cycle, the port of a cluster takes the word of one of the HPUs that ask, in turn. It comes to its memory after half of the
+//! latency. A memory has one access in a cycle, from the clusters in turn, when its bank is free. The answers come back over the
+//! other half of the latency, one in a cycle to each cluster.
 
 use std::collections::VecDeque;
 
 use machine::Pspin;
 
+use crate::pspin::arbiter::RoundRobin;
 use crate::pspin::cycle::Cycle;
+use crate::pspin::her::HpuId;
 use crate::pspin::memory::Place;
 
-/// When an access by the interconnect happens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// An access that an HPU asks for. It cannot be taken back.
+#[derive(Clone, Copy, Debug)]
 pub struct Remote {
-    /// The cycle in which the memory is read or written.
-    pub access: Cycle,
-    /// The cycle in which the HPU has the answer.
-    pub answer: Cycle,
+    /// The memory.
+    pub place: Place,
+    /// The offset of the first byte in it.
+    pub offset: u32,
+    /// The number of bytes.
+    pub bytes: u32,
+    /// Whether it reads and writes.
+    pub is_atomic: bool,
+}
+
+/// An access that its cluster's port has taken.
+#[derive(Clone, Copy)]
+struct Flying {
+    /// When it comes to its memory.
+    at: Cycle,
+    hpu: u16,
+    remote: Remote,
+}
+
+/// The port of a cluster.
+struct Port {
+    /// The HPUs that ask, and for what.
+    asking: u64,
+    asked: Vec<Option<Remote>>,
+    arbiter: RoundRobin,
+    /// The next word is not taken before this cycle.
+    free: Cycle,
+    /// Accesses that were taken and have not happened, and the cycles of the answers to those that have.
+    flying: usize,
+    answers: Vec<Cycle>,
+}
+
+/// The port of a memory.
+struct Memory {
+    /// The accesses of each cluster, in order.
+    waiting: Vec<VecDeque<Flying>>,
+    count: usize,
+    arbiter: RoundRobin,
+    /// The next access does not happen before this cycle.
+    free: Cycle,
+    /// Cycles from the request to the memory, and from the memory to the answer.
+    latency: (u64, u64),
+}
+
+impl Memory {
+    fn new(clusters: usize, cycles: u32) -> Memory {
+        let (all, half) = (u64::from(cycles), u64::from(cycles / 2));
+        Memory {
+            waiting: vec![VecDeque::new(); clusters],
+            count: 0,
+            arbiter: RoundRobin::default(),
+            free: Cycle::ZERO,
+            latency: (half, all - half),
+        }
+    }
+
+    /// The clusters whose first access has come up to cycle `now`.
+    fn requests(&self, now: Cycle) -> u64 {
+        let has_come = |waiting: &VecDeque<Flying>| waiting.front().is_some_and(|flying| flying.at <= now);
+        self.waiting.iter().rev().fold(0, |requests, waiting| requests << 1 | u64::from(has_come(waiting)))
+    }
+
+    /// The next cycle in which an access could happen.
+    fn wake(&self) -> Cycle {
+        let first = self.waiting.iter().filter_map(VecDeque::front).map(|flying| flying.at).min();
+        first.map_or(Cycle::NEVER, |at| at.max(self.free))
+    }
 }
 
 /// The ports of the clusters and of the memories.
 pub struct PeInterconnect {
     clusters: Vec<Port>,
-    /// When L2 handler memory, L2 packet buffer and program memory, and then the L1 of each cluster, take another access.
-    memories: Vec<Cycle>,
+    /// L2 handler memory, L2 packet buffer and program memory, and then the L1 of each cluster.
+    memories: Vec<Memory>,
+    /// The clusters in which an HPU asks.
+    asking: u64,
+    /// No access happens before this cycle.
+    from: Cycle,
     port_bytes: u32,
-    remote_l1: u64,
-    l2: u64,
     in_flight: usize,
-}
-
-#[derive(Default)]
-struct Port {
-    free: Cycle,
-    answers: VecDeque<Cycle>,
+    atomic_cycles: u64,
 }
 
 impl PeInterconnect {
     /// An idle interconnect.
     pub fn new(unit: &Pspin) -> PeInterconnect {
-        let clusters = unit.units.clusters as usize;
+        let (clusters, hpus) = (unit.units.clusters as usize, unit.units.hpus as usize);
+        let port = |_| Port {
+            asking: 0,
+            asked: vec![None; hpus],
+            arbiter: RoundRobin::default(),
+            free: Cycle::ZERO,
+            flying: 0,
+            answers: Vec::new(),
+        };
+        let latency = |memory: usize| if memory < 3 { unit.pe.l2_cycles } else { unit.pe.remote_l1_cycles };
         PeInterconnect {
-            clusters: (0..clusters).map(|_| Port::default()).collect(),
-            memories: vec![Cycle::ZERO; 3 + clusters],
+            clusters: (0..clusters).map(port).collect(),
+            memories: (0..3 + clusters).map(|memory| Memory::new(clusters, latency(memory))).collect(),
+            asking: 0,
+            from: Cycle::NEVER,
             port_bytes: unit.pe.width_bits / 8,
-            remote_l1: u64::from(unit.pe.remote_l1_cycles),
-            l2: u64::from(unit.pe.l2_cycles),
             in_flight: unit.pe.in_flight as usize,
+            atomic_cycles: u64::from(unit.l1.atomic_bank_cycles),
         }
     }
 
-    /// An HPU of a cluster asks in cycle `now` for `bytes` of a memory.
-    pub fn ask(&mut self, cluster: u16, now: Cycle, place: Place, bytes: u32) -> Remote {
-        let (memory, latency) = match place {
-            Place::Handler => (0, self.l2),
-            Place::Packet => (1, self.l2),
-            Place::Program => (2, self.l2),
-            Place::L1(other) => (3 + usize::from(other), self.remote_l1),
+    /// The next cycle in which something happens, if it is after `now`.
+    #[inline]
+    pub fn wake(&self, now: Cycle) -> Cycle {
+        if self.asking != 0 { now } else { self.from }
+    }
+
+    /// An HPU asks for an access, until the port of its cluster takes it.
+    pub fn ask(&mut self, hpu: HpuId, remote: Remote) {
+        let port = &mut self.clusters[usize::from(hpu.cluster)];
+        port.asked[usize::from(hpu.hpu)] = Some(remote);
+        port.asking |= 1 << hpu.hpu;
+        self.asking |= 1 << hpu.cluster;
+    }
+
+    /// The ports of the clusters take what HPUs ask for in cycle `now`.
+    #[inline]
+    pub fn take(&mut self, now: Cycle) {
+        let mut asking = self.asking;
+        while asking != 0 {
+            let cluster = asking.trailing_zeros() as usize;
+            asking &= asking - 1;
+            self.take_of(cluster, now);
+        }
+    }
+
+    fn take_of(&mut self, cluster: usize, now: Cycle) {
+        let port = &mut self.clusters[cluster];
+        port.answers.retain(|answer| *answer > now);
+        if port.free > now || port.flying + port.answers.len() >= self.in_flight {
+            return;
+        }
+        let Some(hpu) = port.arbiter.choice(port.asking) else { return };
+        port.arbiter.grant(hpu);
+        port.asking &= !(1 << hpu);
+        if port.asking == 0 {
+            self.asking &= !(1 << cluster);
+        }
+        let Some(remote) = port.asked[hpu as usize].take() else { return };
+        port.free = now + remote.bytes.div_ceil(self.port_bytes).max(1);
+        port.flying += 1;
+        let memory = match remote.place {
+            Place::Handler => 0,
+            Place::Packet => 1,
+            Place::Program => 2,
+            Place::L1(other) => 3 + usize::from(other),
         };
-        let port = &mut self.clusters[usize::from(cluster)];
-        while port.answers.front().is_some_and(|answer| *answer <= now) {
-            port.answers.pop_front();
+        let memory = &mut self.memories[memory];
+        let at = now + memory.latency.0;
+        memory.waiting[cluster].push_back(Flying { at, hpu: hpu as u16, remote });
+        memory.count += 1;
+        self.from = self.from.min(at.max(memory.free));
+    }
+
+    /// The accesses of cycle `now` happen, each when `is_free` finds that its bank is. `reach` learns whose they are, and in which
+    /// cycle the answer comes.
+    pub fn access(&mut self, now: Cycle, mut is_free: impl FnMut(Remote) -> bool, mut reach: impl FnMut(HpuId, Cycle)) {
+        if self.from > now {
+            return;
         }
-        let mut start = now.max(port.free);
-        // With all transactions in flight the next one begins when the first of them ends.
-        if let Some(index) = port.answers.len().checked_sub(self.in_flight) {
-            start = start.max(port.answers[index]);
+        self.from = Cycle::NEVER;
+        for memory in self.memories.iter_mut().filter(|memory| memory.count > 0) {
+            if memory.free <= now
+                && let Some(cluster) = memory.arbiter.choice(memory.requests(now))
+                && let Some(Flying { hpu, remote, .. }) = memory.waiting[cluster as usize].front().copied()
+                && is_free(remote)
+            {
+                memory.arbiter.grant(cluster);
+                memory.waiting[cluster as usize].pop_front();
+                memory.count -= 1;
+                memory.free = now + if remote.is_atomic { self.atomic_cycles } else { 1 };
+                let port = &mut self.clusters[cluster as usize];
+                port.flying -= 1;
+                let mut answer = now + memory.latency.1;
+                while port.answers.contains(&answer) {
+                    answer += 1;
+                }
+                port.answers.push(answer);
+                reach(HpuId { cluster: cluster as u16, hpu }, answer);
+            }
+            self.from = self.from.min(memory.wake().max(now + 1_u64));
         }
-        port.free = start + bytes.div_ceil(self.port_bytes).max(1);
-        let access = (start + latency / 2).max(self.memories[memory]);
-        self.memories[memory] = access + 1_u64;
-        let answer = access + (latency - latency / 2);
-        // Answers come in the order of the questions.
-        let answer = port.answers.back().map_or(answer, |last| answer.max(*last));
-        port.answers.push_back(answer);
-        Remote { access, answer }
     }
 }
 
-/// The port of the program memory, which refills the instruction caches (§III-C: single port, half duplex).
+/// The port of the program memory, which refills the instruction caches (§III-C: single port, half duplex): of one cluster after
+/// the other, and in a cluster for one HPU after the other.
 pub struct ProgramPort {
+    /// The clusters that ask for a line, and in each the HPUs, and for which lines.
+    asking: u64,
+    clusters: Vec<(u64, RoundRobin)>,
+    asked: Vec<Vec<u32>>,
+    arbiter: RoundRobin,
     free: Cycle,
     port_bytes: u32,
     line: u32,
     miss_cycles: u64,
 }
 
+/// A line that is on its way to the cache of a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refill {
+    /// The HPU that has asked for it.
+    pub hpu: HpuId,
+    /// The number of the line.
+    pub line: u32,
+    /// When it is in the cache.
+    pub there: Cycle,
+}
+
 impl ProgramPort {
     /// An idle port.
     pub fn new(unit: &Pspin) -> ProgramPort {
+        let (clusters, hpus) = (unit.units.clusters as usize, unit.units.hpus as usize);
         ProgramPort {
+            asking: 0,
+            clusters: vec![(0, RoundRobin::default()); clusters],
+            asked: vec![vec![0; hpus]; clusters],
+            arbiter: RoundRobin::default(),
             free: Cycle::ZERO,
             port_bytes: unit.program.port_bits / 8,
             line: unit.icache.line,
@@ -94,48 +248,120 @@ impl ProgramPort {
         }
     }
 
-    /// A cluster asks for a line in cycle `now`. Returns when it is there.
-    pub fn fetch(&mut self, now: Cycle) -> Cycle {
-        let start = now.max(self.free);
-        self.free = start + self.line.div_ceil(self.port_bytes);
-        start + self.miss_cycles
+    /// The next cycle in which the port begins to read a line.
+    #[inline]
+    pub fn wake(&self) -> Cycle {
+        if self.asking == 0 { Cycle::NEVER } else { self.free }
+    }
+
+    /// An HPU needs a line that is neither in the cache of its cluster nor on its way there.
+    pub fn ask(&mut self, hpu: HpuId, line: u32) {
+        self.asking |= 1 << hpu.cluster;
+        self.clusters[usize::from(hpu.cluster)].0 |= 1 << hpu.hpu;
+        self.asked[usize::from(hpu.cluster)][usize::from(hpu.hpu)] = line;
+    }
+
+    /// Begins to read a line in cycle `now`. The HPUs of its cluster that have asked for the same line ask no longer.
+    pub fn fetch(&mut self, now: Cycle) -> Option<Refill> {
+        if self.free > now {
+            return None;
+        }
+        let cluster = self.arbiter.choice(self.asking)?;
+        let ((hpus, arbiter), asked) = (&mut self.clusters[cluster as usize], &self.asked[cluster as usize]);
+        let hpu = arbiter.choice(*hpus)?;
+        let line = asked[hpu as usize];
+        arbiter.grant(hpu);
+        self.arbiter.grant(cluster);
+        for (index, _) in asked.iter().enumerate().filter(|(_, other)| **other == line) {
+            *hpus &= !(1 << index);
+        }
+        if *hpus == 0 {
+            self.asking &= !(1 << cluster);
+        }
+        self.free = now + self.line.div_ceil(self.port_bytes);
+        Some(Refill { hpu: HpuId { cluster: cluster as u16, hpu: hpu as u16 }, line, there: now + self.miss_cycles })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pspin::testing::unit;
 
-    fn unit() -> Pspin {
-        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../machines");
-        match machine::Machine::load("pspin-400g", &[folder], &[]).unwrap().accelerator {
-            machine::Accelerator::Pspin(unit) => *unit,
-            other => panic!("{}", other.kind()),
+    /// An access: when it is asked for, cluster and HPU, and the memory.
+    type Ask = (u64, u16, u16, Place);
+
+    /// When accesses happen, and when their answers come. Banks are free in cycles for which this is true.
+    fn run(asks: &[Ask], is_free: impl Fn(u64) -> bool) -> Vec<(u64, u64)> {
+        let mut pe = PeInterconnect::new(&unit());
+        let mut found = vec![(0, 0); asks.len()];
+        for now in 0..200 {
+            pe.access(
+                Cycle(now),
+                |_| is_free(now),
+                |hpu, answer| {
+                    let index =
+                        asks.iter().position(|(_, cluster, index, _)| (*cluster, *index) == (hpu.cluster, hpu.hpu));
+                    found[index.unwrap()] = (now, answer.0);
+                },
+            );
+            for (_, cluster, hpu, place) in asks.iter().filter(|(at, ..)| *at == now) {
+                let remote = Remote { place: *place, offset: 0, bytes: 4, is_atomic: false };
+                pe.ask(HpuId { cluster: *cluster, hpu: *hpu }, remote);
+            }
+            pe.take(Cycle(now));
         }
+        assert_eq!(pe.wake(Cycle(200)), Cycle::NEVER);
+        found
     }
 
+    /// 16 cycles to another L1, 18 to L2, and the memory in the middle.
     #[test]
-    fn remote_accesses_take_turns() {
-        let mut pe = PeInterconnect::new(&unit());
-        let at = |remote: Remote| (remote.access.0, remote.answer.0);
-        assert_eq!(at(pe.ask(0, Cycle(100), Place::L1(1), 4)), (108, 116));
-        // The same port in the same cycle: a word a cycle. The same memory from another cluster: an access a cycle.
-        assert_eq!(at(pe.ask(0, Cycle(100), Place::Handler, 4)), (110, 119));
-        assert_eq!(at(pe.ask(1, Cycle(101), Place::Handler, 4)), (111, 120));
-        assert_eq!(at(pe.ask(2, Cycle(101), Place::Packet, 4)), (110, 119));
+    fn an_access_takes_its_latency() {
+        assert_eq!(run(&[(100, 0, 0, Place::L1(1))], |_| true), [(108, 116)]);
+        assert_eq!(run(&[(100, 0, 0, Place::Packet)], |_| true), [(109, 118)]);
+        assert_eq!(run(&[(100, 0, 0, Place::Handler)], |now| now != 109), [(110, 119)], "the bank is taken");
     }
 
+    /// A cluster's port takes a word a cycle, a memory has an access a cycle, both from their requesters in turn.
     #[test]
-    fn a_cluster_has_eight_transactions_in_flight() {
-        let mut pe = PeInterconnect::new(&unit());
-        let answers: Vec<u64> = (0..10).map(|_| pe.ask(3, Cycle(0), Place::Packet, 4).answer.0).collect();
+    fn requesters_take_turns() {
+        let l2 = Place::Handler;
+        let found = run(&[(100, 0, 0, l2), (100, 0, 1, l2), (100, 0, 2, Place::L1(1)), (101, 0, 7, l2)], |_| true);
+        // Then 7 is behind 2: the first at or above the one behind the last.
+        assert_eq!(found, [(109, 118), (110, 119), (110, 120), (112, 121)]);
+        let clusters = run(&[(100, 3, 0, l2), (100, 1, 0, l2), (100, 0, 0, l2), (101, 0, 1, l2)], |_| true);
+        assert_eq!(clusters, [(111, 120), (110, 119), (109, 118), (112, 121)]);
+    }
+
+    /// The ninth waits for the first answer.
+    #[test]
+    fn a_cluster_has_eight_accesses_in_flight() {
+        let unit = unit();
+        let mut pe =
+            PeInterconnect::new(&machine::Pspin { units: machine::pspin::Units { hpus: 10, ..unit.units }, ..unit });
+        let mut answers = Vec::new();
+        for hpu in 0..10 {
+            pe.ask(HpuId { cluster: 3, hpu }, Remote { place: Place::Packet, offset: 0, bytes: 4, is_atomic: false });
+        }
+        for now in 0..100 {
+            pe.access(Cycle(now), |_| true, |_, answer| answers.push(answer.0));
+            pe.take(Cycle(now));
+        }
         assert_eq!(answers, [18, 19, 20, 21, 22, 23, 24, 25, 36, 37]);
     }
 
+    /// A line of 32 B takes the port for four cycles.
     #[test]
     fn lines_come_one_after_the_other() {
         let mut port = ProgramPort::new(&unit());
-        // 32 B at 8 B a cycle.
-        assert_eq!([5, 5, 30].map(|at| port.fetch(Cycle(at)).0), [17, 21, 42]);
+        let hpu = |cluster, hpu| HpuId { cluster, hpu };
+        for (id, line) in [(hpu(2, 0), 9), (hpu(1, 3), 5), (hpu(1, 4), 5), (hpu(1, 5), 6)] {
+            port.ask(id, line);
+        }
+        let found: Vec<Refill> = (5..30).filter_map(|now| port.fetch(Cycle(now))).collect();
+        let refill = |hpu, line, there| Refill { hpu, line, there: Cycle(there) };
+        assert_eq!(found, [refill(hpu(1, 3), 5, 17), refill(hpu(2, 0), 9, 21), refill(hpu(1, 5), 6, 25)]);
+        assert_eq!(port.wake(), Cycle::NEVER);
     }
 }

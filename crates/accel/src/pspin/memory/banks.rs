@@ -105,6 +105,10 @@ impl Banks {
     pub fn take(&mut self, now: Cycle, offset: u32, is_atomic: bool) -> bool {
         let bank = offset >> self.shift & (self.count - 1);
         let (word, bit) = ((bank / 64) as usize, 1_u64 << (bank % 64));
+        // An atomic operation begins when it can end.
+        if is_atomic && (1..self.atomic_cycles).any(|later| self.slot(now + later, word).taken & bit != 0) {
+            return false;
+        }
         let slot = self.slot(now, word);
         let is_taken = slot.taken & bit != 0;
         slot.taken |= bit;

@@ -69,6 +69,14 @@ pub struct Completion {
     pub hpu: Option<HpuId>,
 }
 
+impl Completion {
+    /// Whether its handler has failed.
+    #[inline]
+    pub fn has_failed(&self) -> bool {
+        matches!(self.outcome, TaskOutcome::Faulted(_) | TaskOutcome::TimedOut)
+    }
+}
+
 /// What the end of a task means for the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ended {
