@@ -71,7 +71,7 @@ module pspin_recovery
   assign stop_o = kills || state_q != Running;
 
   // A failure counts from the cycle after the last one of its access or instruction in the execute stage, which is the one in which
-  // the driver acts. `first` says which cycle comes next: 1 for that one, and End for the one in which the task ends.
+  // the driver acts; a command that does not exist counts as an access that is denied. `first` says which cycle comes next: 1 for that one, and End for the one in which the task ends.
   always_comb begin
     fails   = state_q == Running;
     outcome = trap_i;
@@ -82,7 +82,7 @@ module pspin_recovery
       first   = count_t'(2);
     end else if (misuse_i) begin
       outcome = misuse_outcome_i;
-      first   = count_t'(2);
+      first   = misuse_outcome_i.cause == CauseLoad ? count_t'(3) : count_t'(2);
     end else if (denied_i) begin
       outcome = denial_i;
       first   = count_t'(!denied_early_i);

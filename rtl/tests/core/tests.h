@@ -44,6 +44,15 @@ static void instructions(Bench &bench) {
                               0x23456780, 0xFFFFFFFF, 0x1C400100, 3, 0xF10A, 0x00641C20, 0x10};
     for (int i = 0; i < 21; i++)
         expect(("word " + std::to_string(i) + " of the task").c_str(), bench.word(PLACE + 0x200 + 4 * i), words[i]);
+    // From function pointer to doorbell, in the model with its instruction cache warm.
+    const struct {
+        const char *handler;
+        uint64_t cycles;
+    } cycles[] = {{"words", 151},     {"atomics_ph", 88}, {"corev_ph", 597}, {"misaligned_ph", 21}, {"prints", 13},
+                  {"reports", 13},    {"test_command", 16}, {"reads_cycle", 24}};
+    for (const auto &one : cycles)
+        expect((std::string(one.handler) + ": cycles").c_str(), bench.run(one.handler), one.cycles);
+    bench.console.clear();
     bench.forget();
 }
 
@@ -214,7 +223,7 @@ static void commands(Bench &bench) {
     bench.run("commands");
     expect_end(bench, "code to the host", DONE, NONE, 0, 0);
     command(bench, 6, {});
-    bench.run("commands");
+    expect("no command: cycles", bench.run("commands"), 85);
     expect_end(bench, "no command", FAULTED, LOAD, bench.program.symbols.at("commands_at"), 0x1B205080);
     command(bench, 4, {0, 0, 33 << 1 | 1});
     bench.run("commands");

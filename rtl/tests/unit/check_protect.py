@@ -25,11 +25,11 @@ async def random_ranges(dut) -> None:
     memories += [(0x1D00_0000, int(dut.ProgramBytes.value))]
 
     def piece(first: int, size: int) -> tuple[int, int]:
-        """Return a range of a memory: often all of it, or none."""
+        """Return a range of a memory: often all of it, or none; and sometimes more than there is."""
         begin, end = sorted(rng.choice([0, size, rng.randrange(size + 1)]) for _ in range(2))
-        return first + begin, end - begin
+        return first + begin, end - begin + rng.choice([0, 0, 0, 8])
 
-    seen = {"allowed": 0, "denied": 0, "own": 0, "code": 0, "empty": 0, "last byte": 0}
+    seen = {"allowed": 0, "denied": 0, "own": 0, "code": 0, "empty": 0, "last byte": 0, "beyond": 0}
     for _ in range(800):
         cluster = rng.randrange(clusters)
         windows = {name: piece(*rng.choice(memories)) for name in NAMES}
@@ -70,6 +70,7 @@ async def random_ranges(dut) -> None:
             seen["allowed" if allowed else "denied"] += 1
             seen["empty"] += allowed and not wanted
             seen["code"] += not allowed and bool(having)
+            seen["beyond"] += not allowed and any(having if writes else [True for _ in having])
             seen["last byte"] += (
                 not allowed and wanted > 1 and any(inside(*span[:2], wanted=wanted - 1) for span in spans)
             )
