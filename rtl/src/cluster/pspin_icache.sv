@@ -79,6 +79,10 @@ module pspin_icache
   line_t               lines_q [Sets][Ways];
   logic [WayWidth-1:0] next_q  [Sets];
 
+  // The line that is filled, and its next beat.
+  place_t               filling;
+  logic [BeatWidth-1:0] beat_q;
+
   // Fetches.
   logic [Ports-1:0]    is_code, hits, misses;
   line_t               line  [Ports];
@@ -88,15 +92,15 @@ module pspin_icache
   assign misses = req_i & is_code & ~hits;
 
   for (genvar p = 0; p < Ports; p++) begin : gen_port
-    logic [63:0] data;
-    logic        upper_q;
+    logic [Ways-1:0] hit_ways;
+    logic [63:0]     data;
+    logic            upper_q;
 
     assign line[p]    = line_of(address_i[p]);
     assign is_code[p] = address_i[p] - code_i.address < code_i.size;
     assign hits[p]    = !flush_i && |hit_ways;
     assign rdata_o[p] = error_o[p] ? '0 : upper_q ? data[63:32] : data[31:0];
 
-    logic [Ways-1:0] hit_ways;
     for (genvar w = 0; w < Ways; w++) begin : gen_way
       assign hit_ways[w] = valid_q[set_of(line[p])][w] && lines_q[set_of(line[p])][w] == line[p];
     end
@@ -138,10 +142,8 @@ module pspin_icache
   line_t                 missed_q [Ports];
   logic [WayWidth-1:0]   ways_q   [Ports];
   logic [IndexWidth-1:0] tail_q, ask_q, fill_q, missing;
-  logic [BeatWidth-1:0]  beat_q;
   logic [CountWidth-1:0] unasked_q;  // lines
   logic                  has_miss, has_way, asks, ends_fill;
-  place_t                filling;
   logic [SetWidth-1:0]   asked_set;
 
   function automatic logic [IndexWidth-1:0] after(logic [IndexWidth-1:0] index);

@@ -179,20 +179,60 @@ module pspin_l1
     assign read_data_o[lane*32+:32] = words[read_group_q];
   end
 
+  // The banks, and whom each of them serves.
+  typedef struct packed {
+    logic                we;
+    atop_e               atop;
+    logic [RowWidth-1:0] row;
+    logic [3:0]          be;
+    logic                expected_valid;
+  } access_t;
+
+  access_t          access     [Askers];
+  logic [31:0]      wdata      [Askers];
+  logic [31:0]      expected   [Askers];
+  logic [Banks-1:0] takes_word;
+  logic [Banks-1:0] asker_bits [IndexWidth];
+
+  always_comb begin
+    takes_word = '0;
+    for (int unsigned k = 0; k < IndexWidth; k++) asker_bits[k] = '0;
+    for (int unsigned i = 0; i < Askers; i++) begin
+      takes_word = takes_word | (Banks'(gnt[i]) << bank[i]);
+      for (int unsigned k = 0; k < IndexWidth; k++) begin
+        if (1'(i >> k)) asker_bits[k] = asker_bits[k] | (Banks'(gnt[i]) << bank[i]);
+      end
+    end
+    for (int unsigned i = 0; i < Askers; i++) begin
+      access[i]   = '{
+        we:             request[i].we,
+        atop:           request[i].atop,
+        row:            row_of(request[i].address),
+        be:             request[i].be,
+        expected_valid: request[i].expected_valid
+      };
+      wdata[i]    = request[i].wdata;
+      expected[i] = request[i].expected;
+    end
+  end
+
   for (genvar b = 0; b < Banks; b++) begin : gen_bank
     localparam int unsigned Lane = b % BeatWords;
 
-    logic                  takes_word;
     logic [IndexWidth-1:0] asker;
+    access_t               chosen;
+
+    for (genvar k = 0; k < IndexWidth; k++) begin : gen_bit
+      assign asker[k] = asker_bits[k][b];
+    end
 
     always_comb begin
-      takes_word = 1'b0;
-      asker      = '0;
-      for (int i = 0; i < int'(Askers); i++) begin
-        if (gnt[i] && bank[i] == BankWidth'(b)) begin
-          takes_word = 1'b1;
-          asker      = asker | IndexWidth'(i);
-        end
+      chosen = access[asker];
+      if (!takes_word[b]) begin
+        chosen.we   = is_written[b];
+        chosen.atop = AtopNone;
+        chosen.row  = row_of(is_written[b] ? write_q.address : read_address_q);
+        chosen.be   = write_q.strobe[Lane*4+:4];
       end
     end
 
@@ -201,16 +241,16 @@ module pspin_l1
     ) u_bank (
       .clk_i,
       .rst_ni,
-      .req_i           (takes_word || is_written[b] || is_read[b]),
+      .req_i           (takes_word[b] || is_written[b] || is_read[b]),
       .gnt_o           (is_ready[b]),
-      .beat_i          (!takes_word),
-      .we_i            (takes_word ? request[asker].we : is_written[b]),
-      .atop_i          (takes_word ? request[asker].atop : AtopNone),
-      .row_i           (takes_word ? row_of(request[asker].address) : row_of(is_written[b] ? write_q.address : read_address_q)),
-      .be_i            (takes_word ? request[asker].be : write_q.strobe[Lane*4+:4]),
-      .wdata_i         (takes_word ? request[asker].wdata : write_q.wdata[Lane*32+:32]),
-      .expected_valid_i(request[asker].expected_valid),
-      .expected_i      (request[asker].expected),
+      .beat_i          (!takes_word[b]),
+      .we_i            (chosen.we),
+      .atop_i          (chosen.atop),
+      .row_i           (chosen.row),
+      .be_i            (chosen.be),
+      .wdata_i         (takes_word[b] ? wdata[asker] : write_q.wdata[Lane*32+:32]),
+      .expected_valid_i(chosen.expected_valid),
+      .expected_i      (expected[asker]),
       .rvalid_o        (),
       .rdata_o         (read[b]),
       .beat_rdata_o    (beat_read[b])
