@@ -16,7 +16,7 @@ OKAY, SLVERR, DECERR, INCR = 0, 2, 3, 1
 
 
 class Memories:
-    """What is behind the port: beats of one memory, taken in some cycles; reads are answered in order, some cycles later."""
+    """Beats of one memory, which are taken in some cycles; reads are answered in order, some cycles later."""
 
     def __init__(self, bench: Bench) -> None:
         self.bench, self.dut = bench, bench.dut

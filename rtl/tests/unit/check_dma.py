@@ -168,8 +168,8 @@ def alignments(rng: Any) -> Iterator[tuple[int, int, int]]:
     """Return offsets of source and target, and sizes: all pairs of offsets, and all sizes up to 2,048."""
     pairs = [(source, target, rng.randrange(1, 200)) for source in range(BEAT) for target in range(BEAT)]
     sizes = [(rng.randrange(BEAT), rng.randrange(BEAT), size) for size in range(1, 2049)]
-    yield from rng.sample(pairs, 300)
-    yield from rng.sample(sizes, 60)
+    yield from rng.sample(pairs, 160)
+    yield from rng.sample(sizes, 40)
     yield from ((0, 0, 9000), (13, 0, 9000), (0, 63, 9000), (0, 0, 0), (7, 3, 0))
 
 
@@ -195,7 +195,7 @@ async def one_at_a_time(dut) -> None:
         assert world.now == expected + 1 or (origin == to and world.now > expected), hex(origin)
         done += 1
     await world.check()
-    assert done > 350
+    assert done > 200
     assert world.compared > done + 1000
 
 
@@ -208,7 +208,7 @@ async def all_at_once(dut) -> None:
     await world.fill()
     used: list[tuple[int, int]] = []
     sent = 0
-    while sent < 600:
+    while sent < 350:
         for cluster in range(world.clusters):
             size = rng.choice([rng.randrange(1, 129), rng.randrange(1, 1600)])
             if len(world.packets[cluster]) + len(world.model.engines[cluster].queues[0]) < 20 and bench.happens(0.1):
@@ -240,5 +240,5 @@ async def all_at_once(dut) -> None:
         await world.cycle(0.5)
     await world.check()
     assert world.compared > 1500
-    assert world.model.moved > 1000
-    assert world.model.passed > 20
+    assert world.model.moved > 800
+    assert world.model.passed > 10
