@@ -50,13 +50,14 @@ module pspin_host_direct
 
   localparam int unsigned QueueWidth = $clog2(Queue + 1);
 
-  logic                  queue_ready, valid, is_own, is_write, leaves;
-  logic [QueueWidth-1:0] queued;
-  command_t              front;
+  logic     queue_ready, queue_empty, valid, is_own, is_write, leaves;
+  command_t front;
 
-  pspin_fifo #(
-    .Width($bits(command_t) + 1),
-    .Depth(Queue)
+  // A command that is at the engine leaves in the next cycle.
+  pspin_fallthrough #(
+    .Width ($bits(command_t) + 1),
+    .Depth (Queue),
+    .Cycles(2)
   ) u_queue (
     .clk_i,
     .rst_ni,
@@ -66,7 +67,7 @@ module pspin_host_direct
     .valid_o(valid),
     .ready_i(leaves),
     .data_o ({is_own, front}),
-    .count_o(queued)
+    .empty_o(queue_empty)
   );
 
   assign is_write             = front.kind == CommandHostDirect;
@@ -156,6 +157,6 @@ module pspin_host_direct
 
   // Credits keep the queues from overflowing, and the host answers nothing that it was not asked.
   logic unused;
-  assign unused = ^{front, queue_ready, queued, writes_ready, writes_valid, reads_ready, reads_valid, answer_ready, answer_empty, writes, reads};
+  assign unused = ^{front, queue_ready, queue_empty, writes_ready, writes_valid, reads_ready, reads_valid, answer_ready, answer_empty, writes, reads};
 
 endmodule

@@ -5,10 +5,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from pyslang.ast import Compilation, EnumType, PackedStructType
+from pyslang.ast import Compilation, EnumType, PackedStructType, ParameterSymbol
 from pyslang.syntax import SyntaxTree
 
 SOURCES = Path(__file__).resolve().parents[2] / "src"
+CONSTANTS = SOURCES.parents[1] / "out" / "rtl" / "gen" / "pspin-tiny"
 
 
 class Struct:
@@ -41,7 +42,7 @@ class Struct:
 def _compilation() -> Compilation:
     """Read the packages once."""
     compilation = Compilation()
-    for path in sorted(SOURCES.glob("*_pkg.sv")):
+    for path in sorted([*SOURCES.glob("*_pkg.sv"), *CONSTANTS.glob("*_pkg.sv")]):
         compilation.addSyntaxTree(SyntaxTree.fromFile(str(path)))
     return compilation
 
@@ -67,3 +68,10 @@ def enum(name: str, package: str = "pspin_pkg") -> type[IntEnum]:
     kind = _find(name, package)
     assert isinstance(kind, EnumType)
     return IntEnum(name, {value.name: int(value.value.value) for value in kind})
+
+
+@cache
+def constants(package: str) -> dict[str, int]:
+    """Return the numbers of a package by their names."""
+    members = _compilation().getPackage(package)
+    return {one.name: int(one.value.value) for one in members if isinstance(one, ParameterSymbol)}
