@@ -9,6 +9,7 @@ module pspin_l1_sva #(
   input logic             remote_ready_o,
   input logic             remote_valid_i,
   input logic [Hpus:0]    wants,
+  input logic [Hpus:0]    may_begin,
   input logic [Hpus:0]    holds_q,
   input logic [Hpus-1:0]  has_lost,
   input logic [Banks-1:0] is_ready,
@@ -29,14 +30,15 @@ module pspin_l1_sva #(
     for (int unsigned h = 0; h < Hpus; h++) begin
       is_clash = is_clash || (hpu_gnt_o[h] && used[bank[h]]);
       if (hpu_gnt_o[h]) used[bank[h]] = 1'b1;
-      if (wants[h]) wanted[bank[h]] = 1'b1;
-      is_asked = is_asked || (wants[h] && is_left[bank[h]]);
+      if (may_begin[h]) wanted[bank[h]] = 1'b1;
+      is_asked = is_asked || (may_begin[h] && is_left[bank[h]]);
     end
     is_lost = |has_lost;
   end
 
   Alone : assert property (@(posedge clk_i) disable iff (!rst_ni)
     !is_clash && (used & ~is_left) == '0 && (is_remote & (is_written | is_read)) == '0);
+  BeatsFind : assert property (@(posedge clk_i) disable iff (!rst_ni) ((is_written | is_read) & ~is_ready) == '0);
   BeatsApart : assert property (@(posedge clk_i) disable iff (!rst_ni) (is_written & is_read) == '0);
   Busy : assert property (@(posedge clk_i) disable iff (!rst_ni) (hpu_gnt_o != '0) == is_asked);
   OneEach : assert property (@(posedge clk_i) disable iff (!rst_ni) used == (wanted & is_left));
@@ -48,8 +50,9 @@ module pspin_l1_sva #(
   HpuLosesToRemote : cover property (@(posedge clk_i) disable iff (!rst_ni) (wanted & is_remote) != '0);
   HpuLosesToAtomic : cover property (@(posedge clk_i) disable iff (!rst_ni) (wanted & ~is_ready) != '0);
   RemoteLoses : cover property (@(posedge clk_i) disable iff (!rst_ni) remote_valid_i && !remote_ready_o && !holds_q[Hpus]);
-  WriteMeetsAtomic : cover property (@(posedge clk_i) disable iff (!rst_ni) (is_written & ~is_ready) != '0);
-  ReadMeetsAtomic : cover property (@(posedge clk_i) disable iff (!rst_ni) (is_read & ~is_ready) != '0);
+  AtomicWaits : cover property (@(posedge clk_i) disable iff (!rst_ni)
+    (wants[Hpus-1:0] & ~may_begin[Hpus-1:0]) != '0 && hpu_gnt_o != '0);
+  RemoteAtomicWaits : cover property (@(posedge clk_i) disable iff (!rst_ni) wants[Hpus] && !may_begin[Hpus]);
   Both : cover property (@(posedge clk_i) disable iff (!rst_ni) is_written != '0 && is_read != '0);
 
 endmodule

@@ -3,7 +3,7 @@
 //
 // Beats come first, and never wait; then words of other clusters; then those of the HPUs. Of several HPUs that want the same bank,
 // the first one gets it in an order that begins at a pointer. When some HPU gets a bank and another one does not, the pointer moves
-// behind the first of those that do.
+// behind the first of those that do. An atomic operation, which takes its bank for two cycles, begins only if no beat comes in the second.
 module pspin_l1
   import pspin_pkg::*;
 #(
@@ -60,12 +60,13 @@ module pspin_l1
   endfunction
 
   // Words.
-  logic [Askers-1:0]    wants, gnt, is_atomic, asks_q, holds_q, late_q;
+  logic [Askers-1:0]    wants, gnt, is_atomic, may_begin, asks_q, holds_q, late_q;
   word_request_t        request [Askers];
   logic [BankWidth-1:0] bank    [Askers];
   logic [BankWidth-1:0] bank_q  [Askers];
   logic [31:0]          rdata   [Askers];
   logic [31:0]          read    [Banks];
+  logic [Banks-1:0]     is_next;                // that a beat uses in the next cycle
 
   assign wants = {remote_valid_i, hpu_valid_i} & ~holds_q;
   assign gnt   = {remote_ready_o, hpu_gnt_o};
@@ -80,6 +81,7 @@ module pspin_l1
     end
     assign bank[i]      = request[i].address[2+:BankWidth];
     assign is_atomic[i] = request[i].atop != AtopNone;
+    assign may_begin[i] = wants[i] && !(is_atomic[i] && is_next[bank[i]]);
     assign rdata[i]     = read[bank_q[i]];
 
     always_ff @(posedge clk_i) begin
@@ -95,7 +97,6 @@ module pspin_l1
   logic [31:0]           read_address_q;
   logic [GroupWidth-1:0] read_group_q;     // of the cycle before
   logic [Banks-1:0]      is_ready, is_written, is_read, is_remote;
-  logic [31:0]           beat_read [Banks];
 
   function automatic logic [Banks-1:0] banks_of(logic [31:0] address);
     return Banks'({BeatWords{1'b1}}) << (32'(group_of(address)) * BeatWords);
@@ -103,6 +104,7 @@ module pspin_l1
 
   assign is_written = writes_q ? banks_of(write_q.address) : '0;
   assign is_read    = reads_q ? banks_of(read_address_q) : '0;
+  assign is_next    = (write_valid_i ? banks_of(write_i.address) : '0) | (read_valid_i ? banks_of(read_address_i) : '0);
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -123,7 +125,7 @@ module pspin_l1
   // A word of another cluster.
   logic [Banks-1:0] is_open;
   assign is_open        = is_ready & ~(is_written | is_read);
-  assign remote_ready_o = wants[Hpus] && is_open[bank[Hpus]];
+  assign remote_ready_o = may_begin[Hpus] && is_open[bank[Hpus]];
   assign is_remote      = Banks'(remote_ready_o) << bank[Hpus];
 
   // HPUs, in the order that begins at the pointer.
@@ -137,9 +139,9 @@ module pspin_l1
 
   always_comb begin
     for (int h = 0; h < int'(Hpus); h++) begin
-      hpu_gnt_o[h] = wants[h] && is_left[bank[h]];
+      hpu_gnt_o[h] = may_begin[h] && is_left[bank[h]];
       for (int other = 0; other < int'(Hpus); other++) begin
-        if (wants[other] && bank[other] == bank[h] && (from_turn[other] == from_turn[h] ? other < h : from_turn[other])) begin
+        if (may_begin[other] && bank[other] == bank[h] && (from_turn[other] == from_turn[h] ? other < h : from_turn[other])) begin
           hpu_gnt_o[h] = 1'b0;
         end
       end
@@ -174,7 +176,7 @@ module pspin_l1
   for (genvar lane = 0; lane < BeatWords; lane++) begin : gen_lane
     logic [31:0] words [Groups];
     for (genvar g = 0; g < Groups; g++) begin : gen_group
-      assign words[g] = beat_read[g*BeatWords+lane];
+      assign words[g] = read[g*BeatWords+lane];
     end
     assign read_data_o[lane*32+:32] = words[read_group_q];
   end
@@ -243,7 +245,6 @@ module pspin_l1
       .rst_ni,
       .req_i           (takes_word[b] || is_written[b] || is_read[b]),
       .gnt_o           (is_ready[b]),
-      .beat_i          (!takes_word[b]),
       .we_i            (chosen.we),
       .atop_i          (chosen.atop),
       .row_i           (chosen.row),
@@ -252,8 +253,7 @@ module pspin_l1
       .expected_valid_i(chosen.expected_valid),
       .expected_i      (expected[asker]),
       .rvalid_o        (),
-      .rdata_o         (read[b]),
-      .beat_rdata_o    (beat_read[b])
+      .rdata_o         (read[b])
     );
   end
 

@@ -1,9 +1,6 @@
 // A bank of L1 with atomic operations (PsPIN III-C). A load or store takes the bank for a cycle and is answered in the next. An
 // atomic operation takes it for two: it reads, and writes the result in the cycle after. It is answered in the third.
 //
-// A beat does not wait: an atomic operation that is about to write does so in the next cycle without a beat. A beat that reads finds
-// the word as it was before, and bytes that a beat writes to it meanwhile stay as they are.
-//
 // A store-conditional writes when the word still has the value that the load-reserved of the same HPU has read; the HPU remembers
 // it and sends it along.
 module pspin_l1_bank
@@ -15,10 +12,9 @@ module pspin_l1_bank
   input  logic                clk_i,
   input  logic                rst_ni,
 
-  // From the interconnect of the cluster: a request is taken when the bank is ready, and that of a beat always.
+  // From the interconnect of the cluster: a request is taken when the bank is ready. A beat comes only when it is.
   input  logic                req_i,
   output logic                gnt_o,
-  input  logic                beat_i,
   input  logic                we_i,
   input  atop_e               atop_i,
   input  logic [RowWidth-1:0] row_i,
@@ -29,84 +25,63 @@ module pspin_l1_bank
 
   // To the interconnect.
   output logic                rvalid_o,
-  output logic [31:0]         rdata_o,
-  output logic [31:0]         beat_rdata_o   // of the beat in the cycle before
+  output logic [31:0]         rdata_o
 );
 
-  logic                is_atomic, takes_beat, starts, writes;
-  logic                answers_q, answers_late_q;
-  logic                has_read_q;      // the word of an atomic operation has been read
-  logic                modifies_q;      // its result is to be written
-  atop_e               atop_q;
-  logic [RowWidth-1:0] row_q;
-  logic [31:0]         operand_q;       // and, when a beat was in the way, the result
-  logic [3:0]          be_q;            // of the result
-  logic                expected_valid_q;
-  logic [31:0]         expected_q;
-  logic [31:0]         read, computed, result, late_q;
-  logic                has_failed;
-  logic [3:0]          be;
+  typedef struct packed {
+    atop_e               atop;
+    logic [RowWidth-1:0] row;
+    logic [31:0]         operand;
+    logic                expected_valid;
+    logic [31:0]         expected;
+  } atomic_t;
+
+  logic    is_atomic, modifies_q, answers_q, answers_late_q, has_failed;
+  atomic_t atomic_q;
+  logic [31:0] read, result, late_q;
 
   assign is_atomic  = atop_i != AtopNone;
-  assign takes_beat = req_i && beat_i;
   assign gnt_o      = !modifies_q;
-  assign starts     = req_i && gnt_o && is_atomic;
-  assign writes     = modifies_q && !takes_beat;
-  assign has_failed = atop_q == AtopSc && !(expected_valid_q && expected_q == read);
+  assign has_failed = atomic_q.atop == AtopSc && !(atomic_q.expected_valid && atomic_q.expected == read);
 
   pspin_amo_alu u_alu (
-    .atop_i   (atop_q),
+    .atop_i   (atomic_q.atop),
     .old_i    (read),
-    .operand_i(operand_q),
-    .new_o    (computed)
+    .operand_i(atomic_q.operand),
+    .new_o    (result)
   );
-
-  assign result = has_read_q ? computed : operand_q;
-  assign be     = has_read_q ? (has_failed ? 4'h0 : 4'hF) : be_q;
 
   pspin_sram #(
     .Rows (Rows),
     .Bytes(4)
   ) u_sram (
     .clk_i,
-    .req_i  (writes || req_i),
-    .we_i   (writes || (we_i && !is_atomic)),
-    .row_i  (writes ? row_q : row_i),
-    .be_i   (writes ? be : be_i),
-    .wdata_i(writes ? result : wdata_i),
+    .req_i  (modifies_q ? !has_failed : req_i),
+    .we_i   (modifies_q || (we_i && !is_atomic)),
+    .row_i  (modifies_q ? atomic_q.row : row_i),
+    .be_i   (modifies_q ? 4'hF : be_i),
+    .wdata_i(modifies_q ? result : wdata_i),
     .rdata_o(read)
   );
 
-  assign rvalid_o     = answers_q || answers_late_q;
-  assign rdata_o      = answers_late_q ? late_q : read;
-  assign beat_rdata_o = read;
+  assign rvalid_o = answers_q || answers_late_q;
+  assign rdata_o  = answers_late_q ? late_q : read;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      has_read_q     <= 1'b0;
       modifies_q     <= 1'b0;
       answers_q      <= 1'b0;
       answers_late_q <= 1'b0;
     end else begin
-      has_read_q     <= starts;
-      modifies_q     <= starts || (modifies_q && takes_beat);
-      answers_q      <= req_i && gnt_o && !beat_i && !is_atomic;
-      answers_late_q <= has_read_q;
+      modifies_q     <= req_i && gnt_o && is_atomic;
+      answers_q      <= req_i && gnt_o && !is_atomic;
+      answers_late_q <= modifies_q;
     end
   end
 
   always_ff @(posedge clk_i) begin
-    if (starts) begin
-      atop_q           <= atop_i;
-      row_q            <= row_i;
-      operand_q        <= wdata_i;
-      expected_valid_q <= expected_valid_i;
-      expected_q       <= expected_i;
-    end else if (modifies_q) begin
-      operand_q <= result;
-      be_q      <= we_i && row_i == row_q ? be & ~be_i : be;
-    end
-    if (has_read_q) late_q <= atop_q == AtopSc ? 32'(has_failed) : read;
+    if (req_i && gnt_o && is_atomic) atomic_q <= '{atop_i, row_i, wdata_i, expected_valid_i, expected_i};
+    if (modifies_q) late_q <= atomic_q.atop == AtopSc ? 32'(has_failed) : read;
   end
 
 endmodule

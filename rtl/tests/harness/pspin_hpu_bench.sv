@@ -158,7 +158,6 @@ module pspin_hpu_bench
     .rst_ni,
     .req_i           (l1_valid),
     .gnt_o           (l1_gnt),
-    .beat_i          (1'b0),
     .we_i            (l1.we),
     .atop_i          (l1.atop),
     .row_i           (l1.address[2+:$clog2(L1Bytes / 4)]),
@@ -167,8 +166,7 @@ module pspin_hpu_bench
     .expected_valid_i(l1.expected_valid),
     .expected_i      (l1.expected),
     .rvalid_o        (l1_rvalid),
-    .rdata_o         (l1_rdata),
-    .beat_rdata_o    ()
+    .rdata_o         (l1_rdata)
   );
 
   pspin_l1_bank #(
@@ -178,7 +176,6 @@ module pspin_hpu_bench
     .rst_ni,
     .req_i           (pe_valid),
     .gnt_o           (pe_ready),
-    .beat_i          (1'b0),
     .we_i            (pe.we),
     .atop_i          (pe.atop),
     .row_i           (pe.address[2+:$clog2(HandlerBytes / 4)]),
@@ -187,8 +184,7 @@ module pspin_hpu_bench
     .expected_valid_i(pe.expected_valid),
     .expected_i      (pe.expected),
     .rvalid_o        (pe_rvalid),
-    .rdata_o         (pe_rdata),
-    .beat_rdata_o    ()
+    .rdata_o         (pe_rdata)
   );
 
 endmodule

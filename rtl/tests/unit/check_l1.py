@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import cocotb
-from check_l1_bank import LR, MASK, OPERATIONS, SC, Bank, merge
+from check_l1_bank import LR, MASK, OPERATIONS, SC, merge, modify
 from common import Bench, start
 from sv_types import struct
 
@@ -45,6 +45,18 @@ def random_word(bench: Bench, words: int, hot: list[int], base: int) -> dict[str
     }
 
 
+def place_of(word: int, banks: int) -> tuple[int, int]:
+    """Return the bank of a word, and its row."""
+    return word % banks, word // banks
+
+
+def banks_of(groups: int, write: dict[str, int] | None, read: int | None) -> set[int]:
+    """Return the banks that beats use."""
+    beats = [write["address"] // 64] if write else []
+    beats += [read // 64] if read is not None else []
+    return {beat % groups * LANES + lane for beat in beats for lane in range(LANES)}
+
+
 @cocotb.test()
 async def random_accesses(dut) -> None:
     """Each cycle is as the rules say."""
@@ -53,7 +65,8 @@ async def random_accesses(dut) -> None:
     bench = await start(dut)
     rng = bench.rng
     bases = [0x1B00_0000] * hpus + [0x1040_0000]
-    memory = [Bank([0] * (words // banks)) for _ in range(banks)]
+    memory = [[0] * (words // banks) for _ in range(banks)]
+    held: set[int] = set()  # the banks in which an atomic operation writes
     askers = [Asker() for _ in range(hpus + 1)]
     for beat in range(words // LANES):
         dut.write_valid_i.value = 1
@@ -61,10 +74,10 @@ async def random_accesses(dut) -> None:
         await bench.next()
     dut.write_valid_i.value = 0
     await bench.next()
-    turn = compared = conflicts = moved = 0
+    turn = compared = conflicts = moved = waits = 0
     write = read = None  # the beats of the cycle before, which are now at the banks
     reads: dict[int, int] = {}
-    waits, kinds = 0, set()
+    kinds = set()
     for cycle in range(3_000):
         hot = [0, banks, 1, LANES] if cycle // 500 % 2 else list(range(0, words, 5))
         # The inputs of this cycle.
@@ -105,11 +118,10 @@ async def random_accesses(dut) -> None:
             assert int(dut.read_data_o.value) == reads.pop(cycle), cycle
             compared += 1
 
-        # Who may use which bank: beats, the PE interconnect, HPUs from the pointer on.
-        used = [bank.writing is not None for bank in memory]
-        beat_banks = set()
-        for address in ([write["address"]] if write else []) + ([read] if read is not None else []):
-            beat_banks |= {address // 64 % groups * LANES + lane for lane in range(LANES)}
+        # Who may use which bank: beats, the PE interconnect, HPUs from the pointer on. An atomic one needs two cycles.
+        now = banks_of(groups, write, read)
+        later = banks_of(groups, next_write, next_read)
+        assert not now & held
         order = [hpus, *((turn + step) % hpus for step in range(hpus))]
         taken, winner, lost = {}, None, False
         for index in order:
@@ -117,9 +129,11 @@ async def random_accesses(dut) -> None:
             if asker.request is None or asker.holds:
                 continue
             bank = asker.request["address"] // 4 % banks
-            if used[bank] or bank in beat_banks or bank in taken:
+            cannot_begin = asker.request["atop"] and bank in later
+            if cannot_begin or bank in held | now or bank in taken:
                 lost |= index < hpus
                 conflicts += 1
+                waits += bool(cannot_begin) and bank not in held | now
             else:
                 taken[bank] = index
                 winner = index if winner is None and index < hpus else winner
@@ -129,38 +143,36 @@ async def random_accesses(dut) -> None:
             turn, moved = (winner + 1) % hpus, moved + 1
 
         # What the banks do.
+        held.clear()
         for asker in askers:
             asker.holds = False
+        if write:
+            for lane in range(LANES):
+                bank, row = place_of(write["address"] % (4 * words) // 4 + lane, banks)
+                be, data = write["strobe"] >> 4 * lane & 0xF, write["wdata"] >> 32 * lane & MASK
+                memory[bank][row] = merge(memory[bank][row], data, be)
         line = 0
-        for number, bank in enumerate(memory):
-            lane = number % LANES
-            if number in beat_banks:
-                waits += bank.writing is not None
-                is_written = write is not None and write["address"] // 64 % groups == number // LANES
-                address = write["address"] if is_written else read
-                row = address % (4 * words) // 4 // banks
-                be = write["strobe"] >> 4 * lane & 0xF if is_written else None
-                old = bank.beat(row, be, write["wdata"] >> 32 * lane & MASK if is_written else 0)
-                if not is_written:
-                    line |= old << 32 * lane
-            elif bank.writing is not None:
-                bank.settle()
-            elif number in taken:
-                asker = askers[taken[number]]
-                request, asker.request = asker.request, None
-                row = request["address"] % (4 * words) // 4 // banks
-                if request["atop"]:
-                    operation = request["atop"] & 0x1F
-                    expected = request["expected"] if request["expected_valid"] else None
-                    answer = bank.modify(operation, row, request["wdata"], expected)
-                    asker.holds, asker.answer = True, (cycle + 2, answer)
-                    kinds.add((operation, taken[number] == hpus))
-                elif request["we"]:
-                    bank.words[row] = merge(bank.words[row], request["wdata"], request["be"])
-                    asker.answer = (cycle + 1, None)
-                else:
-                    asker.answer = (cycle + 1, bank.words[row])
-                asker.gap = rng.choice([0, 0, 1, 2, 5]) if index < hpus or cycle % 3 else 10
+        for lane in range(LANES if read is not None else 0):
+            bank, row = place_of(read // 4 + lane, banks)
+            line |= memory[bank][row] << 32 * lane
+        for index in taken.values():
+            asker = askers[index]
+            request, asker.request = asker.request, None
+            bank, row = place_of(request["address"] % (4 * words) // 4, banks)
+            word = memory[bank][row]
+            if request["atop"]:
+                operation = request["atop"] & 0x1F
+                expected = request["expected"] if request["expected_valid"] else None
+                memory[bank][row], answer = modify(operation, word, request["wdata"], expected)
+                held.add(bank)
+                asker.holds, asker.answer = True, (cycle + 2, answer)
+                kinds.add((operation, index == hpus))
+            elif request["we"]:
+                memory[bank][row] = merge(word, request["wdata"], request["be"])
+                asker.answer = (cycle + 1, None)
+            else:
+                asker.answer = (cycle + 1, word)
+            asker.gap = rng.choice([0, 0, 1, 2, 5]) if index < hpus or cycle % 3 else 10
         if read is not None:
             reads[cycle + 1] = line
         write, read = next_write, next_read
