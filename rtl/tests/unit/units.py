@@ -155,7 +155,7 @@ def run(case: Case, folder: Path | None = None, rtl: Path = RTL) -> str | None:
         build(case, folder, rtl)
         log, results = folder / "log", folder / "results.xml"
         results.unlink(missing_ok=True)
-        with suppress(SystemExit):  # a test has failed
+        with suppress(SystemExit, RuntimeError):  # a test or an assertion has failed
             get_runner("verilator").test(
                 hdl_toplevel=case.unit,
                 hdl_toplevel_lang="verilog",
