@@ -331,6 +331,19 @@ package pspin_pkg;
     return ((32'(data.address[5:0]) + (data.size == '0 ? 32'd0 : data.size - 1'b1)) >> 6) + 1'b1;
   endfunction
 
+  // Packets of the network that are processed by the unit, and how (pspin_nic_flows).
+  typedef struct packed {
+    logic                    is_used;
+    logic [7:0]              protocol;           // of IPv4: 1 is ICMP, 17 is UDP
+    logic                    has_port;           // UDP, TCP: only this destination port
+    logic [15:0]             port;
+    logic                    has_address;        // only this destination address
+    logic [31:0]             address;
+    logic [ContextWidth-1:0] execution_context;
+    logic [15:0]             packets;            // of a message: 1 when each packet is one
+    logic [SizeWidth-1:0]    transfer;           // bytes of a packet that are copied to L1, at most
+  } nic_rule_t;
+
   // Engine of a command.
   function automatic engine_e engine_of(command_e kind);
     unique case (kind)
