@@ -88,11 +88,14 @@ module pspin_hpu
   output logic                     terminate_o
 );
 
+  // All instances are the same, so a simulator compiles one.
+  /* verilator hier_block */
+
   localparam logic [31:0] BootStart = 32'h1A00_0000;
   localparam logic [4:2]  BootLast  = 3'd5;
 
   // ------------------------------------------------------------------------------------------------------------------ the core
-  logic          core_rst_n, req, gnt, second, rvalid, traps, trap_is_late;
+  logic          core_clk, core_rst_n, is_waiting, req, gnt, second, rvalid, traps, trap_is_late;
   logic          fetches, fetch_gnt, fetch_rvalid;
   logic [31:0]   fetch_addr, fetch_rdata, rdata, pc_ex, trap_pc;
   logic [2:0]    size;
@@ -102,7 +105,7 @@ module pspin_hpu
   pspin_core #(
     .CoreV(CoreV)
   ) u_core (
-    .clk_i,
+    .clk_i         (core_clk),
     .rst_ni        (core_rst_n),
     .boot_addr_i   (BootStart),
     .mtvec_i       (BootStart),
@@ -192,6 +195,13 @@ module pspin_hpu
   always_ff @(posedge clk_i) begin
     rom_addr_q <= fetch_addr[4:2];
   end
+
+  // While the core waits for a task, and no fetch is under way, it has no clock.
+  pspin_gate u_gate (
+    .clk_i,
+    .enable_i(!is_waiting || fetches || rom_rvalid_q || pending_q != '0 || !core_rst_n),
+    .clk_o   (core_clk)
+  );
 
   // --------------------------------------------------------------------------------------------------------------- its accesses
   logic                  is_open, is_booted, allowed, is_own_l1, denied, stop, aborts, remote_busy;
@@ -391,6 +401,7 @@ module pspin_hpu
     .scratchpads_i,
     .idle_o,
     .waits_o,
+    .is_waiting_o         (is_waiting),
     .done_valid_o,
     .done_ready_i,
     .done_place_o,

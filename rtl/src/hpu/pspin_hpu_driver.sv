@@ -61,6 +61,7 @@ module pspin_hpu_driver
   input  range_t [Clusters-1:0]    scratchpads_i,
   output logic                     idle_o,
   output logic                     waits_o,
+  output logic                     is_waiting_o,  // for a task, at the function pointer
 
   // CSCHED: tasks that have ended, and whose commands are done.
   output logic                     done_valid_o,
@@ -522,6 +523,8 @@ module pspin_hpu_driver
   assign console_valid_o = acts && register_q == Output && stores_q;
   assign console_char_o  = value_q[7:0];
   assign terminate_o     = acts && register_q == Terminate && stores_q;
+
+  assign is_waiting_o = register_q == Function && !start_o;
 
   // Nothing is under way, and nothing will be before a task comes.
   assign waits_o = register_q == Function && !has_task_q && !assign_valid_i && count_q == '0 && !any_in_flight && has_landed;

@@ -406,11 +406,15 @@ static void watchdog(Bench &bench) {
 }
 
 static void speed(Bench &bench) {
-    uint64_t first = bench.now, instructions = retired_count;
-    std::clock_t start = std::clock();
-    bench.run("busy_ph");
-    double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
-    double cycles = static_cast<double>(bench.now - first);
-    std::printf("%.0f cycles per second of CPU time, %.2f cycles an instruction\n", cycles / seconds,
-                cycles / static_cast<double>(retired_count - instructions));
+    auto measure = [&](const char *what, auto run) {
+        uint64_t first = bench.now, instructions = retired_count;
+        std::clock_t start = std::clock();
+        run();
+        double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+        double cycles = static_cast<double>(bench.now - first);
+        std::printf("%s: %.0f cycles per second of CPU time, %.2f instructions a cycle\n", what, cycles / seconds,
+                    static_cast<double>(retired_count - instructions) / cycles);
+    };
+    measure("busy", [&] { bench.run("busy_ph"); });
+    measure("waiting", [&] { bench.cycles(300000); });
 }
