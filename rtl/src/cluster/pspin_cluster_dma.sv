@@ -1,8 +1,8 @@
 // The DMA engine of a cluster (PsPIN III-C), and the wide side of its L1. The engine has a queue for packets and one for the copies
 // of handlers, and moves a beat a cycle, from both in turn.
 //
-// A beat that the interconnect grants in cycle b has a fixed time: its word is here in b + 3, is realigned, and is in the
-// destination's memory in b + Latency - 1. So nothing behind a grant ever waits, and a copy whose last beat is granted in b has
+// A beat that the interconnect grants in cycle b has a fixed time: its word is here in b + 3, is realigned, and is written
+// to its memory in b + Latency - 1. So nothing behind a grant ever waits, and a copy whose last beat is granted in b has
 // landed in b + Latency, plus the beats that it has less than LeastBeats.
 //
 // L1 is used in the cycle after a request to one of its wide ports. Beats of DMA engines, of which the interconnect grants only those

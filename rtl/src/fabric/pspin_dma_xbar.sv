@@ -3,7 +3,7 @@
 // other one if a channel of that is taken. A cluster whose word is in a bank that somebody else uses is passed over.
 //
 // A beat that is granted in cycle b is read in L2 or requested from another cluster's L1 in b and b + 1, and its word goes back in
-// b + 3. What an engine writes to other memories than its own L1 is here for one cycle.
+// b + 3. What an engine writes to other memories than its own L1 comes to them from here.
 module pspin_dma_xbar
   import pspin_pkg::*;
 #(
@@ -207,7 +207,7 @@ module pspin_dma_xbar
     end
   end
 
-  // ---- What is written: a cycle on the way to L2 or to the L1 of another cluster.
+  // ---- What is written to L2 or to the L1 of another cluster.
   logic [Clusters-1:0] to_packet, to_handler;
   logic [Clusters-1:0] to_other [Clusters];  // which engines write to each L1
 
@@ -225,21 +225,41 @@ module pspin_dma_xbar
     for (int unsigned i = 0; i < Clusters; i++) if (from[i]) one_of |= write[i];
   endfunction
 
+  // A beat counts in L2 in the cycle of its request, and in L1 in the one after, so those to L2 are here for a cycle more.
+  logic unused_packet, unused_handler;
+
+  pspin_delay #(
+    .Width ($bits(beat_request_t)),
+    .Cycles(2)
+  ) u_to_packet (
+    .clk_i,
+    .rst_ni,
+    .valid_i(|to_packet),
+    .data_i (one_of(to_packet, write_i)),
+    .valid_o(packet_write_valid_o),
+    .data_o (packet_write_o),
+    .empty_o(unused_packet)
+  );
+
+  pspin_delay #(
+    .Width ($bits(beat_request_t)),
+    .Cycles(2)
+  ) u_to_handler (
+    .clk_i,
+    .rst_ni,
+    .valid_i(|to_handler),
+    .data_i (one_of(to_handler, write_i)),
+    .valid_o(handler_write_valid_o),
+    .data_o (handler_write_o),
+    .empty_o(unused_handler)
+  );
+
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) begin
-      packet_write_valid_o  <= 1'b0;
-      handler_write_valid_o <= 1'b0;
-      other_write_valid_o   <= '0;
-    end else begin
-      packet_write_valid_o  <= |to_packet;
-      handler_write_valid_o <= |to_handler;
-      for (int unsigned i = 0; i < Clusters; i++) other_write_valid_o[i] <= |to_other[i];
-    end
+    if (!rst_ni) other_write_valid_o <= '0;
+    else for (int unsigned i = 0; i < Clusters; i++) other_write_valid_o[i] <= |to_other[i];
   end
 
   always_ff @(posedge clk_i) begin
-    if (|to_packet) packet_write_o <= one_of(to_packet, write_i);
-    if (|to_handler) handler_write_o <= one_of(to_handler, write_i);
     for (int unsigned i = 0; i < Clusters; i++) if (|to_other[i]) other_write_o[i] <= one_of(to_other[i], write_i);
   end
 
