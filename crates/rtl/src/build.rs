@@ -5,6 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use machine::Machine;
 use rustix::fs::{FlockOperation, flock};
 
 use crate::RtlError;
@@ -26,6 +27,29 @@ pub struct Design {
     /// Whether assertions are checked, and what no reset sets is random.
     pub is_checked: bool,
 }
+
+impl Design {
+    /// The unit of a machine, with observers; `None` when the machine has none.
+    pub fn unit(machine: &Machine) -> Option<Design> {
+        let generated = machine.systemverilog()?;
+        Some(Design {
+            name: machine.name.clone(),
+            top: "pspin_harness".to_owned(),
+            generated: generated.into_iter().map(|(name, text)| (name.to_owned(), text)).collect(),
+            bound: OBSERVERS.to_vec(),
+            is_hierarchical: false,
+            is_checked: false,
+        })
+    }
+}
+
+/// What tells the events of a unit and its instructions.
+const OBSERVERS: [&str; 4] = [
+    "observe/pspin_observe_csched.sv",
+    "observe/pspin_observe_driver.sv",
+    "observe/pspin_observe_unit.sv",
+    "observe/pspin_retire.sv",
+];
 
 /// What decides about the simulator's code, for all designs.
 const FLAGS: &[&str] = &[

@@ -2,12 +2,18 @@
 //!
 //! * [`build`](mod@build): makes the library of a design, once for each configuration; [`tools`]: what that needs
 //! * [`simulation`]: a library that is open: ports, memories, clock, what observers tell
+//! * `unit`: the hardware as a unit, [`Rtl`]; `nic`: the streams of its ports; [`events`]: what its observers tell
 //! * [`lockstep`]: hardware and model side by side
 
 pub mod build;
+pub mod events;
 pub mod lockstep;
+mod nic;
 pub mod simulation;
 pub mod tools;
+mod unit;
+
+pub use unit::Rtl;
 
 use std::path::PathBuf;
 

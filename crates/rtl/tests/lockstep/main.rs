@@ -2,6 +2,7 @@
 //! tools`, and takes minutes: `make -C rtl test-lockstep` runs them.
 
 mod hpu;
+mod unit;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -19,9 +20,14 @@ fn cache() -> PathBuf {
     home().join("out/rtl/cache")
 }
 
+/// A machine.
+fn machine(name: &str) -> Machine {
+    Machine::load(name, &[home().join("machines")], &[]).unwrap()
+}
+
 /// The unit of a machine.
 fn unit(name: &str) -> Rc<machine::Pspin> {
-    match Machine::load(name, &[home().join("machines")], &[]).unwrap().accelerator {
+    match machine(name).accelerator {
         Accelerator::Pspin(unit) => Rc::from(unit),
         other => panic!("{}", other.kind()),
     }

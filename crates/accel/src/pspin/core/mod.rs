@@ -22,5 +22,6 @@ mod published;
 pub use counters::CoreCounters;
 pub(super) use hpu::{Doing, Hpu};
 pub use hpus::{Environment, Hpus as HpusIn};
+pub use protect::program_data;
 pub(super) use protect::{Span, Spans};
 pub use published::{Hpus, Published, Runtime};

@@ -25,7 +25,7 @@ pub struct Spans {
 impl Spans {
     /// What the runtime may use when it boots: what an HPU may use at any time, and the content of handler memory.
     pub fn of_boot(stack: Range, program: &Program) -> Spans {
-        let [static_data, handler_data] = data(program);
+        let [static_data, handler_data] = program_data(program);
         let code = Range { address: Arena::start(Place::Program), size: program.program_segment().len() as u32 };
         let ranges = [(stack, true), (static_data, true), (code, false), (handler_data, true)];
         Spans { spans: ranges.map(|(range, write)| Span { range, write }).to_vec(), last: 0 }
@@ -84,7 +84,7 @@ const FIRST_CONTEXT: u32 = 0x1C30_0000;
 
 /// The static data of a program, which all of its handlers may use, and the first content of the handler memory of its first
 /// context, which only that context's may (`.l2_handler_data`).
-fn data(program: &Program) -> [Range; 2] {
+pub fn program_data(program: &Program) -> [Range; 2] {
     let parts = program.data_parts();
     let (of_all, of_context) = parts.split_at(parts.partition_point(|part| part.start < FIRST_CONTEXT));
     [of_all, of_context].map(|parts| match parts {

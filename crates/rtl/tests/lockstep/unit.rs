@@ -1,0 +1,78 @@
+//! The unit of a small machine: events, cycles and instructions of the hardware are those of the model.
+
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use accel::pspin::her::ExecutionContext;
+use rtl::build::{Design, build};
+use rtl::lockstep::run::{Compared, Lockstep, LockstepError, Packet};
+use rtl::lockstep::tape::Times;
+use sim::Clock;
+use smartnic::driver::{Driver, Request};
+use smartnic::program::Loaded;
+
+use super::{cache, home, machine, program, unit};
+
+struct Tiny {
+    library: PathBuf,
+    config: Rc<machine::Pspin>,
+    loaded: Loaded,
+}
+
+impl Tiny {
+    fn new() -> Tiny {
+        let config = unit("pspin-tiny");
+        let loaded = Loaded::new(&program(), &config).unwrap();
+        let design = Design::unit(&machine("pspin-tiny")).unwrap();
+        let library = build(&home(), &cache(), &design, |text| eprintln!("{text}")).unwrap();
+        Tiny { library, config, loaded }
+    }
+
+    /// A context whose handlers of all parts have this name; parts without one have none.
+    fn context(&self, driver: &mut Driver, tenant: u32, name: &str) -> Rc<ExecutionContext> {
+        let handler = |suffix| self.loaded.handler(&format!("{name}_{suffix}")).unwrap_or_default();
+        let request = Request {
+            tenant,
+            handlers: [handler("hh"), handler("ph"), handler("th")],
+            code: vec![self.loaded.code()],
+            handler_memory: 4_096,
+            scratchpad: 8_192,
+            host: 4_096,
+            watchdog_cycles: Some(20_000),
+            ..Request::default()
+        };
+        Rc::new(driver.context(&request).unwrap())
+    }
+
+    fn run(&self, name: &str, packets: Vec<Packet>) -> Result<Compared, LockstepError> {
+        let mut driver = Driver::new(&self.config, self.loaded.program().data_segment().len() as u32);
+        let lockstep = Lockstep {
+            library: &self.library,
+            seed: 1,
+            config: self.config.clone(),
+            clock: Clock::from_khz(1_000_000),
+            loaded: &self.loaded,
+            contexts: vec![self.context(&mut driver, 0, name)],
+            packets,
+            times: Times::Exact,
+            most_cycles: 100_000,
+        };
+        lockstep.run()
+    }
+}
+
+fn packet(at: u64, message: u32, size: usize, is_last: bool) -> Packet {
+    let bytes = (0..size).map(|byte| (byte * 7 + message as usize) as u8).collect();
+    Packet { at, bytes, message, is_last, transfer: size as u32, context: 0 }
+}
+
+#[test]
+#[ignore = "builds a simulator: make -C rtl test-lockstep"]
+fn one_packet_has_the_stages_of_the_model() {
+    let tiny = Tiny::new();
+    for size in [64, 128, 256, 512, 1_024, 1_536] {
+        let compared = tiny.run("empty", vec![packet(0, 1, size, true)]);
+        let compared = compared.unwrap_or_else(|error| panic!("{size} B: {error}"));
+        println!("{size} B: {compared:?}");
+    }
+}

@@ -1,0 +1,54 @@
+// What happens in an HPU driver: bound, simulation only. The numbers of events are those of crates/rtl/src/events.rs.
+module pspin_observe_driver
+  import pspin_pkg::*;
+(
+  input logic       clk_i,
+  input logic       rst_ni,
+  input hpu_id_t    id_i,
+  input logic       assign_valid_i,
+  input logic [7:0] assign_place_i,
+  input logic       starts_i,
+  input logic       ends_i,
+  input logic       has_task_i,
+  input outcome_t   outcome_i,
+  input logic       response_valid_i,
+  input response_t  response_i
+);
+
+  import "DPI-C" function void pspin_event(
+    input int kind, input int unit, input int a, input int b, input int c, input int d, input int e);
+
+  localparam int Assigned = 18, Start = 19, End = 20, Response = 23;
+
+  always_ff @(posedge clk_i) begin
+    if (rst_ni) begin
+      if (response_valid_i && response_i.hpu == id_i) begin
+        pspin_event(Response, 32'(id_i), 32'(response_i.slot), 32'(response_i.is_refused), 0, 0, 0);
+      end
+      if (ends_i && has_task_i) begin
+        pspin_event(End, 32'(id_i), 32'(outcome_i.kind), 32'(outcome_i.cause), outcome_i.pc, outcome_i.address[31:0],
+                    outcome_i.address[63:32]);
+      end
+      if (starts_i) pspin_event(Start, 32'(id_i), 0, 0, 0, 0, 0);
+      if (assign_valid_i) pspin_event(Assigned, 32'(id_i), 32'(assign_place_i), 0, 0, 0, 0);
+    end
+  end
+
+  logic unused;
+  assign unused = ^response_i;
+
+endmodule
+
+bind pspin_hpu_driver pspin_observe_driver u_observe (
+  .clk_i,
+  .rst_ni,
+  .id_i,
+  .assign_valid_i,
+  .assign_place_i  (8'(assign_place_i)),
+  .starts_i        (start_o),
+  .ends_i          (end_o),
+  .has_task_i      (has_task_q),
+  .outcome_i       (end_outcome_o),
+  .response_valid_i,
+  .response_i
+);
