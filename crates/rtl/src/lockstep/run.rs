@@ -165,15 +165,14 @@ impl Lockstep<'_> {
         let mut ended = begin;
         loop {
             let goes_on = system.advance(until, |at, _| ended = at);
-            match goes_on.map_err(|error| LockstepError::Run(name, error.to_string()))? {
-                false => break,
-                true if system.unit().now() >= until => {
-                    let inside = system.inbound().inside();
-                    let reason =
-                        format!("it has not ended after {} cycles, and {inside} packets are inside", self.most_cycles);
-                    return Err(LockstepError::Run(name, reason));
-                }
-                true => {}
+            let goes_on = goes_on.map_err(|error| LockstepError::Run(name, error.to_string()))?;
+            let left = system.inbound().inside() + system.inbound().coming();
+            if !goes_on || left == 0 {
+                break;
+            }
+            if system.unit().now() >= until {
+                let reason = format!("{left} packets are left after {} cycles", self.most_cycles);
+                return Err(LockstepError::Run(name, reason));
             }
         }
         let events = system.take_events().into_iter().map(|(_, event)| event).collect();

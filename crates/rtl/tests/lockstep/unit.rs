@@ -70,9 +70,24 @@ fn packet(at: u64, message: u32, size: usize, is_last: bool) -> Packet {
 #[ignore = "builds a simulator: make -C rtl test-lockstep"]
 fn one_packet_has_the_stages_of_the_model() {
     let tiny = Tiny::new();
-    for size in [64, 128, 256, 512, 1_024, 1_536] {
+    for (size, latency) in [(64, 26), (128, 26), (256, 28), (512, 32), (1_024, 40), (1_536, 48)] {
         let compared = tiny.run("empty", vec![packet(0, 1, size, true)]);
         let compared = compared.unwrap_or_else(|error| panic!("{size} B: {error}"));
-        println!("{size} B: {compared:?}");
+        let before_request = 4 + size.div_ceil(64) as u64;
+        assert_eq!(compared.cycles, [before_request + latency; 2], "{size} B");
+        assert_eq!((compared.packets, compared.events), (1, 7), "{size} B");
     }
+}
+
+#[test]
+#[ignore = "builds a simulator: make -C rtl test-lockstep"]
+fn a_thousand_packets_of_eight_messages() {
+    let tiny = Tiny::new();
+    let packets = (0..1_000_u32).map(|number| {
+        let size = [64, 512, 1_024, 100][number as usize % 4];
+        packet(u64::from(number) * 3, number % 8, size, number >= 992)
+    });
+    let compared = tiny.run("empty", packets.collect()).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!((compared.packets, compared.events), (1_000, 7_000));
+    assert!(compared.instructions > 8_000 && compared.registers > 3_000, "{compared:?}");
 }
