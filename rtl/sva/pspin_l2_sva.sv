@@ -1,0 +1,36 @@
+// What holds in an L2 memory: each group of banks has one user in a cycle, and DMA engines read none that is busy.
+module pspin_l2_sva #(
+  parameter int unsigned Groups = 4
+) (
+  input logic              clk_i,
+  input logic              rst_ni,
+
+  input logic [Groups-1:0] b_read,
+  input logic [Groups-1:0] busy_o,
+  input logic [Groups-1:0] b_write_q,
+  input logic [Groups-1:0] modify_q,
+  input logic [Groups-1:0] a_write_q,
+  input logic [Groups-1:0] a_read_q,
+  input logic [Groups-1:0] b_read_q,
+  input logic [Groups-1:0] pe_q,
+  input logic              is_redone
+);
+
+  default clocking @(posedge clk_i);
+  endclocking
+  default disable iff (!rst_ni);
+
+  NotBusy : assert property ((b_read & busy_o) == '0);
+
+  for (genvar i = 0; i < Groups; i++) begin : g_group
+    OneUser : assert property ($onehot0({b_write_q[i], modify_q[i], a_write_q[i], a_read_q[i], b_read_q[i], pe_q[i]}));
+  end
+
+  AllPorts : cover property (b_write_q != '0 && a_write_q != '0 && a_read_q != '0 && b_read_q != '0);
+  Redone : cover property (is_redone);
+
+endmodule
+
+bind pspin_l2 pspin_l2_sva #(
+  .Groups(Groups)
+) u_sva (.*);
