@@ -194,19 +194,7 @@ module pspin_cluster
   logic [7:0]      console_char  [HpusPerCluster];
 
   for (genvar h = 0; h < HpusPerCluster; h++) begin : gen_hpu
-    pspin_hpu #(
-      .Clusters    (Clusters),
-      .Tasks       (ClusterTasks),
-      .StackBytes  (StackBytes),
-      .L1Bytes     (L1Bytes),
-      .HandlerBytes(L2HandlerBytes),
-      .PacketBytes (L2PacketBytes),
-      .ProgramBytes(ProgramBytes),
-      .Commands    (ClusterCommandsInFlight),
-      .Buffered    (ClusterBufferedCompletions),
-      .DirectBytes (CommandsHostDirectBytes),
-      .TrapCycles  (ClusterTrapCycles)
-    ) u_hpu (
+    pspin_cluster_hpu u_hpu (
       .clk_i,
       .rst_ni,
       .id_i             ('{cluster: cluster_i, hpu: HpuWidth'(h)}),

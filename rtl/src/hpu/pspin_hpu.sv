@@ -88,9 +88,6 @@ module pspin_hpu
   output logic                     terminate_o
 );
 
-  // All instances are the same, so a simulator compiles one.
-  /* verilator hier_block */
-
   localparam logic [31:0] BootStart = 32'h1A00_0000;
   localparam logic [4:2]  BootLast  = 3'd5;
 
