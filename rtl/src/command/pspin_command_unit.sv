@@ -64,6 +64,7 @@ module pspin_command_unit
   output logic                                            host_write_valid_o,
   input  logic                                            host_write_ready_i,
   output logic [63:0]                                     host_write_address_o,
+  output logic [31:0]                                     host_write_size_o,
   output logic [511:0]                                    host_write_data_o,
   output logic [6:0]                                      host_write_bytes_o,
   output logic                                            host_write_first_o,
@@ -272,6 +273,7 @@ module pspin_command_unit
   // What both users of the host have: [0] the off-cluster DMA engine, [1] the host-direct unit.
   typedef struct packed {
     logic [63:0]             address;
+    logic [31:0]             size;
     logic [511:0]            data;
     logic [6:0]              bytes;
     logic                    first;
@@ -330,6 +332,7 @@ module pspin_command_unit
     .host_write_valid_o    (write_valid[0]),
     .host_write_ready_i    (write_ready[0]),
     .host_write_address_o  (writes[0].address),
+    .host_write_size_o     (writes[0].size),
     .host_write_data_o     (writes[0].data),
     .host_write_bytes_o    (writes[0].bytes),
     .host_write_first_o    (writes[0].first),
@@ -404,6 +407,7 @@ module pspin_command_unit
     .end_data_o            (direct_data)
   );
 
+  assign writes[1].size  = 32'(writes[1].bytes);
   assign writes[1].first = 1'b1;
   assign writes[1].last  = 1'b1;
   assign writes[1].id    = own_write ? 2'd2 : 2'd1;
@@ -411,7 +415,8 @@ module pspin_command_unit
   assign asks[1].id      = 2'd1;
 
   pspin_status #(
-    .Contexts(Contexts)
+    .Contexts (Contexts),
+    .HostQueue(HostQueue)
   ) u_status (
     .clk_i,
     .rst_ni,
@@ -474,6 +479,7 @@ module pspin_command_unit
   );
 
   assign host_write_address_o = write.address;
+  assign host_write_size_o    = write.size;
   assign host_write_data_o    = write.data;
   assign host_write_bytes_o   = write.bytes;
   assign host_write_first_o   = write.first;

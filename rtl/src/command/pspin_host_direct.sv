@@ -84,7 +84,8 @@ module pspin_host_direct
   assign leaves               = is_write ? host_write_ready_i : host_read_ready_i;
   assign status_take_o        = valid && is_own && host_write_ready_i;
 
-  // Commands that the host has not answered: those of the unit itself are only counted. Answers to writes wait until their ends are taken.
+  // Commands that the host has not answered, but for those of the unit itself. Answers to writes wait until their ends are taken, and
+  // while data comes.
   logic                  writes_ready, writes_valid, reads_ready, reads_valid, answer_ready, answer_valid, answer_own;
   logic                  answer_refused, answer_empty, takes_answer, takes_data;
   logic [QueueWidth-1:0] writes, reads;
@@ -142,17 +143,17 @@ module pspin_host_direct
     .empty_o(answer_empty)
   );
 
-  assign takes_answer      = answer_valid && (answer_own || end_ready_i);
-  assign host_data_ready_o = !answer_valid && end_ready_i;
+  assign takes_answer      = answer_valid && !host_data_valid_i && (answer_own || end_ready_i);
+  assign host_data_ready_o = end_ready_i;
   assign takes_data        = host_data_valid_i && host_data_ready_o;
   assign status_lost_o     = takes_answer && answer_own && answer_refused;
   assign end_valid_o       = (takes_answer && !answer_own) || takes_data;
-  assign end_data_o        = answer_valid ? '0 : host_data_i;
+  assign end_data_o        = host_data_valid_i ? host_data_i : '0;
   assign credit_give_o     = takes_answer || takes_data;
 
   always_comb begin
-    end_o            = answer_valid ? write : read;
-    end_o.is_refused = answer_valid ? answer_refused : host_data_refused_i;
+    end_o            = host_data_valid_i ? read : write;
+    end_o.is_refused = host_data_valid_i ? host_data_refused_i : answer_refused;
   end
 
   // Credits keep the queues from overflowing, and the host answers nothing that it was not asked.

@@ -34,6 +34,7 @@ module pspin_off_cluster_dma
   output logic                    host_write_valid_o,
   input  logic                    host_write_ready_i,
   output logic [63:0]             host_write_address_o,
+  output logic [31:0]             host_write_size_o,
   output logic [511:0]            host_write_data_o,
   output logic [6:0]              host_write_bytes_o,
   output logic                    host_write_first_o,
@@ -141,6 +142,7 @@ module pspin_off_cluster_dma
   assign host_write_valid_o   = data_valid;
   assign data_ready           = host_write_ready_i;
   assign host_write_address_o = sending.host;
+  assign host_write_size_o    = sending.data.size;
   assign host_write_context_o = sending.execution_context;
   assign leaves_last          = data_valid && data_ready && host_write_last_o;
 

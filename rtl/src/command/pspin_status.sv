@@ -1,11 +1,12 @@
 // The status of failures (PsPIN III-B2, B3): when a handler has failed, or a message was given up because no packet came, the driver on
 // the host gets an event, and the descriptor of the context in host memory gets a status by a host-direct command of the unit itself
-// (crates/accel/src/pspin/status.rs). Whoever has failed waits while four of these commands wait.
+// (crates/accel/src/pspin/status.rs). A failure of cycle T is a command in T + 1. Whoever has failed waits while there are four.
 module pspin_status
   import pspin_pkg::*;
 #(
-  parameter int unsigned Contexts = 64,
-  parameter int unsigned Depth    = 4
+  parameter int unsigned Contexts  = 64,
+  parameter int unsigned Depth     = 4,  // commands that wait
+  parameter int unsigned HostQueue = 8   // commands that may have been taken, and not been executed
 ) (
   input  logic                    clk_i,
   input  logic                    rst_ni,
@@ -41,18 +42,27 @@ module pspin_status
 
   localparam int unsigned IndexWidth = Contexts > 1 ? $clog2(Contexts) : 1;
   localparam int unsigned CountWidth = $clog2(Depth + 1);
+  localparam int unsigned DataWidth  = $clog2(Depth + HostQueue + 1);
 
   ////////////
   // Events //
   ////////////
 
-  logic has_room, takes, looks_q;
+  logic                  takes, looks_q, finishes, told, is_open;
+  logic [CountWidth-1:0] waiting_q;  // failures that are looked up, or whose commands wait
 
-  // One failure is looked up at a time. Messages without packets come first.
+  // Messages without packets come first.
+  assign is_open        = waiting_q != CountWidth'(Depth) && !(looks_q && !finishes);
   assign takes          = event_valid_o && event_ready_i;
-  assign event_valid_o  = (idle_valid_i || failed_valid_i) && has_room && !looks_q;
-  assign idle_ready_o   = has_room && !looks_q && event_ready_i;
+  assign event_valid_o  = (idle_valid_i || failed_valid_i) && is_open;
+  assign idle_ready_o   = is_open && event_ready_i;
   assign failed_ready_o = idle_ready_o && !idle_valid_i;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) waiting_q <= '0;
+    else waiting_q <= waiting_q + CountWidth'(takes) - CountWidth'(command_valid_o && command_ready_i)
+                                - CountWidth'(finishes && !told);
+  end
 
   always_comb begin
     event_o = '0;
@@ -79,14 +89,16 @@ module pspin_status
   // Descriptors //
   /////////////////
 
-  // A context's descriptor, and how many failures it has had. A row is written by the registers, or with one failure more.
-  logic          told, finishes;
+  // A context's descriptor, and how many failures it has had. A row is written by the registers, or with one failure more. When the
+  // same context fails in the next cycle, the row that was read then is old.
+  logic          is_same_q;
   driver_event_t event_q;
   logic [63:0]   descriptor;
-  logic [31:0]   failures;
+  logic [31:0]   found, failures, before_q;
 
   assign finishes = looks_q && !context_write_i;
   assign told     = finishes && descriptor != '0;
+  assign failures = (is_same_q ? before_q : found) + 1'b1;
 
   pspin_sram_2p #(
     .Rows (Contexts),
@@ -95,10 +107,10 @@ module pspin_status
     .clk_i,
     .we_i   (context_write_i || looks_q),
     .wrow_i (context_write_i ? IndexWidth'(context_index_i) : IndexWidth'(event_q.execution_context)),
-    .wdata_i(context_write_i ? {context_descriptor_i, 32'd0} : {descriptor, failures + 1'b1}),
+    .wdata_i(context_write_i ? {context_descriptor_i, 32'd0} : {descriptor, failures}),
     .re_i   (takes),
     .rrow_i (IndexWidth'(event_o.execution_context)),
-    .rdata_o({descriptor, failures})
+    .rdata_o({descriptor, found})
   );
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -107,7 +119,11 @@ module pspin_status
   end
 
   always_ff @(posedge clk_i) begin
-    if (takes) event_q <= event_o;
+    if (takes) begin
+      event_q   <= event_o;
+      is_same_q <= looks_q && event_q.execution_context == event_o.execution_context;
+      before_q  <= failures;
+    end
   end
 
   //////////////
@@ -120,13 +136,13 @@ module pspin_status
     logic [ContextWidth-1:0] execution_context;
   } place_t;
 
-  logic                  place_ready, status_ready, status_valid;
-  logic [CountWidth-1:0] places, statuses;
-  logic [255:0]          status;
+  logic                 place_ready, no_place, status_ready, status_valid;
+  logic [DataWidth-1:0] statuses;
+  logic [255:0]         status;
 
-  assign status = {32'd0, failures + 1'b1, 32'(event_q.role), event_q.message, event_q.address, event_q.pc, 32'(event_q.cause)};
+  assign status = {32'd0, failures, 32'(event_q.role), event_q.message, event_q.address, event_q.pc, 32'(event_q.cause)};
 
-  pspin_fifo #(
+  pspin_fallthrough #(
     .Width($bits(place_t)),
     .Depth(Depth)
   ) u_places (
@@ -138,12 +154,12 @@ module pspin_status
     .valid_o(command_valid_o),
     .ready_i(command_ready_i),
     .data_o ({command_host_o, command_context_o}),
-    .count_o(places)
+    .empty_o(no_place)
   );
 
   pspin_fifo #(
     .Width(256),
-    .Depth(Depth)
+    .Depth(Depth + HostQueue)
   ) u_statuses (
     .clk_i,
     .rst_ni,
@@ -156,11 +172,10 @@ module pspin_status
     .count_o(statuses)
   );
 
-  assign has_room = statuses != CountWidth'(Depth);
-  assign empty_o  = statuses == '0 && !looks_q && !idle_valid_i && !failed_valid_i;
+  assign empty_o = statuses == '0 && !looks_q && !idle_valid_i && !failed_valid_i;
 
-  // Numbers have widths that do for all configurations, and one queue is never longer than the other.
+  // Numbers have widths that do for all configurations; the count of those that wait keeps the queues from overflowing.
   logic unused;
-  assign unused = ^{failed_i, event_q, context_index_i, place_ready, places, status_ready, status_valid};
+  assign unused = ^{failed_i, event_q, context_index_i, place_ready, no_place, status_ready, status_valid};
 
 endmodule

@@ -3,43 +3,46 @@
 module pspin_axi_host_read
   import pspin_pkg::*;
 #(
-  parameter int unsigned Ids     = 2,  // of the unit
-  parameter int unsigned Reads   = 8,  // of each that are under way
-  parameter int unsigned IdWidth = 3
+  parameter int unsigned Ids       = 2,  // of the unit
+  parameter int unsigned Reads     = 8,  // of each that are under way
+  parameter int unsigned IdWidth   = 3,
+  parameter int unsigned UserWidth = 1   // of what goes along with the address
 ) (
-  input  logic               clk_i,
-  input  logic               rst_ni,
+  input  logic                 clk_i,
+  input  logic                 rst_ni,
 
   // pspin_unit: a read. One of no bytes brings a beat.
-  input  logic               host_read_valid_i,
-  output logic               host_read_ready_o,
-  input  logic [63:0]        host_read_address_i,
-  input  logic [31:0]        host_read_size_i,
-  input  logic [1:0]         host_read_id_i,
+  input  logic                 host_read_valid_i,
+  output logic                 host_read_ready_o,
+  input  logic [63:0]          host_read_address_i,
+  input  logic [31:0]          host_read_size_i,
+  input  logic [1:0]           host_read_id_i,
+  input  logic [UserWidth-1:0] host_read_user_i,
 
   // pspin_unit: the beats of a read. Refused: the host has refused this beat or one before.
-  output logic               host_data_valid_o,
-  input  logic               host_data_ready_i,
-  output logic [511:0]       host_data_o,
-  output logic               host_data_last_o,
-  output logic [1:0]         host_data_id_o,
-  output logic               host_data_refused_o,
+  output logic                 host_data_valid_o,
+  input  logic                 host_data_ready_i,
+  output logic [511:0]         host_data_o,
+  output logic                 host_data_last_o,
+  output logic [1:0]           host_data_id_o,
+  output logic                 host_data_refused_o,
 
   // The host.
-  output logic               ar_valid_o,
-  input  logic               ar_ready_i,
-  output logic [IdWidth-1:0] ar_id_o,
-  output logic [63:0]        ar_addr_o,
-  output logic [7:0]         ar_len_o,
-  output logic [2:0]         ar_size_o,
-  output logic [1:0]         ar_burst_o,
+  output logic                 ar_valid_o,
+  input  logic                 ar_ready_i,
+  output logic [IdWidth-1:0]   ar_id_o,
+  output logic [UserWidth-1:0] ar_user_o,
+  output logic [63:0]          ar_addr_o,
+  output logic [7:0]           ar_len_o,
+  output logic [2:0]           ar_size_o,
+  output logic [1:0]           ar_burst_o,
 
-  input  logic               r_valid_i,
-  output logic               r_ready_o,
-  input  logic [IdWidth-1:0] r_id_i,
-  input  logic [511:0]       r_data_i,
-  input  logic [1:0]         r_resp_i,
-  input  logic               r_last_i
+  input  logic                 r_valid_i,
+  output logic                 r_ready_o,
+  input  logic [IdWidth-1:0]   r_id_i,
+  input  logic [511:0]         r_data_i,
+  input  logic [1:0]           r_resp_i,
+  input  logic                 r_last_i
 );
 
   localparam int unsigned LenWidth   = $clog2(4096 / BeatBytes);
@@ -91,17 +94,17 @@ module pspin_axi_host_read
   logic [1:0] ar_count, data_count;
 
   pspin_fifo #(
-    .Width(2 + 58 + LenWidth),
+    .Width(2 + UserWidth + 58 + LenWidth),
     .Depth(2)
   ) u_ar (
     .clk_i,
     .rst_ni,
     .valid_i(goes),
     .ready_o(ar_ready),
-    .data_i ({host_read_id_i, word, length}),
+    .data_i ({host_read_id_i, host_read_user_i, word, length}),
     .valid_o(ar_valid_o),
     .ready_i(ar_ready_i),
-    .data_o ({ar_id_o[1:0], ar_addr_o[63:6], ar_len_o[LenWidth-1:0]}),
+    .data_o ({ar_id_o[1:0], ar_user_o, ar_addr_o[63:6], ar_len_o[LenWidth-1:0]}),
     .count_o(ar_count)
   );
 

@@ -3,9 +3,10 @@
 module pspin_axi_host_write
   import pspin_pkg::*;
 #(
-  parameter int unsigned Ids     = 3,  // of the unit: answers to those of each are in order
-  parameter int unsigned Bursts  = 8,  // of each that have no response
-  parameter int unsigned IdWidth = 3
+  parameter int unsigned Ids       = 3,  // of the unit: answers to those of each are in order
+  parameter int unsigned Bursts    = 8,  // of each that have no response
+  parameter int unsigned IdWidth   = 3,
+  parameter int unsigned UserWidth = 1   // of what goes along with the address
 ) (
   input  logic                 clk_i,
   input  logic                 rst_ni,
@@ -16,6 +17,7 @@ module pspin_axi_host_write
   input  logic [63:0]          host_write_address_i,
   input  logic [31:0]          host_write_size_i,
   input  logic [1:0]           host_write_id_i,
+  input  logic [UserWidth-1:0] host_write_user_i,
   input  logic [511:0]         host_write_data_i,
   input  logic                 host_write_last_i,
 
@@ -28,6 +30,7 @@ module pspin_axi_host_write
   output logic                 aw_valid_o,
   input  logic                 aw_ready_i,
   output logic [IdWidth-1:0]   aw_id_o,
+  output logic [UserWidth-1:0] aw_user_o,
   output logic [63:0]          aw_addr_o,
   output logic [7:0]           aw_len_o,
   output logic [2:0]           aw_size_o,
@@ -111,17 +114,17 @@ module pspin_axi_host_write
   logic [1:0] aw_count, w_count;
 
   pspin_fifo #(
-    .Width(2 + 58 + LenWidth),
+    .Width(2 + UserWidth + 58 + LenWidth),
     .Depth(2)
   ) u_aw (
     .clk_i,
     .rst_ni,
     .valid_i(goes && begins),
     .ready_o(aw_ready),
-    .data_i ({host_write_id_i, word, length}),
+    .data_i ({host_write_id_i, host_write_user_i, word, length}),
     .valid_o(aw_valid_o),
     .ready_i(aw_ready_i),
-    .data_o ({aw_id_o[1:0], aw_addr_o[63:6], aw_len_o[LenWidth-1:0]}),
+    .data_o ({aw_id_o[1:0], aw_user_o, aw_addr_o[63:6], aw_len_o[LenWidth-1:0]}),
     .count_o(aw_count)
   );
 

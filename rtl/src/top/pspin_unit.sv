@@ -42,12 +42,13 @@ module pspin_unit
   output logic                    send_first_o,
   output logic                    send_last_o,
 
-  // To host memory, writes, beat by beat; the first byte of the first beat goes to the address. The host answers each write when it
-  // has accepted it, in the order of those with the same id: 0 is the off-cluster DMA engine, 1 a host-direct command, 2 the unit's
-  // own status of a failure.
+  // To host memory, writes, beat by beat; the first byte of the first beat goes to the address, and the size is that of all beats. The
+  // host answers each write when it has accepted it, in the order of those with the same id: 0 is the off-cluster DMA engine, 1 a
+  // host-direct command, 2 the unit's own status of a failure.
   output logic                    host_write_valid_o,
   input  logic                    host_write_ready_i,
   output logic [63:0]             host_write_address_o,
+  output logic [31:0]             host_write_size_o,
   output logic [511:0]            host_write_data_o,
   output logic [6:0]              host_write_bytes_o,
   output logic                    host_write_first_o,
@@ -623,6 +624,7 @@ module pspin_unit
     .host_write_valid_o,
     .host_write_ready_i,
     .host_write_address_o,
+    .host_write_size_o,
     .host_write_data_o,
     .host_write_bytes_o,
     .host_write_first_o,

@@ -135,6 +135,7 @@ module pspin_harness
     .host_write_valid_o,
     .host_write_ready_i,
     .host_write_address_o,
+    .host_write_size_o    (),
     .host_write_data_o,
     .host_write_bytes_o,
     .host_write_first_o,

@@ -106,7 +106,7 @@ async def random_commands(dut) -> None:
             command = waiting.pop()
             world.waiting[command.cluster].append(command)
         if waiting and bench.happens(0.03) and len(world.failures) < 3:
-            expected.append(fail(world, descriptors, counts))
+            expected += [fail(world, descriptors, counts) for _ in range(bench.rng.randrange(1, 4))]
         await world.step()
     for _ in range(60):
         await world.step()

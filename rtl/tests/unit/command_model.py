@@ -240,6 +240,7 @@ class World:
             command = self.accepted[KIND.CommandToHost if number == 0 else KIND.CommandHostDirect][0]
             assert address == command.others["host"]
             assert int(dut.host_write_context_o.value) == command.others["execution_context"]
+            assert int(dut.host_write_size_o.value) == (command.size if number == 0 else len(data))
             self.burst += data
             if not is_last:
                 assert len(data) == BEAT
