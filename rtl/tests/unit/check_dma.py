@@ -29,6 +29,7 @@ class World:
         self.model = Interconnect(self.clusters, int(self.dut.Latency.value), 2, int(self.dut.L1Banks.value) // 16)
         self.bytes = Bytes()
         self.now = self.compared = 0
+        self.landed = [0] * self.clusters
         self.packets: list[deque[Copy]] = [deque() for _ in range(self.clusters)]
         self.copies: list[deque[Copy]] = [deque() for _ in range(self.clusters * self.hpus)]
         self.turns = [0] * self.clusters  # of the HPUs of a cluster
@@ -91,7 +92,8 @@ class World:
             copy = landed.get((cluster, 1))
             hpus = int(self.dut.transfer_landed_o.value) >> cluster * self.hpus & (1 << self.hpus) - 1
             assert hpus == (1 << copy.tag if copy else 0), self.now
-        for copy in landed.values():
+        for (cluster, _), copy in landed.items():
+            self.landed[cluster] += 1
             self.bytes.write(copy.target, self.bytes.read(copy.source, copy.size))
             self.compared += 1
 
@@ -240,5 +242,6 @@ async def all_at_once(dut) -> None:
         await world.cycle(0.5)
     await world.check()
     assert world.compared > 1500
+    assert min(world.landed) > 50
     assert world.model.moved > 800
     assert world.model.passed > 10
