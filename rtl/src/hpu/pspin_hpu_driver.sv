@@ -282,7 +282,7 @@ module pspin_hpu_driver
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) watches_q <= 1'b0;
-    else watches_q <= is_new_q || (watches_q && !bites_o && !rings && !end_o);
+    else watches_q <= (is_new_q || (watches_q && !bites_o)) && !rings && !end_o;
   end
 
   always_ff @(posedge clk_i) begin
