@@ -3,6 +3,9 @@
 //
 // A packet has a slot of the packet buffer from its first beat on, and a message from its last one on, so that one that is bad or too
 // long leaves no trace. Its request comes WriteCycles + 1 cycles after its last beat has been taken: then all of it is in L2.
+//
+// Each message has a queue of the unit for itself. If two shared one, the request of the second could wait for the end of the first,
+// whose packets are behind that request.
 module pspin_nic_inbound
   import pspin_pkg::*;
 #(
@@ -10,7 +13,7 @@ module pspin_nic_inbound
   parameter int unsigned Slots       = 64,
   parameter int unsigned SlotBytes   = 2048,           // the largest packet; a multiple of a beat
   parameter logic [31:0] SlotsAt     = 32'h1C40_0000,  // in the packet buffer
-  parameter int unsigned MessageIds  = 64,             // no more than the unit has
+  parameter int unsigned MessageIds  = 64,             // no more than the unit has queues
   parameter int unsigned WriteCycles = 4,
   localparam int unsigned RuleWidth = Rules > 1 ? $clog2(Rules) : 1
 ) (
