@@ -183,3 +183,53 @@ async def random_traffic(dut) -> None:
     floors = {"accepted": 1500, "sent": 1000, "reset": 10, "idle": 5, "skipped": 300, "blocked": 100, "held": 300}
     for name, least in {**floors, "failed": 100}.items():
         assert count[name] > least, count
+
+
+@cocotb.test()
+async def resets_in_traffic(dut) -> None:
+    """A reset at any time leaves nothing behind: all outputs are known, and the next message is processed."""
+    her_t, task_t, completion_t, feedback_t = (
+        struct(name) for name in ("her_t", "task_t", "completion_t", "feedback_t")
+    )
+    bench = await start(dut)
+    rng = bench.rng
+    clusters, queues = int(dut.Clusters.value), int(dut.Queues.value)
+    engine = Engine(queues, int(dut.SharedCells.value), 1)
+    sched = Sched(engine, Feedback(clusters, 1), Policy(home=True, others=True, pins=False), 1)
+    compared = 0
+    for round_ in range(20):
+        await bench.reset()
+        await bench.read()
+        assert bool(dut.empty_o.value)
+        assert int(dut.free_o.value) == (1 << queues) - 1
+        assert int(dut.inside_o.value) == 0
+        valids = ("feedback_valid_o", "send_valid_o", "failed_valid_o", "idle_valid_o", "reset_done_o", "done_ready_o")
+        assert all(int(getattr(dut, name).value) == 0 for name in valids)
+        await bench.next()
+        await write_contexts(dut, bench, sched)
+        dut.feedback_ready_i.value = dut.failed_ready_i.value = dut.idle_ready_i.value = 1
+        running: deque[dict] = deque()
+        back: list[int] = []
+        # One message of three packets with all handlers is alone; then there is traffic, until the reset.
+        alone = [{"message": round_ % queues, "execution_context": 7, "eom": int(user == 2)} for user in range(3)]
+        offered, traffic = 0, rng.randrange(10, 200)
+        for _ in range(100 + traffic):
+            is_alone = len(back) < len(alone)
+            fields = alone[offered] if offered < len(alone) else {"message": rng.randrange(4 * queues), "eom": 1}
+            dut.her_valid_i.value = offered < len(alone) or not is_alone
+            dut.her_i.value = her_t.pack(**{"execution_context": rng.randrange(CONTEXTS), **fields, "user": offered})
+            dut.has_room_i.value = (1 << clusters) - 1 if is_alone else rng.getrandbits(clusters)
+            ends = bool(running) and bench.happens(0.5)
+            dut.done_valid_i.value, dut.done_i.value = ends, completion_t.pack(**running[0]) if ends else 0
+            await bench.read()
+            if dut.feedback_valid_o.value:
+                back.append(feedback_t.unpack(dut.feedback_o.value)["user"])
+            if ends and int(dut.done_ready_o.value) & 1:
+                running.popleft()
+            if int(dut.send_valid_o.value):
+                running.append(task_t.unpack(dut.send_o.value))
+            offered += bool(dut.her_valid_i.value and dut.her_ready_o.value)
+            await bench.next()
+        assert back[:3] == [0, 1, 2], back
+        compared += len(back)
+    assert compared > 500
