@@ -191,7 +191,7 @@ module pspin_off_cluster_dma
   ///////////////
 
   logic                  from_ready, from_empty, asks, reading_ready, reading_valid, read_ends, written_all, read_refused;
-  logic                  writer_empty, read_event;
+  logic                  writer_empty, end_ready, read_valid;
   logic [QueueWidth-1:0] reading_count;
   command_t              from_front, reading;
 
@@ -249,19 +249,43 @@ module pspin_off_cluster_dma
     .write_ready_i,
     .write_o,
     .end_valid_o  (written_all),
-    .end_ready_i  (end_ready_i[1] && (!reading.has_event || event_ready_i[1])),
+    .end_ready_i  (end_ready),
     .end_refused_o(read_refused),
     .empty_o      (writer_empty)
   );
 
-  assign reader_o         = reading.hpu;
-  assign reader_slot_o    = reading.slot;
-  assign read_event       = reading.has_event && !read_refused;
-  assign read_ends        = written_all && end_ready_i[1] && (!reading.has_event || event_ready_i[1]);
-  assign end_valid_o[1]   = read_ends;
-  assign end_o[1]         = '{hpu: reading.hpu, slot: reading.slot, is_refused: read_refused, host: reading.host};
-  assign event_valid_o[1] = read_ends && read_event;
-  assign event_user_o[1]  = reading.user;
+  assign reader_o      = reading.hpu;
+  assign reader_slot_o = reading.slot;
+  assign read_ends     = written_all && end_ready;
+
+  // The handler is told in the cycle behind that of the last beat.
+  typedef struct packed {
+    command_end_t ends;
+    logic         has_event;
+    logic [31:0]  user;
+  } read_end_t;
+
+  read_end_t read_end;
+  logic      read_told;
+
+  pspin_stage #(
+    .Width($bits(read_end_t))
+  ) u_read_end (
+    .clk_i,
+    .rst_ni,
+    .valid_i(written_all),
+    .ready_o(end_ready),
+    .data_i ({reading.hpu, reading.slot, read_refused, reading.host, reading.has_event && !read_refused, reading.user}),
+    .valid_o(read_valid),
+    .ready_i(read_told),
+    .data_o (read_end)
+  );
+
+  assign read_told        = end_ready_i[1] && (!read_end.has_event || event_ready_i[1]);
+  assign end_valid_o[1]   = read_valid && read_told;
+  assign end_o[1]         = read_end.ends;
+  assign event_valid_o[1] = read_valid && read_told && read_end.has_event;
+  assign event_user_o[1]  = read_end.user;
 
   assign credits_give_o = {read_ends, write_ends};
 
