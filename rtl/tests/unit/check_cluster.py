@@ -13,7 +13,9 @@ from sv_types import enum, struct
 
 TASK, DONE, CONFIG = struct("task_t"), struct("completion_t"), struct("cfg_t")
 CONTEXT, RANGE, BEAT = struct("execution_context_t"), struct("range_t"), struct("dma_beat_t")
-SCRATCHPAD, PACKETS = 0x1000_3000, 0x1C40_0000
+WORD, COMMAND, RESPONSE = struct("word_request_t"), struct("command_t"), struct("response_t")
+HANDLERS = ("empty", "sum", "tell")
+SCRATCHPAD, HANDLER, PACKETS = 0x1000_3000, 0x1C00_0000, 0x1C40_0000
 LATENCY, LEAST_BEATS, MISS, LINE = 10, 2, 12, 32
 
 
@@ -78,13 +80,70 @@ class Around:
                 self.done.append((self.bench.cycle, DONE.unpack(int(dut.done_o.value))))
             await FallingEdge(dut.clk_i)
 
+    async def words(self, read: dict[int, int]) -> None:
+        """The PE interconnect: a word of another memory comes some cycles later, one at a time."""
+        dut, coming = self.dut, deque()
+        while True:
+            ready = self.bench.happens(0.7)
+            dut.pe_ready_i.value = ready
+            answers = bool(coming) and coming[0][0] <= self.bench.cycle
+            dut.pe_rvalid_i.value = answers
+            dut.pe_rhpu_i.value, dut.pe_rdata_i.value = coming.popleft()[1:] if answers else (0, 0)
+            await RisingEdge(dut.clk_i)
+            if dut.pe_valid_o.value and ready:
+                request, hpu = WORD.unpack(int(dut.pe_o.value)), int(dut.pe_hpu_o.value)
+                assert not request["we"]
+                read[hpu] = read.get(hpu, 0) + 1
+                coming.append((self.bench.cycle + 18, hpu, self.word(request["address"], read[hpu], hpu)))
+            await FallingEdge(dut.clk_i)
+
+    def word(self, address: int, number: int, hpu: int) -> int:
+        """Return what an HPU reads for the n-th time."""
+        return (address * 5 + number * 977 + hpu * 65_537 + 0x2000_0000) % (1 << 32)
+
+    async def commands(self, taken: list[dict[str, Any]]) -> None:
+        """The command unit: engines have a credit now and then; a response comes some cycles later."""
+        dut, coming = self.dut, deque()
+        while True:
+            ready, credit = self.bench.happens(0.7), self.bench.rng.randrange(8)
+            dut.command_ready_i.value, dut.credit_i.value = ready, credit
+            answers = bool(coming) and coming[0][0] <= self.bench.cycle
+            dut.response_valid_i.value = answers
+            if answers:
+                dut.response_i.value = RESPONSE.pack(**coming.popleft()[1])
+            await RisingEdge(dut.clk_i)
+            if dut.command_valid_o.value:
+                command = COMMAND.unpack(int(dut.command_o.value))
+                assert command["kind"] == enum("command_e").CommandHostDirect
+                assert credit >> enum("engine_e").EngineDirect & 1, "no credit"
+                if ready:
+                    taken.append(command)
+                    coming.append((self.bench.cycle + 7, {"hpu": command["hpu"], "slot": command["slot"]}))
+            await FallingEdge(dut.clk_i)
+
+    async def console(self, printed: list[tuple[int, int]]) -> None:
+        """The console of the unit."""
+        dut = self.dut
+        while True:
+            ready = self.bench.happens(0.3)
+            dut.console_ready_i.value = ready
+            await RisingEdge(dut.clk_i)
+            if dut.console_valid_o.value and ready:
+                printed.append((int(dut.console_hpu_o.value), int(dut.console_char_o.value)))
+            await FallingEdge(dut.clk_i)
+
     async def boot(self, made: Program) -> None:
         """Write the contexts, one for each handler, and let the HPUs start."""
         dut = self.dut
         code = {"address": PROGRAM, "size": len(made.code)}
-        for index, name in enumerate(("empty", "sum", "collide")):
+        for index, name in enumerate(HANDLERS):
             handler = {"address": made.symbols[name], "size": 64}
-            row = {"watchdog_cycles": 100_000, "handlers": RANGE.pack(**handler) << RANGE.width}
+            row = {
+                "watchdog_cycles": 100_000,
+                "handlers": RANGE.pack(**handler) << RANGE.width,
+                "handler_memory": {"address": HANDLER, "size": 4096},
+                "host": {"address": 0, "size": 1 << 32},
+            }
             dut.context_write_i.value, dut.context_index_i.value = 1, index
             dut.context_i.value = CONTEXT.pack(**row)
             dut.scratchpad_write_i.value, dut.scratchpad_index_i.value = 1, index
@@ -155,7 +214,7 @@ class Events:
 
     async def _watch(self, bench: Bench) -> None:
         dut = bench.dut
-        drivers = [one.u_hpu.u_driver for one in (dut.gen_hpu[0], dut.gen_hpu[1])]
+        drivers = [one.u_hpu.u_hpu.u_driver for one in (dut.gen_hpu[0], dut.gen_hpu[1])]
         while True:
             await RisingEdge(dut.clk_i)
             if dut.u_csched.landed_valid_i.value:
@@ -220,3 +279,34 @@ async def loaded(dut) -> None:
     assert int.from_bytes(words[:4], "little") == count
     assert int.from_bytes(words[4:8], "little") == total % (1 << 32)
     assert len(events.landed) == len(events.ended) == count
+
+
+@cocotb.test()
+async def outside(dut) -> None:
+    """Each HPU has its own words of other memories, responses and characters, whoever else asks."""
+    bench, made = await start(dut), program()
+    around = Around(bench, made.code)
+    around.takes = 0.5
+    read: dict[int, int] = {}
+    taken: list[dict[str, Any]] = []
+    printed: list[tuple[int, int]] = []
+    for one in (around.words(read), around.commands(taken), around.console(printed)):
+        cocotb.start_soon(one)
+    await around.boot(made)
+    count = 30
+    for user in range(count):
+        await around.send(HANDLERS.index("tell"), 0, 4, user)
+    for _ in range(10_000):
+        await bench.next()
+        if dut.waits_o.value and len(around.done) == count and len(printed) == count:
+            break
+    assert sorted(done["her"]["user"] for _, done in around.done) == list(range(count))
+    assert all(done["outcome"]["kind"] == enum("end_e").EndDone for _, done in around.done)
+    assert len(taken) == count
+    for hpu in range(2):
+        words = [around.word(HANDLER, number, hpu) for number in range(1, read[hpu] + 1)]
+        of_hpu = [command for command in taken if command["hpu"] == {"cluster": 0, "hpu": hpu}]
+        assert [command["host"] for command in of_hpu] == words
+        assert [command["immediate"] % (1 << 32) for command in of_hpu] == words
+        assert [char for printer, char in printed if printer == hpu] == [word % 256 for word in words]
+        assert len(words) > 5

@@ -38,13 +38,22 @@ sum:
     amoadd.w zero, t3, (t0)
     ret
 
-# Loads 64 words of one bank.
-    .globl collide
+# Gives a word of handler memory to the host, as a host-direct command, waits until that is done, and prints the word's first byte.
+    .globl tell
     .balign 32
-collide:
-    lui     t0, %hi(SCRATCHPAD)
-    li      t1, 64
-1:  lw      t2, 0(t0)
-    addi    t1, t1, -1
-    bnez    t1, 1b
+tell:
+    lui     t0, %hi(DRIVER)
+    lw      t1, 0x8(t0)
+    lw      t2, 0(t1)
+    li      t3, 4
+    sw      t3, 0x8C(t0)
+    sw      t2, 0x90(t0)
+    sw      zero, 0x94(t0)
+    li      t3, 4 << 1 | 1
+    sw      t3, 0x98(t0)
+    sw      t2, 0x9C(t0)
+    lw      t3, 0x80(t0)
+    sw      t3, 0x84(t0)
+    lui     t4, 0x1A104
+    sb      t2, 0(t4)
     ret
