@@ -74,7 +74,7 @@ impl Writer {
             let beat = address + done as u32 - from as u32;
             self.beats.push_back(Beat { at, address: beat, strobe, data });
             done += count;
-            at = at + 1_u64;
+            at += 1_u64;
         }
         self.free = at;
         at

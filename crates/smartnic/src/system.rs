@@ -29,9 +29,13 @@ pub struct Sent {
     pub bytes: Vec<u8>,
 }
 
+/// Whether the NIC takes no feedback in a cycle.
+type Held = Box<dyn Fn(Cycle) -> bool>;
+
 /// What came out of the unit and has not been taken.
 struct Surroundings<H> {
     host: H,
+    held: Option<Held>,
     feedback: Vec<(Cycle, Feedback)>,
     sent: Vec<Sent>,
     events: Vec<(Cycle, DriverEvent)>,
@@ -43,6 +47,9 @@ struct Surroundings<H> {
 
 impl<H: Host> Outside for Surroundings<H> {
     fn feedback(&mut self, at: Cycle, feedback: &Feedback) -> bool {
+        if self.held.as_ref().is_some_and(|held| held(at)) {
+            return false;
+        }
         self.feedback.push((at, *feedback));
         true
     }
@@ -133,6 +140,7 @@ impl<U: Unit, H: Host> System<U, H> {
         let latencies = [Latencies::default(), Latencies::default()];
         let outside = Surroundings {
             host,
+            held: None,
             feedback: Vec::new(),
             sent: Vec::new(),
             events: Vec::new(),
@@ -182,6 +190,11 @@ impl<U: Unit, H: Host> System<U, H> {
     /// The host.
     pub fn host(&mut self) -> &mut H {
         &mut self.outside.host
+    }
+
+    /// The NIC takes no feedback in some cycles.
+    pub fn hold_feedback(&mut self, is_held: impl Fn(Cycle) -> bool + 'static) {
+        self.outside.held = Some(Box::new(is_held));
     }
 
     /// A packet will arrive.

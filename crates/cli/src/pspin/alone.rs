@@ -5,15 +5,16 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use accel::pspin::core::Hpus;
 use accel::pspin::her::{DriverEvent, ExecutionContext};
-use accel::pspin::{Cycle, Pspin, Unit as _};
+use accel::pspin::{Cycle, Unit};
 use packets::capture::{self, Format, Writer};
 use packets::frame::Link;
 use packets::generate::{Generator, Load, Pace};
 use packets::rules::{self, Action, End, FLOW, Processing, Rule, Transfer};
+use rtl::Rtl;
 use sim::Time;
 use smartnic::driver::{Driver, Request};
+use smartnic::host::HostMemory;
 use smartnic::inbound::Done;
 use smartnic::network::Table;
 use smartnic::program::Loaded;
@@ -22,9 +23,10 @@ use smartnic::system::System;
 use smartnic::timeline::Timeline;
 use smartnic::watch::Watch;
 
-use super::options::{Arguments, ContextArguments, LoadArguments};
-use super::unit::Unit;
+use super::options::{Arguments, ContextArguments, Engine, LoadArguments};
+use super::unit::Unit as Machine;
 use crate::progress::{self, Task};
+use crate::sdk::Sdk;
 use crate::spincc::{Error, Result};
 
 /// Packets that are given to the inbound engine before they arrive.
@@ -51,7 +53,7 @@ type Packets = Box<dyn Iterator<Item = (Time, Link, Vec<u8>)>>;
 ///
 /// # Errors
 /// When the program does not fit, a file cannot be read or written, or the run does not end.
-pub fn run(arguments: &Arguments, unit: &Unit, elf: &[u8]) -> Result<Report> {
+pub fn run(arguments: &Arguments, sdk: &Sdk, unit: &Machine, elf: &[u8]) -> Result<Report> {
     let file = &arguments.program;
     let loaded = Loaded::new(elf, &unit.config).map_err(|error| Error::malformed(file, error))?;
     let (packets, count, link) = arriving(&arguments.load)?;
@@ -62,14 +64,38 @@ pub fn run(arguments: &Arguments, unit: &Unit, elf: &[u8]) -> Result<Report> {
         Timeline::to_file(path, &unit.config, unit.clock, name).map_err(Error::write(path))
     });
     let watch = Watch::new(&unit.config, timeline.transpose()?);
-    let cores = loaded.hpus(unit.config.clone());
-    let mut system = System::new(unit.config.clone(), unit.clock, cores, watch);
+    let (config, clock) = (unit.config.clone(), unit.clock);
+    match arguments.engine {
+        Engine::Model => {
+            let system = System::new(config.clone(), clock, loaded.hpus(config), watch);
+            on(system, arguments, unit, &loaded, (packets, count, link), rules)
+        }
+        Engine::Rtl => {
+            let library = unit.hardware(sdk, "spinkit pspin run")?;
+            let hardware = Rtl::new(&library, 0, config.clone(), &loaded, false, watch)?;
+            let system = System::around(hardware, config, clock, HostMemory::default());
+            on(system, arguments, unit, &loaded, (packets, count, link), rules)
+        }
+    }
+}
+
+/// Runs a program on a card.
+fn on<U: Unit<Observer = Watch>>(
+    mut system: System<U>,
+    arguments: &Arguments,
+    unit: &Machine,
+    loaded: &Loaded,
+    (packets, count, link): (Packets, Option<u64>, Link),
+    rules: Vec<Rule>,
+) -> Result<Report> {
+    let file = &arguments.program;
     loaded.write(system.unit());
-    let mut contexts = Contexts::new(&arguments.context, unit, &loaded, &rules);
+    let mut contexts = Contexts::new(&arguments.context, unit, loaded, &rules);
     let most_held = unit.config.inbound.reorder_packets;
     let table = Table::new(rules, most_held, |name| {
         let context = contexts.make(name).map_err(|reason| Error::malformed(file, reason))?;
         system.host().register(context.tenant, context.descriptor, 64 + context.host.size);
+        system.unit().prepare(&context);
         Ok::<_, Error>(context)
     })?;
     if !system.boot(Cycle(MOST_BOOT)) {
@@ -84,7 +110,7 @@ pub fn run(arguments: &Arguments, unit: &Unit, elf: &[u8]) -> Result<Report> {
         Some(all) => Task::Counted { done: &counted, all },
         None => Task::Unknown("packets".to_owned()),
     };
-    let end = progress::watch("spinkit pspin run", None, &task, || run.simulate(&loaded, &done)).0;
+    let end = progress::watch("spinkit pspin run", None, &task, || run.simulate(loaded, &done)).0;
     end.map_err(|reason| Error::malformed(file, reason))?;
     let Run { mut system, table, sent, told, .. } = run;
     if told > TOLD {
@@ -192,7 +218,7 @@ struct Contexts<'a> {
 }
 
 impl<'a> Contexts<'a> {
-    fn new(arguments: &'a ContextArguments, unit: &Unit, loaded: &'a Loaded, rules: &[Rule]) -> Contexts<'a> {
+    fn new(arguments: &'a ContextArguments, unit: &Machine, loaded: &'a Loaded, rules: &[Rule]) -> Contexts<'a> {
         let data = loaded.program().data_segment().len() as u32;
         let names: BTreeSet<&str> = rules
             .iter()
@@ -262,8 +288,8 @@ impl<'a> Sent<'a> {
 }
 
 /// A run.
-struct Run<'a> {
-    system: System<Pspin<Hpus, Watch>>,
+struct Run<'a, U> {
+    system: System<U>,
     table: Table,
     packets: Packets,
     /// When the first packet may arrive: the program has prepared itself.
@@ -273,7 +299,7 @@ struct Run<'a> {
     told: usize,
 }
 
-impl Run<'_> {
+impl<U: Unit<Observer = Watch>> Run<'_, U> {
     /// Simulates until everything is done.
     fn simulate(&mut self, loaded: &Loaded, done: &AtomicU64) -> Result<(), String> {
         let mut ended: Vec<Done> = Vec::new();

@@ -13,7 +13,7 @@ use sim::Time;
 use smartnic::report::Report;
 
 use super::env;
-use super::options::Arguments;
+use super::options::{Arguments, Engine};
 use super::unit::Unit;
 use crate::sdk::Sdk;
 use crate::spincc::{Error, Result};
@@ -71,6 +71,7 @@ fn driver_options(arguments: &Arguments, unit: &Unit) -> Result<Vec<OsString>> {
         ("--flows", load.flows.is_some()),
         ("--seed", load.seed.is_some()),
         ("--link", load.link.is_some()),
+        ("--engine rtl", arguments.engine == Engine::Rtl),
         ("--out", arguments.out.is_some()),
         ("--size with several sizes", load.size.len() > 1),
         ("--handlers", context.handlers.is_some()),

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use sim::Time;
 
 use crate::units::parse_ns;
@@ -32,6 +32,9 @@ pub struct Arguments {
     /// Define a macro for the source, or for a folder whose Makefile compiles with $(DEFINITIONS)
     #[arg(short = 'D', value_name = "NAME=VALUE")]
     pub define: Vec<String>,
+    /// What executes: the model, or the hardware of rtl/ in a simulator, which is built once for each machine
+    #[arg(long, value_enum, default_value_t = Engine::Model)]
+    pub engine: Engine,
     #[command(flatten)]
     pub load: LoadArguments,
     #[command(flatten)]
@@ -52,6 +55,15 @@ pub struct Arguments {
     /// -d and -l
     #[arg(last = true, value_name = "OPTIONS")]
     pub driver: Vec<OsString>,
+}
+
+/// What executes a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Engine {
+    /// The model, cycle by cycle.
+    Model,
+    /// The hardware, simulated by Verilator.
+    Rtl,
 }
 
 /// Which packets arrive. Without an option, the default of its help; a folder's driver has defaults of its own.

@@ -20,13 +20,13 @@ pub fn run(arguments: &Arguments) -> Result<bool> {
     let sdk = Sdk::find()?;
     let unit = Unit::load(&sdk, &arguments.machine, &arguments.set)?;
     let is_folder = std::fs::metadata(&arguments.program).map_err(Error::read(&arguments.program))?.is_dir();
-    let report = if is_folder { folder::run(arguments, &sdk, &unit)? } else { program(arguments, &unit)? };
+    let report = if is_folder { folder::run(arguments, &sdk, &unit)? } else { program(arguments, &sdk, &unit)? };
     show(&report, &unit, arguments.json.as_deref())?;
     Ok(arguments.expect_failures || report.faults + report.watchdog == 0)
 }
 
 /// Runs a program or a source.
-fn program(arguments: &Arguments, unit: &Unit) -> Result<Report> {
+fn program(arguments: &Arguments, sdk: &Sdk, unit: &Unit) -> Result<Report> {
     if !arguments.driver.is_empty() {
         return Err(Error::Usage("what follows -- is for drivers of folders; a program has none".to_owned()));
     }
@@ -36,7 +36,7 @@ fn program(arguments: &Arguments, unit: &Unit) -> Result<Report> {
         _ => arguments.program.clone(),
     };
     let elf = std::fs::read(&elf).map_err(Error::read(&elf))?;
-    alone::run(arguments, unit, &elf)
+    alone::run(arguments, sdk, unit, &elf)
 }
 
 /// Compiles a source. Returns the program.

@@ -1,8 +1,10 @@
 //! The machine whose unit runs handlers.
 
+use std::path::PathBuf;
 use std::rc::Rc;
 
 use machine::{Accelerator, Machine};
+use rtl::build::{Design, build};
 use sim::Clock;
 
 use crate::sdk::Sdk;
@@ -16,6 +18,8 @@ pub struct Unit {
     pub config: Rc<machine::Pspin>,
     /// Its clock.
     pub clock: Clock,
+    /// The unit as hardware.
+    design: Option<Design>,
 }
 
 impl Unit {
@@ -29,14 +33,25 @@ impl Unit {
         for notice in &machine.notices {
             eprintln!("spinkit pspin run: note: {notice}");
         }
+        let design = Design::unit(&machine);
         let (name, clock) = (machine.name, machine.hpu.clock);
         match machine.accelerator {
-            Accelerator::Pspin(unit) => Ok(Unit { name, config: Rc::from(unit), clock }),
+            Accelerator::Pspin(unit) => Ok(Unit { name, config: Rc::from(unit), clock, design }),
             Accelerator::Sc17(_) => {
                 let text =
                     format!("{name}: accelerator.kind is \"sc17\"; this command needs \"pspin\", as pspin-400g has");
                 Err(Error::Usage(text))
             }
         }
+    }
+
+    /// The simulator of the unit as hardware, which is built when there is none for this configuration. Commands are called `name`.
+    ///
+    /// # Errors
+    /// When tools are missing, or the build fails.
+    pub fn hardware(&self, sdk: &Sdk, name: &str) -> Result<PathBuf> {
+        let design = self.design.as_ref().expect("the machine has a PsPIN unit");
+        let library = build(&sdk.home, &sdk.cache_dir(), design, |text| eprintln!("{name}: note: {text}"));
+        Ok(library?)
     }
 }

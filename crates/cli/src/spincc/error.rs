@@ -25,6 +25,9 @@ pub enum Error {
         /// The system's reason.
         source: std::io::Error,
     },
+    /// The hardware cannot be simulated.
+    #[error(transparent)]
+    Hardware(#[from] rtl::RtlError),
     /// A tool cannot be started.
     #[error("cannot run {program}: {source}")]
     Start {

@@ -14,12 +14,16 @@ use smartnic::system::{Sent, System};
 use thiserror::Error;
 
 use super::tape::{Difference, Tape, Times};
+use super::traffic::is_held;
 use crate::{Rtl, RtlError};
 
 /// Cycles that a program may take to prepare itself.
 const MOST_BOOT: u64 = 1_000_000;
 /// The cycles behind the end of the longer boot in which the first packet may arrive.
 const AFTER_BOOT: u64 = 64;
+
+/// Cycles between the packets that bring instructions into the caches.
+const APART: u64 = 40_000;
 
 /// The error of a lockstep.
 #[derive(Debug, Error)]
@@ -101,6 +105,10 @@ pub struct Lockstep<'a> {
     pub packets: Vec<Packet>,
     /// How cycles are compared.
     pub times: Times,
+    /// In how many of 16 cycles the NIC takes no feedback.
+    pub held: u64,
+    /// Whether each handler runs on each HPU before: instructions are in the caches then.
+    pub is_warm: bool,
     /// A run that takes longer has failed.
     pub most_cycles: u64,
 }
@@ -111,7 +119,13 @@ struct Out {
     sent: Vec<Sent>,
     events: Vec<DriverEvent>,
     counts: Counts,
+    fed_back: u64,
     ended: Cycle,
+}
+
+/// The cycle in which packets come to both sides, which are idle.
+fn after<U: Unit, V: Unit>(one: &mut System<U>, other: &mut System<V>) -> Cycle {
+    Cycle(one.unit().now().0.max(other.unit().now().0) + AFTER_BOOT)
 }
 
 impl Lockstep<'_> {
@@ -126,9 +140,19 @@ impl Lockstep<'_> {
         let mut model = System::new(config.clone(), clock, loaded.hpus(config.clone()), Tape::default());
         self.prepare(&mut hardware, "hardware")?;
         self.prepare(&mut model, "model")?;
-        let begin = Cycle(hardware.unit().now().0.max(model.unit().now().0) + AFTER_BOOT);
-        let from_hardware = self.packets(&mut hardware, begin, "hardware");
-        let from_model = self.packets(&mut model, begin, "model");
+        if self.is_warm {
+            let begin = after(&mut hardware, &mut model);
+            self.packets(&mut hardware, begin, &self.first(), "hardware")?;
+            self.packets(&mut model, begin, &self.first(), "model")?;
+            std::mem::take(hardware.unit().observer());
+            std::mem::take(model.unit().observer());
+        }
+        let begin = after(&mut hardware, &mut model);
+        let (seed, held) = (u64::from(self.seed), self.held);
+        hardware.hold_feedback(move |cycle| is_held(seed, cycle.0, held));
+        model.hold_feedback(move |cycle| is_held(seed, cycle.0, held));
+        let from_hardware = self.packets(&mut hardware, begin, &self.packets, "hardware");
+        let from_model = self.packets(&mut model, begin, &self.packets, "model");
         // Where a side does not end, the first difference says more.
         let tape = hardware.unit().observer().clone();
         model.unit().observer().compare(&tape, self.times).map_err(LockstepError::Events)?;
@@ -144,9 +168,30 @@ impl Lockstep<'_> {
         if system.boot(Cycle(MOST_BOOT)) { Ok(()) } else { Err(LockstepError::Boot(name)) }
     }
 
-    fn packets<U: Unit>(&self, system: &mut System<U>, begin: Cycle, name: &'static str) -> Result<Out, LockstepError> {
+    /// The packets that bring instructions into the caches: far apart, so that the order is the same on both sides.
+    fn first(&self) -> Vec<Packet> {
+        let hpus = self.config.units.clusters * self.config.units.hpus;
+        let all = (0..self.contexts.len()).flat_map(|context| (0..2 * hpus).map(move |number| (context, number)));
+        let packet = |(index, (context, message))| Packet {
+            at: index as u64 * APART,
+            bytes: vec![31; 64],
+            message,
+            is_last: true,
+            transfer: 64,
+            context,
+        };
+        all.enumerate().map(packet).collect()
+    }
+
+    fn packets<U: Unit>(
+        &self,
+        system: &mut System<U>,
+        begin: Cycle,
+        packets: &[Packet],
+        name: &'static str,
+    ) -> Result<Out, LockstepError> {
         system.pass(begin);
-        for (user, packet) in self.packets.iter().enumerate() {
+        for (user, packet) in packets.iter().enumerate() {
             let Packet { at, bytes, message, is_last, transfer, context } = packet.clone();
             system.push_apart(
                 Arrival {
@@ -161,10 +206,11 @@ impl Lockstep<'_> {
                 Time::ZERO,
             );
         }
-        let until = begin + self.most_cycles;
-        let mut ended = begin;
+        let last = packets.last().map_or(0, |packet| packet.at);
+        let until = begin + (last + self.most_cycles);
+        let (mut ended, mut fed_back) = (begin, 0);
         loop {
-            let goes_on = system.advance(until, |at, _| ended = at);
+            let goes_on = system.advance(until, |at, _| (ended, fed_back) = (at, fed_back + 1));
             let goes_on = goes_on.map_err(|error| LockstepError::Run(name, error.to_string()))?;
             let left = system.inbound().inside() + system.inbound().coming();
             if !goes_on || left == 0 {
@@ -176,7 +222,7 @@ impl Lockstep<'_> {
             }
         }
         let events = system.take_events().into_iter().map(|(_, event)| event).collect();
-        Ok(Out { sent: system.take_sent(), events, counts: *system.inbound().counts(), ended })
+        Ok(Out { sent: system.take_sent(), events, counts: *system.inbound().counts(), fed_back, ended })
     }
 
     fn compare(
@@ -199,7 +245,7 @@ impl Lockstep<'_> {
         let kinds = |out: &Out| out.events.len().to_string();
         same("numbers of events of the driver", kinds(&from_model), kinds(&from_hardware))?;
         let (instructions, registers) = hardware.unit().checker().map_or((0, 0), |checker| checker.compared());
-        let (packets, events) = (from_hardware.counts.fed_back, hardware.unit().observer().len() as u64);
+        let (packets, events) = (from_hardware.fed_back, hardware.unit().observer().len() as u64);
         if packets != self.packets.len() as u64 || instructions == 0 {
             return Err(LockstepError::Nothing);
         }

@@ -116,3 +116,52 @@ __handler__ void endless_ph(handler_args_t *args) {
     for (;;)
         *out += 1;
 }
+
+/* Work that depends on the packet, in all parts of a message. */
+__attribute__((noinline)) static uint32_t work(const task_t *task) {
+    const uint8_t *packet = (const uint8_t *)task->pkt_mem;
+    uint32_t rounds = task->pkt_mem_size ? packet[0] & 31 : 3, sum = 0;
+    for (uint32_t i = 0; i < rounds; i++)
+        sum = sum * 5 + i;
+    return sum;
+}
+
+__handler__ void mixed_hh(handler_args_t *args) { *(volatile uint32_t *)args->task->scratchpad[0] = work(args->task); }
+__handler__ void mixed_ph(handler_args_t *args) { (void)work(args->task); }
+__handler__ void mixed_th(handler_args_t *args) { *(volatile uint32_t *)args->task->scratchpad[0] += work(args->task); }
+
+/* Commands: the packet is sent back; copied to the host; data of the host is copied; some words are written at once. */
+__handler__ void send_ph(handler_args_t *args) {
+    spin_send_packet(args->task->pkt_mem, args->task->pkt_mem_size, NULL);
+}
+
+__handler__ void to_host_ph(handler_args_t *args) {
+    spin_cmd_t command;
+    uint64_t host = (uint64_t)args->task->host_mem_high << 32 | args->task->host_mem_low;
+    spin_dma_to_host(host, (uint32_t)args->task->pkt_mem, args->task->pkt_mem_size, true, &command);
+    spin_cmd_wait(command);
+}
+
+__handler__ void from_host_ph(handler_args_t *args) {
+    spin_cmd_t command;
+    uint64_t host = (uint64_t)args->task->host_mem_high << 32 | args->task->host_mem_low;
+    spin_dma_from_host(host, (uint32_t)args->task->scratchpad[0], args->task->pkt_mem_size, false, &command);
+    spin_cmd_wait(command);
+}
+
+__handler__ void direct_ph(handler_args_t *args) {
+    uint64_t host = (uint64_t)args->task->host_mem_high << 32 | args->task->host_mem_low;
+    spin_write_to_host(host + 64, 0x0123456789ABCDEF, NULL);
+}
+
+/* A transfer by the DMA engine of the cluster, and words of the packet in L2. */
+__handler__ void copy_ph(handler_args_t *args) {
+    spin_dma_t copy;
+    spin_dma(args->task->pkt_mem, (void *)args->task->scratchpad[0], 64, SPIN_DMA_EXT2LOC, 0, &copy);
+    spin_dma_wait(copy);
+}
+
+__handler__ void remote_ph(handler_args_t *args) {
+    volatile uint32_t *words = (volatile uint32_t *)args->task->handler_mem;
+    words[1] = words[0] + 1;
+}

@@ -7,6 +7,7 @@ use accel::pspin::her::ExecutionContext;
 use rtl::build::{Design, build};
 use rtl::lockstep::run::{Compared, Lockstep, LockstepError, Packet};
 use rtl::lockstep::tape::Times;
+use rtl::lockstep::traffic;
 use sim::Clock;
 use smartnic::driver::{Driver, Request};
 use smartnic::program::Loaded;
@@ -45,16 +46,27 @@ impl Tiny {
     }
 
     fn run(&self, name: &str, packets: Vec<Packet>) -> Result<Compared, LockstepError> {
+        self.run_with(&[name], packets, 1, 0)
+    }
+
+    /// Packets for contexts with these handlers, when the NIC takes no feedback in some cycles.
+    fn run_with(&self, names: &[&str], packets: Vec<Packet>, seed: u32, held: u64) -> Result<Compared, LockstepError> {
         let mut driver = Driver::new(&self.config, self.loaded.program().data_segment().len() as u32);
         let lockstep = Lockstep {
             library: &self.library,
-            seed: 1,
+            seed,
             config: self.config.clone(),
             clock: Clock::from_khz(1_000_000),
             loaded: &self.loaded,
-            contexts: vec![self.context(&mut driver, 0, name)],
+            contexts: names
+                .iter()
+                .enumerate()
+                .map(|(tenant, name)| self.context(&mut driver, tenant as u32, name))
+                .collect(),
             packets,
             times: Times::Exact,
+            held,
+            is_warm: true,
             most_cycles: 100_000,
         };
         lockstep.run()
@@ -90,4 +102,31 @@ fn a_thousand_packets_of_eight_messages() {
     let compared = tiny.run("empty", packets.collect()).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!((compared.packets, compared.events), (1_000, 7_000));
     assert!(compared.instructions > 8_000 && compared.registers > 3_000, "{compared:?}");
+}
+
+#[test]
+#[ignore = "builds a simulator: make -C rtl test-lockstep"]
+fn random_packets() {
+    let tiny = Tiny::new();
+    for seed in 1..=20 {
+        let packets = traffic::packets(seed, 100, 2);
+        let held = seed % 3 * 4;
+        let compared = tiny.run_with(&["empty", "send"], packets, seed as u32, held);
+        let compared = compared.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        println!("seed {seed}: {compared:?}");
+    }
+}
+
+#[test]
+#[ignore = "builds a simulator: make -C rtl test-lockstep"]
+fn each_kind_of_work() {
+    let tiny = Tiny::new();
+    for name in ["empty", "memory", "corev", "arithmetic", "send", "to_host", "direct", "copy", "remote"] {
+        for count in [1, 8] {
+            let packets =
+                (0..count).map(|number| packet(u64::from(number) * 5, number, 64 + 200 * number as usize, true));
+            let compared = tiny.run(name, packets.collect()).unwrap_or_else(|error| panic!("{name}: {error}"));
+            assert!(compared.events >= 7 * u64::from(count), "{name}: {compared:?}");
+        }
+    }
 }
