@@ -432,7 +432,7 @@ module pspin_unit
     .Bytes     (ProgramBytes),
     .PortBytes (ProgramPortBits / 8),
     .LineBytes (IcacheLineBytes),
-    .MissCycles(IcacheMissCycles)
+    .MissCycles(IcacheMissCycles - 1)  // the cache asks in the cycle after the fetch
   ) u_program_memory (
     .clk_i,
     .rst_ni,
