@@ -45,8 +45,14 @@ module pspin_icache_sva
     end
   end
 
+  logic waited_q;  // a line was asked for and not taken
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) waited_q <= 1'b0;
+    else waited_q <= refill_valid_o && !refill_ready_i;
+  end
+
   Once : assert property (@(posedge clk_i) disable iff (!rst_ni) !is_double);
-  Stays : assert property (@(posedge clk_i) disable iff (!rst_ni) refill_valid_o && !refill_ready_i |=> refill_valid_o);
+  Stays : assert property (@(posedge clk_i) disable iff (!rst_ni) !waited_q || refill_valid_o);
   Expected : assert property (@(posedge clk_i) disable iff (!rst_ni) !refill_rvalid_i || busy_q != '0);
 
   Merged : cover property (@(posedge clk_i) disable iff (!rst_ni) (misses & known) != '0);
