@@ -47,7 +47,7 @@ module pspin_recovery
   // From the grant of the last instruction of the boot ROM to the cycle in which the first one of the program is executed: fetch,
   // decode, and a jump.
   localparam int unsigned LeaveCycles = 5;
-  localparam int unsigned ResetCycles = 4;
+  localparam int unsigned ResetCycles = 3;
   localparam int unsigned End = TrapCycles + 1;
   localparam int unsigned CountWidth = $clog2(End + 1);
   typedef logic [CountWidth-1:0] count_t;
