@@ -473,10 +473,11 @@ module pspin_hpu_driver
     end
   end
 
-  // A command reads or writes one range, a transfer reads one and writes another.
+  // A command reads or writes one range, a transfer reads one and writes another. No DMA engine reaches program memory, which a
+  // handler may only read, so the source of a transfer is asked for as if it was written.
   always_comb begin
     source_o        = '{transfer_q[0], transfer_q[2]};
-    source_writes_o = 1'b0;
+    source_writes_o = 1'b1;
     if (register_q == Issue) begin
       source_o        = '{words_q[3], words_q[0][31:1] == 31'd1 ? words_q[5] : words_q[4]};
       source_writes_o = command.kind == CommandFromHost;

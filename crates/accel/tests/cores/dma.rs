@@ -3,7 +3,7 @@
 use accel::pspin::her::{Failure, TaskOutcome};
 use accel::testing::code::*;
 
-use crate::rig::{HANDLER, L1, PACKET, Rig, SCRATCHPAD, SPAN, machine};
+use crate::rig::{HANDLER, L1, PACKET, PROGRAM, Rig, SCRATCHPAD, SPAN, machine};
 
 const A2: u32 = 12;
 const A3: u32 = 13;
@@ -107,6 +107,7 @@ fn a_transfer_stays_in_the_memory_of_its_handler() {
     assert_eq!(outcome(L1, scratchpad, 1025), refused(L1, 1025));
     assert_eq!(outcome(L1 + 1024, scratchpad, 4), refused(L1 + 1024, 4));
     assert_eq!(outcome(0, scratchpad, 4), refused(0, 4));
+    assert_eq!(outcome(PROGRAM, scratchpad, 4), refused(PROGRAM, 4), "code");
 }
 
 /// The watchdog kills a handler whose transfer is under way: the transfer ends before the memory is free.

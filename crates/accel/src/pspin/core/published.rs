@@ -193,8 +193,8 @@ impl Hpus {
                 let [from, to, size] = own.transfer;
                 let range = |address| Range { address: side.memory.common(id.cluster, address), size };
                 let (from, to) = (range(from), range(to));
-                let mut wanted = [(from, false), (to, true)].into_iter();
-                if let Some((range, _)) = wanted.find(|(range, writes)| !hpu.may_use(*range, *writes, side.memory)) {
+                // No DMA engine reaches program memory, which a handler may only read.
+                if let Some(range) = [from, to].into_iter().find(|range| !hpu.may_use(*range, true, side.memory)) {
                     return self.misuse(id, now, range);
                 }
                 let Some(transfer) = side.copy(now, from, to.address) else { return self.again(id, now.0 + 1) };

@@ -123,13 +123,13 @@ impl L2Ports {
         is_free
     }
 
-    /// Whether port A uses the banks of an address in cycle `now`.
+    /// Whether port A uses the banks of an address in cycle `now`, or a DMA engine writes there.
     #[inline]
     pub fn is_taken(&mut self, now: Cycle, address: u32) -> bool {
         let packet = self.packet_beat(now);
         let of_now = |(at, address): (Cycle, u32)| (at == now).then_some(address);
         let mut used = [packet, of_now(self.write), of_now(self.read)].into_iter().flatten();
-        used.any(|used| self.excludes(used, address))
+        used.any(|used| self.excludes(used, address)) || self.is_written_by_dma(now, address)
     }
 
     /// A DMA engine reads a beat in cycle `now`.
@@ -146,9 +146,7 @@ impl L2Ports {
     /// Whether a beat of either port uses the bank of a word in cycle `now`, so that an HPU has to wait.
     pub fn is_taken_for_word(&mut self, now: Cycle, address: u32) -> bool {
         let (at, beat) = self.beats[memory(address)];
-        self.is_taken(now, address)
-            || at == now && self.same_banks(beat, address)
-            || self.is_written_by_dma(now, address)
+        self.is_taken(now, address) || at == now && self.same_banks(beat, address)
     }
 }
 
@@ -181,6 +179,7 @@ mod tests {
             !ports.write(Cycle(14), PACKET + 64) && !ports.read(Cycle(14), PACKET + 64),
             "a DMA engine writes there"
         );
+        assert!(ports.is_taken(Cycle(14), PACKET + 64), "so no other one can read");
     }
 
     /// An HPU waits for each beat that has its bank.
