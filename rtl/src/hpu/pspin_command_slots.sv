@@ -66,19 +66,31 @@ module pspin_command_slots
   assign issue_ready_o = !waits_q && !(&busy);
   assign issues        = issue_valid_i && issue_ready_o;
 
+  // What the core asks is apart from what it does, which may follow from the answer.
   always_comb begin
-    number_o         = '0;
-    is_done_o        = 1'b1;
-    in_flight_o      = 1'b0;
-    response_place_o = '0;
+    number_o  = '0;
+    is_done_o = 1'b1;
     for (int unsigned i = 0; i < Slots; i++) begin
       if (free == SlotWidth'(i)) number_o = {uses_q[i] + UsesWidth'(responds[i]), 8'(i)};
       if (query_i == {uses_q[i], 8'(i)} && busy[i]) is_done_o = 1'b0;
-      if (busy_q[i] && place_q[i] == fed_back_place_i) in_flight_o = 1'b1;
-      if (responds[i]) response_place_o = place_q[i];
-      takes[i] = issues && free == SlotWidth'(i);
-      fails[i] = fails_i && busy[i] && place_q[i] == failed_place_i;
     end
+  end
+
+  always_comb begin
+    response_place_o = '0;
+    for (int unsigned i = 0; i < Slots; i++) if (responds[i]) response_place_o = place_q[i];
+  end
+
+  always_comb begin
+    in_flight_o = 1'b0;
+    for (int unsigned i = 0; i < Slots; i++) begin
+      if (busy_q[i] && place_q[i] == fed_back_place_i) in_flight_o = 1'b1;
+    end
+  end
+
+  for (genvar i = 0; i < Slots; i++) begin : gen_slot
+    assign takes[i] = issues && free == SlotWidth'(i);
+    assign fails[i] = fails_i && busy[i] && place_q[i] == failed_place_i;
   end
 
   assign any_in_flight_o = |busy_q;

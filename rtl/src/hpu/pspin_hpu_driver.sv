@@ -325,14 +325,16 @@ module pspin_hpu_driver
   assign done_place_o   = finished_q[0].place;
   assign done_outcome_o = finished_q[0].outcome;
 
+  logic [Buffered-1:0] is_refused;
+  for (genvar i = 0; i < Buffered; i++) begin : gen_refused
+    assign is_refused[i] = refused && BufferedWidth'(i) < count_q && finished_q[i].place == response_place;
+  end
+  assign refused_finished = |is_refused;
+
   always_comb begin
-    finished         = finished_q;
-    refused_finished = 1'b0;
+    finished = finished_q;
     for (int unsigned i = 0; i < Buffered; i++) begin
-      if (refused && BufferedWidth'(i) < count_q && finished_q[i].place == response_place) begin
-        refused_finished = 1'b1;
-        if (finished_q[i].outcome.kind == EndDone) finished[i].outcome = refusal;
-      end
+      if (is_refused[i] && finished_q[i].outcome.kind == EndDone) finished[i].outcome = refusal;
     end
     for (int unsigned i = 0; i < Buffered; i++) begin
       if (end_o && has_task_q && BufferedWidth'(i) == count_q) finished[i] = '{place_q, end_outcome_o};
