@@ -109,7 +109,7 @@ module pspin_cluster
   logic [PlaceIndexWidth-1:0] packet_place, landed_place, assign_place;
   logic [31:0]                packet_from, packet_to;
   logic [SizeWidth-1:0]       packet_size;
-  logic [HpusPerCluster-1:0]            assign_valid, idle, waits, done_valid, done_ready;
+  logic [HpusPerCluster-1:0]  assign_valid, idle, waits, done_valid, done_ready;
   task_t                      assign_task;
   range_t                     assign_packet;
   logic [PlaceIndexWidth-1:0] done_place   [HpusPerCluster];
@@ -177,21 +177,21 @@ module pspin_cluster
 
   // ---- HPUs.
   logic [HpusPerCluster-1:0] instr_req, instr_gnt, instr_rvalid, instr_error;
-  logic [31:0]     instr_address [HpusPerCluster];
-  logic [31:0]     instr_rdata   [HpusPerCluster];
+  logic [31:0]               instr_address [HpusPerCluster];
+  logic [31:0]               instr_rdata   [HpusPerCluster];
   logic [HpusPerCluster-1:0] l1_valid, l1_gnt, l1_rvalid;
-  word_request_t   l1            [HpusPerCluster];
-  logic [31:0]     l1_rdata      [HpusPerCluster];
+  word_request_t             l1            [HpusPerCluster];
+  logic [31:0]               l1_rdata      [HpusPerCluster];
   logic [HpusPerCluster-1:0] pe_valid, pe_ready;
-  word_request_t   pe            [HpusPerCluster];
+  word_request_t             pe            [HpusPerCluster];
   logic [HpusPerCluster-1:0] command_valid, command_ready, has_credit;
-  command_t        command       [HpusPerCluster];
+  command_t                  command       [HpusPerCluster];
   logic [HpusPerCluster-1:0] transfer_valid, transfer_ready, transfer_landed;
-  logic [31:0]     transfer_from [HpusPerCluster];
-  logic [31:0]     transfer_to   [HpusPerCluster];
-  logic [31:0]     transfer_size [HpusPerCluster];
+  logic [31:0]               transfer_from [HpusPerCluster];
+  logic [31:0]               transfer_to   [HpusPerCluster];
+  logic [31:0]               transfer_size [HpusPerCluster];
   logic [HpusPerCluster-1:0] console_valid, console_ready, terminate;
-  logic [7:0]      console_char  [HpusPerCluster];
+  logic [7:0]                console_char  [HpusPerCluster];
 
   for (genvar h = 0; h < HpusPerCluster; h++) begin : gen_hpu
     pspin_cluster_hpu u_hpu (
