@@ -3,9 +3,9 @@
 use std::rc::Rc;
 
 use abi::pspin::cause;
-use accel::pspin::Status;
 use accel::pspin::command::Command;
 use accel::pspin::her::{DriverEvent, ExecutionContext, Failure, HpuId, Range, Role, Task, TaskOutcome};
+use accel::pspin::{Cycle, Status};
 use bytemuck::bytes_of;
 
 use crate::fixed::Act;
@@ -131,4 +131,28 @@ fn the_watchdog_bites_while_a_handler_waits() {
     // The feedback waits for the response: issued at 25, 4 to the engine, 4, 5000, 2 beats, 2 back, 1 to the NIC.
     assert_eq!(at, 25 + 4 + 4 + 5000 + 2 + 2 + 1);
     assert!(rig.nic.reads.is_empty());
+}
+
+/// With one host-direct command in flight, a status is at the host 6 cycles after it was taken, and then the next one is taken. The
+/// first is taken in the cycle after its feedback, four wait, and the feedback of the others waits for them. Sixteen handlers all
+/// fail in one cycle.
+#[test]
+fn a_failure_waits_until_its_status_may() {
+    let acts = |_: &Task, _: Range| vec![Act::Fail(FAULT)];
+    let set = ["accelerator.commands.in_flight_per_target=1"];
+    let instructions = |_, message: u32| 100 - u64::from(message);
+    let mut rig = Rig::acting(machine("pspin-400g", &set), (), instructions, acts);
+    let context = Rc::new(ExecutionContext { descriptor: DESCRIPTOR, ..context(&[Role::Payload]) });
+    for message in 0..16 {
+        rig.run_until(Cycle(message.into()));
+        rig.submit(&Packet { message, size: 0, eom: true, context: context.clone() }).unwrap();
+    }
+    rig.finish();
+    rig.check_accounts();
+    let first = rig.nic.feedback[0].0;
+    let at: Vec<u64> = rig.nic.feedback.iter().map(|(at, _)| at - first).collect();
+    let waits = (0..11).map(|turn| 8 + 6 * turn);
+    assert_eq!(at, (0..5).chain(waits).collect::<Vec<_>>());
+    let written: Vec<u64> = rig.nic.written.iter().map(|(at, ..)| at - first).collect();
+    assert_eq!(written, (0..16).map(|turn| 7 + 6 * turn).collect::<Vec<_>>());
 }
