@@ -17,7 +17,7 @@ unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 
 C_FILES = $(shell find sdk experiments tests crates -name '*.[ch]' -o -name '*.cpp' -o -name '*.hpp')
 
-.PHONY: help build cargo demo test test-checked rtl rtl-quick fuzz soak bench reproduce lint format lock install clean
+.PHONY: help build cargo demo test test-checked rtl rtl-quick fuzz soak bench reproduce reproduce-quick lint format lock install clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -56,6 +56,9 @@ demo: build ## run the sPIN paper's ping-pong experiment
 reproduce: build ## run every experiment, check it against the papers, and docs/validation.md against it
 	$(BIN)/spinkit reproduce --all --check
 	$(BIN)/spinkit validation --check
+
+reproduce-quick: build ## run every experiment with few values, and check it against the papers
+	$(BIN)/spinkit reproduce --all --quick --check
 
 bench: build ## measure how fast the simulator is (out/bench.json)
 	$(BIN)/spinkit bench
