@@ -77,6 +77,17 @@ pub struct Done {
     pub bytes: u32,
 }
 
+/// What the inbound engine waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Waits {
+    /// Nothing but packets that come, and requests that are not ready yet.
+    No,
+    /// Something in the unit has to happen before it can go on.
+    Unit,
+    /// The next cycle: the unit takes a request in each.
+    Cycle,
+}
+
 /// A packet in L2.
 struct Stored {
     piece: Allocation,
@@ -176,18 +187,18 @@ impl Inbound {
         [arrival, request].into_iter().flatten().filter(|at| *at > now).min().unwrap_or(Cycle::NEVER)
     }
 
-    /// Does what is due in the unit's next cycle. Returns whether something waits for the unit, which may take it after any cycle.
-    pub fn step(&mut self, unit: &mut impl Unit) -> bool {
-        let mut waits = false;
+    /// Does what is due in the unit's next cycle. Returns what it waits for.
+    pub fn step(&mut self, unit: &mut impl Unit) -> Waits {
+        let mut waits = Waits::No;
         while let Some((packet, _)) = self.wire.front()
             && self.cycle(packet.at.max(self.wire_free)) <= unit.now()
         {
             if !self.receive(unit) {
-                waits = true;
+                waits = Waits::Unit;
                 break;
             }
         }
-        waits | self.request(unit)
+        waits.max(self.request(unit))
     }
 
     /// The first packet of the wire arrives. Returns `false` when it has to wait.
@@ -266,13 +277,16 @@ impl Inbound {
         self.counts.marked += u64::from(self.config.units.overload == Overload::Ecn);
     }
 
-    /// Submits the next request. Returns whether it has to wait.
-    fn request(&mut self, unit: &mut impl Unit) -> bool {
+    /// Submits the next request. Returns what it, or the one behind it, waits for.
+    fn request(&mut self, unit: &mut impl Unit) -> Waits {
         let now = unit.now();
         if self.requests.front().is_none_or(|request| request.ready > now) {
-            return false;
+            return Waits::No;
         }
-        let Some(Waiting { ready, her, has_waited }) = self.requests.pop_front() else { return false };
+        let Some(Waiting { ready, her, has_waited }) = self.requests.pop_front() else { return Waits::No };
+        let next = |requests: &VecDeque<Waiting>| {
+            if requests.front().is_some_and(|request| request.ready <= now) { Waits::Cycle } else { Waits::No }
+        };
         let place = her.user as usize;
         let (message, eom) = (her.message, her.eom);
         match unit.submit(her) {
@@ -283,13 +297,12 @@ impl Inbound {
                 if let Some(known) = self.messages.get_mut(&message) {
                     known.1 |= eom;
                 }
-                // Another may be ready, which the unit takes in the next cycle.
-                self.requests.front().is_some_and(|request| request.ready <= now)
+                next(&self.requests)
             }
             Err((Busy::Cells | Busy::Queue, _)) if self.config.units.overload == Overload::Drop => {
                 self.counts.dropped_queues += 1;
                 self.release(place, message, eom);
-                self.requests.front().is_some_and(|request| request.ready <= now)
+                next(&self.requests)
             }
             Err((busy, her)) => {
                 if busy != Busy::Cycle && !has_waited {
@@ -297,7 +310,7 @@ impl Inbound {
                 }
                 let has_waited = has_waited || busy != Busy::Cycle;
                 self.requests.push_front(Waiting { ready, her, has_waited });
-                true
+                if busy == Busy::Cycle { Waits::Cycle } else { Waits::Unit }
             }
         }
     }

@@ -12,7 +12,7 @@ use sim::{Clock, Time};
 use thiserror::Error;
 
 use crate::host::{Host, HostMemory};
-use crate::inbound::{Arrival, Done, Inbound};
+use crate::inbound::{Arrival, Done, Inbound, Waits};
 use crate::report::{Commands, Dropped, Flow, Latencies, Packets, Report, Throughput};
 use crate::watch::Watch;
 
@@ -241,9 +241,13 @@ impl<U: Unit, H: Host> System<U, H> {
         let (now, next) = (self.unit.now(), self.unit.next());
         if next == Cycle::NEVER && self.inbound.next_after(now) == Cycle::NEVER {
             let (cycle, inside) = (now.0, self.inbound.inside() as u64);
-            return if inside == 0 && !waits { Ok(false) } else { Err(RunError::Stuck { cycle, inside }) };
+            return if inside == 0 && waits == Waits::No { Ok(false) } else { Err(RunError::Stuck { cycle, inside }) };
         }
-        let retry = if waits { next.max(now) + 1_u64 } else { Cycle::NEVER };
+        let retry = match waits {
+            Waits::No => Cycle::NEVER,
+            Waits::Unit => next.max(now) + 1_u64,
+            Waits::Cycle => now + 1_u64,
+        };
         let next = self.inbound.next_after(now).min(retry);
         let known = self.outside.events.len();
         self.unit.advance(next.min(until), &mut self.outside);
