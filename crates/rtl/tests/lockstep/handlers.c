@@ -165,3 +165,27 @@ __handler__ void remote_ph(handler_args_t *args) {
     volatile uint32_t *words = (volatile uint32_t *)args->task->handler_mem;
     words[1] = words[0] + 1;
 }
+
+/* Copies the packet to the host and back to other memory; it fails if that is not the packet. */
+__handler__ void round_trip_ph(handler_args_t *args) {
+    task_t *task = args->task;
+    spin_cmd_t copy, word;
+    uint64_t host = (uint64_t)task->host_mem_high << 32 | task->host_mem_low;
+    uint8_t *back = (uint8_t *)task->scratchpad[0] + 0x1003, *packet = (uint8_t *)task->pkt_mem;
+    spin_dma_to_host(host + 5, (uint32_t)packet, task->pkt_mem_size, 1, &copy);
+    spin_write_to_host(host + 2048, 0x0123456789ABCDEF, &word);
+    spin_cmd_wait(copy);
+    spin_dma_from_host(host + 5, (uint32_t)back, task->pkt_mem_size, 0, &copy);
+    spin_cmd_wait(word);
+    spin_cmd_wait(copy);
+    for (uint32_t i = 0; i < task->pkt_mem_size; i++)
+        if (back[i] != packet[i])
+            *(volatile uint32_t *)0 = i;
+}
+
+/* A copy to memory that the host refuses. */
+__handler__ void refused_ph(handler_args_t *args) {
+    spin_cmd_t copy;
+    spin_dma_to_host(64, (uint32_t)args->task->pkt_mem, 64, 1, &copy);
+    spin_cmd_wait(copy);
+}

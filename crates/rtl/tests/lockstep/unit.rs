@@ -129,3 +129,19 @@ fn each_kind_of_work() {
         }
     }
 }
+
+/// One packet after the other, so that no two handlers share the host. Longer packets keep a host-direct command waiting, which has
+/// a way of its own in the model.
+#[test]
+#[ignore = "builds a simulator: make -C rtl test-lockstep"]
+fn commands_with_the_host() {
+    let tiny = Tiny::new();
+    for name in ["from_host", "round_trip", "refused"] {
+        for size in [64, 512] {
+            let packets = (0..3).map(|number| packet(number * 20_000, 1, size, number == 2));
+            let compared =
+                tiny.run(name, packets.collect()).unwrap_or_else(|error| panic!("{name}, {size} B: {error}"));
+            assert_eq!(compared.packets, 3, "{name}, {size} B");
+        }
+    }
+}
