@@ -187,10 +187,10 @@ fn rules_of(arguments: &Arguments, loaded: &Loaded) -> Result<Vec<Rule>> {
 }
 
 /// The ends of the names of header, payload and completion handlers.
-const SUFFIXES: [&str; 3] = ["_hh", "_ph", "_th"];
+pub const SUFFIXES: [&str; 3] = ["_hh", "_ph", "_th"];
 
 /// The name that all handlers of a program have in common.
-fn only(file: &Path, loaded: &Loaded) -> Result<String> {
+pub fn only(file: &Path, loaded: &Loaded) -> Result<String> {
     let program = loaded.program();
     let name = |function: &str| SUFFIXES.iter().find_map(|suffix| function.strip_suffix(suffix)).map(str::to_owned);
     let names: BTreeSet<String> = program.names().filter_map(name).filter(|name| !name.is_empty()).collect();
@@ -214,6 +214,7 @@ struct Contexts<'a> {
     loaded: &'a Loaded,
     driver: Driver,
     handler_memory: u32,
+    scratchpad: u32,
     made: BTreeMap<String, Rc<ExecutionContext>>,
 }
 
@@ -231,9 +232,14 @@ impl<'a> Contexts<'a> {
         let own = data.saturating_sub(HANDLER_DATA);
         let is_own = own > 0 && names.len() <= 1;
         let first = if is_own { HANDLER_DATA } else { data };
-        let handler_memory = arguments.handler_memory.unwrap_or(HANDLER_MEMORY.max(if is_own { own } else { 0 }));
+        // A small unit has less for each of them.
+        let share = |bytes: u32| bytes / names.len().max(1) as u32 / 64 * 64;
+        let room = share(unit.config.l2_handler.bytes.saturating_sub(first));
+        let wanted = HANDLER_MEMORY.min(room).max(if is_own { own } else { 0 });
+        let handler_memory = arguments.handler_memory.unwrap_or(wanted);
+        let scratchpad = SCRATCHPAD.min(share(unit.config.scratchpad()));
         let driver = Driver::new(&unit.config, first);
-        Contexts { arguments, loaded, driver, handler_memory, made: BTreeMap::new() }
+        Contexts { arguments, loaded, driver, handler_memory, scratchpad, made: BTreeMap::new() }
     }
 
     fn make(&mut self, name: &str) -> Result<Rc<ExecutionContext>, String> {
@@ -249,7 +255,7 @@ impl<'a> Contexts<'a> {
             handlers: handlers.map(Option::unwrap_or_default),
             code: vec![self.loaded.code()],
             handler_memory: self.handler_memory,
-            scratchpad: self.arguments.scratchpad.unwrap_or(SCRATCHPAD),
+            scratchpad: self.arguments.scratchpad.unwrap_or(self.scratchpad),
             host: self.arguments.host_memory.unwrap_or(HOST_MEMORY),
             watchdog_cycles: self.arguments.watchdog,
             ..Request::default()

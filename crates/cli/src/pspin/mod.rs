@@ -3,12 +3,14 @@
 //! * `env`: the environment variables with which such programs are built
 //! * `options`: what `run` is told; `unit`: the machine; `run`: runs handlers; `alone`: on packets that are generated or captured; `folder`: by the driver of a folder in the published
 //!   layout; `table`: what a run has shown
+//! * `lockstep`: compares hardware and model
 //! * `cc`: the compiler of their card side, which `make` calls as `pspin-cc`; `words`: its command line
 
 mod alone;
 mod cc;
 mod env;
 mod folder;
+mod lockstep;
 mod options;
 mod run;
 mod table;
@@ -39,6 +41,8 @@ enum Command {
     Env,
     #[command(long_about = None)]
     Run(Box<options::Arguments>),
+    #[command(long_about = None)]
+    Lockstep(lockstep::Arguments),
     /// Compile handlers with the words of a compiler's command line; Makefiles call it as $PSPIN_RT/bin/pspin-cc
     #[command(disable_help_flag = true)]
     Cc {
@@ -56,6 +60,7 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
             Ok(false) => ("spinkit pspin run", Err(Error::Reported)),
             done => ("spinkit pspin run", done.map(drop)),
         },
+        Command::Lockstep(arguments) => ("spinkit pspin lockstep", lockstep::run(&arguments)),
         Command::Cc { words } => ("pspin-cc", words::parse(words).and_then(cc::compile)),
     };
     match done {

@@ -1,6 +1,6 @@
 //! `spinkit pspin run`: runs handlers on a card with a PsPIN unit, and shows what happened.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -32,20 +32,27 @@ fn program(arguments: &Arguments, sdk: &Sdk, unit: &Unit) -> Result<Report> {
     }
     let room = tempfile::tempdir().map_err(Error::write(Path::new("a temporary folder")))?;
     let elf = match arguments.program.extension().and_then(|extension| extension.to_str()) {
-        Some("c") => compile(arguments, room.path())?,
+        Some("c") => compile(
+            &arguments.program,
+            arguments.hpu.as_deref().unwrap_or("rv32imac").into(),
+            &arguments.define,
+            room.path(),
+        )?,
         _ => arguments.program.clone(),
     };
     let elf = std::fs::read(&elf).map_err(Error::read(&elf))?;
     alone::run(arguments, sdk, unit, &elf)
 }
 
-/// Compiles a source. Returns the program.
-fn compile(arguments: &Arguments, room: &Path) -> Result<PathBuf> {
+/// Compiles a source for a kind of cores, with macros. Returns the program.
+///
+/// # Errors
+/// When it does not compile.
+pub fn compile(source: &Path, hpu: OsString, define: &[impl AsRef<OsStr>], room: &Path) -> Result<PathBuf> {
     let program = room.join("program.elf");
-    let mut words: Vec<OsString> =
-        ["--hpu", arguments.hpu.as_deref().unwrap_or("rv32imac"), "-O3", "-g"].map(OsString::from).to_vec();
-    words.extend(arguments.define.iter().flat_map(|define| ["-D".into(), define.into()]));
-    words.extend([arguments.program.clone().into(), "-o".into(), program.clone().into()]);
+    let mut words: Vec<OsString> = vec!["--hpu".into(), hpu, "-O3".into(), "-g".into()];
+    words.extend(define.iter().flat_map(|define| ["-D".into(), define.as_ref().to_owned()]));
+    words.extend([source.into(), "-o".into(), program.clone().into()]);
     super::cc::compile(super::words::parse(words)?)?;
     Ok(program)
 }

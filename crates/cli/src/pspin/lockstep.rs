@@ -1,0 +1,111 @@
+//! `spinkit pspin lockstep`: random packets on the hardware and on the model, compared in every cycle.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use clap::Args;
+use rtl::lockstep::run::{Compared, Lockstep};
+use rtl::lockstep::tape::Times;
+use rtl::lockstep::traffic;
+use smartnic::driver::{Driver, Request};
+use smartnic::program::Loaded;
+
+use super::alone::{SUFFIXES, only};
+use super::run::compile;
+use super::unit::Unit;
+use crate::sdk::Sdk;
+use crate::spincc::{Error, Result};
+
+/// Run random packets on the hardware of rtl/ and on the model, and compare events, their cycles, and every instruction
+///
+/// Exit status: 1 at the first difference, which is printed with what was told before and after it on both sides.
+#[derive(Debug, Args)]
+pub struct Arguments {
+    /// A C source with handlers, or a program that `pspin-cc` has linked
+    pub program: PathBuf,
+    /// Machine to simulate: a name from `spinkit machines`, or a TOML file
+    #[arg(long, value_name = "NAME|FILE", default_value = "pspin-tiny")]
+    pub machine: String,
+    /// Set a parameter of the machine, such as accelerator.clusters=8
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// Which handlers process packets when the program has several: NAME_hh, NAME_ph, NAME_th
+    #[arg(long, value_name = "NAME")]
+    pub handlers: Option<String>,
+    /// Number of packets of a run, at least
+    #[arg(long, value_name = "N", default_value_t = 200)]
+    pub packets: usize,
+    /// Decides sizes, messages, times and contents of the packets of the first run
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u32,
+    /// Number of runs, each with the next seed
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub runs: u32,
+    /// In how many of 16 cycles the NIC takes no feedback
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub held: u64,
+    /// Compare only the order of events in each stream, not their cycles
+    #[arg(long)]
+    pub ignore_cycles: bool,
+    /// Begin with empty instruction caches, whose misses take other cycles in the hardware than in the model
+    #[arg(long)]
+    pub cold: bool,
+}
+
+/// Bytes of handler memory and scratchpad of the context, and of its host memory.
+const MEMORY: u32 = 4_096;
+const HOST_MEMORY: u64 = 65_536;
+/// Cycles after the last packet in which a run must end.
+const MOST_CYCLES: u64 = 10_000_000;
+
+/// Runs the command.
+///
+/// # Errors
+/// The first difference, or when a side cannot be simulated.
+pub fn run(arguments: &Arguments) -> Result<()> {
+    let (sdk, file) = (Sdk::find()?, &arguments.program);
+    let unit = Unit::load(&sdk, &arguments.machine, &arguments.set)?;
+    let room = tempfile::tempdir().map_err(Error::write(Path::new("a temporary folder")))?;
+    let elf = match file.extension().and_then(|extension| extension.to_str()) {
+        Some("c") => compile(file, "rv32imac-corev".into(), &[] as &[OsString], room.path())?,
+        _ => file.clone(),
+    };
+    let elf = std::fs::read(&elf).map_err(Error::read(&elf))?;
+    let loaded = Loaded::new(&elf, &unit.config).map_err(|error| Error::malformed(file, error))?;
+    let name = arguments.handlers.clone().map_or_else(|| only(file, &loaded), Ok)?;
+    let library = unit.hardware(&sdk, "spinkit pspin lockstep")?;
+    let request = Request {
+        handlers: SUFFIXES.map(|suffix| loaded.handler(&format!("{name}{suffix}")).unwrap_or_default()),
+        code: vec![loaded.code()],
+        handler_memory: MEMORY,
+        scratchpad: MEMORY,
+        host: HOST_MEMORY,
+        ..Request::default()
+    };
+    let mut driver = Driver::new(&unit.config, loaded.program().data_segment().len() as u32);
+    let context = driver.context(&request).map_err(|error| Error::malformed(file, error))?;
+    let contexts = vec![Rc::new(context)];
+    for seed in (arguments.seed..).take(arguments.runs as usize) {
+        let lockstep = Lockstep {
+            library: &library,
+            seed,
+            config: unit.config.clone(),
+            clock: unit.clock,
+            loaded: &loaded,
+            contexts: contexts.clone(),
+            packets: traffic::packets(u64::from(seed), arguments.packets, contexts.len()),
+            times: if arguments.ignore_cycles { Times::Ignored } else { Times::Exact },
+            held: arguments.held,
+            is_warm: !arguments.cold,
+            most_cycles: MOST_CYCLES,
+        };
+        let compared = lockstep.run().map_err(|error| Error::Program(format!("seed {seed}: {error}")))?;
+        let Compared { packets, events, instructions, registers, cycles: [model, hardware] } = compared;
+        println!(
+            "seed {seed}: {packets} packets, {events} events, {instructions} instructions and {registers} registers are equal; \
+             model {model} cycles, hardware {hardware}"
+        );
+    }
+    Ok(())
+}
