@@ -24,6 +24,8 @@ from maturin import build_sdist, get_requires_for_build_sdist, get_requires_for_
 ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT / "target" / "spinkit.data"
 FOLDERS = ("sdk", "machines", "experiments", "tests/portals")
+# The hardware, from which `spinkit pspin run --engine rtl` makes a simulator.
+HARDWARE = ("rtl/src", "rtl/core", "rtl/observe", "rtl/tests/harness")
 
 # The name that is recorded in programs (crates/portals/build.rs), and the file. `make install` makes links with the
 # shorter names; a wheel has no links.
@@ -71,8 +73,10 @@ def _link_portals(output: Path) -> None:
 
 def lay_out(prefix: Path) -> None:
     """Write everything that an installation has besides commands and Python modules below `prefix`."""
-    for folder in FOLDERS:
-        shutil.copytree(ROOT / folder, prefix / "share" / "spinkit" / folder)
+    for folder in (*FOLDERS, *HARDWARE):
+        target = prefix / "share" / "spinkit" / folder
+        shutil.copytree(ROOT / folder, target, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy2(ROOT / "rtl" / "requirements.txt", prefix / "share" / "spinkit" / "rtl")
     shutil.copytree(ROOT / "sdk" / "include", prefix / "include")
     libraries = prefix / "lib"
     (libraries / "pkgconfig").mkdir(parents=True)

@@ -44,7 +44,8 @@ impl Design {
 }
 
 /// What tells the events of a unit and its instructions.
-const OBSERVERS: [&str; 4] = [
+const OBSERVERS: [&str; 5] = [
+    "observe/pspin_observe_cluster.sv",
     "observe/pspin_observe_csched.sv",
     "observe/pspin_observe_driver.sv",
     "observe/pspin_observe_unit.sv",

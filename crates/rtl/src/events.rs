@@ -30,6 +30,10 @@ pub const NOTICE_WORDS: u16 = 25;
 pub const CONSOLE: u16 = 26;
 /// A program has asked for the end of the run.
 pub const TERMINATE: u16 = 27;
+/// HPUs of a cluster have waited a cycle for banks: how many.
+pub const CONFLICTS: u16 = 28;
+/// A line is fetched into the instruction cache of a cluster.
+pub const MISS: u16 = 29;
 
 /// The HPU of an event.
 pub fn hpu(event: &Event) -> HpuId {

@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::path::Path;
 use std::rc::Rc;
 
-use abi::pspin::control;
+use abi::pspin::{control, map};
 use accel::pspin::command::Send;
 use accel::pspin::core::{CoreCounters, program_data};
 use accel::pspin::her::{Busy, DriverEvent, ExecutionContext, Feedback, Her, HpuId, Range, Task, TaskOutcome};
@@ -16,7 +16,7 @@ use smartnic::program::Loaded;
 
 use crate::RtlError;
 use crate::events;
-use crate::lockstep::instructions::Instructions;
+use crate::lockstep::instructions::{self, Instructions};
 use crate::nic::{HostPort, HostWrite, Ports, Writer};
 use crate::simulation::{Event, Port, Simulation};
 
@@ -363,7 +363,8 @@ impl<O: Observer> Rtl<O> {
         let mut goes_out = false;
         for event in told.drain(..) {
             if event.kind < events::TASK_SENT {
-                self.executed += u64::from(event.kind == crate::lockstep::instructions::RETIRED);
+                self.executed += u64::from(event.kind == instructions::RETIRED);
+                self.count_access(&event);
                 let at = Event { cycle: self.now.0, ..event };
                 if let Some(Err(difference)) = self.instructions.as_mut().map(|checker| checker.take(&at)) {
                     self.failure.get_or_insert(difference.to_string());
@@ -374,6 +375,22 @@ impl<O: Observer> Rtl<O> {
         }
         self.told = told;
         goes_out
+    }
+
+    fn count_access(&mut self, event: &Event) {
+        let Event { kind: instructions::ACCESSED, values: [address, what, ..], .. } = *event else { return };
+        if what & instructions::SECOND != 0 {
+            return;
+        }
+        let HpuId { cluster, .. } = events::hpu(event);
+        let own = address.wrapping_sub(map::OWN_L1) < self.config.l1.bytes;
+        let counter = match self.memories.locate(address) {
+            Some((Place::L1(owner), _)) if owner == cluster => &mut self.cores.local,
+            Some(_) => &mut self.cores.remote,
+            None if own => &mut self.cores.local,
+            None => &mut self.cores.device,
+        };
+        *counter += 1;
     }
 
     fn index(&self, id: HpuId) -> usize {
@@ -415,6 +432,8 @@ impl<O: Observer> Rtl<O> {
                 self.observer.note(at, Noted::Command { hpu, slot, command: &command });
             }
             events::RESPONSE => self.observer.note(at, Noted::Response { hpu, slot: place }),
+            events::CONFLICTS => self.cores.conflicts += u64::from(a),
+            events::MISS => self.cores.misses += 1,
             events::COMMAND_WORDS | events::NOTICE_WORDS => self.words = event.values,
             events::NOTICE => return self.tell(event, out),
             events::CONSOLE => {

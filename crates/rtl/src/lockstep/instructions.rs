@@ -22,6 +22,10 @@ pub const RETIRED: u16 = 1;
 pub const RESULT: u16 = 2;
 /// What a load has written: register and value.
 pub const LOADED: u16 = 3;
+/// A word of an access: address, what it is, and what is written.
+pub const ACCESSED: u16 = 4;
+/// In what an access is: it is the second word of one that crosses words.
+pub const SECOND: u32 = 1 << 5;
 
 /// Where the boot ROM is, and its bytes.
 const BOOT_ROM: u32 = 0x1A00_0000;
