@@ -4,10 +4,11 @@
 //! instructions, the results of the execute stage, and what loads have written. The simulator executes the instructions that the
 //! hardware says, with the data that the hardware has loaded; addresses, registers and values must be equal.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::fmt::{self, Display, Formatter};
 use std::sync::Arc;
 
+use abi::pspin::map;
 use accel::pspin::core::Runtime;
 use accel::pspin::her::HpuId;
 use accel::pspin::memory::{Arena, Place};
@@ -102,6 +103,8 @@ pub struct Instructions {
     runtime: Runtime,
     interpreter: Interpreter,
     harts: Vec<Hart>,
+    /// The bytes of memory that are known, when only one HPU uses it.
+    shadow: Option<HashMap<u32, u8>>,
     compared: u64,
     values: u64,
 }
@@ -125,9 +128,16 @@ impl Instructions {
             program,
             runtime,
             harts: hpus.into_iter().map(hart).collect(),
+            shadow: None,
             compared: 0,
             values: 0,
         }
+    }
+
+    /// Nobody but one HPU uses memory: what it loads is also what it has stored before.
+    pub fn is_alone(mut self) -> Instructions {
+        self.shadow = Some(HashMap::new());
+        self
     }
 
     /// The instructions that were compared, and the registers that they have written.
@@ -154,6 +164,8 @@ impl Instructions {
             RETIRED => {
                 if a == BOOT_ROM {
                     hart.restart()?;
+                    // A store that was on its way may have been lost.
+                    self.shadow.as_mut().map(HashMap::clear);
                 }
                 hart.retired.push_back((cycle, a));
             }
@@ -184,7 +196,7 @@ impl Instructions {
 
     /// Executes the next instruction of the hardware. Returns whether all that it needs was there.
     fn execute(&mut self, index: usize, cycle: u64, pc: u32) -> Result<bool, Box<Difference>> {
-        let Instructions { program, runtime, interpreter, harts, .. } = self;
+        let Instructions { program, runtime, interpreter, harts, shadow, .. } = self;
         let hart = &mut harts[index];
         if pc.wrapping_sub(BOOT_ROM) < BOOT_BYTES {
             hart.boot(pc);
@@ -237,6 +249,18 @@ impl Instructions {
             }
             hart.expected.push_back(Expected { pc, register, value: None });
             return Ok(true);
+        }
+        if let (Some(shadow), Some(access)) = (shadow, retired.access.filter(|access| !is_register(access.address))) {
+            let bytes = |value: u64| (access.address..).zip(value.to_le_bytes()).take(access.bytes as usize);
+            let is_known = |(at, byte): (u32, u8)| shadow.get(&at).is_none_or(|known| *known == byte);
+            if needs && !is_conditional && !bytes(access.loaded).all(is_known) {
+                let what = format!(
+                    "{:#x} is loaded from {:#010x}, where other bytes were stored",
+                    access.loaded, access.address
+                );
+                return Err(hart.differs(cycle, pc, what));
+            }
+            shadow.extend(access.stored.into_iter().flat_map(bytes));
         }
         if let (true, Some((register, value))) = (needs, loaded) {
             hart.loads.pop_front();
@@ -317,6 +341,11 @@ impl Hart {
     fn differs(&self, cycle: u64, pc: u32, what: String) -> Box<Difference> {
         Box::new(Difference { hpu: self.id, cycle, pc, what, before: self.latest.iter().copied().collect() })
     }
+}
+
+/// Whether an address is that of a device, not of memory.
+fn is_register(address: u32) -> bool {
+    (map::OUTPUT..map::OWN_L1).contains(&address) || (map::TERMINATE..map::HANDLER).contains(&address)
 }
 
 /// What `lui` gives for an address whose lower 12 bits the next instruction adds with their sign.

@@ -36,7 +36,7 @@ impl Bench {
         let library = build(&home(), &cache(), &design, |text| eprintln!("{text}")).unwrap();
         let simulation = Simulation::open(&library, 1).unwrap();
         let id = HpuId { cluster: 0, hpu: 0 };
-        let checker = Instructions::new(loaded.program().clone(), loaded.runtime(), [(id, L1 + STACK)]);
+        let checker = Instructions::new(loaded.program().clone(), loaded.runtime(), [(id, L1 + STACK)]).is_alone();
         let mut bench = Bench { simulation, checker, events: Vec::new(), cycle: 0 };
         let program = loaded.program();
         bench.write("u_program", program.program_segment());
