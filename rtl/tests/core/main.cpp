@@ -201,7 +201,9 @@ class Bench {
         outcomes.clear();
     }
 
-    uint32_t &word(uint32_t address) { return top.rootp->hpu_bench__DOT__u_l1__DOT__u_sram__DOT__rows[address / 4 % 16384]; }
+    uint32_t &word(uint32_t address) {
+        return top.rootp->hpu_bench__DOT__u_l1__DOT__u_sram__DOT__rows[address / 4 % 16384];
+    }
 
     uint32_t out(int index) { return word(PLACE + 4 * index); }
 

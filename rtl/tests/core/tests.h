@@ -40,16 +40,16 @@ static void instructions(Bench &bench) {
     expect("misaligned load", bench.out(30), 0x66554433);
     bench.top.packet_bytes_i = 96;
     bench.run("words");
-    const uint32_t words[] = {64, 0x1C200000, 100, 0x10004000, 96, PLACE, 0x10400010, 0, 0, 0x3000, 5, 0, 0, 1,
-                              0x23456780, 0xFFFFFFFF, 0x1C400100, 3, 0xF10A, 0x00641C20, 0x10};
+    const uint32_t words[] = {64, 0x1C200000, 100,        0x10004000, 96, PLACE,  0x10400010, 0,   0, 0x3000, 5, 0, 0,
+                              1,  0x23456780, 0xFFFFFFFF, 0x1C400100, 3,  0xF10A, 0x00641C20, 0x10};
     for (int i = 0; i < 21; i++)
         expect(("word " + std::to_string(i) + " of the task").c_str(), bench.word(PLACE + 0x200 + 4 * i), words[i]);
     // From function pointer to doorbell, in the model with its instruction cache warm.
     const struct {
         const char *handler;
         uint64_t cycles;
-    } cycles[] = {{"words", 151},     {"atomics_ph", 88}, {"corev_ph", 597}, {"misaligned_ph", 21}, {"prints", 13},
-                  {"reports", 13},    {"test_command", 16}, {"reads_cycle", 24}};
+    } cycles[] = {{"words", 151}, {"atomics_ph", 88}, {"corev_ph", 597},    {"misaligned_ph", 21},
+                  {"prints", 13}, {"reports", 13},    {"test_command", 16}, {"reads_cycle", 24}};
     for (const auto &one : cycles)
         expect((std::string(one.handler) + ": cycles").c_str(), bench.run(one.handler), one.cycles);
     bench.console.clear();
@@ -100,7 +100,8 @@ static void faults(Bench &bench) {
         int cause = is_atomic ? MISALIGNED : kind[0] == 's' ? STORE : LOAD;
         // A second cycle for what crosses words or is atomic, and one more when the instruction waits for the value of t2.
         uint64_t late = is_atomic || !std::strcmp(kind + 1, "w");
-        expect((name + ": cycles").c_str(), cycles - TRAP - FIRST - 3 - late, (kind[0] == 's' || !std::strcmp(kind, "amo")));
+        expect((name + ": cycles").c_str(), cycles - TRAP - FIRST - 3 - late,
+               (kind[0] == 's' || !std::strcmp(kind, "amo")));
         expect_end(bench, kind, FAULTED, cause, bench.program.symbols.at(name + "_at"), 0x1C300001);
         bench.word(PLACE + 0x100) = 0x1C300000;
         bench.run(name.c_str());
@@ -115,8 +116,8 @@ static void protection(Bench &bench) {
         uint32_t first, bytes;
         bool writes;
     } const windows[] = {
-        {0x10000000, 1024, true},   {0x1C000000, 0x10000, true}, {0x1D000000, 0x8000, false}, {0x10004000, 33, true},
-        {0x1C400100, 33, true},     {0x1C200000, 100, true},     {PLACE, 0x3000, true},       {0x10400010, 5, true},
+        {0x10000000, 1024, true}, {0x1C000000, 0x10000, true}, {0x1D000000, 0x8000, false}, {0x10004000, 33, true},
+        {0x1C400100, 33, true},   {0x1C200000, 100, true},     {PLACE, 0x3000, true},       {0x10400010, 5, true},
         {0x1B004000, 33, true}, // the packet again, as this HPU sees its L1
     };
     bench.top.packet_bytes_i = 33;
