@@ -83,8 +83,6 @@ dch -f
 &put
 buffer -c
 topo
-upsize -D 1
-dnsize -D 1
 """
 
 
