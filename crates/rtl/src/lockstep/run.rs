@@ -1,4 +1,4 @@
-//! The same packets on model and hardware.
+//! A run of model and hardware with the same packets, and the comparison of what they do.
 
 use std::path::Path;
 use std::rc::Rc;
@@ -14,7 +14,7 @@ use smartnic::system::{Sent, System};
 use thiserror::Error;
 
 use super::tape::{Difference, Tape, Times};
-use super::traffic::is_held;
+use super::traffic::{Packet, is_held};
 use crate::{Rtl, RtlError};
 
 /// Cycles that a program may take to prepare itself.
@@ -68,23 +68,6 @@ pub struct Compared {
     pub registers: u64,
     /// Cycles from the first packet's arrival to the last feedback, of model and hardware.
     pub cycles: [u64; 2],
-}
-
-/// A packet for both sides: its arrival behind the end of the boot, in cycles.
-#[derive(Clone, Debug)]
-pub struct Packet {
-    /// When it arrives.
-    pub at: u64,
-    /// Its bytes.
-    pub bytes: Vec<u8>,
-    /// The message.
-    pub message: u32,
-    /// Whether it is the last one.
-    pub is_last: bool,
-    /// The bytes that are copied to L1.
-    pub transfer: u32,
-    /// The context, by its number.
-    pub context: usize,
 }
 
 /// What both sides get.

@@ -1,6 +1,21 @@
-//! Packets by chance: sizes, mixes of messages, bursts, numbers of messages that are used again.
+//! The packets that both sides get, and packets by chance: sizes, mixes of messages, bursts, numbers of messages that are used again.
 
-use super::run::Packet;
+/// A packet for both sides: its arrival behind the end of the boot, in cycles.
+#[derive(Clone, Debug)]
+pub struct Packet {
+    /// When it arrives.
+    pub at: u64,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+    /// The message.
+    pub message: u32,
+    /// Whether it is the last one.
+    pub is_last: bool,
+    /// The bytes that are copied to L1.
+    pub transfer: u32,
+    /// The context, by its number.
+    pub context: usize,
+}
 
 /// Random numbers that are the same on every machine (SplitMix64).
 #[derive(Clone, Copy, Debug)]

@@ -5,9 +5,9 @@ use std::rc::Rc;
 
 use accel::pspin::her::ExecutionContext;
 use rtl::build::{Design, build};
-use rtl::lockstep::run::{Compared, Lockstep, LockstepError, Packet};
+use rtl::lockstep::run::{Compared, Lockstep, LockstepError};
 use rtl::lockstep::tape::Times;
-use rtl::lockstep::traffic;
+use rtl::lockstep::traffic::{self, Packet};
 use sim::Clock;
 use smartnic::driver::{Driver, Request};
 use smartnic::program::Loaded;
