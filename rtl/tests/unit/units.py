@@ -69,7 +69,7 @@ def cases() -> Iterator[Case]:
 
 def files(unit: str, rtl: Path = RTL) -> list[Path]:
     """Return packages, the unit and all that it names, and the assertions bound to any of these."""
-    folders = ("src", "src/*", "formal", "tests/unit")
+    folders = ("src", "src/*", "formal", "tests/unit", "tests/shell")
     known = {path.stem: path for name in folders for path in sorted(rtl.glob(f"{name}/*.sv"))}
     known |= {path.stem: path for folder in (CONSTANTS, CORE) for path in folder.glob("*.sv")}
     known |= {name: known[file] for name, file in RENAMED.items() if file in known}
@@ -117,12 +117,14 @@ def runtime() -> Path:
     return folder
 
 
-def build(case: Case, folder: Path, rtl: Path = RTL) -> None:
-    """Build the simulator of a unit, unless it is there and nothing has changed."""
+def build(case: Case, folder: Path, rtl: Path = RTL, main: Path | None = None) -> None:
+    """Build the simulator of a unit, unless it is there and nothing has changed; cocotb drives it if not `main`."""
     library = runtime()
     sources = files(case.unit, rtl)
-    contents = [path.read_bytes() for path in sources]
-    key = hashlib.sha256(repr((library.name, FLAGS, case, sources, contents)).encode()).hexdigest()
+    driver = main or cocotb_tools.config.share_dir / "lib" / "verilator" / "verilator.cpp"
+    flags = [flag for flag in FLAGS if not main or flag not in ("--vpi", "--public-flat-rw")]
+    contents = [path.read_bytes() for path in (*sources, driver)]
+    key = hashlib.sha256(repr((library.name, flags, case, sources, contents)).encode()).hexdigest()
     stamp, simulator = folder / "key", folder / case.unit
     if stamp.exists() and stamp.read_text() == key and simulator.exists():
         return
@@ -132,15 +134,14 @@ def build(case: Case, folder: Path, rtl: Path = RTL) -> None:
     call(
         [
             VERILATOR / "bin" / "verilator",
-            *FLAGS,
+            *flags,
             *names,
             *(f"-G{name}={value}" for name, value in case.parameters.items()),
             *sources,
         ],
         folder,
     )
-    main = cocotb_tools.config.share_dir / "lib" / "verilator" / "verilator.cpp"
-    parts = [*sorted(path.name for path in folder.glob("Vtop*.cpp")), str(main)]
+    parts = [*sorted(path.name for path in folder.glob("Vtop*.cpp")), str(driver)]
     (folder / "all.cpp").write_text("".join(f'#include "{part}"\n' for part in parts))
     libraries = cocotb_tools.config.libs_dir
     linking = [library / "runtime.a", f"-L{libraries}", f"-Wl,-rpath,{libraries}", "-lcocotbvpi_verilator", "-lpthread"]

@@ -1,0 +1,418 @@
+// Plays the network, the host's memory and the driver of nic_shell, line by line as standard input says:
+//
+//   set ADDRESS VALUE       writes a register            get NAME ADDRESS    reads one
+//   load ADDRESS BYTES      writes a memory of the unit  dump NAME ADDRESS   reads a beat of it
+//   memory ADDRESS BYTES    host memory                  peek NAME ADDRESS SIZE
+//   rule INDEX BITS         a rule of the card           pace SEED PERCENT   how often each side of a stream is ready
+//   rx BAD BYTES            a frame from the network     from BYTES          a frame from the host
+//   boot ADDRESS            until bit 0 of this register is set
+//   play CYCLES             until nothing is left to do  waves FILE          writes a waveform from here on
+//
+// Numbers and bytes are hexadecimal, cycles decimal. What leaves the card is printed: `tx CYCLE BYTES`, `other CYCLE BYTES`; and what was
+// read: `NAME VALUE`. At the end come the card's counters.
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <deque>
+#include <functional>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <random>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "Vtop.h"
+#include "verilated.h"
+#if VM_TRACE
+#include "verilated_vcd_c.h"
+#endif
+
+namespace {
+
+const size_t BEAT = 64;
+using Bytes = std::vector<uint8_t>;
+
+[[noreturn]] void fail(const std::string &why) {
+    std::cerr << "nic_shell: " << why << std::endl;
+    std::exit(1);
+}
+
+uint64_t number(const std::string &text) { return std::stoull(text, nullptr, 16); }
+
+Bytes bytes(const std::string &text) {
+    Bytes data;
+    for (size_t i = 0; i + 1 < text.size(); i += 2)
+        data.push_back(static_cast<uint8_t>(number(text.substr(i, 2))));
+    return data;
+}
+
+std::string hex(const Bytes &data) {
+    static const char digits[] = "0123456789abcdef";
+    std::string text;
+    for (const uint8_t byte : data) {
+        text += digits[byte >> 4];
+        text += digits[byte & 15];
+    }
+    return text;
+}
+
+std::string hex(uint64_t value) {
+    std::ostringstream stream;
+    stream << std::hex << value;
+    return stream.str();
+}
+
+struct Beat {
+    Bytes data;
+    uint64_t keep = 0;
+    bool last = false;
+    unsigned user = 0; // an identifier of AXI, or whether a packet is bad
+};
+
+template <typename Port> void put(Port &port, const Bytes &data) {
+    for (size_t i = 0; i < BEAT / 4; i++)
+        port[i] = 0;
+    for (size_t i = 0; i < data.size(); i++)
+        port[i / 4] |= static_cast<uint32_t>(data[i]) << i % 4 * 8;
+}
+
+template <typename Port> Bytes get(const Port &port, uint64_t keep = ~UINT64_C(0)) {
+    Bytes data;
+    for (size_t i = 0; i < BEAT; i++)
+        if (keep >> i & 1)
+            data.push_back(static_cast<uint8_t>(port[i / 4] >> i % 4 * 8));
+    return data;
+}
+
+uint64_t keep_of(size_t size) { return size == BEAT ? ~UINT64_C(0) : (UINT64_C(1) << size) - 1; }
+
+std::deque<Beat> beats(const Bytes &frame, unsigned user) {
+    std::deque<Beat> all;
+    for (size_t at = 0; at < frame.size(); at += BEAT) {
+        const size_t size = std::min(BEAT, frame.size() - at);
+        const bool last = at + size == frame.size();
+        const auto from = frame.begin() + static_cast<std::ptrdiff_t>(at);
+        all.push_back({Bytes(from, from + static_cast<std::ptrdiff_t>(size)), keep_of(size), last, last ? user : 0});
+    }
+    return all;
+}
+
+// A stream into the card: what is offered stays until it is taken.
+struct Source {
+    std::deque<Beat> queue;
+    bool offers = false;
+
+    void add(const Bytes &frame, unsigned user) {
+        const auto more = beats(frame, user);
+        queue.insert(queue.end(), more.begin(), more.end());
+    }
+
+    bool valid(bool may) { return offers = !queue.empty() && (offers || may); }
+
+    void taken(bool ready) {
+        if (offers && ready) {
+            queue.pop_front();
+            offers = false;
+        }
+    }
+};
+
+class Card {
+  public:
+    Card() {
+        top->rst_ni = 0;
+        cycle();
+        cycle();
+        top->rst_ni = 1;
+    }
+
+    ~Card() {
+#if VM_TRACE
+        if (wave)
+            wave->close();
+#endif
+        top->final();
+    }
+
+    void execute(const std::string &line) {
+        std::istringstream words(line);
+        std::string what, one, two, three;
+        words >> what >> one >> two >> three;
+        if (what == "set")
+            write(number(one), number(two));
+        else if (what == "get")
+            std::cout << one << " " << hex(read(number(two))) << "\n";
+        else if (what == "load")
+            load(number(one), bytes(two));
+        else if (what == "dump")
+            std::cout << one << " " << hex(dump(number(two))) << "\n";
+        else if (what == "memory")
+            fill(number(one), bytes(two));
+        else if (what == "peek")
+            std::cout << one << " " << hex(peek(number(two), number(three))) << "\n";
+        else if (what == "rule")
+            rule(number(one), two);
+        else if (what == "pace")
+            random.seed(static_cast<unsigned>(number(one))), pace = std::stoul(two);
+        else if (what == "rx")
+            rx.add(bytes(two), static_cast<unsigned>(number(one)));
+        else if (what == "from")
+            from.add(bytes(one), 0);
+        else if (what == "boot")
+            boot(number(one));
+        else if (what == "play")
+            play(std::stoull(one));
+        else if (what == "waves")
+            waves(one);
+        else
+            fail("unknown line: " + line);
+    }
+
+    void finish() {
+        for (const auto &[name, count] : counts)
+            std::cout << name << " " << hex(count) << "\n";
+        std::cout << "cycles " << hex(now) << "\n";
+    }
+
+  private:
+    const std::unique_ptr<VerilatedContext> context = std::make_unique<VerilatedContext>();
+    const std::unique_ptr<Vtop> top = std::make_unique<Vtop>(context.get());
+#if VM_TRACE
+    std::unique_ptr<VerilatedVcdC> wave;
+#endif
+    uint64_t now = 0;
+    unsigned long pace = 100;
+    std::minstd_rand random;
+    Source rx, from, reads, answers;
+    Bytes sent, passed;                               // of frames that have not ended
+    std::deque<std::pair<uint64_t, unsigned>> writes; // bursts whose data has not come
+    std::deque<Beat> data;                            // that has come before its burst
+    uint64_t at = 0;                                  // bytes of the first burst that have been written
+    std::map<uint64_t, uint8_t> memory;
+    std::map<std::string, uint64_t> counts;
+
+    bool happens() { return random() % 100 < pace; }
+
+    // One cycle: inputs are there, outputs settle, what goes over is taken, and the registers change.
+    // `see` looks at the outputs.
+    void cycle(const std::function<void()> &see = {}) {
+        top->rx_valid_i = rx.valid(happens());
+        if (rx.offers) {
+            put(top->rx_data_i, rx.queue.front().data);
+            top->rx_keep_i = rx.queue.front().keep;
+            top->rx_last_i = rx.queue.front().last;
+            top->rx_user_i = rx.queue.front().user & 1;
+        }
+        top->from_valid_i = from.valid(happens());
+        if (from.offers) {
+            put(top->from_data_i, from.queue.front().data);
+            top->from_keep_i = from.queue.front().keep;
+            top->from_last_i = from.queue.front().last;
+        }
+        top->host_r_valid_i = reads.valid(happens());
+        if (reads.offers) {
+            put(top->host_r_data_i, reads.queue.front().data);
+            top->host_r_id_i = reads.queue.front().user & 7;
+            top->host_r_last_i = reads.queue.front().last;
+        }
+        top->host_b_valid_i = answers.valid(happens());
+        if (answers.offers)
+            top->host_b_id_i = answers.queue.front().user & 7;
+        top->tx_ready_i = happens();
+        top->other_ready_i = happens();
+        top->host_aw_ready_i = happens();
+        top->host_w_ready_i = happens();
+        top->host_ar_ready_i = happens();
+        edge(0);
+        if (top->rst_ni)
+            take();
+        if (see)
+            see();
+        edge(1);
+        now++;
+    }
+
+    void edge(uint8_t clock) {
+        top->clk_i = clock;
+        top->eval();
+#if VM_TRACE
+        if (wave)
+            wave->dump(2 * now + clock);
+#endif
+    }
+
+    void take() {
+        rx.taken(top->rx_ready_o);
+        from.taken(top->from_ready_o);
+        reads.taken(top->host_r_ready_o);
+        answers.taken(top->host_b_ready_o);
+        if (top->tx_valid_o && top->tx_ready_i)
+            collect("tx", sent, get(top->tx_data_o, top->tx_keep_o), top->tx_last_o);
+        if (top->other_valid_o && top->other_ready_i)
+            collect("other", passed, get(top->other_data_o, top->other_keep_o), top->other_last_o);
+        if (top->host_aw_valid_o && top->host_aw_ready_i)
+            writes.push_back({top->host_aw_addr_o, top->host_aw_id_o});
+        if (top->host_w_valid_o && top->host_w_ready_i)
+            data.push_back({get(top->host_w_data_o), top->host_w_strb_o, top->host_w_last_o != 0, 0});
+        while (!writes.empty() && !data.empty())
+            store();
+        if (top->host_ar_valid_o && top->host_ar_ready_i) {
+            const uint64_t first = top->host_ar_addr_o / BEAT * BEAT;
+            for (unsigned i = 0; i <= top->host_ar_len_o; i++)
+                reads.queue.push_back({peek(first + i * BEAT, BEAT), 0, i == top->host_ar_len_o, top->host_ar_id_o});
+        }
+        counts["stored"] += top->stored_o;
+        counts["other"] += top->other_o;
+        counts["dropped"] += top->dropped_o;
+        counts["sent"] += top->sent_o;
+        counts["from"] += top->from_o;
+    }
+
+    void collect(const char *name, Bytes &frame, const Bytes &part, bool last) {
+        frame.insert(frame.end(), part.begin(), part.end());
+        if (last) {
+            std::cout << name << " " << now << " " << hex(frame) << "\n";
+            frame.clear();
+        }
+    }
+
+    // The first beat of the first burst comes to host memory.
+    void store() {
+        const Beat &beat = data.front();
+        const uint64_t first = writes.front().first / BEAT * BEAT + at;
+        for (size_t i = 0; i < BEAT; i++)
+            if (beat.keep >> i & 1)
+                memory[first + i] = beat.data[i];
+        at += BEAT;
+        if (beat.last) {
+            answers.queue.push_back({{}, 0, true, writes.front().second});
+            writes.pop_front();
+            at = 0;
+        }
+        data.pop_front();
+    }
+
+    void fill(uint64_t address, const Bytes &content) {
+        for (const uint8_t byte : content)
+            memory[address++] = byte;
+    }
+
+    Bytes peek(uint64_t address, uint64_t size) {
+        Bytes content;
+        for (uint64_t i = 0; i < size; i++)
+            content.push_back(memory[address + i]);
+        return content;
+    }
+
+    // Goes on to the end of the cycle in which a port is ready, or an answer is there.
+    void until(const uint8_t &port, const std::function<void()> &see = {}) {
+        for (unsigned waited = 0; waited < 10'000; waited++) {
+            bool is_there = false;
+            cycle([&] {
+                is_there = port != 0;
+                if (is_there && see)
+                    see();
+            });
+            if (is_there)
+                return;
+        }
+        fail("the card does not answer");
+    }
+
+    // AXI4-Lite: address and data of a write are taken together.
+    void write(uint64_t address, uint64_t value) {
+        top->ctrl_aw_valid_i = top->ctrl_w_valid_i = 1;
+        top->ctrl_aw_addr_i = static_cast<uint16_t>(address);
+        top->ctrl_w_data_i = static_cast<uint32_t>(value);
+        until(top->ctrl_w_ready_o);
+        top->ctrl_aw_valid_i = top->ctrl_w_valid_i = 0;
+        until(top->ctrl_b_valid_o);
+    }
+
+    uint32_t read(uint64_t address) {
+        top->ctrl_ar_valid_i = 1;
+        top->ctrl_ar_addr_i = static_cast<uint16_t>(address);
+        until(top->ctrl_ar_ready_o);
+        top->ctrl_ar_valid_i = 0;
+        uint32_t value = 0;
+        until(top->ctrl_r_valid_o, [&] { value = top->ctrl_r_data_o; });
+        return value;
+    }
+
+    void load(uint64_t address, const Bytes &content) {
+        top->load_valid_i = 1;
+        top->load_address_i = static_cast<uint32_t>(address);
+        put(top->load_data_i, content);
+        top->load_keep_i = keep_of(content.size());
+        until(top->load_ready_o);
+        top->load_valid_i = 0;
+    }
+
+    Bytes dump(uint64_t address) {
+        top->nic_ar_valid_i = 1;
+        top->nic_ar_addr_i = static_cast<uint32_t>(address);
+        until(top->nic_ar_ready_o);
+        top->nic_ar_valid_i = 0;
+        Bytes content;
+        until(top->nic_r_valid_o, [&] { content = get(top->nic_r_data_o); });
+        return content;
+    }
+
+    void rule(uint64_t index, const std::string &bits) {
+        top->rule_write_i = 1;
+        top->rule_index_i = static_cast<uint8_t>(index & 3);
+        for (size_t i = 0; 8 * i < bits.size(); i++) {
+            const size_t end = bits.size() - 8 * i;
+            const size_t begin = end < 8 ? 0 : end - 8;
+            top->rule_i[i] = static_cast<uint32_t>(number(bits.substr(begin, end - begin)));
+        }
+        cycle();
+        top->rule_write_i = 0;
+    }
+
+    void boot(uint64_t address) {
+        for (unsigned tries = 0; tries < 100; tries++) {
+            for (unsigned i = 0; i < 100; i++)
+                cycle(); // an access counts as something that is under way
+            if (read(address) & 1)
+                return;
+        }
+        fail("the HPUs do not wait for tasks");
+    }
+
+    void play(uint64_t most) {
+        unsigned rests = 0;
+        for (uint64_t i = 0; i < most; i++) {
+            cycle();
+            const bool busy = !rx.queue.empty() || !from.queue.empty() || !reads.queue.empty() ||
+                              !answers.queue.empty() || !sent.empty() || !passed.empty();
+            rests = busy || !top->empty_o || !top->idle_o ? 0 : rests + 1;
+            if (rests == 32)
+                return;
+        }
+        fail("the card does not come to rest in " + std::to_string(most) + " cycles");
+    }
+
+    void waves(const std::string &file) {
+#if VM_TRACE
+        context->traceEverOn(true);
+        wave = std::make_unique<VerilatedVcdC>();
+        wave->dumpvars(2, "");
+        top->trace(wave.get(), 99);
+        wave->open(file.c_str());
+#else
+        fail("this simulator writes no waveforms: " + file);
+#endif
+    }
+};
+
+} // namespace
+
+int main() {
+    Card card;
+    for (std::string line; std::getline(std::cin, line);)
+        card.execute(line);
+    card.finish();
+}

@@ -1,0 +1,187 @@
+"""Plays a capture to a card with the unit of pspin-tiny, and writes what it answers.
+
+    make -C rtl shell PCAP=in.pcap TO=out.pcap
+
+The card answers pings and UDP packets for one port by handlers (echo.c); all other frames are its host's. Frames come
+as fast as the card takes them. A cycle is a nanosecond.
+"""
+
+import argparse
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from ipaddress import IPv4Address
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.append(str(HERE.parent / "unit"))
+import pcap  # noqa: E402
+import programs  # noqa: E402
+import sv_types  # noqa: E402
+import units  # noqa: E402
+from nic_model import BEAT, ICMP, UDP, Rule  # noqa: E402
+
+ABI = sv_types.constants("pspin_abi_pkg")
+# The memory that the host gives to messages of several packets: a greeting, and records behind it.
+HOST, RECORD, RECORDS = 0x1_2000_0000, 64, 64
+REJECTED = ("malformed", "wrong_sum", "no_request")
+
+
+@dataclass
+class Result:
+    """What has left the card, each frame with its cycle, and what was counted."""
+
+    sent: list[tuple[int, bytes]] = field(default_factory=list)
+    for_host: list[tuple[int, bytes]] = field(default_factory=list)
+    values: dict[str, str] = field(default_factory=dict)
+
+    def count(self, name: str) -> int:
+        """Return a counter or a register."""
+        return int(self.values[name], 16)
+
+    @property
+    def rejected(self) -> dict[str, int]:
+        """Return how many frames the handlers did not answer, by reason."""
+        numbers = struct.unpack_from("<3I", bytes.fromhex(self.values["rejected"]), int(self.values["offset"], 16))
+        return dict(zip(REJECTED, numbers, strict=True))
+
+
+class Card:
+    """The lines that card.cpp reads: what the driver does, and what comes from network and host."""
+
+    def __init__(self, rules: Sequence[Rule], greeting: bytes = bytes(RECORD)) -> None:
+        self.lines: list[str] = []
+        with tempfile.TemporaryDirectory() as folder:
+            self.program = programs.build(HERE / "echo.c", Path(folder))
+        symbols, code, data = self.program.symbols, self.program.code, self.program.data
+        self.load(programs.PROGRAM, code)
+        self.load(programs.HANDLER, data)
+        handlers = {"ContextPayload": "echo", "ContextHeader": "begin", "ContextCompletion": "end"}
+        registers = {
+            "Entry": symbols["_start"],
+            "Again": symbols["__rt_again"],
+            "StaticAddress": programs.HANDLER,
+            "StaticBytes": len(data),
+            "CodeAddress": programs.PROGRAM,
+            "CodeBytes": len(code),
+            "ContextIdle": 1 << 30,
+            "ContextWatchdog": 1_000_000,
+            "ContextHost": HOST & 0xFFFF_FFFF,
+            "ContextHostHigh": HOST >> 32,
+            "ContextHostBytes": RECORD * RECORDS,
+        }
+        for name, value in registers.items():
+            self.set(name, value)
+        # Context 0 has a handler for each packet; context 1 has those for the beginning and the end of messages, too.
+        for name, symbol in handlers.items():
+            self.set(name, symbols[symbol])
+            self.set(f"{name}Bytes", len(code) - (symbols[symbol] - programs.PROGRAM))
+            if name == "ContextPayload":
+                self.set("ContextWrite", 0)
+        self.set("ContextWrite", 1)
+        self.set("Enable", 1)
+        rule_t = sv_types.struct("nic_rule_t")
+        self.lines += [f"rule {index:x} {rule_t.pack(**rule.fields()):x}" for index, rule in enumerate(rules)]
+        self.lines += [f"memory {HOST:x} {greeting.hex()}", f"boot {ABI['ControlState']:x}"]
+
+    def set(self, register: str, value: int) -> None:
+        """Write a register."""
+        self.lines.append(f"set {ABI[f'Control{register}']:x} {value:x}")
+
+    def load(self, address: int, data: bytes) -> None:
+        """Write a memory of the unit."""
+        for at in range(0, len(data), BEAT):
+            self.lines.append(f"load {address + at:x} {data[at : at + BEAT].hex()}")
+
+    def receive(self, frame: bytes, *, is_bad: bool = False) -> None:
+        """Let a frame come from the network; its end may say that the sum of Ethernet is wrong."""
+        self.lines.append(f"rx {is_bad:x} {frame.hex()}")
+
+    def send(self, frame: bytes) -> None:
+        """Let the host send a frame."""
+        self.lines.append(f"from {frame.hex()}")
+
+    def play(self, cycles: int = 10_000_000) -> Result:
+        """Run the simulator until nothing is left to do."""
+        at = self.program.symbols["rejected"]
+        base = ABI["ControlCounters"]
+        lines = [
+            *self.lines,
+            f"play {cycles}",
+            f"dump rejected {at & -BEAT:x}",
+            f"get event {ABI['ControlEventKind']:x}",
+        ]
+        lines += [f"get frozen {base:x}"]
+        lines += [
+            f"get {name.lower()} {base + 8 * ABI[f'Counter{name}']:x}" for name in ("Accepted", "Done", "Faulted")
+        ]
+        lines += [f"peek records {HOST:x} {RECORD * RECORDS:x}"]
+        done = subprocess.run([simulator()], input="\n".join(lines), capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise RuntimeError(done.stderr or done.stdout[-4000:])
+        result = Result(values={"offset": f"{at % BEAT:x}"})
+        for line in done.stdout.splitlines():
+            name, *rest = line.split()
+            if name in ("tx", "other") and len(rest) == 2:
+                frames = result.sent if name == "tx" else result.for_host
+                frames.append((int(rest[0]), bytes.fromhex(rest[1])))
+            elif len(rest) == 1:
+                result.values[name] = rest[0]
+        return result
+
+
+def simulator() -> Path:
+    """Build the simulator, unless it is there."""
+    folder = units.OUT.parent / ("shell-waves" if units.WAVES else "shell")
+    with units.lock(folder.with_name(f".{folder.name}")):
+        units.build(units.Case("shell", "nic_shell"), folder, main=HERE / "card.cpp")
+    return folder / "nic_shell"
+
+
+def rules(address: int | None, port: int | None) -> list[Rule]:
+    """Return what the card answers: pings, and UDP packets for a port."""
+    return [Rule(ICMP, None, address, 0, 1, 2048), Rule(UDP, port, address, 0, 1, 2048)]
+
+
+def play(frames: Iterable[bytes], out: Path, host: Path | None, card: Card) -> Result:
+    """Play frames, and write the captures of what has left the card."""
+    for frame in frames:
+        card.receive(frame)
+    if units.WAVES:
+        card.lines.append(f"waves {os.environ['WAVES']}")
+    result = card.play()
+    pcap.write(out, result.sent)
+    if host:
+        pcap.write(host, result.for_host)
+    return result
+
+
+def main() -> int:
+    """Run the command."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("pcap", type=Path, help="what comes from the network")
+    parser.add_argument("out", type=Path, help="what goes to the network")
+    parser.add_argument("--host", type=Path, help="what goes to the host: frames that no rule wants")
+    parser.add_argument("--address", type=IPv4Address, help="the card's IPv4 address; without it, it answers for all")
+    parser.add_argument("--port", type=int, default=7, help="the UDP port that it answers")
+    options = parser.parse_args()
+    try:
+        frames = [frame for _, frame in pcap.read(options.pcap)]
+    except (OSError, ValueError) as error:
+        parser.error(str(error))
+    address = None if options.address is None else int(options.address)
+    result = play(frames, options.out, options.host, Card(rules(address, options.port)))
+    print(
+        f"{len(frames)} frames in {result.count('cycles')} cycles: {len(result.sent)} answered, "
+        f"{result.count('other')} for the host, {result.count('dropped')} too long, "
+        + ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in result.rejected.items())
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
