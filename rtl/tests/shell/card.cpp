@@ -399,7 +399,6 @@ class Card {
 #if VM_TRACE
         context->traceEverOn(true);
         wave = std::make_unique<VerilatedVcdC>();
-        wave->dumpvars(2, "");
         top->trace(wave.get(), 99);
         wave->open(file.c_str());
 #else

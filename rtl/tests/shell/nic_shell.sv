@@ -160,7 +160,7 @@ module nic_shell
   /////////////////////////
 
   // The driver and the inbound engine share the port; each beat is a burst of its own.
-  logic          write_valid, write_ready, aw_valid, aw_ready, w_valid, w_ready, b_valid, aw_done_q, w_done_q;
+  logic          write_valid, write_ready, aw_valid, aw_ready, w_valid, w_ready, b_valid;
   beat_request_t write, load;
   logic [1:0]    b_resp;
 
@@ -182,19 +182,42 @@ module nic_shell
   );
 
   // Address and data may be taken in different cycles.
-  assign aw_valid    = write_valid && !aw_done_q;
-  assign w_valid     = write_valid && !w_done_q;
-  assign write_ready = (aw_done_q || aw_ready) && (w_done_q || w_ready);
+  logic          aw_room, w_room;
+  logic [31:0]   aw_addr;
+  logic [511:0]  w_data;
+  logic [63:0]   w_strobe;
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) begin
-      aw_done_q <= 1'b0;
-      w_done_q  <= 1'b0;
-    end else begin
-      aw_done_q <= write_valid && !write_ready && (aw_done_q || aw_ready);
-      w_done_q  <= write_valid && !write_ready && (w_done_q || w_ready);
-    end
-  end
+  assign write_ready = aw_room && w_room;
+
+  pspin_fifo #(
+    .Width(32),
+    .Depth(4)
+  ) u_aw (
+    .clk_i,
+    .rst_ni,
+    .valid_i(write_valid && w_room),
+    .ready_o(aw_room),
+    .data_i (write.address),
+    .valid_o(aw_valid),
+    .ready_i(aw_ready),
+    .data_o (aw_addr),
+    .count_o()
+  );
+
+  pspin_fifo #(
+    .Width(512 + 64),
+    .Depth(4)
+  ) u_w (
+    .clk_i,
+    .rst_ni,
+    .valid_i(write_valid && aw_room),
+    .ready_o(w_room),
+    .data_i ({write.wdata, write.strobe}),
+    .valid_o(w_valid),
+    .ready_i(w_ready),
+    .data_o ({w_data, w_strobe}),
+    .count_o()
+  );
 
   // The unit is asked when all writes have been answered that were taken before the end of the packet. Sixteen bits tell them apart.
   logic [15:0] written_q, answered_q, written_at;
@@ -276,14 +299,14 @@ module nic_shell
     .nic_aw_valid_i     (aw_valid),
     .nic_aw_ready_o     (aw_ready),
     .nic_aw_id_i        ('0),
-    .nic_aw_addr_i      (write.address),
+    .nic_aw_addr_i      (aw_addr),
     .nic_aw_len_i       ('0),
     .nic_aw_size_i      (Burst),
     .nic_aw_burst_i     (2'b01),
     .nic_w_valid_i      (w_valid),
     .nic_w_ready_o      (w_ready),
-    .nic_w_data_i       (write.wdata),
-    .nic_w_strb_i       (write.strobe),
+    .nic_w_data_i       (w_data),
+    .nic_w_strb_i       (w_strobe),
     .nic_w_last_i       (1'b1),
     .nic_b_valid_o      (b_valid),
     .nic_b_ready_i      (1'b1),
