@@ -119,6 +119,16 @@ impl<O: Observer> Rtl<O> {
         Ok(rtl)
     }
 
+    /// Sets an input of the design that is not the unit's.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn set_input(&mut self, name: &str, value: u64) -> Result<(), RtlError> {
+        let port = self.simulation.port(name)?;
+        self.set(port, value);
+        Ok(())
+    }
+
     /// What compares instructions, if something does.
     pub fn checker(&self) -> Option<&Instructions> {
         self.instructions.as_ref()

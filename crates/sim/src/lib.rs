@@ -1,6 +1,6 @@
 //! The simulation core: [`Time`] in integer picoseconds, the [`EventQueue`] ordered by time and then by insertion,
 //! serial resources with a rate ([`SerialResource`]), a bandwidth that several share ([`SharedBandwidth`]), the detours of CPUs
-//! ([`noise`]), tables in huge pages ([`memory`]), and timelines ([`trace`]).
+//! ([`noise`]), random numbers ([`random`]), tables in huge pages ([`memory`]), and timelines ([`trace`]).
 //!
 //! Time is passed in, never read from a clock, so a run depends on nothing but its inputs.
 
@@ -8,6 +8,7 @@ pub mod memory;
 pub mod noise;
 mod pool;
 mod queue;
+pub mod random;
 mod serial_resource;
 mod shared_bandwidth;
 mod time;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use crate::Time;
+use crate::random::{self, mix};
 
 /// The shortest period, and the shortest mean time between detours.
 const SHORTEST: Time = Time::from_ns(1);
@@ -205,7 +206,7 @@ impl NoisyCpus {
             let mut state = if noise.co_scheduled { noise.seed } else { mix(noise.seed ^ mix(cpu as u64 + 1)) };
             match &noise.detours {
                 Detours::Periodic { period, length } => {
-                    let start = below(random(&mut state), period.as_ps());
+                    let start = below(random::next(&mut state), period.as_ps());
                     Cpu { start, length: length.as_ps(), state, offset: 0 }
                 }
                 Detours::Poisson { interval, length } => {
@@ -213,7 +214,7 @@ impl NoisyCpus {
                     Cpu { start, length: length.as_ps(), state, offset: 0 }
                 }
                 Detours::Trace(trace) => {
-                    let offset = below(random(&mut state), trace.span);
+                    let offset = below(random::next(&mut state), trace.span);
                     let next = trace.detours.partition_point(|&(start, length)| start + length <= offset);
                     Cpu { start: 0, length: 0, state: next as u64, offset }
                 }
@@ -313,18 +314,6 @@ impl CpuTime for NoisyCpus {
     }
 }
 
-/// SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014).
-fn random(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    mix(*state)
-}
-
-fn mix(mut value: u64) -> u64 {
-    value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    value ^ (value >> 31)
-}
-
 /// Returns a number below `limit` from a random number of 64 bits.
 fn below(random: u64, limit: u64) -> u64 {
     ((u128::from(random) * u128::from(limit)) >> 64) as u64
@@ -335,10 +324,10 @@ fn below(random: u64, limit: u64) -> u64 {
 fn exponential(state: &mut u64, mean: u64) -> u64 {
     let mut whole = 0u64;
     loop {
-        let first = random(state);
+        let first = random::next(state);
         let (mut last, mut falling) = (first, 1);
         loop {
-            let next = random(state);
+            let next = random::next(state);
             if next >= last {
                 break;
             }

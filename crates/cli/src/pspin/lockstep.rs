@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use clap::Args;
-use rtl::lockstep::run::{Compared, Lockstep};
-use rtl::lockstep::tape::Times;
-use rtl::lockstep::traffic;
+use rtl::lockstep::instructions::Counts;
+use rtl::lockstep::run::{Compared, Lockstep, Times};
+use rtl::lockstep::traffic::Traffic;
 use smartnic::driver::{Driver, Request};
 use smartnic::program::Loaded;
 
@@ -17,9 +17,9 @@ use super::unit::Unit;
 use crate::sdk::Sdk;
 use crate::spincc::{Error, Result};
 
-/// Run random packets on the hardware of rtl/ and on the model, and compare events, their cycles, and every instruction
+/// Run random packets on the hardware of rtl/ and on the model, and compare events, their cycles, memory, and every instruction
 ///
-/// Exit status: 1 at the first difference, which is printed with what was told before and after it on both sides.
+/// Packets have a random word, then their number: rtl/tests/lockstep/random.c has handlers that do what it says. Exit status: 1 at the first difference, which is printed with what was told before and after it on both sides.
 #[derive(Debug, Args)]
 pub struct Arguments {
     /// A C source with handlers, or a program that `pspin-cc` has linked
@@ -45,9 +45,22 @@ pub struct Arguments {
     /// In how many of 16 cycles the NIC takes no feedback
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub held: u64,
-    /// Compare only the order of events in each stream, not their cycles
+    /// Compare packet by packet: each has the same tasks and ends, and any 1,000 of them take the same time within 2 %
     #[arg(long)]
-    pub ignore_cycles: bool,
+    pub loaded: bool,
+    /// How many of 16 messages have no last packet; the next message of such a queue waits until the hardware gives it up, so they
+    /// belong to --loaded
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub broken: u64,
+    /// Messages without a last packet at the end of a run, each for a queue of its own
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub unfinished: u32,
+    /// The threshold of the watchdog in cycles
+    #[arg(long, value_name = "CYCLES", default_value_t = 2_000)]
+    pub watchdog: u64,
+    /// The threshold of messages that are idle in cycles
+    #[arg(long, value_name = "CYCLES", default_value_t = 3_000)]
+    pub idle: u64,
     /// Begin with empty instruction caches, whose misses take other cycles in the hardware than in the model
     #[arg(long)]
     pub cold: bool,
@@ -55,7 +68,7 @@ pub struct Arguments {
 
 /// Bytes of handler memory and scratchpad of the context, and of its host memory.
 const MEMORY: u32 = 4_096;
-const HOST_MEMORY: u64 = 65_536;
+const HOST_MEMORY: u64 = 1 << 20;
 /// Cycles after the last packet in which a run must end.
 const MOST_CYCLES: u64 = 10_000_000;
 
@@ -81,31 +94,54 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         handler_memory: MEMORY,
         scratchpad: MEMORY,
         host: HOST_MEMORY,
+        watchdog_cycles: Some(arguments.watchdog),
+        idle_cycles: Some(arguments.idle),
         ..Request::default()
     };
     let mut driver = Driver::new(&unit.config, loaded.program().data_segment().len() as u32);
     let context = driver.context(&request).map_err(|error| Error::malformed(file, error))?;
     let contexts = vec![Rc::new(context)];
+    let traffic = Traffic {
+        packets: arguments.packets,
+        contexts: contexts.len(),
+        unfinished: arguments.unfinished,
+        broken: arguments.broken,
+    };
     for seed in (arguments.seed..).take(arguments.runs as usize) {
         let lockstep = Lockstep {
             library: &library,
+            inputs: Vec::new(),
             seed,
             config: unit.config.clone(),
             clock: unit.clock,
             loaded: &loaded,
             contexts: contexts.clone(),
-            packets: traffic::packets(u64::from(seed), arguments.packets, contexts.len()),
-            times: if arguments.ignore_cycles { Times::Ignored } else { Times::Exact },
+            packets: traffic.draw(seed.into()),
+            times: if arguments.loaded { Times::Loaded } else { Times::Exact },
             held: arguments.held,
             is_warm: !arguments.cold,
             most_cycles: MOST_CYCLES,
         };
         let compared = lockstep.run().map_err(|error| Error::Program(format!("seed {seed}: {error}")))?;
-        let Compared { packets, events, instructions, registers, cycles: [model, hardware] } = compared;
-        println!(
-            "seed {seed}: {packets} packets, {events} events, {instructions} instructions and {registers} registers are equal; \
-             model {model} cycles, hardware {hardware}"
-        );
+        show(seed, &compared);
     }
     Ok(())
+}
+
+/// Prints what a run has compared.
+fn show(seed: u32, compared: &Compared) {
+    let Compared { packets, events, checked, failed, idle, bytes, cycles, conflicts, misses, spread } = compared;
+    let Counts { instructions, registers, words } = checked;
+    println!(
+        "seed {seed}: {packets} packets, {events} events, {instructions} instructions, {registers} registers, {words} accesses, \
+         {failed} failures, {idle} messages given up, {bytes} bytes of memory"
+    );
+    let [[model, hardware], [conflicts, hardware_conflicts], [misses, hardware_misses]] = [cycles, conflicts, misses];
+    println!(
+        "  model {model} cycles, {conflicts} of waiting for banks, {misses} misses; \
+         hardware {hardware}, {hardware_conflicts}, {hardware_misses}"
+    );
+    if let Some(spread) = spread {
+        println!("  {spread}");
+    }
 }

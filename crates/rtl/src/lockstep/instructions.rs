@@ -1,8 +1,9 @@
 //! Instructions of the hardware against the instruction-set simulator, one by one, as ibex' cosim does it.
 //!
-//! The monitor of a core (`rtl/observe/pspin_retire.sv`) tells three streams, each in the order of the program: the addresses of
-//! instructions, the results of the execute stage, and what loads have written. The simulator executes the instructions that the
-//! hardware says, with the data that the hardware has loaded; addresses, registers and values must be equal.
+//! The monitor of a core (`rtl/observe/pspin_retire.sv`) tells four streams, each in the order of the program: the addresses of
+//! instructions, the results of the execute stage, what loads have written, and the words that are accessed. The simulator executes
+//! the instructions that the hardware says, with the data that the hardware has loaded; addresses, registers, values, and the
+//! address, the bytes and the data of each access must be equal.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt::{self, Display, Formatter};
@@ -13,7 +14,7 @@ use accel::pspin::core::Runtime;
 use accel::pspin::her::HpuId;
 use accel::pspin::memory::{Arena, Place};
 use hpu::isa::Class;
-use hpu::{Interpreter, Program, Thread};
+use hpu::{Accessed, Interpreter, Program, Thread};
 
 use crate::simulation::Event;
 
@@ -27,6 +28,10 @@ pub const LOADED: u16 = 3;
 pub const ACCESSED: u16 = 4;
 /// In what an access is: it is the second word of one that crosses words.
 pub const SECOND: u32 = 1 << 5;
+/// There too: the bytes of the word, and whether it is a store. The operation of an atomic one is in the bits above.
+const BYTES: u32 = 0xF;
+const STORE: u32 = 1 << 4;
+const OPERATION: u32 = 6;
 
 /// Where the boot ROM is, and its bytes.
 const BOOT_ROM: u32 = 0x1A00_0000;
@@ -82,6 +87,57 @@ struct Expected {
     value: Option<u32>,
 }
 
+/// A word that is accessed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Word {
+    /// Its address, a multiple of 4.
+    address: u32,
+    /// Which of its bytes, a bit each.
+    bytes: u32,
+    /// What is stored, if it is known; other bytes are 0.
+    stored: Option<u32>,
+}
+
+impl Word {
+    /// What the hardware tells. What an atomic operation writes is known in its bank only.
+    fn told(address: u32, what: u32, value: u32) -> Word {
+        let bytes = what & BYTES;
+        let stores = what & STORE != 0 && what >> OPERATION == 0;
+        Word { address: address & !3, bytes, stored: stores.then(|| value & lanes(bytes)) }
+    }
+
+    /// The words of an access.
+    fn all(access: Accessed, is_atomic: bool) -> impl Iterator<Item = Word> {
+        let Accessed { address, bytes, stored, .. } = access;
+        let offset = 8 * (address & 3);
+        let touched = ((1_u32 << bytes) - 1) << (address & 3);
+        let stored = stored.filter(|_| !is_atomic).map(|stored| stored << offset);
+        let word = move |half: u32| {
+            let bytes = touched >> (4 * half) & BYTES;
+            let value = |stored: u64| (stored >> (32 * half)) as u32 & lanes(bytes);
+            Word { address: (address & !3).wrapping_add(4 * half), bytes, stored: stored.map(value) }
+        };
+        (0..2).map(word).filter(|word| word.bytes != 0)
+    }
+}
+
+impl Display for Word {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        let Word { address, bytes, stored } = self;
+        match stored {
+            Some(stored) => {
+                write!(out, "a store of {stored:#010x} to bytes {bytes:#06b} of the word at {address:#010x}")
+            }
+            None => write!(out, "an access to bytes {bytes:#06b} of the word at {address:#010x}"),
+        }
+    }
+}
+
+/// The bits of these bytes of a word.
+fn lanes(bytes: u32) -> u32 {
+    (0..4).filter(|byte| bytes >> byte & 1 != 0).map(|byte| 0xFF << (8 * byte)).sum()
+}
+
 /// An HPU.
 struct Hart {
     id: HpuId,
@@ -92,6 +148,9 @@ struct Hart {
     results: VecDeque<(u64, Written)>,
     loads: VecDeque<Written>,
     expected: VecDeque<Expected>,
+    /// Words that the hardware has accessed, and those that the simulator has, with the addresses of their instructions.
+    accessed: VecDeque<(u64, Word)>,
+    accesses: VecDeque<(u32, Word)>,
     /// The value of the latest load-reserved.
     reserved: u32,
     latest: VecDeque<(u64, u32)>,
@@ -105,8 +164,18 @@ pub struct Instructions {
     harts: Vec<Hart>,
     /// The bytes of memory that are known, when only one HPU uses it.
     shadow: Option<HashMap<u32, u8>>,
-    compared: u64,
-    values: u64,
+    compared: Counts,
+}
+
+/// What was compared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Instructions.
+    pub instructions: u64,
+    /// Registers that were written.
+    pub registers: u64,
+    /// Words that were accessed.
+    pub words: u64,
 }
 
 impl Instructions {
@@ -120,6 +189,8 @@ impl Instructions {
             results: VecDeque::new(),
             loads: VecDeque::new(),
             expected: VecDeque::new(),
+            accessed: VecDeque::new(),
+            accesses: VecDeque::new(),
             reserved: 0,
             latest: VecDeque::new(),
         };
@@ -129,8 +200,7 @@ impl Instructions {
             runtime,
             harts: hpus.into_iter().map(hart).collect(),
             shadow: None,
-            compared: 0,
-            values: 0,
+            compared: Counts::default(),
         }
     }
 
@@ -140,15 +210,16 @@ impl Instructions {
         self
     }
 
-    /// The instructions that were compared, and the registers that they have written.
-    pub fn compared(&self) -> (u64, u64) {
-        (self.compared, self.values)
+    /// What was compared.
+    pub fn compared(&self) -> Counts {
+        self.compared
     }
 
     /// Instructions and values of the hardware that wait for what belongs to them. An HPU that waits for a task has a load and
     /// what is in its pipeline behind it.
     pub fn waiting(&self) -> usize {
-        self.harts.iter().map(|hart| hart.retired.len() + hart.expected.len() + hart.results.len()).sum()
+        let of = |hart: &Hart| hart.retired.len() + hart.expected.len() + hart.results.len() + hart.accesses.len();
+        self.harts.iter().map(of).sum()
     }
 
     /// Takes an event of the hardware, if it is one of the monitor, and compares what can be compared.
@@ -156,7 +227,7 @@ impl Instructions {
     /// # Errors
     /// The first difference.
     pub fn take(&mut self, event: &Event) -> Result<(), Box<Difference>> {
-        let Event { cycle, kind, unit, values: [a, b, ..] } = *event;
+        let Event { cycle, kind, unit, values: [a, b, c, ..] } = *event;
         let id = HpuId { cluster: unit >> 5, hpu: unit & 31 };
         let Some(index) = self.harts.iter().position(|hart| hart.id == id) else { return Ok(()) };
         let hart = &mut self.harts[index];
@@ -172,6 +243,7 @@ impl Instructions {
             // What register 0 would get is discarded; a load to it has taken place.
             RESULT if a != 0 => hart.results.push_back((cycle, (a as u8, b))),
             LOADED => hart.loads.push_back((a as u8, b)),
+            ACCESSED => hart.accessed.push_back((cycle, Word::told(a, b, c))),
             _ => return Ok(()),
         }
         self.compare(index)
@@ -179,7 +251,9 @@ impl Instructions {
 
     fn compare(&mut self, index: usize) -> Result<(), Box<Difference>> {
         loop {
-            self.values += self.harts[index].match_results()?;
+            let hart = &mut self.harts[index];
+            self.compared.registers += hart.match_results()?;
+            self.compared.words += hart.match_accesses()?;
             let Some((cycle, pc)) = self.harts[index].retired.front().copied() else { return Ok(()) };
             if !self.execute(index, cycle, pc)? {
                 return Ok(());
@@ -190,7 +264,7 @@ impl Instructions {
             if hart.latest.len() > SHOWN {
                 hart.latest.pop_front();
             }
-            self.compared += 1;
+            self.compared.instructions += 1;
         }
     }
 
@@ -250,6 +324,9 @@ impl Instructions {
             hart.expected.push_back(Expected { pc, register, value: None });
             return Ok(true);
         }
+        if let Some(access) = retired.access {
+            hart.accesses.extend(Word::all(access, is_atomic).map(|word| (pc, word)));
+        }
         if let (Some(shadow), Some(access)) = (shadow, retired.access.filter(|access| !is_register(access.address))) {
             let bytes = |value: u64| (access.address..).zip(value.to_le_bytes()).take(access.bytes as usize);
             let is_known = |(at, byte): (u32, u8)| shadow.get(&at).is_none_or(|known| *known == byte);
@@ -272,7 +349,7 @@ impl Instructions {
                 let what = format!("x{register} = {value:#010x} is loaded, x{to} = {wanted:#010x} expected");
                 return Err(hart.differs(cycle, pc, what));
             }
-            self.values += 1;
+            self.compared.registers += 1;
         } else if let Some((register, value)) = retired.result {
             hart.expected.push_back(Expected { pc, register, value: Some(value) });
         }
@@ -295,6 +372,8 @@ impl Hart {
         self.results.clear();
         self.loads.clear();
         self.expected.clear();
+        self.accessed.clear();
+        self.accesses.clear();
         Ok(())
     }
 
@@ -333,6 +412,20 @@ impl Hart {
             }
             self.expected.pop_front();
             self.results.pop_front();
+            matched += 1;
+        }
+        Ok(matched)
+    }
+
+    /// Compares the words that the hardware has accessed with those of the simulator. Returns how many.
+    fn match_accesses(&mut self) -> Result<u64, Box<Difference>> {
+        let mut matched = 0;
+        while let (Some((cycle, told)), Some((pc, wanted))) = (self.accessed.front(), self.accesses.front()) {
+            if told != wanted {
+                return Err(self.differs(*cycle, *pc, format!("{told}, {wanted} expected")));
+            }
+            self.accessed.pop_front();
+            self.accesses.pop_front();
             matched += 1;
         }
         Ok(matched)

@@ -1,10 +1,13 @@
 //! A run of model and hardware with the same packets, and the comparison of what they do.
 
+use std::fmt::Debug;
 use std::path::Path;
 use std::rc::Rc;
 
-use accel::pspin::her::{DriverEvent, ExecutionContext};
-use accel::pspin::{Cycle, Unit};
+use accel::pspin::core::{CoreCounters, Hpus};
+use accel::pspin::her::{DriverEvent, ExecutionContext, HpuId, Range};
+use accel::pspin::memory::{Arena, Place};
+use accel::pspin::{Cycle, Pspin, Unit};
 use machine::Pspin as Config;
 use sim::{Clock, Time};
 use smartnic::host::HostMemory;
@@ -13,8 +16,10 @@ use smartnic::program::Loaded;
 use smartnic::system::{Sent, System};
 use thiserror::Error;
 
-use super::tape::{Difference, Tape, Times};
-use super::traffic::{Packet, is_held};
+use super::instructions::Counts as Checked;
+use super::loaded::{self, Outside, Spread};
+use super::tape::{Difference, Ending, Tape};
+use super::traffic::{Packet, Random, is_held};
 use crate::{Rtl, RtlError};
 
 /// Cycles that a program may take to prepare itself.
@@ -22,8 +27,27 @@ const MOST_BOOT: u64 = 1_000_000;
 /// The cycles behind the end of the longer boot in which the first packet may arrive.
 const AFTER_BOOT: u64 = 64;
 
-/// Cycles between the packets that bring instructions into the caches.
+/// Packets of each context that bring instructions into the caches, the cycles between them, and their size.
+const FIRST: usize = 32;
 const APART: u64 = 40_000;
+const FIRST_BYTES: u32 = 64;
+/// The hardware looks at one message in each cycle to find one that is idle for too long: the cycles that this takes for a queue.
+const IDLE_CYCLES: u64 = 2;
+/// Counts that depend on the order of handlers may differ by this many percent, or by this number when there are few: the core of the
+/// hardware fetches ahead, and asks for lines of instructions that are not executed.
+const COUNT_PERCENT: u64 = 10;
+const COUNT_LEAST: u64 = 32;
+/// Bytes that are shown of memory that differs.
+const SHOWN: usize = 16;
+
+/// How both sides are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Times {
+    /// Everything happens in the same cycle.
+    Exact,
+    /// Packet by packet, each with the same tasks and ends, in about the same time ([`loaded`]).
+    Loaded,
+}
 
 /// The error of a lockstep.
 #[derive(Debug, Error)]
@@ -40,6 +64,9 @@ pub enum LockstepError {
     /// Events are not the same.
     #[error("{0}")]
     Events(Box<Difference>),
+    /// Packets take longer on one side.
+    #[error("{0}")]
+    Loaded(Box<Outside>),
     /// What comes out is not the same.
     #[error("{what} differ: model {model}, hardware {hardware}")]
     Output {
@@ -56,24 +83,36 @@ pub enum LockstepError {
 }
 
 /// How much was compared.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Compared {
     /// Packets.
     pub packets: u64,
     /// Events.
     pub events: u64,
-    /// Instructions, and registers that they have written.
-    pub instructions: u64,
-    /// Registers that were written.
-    pub registers: u64,
+    /// Instructions with the registers that they have written and the words that they have accessed.
+    pub checked: Checked,
+    /// Handlers that failed, and messages that were given up.
+    pub failed: usize,
+    /// Messages that were given up because no packet came.
+    pub idle: usize,
+    /// Bytes of memory.
+    pub bytes: usize,
     /// Cycles from the first packet's arrival to the last feedback, of model and hardware.
     pub cycles: [u64; 2],
+    /// Cycles in which HPUs have waited for banks of L1, and misses of instruction caches, of model and hardware.
+    pub conflicts: [u64; 2],
+    /// Lines that were fetched into instruction caches, of model and hardware.
+    pub misses: [u64; 2],
+    /// How much the times of packets differ, when they may.
+    pub spread: Option<Spread>,
 }
 
 /// What both sides get.
 pub struct Lockstep<'a> {
     /// The library of the hardware.
     pub library: &'a Path,
+    /// Inputs of the design that are not the unit's, and their values.
+    pub inputs: Vec<(&'a str, u64)>,
     /// Random values come from it.
     pub seed: u32,
     /// The unit.
@@ -97,18 +136,28 @@ pub struct Lockstep<'a> {
 }
 
 /// What came out of a side.
-#[derive(Debug, PartialEq, Eq)]
 struct Out {
     sent: Vec<Sent>,
-    events: Vec<DriverEvent>,
+    events: Vec<(Cycle, DriverEvent)>,
     counts: Counts,
     fed_back: u64,
     ended: Cycle,
+    cores: CoreCounters,
 }
+
+/// The model, and the hardware.
+type Model = System<Pspin<Hpus, Tape>>;
+type Hardware = System<Rtl<Tape>>;
 
 /// The cycle in which packets come to both sides, which are idle.
 fn after<U: Unit, V: Unit>(one: &mut System<U>, other: &mut System<V>) -> Cycle {
     Cycle(one.unit().now().0.max(other.unit().now().0) + AFTER_BOOT)
+}
+
+/// Something that has to be the same on both sides.
+fn same(what: &'static str, model: &impl Debug, hardware: &impl Debug) -> Result<(), LockstepError> {
+    let [model, hardware] = [format!("{model:?}"), format!("{hardware:?}")];
+    if model == hardware { Ok(()) } else { Err(LockstepError::Output { what, model, hardware }) }
 }
 
 impl Lockstep<'_> {
@@ -118,7 +167,8 @@ impl Lockstep<'_> {
     /// The first difference, or a side that does not end.
     pub fn run(&self) -> Result<Compared, LockstepError> {
         let (config, clock, loaded) = (&self.config, self.clock, self.loaded);
-        let hardware = Rtl::new(self.library, self.seed, config.clone(), loaded, true, Tape::default())?;
+        let mut hardware = Rtl::new(self.library, self.seed, config.clone(), loaded, true, Tape::default())?;
+        self.inputs.iter().try_for_each(|(name, value)| hardware.set_input(name, *value))?;
         let mut hardware = System::around(hardware, config.clone(), clock, HostMemory::default());
         let mut model = System::new(config.clone(), clock, loaded.hpus(config.clone()), Tape::default());
         self.prepare(&mut hardware, "hardware")?;
@@ -137,9 +187,16 @@ impl Lockstep<'_> {
         let from_hardware = self.packets(&mut hardware, begin, &self.packets, "hardware");
         let from_model = self.packets(&mut model, begin, &self.packets, "model");
         // Where a side does not end, the first difference says more.
-        let tape = hardware.unit().observer().clone();
-        model.unit().observer().compare(&tape, self.times).map_err(LockstepError::Events)?;
-        self.compare(begin, from_model?, (&mut hardware, from_hardware?))
+        let (told, spread) = (model.unit().observer(), hardware.unit().observer());
+        let spread = match self.times {
+            Times::Exact => told.compare(spread).map(|()| None).map_err(LockstepError::Events)?,
+            Times::Loaded => {
+                let arrived: Vec<u64> = self.packets.iter().map(|packet| begin.0 + packet.at).collect();
+                Some(loaded::compare(told, spread, &arrived).map_err(LockstepError::Loaded)?)
+            }
+        };
+        let compared = self.compare(begin, (&mut model, from_model?), (&mut hardware, from_hardware?))?;
+        Ok(Compared { spread, ..compared })
     }
 
     fn prepare<U: Unit>(&self, system: &mut System<U>, name: &'static str) -> Result<(), LockstepError> {
@@ -153,15 +210,12 @@ impl Lockstep<'_> {
 
     /// The packets that bring instructions into the caches: far apart, so that the order is the same on both sides.
     fn first(&self) -> Vec<Packet> {
-        let hpus = self.config.units.clusters * self.config.units.hpus;
-        let all = (0..self.contexts.len()).flat_map(|context| (0..2 * hpus).map(move |number| (context, number)));
-        let packet = |(index, (context, message))| Packet {
-            at: index as u64 * APART,
-            bytes: vec![31; 64],
-            message,
-            is_last: true,
-            transfer: 64,
-            context,
+        let all = (0..self.contexts.len()).flat_map(|context| (0..FIRST).map(move |number| (context, number)));
+        let packet = |(index, (context, number)): (usize, (usize, usize))| {
+            let mut random = Random::new(number as u64);
+            let bytes = (0..FIRST_BYTES).map(|_| random.number() as u8).collect();
+            let (at, message) = (index as u64 * APART, number as u32);
+            Packet { at, bytes, message, is_last: true, transfer: FIRST_BYTES, context }
         };
         all.enumerate().map(packet).collect()
     }
@@ -174,6 +228,7 @@ impl Lockstep<'_> {
         name: &'static str,
     ) -> Result<Out, LockstepError> {
         system.pass(begin);
+        let before = system.unit().core_counters();
         for (user, packet) in packets.iter().enumerate() {
             let Packet { at, bytes, message, is_last, transfer, context } = packet.clone();
             system.push_apart(
@@ -190,49 +245,185 @@ impl Lockstep<'_> {
             );
         }
         let last = packets.last().map_or(0, |packet| packet.at);
-        let until = begin + (last + self.most_cycles);
+        // A unit without packets still looks for idle messages once.
+        let idle = self.contexts.iter().map(|context| context.idle_cycles).max().unwrap_or_default();
+        let until = begin + (last + idle + self.most_cycles);
         let (mut ended, mut fed_back) = (begin, 0);
+        // Everything ends, not only packets: memory is compared after it.
+        let mut is_over = false;
         loop {
             let goes_on = system.advance(until, |at, _| (ended, fed_back) = (at, fed_back + 1));
-            let goes_on = goes_on.map_err(|error| LockstepError::Run(name, error.to_string()))?;
-            let left = system.inbound().inside() + system.inbound().coming();
-            if !goes_on || left == 0 {
+            if !goes_on.map_err(|error| LockstepError::Run(name, error.to_string()))? {
                 break;
             }
-            if system.unit().now() >= until {
-                let reason = format!("{left} packets are left after {} cycles", self.most_cycles);
+            if is_over {
+                let left = system.inbound().inside() + system.inbound().coming();
+                let reason = format!("it is not idle after {} cycles, with {left} packets inside", self.most_cycles);
                 return Err(LockstepError::Run(name, reason));
             }
+            is_over = system.unit().now() >= until;
         }
-        let events = system.take_events().into_iter().map(|(_, event)| event).collect();
-        Ok(Out { sent: system.take_sent(), events, counts: *system.inbound().counts(), fed_back, ended })
+        let after = system.unit().core_counters();
+        let cores = CoreCounters {
+            conflicts: after.conflicts - before.conflicts,
+            misses: after.misses - before.misses,
+            ..after
+        };
+        let (sent, events) = (system.take_sent(), system.take_events());
+        Ok(Out { sent, events, counts: *system.inbound().counts(), fed_back, ended, cores })
     }
 
     fn compare(
         &self,
         begin: Cycle,
-        from_model: Out,
-        (hardware, from_hardware): (&mut System<Rtl<Tape>>, Out),
+        (model, from_model): (&mut Model, Out),
+        (hardware, from_hardware): (&mut Hardware, Out),
     ) -> Result<Compared, LockstepError> {
-        let same = |what: &'static str, model: String, hardware: String| {
-            if model == hardware { Ok(()) } else { Err(LockstepError::Output { what, model, hardware }) }
+        let is_exact = self.times == Times::Exact;
+        // Packets wait for each other in other cycles when these are not the same.
+        let counts = |out: &Out| if is_exact { out.counts } else { Counts { waited: 0, marked: 0, ..out.counts } };
+        same("counts of packets", &counts(&from_model), &counts(&from_hardware))?;
+        let sent = |out: &Out| {
+            let at = |sent: &Sent| if is_exact { sent.at } else { Cycle::ZERO };
+            let mut all: Vec<_> = out.sent.iter().map(|sent| (at(sent), sent.send, sent.bytes.clone())).collect();
+            if !is_exact {
+                all.sort_by(|one, other| one.2.cmp(&other.2));
+            }
+            all
         };
-        same("counts of packets", format!("{:?}", from_model.counts), format!("{:?}", from_hardware.counts))?;
-        let sent =
-            |out: &Out| format!("{:?}", out.sent.iter().map(|sent| (sent.send, &sent.bytes)).collect::<Vec<_>>());
-        same("packets that were sent", sent(&from_model), sent(&from_hardware))?;
-        if self.times == Times::Exact {
-            let at = |out: &Out| format!("{:?}", out.sent.iter().map(|sent| sent.at).collect::<Vec<_>>());
-            same("cycles in which packets were sent", at(&from_model), at(&from_hardware))?;
-        }
-        let kinds = |out: &Out| out.events.len().to_string();
-        same("numbers of events of the driver", kinds(&from_model), kinds(&from_hardware))?;
-        let (instructions, registers) = hardware.unit().checker().map_or((0, 0), |checker| checker.compared());
+        same("packets that were sent", &sent(&from_model), &sent(&from_hardware))?;
+        let [one, other] = [&from_model, &from_hardware].map(|out| Told::new(&out.events, is_exact));
+        same("failures of handlers", &one.failed, &other.failed)?;
+        same("events of commands", &one.commands, &other.commands)?;
+        self.compare_idle(&one.idle, &other.idle)?;
+        let bytes = self.compare_memory(model, hardware)?;
+        let checked = hardware.unit().checker().map(|checker| checker.compared()).unwrap_or_default();
         let (packets, events) = (from_hardware.fed_back, hardware.unit().observer().len() as u64);
-        if packets != self.packets.len() as u64 || instructions == 0 {
+        if packets != self.packets.len() as u64 || checked.instructions == 0 || checked.words == 0 {
             return Err(LockstepError::Nothing);
         }
-        let cycles = [from_model.ended - begin, from_hardware.ended - begin];
-        Ok(Compared { packets, events, instructions, registers, cycles })
+        let both = |of: fn(&Out) -> u64| [of(&from_model), of(&from_hardware)];
+        let cycles = both(|out| out.ended.0).map(|ended| ended - begin.0);
+        let apart = 100.0 * cycles[0].abs_diff(cycles[1]) as f64 / cycles[0].max(1) as f64;
+        if apart > if is_exact { 0.0 } else { loaded::PERCENT } {
+            same("cycles in which all packets were processed", &cycles[0], &cycles[1])?;
+        }
+        let (conflicts, misses) = (both(|out| out.cores.conflicts), both(|out| out.cores.misses));
+        let differs =
+            |[one, other]: [u64; 2]| one.abs_diff(other) > COUNT_LEAST.max(one.max(other) * COUNT_PERCENT / 100);
+        if if is_exact { conflicts[0] != conflicts[1] } else { differs(conflicts) } {
+            same("cycles of waiting for banks of L1", &conflicts[0], &conflicts[1])?;
+        }
+        if differs(misses) {
+            same("misses of instruction caches", &misses[0], &misses[1])?;
+        }
+        Ok(Compared {
+            packets,
+            events,
+            checked,
+            failed: one.failed.len(),
+            idle: one.idle.len(),
+            bytes,
+            cycles,
+            conflicts,
+            misses,
+            spread: None,
+        })
+    }
+
+    /// Messages that were given up. When the hardware finds one depends on which others it looks at before.
+    fn compare_idle(&self, model: &[(u32, Cycle)], hardware: &[(u32, Cycle)]) -> Result<(), LockstepError> {
+        let messages = |idle: &[(u32, Cycle)]| idle.iter().map(|(message, _)| *message).collect::<Vec<_>>();
+        same("messages that were given up", &messages(model), &messages(hardware))?;
+        let most = IDLE_CYCLES * u64::from(self.config.mpq.queues);
+        let is_late = |((_, one), (_, other)): (&(u32, Cycle), &(u32, Cycle))| one.0.abs_diff(other.0) > most;
+        if self.times == Times::Exact && model.iter().zip(hardware).any(is_late) {
+            same("cycles in which messages were given up", &model, &hardware)?;
+        }
+        Ok(())
+    }
+
+    /// Compares the memory of contexts on the card and on the host, and all of L1 and L2 when everything happens in the same
+    /// cycles. Returns the number of bytes.
+    fn compare_memory(&self, model: &mut Model, hardware: &mut Hardware) -> Result<usize, LockstepError> {
+        let Config { l1, l2_handler, l2_packet, units, .. } = &*self.config;
+        let whole = |place, size| Range { address: Arena::start(place), size };
+        let mut ranges = Vec::new();
+        if self.times == Times::Exact {
+            ranges.extend((0..units.clusters as u16).map(|cluster| whole(Place::L1(cluster), l1.bytes)));
+            ranges.extend([whole(Place::Handler, l2_handler.bytes), whole(Place::Packet, l2_packet.bytes)]);
+        } else {
+            ranges.extend(self.contexts.iter().map(|context| context.handler_memory));
+            // Which cluster a task comes to may differ.
+            let scratchpads = self.contexts.iter().flat_map(|context| context.scratchpads.iter().copied());
+            ranges.extend(scratchpads.filter(|_| units.clusters == 1));
+        }
+        let mut compared = 0;
+        for Range { address, size } in ranges {
+            let one = model.unit().memory().read(address, size).unwrap_or_default().to_vec();
+            let other = hardware.unit().read(address, size).unwrap_or_default();
+            compared += same_bytes("memory of the card", address.into(), &one, &other)?;
+        }
+        for context in &self.contexts {
+            // Which failure was the last one in the descriptor depends on the order of handlers.
+            let is_exact = self.times == Times::Exact;
+            let (address, size) = if is_exact {
+                (context.descriptor, context.host.address - context.descriptor + context.host.size)
+            } else {
+                (context.host.address, context.host.size)
+            };
+            let (mut one, mut other) = (vec![0; size as usize], vec![0; size as usize]);
+            model.host().peek(address, &mut one);
+            hardware.host().peek(address, &mut other);
+            compared += same_bytes("memory of the host", address, &one, &other)?;
+        }
+        Ok(compared)
+    }
+}
+
+/// Compares bytes from an address on. Returns how many.
+fn same_bytes(what: &'static str, address: u64, model: &[u8], hardware: &[u8]) -> Result<usize, LockstepError> {
+    if model.len() == hardware.len() && model == hardware {
+        return Ok(model.len());
+    }
+    let first = model.iter().zip(hardware).position(|(one, other)| one != other).unwrap_or(0);
+    let shown = |bytes: &[u8]| {
+        let end = bytes.len().min(first + SHOWN);
+        format!("{:02x?} at {:#010x}", &bytes[first.min(end)..end], address + first as u64)
+    };
+    Err(LockstepError::Output { what, model: shown(model), hardware: shown(hardware) })
+}
+
+/// What the driver on the host was told.
+struct Told {
+    /// The HPU if it is compared, the role of the handler, the message, the end.
+    failed: Vec<(Option<HpuId>, u8, u32, Ending)>,
+    /// Numbers of commands.
+    commands: Vec<u32>,
+    /// Messages that were given up, and when.
+    idle: Vec<(u32, Cycle)>,
+}
+
+impl Told {
+    /// In order if that is compared.
+    fn new(events: &[(Cycle, DriverEvent)], is_exact: bool) -> Told {
+        let mut told = Told { failed: Vec::new(), commands: Vec::new(), idle: Vec::new() };
+        for (at, event) in events {
+            match *event {
+                DriverEvent::Failed { hpu, role, message, outcome, .. } => {
+                    told.failed.push((is_exact.then_some(hpu), role as u8, message, Ending::new(outcome)));
+                }
+                DriverEvent::Command { user } => told.commands.push(user),
+                DriverEvent::Idle { message, .. } => told.idle.push((message, *at)),
+                _ => {}
+            }
+        }
+        // Which of two idle messages is found first is not compared.
+        told.idle.sort_unstable();
+        if !is_exact {
+            told.commands.sort_unstable();
+            told.failed.sort_by_cached_key(|failed| format!("{failed:?}"));
+        }
+        told
     }
 }

@@ -52,7 +52,8 @@ pub struct Ending {
 }
 
 impl Ending {
-    fn new(outcome: TaskOutcome) -> Ending {
+    /// The end of a task.
+    pub fn new(outcome: TaskOutcome) -> Ending {
         let Status { cause, pc, address, .. } = Status::of(outcome, Role::Payload, 0, 0);
         let kind = match outcome {
             TaskOutcome::Done => 0,
@@ -116,17 +117,13 @@ impl Display for Difference {
     }
 }
 
-/// How cycles are compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Times {
-    /// They are equal.
-    Exact,
-    /// Only the order within a stream is.
-    Ignored,
-}
-
 impl Tape {
-    /// Everything that was told.
+    /// Everything that was told, stream by stream.
+    pub fn all(&self) -> impl Iterator<Item = (Cycle, Stream, Note)> {
+        self.streams.iter().flat_map(|(stream, told)| told.iter().map(|(at, note)| (*at, *stream, *note)))
+    }
+
+    /// The number of events.
     pub fn len(&self) -> usize {
         self.streams.values().map(Vec::len).sum()
     }
@@ -141,20 +138,16 @@ impl Tape {
         self.streams.get(&stream).map_or(&[], Vec::as_slice)
     }
 
-    /// Compares the tape of the model with that of the hardware.
+    /// Compares the tape of the model with that of the hardware: all streams have the same events in the same cycles.
     ///
     /// # Errors
     /// The earliest difference.
-    pub fn compare(&self, hardware: &Tape, times: Times) -> Result<(), Box<Difference>> {
+    pub fn compare(&self, hardware: &Tape) -> Result<(), Box<Difference>> {
         let mut first: Option<(Cycle, Stream, usize)> = None;
         let streams: std::collections::BTreeSet<_> = self.streams.keys().chain(hardware.streams.keys()).collect();
         for stream in streams {
             let (a, b) = (self.stream(*stream), hardware.stream(*stream));
-            let is_same = |index: usize| match (a.get(index), b.get(index)) {
-                (Some(a), Some(b)) => a.1 == b.1 && (times == Times::Ignored || a.0 == b.0),
-                _ => false,
-            };
-            let Some(index) = (0..a.len().max(b.len())).find(|index| !is_same(*index)) else { continue };
+            let Some(index) = (0..a.len().max(b.len())).find(|index| a.get(*index) != b.get(*index)) else { continue };
             let at = a.get(index).into_iter().chain(b.get(index)).map(|told| told.0).min().unwrap_or_default();
             if first.is_none_or(|(earliest, ..)| at < earliest) {
                 first = Some((at, *stream, index));

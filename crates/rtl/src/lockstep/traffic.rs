@@ -1,4 +1,7 @@
-//! The packets that both sides get, and packets by chance: sizes, mixes of messages, bursts, numbers of messages that are used again.
+//! The packets that both sides get, and packets by chance: sizes, mixes of messages, bursts, numbers of messages that are used again,
+//! messages without a last packet.
+
+use sim::random;
 
 /// A packet for both sides: its arrival behind the end of the boot, in cycles.
 #[derive(Clone, Debug)]
@@ -17,7 +20,7 @@ pub struct Packet {
     pub context: usize,
 }
 
-/// Random numbers that are the same on every machine (SplitMix64).
+/// Random numbers that are the same on every machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Random(u64);
 
@@ -29,8 +32,7 @@ impl Random {
 
     /// The next number.
     pub fn number(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        mix(self.0)
+        random::next(&mut self.0)
     }
 
     /// A number below `end`, which is not 0.
@@ -39,16 +41,10 @@ impl Random {
     }
 }
 
-fn mix(mut number: u64) -> u64 {
-    number = (number ^ number >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    number = (number ^ number >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-    number ^ number >> 31
-}
-
 /// Whether something is held in a cycle: the same for all who ask, in `sixteenths` of all cycles.
 pub fn is_held(seed: u64, cycle: u64, sixteenths: u64) -> bool {
     // In bursts of 8 cycles.
-    mix(seed ^ (cycle / 8).wrapping_mul(0x9E37_79B9_7F4A_7C15)) % 16 < sixteenths
+    random::mix(seed ^ (cycle / 8).wrapping_mul(0x9E37_79B9_7F4A_7C15)) % 16 < sixteenths
 }
 
 /// Sizes at which something changes: beats, banks, the largest packets.
@@ -61,53 +57,96 @@ const QUEUES: u32 = 8;
 /// The most packets of a message.
 const LONGEST: u64 = 8;
 
+/// Where a packet has its number, for handlers that write to a place of its own; the bytes before are random.
+const NUMBER: usize = 4;
+/// Cycles in which nothing comes before messages without a last packet, so that all others have ended.
+const PAUSE: u64 = 20_000;
+
+/// What is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Traffic {
+    /// The number of packets, at least.
+    pub packets: usize,
+    /// The number of contexts.
+    pub contexts: usize,
+    /// The number of messages without a last packet that come at the end, each for a queue of its own.
+    pub unfinished: u32,
+    /// How many of 16 messages before have no last packet. The next message of such a queue waits until it is given up.
+    pub broken: u64,
+}
+
 /// A message whose packets come.
 struct Open {
     message: u32,
     left: u64,
     context: usize,
+    is_broken: bool,
 }
 
-/// Makes packets for this many contexts. Each message is complete.
-pub fn packets(seed: u64, count: usize, contexts: usize) -> Vec<Packet> {
-    let mut random = Random::new(seed);
-    let mut open: Vec<Open> = Vec::new();
-    let (mut at, mut packets) = (0, Vec::new());
-    while packets.len() < count || !open.is_empty() {
-        if open.len() < OPEN && packets.len() < count {
-            let message = random.below(NUMBERS) as u32;
-            // Requests come in order: one for a queue that has another message would wait for packets behind it.
-            if open.iter().all(|other| other.message % QUEUES != message % QUEUES) {
-                let (left, context) = (1 + random.below(LONGEST), random.below(contexts as u64) as usize);
-                open.push(Open { message, left, context });
+impl Traffic {
+    /// Draws packets. Messages are complete, but for those that are said to be not.
+    pub fn draw(&self, seed: u64) -> Vec<Packet> {
+        let Traffic { packets: count, contexts, unfinished, broken } = *self;
+        let mut random = Random::new(seed);
+        let mut open: Vec<Open> = Vec::new();
+        // Messages without a last packet. Another packet with the same number would be theirs if it came before they are given up;
+        // and as the next message of their queue keeps all packets behind it waiting, others would be given up, too.
+        let mut waits: [Option<u32>; QUEUES as usize] = Default::default();
+        let (mut at, mut packets) = (0, Vec::new());
+        while packets.len() < count || !open.is_empty() {
+            if open.len() < OPEN && packets.len() < count {
+                let message = random.below(NUMBERS) as u32;
+                // Requests come in order: one for a queue that has another message would wait for packets behind it.
+                let queue = message % QUEUES;
+                let may_come = waits[queue as usize].is_none_or(|other| other != message && open.is_empty());
+                if may_come && open.iter().all(|other| other.message % QUEUES != queue) {
+                    let (left, context) = (1 + random.below(LONGEST), random.below(contexts as u64) as usize);
+                    let is_broken = broken > 0 && random.below(16) < broken;
+                    waits[queue as usize] = is_broken.then_some(message);
+                    open.push(Open { message, left, context, is_broken });
+                }
+                if open.is_empty() || random.below(2) == 0 {
+                    continue;
+                }
             }
-            if open.is_empty() || random.below(2) == 0 {
-                continue;
+            let place = random.below(open.len() as u64) as usize;
+            let Open { message, left, context, is_broken } = &mut open[place];
+            *left -= 1;
+            let (message, ends, context, is_broken) = (*message, *left == 0, *context, *is_broken);
+            if ends {
+                open.swap_remove(place);
             }
+            at += match random.below(4) {
+                0 => random.below(200),
+                _ => random.below(6),
+            };
+            packets.push(packet(&mut random, packets.len(), at, message, ends && !is_broken, context));
         }
-        let place = random.below(open.len() as u64) as usize;
-        let Open { message, left, context } = &mut open[place];
-        *left -= 1;
-        let (message, is_last, context) = (*message, *left == 0, *context);
-        if is_last {
-            open.swap_remove(place);
+        at += PAUSE;
+        for message in 0..unfinished.min(QUEUES) {
+            at += random.below(100);
+            let context = random.below(contexts as u64) as usize;
+            packets.push(packet(&mut random, packets.len(), at, message, false, context));
         }
-        let size = match random.below(3) {
-            0 => EDGES[random.below(EDGES.len() as u64) as usize],
-            1 => 1 + random.below(256),
-            _ => 1 + random.below(2_048),
-        };
-        let transfer = match random.below(8) {
-            0 => 0,
-            1 => random.below(size + 1),
-            _ => size,
-        };
-        at += match random.below(4) {
-            0 => random.below(200),
-            _ => random.below(6),
-        };
-        let bytes = (0..size).map(|_| random.number() as u8).collect();
-        packets.push(Packet { at, bytes, message, is_last, transfer: transfer as u32, context });
+        packets
     }
-    packets
+}
+
+/// A packet of random size and content.
+fn packet(random: &mut Random, number: usize, at: u64, message: u32, is_last: bool, context: usize) -> Packet {
+    let size = match random.below(3) {
+        0 => EDGES[random.below(EDGES.len() as u64) as usize],
+        1 => 1 + random.below(256),
+        _ => 1 + random.below(2_048),
+    };
+    let transfer = match random.below(8) {
+        0 => 0,
+        1 => random.below(size + 1),
+        _ => size,
+    };
+    let mut bytes: Vec<u8> = (0..size).map(|_| random.number() as u8).collect();
+    if let Some(target) = bytes.get_mut(NUMBER..NUMBER + 4) {
+        target.copy_from_slice(&(number as u32).to_le_bytes());
+    }
+    Packet { at, bytes, message, is_last, transfer: transfer as u32, context }
 }

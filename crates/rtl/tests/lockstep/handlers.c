@@ -189,3 +189,30 @@ __handler__ void refused_ph(handler_args_t *args) {
     spin_dma_to_host(64, (uint32_t)args->task->pkt_mem, 64, 1, &copy);
     spin_cmd_wait(copy);
 }
+
+/* It fails while data of the host is on its way to it, which is not written then. */
+__handler__ void orphan_ph(handler_args_t *args) {
+    task_t *task = args->task;
+    uint64_t host = (uint64_t)task->host_mem_high << 32 | task->host_mem_low;
+    uint8_t *target = (uint8_t *)task->scratchpad[0] + 0x1800;
+    for (uint32_t i = 0; i < 64; i++)
+        target[i] = 1;
+    spin_dma_from_host(host, (uint32_t)target, 64, 0, NULL);
+    *(volatile uint32_t *)0 = 1;
+}
+
+/* A store of which only the first bytes are in the handler's memory. */
+__handler__ void edge_ph(handler_args_t *args) {
+    task_t *task = args->task;
+    *(volatile uint16_t *)((uint8_t *)task->scratchpad[0] + task->scratchpad_size[0] - 1) = 1;
+}
+
+/* All HPUs count in one word. */
+__handler__ void contention_ph(handler_args_t *args) {
+    volatile uint32_t *word = (volatile uint32_t *)args->task->scratchpad[0] + 0x500;
+    for (uint32_t i = 0, old, failed; i < 32; i++)
+        do
+            __asm__ volatile("lr.w %0, %2\n addi %0, %0, 1\n nop\n nop\n sc.w %1, %0, %2"
+                             : "=&r"(old), "=&r"(failed), "+A"(*word)::"memory");
+        while (failed);
+}

@@ -7,7 +7,7 @@ use rtl::lockstep::instructions::Instructions;
 use rtl::simulation::{Event, Port, Simulation};
 use smartnic::program::Loaded;
 
-use super::{cache, home, program, unit};
+use super::{HANDLERS, cache, home, program, unit};
 
 const L1: u32 = 0x1000_0000;
 const STACK: u32 = 1024;
@@ -120,7 +120,7 @@ impl Bench {
 #[ignore = "builds a simulator: make -C rtl test-lockstep"]
 fn every_instruction_is_that_of_the_simulator() {
     let config = unit("pspin-400g");
-    let loaded = Loaded::new(&program(), &config).unwrap();
+    let loaded = Loaded::new(&program(HANDLERS), &config).unwrap();
     let mut bench = Bench::new(&loaded);
     let entry = |name: &str| loaded.handler(name).unwrap().address;
     assert_eq!(Arena::start(Place::L1(0)), L1);
@@ -128,14 +128,14 @@ fn every_instruction_is_that_of_the_simulator() {
     for name in
         ["arithmetic_ph", "memory_ph", "atomic_ph", "corev_ph", "fault_ph", "memory_ph", "endless_ph", "empty_ph"]
     {
-        let before = bench.checker.compared().0;
+        let before = bench.checker.compared().instructions;
         let (cycles, kind) = bench.run(entry(name), 20_000);
         let expected = match name {
             "fault_ph" => FAULTED,
             "endless_ph" => TIMED_OUT,
             _ => 0,
         };
-        println!("{name}: {cycles} cycles, {} instructions", bench.checker.compared().0 - before);
+        println!("{name}: {cycles} cycles, {} instructions", bench.checker.compared().instructions - before);
         assert_eq!(kind, expected, "{name}");
     }
     // Assigned in T, the function pointer in T + 1, the doorbell 8 cycles later, and the end is registered.
@@ -143,8 +143,8 @@ fn every_instruction_is_that_of_the_simulator() {
     assert_eq!(bench.run(entry("empty_ph"), 1_000_000), empty);
     bench.until("idle_o");
     (0..100).for_each(|_| bench.tick());
-    let (instructions, values) = bench.checker.compared();
-    println!("{instructions} instructions, {values} registers");
-    assert!(instructions > 10_000 && values > 8_000, "{instructions} instructions, {values} registers");
+    let compared = bench.checker.compared();
+    println!("{compared:?}");
+    assert!(compared.instructions > 10_000 && compared.registers > 8_000 && compared.words > 3_000, "{compared:?}");
     assert!(bench.checker.waiting() <= 4, "{} wait", bench.checker.waiting());
 }

@@ -1,6 +1,7 @@
 //! The hardware in lockstep with the model. These tests build simulators of the hardware, which needs `make build` and `make -C rtl
 //! tools`, and takes minutes: `make -C rtl test-lockstep` runs them.
 
+mod defects;
 mod hpu;
 mod unit;
 
@@ -15,9 +16,9 @@ fn home() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// Where simulators are kept.
+/// Where the commands of a checkout keep simulators, too.
 fn cache() -> PathBuf {
-    home().join("out/rtl/cache")
+    home().join(".cache/zig")
 }
 
 /// A machine.
@@ -33,16 +34,18 @@ fn unit(name: &str) -> Rc<machine::Pspin> {
     }
 }
 
-/// A program of the handlers of this folder.
-fn program() -> Vec<u8> {
+/// The program of a source: handlers of this folder, or those that do what random packets say.
+const HANDLERS: &str = "crates/rtl/tests/lockstep/handlers.c";
+const RANDOM: &str = "rtl/tests/lockstep/random.c";
+
+fn program(source: &str) -> Vec<u8> {
     let room = tempfile::tempdir().unwrap();
     let target = room.path().join("program.elf");
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lockstep/handlers.c");
     let here = std::env::current_exe().unwrap();
     let compiler = here.ancestors().nth(2).unwrap().join("spinkit-pspin");
     assert!(compiler.is_file(), "{} is not there: make build", compiler.display());
     let mut command = Command::new(compiler);
-    command.args(["cc", "--hpu", "rv32imac-corev", "-O2"]).arg(source).arg("-o").arg(&target);
+    command.args(["cc", "--hpu", "rv32imac-corev", "-O2"]).arg(home().join(source)).arg("-o").arg(&target);
     assert!(command.env("SPINKIT_HOME", home()).status().unwrap().success(), "the handlers compile");
     std::fs::read(target).unwrap()
 }

@@ -1,75 +1,142 @@
-//! The unit of a small machine: events, cycles and instructions of the hardware are those of the model.
+//! The unit of a small machine: events, cycles, memory and instructions of the hardware are those of the model.
 
-use std::path::PathBuf;
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use accel::pspin::her::ExecutionContext;
 use rtl::build::{Design, build};
-use rtl::lockstep::run::{Compared, Lockstep, LockstepError};
-use rtl::lockstep::tape::Times;
-use rtl::lockstep::traffic::{self, Packet};
+use rtl::lockstep::run::{Compared, Lockstep, LockstepError, Times};
+use rtl::lockstep::traffic::{Packet, Traffic};
 use sim::Clock;
 use smartnic::driver::{Driver, Request};
 use smartnic::program::Loaded;
 
-use super::{cache, home, machine, program, unit};
+use super::{HANDLERS, RANDOM, cache, home, machine, program, unit};
 
-struct Tiny {
+/// Model and hardware of pspin-tiny.
+pub struct Tiny {
     library: PathBuf,
     config: Rc<machine::Pspin>,
-    loaded: Loaded,
+    /// The programs of both sources.
+    handlers: Loaded,
+    random: Loaded,
+    /// Inputs of the design that are not the unit's.
+    pub inputs: Vec<(&'static str, u64)>,
 }
+
+/// What one run has besides its packets.
+struct Run<'a> {
+    /// The handlers of each context.
+    names: &'a [&'a str],
+    packets: Vec<Packet>,
+    times: Times,
+    seed: u32,
+    held: u64,
+    watchdog: u64,
+    idle: u64,
+}
+
+impl Default for Run<'_> {
+    fn default() -> Self {
+        let (names, packets): (&[&str], _) = (&["empty"], Vec::new());
+        Run { names, packets, times: Times::Exact, seed: 1, held: 0, watchdog: 20_000, idle: 30_000 }
+    }
+}
+
+/// The thresholds of idle messages and of the watchdog where these are what is tested.
+const IDLE: u64 = 3_000;
+const WATCHDOG: u64 = 2_000;
+/// Cycles in which a run must end, and those that it gets for each packet.
+const MOST_CYCLES: u64 = 100_000;
+const MOST_EACH: u64 = 1_000;
+
+type Result = std::result::Result<Compared, LockstepError>;
 
 impl Tiny {
     fn new() -> Tiny {
+        Tiny::of(&home())
+    }
+
+    /// That of the hardware's sources in a folder.
+    pub fn of(folder: &Path) -> Tiny {
         let config = unit("pspin-tiny");
-        let loaded = Loaded::new(&program(), &config).unwrap();
+        let [handlers, random] = [HANDLERS, RANDOM].map(|source| Loaded::new(&program(source), &config).unwrap());
         let design = Design::unit(&machine("pspin-tiny")).unwrap();
-        let library = build(&home(), &cache(), &design, |text| eprintln!("{text}")).unwrap();
-        Tiny { library, config, loaded }
+        let library = build(folder, &cache(), &design, |text| eprintln!("{text}")).unwrap();
+        Tiny { library, config, handlers, random, inputs: Vec::new() }
     }
 
     /// A context whose handlers of all parts have this name; parts without one have none.
-    fn context(&self, driver: &mut Driver, tenant: u32, name: &str) -> Rc<ExecutionContext> {
-        let handler = |suffix| self.loaded.handler(&format!("{name}_{suffix}")).unwrap_or_default();
+    fn context(driver: &mut Driver, loaded: &Loaded, tenant: u32, run: &Run) -> Rc<ExecutionContext> {
+        let name = run.names[tenant as usize];
+        let handler = |suffix| loaded.handler(&format!("{name}_{suffix}")).unwrap_or_default();
         let request = Request {
             tenant,
             handlers: [handler("hh"), handler("ph"), handler("th")],
-            code: vec![self.loaded.code()],
+            code: vec![loaded.code()],
             handler_memory: 4_096,
             scratchpad: 8_192,
-            host: 4_096,
-            watchdog_cycles: Some(20_000),
+            host: 1 << 20,
+            watchdog_cycles: Some(run.watchdog),
+            idle_cycles: Some(run.idle),
             ..Request::default()
         };
         Rc::new(driver.context(&request).unwrap())
     }
 
-    fn run(&self, name: &str, packets: Vec<Packet>) -> Result<Compared, LockstepError> {
-        self.run_with(&[name], packets, 1, 0)
-    }
-
-    /// Packets for contexts with these handlers, when the NIC takes no feedback in some cycles.
-    fn run_with(&self, names: &[&str], packets: Vec<Packet>, seed: u32, held: u64) -> Result<Compared, LockstepError> {
-        let mut driver = Driver::new(&self.config, self.loaded.program().data_segment().len() as u32);
+    fn run(&self, run: Run) -> Result {
+        let is_of = |loaded: &&Loaded| loaded.handler(&format!("{}_ph", run.names[0])).is_some();
+        let loaded = [&self.handlers, &self.random].into_iter().find(is_of);
+        let loaded = loaded.unwrap_or_else(|| panic!("there are no handlers {}", run.names[0]));
+        let mut driver = Driver::new(&self.config, loaded.program().data_segment().len() as u32);
+        let contexts = (0..run.names.len() as u32).map(|tenant| Tiny::context(&mut driver, loaded, tenant, &run));
+        let contexts = contexts.collect();
+        let Run { packets, times, seed, held, .. } = run;
         let lockstep = Lockstep {
             library: &self.library,
+            inputs: self.inputs.clone(),
             seed,
             config: self.config.clone(),
             clock: Clock::from_khz(1_000_000),
-            loaded: &self.loaded,
-            contexts: names
-                .iter()
-                .enumerate()
-                .map(|(tenant, name)| self.context(&mut driver, tenant as u32, name))
-                .collect(),
+            loaded,
+            contexts,
+            most_cycles: MOST_CYCLES + MOST_EACH * packets.len() as u64,
             packets,
-            times: Times::Exact,
+            times,
             held,
             is_warm: true,
-            most_cycles: 100_000,
         };
         lockstep.run()
+    }
+
+    /// Random packets for some contexts with these handlers, in runs with other seeds, of which each must be the same.
+    fn random(&self, names: &[&str], seeds: RangeInclusive<u32>, packets: usize, times: Times) -> Result {
+        let traffic = Traffic { packets, contexts: names.len(), unfinished: 0, broken: 0 };
+        let mut compared = Compared::default();
+        for seed in seeds {
+            // The NIC takes no feedback in some cycles of every second run.
+            let held = u64::from(seed % 2 == 0) * 4;
+            let packets = traffic.draw(seed.into());
+            let more = self.run(Run { names, packets, times, seed, held, watchdog: WATCHDOG, ..Run::default() });
+            let more = more.inspect_err(|_| println!("{names:?}, seed {seed}"))?;
+            compared.packets += more.packets;
+            compared.events += more.events;
+            compared.checked.instructions += more.checked.instructions;
+            compared.failed += more.failed;
+            if let Some(spread) = more.spread {
+                let Compared { cycles, conflicts, misses, .. } = more;
+                println!(
+                    "{names:?}, seed {seed}: {cycles:?} cycles, {conflicts:?} conflicts, {misses:?} misses, {spread}"
+                );
+            }
+        }
+        Ok(compared)
+    }
+
+    /// Packets for these handlers.
+    fn packets(&self, name: &str, packets: impl Iterator<Item = Packet>) -> Result {
+        self.run(Run { names: &[name], packets: packets.collect(), ..Run::default() })
     }
 }
 
@@ -78,17 +145,106 @@ fn packet(at: u64, message: u32, size: usize, is_last: bool) -> Packet {
     Packet { at, bytes, message, is_last, transfer: size as u32, context: 0 }
 }
 
+/// A run, with its name.
+type Named = (&'static str, fn(&Tiny) -> Result);
+
+/// Runs by their names, each of which finds some defects (`rtl/tests/lockstep/defects.toml`).
+pub const RUNS: [Named; 16] = [
+    ("mixes", |tiny| tiny.random(&["empty", "empty"], 1..=1, 600, Times::Exact)),
+    ("loops", |tiny| tiny.random(&["loops"], 1..=2, 200, Times::Exact)),
+    ("copies", |tiny| tiny.random(&["copies"], 1..=2, 200, Times::Loaded)),
+    ("commands", |tiny| tiny.random(&["commands"], 1..=2, 200, Times::Loaded)),
+    ("faults", |tiny| tiny.random(&["faults"], 1..=2, 200, Times::Loaded)),
+    // Messages without a last packet, and others behind them that wait for their queues.
+    ("broken", |tiny| {
+        let packets = Traffic { packets: 300, contexts: 1, unfinished: 0, broken: 2 }.draw(1);
+        let compared = tiny.run(Run { names: &["loops"], packets, times: Times::Loaded, ..Run::default() })?;
+        assert!(compared.idle > 3, "{compared:?}");
+        Ok(compared)
+    }),
+    // Messages that are idle between their packets, but not for too long; they are given up in the end.
+    ("idle", |tiny| {
+        let packets = (0..12).map(|number| packet(u64::from(number / 3) * IDLE * 3 / 4, number % 3, 64, false));
+        let compared = tiny.run(Run { packets: packets.collect(), idle: IDLE, ..Run::default() })?;
+        assert_eq!(compared.idle, 3, "{compared:?}");
+        Ok(compared)
+    }),
+    // More than the packet buffer holds.
+    ("large", |tiny| {
+        let size = |number: u32| [2_048, 1_500, 4_096, 1_000, 3_000][number as usize % 5];
+        tiny.packets("loops", (0..100).map(|number| packet(0, number % 8, size(number), number >= 92)))
+    }),
+    ("memory", |tiny| tiny.packets("memory", (0..4).map(|number| packet(0, number, 64, true)))),
+    ("sends", |tiny| tiny.packets("send", (0..64).map(|number| packet(0, number % 8, 500, number >= 56)))),
+    ("to_host", |tiny| tiny.packets("to_host", (0..8).map(|number| packet(0, number, 500, true)))),
+    ("contention", |tiny| tiny.packets("contention", (0..8).map(|number| packet(0, number, 64, true)))),
+    ("edge", |tiny| tiny.packets("edge", (0..2).map(|number| packet(0, number, 64, true)))),
+    ("orphan", |tiny| tiny.packets("orphan", (0..3).map(|number| packet(number * 5_000, 1, 64, true)))),
+    ("held", |tiny| {
+        let packets = Traffic { packets: 300, contexts: 1, unfinished: 0, broken: 0 }.draw(3);
+        tiny.run(Run { packets, held: 12, ..Run::default() })
+    }),
+    // A watchdog that bites soon after the end of a handler, whose completion is held.
+    ("short-watchdog", |tiny| {
+        let packets = Traffic { packets: 300, contexts: 1, unfinished: 0, broken: 0 }.draw(3);
+        tiny.run(Run { packets, held: 12, watchdog: 16, ..Run::default() })
+    }),
+];
+
+/// The result of a run.
+fn checked(name: &str, result: Result) -> Compared {
+    result.unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+/// Runs that are all made although one fails.
+fn all<'a>(names: impl IntoIterator<Item = &'a str>, run: impl Fn(&str) -> Result) {
+    let mut failed = Vec::new();
+    for name in names {
+        match run(name) {
+            Ok(Compared { packets, events, checked, failed, idle, .. }) => {
+                let instructions = checked.instructions;
+                println!(
+                    "{name}: {packets} packets, {events} events, {instructions} instructions, {failed} failed, {idle} idle"
+                );
+            }
+            Err(error) => {
+                println!("{name}: {error}");
+                failed.push(name);
+            }
+        }
+    }
+    assert!(failed.is_empty(), "model and hardware differ in {}", failed.join(", "));
+}
+
+#[test]
+#[ignore = "builds a simulator: make -C rtl test-lockstep"]
+fn each_run_is_the_same() {
+    let tiny = Tiny::new();
+    all(RUNS.map(|(name, _)| name), |wanted| {
+        let run = RUNS.iter().find(|(name, _)| *name == wanted);
+        run.map_or(Err(LockstepError::Nothing), |(_, run)| run(&tiny))
+    });
+}
+
 #[test]
 #[ignore = "builds a simulator: make -C rtl test-lockstep"]
 fn one_packet_has_the_stages_of_the_model() {
     let tiny = Tiny::new();
     for (size, latency) in [(64, 26), (128, 26), (256, 28), (512, 32), (1_024, 40), (1_536, 48)] {
-        let compared = tiny.run("empty", vec![packet(0, 1, size, true)]);
-        let compared = compared.unwrap_or_else(|error| panic!("{size} B: {error}"));
+        let compared = checked(&format!("{size} B"), tiny.packets("empty", [packet(0, 1, size, true)].into_iter()));
         let before_request = 4 + size.div_ceil(64) as u64;
         assert_eq!(compared.cycles, [before_request + latency; 2], "{size} B");
         assert_eq!((compared.packets, compared.events), (1, 7), "{size} B");
     }
+}
+
+/// Every size up to 2,048 B, one packet after the other.
+#[test]
+#[ignore = "builds a simulator: make -C rtl test-lockstep"]
+fn each_size() {
+    let tiny = Tiny::new();
+    let packets = (1..=2_048).map(|size| packet(size * 400, size as u32 % 8, size as usize, true));
+    assert_eq!(checked("sizes", tiny.packets("empty", packets)).events, 7 * 2_048);
 }
 
 #[test]
@@ -99,21 +255,28 @@ fn a_thousand_packets_of_eight_messages() {
         let size = [64, 512, 1_024, 100][number as usize % 4];
         packet(u64::from(number) * 3, number % 8, size, number >= 992)
     });
-    let compared = tiny.run("empty", packets.collect()).unwrap_or_else(|error| panic!("{error}"));
+    let compared = checked("eight messages", tiny.packets("empty", packets));
     assert_eq!((compared.packets, compared.events), (1_000, 7_000));
-    assert!(compared.instructions > 8_000 && compared.registers > 3_000, "{compared:?}");
+    assert!(compared.checked.instructions > 8_000 && compared.checked.registers > 3_000, "{compared:?}");
 }
 
+/// Each seed is another mix of messages; some of them are those of every commit.
 #[test]
 #[ignore = "builds a simulator: make -C rtl test-lockstep"]
 fn random_packets() {
     let tiny = Tiny::new();
-    for seed in 1..=30 {
-        let packets = traffic::packets(seed, 200, 2);
-        let compared = tiny.run_with(&["empty", "empty"], packets, seed as u32, 0);
-        let compared = compared.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
-        assert!(compared.packets >= 200 && compared.events > 6 * compared.packets, "{compared:?}");
-    }
+    all(["loops"], |name| {
+        let compared = tiny.random(&[name, name], 10..=39, 200, Times::Exact)?;
+        assert!(compared.packets >= 6_000 && compared.events > 6 * compared.packets, "{name}: {compared:?}");
+        Ok(compared)
+    });
+}
+
+#[test]
+#[ignore = "builds a simulator: make -C rtl test-lockstep"]
+fn loaded_packet_by_packet() {
+    let tiny = Tiny::new();
+    all(["loops", "copies", "commands", "faults"], |name| tiny.random(&[name], 50..=51, 3_000, Times::Loaded));
 }
 
 #[test]
@@ -124,7 +287,7 @@ fn each_kind_of_work() {
         for count in [1, 8] {
             let packets =
                 (0..count).map(|number| packet(u64::from(number) * 5, number, 64 + 200 * number as usize, true));
-            let compared = tiny.run(name, packets.collect()).unwrap_or_else(|error| panic!("{name}: {error}"));
+            let compared = checked(name, tiny.packets(name, packets));
             assert!(compared.events >= 7 * u64::from(count), "{name}: {compared:?}");
         }
     }
@@ -139,8 +302,7 @@ fn commands_with_the_host() {
     for name in ["from_host", "round_trip", "refused"] {
         for size in [64, 512] {
             let packets = (0..3).map(|number| packet(number * 20_000, 1, size, number == 2));
-            let compared =
-                tiny.run(name, packets.collect()).unwrap_or_else(|error| panic!("{name}, {size} B: {error}"));
+            let compared = checked(&format!("{name}, {size} B"), tiny.packets(name, packets));
             assert_eq!(compared.packets, 3, "{name}, {size} B");
         }
     }

@@ -1,0 +1,134 @@
+/* Handlers that do what the bytes of their packet say, for the lockstep of hardware and model: random packets make random handlers.
+ *
+ * The first word of a packet decides how long a handler runs, what it uses, and whether it fails; the second one is the number of
+ * the packet. Whatever a handler writes goes to a place of that number, and what many write is added up, so that memory does not
+ * depend on the order of packets in the end. Packets arrive by the dozen at most: the places are more.
+ *
+ *     spinkit pspin lockstep rtl/tests/lockstep/random.c --handlers words
+ *
+ * loops: nothing but time. words: loads, stores and atomic operations in L1 and L2. copies: transfers of the cluster's DMA engine.
+ * commands: packets, and memory of the host. faults: each kind of failure, and handlers that never end. all: all of that. */
+#include <handler.h>
+
+enum { WORDS = 1, COPIES = 2, COMMANDS = 4, FAULTS = 8 };
+
+/* Bytes of a place on the card and on the host, and of the sums before the first one. */
+#define PLACE 64u
+#define HOST_PLACE 4096u
+#define SUMS 64u
+
+void init_handlers(handler_fn *hh, handler_fn *ph, handler_fn *th, void **memory) {
+    *hh = *ph = *th = 0;
+    *memory = 0;
+}
+
+static inline void add(volatile uint32_t *word, uint32_t value) {
+    __asm__ volatile("amoadd.w zero, %1, %0" : "+A"(*word) : "r"(value) : "memory");
+}
+
+/* Waits for a lock of a word, adds to another one, and opens the lock. */
+static inline void locked(volatile uint32_t *words, uint32_t value) {
+    uint32_t old;
+    do
+        __asm__ volatile("amoswap.w %0, %2, %1" : "=r"(old), "+A"(words[0]) : "r"(1) : "memory");
+    while (old);
+    words[1] += value;
+    __asm__ volatile("amoswap.w zero, zero, %0" : "+A"(words[0])::"memory");
+}
+
+static inline void increment(volatile uint32_t *word) {
+    uint32_t old, failed;
+    do
+        __asm__ volatile("lr.w %0, %2\n addi %0, %0, 1\n sc.w %1, %0, %2"
+                         : "=&r"(old), "=&r"(failed), "+A"(*word)::"memory");
+    while (failed);
+}
+
+/* Fails, or never ends. */
+static inline void fail(uint32_t choice, volatile uint32_t *words) {
+    switch (choice) {
+    case 0: *(volatile uint32_t *)(uintptr_t)init_handlers = 1; break;  /* code */
+    case 1: (void)*(volatile uint32_t *)16; break;                      /* no memory */
+    case 2: __asm__ volatile("ebreak"); break;                          /* a breakpoint */
+    case 3: __asm__ volatile(".word 0xFFFFFFFF"); break;                /* no instruction */
+    case 4: add((volatile uint32_t *)((uintptr_t)words + 2), 1); break; /* an atomic operation across words */
+    case 5: ((void (*)(void))0x1D00F000)(); break;                      /* no code */
+    case 6: MMIO_WRITE(HWSCHED_ERROR, 77); break;                       /* an error of its own */
+    case 7: spin_send_packet((void *)64, 64, NULL); break;              /* a command with memory that is not its */
+    case 8: spin_write_to_host(64, 1, NULL); break;                     /* a command that the host refuses */
+    default:
+        for (;;)
+            ;
+    }
+}
+
+static inline __attribute__((always_inline)) void act(handler_args_t *args, uint32_t part, uint32_t kinds) {
+    task_t *task = args->task;
+    uint32_t size = task->pkt_mem_size, *packet = task->pkt_mem;
+    uint32_t choice = size < 8 ? size * 0x01234567u : packet[0], number = size < 8 ? 0 : packet[1];
+    choice = (choice ^ choice >> 15) * (2 * part + 0x2C1B3C6Du);
+    choice ^= choice >> 13;
+    for (volatile uint32_t rounds = choice & 15; rounds; rounds--)
+        ;
+    volatile uint32_t *sums[2] = {task->scratchpad[args->cluster_id], task->handler_mem};
+    uint32_t place = SUMS + number % ((task->handler_mem_size - SUMS) / PLACE) * PLACE;
+    if ((kinds & FAULTS) && (choice >> 4 & 31) == 0)
+        fail(choice >> 9 & 15, sums[0]);
+    uint32_t in_l2 = choice >> 13 & 1, count = choice >> 14 & 7;
+    if (kinds & WORDS) {
+        add(&sums[in_l2][count & 3], choice);
+        if (choice >> 17 & 1)
+            increment(&sums[!in_l2][4]);
+        if (!(choice >> 18 & 7))
+            locked(&sums[0][6], 1);
+    }
+    if (size < 8)
+        return;
+    uint8_t *own = (uint8_t *)sums[in_l2] + place, *other = (uint8_t *)sums[!in_l2] + place;
+    if (kinds & WORDS) {
+        /* Words, half-words and bytes, also across words. */
+        for (uint32_t i = 0; i < count; i++) {
+            volatile uint8_t *at = own + i * 5;
+            __asm__ volatile("sw %0, (%1)\n sh %0, 7(%1)\n sb %0, 2(%1)" ::"r"(choice + i), "r"(at) : "memory");
+        }
+    }
+    if (kinds & COPIES) {
+        spin_dma_t copy;
+        uint32_t bytes = size < PLACE / 2 ? size : PLACE / 2;
+        spin_dma(choice >> 21 & 1 ? task->pkt_mem : task->l2_pkt_mem, own + (choice >> 22 & 15), bytes, 0, 0, &copy);
+        if (choice >> 26 & 1)
+            spin_dma_wait(copy);
+        spin_dma(task->pkt_mem, other, bytes, 0, 0, &copy);
+    }
+    if (kinds & COMMANDS) {
+        spin_cmd_t first = 0, second = 0;
+        uint64_t host = ((uint64_t)task->host_mem_high << 32 | task->host_mem_low) +
+                        number % (task->host_mem_size / HOST_PLACE) * HOST_PLACE;
+        void *data = choice >> 21 & 1 ? task->pkt_mem : task->l2_pkt_mem;
+        if (choice >> 22 & 1)
+            spin_dma_to_host(host + (choice >> 27 & 7), (uintptr_t)data, size, choice >> 23 & 1, &first);
+        if (choice >> 24 & 1)
+            spin_send_packet(data, size, &second);
+        if (choice >> 25 & 1)
+            spin_write_to_host(host + HOST_PLACE / 2 + 64 + part * 8, choice, NULL);
+        if ((choice >> 22 & 1) && (choice >> 26 & 1)) {
+            spin_cmd_wait(first);
+            spin_dma_from_host(host, (uintptr_t)other + PLACE / 2, PLACE / 2, false, &first);
+            spin_cmd_wait(first);
+        }
+    }
+}
+
+#define HANDLERS(name, kinds)                                                                                          \
+    static __attribute__((noinline)) void name(handler_args_t *args, uint32_t part) { act(args, part, kinds); }        \
+    __handler__ void name##_hh(handler_args_t *args) { name(args, 0); }                                                \
+    __handler__ void name##_ph(handler_args_t *args) { name(args, 1); }                                                \
+    __handler__ void name##_th(handler_args_t *args) { name(args, 2); }
+
+/* The longest comes first: together with the runtime, it just fits into the smallest instruction cache. */
+HANDLERS(all, WORDS | COPIES | COMMANDS | FAULTS)
+HANDLERS(loops, 0)
+HANDLERS(words, WORDS)
+HANDLERS(copies, COPIES)
+HANDLERS(commands, COMMANDS)
+HANDLERS(faults, FAULTS)
