@@ -17,13 +17,15 @@ module pspin_observe_unit
   input logic [Clusters-1:0]               console_ready_i,
   input logic [Clusters-1:0][7:0]          console_char_i,
   input logic [Clusters-1:0][HpuWidth-1:0] console_hpu_i,
-  input logic [Clusters-1:0]               terminate_i
+  input logic [Clusters-1:0]               terminate_i,
+  input cluster_events_t [Clusters-1:0]    cluster_events_i
 );
 
   import "DPI-C" function void pspin_event(
     input int kind, input int unit, input int a, input int b, input int c, input int d, input int e);
 
   localparam int Command = 21, CommandWords = 22, Notice = 24, NoticeWords = 25, Console = 26, Terminate = 27;
+  localparam int Conflicts = 28, Miss = 29;
 
   always_ff @(posedge clk_i) begin
     if (rst_ni) begin
@@ -39,6 +41,8 @@ module pspin_observe_unit
           pspin_event(Console, 32'({ClusterWidth'(i), console_hpu_i[i]}), 32'(console_char_i[i]), 0, 0, 0, 0);
         end
         if (terminate_i[i]) pspin_event(Terminate, i, 0, 0, 0, 0, 0);
+        if (cluster_events_i[i].conflicts != '0) pspin_event(Conflicts, i, 32'(cluster_events_i[i].conflicts), 0, 0, 0, 0);
+        if (cluster_events_i[i].misses) pspin_event(Miss, i, 0, 0, 0, 0, 0);
       end
       for (int unsigned i = 0; i < 3; i++) begin
         if (event_valid_i[i] && event_ready_i[i]) begin
@@ -57,15 +61,16 @@ bind pspin_unit pspin_observe_unit #(
 ) u_observe (
   .clk_i,
   .rst_ni,
-  .command_valid_i(command_valid),
-  .command_ready_i(command_ready),
-  .command_i      (commands),
-  .event_valid_i  (event_valid),
-  .event_ready_i  (event_ready),
-  .event_i        (events),
-  .console_valid_i(console_valid),
-  .console_ready_i(console_ready),
-  .console_char_i (console_char),
-  .console_hpu_i  (console_hpu),
-  .terminate_i    (terminate)
+  .command_valid_i (command_valid),
+  .command_ready_i (command_ready),
+  .command_i       (commands),
+  .event_valid_i   (event_valid),
+  .event_ready_i   (event_ready),
+  .event_i         (events),
+  .console_valid_i (console_valid),
+  .console_ready_i (console_ready),
+  .console_char_i  (console_char),
+  .console_hpu_i   (console_hpu),
+  .terminate_i     (terminate),
+  .cluster_events_i(cluster_events)
 );

@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use machine::Machine;
+use machine::{Accelerator, Machine};
 use rustix::fs::{FlockOperation, flock};
 
 use crate::RtlError;
@@ -22,7 +22,7 @@ pub struct Design {
     pub generated: Vec<(String, String)>,
     /// Files with modules that no other module names, besides the top: what is bound. Relative to `rtl/`.
     pub bound: Vec<&'static str>,
-    /// Whether instances of the modules that say so are compiled once.
+    /// Whether a cluster and an HPU are compiled once for all of them.
     pub is_hierarchical: bool,
     /// Whether assertions are checked, and what no reset sets is random.
     pub is_checked: bool,
@@ -32,20 +32,26 @@ impl Design {
     /// The unit of a machine, with observers; `None` when the machine has none.
     pub fn unit(machine: &Machine) -> Option<Design> {
         let generated = machine.systemverilog()?;
+        let Accelerator::Pspin(unit) = &machine.accelerator else { return None };
         Some(Design {
             name: machine.name.clone(),
             top: "pspin_harness".to_owned(),
             generated: generated.into_iter().map(|(name, text)| (name.to_owned(), text)).collect(),
             bound: OBSERVERS.to_vec(),
-            is_hierarchical: false,
+            is_hierarchical: unit.units.clusters * unit.units.hpus > MOST_FLAT,
             is_checked: false,
         })
     }
 }
 
-/// What tells the events of a unit and its instructions.
-const OBSERVERS: [&str; 5] = [
-    "observe/pspin_observe_cluster.sv",
+/// The most HPUs of a unit of which each is compiled apart: its simulation is faster, but takes longer to build.
+const MOST_FLAT: u32 = 4;
+/// The modules that are compiled once for all instances when there are more: they say `hier_block`, and have no parameters. Verilator
+/// must have read the packages when it finds them, so they are no files of a library.
+const BLOCKS: [&str; 2] = ["src/cluster/pspin_cluster_hpu.sv", "src/cluster/pspin_cluster.sv"];
+
+/// What tells the events of a unit and its instructions. Nothing can be bound to a module of [`BLOCKS`] itself.
+const OBSERVERS: [&str; 4] = [
     "observe/pspin_observe_csched.sv",
     "observe/pspin_observe_driver.sv",
     "observe/pspin_observe_unit.sv",
@@ -166,9 +172,6 @@ fn make(rtl: &Path, tools: &Tools, design: &Design, room: &Path, log: &Path) -> 
     run(Command::new(tools.python()).arg(rtl.join("core/prepare.py")).arg(&core), &output, log)?;
     let mut verilator = Command::new(tools.verilator().join("bin/verilator"));
     verilator.current_dir(room).args(FLAGS).args(if design.is_checked { CHECKED } else { FAST });
-    if design.is_hierarchical {
-        verilator.arg("--hierarchical");
-    }
     // Not --top, which Verilator hands on to the blocks of a hierarchical design.
     verilator.args(["--top-module", &design.top, "-Mdir", "design", "-CFLAGS", CXX, "-MAKEFLAGS", MAKE]);
     verilator.arg(rtl.join("tests/harness/public.vlt")).arg(rtl.join("src/pspin_pkg.sv"));
@@ -178,6 +181,9 @@ fn make(rtl: &Path, tools: &Tools, design: &Design, room: &Path, log: &Path) -> 
         let path = room.join(name);
         fs::write(&path, text).map_err(|error| file(&path, error))?;
         verilator.arg(path);
+    }
+    if design.is_hierarchical {
+        verilator.arg("--hierarchical").args(BLOCKS.map(|block| rtl.join(block)));
     }
     let mut folders: Vec<PathBuf> = fs::read_dir(rtl.join("src"))
         .map_err(|error| file(&rtl.join("src"), error))?

@@ -1,4 +1,5 @@
-// A processing cluster (PsPIN III-B2): the scheduler, the HPUs, their L1 memory and instruction cache, and the DMA engine.
+// A processing cluster (PsPIN III-B2): the scheduler, the HPUs, their L1 memory and instruction cache, and the DMA engine. Like an
+// HPU, it has no parameters, so that a simulator can compile one for all.
 module pspin_cluster
   import pspin_pkg::*;
   import pspin_cfg_pkg::*;
@@ -93,6 +94,8 @@ module pspin_cluster
   output cluster_events_t            events_o,
   output logic                       waits_o
 );
+
+  /* verilator hier_block */
 
   if (!L1DmaWins || L1AtomicBankCycles != 2 || L1LoadCycles != 1 || L1BankBits != 32) begin : gen_check_l1
     $fatal(1, "the hardware of accelerator.l1 has dma_wins = true, atomic_bank_cycles = 2, load_cycles = 1 and bank_bits = 32");
