@@ -11,7 +11,7 @@ module prove_l1_ring #(
   input logic                  watch_i,
   input logic                  free_i,
   input logic [UnitsWidth-1:0] freed_start_i,
-  input logic [UnitsWidth-1:0] freed_size_i
+  input logic [UnitsWidth-1:0] freed_end_i
 );
 
   logic [UnitsWidth-1:0] start, used, start_q, size_q;
@@ -31,12 +31,12 @@ module prove_l1_ring #(
     .allocate_i(allocates),
     .free_i,
     .freed_start_i,
-    .freed_size_i,
+    .freed_end_i,
     .used_o    (used)
   );
 
   logic is_watched;  // the piece that is freed
-  assign is_watched = watches_q && freed_start_i == start_q && freed_size_i == size_q;
+  assign is_watched = watches_q && freed_start_i == start_q && freed_end_i == start_q + size_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) watches_q <= 1'b0;
@@ -56,7 +56,7 @@ module prove_l1_ring #(
   logic [Units-1:0] freed, watched, allocated;
   always_comb begin
     for (int unsigned i = 0; i < Units; i++) begin
-      freed[i]     = i >= 32'(freed_start_i) && i < 32'(freed_start_i) + 32'(freed_size_i);
+      freed[i]     = i >= 32'(freed_start_i) && i < 32'(freed_end_i);
       watched[i]   = i >= 32'(start_q) && i < 32'(start_q) + 32'(size_q);
       allocated[i] = i >= 32'(start) && i < 32'(start) + 32'(size_i);
     end
@@ -66,7 +66,7 @@ module prove_l1_ring #(
   always_comb begin
     if (live_q) assume (rst_ni);
     assume (!allocate_i || (size_i != '0 && 32'(size_i) <= Units));
-    assume (!free_i || (freed_size_i != '0 && 32'(freed_start_i) + 32'(freed_size_i) <= Units));
+    assume (!free_i || (freed_start_i <= freed_end_i && 32'(freed_end_i) <= Units));
     assume (!free_i || (freed & ~u_ring.busy_q) == '0);
     assume (!free_i || is_watched || !watches_q || (freed & watched) == '0);
   end

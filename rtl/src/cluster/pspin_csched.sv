@@ -74,9 +74,11 @@ module pspin_csched
   logic [Tasks-1:0]      free_q, landed_q, landed_now;
   logic                  has_place, fits;
   logic [SizeWidth:0]    wanted;
-  logic [UnitsWidth-1:0] start;
+  logic [UnitsWidth-1:0] start, placed_at;
   placed_t               places_q [Tasks];
+  logic [UnitsWidth-1:0] stops_q  [Tasks];  // the unit behind the packet of a task; where it starts if nothing is copied
   logic                  leaves;
+  logic [PlaceWidth-1:0] done_place;
   placed_t               leaving;
 
   // A task comes: the free place with the lowest number, and a piece of the packet buffer unless nothing is copied.
@@ -97,9 +99,9 @@ module pspin_csched
     .has_room_o   (fits),
     .start_o      (start),
     .allocate_i   (dma_valid_o),
-    .free_i       (leaves && leaving.work.her.transfer != '0),
+    .free_i       (leaves),
     .freed_start_i(leaving.start),
-    .freed_size_i (UnitsWidth'(units_of(leaving.work.her.transfer))),
+    .freed_end_i  (stops_q[done_place]),
     .used_o       ()
   );
 
@@ -110,9 +112,13 @@ module pspin_csched
   assign dma_from_o  = send_i.her.address;
   assign dma_to_o    = buffer_i + (32'(start) << SlotShift);
   assign dma_size_o  = offer_transfer_i;
+  assign placed_at   = offer_transfer_i == '0 ? '0 : start;
 
   always_ff @(posedge clk_i) begin
-    if (send_valid_i) places_q[send_place_o] <= '{work: send_i, start: offer_transfer_i == '0 ? '0 : start};
+    if (send_valid_i) begin
+      places_q[send_place_o] <= '{work: send_i, start: placed_at};
+      stops_q[send_place_o]  <= placed_at + UnitsWidth'(wanted);
+    end
   end
 
   // The first task goes to the idle HPU with the lowest number.
@@ -182,7 +188,6 @@ module pspin_csched
 
   // A task leaves.
   logic [IndexWidth-1:0] done_hpu;
-  logic [PlaceWidth-1:0] done_place;
 
   pspin_rr_arbiter #(
     .N(Hpus)

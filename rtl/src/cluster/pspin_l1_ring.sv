@@ -19,7 +19,7 @@ module pspin_l1_ring #(
   // A piece that is no longer needed. What is freed in a cycle is room in the next.
   input  logic                  free_i,
   input  logic [UnitsWidth-1:0] freed_start_i,
-  input  logic [UnitsWidth-1:0] freed_size_i,
+  input  logic [UnitsWidth-1:0] freed_end_i,   // the unit behind it
 
   output logic [UnitsWidth-1:0] used_o         // with what was skipped
 );
@@ -40,32 +40,42 @@ module pspin_l1_ring #(
   assign start_o     = fits_behind ? tail_q : '0;
   assign end_of_new  = start_o + size_i;
 
-  // The units of a range.
-  function automatic logic [Units-1:0] units(logic [UnitsWidth-1:0] start, logic [UnitsWidth-1:0] size);
-    return ~({Units{1'b1}} << size) << start;
+  // The units from one to before another one.
+  function automatic logic [Units-1:0] units(logic [UnitsWidth-1:0] from, logic [UnitsWidth-1:0] to);
+    return ({Units{1'b1}} << from) & ~({Units{1'b1}} << to);
   endfunction
 
-  assign busy_d = busy_q & ~(free_i ? units(freed_start_i, freed_size_i) : '0)
-                | (allocate_i ? units(start_o, size_i) : '0);
+  // What is left belongs to pieces that were there before: the head is its first unit from where the head was, around the end.
+  logic [Units-1:0]         left;
+  logic [$clog2(Units)-1:0] first_behind, first;
+  logic                     any_behind, any_left;
 
-  // The head is the first busy unit from where it was, around the end.
-  logic [Units-1:0]         behind;
-  logic [$clog2(Units)-1:0] first;
-  assign behind = busy_d & ({Units{1'b1}} << head_q);
-  assign head_d = UnitsWidth'(first);
+  assign left   = busy_q & ~(free_i ? units(freed_start_i, freed_end_i) : '0);
+  assign busy_d = left | (allocate_i ? units(start_o, end_of_new) : '0);
 
   pspin_first #(
     .N(Units)
-  ) u_head (
-    .bits_i (|behind ? behind : busy_d),
-    .valid_o(),
+  ) u_behind (
+    .bits_i (left & ({Units{1'b1}} << head_q)),
+    .valid_o(any_behind),
+    .index_o(first_behind)
+  );
+
+  pspin_first #(
+    .N(Units)
+  ) u_first (
+    .bits_i (left),
+    .valid_o(any_left),
     .index_o(first)
   );
 
   always_comb begin
-    tail_d = tail_q;
-    if (busy_d == '0) tail_d = '0;
-    else if (allocate_i) tail_d = end_of_new == All ? '0 : end_of_new;
+    head_d = '0;
+    tail_d = '0;
+    if (any_left) head_d = UnitsWidth'(any_behind ? first_behind : first);
+    else if (allocate_i) head_d = start_o;
+    if (allocate_i) tail_d = end_of_new == All ? '0 : end_of_new;
+    else if (any_left) tail_d = tail_q;
   end
 
   always_comb begin

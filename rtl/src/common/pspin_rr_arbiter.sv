@@ -15,18 +15,27 @@ module pspin_rr_arbiter #(
 
   localparam logic [IndexWidth-1:0] Last = IndexWidth'(N - 1);
 
-  logic [IndexWidth-1:0] next_q;
-  logic [N-1:0]          behind;
+  logic [IndexWidth-1:0] next_q, first, first_behind;
+  logic                  any_behind;
 
-  assign behind = requests_i & ({N{1'b1}} << next_q);
-
+  // Both are found at the same time.
   pspin_first #(
     .N(N)
   ) u_first (
-    .bits_i (|behind ? behind : requests_i),
+    .bits_i (requests_i),
     .valid_o,
-    .index_o
+    .index_o(first)
   );
+
+  pspin_first #(
+    .N(N)
+  ) u_behind (
+    .bits_i (requests_i & ({N{1'b1}} << next_q)),
+    .valid_o(any_behind),
+    .index_o(first_behind)
+  );
+
+  assign index_o = any_behind ? first_behind : first;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) next_q <= '0;

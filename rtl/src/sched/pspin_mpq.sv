@@ -179,11 +179,10 @@ module pspin_mpq
   logic [Queues-1:0]     ready_q, ready_d, may_give;
   logic [QueueWidth-1:0] q_out;
   logic                  any_ready, selects, gives, pops, frees_cell, keeps_last;
-  logic                  is_eom, runs, completes, is_idle;
+  logic                  is_eom, runs, completes, is_idle, is_shared;
   mpq_state_e            out_state_d;
   role_e                 role_d;
   logic                  feeds_back_d, skips_d;
-  logic [LengthWidth-1:0] length_out;
   logic [TasksWidth-1:0] out_running;
   logic [CellWidth-1:0]  out_cell;
   logic                  valid_q;
@@ -206,7 +205,8 @@ module pspin_mpq
   assign runs        = roles_q[q_out][RolePayload] && !failed_q[q_out];
   assign completes   = is_eom && roles_q[q_out][RoleCompletion] && !failed_q[q_out];
   // A request that comes in this cycle takes its credit before the one that leaves returns its own.
-  assign length_out  = length_q[q_out] + LengthWidth'(accepts && q_in == q_out);
+  assign is_shared   = length_q[q_out] > LengthWidth'(OwnCells)
+                     || (length_q[q_out] == LengthWidth'(OwnCells) && accepts && q_in == q_out);
   // A task that ends in this cycle does not run any more.
   assign out_running = running_q[q_out] - TasksWidth'(done_valid_i && done_queue_i == q_out);
   assign is_idle     = out_running == '0 && !runs;
@@ -305,7 +305,7 @@ module pspin_mpq
       ready_q   <= ready_d;
       fetched_q <= fetches;
       shared_q  <= shared_q - SharedWidth'(accepts && takes_shared)
-                 + SharedWidth'(selects && pops && length_out > LengthWidth'(OwnCells));
+                 + SharedWidth'(selects && pops && is_shared);
 
       if (done_valid_i) begin
         state_q[done_queue_i]   <= done_state_d;

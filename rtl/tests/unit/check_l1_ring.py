@@ -56,7 +56,7 @@ async def random_pieces(dut) -> None:
     units = int(dut.Units.value)
     rng = random.Random(units)
     cocotb.start_soon(Clock(dut.clk_i, 2, unit="ns").start())
-    for signal in (dut.rst_ni, dut.size_i, dut.allocate_i, dut.free_i, dut.freed_start_i, dut.freed_size_i):
+    for signal in (dut.rst_ni, dut.size_i, dut.allocate_i, dut.free_i, dut.freed_start_i, dut.freed_end_i):
         signal.value = 0
     await FallingEdge(dut.clk_i)
     dut.rst_ni.value = 1
@@ -71,7 +71,7 @@ async def random_pieces(dut) -> None:
         freed = live.pop(rng.randrange(len(live))) if frees else Piece(0, 0, True)
         takes = wants and start is not None
         dut.size_i.value, dut.allocate_i.value, dut.free_i.value = size, takes, frees
-        dut.freed_start_i.value, dut.freed_size_i.value = freed.start, freed.size
+        dut.freed_start_i.value, dut.freed_end_i.value = freed.start, freed.start + freed.size
         await RisingEdge(dut.clk_i)
         assert int(dut.used_o.value) == ring.used(), cycle
         assert bool(dut.has_room_o.value) == (start is not None), cycle
