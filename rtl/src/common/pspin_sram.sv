@@ -15,14 +15,19 @@ module pspin_sram #(
 
   logic [Bytes*8-1:0] rows [Rows]  /* verilator public_flat_rw */;
 
-  // The loop stays one in a simulator's code: wide memories would be most of it.
+  // A row after the write. The loop stays one in a simulator's code: wide memories would be most of it.
+  function automatic logic [Bytes*8-1:0] written(logic [Bytes*8-1:0] row);
+    written = row;
+    /* verilator unroll_disable */
+    for (int unsigned i = 0; i < Bytes; i++) begin
+      if (be_i[i]) written[i*8+:8] = wdata_i[i*8+:8];
+    end
+  endfunction
+
   always_ff @(posedge clk_i) begin
     if (req_i) begin
       if (we_i) begin
-        /* verilator unroll_disable */
-        for (int unsigned i = 0; i < Bytes; i++) begin
-          if (be_i[i]) rows[row_i][i*8+:8] <= wdata_i[i*8+:8];
-        end
+        rows[row_i] <= written(rows[row_i]);
       end else begin
         rdata_o <= rows[row_i];
       end

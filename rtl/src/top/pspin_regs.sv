@@ -205,7 +205,6 @@ module pspin_regs
   ////////////
 
   localparam int unsigned SourceWidth = $clog2(Sources);
-  localparam int unsigned EventsWidth = $clog2(Events + 1);
 
   // Each source waits for its turn here.
   logic [2:0]          told_valid;
@@ -216,7 +215,6 @@ module pspin_regs
   logic [Sources-1:0]     event_grants;
   logic                   any_event, event_ready, event_valid;
   logic [SourceWidth-1:0] event_source;
-  logic [EventsWidth-1:0] events;
   driver_event_t          event_in, event_out;
 
   pspin_rr_arbiter #(
@@ -263,7 +261,7 @@ module pspin_regs
     else terminate_q <= (terminate_q & ~event_grants[Sources-1:3]) | terminate_i;
   end
 
-  pspin_fifo #(
+  pspin_sram_fifo #(
     .Width($bits(driver_event_t)),
     .Depth(Events)
   ) u_events (
@@ -274,8 +272,7 @@ module pspin_regs
     .data_i (event_in),
     .valid_o(event_valid),
     .ready_i(pops_event),
-    .data_o (event_out),
-    .count_o(events)
+    .data_o (event_out)
   );
 
   /////////////
@@ -415,6 +412,6 @@ module pspin_regs
 
   // Registers are words; counters and queues say more than is of use here.
   logic unused;
-  assign unused = ^{ctrl_address_i[1:0], tolds, events, characters, counts_i};
+  assign unused = ^{ctrl_address_i[1:0], tolds, characters, counts_i};
 
 endmodule
