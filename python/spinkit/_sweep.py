@@ -57,6 +57,8 @@ class Sweep:
     """Packets of each run, in eight messages."""
     hpu: str | None
     includes: tuple[Path, ...]
+    engine: str
+    """What executes: model or rtl."""
 
 
 MESSAGES = 8
@@ -104,7 +106,8 @@ def _one(sweep: Sweep, point: Point, program: Path, processes: Processes) -> Map
     unit = (f"accelerator.clusters={point.clusters}", f"accelerator.hpus_per_cluster={point.hpus}")
     changes = [word for change in (*sweep.settings, *unit) for word in ("--set", change)]
     load = ["--messages", str(MESSAGES), "--packets", str(-(-sweep.packets // MESSAGES)), "--size", str(point.size)]
-    command = [str(sweep.pspin), "run", str(program), "--machine", sweep.machine, *changes, *load, "--json", "-"]
+    unit_words = ["--machine", sweep.machine, *changes, "--engine", sweep.engine]
+    command = [str(sweep.pspin), "run", str(program), *unit_words, *load, "--json", "-"]
     status, output, errors = processes.execute(command, None)
     if status != 0:
         raise SpinkitError(f"spinkit pspin run ended with status {status} at {point}\n{errors.strip()}")
@@ -119,7 +122,8 @@ def _what(point: Point) -> str:
 def to_json(sweep: Sweep, reports: Mapping[Point, Mapping[str, Any]]) -> bytes:
     """Return what was run, and the report of each point."""
     points = [{**vars(point), "report": report} for point, report in reports.items()]
-    told = {"source": sweep.source.name, "machine": sweep.machine, "set": list(sweep.settings), "points": points}
+    told: dict[str, Any] = {"source": sweep.source.name, "machine": sweep.machine, "set": list(sweep.settings)}
+    told.update(engine=sweep.engine, points=points)
     return (json.dumps(told, indent=1) + "\n").encode()
 
 

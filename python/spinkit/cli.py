@@ -385,6 +385,13 @@ def pspin(arguments: tuple[str, ...]) -> None:
 )
 @click.option("--packets", default=2048, show_default=True, type=click.IntRange(min=8), help="Packets of each run.")
 @click.option("--hpu", help="Kind of cores for which the source is compiled.")
+@click.option(
+    "--engine",
+    type=click.Choice(["model", "rtl"]),
+    default="model",
+    show_default=True,
+    help="What executes: the model, or the hardware of rtl/ in a simulator, which is built once for each unit.",
+)
 @click.option("--json", "report", type=_FILE, help="Write all reports to a file.")
 @click.option("--plot", type=_FILE, help="Draw throughput over the length of handlers: an SVG or PNG file.")
 def sweep(
@@ -397,6 +404,7 @@ def sweep(
     instructions: tuple[int, ...],
     packets: int,
     hpu: str | None,
+    engine: str,
     report: Path | None,
     plot: Path | None,
 ) -> None:
@@ -419,6 +427,7 @@ def sweep(
         packets,
         hpu,
         () if source else tuple(includes),
+        engine,
     )
     reports = _sweep.run(what, grid)
     console().print(_sweep.table(reports))

@@ -11,6 +11,8 @@ module pspin_observe_driver
   input logic       ends_i,
   input logic       has_task_i,
   input outcome_t   outcome_i,
+  input logic       misuse_i,
+  input range_t     misused_i,
   input logic       response_valid_i,
   input response_t  response_i
 );
@@ -20,14 +22,19 @@ module pspin_observe_driver
 
   localparam int Assigned = 18, Start = 19, End = 20, Response = 23;
 
+  // The outcome of a wrong command does not say how many bytes it names.
+  logic [31:0] misused_q;
+
   always_ff @(posedge clk_i) begin
+    if (misuse_i) misused_q <= misused_i.size;
     if (rst_ni) begin
       if (response_valid_i && response_i.hpu == id_i) begin
         pspin_event(Response, 32'(id_i), 32'(response_i.slot), 32'(response_i.is_refused), 0, 0, 0);
       end
-      if (ends_i && has_task_i) begin
-        pspin_event(End, 32'(id_i), 32'(outcome_i.kind), 32'(outcome_i.cause), outcome_i.pc, outcome_i.address[31:0],
-                    outcome_i.address[63:32]);
+      // Without a task, it is the program that fails while it starts.
+      if (ends_i && (has_task_i || outcome_i.kind != EndDone)) begin
+        pspin_event(End, 32'(id_i), 32'({has_task_i, 8'(outcome_i.cause), 8'(outcome_i.kind)}), misused_q, outcome_i.pc,
+                    outcome_i.address[31:0], outcome_i.address[63:32]);
       end
       if (starts_i) pspin_event(Start, 32'(id_i), 0, 0, 0, 0, 0);
       if (assign_valid_i) pspin_event(Assigned, 32'(id_i), 32'(assign_place_i), 0, 0, 0, 0);
@@ -35,7 +42,7 @@ module pspin_observe_driver
   end
 
   logic unused;
-  assign unused = ^response_i;
+  assign unused = ^{response_i, misused_i};
 
 endmodule
 
@@ -49,6 +56,8 @@ bind pspin_hpu_driver pspin_observe_driver u_observe (
   .ends_i          (end_o),
   .has_task_i      (has_task_q),
   .outcome_i       (end_outcome_o),
+  .misuse_i        (misuse_o),
+  .misused_i       (source_o),
   .response_valid_i,
   .response_i
 );

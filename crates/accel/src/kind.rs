@@ -62,13 +62,13 @@ const OF_THE_NIC: [&str; 10] = [
     "accelerator.overload",
     "accelerator.mpq.idle_cycles",
     "accelerator.mpq.lru",
-    "accelerator.dma.issue_cycles",
     "accelerator.dma.queue",
     "accelerator.commands.in_flight_per_target",
     "accelerator.commands.host_direct_bytes",
     "accelerator.inbound.",
     "accelerator.outbound.",
     "accelerator.host.",
+    "accelerator.limits.contexts",
 ];
 
 /// Whether a key of a machine file decides nothing on the cards of a cluster.

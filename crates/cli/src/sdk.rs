@@ -113,17 +113,9 @@ impl Sdk {
         found.or_else(zig_of_python).ok_or(SdkError::NoZig)
     }
 
-    /// Returns the folder of zig's compilation cache: `$SPIN_CACHE`, the checkout's `.cache/zig`, or the user's cache.
+    /// Returns the folder of zig's compilation cache, and of what else is kept from one run to the next.
     pub fn cache_dir(&self) -> PathBuf {
-        if let Some(dir) = env::var_os("SPIN_CACHE") {
-            return dir.into();
-        }
-        if self.home.join("Cargo.toml").is_file() {
-            return self.home.join(".cache/zig");
-        }
-        let user = env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
-        let user = user.or_else(|| env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache")));
-        user.unwrap_or_else(env::temp_dir).join("spinkit/zig")
+        output::cache(&self.home)
     }
 }
 

@@ -85,7 +85,7 @@ impl Interpreter {
         let (flow, denied) = self.execute(&decoded, state, &mut bytes, window);
         if !matches!(flow, Flow::Next | Flow::Jump) {
             state.pc = pc;
-            return Err(Fault::of(flow, pc, denied, self.word(pc, decoded.length)));
+            return Err(Fault::of(flow, pc, denied, self.program.encoding(pc).map_or(0, |(word, _)| word)));
         }
         if flow == Flow::Next
             && let Some(op) = self.program.isa().loop_end(state.pc)
@@ -134,12 +134,5 @@ impl Interpreter {
             *known = self.program.isa().decode(&self.program.program_segment()[at..], pc);
         }
         *known
-    }
-
-    /// The encoding of the instruction of `length` bytes at `pc`.
-    fn word(&self, pc: u32, length: u32) -> u32 {
-        let at = pc.wrapping_sub(self.program.base()) as usize;
-        let bytes = self.program.program_segment().get(at..at + length as usize).unwrap_or_default();
-        bytes.iter().rev().fold(0, |word, byte| word << 8 | u32::from(*byte))
     }
 }

@@ -367,7 +367,6 @@ impl Pspin {
             ("accelerator.icache.miss_cycles", self.icache.miss_cycles, 1),
             ("accelerator.dma.latency_cycles", dma.latency_cycles, 1),
             ("accelerator.dma.least_beats", dma.least_beats, 1),
-            ("accelerator.dma.issue_cycles", dma.issue_cycles, 1),
             ("accelerator.pe.remote_l1_cycles", pe.remote_l1_cycles, 2),
             ("accelerator.pe.l2_cycles", pe.l2_cycles, 2),
             ("accelerator.commands.path_cycles", commands.path_cycles, 1),

@@ -191,7 +191,6 @@ section!("accelerator.dma" ClusterDma {
     width_bits = "width_bits",
     latency_cycles = "latency_cycles",
     least_beats = "least_beats",
-    issue_cycles = "issue_cycles",
     queue = "queue",
 });
 

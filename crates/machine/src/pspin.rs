@@ -223,8 +223,6 @@ pub struct ClusterDma {
     pub latency_cycles: u32,
     /// `least_beats`: number of beats that the latency of a shorter transfer counts.
     pub least_beats: u32,
-    /// `issue_cycles`: cycles in which an HPU issues a transfer.
-    pub issue_cycles: u32,
     /// `queue`: number of transfers that wait in the engine.
     pub queue: u32,
 }

@@ -36,6 +36,9 @@ pub enum Error {
     /// A file cannot be written.
     #[error("{path}: {0}", path = .1.display())]
     Write(std::io::Error, PathBuf),
+    /// The hardware cannot be simulated.
+    #[error(transparent)]
+    Hardware(#[from] rtl::RtlError),
     /// The run has failed.
     #[error("{0}")]
     Run(String),

@@ -8,14 +8,14 @@ use crate::messages::{Error, Result, warn};
 use crate::program::Image;
 use crate::requests;
 use crate::settings::Settings;
-use crate::simulation::Simulation;
+use crate::simulation::{self, Card};
 use crate::types::Conf;
 
 /// From `pspinsim_init` to `pspinsim_fini`.
 struct Session {
     settings: Rc<Settings>,
     folder: PathBuf,
-    card: Option<(Image, Simulation)>,
+    card: Option<(Image, Box<dyn Card>)>,
 }
 
 thread_local! {
@@ -31,9 +31,9 @@ fn with<R>(act: impl FnOnce(&mut Session) -> Result<R>) -> Result<R> {
     })
 }
 
-fn with_card<R>(act: impl FnOnce(&mut Simulation) -> Result<R>) -> Result<R> {
+fn with_card<R>(act: impl FnOnce(&mut dyn Card) -> Result<R>) -> Result<R> {
     with(|session| match &mut session.card {
-        Some((_, simulation)) => act(simulation),
+        Some((_, card)) => act(&mut **card),
         None => Err(Error::Run(format!(
             "the card has no program: {} has no program.elf, which `make deploy` writes, and no handler was looked up",
             session.folder.display()
@@ -62,8 +62,8 @@ pub fn begin(conf: &Conf, folder: PathBuf) -> Result<()> {
 impl Session {
     fn load(&mut self, image: Image) -> Result<()> {
         let program = image.load(&self.settings.unit)?;
-        let simulation = Simulation::new(self.settings.clone(), &program)?;
-        self.card = Some((image, simulation));
+        let card = simulation::start(self.settings.clone(), &program)?;
+        self.card = Some((image, card));
         Ok(())
     }
 }
@@ -88,12 +88,12 @@ pub fn find(path: &Path, name: &str) -> Result<Option<u32>> {
 
 /// `pspinsim_run`
 pub fn run() -> Result<()> {
-    with_card(Simulation::run)
+    with_card(|card| card.run())
 }
 
 /// `pspinsim_run_tick`
 pub fn tick() -> Result<bool> {
-    with_card(Simulation::tick)
+    with_card(|card| card.tick())
 }
 
 /// `pspinsim_fini`
@@ -101,5 +101,5 @@ pub fn end() -> Result<()> {
     let card = with(|session| Ok(session.card.take()))?;
     SESSION.with_borrow_mut(Option::take);
     requests::start(0);
-    card.map_or(Ok(()), |(_, simulation)| simulation.finish())
+    card.map_or(Ok(()), |(_, card)| card.finish())
 }

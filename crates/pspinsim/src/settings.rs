@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use machine::{Accelerator, Machine, Pspin};
+use rtl::Wave;
+use rtl::build::Design;
 use sim::Clock;
 
 use crate::messages::{Error, Result, warn};
@@ -16,6 +18,11 @@ use crate::types::{CLUSTERS, Conf};
 const MACHINE: &str = "SPINKIT_PSPIN_MACHINE";
 /// Settings that go before those of the machine, one in each line.
 const SET: &str = "SPINKIT_PSPIN_SET";
+/// What executes: `model`, or `rtl`, the hardware in a simulator.
+const ENGINE: &str = "SPINKIT_PSPIN_ENGINE";
+/// The file for a waveform of the hardware, and the cycles that it shows: `FROM..TO`.
+const WAVE: &str = "SPINKIT_PSPIN_WAVE";
+const WAVE_CYCLES: &str = "SPINKIT_PSPIN_WAVE_CYCLES";
 /// The file for the report of the run, and that for its timeline.
 const JSON: &str = "SPINKIT_PSPIN_JSON";
 const TRACE: &str = "SPINKIT_PSPIN_TRACE";
@@ -30,13 +37,23 @@ pub struct Settings {
     pub name: String,
     pub unit: Rc<Pspin>,
     pub clock: Clock,
+    pub engine: Engine,
     /// The file for the report.
     pub json: Option<PathBuf>,
     /// The file for the timeline.
     pub trace: Option<PathBuf>,
+    pub wave: Option<Wave>,
     /// Bytes of the largest packet that the card sends.
     pub max_sent: usize,
     pub is_strict: bool,
+}
+
+/// What executes.
+pub enum Engine {
+    /// The model of the unit.
+    Model,
+    /// The unit as hardware, with the folder that has its sources.
+    Rtl(Design, PathBuf),
 }
 
 impl Settings {
@@ -50,10 +67,23 @@ impl Settings {
         set.extend(
             variable(SET)?.unwrap_or_default().lines().filter(|line| !line.trim().is_empty()).map(str::to_owned),
         );
-        let folder = machines();
-        let machine = Machine::load(&name, &folder.into_iter().collect::<Vec<_>>(), &set)
-            .map_err(|error| Error::Machine(name.clone(), error))?;
+        let home = home();
+        let folders: Vec<PathBuf> = home.iter().map(|home| home.join("machines")).collect();
+        let machine = Machine::load(&name, &folders, &set).map_err(|error| Error::Machine(name.clone(), error))?;
         machine.notices.iter().chain(&machine.unused).for_each(|notice| warn(notice));
+        let wave = wave()?;
+        let engine = match variable(ENGINE)?.as_deref() {
+            None | Some("model") if wave.is_none() => Engine::Model,
+            None | Some("model") => {
+                return Err(Error::Environment(format!("{WAVE} is for {ENGINE}=rtl: the model has no signals")));
+            }
+            Some("rtl") => match (Design::unit(&machine), home) {
+                (Some(design), Some(home)) => Engine::Rtl(Design { is_traced: wave.is_some(), ..design }, home),
+                (None, _) => return Err(Error::Kind(name, machine.accelerator.kind())),
+                (_, None) => return Err(Error::Environment("SPINKIT_HOME must name the folder of spinkit".to_owned())),
+            },
+            Some(other) => return Err(Error::Environment(format!("{ENGINE} is {other:?}; it must be model or rtl"))),
+        };
         let unit: Rc<Pspin> = match machine.accelerator {
             Accelerator::Pspin(unit) => Rc::from(unit),
             other => return Err(Error::Kind(name, other.kind())),
@@ -76,8 +106,17 @@ impl Settings {
         let is_debug = own_path().is_some_and(|path| path.ends_with("libpspin_debug.so"));
         let trace = trace.or_else(|| is_debug.then(|| DEBUG_TRACE.into()));
         let (name, clock) = (machine.name, machine.hpu.clock);
-        Ok(Settings { name, unit, clock, json, trace, max_sent, is_strict })
+        Ok(Settings { name, unit, clock, engine, json, trace, wave, max_sent, is_strict })
     }
+}
+
+/// The waveform that is wanted.
+fn wave() -> Result<Option<Wave>> {
+    let Some(file) = variable(WAVE)?.map(PathBuf::from) else { return Ok(None) };
+    let Some(text) = variable(WAVE_CYCLES)? else { return Ok(Some(Wave { file, cycles: 0..u64::MAX })) };
+    let cycles = text.split_once("..").and_then(|(from, to)| Some(from.parse().ok()?..to.parse().ok()?));
+    let wrong = || Error::Environment(format!("{WAVE_CYCLES} is {text:?}; it must be two cycles, as 1000..2000"));
+    Ok(Some(Wave { file, cycles: cycles.ok_or_else(wrong)? }))
 }
 
 fn variable(name: &str) -> Result<Option<String>> {
@@ -118,17 +157,16 @@ fn by_conf(conf: &Conf) -> Vec<String> {
     set
 }
 
-/// The folder of the machine files: in `$SPINKIT_HOME`, else in `../share/spinkit` from this library, else in the checkout that
-/// contains it.
-fn machines() -> Option<PathBuf> {
+/// The folder that has the machine files and the sources of the hardware: `$SPINKIT_HOME`, else `../share/spinkit` from this
+/// library, else the checkout that contains it.
+fn home() -> Option<PathBuf> {
     let is_home = |home: &PathBuf| home.join("machines/pspin-400g.toml").is_file();
     if let Some(home) = env::var_os("SPINKIT_HOME") {
-        return Some(PathBuf::from(home).join("machines"));
+        return Some(PathBuf::from(home));
     }
     let library = own_path().and_then(|path| path.canonicalize().ok())?;
     let prefix = library.parent().and_then(Path::parent).map(|prefix| prefix.join("share/spinkit"));
-    let home = prefix.into_iter().chain(library.ancestors().map(Path::to_owned)).find(is_home)?;
-    Some(home.join("machines"))
+    prefix.into_iter().chain(library.ancestors().map(Path::to_owned)).find(is_home)
 }
 
 /// The file that has this code.
@@ -136,7 +174,7 @@ pub fn own_path() -> Option<PathBuf> {
     // SAFETY: all fields may be zero.
     let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
     // SAFETY: the address is that of a function, and dladdr fills in the structure.
-    let is_known = unsafe { libc::dladdr(machines as *const c_void, &raw mut info) } != 0;
+    let is_known = unsafe { libc::dladdr(home as *const c_void, &raw mut info) } != 0;
     if !is_known || info.dli_fname.is_null() {
         return None;
     }

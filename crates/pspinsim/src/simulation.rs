@@ -6,11 +6,12 @@ use std::io::Write;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use accel::pspin::core::Hpus;
 use accel::pspin::her::{Convention, ExecutionContext, HostRange, Range};
 use accel::pspin::memory::{Arena, Place};
-use accel::pspin::{Cycle, Pspin};
+use accel::pspin::{Cycle, Unit};
 use hpu::Program;
+use rtl::Rtl;
+use rtl::build::build;
 use rustc_hash::FxHashMap;
 use smartnic::inbound::{Arrival, Done};
 use smartnic::program::Loaded;
@@ -22,7 +23,7 @@ use crate::callbacks;
 use crate::host::DriverHost;
 use crate::messages::{Error, Result, failure, print, print_line, warn};
 use crate::requests::{self, Packet, Request};
-use crate::settings::Settings;
+use crate::settings::{Engine, Settings};
 use crate::statistics::Statistics;
 use crate::types::{CLUSTERS, Context, RDMA_HEADER};
 
@@ -43,11 +44,61 @@ struct Moving {
     user: *mut c_void,
 }
 
+/// A card with a program, whatever executes it.
+pub trait Card {
+    /// Runs until all packets are done.
+    ///
+    /// # Errors
+    /// When the driver has not announced the end, or something has failed.
+    fn run(&mut self) -> Result<()>;
+
+    /// Simulates one cycle. Returns whether the end was announced and all packets are done.
+    ///
+    /// # Errors
+    /// When the simulation has a defect.
+    fn tick(&mut self) -> Result<bool>;
+
+    /// Prints what was counted, and writes the files that the environment names.
+    ///
+    /// # Errors
+    /// When a file cannot be written.
+    fn finish(self: Box<Self>) -> Result<()>;
+}
+
+/// Loads a program, and boots the card.
+///
+/// # Errors
+/// When `init_handlers` fails or does not end, the file of the timeline cannot be written, or the hardware cannot be simulated.
+pub fn start(settings: Rc<Settings>, program: &Loaded) -> Result<Box<dyn Card>> {
+    let (unit, clock) = (settings.unit.clone(), settings.clock);
+    let timeline = settings.trace.as_ref().map(|path| {
+        let named = program.program().clone();
+        let names = move |address| named.function(address).map_or_else(|| format!("{address:#x}"), str::to_owned);
+        Timeline::to_file(path, &unit, clock, names).map_err(|error| Error::Write(error, path.clone()))
+    });
+    let watch = Watch::new(&unit, timeline.transpose()?);
+    let host = DriverHost::new(clock, settings.is_strict);
+    match &settings.engine {
+        Engine::Model => {
+            let system = System::with_host(unit.clone(), clock, program.hpus(unit), watch, host);
+            Ok(Box::new(Simulation::new(settings, system, program)?))
+        }
+        Engine::Rtl(design, home) => {
+            let library = build(home, &output::cache(home), design, warn)?;
+            let mut hardware = Rtl::new(&library, 0, unit.clone(), clock, program, false, watch)?;
+            if let Some(wave) = &settings.wave {
+                hardware.write_wave(wave)?;
+            }
+            Ok(Box::new(Simulation::new(settings.clone(), System::around(hardware, unit, clock, host), program)?))
+        }
+    }
+}
+
 /// A card with a program.
-pub struct Simulation {
+struct Simulation<U> {
     settings: Rc<Settings>,
     program: Arc<Program>,
-    system: System<Pspin<Hpus, Watch>, DriverHost>,
+    system: System<U, DriverHost>,
     contexts: FxHashMap<Context, Rc<ExecutionContext>>,
     transfers: VecDeque<Moving>,
     /// When the channel from the host is free for the next transfer.
@@ -61,21 +112,9 @@ pub struct Simulation {
     statistics: Statistics,
 }
 
-impl Simulation {
+impl<U: Unit<Observer = Watch>> Simulation<U> {
     /// Loads a program, and boots the card.
-    ///
-    /// # Errors
-    /// When `init_handlers` fails or does not end, or the file of the timeline cannot be written.
-    pub fn new(settings: Rc<Settings>, program: &Loaded) -> Result<Simulation> {
-        let (unit, clock) = (settings.unit.clone(), settings.clock);
-        let timeline = settings.trace.as_ref().map(|path| {
-            let named = program.program().clone();
-            let names = move |address| named.function(address).map_or_else(|| format!("{address:#x}"), str::to_owned);
-            Timeline::to_file(path, &unit, clock, names).map_err(|error| Error::Write(error, path.clone()))
-        });
-        let watch = Watch::new(&unit, timeline.transpose()?);
-        let host = DriverHost::new(clock, settings.is_strict);
-        let system = System::with_host(unit.clone(), clock, program.hpus(unit.clone()), watch, host);
+    fn new(settings: Rc<Settings>, system: System<U, DriverHost>, program: &Loaded) -> Result<Simulation<U>> {
         let mut simulation = Simulation {
             program: program.program().clone(),
             system,
@@ -90,15 +129,18 @@ impl Simulation {
             settings,
         };
         program.write(simulation.system.unit());
-        let limit = unit.units.watchdog_cycles;
+        let limit = simulation.settings.unit.units.watchdog_cycles;
         let has_booted = simulation.system.boot(Cycle(limit));
         simulation.report();
+        if let Some(reason) = simulation.system.unit().failure() {
+            return Err(Error::Run(reason.to_owned()));
+        }
         if !has_booted {
             return Err(Error::Run(format!(
                 "init_handlers has not ended after {limit} cycles (accelerator.default_watchdog_cycles)"
             )));
         }
-        if simulation.system.unit().cores().counters(0).failed > 0 {
+        if simulation.system.unit().core_counters().failed > 0 {
             return Err(Error::Run(
                 "init_handlers has failed: it left the program or its memory, or its instructions are illegal"
                     .to_owned(),
@@ -121,22 +163,6 @@ impl Simulation {
         callbacks::set_now_ps(self.ps(now));
     }
 
-    /// Runs until all packets are done.
-    ///
-    /// # Errors
-    /// When the driver has not announced the end, or something has failed.
-    pub fn run(&mut self) -> Result<()> {
-        while !self.is_done() {
-            if !self.step(Cycle::NEVER)? && !self.has_ended {
-                return Err(Error::Run(
-                    "all packets are done, but pspinsim_packet_eos was not called: no packet can come any more"
-                        .to_owned(),
-                ));
-            }
-        }
-        self.verdict()
-    }
-
     /// Whether no packet comes any more, and all are fed back.
     fn is_done(&self) -> bool {
         let inbound = self.system.inbound();
@@ -155,25 +181,10 @@ impl Simulation {
         }
     }
 
-    /// Simulates one cycle. Returns whether the end was announced and all packets are done.
-    ///
-    /// # Errors
-    /// When the model has a defect.
-    pub fn tick(&mut self) -> Result<bool> {
-        let until = self.now() + 1_u64;
-        while self.now() < until && !self.is_done() {
-            if !self.step(until)? && !self.is_done() {
-                self.system.pass(until);
-                self.tell_time();
-            }
-        }
-        Ok(self.is_done())
-    }
-
     /// Simulates up to the next time at which the driver is told something, but no further than `until`. Returns whether
     /// anything is left to do.
     fn step(&mut self, until: Cycle) -> Result<bool> {
-        self.take_requests();
+        self.take_requests()?;
         self.transfer();
         let wake = self.transfers.front().map_or(Cycle::NEVER, |moving| moving.at);
         let until = until.min(wake);
@@ -191,10 +202,10 @@ impl Simulation {
     }
 
     /// Takes what the driver has asked for.
-    fn take_requests(&mut self) {
+    fn take_requests(&mut self) -> Result<()> {
         for request in requests::take() {
             match request {
-                Request::Packet(packet) => self.push(packet),
+                Request::Packet(packet) => self.push(packet)?,
                 Request::Write { address, bytes, user } => {
                     let at = self.occupy(address, bytes.len() as u32);
                     self.written = at;
@@ -207,6 +218,7 @@ impl Simulation {
                 Request::End => self.has_ended = true,
             }
         }
+        Ok(())
     }
 
     /// Occupies the channel from the host for a transfer. Returns when that is done.
@@ -218,19 +230,26 @@ impl Simulation {
     }
 
     /// A packet arrives when all is in the memory of the card that the driver has written before.
-    fn push(&mut self, packet: Packet) {
+    fn push(&mut self, packet: Packet) -> Result<()> {
         let Packet { context, message, bytes, transfer, is_last, gap, user } = packet;
-        let context = self.context(context);
+        let context = self.context(context)?;
         let clock = self.settings.clock;
         let (at, gap) = (self.now().max(self.written), clock.time(gap.max(1).into()));
         let arrival = Arrival { at: clock.time(at.0), bytes, message, is_last, transfer, context, user };
         self.system.push_apart(arrival, gap);
+        Ok(())
     }
 
     /// The execution context that a driver describes.
-    fn context(&mut self, described: Context) -> Rc<ExecutionContext> {
+    fn context(&mut self, described: Context) -> Result<Rc<ExecutionContext>> {
         if let Some(context) = self.contexts.get(&described) {
-            return context.clone();
+            return Ok(context.clone());
+        }
+        let most = self.settings.unit.limits.contexts;
+        if self.contexts.len() >= most as usize {
+            return Err(Error::Run(format!(
+                "the packets have more than {most} different execution contexts (accelerator.limits.contexts)"
+            )));
         }
         self.check(&described);
         let unit = &self.settings.unit;
@@ -261,13 +280,13 @@ impl Simulation {
         });
         self.system.host().register(context.tenant, described.host_mem_addr, described.host_mem_size.into());
         self.contexts.insert(described, context.clone());
-        context
+        Ok(context)
     }
 
     /// Tells what a driver gives to a context although the card does not have it.
     fn check(&mut self, described: &Context) {
         let (address, size) = (described.handler_mem_addr, described.handler_mem_size);
-        if size > 0 && self.system.unit().memory().read(address, size).is_none() {
+        if size > 0 && self.system.unit().read(address, size).is_none() {
             warn(&format!("spin_ec_t: handler memory of {size} B at {address:#010x} is in no memory of the card"));
         }
         let bytes = self.settings.unit.scratchpad();
@@ -286,20 +305,18 @@ impl Simulation {
         while self.transfers.front().is_some_and(|moving| moving.at <= now)
             && let Some(Moving { transfer, user, .. }) = self.transfers.pop_front()
         {
-            let memory = self.system.unit().memory();
+            let unit = self.system.unit();
             let (call, address, size, is_done) = match transfer {
                 Transfer::Write { address, bytes } => {
                     let size = bytes.len() as u32;
-                    let place = memory.write(address, size);
                     self.statistics.card_written += u64::from(size);
-                    ("spin_nicmem_write", address, size, place.map(|place| place.copy_from_slice(&bytes)).is_some())
+                    ("spin_nicmem_write", address, size, unit.load(address, &bytes))
                 }
                 Transfer::Read { address, data, size } => {
-                    let place = memory.read(address, size);
                     self.statistics.card_read += u64::from(size);
                     // SAFETY: the driver has lent this many bytes until the callback, and they are not the card's.
-                    let copy = |from: &[u8]| unsafe { data.copy_from_nonoverlapping(from.as_ptr(), from.len()) };
-                    ("spin_nicmem_read", address, size, place.map(copy).is_some())
+                    let copy = |from: Vec<u8>| unsafe { data.copy_from_nonoverlapping(from.as_ptr(), from.len()) };
+                    ("spin_nicmem_read", address, size, unit.read(address, size).map(copy).is_some())
                 }
             };
             if !is_done {
@@ -312,7 +329,7 @@ impl Simulation {
 
     /// Tells what handlers have printed, and what has failed.
     fn report(&mut self) {
-        for (hpu, line) in self.system.unit().cores_mut().take_output() {
+        for (hpu, line) in self.system.unit().take_output() {
             print_line(hpu, &line);
         }
         for (at, event) in self.system.take_events() {
@@ -366,12 +383,33 @@ impl Simulation {
         }
         callbacks::packet_done(done.user, arrived, submitted, at_ps);
     }
+}
 
-    /// Prints what was counted, and writes the files that the environment names.
-    ///
-    /// # Errors
-    /// When a file cannot be written.
-    pub fn finish(mut self) -> Result<()> {
+impl<U: Unit<Observer = Watch>> Card for Simulation<U> {
+    fn run(&mut self) -> Result<()> {
+        while !self.is_done() {
+            if !self.step(Cycle::NEVER)? && !self.has_ended {
+                return Err(Error::Run(
+                    "all packets are done, but pspinsim_packet_eos was not called: no packet can come any more"
+                        .to_owned(),
+                ));
+            }
+        }
+        self.verdict()
+    }
+
+    fn tick(&mut self) -> Result<bool> {
+        let until = self.now() + 1_u64;
+        while self.now() < until && !self.is_done() {
+            if !self.step(until)? && !self.is_done() {
+                self.system.pass(until);
+                self.tell_time();
+            }
+        }
+        Ok(self.is_done())
+    }
+
+    fn finish(mut self: Box<Self>) -> Result<()> {
         let clock = self.settings.clock;
         let host = self.system.host();
         (self.statistics.host_writes, self.statistics.host_reads) = (host.writes, host.reads);

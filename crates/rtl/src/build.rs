@@ -1,12 +1,15 @@
 //! Makes the library of a design with Verilator, once for each configuration and version of the sources.
 
+use std::collections::HashSet;
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use machine::{Accelerator, Machine};
 use rustix::fs::{FlockOperation, flock};
+use rustix::io::{FdFlags, fcntl_setfd};
 
 use crate::RtlError;
 use crate::tools::Tools;
@@ -26,6 +29,8 @@ pub struct Design {
     pub is_hierarchical: bool,
     /// Whether assertions are checked, and what no reset sets is random.
     pub is_checked: bool,
+    /// Whether its simulator can write waveforms, and is slower.
+    pub is_traced: bool,
 }
 
 impl Design {
@@ -40,6 +45,7 @@ impl Design {
             bound: OBSERVERS.to_vec(),
             is_hierarchical: unit.units.clusters * unit.units.hpus > MOST_FLAT,
             is_checked: false,
+            is_traced: false,
         })
     }
 }
@@ -79,6 +85,8 @@ const FLAGS: &[&str] = &[
 /// What decides about speed and checks.
 const FAST: &[&str] = &["--noassert", "--x-assign", "fast", "--x-initial", "fast"];
 const CHECKED: &[&str] = &["--assert", "--x-assign", "unique", "--x-initial", "unique"];
+/// What decides about waveforms: all signals, structures by their members.
+const TRACED: &[&str] = &["--trace-vcd", "--trace-structs"];
 /// Options of the C++ compiler. No symbol of a library is seen by another, so several may be open.
 const CXX: &str = "-fPIC -fvisibility=hidden -fvisibility-inlines-hidden -DVL_USER_FATAL";
 /// Variables of Verilator's Makefiles: optimization, and a flag that its package leaves empty.
@@ -89,11 +97,11 @@ const LIBRARY: &str = "pspin_rtl";
 const FOLDERS: [&str; 3] = ["core", "src", "tests/harness"];
 
 /// Returns the library of a design, and builds it when the folder `cache` has none for these sources. `home` has the folder
-/// `rtl`, and `say` is told when a build begins.
+/// `rtl`, and `say` is told when a build begins, or when another process builds the same.
 ///
 /// # Errors
 /// When tools or sources are missing, or the build fails.
-pub fn build(home: &Path, cache: &Path, design: &Design, say: impl FnOnce(&str)) -> Result<PathBuf, RtlError> {
+pub fn build(home: &Path, cache: &Path, design: &Design, say: impl Fn(&str)) -> Result<PathBuf, RtlError> {
     let rtl = home.join("rtl");
     if !rtl.join("src").is_dir() {
         return Err(RtlError::NoSources(rtl));
@@ -107,25 +115,43 @@ pub fn build(home: &Path, cache: &Path, design: &Design, say: impl FnOnce(&str))
     }
     let parent = cache.join("rtl");
     fs::create_dir_all(&parent).map_err(|error| RtlError::File(parent.clone(), error))?;
-    // Another process that builds the same waits here.
+    // Another process that builds the same waits here. Compilers that outlive this process keep the lock.
     let lock = parent.join(format!(".{}-{key:016x}.lock", design.name));
+    let failed = |error: rustix::io::Errno| RtlError::File(lock.clone(), error.into());
     let held = File::create(&lock).map_err(|error| RtlError::File(lock.clone(), error))?;
-    flock(&held, FlockOperation::LockExclusive).map_err(|error| RtlError::File(lock.clone(), error.into()))?;
+    fcntl_setfd(&held, FdFlags::empty()).map_err(failed)?;
+    if flock(&held, FlockOperation::NonBlockingLockExclusive).is_err() {
+        say(&format!("waiting for another process, which builds the hardware of {}", design.name));
+        flock(&held, FlockOperation::LockExclusive).map_err(failed)?;
+    }
     if library.is_file() {
         return Ok(library);
     }
+    tools.check()?;
     say(&format!("building the hardware of {}, once for this configuration", design.name));
-    let room = tempfile::Builder::new().prefix(".build-").tempdir_in(&parent);
-    let room = room.map_err(|error| RtlError::File(parent.clone(), error))?;
+    let room = parent.join(format!(".{}-{key:016x}", design.name));
     let log = parent.join(format!("{}-{key:016x}.log", design.name));
-    make(&rtl, &tools, design, room.path(), &log)?;
-    // Only what is needed is kept: objects take many times the room of the library.
-    let kept = room.path().join("kept");
-    let built = room.path().join("design").join(file_name());
-    fs::create_dir(&kept).map_err(|error| RtlError::File(kept.clone(), error))?;
-    fs::rename(&built, kept.join(file_name())).map_err(|error| RtlError::File(built, error))?;
-    fs::rename(&kept, &folder).map_err(|error| RtlError::File(folder, error))?;
-    Ok(library)
+    // What a build has left that did not end.
+    remove(&room)?;
+    fs::create_dir(&room).map_err(|error| RtlError::File(room.clone(), error))?;
+    let built = make(&rtl, &tools, design, &room, &log).and_then(|()| {
+        // Only what is needed is kept: objects take many times the room of the library.
+        let kept = room.join("kept");
+        let built = room.join("design").join(file_name());
+        fs::create_dir(&kept).map_err(|error| RtlError::File(kept.clone(), error))?;
+        fs::rename(&built, kept.join(file_name())).map_err(|error| RtlError::File(built, error))?;
+        fs::rename(&kept, &folder).map_err(|error| RtlError::File(folder, error))
+    });
+    remove(&room)?;
+    built.map(|()| library)
+}
+
+/// Removes a folder, if it is there.
+fn remove(folder: &Path) -> Result<(), RtlError> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(RtlError::File(folder.to_owned(), error)),
+        _ => Ok(()),
+    }
 }
 
 fn file_name() -> String {
@@ -135,19 +161,41 @@ fn file_name() -> String {
 /// A number of everything that decides about the library.
 fn key(rtl: &Path, tools: &Tools, design: &Design) -> Result<u64, RtlError> {
     let mut hasher = DefaultHasher::new();
-    let Design { top, generated, bound, is_hierarchical, is_checked, .. } = design;
-    (top, generated, bound, is_hierarchical, is_checked, tools.version()).hash(&mut hasher);
-    (FLAGS, FAST, CHECKED, CXX, MAKE).hash(&mut hasher);
+    let Design { top, generated, bound, is_hierarchical, is_checked, is_traced, name: _ } = design;
+    (top, bound, is_hierarchical, is_checked, is_traced, tools.version()).hash(&mut hasher);
+    (FLAGS, FAST, CHECKED, TRACED, CXX, MAKE).hash(&mut hasher);
     let mut files = bound.iter().map(|file| rtl.join(file)).collect();
     for folder in FOLDERS {
         list(&rtl.join(folder), &mut files)?;
     }
     files.sort();
+    let mut words = HashSet::new();
     for file in files {
         file.strip_prefix(rtl).unwrap_or(&file).hash(&mut hasher);
-        fs::read(&file).map_err(|error| RtlError::File(file.clone(), error))?.hash(&mut hasher);
+        let text = fs::read_to_string(&file).map_err(|error| RtlError::File(file.clone(), error))?;
+        text.hash(&mut hasher);
+        words.extend(text.split(is_no_letter).map(str::to_owned));
+    }
+    for (name, text) in generated {
+        name.hash(&mut hasher);
+        decisive(text, &words).for_each(|line| line.hash(&mut hasher));
     }
     Ok(hasher.finish())
+}
+
+fn is_no_letter(letter: char) -> bool {
+    !letter.is_alphanumeric() && letter != '_'
+}
+
+/// The lines of a package without the constants that are in none of the `words` of the sources, and in no other line: those of
+/// what surrounds the hardware.
+fn decisive<'a>(package: &'a str, words: &HashSet<String>) -> impl Iterator<Item = &'a str> {
+    package.lines().filter(move |line| {
+        let constant = line.trim_start().strip_prefix("localparam ").and_then(|rest| rest.split(" =").next());
+        constant.and_then(|constant| constant.split_whitespace().last()).is_none_or(|name| {
+            words.contains(name) || package.split(is_no_letter).filter(|word| *word == name).count() > 1
+        })
+    })
 }
 
 /// Adds the files in a folder and below it.
@@ -172,6 +220,9 @@ fn make(rtl: &Path, tools: &Tools, design: &Design, room: &Path, log: &Path) -> 
     run(Command::new(tools.python()).arg(rtl.join("core/prepare.py")).arg(&core), &output, log)?;
     let mut verilator = Command::new(tools.verilator().join("bin/verilator"));
     verilator.current_dir(room).args(FLAGS).args(if design.is_checked { CHECKED } else { FAST });
+    if design.is_traced {
+        verilator.args(TRACED);
+    }
     // Not --top, which Verilator hands on to the blocks of a hierarchical design.
     verilator.args(["--top-module", &design.top, "-Mdir", "design", "-CFLAGS", CXX, "-MAKEFLAGS", MAKE]);
     verilator.arg(rtl.join("tests/harness/public.vlt")).arg(rtl.join("src/pspin_pkg.sv"));
@@ -214,4 +265,18 @@ fn run(command: &mut Command, output: &File, log: &Path) -> Result<(), RtlError>
     let text = fs::read_to_string(log).unwrap_or_default();
     let errors: Vec<&str> = text.lines().filter(|line| line.contains("rror")).take(10).collect();
     Err(RtlError::Build(log.to_owned(), if errors.is_empty() { status.to_string() } else { errors.join("\n") }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn constants_that_nothing_reads_decide_nothing() {
+        let package = "package p;\n  localparam int unsigned A = 1;  // a\n  localparam bit B = 1'b1;\n  localparam int C = D + 1;\n  \
+                       localparam int D = 2;\nendpackage\n";
+        let words = HashSet::from(["C".to_owned()]);
+        let lines: Vec<&str> = decisive(package, &words).map(str::trim).collect();
+        assert_eq!(lines, ["package p;", "localparam int C = D + 1;", "localparam int D = 2;", "endpackage"]);
+    }
 }

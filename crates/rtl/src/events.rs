@@ -2,7 +2,7 @@
 
 use accel::pspin::command::{Command, Send};
 use accel::pspin::her::{Failure, HpuId, Range, Role, TaskOutcome};
-use hpu::Fault;
+use hpu::{Fault, Program};
 
 use crate::simulation::Event;
 
@@ -14,7 +14,8 @@ pub const DMA_DONE: u16 = 17;
 pub const ASSIGNED: u16 = 18;
 /// The HPU has the function pointer.
 pub const START: u16 = 19;
-/// Its task has ended: an outcome.
+/// Its task has ended, or the program has failed before there was one: kind and cause of the outcome and whether there is a task,
+/// bytes of a wrong command, the address of the instruction, and that of the access.
 pub const END: u16 = 20;
 /// The command unit has taken a command: slot, kind, event and size of immediate data; data; host address.
 pub const COMMAND: u16 = 21;
@@ -35,6 +36,11 @@ pub const CONFLICTS: u16 = 28;
 /// A line is fetched into the instruction cache of a cluster.
 pub const MISS: u16 = 29;
 
+/// In what an end is: there is a task.
+pub const HAS_TASK: u32 = 1 << 16;
+/// The kind of an outcome that is a failure.
+pub const FAULTED: u32 = 2;
+
 /// The HPU of an event.
 pub fn hpu(event: &Event) -> HpuId {
     HpuId { cluster: event.unit >> 5, hpu: event.unit & 31 }
@@ -49,25 +55,26 @@ pub fn role(number: u32) -> Role {
     }
 }
 
-/// The end of a task: its kind, the cause of a failure, the address of the instruction, and that of the access.
-pub fn outcome(kind: u32, cause: u32, pc: u32, address: u64) -> TaskOutcome {
+/// The end of a task: its kind, the cause of a failure, the address of the instruction, and that of the access. The hardware does
+/// not tell what an instruction is and how many bytes it accesses, but `program` does; a wrong command names `size` bytes.
+pub fn outcome(program: &Program, kind: u32, cause: u32, pc: u32, address: u64, size: u32) -> TaskOutcome {
     let low = address as u32;
+    let (word, len) = program.encoding(pc).unwrap_or_default();
     let failure = match cause {
-        // The hardware does not tell how many bytes an access has, and what an instruction is.
-        1 => Failure::Fault(Fault::Load { pc, addr: low, len: 0 }),
-        2 => Failure::Fault(Fault::Store { pc, addr: low, len: 0 }),
+        1 => Failure::Fault(Fault::Load { pc, addr: low, len }),
+        2 => Failure::Fault(Fault::Store { pc, addr: low, len }),
         3 => Failure::Fault(Fault::Misaligned { pc, addr: low }),
         4 => Failure::Fault(Fault::Fetch { pc }),
-        5 => Failure::Fault(Fault::Illegal { pc, word: 0 }),
+        5 => Failure::Fault(Fault::Illegal { pc, word }),
         6 => Failure::Fault(Fault::Breakpoint { pc }),
-        7 => Failure::Command { address: low, size: 0 },
+        7 => Failure::Command { address: low, size },
         8 => Failure::Host { address },
         _ => Failure::Reported { code: low },
     };
     match kind {
         0 => TaskOutcome::Done,
         1 => TaskOutcome::Skipped,
-        2 => TaskOutcome::Faulted(failure),
+        FAULTED => TaskOutcome::Faulted(failure),
         3 => TaskOutcome::TimedOut,
         _ => TaskOutcome::MessageReset,
     }

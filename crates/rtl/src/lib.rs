@@ -13,7 +13,7 @@ pub mod simulation;
 pub mod tools;
 mod unit;
 
-pub use unit::Rtl;
+pub use unit::{Rtl, Wave};
 
 use std::path::PathBuf;
 
@@ -28,6 +28,9 @@ pub enum RtlError {
          SPINKIT_RTL_TOOLS to a Python environment with the packages of rtl/requirements.txt"
     )]
     NoTools(PathBuf),
+    /// A program of the system is not installed.
+    #[error("simulating the hardware needs {0}, which is in no folder of PATH: apt-get install {1}")]
+    NoProgram(&'static str, &'static str),
     /// The sources are not there.
     #[error("the sources of the hardware are not in {0}")]
     NoSources(PathBuf),

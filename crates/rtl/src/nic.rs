@@ -2,7 +2,9 @@
 
 use std::collections::VecDeque;
 
-use accel::pspin::Cycle;
+use accel::pspin::{Cycle, Rate};
+use machine::Pspin as Config;
+use sim::Clock;
 
 use crate::RtlError;
 use crate::simulation::{Port, Simulation};
@@ -105,12 +107,50 @@ impl Writer {
     }
 }
 
+/// The link to the network, which takes packets at its rate.
+pub struct Link {
+    rate: Rate,
+    /// When the packet that leaves has begun.
+    begun: Option<Cycle>,
+}
+
+impl Link {
+    /// An idle link.
+    pub fn new(config: &Config, clock: Clock) -> Link {
+        Link { rate: Rate::new(config.outbound.gap_per_byte, clock), begun: None }
+    }
+
+    /// Whether a beat may leave in cycle `now`.
+    pub fn is_free(&self, now: Cycle) -> bool {
+        self.begun.is_some() || self.rate.free() <= now
+    }
+
+    /// A beat leaves: the last of a packet of `bytes`, or one before.
+    pub fn leaves(&mut self, now: Cycle, is_last: bool, bytes: usize) {
+        let begun = *self.begun.get_or_insert(now);
+        if is_last {
+            self.begun = None;
+            self.rate.take(begun, bytes as u32);
+        }
+    }
+}
+
 /// An answer of the host.
 struct Answer {
     at: Cycle,
     id: u64,
-    data: VecDeque<[u8; BEAT]>,
+    /// The beats, and the bytes of each.
+    data: VecDeque<([u8; BEAT], u32)>,
     is_refused: bool,
+}
+
+/// Moves the answer that is due first to the front. Returns whether it is due.
+fn next(answers: &mut VecDeque<Answer>, now: Cycle) -> bool {
+    let Some((first, _)) = answers.iter().enumerate().min_by_key(|(_, answer)| answer.at) else { return false };
+    if let Some(answer) = (first > 0).then(|| answers.remove(first)).flatten() {
+        answers.push_front(answer);
+    }
+    answers.front().is_some_and(|answer| answer.at <= now)
 }
 
 /// A write to host memory whose beats have all come.
@@ -128,23 +168,63 @@ pub struct HostWrite {
 }
 
 /// Host memory, as the unit's ports see it.
-#[derive(Default)]
 pub struct HostPort {
     /// The write whose beats come.
     coming: Option<HostWrite>,
     written: VecDeque<Answer>,
     read: VecDeque<Answer>,
+    /// The first of `read` is on its way, and a beat of it is there in this cycle.
+    is_reading: bool,
+    is_offered: bool,
+    /// The link takes and brings a beat after the other at its rate.
+    to_host: Rate,
+    from_host: Rate,
+    /// Cycles from a request to its answer.
+    write_cycles: u32,
+    read_cycles: u32,
 }
 
 impl HostPort {
+    /// A host at which nothing is under way.
+    pub fn new(config: &Config, clock: Clock) -> HostPort {
+        let host = &config.host;
+        let rate = Rate::new(host.gap_per_byte, clock);
+        HostPort {
+            coming: None,
+            written: VecDeque::new(),
+            read: VecDeque::new(),
+            is_reading: false,
+            is_offered: false,
+            to_host: rate.clone(),
+            from_host: rate,
+            write_cycles: host.write_cycles + host.iommu_cycles,
+            read_cycles: host.read_cycles + host.iommu_cycles,
+        }
+    }
+
+    /// When a write is answered whose last beat has come in cycle `now`.
+    pub fn written(&self, now: Cycle) -> Cycle {
+        now + self.write_cycles
+    }
+
+    /// When the first data comes of a read that is asked for in cycle `now`.
+    pub fn comes(&self, now: Cycle) -> Cycle {
+        now + self.read_cycles
+    }
+
     /// Whether nothing is under way.
     pub fn is_empty(&self) -> bool {
         self.coming.is_none() && self.written.is_empty() && self.read.is_empty()
     }
 
     /// Takes the beat of a write. Returns the write if it is the last.
-    pub fn take_beat(&mut self, simulation: &Simulation, ports: &Ports) -> Option<HostWrite> {
+    pub fn take_beat(&mut self, now: Cycle, simulation: &mut Simulation, ports: &Ports) -> Option<HostWrite> {
         if simulation.get(ports.host_write_valid_o) == 0 {
+            return None;
+        }
+        let is_free = self.to_host.free() <= now;
+        simulation.set(ports.host_write_ready_i, is_free.into());
+        if !is_free {
             return None;
         }
         let write = self.coming.get_or_insert_with(|| HostWrite {
@@ -157,6 +237,7 @@ impl HostPort {
         let mut data = [0; BEAT];
         simulation.get_bytes(ports.host_write_data_o, &mut data);
         let count = (simulation.get(ports.host_write_bytes_o) as usize).min(BEAT);
+        self.to_host.take(now, count as u32);
         write.bytes.extend_from_slice(&data[..count]);
         if simulation.get(ports.host_write_last_o) != 0 { self.coming.take() } else { None }
     }
@@ -171,42 +252,48 @@ impl HostPort {
         let beat = |part: &[u8]| {
             let mut beat = [0; BEAT];
             beat[..part.len()].copy_from_slice(part);
-            beat
+            (beat, part.len() as u32)
         };
-        let mut data: VecDeque<[u8; BEAT]> = data.chunks(BEAT).map(beat).collect();
+        let mut data: VecDeque<_> = data.chunks(BEAT).map(beat).collect();
         if data.is_empty() {
-            data.push_back([0; BEAT]);
+            data.push_back(([0; BEAT], 0));
         }
         self.read.push_back(Answer { at, id, data, is_refused });
     }
 
     /// Offers what is due in cycle `now`.
     pub fn drive(&mut self, now: Cycle, simulation: &mut Simulation, ports: &Ports) {
-        let written = self.written.front().filter(|answer| answer.at <= now);
-        simulation.set(ports.host_written_valid_i, written.is_some().into());
+        let is_written = next(&mut self.written, now);
+        let written = self.written.front().filter(|_| is_written);
+        simulation.set(ports.host_written_valid_i, is_written.into());
         if let Some(Answer { id, is_refused, .. }) = written {
             simulation.set(ports.host_written_id_i, *id);
             simulation.set(ports.host_written_refused_i, (*is_refused).into());
             self.written.pop_front();
         }
-        let read = self.read.front().filter(|answer| answer.at <= now);
+        self.is_reading = self.is_reading || next(&mut self.read, now);
+        self.is_offered = self.is_reading && self.from_host.free() <= now;
+        let read = self.read.front().filter(|_| self.is_offered);
         simulation.set(ports.host_data_valid_i, read.is_some().into());
         if let Some(Answer { id, is_refused, data, .. }) = read {
             simulation.set(ports.host_data_id_i, *id);
             simulation.set(ports.host_data_refused_i, (*is_refused).into());
             simulation.set(ports.host_data_last_i, (data.len() == 1).into());
-            simulation.set_bytes(ports.host_data_i, &data[0]);
+            simulation.set_bytes(ports.host_data_i, &data[0].0);
         }
     }
 
     /// Sees whether the beat of cycle `now` is taken.
     pub fn sample(&mut self, now: Cycle, simulation: &Simulation, ports: &Ports) {
-        let Some(answer) = self.read.front_mut().filter(|answer| answer.at <= now) else { return };
+        let Some(answer) = self.read.front_mut().filter(|_| self.is_offered) else { return };
         if simulation.get(ports.host_data_ready_o) == 0 {
             return;
         }
-        answer.data.pop_front();
+        if let Some((_, bytes)) = answer.data.pop_front() {
+            self.from_host.take(now, bytes);
+        }
         if answer.data.is_empty() {
+            self.is_reading = false;
             self.read.pop_front();
         }
     }

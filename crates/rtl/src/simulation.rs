@@ -1,7 +1,8 @@
 //! A simulated design: the library that Verilator and `rtl/tests/harness/harness.cpp` make, opened in this process.
 
 use std::collections::HashMap;
-use std::ffi::{CStr, c_char, c_int};
+use std::ffi::{CStr, CString, c_char, c_int};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::ptr::NonNull;
 
@@ -49,7 +50,12 @@ struct Functions {
     tick: unsafe extern "C" fn(*mut Raw) -> c_int,
     events: unsafe extern "C" fn(*const Raw, *mut *const Event) -> u64,
     forget: unsafe extern "C" fn(*mut Raw),
+    /// Those of a design that writes waveforms.
+    wave: Option<WaveFunctions>,
 }
+
+/// Begins a waveform, and writes what has changed by a time.
+type WaveFunctions = (unsafe extern "C" fn(*mut Raw, *const c_char) -> c_int, unsafe extern "C" fn(*mut Raw, u64));
 
 /// A memory of the design.
 #[derive(Clone, Debug)]
@@ -109,6 +115,7 @@ impl Simulation {
                 tick: *library.get(b"pspin_tick\0").map_err(broken)?,
                 events: *library.get(b"pspin_events\0").map_err(broken)?,
                 forget: *library.get(b"pspin_forget\0").map_err(broken)?,
+                wave: library.get(b"pspin_wave\0").and_then(|wave| Ok((*wave, *library.get(b"pspin_dump\0")?))).ok(),
             };
             (open, list, functions)
         };
@@ -213,6 +220,26 @@ impl Simulation {
     /// Ends the cycle. Inputs must have settled.
     pub fn tick(&mut self) {
         self.call(self.functions.tick);
+    }
+
+    /// Begins a waveform of all signals, as VCD. The library must be of a design that writes them.
+    ///
+    /// # Errors
+    /// When it is not, or the file cannot be written.
+    pub fn begin_wave(&mut self, file: &Path) -> Result<(), RtlError> {
+        let failed = |reason: String| RtlError::Library(file.to_owned(), reason);
+        let (begin, _) = self.functions.wave.ok_or_else(|| failed("the simulator writes no waveforms".to_owned()))?;
+        let name = CString::new(file.as_os_str().as_bytes()).map_err(|error| failed(error.to_string()))?;
+        // SAFETY: a function of the library; the simulation is open, and the name is a string.
+        if unsafe { begin(self.raw.as_ptr(), name.as_ptr()) } == 0 { Ok(()) } else { Err(failed(self.error())) }
+    }
+
+    /// Writes to the waveform what has changed by a time in picoseconds.
+    pub fn dump(&mut self, ps: u64) {
+        if let Some((_, dump)) = self.functions.wave {
+            // SAFETY: a function of the library; the simulation is open.
+            unsafe { dump(self.raw.as_ptr(), ps) };
+        }
     }
 
     fn call(&mut self, function: unsafe extern "C" fn(*mut Raw) -> c_int) {

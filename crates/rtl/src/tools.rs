@@ -27,6 +27,20 @@ impl Tools {
         }
     }
 
+    /// Finds the programs of the system that Verilator calls.
+    ///
+    /// # Errors
+    /// [`RtlError::NoProgram`].
+    pub fn check(&self) -> Result<(), RtlError> {
+        let path = env::var_os("PATH").unwrap_or_default();
+        let is_there =
+            |name: &str| env::split_paths(&path).chain([self.bin()]).any(|folder| folder.join(name).is_file());
+        match [("c++", "g++"), ("make", "make")].into_iter().find(|(name, _)| !is_there(name)) {
+            Some((name, package)) => Err(RtlError::NoProgram(name, package)),
+            None => Ok(()),
+        }
+    }
+
     /// The Python interpreter.
     pub fn python(&self) -> PathBuf {
         self.environment.join("bin/python")

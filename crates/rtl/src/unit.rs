@@ -1,27 +1,41 @@
 //! The hardware as a unit: the NIC around it is that of the model (`smartnic`).
 
 use std::collections::{HashMap, VecDeque};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use abi::pspin::{control, map};
 use accel::pspin::command::Send;
 use accel::pspin::core::{CoreCounters, program_data};
-use accel::pspin::her::{Busy, DriverEvent, ExecutionContext, Feedback, Her, HpuId, Range, Task, TaskOutcome};
+use accel::pspin::her::{
+    Busy, DriverEvent, ExecutionContext, Failure, Feedback, Her, HpuId, Range, Role, Task, TaskOutcome,
+};
 use accel::pspin::memory::{Arena, Place};
 use accel::pspin::observe::{Noted, Observer};
-use accel::pspin::{Counters, Cycle, Outside, Unit};
+use accel::pspin::{Counters, Cycle, Outside, Status, Unit};
+use hpu::{Fault, Program};
 use machine::Pspin as Config;
+use sim::Clock;
 use smartnic::program::Loaded;
 
 use crate::RtlError;
 use crate::events;
 use crate::lockstep::instructions::{self, Instructions};
-use crate::nic::{HostPort, HostWrite, Ports, Writer};
+use crate::nic::{HostPort, HostWrite, Link, Ports, Writer};
 use crate::simulation::{Event, Port, Simulation};
 
 /// Cycles for which the hardware is in reset.
 const RESET_CYCLES: u32 = 4;
+
+/// A waveform of all signals that is to be written, as VCD.
+#[derive(Clone, Debug)]
+pub struct Wave {
+    /// The file.
+    pub file: PathBuf,
+    /// The cycles that it shows.
+    pub cycles: std::ops::Range<u64>,
+}
 
 /// The unit as hardware, watched by `O`.
 pub struct Rtl<O = ()> {
@@ -38,8 +52,8 @@ pub struct Rtl<O = ()> {
     registers: VecDeque<(u32, u32)>,
     contexts: Vec<Rc<ExecutionContext>>,
     writer: Writer,
-    /// When the packet of a request is in L2, by the NIC's number.
     host: HostPort,
+    link: Link,
     sending: Vec<u8>,
     /// A request is on its way in this cycle.
     submits: bool,
@@ -52,6 +66,9 @@ pub struct Rtl<O = ()> {
     given: Vec<u8>,
     lines: Vec<Vec<u8>>,
     output: Vec<(HpuId, Vec<u8>)>,
+    program: Arc<Program>,
+    /// How the tasks of each HPU have failed of which the driver on the host has not been told.
+    failures: Vec<VecDeque<TaskOutcome>>,
     /// The words that are told in front of an event.
     words: [u32; 5],
     told: Vec<Event>,
@@ -60,6 +77,9 @@ pub struct Rtl<O = ()> {
     cores: CoreCounters,
     executed: u64,
     failure: Option<String>,
+    period: Clock,
+    /// The cycles that a waveform shows.
+    shown: std::ops::Range<u64>,
 }
 
 impl<O: Observer> Rtl<O> {
@@ -72,6 +92,7 @@ impl<O: Observer> Rtl<O> {
         library: &Path,
         seed: u32,
         config: Rc<Config>,
+        clock: Clock,
         loaded: &Loaded,
         checks: bool,
         observer: O,
@@ -85,10 +106,13 @@ impl<O: Observer> Rtl<O> {
         let top = |id: HpuId| Arena::start(Place::L1(id.cluster)) + (u32::from(id.hpu) + 1) * stack;
         let instructions =
             checks.then(|| Instructions::new(loaded.program().clone(), loaded.runtime(), ids.map(|id| (id, top(id)))));
+        let (host, link) = (HostPort::new(&config, clock), Link::new(&config, clock));
         let mut rtl = Rtl {
             tasks: vec![vec![None; config.cluster.tasks as usize]; clusters.into()],
             given: vec![0; usize::from(clusters * hpus)],
             lines: vec![Vec::new(); usize::from(clusters * hpus)],
+            failures: vec![VecDeque::new(); usize::from(clusters * hpus)],
+            program: loaded.program().clone(),
             config,
             simulation,
             ports,
@@ -100,7 +124,8 @@ impl<O: Observer> Rtl<O> {
             registers: VecDeque::new(),
             contexts: Vec::new(),
             writer: Writer::default(),
-            host: HostPort::default(),
+            host,
+            link,
             sending: Vec::new(),
             submits: false,
             requests: HashMap::new(),
@@ -113,6 +138,8 @@ impl<O: Observer> Rtl<O> {
             cores: CoreCounters::default(),
             executed: 0,
             failure: None,
+            period: clock,
+            shown: 0..0,
         };
         rtl.reset();
         rtl.describe(loaded);
@@ -129,14 +156,18 @@ impl<O: Observer> Rtl<O> {
         Ok(())
     }
 
+    /// Writes a waveform, for which the library must be built ([`crate::build::Design::is_traced`]).
+    ///
+    /// # Errors
+    /// When the library writes none, or the file cannot be written.
+    pub fn write_wave(&mut self, wave: &Wave) -> Result<(), RtlError> {
+        self.shown = wave.cycles.clone();
+        self.simulation.begin_wave(&wave.file)
+    }
+
     /// What compares instructions, if something does.
     pub fn checker(&self) -> Option<&Instructions> {
         self.instructions.as_ref()
-    }
-
-    /// The bytes at an address, as the memories of the hardware have them; `None` when there is no memory.
-    pub fn read(&mut self, address: u32, size: u32) -> Option<Vec<u8>> {
-        (0..size).map(|at| self.memories.byte(&mut self.simulation, address + at).map(|byte| *byte)).collect()
     }
 
     fn reset(&mut self) {
@@ -261,7 +292,7 @@ impl<O: Observer> Rtl<O> {
         let now = self.now;
         let mut goes_out = self.take_feedback(out);
         goes_out |= self.take_packet(out);
-        if let Some(write) = self.host.take_beat(&self.simulation, &self.ports) {
+        if let Some(write) = self.host.take_beat(now, &mut self.simulation, &self.ports) {
             goes_out = true;
             self.write_host(&write, out);
         }
@@ -275,7 +306,15 @@ impl<O: Observer> Rtl<O> {
         self.simulation.settle();
         self.writer.sample(now, &self.simulation, &self.ports);
         self.host.sample(now, &self.simulation, &self.ports);
+        let is_shown = self.shown.contains(&now.0);
+        if is_shown {
+            let [begin, end] = [now.0, now.0 + 1].map(|cycle| self.period.time(cycle).as_ps());
+            self.simulation.dump((begin + end) / 2);
+        }
         self.simulation.tick();
+        if is_shown {
+            self.simulation.dump(self.period.time(now.0 + 1).as_ps());
+        }
         self.clock += 1;
         if std::mem::take(&mut self.submits) {
             self.set(self.ports.her_valid_i, 0);
@@ -301,7 +340,7 @@ impl<O: Observer> Rtl<O> {
             message: word(ports.feedback_message_o),
             user,
             // The end of the last task of a packet says why it has failed.
-            outcome: events::outcome(kind, 0, 0, 0),
+            outcome: events::outcome(&self.program, kind, 0, 0, 0, 0),
             last: self.get(ports.feedback_last_o) != 0,
         };
         let is_taken = out.feedback(self.now, &feedback);
@@ -334,11 +373,18 @@ impl<O: Observer> Rtl<O> {
         if self.get(ports.send_valid_o) == 0 {
             return false;
         }
+        let is_free = self.link.is_free(self.now);
+        self.set(ports.send_ready_i, is_free.into());
+        if !is_free {
+            return false;
+        }
         let mut data = [0; 64];
         self.simulation.get_bytes(ports.send_data_o, &mut data);
         let count = (self.get(ports.send_bytes_o) as usize).min(data.len());
         self.sending.extend_from_slice(&data[..count]);
-        if self.get(ports.send_last_o) == 0 {
+        let is_last = self.get(ports.send_last_o) != 0;
+        self.link.leaves(self.now, is_last, self.sending.len());
+        if !is_last {
             return false;
         }
         let hpu = HpuId { cluster: self.get(ports.send_cluster_o) as u16, hpu: self.get(ports.send_hpu_o) as u16 };
@@ -350,7 +396,7 @@ impl<O: Observer> Rtl<O> {
 
     fn write_host(&mut self, write: &HostWrite, out: &mut impl Outside) {
         let by = if write.is_own { None } else { self.contexts.get(write.context).map(|context| &**context) };
-        let at = self.now + self.config.host.write_cycles;
+        let at = self.host.written(self.now);
         let is_refused = out.host_write(at, by, write.address, &write.bytes).is_err();
         self.counters.lost_status += u64::from(write.is_own && is_refused);
         self.host.answer_write(at, write.id, is_refused);
@@ -361,7 +407,7 @@ impl<O: Observer> Rtl<O> {
         let (address, size) = (self.get(ports.host_read_address_o), self.get(ports.host_read_size_o) as usize);
         let context = self.contexts.get(self.get(ports.host_read_context_o) as usize).cloned();
         let mut data = vec![0; size];
-        let at = self.now + self.config.host.read_cycles;
+        let at = self.host.comes(self.now);
         let is_refused = out.host_read(at, context.as_deref(), address, &mut data).is_err();
         self.host.answer_read(at, self.get(ports.host_read_id_o), &data, is_refused);
     }
@@ -373,7 +419,7 @@ impl<O: Observer> Rtl<O> {
         let mut goes_out = false;
         for event in told.drain(..) {
             if event.kind < events::TASK_SENT {
-                self.executed += u64::from(event.kind == instructions::RETIRED);
+                self.executed += u64::from(instructions::is_of_program(&event));
                 self.count_access(&event);
                 let at = Event { cycle: self.now.0, ..event };
                 if let Some(Err(difference)) = self.instructions.as_mut().map(|checker| checker.take(&at)) {
@@ -425,17 +471,12 @@ impl<O: Observer> Rtl<O> {
                 self.given[index] = place;
                 self.observer.note(at, Noted::Assigned { hpu, place });
             }
-            events::START | events::END => {
+            events::START => {
                 let place = usize::from(self.given[self.index(hpu)]);
                 let Some(task) = &self.tasks[usize::from(hpu.cluster)][place] else { return false };
-                if event.kind == events::START {
-                    self.observer.note(at, Noted::Start { hpu, task });
-                } else {
-                    let outcome = events::outcome(a, b, c, u64::from(e) << 32 | u64::from(d));
-                    self.cores.failed += u64::from(outcome != TaskOutcome::Done);
-                    self.observer.note(at, Noted::End { hpu, task, outcome });
-                }
+                self.observer.note(at, Noted::Start { hpu, task });
             }
+            events::END => self.end(event),
             events::COMMAND => {
                 let (slot, command) = events::command(self.words, event);
                 self.counters.commands += 1;
@@ -465,21 +506,62 @@ impl<O: Observer> Rtl<O> {
         false
     }
 
+    /// A task has ended, or the program has failed while it started.
+    fn end(&mut self, event: &Event) {
+        let [what, size, pc, low, high] = event.values;
+        let hpu = events::hpu(event);
+        let index = self.index(hpu);
+        let address = u64::from(high) << 32 | u64::from(low);
+        let outcome = events::outcome(&self.program, what & 0xFF, what >> 8 & 0xFF, pc, address, size);
+        if outcome != TaskOutcome::Done {
+            self.cores.failed += 1;
+            self.lines[index].clear();
+        }
+        if let TaskOutcome::Faulted(Failure::Fault(
+            Fault::Load { .. } | Fault::Store { .. } | Fault::Misaligned { .. },
+        )) = outcome
+        {
+            // The monitor has told it, because it has left the decoder, but it is not executed.
+            self.executed = self.executed.saturating_sub(1);
+        }
+        if what & events::HAS_TASK == 0 {
+            return;
+        }
+        if matches!(outcome, TaskOutcome::Faulted(_)) {
+            self.failures[index].push_back(outcome);
+        }
+        let place = usize::from(self.given[index]);
+        if let Some(task) = &self.tasks[usize::from(hpu.cluster)][place] {
+            self.observer.note(self.now, Noted::End { hpu, task, outcome });
+        }
+    }
+
+    /// How a task has failed of which the driver is told. What the hardware tells is a part of what its end has told.
+    fn failed(&mut self, hpu: HpuId, cause: u32, pc: u32, address: u64) -> TaskOutcome {
+        if cause == abi::pspin::cause::WATCHDOG {
+            return TaskOutcome::TimedOut;
+        }
+        let index = self.index(hpu);
+        let failures = &mut self.failures[index];
+        let known = failures.iter().position(|failure| {
+            let status = Status::of(*failure, Role::Header, 0, 0);
+            (status.cause, status.pc, status.address) == (cause, pc, address)
+        });
+        let ended = known.and_then(|known| failures.drain(..=known).next_back());
+        ended.unwrap_or_else(|| events::outcome(&self.program, events::FAULTED, cause, pc, address, 0))
+    }
+
     /// The driver on the host is told something.
     fn tell(&mut self, event: &Event, out: &mut impl Outside) -> bool {
         let [kind, cause, context, message, user] = event.values;
         let [pc, low, high, ..] = self.words;
         let descriptor = self.contexts.get(context as usize).map_or(0, |context| context.descriptor);
-        let failed = |cause: u32| {
-            let kind = if cause == abi::pspin::cause::WATCHDOG { 3 } else { 2 };
-            events::outcome(kind, cause, pc, u64::from(high) << 32 | u64::from(low))
-        };
         let told = match kind {
             1 => DriverEvent::Failed {
                 hpu: events::hpu(event),
                 role: events::role(cause >> 8),
                 message,
-                outcome: failed(cause & 0xFF),
+                outcome: self.failed(events::hpu(event), cause & 0xFF, pc, u64::from(high) << 32 | u64::from(low)),
                 descriptor,
             },
             2 => {
@@ -531,9 +613,14 @@ impl<O: Observer> Unit for Rtl<O> {
     fn load(&mut self, address: u32, bytes: &[u8]) -> bool {
         let Rtl { memories, simulation, .. } = self;
         bytes.iter().enumerate().all(|(at, byte)| {
-            let target = memories.byte(simulation, address + at as u32);
+            let target = address.checked_add(at as u32).and_then(|address| memories.byte(simulation, address));
             target.map(|target| *target = *byte).is_some()
         })
+    }
+
+    fn read(&mut self, address: u32, size: u32) -> Option<Vec<u8>> {
+        let Rtl { memories, simulation, .. } = self;
+        (0..size).map(|at| memories.byte(simulation, address.checked_add(at)?).map(|byte| *byte)).collect()
     }
 
     fn prepare(&mut self, context: &Rc<ExecutionContext>) {

@@ -119,6 +119,8 @@ pub struct Inbound {
     has_waited: bool,
     /// Packets whose requests have not been accepted, in order.
     requests: VecDeque<Waiting>,
+    /// The message that has each queue of the unit.
+    holders: Vec<Option<u32>>,
     /// Packets in L2, by the number that the unit gets for them.
     stored: Vec<Option<Stored>>,
     free: Vec<usize>,
@@ -134,17 +136,18 @@ impl Inbound {
     pub fn new(config: Rc<Config>, clock: Clock) -> Inbound {
         Inbound {
             ring: Ring::new(config.l2_packet.bytes, config.cluster.slot),
-            config,
             clock,
             wire: VecDeque::new(),
             wire_free: Time::ZERO,
             has_waited: false,
             requests: VecDeque::new(),
+            holders: vec![None; config.mpq.queues as usize],
             stored: Vec::new(),
             free: Vec::new(),
             messages: FxHashMap::default(),
             in_use: (0, 0),
             counts: Counts::default(),
+            config,
         }
     }
 
@@ -183,7 +186,8 @@ impl Inbound {
     /// The first cycle after `now` in which a packet arrives or a request is ready; never without such.
     pub fn next_after(&self, now: Cycle) -> Cycle {
         let arrival = self.wire.front().map(|(packet, _)| self.cycle(packet.at.max(self.wire_free)));
-        let request = self.requests.front().map(|request| request.ready);
+        let request = self.requests.partition_point(|request| request.ready <= now);
+        let request = self.requests.get(request).map(|request| request.ready);
         [arrival, request].into_iter().flatten().filter(|at| *at > now).min().unwrap_or(Cycle::NEVER)
     }
 
@@ -277,16 +281,39 @@ impl Inbound {
         self.counts.marked += u64::from(self.config.units.overload == Overload::Ecn);
     }
 
-    /// Submits the next request. Returns what it, or the one behind it, waits for.
+    /// The place in `holders` of the queue of a message.
+    fn queue(&self, message: u32) -> usize {
+        message as usize % self.holders.len()
+    }
+
+    /// The first request that is ready in cycle `now` and need not wait for the queue of another message. Its message may be what
+    /// the others wait for, so they let it pass. What is dropped rather than kept waiting lets nobody pass.
+    fn next_request(&mut self, now: Cycle) -> Option<usize> {
+        let ready = self.requests.partition_point(|request| request.ready <= now);
+        if self.config.units.overload == Overload::Drop {
+            return (ready > 0).then_some(0);
+        }
+        for index in 0..ready {
+            let message = self.requests[index].her.message;
+            if self.holders[self.queue(message)].is_none_or(|holder| holder == message) {
+                return Some(index);
+            }
+            if !std::mem::replace(&mut self.requests[index].has_waited, true) {
+                self.count_wait();
+            }
+        }
+        None
+    }
+
+    /// Submits the next request. Returns what it, or those behind it, wait for.
     fn request(&mut self, unit: &mut impl Unit) -> Waits {
         let now = unit.now();
-        if self.requests.front().is_none_or(|request| request.ready > now) {
-            return Waits::No;
-        }
-        let Some(Waiting { ready, her, has_waited }) = self.requests.pop_front() else { return Waits::No };
-        let next = |requests: &VecDeque<Waiting>| {
-            if requests.front().is_some_and(|request| request.ready <= now) { Waits::Cycle } else { Waits::No }
+        let is_ready = |requests: &VecDeque<Waiting>| requests.front().is_some_and(|request| request.ready <= now);
+        let Some(index) = self.next_request(now) else {
+            return if is_ready(&self.requests) { Waits::Unit } else { Waits::No };
         };
+        let Some(Waiting { ready, her, has_waited }) = self.requests.remove(index) else { return Waits::No };
+        let next = |requests: &VecDeque<Waiting>| if is_ready(requests) { Waits::Cycle } else { Waits::No };
         let place = her.user as usize;
         let (message, eom) = (her.message, her.eom);
         match unit.submit(her) {
@@ -297,6 +324,8 @@ impl Inbound {
                 if let Some(known) = self.messages.get_mut(&message) {
                     known.1 |= eom;
                 }
+                let queue = self.queue(message);
+                self.holders[queue] = Some(message);
                 next(&self.requests)
             }
             Err((Busy::Cells | Busy::Queue, _)) if self.config.units.overload == Overload::Drop => {
@@ -309,10 +338,16 @@ impl Inbound {
                     self.count_wait();
                 }
                 let has_waited = has_waited || busy != Busy::Cycle;
-                self.requests.push_front(Waiting { ready, her, has_waited });
+                self.requests.insert(index, Waiting { ready, her, has_waited });
                 if busy == Busy::Cycle { Waits::Cycle } else { Waits::Unit }
             }
         }
+    }
+
+    /// A message has ended: its queue is free.
+    fn leave(&mut self, message: u32) {
+        let queue = self.queue(message);
+        self.holders[queue].take_if(|holder| *holder == message);
     }
 
     /// Frees the place of a packet.
@@ -333,6 +368,9 @@ impl Inbound {
 
     /// The unit is done with a packet, which is freed.
     pub fn feedback(&mut self, feedback: &Feedback) -> Option<Done> {
+        if feedback.last {
+            self.leave(feedback.message);
+        }
         let Stored { arrived, written, submitted, bytes, user, .. } =
             self.release(feedback.user as usize, feedback.message, feedback.last)?;
         self.counts.fed_back += 1;
@@ -341,6 +379,7 @@ impl Inbound {
 
     /// The unit has given up a message of which it has no packet.
     pub fn forget(&mut self, message: u32) {
+        self.leave(message);
         if let Some(known) = self.messages.get_mut(&message) {
             known.1 = true;
             if known.0 == 0 {

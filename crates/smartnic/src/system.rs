@@ -103,6 +103,9 @@ pub enum RunError {
     Hardware(String),
 }
 
+/// After the boot, time goes on to a multiple of these cycles.
+pub const BOOTED: u64 = 1_000;
+
 /// A card: the unit, its inbound engine, and its host.
 pub struct System<U, H = HostMemory> {
     unit: U,
@@ -160,13 +163,17 @@ impl<U: Unit, H: Host> System<U, H> {
     }
 
     /// Lets the HPUs boot, before any packet, until all of them wait for their first task. Returns whether they do before
-    /// cycle `until`.
+    /// cycle `until`. Time goes on to a multiple of [`BOOTED`], so that packets come in the same cycles to units that boot in others.
     pub fn boot(&mut self, until: Cycle) -> bool {
         loop {
             let next = self.unit.next();
             if next >= until {
                 self.boot_instructions = self.unit.instructions();
-                return next == Cycle::NEVER;
+                let has_booted = next == Cycle::NEVER;
+                if has_booted {
+                    self.pass(Cycle(self.unit.now().0.next_multiple_of(BOOTED)));
+                }
+                return has_booted;
             }
             self.unit.advance(next + 1_u64, &mut self.outside);
         }

@@ -238,7 +238,7 @@ fn percentiles_are_those_of_the_nearest_rank() {
 fn the_card_boots_before_packets_come_and_packets_come_apart() {
     let (mut system, context) = card(&machine(&[]), &[RET]);
     assert!(system.boot(Cycle(1_000)));
-    assert!((1..1_000).contains(&system.unit().now().0));
+    assert_eq!(system.unit().now(), Cycle(1_000));
     // At most one packet in 7 cycles, although all were there at the beginning.
     (0..3).for_each(|number| system.push_apart(packet(&context, number, 1_000, 0, 64), Time::from_ps(7_000)));
     let arrived: Vec<u64> = run(&mut system).iter().map(|(_, done)| done.arrived.0).collect();
@@ -265,4 +265,21 @@ fn a_program_may_end_the_run() {
         result.unwrap_err().to_string(),
         format!("the program ended the run with TERMINATE on HPU 0 of cluster 0 in cycle {cycle}")
     );
+}
+
+/// Two messages share the queue of a unit with four. The first has more packets behind those of the second, which wait for its end and
+/// let them pass; a third message in another queue waits for nobody.
+#[test]
+fn a_message_that_waits_for_a_queue_holds_nobody_back() {
+    let (mut system, context) = card(&machine(&["accelerator.mpq.queues=4"]), &[RET]);
+    let end = |packet: Arrival| Arrival { is_last: true, ..packet };
+    system.push(packet(&context, 0, 10_000, 1, 64));
+    system.push(packet(&context, 1, 10_000, 5, 64));
+    system.push(end(packet(&context, 2, 10_000, 5, 64)));
+    system.push(end(packet(&context, 3, 10_000, 2, 64)));
+    system.push(end(packet(&context, 4, 12_000, 1, 64)));
+    let done: Vec<(u64, u64)> = run(&mut system).iter().map(|(at, done)| (done.user, *at)).collect();
+    assert_eq!(done.iter().map(|(user, _)| *user).collect::<Vec<_>>(), [0, 3, 4, 1, 2]);
+    assert!(done[1].1 < 11_000 && done[4].1 < 13_000, "{done:?}");
+    assert_eq!((system.inbound().counts().waited, system.take_events().len()), (2, 0));
 }

@@ -103,6 +103,9 @@ module pspin_cluster
   if (DmaWidthBits != BeatBytes * 8) begin : gen_check_dma
     $fatal(1, "the hardware of accelerator.dma has width_bits = %0d", BeatBytes * 8);
   end
+  if (ClusterDriverCycles != 1) begin : gen_check_driver
+    $fatal(1, "the hardware of accelerator.cluster has driver_cycles = 1");
+  end
   if (IcachePorts < HpusPerCluster) begin : gen_check_icache
     $fatal(1, "the hardware of accelerator.icache has at least a port for each HPU");
   end

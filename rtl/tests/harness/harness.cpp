@@ -3,6 +3,9 @@
 #include "Vdesign.h"
 #include "verilated.h"
 #include "verilated_syms.h"
+#if VM_TRACE
+#include "verilated_vcd_c.h"
+#endif
 
 #include <cstdint>
 #include <cstring>
@@ -45,6 +48,9 @@ struct Simulation {
     std::string error;
     uint64_t cycle = 0;
     uint8_t *clock = nullptr;
+#if VM_TRACE
+    VerilatedVcdC wave;
+#endif
 };
 
 // The simulation that is evaluated, for the functions that the design calls.
@@ -106,6 +112,9 @@ EXPORT Simulation *pspin_open(int seed) {
         simulation->context.randReset(2);
         simulation->context.randSeed(seed);
         simulation->context.fatalOnError(true);
+#if VM_TRACE
+        simulation->context.traceEverOn(true);
+#endif
         simulation->design = std::make_unique<Vdesign>(&simulation->context, "TOP");
         simulation->clock = &simulation->design->clk_i;
         simulation->design->eval();
@@ -115,7 +124,12 @@ EXPORT Simulation *pspin_open(int seed) {
 }
 
 EXPORT void pspin_close(Simulation *simulation) {
-    attempt(simulation, [&] { simulation->design.reset(); });
+    attempt(simulation, [&] {
+#if VM_TRACE
+        simulation->wave.close();
+#endif
+        simulation->design.reset();
+    });
     current = nullptr;
     delete simulation;
 }
@@ -153,3 +167,18 @@ EXPORT uint64_t pspin_events(const Simulation *simulation, const struct pspin_ev
 }
 
 EXPORT void pspin_forget(Simulation *simulation) { simulation->events.clear(); }
+
+#if VM_TRACE
+// Begins to write a waveform of all signals. Returns 0, or 1 for a failure.
+EXPORT int pspin_wave(Simulation *simulation, const char *file) {
+    return attempt(simulation, [&] {
+        simulation->design->trace(&simulation->wave, 99);
+        simulation->wave.open(file);
+        if (!simulation->wave.isOpen())
+            throw Fatal("the file cannot be written");
+    });
+}
+
+// Writes what has changed by a time, in picoseconds.
+EXPORT void pspin_dump(Simulation *simulation, uint64_t time) { simulation->wave.dump(time); }
+#endif

@@ -25,8 +25,11 @@ pub trait Unit {
     /// next cycle that has not been simulated.
     fn advance(&mut self, until: Cycle, out: &mut impl Outside) -> Cycle;
 
-    /// Writes bytes into a memory of the unit before its program runs, without time. Returns whether all of them lie inside.
+    /// Writes bytes into a memory of the unit, without time. Returns whether all of them lie inside.
     fn load(&mut self, address: u32, bytes: &[u8]) -> bool;
+
+    /// The bytes at an address, which are read without time; `None` when not all of them lie in one memory of the unit.
+    fn read(&mut self, address: u32, size: u32) -> Option<Vec<u8>>;
 
     /// Tells the unit about a context before the first packet that it is for.
     fn prepare(&mut self, context: &Rc<ExecutionContext>);
@@ -80,6 +83,10 @@ impl<O: Observer> Unit for Pspin<Hpus, O> {
     fn load(&mut self, address: u32, bytes: &[u8]) -> bool {
         let target = self.memory().write(address, bytes.len() as u32);
         target.map(|target| target.copy_from_slice(bytes)).is_some()
+    }
+
+    fn read(&mut self, address: u32, size: u32) -> Option<Vec<u8>> {
+        self.memory().read(address, size).map(<[u8]>::to_vec)
     }
 
     fn prepare(&mut self, _context: &Rc<ExecutionContext>) {}

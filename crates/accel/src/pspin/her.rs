@@ -53,7 +53,7 @@ pub struct ExecutionContext {
     pub handlers: [Range; 3],
     /// Its scratchpad in each cluster's L1, as addresses.
     pub scratchpads: Vec<Range>,
-    /// The code that its handlers may run.
+    /// The code of its handlers. The unit protects code as a whole, not each context's: all share one program.
     pub code: Vec<Range>,
     /// Cycles after which one of its handlers is killed (§III-B3).
     pub watchdog_cycles: u64,

@@ -36,5 +36,6 @@ mod unit;
 pub use counters::Counters;
 pub use cycle::Cycle;
 pub use edge::Unit;
+pub use rate::Rate;
 pub use status::Status;
 pub use unit::{By, HostFault, Outside, Pspin};

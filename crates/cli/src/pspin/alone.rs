@@ -54,7 +54,7 @@ type Packets = Box<dyn Iterator<Item = (Time, Link, Vec<u8>)>>;
 /// # Errors
 /// When the program does not fit, a file cannot be read or written, or the run does not end.
 pub fn run(arguments: &Arguments, sdk: &Sdk, unit: &Machine, elf: &[u8]) -> Result<Report> {
-    let file = &arguments.program;
+    let (file, wave) = (&arguments.program, arguments.wave()?);
     let loaded = Loaded::new(elf, &unit.config).map_err(|error| Error::malformed(file, error))?;
     let (packets, count, link) = arriving(&arguments.load)?;
     let rules = rules_of(arguments, &loaded)?;
@@ -71,8 +71,11 @@ pub fn run(arguments: &Arguments, sdk: &Sdk, unit: &Machine, elf: &[u8]) -> Resu
             on(system, arguments, unit, &loaded, (packets, count, link), rules)
         }
         Engine::Rtl => {
-            let library = unit.hardware(sdk, "spinkit pspin run")?;
-            let hardware = Rtl::new(&library, 0, config.clone(), &loaded, false, watch)?;
+            let library = unit.hardware(sdk, "spinkit pspin run", wave.is_some())?;
+            let mut hardware = Rtl::new(&library, 0, config.clone(), clock, &loaded, false, watch)?;
+            if let Some(wave) = &wave {
+                hardware.write_wave(wave)?;
+            }
             let system = System::around(hardware, config, clock, HostMemory::default());
             on(system, arguments, unit, &loaded, (packets, count, link), rules)
         }
@@ -100,6 +103,13 @@ fn on<U: Unit<Observer = Watch>>(
     })?;
     if !system.boot(Cycle(MOST_BOOT)) {
         return Err(Error::malformed(file, format!("init_handlers() has not returned after {MOST_BOOT} cycles")));
+    }
+    if let Some(reason) = system.unit().failure() {
+        return Err(Error::malformed(file, reason));
+    }
+    if system.unit().core_counters().failed > 0 {
+        let reason = "init_handlers() has failed: it left the program or its memory, or its instructions are illegal";
+        return Err(Error::malformed(file, reason));
     }
     let mut run =
         Run { system, table, packets, begin: Time::ZERO, sent: Sent::new(arguments.out.as_deref(), link)?, told: 0 };

@@ -4,10 +4,12 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::Range;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use rtl::Wave;
 use rustix::fs::{FlockOperation, flock};
 use sim::Time;
 use smartnic::report::Report;
@@ -23,7 +25,7 @@ use crate::spincc::{Error, Result};
 /// # Errors
 /// When the folder does not build, an option is not for folders, or the driver fails.
 pub fn run(arguments: &Arguments, sdk: &Sdk, unit: &Unit) -> Result<Report> {
-    let options = driver_options(arguments, unit)?;
+    let (options, wave) = (driver_options(arguments, unit)?, arguments.wave()?);
     let source = arguments.program.canonicalize().map_err(Error::read(&arguments.program))?;
     if !source.join("Makefile").is_file() {
         let reason = "it has no Makefile; a folder has Makefile, handlers and driver";
@@ -38,6 +40,10 @@ pub fn run(arguments: &Arguments, sdk: &Sdk, unit: &Unit) -> Result<Report> {
     command.env("PSPIN_RT", &runtime).env("PSPIN_HW", &hardware);
     command.env("SPINKIT_PSPIN_MACHINE", machine(&arguments.machine)).env("SPINKIT_PSPIN_JSON", &json);
     command.env("SPINKIT_PSPIN_SET", arguments.set.join("\n"));
+    command.env("SPINKIT_PSPIN_ENGINE", if arguments.engine == Engine::Rtl { "rtl" } else { "model" });
+    if let Some(Wave { file, cycles: Range { start, end } }) = wave {
+        command.env("SPINKIT_PSPIN_WAVE", file).env("SPINKIT_PSPIN_WAVE_CYCLES", format!("{start}..{end}"));
+    }
     if let Some(path) = &arguments.trace {
         command.env("SPINKIT_PSPIN_TRACE", std::path::absolute(path).map_err(Error::write(path))?);
     }
@@ -71,7 +77,6 @@ fn driver_options(arguments: &Arguments, unit: &Unit) -> Result<Vec<OsString>> {
         ("--flows", load.flows.is_some()),
         ("--seed", load.seed.is_some()),
         ("--link", load.link.is_some()),
-        ("--engine rtl", arguments.engine == Engine::Rtl),
         ("--out", arguments.out.is_some()),
         ("--size with several sizes", load.size.len() > 1),
         ("--handlers", context.handlers.is_some()),

@@ -1,11 +1,14 @@
 //! The options of `spinkit pspin run`.
 
 use std::ffi::OsString;
+use std::ops::Range;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use rtl::Wave;
 use sim::Time;
 
+use crate::spincc::{Error, Result};
 use crate::units::parse_ns;
 
 /// Run handlers on a card with a PsPIN unit, and show latency, throughput, and what HPUs and memories did
@@ -51,10 +54,39 @@ pub struct Arguments {
     /// Write a timeline for ui.perfetto.dev to FILE
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
+    /// Write a waveform of all signals to FILE, as VCD, with --engine rtl; its simulator is another one
+    #[arg(long, value_name = "FILE")]
+    pub wave: Option<PathBuf>,
+    /// Cycles that the waveform shows [default: all]
+    #[arg(long, value_name = "FROM..TO", value_parser = parse_cycles, requires = "wave")]
+    pub wave_cycles: Option<Range<u64>>,
     /// Options of a folder's driver; generic drivers also get --messages, --packets, --size, --gap and --message-gap as -m, -p, -s,
     /// -d and -l
     #[arg(last = true, value_name = "OPTIONS")]
     pub driver: Vec<OsString>,
+}
+
+impl Arguments {
+    /// The waveform that is wanted.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] when the model is to run, which has no signals.
+    pub fn wave(&self) -> Result<Option<Wave>> {
+        let Some(file) = &self.wave else { return Ok(None) };
+        if self.engine != Engine::Rtl {
+            return Err(Error::Usage(
+                "--wave is for --engine rtl: the model has no signals; --trace draws its timeline".to_owned(),
+            ));
+        }
+        let file = std::path::absolute(file).map_err(Error::write(file))?;
+        Ok(Some(Wave { file, cycles: self.wave_cycles.clone().unwrap_or(0..u64::MAX) }))
+    }
+}
+
+/// Reads a range of cycles.
+fn parse_cycles(text: &str) -> std::result::Result<Range<u64>, String> {
+    let range = text.split_once("..").and_then(|(from, to)| Some(from.parse().ok()?..to.parse().ok()?));
+    range.filter(|range: &Range<u64>| !range.is_empty()).ok_or_else(|| "two cycles, as 1000..2000".to_owned())
 }
 
 /// What executes a run.

@@ -45,13 +45,14 @@ impl Unit {
         }
     }
 
-    /// The simulator of the unit as hardware, which is built when there is none for this configuration. Commands are called `name`.
+    /// The simulator of the unit as hardware, which is built when there is none for this configuration, and which can write waveforms
+    /// if it `is_traced`. Commands are called `name`.
     ///
     /// # Errors
     /// When tools are missing, or the build fails.
-    pub fn hardware(&self, sdk: &Sdk, name: &str) -> Result<PathBuf> {
-        let design = self.design.as_ref().expect("the machine has a PsPIN unit");
-        let library = build(&sdk.home, &sdk.cache_dir(), design, |text| eprintln!("{name}: note: {text}"));
+    pub fn hardware(&self, sdk: &Sdk, name: &str, is_traced: bool) -> Result<PathBuf> {
+        let design = Design { is_traced, ..self.design.clone().expect("the machine has a PsPIN unit") };
+        let library = build(&sdk.home, &sdk.cache_dir(), &design, |text| eprintln!("{name}: note: {text}"));
         Ok(library?)
     }
 }

@@ -10,13 +10,13 @@ use tempfile::TempDir;
 use crate::home;
 
 /// A copy of a folder of `tests/pspin`, in a folder whose name has a blank.
-struct Folder {
+pub struct Folder {
     _room: TempDir,
-    path: PathBuf,
+    pub path: PathBuf,
 }
 
 impl Folder {
-    fn new(name: &str) -> Folder {
+    pub fn new(name: &str) -> Folder {
         let room = tempfile::tempdir().unwrap();
         let path = room.path().join("my programs").join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -29,7 +29,7 @@ impl Folder {
     }
 
     /// Runs a program of the folder in an empty environment, but for these variables.
-    fn run(&self, words: &[&str], variables: &[(&str, &str)]) -> Output {
+    pub fn run(&self, words: &[&str], variables: &[(&str, &str)]) -> Output {
         let mut command = Command::new(self.path.join(words[0]));
         command.args(&words[1..]).current_dir(&self.path).env_clear().envs(variables.iter().copied());
         command.output().unwrap()
@@ -52,7 +52,7 @@ impl Folder {
         shell.env_remove("MAKEFLAGS").env_remove("PSPIN_RT").env_remove("PSPIN_HW").output().unwrap()
     }
 
-    fn builds(&self, words: &str) -> String {
+    pub fn builds(&self, words: &str) -> String {
         let output = self.make(words);
         let messages = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success(), "{words}: {messages}");
@@ -65,7 +65,7 @@ impl Folder {
         String::from_utf8_lossy(&output.stderr).into_owned()
     }
 
-    fn read(&self, path: &str) -> Vec<u8> {
+    pub fn read(&self, path: &str) -> Vec<u8> {
         std::fs::read(self.path.join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
     }
 

@@ -11,29 +11,34 @@ use tempfile::TempDir;
 use crate::home;
 
 /// A folder with a source, in which `spinkit pspin run` runs.
-struct Room(TempDir);
+pub struct Room(TempDir);
 
 const INIT: &str = "void init_handlers(handler_fn *hh, handler_fn *ph, handler_fn *th, void **mem) {}\n";
 
 impl Room {
-    fn new(handlers: &str) -> Room {
+    pub fn new(handlers: &str) -> Room {
         let room = Room(tempfile::tempdir().unwrap());
         room.write("h.c", format!("#include <handler.h>\n#include <packets.h>\n{handlers}\n{INIT}"));
         room
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
 
-    fn write(&self, name: &str, bytes: impl AsRef<[u8]>) {
+    pub fn write(&self, name: &str, bytes: impl AsRef<[u8]>) {
         std::fs::write(self.path(name), bytes).unwrap();
     }
 
-    fn command(&self, words: &str) -> Output {
+    pub fn command(&self, words: &str) -> Output {
+        self.prepared(words).output().unwrap()
+    }
+
+    /// `spinkit pspin run` with these words.
+    pub fn prepared(&self, words: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_spinkit-pspin"));
         command.arg("run").args(words.split_whitespace()).current_dir(self.0.path()).env("SPINKIT_HOME", home());
-        command.output().unwrap()
+        command
     }
 
     /// Runs the source. Returns its report, and what was printed to standard error.
@@ -53,8 +58,8 @@ impl Room {
     }
 }
 
-const EMPTY: &str = "__handler__ void empty_ph(handler_args_t *args) {}";
-const REFLECT: &str = "
+pub const EMPTY: &str = "__handler__ void empty_ph(handler_args_t *args) {}";
+pub const REFLECT: &str = "
 __handler__ void reflect_ph(handler_args_t *args) {
     ip_hdr_t *ip = args->task->pkt_mem;
     uint32_t source = ip->source_id;
@@ -108,7 +113,7 @@ fn handlers_compute_print_and_write_to_the_host() {
 }
 
 /// An IPv4 packet of UDP with this number in it.
-fn udp(number: u8, data: usize) -> Vec<u8> {
+pub fn udp(number: u8, data: usize) -> Vec<u8> {
     let length = (28 + data) as u16;
     let mut packet = vec![0x45, 0];
     packet.extend(length.to_be_bytes());
@@ -121,7 +126,7 @@ fn udp(number: u8, data: usize) -> Vec<u8> {
     packet
 }
 
-fn pcap(packets: &[Vec<u8>]) -> Vec<u8> {
+pub fn pcap(packets: &[Vec<u8>]) -> Vec<u8> {
     let mut writer = Writer::new(Vec::new(), Format::Pcap, Link::Ip).unwrap();
     for (number, packet) in packets.iter().enumerate() {
         writer.write(1_000 * number as u64, packet, None).unwrap();

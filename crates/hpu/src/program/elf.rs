@@ -109,6 +109,16 @@ impl Program {
         (pc < function.end).then_some(&function.name)
     }
 
+    /// The encoding of the instruction at an address, in the low 16 bits for one of two bytes, and how many bytes of memory it
+    /// accesses; `None` when the program has no instruction there.
+    pub fn encoding(&self, pc: u32) -> Option<(u32, u32)> {
+        let bytes = self.code.get(pc.checked_sub(self.region.base)? as usize..)?;
+        let decoded = self.isa.decode(bytes, pc)?;
+        let word =
+            bytes.get(..decoded.length as usize)?.iter().rev().fold(0, |word, byte| word << 8 | u32::from(*byte));
+        Some((word, if decoded.class.accesses_memory() { decoded.access.bytes } else { 0 }))
+    }
+
     /// The instruction set of its code.
     pub fn isa(&self) -> &dyn Isa {
         &*self.isa

@@ -53,6 +53,11 @@ const SHOWN: usize = 10;
 /// Instructions that a reset of the core may leave without the results that they would have had.
 const MOST_LOST: usize = 4;
 
+/// Whether an event is an instruction that is executed, and not one of the boot ROM in front of the program.
+pub fn is_of_program(event: &Event) -> bool {
+    event.kind == RETIRED && event.values[0].wrapping_sub(BOOT_ROM) >= BOOT_BYTES
+}
+
 /// A difference between hardware and simulator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {

@@ -167,7 +167,7 @@ impl Lockstep<'_> {
     /// The first difference, or a side that does not end.
     pub fn run(&self) -> Result<Compared, LockstepError> {
         let (config, clock, loaded) = (&self.config, self.clock, self.loaded);
-        let mut hardware = Rtl::new(self.library, self.seed, config.clone(), loaded, true, Tape::default())?;
+        let mut hardware = Rtl::new(self.library, self.seed, config.clone(), clock, loaded, true, Tape::default())?;
         self.inputs.iter().try_for_each(|(name, value)| hardware.set_input(name, *value))?;
         let mut hardware = System::around(hardware, config.clone(), clock, HostMemory::default());
         let mut model = System::new(config.clone(), clock, loaded.hpus(config.clone()), Tape::default());

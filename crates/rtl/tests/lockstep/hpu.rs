@@ -31,6 +31,7 @@ impl Bench {
             generated: Vec::new(),
             bound: vec!["observe/pspin_retire.sv"],
             is_hierarchical: false,
+            is_traced: false,
             is_checked: true,
         };
         let library = build(&home(), &cache(), &design, |text| eprintln!("{text}")).unwrap();
