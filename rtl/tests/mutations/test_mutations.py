@@ -29,6 +29,7 @@ class Mutation:
     new: str
     test: str | None = None  # one of the parameter sets of this check_*.py finds it
     proof: str | None = None
+    assertion: str | None = None  # of rtl/sva, which fails in this test
 
 
 def mutations() -> dict[str, Mutation]:
@@ -61,7 +62,10 @@ def test_a_test_finds(mutation: Mutation, tmp_path: Path) -> None:
     rtl = mutated(mutation, tmp_path / "rtl")
     tests = [case for case in cases() if case.check == f"check_{mutation.test}"]
     assert tests, f"there is no check_{mutation.test}.py"
-    assert any(run(case, tmp_path / case.name, rtl) for case in tests), f"not found: {mutation.text}"
+    logs = (run(case, tmp_path / case.name, rtl) for case in tests)
+    log = next((log for log in logs if log), None)
+    assert log, f"not found: {mutation.text}"
+    assert mutation.assertion is None or f".{mutation.assertion}:" in log, f"another one has failed:\n{log[-4000:]}"
 
 
 @pytest.mark.parametrize("mutation", [pytest.param(one, id=name) for name, one in MUTATIONS.items() if one.proof])

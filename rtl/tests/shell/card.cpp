@@ -6,7 +6,8 @@
 //   rule INDEX BITS         a rule of the card           pace SEED PERCENT   how often each side of a stream is ready
 //   rx BAD BYTES            a frame from the network     from BYTES          a frame from the host
 //   boot ADDRESS            until bit 0 of this register is set
-//   play CYCLES             until nothing is left to do  waves FILE          writes a waveform from here on
+//   play CYCLES             until nothing is left to do  run CYCLES          whatever is left
+//   reset                   and all is forgotten         waves FILE          writes a waveform from here on
 //
 // Numbers and bytes are hexadecimal, cycles decimal. What leaves the card is printed: `tx CYCLE BYTES`, `other CYCLE BYTES`; and what was
 // read: `NAME VALUE`. At the end come the card's counters.
@@ -121,12 +122,7 @@ struct Source {
 
 class Card {
   public:
-    Card() {
-        top->rst_ni = 0;
-        cycle();
-        cycle();
-        top->rst_ni = 1;
-    }
+    Card() { reset(); }
 
     ~Card() {
 #if VM_TRACE
@@ -164,6 +160,11 @@ class Card {
             boot(number(one));
         else if (what == "play")
             play(std::stoull(one));
+        else if (what == "run")
+            for (uint64_t i = std::stoull(one); i > 0; i--)
+                cycle();
+        else if (what == "reset")
+            reset();
         else if (what == "waves")
             waves(one);
         else
@@ -292,6 +293,25 @@ class Card {
             at = 0;
         }
         data.pop_front();
+    }
+
+    // Nothing is offered while it lasts.
+    void reset() {
+        rx = from = reads = answers = {};
+        sent = passed = {};
+        writes = {};
+        data = {};
+        at = 0;
+        counts = {};
+        top->rst_ni = 0;
+        for (unsigned i = 0; i < 2; i++)
+            cycle([&] {
+                if (top->tx_valid_o || top->other_valid_o || top->host_aw_valid_o || top->host_w_valid_o ||
+                    top->host_ar_valid_o || top->nic_r_valid_o || top->ctrl_b_valid_o || top->ctrl_r_valid_o ||
+                    top->irq_o)
+                    fail("something is offered in a reset");
+            });
+        top->rst_ni = 1;
     }
 
     void fill(uint64_t address, const Bytes &content) {

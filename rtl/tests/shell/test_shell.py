@@ -143,6 +143,29 @@ def test_bursts_of_more_messages_than_queues(pace: int) -> None:
     assert len(answers) > 4 * QUEUES
 
 
+def test_resets_in_the_middle() -> None:
+    """A card that is reset at any time, with anything under way, works as if it was new."""
+    rng = random.Random(SEED)
+    card = shell.Card(RULES, rng.randbytes(shell.RECORD))
+    setup, card.lines = card.lines, []
+    for _ in range(20):
+        card.lines += setup
+        for _ in range(12):
+            card.receive(
+                rng.choice((echo(rng, 200), ping(rng, 56), echo(rng, 100, port=9), echo(rng, 20, port=80))).frame()
+            )
+        card.lines += [f"run {rng.randrange(10, 400)}", "reset"]
+    card.lines += setup
+    answers = []
+    for number in range(12):
+        packet = echo(rng, 60, port=9) if number % 3 else ping(rng, 60)
+        card.receive(packet.frame())
+        answers.append(packet.answer())
+    result = card.play()
+    assert Counter(frame for _, frame in result.sent[-len(answers) :]) == Counter(answers)
+    assert result.count("accepted") == result.count("done") == len(answers)
+
+
 def test_the_command(tmp_path: Path) -> None:
     """The command of the guide on a capture of another byte order, and on files that it cannot use."""
     frame = Packet(PEERS[0], OTHER, ICMP, b"hello").frame()

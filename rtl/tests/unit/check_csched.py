@@ -13,6 +13,7 @@ from check_l1_ring import Piece, Ring
 from common import start
 from sv_types import Struct, struct
 
+RESETS = 20
 PARAMETERS = [
     {"Tasks": 20, "Hpus": 8, "BufferBytes": 8192, "SlotBytes": 64, "AssignCycles": 1},
     {"Tasks": 4, "Hpus": 2, "BufferBytes": 1024, "SlotBytes": 64, "AssignCycles": 1},

@@ -10,6 +10,7 @@ from fabric_model import BEAT, HANDLER, L1, PACKET, SPAN, Bytes, Copy, Interconn
 from sv_types import struct
 
 UNIT = "bench_dma"
+RESETS = 20
 PARAMETERS = [
     {"Clusters": 1, "L1Banks": 16},
     {"Clusters": 3, "L1Banks": 64, "L1Bytes": 8192},

@@ -5,6 +5,7 @@ from common import start
 from mpq_model import HEADER, Engine, Her, Task
 
 SIZES = ((4, 3, 1), (2, 0, 2), (256, 128, 1))
+RESETS = 20
 PARAMETERS = [
     {
         "Queues": queues,

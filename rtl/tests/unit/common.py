@@ -11,6 +11,7 @@ from typing import Any
 
 import cocotb
 from cocotb.clock import Clock
+from cocotb.handle import LogicArrayObject, LogicObject
 from cocotb.triggers import FallingEdge, RisingEdge
 
 # What a stream carries: values by the names of its ports, or one value when there is one port.
@@ -42,6 +43,9 @@ class Bench:
         self.dut.rst_ni.value = 0
         for _ in range(cycles):
             await FallingEdge(self.dut.clk_i)
+        for handle in self.dut:
+            if handle._name.endswith("valid_o") and isinstance(handle, LogicObject | LogicArrayObject):
+                assert int(handle.value) == 0, f"{handle._name} is set in a reset"
         self.dut.rst_ni.value = 1
         self.cycle = 0
 

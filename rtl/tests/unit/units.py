@@ -155,12 +155,13 @@ def run(case: Case, folder: Path | None = None, rtl: Path = RTL) -> str | None:
     with lock(folder.with_name(f".{folder.name}")):
         build(case, folder, rtl)
         log, results = folder / "log", folder / "results.xml"
+        resets = getattr(import_module(case.check), "RESETS", 0)
         results.unlink(missing_ok=True)
         with suppress(SystemExit, RuntimeError):  # a test or an assertion has failed
             get_runner("verilator").test(
                 hdl_toplevel=case.unit,
                 hdl_toplevel_lang="verilog",
-                test_module=case.check,
+                test_module=["resets", case.check] if resets else case.check,
                 build_dir=folder,
                 test_dir=folder,
                 results_xml=str(results),
@@ -171,7 +172,7 @@ def run(case: Case, folder: Path | None = None, rtl: Path = RTL) -> str | None:
                     f"+verilator+coverage+file+{folder / 'coverage.dat'}",
                     f"+verilator+seed+{SEED}",
                 ],
-                extra_env={"COCOTB_ANSI_OUTPUT": "0"},
+                extra_env={"COCOTB_ANSI_OUTPUT": "0", "CHECK": case.check},
                 waves=WAVES,
             )
         text = results.read_text(encoding="utf-8") if results.exists() else ""

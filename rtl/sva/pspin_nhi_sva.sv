@@ -1,0 +1,58 @@
+// What always holds in the interconnect of NIC and host: the NIC writes before the host, a beat goes to one memory, one reader has its
+// turn, and each beat that was asked for comes once.
+module pspin_nhi_sva #(
+  parameter int unsigned Clusters = 4
+) (
+  input logic                clk_i,
+  input logic                rst_ni,
+  input logic                write_valid_i,
+  input logic                write_ready_o,
+  input logic                write_missing_o,
+  input logic                host_valid_i,
+  input logic                host_ready_o,
+  input logic [2:0]          read_valid_i,
+  input logic [2:0]          read_ready_o,
+  input logic [2:0]          read_rvalid_o,
+  input logic [Clusters-1:0] l1_write_valid_o,
+  input logic [Clusters-1:0] l1_write_ready_i,
+  input logic [Clusters-1:0] l1_read_valid_o,
+  input logic [2:0]          memory_write_valid_o,
+  input logic [2:0]          memory_write_ready_i,
+  input logic [2:0]          memory_read_valid_o
+);
+
+  default clocking @(posedge clk_i);
+  endclocking
+  default disable iff (!rst_ni);
+
+  // Beats that each reader waits for.
+  int unsigned owed[3];
+  logic        is_owed;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) owed <= '{default: 0};
+    else for (int unsigned i = 0; i < 3; i++) owed[i] <= owed[i] + 32'(read_ready_o[i]) - 32'(read_rvalid_o[i]);
+  end
+
+  always_comb begin
+    is_owed = 1'b1;
+    for (int unsigned i = 0; i < 3; i++) if (read_rvalid_o[i] && owed[i] == 0) is_owed = 1'b0;
+  end
+
+  logic goes;
+  assign goes = (l1_write_valid_o & l1_write_ready_i) != '0 || (memory_write_valid_o & memory_write_ready_i) != '0;
+
+  NicFirst : assert property (write_valid_i |-> !host_ready_o);
+  OneWrite : assert property ($onehot0({l1_write_valid_o, memory_write_valid_o}));
+  OneRead : assert property ($onehot0(l1_read_valid_o) && $onehot0(memory_read_valid_o));
+  Written : assert property (write_valid_i && write_ready_o |-> goes || write_missing_o);
+  NotTwice : assert property (goes |-> (write_valid_i && write_ready_o) || (host_valid_i && host_ready_o));
+  OneReader : assert property ($onehot0(read_ready_o) && (read_ready_o & ~read_valid_i) == '0);
+  OneAnswer : assert property ($onehot0(read_rvalid_o));
+  Owed : assert property (is_owed);
+
+endmodule
+
+bind pspin_nhi pspin_nhi_sva #(
+  .Clusters(Clusters)
+) u_sva (.*);

@@ -1,0 +1,30 @@
+"""Runs before the tests of a unit that says RESETS: it is reset that often, in the middle of what they do."""
+
+import os
+from importlib import import_module
+
+import cocotb
+from cocotb.triggers import Timer
+from common import Bench
+
+CHECK = import_module(os.environ["CHECK"])
+
+
+@cocotb.test()
+async def resets_in_the_middle(dut) -> None:
+    """The first test begins, and ends nowhere; the tests behind find a unit that has forgotten all of it."""
+    test = next(test for test in vars(CHECK).values() if hasattr(test, "func"))
+    start_soon = cocotb.start_soon
+    for _ in range(CHECK.RESETS):
+        tasks = []
+
+        def record(task, tasks=tasks):
+            tasks.append(start_soon(task))
+            return tasks[-1]
+
+        cocotb.start_soon = record
+        tasks.append(start_soon(test.func(dut)))
+        await Timer(2 * Bench(dut).rng.randrange(5, 120), unit="ns")
+        for task in tasks:
+            task.cancel()
+        cocotb.start_soon = start_soon
