@@ -59,7 +59,7 @@ pub struct Arguments {
     #[arg(long, value_name = "CYCLES", default_value_t = 2_000)]
     pub watchdog: u64,
     /// The threshold of messages that are idle in cycles
-    #[arg(long, value_name = "CYCLES", default_value_t = 3_000)]
+    #[arg(long, value_name = "CYCLES", default_value_t = 30_000)]
     pub idle: u64,
     /// Begin with empty instruction caches, whose misses take other cycles in the hardware than in the model
     #[arg(long)]
