@@ -86,8 +86,11 @@ fn all(tape: &Tape) -> Vec<(Cycle, Stream, Note)> {
     all
 }
 
-/// The lives of all packets, in the order of their requests.
-fn lives(tape: &Tape) -> Vec<Life> {
+/// The numbers of packets by the cycles in which their requests were accepted: one in a cycle.
+pub type Numbers = HashMap<Cycle, usize>;
+
+/// The lives of `count` packets, by their numbers; none for one whose request was not accepted, or which has not ended.
+fn lives((tape, numbers): (&Tape, &Numbers), count: usize) -> Vec<Option<Life>> {
     let mut lives: Vec<Life> = Vec::new();
     let mut inside: HashMap<u64, usize> = HashMap::new();
     // The packet, and which of its tasks, at a place of a cluster, and on an HPU.
@@ -127,7 +130,13 @@ fn lives(tape: &Tape) -> Vec<Life> {
             _ => {}
         }
     }
-    lives
+    let mut numbered = vec![None; count];
+    for life in lives {
+        if let Some(target) = numbers.get(&life.accepted).and_then(|number| numbered.get_mut(*number)) {
+            *target = Some(life);
+        }
+    }
+    numbered
 }
 
 /// How much the times of both sides differ.
@@ -184,25 +193,25 @@ fn around(tape: &Tape, life: Option<&Life>) -> Vec<(Cycle, Stream, Note)> {
     all.split_off(first.saturating_sub(SHOWN).min(all.len()))
 }
 
-/// Compares packets that have arrived in these cycles.
+/// Compares packets that have arrived in these cycles. The NIC may request handlers for them in another order on each side.
 ///
 /// # Errors
 /// The first packet that has another life, or the first one of a window that differs too much.
-pub fn compare(model: &Tape, hardware: &Tape, arrived: &[u64]) -> Result<Spread, Box<Outside>> {
-    let sides = [lives(model), lives(hardware)];
+pub fn compare(model: (&Tape, &Numbers), hardware: (&Tape, &Numbers), arrived: &[u64]) -> Result<Spread, Box<Outside>> {
+    let sides = [lives(model, arrived.len()), lives(hardware, arrived.len())];
     let outside = |packet: usize, what: String| {
-        let told = [around(model, sides[0].get(packet)), around(hardware, sides[1].get(packet))];
+        let told = [(model.0, 0), (hardware.0, 1)].map(|(tape, side)| around(tape, sides[side][packet].as_ref()));
         Err(Box::new(Outside { packet, what, told }))
     };
     for packet in 0..arrived.len() {
-        let [one, other] = [0, 1].map(|side: usize| sides[side].get(packet).map(Life::ends));
+        let [one, other] = [0, 1].map(|side: usize| sides[side][packet].as_ref().map(Life::ends));
         if one != other || one.as_ref().is_none_or(|ends| ends.packet.is_none()) {
             let what = format!("packets end in other ways, {one:?} in the model, {other:?} in the hardware");
             return outside(packet, what);
         }
     }
     let stages = |side: usize| -> Vec<Stages> {
-        sides[side].iter().zip(arrived).map(|(life, arrived)| life.stages(*arrived)).collect()
+        sides[side].iter().flatten().zip(arrived).map(|(life, arrived)| life.stages(*arrived)).collect()
     };
     let (one, other) = (stages(0), stages(1));
     let windows: Vec<Window> = (0..STAGES.len()).flat_map(|stage| worst(stage, &one, &other)).collect();

@@ -17,7 +17,7 @@ use smartnic::system::{Sent, System};
 use thiserror::Error;
 
 use super::instructions::Counts as Checked;
-use super::loaded::{self, Outside, Spread};
+use super::loaded::{self, Numbers, Outside, Spread};
 use super::tape::{Difference, Ending, Tape};
 use super::traffic::{Packet, Random, is_held};
 use crate::{Rtl, RtlError};
@@ -175,8 +175,8 @@ impl Lockstep<'_> {
         self.prepare(&mut model, "model")?;
         if self.is_warm {
             let begin = after(&mut hardware, &mut model);
-            self.packets(&mut hardware, begin, &self.first(), "hardware")?;
-            self.packets(&mut model, begin, &self.first(), "model")?;
+            self.packets(&mut hardware, begin, &self.first(), "hardware", &mut Numbers::new())?;
+            self.packets(&mut model, begin, &self.first(), "model", &mut Numbers::new())?;
             std::mem::take(hardware.unit().observer());
             std::mem::take(model.unit().observer());
         }
@@ -184,15 +184,18 @@ impl Lockstep<'_> {
         let (seed, held) = (u64::from(self.seed), self.held);
         hardware.hold_feedback(move |cycle| is_held(seed, cycle.0, held));
         model.hold_feedback(move |cycle| is_held(seed, cycle.0, held));
-        let from_hardware = self.packets(&mut hardware, begin, &self.packets, "hardware");
-        let from_model = self.packets(&mut model, begin, &self.packets, "model");
+        let mut numbers = [Numbers::new(), Numbers::new()];
+        let [of_model, of_hardware] = &mut numbers;
+        let from_hardware = self.packets(&mut hardware, begin, &self.packets, "hardware", of_hardware);
+        let from_model = self.packets(&mut model, begin, &self.packets, "model", of_model);
         // Where a side does not end, the first difference says more.
-        let (told, spread) = (model.unit().observer(), hardware.unit().observer());
+        let (one, other) = (&*model.unit().observer(), &*hardware.unit().observer());
         let spread = match self.times {
-            Times::Exact => told.compare(spread).map(|()| None).map_err(LockstepError::Events)?,
+            Times::Exact => one.compare(other).map(|()| None).map_err(LockstepError::Events)?,
             Times::Loaded => {
                 let arrived: Vec<u64> = self.packets.iter().map(|packet| begin.0 + packet.at).collect();
-                Some(loaded::compare(told, spread, &arrived).map_err(LockstepError::Loaded)?)
+                let spread = loaded::compare((one, &numbers[0]), (other, &numbers[1]), &arrived);
+                Some(spread.map_err(LockstepError::Loaded)?)
             }
         };
         let compared = self.compare(begin, (&mut model, from_model?), (&mut hardware, from_hardware?))?;
@@ -226,6 +229,7 @@ impl Lockstep<'_> {
         begin: Cycle,
         packets: &[Packet],
         name: &'static str,
+        numbers: &mut Numbers,
     ) -> Result<Out, LockstepError> {
         system.pass(begin);
         let before = system.unit().core_counters();
@@ -252,7 +256,10 @@ impl Lockstep<'_> {
         // Everything ends, not only packets: memory is compared after it.
         let mut is_over = false;
         loop {
-            let goes_on = system.advance(until, |at, _| (ended, fed_back) = (at, fed_back + 1));
+            let goes_on = system.advance(until, |at, packet| {
+                (ended, fed_back) = (at, fed_back + 1);
+                numbers.insert(packet.submitted, packet.user as usize);
+            });
             if !goes_on.map_err(|error| LockstepError::Run(name, error.to_string()))? {
                 break;
             }
