@@ -203,8 +203,8 @@ pub fn compare(model: (&Tape, &Numbers), hardware: (&Tape, &Numbers), arrived: &
         let told = [(model.0, 0), (hardware.0, 1)].map(|(tape, side)| around(tape, sides[side][packet].as_ref()));
         Err(Box::new(Outside { packet, what, told }))
     };
-    for packet in 0..arrived.len() {
-        let [one, other] = [0, 1].map(|side: usize| sides[side][packet].as_ref().map(Life::ends));
+    for (packet, lives) in sides[0].iter().zip(&sides[1]).enumerate() {
+        let [one, other] = [lives.0, lives.1].map(|life| life.as_ref().map(Life::ends));
         if one != other || one.as_ref().is_none_or(|ends| ends.packet.is_none()) {
             let what = format!("packets end in other ways, {one:?} in the model, {other:?} in the hardware");
             return outside(packet, what);
