@@ -13,7 +13,9 @@ module pspin_l2_sva #(
   input logic [Groups-1:0] a_read_q,
   input logic [Groups-1:0] b_read_q,
   input logic [Groups-1:0] pe_q,
-  input logic              is_redone
+  input logic              pe_valid_i,
+  input logic              is_atomic,
+  input logic [Groups-1:0] b_next
 );
 
   default clocking @(posedge clk_i);
@@ -27,7 +29,7 @@ module pspin_l2_sva #(
   end
 
   AllPorts : cover property (b_write_q != '0 && a_write_q != '0 && a_read_q != '0 && b_read_q != '0);
-  Redone : cover property (is_redone);
+  AtomicWaits : cover property (pe_valid_i && is_atomic && b_next != '0);
 
 endmodule
 

@@ -225,12 +225,12 @@ module pspin_dma_xbar
     for (int unsigned i = 0; i < Clusters; i++) if (from[i]) one_of |= write[i];
   endfunction
 
-  // A beat counts in L2 in the cycle of its request, and in L1 in the one after, so those to L2 are here for a cycle more.
+  // A beat counts in L2 in the cycle behind that of its request, as in L1.
   logic unused_packet, unused_handler;
 
   pspin_delay #(
     .Width ($bits(beat_request_t)),
-    .Cycles(2)
+    .Cycles(1)
   ) u_to_packet (
     .clk_i,
     .rst_ni,
@@ -243,7 +243,7 @@ module pspin_dma_xbar
 
   pspin_delay #(
     .Width ($bits(beat_request_t)),
-    .Cycles(2)
+    .Cycles(1)
   ) u_to_handler (
     .clk_i,
     .rst_ni,

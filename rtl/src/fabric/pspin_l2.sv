@@ -2,9 +2,9 @@
 // same time: port A for NIC and host, and port B for the DMA engines and the HPUs. Banks that a beat uses together are one group.
 //
 // Who uses a group is decided in the cycle of a request. What the DMA engines write has had its time since its beat was granted, so
-// it is first; then the second half of an atomic operation; port A, which writes before it reads; beats that the engines read, for
-// which the DMA interconnect looks at busy_o; and last a word for an HPU. The memory is used in the next cycle, and what is read
-// is here in the third.
+// it is first; then the second half of an atomic operation, which begins only if no such beat comes then; port A, which writes before
+// it reads; beats that the engines read, for which the DMA interconnect looks at busy_o; and last a word for an HPU. The memory is used
+// in the next cycle, and what is read is here in the third.
 module pspin_l2
   import pspin_pkg::*;
 #(
@@ -30,7 +30,7 @@ module pspin_l2
   input  logic [31:0]       a_read_address_i,
   output logic [511:0]      a_read_data_o,     // of the read three cycles before
 
-  // Port B: the DMA interconnect, which is never refused: it reads no group that is busy.
+  // Port B: the DMA interconnect, which is never refused: it reads no group that is busy, and what it writes comes a cycle early.
   output logic [Groups-1:0] busy_o,
   input  logic              b_read_valid_i,
   input  logic [31:0]       b_read_address_i,
@@ -38,7 +38,7 @@ module pspin_l2
   input  logic              b_write_valid_i,
   input  beat_request_t     b_write_i,
 
-  // Port B: words for HPUs, from the PE interconnect. Ready depends on the address. Answers come in order.
+  // Port B: words for HPUs, from the PE interconnect. Ready depends on the request. Answers come in order.
   input  logic              pe_valid_i,
   output logic              pe_ready_o,
   input  word_request_t     pe_i,
@@ -71,16 +71,25 @@ module pspin_l2
   endfunction
 
   // ---- The cycle of the requests: who uses which group, and which are taken before each.
-  groups_t a_write, a_read, b_write, b_read, hold, before_write, before_read, before_pe;
-  group_t  a_write_group, a_read_group, pe_group;
-  logic    takes_pe;
+  groups_t       a_write, a_read, b_write, b_read, b_next, hold, before_write, before_read, before_pe;
+  group_t        a_write_group, a_read_group, pe_group;
+  logic          takes_pe, b_writes_q;
+  beat_request_t b_beat_q;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) b_writes_q <= 1'b0;
+    else b_writes_q <= b_write_valid_i;
+  end
+
+  always_ff @(posedge clk_i) if (b_write_valid_i) b_beat_q <= b_write_i;
 
   assign a_write_group   = group_of(a_write_i.address);
   assign a_read_group    = group_of(a_read_address_i);
   assign pe_group        = group_of(pe_i.address);
   assign a_write         = groups_t'(a_write_valid_i) << a_write_group;
   assign a_read          = groups_t'(a_read_valid_i) << a_read_group;
-  assign b_write         = groups_t'(b_write_valid_i) << group_of(b_write_i.address);
+  assign b_write         = groups_t'(b_writes_q) << group_of(b_beat_q.address);
+  assign b_next          = waits(groups_t'(b_write_valid_i) << group_of(b_write_i.address));
   assign b_read          = groups_t'(b_read_valid_i) << group_of(b_read_address_i);
   assign before_write    = waits(b_write | hold);
   assign before_read     = waits(b_write | hold | a_write);
@@ -90,45 +99,30 @@ module pspin_l2
   assign a_read_ready_o  = !before_read[a_read_group];
   assign takes_pe        = pe_valid_i && pe_ready_o;
 
-  // ---- Atomic operations of HPUs: the group is read, and held in the next cycle for what is written. A beat that is written to
-  // the group in that cycle has its time, so then the operation begins again.
-  typedef enum logic [1:0] {
-    AtomicNone,
-    AtomicWrites,  // the group is held: the result is to be written
-    AtomicReads    // the operation begins again
-  } atomic_e;
-
+  // ---- Atomic operations of HPUs: the group is read, and held in the next cycle for what is written.
   typedef struct packed {
     atop_e       atop;
-    logic [31:0] address;
     logic [31:0] operand;
     logic        expected_valid;
     logic [31:0] expected;
   } operation_t;
 
-  atomic_e    atomic_q;
+  logic       holds_q, is_atomic;
   operation_t operation_q;
   group_t     place_q;
-  logic       starts_atomic, is_hit, reads_again, is_redone, writes_back;
 
-  assign pe_ready_o    = atomic_q == AtomicNone && !before_pe[pe_group];
-  assign starts_atomic = takes_pe && pe_i.atop != AtopNone;
-  assign hold          = groups_t'(atomic_q != AtomicNone) << place_q;
-  assign is_hit        = b_write[place_q];
-  assign writes_back   = atomic_q == AtomicWrites && !is_hit;
-  assign is_redone     = atomic_q == AtomicWrites && is_hit;
-  assign reads_again   = atomic_q == AtomicReads && !is_hit;
+  assign is_atomic  = pe_i.atop != AtopNone;
+  assign pe_ready_o = !holds_q && !before_pe[pe_group] && !(is_atomic && b_next[pe_group]);
+  assign hold       = groups_t'(holds_q) << place_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) atomic_q <= AtomicNone;
-    else if (starts_atomic || reads_again) atomic_q <= AtomicWrites;
-    else if (is_redone) atomic_q <= AtomicReads;
-    else if (writes_back) atomic_q <= AtomicNone;
+    if (!rst_ni) holds_q <= 1'b0;
+    else holds_q <= takes_pe && is_atomic;
   end
 
   always_ff @(posedge clk_i) begin
-    if (starts_atomic) begin
-      operation_q <= '{pe_i.atop, pe_i.address, pe_i.wdata, pe_i.expected_valid, pe_i.expected};
+    if (takes_pe && is_atomic) begin
+      operation_q <= '{pe_i.atop, pe_i.wdata, pe_i.expected_valid, pe_i.expected};
       place_q     <= pe_group;
     end
   end
@@ -149,12 +143,6 @@ module pspin_l2
     logic [31:0] wdata;
   } word_t;
 
-  logic [31:0] word_address;
-  atop_e       word_atop;
-
-  assign word_address = takes_pe ? pe_i.address : operation_q.address;
-  assign word_atop    = takes_pe ? pe_i.atop : operation_q.atop;
-
   groups_t a_write_q, a_read_q, b_write_q, b_read_q, pe_q, modify_q;
   beat_t   a_data_q, b_data_q;
   row_t    a_row_q, b_row_q;
@@ -173,22 +161,22 @@ module pspin_l2
       a_read_q  <= a_read & ~before_read;
       b_write_q <= b_write;
       b_read_q  <= b_read;
-      pe_q      <= groups_t'(takes_pe || reads_again) << (takes_pe ? pe_group : place_q);
-      modify_q  <= groups_t'(writes_back) << place_q;
+      pe_q      <= groups_t'(takes_pe) << pe_group;
+      modify_q  <= hold;
     end
   end
 
   always_ff @(posedge clk_i) begin
     if (a_write_valid_i) a_data_q <= '{row_of(a_write_i.address), a_write_i.strobe, a_write_i.wdata};
-    if (b_write_valid_i) b_data_q <= '{row_of(b_write_i.address), b_write_i.strobe, b_write_i.wdata};
+    if (b_writes_q) b_data_q <= '{row_of(b_beat_q.address), b_beat_q.strobe, b_beat_q.wdata};
     if (a_read_valid_i) a_row_q <= row_of(a_read_address_i);
     if (b_read_valid_i) b_row_q <= row_of(b_read_address_i);
-    if (takes_pe || reads_again) begin
+    if (takes_pe) begin
       word_q <= '{
-          row:   row_of(word_address),
-          word:  word_address[5:2],
-          we:    pe_i.we && word_atop == AtopNone,
-          is_sc: word_atop == AtopSc,
+          row:   row_of(pe_i.address),
+          word:  pe_i.address[5:2],
+          we:    pe_i.we && !is_atomic,
+          is_sc: pe_i.atop == AtopSc,
           be:    pe_i.be,
           wdata: pe_i.wdata};
     end
@@ -279,7 +267,7 @@ module pspin_l2
       answers_q   <= 1'b0;
       pe_rvalid_o <= 1'b0;
     end else begin
-      answers_q   <= pe_q != '0 && !is_redone;
+      answers_q   <= pe_q != '0;
       pe_rvalid_o <= answers_q;
     end
   end

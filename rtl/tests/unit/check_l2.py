@@ -27,10 +27,9 @@ class Model:
     ports: int
     data: bytearray
     atomic: dict[str, Any] | None = None
-    writes: bool = False  # the second half of the operation is next, not the first
     answers: deque[tuple[int, int | None]] = field(default_factory=deque)  # cycle and word
     beats: dict[tuple[str, int], bytes] = field(default_factory=dict)  # by port and cycle
-    redone: int = 0
+    late: int = 0  # cycles in which an atomic operation waits for its second half only
 
     def group(self, address: int) -> int:
         """Return the group of an address."""
@@ -97,6 +96,7 @@ async def random_accesses(dut) -> None:
     a_write: dict[str, int] | None = None
     a_read: int | None = None
     pe: dict[str, Any] | None = None
+    b_write: dict[str, int] | None = None
     compared = {"a": 0, "b": 0, "pe": 0}
     waited = {"a write": 0, "a read": 0, "pe": 0}
     for cycle in range(6000):
@@ -108,13 +108,14 @@ async def random_accesses(dut) -> None:
             a_read = random_beat()
         if pe is None and bench.happens(0.8):
             pe = random_word(bench, model)
-        b_write = {"address": random_beat(), "strobe": rng.getrandbits(BEAT), "wdata": rng.getrandbits(512)}
-        b_writes = bench.happens(0.3)
+        b_beat = {"address": random_beat(), "strobe": rng.getrandbits(BEAT), "wdata": rng.getrandbits(512)}
+        b_next = b_beat if bench.happens(0.3) else None
         b_read, b_wants = random_beat(), bench.happens(pace)
 
         # Who uses what.
         held = {model.group(model.atomic["address"])} if model.atomic else set()
-        hit = {model.group(b_write["address"])} if b_writes else set()
+        hit = {model.group(b_write["address"])} if b_write else set()
+        hit_next = model.waits({model.group(b_next["address"])} if b_next else set())
         before_write = model.waits(hit | held)
         writing = {model.group(a_write["address"])} if a_write else set()
         before_read = model.waits(hit | held | writing)
@@ -125,11 +126,14 @@ async def random_accesses(dut) -> None:
         takes_write = a_write is not None and model.group(a_write["address"]) not in before_write
         takes_read = a_read is not None and model.group(a_read) not in before_read
         takes_pe = pe is not None and model.atomic is None and model.group(pe["address"]) not in before_pe
+        if takes_pe and pe and pe["atop"] and model.group(pe["address"]) in hit_next:
+            takes_pe = False
+            model.late += 1
 
         dut.a_write_valid_i.value, dut.a_read_valid_i.value = a_write is not None, a_read is not None
         dut.a_write_i.value = WRITE.pack(**(a_write or {}))
         dut.a_read_address_i.value = a_read or rng.getrandbits(32)
-        dut.b_write_valid_i.value, dut.b_write_i.value = b_writes, WRITE.pack(**b_write)
+        dut.b_write_valid_i.value, dut.b_write_i.value = b_next is not None, WRITE.pack(**b_beat)
         dut.b_read_valid_i.value, dut.b_read_address_i.value = b_reads, b_read
         dut.pe_valid_i.value, dut.pe_i.value = pe is not None, WORD.pack(**(pe or {}))
         await bench.read()
@@ -155,19 +159,12 @@ async def random_accesses(dut) -> None:
             compared["pe"] += 1
 
         # What becomes of the memory.
-        was_atomic = model.atomic
-        if was_atomic:
-            if held & hit:
-                model.redone += model.writes
-                model.writes = False
-            elif model.writes:
-                model.answers.append((cycle + 2, model.operate(was_atomic)))
-                model.atomic = None
-            else:
-                model.writes = True
+        if model.atomic:
+            model.answers.append((cycle + 2, model.operate(model.atomic)))
+            model.atomic = None
         if takes_pe and pe:
             if pe["atop"]:
-                model.atomic, model.writes = pe, True
+                model.atomic = pe
             elif pe["we"]:
                 model.write(pe["address"] & ~3, pe["wdata"], pe["be"], 4)
                 model.answers.append((cycle + 3, None))
@@ -179,12 +176,13 @@ async def random_accesses(dut) -> None:
                 model.beats[port, cycle + 3] = bytes(model.data[address - START : address - START + BEAT])
         if takes_read:
             a_read = None
-        if b_writes:
+        if b_write:
             model.write(b_write["address"], b_write["wdata"], b_write["strobe"], BEAT)
+        b_write = b_next
         if takes_write and a_write:
             model.write(a_write["address"], a_write["wdata"], a_write["strobe"], BEAT)
             a_write = None
         await bench.next()
     assert min(compared.values()) > 150, compared
     assert min(waited.values()) > 100, waited
-    assert model.redone > 10
+    assert model.late > 10

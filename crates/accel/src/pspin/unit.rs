@@ -9,7 +9,7 @@ use sim::Clock;
 
 use crate::pspin::arbiter::RoundRobin;
 use crate::pspin::cluster::Cluster;
-use crate::pspin::command::{Command, CommandUnit, Due, Issued, Response, Send};
+use crate::pspin::command::{Answer, Command, CommandUnit, Due, Issued, Need, Response, Send};
 use crate::pspin::cores::{ClusterSide, Cores};
 use crate::pspin::counters::Counters;
 use crate::pspin::cycle::Cycle;
@@ -17,7 +17,7 @@ use crate::pspin::fabric::{
     Beat, DmaInterconnect, L2Ports, Landed, Owner, PeInterconnect, ProgramPort, Refill, Remote, Transfer,
 };
 use crate::pspin::her::{Busy, DriverEvent, ExecutionContext, Failure, Feedback, Her, HpuId, Range};
-use crate::pspin::memory::{Arena, Place};
+use crate::pspin::memory::{Arena, Place, Wide};
 use crate::pspin::observe::{Noted, Observer};
 use crate::pspin::schedule::{Completion, Dispatcher, Ended, Mpq, Selected, TaskId};
 use crate::pspin::status::Status;
@@ -505,10 +505,9 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
                 };
                 // The word is read in the second cycle of its way.
                 let (banks, at) = (&mut clusters[usize::from(cluster)].banks, now + 2_u64);
-                if !banks.are_free(at, offset, beat) {
+                if !banks.take_beat(at, offset, beat, Wide::Read) {
                     return false;
                 }
-                banks.announce(at, offset, beat);
             }
             announce(clusters, memory, l2, write, at, beat)
         };
@@ -526,7 +525,7 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
     /// Words of HPUs reach memories that are not in their own L1.
     fn access(&mut self) {
         let now = self.now;
-        let Pspin { pe, l2, clusters, cores, config, .. } = self;
+        let Pspin { pe, l2, program, clusters, cores, config, .. } = self;
         let is_free = |remote: Remote| {
             let cycles = if remote.is_atomic { u64::from(config.l1.atomic_bank_cycles) } else { 1 };
             match remote.place {
@@ -540,9 +539,9 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
                     is_free
                 }
                 place @ (Place::Handler | Place::Packet) => {
-                    !l2.is_taken_for_word(now, Arena::start(place) + remote.offset)
+                    l2.take_word(now, Arena::start(place) + remote.offset, remote.is_atomic)
                 }
-                Place::Program => true,
+                Place::Program => !program.is_reading(now),
             }
         };
         pe.access(now, is_free, |hpu, answer| cores.reach(hpu, now, answer));
@@ -559,7 +558,7 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
 
     /// The command unit takes a command of one HPU, or a status.
     fn take_command(&mut self) {
-        let has_room = |command: &Command| self.commands.has_room(command);
+        let has_room = |command: &Command| self.commands.has_room(self.now, command);
         let mut requests = 0;
         for (index, cluster) in self.clusters.iter().enumerate() {
             let requests_one = cluster.has_command() && cluster.next_command(has_room).is_some();
@@ -590,14 +589,33 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
     fn move_commands(&mut self, out: &mut impl Outside) -> bool {
         let now = self.now;
         let mut goes_out = false;
-        while let Some(due) = self.commands.next_due(now) {
+        if let Some(issued) = self.commands.begins(now) {
+            goes_out = true;
+            let answer = self.read_host(issued, out);
+            self.commands.answer(answer);
+        }
+        let Pspin { commands, clusters, memory, l2, config, .. } = self;
+        let width = config.nhi.width_bits / 8;
+        // L1 is asked a cycle ahead.
+        let mut take_l1 = |(cluster, offset): (u16, u32), port: Wide| {
+            clusters[usize::from(cluster)].banks.take_beat(now + 1_u64, offset, width, port)
+        };
+        commands.move_data(now, |address| {
+            !l2.is_written(now)
+                && match memory.locate_l1(address) {
+                    Some(place) => take_l1(place, Wide::Write),
+                    None => l2.write(now, address),
+                }
+        });
+        while let Some(due) = self.commands.next_due() {
             goes_out = true;
             match due {
-                Due::Deliver(issued) => {
-                    if let Some(response) = self.deliver(issued, out) {
+                Due::Deliver(issued, at) => {
+                    if let Some(response) = self.deliver(issued, at, out) {
                         self.commands.respond(now, response);
                     }
                 }
+                Due::Bring(issued, answer) => self.bring(issued, &answer, out),
                 // A descriptor that the host has taken back is the driver's business, which has been told anyway.
                 Due::Tell(descriptor, status) => {
                     let is_lost = out.host_write(now, None, descriptor, bytes_of(&status)).is_err();
@@ -609,26 +627,13 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
             self.respond(response);
         }
         self.commands.arrive(now);
-        let Pspin { commands, clusters, memory, l2, config, .. } = self;
-        let width = config.nhi.width_bits / 8;
-        let mut take_l1 = |(cluster, offset): (u16, u32)| {
-            let banks = &mut clusters[usize::from(cluster)].banks;
-            let is_free = banks.are_free(now, offset, width);
-            if is_free {
-                banks.announce(now, offset, width);
+        let Pspin { commands, clusters, memory, l2, .. } = self;
+        commands.read(now, |address, need| match (memory.locate_l1(address), need) {
+            (Some((cluster, offset)), Need::Next) => {
+                clusters[usize::from(cluster)].banks.take_beat(now + 1_u64, offset, width, Wide::Read)
             }
-            is_free
-        };
-        commands.write(now, |address| {
-            !l2.is_written(now)
-                && match memory.locate_l1(address) {
-                    Some(place) => take_l1(place),
-                    None => l2.write(now, address),
-                }
-        });
-        commands.read(now, |address| match memory.locate_l1(address) {
-            Some(place) => take_l1(place),
-            None => l2.read(now, address),
+            (None, Need::Now) => l2.read(now, address),
+            _ => true,
         });
         goes_out
     }
@@ -645,42 +650,67 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
         }
     }
 
-    /// The data of a command leaves the unit, or comes to it. Returns the response, if it is known already.
-    fn deliver(&mut self, issued: Issued, out: &mut impl Outside) -> Option<Response> {
-        let (now, memory) = (self.now, &mut self.memory);
-        let mut data = [0; 64];
+    /// The context of the task whose command it is.
+    fn context_of(&self, issued: &Issued) -> By<'_> {
         let cluster = &self.clusters[usize::from(issued.hpu.cluster)];
-        let by = cluster.issuer(issued.hpu.hpu, issued.slot).map(|task| &*self.mpq.tasks()[task].her.context);
-        let done = match issued.command {
-            Command::Send { data, send } => {
-                out.send(now, issued.hpu, send, memory.read(data.address, data.size).unwrap_or_default());
-                Ok(())
-            }
-            Command::ToHost { host, data, .. } => {
-                out.host_write(now, by, host, memory.read(data.address, data.size).unwrap_or_default())
-            }
-            Command::FromHost { host, data, .. } => {
-                let driver = &cluster.drivers[usize::from(issued.hpu.hpu)];
-                match memory.write(data.address, data.size) {
-                    Some(bytes) if !driver.is_orphan(issued.slot) => out.host_read(now, by, host, bytes),
-                    _ => Ok(()),
+        let task = cluster.issuer(issued.hpu.hpu, issued.slot)?;
+        Some(&*self.mpq.tasks()[task].her.context)
+    }
+
+    /// The host is asked for the data of a command.
+    fn read_host(&self, issued: Issued, out: &mut impl Outside) -> Answer {
+        let size = match issued.command {
+            Command::HostDirectRead { size, .. } => u32::from(size),
+            command => command.local().unwrap_or_default().size,
+        };
+        let mut bytes = vec![0; size as usize];
+        let read = out.host_read(self.now, self.context_of(&issued), issued.command.host(), &mut bytes);
+        Answer { bytes, is_refused: read.is_err() }
+    }
+
+    /// What a command has read from the host is where it goes.
+    fn bring(&mut self, issued: Issued, Answer { bytes, is_refused }: &Answer, out: &mut impl Outside) {
+        let mut data = [0; 64];
+        let driver = &self.clusters[usize::from(issued.hpu.cluster)].drivers[usize::from(issued.hpu.hpu)];
+        match issued.command.local() {
+            Some(range) if !is_refused && !driver.is_orphan(issued.slot) => {
+                if let Some(memory) = self.memory.write(range.address, range.size) {
+                    memory.copy_from_slice(bytes);
                 }
             }
+            Some(_) => {}
+            None => data.iter_mut().zip(bytes).for_each(|(data, byte)| *data = *byte),
+        }
+        if let (false, Some(user)) = (is_refused, issued.command.event()) {
+            out.raise(self.now, DriverEvent::Command { user });
+        }
+        self.commands.respond(self.now, Response { issued, data, is_refused: *is_refused });
+    }
+
+    /// The data of a command leaves the unit: for the network in cycle `at`. Returns the response, if it is known already.
+    fn deliver(&mut self, issued: Issued, at: Cycle, out: &mut impl Outside) -> Option<Response> {
+        let (now, by) = (self.now, self.context_of(&issued));
+        let read = |data: Range| self.memory.read(data.address, data.size).unwrap_or_default();
+        let done = match issued.command {
+            Command::Send { data, send } => {
+                out.send(at, issued.hpu, send, read(data));
+                Ok(())
+            }
+            Command::ToHost { host, data, .. } => out.host_write(now, by, host, read(data)),
             Command::HostDirect { host, data, size } => {
                 out.host_write(now, by, host, &data[..usize::from(size).min(64)])
-            }
-            Command::HostDirectRead { host, size } => {
-                out.host_read(now, by, host, &mut data[..usize::from(size).min(64)])
             }
             Command::Card { .. } => {
                 out.leave(now, issued);
                 return None;
             }
+            // What is read is brought.
+            Command::FromHost { .. } | Command::HostDirectRead { .. } => return None,
         };
         if let (Ok(()), Some(user)) = (done, issued.command.event()) {
             out.raise(now, DriverEvent::Command { user });
         }
-        Some(Response { issued, data, is_refused: done.is_err() })
+        Some(Response { issued, data: [0; 64], is_refused: done.is_err() })
     }
 
     /// The dispatcher gives its task to a cluster, or waits until one has room: that of the end of the last cycle.
@@ -731,7 +761,9 @@ fn announce(
 ) -> bool {
     if let Some(address) = write {
         match memory.locate_l1(address) {
-            Some((cluster, offset)) => clusters[usize::from(cluster)].banks.announce(at, offset, bytes),
+            Some((cluster, offset)) => {
+                clusters[usize::from(cluster)].banks.announce_beat(at, offset, bytes, Wide::Write)
+            }
             None => l2.note_write(at, address),
         }
     }

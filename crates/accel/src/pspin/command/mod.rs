@@ -1,9 +1,11 @@
 //! The commands of handlers (§III-B1): to the NIC's outbound engine, to the off-cluster DMA engine, and to the host-direct unit.
 
 mod engines;
+mod host;
 mod kinds;
 mod unit;
 
-pub use engines::Sent;
+pub use engines::Need;
+pub use host::Answer;
 pub use kinds::{Command, CommandId, Issued, Send, Through};
 pub use unit::{CommandUnit, Due, Response};

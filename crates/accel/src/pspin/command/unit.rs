@@ -1,13 +1,13 @@
 //! The command unit (§III-B1): it takes one command a cycle from the HPUs, gives it to the engine that executes it, and sends the
 //! responses back. The status of a handler that failed goes the way of a host-direct write (§III-B2).
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::VecDeque;
 
 use machine::Pspin;
 use sim::Clock;
 
-use super::engines::{Engines, OUTBOUND, Sent, beats};
+use super::engines::{Engines, Need, OUTBOUND};
+use super::host::{Answer, FromHost, Join};
 use super::kinds::{Command, Issued, Through};
 use crate::pspin::arbiter::RoundRobin;
 use crate::pspin::cycle::Cycle;
@@ -22,10 +22,12 @@ const DIRECT: usize = 2;
 /// Statuses of handlers that may wait for the command unit.
 const STATUSES: usize = 4;
 
-/// Something that happens to a command at its time.
+/// Something that happens to a command in a cycle.
 pub enum Due {
-    /// The data of a command is complete: it leaves for the network or for host memory, or it comes from there.
-    Deliver(Issued),
+    /// The data of a command is complete: it leaves for the network, in this cycle or later, or for host memory.
+    Deliver(Issued, Cycle),
+    /// What a command has read from the host is at its HPU or in its memory.
+    Bring(Issued, Answer),
     /// A status reaches the descriptor at this address of host memory.
     Tell(u64, Status),
 }
@@ -41,34 +43,7 @@ pub struct Response {
     pub is_refused: bool,
 }
 
-struct Timed {
-    at: Cycle,
-    /// Orders what is due in one cycle: a host-direct read comes before a write, and else the one that was issued first.
-    order: (u8, u64),
-    due: Due,
-}
-
-impl PartialEq for Timed {
-    fn eq(&self, other: &Timed) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Timed {}
-
-impl PartialOrd for Timed {
-    fn partial_cmp(&self, other: &Timed) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Timed {
-    fn cmp(&self, other: &Timed) -> std::cmp::Ordering {
-        (self.at, self.order).cmp(&(other.at, other.order))
-    }
-}
-
-/// What is on its way to an engine.
+/// What is on its way to an engine, or to the host.
 #[derive(Clone, Copy)]
 enum Taken {
     /// A command of a handler.
@@ -77,14 +52,35 @@ enum Taken {
     Status(u64, Status),
 }
 
-/// Data of the host that is written to a memory of the unit.
-struct Write {
-    /// When the last byte of it has come.
-    from: Cycle,
-    /// The address of its next beat, and the number of beats that are left.
-    next: u32,
+/// How many commands an engine may have.
+struct Credits {
     left: u32,
-    issued: Issued,
+    /// The cycles from which on credits are there that have been given back: one a cycle.
+    back: VecDeque<Cycle>,
+}
+
+impl Credits {
+    fn new(left: u32) -> Credits {
+        Credits { left, back: VecDeque::new() }
+    }
+
+    fn has_one(&self, now: Cycle) -> bool {
+        self.left > 0 || self.back.front().is_some_and(|at| *at <= now)
+    }
+
+    fn take(&mut self, now: Cycle) {
+        while self.back.front().is_some_and(|at| *at <= now) {
+            self.back.pop_front();
+            self.left += 1;
+        }
+        self.left -= 1;
+    }
+
+    /// One is there from cycle `at` on.
+    fn give(&mut self, at: Cycle) {
+        let after = self.back.back().map_or(Cycle::ZERO, |latest| *latest + 1_u64);
+        self.back.push_back(at.max(after));
+    }
 }
 
 /// The command unit and its three engines.
@@ -94,25 +90,30 @@ pub struct CommandUnit {
     path: VecDeque<(Cycle, Taken)>,
     /// Statuses that wait for the unit, which takes each from a cycle on.
     statuses: VecDeque<(Cycle, u64, Status)>,
-    /// How many commands each engine has, and may have.
-    waiting: [u32; 3],
-    room: [u32; 3],
-    /// Data from the host, which is written in order.
-    writes: VecDeque<Write>,
-    due: BinaryHeap<Reverse<Timed>>,
-    number: u64,
+    /// By engine. Commands and statuses that are anywhere here.
+    credits: [Credits; 3],
+    inside: usize,
+    /// Commands in the host-direct unit, and reads of the off-cluster DMA engine that have not gone to the host.
+    direct: VecDeque<(Cycle, Taken)>,
+    reads: VecDeque<(Cycle, Issued)>,
+    writing: Join,
+    asking: Join,
+    to_host: Rate,
+    /// Writes that the host has, and when it answers: those of the off-cluster DMA engine, and those of the host-direct unit.
+    written: [VecDeque<(Cycle, Taken)>; 2],
+    from_host: FromHost,
+    /// Reads whose data is in its memory, and commands that leave for a card at once.
+    loaded: VecDeque<(Cycle, Issued, Answer)>,
+    leaving: VecDeque<(Cycle, Issued)>,
+    due: VecDeque<Due>,
     /// Responses by their source ([`source`]), in order of time. The sources take turns, one in each cycle.
     responses: [VecDeque<(Cycle, Response)>; 4],
     arbiter: RoundRobin,
-    to_host: Rate,
-    from_host: Rate,
     path_cycles: u64,
     read_cycles: u64,
     response_cycles: u64,
     host_write: u64,
     host_read: u64,
-    iommu: u64,
-    beat: u32,
 }
 
 impl CommandUnit {
@@ -120,51 +121,59 @@ impl CommandUnit {
     pub fn new(unit: &Pspin, clock: Clock) -> CommandUnit {
         let (commands, host) = (&unit.commands, &unit.host);
         let each = commands.in_flight_per_target;
+        let translated = u64::from(host.iommu_cycles);
         CommandUnit {
             engines: Engines::new(unit, clock),
             path: VecDeque::new(),
             statuses: VecDeque::new(),
-            waiting: [0; 3],
-            room: [unit.outbound.queue, each, each],
-            writes: VecDeque::new(),
-            due: BinaryHeap::new(),
-            number: 0,
+            credits: [unit.outbound.queue, each, each].map(Credits::new),
+            inside: 0,
+            direct: VecDeque::new(),
+            reads: VecDeque::new(),
+            writing: Join::default(),
+            asking: Join::default(),
+            to_host: Rate::new(host.gap_per_byte, clock),
+            written: Default::default(),
+            from_host: FromHost::new(unit, clock),
+            loaded: VecDeque::new(),
+            leaving: VecDeque::new(),
+            due: VecDeque::new(),
             responses: Default::default(),
             arbiter: RoundRobin::default(),
-            to_host: Rate::new(host.gap_per_byte, clock),
-            from_host: Rate::new(host.gap_per_byte, clock),
             path_cycles: u64::from(commands.path_cycles),
             read_cycles: u64::from(commands.read_cycles),
             response_cycles: u64::from(commands.response_cycles),
-            host_write: u64::from(host.write_cycles),
-            host_read: u64::from(host.read_cycles),
-            iommu: u64::from(host.iommu_cycles),
-            beat: unit.nhi.width_bits / 8,
+            host_write: translated + u64::from(host.write_cycles),
+            host_read: translated + u64::from(host.read_cycles),
         }
     }
 
     /// The next cycle in which something happens to a command.
     #[inline]
     pub fn wake(&self) -> Cycle {
-        if self.waiting == [0; 3] && self.responses.iter().all(VecDeque::is_empty) {
-            return Cycle::NEVER;
-        }
-        let path = self.path.front().map_or(Cycle::NEVER, |(at, _)| *at);
-        let write = self.writes.front().map_or(Cycle::NEVER, |write| write.from);
-        let due = self.due.peek().map_or(Cycle::NEVER, |Reverse(timed)| timed.at);
         let responses = self.responses.iter().filter_map(VecDeque::front).map(|(at, _)| *at).min();
-        path.min(write).min(due).min(responses.unwrap_or(Cycle::NEVER)).min(self.engines.wake())
+        let responses = responses.unwrap_or(Cycle::NEVER);
+        if self.inside == 0 {
+            return responses;
+        }
+        let first = |taken: &VecDeque<(Cycle, Taken)>| taken.front().map_or(Cycle::NEVER, |(at, _)| *at);
+        let alone = |issued: &VecDeque<(Cycle, Issued)>| issued.front().map_or(Cycle::NEVER, |(at, _)| *at);
+        let [dma, direct] = &self.written;
+        let taken = first(&self.path).min(first(&self.direct)).min(first(dma)).min(first(direct));
+        let loaded = self.loaded.front().map_or(Cycle::NEVER, |(at, ..)| *at);
+        let issued = alone(&self.reads).min(alone(&self.leaving)).min(loaded);
+        taken.min(issued).min(responses).min(self.engines.wake()).min(self.from_host.wake())
     }
 
-    /// Whether an engine has room for a command.
-    pub fn has_room(&self, command: &Command) -> bool {
-        let engine = engine(command);
-        self.waiting[engine] < self.room[engine]
+    /// Whether an engine has room for a command in cycle `now`.
+    pub fn has_room(&self, now: Cycle, command: &Command) -> bool {
+        self.credits[engine(command)].has_one(now)
     }
 
     /// Takes a command from an HPU in cycle `now`.
     pub fn take(&mut self, now: Cycle, issued: Issued) {
-        self.waiting[engine(&issued.command)] += 1;
+        self.credits[engine(&issued.command)].take(now);
+        self.inside += 1;
         self.path.push_back((now + (self.path_cycles - 1), Taken::Command(issued)));
     }
 
@@ -185,21 +194,175 @@ impl CommandUnit {
 
     /// Whether a status waits that could be taken in cycle `now`.
     pub fn could_take_status(&self, now: Cycle) -> bool {
-        self.statuses.front().is_some_and(|(from, ..)| *from <= now) && self.waiting[DIRECT] < self.room[DIRECT]
+        self.statuses.front().is_some_and(|(from, ..)| *from <= now) && self.credits[DIRECT].has_one(now)
     }
 
     /// Takes the first status in cycle `now`.
     pub fn take_status(&mut self, now: Cycle) {
         if let Some((_, descriptor, status)) = self.statuses.pop_front() {
-            self.waiting[DIRECT] += 1;
+            self.credits[DIRECT].take(now);
+            self.inside += 1;
             self.path.push_back((now + (self.path_cycles - 1), Taken::Status(descriptor, status)));
         }
     }
 
-    fn at(&mut self, at: Cycle, due: Due) {
-        self.number += 1;
-        let is_read = matches!(due, Due::Deliver(Issued { command: Command::HostDirectRead { .. }, .. }));
-        self.due.push(Reverse(Timed { at, order: (u8::from(!is_read), self.number), due }));
+    /// The command whose data begins to come from the host in cycle `now`: the host is asked what it says.
+    pub fn begins(&self, now: Cycle) -> Option<Issued> {
+        self.from_host.begins(now)
+    }
+
+    /// What the host says to that.
+    pub fn answer(&mut self, answer: Answer) {
+        self.from_host.answer(answer);
+    }
+
+    /// What the engines do in cycle `now` with what they have. `write` takes the word in which a beat of the host's data is written,
+    /// unless it is taken.
+    pub fn move_data(&mut self, now: Cycle, write: impl FnOnce(u32) -> bool) {
+        self.send(now);
+        self.ask_host(now);
+        self.write_host(now);
+        self.end_writes(now);
+        if let Some((issued, answer)) = self.from_host.write(now, write) {
+            self.credits[OFF_CLUSTER].give(now + 1_u64);
+            self.loaded.push_back((now + 1_u64, issued, answer));
+        }
+    }
+
+    fn is_due(at: Option<&(Cycle, Issued)>, now: Cycle) -> bool {
+        at.is_some_and(|(at, _)| *at <= now)
+    }
+
+    /// The outbound engine gives a beat to the NIC, and commands leave for a card.
+    fn send(&mut self, now: Cycle) {
+        if Self::is_due(self.leaving.front(), now)
+            && let Some((_, issued)) = self.leaving.pop_front()
+        {
+            self.credits[engine(&issued.command)].give(now);
+            self.deliver(issued, now);
+        }
+        let Some(output) = self.engines.output(OUTBOUND, now) else { return };
+        if output.ends {
+            // The last bytes of a packet may need a beat more.
+            self.deliver(output.issued, now + u64::from(!output.is_last));
+        }
+        self.engines.leave(OUTBOUND, now, &output);
+    }
+
+    fn deliver(&mut self, issued: Issued, at: Cycle) {
+        self.inside -= 1;
+        self.due.push_back(Due::Deliver(issued, at));
+    }
+
+    /// One read goes to the host: of the off-cluster DMA engine, or of the host-direct unit.
+    fn ask_host(&mut self, now: Cycle) {
+        let direct = match self.direct.front() {
+            Some((at, Taken::Command(issued @ Issued { command: Command::HostDirectRead { size, .. }, .. })))
+                if *at <= now =>
+            {
+                Some((*issued, *size))
+            }
+            _ => None,
+        };
+        let asks = u64::from(Self::is_due(self.reads.front(), now)) | u64::from(direct.is_some()) << 1;
+        let choice = self.asking.offer(asks);
+        if choice.is_some() {
+            self.asking.end();
+        }
+        let at = now + self.host_read;
+        match (choice, direct) {
+            (Some(1), Some((issued, size))) => {
+                self.direct.pop_front();
+                self.from_host.ask(at, issued, size.into(), None);
+            }
+            (Some(_), _) => {
+                let Some((_, issued)) = self.reads.pop_front() else { return };
+                let range = issued.command.local().unwrap_or_default();
+                self.from_host.ask(at, issued, range.size, Some(range));
+            }
+            (None, _) => {}
+        }
+    }
+
+    /// One beat is written to the host: of the off-cluster DMA engine, whose writes may have several, or of the host-direct unit.
+    fn write_host(&mut self, now: Cycle) {
+        let output = self.engines.output(OFF_CLUSTER, now);
+        let is_read =
+            |taken: &Taken| matches!(taken, Taken::Command(Issued { command: Command::HostDirectRead { .. }, .. }));
+        let direct = self.direct.front().filter(|(at, taken)| *at <= now && !is_read(taken)).map(|(_, taken)| *taken);
+        let mut writes = u64::from(direct.is_some()) << 1;
+        if let Some(output) = &output {
+            match (output.bytes, output.issued.command) {
+                (Some(_), Command::ToHost { .. }) => writes |= 1,
+                // A beat that is not whole yet, and what leaves for a card, do not need the host.
+                _ => {
+                    if output.leaves_for_card() {
+                        self.credits[OFF_CLUSTER].give(now);
+                        self.deliver(output.issued, now);
+                    }
+                    self.engines.leave(OFF_CLUSTER, now, output);
+                }
+            }
+        }
+        let Some(choice) = self.writing.offer(writes) else { return };
+        if self.to_host.free() > now {
+            return;
+        }
+        let at = now + self.host_write;
+        match (choice, output, direct) {
+            (0, Some(output), _) => {
+                self.to_host.take(now, output.bytes.unwrap_or_default());
+                self.engines.leave(OFF_CLUSTER, now, &output);
+                if output.is_last {
+                    self.writing.end();
+                    self.written[0].push_back((at, Taken::Command(output.issued)));
+                }
+            }
+            (_, _, Some(taken)) => {
+                let bytes = match taken {
+                    Taken::Command(Issued { command: Command::HostDirect { size, .. }, .. }) => size.into(),
+                    _ => size_of::<Status>() as u32,
+                };
+                self.to_host.take(now, bytes);
+                self.writing.end();
+                self.direct.pop_front();
+                self.written[1].push_back((at, taken));
+            }
+            _ => {}
+        }
+    }
+
+    /// The host answers writes, and its data comes. The host-direct unit is done with one command in a cycle, reads first.
+    fn end_writes(&mut self, now: Cycle) {
+        let [dma, direct] = &mut self.written;
+        let answered =
+            |written: &mut VecDeque<(Cycle, Taken)>| written.pop_front_if(|(at, _)| *at <= now).map(|(_, taken)| taken);
+        let is_direct = |issued: &Issued| matches!(issued.command, Command::HostDirectRead { .. });
+        let dma = answered(dma);
+        let brought = self.from_host.come(now, is_direct);
+        let direct = if brought.is_none() { answered(direct) } else { None };
+        for (engine, taken) in [(OFF_CLUSTER, dma), (DIRECT, direct)] {
+            let Some(taken) = taken else { continue };
+            self.credits[engine].give(now + 1_u64);
+            match taken {
+                Taken::Command(issued) => self.deliver(issued, now),
+                Taken::Status(descriptor, status) => {
+                    self.inside -= 1;
+                    self.due.push_back(Due::Tell(descriptor, status));
+                }
+            }
+        }
+        if let Some((issued, answer)) = brought {
+            self.credits[DIRECT].give(now + 1_u64);
+            self.inside -= 1;
+            self.due.push_back(Due::Bring(issued, answer));
+        }
+        if self.loaded.front().is_some_and(|(at, ..)| *at <= now)
+            && let Some((_, issued, answer)) = self.loaded.pop_front()
+        {
+            self.inside -= 1;
+            self.due.push_back(Due::Bring(issued, answer));
+        }
     }
 
     /// Gives the commands that have come to their engines.
@@ -209,70 +372,36 @@ impl CommandUnit {
             && at <= now
         {
             self.path.pop_front();
-            let written = now + 1_u64 + self.iommu + self.host_write;
-            let issued = match taken {
-                Taken::Command(issued) => issued,
-                Taken::Status(descriptor, status) => {
-                    self.at(written, Due::Tell(descriptor, status));
-                    continue;
-                }
+            let Taken::Command(issued) = taken else {
+                self.direct.push_back((now + 1_u64, taken));
+                continue;
             };
             match issued.command {
                 Command::Send { .. } | Command::ToHost { .. } | Command::Card { data: Some(_), .. } => {
                     self.engines.push(engine(&issued.command), now, issued);
                 }
-                Command::FromHost { data, .. } => {
-                    let start = self.from_host.take(now + self.read_cycles + self.iommu, data.size);
-                    // The bytes come at the rate of the link, and are written to their memory after that.
-                    let from = (start + data.size.div_ceil(self.beat)).max(self.from_host.free()) + self.host_read;
-                    let next = data.address - data.address % self.beat;
-                    self.writes.push_back(Write { from, next, left: beats(data, self.beat), issued });
-                }
-                Command::Card { data: None, .. } => self.at(now + 1_u64, Due::Deliver(issued)),
-                Command::HostDirect { .. } => self.at(written, Due::Deliver(issued)),
-                Command::HostDirectRead { .. } => {
-                    self.at(now + 1_u64 + self.iommu + self.host_read, Due::Deliver(issued));
+                Command::FromHost { .. } => self.reads.push_back((now + self.read_cycles, issued)),
+                Command::Card { data: None, .. } => self.leaving.push_back((now + 1_u64, issued)),
+                Command::HostDirect { .. } | Command::HostDirectRead { .. } => {
+                    self.direct.push_back((now + 1_u64, taken));
                 }
             }
         }
     }
 
-    /// Writes a beat of the host's data; `port` takes the word in the memory, unless it is taken.
+    /// Reads a beat of a command's data; `port` tells whether a memory gives what it needs.
     #[inline]
-    pub fn write(&mut self, now: Cycle, mut port: impl FnMut(u32) -> bool) {
-        let Some(write) = self.writes.front_mut().filter(|write| write.from <= now && port(write.next)) else { return };
-        write.next = write.next.wrapping_add(self.beat);
-        write.left -= 1;
-        if write.left == 0
-            && let Some(Write { issued, .. }) = self.writes.pop_front()
-        {
-            self.at(now + 1_u64, Due::Deliver(issued));
+    pub fn read(&mut self, now: Cycle, port: impl FnMut(u32, Need) -> bool) {
+        // A packet gives its credit back when all of it has been read, in the cycle in which it leaves.
+        if self.engines.step(now, port) == Some(OUTBOUND) {
+            self.credits[OUTBOUND].give(now + self.read_cycles);
         }
     }
 
-    /// Reads a beat of a command's data; `port` takes the word in the memory, unless it is taken.
+    /// The next thing that has become due.
     #[inline]
-    pub fn read(&mut self, now: Cycle, port: impl FnMut(u32) -> bool) {
-        if self.engines.wake() > now {
-            return;
-        }
-        let Some(Sent { issued, at }) = self.engines.step(now, port) else { return };
-        let at = match issued.command {
-            // The host accepts a write when the link begins to take it: writes are posted.
-            Command::ToHost { data, .. } => self.to_host.take(at + self.iommu, data.size) + self.host_write,
-            _ => at,
-        };
-        self.at(at, Due::Deliver(issued));
-    }
-
-    /// The next thing that is due in cycle `now`.
-    #[inline]
-    pub fn next_due(&mut self, now: Cycle) -> Option<Due> {
-        self.due.peek().filter(|Reverse(timed)| timed.at <= now)?;
-        let Reverse(Timed { due, .. }) = self.due.pop()?;
-        let engine = if let Due::Deliver(issued) = &due { engine(&issued.command) } else { DIRECT };
-        self.waiting[engine] -= 1;
-        Some(due)
+    pub fn next_due(&mut self) -> Option<Due> {
+        self.due.pop_front()
     }
 
     /// A command is done in cycle `now`: its response goes back.
@@ -358,8 +487,24 @@ mod tests {
         assert_eq!(commands.wake(), Cycle::NEVER);
     }
 
-    /// A command of cycle 0 is at its engine in 3. 128 B come over the link from 3 + 4 on, and the last of them is there 2 beats and
-    /// 29 - 2 - 4 - 1 cycles later; the two beats are written when the port is free, and the handler's data is complete after them.
+    /// What happens to commands, cycle by cycle from 0 on, when all memories are free; `act` comes before the path.
+    fn run(commands: &mut CommandUnit, cycles: u64, mut act: impl FnMut(&mut CommandUnit, u64)) -> Vec<(u64, Due)> {
+        let mut found = Vec::new();
+        for now in 0..cycles {
+            if commands.begins(Cycle(now)).is_some() {
+                commands.answer(Answer::default());
+            }
+            commands.move_data(Cycle(now), |_| true);
+            found.extend(std::iter::from_fn(|| commands.next_due()).map(|due| (now, due)));
+            act(commands, now);
+            commands.arrive(Cycle(now));
+            commands.read(Cycle(now), |_, _| true);
+        }
+        found
+    }
+
+    /// A command of cycle 0 is at its engine in 3. 128 B come over the link from 3 + 4 + 29 on, a beat a cycle; the three words are
+    /// written when both are there and the port is free, and the handler's data is complete after them.
     #[test]
     fn data_of_the_host_is_written_beat_by_beat() {
         let run = |is_free: fn(u64) -> bool| {
@@ -368,28 +513,93 @@ mod tests {
             commands.take(Cycle(0), issued(0, Command::FromHost { host: 0, data, event: None }));
             let mut written = Vec::new();
             for now in 0..100 {
-                if let Some(Due::Deliver(_)) = commands.next_due(Cycle(now)) {
-                    return (written, now);
+                if commands.begins(Cycle(now)).is_some() {
+                    assert_eq!(now, 3 + 4 + 29);
+                    commands.answer(Answer::default());
                 }
-                commands.arrive(Cycle(now));
-                commands.write(Cycle(now), |address| {
+                commands.move_data(Cycle(now), |address| {
                     let is_free = is_free(now);
                     written.extend(is_free.then_some((now, address - L2)));
                     is_free
                 });
+                if let Some(Due::Bring(..)) = commands.next_due() {
+                    assert_eq!(commands.wake(), Cycle::NEVER);
+                    return (written, now);
+                }
+                commands.arrive(Cycle(now));
             }
             panic!("it is never delivered");
         };
-        let (free, at) = run(|_| true);
-        let first = free[0].0;
-        assert_eq!((free, at), (vec![(first, 0), (first + 1, 64), (first + 2, 128)], first + 3));
-        let (written, at) = run(|now| now % 4 == 0);
-        let first = first.next_multiple_of(4);
-        assert_eq!((written, at), (vec![(first, 0), (first + 4, 64), (first + 8, 128)], first + 9));
+        assert_eq!(run(|_| true), (vec![(38, 0), (39, 64), (40, 128)], 41));
+        assert_eq!(run(|now| now % 4 == 0), (vec![(40, 0), (44, 64), (48, 128)], 49));
     }
 
-    /// A status of cycle 0 is taken in 1, is at the unit in 1 + 3, and at the host after 1 + 2 more. Four may wait, and they use the
-    /// credits of the host-direct unit.
+    /// Writing begins when 16 beats are there: a buffer holds no more.
+    #[test]
+    fn a_long_read_is_written_while_it_comes() {
+        let mut commands = commands();
+        let data = Range { address: L2, size: 1_280 };
+        commands.take(Cycle(0), issued(0, Command::FromHost { host: 0, data, event: None }));
+        let found = run(&mut commands, 100, |_, _| {});
+        assert!(matches!(found[..], [(at, Due::Bring(..))] if at == 36 + 16 + 20), "{}", found[0].0);
+    }
+
+    /// There is one channel to the host: a host-direct write waits for all beats of a copy that has begun.
+    #[test]
+    fn writes_to_the_host_take_turns() {
+        let mut commands = commands();
+        let (data, direct) =
+            (Range { address: L2, size: 512 }, Command::HostDirect { host: 0, data: [0; 64], size: 8 });
+        commands.take(Cycle(0), issued(0, Command::ToHost { host: 0, data, event: None }));
+        let found = run(&mut commands, 60, |commands, now| {
+            if now == 5 {
+                commands.take(Cycle(now), issued(1, direct));
+            }
+        });
+        let slots = found.iter().map(|(at, due)| match due {
+            Due::Deliver(issued, _) => (*at, issued.slot),
+            _ => panic!("no write"),
+        });
+        // The copy is at the engine in 3, its beats are read from 4 on and leave from 8 to 15; the command could leave in 9.
+        assert_eq!(slots.collect::<Vec<_>>(), [(15 + 2, 0), (16 + 2, 1)]);
+    }
+
+    /// A range that ends with bytes which do not fit into the last beat leaves in one beat more; all of it has been read before.
+    #[test]
+    fn a_stream_may_have_a_beat_more() {
+        for (offset, size, leaves) in [(0, 128, 9), (1, 100, 10), (32, 96, 10), (32, 64, 9), (1, 63, 8)] {
+            let mut commands = commands();
+            let send =
+                Command::Send { data: Range { address: L2 + offset, size }, send: Send { node: 0, flow: 0, user: 0 } };
+            commands.take(Cycle(0), issued(0, send));
+            let found = run(&mut commands, 40, |_, _| {});
+            let [(_, Due::Deliver(_, at))] = found[..] else { panic!("one packet") };
+            assert_eq!(at, Cycle(leaves), "{size} B at {offset}");
+        }
+    }
+
+    /// A beat whose bank is taken keeps all behind it waiting.
+    #[test]
+    fn reads_stay_in_order() {
+        let mut commands = commands();
+        let data = Range { address: L2, size: 128 };
+        let send = Command::Send { data, send: Send { node: 0, flow: 0, user: 0 } };
+        commands.take(Cycle(0), issued(0, Command::ToHost { host: 0, data, event: None }));
+        commands.take(Cycle(0), issued(1, send));
+        let mut read = Vec::new();
+        for now in 0..20 {
+            commands.arrive(Cycle(now));
+            commands.read(Cycle(now), |address, need| {
+                let gives = need == Need::Next || now > 6;
+                read.extend((gives && need == Need::Now).then_some((now, address - L2)));
+                gives
+            });
+        }
+        assert_eq!(read, [(7, 0), (8, 0), (9, 64), (10, 64)]);
+    }
+
+    /// A status of cycle 0 is taken in 1, is at the unit in 1 + 3 behind the commands before it, and at the host after 1 + 2 more. Four
+    /// may wait, and they use the credits of the host-direct unit, which are there again a cycle after the answer of the host.
     #[test]
     fn a_status_goes_the_way_of_a_host_direct_write() {
         let mut commands = commands();
@@ -399,21 +609,20 @@ mod tests {
         }
         assert!(!commands.has_room_for_status() && !commands.could_take_status(Cycle(0)));
         let direct = Command::HostDirect { host: 0, data: [0; 64], size: 8 };
-        let others = commands.room[DIRECT] - 2;
-        (0..others).for_each(|slot| commands.take(Cycle(0), issued(slot as u8, direct)));
-        let mut told = Vec::new();
-        for now in 1..30 {
-            while let Some(due) = commands.next_due(Cycle(now)) {
-                if let Due::Tell(descriptor, status) = due {
-                    told.push((now, descriptor, status.count));
-                }
+        let others = unit().commands.in_flight_per_target - 2;
+        let found = run(&mut commands, 30, |commands, now| {
+            if now == 0 {
+                (0..others).for_each(|slot| commands.take(Cycle(now), issued(slot as u8, direct)));
             }
             if commands.could_take_status(Cycle(now)) {
                 commands.take_status(Cycle(now));
             }
-            commands.arrive(Cycle(now));
-        }
-        // The third and the fourth wait for the credits of the commands, which are at the host in 3 + 3.
-        assert_eq!(told, [(7, 0x1000, 1), (8, 0x2000, 2), (12, 0x3000, 3), (13, 0x4000, 4)]);
+        });
+        let told = found.iter().filter_map(|(at, due)| match due {
+            Due::Tell(descriptor, status) => Some((*at, *descriptor, status.count)),
+            _ => None,
+        });
+        // The commands are at the host in 4 to 9 and done in 6 to 11; the third status takes the credit that is there in 7.
+        assert_eq!(told.collect::<Vec<_>>(), [(12, 0x1000, 1), (13, 0x2000, 2), (14, 0x3000, 3), (15, 0x4000, 4)]);
     }
 }

@@ -16,13 +16,17 @@ pub enum Doing<A> {
     Local(u32),
     /// It asks the interconnect for this memory, at this offset.
     Remote(Place, u32),
-    /// It waits until its access happens.
+    /// It waits until its access to this word happens, which it has asked for.
     Asked {
+        /// The memory and the offset.
+        at: (Place, u32),
         /// Its handler has been killed: the access happens nevertheless.
         is_killed: bool,
     },
-    /// Its access happens.
+    /// Its access to this word happens.
     Reaches {
+        /// The memory and the offset.
+        at: (Place, u32),
         /// When it has the answer.
         answer: u64,
         /// Its handler has been killed.
@@ -44,7 +48,7 @@ pub struct Hpu<A, O> {
     pub doing: Doing<A>,
     /// The access for which it waits.
     pub access: Access,
-    /// Words of the access that have no grant yet.
+    /// Words of the access that have no grant yet, or no answer when they are in another memory.
     pub words: u32,
     /// Where the first byte of the access is among the bytes of all memories.
     pub position: usize,

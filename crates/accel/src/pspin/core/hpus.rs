@@ -274,19 +274,27 @@ impl<E: Environment> Hpus<E> {
             Doing::Local(_) => {}
             Doing::Running => self.go_on(id, side.memory),
             Doing::Remote(place, offset) => {
-                group.counters.remote += 1;
+                // An access that crosses words asks for one after the other.
+                let bytes = hpu.access.bytes.min(4 - offset % 4);
+                group.counters.remote += u64::from(hpu.words == hpu.access.words());
                 let is_atomic = hpu.access.class == Class::Atomic;
-                side.ask(id.hpu, Remote { place, offset, bytes: hpu.access.bytes, is_atomic });
-                self.at(id, u64::MAX, Doing::Asked { is_killed: false });
+                side.ask(id.hpu, Remote { place, offset, bytes, is_atomic });
+                self.at(id, u64::MAX, Doing::Asked { at: (place, offset), is_killed: false });
             }
-            Doing::Reaches { answer, is_killed } => {
-                let stall = answer.saturating_sub(hpu.access.at + 1);
+            Doing::Reaches { at: (place, offset), answer, is_killed } => {
                 hpu.answer = answer;
                 if is_killed {
                     // What it would fail with does not matter any more.
-                    _ = self.perform_last(id, side.memory, stall);
+                    _ = self.perform_last(id, side.memory, 0);
                     return E::kill(self, id, Cycle(answer));
                 }
+                if hpu.words > 1 {
+                    hpu.words -= 1;
+                    return self.at(id, answer, Doing::Remote(place, (offset | 3) + 1));
+                }
+                // Further words and an atomic operation take a cycle each in a memory that is ready at once, too.
+                let further = hpu.access.words() - 1 + u32::from(hpu.access.class == Class::Atomic);
+                let stall = answer.saturating_sub(hpu.access.at + 1 + u64::from(further));
                 self.perform(id, side.memory, stall);
             }
             Doing::Fetch(line) if group.cache.lines.contains(line) => self.go_on(id, side.memory),
@@ -378,7 +386,7 @@ impl<E: Environment> Cores for Hpus<E> {
         // An access that is on its way happens, and the HPU recovers when it has the answer.
         let hpu = self.hpu(id);
         match &mut hpu.doing {
-            Doing::Asked { is_killed } => *is_killed = true,
+            Doing::Asked { is_killed, .. } => *is_killed = true,
             _ => {
                 let at = at.max(Cycle(hpu.answer));
                 E::kill(self, id, at);
@@ -387,8 +395,8 @@ impl<E: Environment> Cores for Hpus<E> {
     }
 
     fn reach(&mut self, id: HpuId, at: Cycle, answer: Cycle) {
-        if let Doing::Asked { is_killed } = self.hpu(id).doing {
-            self.wake(id, at.0, Doing::Reaches { answer: answer.0, is_killed });
+        if let Doing::Asked { at: word, is_killed } = self.hpu(id).doing {
+            self.wake(id, at.0, Doing::Reaches { at: word, answer: answer.0, is_killed });
         }
     }
 

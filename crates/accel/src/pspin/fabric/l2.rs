@@ -1,5 +1,6 @@
 //! The ports of the L2 memories (§III-C): port A is of the NIC and the host, port B of the clusters. A bank has one access in a cycle:
-//! the writes of port A come first, then its reads, then the beats of the clusters' DMA engines, then the words of HPUs.
+//! first come what the clusters' DMA engines write, which has its time since its beat was read, and the second cycle of an atomic
+//! operation; then the writes of port A, its reads, the beats that DMA engines read, and the words of HPUs.
 
 use std::collections::VecDeque;
 
@@ -8,10 +9,16 @@ use machine::Pspin;
 use crate::pspin::cycle::Cycle;
 use crate::pspin::memory::{Arena, Place};
 
+/// A packet that the NIC writes: the cycle in which it offers the next beat, the beat's address, and the number of beats that are left.
+struct Packet {
+    from: Cycle,
+    next: u32,
+    left: u32,
+}
+
 /// What uses the banks of L2 packet buffer and L2 handler memory, beat by beat.
 pub struct L2Ports {
-    /// Packets that the NIC writes: the first cycle, the address, and the number of beats.
-    packets: VecDeque<(Cycle, u32, u32)>,
+    packets: VecDeque<Packet>,
     /// The first cycle in which the NIC may write another packet.
     packet_free: Cycle,
     /// The cycle of the latest write of the host, and its address; and of the latest read of port A.
@@ -19,8 +26,9 @@ pub struct L2Ports {
     read: (Cycle, u32),
     /// The latest beats that DMA engines have read: of the packet buffer, and of handler memory.
     beats: [(Cycle, u32); 2],
-    /// The beats that DMA engines write, in order.
+    /// What is sure to have its bank, in order: the beats that DMA engines write, and the second cycles of atomic operations.
     written: VecDeque<(Cycle, u32)>,
+    held: VecDeque<(Cycle, u32)>,
     beat: u32,
     /// Bytes of a row of banks, and whether both ports share the memory: packet buffer, and handler memory.
     rows: [u32; 2],
@@ -45,35 +53,64 @@ impl L2Ports {
             read: never,
             beats: [never; 2],
             written: VecDeque::new(),
+            held: VecDeque::new(),
             beat: unit.nhi.width_bits / 8,
             rows: [packet.banks * (packet.bank_bits / 8), handler.banks * (handler.bank_bits / 8)],
             is_shared: [packet.ports == 1, handler.ports == 1],
         }
     }
 
-    /// The NIC writes a packet from cycle `at` on, behind those before it. Returns the first cycle behind its beats.
+    /// The NIC writes a packet from cycle `at` on, behind those before it. Returns the first cycle behind its beats, if none of them has
+    /// to wait.
     pub fn write_packet(&mut self, at: Cycle, address: u32, bytes: u32) -> Cycle {
         let beats = (address + bytes.max(1) - 1) / self.beat - address / self.beat + 1;
-        let start = at.max(self.packet_free);
-        self.packet_free = start + beats;
-        self.packets.push_back((start, address - address % self.beat, beats));
+        let from = at.max(self.packet_free);
+        self.packet_free = from + beats;
+        self.packets.push_back(Packet { from, next: address - address % self.beat, left: beats });
         self.packet_free
+    }
+
+    /// Time has passed up to cycle `now`: the NIC has written what it could.
+    #[inline]
+    fn pass(&mut self, now: Cycle) {
+        while let Some(&Packet { from, next, left }) = self.packets.front()
+            && from < now
+        {
+            let is_calm = self.written.is_empty() && self.held.is_empty();
+            let beats = match () {
+                () if is_calm => u32::try_from(now - from).unwrap_or(u32::MAX).min(left),
+                () => u32::from(!self.is_sure(from, next)),
+            };
+            let behind = from + u64::from(beats.max(1));
+            if beats == left {
+                self.packets.pop_front();
+                if let Some(packet) = self.packets.front_mut() {
+                    packet.from = packet.from.max(behind);
+                }
+            } else {
+                self.packets[0] =
+                    Packet { from: behind, next: next.wrapping_add(beats * self.beat), left: left - beats };
+            }
+        }
+        for sure in [&mut self.written, &mut self.held] {
+            while sure.front().is_some_and(|(at, _)| *at < now) {
+                sure.pop_front();
+            }
+        }
+    }
+
+    /// Whether the NIC offers a beat in cycle `now`; then the host has to wait.
+    #[inline]
+    pub fn is_written(&mut self, now: Cycle) -> bool {
+        self.pass(now);
+        self.packets.front().is_some_and(|packet| packet.from <= now)
     }
 
     /// The address of the beat that the NIC writes in cycle `now`.
     #[inline]
-    fn packet_beat(&mut self, now: Cycle) -> Option<u32> {
-        while self.packets.front().is_some_and(|(start, _, beats)| *start + *beats <= now) {
-            self.packets.pop_front();
-        }
-        let (start, first, _) = self.packets.front().filter(|(start, ..)| *start <= now)?;
-        Some(first.wrapping_add((now - *start) as u32 * self.beat))
-    }
-
-    /// Whether the NIC writes in cycle `now`; then the host has to wait.
-    #[inline]
-    pub fn is_written(&mut self, now: Cycle) -> bool {
-        self.packet_beat(now).is_some()
+    fn packet_beat(&self, now: Cycle) -> Option<u32> {
+        let packet = self.packets.front().filter(|packet| packet.from <= now)?;
+        (!self.is_sure(now, packet.next)).then_some(packet.next)
     }
 
     /// Whether two beats of one cycle are in the same banks.
@@ -89,21 +126,21 @@ impl L2Ports {
         self.is_shared[memory(one)] && memory(one) == memory(other) || self.same_banks(one, other)
     }
 
-    /// Whether a DMA engine writes the banks of an address in cycle `now`.
+    /// Whether the banks of an address are those of an access that does not wait, in a cycle that has not passed.
     #[inline]
-    fn is_written_by_dma(&mut self, now: Cycle, address: u32) -> bool {
-        while self.written.front().is_some_and(|(at, _)| *at < now) {
-            self.written.pop_front();
-        }
-        let of_now = self.written.iter().take_while(|(at, _)| *at == now);
-        let mut written = of_now.map(|(_, written)| *written);
-        written.any(|written| self.excludes(written, address))
+    fn is_sure(&self, cycle: Cycle, address: u32) -> bool {
+        let of_cycle = |sure: &VecDeque<(Cycle, u32)>| {
+            let later = sure.iter().skip_while(|(at, _)| *at < cycle);
+            later.take_while(|(at, _)| *at == cycle).any(|(_, sure)| self.excludes(*sure, address))
+        };
+        of_cycle(&self.written) || of_cycle(&self.held)
     }
 
     /// Writes a beat of the host's data in cycle `now`, in which the NIC does not write. Returns whether its banks are free.
     #[inline]
     pub fn write(&mut self, now: Cycle, address: u32) -> bool {
-        let is_free = !self.is_written_by_dma(now, address);
+        self.pass(now);
+        let is_free = !self.is_sure(now, address);
         if is_free {
             self.write = (now, address);
         }
@@ -113,23 +150,25 @@ impl L2Ports {
     /// Reads a beat by port A in cycle `now`. Returns whether its banks are free.
     #[inline]
     pub fn read(&mut self, now: Cycle, address: u32) -> bool {
+        self.pass(now);
         let packet = self.packet_beat(now);
         let host = Some(self.write).filter(|(at, _)| *at == now).map(|(_, address)| address);
-        let is_free = ![packet, host].into_iter().flatten().any(|written| self.same_banks(written, address))
-            && !self.is_written_by_dma(now, address);
+        let is_free = ![packet, host].into_iter().flatten().any(|written| self.excludes(written, address))
+            && !self.is_sure(now, address);
         if is_free {
             self.read = (now, address);
         }
         is_free
     }
 
-    /// Whether port A uses the banks of an address in cycle `now`, or a DMA engine writes there.
+    /// Whether port A uses the banks of an address in cycle `now`, or something that does not wait.
     #[inline]
     pub fn is_taken(&mut self, now: Cycle, address: u32) -> bool {
+        self.pass(now);
         let packet = self.packet_beat(now);
         let of_now = |(at, address): (Cycle, u32)| (at == now).then_some(address);
         let mut used = [packet, of_now(self.write), of_now(self.read)].into_iter().flatten();
-        used.any(|used| self.excludes(used, address)) || self.is_written_by_dma(now, address)
+        used.any(|used| self.excludes(used, address)) || self.is_sure(now, address)
     }
 
     /// A DMA engine reads a beat in cycle `now`.
@@ -143,10 +182,17 @@ impl L2Ports {
         self.written.push_back((at, address));
     }
 
-    /// Whether a beat of either port uses the bank of a word in cycle `now`, so that an HPU has to wait.
-    pub fn is_taken_for_word(&mut self, now: Cycle, address: u32) -> bool {
+    /// Takes the bank of a word for an HPU in cycle `now`, and in the next one for what an atomic operation writes. Returns whether no
+    /// beat of either port uses it; an atomic operation begins when it can end.
+    pub fn take_word(&mut self, now: Cycle, address: u32, is_atomic: bool) -> bool {
         let (at, beat) = self.beats[memory(address)];
-        self.is_taken(now, address) || at == now && self.same_banks(beat, address)
+        let is_free = !self.is_taken(now, address)
+            && !(at == now && self.excludes(beat, address))
+            && !(is_atomic && self.is_sure(now + 1_u64, address));
+        if is_free && is_atomic {
+            self.held.push_back((now + 1_u64, address));
+        }
+        is_free
     }
 }
 
@@ -188,9 +234,36 @@ mod tests {
         let mut ports = L2Ports::new(&unit());
         ports.note_read(Cycle(5), HANDLER);
         ports.note_write(Cycle(6), HANDLER + 64);
-        let mut taken = |at: u64, address: u32| ports.is_taken_for_word(Cycle(at), HANDLER + address);
-        assert!(taken(5, 60) && !taken(5, 64));
-        assert!(taken(6, 64 + 256) && !taken(6, 0));
-        assert!(!taken(7, 64));
+        let mut takes = |at: u64, address: u32| ports.take_word(Cycle(at), HANDLER + address, false);
+        assert!(!takes(5, 60) && takes(5, 64));
+        assert!(!takes(6, 64 + 256) && takes(6, 0));
+        assert!(takes(7, 64));
+    }
+
+    /// An atomic operation needs its bank for two cycles, of which nobody else gets the second.
+    #[test]
+    fn an_atomic_operation_begins_when_it_can_end() {
+        let mut ports = L2Ports::new(&unit());
+        ports.note_write(Cycle(6), HANDLER + 64);
+        assert!(!ports.take_word(Cycle(5), HANDLER + 64, true) && ports.take_word(Cycle(5), HANDLER + 64, false));
+        assert!(!ports.take_word(Cycle(6), HANDLER + 64, true) && ports.take_word(Cycle(7), HANDLER + 64, true));
+        assert!(!ports.write(Cycle(8), HANDLER + 64) && !ports.read(Cycle(8), HANDLER + 64));
+        assert!(ports.is_taken(Cycle(8), HANDLER + 64) && !ports.is_taken(Cycle(9), HANDLER + 64));
+    }
+
+    /// A beat of the NIC waits for one that a DMA engine writes to the same banks, and those behind it with it; the host waits for both.
+    #[test]
+    fn the_nic_waits_for_a_dma_engine() {
+        let mut ports = L2Ports::new(&unit());
+        assert_eq!(ports.write_packet(Cycle(10), PACKET, 128), Cycle(12));
+        assert_eq!(ports.write_packet(Cycle(10), PACKET + 512, 64), Cycle(13));
+        for (at, address) in [(10, 0), (11, 64), (12, 64)] {
+            ports.note_write(Cycle(at), PACKET + address);
+        }
+        assert!(ports.is_written(Cycle(10)) && !ports.is_taken(Cycle(10), PACKET + 64));
+        assert!(ports.is_taken(Cycle(11), PACKET), "the first beat");
+        assert!(ports.is_taken(Cycle(12), PACKET + 64), "the DMA engine");
+        assert!(ports.is_taken(Cycle(13), PACKET + 64), "the second beat");
+        assert!(ports.is_written(Cycle(14)) && ports.is_taken(Cycle(14), PACKET + 512) && !ports.is_written(Cycle(15)));
     }
 }

@@ -1,8 +1,9 @@
 //! The interconnect by which HPUs reach what is not in their own L1: a word at a time (§III-C).
 //!
-//! In each cycle, the port of a cluster takes the word of one of the HPUs that ask, in turn. It comes to its memory after half of the
-//! latency. A memory has one access in a cycle, from the clusters in turn, when its bank is free. The answers come back over the
-//! other half of the latency, one in a cycle to each cluster.
+//! In each cycle, the port of a cluster takes the word of one of the HPUs that ask, in turn. The port has one queue: the word comes to
+//! its memory after half of the latency, but not before those that the port has taken earlier, and one in a cycle. A memory has one
+//! access in a cycle, from the clusters in turn, when its bank is free. The answers come back over the other half of the latency, in
+//! the order of the accesses, one in a cycle to each cluster.
 
 use std::collections::VecDeque;
 
@@ -13,7 +14,7 @@ use crate::pspin::cycle::Cycle;
 use crate::pspin::her::HpuId;
 use crate::pspin::memory::Place;
 
-/// An access that an HPU asks for. It cannot be taken back.
+/// An access to one word that an HPU asks for. It cannot be taken back.
 #[derive(Clone, Copy, Debug)]
 pub struct Remote {
     /// The memory.
@@ -29,9 +30,11 @@ pub struct Remote {
 /// An access that its cluster's port has taken.
 #[derive(Clone, Copy)]
 struct Flying {
-    /// When it comes to its memory.
+    /// The first cycle in which it can be at its memory.
     at: Cycle,
     hpu: u16,
+    /// The number of the memory.
+    memory: usize,
     remote: Remote,
 }
 
@@ -43,16 +46,22 @@ struct Port {
     arbiter: RoundRobin,
     /// The next word is not taken before this cycle.
     free: Cycle,
-    /// Accesses that were taken and have not happened, and the cycles of the answers to those that have.
-    flying: usize,
-    answers: Vec<Cycle>,
+    /// The accesses that have not happened, in order, and the first cycle in which the next one can.
+    waiting: VecDeque<Flying>,
+    from: Cycle,
+    /// The cycles of the answers to those that have, in order.
+    answers: VecDeque<Cycle>,
+}
+
+impl Port {
+    /// The first cycle in which its next access can happen.
+    fn wake(&self) -> Cycle {
+        self.waiting.front().map_or(Cycle::NEVER, |flying| flying.at.max(self.from))
+    }
 }
 
 /// The port of a memory.
 struct Memory {
-    /// The accesses of each cluster, in order.
-    waiting: Vec<VecDeque<Flying>>,
-    count: usize,
     arbiter: RoundRobin,
     /// The next access does not happen before this cycle.
     free: Cycle,
@@ -61,27 +70,9 @@ struct Memory {
 }
 
 impl Memory {
-    fn new(clusters: usize, cycles: u32) -> Memory {
+    fn new(cycles: u32) -> Memory {
         let (all, half) = (u64::from(cycles), u64::from(cycles / 2));
-        Memory {
-            waiting: vec![VecDeque::new(); clusters],
-            count: 0,
-            arbiter: RoundRobin::default(),
-            free: Cycle::ZERO,
-            latency: (half, all - half),
-        }
-    }
-
-    /// The clusters whose first access has come up to cycle `now`.
-    fn requests(&self, now: Cycle) -> u64 {
-        let has_come = |waiting: &VecDeque<Flying>| waiting.front().is_some_and(|flying| flying.at <= now);
-        self.waiting.iter().rev().fold(0, |requests, waiting| requests << 1 | u64::from(has_come(waiting)))
-    }
-
-    /// The next cycle in which an access could happen.
-    fn wake(&self) -> Cycle {
-        let first = self.waiting.iter().filter_map(VecDeque::front).map(|flying| flying.at).min();
-        first.map_or(Cycle::NEVER, |at| at.max(self.free))
+        Memory { arbiter: RoundRobin::default(), free: Cycle::ZERO, latency: (half, all - half) }
     }
 }
 
@@ -108,13 +99,14 @@ impl PeInterconnect {
             asked: vec![None; hpus],
             arbiter: RoundRobin::default(),
             free: Cycle::ZERO,
-            flying: 0,
-            answers: Vec::new(),
+            waiting: VecDeque::new(),
+            from: Cycle::ZERO,
+            answers: VecDeque::new(),
         };
         let latency = |memory: usize| if memory < 3 { unit.pe.l2_cycles } else { unit.pe.remote_l1_cycles };
         PeInterconnect {
             clusters: (0..clusters).map(port).collect(),
-            memories: (0..3 + clusters).map(|memory| Memory::new(clusters, latency(memory))).collect(),
+            memories: (0..3 + clusters).map(|memory| Memory::new(latency(memory))).collect(),
             asking: 0,
             from: Cycle::NEVER,
             port_bytes: unit.pe.width_bits / 8,
@@ -150,8 +142,10 @@ impl PeInterconnect {
 
     fn take_of(&mut self, cluster: usize, now: Cycle) {
         let port = &mut self.clusters[cluster];
-        port.answers.retain(|answer| *answer > now);
-        if port.free > now || port.flying + port.answers.len() >= self.in_flight {
+        while port.answers.front().is_some_and(|answer| *answer <= now) {
+            port.answers.pop_front();
+        }
+        if port.free > now || port.waiting.len() + port.answers.len() >= self.in_flight {
             return;
         }
         let Some(hpu) = port.arbiter.choice(port.asking) else { return };
@@ -162,18 +156,15 @@ impl PeInterconnect {
         }
         let Some(remote) = port.asked[hpu as usize].take() else { return };
         port.free = now + remote.bytes.div_ceil(self.port_bytes).max(1);
-        port.flying += 1;
         let memory = match remote.place {
             Place::Handler => 0,
             Place::Packet => 1,
             Place::Program => 2,
             Place::L1(other) => 3 + usize::from(other),
         };
-        let memory = &mut self.memories[memory];
-        let at = now + memory.latency.0;
-        memory.waiting[cluster].push_back(Flying { at, hpu: hpu as u16, remote });
-        memory.count += 1;
-        self.from = self.from.min(at.max(memory.free));
+        let at = now + self.memories[memory].latency.0;
+        port.waiting.push_back(Flying { at, hpu: hpu as u16, memory, remote });
+        self.from = self.from.min(port.wake());
     }
 
     /// The accesses of cycle `now` happen, each when `is_free` finds that its bank is. `reach` learns whose they are, and in which
@@ -182,28 +173,27 @@ impl PeInterconnect {
         if self.from > now {
             return;
         }
-        self.from = Cycle::NEVER;
-        for memory in self.memories.iter_mut().filter(|memory| memory.count > 0) {
+        for (index, memory) in self.memories.iter_mut().enumerate() {
+            let asks = |port: &Port| port.wake() <= now && port.waiting[0].memory == index;
+            let requests = self.clusters.iter().rev().fold(0, |requests, port| requests << 1 | u64::from(asks(port)));
             if memory.free <= now
-                && let Some(cluster) = memory.arbiter.choice(memory.requests(now))
-                && let Some(Flying { hpu, remote, .. }) = memory.waiting[cluster as usize].front().copied()
+                && let Some(cluster) = memory.arbiter.choice(requests)
+                && let port = &mut self.clusters[cluster as usize]
+                && let Some(Flying { hpu, remote, .. }) = port.waiting.front().copied()
                 && is_free(remote)
             {
                 memory.arbiter.grant(cluster);
-                memory.waiting[cluster as usize].pop_front();
-                memory.count -= 1;
                 memory.free = now + if remote.is_atomic { self.atomic_cycles } else { 1 };
-                let port = &mut self.clusters[cluster as usize];
-                port.flying -= 1;
-                let mut answer = now + memory.latency.1;
-                while port.answers.contains(&answer) {
-                    answer += 1;
-                }
-                port.answers.push(answer);
+                port.waiting.pop_front();
+                port.from = now + 1_u64;
+                let after = port.answers.back().map_or(Cycle::ZERO, |latest| *latest + 1_u64);
+                let answer = after.max(now + memory.latency.1);
+                port.answers.push_back(answer);
                 reach(HpuId { cluster: cluster as u16, hpu }, answer);
             }
-            self.from = self.from.min(memory.wake().max(now + 1_u64));
         }
+        let next = self.clusters.iter().map(Port::wake).min().unwrap_or(Cycle::NEVER);
+        self.from = next.max(now + 1_u64);
     }
 }
 
@@ -216,10 +206,15 @@ pub struct ProgramPort {
     asked: Vec<Vec<u32>>,
     arbiter: RoundRobin,
     free: Cycle,
+    /// The cycles in which lines are read begin with these.
+    reads: VecDeque<Cycle>,
     port_bytes: u32,
     line: u32,
     miss_cycles: u64,
 }
+
+/// Cycles from the last word of a line in the port to the line in the cache.
+const BACK: u64 = 2;
 
 /// A line that is on its way to the cache of a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -242,6 +237,7 @@ impl ProgramPort {
             asked: vec![vec![0; hpus]; clusters],
             arbiter: RoundRobin::default(),
             free: Cycle::ZERO,
+            reads: VecDeque::new(),
             port_bytes: unit.program.port_bits / 8,
             line: unit.icache.line,
             miss_cycles: u64::from(unit.icache.miss_cycles),
@@ -261,7 +257,16 @@ impl ProgramPort {
         self.asked[usize::from(hpu.cluster)][usize::from(hpu.hpu)] = line;
     }
 
-    /// Begins to read a line in cycle `now`. The HPUs of its cluster that have asked for the same line ask no longer.
+    /// Whether a line is being read in cycle `now`, so that the word of an HPU has to wait.
+    pub fn is_reading(&mut self, now: Cycle) -> bool {
+        let words = self.line.div_ceil(self.port_bytes);
+        while self.reads.front().is_some_and(|first| *first + words <= now) {
+            self.reads.pop_front();
+        }
+        self.reads.front().is_some_and(|first| *first <= now)
+    }
+
+    /// Begins to ask for a line in cycle `now`. The HPUs of its cluster that have asked for the same line ask no longer.
     pub fn fetch(&mut self, now: Cycle) -> Option<Refill> {
         if self.free > now {
             return None;
@@ -278,7 +283,9 @@ impl ProgramPort {
         if *hpus == 0 {
             self.asking &= !(1 << cluster);
         }
-        self.free = now + self.line.div_ceil(self.port_bytes);
+        let words = u64::from(self.line.div_ceil(self.port_bytes));
+        self.free = now + words;
+        self.reads.push_back(now + self.miss_cycles.saturating_sub(words + BACK));
         Some(Refill { hpu: HpuId { cluster: cluster as u16, hpu: hpu as u16 }, line, there: now + self.miss_cycles })
     }
 }
@@ -328,10 +335,18 @@ mod tests {
     fn requesters_take_turns() {
         let l2 = Place::Handler;
         let found = run(&[(100, 0, 0, l2), (100, 0, 1, l2), (100, 0, 2, Place::L1(1)), (101, 0, 7, l2)], |_| true);
-        // Then 7 is behind 2: the first at or above the one behind the last.
-        assert_eq!(found, [(109, 118), (110, 119), (110, 120), (112, 121)]);
+        // Then 7 is behind 2: the first at or above the one behind the last. The word for L1 is behind those before it.
+        assert_eq!(found, [(109, 118), (110, 119), (111, 120), (112, 121)]);
         let clusters = run(&[(100, 3, 0, l2), (100, 1, 0, l2), (100, 0, 0, l2), (101, 0, 1, l2)], |_| true);
         assert_eq!(clusters, [(111, 120), (110, 119), (109, 118), (112, 121)]);
+    }
+
+    /// The port of a cluster has one queue: a word whose bank is taken keeps those for other memories waiting, too.
+    #[test]
+    fn words_stay_in_order() {
+        let asks = [(100, 0, 0, Place::Handler), (100, 0, 1, Place::L1(1)), (100, 2, 0, Place::L1(1))];
+        let found = run(&asks, |now| !(109..112).contains(&now));
+        assert_eq!(found, [(112, 121), (113, 122), (108, 116)]);
     }
 
     /// The ninth waits for the first answer.

@@ -22,6 +22,15 @@ pub struct Banks {
     owed: Vec<u64>,
 }
 
+/// A wide port of an L1, for a beat a cycle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wide {
+    /// The port for reading.
+    Read,
+    /// The port for writing.
+    Write,
+}
+
 /// Up to 64 banks in a cycle.
 #[derive(Clone, Copy)]
 struct Slot {
@@ -30,9 +39,16 @@ struct Slot {
     /// The banks that are taken, and those of them that an HPU may take instead when it is its turn.
     taken: u64,
     announced: u64,
+    /// Whether the wide ports are taken; the slot of the first banks has them.
+    wide: [bool; 2],
 }
 
 impl Slot {
+    #[inline]
+    fn new(cycle: Cycle) -> Slot {
+        Slot { cycle, taken: 0, announced: 0, wide: [false; 2] }
+    }
+
     #[inline]
     fn announce(&mut self, banks: u64) {
         self.taken |= banks;
@@ -52,7 +68,7 @@ impl Banks {
             words,
             dma_wins: unit.l1.dma_wins,
             atomic_cycles: u64::from(unit.l1.atomic_bank_cycles),
-            slots: vec![Slot { cycle: Cycle::NEVER, taken: 0, announced: 0 }; depth * words],
+            slots: vec![Slot::new(Cycle::NEVER); depth * words],
             ahead: depth - 1,
             owed: vec![0; words],
         }
@@ -63,7 +79,7 @@ impl Banks {
     fn slot(&mut self, cycle: Cycle, word: usize) -> &mut Slot {
         let slot = &mut self.slots[(cycle.0 as usize & self.ahead) * self.words + word];
         if slot.cycle != cycle {
-            *slot = Slot { cycle, taken: 0, announced: 0 };
+            *slot = Slot::new(cycle);
         }
         slot
     }
@@ -98,6 +114,23 @@ impl Banks {
         for (word, bits) in self.banks(offset, bytes) {
             self.slot(cycle, word).announce(bits);
         }
+    }
+
+    /// Announces a beat of a DMA engine in a cycle.
+    #[inline]
+    pub fn announce_beat(&mut self, cycle: Cycle, offset: u32, bytes: u32, port: Wide) {
+        self.slot(cycle, 0).wide[port as usize] = true;
+        self.announce(cycle, offset, bytes);
+    }
+
+    /// Announces a beat of NIC or host in a cycle, if the port and the banks are free that it needs. Returns whether they are.
+    #[inline]
+    pub fn take_beat(&mut self, cycle: Cycle, offset: u32, bytes: u32, port: Wide) -> bool {
+        let is_free = !self.slot(cycle, 0).wide[port as usize] && self.are_free(cycle, offset, bytes);
+        if is_free {
+            self.announce_beat(cycle, offset, bytes, port);
+        }
+        is_free
     }
 
     /// An HPU of the cluster wants a word in this cycle. Returns whether it gets its bank.
@@ -145,4 +178,22 @@ fn words(start: u32, banks: u32) -> impl Iterator<Item = (usize, u64)> {
         let (from, to) = (start.max(word * 64) % 64, end.min(word * 64 + 64) - word * 64);
         (word as usize, (u64::MAX << from) & (u64::MAX >> (64 - to)))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pspin::testing::unit;
+
+    /// An L1 has a wide port for reading and one for writing; beats of both use different banks.
+    #[test]
+    fn wide_ports_take_a_beat_a_cycle() {
+        let mut banks = Banks::new(&unit());
+        banks.announce_beat(Cycle(5), 0, 64, Wide::Read);
+        assert!(!banks.take_beat(Cycle(5), 64, 64, Wide::Read), "the port");
+        assert!(!banks.take_beat(Cycle(5), 256, 64, Wide::Write), "the banks");
+        assert!(banks.take_beat(Cycle(5), 64, 64, Wide::Write) && banks.take_beat(Cycle(6), 0, 64, Wide::Read));
+        assert!(!banks.take(Cycle(5), 68, false) && banks.take(Cycle(5), 128, false));
+        assert!(!banks.take(Cycle(5), 4, true), "an atomic operation begins when it can end");
+    }
 }

@@ -5,5 +5,5 @@ mod banks;
 mod ring;
 
 pub use arena::{Arena, Place};
-pub use banks::Banks;
+pub use banks::{Banks, Wide};
 pub use ring::{Allocation, Ring};
