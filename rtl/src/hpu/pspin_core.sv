@@ -9,6 +9,7 @@ module pspin_core
   input  logic [31:0] boot_addr_i,
   input  logic [31:0] mtvec_i,
   input  logic [31:0] hart_id_i,
+  input  logic [63:0] cycles_i,
 
   // To the instruction cache of the cluster (OBI).
   output logic        instr_req_o,
@@ -78,6 +79,7 @@ module pspin_core
     .mtvec_addr_i       (mtvec_i),
     .dm_halt_addr_i     ('0),
     .hart_id_i,
+    .cycles_i,
     .dm_exception_addr_i('0),
     .instr_req_o,
     .instr_gnt_i,

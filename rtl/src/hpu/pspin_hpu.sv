@@ -98,6 +98,7 @@ module pspin_hpu
   logic [2:0]    size;
   cause_e        trap_cause;
   word_request_t request;
+  logic [63:0]   cycles_q;
 
   pspin_core #(
     .CoreV(CoreV)
@@ -107,6 +108,7 @@ module pspin_hpu
     .boot_addr_i   (BootStart),
     .mtvec_i       (BootStart),
     .hart_id_i     (32'({id_i.cluster, id_i.hpu})),
+    .cycles_i      (cycles_q),
     .instr_req_o   (fetches),
     .instr_gnt_i   (fetch_gnt),
     .instr_rvalid_i(fetch_rvalid),
@@ -191,6 +193,12 @@ module pspin_hpu
 
   always_ff @(posedge clk_i) begin
     rom_addr_q <= fetch_addr[4:2];
+  end
+
+  // The time that handlers read goes on while the core has no clock, and when it is reset.
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) cycles_q <= '0;
+    else cycles_q <= cycles_q + 1'b1;
   end
 
   // While the core waits for a task, and no fetch is under way, it has no clock.

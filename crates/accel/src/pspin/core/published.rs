@@ -212,6 +212,11 @@ impl Hpus {
             Register::Command(index) => word(own.command[usize::from(index)]),
             Register::Wait | Register::Output | Register::Error | Register::Terminate => [0; 8],
         };
+        // A load of some bytes gets those at its address.
+        let bytes = match register {
+            Register::Task(_) => bytes,
+            _ => (u64::from_le_bytes(bytes) >> (8 * (hpu.access.address & 3))).to_le_bytes(),
+        };
         if let Register::Function | Register::Doorbell = register {
             return self.pass(id, bytes, now.0, side.memory);
         }
