@@ -69,6 +69,7 @@ HANDLER reads_cycle
     rdcycle t1
     lui     t0, %hi(PLACE)
     rdcycle t2
+    sw      t2, 0x1F0(t0)
     sub     t1, t2, t1
     sw      t1, 0x108(t0)
     rdinstret t2

@@ -96,6 +96,20 @@ fn stores_to_the_task_are_ignored() {
     assert_eq!(rig.word(HANDLER + 0x1000), L1 + machine("pspin-400g", &[]).cluster.runtime);
 }
 
+/// A load of one byte gets the byte at its address: the store has asked whether a command is done that there never was.
+#[test]
+fn registers_have_bytes() {
+    const TEST: i32 = 0x88;
+    let asks = [lui(A1, 0x1B20_5000), sw(ZERO, A1, TEST), lui(A3, HANDLER + 0x1000)];
+    let loads = [(0, 1), (1, 0), (3, 0)].map(|(byte, expected)| {
+        let load = [immediate(0x03, 4, A2, A1, TEST + byte), sw(A2, A3, 0), RET];
+        let mut rig = Rig::new(&[&asks[..], &load].concat());
+        assert_eq!(rig.run(&[1; 64]).1, TaskOutcome::Done);
+        (rig.word(HANDLER + 0x1000), expected)
+    });
+    assert!(loads.iter().all(|(found, expected)| found == expected), "{loads:?}");
+}
+
 #[test]
 fn characters_become_lines() {
     let print = |character: u32| [addi(A2, ZERO, character as i32), sw(A2, A1, 0)];

@@ -89,8 +89,17 @@ fn commands_in_flight_drain() {
         let mut rig = Rig::acting(machine("pspin-400g", &[]), (), |_, _| 5, acts);
         rig.flood(packets(&[Role::Payload], 1));
         rig.check_accounts();
-        assert!(rig.nic.reads.is_empty(), "the handler had failed when the data came");
+        assert_eq!(rig.nic.reads.len() as u64, commands);
+        assert_ne!(rig.unit.memory().read(PACKET, 64).unwrap(), brought(), "the handler had failed when the data came");
     }
+}
+
+/// Where the first packet is in L1.
+const PACKET: u32 = 0x1000_0000 + 8_192;
+
+/// What the host has at 0x10_0000.
+fn brought() -> [u8; 64] {
+    std::array::from_fn(|at| at as u8)
 }
 
 fn reading(data: Range, commands: usize) -> Vec<Act> {
@@ -130,11 +139,12 @@ fn the_watchdog_bites_while_a_handler_waits() {
     assert_eq!(feedback.outcome, TaskOutcome::TimedOut);
     // The feedback waits for the response: issued at 25, 4 to the engine, 4, 5000, 2 beats, 2 back, 1 to the NIC.
     assert_eq!(at, 25 + 4 + 4 + 5000 + 2 + 2 + 1);
-    assert!(rig.nic.reads.is_empty());
+    assert_eq!(rig.nic.reads.len(), 1);
+    assert_ne!(rig.unit.memory().read(PACKET, 64).unwrap(), brought());
 }
 
-/// With one host-direct command in flight, a status is at the host 6 cycles after it was taken, and then the next one is taken. The
-/// first is taken in the cycle after its feedback, four wait, and the feedback of the others waits for them. Sixteen handlers all
+/// With one host-direct command in flight, a status is at the host 6 cycles after it was taken, and the next one is taken in the cycle
+/// behind that. The first is taken in the cycle after its feedback, four wait, and the feedback of the others waits for them. Sixteen handlers all
 /// fail in one cycle.
 #[test]
 fn a_failure_waits_until_its_status_may() {
@@ -151,8 +161,8 @@ fn a_failure_waits_until_its_status_may() {
     rig.check_accounts();
     let first = rig.nic.feedback[0].0;
     let at: Vec<u64> = rig.nic.feedback.iter().map(|(at, _)| at - first).collect();
-    let waits = (0..11).map(|turn| 8 + 6 * turn);
+    let waits = (0..11).map(|turn| 9 + 7 * turn);
     assert_eq!(at, (0..5).chain(waits).collect::<Vec<_>>());
     let written: Vec<u64> = rig.nic.written.iter().map(|(at, ..)| at - first).collect();
-    assert_eq!(written, (0..16).map(|turn| 7 + 6 * turn).collect::<Vec<_>>());
+    assert_eq!(written, (0..16).map(|turn| 7 + 7 * turn).collect::<Vec<_>>());
 }
