@@ -153,12 +153,17 @@ module pspin_command_unit
   // Credits //
   /////////////
 
-  logic [2:0] takes, gives, all;
+  logic [2:0] takes, gives, has_credit, all;
   logic [1:0] host_gives;
   logic [$clog2(OutboundQueue+1)-1:0] left_outbound;
   logic [$clog2(HostQueue+1)-1:0]     left_dma, left_direct;
 
   assign takes = 3'(taken_o) << engine;
+
+  // A credit of the host's engines can be taken in the cycle in which it comes back: eight of them would not do for 400 Gbit/s else.
+  assign credit_o[EngineOutbound]   = has_credit[EngineOutbound];
+  assign credit_o[EngineOffCluster] = has_credit[EngineOffCluster] || gives[EngineOffCluster];
+  assign credit_o[EngineDirect]     = has_credit[EngineDirect] || gives[EngineDirect];
 
   pspin_credit #(
     .Credits(OutboundQueue)
@@ -167,7 +172,7 @@ module pspin_command_unit
     .rst_ni,
     .take_i     (takes[EngineOutbound]),
     .give_i     (gives[EngineOutbound]),
-    .available_o(credit_o[EngineOutbound]),
+    .available_o(has_credit[EngineOutbound]),
     .all_o      (all[EngineOutbound]),
     .count_o    (left_outbound)
   );
@@ -191,7 +196,7 @@ module pspin_command_unit
     .rst_ni,
     .take_i     (takes[EngineOffCluster]),
     .give_i     (gives[EngineOffCluster]),
-    .available_o(credit_o[EngineOffCluster]),
+    .available_o(has_credit[EngineOffCluster]),
     .all_o      (all[EngineOffCluster]),
     .count_o    (left_dma)
   );
@@ -203,7 +208,7 @@ module pspin_command_unit
     .rst_ni,
     .take_i     (takes[EngineDirect]),
     .give_i     (gives[EngineDirect]),
-    .available_o(credit_o[EngineDirect]),
+    .available_o(has_credit[EngineDirect]),
     .all_o      (all[EngineDirect]),
     .count_o    (left_direct)
   );

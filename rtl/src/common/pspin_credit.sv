@@ -6,7 +6,7 @@ module pspin_credit #(
   input  logic                  clk_i,
   input  logic                  rst_ni,
 
-  input  logic                  take_i,       // only when there is one
+  input  logic                  take_i,       // only when there is one, or one is given back
   input  logic                  give_i,
   output logic                  available_o,
   output logic                  all_o,        // none is taken

@@ -143,8 +143,8 @@ fn the_watchdog_bites_while_a_handler_waits() {
     assert_ne!(rig.unit.memory().read(PACKET, 64).unwrap(), brought());
 }
 
-/// With one host-direct command in flight, a status is at the host 6 cycles after it was taken, and the next one is taken in the cycle
-/// behind that. The first is taken in the cycle after its feedback, four wait, and the feedback of the others waits for them. Sixteen handlers all
+/// With one host-direct command in flight, a status is at the host 6 cycles after it was taken, and then the next one is taken. The
+/// first is taken in the cycle after its feedback, four wait, and the feedback of the others waits for them. Sixteen handlers all
 /// fail in one cycle.
 #[test]
 fn a_failure_waits_until_its_status_may() {
@@ -161,8 +161,8 @@ fn a_failure_waits_until_its_status_may() {
     rig.check_accounts();
     let first = rig.nic.feedback[0].0;
     let at: Vec<u64> = rig.nic.feedback.iter().map(|(at, _)| at - first).collect();
-    let waits = (0..11).map(|turn| 9 + 7 * turn);
+    let waits = (0..11).map(|turn| 8 + 6 * turn);
     assert_eq!(at, (0..5).chain(waits).collect::<Vec<_>>());
     let written: Vec<u64> = rig.nic.written.iter().map(|(at, ..)| at - first).collect();
-    assert_eq!(written, (0..16).map(|turn| 7 + 7 * turn).collect::<Vec<_>>());
+    assert_eq!(written, (0..16).map(|turn| 7 + 6 * turn).collect::<Vec<_>>());
 }

@@ -90,7 +90,7 @@ pub struct CommandUnit {
     path: VecDeque<(Cycle, Taken)>,
     /// Statuses that wait for the unit, which takes each from a cycle on.
     statuses: VecDeque<(Cycle, u64, Status)>,
-    /// By engine. Commands and statuses that are anywhere here.
+    /// The credits of each engine, and the commands and statuses that are anywhere here.
     credits: [Credits; 3],
     inside: usize,
     /// Commands in the host-direct unit, and reads of the off-cluster DMA engine that have not gone to the host.
@@ -224,7 +224,7 @@ impl CommandUnit {
         self.write_host(now);
         self.end_writes(now);
         if let Some((issued, answer)) = self.from_host.write(now, write) {
-            self.credits[OFF_CLUSTER].give(now + 1_u64);
+            self.credits[OFF_CLUSTER].give(now);
             self.loaded.push_back((now + 1_u64, issued, answer));
         }
     }
@@ -335,15 +335,17 @@ impl CommandUnit {
     /// The host answers writes, and its data comes. The host-direct unit is done with one command in a cycle, reads first.
     fn end_writes(&mut self, now: Cycle) {
         let [dma, direct] = &mut self.written;
-        let answered =
-            |written: &mut VecDeque<(Cycle, Taken)>| written.pop_front_if(|(at, _)| *at <= now).map(|(_, taken)| taken);
+        let answered = |written: &mut VecDeque<(Cycle, Taken)>| {
+            let is_due = written.front().is_some_and(|(at, _)| *at <= now);
+            if is_due { written.pop_front().map(|(_, taken)| taken) } else { None }
+        };
         let is_direct = |issued: &Issued| matches!(issued.command, Command::HostDirectRead { .. });
         let dma = answered(dma);
         let brought = self.from_host.come(now, is_direct);
         let direct = if brought.is_none() { answered(direct) } else { None };
         for (engine, taken) in [(OFF_CLUSTER, dma), (DIRECT, direct)] {
             let Some(taken) = taken else { continue };
-            self.credits[engine].give(now + 1_u64);
+            self.credits[engine].give(now);
             match taken {
                 Taken::Command(issued) => self.deliver(issued, now),
                 Taken::Status(descriptor, status) => {
@@ -353,7 +355,7 @@ impl CommandUnit {
             }
         }
         if let Some((issued, answer)) = brought {
-            self.credits[DIRECT].give(now + 1_u64);
+            self.credits[DIRECT].give(now);
             self.inside -= 1;
             self.due.push_back(Due::Bring(issued, answer));
         }
@@ -599,7 +601,7 @@ mod tests {
     }
 
     /// A status of cycle 0 is taken in 1, is at the unit in 1 + 3 behind the commands before it, and at the host after 1 + 2 more. Four
-    /// may wait, and they use the credits of the host-direct unit, which are there again a cycle after the answer of the host.
+    /// may wait, and they use the credits of the host-direct unit, which are there again with the answer of the host.
     #[test]
     fn a_status_goes_the_way_of_a_host_direct_write() {
         let mut commands = commands();
@@ -622,7 +624,7 @@ mod tests {
             Due::Tell(descriptor, status) => Some((*at, *descriptor, status.count)),
             _ => None,
         });
-        // The commands are at the host in 4 to 9 and done in 6 to 11; the third status takes the credit that is there in 7.
+        // The commands are at the host in 4 to 9 and done in 6 to 11; the third status takes the credit that is there in 6.
         assert_eq!(told.collect::<Vec<_>>(), [(12, 0x1000, 1), (13, 0x2000, 2), (14, 0x3000, 3), (15, 0x4000, 4)]);
     }
 }

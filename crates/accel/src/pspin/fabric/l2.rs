@@ -186,9 +186,10 @@ impl L2Ports {
     /// beat of either port uses it; an atomic operation begins when it can end.
     pub fn take_word(&mut self, now: Cycle, address: u32, is_atomic: bool) -> bool {
         let (at, beat) = self.beats[memory(address)];
-        let is_free = !self.is_taken(now, address)
-            && !(at == now && self.excludes(beat, address))
-            && !(is_atomic && self.is_sure(now + 1_u64, address));
+        let is_taken = self.is_taken(now, address)
+            || at == now && self.excludes(beat, address)
+            || is_atomic && self.is_sure(now + 1_u64, address);
+        let is_free = !is_taken;
         if is_free && is_atomic {
             self.held.push_back((now + 1_u64, address));
         }
