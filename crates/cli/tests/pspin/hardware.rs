@@ -40,18 +40,23 @@ impl Pretended {
     fn prepared(&self) -> Command {
         let mut command = self.room.prepared("h.elf --machine pspin-tiny --engine rtl");
         command.env("SPIN_CACHE", self.room.path("cache")).env("SPINKIT_RTL_TOOLS", self.room.path("tools"));
-        command.stderr(Stdio::piped()).stdout(Stdio::piped());
+        command.stdout(Stdio::null());
         command
     }
 
-    fn start(&self) -> Child {
-        self.prepared().spawn().unwrap()
+    /// Starts it, with its messages in a file of this name.
+    fn start(&self, name: &str) -> Child {
+        self.prepared().stderr(fs::File::create(self.room.path(name)).unwrap()).spawn().unwrap()
     }
 
-    fn told(&self, child: Child) -> String {
-        let output = child.wait_with_output().unwrap();
-        assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0));
-        String::from_utf8(output.stderr).unwrap()
+    fn text(&self, name: &str) -> String {
+        fs::read_to_string(self.room.path(name)).unwrap_or_default()
+    }
+
+    /// The messages of one that was started, which fails.
+    fn told(&self, mut child: Child, name: &str) -> String {
+        assert_eq!(child.wait().unwrap().code(), Some(1));
+        self.text(name)
     }
 
     /// What is in the cache, without hidden files.
@@ -61,10 +66,10 @@ impl Pretended {
         all.filter(is_seen).collect()
     }
 
-    fn waits_for(&self, name: &str) {
+    fn waits_for(&self, what: &str, is_there: impl Fn() -> bool) {
         let begin = Instant::now();
-        while !self.room.path(name).exists() {
-            assert!(begin.elapsed() < Duration::from_secs(60), "no {name}");
+        while !is_there() {
+            assert!(begin.elapsed() < Duration::from_secs(60), "no {what}");
             std::thread::sleep(Duration::from_millis(5));
         }
     }
@@ -76,7 +81,11 @@ const BROKEN: &str = "mkdir design && echo broken > design/libpspin_rtl.so";
 #[test]
 fn what_is_missing_is_told_with_its_remedy() {
     let pretended = Pretended::new(BROKEN);
-    let told = |command: &mut Command| pretended.told(command.spawn().unwrap());
+    let told = |command: &mut Command| {
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        String::from_utf8(output.stderr).unwrap()
+    };
     let text = told(pretended.prepared().env("SPINKIT_RTL_TOOLS", "/nowhere"));
     assert!(text.contains("Verilator in /nowhere, which is not there: `make -C rtl tools`"), "{text}");
     let text = told(pretended.prepared().env("PATH", "/nowhere"));
@@ -94,7 +103,7 @@ fn what_is_missing_is_told_with_its_remedy() {
 #[test]
 fn a_build_that_fails_is_told_with_its_log_and_leaves_nothing() {
     let pretended = Pretended::new("echo '%Error: pspin_l1.sv:7: broken'; echo half > half; exit 1");
-    let text = pretended.told(pretended.start());
+    let text = pretended.told(pretended.start("messages"), "messages");
     let lines: Vec<&str> = text.lines().collect();
     assert!(lines[0].ends_with("note: building the hardware of pspin-tiny, once for this configuration"), "{text}");
     assert!(lines[1].contains("error: building the hardware has failed: see ") && lines[1].ends_with(".log"), "{text}");
@@ -103,39 +112,43 @@ fn a_build_that_fails_is_told_with_its_log_and_leaves_nothing() {
     assert!(matches!(&*kept, [log] if log.extension().unwrap() == "log"), "{kept:?}");
 }
 
+/// A build that waits in its middle until there is a file `go`.
+fn waiting() -> Pretended {
+    Pretended::new(&format!("touch ../../../began; while [ ! -e ../../../go ]; do sleep 0.01; done; {BROKEN}"))
+}
+
+const WAITS: &str = "note: waiting for another process, which builds the hardware of pspin-tiny";
+
 #[test]
 fn two_processes_build_once() {
-    let pretended =
-        Pretended::new(&format!("touch ../../../began; while [ ! -e ../../../go ]; do sleep 0.01; done; {BROKEN}"));
-    let first = pretended.start();
-    pretended.waits_for("began");
+    let pretended = waiting();
+    let began = || pretended.room.path("began").exists();
+    let first = pretended.start("first");
+    pretended.waits_for("build", began);
     fs::remove_file(pretended.room.path("began")).unwrap();
-    let second = pretended.start();
-    std::thread::sleep(Duration::from_millis(500));
+    let second = pretended.start("second");
+    pretended.waits_for("lock", || pretended.text("second").contains(WAITS));
     pretended.room.write("go", "");
-    let (first, second) = (pretended.told(first), pretended.told(second));
+    let (first, second) = (pretended.told(first, "first"), pretended.told(second, "second"));
     assert!(first.contains("note: building the hardware") && first.contains("libpspin_rtl.so: "), "{first}");
-    assert!(second.contains("note: waiting for another process, which builds the hardware of pspin-tiny"), "{second}");
-    assert!(!second.contains("building the hardware of") && second.contains("libpspin_rtl.so: "), "{second}");
-    assert!(!pretended.room.path("began").exists(), "the second has built, too");
+    assert!(!second.contains("note: building") && second.contains("libpspin_rtl.so: "), "{second}");
+    assert!(!began(), "the second has built, too");
 }
 
 #[test]
 fn a_build_that_was_interrupted_is_made_again() {
-    let pretended = Pretended::new(&format!("touch ../../../began; [ -e ../../../go ] || sleep 0.7; {BROKEN}"));
-    let mut first = pretended.start();
-    pretended.waits_for("began");
+    let pretended = waiting();
+    let mut first = pretended.start("first");
+    pretended.waits_for("build", || pretended.room.path("began").exists());
     first.kill().unwrap();
     first.wait().unwrap();
-    assert_eq!(pretended.kept().iter().filter(|path| path.join("libpspin_rtl.so").exists()).count(), 0);
-    pretended.room.write("go", "");
     // The compiler of the first is still at work.
-    let second = pretended.told(pretended.start());
-    assert!(
-        second.contains("waiting for another process") && second.contains("note: building the hardware"),
-        "{second}"
-    );
-    assert!(second.contains("libpspin_rtl.so: "), "{second}");
+    let second = pretended.start("second");
+    pretended.waits_for("lock", || pretended.text("second").contains(WAITS));
+    assert!(!pretended.kept().iter().any(|path| path.join("libpspin_rtl.so").exists()));
+    pretended.room.write("go", "");
+    let second = pretended.told(second, "second");
+    assert!(second.contains("note: building the hardware") && second.contains("libpspin_rtl.so: "), "{second}");
     assert_eq!(pretended.kept().len(), 2, "a library and a log: {:?}", pretended.kept());
 }
 

@@ -50,7 +50,7 @@ impl Room {
     }
 
     /// The message of a command that fails with a status.
-    fn refused(&self, words: &str, status: i32) -> String {
+    pub fn refused(&self, words: &str, status: i32) -> String {
         let done = self.command(words);
         assert_eq!((done.status.code(), done.stdout.as_slice()), (Some(status), &b""[..]), "{words}");
         let errors = String::from_utf8(done.stderr).unwrap();
