@@ -13,7 +13,7 @@ use accel::pspin::her::{
 };
 use accel::pspin::memory::{Arena, Place};
 use accel::pspin::observe::{Noted, Observer};
-use accel::pspin::{Counters, Cycle, Outside, Status, Unit};
+use accel::pspin::{Counters, Cycle, Outside, Port as Edge, Status, Unit};
 use hpu::{Fault, Program};
 use machine::Pspin as Config;
 use sim::Clock;
@@ -292,15 +292,17 @@ impl<O: Observer> Rtl<O> {
         let now = self.now;
         let mut goes_out = self.take_feedback(out);
         goes_out |= self.take_packet(out);
-        if let Some(write) = self.host.take_beat(now, &mut self.simulation, &self.ports) {
+        let [writes, asks, brings] = [Edge::HostWrite, Edge::HostRead, Edge::HostData].map(|edge| out.moves(now, edge));
+        if let Some(write) = self.host.take_beat(now, writes, &mut self.simulation, &self.ports) {
             goes_out = true;
             self.write_host(&write, out);
         }
-        if self.get(self.ports.host_read_valid_o) != 0 {
+        self.simulation.set(self.ports.host_read_ready_i, asks.into());
+        if asks && self.get(self.ports.host_read_valid_o) != 0 {
             goes_out = true;
             self.read_host(out);
         }
-        self.host.drive(now, &mut self.simulation, &self.ports);
+        self.host.drive(now, brings, &mut self.simulation, &self.ports);
         self.writer.drive(now, &mut self.simulation, &self.ports);
         self.drive_register();
         self.simulation.settle();
@@ -373,7 +375,7 @@ impl<O: Observer> Rtl<O> {
         if self.get(ports.send_valid_o) == 0 {
             return false;
         }
-        let is_free = self.link.is_free(self.now);
+        let is_free = self.link.is_free(self.now) && out.moves(self.now, Edge::Outbound);
         self.set(ports.send_ready_i, is_free.into());
         if !is_free {
             return false;

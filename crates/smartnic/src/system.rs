@@ -6,7 +6,7 @@ use accel::pspin::command::Send;
 use accel::pspin::core::Hpus;
 use accel::pspin::her::{DriverEvent, Feedback, HpuId};
 use accel::pspin::observe::Observer;
-use accel::pspin::{By, Cycle, HostFault, Outside, Pspin, Unit};
+use accel::pspin::{By, Cycle, HostFault, Outside, Port, Pspin, Unit};
 use machine::Pspin as Config;
 use sim::{Clock, Time};
 use thiserror::Error;
@@ -29,13 +29,13 @@ pub struct Sent {
     pub bytes: Vec<u8>,
 }
 
-/// Whether the NIC takes no feedback in a cycle.
-type Held = Box<dyn Fn(Cycle) -> bool>;
+/// Whether a beat may move through a port in a cycle.
+type Moves = Box<dyn Fn(Cycle, Port) -> bool>;
 
 /// What came out of the unit and has not been taken.
 struct Surroundings<H> {
     host: H,
-    held: Option<Held>,
+    moves: Option<Moves>,
     feedback: Vec<(Cycle, Feedback)>,
     sent: Vec<Sent>,
     events: Vec<(Cycle, DriverEvent)>,
@@ -47,7 +47,7 @@ struct Surroundings<H> {
 
 impl<H: Host> Outside for Surroundings<H> {
     fn feedback(&mut self, at: Cycle, feedback: &Feedback) -> bool {
-        if self.held.as_ref().is_some_and(|held| held(at)) {
+        if !self.moves(at, Port::Feedback) {
             return false;
         }
         self.feedback.push((at, *feedback));
@@ -59,6 +59,10 @@ impl<H: Host> Outside for Surroundings<H> {
             self.terminated.get_or_insert(RunError::Terminated { cluster, hpu, cycle: at.0 });
         }
         self.events.push((at, event));
+    }
+
+    fn moves(&self, at: Cycle, port: Port) -> bool {
+        self.moves.as_ref().is_none_or(|moves| moves(at, port))
     }
 
     fn send(&mut self, at: Cycle, hpu: HpuId, send: Send, packet: &[u8]) {
@@ -143,7 +147,7 @@ impl<U: Unit, H: Host> System<U, H> {
         let latencies = [Latencies::default(), Latencies::default()];
         let outside = Surroundings {
             host,
-            held: None,
+            moves: None,
             feedback: Vec::new(),
             sent: Vec::new(),
             events: Vec::new(),
@@ -199,9 +203,9 @@ impl<U: Unit, H: Host> System<U, H> {
         &mut self.outside.host
     }
 
-    /// The NIC takes no feedback in some cycles.
-    pub fn hold_feedback(&mut self, is_held: impl Fn(Cycle) -> bool + 'static) {
-        self.outside.held = Some(Box::new(is_held));
+    /// NIC and host let beats wait: `moves` says in which cycles a port goes on.
+    pub fn hold(&mut self, moves: impl Fn(Cycle, Port) -> bool + 'static) {
+        self.outside.moves = Some(Box::new(moves));
     }
 
     /// A packet will arrive.

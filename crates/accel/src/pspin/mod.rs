@@ -38,4 +38,4 @@ pub use cycle::Cycle;
 pub use edge::Unit;
 pub use rate::Rate;
 pub use status::Status;
-pub use unit::{By, HostFault, Outside, Pspin};
+pub use unit::{By, HostFault, Outside, Port, Pspin};

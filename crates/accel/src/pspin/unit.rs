@@ -30,6 +30,12 @@ pub trait Outside {
     /// The driver on the host is told something.
     fn raise(&mut self, at: Cycle, event: DriverEvent);
 
+    /// Whether a beat may move through a port in a cycle; otherwise it is offered again in the next. The answer for a cycle is always
+    /// the same.
+    fn moves(&self, _at: Cycle, _port: Port) -> bool {
+        true
+    }
+
     /// A handler's packet has been read, and leaves for the network.
     fn send(&mut self, at: Cycle, hpu: HpuId, send: Send, packet: &[u8]);
 
@@ -47,6 +53,21 @@ pub trait Outside {
     /// # Errors
     /// When the IOMMU does not know the addresses, or they are not the context's.
     fn host_read(&mut self, at: Cycle, by: By<'_>, address: u64, data: &mut [u8]) -> Result<(), HostFault>;
+}
+
+/// A port of the unit whose other side may make beats wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Port {
+    /// Feedback to the NIC.
+    Feedback,
+    /// Packets to the network.
+    Outbound,
+    /// Writes to host memory.
+    HostWrite,
+    /// Requests to read host memory.
+    HostRead,
+    /// What is read there.
+    HostData,
 }
 
 /// Whose access to host memory it is: that of a handler of a context, or, without one, of the unit itself.
@@ -600,13 +621,14 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
         let mut take_l1 = |(cluster, offset): (u16, u32), port: Wide| {
             clusters[usize::from(cluster)].banks.take_beat(now + 1_u64, offset, width, port)
         };
-        commands.move_data(now, |address| {
+        let write = |address| {
             !l2.is_written(now)
                 && match memory.locate_l1(address) {
                     Some(place) => take_l1(place, Wide::Write),
                     None => l2.write(now, address),
                 }
-        });
+        };
+        commands.move_data(now, |at, port| out.moves(at, port), write);
         while let Some(due) = self.commands.next_due() {
             goes_out = true;
             match due {

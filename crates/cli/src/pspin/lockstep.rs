@@ -45,6 +45,9 @@ pub struct Arguments {
     /// In how many of 16 cycles the NIC takes no feedback
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub held: u64,
+    /// In how many of 16 cycles each other port does not go on: packets to the network, writes to the host, reads, and their data
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub held_data: u64,
     /// Compare packet by packet: each has the same tasks and ends, and any 1,000 of them take the same time within 2 %
     #[arg(long)]
     pub loaded: bool,
@@ -119,6 +122,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
             packets: traffic.draw(seed.into()),
             times: if arguments.loaded { Times::Loaded } else { Times::Exact },
             held: arguments.held,
+            held_data: arguments.held_data,
             is_warm: !arguments.cold,
             most_cycles: MOST_CYCLES,
         };

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use accel::pspin::core::{CoreCounters, Hpus};
 use accel::pspin::her::{DriverEvent, ExecutionContext, HpuId, Range};
 use accel::pspin::memory::{Arena, Place};
-use accel::pspin::{Cycle, Pspin, Unit};
+use accel::pspin::{Cycle, Port, Pspin, Unit};
 use machine::Pspin as Config;
 use sim::{Clock, Time};
 use smartnic::host::HostMemory;
@@ -129,6 +129,8 @@ pub struct Lockstep<'a> {
     pub times: Times,
     /// In how many of 16 cycles the NIC takes no feedback.
     pub held: u64,
+    /// In how many of 16 cycles each other port does not go on: packets to the network, writes to the host, reads, and their data.
+    pub held_data: u64,
     /// Whether each handler runs on each HPU before: instructions are in the caches then.
     pub is_warm: bool,
     /// A run that takes longer has failed.
@@ -181,9 +183,13 @@ impl Lockstep<'_> {
             std::mem::take(model.unit().observer());
         }
         let begin = after(&mut hardware, &mut model);
-        let (seed, held) = (u64::from(self.seed), self.held);
-        hardware.hold_feedback(move |cycle| is_held(seed, cycle.0, held));
-        model.hold_feedback(move |cycle| is_held(seed, cycle.0, held));
+        let (seed, held, held_data) = (u64::from(self.seed), self.held, self.held_data);
+        let moves = move |cycle: Cycle, port: Port| {
+            let sixteenths = if port == Port::Feedback { held } else { held_data };
+            !is_held(seed + ((port as u64) << 32), cycle.0, sixteenths)
+        };
+        hardware.hold(moves);
+        model.hold(moves);
         let mut numbers = [Numbers::new(), Numbers::new()];
         let [of_model, of_hardware] = &mut numbers;
         let from_hardware = self.packets(&mut hardware, begin, &self.packets, "hardware", of_hardware);

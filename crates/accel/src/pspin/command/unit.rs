@@ -13,6 +13,7 @@ use crate::pspin::arbiter::RoundRobin;
 use crate::pspin::cycle::Cycle;
 use crate::pspin::rate::Rate;
 use crate::pspin::status::Status;
+use crate::pspin::unit::Port;
 
 /// The off-cluster DMA engine among [`Engines`].
 const OFF_CLUSTER: usize = 1;
@@ -216,13 +217,13 @@ impl CommandUnit {
         self.from_host.answer(answer);
     }
 
-    /// What the engines do in cycle `now` with what they have. `write` takes the word in which a beat of the host's data is written,
-    /// unless it is taken.
-    pub fn move_data(&mut self, now: Cycle, write: impl FnOnce(u32) -> bool) {
-        self.send(now);
-        self.ask_host(now);
-        self.write_host(now);
-        self.end_writes(now);
+    /// What the engines do in cycle `now` with what they have. `moves` tells whether a beat may move through a port in a cycle; `write`
+    /// takes the word in which a beat of the host's data is written, unless it is taken.
+    pub fn move_data(&mut self, now: Cycle, moves: impl Fn(Cycle, Port) -> bool, write: impl FnOnce(u32) -> bool) {
+        self.send(now, |at| moves(at, Port::Outbound));
+        self.ask_host(now, moves(now, Port::HostRead));
+        self.write_host(now, moves(now, Port::HostWrite));
+        self.end_writes(now, moves(now, Port::HostData));
         if let Some((issued, answer)) = self.from_host.write(now, write) {
             self.credits[OFF_CLUSTER].give(now);
             self.loaded.push_back((now + 1_u64, issued, answer));
@@ -234,7 +235,7 @@ impl CommandUnit {
     }
 
     /// The outbound engine gives a beat to the NIC, and commands leave for a card.
-    fn send(&mut self, now: Cycle) {
+    fn send(&mut self, now: Cycle, moves: impl Fn(Cycle) -> bool) {
         if Self::is_due(self.leaving.front(), now)
             && let Some((_, issued)) = self.leaving.pop_front()
         {
@@ -242,9 +243,13 @@ impl CommandUnit {
             self.deliver(issued, now);
         }
         let Some(output) = self.engines.output(OUTBOUND, now) else { return };
+        if output.bytes.is_some() && !moves(now) {
+            return;
+        }
         if output.ends {
             // The last bytes of a packet may need a beat more.
-            self.deliver(output.issued, now + u64::from(!output.is_last));
+            let rest = (1..).map(|cycles: u64| now + cycles).find(|at| moves(*at));
+            self.deliver(output.issued, if output.is_last { now } else { rest.unwrap_or(now) });
         }
         self.engines.leave(OUTBOUND, now, &output);
     }
@@ -255,7 +260,7 @@ impl CommandUnit {
     }
 
     /// One read goes to the host: of the off-cluster DMA engine, or of the host-direct unit.
-    fn ask_host(&mut self, now: Cycle) {
+    fn ask_host(&mut self, now: Cycle, moves: bool) {
         let direct = match self.direct.front() {
             Some((at, Taken::Command(issued @ Issued { command: Command::HostDirectRead { size, .. }, .. })))
                 if *at <= now =>
@@ -265,7 +270,7 @@ impl CommandUnit {
             _ => None,
         };
         let asks = u64::from(Self::is_due(self.reads.front(), now)) | u64::from(direct.is_some()) << 1;
-        let choice = self.asking.offer(asks);
+        let choice = self.asking.offer(asks).filter(|_| moves);
         if choice.is_some() {
             self.asking.end();
         }
@@ -285,7 +290,7 @@ impl CommandUnit {
     }
 
     /// One beat is written to the host: of the off-cluster DMA engine, whose writes may have several, or of the host-direct unit.
-    fn write_host(&mut self, now: Cycle) {
+    fn write_host(&mut self, now: Cycle, moves: bool) {
         let output = self.engines.output(OFF_CLUSTER, now);
         let is_read =
             |taken: &Taken| matches!(taken, Taken::Command(Issued { command: Command::HostDirectRead { .. }, .. }));
@@ -305,7 +310,7 @@ impl CommandUnit {
             }
         }
         let Some(choice) = self.writing.offer(writes) else { return };
-        if self.to_host.free() > now {
+        if self.to_host.free() > now || !moves {
             return;
         }
         let at = now + self.host_write;
@@ -333,7 +338,7 @@ impl CommandUnit {
     }
 
     /// The host answers writes, and its data comes. The host-direct unit is done with one command in a cycle, reads first.
-    fn end_writes(&mut self, now: Cycle) {
+    fn end_writes(&mut self, now: Cycle, moves: bool) {
         let [dma, direct] = &mut self.written;
         let answered = |written: &mut VecDeque<(Cycle, Taken)>| {
             let is_due = written.front().is_some_and(|(at, _)| *at <= now);
@@ -341,7 +346,7 @@ impl CommandUnit {
         };
         let is_direct = |issued: &Issued| matches!(issued.command, Command::HostDirectRead { .. });
         let dma = answered(dma);
-        let brought = self.from_host.come(now, is_direct);
+        let brought = if moves { self.from_host.come(now, is_direct) } else { None };
         let direct = if brought.is_none() { answered(direct) } else { None };
         for (engine, taken) in [(OFF_CLUSTER, dma), (DIRECT, direct)] {
             let Some(taken) = taken else { continue };
@@ -496,7 +501,7 @@ mod tests {
             if commands.begins(Cycle(now)).is_some() {
                 commands.answer(Answer::default());
             }
-            commands.move_data(Cycle(now), |_| true);
+            commands.move_data(Cycle(now), |_, _| true, |_| true);
             found.extend(std::iter::from_fn(|| commands.next_due()).map(|due| (now, due)));
             act(commands, now);
             commands.arrive(Cycle(now));
@@ -519,11 +524,15 @@ mod tests {
                     assert_eq!(now, 3 + 4 + 29);
                     commands.answer(Answer::default());
                 }
-                commands.move_data(Cycle(now), |address| {
-                    let is_free = is_free(now);
-                    written.extend(is_free.then_some((now, address - L2)));
-                    is_free
-                });
+                commands.move_data(
+                    Cycle(now),
+                    |_, _| true,
+                    |address| {
+                        let is_free = is_free(now);
+                        written.extend(is_free.then_some((now, address - L2)));
+                        is_free
+                    },
+                );
                 if let Some(Due::Bring(..)) = commands.next_due() {
                     assert_eq!(commands.wake(), Cycle::NEVER);
                     return (written, now);
