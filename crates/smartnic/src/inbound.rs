@@ -106,6 +106,16 @@ struct Waiting {
     has_waited: bool,
 }
 
+/// A message that has a queue of the unit.
+#[derive(Clone, Copy)]
+struct Holder {
+    message: u32,
+    /// When its first request was accepted: one with the same number may have had the queue before.
+    since: Cycle,
+    /// Its last packet has been accepted.
+    has_ended: bool,
+}
+
 /// The inbound engine.
 pub struct Inbound {
     config: Rc<Config>,
@@ -120,7 +130,7 @@ pub struct Inbound {
     /// Packets whose requests have not been accepted, in order.
     requests: VecDeque<Waiting>,
     /// The message that has each queue of the unit.
-    holders: Vec<Option<u32>>,
+    holders: Vec<Option<Holder>>,
     /// Packets in L2, by the number that the unit gets for them.
     stored: Vec<Option<Stored>>,
     free: Vec<usize>,
@@ -295,7 +305,7 @@ impl Inbound {
         }
         for index in 0..ready {
             let message = self.requests[index].her.message;
-            if self.holders[self.queue(message)].is_none_or(|holder| holder == message) {
+            if self.holders[self.queue(message)].is_none_or(|holder| holder.message == message) {
                 return Some(index);
             }
             if !std::mem::replace(&mut self.requests[index].has_waited, true) {
@@ -325,7 +335,10 @@ impl Inbound {
                     known.1 |= eom;
                 }
                 let queue = self.queue(message);
-                self.holders[queue] = Some(message);
+                // Behind its last packet, the number is that of another message.
+                let holder = self.holders[queue].filter(|holder| holder.message == message && !holder.has_ended);
+                let since = holder.map_or(now, |holder| holder.since);
+                self.holders[queue] = Some(Holder { message, since, has_ended: eom });
                 next(&self.requests)
             }
             Err((Busy::Cells | Busy::Queue, _)) if self.config.units.overload == Overload::Drop => {
@@ -344,10 +357,10 @@ impl Inbound {
         }
     }
 
-    /// A message has ended: its queue is free.
-    fn leave(&mut self, message: u32) {
+    /// A message has ended of which a request was accepted in this cycle: its queue is free, unless another one has it already.
+    fn leave(&mut self, message: u32, accepted: Cycle) {
         let queue = self.queue(message);
-        self.holders[queue].take_if(|holder| *holder == message);
+        self.holders[queue].take_if(|holder| holder.message == message && holder.since <= accepted);
     }
 
     /// Frees the place of a packet.
@@ -368,8 +381,8 @@ impl Inbound {
 
     /// The unit is done with a packet, which is freed.
     pub fn feedback(&mut self, feedback: &Feedback) -> Option<Done> {
-        if feedback.last {
-            self.leave(feedback.message);
+        if let (true, Some(Some(stored))) = (feedback.last, self.stored.get(feedback.user as usize)) {
+            self.leave(feedback.message, stored.submitted);
         }
         let Stored { arrived, written, submitted, bytes, user, .. } =
             self.release(feedback.user as usize, feedback.message, feedback.last)?;
@@ -379,7 +392,7 @@ impl Inbound {
 
     /// The unit has given up a message of which it has no packet.
     pub fn forget(&mut self, message: u32) {
-        self.leave(message);
+        self.leave(message, Cycle::NEVER);
         if let Some(known) = self.messages.get_mut(&message) {
             known.1 = true;
             if known.0 == 0 {
