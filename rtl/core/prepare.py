@@ -34,15 +34,17 @@ CHANGES = {
         (
             "    output logic core_sleep_o\n);\n",
             "    output logic core_sleep_o,\n\n"
-            "    // The instruction in decode; whether one left it a cycle ago, or one traps instead, and why\n"
+            "    // The instruction in decode; whether one left it a cycle ago, or one traps instead, and why; one for control registers is in\n"
+            "    // the execute stage\n"
             "    output logic        retires_o,\n    output logic [31:0] pc_id_o,\n"
-            "    output logic        traps_o,\n    output logic [ 5:0] cause_o\n);\n",
+            "    output logic        traps_o,\n    output logic [ 5:0] cause_o,\n    output logic        csr_ex_o\n);\n",
         ),
         (
             "  assign irq_sec_i = 1'b0;\n",
             "  assign irq_sec_i = 1'b0;\n  assign data_type_o = data_type_ex;\n"
             "  assign data_second_o = data_misaligned_ex;\n  assign retires_o = mhpmevent_minstret;\n"
-            "  assign pc_id_o = pc_id;\n  assign traps_o = csr_save_cause;\n  assign cause_o = csr_cause;\n",
+            "  assign pc_id_o = pc_id;\n  assign traps_o = csr_save_cause;\n  assign cause_o = csr_cause;\n"
+            "  assign csr_ex_o = csr_access_ex;\n",
         ),
     ],
     # There is no machine mode for handlers: they have neither its instructions nor its control registers.

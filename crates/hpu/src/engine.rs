@@ -6,7 +6,7 @@ use machine::TimingKind;
 
 use crate::blocks::{Blocks, Cut};
 use crate::memory::{Memory, View};
-use crate::op::Flow;
+use crate::op::{Class, Flow};
 use crate::predictor::Predictor;
 use crate::profile::{Profile, count};
 use crate::program::Program;

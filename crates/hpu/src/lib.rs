@@ -47,7 +47,7 @@ pub use map::{LoadMap, Region};
 pub use memory::Memory;
 pub use predictor::Predictor;
 pub use program::{ElfError, Location, Program};
-pub use stepper::{Access, Lines, Pause, Stepper};
+pub use stepper::{Access, Lines, Pause, Stall, Stepper};
 pub use stop::{Fault, Stop};
 pub use thread::Thread;
 pub use watch::Watched;

@@ -2,7 +2,7 @@
 
 use crate::op::Class;
 use crate::state::State;
-use crate::timing::Position;
+use crate::timing::{Position, Wait};
 
 /// What a way depends on besides registers and program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,7 +10,7 @@ pub struct Start {
     /// The block whose access is the first of the way.
     pub block: u32,
     pub pipeline: Position,
-    pub is_stalled: bool,
+    pub waits: Wait,
     /// What the device answers.
     pub answer: [u8; 8],
     /// Lines that had left the instruction cache before.

@@ -361,7 +361,7 @@ impl Pspin {
             ("accelerator.cluster.assign_cycles", cluster.assign_cycles, 1),
             ("accelerator.cluster.driver_cycles", cluster.driver_cycles, 1),
             ("accelerator.cluster.feedback_cycles", cluster.feedback_cycles, 1),
-            ("accelerator.cluster.trap_cycles", cluster.trap_cycles, 1),
+            ("accelerator.cluster.trap_cycles", cluster.trap_cycles, 16),
             ("accelerator.l1.load_cycles", self.l1.load_cycles, 1),
             ("accelerator.l1.atomic_bank_cycles", self.l1.atomic_bank_cycles, 1),
             ("accelerator.icache.miss_cycles", self.icache.miss_cycles, 1),

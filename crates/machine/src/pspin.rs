@@ -139,7 +139,8 @@ pub struct Cluster {
     pub driver_cycles: u32,
     /// `feedback_cycles`: cycles from the doorbell of an HPU to the NIC.
     pub feedback_cycles: u32,
-    /// `trap_cycles`: cycles that an HPU needs after a fault, or after the watchdog, until it can take its next task.
+    /// `trap_cycles`: cycles that an HPU needs after a fault, or after the watchdog, until it can take its next task;
+    /// at least 16, which the reset of a core takes.
     pub trap_cycles: u32,
     /// `commands_in_flight`: maximum number of commands in flight of one HPU.
     pub commands_in_flight: u32,

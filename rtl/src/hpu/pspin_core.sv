@@ -45,7 +45,7 @@ module pspin_core
 
   logic [5:0]  atop, cause;
   logic [1:0]  data_type;
-  logic        retires;
+  logic        retires, csr_ex;
   logic [31:0] pc_id, pc_last_q, pc_ex_q;
 
   assign data_atop_o  = atop_e'(atop);
@@ -54,8 +54,9 @@ module pspin_core
   assign trap_pc_o    = pc_id;
   assign trap_cause_o = cause == Breakpoint ? CauseBreakpoint : CauseIllegal;
 
-  // The controller takes a cycle more to see that an instruction is none.
-  assign trap_is_late_o = cause == Illegal;
+  // The controller waits until the instruction leaves the execute stage. One that is none does so without a result, which takes a
+  // cycle more; one for a control register that there is not has one.
+  assign trap_is_late_o = cause == Illegal && !csr_ex;
 
   always_ff @(posedge clk_i) begin
     pc_last_q <= pc_id;
@@ -118,7 +119,8 @@ module pspin_core
     .retires_o          (retires),
     .pc_id_o            (pc_id),
     .traps_o,
-    .cause_o            (cause)
+    .cause_o            (cause),
+    .csr_ex_o           (csr_ex)
   );
 
 endmodule

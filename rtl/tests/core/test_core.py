@@ -81,7 +81,7 @@ def test_the_core_has_its_changes(tmp_path: Path) -> None:
     text = (tmp_path / "cv32e40p_core.sv").read_text()
     assert "localparam A_EXTENSION = 1;" in text
     assert text.count("output logic [ 5:0] data_atop_o,") == 1
-    for output in ("data_type_o", "data_second_o", "retires_o", "pc_id_o", "traps_o", "cause_o"):
+    for output in ("data_type_o", "data_second_o", "retires_o", "pc_id_o", "traps_o", "cause_o", "csr_ex_o"):
         assert text.count(f"assign {output} = ") == 1
     assert "instr_rdata_i[31:28] != 4'hC" in (tmp_path / "cv32e40p_decoder.sv").read_text()
     assert "mcountinhibit_q[inh_gidx] <= 'b0;" in (tmp_path / "cv32e40p_cs_registers.sv").read_text()

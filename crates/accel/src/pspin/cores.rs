@@ -100,6 +100,11 @@ impl<O: Observer> ClusterSide<'_, O> {
         true
     }
 
+    /// Whether [`ClusterSide::end`] would succeed; otherwise the HPU waits until [`Cores::resume`].
+    pub fn could_end(&mut self, hpu: u16) -> bool {
+        self.cluster.could_finish(hpu)
+    }
+
     /// An HPU wants a word of its own cluster's L1, at this offset, in this cycle. Returns whether it gets the bank; otherwise it
     /// asks again in the next cycle.
     #[inline]

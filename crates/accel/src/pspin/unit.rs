@@ -103,8 +103,10 @@ pub struct Pspin<C, O = ()> {
     feedback: VecDeque<Returning>,
     /// Packets for which no handler runs, which take their turn with the clusters.
     skipped: VecDeque<Completion>,
-    /// What the feedback that was collected in the cycle that is simulated leaves empty at its end.
+    /// What the feedback that was collected in the cycle that is simulated leaves empty at its end, and the HPU whose command was
+    /// taken in it.
     leaving: Option<Leaving>,
+    commanding: Option<HpuId>,
     arbiter: RoundRobin,
     l2: L2Ports,
     /// The number of errors of each descriptor.
@@ -121,8 +123,8 @@ const SKIPPED: usize = 4;
 /// What a feedback leaves empty.
 #[derive(Clone, Copy)]
 enum Leaving {
-    /// A place of a cluster, and its buffer.
-    Place { cluster: u32, place: u8 },
+    /// The first place in the driver of an HPU, and that in its cluster.
+    Task(HpuId),
     /// An entry of the queue of packets for which no handler runs.
     Skipped,
 }
@@ -134,6 +136,8 @@ struct Returning {
     completion: Completion,
     /// What it means for the message, when the queue has learned it.
     ended: Option<Ended>,
+    /// Host and driver have been told that the handler has failed.
+    is_reported: bool,
 }
 
 impl<C: Cores, O: Observer> Pspin<C, O> {
@@ -159,6 +163,7 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
             feedback: VecDeque::new(),
             skipped: VecDeque::new(),
             leaving: None,
+            commanding: None,
             arbiter: RoundRobin::default(),
             l2: L2Ports::new(&config),
             errors: HashMap::new(),
@@ -315,8 +320,8 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
     /// Returns whether something went out.
     fn step(&mut self, out: &mut impl Outside) -> bool {
         let now = self.now;
-        let mut goes_out = self.give_up_idle(out);
-        goes_out |= self.send_feedback(out);
+        let gives_up = self.give_up_idle(out);
+        let mut goes_out = gives_up | self.send_feedback(!gives_up, out);
         if self.commands.wake() <= now {
             goes_out |= self.move_commands(out);
         }
@@ -361,9 +366,12 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
         if self.dispatcher_wake() <= now {
             self.dispatch();
         }
-        // The dispatcher sees only in the next cycle what has become empty in this one.
+        // Dispatcher and HPUs see only in the next cycle what has become empty in this one.
         if let Some(leaving) = self.leaving.take() {
             self.leave(leaving);
+        }
+        if let Some(hpu) = self.commanding.take() {
+            self.command_has_left(hpu);
         }
         self.mpq.step(now);
         for event in self.events.drain(..) {
@@ -376,7 +384,7 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
     /// Gives up a message for which no packet has come for too long. Returns whether there is one.
     #[inline]
     fn give_up_idle(&mut self, out: &mut impl Outside) -> bool {
-        if !self.commands.has_room_for_status() {
+        if !self.commands.has_room_for_status(self.now) {
             return false;
         }
         let Some(event) = self.mpq.give_up_idle(self.now) else { return false };
@@ -398,51 +406,51 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
         self.issuing = set(self.issuing, cluster.has_command());
     }
 
-    /// The feedback of one HPU leaves its cluster, and one that has left reaches the queues and the NIC. Returns whether the NIC
-    /// or the driver is told something.
-    fn send_feedback(&mut self, out: &mut impl Outside) -> bool {
+    /// The feedback of one HPU leaves its cluster, and one that has left reaches the queues and the NIC; a failure, host and driver before
+    /// that, if they listen in this cycle. Returns whether the NIC or the driver is told something.
+    fn send_feedback(&mut self, listens: bool, out: &mut impl Outside) -> bool {
         let (now, cycles) = (self.now, self.config.cluster.feedback_cycles);
         if self.feedback.len() < cycles as usize
             && let Some(completion) = self.collect_feedback()
         {
-            self.feedback.push_back(Returning { at: now + (cycles - 1), completion, ended: None });
+            self.feedback.push_back(Returning { at: now + (cycles - 1), completion, ended: None, is_reported: false });
         }
         let Some(front) = self.feedback.front_mut().filter(|front| front.at <= now) else { return false };
-        let Completion { task: id, outcome, .. } = front.completion;
-        let mpq = &mut self.mpq;
-        let ended = *front.ended.get_or_insert_with(|| mpq.complete(now, id, outcome));
-        let tells = front.completion.has_failed() && mpq.tasks()[id].her.context.descriptor != 0;
-        if tells && !self.commands.has_room_for_status() {
-            front.at = now + 1_u64;
-            return false;
+        let (completion, mpq) = (front.completion, &mut self.mpq);
+        let ended = *front.ended.get_or_insert_with(|| mpq.complete(now, completion.task, completion.outcome));
+        let reports = completion.has_failed() && !front.is_reported;
+        if reports {
+            if !listens || !self.commands.has_room_for_status(now) {
+                front.at = now + 1_u64;
+                return false;
+            }
+            front.is_reported = true;
+            self.report_failure(completion, out);
         }
-        let task = &mpq.tasks()[id];
+        let task = &self.mpq.tasks()[completion.task];
         let goes_out = task.feeds_back;
         if goes_out {
-            let feedback = Mpq::feedback(task, outcome, ended);
+            let feedback = Mpq::feedback(task, completion.outcome, ended);
             if !out.feedback(now, &feedback) {
-                front.at = now + 1_u64;
+                self.feedback.iter_mut().take(1).for_each(|front| front.at = now + 1_u64);
                 return true;
             }
-            self.counters.count(outcome);
+            self.counters.count(completion.outcome);
             self.observer.note(now, Noted::Feedback(&feedback));
         }
-        let Some(Returning { completion, .. }) = self.feedback.pop_front() else { return goes_out };
-        let has_failed = self.report_failure(completion, out);
-        self.mpq.forget(id);
-        goes_out | has_failed
+        self.feedback.pop_front();
+        self.mpq.forget(completion.task);
+        goes_out | reports
     }
 
-    /// Tells host and driver when a handler has failed (§III-B2). Returns whether it has.
-    fn report_failure(&mut self, completion: Completion, out: &mut impl Outside) -> bool {
-        let Completion { task, outcome, hpu } = completion;
-        let Some(hpu) = hpu.filter(|_| completion.has_failed()) else { return false };
+    /// Tells host and driver that a handler has failed (§III-B2).
+    fn report_failure(&mut self, Completion { task, outcome, hpu }: Completion, out: &mut impl Outside) {
+        let Some(hpu) = hpu else { return };
         let task = &self.mpq.tasks()[task];
         let (role, message, descriptor) = (task.role, task.her.message, task.her.context.descriptor);
         let count = self.count_error(descriptor);
         self.tell_host(descriptor, Status::of(outcome, role, message, count));
         out.raise(self.now, DriverEvent::Failed { hpu, role, message, outcome, descriptor });
-        true
     }
 
     fn count_error(&mut self, descriptor: u64) -> u64 {
@@ -453,9 +461,7 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
 
     /// Has the status written into the descriptor of a context, if it has one.
     fn tell_host(&mut self, descriptor: u64, status: Status) {
-        if descriptor != 0 {
-            self.commands.tell(self.now, descriptor, status);
-        }
+        self.commands.tell(self.now, descriptor, status);
     }
 
     /// Takes the next feedback from the clusters and from the packets without handlers, in turn.
@@ -467,23 +473,34 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
             self.leaving = Some(Leaving::Skipped);
             return self.skipped.front().copied();
         }
-        let (place, task, outcome, hpu, is_stalled) = self.clusters[choice as usize].feed_back()?;
-        self.leaving = Some(Leaving::Place { cluster: choice, place });
-        self.note_wishes(choice as usize);
+        let (hpu, task, outcome) = self.clusters[choice as usize].feed_back()?;
         let hpu = HpuId { cluster: choice as u16, hpu };
-        if is_stalled {
-            self.cores.resume(hpu, self.now + 1_u64);
-        }
+        self.leaving = Some(Leaving::Task(hpu));
         Some(Completion { task, outcome, hpu: Some(hpu) })
     }
 
-    /// A place or an entry is empty from the next cycle on, in which the dispatcher tries again.
+    /// Places or an entry are empty from the next cycle on, in which the dispatcher and an HPU that waits try again.
     fn leave(&mut self, leaving: Leaving) {
         match leaving {
-            Leaving::Place { cluster, place } => self.clusters[cluster as usize].leave(place),
+            Leaving::Task(hpu) => {
+                let index = usize::from(hpu.cluster);
+                if self.clusters[index].leave(hpu.hpu) {
+                    self.cores.resume(hpu, self.now + 1_u64);
+                }
+                self.note_wishes(index);
+            }
             Leaving::Skipped => _ = self.skipped.pop_front(),
         }
         self.dispatcher.is_blocked = false;
+    }
+
+    /// The place of a command that was taken is empty from the next cycle on.
+    fn command_has_left(&mut self, hpu: HpuId) {
+        let index = usize::from(hpu.cluster);
+        if self.clusters[index].command_has_left(hpu.hpu) {
+            self.cores.resume(hpu, self.now + 1_u64);
+        }
+        self.note_wishes(index);
     }
 
     /// Gives the next task of a cluster to an idle HPU.
@@ -595,15 +612,12 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
         let cluster = &mut self.clusters[index as usize];
         let Some(hpu) = cluster.next_command(has_room) else { return };
         self.command_arbiter.grant(index);
-        let Some((slot, command, goes_on)) = cluster.take_command(hpu) else { return };
-        self.note_wishes(index as usize);
+        let Some((slot, command)) = cluster.take_command(hpu) else { return };
         let hpu = HpuId { cluster: index as u16, hpu };
         self.commands.take(self.now, Issued { hpu, slot, command });
         self.counters.commands += 1;
         self.observer.note(self.now, Noted::Command { hpu, slot, command: &command });
-        if goes_on {
-            self.cores.resume(hpu, self.now + 1_u64);
-        }
+        self.commanding = Some(hpu);
     }
 
     /// Commands come to their engines, data is read, commands are done, responses come back. Returns whether something goes out.

@@ -45,9 +45,9 @@ fn a_fault_names_its_instruction_and_the_hpu_goes_on() {
 #[test]
 fn the_watchdog_kills_what_does_not_end() {
     // An endless loop without accesses, one with accesses to L1, and one that always waits for L2, of which the answer to the last
-    // access comes 5 cycles after the threshold.
+    // access comes a cycle after the threshold.
     let handler_memory = [lui(A1, HANDLER + 0x1000), lw(A2, A1, 0), 0xffdf_f06f];
-    for (endless, late) in [(&[SPIN][..], 0), (&[lw(A2, A1, 0), 0xffdf_f06f], 0), (&handler_memory, 5)] {
+    for (endless, late) in [(&[SPIN][..], 0), (&[lw(A2, A1, 0), 0xffdf_f06f], 0), (&handler_memory, 1)] {
         let mut rig = Rig::new(&either(&[RET], endless));
         rig.context.watchdog_cycles = 500;
         let submitted = rig.submit_as(4, &[1; 64]);
@@ -81,6 +81,18 @@ fn an_access_on_its_way_happens_before_its_handler_is_killed() {
         let recovers = if asked { watchdog.max(8 + 18) } else { watchdog };
         assert_eq!(rig.run(&[0; 64]), (16 + recovers + 20 + 1, TaskOutcome::TimedOut), "{watchdog}");
         assert_eq!(rig.word(HANDLER + 0x1000), if asked { 7 } else { 0 }, "{watchdog}");
+    }
+}
+
+/// The driver has the context a cycle after the task: no watchdog bites before it has it.
+#[test]
+fn a_watchdog_bites_two_cycles_after_the_assignment_at_the_earliest() {
+    let mut rig = Rig::new(&[SPIN]);
+    rig.context.watchdog_cycles = 1_000;
+    rig.run(&[0; 64]);
+    for (watchdog, bites) in [(0, 2), (1, 2), (2, 2), (3, 3)] {
+        rig.context.watchdog_cycles = watchdog;
+        assert_eq!(rig.run(&[0; 64]), (16 + bites + 20 + 1, TaskOutcome::TimedOut), "{watchdog}");
     }
 }
 

@@ -7,4 +7,4 @@ mod step;
 
 pub use lines::Lines;
 pub use pause::{Access, Pause};
-pub use run::Stepper;
+pub use run::{Stall, Stepper};

@@ -11,7 +11,7 @@ use crate::op::{Class, Flow, RegisterSet};
 use crate::program::Program;
 use crate::stop::Fault;
 use crate::thread::Thread;
-use crate::timing::{Exit, Memo, Timed};
+use crate::timing::{Exit, Memo, Timed, Wait};
 use crate::watch::Watched;
 use crate::ways::{End, Registers, Start};
 use crate::window::Window;
@@ -33,7 +33,33 @@ pub struct Stepper {
     nothing: Watched,
 }
 
-/// Numbers in the memo of what is no block: cycles in which a thread waits, and the call with which it starts.
+/// How much later than in a memory that is ready at once an access happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stall {
+    /// The memory takes the last word of the access so many cycles after it was asked for the first: the instructions behind it
+    /// wait.
+    Grant(u64),
+    /// The memory takes the access at once, and answers so many cycles late: the next instruction is executed, and waits for its
+    /// end.
+    Answer(u64),
+}
+
+impl Stall {
+    /// The memory is ready.
+    pub const NONE: Stall = Stall::Grant(0);
+
+    /// The cycles by which the access is longer, of which its further words need some, and how the pipeline sees that.
+    fn cycles(self, further_words: u32) -> (u64, Wait) {
+        match self {
+            Stall::Grant(cycles) => (cycles.max(further_words.into()), Wait::grant(cycles)),
+            Stall::Answer(cycles) => (cycles + u64::from(further_words), Wait::answer(cycles)),
+        }
+    }
+}
+
+/// Numbers in the memo of what is no block: cycles in which a thread waits, for an answer or without an instruction, and the call
+/// with which it starts.
+const ANSWER: u32 = u32::MAX - 4;
 const ONE_CYCLE: u32 = u32::MAX - 1;
 const CYCLES: u32 = u32::MAX - 2;
 const CALL: u32 = u32::MAX - 3;
@@ -71,6 +97,14 @@ impl Stepper {
         self.memo.resume(&mut thread.pipeline);
         self.memo.advance(&mut thread.pipeline, CALL, Exit { taken: true, ..Exit::NEXT }, || &link);
         thread.state.cycles = at;
+    }
+
+    /// The answer to the access that `thread` has made last comes `cycles` cycles after it has gone on.
+    pub fn answer(&mut self, thread: &mut Thread, cycles: u64) {
+        self.memo.resume(&mut thread.pipeline);
+        let exit = Exit { wait: Wait::answer(cycles), ..Exit::NEXT };
+        self.memo.advance(&mut thread.pipeline, ANSWER, exit, || &[]);
+        thread.state.cycles += cycles;
     }
 
     /// Lets `thread` wait for `cycles` cycles, in which no instruction enters its pipeline.
@@ -147,14 +181,19 @@ impl Stepper {
         }
     }
 
-    /// Executes the access of the latest [`Pause::Access`] on the bytes of `window` in `arena`, `stall` cycles after it
-    /// asked for its memory, or later than a memory would answer that is ready at once. A device is a window on a few
-    /// bytes: it writes what a load reads, and reads what a store has written.
+    /// Executes the access of the latest [`Pause::Access`] on the bytes of `window` in `arena`, `stall` later than in a memory that is
+    /// ready at once. A device is a window on a few bytes: it writes what a load reads, and reads what a store has written.
     ///
     /// # Errors
     /// When the access is not completely inside the window, when it writes to a window that is read-only, or when the
     /// address of an atomic operation is not aligned.
-    pub fn perform(&mut self, thread: &mut Thread, arena: &mut [u8], window: Window, stall: u64) -> Result<(), Fault> {
+    pub fn perform(
+        &mut self,
+        thread: &mut Thread,
+        arena: &mut [u8],
+        window: Window,
+        stall: Stall,
+    ) -> Result<(), Fault> {
         let number = thread.block;
         let Some(step @ Step { access: Some(access), .. }) = self.steps.get(number as usize) else {
             return Err(Fault::Fetch { pc: thread.state.pc });
@@ -173,14 +212,15 @@ impl Stepper {
                 break;
             }
         }
-        state.cycles += stall + u64::from(access.cycles + state.data_cycles);
+        let (late, wait) = stall.cycles(state.data_cycles);
+        state.cycles += late + u64::from(access.cycles);
         if !matches!(flow, Flow::Next | Flow::Jump) {
             state.pc = at;
             let word = self.blocks.encoding(at, access.length);
             return Err(Fault::of(flow, at, view.denied, word));
         }
         state.instructions += 1;
-        let exit = Exit { taken: flow == Flow::Jump, stalled: stall > 0, ..Exit::NEXT };
+        let exit = Exit { taken: flow == Flow::Jump, wait, ..Exit::NEXT };
         self.memo.resume(&mut thread.pipeline);
         self.memo.advance(&mut thread.pipeline, number, exit, || &self.blocks.timed[step.range()]);
         Ok(())
@@ -205,7 +245,7 @@ impl Stepper {
     ) -> Result<Pause, Fault> {
         self.memo.resume(&mut thread.pipeline);
         let (block, pipeline) = (thread.block, thread.pipeline);
-        let start = Start { block, pipeline, is_stalled: stall > 0, answer, removed: lines.removed() };
+        let start = Start { block, pipeline, waits: Wait::answer(stall), answer, removed: lines.removed() };
         if let Some(end) = thread.ways.find(&start) {
             let state = &mut thread.state;
             state.cycles += stall + end.cycles;
@@ -232,7 +272,7 @@ impl Stepper {
         let (cycles, instructions) = (thread.cycles() + stall, thread.instructions());
         thread.has_read_counters = false;
         let window = Window { base: address, len: 8, write: true, ..Window::default() };
-        self.perform(thread, &mut { start.answer }, window, stall)?;
+        self.perform(thread, &mut { start.answer }, window, Stall::Answer(stall))?;
         let pause = self.run(thread, lines, thread.cycles() + ahead);
         if let Pause::Access(access) = pause
             && registers.are_those_of(&thread.state, thread.convention.sink)
@@ -258,12 +298,14 @@ impl Stepper {
         denied: (u32, u32),
     ) -> Fault {
         let first = self.blocks.block(number).range().start;
-        let ops = &self.blocks.timed[first..=first + at];
+        let mut ops = self.blocks.timed[first..=first + at].to_vec();
         let pc = ops[..at].iter().fold(start, |pc, timed| pc + timed.length);
+        // It is not executed.
+        ops[at].class = Class::Trap;
         let state = &mut thread.state;
         state.pc = pc;
         state.instructions += at as u64;
-        state.cycles += u64::from(state.data_cycles + self.memo.partial(thread.pipeline, ops));
+        state.cycles += u64::from(state.data_cycles + self.memo.partial(thread.pipeline, &ops));
         Fault::of(flow, pc, denied, self.blocks.encoding(pc, ops[at].length))
     }
 }

@@ -1,7 +1,7 @@
 //! The 4-stage, single-issue core of PsPIN (PsPIN §III; CV32E40P user manual, "Pipeline details"). Costs that depend on
 //! data (division, accesses across words) are counted when the instructions run ([`State`](crate::state::State)).
 
-use super::pipeline::{Exit, Pipeline, Timed};
+use super::pipeline::{Exit, Pipeline, Timed, Wait};
 use crate::op::Class;
 
 pub(super) struct InOrder {
@@ -16,6 +16,11 @@ pub(super) struct State {
     pending: Vec<(u8, u32)>,
     /// The next instruction is the target of a jump. If it is split over two words, its fetch takes another cycle.
     redirected: bool,
+    /// Cycles that the next instruction has waited in decode, because one before it has waited for its memory. A jump leaves
+    /// decode for its target at once.
+    decoded_since: u32,
+    /// Cycles that it has already been in the execute stage, where it waits for the answer to the access before it.
+    executed_since: u32,
 }
 
 /// Cycles from the cycle in which an access is in the execute stage to the one in which the next instruction can be, in
@@ -36,8 +41,8 @@ impl InOrder {
             Class::Divide => (3, 3),
             // This is the cost if it is not taken; see TAKEN.
             Class::Branch => (1, 1),
-            // The link is there before the target, so a return that is the target does not wait for it.
-            Class::Jump | Class::JumpIndirect | Class::Return => (2, 1),
+            // The link is there before the target, so a return that is the target does not wait for it. See JUMP.
+            Class::Jump | Class::JumpIndirect | Class::Return => (1, 1),
             Class::System => (4, 4),
             Class::LoopEnd => (0, 0),
             // A load and a store.
@@ -52,8 +57,9 @@ impl InOrder {
     }
 }
 
-/// Cycles of a taken branch beyond the one cycle of a branch that is not taken.
-const TAKEN: u32 = 2;
+/// Cycles from the one in which a jump is in decode, or a taken branch in the execute stage, to the one in which the target is in
+/// decode.
+const JUMP: u32 = 2;
 
 /// Cycles until an address register that a load or store has changed can be used.
 const UPDATE: u32 = 1;
@@ -62,38 +68,82 @@ impl Pipeline for InOrder {
     type State = State;
 
     fn run(&self, state: &mut State, ops: &[Timed], exit: Exit) -> u32 {
-        // The block begins in cycle 1: in cycle 0 a register is ready for which nothing waits.
-        const START: u32 = 1;
+        // The block begins in this cycle: in cycle 0 a register is ready for which nothing waits. What has begun more than a few cycles
+        // earlier does not matter.
+        const START: u32 = 16;
+        const EARLIEST: u32 = 8;
         let mut ready = [0; 64];
         for (register, cycles) in state.pending.drain(..) {
             ready[usize::from(register)] = START + cycles;
         }
+        // The cycle in which the next instruction can begin to execute; that in which it is in decode; and how much earlier than the
+        // first it is in the execute stage.
         let mut now = START;
+        let mut decoded = START - 1 - state.decoded_since;
+        let mut early = state.executed_since;
         if state.redirected && ops.first().is_some_and(|op| op.split) {
-            now += 1;
+            decoded += 1;
+            now = now.max(decoded + 1);
+            early = early.min(now - (decoded + 1));
         }
-        let last = ops.iter().rposition(|op| op.class != Class::LoopEnd).unwrap_or_default();
-        for (position, op) in ops.iter().enumerate() {
+        let mut redirected = state.redirected;
+        let last = ops.iter().rposition(|op| op.class != Class::LoopEnd);
+        for (position, op) in ops.iter().enumerate().filter(|(_, op)| op.class != Class::LoopEnd) {
+            let is_taken = exit.taken && Some(position) == last;
+            let (cost, latency) = self.cost(op.class);
+            let operands = op.sources.iter().map(|register| ready[usize::from(register)]).max().unwrap_or_default();
             // An indirect jump needs its register a stage earlier, in decode.
-            let early = u32::from(matches!(op.class, Class::JumpIndirect | Class::Return));
-            let operands = op.sources.iter().map(|register| ready[usize::from(register)]);
-            now = operands.filter(|at| *at > 0).map(|at| at + early).fold(now, u32::max);
-            let (mut cost, mut latency) = self.cost(op.class);
-            // Memory that is not ready for the access is memory that takes longer to answer.
-            if exit.stalled && position == last {
-                (cost, latency) = (cost + 1, latency + 1);
+            let is_indirect = matches!(op.class, Class::JumpIndirect | Class::Return);
+            let enters = (now - early).max(if operands > 0 { operands + u32::from(is_indirect) } else { 0 });
+            // An access waits for the answer to the one before it, and so does the end of any other instruction but a branch.
+            let begins = if op.class.accesses_memory() { enters.max(now) } else { enters };
+            let ends = (begins + cost).max(if early > 0 { now + 1 } else { 0 });
+            let known = (begins + latency).max(if early > 0 { now + 1 } else { 0 });
+            op.results.iter().for_each(|register| ready[usize::from(register)] = known);
+            op.updates.iter().for_each(|register| ready[usize::from(register)] = begins + UPDATE);
+            let earliest = match op.class {
+                Class::Jump | Class::JumpIndirect | Class::Return => {
+                    let target = decoded.max(operands) + JUMP;
+                    redirected = is_taken && target >= enters;
+                    decoded = enters.max(target);
+                    ends
+                }
+                Class::Branch => {
+                    redirected = is_taken;
+                    decoded = enters + if is_taken { JUMP } else { 0 };
+                    now.max(enters + 1)
+                }
+                _ => {
+                    redirected = is_taken;
+                    decoded = if op.class.accesses_memory() || cost == 1 { enters } else { ends - 1 };
+                    ends
+                }
+            };
+            early = match op.class {
+                Class::Branch => now.saturating_sub(decoded + 1),
+                Class::Load | Class::Atomic => cost - 1,
+                _ => 0,
+            };
+            now = earliest.max(decoded + 1);
+        }
+        match exit.wait {
+            Wait::Grant(cycles) => (now, ready) = wait(now, ready, cycles.into()),
+            Wait::Answer(cycles) => {
+                (now, ready) = wait(now, ready, cycles.into());
+                early += u32::from(cycles);
             }
-            op.results.iter().for_each(|register| ready[usize::from(register)] = now + latency);
-            op.updates.iter().for_each(|register| ready[usize::from(register)] = now + UPDATE);
-            now += cost;
         }
-        state.redirected = exit.taken;
-        if exit.taken && ops.last().is_some_and(|op| op.class == Class::Branch) {
-            now += TAKEN;
-        }
+        state.redirected = redirected;
+        (state.decoded_since, state.executed_since) = ((now - 1 - decoded).min(EARLIEST), early.min(EARLIEST));
         // An indirect jump still waits for a value that is ready only now.
         let registers = (0..64_u8).filter(|r| ready[usize::from(*r)] >= now);
         state.pending = registers.map(|r| (r, ready[usize::from(r)] - now)).collect();
         now - START
     }
+}
+
+/// The access that has just ended does so some cycles later, and what it has read is there later: all that is not there yet.
+fn wait(now: u32, mut ready: [u32; 64], cycles: u32) -> (u32, [u32; 64]) {
+    ready.iter_mut().filter(|ready| **ready > now).for_each(|ready| *ready += cycles);
+    (now + cycles, ready)
 }

@@ -66,7 +66,7 @@ struct Transition {
     /// State of the pipeline after it.
     state: u32,
     /// The transition that followed the previous time, for each [`Exit`] of the next block.
-    next: [u32; 4],
+    next: [u32; Exit::COUNT],
 }
 
 /// Block number of transitions that do not belong to a block.
@@ -187,7 +187,7 @@ impl Memo {
     }
 
     fn push(&mut self, block: u32, cycles: u32, state: u32) -> u32 {
-        self.transitions.push(Transition { block, cycles, state, next: [0; 4] });
+        self.transitions.push(Transition { block, cycles, state, next: [0; Exit::COUNT] });
         self.transitions.len() as u32 - 1
     }
 }

@@ -9,4 +9,4 @@ mod pipeline;
 
 pub(crate) use inorder::access_cycles;
 pub(crate) use memo::{Memo, Position};
-pub(crate) use pipeline::{Exit, Timed};
+pub(crate) use pipeline::{Exit, Timed, Wait};

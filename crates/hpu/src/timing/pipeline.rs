@@ -56,18 +56,50 @@ pub(crate) struct Exit {
     pub taken: bool,
     /// The branch predictor was wrong.
     pub mispredicted: bool,
-    /// The block's last instruction is an access for which the memory was not ready. The pipeline waits for it; the
-    /// model counts the first cycle of the wait, and all further ones leave it in the same state.
-    pub stalled: bool,
+    /// How long the block's last instruction, an access, has waited for its memory.
+    pub wait: Wait,
+}
+
+/// How long an access has waited for its memory: the pipeline does not know the difference between more cycles and the most of
+/// these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Wait {
+    /// The memory takes the access so many cycles after it is asked.
+    Grant(u8),
+    /// The memory takes the access at once, and answers so many cycles later.
+    Answer(u8),
+}
+
+impl Wait {
+    const MOST_GRANT: u8 = 2;
+    const MOST_ANSWER: u8 = 4;
+
+    /// A wait before the access is taken.
+    pub fn grant(cycles: u64) -> Wait {
+        Wait::Grant(cycles.min(Wait::MOST_GRANT.into()) as u8)
+    }
+
+    /// A wait for the answer.
+    pub fn answer(cycles: u64) -> Wait {
+        Wait::Answer(cycles.min(Wait::MOST_ANSWER.into()) as u8)
+    }
 }
 
 impl Exit {
     /// A correctly predicted exit to the next instruction.
-    pub const NEXT: Exit = Exit { taken: false, mispredicted: false, stalled: false };
+    pub const NEXT: Exit = Exit { taken: false, mispredicted: false, wait: Wait::Grant(0) };
+    /// One more than the largest [`Exit::index`].
+    pub const COUNT: usize = 2 * (1 + (Wait::MOST_GRANT + Wait::MOST_ANSWER) as usize);
 
-    /// A number from 0 to 3. No core is both: only out-of-order cores predict, and only in-order cores stall.
+    /// A number. No core is both: only out-of-order cores predict, and only in-order cores wait.
+    #[inline(always)]
     pub fn index(self) -> usize {
-        usize::from(self.taken) | usize::from(self.mispredicted | self.stalled) << 1
+        let wait = match self.wait {
+            Wait::Answer(cycles @ 1..) => Wait::MOST_GRANT + cycles,
+            Wait::Answer(0) => 0,
+            Wait::Grant(cycles) => cycles,
+        };
+        usize::from(self.taken) | usize::from(wait | u8::from(self.mispredicted)) << 1
     }
 }
 

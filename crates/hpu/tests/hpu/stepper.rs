@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use abi::device::map;
 use hpu::isa::Class;
-use hpu::{Access, Fault, Lines, Memory, Pause, Program, Sharing, Stepper, Stop, Thread, Watched, Window};
+use hpu::{Access, Fault, Lines, Memory, Pause, Program, Sharing, Stall, Stepper, Stop, Thread, Watched, Window};
 use machine::TimingKind;
 
 use crate::asm::*;
@@ -40,7 +40,7 @@ fn steps(stepper: &mut Stepper, thread: &mut Thread, arena: &mut [u8], windows: 
             Pause::Access(access) => {
                 assert_eq!((access.at, access.class.accesses_memory()), (thread.cycles(), true));
                 let window = window(windows, &access);
-                if let Err(fault) = stepper.perform(thread, arena, window, delay(&access, stall)) {
+                if let Err(fault) = stepper.perform(thread, arena, window, Stall::Answer(delay(&access, stall))) {
                     return Stop::Fault(fault);
                 }
             }
@@ -141,7 +141,7 @@ impl Core {
 
     fn perform(&mut self, stall: u64) -> Result<(), Fault> {
         let window = Window { base: map::DATA, len: 16, offset: 0, write: true, sharing: Sharing::Shared };
-        self.stepper.perform(&mut self.thread, &mut self.data, window, stall)
+        self.stepper.perform(&mut self.thread, &mut self.data, window, Stall::Grant(stall))
     }
 }
 
@@ -161,8 +161,45 @@ fn an_access_waits_for_its_memory_and_its_user_for_the_access() {
     assert_eq!(core.data[8], 0);
     core.perform(2).unwrap();
     assert_eq!((core.data[8], core.thread.cycles()), (42, 14));
+    // The return was in decode while the store waited.
     assert_eq!(core.run(), Pause::Return(0));
-    assert_eq!((core.thread.cycles(), core.thread.instructions()), (16, 5));
+    assert_eq!((core.thread.cycles(), core.thread.instructions()), (15, 5));
+}
+
+/// Cycles from the last access of a program to its return, when the access is late.
+fn behind(words: &[u32], stall: Stall) -> u64 {
+    let mut core = Core::new(&[&[DATA_A5][..], words, &[RET]].concat());
+    loop {
+        match core.run() {
+            Pause::Access(access) => {
+                let window = Window { base: map::DATA, len: 16, offset: 0, write: true, sharing: Sharing::Shared };
+                core.stepper.perform(&mut core.thread, &mut core.data, window, stall).unwrap();
+                assert!(access.at < core.thread.cycles());
+            }
+            Pause::Return(_) => return core.thread.cycles() - 1,
+            pause => panic!("{pause:?}"),
+        }
+    }
+}
+
+/// An instruction of one cycle takes as long as without the wait; a jump in decode has left for its target, a branch too when it is
+/// in the execute stage.
+#[test]
+fn what_is_behind_a_late_access_goes_as_far_as_it_can() {
+    let store = sw(A1, A5, 0);
+    for late in [1, 2, 7] {
+        assert_eq!(behind(&[store], Stall::Grant(late)), 1 + late + 1);
+        assert_eq!(behind(&[store, NOP], Stall::Grant(late)), 1 + late + 1 + 2);
+        assert_eq!(behind(&[store], Stall::Answer(late)), 1 + late + 1);
+        assert_eq!(behind(&[store, NOP], Stall::Answer(late)), 1 + late + 1 + 1);
+        assert_eq!(behind(&[store, NOP, NOP], Stall::Answer(late)), 1 + late + 2 + 2);
+        assert_eq!(behind(&[store, branch(1, 0, 0, 8), NOP, NOP], Stall::Answer(late)), 1 + late + 2 + 2);
+        // The branch is taken in the cycle behind the store, its target is there three cycles later.
+        assert_eq!(behind(&[store, branch(0, 0, 0, 4), NOP, NOP], Stall::Answer(late)), 1 + late.max(3) + 2 + 2);
+        // Its user begins when the load has ended.
+        assert_eq!(behind(&[lw(A1, A5, 0), addi(A2, A1, 1)], Stall::Answer(late)), 1 + late + 1 + 1 + 2);
+    }
+    assert_eq!(behind(&[store, NOP], Stall::NONE), 1 + 1 + 2);
 }
 
 #[test]
@@ -170,7 +207,7 @@ fn a_word_boundary_takes_another_grant_and_an_atomic_operation_two_cycles() {
     let mut core = Core::new(&[DATA_A5, lw(A1, A5, 3), 0x00c7_a5af, RET]);
     let load = core.access();
     assert_eq!((load.at, load.words()), (1, 2));
-    core.perform(0).unwrap();
+    core.perform(1).unwrap();
     // amoadd.w a1, a2, (a5)
     let atomic = core.access();
     assert_eq!((atomic.at, atomic.class, atomic.words()), (3, Class::Atomic, 1));
@@ -184,18 +221,18 @@ fn accesses_outside_the_window_are_faults_at_their_time() {
     let mut core = Core::new(&[DATA_A5, lw(A1, A5, 13), RET]);
     core.access();
     assert_eq!(core.perform(3), Err(Fault::Load { pc, addr: map::DATA + 13, len: 4 }));
-    assert_eq!((core.thread.pc(), core.thread.cycles(), core.thread.instructions()), (pc, 1 + 3 + 2, 1));
+    assert_eq!((core.thread.pc(), core.thread.cycles(), core.thread.instructions()), (pc, 1 + 3 + 1, 1));
 
     let mut core = Core::new(&[DATA_A5, sw(A1, A5, 0), RET]);
     core.access();
     let read_only = Window { base: map::DATA, len: 16, ..Window::default() };
-    let fault = core.stepper.perform(&mut core.thread, &mut core.data, read_only, 0);
+    let fault = core.stepper.perform(&mut core.thread, &mut core.data, read_only, Stall::NONE);
     assert_eq!(fault, Err(Fault::Store { pc, addr: map::DATA, len: 4 }));
     // A window that is larger than its memory holds nothing.
     let mut core = Core::new(&[DATA_A5, lw(A1, A5, 0), RET]);
     core.access();
     let larger = Window { base: map::DATA, len: 17, ..Window::default() };
-    let fault = core.stepper.perform(&mut core.thread, &mut core.data, larger, 0);
+    let fault = core.stepper.perform(&mut core.thread, &mut core.data, larger, Stall::NONE);
     assert_eq!(fault, Err(Fault::Load { pc, addr: map::DATA, len: 4 }));
 
     let mut core = Core::new(&[DATA_A5, addi(A5, A5, 2), 0x00c7_a5af, RET]);
@@ -299,7 +336,7 @@ fn a_wait_lets_results_arrive() {
         core.thread = Thread::new(&core.program, map::PROGRAM, STACK_TOP, [0; 3]);
         core.access();
         let anywhere = Window { base: 0, len: 16, ..Window::default() };
-        core.stepper.perform(&mut core.thread, &mut core.data, anywhere, 0).unwrap();
+        core.stepper.perform(&mut core.thread, &mut core.data, anywhere, Stall::NONE).unwrap();
         core.stepper.wait(&mut core.thread, cycles);
         assert_eq!((core.run(), core.thread.cycles()), (Pause::Return(0), expected + 2), "{cycles}");
     }
@@ -332,7 +369,7 @@ fn passes(body: &[u32], answers: &[(u32, u64)], lost: usize) {
         let mut passed = stepper.pass(thread, lines, address, bytes, stall, 1000).unwrap();
         let Core { stepper, thread, lines, .. } = executing;
         let window = Window { base: address, len: 8, write: true, ..Window::default() };
-        stepper.perform(thread, &mut bytes, window, stall).unwrap();
+        stepper.perform(thread, &mut bytes, window, Stall::Answer(stall)).unwrap();
         let mut executed = stepper.run(thread, lines, thread.cycles() + 1000);
         while let Pause::Line(line) = passed {
             assert_eq!(passed, executed);

@@ -2,6 +2,7 @@
 //! tools`, and takes minutes: `make -C rtl test-lockstep` runs them.
 
 mod defects;
+mod ends;
 mod hpu;
 mod unit;
 
@@ -34,8 +35,9 @@ fn unit(name: &str) -> Rc<machine::Pspin> {
     }
 }
 
-/// The program of a source: handlers of this folder, or those that do what random packets say.
+/// The program of a source: handlers of this folder, those that wait and end in all ways, or those that do what random packets say.
 const HANDLERS: &str = "crates/rtl/tests/lockstep/handlers.c";
+const ENDS: &str = "crates/rtl/tests/lockstep/ends.c";
 const RANDOM: &str = "rtl/tests/lockstep/random.c";
 
 fn program(source: &str) -> Vec<u8> {

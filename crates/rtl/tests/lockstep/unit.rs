@@ -12,30 +12,29 @@ use sim::Clock;
 use smartnic::driver::{Driver, Request};
 use smartnic::program::Loaded;
 
-use super::{HANDLERS, RANDOM, cache, home, machine, program, unit};
+use super::{ENDS, HANDLERS, RANDOM, cache, home, machine, program, unit};
 
 /// Model and hardware of pspin-tiny.
 pub struct Tiny {
     library: PathBuf,
     config: Rc<machine::Pspin>,
-    /// The programs of both sources.
-    handlers: Loaded,
-    random: Loaded,
+    /// The programs of all sources.
+    programs: [Loaded; 3],
     /// Inputs of the design that are not the unit's.
     pub inputs: Vec<(&'static str, u64)>,
 }
 
 /// What one run has besides its packets.
-struct Run<'a> {
+pub struct Run<'a> {
     /// The handlers of each context.
-    names: &'a [&'a str],
-    packets: Vec<Packet>,
-    times: Times,
-    seed: u32,
-    held: u64,
-    held_data: u64,
-    watchdog: u64,
-    idle: u64,
+    pub names: &'a [&'a str],
+    pub packets: Vec<Packet>,
+    pub times: Times,
+    pub seed: u32,
+    pub held: u64,
+    pub held_data: u64,
+    pub watchdog: u64,
+    pub idle: u64,
 }
 
 impl Default for Run<'_> {
@@ -53,20 +52,20 @@ const WATCHDOG: u64 = 2_000;
 const MOST_CYCLES: u64 = 100_000;
 const MOST_EACH: u64 = 1_000;
 
-type Result = std::result::Result<Compared, LockstepError>;
+pub type Result = std::result::Result<Compared, LockstepError>;
 
 impl Tiny {
-    fn new() -> Tiny {
+    pub fn new() -> Tiny {
         Tiny::of(&home())
     }
 
     /// That of the hardware's sources in a folder.
     pub fn of(folder: &Path) -> Tiny {
         let config = unit("pspin-tiny");
-        let [handlers, random] = [HANDLERS, RANDOM].map(|source| Loaded::new(&program(source), &config).unwrap());
+        let programs = [HANDLERS, RANDOM, ENDS].map(|source| Loaded::new(&program(source), &config).unwrap());
         let design = Design::unit(&machine("pspin-tiny")).unwrap();
         let library = build(folder, &cache(), &design, |text| eprintln!("{text}")).unwrap();
-        Tiny { library, config, handlers, random, inputs: Vec::new() }
+        Tiny { library, config, programs, inputs: Vec::new() }
     }
 
     /// A context whose handlers of all parts have this name; parts without one have none.
@@ -87,9 +86,9 @@ impl Tiny {
         Rc::new(driver.context(&request).unwrap())
     }
 
-    fn run(&self, run: Run) -> Result {
+    pub fn run(&self, run: Run) -> Result {
         let is_of = |loaded: &&Loaded| loaded.handler(&format!("{}_ph", run.names[0])).is_some();
-        let loaded = [&self.handlers, &self.random].into_iter().find(is_of);
+        let loaded = self.programs.iter().find(is_of);
         let loaded = loaded.unwrap_or_else(|| panic!("there are no handlers {}", run.names[0]));
         let mut driver = Driver::new(&self.config, loaded.program().data_segment().len() as u32);
         let contexts = (0..run.names.len() as u32).map(|tenant| Tiny::context(&mut driver, loaded, tenant, &run));
@@ -145,7 +144,7 @@ impl Tiny {
     }
 }
 
-fn packet(at: u64, message: u32, size: usize, is_last: bool) -> Packet {
+pub fn packet(at: u64, message: u32, size: usize, is_last: bool) -> Packet {
     let bytes = (0..size).map(|byte| (byte * 7 + message as usize) as u8).collect();
     Packet { at, bytes, message, is_last, transfer: size as u32, context: 0 }
 }

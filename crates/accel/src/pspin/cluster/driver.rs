@@ -156,15 +156,15 @@ impl Driver {
         self.slots.get(usize::from(id.slot())).map_or([0; 64], |slot| slot.data)
     }
 
-    /// The command that waits for the command unit.
-    pub fn issuing(&self) -> Option<&Command> {
-        self.issuing.as_ref().map(|(_, command)| command)
+    /// The command that waits for the command unit, with its slot.
+    pub fn issuing(&self) -> Option<&(u8, Command)> {
+        self.issuing.as_ref()
     }
 
-    /// The command unit takes the command. Returns it with its slot, and whether the HPU goes on because of that.
-    pub fn take(&mut self) -> Option<(u8, Command, bool)> {
-        let (slot, command) = self.issuing.take()?;
-        Some((slot, command, self.may_issue_now()))
+    /// The command unit has taken the command. Returns whether the HPU goes on because of that.
+    pub fn command_has_left(&mut self) -> bool {
+        self.issuing = None;
+        self.may_issue_now()
     }
 
     fn may_issue_now(&mut self) -> bool {

@@ -12,6 +12,9 @@ use crate::pspin::her::{Failure, Range, TaskOutcome};
 use crate::pspin::memory::{Allocation, Arena, Banks, Place, Ring};
 use crate::pspin::schedule::{TaskId, Tasks};
 
+/// The driver learns a cycle after its task how long that may take: a watchdog bites no earlier than that.
+const LEAST_WATCHDOG: u64 = 2;
+
 /// A task in a cluster.
 struct Placed {
     task: TaskId,
@@ -154,7 +157,7 @@ impl Cluster {
         let watchdog_cycles = tasks[self.places[usize::from(place)].as_ref()?.task].her.context.watchdog_cycles;
         let driver = &mut self.drivers[hpu as usize];
         driver.task = Some(place);
-        driver.watchdog = at + watchdog_cycles;
+        driver.watchdog = at + watchdog_cycles.max(LEAST_WATCHDOG);
         self.watchdog = self.watchdog.min(driver.watchdog);
         Some((hpu as u16, place, at))
     }
@@ -165,6 +168,14 @@ impl Cluster {
         self.settle();
     }
 
+    /// Whether there is room for the end of an HPU's task; otherwise the HPU waits until one of its feedbacks has been sent.
+    #[inline]
+    pub fn could_finish(&mut self, hpu: u16) -> bool {
+        let driver = &mut self.drivers[usize::from(hpu)];
+        driver.is_stalled = driver.task.is_some() && driver.finished.len() >= self.buffered;
+        !driver.is_stalled
+    }
+
     /// An HPU is done with its task. Returns how the task ends, if the HPU may go on; otherwise it waits until one of its
     /// feedbacks has been sent, and tries again.
     #[inline]
@@ -172,10 +183,10 @@ impl Cluster {
         let driver = &mut self.drivers[usize::from(hpu)];
         let Some(place) = driver.task else { return Some(outcome) };
         driver.watchdog = Cycle::NEVER;
-        if driver.finished.len() >= self.buffered {
-            driver.is_stalled = true;
+        if !self.could_finish(hpu) {
             return None;
         }
+        let driver = &mut self.drivers[usize::from(hpu)];
         driver.task = None;
         let (in_flight, outcome) = (driver.in_flight(place), driver.outcome(place, outcome));
         driver.finished.push_back(Finished { place, outcome, in_flight });
@@ -202,17 +213,23 @@ impl Cluster {
         let mut requests = 0;
         for (hpu, driver) in self.drivers.iter().enumerate() {
             if self.issuing >> hpu & 1 != 0 {
-                requests |= u64::from(driver.issuing().is_some_and(&has_room)) << hpu;
+                requests |= u64::from(driver.issuing().is_some_and(|(_, command)| has_room(command))) << hpu;
             }
         }
         self.command_arbiter.choice(requests).map(|hpu| hpu as u16)
     }
 
-    /// The command unit takes the command of an HPU. Returns it with its slot, and whether the HPU goes on because of that.
-    pub fn take_command(&mut self, hpu: u16) -> Option<(u8, Command, bool)> {
+    /// The command unit takes the command of an HPU, which keeps its place until it [has left](Self::command_has_left). Returns its slot
+    /// and the command.
+    pub fn take_command(&mut self, hpu: u16) -> Option<(u8, Command)> {
         self.command_arbiter.grant(u32::from(hpu));
+        self.drivers[usize::from(hpu)].issuing().copied()
+    }
+
+    /// The command of an HPU that was taken has left the driver. Returns whether the HPU goes on because of that.
+    pub fn command_has_left(&mut self, hpu: u16) -> bool {
         self.issuing &= !(1 << hpu);
-        self.drivers[usize::from(hpu)].take()
+        self.drivers[usize::from(hpu)].command_has_left()
     }
 
     /// The task whose handler has issued the command in a slot of an HPU, until the response comes.
@@ -235,29 +252,31 @@ impl Cluster {
         self.done != 0
     }
 
-    /// Sends the feedback of the HPU whose turn it is; the task keeps its place until it [leaves](Self::leave). Returns the place
-    /// and the task, how it ended, the HPU, and whether that waits for this.
+    /// Sends the feedback of the HPU whose turn it is; the task keeps its places until it [leaves](Self::leave). Returns the HPU, the
+    /// task, and how it ended.
     #[inline]
-    pub fn feed_back(&mut self) -> Option<(u8, TaskId, TaskOutcome, u16, bool)> {
+    pub fn feed_back(&mut self) -> Option<(u16, TaskId, TaskOutcome)> {
         let hpu = self.arbiter.choice(u64::from(self.done))?;
         self.arbiter.grant(hpu);
-        let driver = &mut self.drivers[hpu as usize];
-        let finished = driver.finished.pop_front()?;
+        let finished = self.drivers[hpu as usize].finished.front()?;
+        let task = self.places[usize::from(finished.place)].as_ref()?.task;
+        Some((hpu as u16, task, finished.outcome))
+    }
+
+    /// The task of an HPU whose feedback was sent leaves the driver, its place and its buffer. Returns whether the HPU waits for that.
+    #[inline]
+    pub fn leave(&mut self, hpu: u16) -> bool {
+        let driver = &mut self.drivers[usize::from(hpu)];
+        let Some(Finished { place, .. }) = driver.finished.pop_front() else { return false };
+        let is_stalled = std::mem::take(&mut driver.is_stalled);
         if !driver.could_feed_back() {
             self.done &= !(1 << hpu);
         }
-        let task = self.places[usize::from(finished.place)].as_ref()?.task;
-        let is_stalled = std::mem::take(&mut self.drivers[hpu as usize].is_stalled);
-        Some((finished.place, task, finished.outcome, hpu as u16, is_stalled))
-    }
-
-    /// A task whose feedback was sent leaves its place and its buffer.
-    #[inline]
-    pub fn leave(&mut self, place: u8) {
         if let Some(placed) = self.places[usize::from(place)].take() {
             self.packets.free(placed.buffer);
             self.free |= 1 << place;
         }
+        is_stalled
     }
 
     /// The next cycle in which a watchdog may bite.

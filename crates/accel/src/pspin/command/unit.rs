@@ -89,8 +89,10 @@ pub struct CommandUnit {
     engines: Engines,
     /// Commands on their way to an engine, in order.
     path: VecDeque<(Cycle, Taken)>,
-    /// Statuses that wait for the unit, which takes each from a cycle on.
+    /// Statuses that wait for the unit, which takes each from a cycle on; and the cycle in which the latest one without a descriptor is
+    /// among them.
     statuses: VecDeque<(Cycle, u64, Status)>,
+    undescribed: Cycle,
     /// The credits of each engine, and the commands and statuses that are anywhere here.
     credits: [Credits; 3],
     inside: usize,
@@ -127,6 +129,7 @@ impl CommandUnit {
             engines: Engines::new(unit, clock),
             path: VecDeque::new(),
             statuses: VecDeque::new(),
+            undescribed: Cycle::NEVER,
             credits: [unit.outbound.queue, each, each].map(Credits::new),
             inside: 0,
             direct: VecDeque::new(),
@@ -178,14 +181,18 @@ impl CommandUnit {
         self.path.push_back((now + (self.path_cycles - 1), Taken::Command(issued)));
     }
 
-    /// Whether one more status may wait.
-    pub fn has_room_for_status(&self) -> bool {
-        self.statuses.len() < STATUSES
+    /// Whether one more status may wait in cycle `now`.
+    pub fn has_room_for_status(&self, now: Cycle) -> bool {
+        self.statuses.len() + usize::from(self.undescribed == now) < STATUSES
     }
 
-    /// A status waits for the unit, to be written to the descriptor at this address of host memory.
+    /// A status waits for the unit, to be written to the descriptor at this address of host memory. When there is none, which is
+    /// known in the next cycle, the status is dropped then.
     pub fn tell(&mut self, now: Cycle, descriptor: u64, status: Status) {
-        self.statuses.push_back((now + 1_u64, descriptor, status));
+        match descriptor {
+            0 => self.undescribed = now + 1_u64,
+            _ => self.statuses.push_back((now + 1_u64, descriptor, status)),
+        }
     }
 
     /// Whether a status waits.
@@ -615,10 +622,10 @@ mod tests {
     fn a_status_goes_the_way_of_a_host_direct_write() {
         let mut commands = commands();
         for count in 1..=4 {
-            assert!(commands.has_room_for_status());
+            assert!(commands.has_room_for_status(Cycle(0)));
             commands.tell(Cycle(0), 0x1000 * count, Status { count, ..Status::default() });
         }
-        assert!(!commands.has_room_for_status() && !commands.could_take_status(Cycle(0)));
+        assert!(!commands.has_room_for_status(Cycle(0)) && !commands.could_take_status(Cycle(0)));
         let direct = Command::HostDirect { host: 0, data: [0; 64], size: 8 };
         let others = unit().commands.in_flight_per_target - 2;
         let found = run(&mut commands, 30, |commands, now| {

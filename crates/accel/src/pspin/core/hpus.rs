@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use hpu::isa::Class;
-use hpu::{Access, Fault, Pause, Program, Stepper, Thread, Window};
+use hpu::{Access, Fault, Pause, Program, Stall, Stepper, Thread, Window};
 use machine::Pspin as Config;
 
 use super::cache::Cache;
@@ -169,6 +169,14 @@ impl<E: Environment> Hpus<E> {
         stepper.wait(thread, waited);
     }
 
+    /// The access of an HPU, behind which its thread has gone on, is answered in cycle `at`.
+    pub(super) fn answered(&mut self, id: HpuId, at: u64) {
+        let Some(stepper) = &mut self.stepper else { return };
+        let thread = &mut self.groups[usize::from(id.cluster)].hpus[usize::from(id.hpu)].thread;
+        let waited = at.saturating_sub(thread.cycles());
+        stepper.answer(thread, waited);
+    }
+
     /// Runs an HPU up to the next point at which others decide.
     pub(in crate::pspin) fn go_on(&mut self, id: HpuId, memory: &mut Arena) {
         let Some(stepper) = &mut self.stepper else { return };
@@ -202,25 +210,27 @@ impl<E: Environment> Hpus<E> {
         hpu.access = access;
         let place = memory.locate(address, access.bytes);
         let place = place.filter(|_| hpu.spans.allows(address, access.bytes, access.class != Class::Load));
-        (hpu.doing, group.next[usize::from(id.hpu)]) = if let Some((place, offset)) = place {
+        // An atomic operation that is not aligned fails without an access.
+        let happens = access.class != Class::Atomic || access.address.is_multiple_of(4);
+        (hpu.doing, group.next[usize::from(id.hpu)]) = if let Some((place, offset)) = place.filter(|_| happens) {
             hpu.words = access.words();
             hpu.position = memory.position(place, offset);
             match place {
                 Place::L1(owner) if owner == id.cluster => (Doing::Local(offset), access.at),
                 place => (Doing::Remote(place, offset), access.at),
             }
-        } else if let Some((act, at)) = E::register(&hpu.own, &access) {
+        } else if let Some((act, at)) = E::register(&hpu.own, &access).filter(|_| happens) {
             (Doing::Act(act), at)
         } else {
             let Some(stepper) = &mut self.stepper else { return };
-            let Err(fault) = stepper.perform(&mut hpu.thread, &mut [], Window::default(), 0) else { return };
+            let Err(fault) = stepper.perform(&mut hpu.thread, &mut [], Window::default(), Stall::NONE) else { return };
             return E::fail(self, id, fault);
         };
     }
 
-    /// Executes the access of an HPU in its memory, `stall` cycles later than in one that is ready at once.
+    /// Executes the access of an HPU in its memory, `stall` later than in one that is ready at once.
     #[inline]
-    fn perform(&mut self, id: HpuId, memory: &mut Arena, stall: u64) {
+    fn perform(&mut self, id: HpuId, memory: &mut Arena, stall: Stall) {
         match self.perform_last(id, memory, stall) {
             Ok(()) => self.go_on(id, memory),
             Err(fault) => E::fail(self, id, fault),
@@ -229,7 +239,7 @@ impl<E: Environment> Hpus<E> {
 
     /// Like [`Hpus::perform`], after which the HPU does not go on.
     #[inline]
-    fn perform_last(&mut self, id: HpuId, memory: &mut Arena, stall: u64) -> Result<(), Fault> {
+    fn perform_last(&mut self, id: HpuId, memory: &mut Arena, stall: Stall) -> Result<(), Fault> {
         let hpu = &mut self.groups[usize::from(id.cluster)].hpus[usize::from(id.hpu)];
         let Some(stepper) = &mut self.stepper else { return Err(Fault::Fetch { pc: hpu.thread.pc() }) };
         let Access { address, bytes, .. } = hpu.access;
@@ -243,7 +253,7 @@ impl<E: Environment> Hpus<E> {
         let stepper = self.stepper.as_mut()?;
         let hpu = &mut self.groups[usize::from(id.cluster)].hpus[usize::from(id.hpu)];
         let window = Window { base: hpu.access.address, len: 8, write: true, ..Window::default() };
-        let stall = at.saturating_sub(hpu.access.at + 1);
+        let stall = Stall::Answer(at.saturating_sub(hpu.access.at + 1));
         match stepper.perform(&mut hpu.thread, &mut bytes, window, stall) {
             Ok(()) => Some(bytes),
             Err(fault) => {
@@ -285,7 +295,7 @@ impl<E: Environment> Hpus<E> {
                 hpu.answer = answer;
                 if is_killed {
                     // What it would fail with does not matter any more.
-                    _ = self.perform_last(id, side.memory, 0);
+                    _ = self.perform_last(id, side.memory, Stall::NONE);
                     return E::kill(self, id, Cycle(answer));
                 }
                 if hpu.words > 1 {
@@ -294,7 +304,7 @@ impl<E: Environment> Hpus<E> {
                 }
                 // Further words and an atomic operation take a cycle each in a memory that is ready at once, too.
                 let further = hpu.access.words() - 1 + u32::from(hpu.access.class == Class::Atomic);
-                let stall = answer.saturating_sub(hpu.access.at + 1 + u64::from(further));
+                let stall = Stall::Answer(answer.saturating_sub(hpu.access.at + 1 + u64::from(further)));
                 self.perform(id, side.memory, stall);
             }
             Doing::Fetch(line) if group.cache.lines.contains(line) => self.go_on(id, side.memory),
@@ -330,8 +340,7 @@ impl<E: Environment> Hpus<E> {
             return true;
         }
         group.counters.local += 1;
-        // Each further word takes a cycle even when no other HPU is in the way.
-        let stall = now.0 - hpu.access.at - u64::from(hpu.access.words() - 1);
+        let stall = Stall::Grant(now.0 - hpu.access.at);
         self.perform(id, side.memory, stall);
         true
     }

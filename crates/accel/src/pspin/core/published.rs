@@ -47,9 +47,17 @@ pub enum Act {
     Held(Register),
     /// It waits for a command after the store that said so.
     Waiting,
-    /// It has recovered from a handler that failed or was killed.
-    Recovered(TaskOutcome),
+    /// Its handler has failed or was killed. It is about to leave for the loop of the runtime, and the task to end, not before this
+    /// cycle.
+    Leaves(TaskOutcome, u64),
+    /// The task of that handler ends; the loop begins in this cycle.
+    Ends(TaskOutcome, u64),
+    /// The loop begins.
+    Begins,
 }
+
+/// Cycles that an HPU takes, when the task can end that has failed, to begin with the loop of the runtime.
+const LEAVE_CYCLES: u64 = 5;
 
 /// The registers of an HPU.
 #[derive(Default)]
@@ -120,8 +128,8 @@ impl Hpus {
     /// A handler has failed or is killed: its HPU recovers.
     fn recover(&mut self, id: HpuId, at: u64, outcome: TaskOutcome) {
         self.counters_mut(id.cluster).failed += 1;
-        let at = at + u64::from(self.config.cluster.trap_cycles.max(1));
-        self.at(id, at, Doing::Act(Act::Recovered(outcome)));
+        let ends = at + u64::from(self.config.cluster.trap_cycles);
+        self.at(id, ends - LEAVE_CYCLES, Doing::Act(Act::Leaves(outcome, ends)));
     }
 
     /// A command or a transfer uses memory that is not the handler's.
@@ -269,19 +277,26 @@ impl Environment for Published {
             Act::Reach(register) => hpus.reach(id, register, now, side),
             Act::Held(_) => hpus.hold(id, act),
             Act::Waiting => {
-                hpus.wait(id, now.0);
+                hpus.answered(id, now.0);
                 hpus.go_on(id, side.memory);
             }
-            Act::Recovered(outcome) => {
-                let hpu = hpus.hpu(id);
-                if !hpu.own.has_landed(now, side) {
+            Act::Leaves(outcome, ends) => {
+                if !hpus.hpu(id).own.has_landed(now, side) {
                     return hpus.again(id, now.0 + 1);
                 }
-                if !side.end(id.hpu, now, outcome) {
+                if !side.could_end(id.hpu) {
                     return hpus.hold(id, act);
                 }
+                hpus.at(id, ends.max(now.0), Doing::Act(Act::Ends(outcome, now.0 + LEAVE_CYCLES)));
+            }
+            Act::Ends(outcome, begins) => {
+                side.end(id.hpu, now, outcome);
+                let hpu = hpus.hpu(id);
                 hpu.spans.keep_own();
                 hpu.own.line.clear();
+                hpus.at(id, begins, Doing::Act(Act::Begins));
+            }
+            Act::Begins => {
                 let Published { program, runtime, .. } = &hpus.environment;
                 let thread = thread(&hpus.config, program, id, runtime.again);
                 hpus.begin(id, now.0, thread);
@@ -325,7 +340,7 @@ impl Environment for Published {
     }
 
     fn kill(hpus: &mut Hpus, id: HpuId, at: Cycle) {
-        if let Doing::Act(Act::Recovered(_)) = hpus.hpu(id).doing {
+        if let Doing::Act(Act::Leaves(..) | Act::Ends(..)) = hpus.hpu(id).doing {
             return;
         }
         hpus.recover(id, at.0, TaskOutcome::TimedOut);
