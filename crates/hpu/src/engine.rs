@@ -195,7 +195,7 @@ impl Engine {
         flow: Flow,
     ) -> Stop {
         let mut pc = start;
-        let ops = &self.blocks.timed[range.start..=range.start + at];
+        let mut ops = self.blocks.timed[range.start..=range.start + at].to_vec();
         for timed in &ops[..at] {
             if let Some(profile) = &mut self.profile {
                 profile.add_partial(thread.entry, pc);
@@ -207,8 +207,12 @@ impl Engine {
         state.instructions += at as u64;
         if self.in_order {
             state.cycles += u64::from(state.data_cycles);
+            // An instruction for a control register that fails is not executed.
+            if ops[at].class == Class::System {
+                ops[at].class = Class::Trap;
+            }
         }
-        state.cycles += u64::from(self.memo.partial(thread.pipeline, ops));
+        state.cycles += u64::from(self.memo.partial(thread.pipeline, &ops));
 
         Stop::Fault(Fault::of(flow, pc, view.denied, self.blocks.encoding(pc, ops[at].length)))
     }

@@ -45,9 +45,9 @@ fn a_fault_names_its_instruction_and_the_hpu_goes_on() {
 #[test]
 fn the_watchdog_kills_what_does_not_end() {
     // An endless loop without accesses, one with accesses to L1, and one that always waits for L2, of which the answer to the last
-    // access comes a cycle after the threshold.
+    // access comes 5 cycles after the threshold.
     let handler_memory = [lui(A1, HANDLER + 0x1000), lw(A2, A1, 0), 0xffdf_f06f];
-    for (endless, late) in [(&[SPIN][..], 0), (&[lw(A2, A1, 0), 0xffdf_f06f], 0), (&handler_memory, 1)] {
+    for (endless, late) in [(&[SPIN][..], 0), (&[lw(A2, A1, 0), 0xffdf_f06f], 0), (&handler_memory, 5)] {
         let mut rig = Rig::new(&either(&[RET], endless));
         rig.context.watchdog_cycles = 500;
         let submitted = rig.submit_as(4, &[1; 64]);

@@ -300,8 +300,10 @@ impl Stepper {
         let first = self.blocks.block(number).range().start;
         let mut ops = self.blocks.timed[first..=first + at].to_vec();
         let pc = ops[..at].iter().fold(start, |pc, timed| pc + timed.length);
-        // It is not executed.
-        ops[at].class = Class::Trap;
+        // An instruction for a control register that fails is not executed.
+        if ops[at].class == Class::System {
+            ops[at].class = Class::Trap;
+        }
         let state = &mut thread.state;
         state.pc = pc;
         state.instructions += at as u64;

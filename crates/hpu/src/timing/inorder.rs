@@ -101,16 +101,18 @@ impl Pipeline for InOrder {
             let known = (begins + latency).max(if early > 0 { now + 1 } else { 0 });
             op.results.iter().for_each(|register| ready[usize::from(register)] = known);
             op.updates.iter().for_each(|register| ready[usize::from(register)] = begins + UPDATE);
+            // While an instruction in the execute stage waits for an answer, decode takes a target no more than the execute stage does.
+            let open = if early > 0 { now + 1 } else { 0 };
             let earliest = match op.class {
                 Class::Jump | Class::JumpIndirect | Class::Return => {
                     let target = decoded.max(operands) + JUMP;
                     redirected = is_taken && target >= enters;
-                    decoded = enters.max(target);
+                    decoded = if target > enters { target.max(open) } else { enters };
                     ends
                 }
                 Class::Branch => {
                     redirected = is_taken;
-                    decoded = enters + if is_taken { JUMP } else { 0 };
+                    decoded = if is_taken { (enters + JUMP).max(open) } else { enters };
                     now.max(enters + 1)
                 }
                 _ => {

@@ -148,7 +148,7 @@ fn the_slowest_memory_is_counted_correctly() {
     for cycles in [1, 2, 9_999, 10_000] {
         let (stop, thread) = Card::timed(&program, TimingKind::InOrder, cycles).run([0; 3]);
         assert!(matches!(stop, Stop::Return(_)));
-        // An instruction, the loads one after the other, and a jump, which has left decode before a late answer.
+        // An instruction, the loads one after the other, and a jump, which has left decode while the last but one was late.
         assert_eq!(thread.cycles(), 1 + 62 * u64::from(cycles) + if cycles == 1 { 2 } else { 1 });
         let (_, thread) = Card::timed(&program, TimingKind::OooA15, cycles).run([0; 3]);
         // One load a cycle, from address to result; no more than 16 at once.

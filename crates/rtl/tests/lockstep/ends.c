@@ -36,7 +36,7 @@ __handler__ void steps_ph(handler_args_t *args) {
     const uint8_t *packet = (const uint8_t *)task->pkt_mem;
     uint32_t size = task->pkt_mem_size < 8 ? task->pkt_mem_size : 8;
     volatile uint32_t *words = (volatile uint32_t *)task->scratchpad[0];
-    volatile uint32_t *own = words + 16 * args->hpu_id;
+    volatile uint32_t *own = words + 16 * (1 + args->hpu_id);
     spin_cmd_t one = 0, other = 0;
     for (uint32_t i = 0; i < size; i++) {
         uint32_t what = packet[i] & 7, often = packet[i] >> 4, all = packet[i] == 31;
@@ -62,7 +62,7 @@ __handler__ void steps_ph(handler_args_t *args) {
                 own[0] += 1;
         if (what == 6 || all) {
             spin_dma_t copy;
-            spin_dma((void *)packet, (void *)own, 4 * often, SPIN_DMA_EXT2LOC, 0, &copy);
+            spin_dma((void *)packet, (void *)(own + 64), 4 * often, SPIN_DMA_EXT2LOC, 0, &copy);
         }
     }
     fail(0, own);
