@@ -68,8 +68,8 @@ impl Pipeline for InOrder {
     type State = State;
 
     fn run(&self, state: &mut State, ops: &[Timed], exit: Exit) -> u32 {
-        // The block begins in this cycle: in cycle 0 a register is ready for which nothing waits. What has begun more than a few cycles
-        // earlier does not matter.
+        // The block begins in this cycle: in cycle 0 a register is ready for which nothing waits. What has begun
+        // more than a few cycles earlier does not matter.
         const START: u32 = 16;
         const EARLIEST: u32 = 8;
         let mut ready = [0; 64];
@@ -136,7 +136,10 @@ impl Pipeline for InOrder {
             }
         }
         state.redirected = redirected;
-        (state.decoded_since, state.executed_since) = ((now - 1 - decoded).min(EARLIEST), early.min(EARLIEST));
+        // More cycles that have passed since both change nothing.
+        let both = early.saturating_sub(EARLIEST / 2);
+        state.executed_since = early - both;
+        state.decoded_since = (now - 1 - decoded - both).min(EARLIEST);
         // An indirect jump still waits for a value that is ready only now.
         let registers = (0..64_u8).filter(|r| ready[usize::from(*r)] >= now);
         state.pending = registers.map(|r| (r, ready[usize::from(r)] - now)).collect();

@@ -47,9 +47,9 @@ pub enum Act {
     Held(Register),
     /// It waits for a command after the store that said so.
     Waiting,
-    /// Its handler has failed or was killed. It is about to leave for the loop of the runtime, and the task to end, not before this
-    /// cycle.
-    Leaves(TaskOutcome, u64),
+    /// Its handler has failed or was killed. It is about to leave for the loop of the runtime, and the task to end, not before the
+    /// first of these cycles. Up to the second one, the watchdog still comes first.
+    Leaves(TaskOutcome, u64, u64),
     /// The task of that handler ends; the loop begins in this cycle.
     Ends(TaskOutcome, u64),
     /// The loop begins.
@@ -84,6 +84,11 @@ impl Registers {
         }
         self.transfers.is_empty()
     }
+}
+
+/// Whether an instruction that fails is a call of the environment, or one for a control register.
+fn is_system(word: u32) -> bool {
+    word == 0x73 || word & 0x7F == 0x73 && word >> 12 & 7 != 0
 }
 
 /// What a register of one word gives.
@@ -125,16 +130,16 @@ impl Hpus {
         std::mem::take(&mut self.environment.output)
     }
 
-    /// A handler has failed or is killed: its HPU recovers.
-    fn recover(&mut self, id: HpuId, at: u64, outcome: TaskOutcome) {
+    /// A handler has failed or is killed, which the HPU sees in cycle `seen`: it recovers.
+    fn recover(&mut self, id: HpuId, at: u64, seen: u64, outcome: TaskOutcome) {
         self.counters_mut(id.cluster).failed += 1;
         let ends = at + u64::from(self.config.cluster.trap_cycles);
-        self.at(id, ends - LEAVE_CYCLES, Doing::Act(Act::Leaves(outcome, ends)));
+        self.at(id, ends - LEAVE_CYCLES, Doing::Act(Act::Leaves(outcome, ends, seen)));
     }
 
     /// A command or a transfer uses memory that is not the handler's.
     fn misuse(&mut self, id: HpuId, now: Cycle, Range { address, size }: Range) {
-        self.recover(id, now.0, TaskOutcome::Faulted(Failure::Command { address, size }));
+        self.recover(id, now.0, now.0, TaskOutcome::Faulted(Failure::Command { address, size }));
     }
 
     /// An HPU waits until the driver lets it go on.
@@ -280,7 +285,7 @@ impl Environment for Published {
                 hpus.answered(id, now.0);
                 hpus.go_on(id, side.memory);
             }
-            Act::Leaves(outcome, ends) => {
+            Act::Leaves(outcome, ends, _) => {
                 if !hpus.hpu(id).own.has_landed(now, side) {
                     return hpus.again(id, now.0 + 1);
                 }
@@ -318,8 +323,16 @@ impl Environment for Published {
     }
 
     fn fail(hpus: &mut Hpus, id: HpuId, fault: Fault) {
-        let at = hpus.hpu(id).thread.cycles();
-        hpus.recover(id, at, TaskOutcome::Faulted(Failure::Fault(fault)));
+        let hpu = hpus.hpu(id);
+        let at = hpu.thread.cycles();
+        let seen = match fault {
+            Fault::Load { .. } | Fault::Store { .. } | Fault::Misaligned { .. } => hpu.access.at,
+            // What is no instruction leaves the execute stage a cycle later; what is no code is seen another cycle later.
+            Fault::Fetch { .. } => at + 1,
+            Fault::Illegal { word, .. } if !is_system(word) => at,
+            Fault::Illegal { .. } | Fault::Breakpoint { .. } => at - 1,
+        };
+        hpus.recover(id, at, seen, TaskOutcome::Faulted(Failure::Fault(fault)));
     }
 
     fn task(hpus: &mut Hpus, id: HpuId, at: Cycle) {
@@ -340,10 +353,12 @@ impl Environment for Published {
     }
 
     fn kill(hpus: &mut Hpus, id: HpuId, at: Cycle) {
-        if let Doing::Act(Act::Leaves(..) | Act::Ends(..)) = hpus.hpu(id).doing {
-            return;
+        match hpus.hpu(id).doing {
+            Doing::Act(Act::Leaves(_, _, seen)) if at.0 <= seen => hpus.counters_mut(id.cluster).failed -= 1,
+            Doing::Act(Act::Leaves(..) | Act::Ends(..)) => return,
+            _ => {}
         }
-        hpus.recover(id, at.0, TaskOutcome::TimedOut);
+        hpus.recover(id, at.0, at.0, TaskOutcome::TimedOut);
         hpus.settle(id.cluster);
     }
 }
