@@ -61,7 +61,7 @@ fn programs(seed: u64, count: usize) -> Vec<Packet> {
     let mut random = Random::new(seed ^ 0x5EED);
     let mut packets = Traffic { packets: count, contexts: 1, unfinished: 0, broken: 0 }.draw(seed);
     for byte in packets.iter_mut().flat_map(|packet| packet.bytes.iter_mut().take(8)) {
-        let [word, transfer, wait] = if seed % 2 == 0 { [WORK, SEND, WAIT] } else { [ATOMIC, COPY, NOTHING] };
+        let [word, transfer, wait] = if seed.is_multiple_of(2) { [WORK, SEND, WAIT] } else { [ATOMIC, COPY, NOTHING] };
         let kinds = [WORK, word, transfer, wait, NOTHING, NOTHING];
         let what = match random.below(40) {
             0 => FAIL,
