@@ -2,7 +2,7 @@
  *
  * The first word of a packet decides how long a handler runs, what it uses, and whether it fails; the second one is the number of
  * the packet. Whatever a handler writes goes to a place of that number, and what many write is added up, so that memory does not
- * depend on the order of packets in the end. Packets arrive by the dozen at most: the places are more.
+ * depend on the order of packets in the end. There are more places than packets in the unit and its NIC.
  *
  *     spinkit pspin lockstep rtl/tests/lockstep/random.c --handlers words
  *
@@ -98,7 +98,6 @@ static inline __attribute__((always_inline)) void act(handler_args_t *args, uint
         spin_dma(choice >> 21 & 1 ? task->pkt_mem : task->l2_pkt_mem, own + (choice >> 22 & 15), bytes, 0, 0, &copy);
         if (choice >> 26 & 1)
             spin_dma_wait(copy);
-        spin_dma(task->pkt_mem, other, bytes, 0, 0, &copy);
     }
     if (kinds & COMMANDS) {
         spin_cmd_t first = 0, second = 0;

@@ -70,7 +70,7 @@ pub struct Arguments {
 }
 
 /// Bytes of handler memory and scratchpad of the context, and of its host memory.
-const MEMORY: u32 = 4_096;
+const MEMORY: u32 = 16_384;
 const HOST_MEMORY: u64 = 1 << 20;
 /// Cycles after the last packet in which a run must end.
 const MOST_CYCLES: u64 = 10_000_000;

@@ -37,13 +37,18 @@ struct Life {
     fed_back: Option<(Cycle, u8)>,
 }
 
-/// What a packet waits for, or what is done with it, and all of it.
-const STAGES: [&str; 6] = ["request", "copy", "HPU", "handlers", "queues", "all stages"];
-const REQUEST: usize = 0;
+/// What a packet waits for, or what is done with it, and all of it. Whether it waits in the NIC or in the unit depends on the order of
+/// packets, so that is one stage.
+const STAGES: [&str; 5] = ["queues", "copy", "HPU", "handlers", "all stages"];
+const QUEUES: usize = 0;
 const ALL: usize = STAGES.len() - 1;
 
-/// Cycles of a packet in each stage.
-type Stages = [i64; STAGES.len()];
+/// Cycles of a packet in each stage, and behind its request.
+#[derive(Clone, Copy)]
+struct Stages {
+    cycles: [i64; STAGES.len()],
+    inside: i64,
+}
 
 /// What has to be the same on both sides: the message, the handlers with their ends, and how the packet ended.
 #[derive(Debug, PartialEq)]
@@ -60,17 +65,16 @@ impl Life {
             let each = self.tasks.iter().map(of);
             each.map(|[from, to]| between(from.0, to.0)).sum()
         };
-        let all = self.fed_back.map_or(0, |(at, _)| between(arrived, at.0));
-        let mut stages = [
-            between(arrived, self.accepted.0),
+        let end = self.fed_back.map_or(self.accepted.0, |(at, _)| at.0);
+        let mut cycles = [
+            0,
             sum(|task| [task.sent, task.copied]),
             sum(|task| [task.copied, task.start]),
             sum(|task| [task.start, task.end]),
-            0,
-            all,
+            between(arrived, end),
         ];
-        stages[ALL - 1] = all - stages[..ALL - 1].iter().sum::<i64>();
-        stages
+        cycles[QUEUES] = cycles[ALL] - cycles[1..ALL].iter().sum::<i64>();
+        Stages { cycles, inside: between(self.accepted.0, end) }
     }
 
     fn ends(&self) -> Ends {
@@ -218,19 +222,21 @@ pub fn compare(model: (&Tape, &Numbers), hardware: (&Tape, &Numbers), arrived: &
     let worst = windows.into_iter().max_by(|one, other| one.percent.abs().total_cmp(&other.percent.abs()));
     let worst = worst.unwrap_or(Window { first: 0, stage: ALL, percent: 0.0, cycles: 0.0, more: 0.0 });
     let Window { first, stage, percent, cycles, more } = worst;
-    if percent.abs() > PERCENT {
+    // Of fewer packets, one that overtakes another counts for much.
+    if percent.abs() > PERCENT && one.len() >= WINDOW {
         let is_outside = |packet: &usize| {
-            let (packet, more) = (&one[*packet], other[*packet][stage] - one[*packet][stage]);
+            let (packet, more) = (&one[*packet], other[*packet].cycles[stage] - one[*packet].cycles[stage]);
             more.abs() as f64 > PERCENT / 100.0 * base(packet, stage) as f64
         };
         let what = format!(
-            "up to {WINDOW} packets from packet {first} on take {cycles:.1} cycles each in the model; in the hardware, {} takes {more:+.1} \
+            "{WINDOW} packets from packet {first} on take {cycles:.1} cycles each in the model; in the hardware, {} takes {more:+.1} \
              cycles more, {percent:+.2} % of that",
             STAGES[stage]
         );
         return outside((first..one.len()).find(is_outside).unwrap_or(first), what);
     }
-    let mut apart: Vec<u64> = one.iter().zip(&other).map(|(one, other)| one[ALL].abs_diff(other[ALL])).collect();
+    let mut apart: Vec<u64> =
+        one.iter().zip(&other).map(|(one, other)| one.cycles[ALL].abs_diff(other.cycles[ALL])).collect();
     apart.sort_unstable();
     let percentile = |share: usize| apart.get((apart.len() * share).div_ceil(100).saturating_sub(1)).copied();
     Ok(Spread {
@@ -251,9 +257,9 @@ struct Window {
     more: f64,
 }
 
-/// The cycles of which a difference is a share: those of the whole packet, without its waiting for room when it is inside.
+/// The cycles of which a difference is a share: those of the whole packet, or those behind its request.
 fn base(packet: &Stages, stage: usize) -> i64 {
-    packet[ALL] - if stage == REQUEST || stage == ALL { 0 } else { packet[REQUEST] }
+    if stage == QUEUES || stage == ALL { packet.cycles[ALL] } else { packet.inside }
 }
 
 /// The window in which a stage differs most.
@@ -261,7 +267,8 @@ fn worst(stage: usize, model: &[Stages], hardware: &[Stages]) -> Option<Window> 
     let count = WINDOW.min(model.len());
     let (mut whole, mut more) = (0, 0);
     let windows = (0..model.len()).filter_map(|last| {
-        let of = |packet: usize| (base(&model[packet], stage), hardware[packet][stage] - model[packet][stage]);
+        let of =
+            |packet: usize| (base(&model[packet], stage), hardware[packet].cycles[stage] - model[packet].cycles[stage]);
         let (new_whole, new_more) = of(last);
         (whole, more) = (whole + new_whole, more + new_more);
         if let Some(old) = last.checked_sub(count) {

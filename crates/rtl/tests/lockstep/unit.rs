@@ -48,6 +48,8 @@ impl Default for Run<'_> {
 /// The thresholds of idle messages and of the watchdog where these are what is tested.
 const IDLE: u64 = 3_000;
 const WATCHDOG: u64 = 2_000;
+/// Bytes of handler memory and of a scratchpad that all contexts have together.
+const MEMORY: u32 = 32_768;
 /// Cycles in which a run must end, and those that it gets for each packet.
 const MOST_CYCLES: u64 = 100_000;
 const MOST_EACH: u64 = 1_000;
@@ -71,13 +73,14 @@ impl Tiny {
     /// A context whose handlers of all parts have this name; parts without one have none.
     fn context(driver: &mut Driver, loaded: &Loaded, tenant: u32, run: &Run) -> Rc<ExecutionContext> {
         let name = run.names[tenant as usize];
+        let memory = MEMORY / run.names.len().next_power_of_two() as u32;
         let handler = |suffix| loaded.handler(&format!("{name}_{suffix}")).unwrap_or_default();
         let request = Request {
             tenant,
             handlers: [handler("hh"), handler("ph"), handler("th")],
             code: vec![loaded.code()],
-            handler_memory: 4_096,
-            scratchpad: 8_192,
+            handler_memory: memory,
+            scratchpad: memory,
             host: 1 << 20,
             watchdog_cycles: Some(run.watchdog),
             idle_cycles: Some(run.idle),
@@ -156,9 +159,9 @@ type Named = (&'static str, fn(&Tiny) -> Result);
 pub const RUNS: [Named; 16] = [
     ("mixes", |tiny| tiny.random(&["empty", "empty"], 1..=1, 600, Times::Exact)),
     ("loops", |tiny| tiny.random(&["loops"], 1..=2, 200, Times::Exact)),
-    ("copies", |tiny| tiny.random(&["copies"], 1..=2, 200, Times::Loaded)),
-    ("commands", |tiny| tiny.random(&["commands"], 1..=2, 200, Times::Loaded)),
-    ("faults", |tiny| tiny.random(&["faults"], 1..=2, 200, Times::Loaded)),
+    ("copies", |tiny| tiny.random(&["copies"], 1..=1, 1_000, Times::Loaded)),
+    ("commands", |tiny| tiny.random(&["commands"], 1..=1, 1_000, Times::Loaded)),
+    ("faults", |tiny| tiny.random(&["faults"], 1..=1, 1_000, Times::Loaded)),
     // Messages without a last packet, and others behind them that wait for their queues.
     ("broken", |tiny| {
         let packets = Traffic { packets: 300, contexts: 1, unfinished: 0, broken: 2 }.draw(1);
