@@ -3,7 +3,8 @@
 The package stays as it is. Its files are copied to a build folder, and these places are changed: the core decodes
 atomic instructions; it tells which of them it executes, how large an access is, which instruction enters the execute
 stage, and which one traps; its counter of instructions counts, that of cycles is the HPU's, which goes on when the core
-has no clock; and a handler reaches no state of the core that a later handler would find. Every file must be the one for which this was written, and every change must find its place exactly once.
+has no clock; and a handler reaches no state of the core that a later handler would find. Every file must be the one
+for which this was written, and every change must find its place exactly once.
 """
 
 import argparse
@@ -21,7 +22,10 @@ SUMS = Path(__file__).with_name("cv32e40p.sha256")
 CHANGES = {
     "rtl/cv32e40p_core.sv": [
         ("  localparam A_EXTENSION = 0;\n", "  localparam A_EXTENSION = 1;\n"),
-        ("    input logic [31:0] hart_id_i,\n", "    input logic [31:0] hart_id_i,\n    input logic [63:0] cycles_i,\n"),
+        (
+            "    input logic [31:0] hart_id_i,\n",
+            "    input logic [31:0] hart_id_i,\n    input logic [63:0] cycles_i,\n",
+        ),
         ("      .hart_id_i       (hart_id_i),\n", "      .hart_id_i       (hart_id_i),\n      .cycles_i,\n"),
         ("  logic [5:0] data_atop_o;  // atomic operation, only active if parameter `A_EXTENSION != 0`\n", ""),
         (
@@ -34,10 +38,11 @@ CHANGES = {
         (
             "    output logic core_sleep_o\n);\n",
             "    output logic core_sleep_o,\n\n"
-            "    // The instruction in decode; whether one left it a cycle ago, or one traps instead, and why; one for control registers is in\n"
-            "    // the execute stage\n"
+            "    // The instruction in decode; whether one left it a cycle ago, or one traps instead, and why;\n"
+            "    // whether one for control registers is in the execute stage\n"
             "    output logic        retires_o,\n    output logic [31:0] pc_id_o,\n"
-            "    output logic        traps_o,\n    output logic [ 5:0] cause_o,\n    output logic        csr_ex_o\n);\n",
+            "    output logic        traps_o,\n    output logic [ 5:0] cause_o,\n"
+            "    output logic        csr_ex_o\n);\n",
         ),
         (
             "  assign irq_sec_i = 1'b0;\n",
@@ -58,7 +63,10 @@ CHANGES = {
     ],
     "rtl/cv32e40p_cs_registers.sv": [
         ("mcountinhibit_q[inh_gidx] <= 'b1;  // default disable\n", "mcountinhibit_q[inh_gidx] <= 'b0;\n"),
-        ("    input  logic [31:0] hart_id_i,\n", "    input  logic [31:0] hart_id_i,\n    input  logic [63:0] cycles_i,\n"),
+        (
+            "    input  logic [31:0] hart_id_i,\n",
+            "    input  logic [31:0] hart_id_i,\n    input  logic [63:0] cycles_i,\n",
+        ),
         (
             "      if ((cnt_gidx == 1) ||",
             "      if (cnt_gidx == 0) begin : gen_cycles\n        assign mhpmcounter_q[cnt_gidx] = cycles_i;\n"
