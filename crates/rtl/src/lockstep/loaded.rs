@@ -11,7 +11,7 @@ use super::tape::{Ending, Note, Stream, Tape};
 
 /// Packets in a row that are compared as one.
 const WINDOW: usize = 1_000;
-/// By how many percent of their times both sides may differ.
+/// The percentage of their times by which both sides may differ.
 pub const PERCENT: f64 = 2.0;
 /// Events that are shown before a packet that differs, and behind it.
 const SHOWN: usize = 10;
