@@ -50,7 +50,7 @@ struct Functions {
     tick: unsafe extern "C" fn(*mut Raw) -> c_int,
     events: unsafe extern "C" fn(*const Raw, *mut *const Event) -> u64,
     forget: unsafe extern "C" fn(*mut Raw),
-    /// The flags of a design that writes waveforms.
+    /// The functions of a design that writes waveforms.
     wave: Option<WaveFunctions>,
 }
 

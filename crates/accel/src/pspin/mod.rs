@@ -33,9 +33,10 @@ mod status;
 mod testing;
 mod unit;
 
+pub use command::Port;
 pub use counters::Counters;
 pub use cycle::Cycle;
 pub use edge::Unit;
 pub use rate::Rate;
 pub use status::Status;
-pub use unit::{By, HostFault, Outside, Port, Pspin};
+pub use unit::{By, HostFault, Outside, Pspin};

@@ -9,7 +9,7 @@ use sim::Clock;
 
 use crate::pspin::arbiter::RoundRobin;
 use crate::pspin::cluster::Cluster;
-use crate::pspin::command::{Answer, Command, CommandUnit, Due, Issued, Need, Response, Send};
+use crate::pspin::command::{Answer, Command, CommandUnit, Due, Issued, Need, Port, Response, Send};
 use crate::pspin::cores::{ClusterSide, Cores};
 use crate::pspin::counters::Counters;
 use crate::pspin::cycle::Cycle;
@@ -53,21 +53,6 @@ pub trait Outside {
     /// # Errors
     /// When the IOMMU does not know the addresses, or they are not the context's.
     fn host_read(&mut self, at: Cycle, by: By<'_>, address: u64, data: &mut [u8]) -> Result<(), HostFault>;
-}
-
-/// A port of the unit whose other side may make beats wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Port {
-    /// Feedback to the NIC.
-    Feedback,
-    /// Packets to the network.
-    Outbound,
-    /// Writes to host memory.
-    HostWrite,
-    /// Requests to read host memory.
-    HostRead,
-    /// What is read there.
-    HostData,
 }
 
 /// Whose access to host memory it is: that of a handler of a context, or, without one, of the unit itself.

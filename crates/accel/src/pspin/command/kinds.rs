@@ -138,3 +138,18 @@ pub struct Issued {
     /// What it says.
     pub command: Command,
 }
+
+/// A port of the unit whose other side may make beats wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Port {
+    /// Feedback to the NIC.
+    Feedback,
+    /// Packets to the network.
+    Outbound,
+    /// Writes to host memory.
+    HostWrite,
+    /// Requests to read host memory.
+    HostRead,
+    /// What is read there.
+    HostData,
+}

@@ -7,5 +7,5 @@ mod unit;
 
 pub use engines::Need;
 pub use host::Answer;
-pub use kinds::{Command, CommandId, Issued, Send, Through};
+pub use kinds::{Command, CommandId, Issued, Port, Send, Through};
 pub use unit::{CommandUnit, Due, Response};

@@ -8,12 +8,11 @@ use sim::Clock;
 
 use super::engines::{Engines, Need, OUTBOUND};
 use super::host::{Answer, FromHost, Join};
-use super::kinds::{Command, Issued, Through};
+use super::kinds::{Command, Issued, Port, Through};
 use crate::pspin::arbiter::RoundRobin;
 use crate::pspin::cycle::Cycle;
 use crate::pspin::rate::Rate;
 use crate::pspin::status::Status;
-use crate::pspin::unit::Port;
 
 /// The off-cluster DMA engine among [`Engines`].
 const OFF_CLUSTER: usize = 1;
