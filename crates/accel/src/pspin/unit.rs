@@ -417,7 +417,9 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
         if goes_out {
             let feedback = Mpq::feedback(task, completion.outcome, ended);
             if !out.feedback(now, &feedback) {
-                self.feedback.iter_mut().take(1).for_each(|front| front.at = now + 1_u64);
+                if let Some(front) = self.feedback.front_mut() {
+                    front.at = now + 1_u64;
+                }
                 return true;
             }
             self.counters.count(completion.outcome);

@@ -67,7 +67,7 @@ pub enum LockstepError {
     /// Packets take longer on one side.
     #[error("{0}")]
     Loaded(Box<Outside>),
-    /// What comes out is not the same.
+    /// The outputs of both sides are not the same.
     #[error("{what} differ: model {model}, hardware {hardware}")]
     Output {
         /// What.
