@@ -21,6 +21,19 @@ pub fn parse_ns(text: &str) -> Result<Time, String> {
     decimal(text, 3).map(Time::from_ps)
 }
 
+/// Parses a time with a unit (ns, us, ms, s), or in nanoseconds, to the picosecond.
+pub fn parse_time(text: &str) -> Result<Time, String> {
+    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let decimals = match &text[digits.len()..] {
+        "" | "ns" => 3,
+        "us" => 6,
+        "ms" => 9,
+        "s" => 12,
+        unit => return Err(format!("{unit} is no unit of time: ns, us, ms or s")),
+    };
+    decimal(digits, decimals).map(Time::from_ps)
+}
+
 /// Parses nanoseconds for each byte, to the femtosecond.
 pub fn parse_ns_per_byte(text: &str) -> Result<TimePerByte, String> {
     decimal(text, 6).map(TimePerByte::from_fs_per_byte)
@@ -74,6 +87,17 @@ mod tests {
         ] {
             assert_eq!(parse_ns(text), Err(error.to_owned()), "{text}");
         }
+    }
+
+    #[test]
+    fn times_have_units() {
+        for (text, ps) in
+            [("7", 7000), ("0.25ns", 250), ("5us", 5_000_000), ("1.5ms", 1_500_000_000), ("2s", 2_000_000_000_000)]
+        {
+            assert_eq!(parse_time(text), Ok(Time::from_ps(ps)), "{text}");
+        }
+        assert_eq!(parse_time("5min"), Err("min is no unit of time: ns, us, ms or s".to_owned()));
+        assert_eq!(parse_time("us"), Err("not a number of nanoseconds".to_owned()));
     }
 
     #[test]

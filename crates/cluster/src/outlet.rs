@@ -19,6 +19,10 @@ impl<E> net::Outlet<Box<Packet>> for Outlet<'_, E> {
     fn arrives(&mut self, at: Time, node: u32, packet: Box<Packet>) {
         self.0.push(at, Event::Card(node, NicEvent::Arrive(packet)));
     }
+
+    fn lost(&mut self, at: Time, from: u32, packet: Box<Packet>) {
+        self.0.push(at, Event::Card(from, NicEvent::Lost(packet)));
+    }
 }
 
 /// A departure as cards know it.

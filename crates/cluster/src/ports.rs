@@ -1,5 +1,7 @@
+use std::rc::Rc;
+
 use net::{Injection, Interconnect};
-use nic::{Departure, MemoryFault, NicEvent, Notice, Packet, Ports, Slice, Timeline};
+use nic::{Departure, Header, MemoryFault, NicEvent, Notice, Packet, Ports, Slice, Timeline};
 use sim::{EventQueue, SharedBandwidth, Time, TimePerByte};
 
 use crate::event::Event;
@@ -12,6 +14,8 @@ use crate::warnings::Warnings;
 pub struct CardPorts<'a, E, M> {
     pub(crate) now: Time,
     pub(crate) node: u32,
+    /// Whether the card is dead: no packet leaves it.
+    pub(crate) is_dead: bool,
     pub(crate) memory: &'a mut M,
     /// The bandwidth of the host's memory, if card and CPU share it.
     pub(crate) bandwidth: Option<&'a mut SharedBandwidth>,
@@ -42,9 +46,16 @@ impl<E, M: HostMemory> Ports for CardPorts<'_, E, M> {
     }
 
     fn transmit(&mut self, departure: Departure, packet: Box<Packet>) {
+        if self.is_dead {
+            return;
+        }
         let (target, Departure { ticket, start, end }) = (packet.header.target, departure);
         let departure = net::Departure { ticket, start, end };
         self.interconnect.transmit(self.node, target, departure, packet, &mut Outlet(self.queue));
+    }
+
+    fn give_up(&mut self, header: Rc<Header>) {
+        self.queue.push(self.now, Event::Card(header.target, NicEvent::GivenUp(header)));
     }
 
     fn read_host(&mut self, addr: u64, out: &mut [u8]) -> Result<(), MemoryFault> {

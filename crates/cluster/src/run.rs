@@ -41,6 +41,7 @@ impl<E> Cluster<E> {
             self.now = at;
             self.progress.update(at, self.queue.inserted());
             match event {
+                Event::Card(node, event) if self.dead[node as usize] => self.handle_event_of_dead_card(event),
                 Event::Card(node, event) => {
                     self.handle_card_event(node as usize, event, ranks);
                     ranks.card_has_acted(node as usize, self)?;
@@ -49,6 +50,13 @@ impl<E> Cluster<E> {
                 Event::Rank(event) => ranks.handle(event, self)?,
             }
             ranks.event_is_over(self)?;
+        }
+    }
+
+    /// A dead card does nothing, so what reaches it is lost.
+    fn handle_event_of_dead_card(&mut self, event: NicEvent) {
+        if let NicEvent::Arrive(packet) = event {
+            self.queue.push(self.now, Event::Card(packet.header.source, NicEvent::Lost(packet)));
         }
     }
 

@@ -3,8 +3,8 @@ use std::sync::Arc;
 
 use machine::Machine;
 use net::fabric::{self, Crossing};
-use net::{Interconnect, NetError};
-use nic::{LinkSlice, Nic, Notice, Packet, Stats, Timeline};
+use net::{Interconnect, Loss, NetError};
+use nic::{LinkSlice, Nic, NicEvent, Notice, Packet, Stats, Timeline};
 use sim::noise::Noise;
 use sim::trace::Trace;
 use sim::{EventQueue, SharedBandwidth, Time};
@@ -38,6 +38,8 @@ pub struct Cluster<E> {
     pub(crate) now: Time,
     pub(crate) progress: Arc<RunProgress>,
     pub(crate) trims_cards: bool,
+    /// For each node, whether its card is dead.
+    pub(crate) dead: Vec<bool>,
 }
 
 impl<E> Cluster<E> {
@@ -75,6 +77,7 @@ impl<E> Cluster<E> {
             now: Time::ZERO,
             progress: Arc::default(),
             trims_cards: false,
+            dead: vec![false; ranks],
             machine,
         })
     }
@@ -87,6 +90,39 @@ impl<E> Cluster<E> {
     /// Lets the CPUs of the hosts have detours, which delay what they do, and never what cards do (sPIN §4.4.1).
     pub fn set_noise(&mut self, noise: &Noise) {
         self.cores.set_noise(noise);
+    }
+
+    /// Loses packets from now on. Equal seeds lose the same packets.
+    ///
+    /// # Errors
+    /// When a link or a node does not exist.
+    pub fn set_losses(&mut self, losses: &[Loss], seed: u64) -> Result<(), NetError> {
+        self.interconnect.set_losses(losses, seed)
+    }
+
+    /// How many packets each of `losses` losses has taken.
+    pub fn lost(&self, losses: usize) -> Vec<u64> {
+        self.interconnect.lost(losses)
+    }
+
+    /// Lets simulated time pass without an event. No event may be due earlier.
+    pub fn pass_until(&mut self, at: Time) {
+        debug_assert!(self.next_event().is_none_or(|next| next >= at) && at >= self.now);
+        self.now = at;
+    }
+
+    /// The card of a rank dies. The others find out when they get no answer.
+    pub fn kill_card(&mut self, rank: usize) {
+        let found_out = self.now + self.machine.network.patience();
+        self.dead[rank] = true;
+        for other in (0..self.cards.len()).filter(|other| *other != rank) {
+            self.queue.push(found_out, Event::Card(other as u32, NicEvent::PeerIsDead(rank as u32)));
+        }
+    }
+
+    /// Whether the card of a rank is dead.
+    pub fn is_dead(&self, rank: usize) -> bool {
+        self.dead[rank]
     }
 
     /// For each rank, the time by which noise has lengthened the work of its CPU so far.
@@ -146,10 +182,21 @@ impl<E> Cluster<E> {
         memory: &mut M,
         act: impl FnOnce(&mut Nic, &mut CardPorts<'_, E, M>) -> R,
     ) -> R {
-        let Cluster { queue, interconnect, notices, timeline, warnings, failure, now, bandwidths, .. } = self;
-        let (now, node, bandwidth) = (*now, rank as u32, bandwidths.get_mut(rank));
-        let mut ports =
-            CardPorts { now, node, memory, bandwidth, queue, interconnect, notices, timeline, warnings, failure };
+        let Cluster { queue, interconnect, notices, timeline, warnings, failure, now, bandwidths, dead, .. } = self;
+        let (now, node, is_dead, bandwidth) = (*now, rank as u32, dead[rank], bandwidths.get_mut(rank));
+        let mut ports = CardPorts {
+            now,
+            node,
+            is_dead,
+            memory,
+            bandwidth,
+            queue,
+            interconnect,
+            notices,
+            timeline,
+            warnings,
+            failure,
+        };
         act(&mut self.cards[rank], &mut ports)
     }
 

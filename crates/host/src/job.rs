@@ -66,6 +66,8 @@ use spec::MAX_RANKS;
 use state::{Process, Rank};
 use std::collections::BTreeSet;
 use std::io::Write;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
 /// How long ranks may take to end by themselves when the job is killed.
@@ -173,6 +175,22 @@ impl Job {
     /// Returns the structure argument of a call that is not answered.
     pub fn data<T: AnyBitPattern>(&self, caller: Caller) -> T {
         self.shared.data(caller)
+    }
+
+    /// Ends a rank and the processes that it has started at once, as a failure of its node does. Returns its status.
+    pub fn end_rank(&mut self, rank: usize) -> ExitStatus {
+        loop {
+            match self.ranks[rank].process {
+                Process::Ended(status) => return status,
+                Process::Unborn => return ExitStatus::from_raw(Signal::KILL.as_raw()),
+                Process::Alive(pid) => process::signal_group(pid, Signal::KILL),
+            }
+            self.release_all(rank);
+            self.drain(rank); // a full pipe keeps it from ending
+            if self.reap(rank).is_none() {
+                std::thread::sleep(Duration::from_micros(50));
+            }
+        }
     }
 
     /// Ends every process of the job: first by SIGTERM, after a moment by SIGKILL. Processes that wait in the library write

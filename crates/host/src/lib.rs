@@ -5,5 +5,5 @@ pub mod mpi;
 pub mod pmi;
 mod world;
 
-pub use cluster::HostTraffic;
-pub use world::{End, RunError, World};
+pub use cluster::{Death, Failures, HostTraffic, Loss, LossyPlace, Victim};
+pub use world::{End, FailureError, RunError, World};

@@ -26,6 +26,8 @@ const MAX_RADIX: u32 = 1 << 16;
 const MAX_BUFFER: u64 = 1 << 40;
 /// The maximum number of dimensions of a torus.
 const MAX_DIMENSIONS: usize = 5;
+/// The maximum number of times that a packet is sent again: a card that gets no answer gives up within simulated time.
+const MAX_RETRIES: u32 = 1000;
 /// The maximum number of contexts of a card: a set of contexts fits into a machine word.
 const MAX_CONTEXTS: u32 = 64;
 
@@ -42,6 +44,7 @@ impl Machine {
         }
         for (key, time) in [
             ("network.switch_ns", self.network.switch),
+            ("network.retransmit_ns", self.network.retransmit),
             ("network.wire_ns", self.network.wire),
             ("network.g_ns", self.network.gap),
             ("host.o_ns", self.host.overhead),
@@ -73,6 +76,8 @@ impl Network {
         multiple_of("network.radix", self.radix, 2)?;
         at_least("network.mtu_bytes", self.mtu, 64)?;
         multiple_of("network.mtu_bytes", self.mtu, 8)?;
+        at_least("network.retransmit_ns", self.retransmit, Time::from_ps(1))?;
+        at_most("network.retries", self.retries, MAX_RETRIES)?;
         let has_paths = matches!(self.topology, Topology::FatTree | Topology::SingleSwitch);
         if self.model == NetworkModel::Latency && !has_paths {
             return problem(

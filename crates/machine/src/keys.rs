@@ -61,6 +61,8 @@ section!("network" Network [model: NetworkModel] [fabric: Fabric] {
     injection = "injection",
     reception = "reception",
     mtu = "mtu_bytes",
+    retransmit = "retransmit_ns",
+    retries = "retries",
 });
 
 section!("host" Host {

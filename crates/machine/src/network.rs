@@ -25,8 +25,19 @@ pub struct Network {
     pub reception: Reception,
     /// `mtu_bytes`: largest payload of a packet.
     pub mtu: u32,
+    /// `retransmit_ns`: time from the loss of a packet until its card sends it again.
+    pub retransmit: Time,
+    /// `retries`: how often a card sends a packet again before it gives its message up.
+    pub retries: u32,
     /// `[network.fabric]`; a machine of the model "fabric" has it.
     pub fabric: Option<Fabric>,
+}
+
+impl Network {
+    /// The time after which a card that has got no answer from another one gives it up.
+    pub fn patience(&self) -> Time {
+        self.retransmit * (u64::from(self.retries) + 1)
+    }
 }
 
 /// How packets travel. A model with parameters of its own reads them from the table with its name, `[network.NAME]`.

@@ -21,10 +21,12 @@ const RENAMED: [([&str; 2], [&str; 2]); 12] = [
 ];
 
 /// Keys that do not exist in files of earlier versions, and the value that all machines had then.
-const IMPLIED: [([&str; 2], &str); 9] = [
+const IMPLIED: [([&str; 2], &str); 11] = [
     (["network", "model"], "latency"),
     (["network", "injection"], "max"),
     (["network", "reception"], "cut-through"),
+    (["network", "retransmit_ns"], "16384"),
+    (["network", "retries"], "7"),
     (["nic", "match_overlaps"], "reception"),
     (["dma", "messages"], "transfers"),
     (["dma", "handlers"], "transfers"),
@@ -78,7 +80,11 @@ pub(crate) fn present_name(key: &str) -> String {
 pub(crate) fn complete(table: &mut Table) {
     for ([section, key], value) in IMPLIED {
         if let Value::Table(section) = table.entry(section).or_insert_with(|| Value::Table(Table::new())) {
-            let value = if value == "false" { Value::Boolean(false) } else { Value::String(value.to_owned()) };
+            let value = match value.parse() {
+                Ok(number) => Value::Integer(number),
+                Err(_) if value == "false" => Value::Boolean(false),
+                Err(_) => Value::String(value.to_owned()),
+            };
             section.entry(key).or_insert(value);
         }
     }

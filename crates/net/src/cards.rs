@@ -3,6 +3,7 @@ use slab::Slab;
 
 use crate::fabric::{Arrival, Edge, Event, Fabric, Kind, Left, NewPacket};
 use crate::injection::{Departure, Injection, Outlet};
+use crate::losses::PathLosses;
 
 /// A fabric between cards, with the packets in flight.
 #[derive(Debug)]
@@ -19,14 +20,22 @@ struct UnderWay<P> {
     has_left: bool,
     /// The packet, once the card has passed it on.
     packet: Option<P>,
-    /// The arrival of its first byte, once that is known.
-    arrival: Option<Time>,
+    /// What becomes of it, once that is known.
+    fate: Option<Fate>,
+}
+
+/// What becomes of a packet, and when: of its first byte if it arrives.
+#[derive(Clone, Copy, Debug)]
+enum Fate {
+    Arrives(Time),
+    Lost(Time),
 }
 
 /// The sending ports, the packets and the surroundings, as the fabric's [`Edge`](crate::fabric::Edge).
 struct Edges<'a, P, O> {
     ports: &'a mut [SerialResource],
     packets: &'a mut Slab<UnderWay<P>>,
+    losses: &'a mut PathLosses,
     outlet: &'a mut O,
     now: Time,
     /// The packet that is being injected, and its departure.
@@ -58,15 +67,29 @@ impl<P, O: Outlet<P>> Edge for Edges<'_, P, O> {
     fn left(&mut self, _: Left) {}
 
     fn arrives(&mut self, Arrival { token, first, .. }: Arrival) {
-        let under_way = &mut self.packets[token as usize];
-        match under_way.packet.take() {
-            Some(packet) => {
-                self.outlet.arrives(first, under_way.injection.to, packet);
-                self.packets.remove(token as usize);
-            }
-            None => under_way.arrival = Some(first),
-        }
+        let Injection { from, to, .. } = self.packets[token as usize].injection;
+        let fate = if self.losses.loses(from, to) { Fate::Lost(first) } else { Fate::Arrives(first) };
+        self.packets[token as usize].fate = Some(fate);
+        end_if_known(self.packets, token, self.outlet);
     }
+
+    fn lost(&mut self, token: u32, at: Time) {
+        self.packets[token as usize].fate = Some(Fate::Lost(at));
+        end_if_known(self.packets, token, self.outlet);
+    }
+}
+
+/// Passes on a packet that the card has passed on, and whose fate is known.
+fn end_if_known<P>(packets: &mut Slab<UnderWay<P>>, token: u32, outlet: &mut impl Outlet<P>) {
+    let under_way = &mut packets[token as usize];
+    let Some(fate) = under_way.fate else { return };
+    let Some(packet) = under_way.packet.take() else { return };
+    let Injection { from, to, .. } = under_way.injection;
+    match fate {
+        Fate::Arrives(at) => outlet.arrives(at, to, packet),
+        Fate::Lost(at) => outlet.lost(at, from, packet),
+    }
+    packets.remove(token as usize);
 }
 
 impl<P> CardFabric<P> {
@@ -80,33 +103,35 @@ impl<P> CardFabric<P> {
         now: Time,
         injection: Injection,
         ports: &mut [SerialResource],
+        losses: &mut PathLosses,
         outlet: &mut impl Outlet<P>,
     ) -> Option<Departure> {
         let Injection { from, to, bytes, .. } = injection;
-        let token = self.packets.insert(UnderWay { injection, has_left: false, packet: None, arrival: None });
+        let token = self.packets.insert(UnderWay { injection, has_left: false, packet: None, fate: None });
         let packet = self.fabric.packet(NewPacket { from, to, bytes: bytes as u32, token: token as u32 });
         let packets = &mut self.packets;
-        let mut edges = Edges { ports, packets, outlet, now, injected: Some(token), departure: None };
+        let mut edges = Edges { ports, packets, losses, outlet, now, injected: Some(token), departure: None };
         self.fabric.inject(now, packet, &mut edges);
         edges.departure
     }
 
     /// Takes a packet that leaves.
     pub fn transmit(&mut self, ticket: u32, packet: P, outlet: &mut impl Outlet<P>) {
-        let under_way = &mut self.packets[ticket as usize];
-        match under_way.arrival {
-            Some(at) => {
-                outlet.arrives(at, under_way.injection.to, packet);
-                self.packets.remove(ticket as usize);
-            }
-            None => under_way.packet = Some(packet),
-        }
+        self.packets[ticket as usize].packet = Some(packet);
+        end_if_known(&mut self.packets, ticket, outlet);
     }
 
     /// Handles an event at `now`.
-    pub fn handle(&mut self, now: Time, event: Event, ports: &mut [SerialResource], outlet: &mut impl Outlet<P>) {
+    pub fn handle(
+        &mut self,
+        now: Time,
+        event: Event,
+        ports: &mut [SerialResource],
+        losses: &mut PathLosses,
+        outlet: &mut impl Outlet<P>,
+    ) {
         let packets = &mut self.packets;
-        let mut edges = Edges { ports, packets, outlet, now, injected: None, departure: None };
+        let mut edges = Edges { ports, packets, losses, outlet, now, injected: None, departure: None };
         if let Some(lost) = self.fabric.handle(now, event, &mut edges) {
             self.fabric.inject(now, lost, &mut edges);
         }

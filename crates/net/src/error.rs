@@ -93,6 +93,32 @@ pub enum NetError {
         /// Its name.
         topology: String,
     },
+    /// A packet cannot be lost on the way from or to a node that does not exist.
+    #[error("there is no node {node}; the last of {nodes} is {}", nodes - 1)]
+    NoNode {
+        /// The node.
+        node: u32,
+        /// Number of nodes.
+        nodes: usize,
+    },
+    /// A packet cannot be lost on a link that does not exist.
+    #[error("the network has no link from \"{from}\" to \"{to}\"; one of its links is from \"{}\" to \"{}\"", .example.0, .example.1)]
+    NoLink {
+        /// The name of the vertex where it starts.
+        from: String,
+        /// The name of the vertex where it ends.
+        to: String,
+        /// The names of those of another link.
+        example: (String, String),
+    },
+    /// The network is a model without links.
+    #[error("the link from \"{from}\" to \"{to}\" needs a network with links: --set network.model=fabric")]
+    NoLinks {
+        /// The name of the vertex where it starts.
+        from: String,
+        /// The name of the vertex where it ends.
+        to: String,
+    },
     /// A parameter is out of range.
     #[error("{parameter} {what}")]
     Parameter {

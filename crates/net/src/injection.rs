@@ -34,4 +34,7 @@ pub trait Outlet<P> {
     fn departs(&mut self, at: Time, node: u32, departure: Departure);
     /// Delivers the first byte of a packet to the port of a card at `at`.
     fn arrives(&mut self, at: Time, node: u32, packet: P);
+    /// Tells the sender at `at` that a packet is lost. It only happens when [`Interconnect::set_losses`](crate::Interconnect::set_losses)
+    /// has been called.
+    fn lost(&mut self, at: Time, from: u32, packet: P);
 }

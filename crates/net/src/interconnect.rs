@@ -3,6 +3,7 @@ use sim::{SerialResource, Time, TimePerByte};
 use crate::cards::CardFabric;
 use crate::fabric::{Crossing, Event, Fabric, Parameters, Report, Rounding};
 use crate::injection::{Departure, Injection, Outlet};
+use crate::losses::{Loss, LossyPlace, PathLosses};
 use crate::{Latency, NetError, Topology};
 
 /// The interconnect of the cards: their sending ports and the network between them.
@@ -15,6 +16,7 @@ use crate::{Latency, NetError, Topology};
 pub struct Interconnect<P> {
     ports: Vec<SerialResource>,
     model: Model<P>,
+    losses: PathLosses,
     gap_per_byte: TimePerByte,
 }
 
@@ -38,7 +40,47 @@ impl<P> Interconnect<P> {
                 Model::Fabric(Box::new(CardFabric::new(fabric)))
             }
         };
-        Ok(Interconnect { ports: vec![SerialResource::default(); nodes], gap_per_byte: parameters.gap_per_byte, model })
+        let ports = vec![SerialResource::default(); nodes];
+        Ok(Interconnect { ports, gap_per_byte: parameters.gap_per_byte, losses: PathLosses::default(), model })
+    }
+
+    /// Loses packets from now on. Equal seeds lose the same packets.
+    ///
+    /// # Errors
+    /// When a link does not exist, or a node.
+    pub fn set_losses(&mut self, losses: &[Loss], seed: u64) -> Result<(), NetError> {
+        let nodes = self.nodes();
+        for loss in losses {
+            if let LossyPlace::Path { from, to } = loss.place
+                && let Some(node) = [from, to].into_iter().flatten().find(|node| *node as usize >= nodes)
+            {
+                return Err(NetError::NoNode { node, nodes });
+            }
+        }
+        match &mut self.model {
+            Model::Fabric(fabric) => fabric.fabric.set_losses(losses, seed)?,
+            Model::Latency(_) => {
+                let is_link = |loss: &&Loss| matches!(loss.place, LossyPlace::Link { .. });
+                if let Some(Loss { place: LossyPlace::Link { from, to }, .. }) = losses.iter().find(is_link) {
+                    return Err(NetError::NoLinks { from: from.clone(), to: to.clone() });
+                }
+            }
+        }
+        self.losses = PathLosses::new(losses, seed);
+        Ok(())
+    }
+
+    /// How many packets each of the losses has taken that [`set_losses`](Interconnect::set_losses) was called with.
+    pub fn lost(&self, losses: usize) -> Vec<u64> {
+        let mut sums = vec![0; losses];
+        let on_links = match &self.model {
+            Model::Latency(_) => None,
+            Model::Fabric(fabric) => Some(fabric.fabric.lost()),
+        };
+        for (number, lost) in self.losses.lost().chain(on_links.into_iter().flatten()) {
+            sums[number] += lost;
+        }
+        sums
     }
 
     /// Injects a packet. Returns when it leaves, or `None` when there is no room for it in the network: then it is
@@ -49,7 +91,7 @@ impl<P> Interconnect<P> {
         if let Model::Fabric(fabric) = &mut self.model
             && from != to
         {
-            return fabric.inject(now, packet, &mut self.ports, outlet);
+            return fabric.inject(now, packet, &mut self.ports, &mut self.losses, outlet);
         }
         let (start, end) = self.ports[from as usize].reserve(now, bytes, self.gap_per_byte, gap);
         Some(Departure { ticket: 0, start, end })
@@ -59,7 +101,11 @@ impl<P> Interconnect<P> {
     pub fn transmit(&mut self, from: u32, to: u32, departure: Departure, packet: P, outlet: &mut impl Outlet<P>) {
         match &mut self.model {
             Model::Latency(latency) => {
-                outlet.arrives(departure.start + latency.of_packet(from as usize, to as usize), to, packet);
+                let at = departure.start + latency.of_packet(from as usize, to as usize);
+                match self.losses.loses(from, to) {
+                    true => outlet.lost(at, from, packet),
+                    false => outlet.arrives(at, to, packet),
+                }
             }
             Model::Fabric(_) if from == to => outlet.arrives(departure.start, to, packet),
             Model::Fabric(fabric) => fabric.transmit(departure.ticket, packet, outlet),
@@ -70,7 +116,7 @@ impl<P> Interconnect<P> {
     pub fn handle(&mut self, now: Time, event: Event, outlet: &mut impl Outlet<P>) {
         // A network of latencies has no events.
         if let Model::Fabric(fabric) = &mut self.model {
-            fabric.handle(now, event, &mut self.ports, outlet);
+            fabric.handle(now, event, &mut self.ports, &mut self.losses, outlet);
         }
     }
 

@@ -32,6 +32,8 @@ pub enum DropReason {
     /// No packet buffer was free for a packet that handlers are to see (sPIN §3.2), or for one that had overtaken its header
     /// packet.
     NoBuffer,
+    /// Packets were lost again and again, or the target's card was dead: sender and target gave the message up.
+    Unreachable,
     /// A header or payload handler returned DROP.
     HandlerDropped,
     /// The handler failed that the message or packet was for.
@@ -53,6 +55,7 @@ impl DropReason {
             DropReason::NoHeader => "no_unexpected_header",
             DropReason::QueueFull => "event_queue_full",
             DropReason::NoBuffer => "no_packet_buffer",
+            DropReason::Unreachable => "unreachable",
             DropReason::HandlerDropped => "handler_dropped",
             DropReason::HandlerFailed => "handler_failed",
         }

@@ -21,6 +21,14 @@ pub enum NicEvent {
     Refill,
     /// The first of the blocked packets departs.
     Departs(Departure),
+    /// The network has lost a packet of this card.
+    Lost(Box<Packet>),
+    /// A packet that was lost is due again.
+    Resend(Box<Packet>),
+    /// The sender of a message to this card has given it up.
+    GivenUp(Rc<Header>),
+    /// A card has not answered for so long that it is taken to be dead.
+    PeerIsDead(u32),
     /// The last byte of a message has left.
     Sent(Sent),
     /// The first byte of a packet is at the port.

@@ -7,6 +7,14 @@ use crate::atomic::{AtomicSpec, MAX_OPERAND};
 /// A message's number, unique in a run: the sending node in the upper 24 bits, its count in the lower 40.
 pub type MessageId = u64;
 
+/// The bits of a message's number that count the messages of a node.
+pub(crate) const COUNT_BITS: u32 = 40;
+
+/// The node that has sent a message.
+pub(crate) fn sender(id: MessageId) -> u32 {
+    (id >> COUNT_BITS) as u32
+}
+
 /// A pending operation of an initiator, named by the answers to it.
 pub type OpToken = u32;
 
@@ -66,6 +74,8 @@ pub struct Request {
 pub struct Response {
     /// Operation at the initiator.
     pub op: OpToken,
+    /// The request.
+    pub to: MessageId,
     /// Bytes moved at the target.
     pub mlength: u64,
     /// Offset used at the target.
@@ -153,9 +163,16 @@ pub struct Packet {
     pub offset: u64,
     /// The data.
     pub data: Vec<u8>,
+    /// How often it was lost.
+    pub losses: u32,
 }
 
 impl Packet {
+    /// A packet that is sent for the first time.
+    pub fn new(header: Rc<Header>, offset: u64, data: Vec<u8>) -> Packet {
+        Packet { header, offset, data, losses: 0 }
+    }
+
     /// For timelines.
     pub fn id(&self) -> PacketId {
         PacketId { message: self.header.id, offset: self.offset }

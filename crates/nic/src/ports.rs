@@ -1,9 +1,11 @@
+use std::rc::Rc;
+
 use sim::{Time, TimePerByte};
 
 pub use crate::departure::Departure;
 use crate::event::NicEvent;
-use crate::message::Packet;
 pub use crate::message::PacketId;
+use crate::message::{Header, Packet};
 use crate::portals::InternalError;
 pub use crate::portals::Notice;
 use crate::region::HostMemory;
@@ -56,6 +58,8 @@ pub trait Ports {
     fn inject(&mut self, target: u32, bytes: u64, gap: Time) -> Option<Departure>;
     /// Hands over a packet that departs, at `departure.start` at the latest.
     fn transmit(&mut self, departure: Departure, packet: Box<Packet>);
+    /// Tells the target of a message that its sender has given it up: the target has waited for it as long.
+    fn give_up(&mut self, header: Rc<Header>);
     /// Reads host memory.
     ///
     /// # Errors

@@ -24,8 +24,12 @@ pub struct Stats {
     pub bytes_received: u64,
     /// Bytes moved between card and host memory.
     pub dma_bytes: u64,
-    /// Messages to nodes that do not exist.
+    /// Messages to nodes that do not exist, and those that the card has given up because it got no acknowledgement.
     pub undeliverable: u64,
+    /// Packets of this card that the network has lost.
+    pub packets_lost: u64,
+    /// Packets that the card has sent again.
+    pub packets_resent: u64,
     /// Times that flow control disabled a portal table entry.
     pub flow_control: u64,
     /// Packets dropped because no HPU context and no packet buffer was free, or because they had overtaken their header

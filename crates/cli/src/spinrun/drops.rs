@@ -120,6 +120,10 @@ fn explain(reason: DropReason) -> (&'static str, &'static str) {
             "use more HPUs, shorter handlers, a larger packet buffer (accelerator.packet_buffer_bytes, on PsPIN cards \
              accelerator.l2_packet.bytes), or fewer senders at once",
         ),
+        DropReason::Unreachable => (
+            "packets were lost again and again, or the target's card was dead",
+            "that is what --drop and --kill-card ask for; raise network.retries to survive more losses",
+        ),
         DropReason::HandlerDropped => ("a handler returned DROP", "that is its decision"),
         DropReason::HandlerFailed => ("a handler failed", "see its warning"),
     }

@@ -25,6 +25,7 @@ use sim::trace::Trace;
 use thiserror::Error;
 
 use crate::card::Card;
+use crate::failures;
 use crate::noise;
 use crate::progress::{self, Task, When};
 use crate::sdk::{Sdk, SdkError};
@@ -120,6 +121,8 @@ struct Options {
     env: Vec<(OsString, OsString)>,
     #[command(flatten)]
     noise: noise::Arguments,
+    #[command(flatten)]
+    failures: failures::Arguments,
     /// The program and its arguments
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
     program: Vec<OsString>,
@@ -146,6 +149,8 @@ enum RunError {
     #[error(transparent)]
     Network(#[from] net::NetError),
     #[error(transparent)]
+    Failure(#[from] host::FailureError),
+    #[error(transparent)]
     Card(#[from] nic::NotOnCards),
     #[error("{} {objection}", program.display())]
     Mpi { program: PathBuf, objection: String },
@@ -161,7 +166,7 @@ impl RunError {
 
     fn status(&self) -> u8 {
         match self {
-            RunError::Machine(_) | RunError::Network(_) | RunError::Card(_) => 2,
+            RunError::Machine(_) | RunError::Network(_) | RunError::Failure(_) | RunError::Card(_) => 2,
             _ => 1,
         }
     }
@@ -223,6 +228,10 @@ fn run(options: &Options) -> Result<u8, RunError> {
     if let Some(noise) = &noise {
         world.set_noise(noise);
     }
+    let failures = options.failures.failures();
+    if let Some(failures) = &failures {
+        world.set_failures(failures)?;
+    }
     let reached = world.progress();
     let task = Task::Simulated { now: &|| reached.now(), events: &|| reached.events() };
     let when = options.progress.unwrap_or_else(|| progress_by_default(options));
@@ -237,10 +246,22 @@ fn run(options: &Options) -> Result<u8, RunError> {
              programs see docs/mpi.md)"
         );
     }
+    for death in world.survivors() {
+        let (rank, at, now) = (death.rank, death.at, world.now());
+        eprintln!("spinrun: warning: rank {rank} was to fail at {at}, and the run was over at {now}");
+    }
+    let lost_packets = failures.as_ref().map(|failures| world.lost_packets(failures.losses.len()));
     if let Some(links) = world.links(report::BUSIEST) {
         report::tell_links(&links);
     }
     let cards: Vec<Stats> = world.card_stats().collect();
+    if lost_packets.as_ref().is_some_and(|lost| !lost.is_empty()) || cards.iter().any(|card| card.packets_lost > 0) {
+        let (lost, resent) =
+            cards.iter().fold((0, 0), |sums, card| (sums.0 + card.packets_lost, sums.1 + card.packets_resent));
+        eprintln!(
+            "spinrun: {lost} packets were lost, as --drop or --kill-card asks; cards sent a packet again {resent} times"
+        );
+    }
     let flow_control = cards.iter().map(|card| card.flow_control).sum();
     let lost = drops::sentences(&merge_drops(cards.iter().map(|card| &card.drops)), flow_control);
     if !matches!(end, End::Deadlock { .. }) {
@@ -251,7 +272,8 @@ fn run(options: &Options) -> Result<u8, RunError> {
         status => status,
     };
     if let Some((path, output)) = report {
-        let text = report::json(&world, &end, noise.as_ref(), options.profile);
+        let text =
+            report::json(&world, &end, noise.as_ref(), failures.as_ref().zip(lost_packets.as_deref()), options.profile);
         output::complete(output, path, |out| out.write_all(text.as_bytes())).map_err(RunError::write(path))?;
     }
     if let Some(path) = &options.trace {

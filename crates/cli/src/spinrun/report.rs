@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;
 
-use host::{End, HostTraffic, World};
+use host::{End, Failures, HostTraffic, World};
 use nic::{HandlerStats, Profile, SourcePlace, Stats, merge_drops};
 use serde::Serialize;
 use serde_json::Value;
@@ -12,6 +12,7 @@ use sim::Time;
 use sim::noise::Noise;
 
 use super::drops::{self, DropReport};
+use crate::failures;
 use crate::noise::describe;
 
 #[derive(Serialize)]
@@ -29,6 +30,9 @@ struct Report<'a> {
     /// The noise; only with `--noise`.
     #[serde(skip_serializing_if = "Option::is_none")]
     noise: Option<NoiseReport>,
+    /// What failed; only with `--fail`, `--kill-card` or `--drop`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failures: Option<Value>,
     cards: Vec<CardReport>,
     /// The messages that all cards together did not deliver, by reason.
     drops: BTreeMap<&'static str, DropReport>,
@@ -93,6 +97,8 @@ struct CardReport {
     /// The traffic of host memory: the sum of the three.
     memory_bytes: u64,
     undeliverable: u64,
+    packets_lost: u64,
+    packets_resent: u64,
     flow_control: u64,
     packets_dropped: u64,
     packet_buffer_peak_bytes: u64,
@@ -153,7 +159,13 @@ struct HandlerReport {
 }
 
 /// Returns the report, with instructions by source line if the cards have counted them.
-pub fn json(world: &World, end: &End, noise: Option<&Noise>, profiled: bool) -> String {
+pub fn json(
+    world: &World,
+    end: &End,
+    noise: Option<&Noise>,
+    failures: Option<(&Failures, &[u64])>,
+    profiled: bool,
+) -> String {
     let machine = world.machine();
     let stats: Vec<Stats> = world.card_stats().collect();
     let mut handlers: BTreeMap<String, HandlerStats> = BTreeMap::new();
@@ -175,6 +187,7 @@ pub fn json(world: &World, end: &End, noise: Option<&Noise>, profiled: bool) -> 
             detours: describe(Some(noise)),
             delay_ps: world.noise_delays().iter().map(|delay| delay.as_ps()).collect(),
         }),
+        failures: failures.map(|(failures, lost)| failures::describe(failures, lost)),
         cards,
         drops: drops::report(&merge_drops(stats.iter().map(|card| &card.drops))),
         handlers: handlers.iter().map(|(name, handler)| (name.clone(), handler_report(handler))).collect(),
@@ -236,6 +249,8 @@ fn card_report(card: &Stats, tx_busy: Time, host: HostTraffic) -> CardReport {
         host_written_bytes: host.written,
         memory_bytes: card.dma_bytes + host.read + host.written,
         undeliverable: card.undeliverable,
+        packets_lost: card.packets_lost,
+        packets_resent: card.packets_resent,
         flow_control: card.flow_control,
         packets_dropped: card.packets_dropped,
         packet_buffer_peak_bytes: card.packet_buffer_peak,

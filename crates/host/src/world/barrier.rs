@@ -29,11 +29,13 @@ pub struct Barrier {
     present: Vec<bool>,
     /// Further threads of these ranks, in the order of their arrival.
     later: Vec<Caller>,
+    /// Number of ranks that take part.
+    members: usize,
 }
 
 impl Barrier {
     pub fn new(ranks: usize) -> Barrier {
-        Barrier { arrived: Vec::new(), present: vec![false; ranks], later: Vec::new() }
+        Barrier { arrived: Vec::new(), present: vec![false; ranks], later: Vec::new(), members: ranks }
     }
 
     /// Returns the number of ranks that have arrived in this round.
@@ -45,7 +47,20 @@ impl Barrier {
     /// with the threads that already wait for it.
     pub fn arrive(&mut self, caller: Caller) -> Vec<Caller> {
         self.admit(caller);
-        if self.arrived.len() < self.present.len() {
+        self.next_round()
+    }
+
+    /// A rank that takes part does so no longer. Returns the threads that may go on because of it.
+    pub fn leave(&mut self, rank: u32) -> Vec<Caller> {
+        self.members -= 1;
+        for callers in [&mut self.arrived, &mut self.later] {
+            callers.retain(|caller| caller.rank != rank);
+        }
+        self.next_round()
+    }
+
+    fn next_round(&mut self) -> Vec<Caller> {
+        if self.arrived.len() < self.members {
             return Vec::new();
         }
         let free = std::mem::take(&mut self.arrived);
@@ -82,6 +97,18 @@ mod tests {
         assert_eq!(barrier.arrived(), 0);
         assert_eq!(barrier.arrive(other), []);
         assert_eq!(barrier.arrive(b), [other, b]);
+    }
+
+    #[test]
+    fn a_rank_that_leaves_is_not_waited_for() {
+        let mut barrier = Barrier::new(3);
+        assert_eq!(barrier.arrive(thread(0, 0)), []);
+        assert_eq!(barrier.arrive(thread(2, 0)), []);
+        assert_eq!(barrier.leave(2), []);
+        assert_eq!((barrier.arrived(), barrier.arrive(thread(1, 0))), (1, vec![thread(0, 0), thread(1, 0)]));
+        assert_eq!(barrier.arrive(thread(1, 1)), []);
+        assert_eq!(barrier.leave(0), [thread(1, 1)]);
+        assert_eq!(barrier.arrive(thread(1, 2)), [thread(1, 2)]);
     }
 
     #[test]

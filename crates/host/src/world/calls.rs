@@ -58,6 +58,9 @@ impl Processes {
         if call.op != Op::SpinSleep {
             self.idleness.end();
         }
+        if cluster.is_dead(rank) && uses_card(call.op) {
+            return Err(ReturnCode::Fail);
+        }
         match call.op {
             Op::SpinAttach => done(Reply::new(ReturnCode::Ok)),
             Op::SpinDetach => {
@@ -208,6 +211,23 @@ impl Processes {
             self.warn(cluster, rank, &message);
         }
     }
+}
+
+/// Whether a call needs the card.
+fn uses_card(op: Op) -> bool {
+    !matches!(
+        op,
+        Op::SpinAttach
+            | Op::SpinDetach
+            | Op::SpinHostCompute
+            | Op::SpinHostMemory
+            | Op::SpinHostCopy
+            | Op::SpinSleep
+            | Op::SpinYield
+            | Op::SpinBarrier
+            | Op::PmiBarrier
+            | Op::PtlNIFini
+    )
 }
 
 /// Whether the CPU has to complete the messages that have arrived before it can make this call (rdma cards).

@@ -14,6 +14,7 @@
 //! * `calls`: what each library call does and costs
 //! * `polling`: ranks that wait for their own memory to change
 //! * `pauses`: what is done when a rank pauses
+//! * `failures`: ranks and cards that die because the user wants it
 //! * `run`: the ranks in the event loop, and the [`World`] that users see
 
 mod barrier;
@@ -21,6 +22,7 @@ mod calls;
 mod end;
 mod error;
 mod event;
+mod failures;
 mod idle;
 mod looks;
 mod memory;
@@ -35,4 +37,5 @@ mod wait;
 
 pub use end::End;
 pub use error::RunError;
+pub use failures::FailureError;
 pub use run::World;

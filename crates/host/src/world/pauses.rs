@@ -66,13 +66,17 @@ impl Processes {
         cluster.schedule(delay, Event::Call(Box::new(call)));
     }
 
-    fn exited(&mut self, cluster: &mut Cluster, rank: usize, status: ExitStatus) {
+    pub fn exited(&mut self, cluster: &mut Cluster, rank: usize, status: ExitStatus) {
         let state = &mut self.ranks[rank];
         state.status = Some(status);
         state.end = cluster.now();
         state.waits.clear();
-        if status.success() {
+        let is_doomed = state.is_doomed;
+        if status.success() || is_doomed {
             self.act(cluster, rank, |card, ports| card.reset(ports));
+            if is_doomed {
+                self.leave_barriers(cluster, rank);
+            }
         } else {
             // Nothing comes after this, so what is under way to its card is not lost for another reason.
             self.end = Some(End::RankFailed { rank, status, at: cluster.now() });

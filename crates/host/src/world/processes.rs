@@ -1,10 +1,10 @@
 //! The state of the ranks, and the threads that wait inside the library until something resumes them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::process::ExitStatus;
 
 use abi::portals::ReturnCode;
-use cluster::CardPorts;
+use cluster::{CardPorts, Death};
 use nic::Nic;
 use sim::Time;
 
@@ -29,6 +29,8 @@ pub struct Rank {
     pub next_queue: usize,
     /// Whether its CPU is completing what an rdma card has left to it.
     completing: bool,
+    /// Whether it, or its card, was to fail and has.
+    pub is_doomed: bool,
     /// Whether `PtlAbort` has ended all waits until `PtlFini` (Portals 4.3 §3.3.3).
     pub aborted: bool,
 }
@@ -41,6 +43,8 @@ pub struct Processes {
     pub idleness: Idleness,
     /// How the run has ended, once it has.
     pub end: Option<End>,
+    /// What is still to die, in the order of time.
+    pub deaths: VecDeque<Death>,
     /// The number of events when ranks that poll were last looked at anew.
     pub looked_again_after: Option<u64>,
 }
@@ -55,6 +59,7 @@ impl Processes {
             barriers: std::array::from_fn(|_| Barrier::new(ranks)),
             idleness: Idleness::default(),
             end: None,
+            deaths: VecDeque::new(),
             looked_again_after: None,
         }
     }
@@ -191,6 +196,17 @@ impl Processes {
     /// Returns the number of ranks that have arrived at a barrier in its present round.
     pub fn arrived(&self, kind: BarrierKind) -> usize {
         self.barriers[kind as usize].arrived()
+    }
+
+    /// Takes note that a rank has failed because the user wants it: nobody waits for it at barriers any more.
+    pub fn leave_barriers(&mut self, cluster: &mut Cluster, rank: usize) {
+        for kind in 0..self.barriers.len() {
+            for caller in self.barriers[kind].leave(rank as u32) {
+                if self.ranks[caller.rank as usize].waits.remove(&caller.slot).is_some() {
+                    answer(cluster, caller, Time::ZERO, Reply::new(ReturnCode::Ok));
+                }
+            }
+        }
     }
 }
 

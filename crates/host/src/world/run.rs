@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use abi::portals::ReturnCode;
-use cluster::{HostTraffic, InternalError, Listener, Ranks, RunProgress};
+use cluster::{Death, Failures, HostTraffic, InternalError, Listener, Ranks, RunProgress};
 use machine::Machine;
 use nic::Stats;
 use sim::Time;
@@ -13,7 +13,8 @@ use sim::trace::Trace;
 use super::end::End;
 use super::error::RunError;
 use super::event::{Cluster, Event};
-use super::processes::Processes;
+use super::failures::FailureError;
+use super::processes::{Processes, Rank};
 use super::wait::Wait;
 use crate::job::{Job, Reply};
 
@@ -82,6 +83,24 @@ impl World {
     /// For each rank, the time by which noise has lengthened the work of its CPU.
     pub fn noise_delays(&self) -> &[Time] {
         self.cluster.noise_delays()
+    }
+
+    /// Has ranks and cards die, and packets be lost.
+    ///
+    /// # Errors
+    /// When a rank or a link does not exist.
+    pub fn set_failures(&mut self, failures: &Failures) -> Result<(), FailureError> {
+        self.processes.set_failures(&mut self.cluster, failures)
+    }
+
+    /// What is still to die because the run was over before.
+    pub fn survivors(&self) -> impl Iterator<Item = &Death> {
+        self.processes.deaths.iter()
+    }
+
+    /// How many packets each of `losses` losses has taken.
+    pub fn lost_packets(&self, losses: usize) -> Vec<u64> {
+        self.cluster.lost(losses)
     }
 
     /// Counts from now on which source lines handlers run; [`World::card_stats`] then has the counts.
@@ -160,12 +179,17 @@ impl Ranks for Processes {
         } else if let Some((rank, pause)) = self.await_sleepers(cluster) {
             self.paused(cluster, rank, pause);
         } else {
-            return Ok(false);
+            return Ok(self.die_when_due(cluster));
         }
         Ok(true)
     }
 
     fn handle(&mut self, event: Event, cluster: &mut Cluster) -> Result<(), RunError> {
+        // What a rank that was killed has left behind.
+        let Rank { status, is_doomed, .. } = &self.ranks[event.rank()];
+        if *is_doomed && status.is_some() {
+            return Ok(());
+        }
         match event {
             Event::Resume(caller, reply) => self.resume(cluster, caller, *reply),
             Event::Accessed(caller, access) => match cluster.time_left(*access) {

@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use sim::Time;
 use sim::memory::HugePageSlice;
 
@@ -7,6 +9,7 @@ use super::packet::{Hash, NOWHERE, NewPacket, Packet, Way};
 use super::parameters::{Flow, Parameters, Routing};
 use super::route;
 use super::statistics::Crossing;
+use crate::losses::{Fate, Loss, LossyPlace};
 use crate::slab::Slab;
 use crate::topology::{Link, RouteState};
 use crate::{NetError, Topology};
@@ -36,6 +39,8 @@ pub(crate) trait Edge {
     fn left(&mut self, left: Left);
     /// Reports the time of a packet on the link to its receiver.
     fn arrives(&mut self, arrival: Arrival);
+    /// Reports that a packet was discarded at `at`, because a link has damaged it.
+    fn lost(&mut self, token: u32, at: Time);
 }
 
 /// A packet on its host's link.
@@ -90,6 +95,8 @@ pub(crate) struct Fabric {
     pub(super) hops: u64,
     /// The times of packets on links, if they are recorded.
     pub(super) crossings: Option<Vec<Crossing>>,
+    /// Links that damage packets, the number of the loss that says so, and the fate of their packets.
+    lossy: BTreeMap<u32, Vec<(usize, Fate)>>,
 }
 
 impl Fabric {
@@ -133,11 +140,50 @@ impl Fabric {
             hops: 0,
             drops: vec![0; if parameters.flow == Flow::Drop { links.len() } else { 0 }],
             crossings: None,
+            lossy: BTreeMap::new(),
             kinds,
             links,
             topology,
             parameters,
         })
+    }
+
+    /// Damages packets on links from now on: they cross the link and are discarded at its end, as by the check of their sum.
+    ///
+    /// # Errors
+    /// When a link does not exist.
+    pub fn set_losses(&mut self, losses: &[Loss], seed: u64) -> Result<(), NetError> {
+        for (number, Loss { place, rate }) in losses.iter().enumerate() {
+            let LossyPlace::Link { from, to } = place else { continue };
+            let names = |link: &Link| (self.topology.name(link.from), self.topology.name(link.to));
+            let links = self.topology.links().iter().enumerate();
+            let found: Vec<usize> =
+                links.filter(|(_, link)| names(link) == (from.clone(), to.clone())).map(|(number, _)| number).collect();
+            if found.is_empty() {
+                let example = self.topology.links().first().map(names).unwrap_or_default();
+                return Err(NetError::NoLink { from: from.clone(), to: to.clone(), example });
+            }
+            for link in found {
+                let fate = Fate::new(seed, number, link as u64, *rate);
+                self.lossy.entry(link as u32).or_default().push((number, fate));
+            }
+        }
+        Ok(())
+    }
+
+    /// The number of packets that each loss has taken on a link, by its number.
+    pub fn lost(&self) -> impl Iterator<Item = (usize, u64)> {
+        self.lossy.values().flatten().map(|(number, fate)| (*number, fate.lost))
+    }
+
+    /// Whether a link damages the packet that crosses it now.
+    #[inline]
+    fn damages(&mut self, link: u32) -> bool {
+        !self.lossy.is_empty()
+            && self
+                .lossy
+                .get_mut(&link)
+                .is_some_and(|fates| fates.iter_mut().fold(false, |lost, (_, fate)| fate.loses() | lost))
     }
 
     /// Records the times of packets on links from now on.
@@ -253,6 +299,9 @@ impl Fabric {
     #[inline]
     fn hop(&mut self, now: Time, id: u32, edge: &mut impl Edge) {
         let packet = &self.packets[id];
+        if packet.is_damaged {
+            return self.discard(now, id, edge);
+        }
         let Way { link, vc, class } = if self.is_adaptive() {
             route::adaptive(&self.topology, self.classes, &self.links, now, packet)
         } else {
@@ -296,6 +345,7 @@ impl Fabric {
     #[inline]
     fn transmit(&mut self, now: Time, link: u32, channel: u32, id: u32, edge: &mut impl Edge) {
         self.hops += 1;
+        let is_damaged = self.damages(link);
         let packet = &mut self.packets[id];
         let &mut Packet { token, bytes, channel: came, kind: came_by, .. } = packet;
         let is_from_host = came == NOWHERE;
@@ -318,8 +368,12 @@ impl Fabric {
         }
         if state.to < self.hosts {
             self.packets.remove(id);
-            edge.arrives(Arrival { token, first: start + kind.latency, last: end + kind.latency });
+            match is_damaged {
+                true => edge.lost(token, end + kind.latency),
+                false => edge.arrives(Arrival { token, first: start + kind.latency, last: end + kind.latency }),
+            }
         } else {
+            packet.is_damaged = is_damaged;
             let to = state.to;
             (packet.channel, packet.kind, packet.at) = (channel, state.kind, to);
             if is_from_host {
@@ -364,6 +418,18 @@ impl Fabric {
             *blocked = blocked.saturating_sub(transmission);
             self.transmit(now, link, channel, id, edge);
         }
+    }
+
+    /// Discards a packet that its last link has damaged. Its room is free again when its tail is there.
+    fn discard(&mut self, now: Time, id: u32, edge: &mut impl Edge) {
+        let Packet { token, bytes, channel, kind, .. } = self.packets.remove(id);
+        let kind = self.kinds[kind as usize];
+        let end = now + kind.transmission(bytes);
+        if self.parameters.flow == Flow::Credits {
+            self.credits.give(channel, now, end + kind.latency, bytes);
+            self.wake(channel, edge);
+        }
+        edge.lost(token, end);
     }
 
     fn lose(&mut self, now: Time, link: u32, id: u32, edge: &mut impl Edge) {

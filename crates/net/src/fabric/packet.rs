@@ -40,6 +40,8 @@ pub(crate) struct Packet {
     pub way: Way,
     pub state: RouteState,
     pub losses: u8,
+    /// Whether the link on which it is has damaged it.
+    pub is_damaged: bool,
     /// When it joined its present queue.
     pub joined: Time,
     /// When it left its host.
@@ -60,6 +62,7 @@ impl Packet {
         way: Way { link: 0, vc: 0, class: 0 },
         state: RouteState { hops: 0, class: 0 },
         losses: 0,
+        is_damaged: false,
         joined: Time::ZERO,
         sent: Time::ZERO,
     };

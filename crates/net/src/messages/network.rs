@@ -150,6 +150,9 @@ impl<E: From<Event>> Edge for Edges<'_, E> {
         self.hosts.packet_left(left, self.queue);
     }
 
+    /// No link of these networks damages packets.
+    fn lost(&mut self, _: u32, _: Time) {}
+
     /// Counts a packet that arrives; with the last one its message has arrived.
     fn arrives(&mut self, Arrival { token, last, .. }: Arrival) {
         let message = &mut self.hosts.messages[token];

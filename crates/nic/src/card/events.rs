@@ -25,6 +25,13 @@ impl Nic {
                 self.pipeline.refill(ports);
                 Ok(())
             }
+            NicEvent::Lost(packet) => {
+                self.lost(packet, ports);
+                Ok(())
+            }
+            NicEvent::Resend(packet) => self.resend(*packet, ports),
+            NicEvent::GivenUp(header) => self.given_up(&header, ports),
+            NicEvent::PeerIsDead(node) => self.peer_is_dead(node, ports),
             NicEvent::Departs(departure) => self.pipeline.departs(departure, ports),
             NicEvent::Sent(sent) => self.sent(sent, ports),
             NicEvent::Arrive(packet) => self.arrive(packet, ports),

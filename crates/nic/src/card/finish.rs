@@ -73,6 +73,7 @@ impl Nic {
             Sink::Entry(ref delivery) => {
                 if let Body::Request(request) = rx.header.body
                     && !request.kind.replies()
+                    && !self.messages.is_abandoned(id)
                 {
                     let (outcome, list) = (delivery.outcome(), delivery.taken.list);
                     self.pipeline.respond(&rx.header, &request, outcome, list, rx.fail, ports);
@@ -115,7 +116,12 @@ impl Nic {
     }
 
     /// An operation of this node has sent its last byte (`None`) or got its answer.
-    fn operation_progress(&mut self, token: OpToken, answer: Option<Response>, ports: &mut impl Ports) -> Result {
+    pub(super) fn operation_progress(
+        &mut self,
+        token: OpToken,
+        answer: Option<Response>,
+        ports: &mut impl Ports,
+    ) -> Result {
         let operation = self.pipeline.portals.operation(token)?;
         if let (Some(place), Some(response)) = (operation.card, answer) {
             self.finish_operation(token, answer, ports)?;

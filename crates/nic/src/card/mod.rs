@@ -2,11 +2,12 @@
 //!
 //! * `state`: [`Nic`], made of pipelines, messages and what it has for handlers
 //! * `events`: the events of a card; `receive`: packets that arrive; `finish`: the ends of messages and operations
-//! * `close`: messages under way when their interface is closed
+//! * `close`: messages under way when their interface is closed; `lost`: packets that are lost, and cards that are dead
 
 mod close;
 mod events;
 mod finish;
+mod lost;
 mod receive;
 mod state;
 

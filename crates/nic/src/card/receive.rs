@@ -11,7 +11,7 @@ use crate::drops::{self, DropReason, Part};
 use crate::event::NicEvent;
 use crate::message::{Body, Header, MessageId, Packet, Request};
 use crate::pipeline::{Delivery, EarlyPackets, Lookup, RxMessage, Sink};
-use crate::portals::InternalError;
+use crate::portals::{InternalError, Operation};
 use crate::ports::{Ports, Slice, Track};
 use crate::spin::SpinMessage;
 
@@ -26,6 +26,9 @@ impl Nic {
     /// The first byte of a packet is at the port. The port takes one packet at a time.
     pub(super) fn arrive(&mut self, packet: Box<Packet>, ports: &mut impl Ports) -> Result<(), InternalError> {
         let (id, bytes) = (packet.header.id, packet.data.len() as u64);
+        if self.messages.is_abandoned(id) {
+            return Ok(());
+        }
         let Reception { start, end, matched } = match self.pipeline.machine.nic.match_overlaps {
             MatchOverlaps::Reception => self.receive_beside_match(&packet, ports.now()),
             MatchOverlaps::Gap => self.receive_and_match(&packet, ports.now()),
@@ -84,6 +87,9 @@ impl Nic {
     /// A packet is in the card, and has been matched or looked up.
     pub(super) fn received(&mut self, packet: Packet, ports: &mut impl Ports) -> Result<(), InternalError> {
         let (id, bytes) = (packet.header.id, packet.data.len() as u64);
+        if self.messages.is_abandoned(id) {
+            return Ok(());
+        }
         if packet.is_header() {
             let rx = self.open(&packet.header, ports)?;
             let early = self.messages.open(rx)?;
@@ -134,7 +140,11 @@ impl Nic {
         match header.body {
             Body::Response(response) => {
                 rx.fail = response.fail;
-                rx.sink = Sink::Operation(response.op, response);
+                // An answer may come after its operation was given up.
+                let is_awaited = |operation: &mut Operation| operation.message == response.to;
+                if self.pipeline.portals.operations.get_mut(response.op).is_some_and(is_awaited) {
+                    rx.sink = Sink::Operation(response.op, response);
+                }
             }
             Body::Request(Request { fail, .. }) if fail != NiFail::Ok => rx.fail = fail,
             Body::Request(request) => {

@@ -1,9 +1,9 @@
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use sim::Time;
 
 use super::rx::{RxMessage, Sink};
-use crate::message::{MessageId, Packet};
+use crate::message::{MessageId, Packet, sender};
 use crate::portals::InternalError;
 
 /// What a card knows of the messages of which packets arrive.
@@ -13,6 +13,8 @@ pub struct Messages {
     early: u32,
     /// The greatest number of these for which there is room.
     early_limit: u32,
+    /// Messages that their senders have given up. Packets of them that come late are ignored.
+    abandoned: HashSet<MessageId>,
 }
 
 #[derive(Debug)]
@@ -48,7 +50,7 @@ impl Messages {
     /// A card without messages. Of all messages together, at most `early_limit` packets that have overtaken their
     /// header packets find room.
     pub fn new(early_limit: u32) -> Messages {
-        Messages { channels: HashMap::new(), early: 0, early_limit }
+        Messages { channels: HashMap::new(), early: 0, early_limit, abandoned: HashSet::new() }
     }
 
     /// The header packet of a message is matched until `until`.
@@ -123,6 +125,35 @@ impl Messages {
             Channel::Open(rx) => Some(rx),
             Channel::Early(_) | Channel::Matching(..) => None,
         }
+    }
+
+    /// Notes that no more packets of a message are to be expected. Returns the message if its header packet has been
+    /// matched; else what has arrived of it is forgotten.
+    pub fn abandon(&mut self, id: MessageId) -> Option<&mut RxMessage> {
+        self.abandoned.insert(id);
+        if let Some(Channel::Early(early) | Channel::Matching(_, early)) = self.channels.get(&id) {
+            self.early -= early.waiting.len() as u32;
+            self.channels.remove(&id);
+        }
+        self.live(id).ok()
+    }
+
+    /// Whether the sender of a message has given it up.
+    pub fn is_abandoned(&self, id: MessageId) -> bool {
+        !self.abandoned.is_empty() && self.abandoned.contains(&id)
+    }
+
+    /// The messages from a node of which packets have not arrived, in the order of their numbers.
+    pub fn incomplete_from(&self, node: u32) -> Vec<MessageId> {
+        let is_incomplete = |channel: &Channel| match channel {
+            Channel::Open(rx) => rx.remaining > 0,
+            Channel::Early(_) | Channel::Matching(..) => true,
+        };
+        let from_node = self.channels.iter().filter(|(id, _)| sender(**id) == node);
+        let mut ids: Vec<MessageId> =
+            from_node.filter(|(_, channel)| is_incomplete(channel)).map(|(id, _)| *id).collect();
+        ids.sort_unstable();
+        ids
     }
 
     /// The messages that entries of an interface are receiving, in the order of their numbers.

@@ -1,4 +1,4 @@
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::rc::Rc;
 
 use machine::Machine;
@@ -8,7 +8,7 @@ use super::dma::DmaEngine;
 use super::rx::Completion;
 use crate::drops::{self, DropReason, Part};
 use crate::event::{Leaving, Unread};
-use crate::message::{Header, MessageId};
+use crate::message::{COUNT_BITS, Header, MessageId};
 use crate::portals::Portals;
 use crate::stats::Stats;
 
@@ -30,6 +30,8 @@ pub struct Pipeline {
     pub(super) unread: VecDeque<Unread>,
     /// Packets for which the network has no room, in the order in which they will leave.
     pub(super) blocked: VecDeque<Leaving>,
+    /// Messages of this card that it has given up, because their packets were lost again and again.
+    pub given_up: HashSet<MessageId>,
     messages: u64,
 }
 
@@ -44,6 +46,7 @@ impl Pipeline {
             send_ready: Time::ZERO,
             unread: VecDeque::new(),
             blocked: VecDeque::new(),
+            given_up: HashSet::new(),
             messages: 0,
             machine,
         }
@@ -52,7 +55,7 @@ impl Pipeline {
     /// The number of the next message that this card sends.
     pub fn next_message_id(&mut self) -> MessageId {
         self.messages += 1;
-        u64::from(self.portals.node) << 40 | self.messages
+        u64::from(self.portals.node) << COUNT_BITS | self.messages
     }
 
     /// Whether the CPU, and not the card, tells the program of the ends of messages.

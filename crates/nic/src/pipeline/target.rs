@@ -103,7 +103,8 @@ impl Pipeline {
         let op = request.op.ok_or(InternalError::WrongKind(rx.header.id))?;
         let (region, list) = (delivery.taken.region.clone(), delivery.taken.list);
         let Placement { offset: remote_offset, mlength } = delivery.taken.placement;
-        let response = Response { op, mlength, remote_offset, fail: NiFail::Ok, list, length: mlength };
+        let response =
+            Response { op, to: rx.header.id, mlength, remote_offset, fail: NiFail::Ok, list, length: mlength };
         rx.moving += 1;
         rx.answered = true;
         let right = Some(rx.reply.insert(Rc::default()).clone());
@@ -188,10 +189,11 @@ impl Pipeline {
         rx.moving = rx.moving - 1 + u32::from(reply.is_some()) + u32::from(waits);
         (rx.deposited, rx.answered) = (reply.is_none(), reply.is_some());
         if let Some(op) = reply {
-            let response = Response { op, mlength, remote_offset, fail: rx.fail, list, length: old.len() as u64 };
+            let (to, length) = (id, old.len() as u64);
+            let response = Response { op, to, mlength, remote_offset, fail: rx.fail, list, length };
             let header = self.response_header(&rx.header, response);
             self.stats.messages_sent += 1;
-            self.inject(Packet { header, offset: 0, data: old }, Sent::Reply(id), ports);
+            self.inject(Packet::new(header, 0, old), Sent::Reply(id), ports);
         }
         if waits {
             ports.schedule(written, NicEvent::ResponseDone(id));
@@ -220,9 +222,10 @@ impl Pipeline {
             return;
         }
         let Placement { offset: remote_offset, mlength } = placement;
-        let header = self.response_header(header, Response { op, mlength, remote_offset, fail, list, length: 0 });
+        let response = Response { op, to: header.id, mlength, remote_offset, fail, list, length: 0 };
+        let header = self.response_header(header, response);
         self.stats.messages_sent += 1;
-        self.inject(Packet { header, offset: 0, data: Vec::new() }, Sent::Nothing, ports);
+        self.inject(Packet::new(header, 0, Vec::new()), Sent::Nothing, ports);
     }
 
     /// A message is dropped as a whole: it fails, its room in the entry is free again, and an initiator that waits for

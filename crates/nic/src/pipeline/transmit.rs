@@ -31,6 +31,7 @@ impl Pipeline {
         // A node that does not exist is found out by the network, which answers in the node's place.
         let body = Body::Request(request);
         let header = Rc::new(Header { id, source: self.portals.node, target, interface, body });
+        self.portals.operations.sent_as(token, &header);
         let mut data = vec![0; if volatile { request.length as usize } else { 0 }];
         let source = if request.kind == RequestKind::Get {
             Source::Descriptor(Vec::new())
@@ -52,12 +53,12 @@ impl Pipeline {
             Source::Host(region, start) => (region, start),
             Source::Card(data) => {
                 debug_assert!(data.len() <= self.machine.network.mtu as usize, "one packet (sPIN App. B.6)");
-                self.inject(Packet { header, offset: 0, data }, sent, ports);
+                self.inject(Packet::new(header, 0, data), sent, ports);
                 return;
             }
             Source::Descriptor(data) => {
                 let not_before = self.reaches_port(initiator, ports.now());
-                let packet = Some(Packet { header: header.clone(), offset: 0, data });
+                let packet = Some(Packet::new(header.clone(), 0, data));
                 let message = Rc::new(Sending { header, sent, right, from: None, fetching: None, not_before });
                 ports.schedule(not_before, NicEvent::Fetched(Box::new(Fetch { message, offset: 0, packet })));
                 return;
@@ -166,7 +167,7 @@ impl Pipeline {
     /// A packet with its data from host memory.
     fn read(&mut self, message: &Sending, offset: u64, ports: &mut impl Ports) -> Packet {
         let mut data = vec![0; self.packet_bytes(message, offset) as usize];
-        let mut packet = Packet { header: message.header.clone(), offset, data: Vec::new() };
+        let mut packet = Packet::new(message.header.clone(), offset, Vec::new());
         if message.right.as_ref().is_some_and(|right| right.is_revoked()) {
             // The interface that the data belongs to has been closed meanwhile.
             self.local_fault(&mut packet, message.sent, NiFail::Dropped);

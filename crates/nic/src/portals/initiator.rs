@@ -58,6 +58,8 @@ impl Portals {
             sent: kind == RequestKind::Get,
             answered,
             fail: NiFail::Ok,
+            message: 0,
+            peer: 0,
         });
         let request = Request {
             kind,
@@ -138,13 +140,13 @@ impl Portals {
 
     /// Ends an operation to a node that does not exist.
     pub(crate) fn answer_undeliverable(&mut self, token: OpToken) {
-        let answered = match self.operation(token) {
-            Ok(operation) => operation.answered,
+        let (answered, to) = match self.operation(token) {
+            Ok(operation) => (operation.answered, operation.message),
             Err(error) => return self.check(Err(error)),
         };
         if !answered {
-            let fail = NiFail::Undeliverable;
-            let answer = Response { op: token, mlength: 0, remote_offset: 0, fail, list: List::Priority, length: 0 };
+            let (fail, list) = (NiFail::Undeliverable, List::Priority);
+            let answer = Response { op: token, to, mlength: 0, remote_offset: 0, fail, list, length: 0 };
             self.finish_operation(token, Some(answer));
         }
     }

@@ -3,7 +3,7 @@ use std::rc::Rc;
 use abi::portals::{AckReq, CT_NONE, EQ_NONE, NiFail};
 
 use super::descriptor::MemoryDescriptor;
-use crate::message::OpToken;
+use crate::message::{Header, MessageId, OpToken};
 
 /// An operation of this node that is not over.
 #[derive(Clone, Debug)]
@@ -32,6 +32,10 @@ pub struct Operation {
     pub answered: bool,
     /// What went wrong first.
     pub fail: NiFail,
+    /// The number of its message, once that is known.
+    pub message: MessageId,
+    /// The node that the message is for.
+    pub peer: u32,
 }
 
 /// A place in a handler's memory, and the command of the handler that waits for it to be filled.
@@ -77,6 +81,21 @@ impl Operations {
     /// The operation, unless it is over.
     pub fn get_mut(&mut self, token: OpToken) -> Option<&mut Operation> {
         self.slots.get_mut(token as usize)?.as_mut()
+    }
+
+    /// Notes the message of an operation.
+    pub fn sent_as(&mut self, token: OpToken, header: &Header) {
+        if let Some(operation) = self.get_mut(token) {
+            (operation.message, operation.peer) = (header.id, header.target);
+        }
+    }
+
+    /// The operations that wait for an answer of a node, and their messages.
+    pub fn unanswered_by(&self, node: u32) -> Vec<(OpToken, MessageId)> {
+        let operations = self.slots.iter().enumerate().filter_map(|(token, slot)| Some((token, slot.as_ref()?)));
+        let waits = |operation: &Operation| operation.message != 0 && operation.peer == node && !operation.answered;
+        let waiting = operations.filter(|(_, operation)| waits(operation));
+        waiting.map(|(token, operation)| (token as OpToken, operation.message)).collect()
     }
 
     /// An interface is closed. Nobody is told of the end of its operations any more, and answers bring no data.

@@ -6,7 +6,7 @@ use sim::{EventQueue, SerialResource, Time, TimePerByte};
 
 use crate::card::Nic;
 use crate::event::NicEvent;
-use crate::message::Packet;
+use crate::message::{Header, Packet};
 use crate::portals::InternalError;
 use crate::ports::{Departure, MemoryFault, Notice, Ports, Slice};
 
@@ -198,6 +198,10 @@ impl<S: Surroundings> Ports for BenchPorts<'_, S> {
             self.queue.push(depart + latency, (target, NicEvent::Arrive(packet)));
             *self.most_events = self.queue.len().max(*self.most_events);
         }
+    }
+
+    fn give_up(&mut self, header: Rc<Header>) {
+        self.queue.push(self.now, (header.target as usize, NicEvent::GivenUp(header)));
     }
 
     fn read_host(&mut self, addr: u64, out: &mut [u8]) -> Result<(), MemoryFault> {

@@ -40,6 +40,6 @@ pub fn data(offset: u64, length: u64) -> Vec<u8> {
 pub fn packets(header: &Rc<Header>, mtu: u32) -> Vec<Packet> {
     let (length, mtu) = (header.data_length(), u64::from(mtu));
     let offsets = (0..length.max(1)).step_by(mtu as usize);
-    let packet = |offset| Packet { header: header.clone(), offset, data: data(offset, mtu.min(length - offset)) };
+    let packet = |offset| Packet::new(header.clone(), offset, data(offset, mtu.min(length - offset)));
     offsets.map(packet).collect()
 }

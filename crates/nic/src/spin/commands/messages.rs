@@ -108,7 +108,7 @@ impl Spin {
         let data = data.ok_or_else(foreign)?;
         let Ready { header, sent, .. } = self.message(issuer, rx, message, kind, None, pipeline)?;
         pipeline.stats.messages_sent += 1;
-        let packet = Packet { header, offset: 0, data };
+        let packet = Packet::new(header, 0, data);
         let leaves = pipeline.inject_then(packet, sent, NicEvent::CommandDone(issuer.id), ports);
         Ok(leaves.map_or(Reply::Queued, Reply::Leaves))
     }
@@ -167,6 +167,8 @@ impl Spin {
                 sent: kind.replies(),
                 answered,
                 fail: NiFail::Ok,
+                message: 0,
+                peer: 0,
             })
         });
         self.stats_of(&issuer.handler).puts += 1;
@@ -188,6 +190,9 @@ impl Spin {
         let (id, node) = (pipeline.next_message_id(), pipeline.portals.node);
         let body = Body::Request(request);
         let header = Rc::new(Header { id, source: node, target: target.nid, interface: index, body });
+        if let Some(token) = token {
+            pipeline.portals.operations.sent_as(token, &header);
+        }
         Ok(Ready { header, sent: token.map_or(Sent::Nothing, Sent::Operation), region })
     }
 }

@@ -1,0 +1,140 @@
+//! Packets that are lost because the user wants it: on paths between nodes, or on links of a fabric.
+
+use std::collections::HashMap;
+
+use sim::noise::{mix, random};
+
+/// A place where packets are lost, and how many.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Loss {
+    /// Where.
+    pub place: LossyPlace,
+    /// The probability with which a packet is lost there, from 0 to 1.
+    pub rate: f64,
+}
+
+/// Where packets are lost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LossyPlace {
+    /// On the path from one node to another; `None` stands for any node. A packet meets this once, whatever the network.
+    Path {
+        /// The sending node.
+        from: Option<u32>,
+        /// The receiving node.
+        to: Option<u32>,
+    },
+    /// On a link of a fabric, which vertices with these names bound.
+    Link {
+        /// The name of the vertex where it starts.
+        from: String,
+        /// The name of the vertex where it ends.
+        to: String,
+    },
+}
+
+/// The fate of the packets that pass one place: a sequence of random numbers that depends on the seed and the place only.
+#[derive(Clone, Debug)]
+pub(crate) struct Fate {
+    state: u64,
+    rate: f64,
+    pub lost: u64,
+}
+
+impl Fate {
+    pub fn new(seed: u64, loss: usize, place: u64, rate: f64) -> Fate {
+        Fate { state: mix(mix(seed ^ mix(loss as u64 + 1)) ^ place), rate, lost: 0 }
+    }
+
+    /// Decides about the next packet.
+    pub fn loses(&mut self) -> bool {
+        /// 2^-53: the distance of neighbouring numbers.
+        const STEP: f64 = 1.0 / (1u64 << 53) as f64;
+        let is_lost = ((random(&mut self.state) >> 11) as f64 * STEP) < self.rate;
+        self.lost += u64::from(is_lost);
+        is_lost
+    }
+}
+
+/// The losses on paths.
+#[derive(Debug, Default)]
+pub(crate) struct PathLosses {
+    seed: u64,
+    /// The number of each loss, where it is, and its rate.
+    losses: Vec<(usize, [Option<u32>; 2], f64)>,
+    /// The fate of packets by loss and path.
+    fates: HashMap<(usize, u32, u32), Fate>,
+}
+
+impl PathLosses {
+    /// The losses of a list that are on paths.
+    pub fn new(losses: &[Loss], seed: u64) -> PathLosses {
+        let on_path = |(number, loss): (usize, &Loss)| match loss.place {
+            LossyPlace::Path { from, to } => Some((number, [from, to], loss.rate)),
+            LossyPlace::Link { .. } => None,
+        };
+        let losses = losses.iter().enumerate().filter_map(on_path).collect();
+        PathLosses { seed, losses, fates: HashMap::new() }
+    }
+
+    /// Whether the next packet from a node to another one is lost.
+    pub fn loses(&mut self, from: u32, to: u32) -> bool {
+        if self.losses.is_empty() || from == to {
+            return false;
+        }
+        let mut is_lost = false;
+        for &(number, [first, last], rate) in &self.losses {
+            if first.is_some_and(|node| node != from) || last.is_some_and(|node| node != to) {
+                continue;
+            }
+            let place = u64::from(from) << 32 | u64::from(to);
+            let fate =
+                self.fates.entry((number, from, to)).or_insert_with(|| Fate::new(self.seed, number, place, rate));
+            is_lost |= fate.loses();
+        }
+        is_lost
+    }
+
+    /// The number of packets that each loss has taken, by its number.
+    pub fn lost(&self) -> impl Iterator<Item = (usize, u64)> {
+        self.fates.iter().map(|((number, ..), fate)| (*number, fate.lost))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(from: Option<u32>, to: Option<u32>, rate: f64) -> Loss {
+        Loss { place: LossyPlace::Path { from, to }, rate }
+    }
+
+    fn lost(losses: &mut PathLosses, from: u32, to: u32, packets: u32) -> Vec<bool> {
+        (0..packets).map(|_| losses.loses(from, to)).collect()
+    }
+
+    #[test]
+    fn packets_are_lost_where_the_user_says_and_as_often() {
+        let losses = [path(Some(0), Some(1), 1.0), path(Some(2), None, 0.25), path(None, Some(3), 0.0)];
+        let mut losses = PathLosses::new(&losses, 1);
+        assert_eq!(lost(&mut losses, 0, 1, 3), [true; 3]);
+        assert_eq!(lost(&mut losses, 1, 0, 3), [false; 3]);
+        assert_eq!(lost(&mut losses, 0, 3, 3), [false; 3]);
+        assert_eq!(lost(&mut losses, 2, 2, 9), [false; 9], "a node reaches itself without the network");
+        let count = lost(&mut losses, 2, 5, 100_000).iter().filter(|lost| **lost).count();
+        assert!((24_500..25_500).contains(&count), "{count}");
+        let mut counts: Vec<_> = losses.lost().filter(|(_, lost)| *lost > 0).collect();
+        counts.sort_unstable();
+        assert_eq!(counts, [(0, 3), (1, count as u64)]);
+    }
+
+    #[test]
+    fn the_fate_of_a_packet_depends_on_its_path_and_the_seed_only() {
+        let all = [path(None, None, 0.5)];
+        let (mut alone, mut mixed) = (PathLosses::new(&all, 7), PathLosses::new(&all, 7));
+        let first = lost(&mut alone, 0, 1, 64);
+        let among_others: Vec<bool> = (0..64).map(|_| (mixed.loses(1, 0), mixed.loses(0, 1)).1).collect();
+        assert_eq!(first, among_others);
+        assert_ne!(first, lost(&mut PathLosses::new(&all, 8), 0, 1, 64));
+        assert_ne!(first, lost(&mut PathLosses::new(&all, 7), 1, 0, 64));
+    }
+}
