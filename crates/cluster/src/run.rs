@@ -41,10 +41,11 @@ impl<E> Cluster<E> {
             self.now = at;
             self.progress.update(at, self.queue.inserted());
             match event {
-                Event::Card(node, event) if self.dead[node as usize] => self.handle_event_of_dead_card(event),
                 Event::Card(node, event) => {
-                    self.handle_card_event(node as usize, event, ranks);
-                    ranks.card_has_acted(node as usize, self)?;
+                    if let Some(event) = self.unless_dead(node, event) {
+                        self.handle_card_event(node as usize, event, ranks);
+                        ranks.card_has_acted(node as usize, self)?;
+                    }
                 }
                 Event::Network(event) => self.interconnect.handle(at, event, &mut Outlet(&mut self.queue)),
                 Event::Rank(event) => ranks.handle(event, self)?,
@@ -53,10 +54,23 @@ impl<E> Cluster<E> {
         }
     }
 
-    /// A dead card does nothing, so what reaches it is lost.
-    fn handle_event_of_dead_card(&mut self, event: NicEvent) {
-        if let NicEvent::Arrive(packet) = event {
-            self.queue.push(self.now, Event::Card(packet.header.source, NicEvent::Lost(packet)));
+    /// Returns an event of a card that lives. A dead card does nothing: what reaches it is lost, and what it would have sent
+    /// later is nowhere.
+    fn unless_dead(&mut self, node: u32, event: NicEvent) -> Option<NicEvent> {
+        if self.dead.is_empty() {
+            return Some(event);
+        }
+        match event {
+            NicEvent::Arrive(packet)
+                if self.dead.get(&packet.header.source).is_some_and(|since| packet.left > *since) =>
+            {
+                None
+            }
+            NicEvent::Arrive(packet) if self.dead.contains_key(&node) => {
+                self.queue.push(self.now, Event::Card(packet.header.source, NicEvent::Lost(packet)));
+                None
+            }
+            event => (!self.dead.contains_key(&node)).then_some(event),
         }
     }
 

@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -38,8 +39,8 @@ pub struct Cluster<E> {
     pub(crate) now: Time,
     pub(crate) progress: Arc<RunProgress>,
     pub(crate) trims_cards: bool,
-    /// For each node, whether its card is dead.
-    pub(crate) dead: Vec<bool>,
+    /// The nodes whose cards are dead, and since when.
+    pub(crate) dead: BTreeMap<u32, Time>,
 }
 
 impl<E> Cluster<E> {
@@ -77,7 +78,7 @@ impl<E> Cluster<E> {
             now: Time::ZERO,
             progress: Arc::default(),
             trims_cards: false,
-            dead: vec![false; ranks],
+            dead: BTreeMap::new(),
             machine,
         })
     }
@@ -114,7 +115,7 @@ impl<E> Cluster<E> {
     /// The card of a rank dies. The others find out when they get no answer.
     pub fn kill_card(&mut self, rank: usize) {
         let found_out = self.now + self.machine.network.patience();
-        self.dead[rank] = true;
+        self.dead.insert(rank as u32, self.now);
         for other in (0..self.cards.len()).filter(|other| *other != rank) {
             self.queue.push(found_out, Event::Card(other as u32, NicEvent::PeerIsDead(rank as u32)));
         }
@@ -122,7 +123,7 @@ impl<E> Cluster<E> {
 
     /// Whether the card of a rank is dead.
     pub fn is_dead(&self, rank: usize) -> bool {
-        self.dead[rank]
+        self.dead.contains_key(&(rank as u32))
     }
 
     /// For each rank, the time by which noise has lengthened the work of its CPU so far.
@@ -183,7 +184,8 @@ impl<E> Cluster<E> {
         act: impl FnOnce(&mut Nic, &mut CardPorts<'_, E, M>) -> R,
     ) -> R {
         let Cluster { queue, interconnect, notices, timeline, warnings, failure, now, bandwidths, dead, .. } = self;
-        let (now, node, is_dead, bandwidth) = (*now, rank as u32, dead[rank], bandwidths.get_mut(rank));
+        let (now, node, is_dead, bandwidth) =
+            (*now, rank as u32, dead.contains_key(&(rank as u32)), bandwidths.get_mut(rank));
         let mut ports = CardPorts {
             now,
             node,

@@ -1,6 +1,7 @@
 use std::rc::Rc;
 
 use abi::portals::{AckReq, List, NiFail, Process};
+use sim::Time;
 
 use crate::atomic::{AtomicSpec, MAX_OPERAND};
 
@@ -163,6 +164,8 @@ pub struct Packet {
     pub offset: u64,
     /// The data.
     pub data: Vec<u8>,
+    /// When its first byte left its card.
+    pub left: Time,
     /// How often it was lost.
     pub losses: u32,
 }
@@ -170,7 +173,7 @@ pub struct Packet {
 impl Packet {
     /// A packet that is sent for the first time.
     pub fn new(header: Rc<Header>, offset: u64, data: Vec<u8>) -> Packet {
-        Packet { header, offset, data, losses: 0 }
+        Packet { header, offset, data, left: Time::ZERO, losses: 0 }
     }
 
     /// For timelines.

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use abi::portals::{List, NiFail};
 
 use super::state::Nic;
-use crate::drops::DropReason;
+use crate::drops::{self, DropReason, Part};
 use crate::event::{NicEvent, Sent};
 use crate::message::{Body, Header, MessageId, OpToken, Packet, Response};
 use crate::portals::InternalError;
@@ -49,16 +49,23 @@ impl Nic {
 
     /// The card that has sent a message has given it up. What has not arrived is lost.
     pub(super) fn given_up(&mut self, header: &Rc<Header>, ports: &mut impl Ports) -> Result {
-        if let Body::Response(response) = header.body {
-            self.operation_fails(Some(response.op), response.to, ports)?;
+        match header.body {
+            // Nothing of the answer has come, so the operation does not end with it.
+            Body::Response(response) if self.messages.live(header.id).is_err() => {
+                self.operation_fails(Some(response.op), response.to, ports)?;
+            }
+            Body::Response(_) | Body::Request(_) => {}
         }
         self.abandon(header.id, ports)
     }
 
     /// Another card has not answered for so long that this one takes it to be dead.
     pub(super) fn peer_is_dead(&mut self, node: u32, ports: &mut impl Ports) -> Result {
+        let answered = self.messages.being_answered();
         for (token, message) in self.pipeline.portals.operations.unanswered_by(node) {
-            self.operation_fails(Some(token), message, ports)?;
+            if !answered.contains(&token) {
+                self.operation_fails(Some(token), message, ports)?;
+            }
         }
         self.messages.incomplete_from(node).into_iter().try_for_each(|id| self.abandon(id, ports))
     }
@@ -80,13 +87,18 @@ impl Nic {
 
     /// Ends a message of which some packets have not arrived and will not.
     fn abandon(&mut self, id: MessageId, ports: &mut impl Ports) -> Result {
+        let mtu = u64::from(self.pipeline.machine.network.mtu);
         let Some(rx) = self.messages.abandon(id) else { return Ok(()) };
-        let missing = std::mem::take(&mut rx.remaining);
+        let bytes = std::mem::take(&mut rx.remaining);
         rx.fails(NiFail::Undeliverable);
         rx.answered = true;
-        if missing > 0 && rx.handlers().is_some() {
-            let from = rx.header.data_length() - missing;
-            self.pipeline.drop_data(rx, Some(DropReason::Unreachable), from, missing, ports)?;
+        if bytes > 0 {
+            let part = Part { is_first: true, packets: bytes.div_ceil(mtu), bytes };
+            drops::count(&mut self.pipeline.stats.drops, DropReason::Unreachable, &rx.header, part, ports.now());
+            if rx.handlers().is_some() {
+                let from = rx.header.data_length() - bytes;
+                self.pipeline.drop_data(rx, None, from, bytes, ports)?;
+            }
         }
         self.finish_if_done(id, ports)
     }

@@ -3,7 +3,7 @@ use std::collections::{HashMap, HashSet};
 use sim::Time;
 
 use super::rx::{RxMessage, Sink};
-use crate::message::{MessageId, Packet, sender};
+use crate::message::{MessageId, OpToken, Packet, sender};
 use crate::portals::InternalError;
 
 /// What a card knows of the messages of which packets arrive.
@@ -154,6 +154,18 @@ impl Messages {
             from_node.filter(|(_, channel)| is_incomplete(channel)).map(|(id, _)| *id).collect();
         ids.sort_unstable();
         ids
+    }
+
+    /// The operations of this node whose answers are arriving.
+    pub fn being_answered(&self) -> HashSet<OpToken> {
+        let answered = |channel: &Channel| match channel {
+            Channel::Open(rx) => match rx.sink {
+                Sink::Operation(token, _) => Some(token),
+                Sink::Nowhere | Sink::Entry(_) => None,
+            },
+            Channel::Early(_) | Channel::Matching(..) => None,
+        };
+        self.channels.values().filter_map(answered).collect()
     }
 
     /// The messages that entries of an interface are receiving, in the order of their numbers.

@@ -151,7 +151,7 @@ impl Pipeline {
             && let Some(next) = self.unread.pop_front()
         {
             let packet = self.read(&next.message, next.offset, ports);
-            ports.transmit(next.departure, Box::new(packet));
+            transmit(packet, next.departure, ports);
         }
         if let Some(next) = self.unread.front() {
             ports.schedule(next.departure.start.saturating_sub(self.read_ahead()), NicEvent::Refill);
@@ -261,7 +261,7 @@ impl Pipeline {
             ports.slice(Slice { track: Track::NicOut, start, end, name, packet, bytes: Some(bytes) });
         }
         match leaving.content {
-            Content::Packet(packet) => ports.transmit(departure, Box::new(packet)),
+            Content::Packet(packet) => transmit(packet, departure, ports),
             Content::Host(message, offset) if start > ports.now() + self.read_ahead() => {
                 if self.unread.is_empty() {
                     ports.schedule(start.saturating_sub(self.read_ahead()), NicEvent::Refill);
@@ -270,7 +270,7 @@ impl Pipeline {
             }
             Content::Host(message, offset) => {
                 let packet = self.read(&message, offset, ports);
-                ports.transmit(departure, Box::new(packet));
+                transmit(packet, departure, ports);
             }
         }
         if leaving.sent != Sent::Nothing {
@@ -288,6 +288,10 @@ impl Pipeline {
             Content::Host(message, offset) => (&message.header, *offset, self.packet_bytes(message, *offset)),
         }
     }
+}
+
+fn transmit(packet: Packet, departure: Departure, ports: &mut impl Ports) {
+    ports.transmit(departure, Box::new(Packet { left: departure.start, ..packet }));
 }
 
 impl Sending {
