@@ -5,6 +5,7 @@ mod drops;
 mod ends;
 mod errors;
 mod fabric;
+mod failures;
 mod handlers;
 mod harness;
 mod loggopsim2;
