@@ -204,7 +204,7 @@ typedef unsigned char ptl_ni_fail_t;    /* PTL_NI_OK and following */
 #define PTL_EVENT_HANDLER_ERROR 16 /* target: a message is done in which a handler failed (sPIN App. B.3) */
 
 #define PTL_NI_OK 0              /* success */
-#define PTL_NI_UNDELIVERABLE 1   /* no way to the target */
+#define PTL_NI_UNDELIVERABLE 1   /* no way to the target, or no acknowledgement from it */
 #define PTL_NI_DROPPED 2         /* nothing matched, no such portal table entry, or a header handler returned DROP */
 #define PTL_NI_PT_DISABLED 3     /* the portal table entry is disabled, perhaps since a part of the message was taken */
 #define PTL_NI_PERM_VIOLATION 4  /* the entry is another user's */
