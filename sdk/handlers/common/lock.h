@@ -1,0 +1,23 @@
+/* A lock among the handlers of a card: a word of HPU memory or of handlers' static data, 0 when it is free.
+ *
+ * A handler that holds a lock may wait for DMA, but must not wait for a message: the handlers that wait for the lock occupy HPUs,
+ * and the message may need one. */
+#ifndef HANDLERS_COMMON_LOCK_H
+#define HANDLERS_COMMON_LOCK_H
+
+#include <spin.h>
+
+/* Takes the lock if it is free. Returns whether it was. */
+static inline bool lock_try(uint32_t *lock) { return __atomic_exchange_n(lock, 1, __ATOMIC_ACQUIRE) == 0; }
+
+/* Waits until the lock is free, and takes it. Reads before it writes, so that waiting handlers leave the bank to others. */
+static inline void lock_take(uint32_t *lock) {
+    while (!lock_try(lock))
+        while (__atomic_load_n(lock, __ATOMIC_RELAXED) != 0)
+            PtlHandlerYield();
+}
+
+/* Gives the lock back. */
+static inline void lock_give(uint32_t *lock) { __atomic_store_n(lock, 0, __ATOMIC_RELEASE); }
+
+#endif
