@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use sim::noise::{mix, random};
+use sim::random::{self, mix};
 
 /// A place where packets are lost, and how many.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,7 +49,7 @@ impl Fate {
     pub fn loses(&mut self) -> bool {
         /// 2^-53: the distance of neighbouring numbers.
         const STEP: f64 = 1.0 / (1u64 << 53) as f64;
-        let is_lost = ((random(&mut self.state) >> 11) as f64 * STEP) < self.rate;
+        let is_lost = ((random::next(&mut self.state) >> 11) as f64 * STEP) < self.rate;
         self.lost += u64::from(is_lost);
         is_lost
     }

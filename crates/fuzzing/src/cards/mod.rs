@@ -574,7 +574,7 @@ fn foreign_message(world: &mut World, node: usize, pt_index: u32, u: &mut Unstru
     });
     let packet = |offset: u64| {
         let data = vec![0x5a; MTU.min(request.length - offset) as usize];
-        Packet { header: header.clone(), offset, data }
+        Packet::new(header.clone(), offset, data)
     };
     let mut packets: Vec<Packet> = (0..request.length.max(1)).step_by(MTU as usize).map(packet).collect();
     if request.hdr_data % 2 == 1 {
