@@ -22,6 +22,12 @@ pub trait Ranks {
     /// The rank to which an event belongs.
     fn rank_of(&self, event: &Self::Event) -> usize;
 
+    /// Whether nobody waits for an event any more, as for the time limit of a wait that is over. It is dropped, and the simulated
+    /// time does not pass because of it.
+    fn is_void(&self, _event: &Self::Event) -> bool {
+        false
+    }
+
     /// Starts the ranks, before the first event.
     ///
     /// # Errors

@@ -29,6 +29,9 @@ impl<E> Cluster<E> {
                     None => continue,
                 }
             };
+            if matches!(&event, Event::Rank(event) if ranks.is_void(event)) {
+                continue;
+            }
             if at > Time::LIMIT {
                 let rank = match &event {
                     Event::Card(node, _) => *node as usize,

@@ -53,7 +53,11 @@ fn a_card_gives_up_after_its_retries() {
     let undeliverable = |retries: u64| {
         let options = format!("-n 2 --drop 1>0:1 --set network.retries={retries}");
         let (run, time, report) = timed(&options, "puts 8 1");
-        assert!(run.out.contains("1: event 10, fail 1, mlength 0") && run.out.contains("0: nothing more comes"), "{}", run.out);
+        assert!(
+            run.out.contains("1: event 10, fail 1, mlength 0") && run.out.contains("0: nothing more comes"),
+            "{}",
+            run.out
+        );
         assert_eq!(report["cards"][1]["packets_lost"], retries + 1);
         assert_eq!(report["drops"]["unreachable"]["messages"], 1);
         assert!(run.err.contains("packets were lost again and again"), "{}", run.err);
@@ -75,7 +79,9 @@ fn a_lost_acknowledgement_is_a_failure() {
 #[test]
 fn a_long_message_of_a_dead_card_ends_at_its_target() {
     // The card dies at 5 us, while the message of 8 us leaves it.
-    for (mode, told) in [("puts", "0: event 2 from 1, fail 1"), ("handlers", "0: handlers saw 237568 bytes and missed 162432")] {
+    for (mode, told) in
+        [("puts", "0: event 2 from 1, fail 1"), ("handlers", "0: handlers saw 237568 bytes and missed 162432")]
+    {
         let (run, report) = reported("-n 2 --kill-card 1@5us", &program("failures"), &format!("{mode} 400000 1"));
         assert_eq!(run.status, 0, "{}{}", run.out, run.err);
         assert!(run.out.contains(told), "{mode}: {}", run.out);
@@ -107,7 +113,11 @@ fn barriers_do_not_wait_for_the_dead() {
     assert_eq!(run.status, 0, "{}", run.err);
     assert_eq!(run.out, "0: met 4 times until 4000000 ps\n2: met 4 times until 4000000 ps\n");
     let run = spinrun("-n 2 --fail 1@1s", &program("failures"), "barrier 1 1");
-    assert!(run.status == 0 && run.err.contains("rank 1 was to fail at 1000000000.000 ns, and the run was over at"), "{}", run.err);
+    assert!(
+        run.status == 0 && run.err.contains("rank 1 was to fail at 1000000000.000 ns, and the run was over at"),
+        "{}",
+        run.err
+    );
 }
 
 #[test]
@@ -115,7 +125,10 @@ fn failures_are_the_same_in_each_run_and_nothing_when_nothing_fails() {
     let failing = || timed("-n 4 --drop *:0.3 --fail 2@60us --kill-card 3@20us", "handlers 100000 2");
     let (one, other) = (failing(), failing());
     assert_eq!((&one.0.out, &one.0.err, one.1, &one.2), (&other.0.out, &other.0.err, other.1, &other.2));
-    assert_ne!(one.2, timed("-n 4 --drop *:0.3 --failure-seed 2 --fail 2@60us --kill-card 3@20us", "handlers 100000 2").2);
+    assert_ne!(
+        one.2,
+        timed("-n 4 --drop *:0.3 --failure-seed 2 --fail 2@60us --kill-card 3@20us", "handlers 100000 2").2
+    );
     let sizes = "--mode stream --sizes 8,65536";
     let plain = reported("-n 2", &ping_pong(), sizes);
     let lossless = reported("-n 2 --drop *:0", &ping_pong(), sizes);
@@ -128,7 +141,10 @@ fn impossible_failures_are_refused() {
         ("--fail 7@1us", "there is no rank 7 to fail; the last of 2 is 1"),
         ("--drop 0-7:0.1", "packets cannot be lost there: there is no node 7; the last of 2 is 1"),
         ("--drop a>b:0.1", "the link from \"a\" to \"b\" needs a network with links: --set network.model=fabric"),
-        ("--drop a>b:0.1 --set network.model=fabric", "the network has no link from \"a\" to \"b\"; one of its links is from \"host 0\" to \"switch\""),
+        (
+            "--drop a>b:0.1 --set network.model=fabric",
+            "the network has no link from \"a\" to \"b\"; one of its links is from \"host 0\" to \"switch\"",
+        ),
         ("--fail 1", "invalid value '1' for '--fail <RANK@TIME>': is like 3@5us"),
         ("--failure-seed 3", "--drop <LINK:RATE>"),
     ] {

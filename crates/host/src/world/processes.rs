@@ -170,15 +170,24 @@ impl Processes {
         });
     }
 
-    /// Handles the end of a wait's time limit. The wait may be over already.
-    pub fn time_out(&mut self, cluster: &mut Cluster, caller: Caller, due: u64) {
-        let waits = &mut self.ranks[caller.rank as usize].waits;
-        let code = match waits.get(&caller.slot) {
-            Some(Wait::Counters { number, .. }) if *number == due => ReturnCode::CtNoneReached,
-            Some(Wait::Queues { number, .. }) if *number == due => ReturnCode::EqEmpty,
-            _ => return,
+    /// Whether nobody waits for an event any more: its rank was killed, or it is the time limit of a wait that is over.
+    pub fn left_behind(&self, event: &Event) -> bool {
+        let Rank { status, is_doomed, waits, .. } = &self.ranks[event.rank()];
+        let is_dead = *is_doomed && status.is_some();
+        let Event::Timeout(caller, due) = event else { return is_dead };
+        let waits_for = match waits.get(&caller.slot) {
+            Some(Wait::Counters { number, .. } | Wait::Queues { number, .. }) => number == due,
+            _ => false,
         };
-        waits.remove(&caller.slot);
+        is_dead || !waits_for
+    }
+
+    /// Handles the end of a wait's time limit.
+    pub fn time_out(&mut self, cluster: &mut Cluster, caller: Caller) {
+        let code = match self.ranks[caller.rank as usize].waits.remove(&caller.slot) {
+            Some(Wait::Counters { .. }) => ReturnCode::CtNoneReached,
+            _ => ReturnCode::EqEmpty,
+        };
         answer(cluster, caller, Time::ZERO, Reply::new(code));
     }
 

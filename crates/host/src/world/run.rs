@@ -14,7 +14,7 @@ use super::end::End;
 use super::error::RunError;
 use super::event::{Cluster, Event};
 use super::failures::FailureError;
-use super::processes::{Processes, Rank};
+use super::processes::Processes;
 use super::wait::Wait;
 use crate::job::{Job, Reply};
 
@@ -157,6 +157,10 @@ impl Ranks for Processes {
         event.rank()
     }
 
+    fn is_void(&self, event: &Event) -> bool {
+        self.left_behind(event)
+    }
+
     fn start(&mut self, cluster: &mut Cluster) -> Result<(), RunError> {
         for rank in 0..self.ranks.len() {
             self.start_rank(cluster, rank)?;
@@ -185,11 +189,6 @@ impl Ranks for Processes {
     }
 
     fn handle(&mut self, event: Event, cluster: &mut Cluster) -> Result<(), RunError> {
-        // What a rank that was killed has left behind.
-        let Rank { status, is_doomed, .. } = &self.ranks[event.rank()];
-        if *is_doomed && status.is_some() {
-            return Ok(());
-        }
         match event {
             Event::Resume(caller, reply) => self.resume(cluster, caller, *reply),
             Event::Accessed(caller, access) => match cluster.time_left(*access) {
@@ -203,7 +202,7 @@ impl Ranks for Processes {
                     self.paused(cluster, rank as usize, pause);
                 }
             }
-            Event::Timeout(caller, number) => self.time_out(cluster, caller, number),
+            Event::Timeout(caller, _) => self.time_out(cluster, caller),
         }
         Ok(())
     }
