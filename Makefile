@@ -63,23 +63,26 @@ reproduce-quick: build ## run every experiment with few values, and check it aga
 bench: build ## measure how fast the simulator is (out/bench.json)
 	$(BIN)/spinkit bench
 
-# Both suites always run; the last line says how many tests passed and failed.
+# In the release profile, numbers that overflow wrap in silence; these are the crates that compute times, sizes and
+# addresses from what a user writes. Their tests, which start no processes, run with checks instead.
+CHECKED := sim machine packets hpu accel net nic smartnic goal offload mpi output fuzzing
+
+# All suites always run; the last line says how many tests passed and failed. The tests of a Python file share what they prepare, and may
+# use the same folders, so one process runs them all.
 test: build $(VENV)/.mpi ## run all tests
 	@mkdir -p out/test; status=0; \
-	cargo test $(CARGO_FLAGS) --no-fail-fast 2>&1 | tee out/test/cargo.log || status=1; \
-	$(BIN)/pytest 2>&1 | tee out/test/pytest.log || status=1; \
+	cargo test $(CARGO_FLAGS) $(CHECKED:%=--exclude %) --no-fail-fast 2>&1 | tee out/test/cargo.log || status=1; \
+	$(MAKE) --no-print-directory test-checked 2>&1 | tee out/test/checked.log || status=1; \
+	$(BIN)/pytest -n 2 --dist loadfile 2>&1 | tee out/test/pytest.log || status=1; \
 	awk '/^test result:/ { passed += $$4; failed += $$6 } \
 	     /^([0-9]+ [a-z]+,? )+in [0-9.]+s/ { for (i = 1; i < NF; i++) { \
 	         if ($$(i + 1) ~ /^passed/) passed += $$i; if ($$(i + 1) ~ /^(failed|error)/) failed += $$i } } \
 	     END { printf "%d passed, %d failed\n", passed, failed; if (!passed) exit 1 }' \
-	    out/test/cargo.log out/test/pytest.log || status=1; \
+	    out/test/cargo.log out/test/checked.log out/test/pytest.log || status=1; \
 	exit $$status
 
-# In the release profile, numbers that overflow wrap in silence; these are the crates that compute times, sizes and
-# addresses from what a user writes. Tests that start processes are left out: they take most of the time of `make test`.
-CHECKED := sim machine packets hpu accel net nic smartnic goal offload mpi output fuzzing
-test-checked: ## run the tests within a process with checks of overflows and assertions
-	cargo test --profile checked --locked --no-fail-fast --tests $(CHECKED:%=-p %)
+test-checked: ## run the tests within a process, with checks of overflows and assertions
+	cargo test --profile checked --locked --no-fail-fast $(CHECKED:%=-p %)
 
 rtl: build ## build and test the hardware: its core, lint, units, proofs, known defects (needs c++)
 	@$(MAKE) --no-print-directory -C rtl all

@@ -437,10 +437,16 @@ module pspin_hpu_driver
     .orphans_o
   );
 
-  always_ff @(posedge clk_i) begin
-    if (acts && stores_q && register_q == Test) is_done_q <= is_done;
-    for (int unsigned i = 0; i < CommandWords; i++) begin
-      if (acts && stores_q && register_q == Command && index_q == 5'(i)) words_q[i] <= value_q;
+  // What software can read has a value from the reset on, here and for transfers: words that were not written are 0.
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      is_done_q <= 1'b0;
+      words_q   <= '{default: '0};
+    end else begin
+      if (acts && stores_q && register_q == Test) is_done_q <= is_done;
+      for (int unsigned i = 0; i < CommandWords; i++) begin
+        if (acts && stores_q && register_q == Command && index_q == 5'(i)) words_q[i] <= value_q;
+      end
     end
   end
 
@@ -469,9 +475,13 @@ module pspin_hpu_driver
     end
   end
 
-  always_ff @(posedge clk_i) begin
-    for (int unsigned i = 0; i < TransferWords; i++) begin
-      if (acts && stores_q && register_q == Transfer && index_q == 5'(i)) transfer_q[i] <= value_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      transfer_q <= '{default: '0};
+    end else begin
+      for (int unsigned i = 0; i < TransferWords; i++) begin
+        if (acts && stores_q && register_q == Transfer && index_q == 5'(i)) transfer_q[i] <= value_q;
+      end
     end
   end
 

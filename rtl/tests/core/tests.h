@@ -71,9 +71,9 @@ static void faults(Bench &bench) {
         {"fail_mret", ILLEGAL, 0, 0, FIRST},
         {"fail_uret", ILLEGAL, 0, 0, FIRST},
         {"fail_wfi", ILLEGAL, 0, 0, FIRST},
-        {"fail_mtvec", ILLEGAL, 0, 0, FIRST - 1},
-        {"fail_mstatus", ILLEGAL, 0, 0, FIRST - 1},
-        {"fail_cycle", ILLEGAL, 0, 0, FIRST - 1},
+        {"fail_mtvec", ILLEGAL, 0, 0, FIRST},
+        {"fail_mstatus", ILLEGAL, 0, 0, FIRST},
+        {"fail_cycle", ILLEGAL, 0, 0, FIRST},
         {"fail_fetch", FETCH, 0x1E000000, 0, FIRST + 3},
         {"fail_rom", FETCH, 0x1A000000, 0, FIRST + 3},
     };

@@ -24,8 +24,8 @@ from sv_types import enum
 SIZES: dict[str, int] = {"Hpus": 2, "Contexts": 4}
 RESETS = 20
 PARAMETERS = [
-    {"Clusters": 1, **SIZES, "OutboundQueue": 4, "HostQueue": 2},
     {"Clusters": 3, **SIZES, "OutboundQueue": 32, "HostQueue": 8, "L2Gap": 2, "PathCycles": 6},
+    {"Clusters": 1, **SIZES, "OutboundQueue": 4, "HostQueue": 2},
 ]
 
 L1, L2 = 0x1000_0000, 0x1C40_0000

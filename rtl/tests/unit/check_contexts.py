@@ -5,7 +5,7 @@ from cocotb.clock import Clock
 from common import Bench
 from sv_types import struct
 
-PARAMETERS = [{"Contexts": 16, "Clusters": clusters} for clusters in (1, 4)]
+PARAMETERS = [{"Contexts": 16, "Clusters": clusters} for clusters in (4, 1)]
 
 
 @cocotb.test()

@@ -3,7 +3,7 @@
 import cocotb
 from common import start
 
-PARAMETERS = [{"Credits": most} for most in (1, 3, 8)]
+PARAMETERS = [{"Credits": most} for most in (3, 8, 1)]
 
 
 @cocotb.test()

@@ -5,7 +5,7 @@ import random
 import cocotb
 from cocotb.triggers import Timer
 
-PARAMETERS = [{"Clusters": clusters, "Tasks": 20, "UsesHome": 1, "UsesOthers": 1} for clusters in (1, 4, 6)]
+PARAMETERS = [{"Clusters": clusters, "Tasks": 20, "UsesHome": 1, "UsesOthers": 1} for clusters in (4, 6, 1)]
 PARAMETERS += [
     {"Clusters": 4, "Tasks": 20, "UsesHome": home, "UsesOthers": others} for home, others in ((1, 0), (0, 1))
 ]

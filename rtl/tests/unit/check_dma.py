@@ -12,9 +12,9 @@ from sv_types import struct
 UNIT = "bench_dma"
 RESETS = 20
 PARAMETERS = [
-    {"Clusters": 1, "L1Banks": 16},
     {"Clusters": 3, "L1Banks": 64, "L1Bytes": 8192},
     {"Clusters": 2, "L1Banks": 32, "Latency": 8, "Ports": 1},
+    {"Clusters": 1, "L1Banks": 16},
 ]
 
 WRITE = struct("beat_request_t")

@@ -9,7 +9,7 @@ from sv_types import struct
 
 PARAMETERS = [
     {"Clusters": clusters, "FeedbackCycles": cycles, "SkippedDepth": 4}
-    for clusters, cycles in ((1, 1), (4, 1), (3, 2), (2, 3))
+    for clusters, cycles in ((4, 1), (3, 2), (2, 3), (1, 1))
 ]
 ENDS = [End.EndDone, End.EndDone, End.EndFaulted, End.EndTimedOut]
 

@@ -5,7 +5,7 @@ import random
 import cocotb
 from cocotb.triggers import Timer
 
-PARAMETERS = [{"N": count} for count in (1, 5, 256)]
+PARAMETERS = [{"N": count} for count in (5, 256, 1)]
 
 
 @cocotb.test()

@@ -12,6 +12,7 @@ import cocotb
 from common import start
 from sv_types import constants, enum, struct
 
+RESETS = 20
 PARAMETERS = [
     {"Clusters": 4, "Tasks": 20, "Commands": 4, "Buffered": 1, "DirectBytes": 32},
     {"Clusters": 6, "Tasks": 4, "Commands": 2, "Buffered": 2, "DirectBytes": 64},
@@ -98,11 +99,11 @@ class Driver:
     idle: bool = False
     bites_at: int | None = None
     access: Access | None = None
-    words: list[int | None] = field(default_factory=lambda: [None] * 8)
-    transfer: list[int | None] = field(default_factory=lambda: [None] * 3)
+    words: list[int] = field(default_factory=lambda: [0] * 8)
+    transfer: list[int] = field(default_factory=lambda: [0] * 3)
     launched: int = 0
     landed: int = 0
-    tested: bool | None = None
+    tested: bool = False
     failure: dict[str, int] | None = None
     finished: deque[list[Any]] = field(default_factory=deque)
     issuing: dict[str, Any] | None = None
@@ -140,7 +141,7 @@ class Driver:
 
     def command(self, common: int) -> tuple[dict[str, Any], tuple[int, int, bool] | None] | None:
         """Return the command of the words, and what it uses: address, size, whether it writes there."""
-        kind, a, b, c, d, e, user, _ = [word or 0 for word in self.words]
+        kind, a, b, c, d, e, user, _ = self.words
         fields: dict[str, Any] = {"host": b << 32 | a, "user": user, "has_event": 0}
         if kind >> 1 == 0:
             fields["kind"] = Kind.CommandToHost if e else Kind.CommandFromHost
@@ -339,12 +340,14 @@ async def random_programs(dut) -> None:
             address = first + (rng.randrange(width) if bench.happens(0.1) else 4 * rng.randrange(width // 4))
             stores = bench.happens(0.6)
             value = rng.choice([rng.getrandbits(32), rng.randrange(12), rng.randrange(4) << 8 | rng.randrange(5)])
-            if wanted == "wait":
-                value = rng.choice([slot.uses << 8 | number for number, slot in enumerate(driver.slots)])
+            # A number is often that of a command in flight, or of the one that had its place before.
+            if wanted in ("wait", "test"):
+                uses = [(max(slot.uses - rng.randrange(2), 0), number) for number, slot in enumerate(driver.slots)]
+                value = rng.choice([count << 8 | number for count, number in uses])
             # Words of commands are often those of one that exists.
             if wanted == "command" and bench.happens(0.8):
                 value = rng.choice([rng.randrange(5), rng.randrange(33) << 1 | 1, 0])
-                value = rng.randrange(8) if first == COMMANDS else value
+                value = rng.choice([*range(6), rng.randrange(8)]) if first == COMMANDS else value
             lane = address % 4
             be = ((1 << size) - 1) << lane & 0xF
             kept = sum(0xFF << 8 * byte for byte in range(4) if be >> byte & 1)
@@ -396,8 +399,7 @@ async def random_programs(dut) -> None:
         if launch:
             same("transfer_from_o", launch[0])
             same("transfer_to_o", launch[1])
-            if launch[2] is not None:
-                same("transfer_size_o", launch[2])
+            same("transfer_size_o", launch[2])
         prints = name == "output" and access.stores
         same("console_valid_o", prints)
         if prints:

@@ -6,7 +6,7 @@ import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge, RisingEdge
 
-PARAMETERS = [{"Queues": 2}, {"Queues": 16}]
+PARAMETERS = [{"Queues": 16}, {"Queues": 2}]
 
 
 class Order:

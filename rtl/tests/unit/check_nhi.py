@@ -9,7 +9,7 @@ from fabric_model import HANDLER, L1, PACKET, PROGRAM, SPAN
 from sv_types import struct
 
 SIZES = {"L1Bytes": 65536, "HandlerBytes": 131072, "PacketBytes": 262144, "ProgramBytes": 4096}
-PARAMETERS = [{"Clusters": clusters, **SIZES} for clusters in (1, 3)]
+PARAMETERS = [{"Clusters": clusters, **SIZES} for clusters in (3, 1)]
 
 WRITE = struct("beat_request_t")
 BEAT, READERS = 64, 3

@@ -5,7 +5,7 @@ from common import start
 from nic_model import Rule, beats, random_frame, random_rules
 from sv_types import struct
 
-PARAMETERS = [{"Rules": rules, "IdWidth": 6} for rules in (1, 4)]
+PARAMETERS = [{"Rules": rules, "IdWidth": 6} for rules in (4, 1)]
 
 
 @cocotb.test()

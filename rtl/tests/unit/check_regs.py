@@ -7,7 +7,7 @@ import cocotb
 from common import Bench, start
 from sv_types import constants, enum, struct
 
-PARAMETERS = [{"Clusters": clusters, "Contexts": 8, "Events": 4, "Characters": 4, "Step": 4} for clusters in (1, 3)]
+PARAMETERS = [{"Clusters": clusters, "Contexts": 8, "Events": 4, "Characters": 4, "Step": 4} for clusters in (3, 1)]
 
 ABI = constants("pspin_abi_pkg")
 CFG, CONTEXT, RANGE, EVENT = (struct(name) for name in ("cfg_t", "execution_context_t", "range_t", "driver_event_t"))

