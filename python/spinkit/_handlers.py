@@ -73,6 +73,8 @@ def measure(home: Path, tools: Toolchain) -> list[Library]:
     texts: dict[str, dict[str, str]] = {}
     for file in sorted(folder.glob("*/*.h")):
         texts.setdefault(file.parent.name, {}).update(described(file.read_text(encoding="utf-8")))
+    # The parts in `common` are no handlers; cost.c has a handler for each of them.
+    texts["common"] = described((folder / "cost.c").read_text(encoding="utf-8"))
     with TemporaryDirectory(prefix="spinkit-handlers-") as scratch, ThreadPoolExecutor(cpu_count()) as threads:
         program = Path(scratch) / "cost"
         kinds = ",".join(kind for kind, _ in KINDS)

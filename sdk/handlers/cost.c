@@ -9,6 +9,11 @@
 
 #include <handlers/accumulate/accumulate.h>
 #include <handlers/broadcast/trees.h>
+#include <handlers/common/hash.h>
+#include <handlers/common/host_queue.h>
+#include <handlers/common/lock.h>
+#include <handlers/common/reply.h>
+#include <handlers/common/slots.h>
 #include <handlers/datatype/datatype.h>
 #include <handlers/raid5/raid5.h>
 #include <stdio.h>
@@ -156,6 +161,80 @@ static void raid5_read(void) { put(0, RAID5_READ, raid5_wanted(PACKET, 0)); }
 static void raid5_ack(void) { put(0, RAID5_ACK, PEER); }
 static void raid5_diff(void) { put(PACKET, RAID5_DIFF, PEER); }
 
+/* The parts of `common` are no handlers: each is measured in a handler that does nothing else. */
+enum { SLOTS = 16, RECORDS = 64, RECORD = 16 };
+struct parts {
+    struct host_queue queue;
+    uint32_t lock, hash;
+    uint32_t record[RECORD / sizeof(uint32_t)];
+    uint8_t slots[sizeof(struct slots) + SLOTS * sizeof(uint32_t)];
+};
+
+/* Header handler: does nothing, to compare with. */
+__handler int common_nothing(const ptl_header_t h, void *state) {
+    (void)h;
+    (void)state;
+    return DROP_PENDING;
+}
+
+/* Header handler: computes the hash of 16 bytes. */
+__handler int common_hash(const ptl_header_t h, void *state) {
+    struct parts *parts = state;
+    parts->hash = hash_bytes(parts->record, RECORD, (uint32_t)h.hdr_data);
+    return DROP_PENDING;
+}
+
+/* Header handler: takes a lock that is free, and gives it back. */
+__handler int common_lock(const ptl_header_t h, void *state) {
+    struct parts *parts = state;
+    (void)h;
+    lock_take(&parts->lock);
+    lock_give(&parts->lock);
+    return DROP_PENDING;
+}
+
+/* Header handler: takes a slot and gives it back. */
+__handler int common_slots(const ptl_header_t h, void *state) {
+    struct parts *parts = state;
+    struct slots *slots = (struct slots *)parts->slots;
+    int32_t slot = slots_take(slots);
+    (void)h;
+    if (slot == SLOTS_NONE)
+        return FAIL;
+    slots_give(slots, slot);
+    return DROP_PENDING;
+}
+
+/* Header handler: appends a record of 16 bytes to a queue that has room. */
+__handler int common_queue(const ptl_header_t h, void *state) {
+    struct parts *parts = state;
+    ptl_dma_h written;
+    (void)h;
+    if (!host_queue_append(&parts->queue, parts->record, &written))
+        return FAIL;
+    return PtlHandlerDMAWait(written) == 0 ? DROP_PENDING : FAIL;
+}
+
+/* Header handler: sends a reply. */
+__handler int common_reply(const ptl_header_t h, void *state) {
+    const struct reply reply = {.request = 1, .value = h.hdr_data};
+    (void)state;
+    return reply_send(h.source_id, BITS, reply) == 0 ? DROP_PENDING : FAIL;
+}
+
+static void part(ptl_header_handler_t handler) {
+    struct parts parts = {.queue = {.bytes = RECORD, .capacity = RECORDS}};
+    slots_init((struct slots *)parts.slots, SLOTS, SLOTS);
+    append((ptl_me_t){.match_bits = BITS, .header_handler = handler}, &parts, sizeof parts);
+}
+
+static void nothing(void) { part(common_nothing); }
+static void hash(void) { part(common_hash); }
+static void lock(void) { part(common_lock); }
+static void slots(void) { part(common_slots); }
+static void queue(void) { part(common_queue); }
+static void reply(void) { part(common_reply); }
+
 #define STATE(type) #type, sizeof(type)
 static const struct test {
     const char *name, *library, *message, *state;
@@ -174,6 +253,12 @@ static const struct test {
     {"broadcast-chain", "broadcast", "chain", STATE(struct broadcast), broadcast_chain_tree, one_packet},
     {"broadcast-binary", "broadcast", "binary tree, one child", STATE(struct broadcast), broadcast_binary_tree,
      one_packet},
+    {"common-nothing", "common", "empty", STATE(struct host_queue), nothing, empty},
+    {"common-hash", "common", "empty", STATE(struct host_queue), hash, empty},
+    {"common-lock", "common", "empty", STATE(struct host_queue), lock, empty},
+    {"common-slots", "common", "empty", STATE(struct host_queue), slots, empty},
+    {"common-queue", "common", "empty", STATE(struct host_queue), queue, empty},
+    {"common-reply", "common", "empty", STATE(struct host_queue), reply, empty},
     {"datatype-one", "datatype", "one block", STATE(struct datatype_vector), datatype_one, one_packet},
     {"datatype-many", "datatype", "16 blocks of 256 B", STATE(struct datatype_vector), datatype_many, one_packet},
     {"datatype-packet", "datatype", "16 blocks of 256 B", STATE(struct datatype_vector), datatype_packet, one_packet},

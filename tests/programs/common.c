@@ -96,7 +96,8 @@ static void server(uint32_t capacity) {
                    .hpu_initial_state_length = sizeof state,
                    .handler_host_mem_start = &memory,
                    .handler_host_mem_length = sizeof memory};
-    state.queue = (struct host_queue){.options = PTL_HANDLER_HOST_MEM, .bytes = sizeof(struct record), .capacity = capacity};
+    state.queue =
+        (struct host_queue){.options = PTL_HANDLER_HOST_MEM, .bytes = sizeof(struct record), .capacity = capacity};
     slots_init((struct slots *)state.slots, SLOTS, SLOTS);
     CHECK(PtlHPUAllocMem(sizeof state, ni, &me.hpu_memory));
     expect(REQUEST, NULL, 0, PTL_CT_NONE, me);
@@ -136,8 +137,8 @@ static void client(void) {
     CHECK(spin_barrier());
     for (uint32_t i = 0; i < REQUESTS; i++) {
         requests[i] = (struct request){i, i + 1};
-        CHECK(PtlPut(md, i * sizeof(struct request), sizeof(struct request), PTL_NO_ACK_REQ, (ptl_process_t){.rank = 0}, pt,
-                     REQUEST, 0, NULL, 0));
+        CHECK(PtlPut(md, i * sizeof(struct request), sizeof(struct request), PTL_NO_ACK_REQ, (ptl_process_t){.rank = 0},
+                     pt, REQUEST, 0, NULL, 0));
     }
     CHECK(PtlCTWait(ct, REQUESTS, &count));
     for (uint32_t i = 0; i < REQUESTS; i++) {

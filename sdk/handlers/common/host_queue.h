@@ -14,13 +14,13 @@
 
 /* In HPU memory. */
 struct host_queue {
-    ptl_size_t offset;  /* of the ring in the host memory of its handlers (`options`) */
-    uint32_t options;   /* PTL_ME_HOST_MEM or PTL_HANDLER_HOST_MEM */
-    uint32_t bytes;     /* of a record, its number included: a multiple of 8 */
-    uint32_t capacity;  /* number of records, a power of two */
-    uint32_t appended;  /* counts records; wraps around */
-    uint32_t taken;     /* that the CPU has taken, as far as the card knows */
-    uint32_t refused;   /* records that found the queue full */
+    ptl_size_t offset; /* of the ring in the host memory of its handlers (`options`) */
+    uint32_t options;  /* PTL_ME_HOST_MEM or PTL_HANDLER_HOST_MEM */
+    uint32_t bytes;    /* of a record, its number included: a multiple of 8 */
+    uint32_t capacity; /* number of records, a power of two */
+    uint32_t appended; /* counts records; wraps around */
+    uint32_t taken;    /* that the CPU has taken, as far as the card knows */
+    uint32_t refused;  /* records that found the queue full */
 };
 
 /* In host memory: this, then the records. */
@@ -49,7 +49,8 @@ static inline bool host_queue_append(struct host_queue *queue, void *record, ptl
             if (number - taken >= queue->capacity)
                 break;
         }
-        if (!__atomic_compare_exchange_n(&queue->appended, &number, number + 1, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        if (!__atomic_compare_exchange_n(&queue->appended, &number, number + 1, false, __ATOMIC_RELAXED,
+                                         __ATOMIC_RELAXED))
             continue;
         ptl_size_t place = (number & (queue->capacity - 1)) * queue->bytes;
         *(uint32_t *)record = number + 1;

@@ -41,12 +41,18 @@ static inline int32_t slots_take(struct slots *slots) {
     }
 }
 
+/* Turns of an empty loop between two looks at a counter, so that others get the memory's bank, too. */
+enum { SLOTS_PAUSE = 64 };
+
 /* Gives a slot back. Waits for handlers that have begun to do so before. */
 static inline void slots_give(struct slots *slots, uint32_t number) {
     uint32_t place = __atomic_fetch_add(&slots->reserved, 1, __ATOMIC_RELAXED);
     __atomic_store_n(&slots->number[place & (slots->capacity - 1)], number, __ATOMIC_RELAXED);
-    while (__atomic_load_n(&slots->given, __ATOMIC_ACQUIRE) != place)
+    while (__atomic_load_n(&slots->given, __ATOMIC_ACQUIRE) != place) {
         PtlHandlerYield();
+        for (int i = 0; i < SLOTS_PAUSE; i++)
+            __asm__ volatile("");
+    }
     __atomic_store_n(&slots->given, place + 1, __ATOMIC_RELEASE);
 }
 
