@@ -17,10 +17,10 @@ unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 
 C_FILES = $(shell find sdk experiments tests crates rtl -name '*.[ch]' -o -name '*.cpp' -o -name '*.hpp')
 
-.PHONY: help build cargo demo test test-checked rtl rtl-quick fuzz soak bench reproduce reproduce-quick lint format lock install clean
+.PHONY: help build cargo demo test test-checked rtl rtl-mutations rtl-quick fuzz soak bench reproduce reproduce-quick lint format lock install clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
 
 build: cargo $(VENV)/.installed ## build everything; the commands are then in .venv/bin
 	@for command in spincc spinrun spinkit-goal spinkit-machines spinkit-pspin; do ln -sf "$$(realpath $(TARGET))/release/$$command" $(VENV)/bin/$$command; done
@@ -84,10 +84,13 @@ test: build $(VENV)/.mpi ## run all tests
 test-checked: ## run the tests within a process, with checks of overflows and assertions
 	cargo test --profile checked --locked --no-fail-fast $(CHECKED:%=-p %)
 
-rtl: build ## build and test the hardware: its core, lint, units, proofs, known defects (needs c++)
+rtl: build ## build and test the hardware: its core, lint, units, lockstep, proofs (needs c++)
 	@$(MAKE) --no-print-directory -C rtl all
 
-rtl-quick: build ## the hardware's lint and the tests of its units only (needs c++)
+rtl-mutations: build ## make known defects of the hardware's units: a test or a proof must find each (needs c++)
+	@$(MAKE) --no-print-directory -C rtl test-mutations
+
+rtl-quick: build ## the hardware's lint, short tests of its units, a short lockstep (needs c++)
 	@$(MAKE) --no-print-directory -C rtl quick
 
 fuzz: ## run every fuzzer for FUZZ_SECONDS (60); make test replays what they keep (needs c++)

@@ -177,7 +177,7 @@ def run(case: Case, folder: Path | None = None, rtl: Path = RTL) -> str | None:
                     f"+verilator+coverage+file+{folder / 'coverage.dat'}",
                     f"+verilator+seed+{SEED}",
                 ],
-                extra_env={"COCOTB_ANSI_OUTPUT": "0", "CHECK": case.check},
+                extra_env={"COCOTB_ANSI_OUTPUT": "0", "COCOTB_MAX_FAILURES": "1", "CHECK": case.check},
                 waves=WAVES,
             )
         text = results.read_text(encoding="utf-8") if results.exists() else ""
