@@ -14,6 +14,7 @@
 #include <handlers/common/lock.h>
 #include <handlers/common/reply.h>
 #include <handlers/common/slots.h>
+#include <handlers/conditional-read/conditional_read.h>
 #include <handlers/datatype/datatype.h>
 #include <handlers/raid5/raid5.h>
 #include <stdio.h>
@@ -108,6 +109,30 @@ static void broadcast_streams(void) { broadcast(true, binomial); }
 static void broadcast_stores(void) { broadcast(false, binomial); }
 static void broadcast_chain_tree(void) { broadcast(true, (ptl_me_t){.payload_handler = broadcast_chain_payload}); }
 static void broadcast_binary_tree(void) { broadcast(true, (ptl_me_t){.payload_handler = broadcast_binary_payload}); }
+
+/* A table of rows of 64 bytes, of which every fifth begins with 1. */
+enum { ROW = 64, ROWS = MEMORY / ROW };
+static void conditional_read(void) {
+    for (uint32_t i = 0; i < ROWS; i += 5)
+        aligned_memory[i * ROW / sizeof *aligned_memory] = 1;
+    CHECK(conditional_read_serve(ni, PT, memory, MEMORY, PACKET, 1));
+}
+
+static void put_filter(void) {
+    struct {
+        struct conditional_read request;
+        struct filter_step step;
+        uint64_t constant;
+    } *sent = memory;
+    sent->request = (struct conditional_read){.client = peer,
+                                              .row_bytes = ROW,
+                                              .rows = ROWS,
+                                              .room = ROWS,
+                                              .filter_bytes = sizeof *sent - sizeof sent->request};
+    sent->step = (struct filter_step){.operation = FILTER_EQUAL, .type = FILTER_INT32, .bytes = sizeof(int32_t)};
+    sent->constant = 1;
+    put(sizeof *sent, CONDITIONAL_READ, 0);
+}
 
 static void datatype(uint32_t block) {
     struct datatype_vector state = {.offset = 0, .block = block, .stride = 2 * block};
@@ -259,6 +284,9 @@ static const struct test {
     {"common-slots", "common", "empty", STATE(struct host_queue), slots, empty},
     {"common-queue", "common", "empty", STATE(struct host_queue), queue, empty},
     {"common-reply", "common", "empty", STATE(struct host_queue), reply, empty},
+    {"conditional-read", "conditional-read", "128 rows of 64 B, 26 match", "struct conditional_read_lane",
+     sizeof(struct conditional_read_lane) + CONDITIONAL_READ_AT_ONCE * sizeof(struct conditional_read_work),
+     conditional_read, put_filter},
     {"datatype-one", "datatype", "one block", STATE(struct datatype_vector), datatype_one, one_packet},
     {"datatype-many", "datatype", "16 blocks of 256 B", STATE(struct datatype_vector), datatype_many, one_packet},
     {"datatype-packet", "datatype", "16 blocks of 256 B", STATE(struct datatype_vector), datatype_packet, one_packet},
