@@ -16,6 +16,7 @@
 #include <handlers/common/slots.h>
 #include <handlers/conditional-read/conditional_read.h>
 #include <handlers/datatype/datatype.h>
+#include <handlers/graph/graph.h>
 #include <handlers/raid5/raid5.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -155,6 +156,29 @@ static void datatype_packet(void) {
     append((ptl_me_t){.match_bits = BITS, .payload_handler = datatype_unpack_packet}, &state, sizeof state);
 }
 
+/* A packet of updates that change something in the first round only, as most updates of a search change nothing. */
+enum { UPDATES = PACKET / sizeof(struct graph_update) };
+static void graph(ptl_me_t me) {
+    struct graph state = {.vertices = UPDATES, .capacity = UPDATES};
+    me.match_bits = BITS;
+    append(me, &state, sizeof state);
+}
+
+static void graph_visits(void) {
+    graph((ptl_me_t){.payload_handler = graph_visit, .completion_handler = graph_completion});
+}
+
+static void graph_relaxes(void) {
+    graph((ptl_me_t){.payload_handler = graph_relax, .completion_handler = graph_completion});
+}
+
+static void put_updates(void) {
+    struct graph_update *updates = memory;
+    for (uint32_t i = 0; i < UPDATES; i++)
+        updates[i] = (struct graph_update){.vertex = i * 77 % UPDATES, .value = i};
+    one_packet();
+}
+
 static void empty(void) { put(0, BITS, 0); }
 
 static void matching(ptl_size_t eager) {
@@ -292,6 +316,8 @@ static const struct test {
     {"datatype-packet", "datatype", "16 blocks of 256 B", STATE(struct datatype_vector), datatype_packet, one_packet},
     {"datatype-packs", "datatype", "a packet from 16 blocks of 256 B", STATE(struct datatype_sender), datatype_packs,
      empty},
+    {"graph-visit", "graph", "512 updates of visited vertices", STATE(struct graph), graph_visits, put_updates},
+    {"graph-relax", "graph", "512 updates that are no shorter", STATE(struct graph), graph_relaxes, put_updates},
     {"matching-short", "matching", "short message", STATE(struct matching), matching_short, one_packet},
     {"matching-long", "matching", "long message", STATE(struct matching), matching_longer, put_first},
     {"raid5-write", "raid5", "write of two packets", STATE(struct raid5), raid5_data, raid5_write},

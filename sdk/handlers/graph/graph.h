@@ -72,8 +72,8 @@ static inline bool graph_append(struct graph *graph, const struct graph_update *
     return true;
 }
 
-/* Payload handler of breadth-first search: lets the first update of each vertex pass. It moves those that pass to the front
- * of the packet. Fails when a vertex does not exist or the ring is full. */
+/* Payload handler: lets the first update of each vertex pass (breadth-first search). It moves updates that pass to the front of
+ * the packet. Fails when a vertex does not exist or the ring is full. */
 __handler int graph_visit(const ptl_payload_t p, void *memory) {
     struct graph *graph = memory;
     struct graph_update *updates = (struct graph_update *)p.base;
@@ -90,7 +90,8 @@ __handler int graph_visit(const ptl_payload_t p, void *memory) {
     return passed == 0 || graph_append(graph, updates, passed) ? SUCCESS : FAIL;
 }
 
-/* Payload handler of shortest paths: lets an update pass that is shorter than all paths to its vertex before. */
+/* Payload handler: lets an update pass that is shorter than all before to its vertex (shortest paths). Moves and fails
+ * likewise. */
 __handler int graph_relax(const ptl_payload_t p, void *memory) {
     struct graph *graph = memory;
     struct graph_update *updates = (struct graph_update *)p.base;

@@ -1,0 +1,159 @@
+"""Breadth-first search and shortest paths (experiments/bfs, sdk/handlers/graph): values, times by hand, failures."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from spinkit import _paths
+
+from .conftest import CHECKOUT
+
+MACHINES = ("sc17-int", "sc17-dis", "pspin-400g")
+NICS = {"rdma": "rdma", "atomic": "portals4", "spin": "spin"}
+RANKS = 8
+
+
+def compile_program(source: Path, folder: Path, home: Path = CHECKOUT) -> Path:
+    command: list[str | Path] = [_paths.command("spincc"), "-O2", "-Wall", "-Wextra", "-Werror"]
+    environment = os.environ | {"SPINKIT_HOME": str(home)}
+    subprocess.run([*command, source, "-o", folder / source.stem], check=True, env=environment)
+    return folder / source.stem
+
+
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compile_program(CHECKOUT / "experiments" / "bfs" / "graph.c", tmp_path_factory.mktemp("graph"))
+
+
+@pytest.fixture(scope="module")
+def handlers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compile_program(CHECKOUT / "tests" / "programs" / "graph.c", tmp_path_factory.mktemp("handlers"))
+
+
+def spinrun(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    command: list[str | Path] = [_paths.command("spinrun"), "--timeout", "60", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def search(program: Path, kernel: str, mode: str, *options: str, scale: int = 8, more: tuple[str, ...] = ()) -> str:
+    arguments = ["--kernel", kernel, "--mode", mode, "--scales", str(scale), *more]
+    done = spinrun("-n", str(RANKS), "--nic", NICS[mode], *options, program, *arguments)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("machine", ["sc17-int", "pspin-400g"])
+def test_the_first_update_of_a_vertex_passes(handlers: Path, machine: str) -> None:
+    done = spinrun("-n", "2", "--machine", machine, handlers, "visit", "100", "16", "1:5,2:6,1:7,99:1", "1:8,3:9,99:4")
+    passed = [line for line in done.stdout.splitlines() if line.startswith("passed")]
+    assert passed == ["passed 1:5", "passed 2:6", "passed 99:1", "passed 3:9"]
+
+
+@pytest.mark.parametrize("machine", ["sc17-int", "pspin-400g"])
+def test_shorter_paths_pass(handlers: Path, machine: str) -> None:
+    done = spinrun(
+        "-n", "2", "--machine", machine, handlers, "relax", "100", "8", "1:5,2:6,1:7,1:3", "1:4,2:5,2:5,99:0"
+    )
+    passed = [line for line in done.stdout.splitlines() if line.startswith("passed")]
+    assert passed == ["passed 1:5", "passed 2:6", "passed 1:3", "passed 2:5", "passed 99:0"]
+
+
+def test_the_ring_goes_round_and_says_when_it_is_full(handlers: Path) -> None:
+    six, nine = ",".join(f"{i}:1" for i in range(6)), ",".join(f"{i}:1" for i in range(20, 29))
+    # Six and two updates fill the ring; the CPU takes them; six more go round its end; nine never fit.
+    messages = [six, "6:1,7:1", six.replace(":1", ":0"), "8:0,9:0", nine, "9:9"]
+    done = spinrun("-n", "2", handlers, "relax", "100", "8", *messages)
+    lines = done.stdout.splitlines()
+    assert [line.split()[0] for line in lines if "after" in line] == ["made", "made", "made", "made", "failed", "made"]
+    first, second = [f"passed {i}:1" for i in range(8)], [f"passed {i}:0" for i in [*range(6), 8, 9]]
+    assert [line for line in lines if line.startswith("passed")] == first + second
+    assert "payload handler 'graph_relax' returned FAIL" in done.stderr
+
+
+def test_a_vertex_that_does_not_exist_fails(handlers: Path) -> None:
+    done = spinrun("-n", "2", handlers, "visit", "100", "8", "99:1", "100:1")
+    assert [line.split()[0] for line in done.stdout.splitlines() if "after" in line] == ["made", "failed"]
+
+
+@pytest.mark.parametrize("machine", ["sc17-int", "sc17-dis"])
+def test_a_message_takes_the_time_by_hand(handlers: Path, machine: str) -> None:
+    page = (CHECKOUT / "docs" / "use-cases" / "bfs.md").read_text()
+    _, _, rest = page.partition("| a packet of updates | sc17-int | sc17-dis |\n")
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in rest.partition("\n\n")[0].splitlines()[1:]]
+    *terms, total = [Decimal(row[1 + ("sc17-int", "sc17-dis").index(machine)]) for row in rows]
+    assert sum(terms) == total
+    done = spinrun("-n", "2", "--machine", machine, handlers, "visit", "8000", "8", "1:1", "1:1", *["512x1:1"] * 4)
+    measured = [int(line.split()[2]) for line in done.stdout.splitlines() if line.startswith("made")]
+    assert abs(Decimal(measured[-1]) / 1000 - total) <= Decimal("0.001")
+
+
+@pytest.mark.parametrize("kernel", ["bfs", "sssp"])
+@pytest.mark.parametrize("mode", NICS)
+def test_results_are_those_of_a_serial_run_on_all_machines(graph: Path, kernel: str, mode: str) -> None:
+    for machine in MACHINES:
+        point = json.loads(search(graph, kernel, mode, "--machine", machine))
+        assert (point["data_ok"], point["edges"]) == (True, 4096)
+        assert point["updates"] > point["passed"] or mode == "rdma"
+    fabric = search(graph, kernel, mode, "--set", "network.model=fabric", more=("--filter", "yes"))
+    assert json.loads(fabric)["data_ok"]
+
+
+def test_two_runs_are_the_same(graph: Path) -> None:
+    assert search(graph, "sssp", "spin", scale=10) == search(graph, "sssp", "spin", scale=10)
+
+
+@pytest.mark.parametrize("mode", NICS)
+def test_lost_packets_only_cost_time(graph: Path, mode: str) -> None:
+    calm, lossy = (json.loads(search(graph, "bfs", mode, *drop)) for drop in ([], ["--drop", "*:0.01"]))
+    assert lossy["data_ok"]
+    assert lossy["time_ps"] > calm["time_ps"]
+
+
+@pytest.mark.parametrize("mode", NICS)
+@pytest.mark.parametrize("failure", ["--fail", "--kill-card"])
+def test_a_dead_rank_is_named(graph: Path, mode: str, failure: str) -> None:
+    arguments = ["--kernel", "sssp", "--mode", mode, "--scales", "8"]
+    done = spinrun("-n", str(RANKS), "--nic", NICS[mode], failure, "3@10us", graph, *arguments)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    lost = ("rank 3 is silent", "rank 3 does not take updates", "are missing: the results of their vertices are lost")
+    assert any(words in done.stderr for words in lost)
+    assert "results" in done.stderr
+
+
+def test_limits_are_told(graph: Path) -> None:
+    arguments = ["--kernel", "sssp", "--mode", "spin", "--scales", "10"]
+    full = spinrun("-n", str(RANKS), graph, *arguments, "--ring", "64")
+    assert full.returncode == 1
+    assert "the ring of 64 is full (--ring)" in full.stderr
+    small = spinrun("-n", "2", "--set", "accelerator.memory_bytes=4096", graph, *arguments[:-1], "12")
+    assert small.returncode == 1
+    assert "the card has no memory for the state of 2048 vertices" in small.stderr
+    wrong = spinrun("-n", "2", graph, *arguments[:-1], "21")
+    assert wrong.returncode != 0
+    assert "--scales: from 2 to 20" in wrong.stderr
+
+
+@pytest.mark.parametrize(
+    ("kernel", "right", "wrong"),
+    [
+        ("bfs", "bit = 1u << update.vertex % 32", "bit = 1u << update.vertex % 31"),
+        ("sssp", "while (~update.value > known)", "while (~update.value > known && known == 0)"),
+    ],
+)
+def test_the_check_finds_wrong_handlers(tmp_path: Path, kernel: str, right: str, wrong: str) -> None:
+    for folder in ("sdk", "experiments/bfs", "experiments/common"):
+        shutil.copytree(CHECKOUT / folder, tmp_path / folder)
+    header = tmp_path / "sdk" / "handlers" / "graph" / "graph.h"
+    assert right in header.read_text()
+    header.write_text(header.read_text().replace(right, wrong))
+    program = compile_program(tmp_path / "experiments" / "bfs" / "graph.c", tmp_path, tmp_path)
+    done = spinrun("-n", str(RANKS), program, "--kernel", kernel, "--mode", "spin", "--scales", "8")
+    assert done.returncode == 1
+    assert "the distance of vertex" in done.stderr
