@@ -13,19 +13,16 @@ module pspin_first #(
   localparam int unsigned Size   = 2 ** Inner;
   localparam int unsigned Groups = (N + Size - 1) / Size;
 
-  // The numbers of which bit `place` is set.
-  function automatic logic [Size-1:0] with_bit(int unsigned place);
-    for (int unsigned i = 0; i < Size; i++) with_bit[i] = 1'(i >> place);
+  typedef logic [Inner-1:0][Size-1:0] masks_t;
+
+  // For each bit of a number, the numbers of which it is set.
+  function automatic masks_t masks();
+    for (int unsigned k = 0; k < Inner; k++) begin
+      for (int unsigned i = 0; i < Size; i++) masks[k][i] = 1'(i >> k);
+    end
   endfunction
 
-  // The number of the lowest of a few bits, or 0.
-  function automatic logic [Inner-1:0] first_of(logic [Size-1:0] bits);
-    logic [Size-1:0] reached;  // a bit at this place or below it is set
-    reached = bits;
-    for (int unsigned k = 0; k < Inner; k++) reached |= reached << (2 ** k);
-    reached &= ~(reached << 1);
-    for (int unsigned k = 0; k < Inner; k++) first_of[k] = |(reached & with_bit(k));
-  endfunction
+  localparam masks_t WithBit = masks();
 
   logic [Groups*Size-1:0]       bits;
   logic [Size-1:0]              any;
@@ -34,15 +31,37 @@ module pspin_first #(
 
   assign bits    = (Groups * Size)'(bits_i);
   assign valid_o = |any;
-  assign group   = first_of(any);
   assign index_o = IndexWidth'({group, inner[group]});
 
-  always_comb begin
-    any = '0;
-    for (int unsigned g = 0; g < Groups; g++) begin
-      any[g]   = |bits[g*Size+:Size];
-      inner[g] = first_of(bits[g*Size+:Size]);
+  // The lowest of the bits of each group, and of the groups that have one. There is no function of a few bits here, because a simulator
+  // would run its loops instead of evaluating an expression.
+  for (genvar g = 0; g <= Groups; g++) begin : gen_few
+    logic [Size-1:0]  few, reached, lowest;  // reached: a bit at this place or below it is set
+    logic [Inner-1:0] number;
+
+    always_comb begin
+      reached = few;
+      for (int unsigned k = 0; k < Inner; k++) reached |= reached << (2 ** k);
     end
+
+    assign lowest = reached & ~(reached << 1);
+
+    for (genvar k = 0; k < Inner; k++) begin : gen_bit
+      assign number[k] = |(lowest & WithBit[k]);
+    end
+
+    if (g < Groups) begin : gen_group
+      assign few      = bits[g*Size+:Size];
+      assign any[g]   = |few;
+      assign inner[g] = number;
+    end else begin : gen_groups
+      assign few   = any;
+      assign group = number;
+    end
+  end
+
+  for (genvar g = Groups; g < Size; g++) begin : gen_none
+    assign any[g] = 1'b0;
   end
 
 endmodule
