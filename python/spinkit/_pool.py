@@ -142,9 +142,10 @@ class Job:
 
     @property
     def arguments(self) -> list[str]:
-        """Arguments of the program; a script gets only those of its series."""
+        """Arguments of the program; a script gets only those of its series, in which `{program}` is filled in last."""
         if self.series[0].script is not None:
-            return [self._fill(arg, mode=self.series[0].mode) for arg in self.series[0].args]
+            more = {"mode": self.series[0].mode, "machine": self.machine, "program": "{program}"}
+            return [self._fill(arg, None, None, **more) for arg in self.series[0].args]
         common = {} if self.experiment.shared_run else {"mode": self.series[0].mode}
         own = [self._fill(arg, mode=series.mode) for series in self.series for arg in series.args]
         return [*(self._fill(arg, None, None, **common) for arg in self.experiment.program.args), *own]
@@ -252,7 +253,7 @@ class _Pool:
             sdk = self._settings.home / "sdk"
             builder = _pspin.Builder(self._settings.tools.pspin, sdk, folder, self.processes.execute)
             return _Program(folder, "", builder)
-        if all(series.script is not None for series in experiment.series):
+        if not experiment.program.sources and not experiment.program.schedules:
             return _Program(folder, "")
         if experiment.program.schedules:
             return self._make_schedules(experiment, folder)
@@ -297,7 +298,8 @@ class _Pool:
         """Return how a job is run, and what its outcome depends on besides the machine."""
         script = job.series[0].script
         if script is not None:
-            return self._execute_script, [_cache.digest([job.experiment.folder / script], []), *job.arguments]
+            words = [_cache.digest([job.experiment.folder / script], []), *job.arguments]
+            return self._execute_script, [*words, self._tools_digest, program.digest] if program.digest else words
         if program.builder is not None:
             handlers = [job.handlers(value) for value in job.values]
             words = [word for value in job.values for word in (str(value), *job.words_at(value))]
@@ -305,11 +307,10 @@ class _Pool:
         execute = self._execute_schedules if job.experiment.program.schedules else self._execute
         return execute, [self._tools_digest, program.digest, *job.options, "--", *job.arguments]
 
-    def _execute_script(self, job: Job, _program: _Program) -> Entry:
+    def _execute_script(self, job: Job, program: _Program) -> Entry:
         script = str(job.experiment.folder / (job.series[0].script or ""))
-        status, output, errors = self.processes.execute(
-            [sys.executable, script, *job.arguments], job.experiment.timeout_s
-        )
+        words = [word.replace("{program}", str(program.file)) for word in job.arguments]
+        status, output, errors = self.processes.execute([sys.executable, script, *words], job.experiment.timeout_s)
         if status != 0:
             raise SpinkitError(f"{job.series[0].script} ended with status {status}\n{errors.strip()}".rstrip())
         return Entry(output, {})

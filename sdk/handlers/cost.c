@@ -16,6 +16,7 @@
 #include <handlers/common/slots.h>
 #include <handlers/conditional-read/conditional_read.h>
 #include <handlers/datatype/datatype.h>
+#include <handlers/ft-broadcast/ft-broadcast.h>
 #include <handlers/graph/graph.h>
 #include <handlers/raid5/raid5.h>
 #include <stdio.h>
@@ -134,6 +135,26 @@ static void put_filter(void) {
     sent->constant = 1;
     put(sizeof *sent, CONDITIONAL_READ, 0);
 }
+
+/* The second of two ranks, which sends a copy back to the root. */
+static void ft_broadcast(void) {
+    struct ft_broadcast state = {.bits = BITS, .rank = CARD, .ranks = 2, .farthest = ft_broadcast_farthest(2)};
+    ptl_me_t me = {.match_bits = BITS, .hpu_memory = PTL_INVALID_HANDLE};
+    CHECK(ft_broadcast_attach(ni, &me, &state));
+    append_entry(me);
+}
+
+static void ft_broadcast_packet(uint32_t number) {
+    *(struct ft_broadcast_tag *)memory = (struct ft_broadcast_tag){.id = ft_broadcast_id(PEER, number)};
+    put(PACKET, BITS, ft_broadcast_id(PEER, number));
+}
+
+static void first_copy(void) {
+    static uint32_t number;
+    ft_broadcast_packet(++number);
+}
+
+static void other_copies(void) { ft_broadcast_packet(0); }
 
 static void datatype(uint32_t block) {
     struct datatype_vector state = {.offset = 0, .block = block, .stride = 2 * block};
@@ -318,6 +339,9 @@ static const struct test {
      empty},
     {"graph-visit", "graph", "512 updates of visited vertices", STATE(struct graph), graph_visits, put_updates},
     {"graph-relax", "graph", "512 updates that are no shorter", STATE(struct graph), graph_relaxes, put_updates},
+    {"ft-broadcast-first", "ft-broadcast", "first copy, one copy to send", STATE(struct ft_broadcast), ft_broadcast,
+     first_copy},
+    {"ft-broadcast-copy", "ft-broadcast", "another copy", STATE(struct ft_broadcast), ft_broadcast, other_copies},
     {"matching-short", "matching", "short message", STATE(struct matching), matching_short, one_packet},
     {"matching-long", "matching", "long message", STATE(struct matching), matching_longer, put_first},
     {"raid5-write", "raid5", "write of two packets", STATE(struct raid5), raid5_data, raid5_write},
