@@ -22,10 +22,13 @@ pub struct Thread {
     pub(crate) pipeline: Position,
     /// The block whose access the thread waits for, in a [`Stepper`](crate::Stepper).
     pub(crate) block: u32,
+    /// Cycles since the next instruction is in the execute stage, where it waits for the answer to the latest access.
+    pub(crate) executed_since: u64,
     /// The ways from one access to the next that it knows by heart.
     pub(crate) ways: Ways,
-    /// Whether it has read a control register since its latest access: the time, or the number of instructions.
-    pub(crate) has_read_counters: bool,
+    /// Whether what it has done since its latest access depends on the time of the answer: it has read a control register, or divided
+    /// meanwhile.
+    pub(crate) depends_on_time: bool,
 }
 
 impl Thread {
@@ -42,8 +45,9 @@ impl Thread {
             attention: Attention::default(),
             pipeline: Position::default(),
             block: 0,
+            executed_since: 0,
             ways: Ways::default(),
-            has_read_counters: false,
+            depends_on_time: false,
         };
         let state = &mut thread.state;
         // The lowest bit of a code address is not part of the address in any instruction set.

@@ -65,6 +65,8 @@ fn sc17_int_is_the_paper() {
             reception: Reception::CutThrough,
             mtu: 4096,
             fabric: Some(machine::Fabric::USUAL),
+            retransmit: Time::from_ns(16_384),
+            retries: 7,
         },
         host: Host {
             cores: 8,

@@ -7,10 +7,11 @@
  *     spinkit pspin lockstep rtl/tests/lockstep/random.c --handlers words
  *
  * loops: nothing but time. words: loads, stores and atomic operations in L1 and L2. copies: transfers of the cluster's DMA engine.
- * commands: packets, and memory of the host. faults: each kind of failure, and handlers that never end. all: all of that. */
+ * divisions: divisions behind loads, stores and atomic operations, whose answers the core awaits meanwhile. commands: packets, and
+ * memory of the host. faults: each kind of failure, and handlers that never end. all: all of that but divisions. */
 #include <handler.h>
 
-enum { WORDS = 1, COPIES = 2, COMMANDS = 4, FAULTS = 8 };
+enum { WORDS = 1, COPIES = 2, COMMANDS = 4, FAULTS = 8, DIVISIONS = 16 };
 
 /* Bytes of a place on the card and on the host, and of the sums before the first one. */
 #define PLACE 64u
@@ -62,6 +63,28 @@ static inline void fail(uint32_t choice, volatile uint32_t *words) {
     }
 }
 
+/* Divides behind an access, `number` of which decides about the access, and `choice` about the length of the division. Twice the quotient
+ * does not need what was read, then once it does. */
+static inline void divide(volatile uint32_t *word, uint32_t number, uint32_t choice) {
+    uint32_t read, first, second, divisor = choice >> (choice & 31);
+    if (number & 1)
+        __asm__ volatile("lw %0, %3\n divu %1, %4, %5\n rem %2, %4, %0"
+                         : "=&r"(read), "=&r"(first), "=&r"(second), "+A"(*word)
+                         : "r"(choice), "r"(divisor)
+                         : "memory");
+    else if (number & 2)
+        __asm__ volatile("sw %4, %3\n rem %1, %4, %5\n divu %2, %4, %1"
+                         : "=&r"(read), "=&r"(first), "=&r"(second), "+A"(*word)
+                         : "r"(choice), "r"(divisor)
+                         : "memory");
+    else
+        __asm__ volatile("amoadd.w %0, %4, %3\n remu %1, %4, %5\n div %2, %0, %4"
+                         : "=&r"(read), "=&r"(first), "=&r"(second), "+A"(*word)
+                         : "r"(choice), "r"(divisor)
+                         : "memory");
+    *word = first ^ second;
+}
+
 static inline __attribute__((always_inline)) void act(handler_args_t *args, uint32_t part, uint32_t kinds) {
     task_t *task = args->task;
     uint32_t size = task->pkt_mem_size, *packet = task->pkt_mem;
@@ -92,6 +115,9 @@ static inline __attribute__((always_inline)) void act(handler_args_t *args, uint
             __asm__ volatile("sw %0, (%1)\n sh %0, 7(%1)\n sb %0, 2(%1)" ::"r"(choice + i), "r"(at) : "memory");
         }
     }
+    if (kinds & DIVISIONS)
+        for (uint32_t i = 0; i <= count; i++)
+            divide((volatile uint32_t *)(own + i * 4), number + i, choice + i * 0x9E3779B9u);
     if (kinds & COPIES) {
         spin_dma_t copy;
         uint32_t bytes = size < PLACE / 2 ? size : PLACE / 2;
@@ -128,6 +154,7 @@ static inline __attribute__((always_inline)) void act(handler_args_t *args, uint
 HANDLERS(all, WORDS | COPIES | COMMANDS | FAULTS)
 HANDLERS(loops, 0)
 HANDLERS(words, WORDS)
+HANDLERS(divisions, DIVISIONS)
 HANDLERS(copies, COPIES)
 HANDLERS(commands, COMMANDS)
 HANDLERS(faults, FAULTS)

@@ -68,6 +68,9 @@ const fn timed(class: Class, results: RegisterSet) -> Timed {
     Timed { class, sources: RegisterSet::NONE, results, updates: RegisterSet::NONE, beats: 1, length: 4, split: false }
 }
 
+/// Cycles of a division that the pipeline counts as hidden by the answer for which it waits; those that depend on its data come on top.
+const DIVISION: u64 = 2;
+
 /// Two cycles without an instruction; after more, no instruction waits for an earlier one either.
 const WAIT: [Timed; 2] = [timed(Class::Alu, RegisterSet::NONE); 2];
 
@@ -105,6 +108,7 @@ impl Stepper {
         let exit = Exit { wait: Wait::answer(cycles), ..Exit::NEXT };
         self.memo.advance(&mut thread.pipeline, ANSWER, exit, || &[]);
         thread.state.cycles += cycles;
+        thread.executed_since += cycles;
     }
 
     /// Lets `thread` wait for `cycles` cycles, in which no instruction enters its pipeline.
@@ -117,6 +121,7 @@ impl Stepper {
         self.memo.resume(&mut thread.pipeline);
         self.memo.advance(&mut thread.pipeline, number, Exit::NEXT, || waiting);
         thread.state.cycles += cycles;
+        thread.executed_since = 0;
     }
 
     /// Runs `thread` up to its next access, or until something else must be decided. It stops at the end of straight
@@ -144,12 +149,23 @@ impl Stepper {
             state.data_cycles = 0;
             let mut flow = Flow::Next;
             let ops = &self.blocks.ops[step.first as usize..step.before_access as usize];
-            let left = ops.iter().position(|op| {
+            // A division that waits in the execute stage for the answer to an access divides meanwhile.
+            let executed_since = std::mem::take(&mut thread.executed_since);
+            let mut done = 0;
+            if step.divides && executed_since > DIVISION && !needs_access(&self.steps, &self.blocks, thread.block, step)
+            {
+                flow = (ops[0].run)(state, &mut view, &ops[0]);
+                let hidden = u64::from(state.data_cycles).min(executed_since - DIVISION);
+                state.data_cycles -= hidden as u32;
+                thread.depends_on_time |= hidden > 0;
+                done = 1;
+            }
+            let left = ops[done..].iter().position(|op| {
                 flow = (op.run)(state, &mut view, op);
                 flow != Flow::Next
             });
             if !matches!(flow, Flow::Next | Flow::Jump | Flow::Command) {
-                let at = left.unwrap_or_default();
+                let at = done + left.unwrap_or_default();
                 let denied = view.denied;
                 return Pause::Fault(self.fault(thread, (start, number), at, flow, denied));
             }
@@ -169,8 +185,16 @@ impl Stepper {
                 });
             }
             state.instructions += u64::from(step.instructions);
-            thread.has_read_counters |= step.is_system;
+            thread.depends_on_time |= step.is_system;
             let exit = Exit { taken: flow == Flow::Jump, ..Exit::NEXT };
+            // A branch that is not taken makes room in the execute stage.
+            if step.is_branch
+                && !exit.taken
+                && executed_since > 1
+                && !needs_access(&self.steps, &self.blocks, thread.block, step)
+            {
+                thread.executed_since = executed_since - 1;
+            }
             state.cycles += u64::from(self.memo.advance(&mut thread.pipeline, number, exit, timed));
             if flow == Flow::Command {
                 thread.command = start;
@@ -220,6 +244,10 @@ impl Stepper {
             return Err(Fault::of(flow, at, view.denied, word));
         }
         state.instructions += 1;
+        thread.executed_since = match stall {
+            Stall::Grant(_) => 0,
+            Stall::Answer(cycles) => cycles,
+        } + u64::from(access.cycles - 1);
         let exit = Exit { taken: flow == Flow::Jump, wait, ..Exit::NEXT };
         self.memo.resume(&mut thread.pipeline);
         self.memo.advance(&mut thread.pipeline, number, exit, || &self.blocks.timed[step.range()]);
@@ -270,13 +298,13 @@ impl Stepper {
     ) -> Result<Pause, Fault> {
         let (registers, ways) = (Registers::of(&thread.state), std::mem::take(&mut thread.ways));
         let (cycles, instructions) = (thread.cycles() + stall, thread.instructions());
-        thread.has_read_counters = false;
+        thread.depends_on_time = false;
         let window = Window { base: address, len: 8, write: true, ..Window::default() };
         self.perform(thread, &mut { start.answer }, window, Stall::Answer(stall))?;
         let pause = self.run(thread, lines, thread.cycles() + ahead);
         if let Pause::Access(access) = pause
             && registers.are_those_of(&thread.state, thread.convention.sink)
-            && !thread.has_read_counters
+            && !thread.depends_on_time
         {
             let (cycles, instructions) = (thread.cycles() - cycles, thread.instructions() - instructions);
             let (block, pipeline, access) =
@@ -310,6 +338,13 @@ impl Stepper {
         state.cycles += u64::from(state.data_cycles + self.memo.partial(thread.pipeline, &ops));
         Fault::of(flow, pc, denied, self.blocks.encoding(pc, ops[at].length))
     }
+}
+
+/// Whether the first instruction of a step reads what the access at the end of block `number` has read.
+#[cold]
+fn needs_access(steps: &[Step], blocks: &Blocks, number: u32, step: &Step) -> bool {
+    let Some(before) = steps.get(number as usize) else { return false };
+    blocks.timed[step.first as usize].sources.intersects(blocks.timed[before.before_access as usize].results)
 }
 
 /// What a thread does whose pc is outside the code: it has returned, or has jumped somewhere else.

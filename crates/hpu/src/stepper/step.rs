@@ -17,6 +17,10 @@ pub struct Step {
     pub end: u32,
     /// Number of instructions.
     pub instructions: u32,
+    /// Whether its first instruction is a division.
+    pub divides: bool,
+    /// Whether it is one conditional branch.
+    pub is_branch: bool,
     /// Whether it is an instruction that reads or writes a control register.
     pub is_system: bool,
     /// The lines of the instruction cache in which its first and its last byte are.
@@ -56,6 +60,10 @@ impl Step {
 
     /// The step of `block`, which starts at `start` bytes into `code`. `length` is the size of its last instruction.
     pub fn new(isa: &dyn Isa, code: &[u8], base: u32, block: &Block, start: u32, length: u32, line: u32) -> Step {
+        let divides = code
+            .get((start - base) as usize..)
+            .and_then(|bytes| isa.decode(bytes, start))
+            .is_some_and(|decoded| decoded.class == Class::Divide);
         let last = block.end - length;
         let decoded = code.get((last - base) as usize..).and_then(|bytes| isa.decode(bytes, last));
         let access = decoded.filter(|decoded| decoded.class.accesses_memory()).map(|decoded| Reference {
@@ -75,6 +83,8 @@ impl Step {
             behind,
             end: block.end,
             instructions: block.instructions.into(),
+            divides,
+            is_branch: block.last == Class::Branch && block.instructions == 1,
             is_system: block.last == Class::System,
             lines: ((start - base) / line, (block.end - 1 - base) / line),
             access,

@@ -32,6 +32,10 @@ pub fn op(f3: u32, f7: u32, rd: u32, rs1: u32, rs2: u32) -> u32 {
     r(0x33, f3, f7, rd, rs1, rs2)
 }
 
+pub fn divu(rd: u32, rs1: u32, rs2: u32) -> u32 {
+    op(5, 1, rd, rs1, rs2)
+}
+
 pub fn add(rd: u32, rs1: u32, rs2: u32) -> u32 {
     op(0, 0, rd, rs1, rs2)
 }

@@ -202,6 +202,22 @@ fn what_is_behind_a_late_access_goes_as_far_as_it_can() {
     assert_eq!(behind(&[store, NOP], Stall::NONE), 1 + 1 + 2);
 }
 
+/// A division of 3 + 31 cycles by 1: those that it has divided before the answer are not missing behind it, but one always is.
+#[test]
+fn a_division_goes_on_while_the_access_before_it_waits_for_its_answer() {
+    let divide = |source: u32| [addi(A3, 0, 1), lw(A1, A5, 0), divu(A2, source, A3), NOP, NOP];
+    let rest = behind(&[addi(A3, 0, 1), lw(A1, A5, 0), NOP, NOP], Stall::NONE);
+    for (late, shown) in [(0, 34), (1, 33), (2, 32), (7, 27), (33, 1), (34, 1), (50, 1)] {
+        assert_eq!(behind(&divide(A4), Stall::Answer(late)), rest + late + shown, "{late}");
+        // It needs the answer, or has not begun before the memory took the access.
+        assert_eq!(behind(&divide(A1), Stall::Answer(late)), rest + late + 34 + 1, "{late}");
+        assert_eq!(behind(&divide(A4), Stall::Grant(late)), rest + late + 34, "{late}");
+    }
+    let skip = branch(1, 0, 0, 8);
+    let words = [addi(A3, 0, 1), lw(A1, A5, 0), skip, divu(A2, A4, A3), NOP, NOP];
+    assert_eq!(behind(&words, Stall::Answer(7)), rest + 7 + 28, "behind a branch that is not taken");
+}
+
 #[test]
 fn a_word_boundary_takes_another_grant_and_an_atomic_operation_two_cycles() {
     let mut core = Core::new(&[DATA_A5, lw(A1, A5, 3), 0x00c7_a5af, RET]);
