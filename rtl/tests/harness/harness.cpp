@@ -173,6 +173,8 @@ EXPORT void pspin_forget(Simulation *simulation) { simulation->events.clear(); }
 EXPORT int pspin_wave(Simulation *simulation, const char *file) {
     return attempt(simulation, [&] {
         simulation->design->trace(&simulation->wave, 99);
+        simulation->wave.set_time_unit("1ps");
+        simulation->wave.set_time_resolution("1ps");
         simulation->wave.open(file);
         if (!simulation->wave.isOpen())
             throw Fatal("the file cannot be written");

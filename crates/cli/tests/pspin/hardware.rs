@@ -345,7 +345,11 @@ fn a_waveform_shows_the_cycles_that_are_wanted() {
     let output = room.prepared(words).env("SPIN_CACHE", cache()).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let wave = String::from_utf8(fs::read(room.path("w.vcd")).unwrap()).unwrap();
-    assert!(wave.contains("$timescale") && wave.contains("u_csched") && wave.contains("her_valid"), "{} B", wave.len());
+    assert!(
+        wave.contains("$timescale 1ps $end") && wave.contains("u_csched") && wave.contains("her_valid"),
+        "{} B",
+        wave.len()
+    );
     let times: Vec<u64> = wave.lines().filter_map(|line| line.strip_prefix('#')?.parse().ok()).collect();
     assert!(times.first() >= Some(&1_010_000) && times.last() <= Some(&1_100_000) && times.len() > 100, "{times:?}");
 }
