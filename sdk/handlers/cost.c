@@ -19,6 +19,7 @@
 #include <handlers/ft-broadcast/ft-broadcast.h>
 #include <handlers/graph/graph.h>
 #include <handlers/raid5/raid5.h>
+#include <handlers/transactions/transactions.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -305,6 +306,18 @@ static void slots(void) { part(common_slots); }
 static void queue(void) { part(common_queue); }
 static void reply(void) { part(common_reply); }
 
+/* A log, in its own memory, of accesses to 32 records of 64 bytes. */
+static void transactions(void) {
+    enum { LOG = 64 };
+    static struct transaction_host host = {.capacity = LOG, .record_bytes = 64, .records = 32, .clients = 2};
+    host.log = calloc(1, host_queue_bytes(LOG, sizeof(struct transaction_access)));
+    if (host.log == NULL || !transaction_begin(&host))
+        exit(1);
+    CHECK(transaction_serve(ni, PT, memory, &host));
+}
+
+static void get_record(void) { CHECK(PtlGet(md, 0, 64, card, PT, TRANSACTION_RECORDS | 1, 0, NULL)); }
+
 #define STATE(type) #type, sizeof(type)
 static const struct test {
     const char *name, *library, *message, *state;
@@ -348,6 +361,7 @@ static const struct test {
     {"raid5-read", "raid5", "read", STATE(struct raid5), raid5_data, raid5_read},
     {"raid5-ack", "raid5", "acknowledgement", STATE(struct raid5), raid5_data, raid5_ack},
     {"raid5-diff", "raid5", "difference, uncontended", STATE(struct raid5), raid5_parity, raid5_diff},
+    {"transactions", "transactions", "get of a record", STATE(struct host_queue), transactions, get_record},
 };
 
 int main(int argc, char **argv) {
