@@ -161,9 +161,35 @@ int spin_rank(void);
 /* Returns the number of ranks of the job. */
 int spin_size(void);
 
-/* Sets the map of the logical interface `ni` to that of the job: rank r is this job's process r. PtlSetMap does the
- * same for programs that exchange ids themselves. Errors: as PtlSetMap. */
+/* Sets the map of the logical interface `ni` to that of the job: rank r is this job's process r, and the switches that run
+ * handlers follow. PtlSetMap does the same for programs that exchange ids themselves. Errors: as PtlSetMap. */
 int spin_set_map(ptl_handle_ni_t ni);
+
+/* ---- Switches with handlers (sPIN 7) ----------------------------------------------------------------------------
+ * `network.switch.handlers` of the machine names the switches of a packet network that run handlers. They are numbered from 0 on,
+ * and each is a process beside the ranks: process spin_size() + number in the map that spin_set_map makes, to which ranks and
+ * handlers send messages as to any other. A switch has HPUs and HPU memory, but no host: its handlers receive packets and put,
+ * but may not use host memory or counters (such a call returns SPIN_ERR_INVALID, and the user is warned). What is attached to a
+ * switch stays there until the job ends; attaching takes the time of a PtlMEAppend, as if the network had been set up before. */
+
+/* Returns the number of switches that run handlers; 0 outside of spinrun. */
+int spin_switches(void);
+
+/* Returns the number of links on the shortest path between two processes, each the number of a rank or spin_size() plus that
+ * of a switch; the link of length 0 between a switch and its HPUs counts as one. Returns -1 when there is no such process, or
+ * when the network is a model without links. */
+int spin_distance(int from, int to);
+
+/* Allocates `length` bytes of HPU memory on switch `which`, filled with zeros, and writes the handle to `*hpu_mem`. The handle is
+ * for spin_switch_attach to the same switch only. The first call for a switch opens an interface there that is like `ni`, with
+ * the same map, and loads the program of the caller. Errors: as PtlHPUAllocMem; PTL_ARG_INVALID also when there is no such
+ * switch, or when `ni` is logical and its map lacks the switch. */
+int spin_switch_alloc(int which, ptl_handle_ni_t ni, ptl_size_t length, ptl_hpu_md_h *hpu_mem);
+
+/* Attaches the handlers of `*me` to switch `which`, for messages to `pt_index` that match as they do for PtlMEAppend; the
+ * portal table entry need not be allocated. The memory of `*me` is NULL with length 0, its counter PTL_CT_NONE, and hpu_memory
+ * is from spin_switch_alloc. Any rank may call it, for any switch. Errors: as PtlMEAppend. */
+int spin_switch_attach(int which, ptl_handle_ni_t ni, ptl_pt_index_t pt_index, const ptl_me_t *me);
 
 #ifdef __cplusplus
 }

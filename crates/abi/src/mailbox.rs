@@ -205,6 +205,8 @@ ops! {
     SpinBarrier = 7, PmiBarrier = 9,
     // Device code: the address and length of an image (`device::image`), and the address of the first handler.
     SpinRegisterImage = 8,
+    // Switches with handlers. Their HPU memory has handles of its own.
+    SpinSwitches = 11, SpinDistance = 12, SpinSwitchAlloc = 13, SpinSwitchAttach = 14,
 
     PtlNIInit = 20, PtlNIFini = 21, PtlNIStatus = 22, PtlNIHandle = 23, PtlSetMap = 24, PtlGetMap = 25,
     PtlGetUid = 26, PtlGetId = 27, PtlGetPhysId = 28, PtlAbort = 29,

@@ -87,7 +87,7 @@ pub trait Accelerator {
     /// When the program was prepared for an accelerator with larger memories.
     fn load(&mut self, program: Rc<CardProgram>) -> Result<(), ImageError>;
     /// The device program.
-    fn program(&self) -> Option<&CardProgram>;
+    fn program(&self) -> Option<&Rc<CardProgram>>;
     /// Discards the device program, all allocated memory, and everything that runs or waits. DMA transfers in flight
     /// still end.
     fn unload(&mut self);

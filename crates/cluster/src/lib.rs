@@ -31,7 +31,7 @@ pub use costs::{HostCosts, HostTraffic, Work};
 pub use failure::InternalError;
 pub use failures::{Death, Failures, Victim};
 pub use memory::HostMemory;
-pub use net::fabric::Report as LinkStatistics;
+pub use net::fabric::{Report as LinkStatistics, Traffic as LinkTraffic};
 pub use net::{Loss, LossyPlace, NetError};
 pub use ports::CardPorts;
 pub use progress::RunProgress;

@@ -16,6 +16,8 @@ pub struct CardPorts<'a, E, M> {
     pub(crate) node: u32,
     /// Whether the card is dead: no packet leaves it.
     pub(crate) is_dead: bool,
+    /// Whether the card belongs to a host: that of a switch does not.
+    pub(crate) has_host: bool,
     pub(crate) memory: &'a mut M,
     /// The bandwidth of the host's memory, if card and CPU share it.
     pub(crate) bandwidth: Option<&'a mut SharedBandwidth>,
@@ -59,11 +61,17 @@ impl<E, M: HostMemory> Ports for CardPorts<'_, E, M> {
     }
 
     fn read_host(&mut self, addr: u64, out: &mut [u8]) -> Result<(), MemoryFault> {
-        self.memory.read(self.node, addr, out)
+        match self.has_host {
+            true => self.memory.read(self.node, addr, out),
+            false => Err(MemoryFault { addr, len: out.len() as u64 }),
+        }
     }
 
     fn write_host(&mut self, addr: u64, bytes: &[u8]) -> Result<(), MemoryFault> {
-        self.memory.write(self.node, addr, bytes)
+        match self.has_host {
+            true => self.memory.write(self.node, addr, bytes),
+            false => Err(MemoryFault { addr, len: bytes.len() as u64 }),
+        }
     }
 
     fn memory_rate(&mut self, rate: TimePerByte, bytes: u64, start: impl FnOnce() -> Time) -> TimePerByte {
@@ -74,7 +82,9 @@ impl<E, M: HostMemory> Ports for CardPorts<'_, E, M> {
     }
 
     fn notify(&mut self, notice: Notice) {
-        self.notices.push((self.node, notice));
+        if self.has_host {
+            self.notices.push((self.node, notice));
+        }
     }
 
     fn warn(&mut self, message: String) {

@@ -50,7 +50,7 @@ pub trait Ranks {
     /// When the run fails.
     fn handle(&mut self, event: Self::Event, cluster: &mut Cluster<Self::Event>) -> Result<(), Self::Error>;
 
-    /// Handles [`Cluster::notices`] after the card of `rank` has handled an event.
+    /// Handles [`Cluster::notices`] after the card of `rank` has handled an event. Cards of switches have no rank.
     ///
     /// # Errors
     /// When the run fails.
@@ -65,8 +65,8 @@ pub trait Ranks {
     /// When the run fails.
     fn event_is_over(&mut self, cluster: &mut Cluster<Self::Event>) -> Result<(), Self::Error>;
 
-    /// Is called when the next event belongs to `rank` and is beyond the limit of simulated time. If the run can
-    /// continue without the event, that is not an error.
+    /// Is called when the next event belongs to `rank`, or to a switch, and is beyond the limit of simulated time. If the
+    /// run can continue without the event, that is not an error.
     ///
     /// # Errors
     /// When the run fails.

@@ -47,7 +47,9 @@ impl<E> Cluster<E> {
                 Event::Card(node, event) => {
                     if let Some(event) = self.unless_dead(node, event) {
                         self.handle_card_event(node as usize, event, ranks);
-                        ranks.card_has_acted(node as usize, self)?;
+                        if (node as usize) < self.ranks() {
+                            ranks.card_has_acted(node as usize, self)?;
+                        }
                     }
                 }
                 Event::Network(event) => self.interconnect.handle(at, event, &mut Outlet(&mut self.queue)),

@@ -24,8 +24,10 @@ use crate::warnings::{Listener, Warnings};
 /// themselves.
 pub struct Cluster<E> {
     machine: Rc<Machine>,
+    ranks: usize,
     pub(crate) interconnect: Interconnect<Box<Packet>>,
     pub(crate) queue: EventQueue<Event<E>>,
+    /// The cards of the ranks, and then those of the switches with handlers.
     pub(crate) cards: Vec<Nic>,
     notices: Vec<(u32, Notice)>,
     costs: HostCosts,
@@ -60,13 +62,20 @@ impl<E> Cluster<E> {
         if trace.is_on() {
             interconnect.set_tracing();
         }
-        let timeline = Timeline::new(trace, ranks, &machine);
+        let of_switch = Rc::new(machine.of_switch());
+        let timeline = Timeline::new(trace, ranks, &machine, interconnect.switches(), &of_switch);
         let machine = Rc::new(machine);
+        let nodes = interconnect.nodes();
+        let card = |node: usize| match node < ranks {
+            true => Nic::new(machine.clone(), node as u32, nodes as u32, uid),
+            false => Nic::of_switch(of_switch.clone(), node as u32, nodes as u32, uid),
+        };
         let bandwidth = SharedBandwidth::new(machine.host.dram_gap_per_byte);
         Ok(Cluster {
             interconnect,
             queue: EventQueue::default(),
-            cards: (0..ranks).map(|node| Nic::new(machine.clone(), node as u32, ranks as u32, uid)).collect(),
+            cards: (0..nodes).map(card).collect(),
+            ranks,
             notices: Vec::new(),
             costs: HostCosts::new(&machine),
             cores: Cores::new(ranks, machine.host.cores),
@@ -138,7 +147,23 @@ impl<E> Cluster<E> {
 
     /// Number of ranks.
     pub fn ranks(&self) -> usize {
-        self.cards.len()
+        self.ranks
+    }
+
+    /// The names of the switches with handlers. Their cards come after those of the ranks.
+    pub fn switches(&self) -> &[String] {
+        self.interconnect.switches()
+    }
+
+    /// The number of links of the shortest path from one rank or switch to another; `None` when one of them does not exist,
+    /// or when the network is a model without links.
+    pub fn distance(&self, from: u32, to: u32) -> Option<u32> {
+        if from.max(to) as usize >= self.interconnect.nodes() { None } else { self.interconnect.distance(from, to) }
+    }
+
+    /// Packets and bytes of each link that has carried a packet; `None` when the network is a model without links.
+    pub fn traffic_of_links(&self) -> Option<Vec<fabric::Traffic>> {
+        self.interconnect.traffic()
     }
 
     /// The simulated time.
@@ -166,7 +191,7 @@ impl<E> Cluster<E> {
         self.queue.push(self.now + delay, Event::Rank(event));
     }
 
-    /// The card of a rank, for calls that act on nothing else.
+    /// The card of a rank or of a switch, for calls that act on nothing else.
     pub fn card(&mut self, rank: usize) -> &mut Nic {
         &mut self.cards[rank]
     }
@@ -183,13 +208,15 @@ impl<E> Cluster<E> {
         memory: &mut M,
         act: impl FnOnce(&mut Nic, &mut CardPorts<'_, E, M>) -> R,
     ) -> R {
-        let Cluster { queue, interconnect, notices, timeline, warnings, failure, now, bandwidths, dead, .. } = self;
+        let Cluster { queue, interconnect, notices, timeline, warnings, failure, now, bandwidths, dead, ranks, .. } =
+            self;
         let (now, node, is_dead, bandwidth) =
             (*now, rank as u32, dead.contains_key(&(rank as u32)), bandwidths.get_mut(rank));
         let mut ports = CardPorts {
             now,
             node,
             is_dead,
+            has_host: rank < *ranks,
             memory,
             bandwidth,
             queue,
@@ -306,12 +333,12 @@ impl<E> Cluster<E> {
         self.cards.iter_mut().for_each(Nic::set_profiling);
     }
 
-    /// The statistics of each card.
+    /// The statistics of each card: those of the ranks, and then those of switches.
     pub fn stats(&self) -> impl Iterator<Item = Stats> {
         self.cards.iter().map(Nic::stats)
     }
 
-    /// The time for which the sending port of each card was occupied.
+    /// The time for which the sending port of each card was occupied, in the same order.
     pub fn sending_ports_busy(&self) -> impl Iterator<Item = Time> {
         (0..self.cards.len()).map(|node| self.interconnect.port_busy(node))
     }

@@ -8,6 +8,7 @@ use crate::accelerator::{Accelerator, Hpu, Sc17, TimingKind};
 use crate::network::{Fabric, Network, NetworkModel, Reception, Shape, Topology};
 use crate::problem::Problem;
 use crate::pspin::Pspin;
+use crate::switch::SwitchCards;
 use crate::value::Parameter;
 
 /// The maximum of a single latency: sums of latencies stay far below the maximum simulated time.
@@ -30,10 +31,13 @@ const MAX_DIMENSIONS: usize = 5;
 const MAX_RETRIES: u32 = 1000;
 /// The maximum number of contexts of a card: a set of contexts fits into a machine word.
 const MAX_CONTEXTS: u32 = 64;
+/// The maximum number of links whose bandwidth the port of a switch's accelerator has.
+const MAX_LANES: u32 = 64;
 
 impl Machine {
     pub(crate) fn check(&self) -> Result<(), Problem> {
         self.network.check()?;
+        self.check_switch_cards()?;
         at_least("host.cores", self.host.cores, 1)?;
         at_least("host.core_lines", self.host.core_lines, 1)?;
         at_least("host.copy_lines", self.host.copy_lines, 1)?;
@@ -64,6 +68,43 @@ impl Machine {
             ("dma.G_ps_per_byte", self.dma.gap_per_byte),
         ] {
             at_most(key, rate, SLOWEST)?;
+        }
+        Ok(())
+    }
+}
+
+impl Machine {
+    fn check_switch_cards(&self) -> Result<(), Problem> {
+        let SwitchCards { handlers, hpus, lanes } = &self.network.switch_cards;
+        for (key, number, most) in
+            [("network.switch.hpus", hpus, MAX_CONTEXTS), ("network.switch.lanes", lanes, MAX_LANES)]
+        {
+            let Some(number) = *number else { continue };
+            if handlers.is_empty() {
+                return problem(key, "decides nothing without network.switch.handlers".to_owned());
+            }
+            at_least(key, number, 1)?;
+            at_most(key, number, most)?;
+        }
+        if hpus.is_some() && matches!(self.accelerator, Accelerator::Pspin(_)) {
+            let what =
+                "needs accelerator.kind = \"sc17\"; a switch's PsPIN has the clusters and HPUs of the hosts' cards";
+            return problem("network.switch.hpus", what.to_owned());
+        }
+        if handlers.is_empty() {
+            return Ok(());
+        }
+        let needs = |what: &str| problem("network.switch.handlers", what.to_owned());
+        if self.network.model != NetworkModel::Fabric {
+            return needs("needs network.model = \"fabric\": the model \"latency\" has no switches that packets visit");
+        }
+        if matches!(self.network.topology, Topology::File(_)) {
+            return needs(
+                "needs a topology that spinkit builds (fat-tree, single-switch, dragonfly, torus), not a file",
+            );
+        }
+        if !self.nic.runs_handlers() {
+            return needs("needs nic.kind = \"spin\": accelerators on switches are those of the hosts' cards");
         }
         Ok(())
     }

@@ -13,6 +13,7 @@ use crate::pspin::{
     Cluster, ClusterDma, Commands, Dispatch, HostPort, Icache, Inbound, L1, L2Handler, L2Packet, Limits, Mpq, Nhi,
     Outbound, Pe, ProgramMemory, Pspin, Units,
 };
+use crate::switch::SwitchCards;
 use crate::value::{Parameter, must_be, must_be_one_of};
 
 /// Lists the fields of a section and their keys. A field in brackets has a key that decides which other keys exist; its
@@ -51,7 +52,7 @@ impl Row {
     }
 }
 
-section!("network" Network [model: NetworkModel] [fabric: Fabric] {
+section!("network" Network [model: NetworkModel] [fabric: Fabric] [switch_cards: SwitchCards] {
     topology = "topology",
     radix = "radix",
     switch = "switch_ns",
@@ -353,6 +354,27 @@ impl Fabric {
     }
 }
 
+impl SwitchCards {
+    const KEYS: [&'static str; 3] = ["network.switch.handlers", "network.switch.hpus", "network.switch.lanes"];
+
+    fn read(table: &Table) -> Result<SwitchCards, Problem> {
+        let [handlers, hpus, lanes] = SwitchCards::KEYS;
+        Ok(SwitchCards {
+            handlers: read_if_there(table, handlers)?.unwrap_or_default(),
+            hpus: read_if_there(table, hpus)?,
+            lanes: read_if_there(table, lanes)?,
+        })
+    }
+
+    fn describe(&self, rows: &mut Vec<Row>) {
+        let SwitchCards { handlers, hpus, lanes } = self;
+        let [handlers_key, hpus_key, lanes_key] = SwitchCards::KEYS;
+        rows.extend((!handlers.is_empty()).then(|| Row::new(handlers_key, handlers)));
+        rows.extend(hpus.as_ref().map(|hpus| Row::new(hpus_key, hpus)));
+        rows.extend(lanes.as_ref().map(|lanes| Row::new(lanes_key, lanes)));
+    }
+}
+
 impl Accelerator {
     /// The name that machine files have for its kind.
     pub fn kind(&self) -> &'static str {
@@ -380,6 +402,7 @@ impl Machine {
         if let (NetworkModel::Fabric, Some(fabric)) = (self.network.model, &self.network.fabric) {
             fabric.describe(&mut rows);
         }
+        self.network.switch_cards.describe(&mut rows);
         self.host.describe(&mut rows);
         self.nic.describe(&mut rows);
         self.dma.describe(&mut rows);
@@ -427,6 +450,7 @@ fn known(table: &Table) -> Vec<&'static str> {
         &[DESCRIPTION, MODEL],
         Network::KEYS,
         &Fabric::KEYS,
+        &SwitchCards::KEYS,
         Host::KEYS,
         Nic::KEYS,
         Dma::KEYS,

@@ -20,6 +20,7 @@ mod nic;
 mod old;
 mod problem;
 pub mod pspin;
+mod switch;
 mod systemverilog;
 mod value;
 
@@ -30,6 +31,7 @@ pub use load::{MachineError, Sourced};
 pub use network::{Fabric, Flow, Injection, Network, NetworkModel, Reception, Routing, Shape, Topology};
 pub use nic::{MatchOverlaps, Nic, NicKind};
 pub use pspin::Pspin;
+pub use switch::SwitchCards;
 
 /// A whole machine.
 #[derive(Clone, Debug, PartialEq)]

@@ -2,6 +2,8 @@
 
 use sim::{Time, TimePerByte};
 
+use crate::switch::SwitchCards;
+
 /// `[network]`: links, switches and packets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Network {
@@ -31,6 +33,8 @@ pub struct Network {
     pub retries: u32,
     /// `[network.fabric]`; a machine of the model "fabric" has it.
     pub fabric: Option<Fabric>,
+    /// `[network.switch]`; switches have no handlers without it.
+    pub switch_cards: SwitchCards,
 }
 
 impl Network {

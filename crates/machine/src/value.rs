@@ -198,6 +198,24 @@ impl Parameter for Vec<u32> {
     }
 }
 
+/// Names: a list of strings, or one string with semicolons between them.
+impl Parameter for Vec<String> {
+    fn read(value: &Value) -> Result<Vec<String>, String> {
+        match value {
+            Value::Array(names) => names.iter().map(String::read).collect(),
+            Value::String(text) => {
+                let names = text.split(';').map(str::trim).filter(|name| !name.is_empty());
+                Ok(names.map(str::to_owned).collect())
+            }
+            other => Err(must_be("a list of strings", other)),
+        }
+    }
+
+    fn show(&self) -> String {
+        self.join("; ")
+    }
+}
+
 pub(crate) fn must_be_one_of(names: &[&str], found: &str) -> String {
     let names: Vec<String> = names.iter().map(|name| format!("\"{name}\"")).collect();
     format!("must be one of {}, is \"{found}\"", names.join(", "))

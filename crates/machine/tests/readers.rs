@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use machine::Machine;
 
 /// Each key, and an expression that reads it.
-const READERS: [(&str, &str); 52] = [
+const READERS: [(&str, &str); 55] = [
     ("network.model", "NetworkModel::Fabric =>"),
     ("network.topology", "network.topology"),
     ("network.radix", "network.radix"),
@@ -22,6 +22,9 @@ const READERS: [(&str, &str); 52] = [
     ("network.fabric.routing", "fabric.routing"),
     ("network.fabric.seed", "fabric.seed"),
     ("network.fabric.taper", "shape.taper"),
+    ("network.switch.handlers", "switch_cards.handlers"),
+    ("network.switch.hpus", "cards.hpus"),
+    ("network.switch.lanes", "cards.lanes"),
     ("host.cores", "host.cores"),
     ("host.o_ns", "host.overhead"),
     ("host.poll_ns", "host.poll"),
@@ -83,7 +86,9 @@ fn every_parameter_is_read() {
         fs::read_dir(root.join("crates")).unwrap().map(|entry| entry.unwrap().path().join("src")).collect();
     let mut all = String::new();
     sources.iter().for_each(|folder| code(folder, &mut all));
-    let set = ["network.model=fabric", "network.fabric.taper=1"].map(str::to_owned);
+    let switch = ["network.switch.handlers=*", "network.switch.hpus=8", "network.switch.lanes=2"];
+    let set = [&["network.model=fabric", "network.fabric.taper=1"], &switch[..]].concat();
+    let set: Vec<String> = set.into_iter().map(str::to_owned).collect();
     let machine = Machine::load("sc17-int", &[root.join("machines")], &set).unwrap();
     for (key, ..) in machine.describe() {
         let reader = READERS.iter().find(|(known, _)| *known == key).map(|(_, reader)| *reader);

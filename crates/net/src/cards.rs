@@ -10,6 +10,10 @@ use crate::losses::PathLosses;
 pub(crate) struct CardFabric<P> {
     pub fabric: Fabric,
     packets: Slab<UnderWay<P>>,
+    /// The number of nodes with a host; the nodes after them are switches.
+    nodes: u32,
+    /// The fabric's number of the first switch among its hosts.
+    first_switch: u32,
 }
 
 /// A packet in flight.
@@ -93,8 +97,19 @@ fn end_if_known<P>(packets: &mut Slab<UnderWay<P>>, token: u32, outlet: &mut imp
 }
 
 impl<P> CardFabric<P> {
-    pub fn new(fabric: Fabric) -> CardFabric<P> {
-        CardFabric { fabric, packets: Slab::new() }
+    /// A fabric between `nodes` nodes and switches with handlers; the fabric knows the first of these as `first_switch`.
+    pub fn new(fabric: Fabric, nodes: u32, first_switch: u32) -> CardFabric<P> {
+        CardFabric { fabric, packets: Slab::new(), nodes, first_switch }
+    }
+
+    /// A node as the fabric numbers it.
+    fn host_of(&self, node: u32) -> u32 {
+        if node < self.nodes { node } else { node - self.nodes + self.first_switch }
+    }
+
+    /// The number of links of the shortest path from one node to another.
+    pub fn distance(&self, from: u32, to: u32) -> u32 {
+        self.fabric.topology().distance(self.host_of(from), self.host_of(to))
     }
 
     /// Injects a packet for another node. Returns its departure, or `None` if it is blocked.
@@ -108,7 +123,12 @@ impl<P> CardFabric<P> {
     ) -> Option<Departure> {
         let Injection { from, to, bytes, .. } = injection;
         let token = self.packets.insert(UnderWay { injection, has_left: false, packet: None, fate: None });
-        let packet = self.fabric.packet(NewPacket { from, to, bytes: bytes as u32, token: token as u32 });
+        let packet = self.fabric.packet(NewPacket {
+            from: self.host_of(from),
+            to: self.host_of(to),
+            bytes: bytes as u32,
+            token: token as u32,
+        });
         let packets = &mut self.packets;
         let mut edges = Edges { ports, packets, losses, outlet, now, injected: Some(token), departure: None };
         self.fabric.inject(now, packet, &mut edges);

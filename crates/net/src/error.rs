@@ -111,6 +111,14 @@ pub enum NetError {
         /// The names of those of another link.
         example: (String, String),
     },
+    /// A switch that is to run handlers does not exist.
+    #[error("network.switch.handlers: the network has no switch \"{name}\"; one of its switches is \"{example}\"")]
+    NoSwitch {
+        /// The name, or the pattern of names.
+        name: String,
+        /// The name of another switch.
+        example: String,
+    },
     /// The network is a model without links.
     #[error("the link from \"{from}\" to \"{to}\" needs a network with links: --set network.model=fabric")]
     NoLinks {

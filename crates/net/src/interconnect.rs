@@ -1,7 +1,7 @@
 use sim::{SerialResource, Time, TimePerByte};
 
 use crate::cards::CardFabric;
-use crate::fabric::{Crossing, Event, Fabric, Parameters, Report, Rounding};
+use crate::fabric::{Crossing, Event, Fabric, Parameters, Report, Rounding, Traffic};
 use crate::injection::{Departure, Injection, Outlet};
 use crate::losses::{Loss, LossyPlace, PathLosses};
 use crate::{Latency, NetError, Topology};
@@ -18,6 +18,8 @@ pub struct Interconnect<P> {
     model: Model<P>,
     losses: PathLosses,
     gap_per_byte: TimePerByte,
+    /// The names of the switches with handlers, which are the last nodes.
+    switches: Vec<String>,
 }
 
 #[derive(Debug)]
@@ -27,21 +29,34 @@ enum Model<P> {
 }
 
 impl<P> Interconnect<P> {
-    /// The interconnect of a machine with `nodes` nodes.
+    /// The interconnect of a machine with `nodes` nodes, after which its switches with handlers are nodes, too.
     ///
     /// # Errors
-    /// When the topology cannot have that many nodes, or its file is no network.
+    /// When the topology cannot have that many nodes, or its file is no network; when a switch with handlers does not exist.
     pub fn new(parameters: &machine::Network, nodes: usize) -> Result<Interconnect<P>, NetError> {
+        let cards = &parameters.switch_cards;
+        let mut switches = Vec::new();
         let model = match parameters.model {
             machine::NetworkModel::Latency => Model::Latency(Latency::new(parameters, nodes)?),
             machine::NetworkModel::Fabric => {
-                let topology = Topology::of_machine(parameters, nodes)?;
+                let mut topology = Topology::of_machine(parameters, nodes)?;
+                let first = topology.hosts();
+                if !cards.handlers.is_empty() {
+                    topology = topology.with_cards(&cards.handlers, cards.gap_per_byte(parameters.gap_per_byte))?;
+                    switches.extend((0..topology.cards()).map(|card| topology.switch_of(first + card)));
+                }
                 let fabric = Fabric::new(topology, Parameters::of_machine(parameters), Rounding::Down)?;
-                Model::Fabric(Box::new(CardFabric::new(fabric)))
+                Model::Fabric(Box::new(CardFabric::new(fabric, nodes as u32, first)))
             }
         };
-        let ports = vec![SerialResource::default(); nodes];
-        Ok(Interconnect { ports, gap_per_byte: parameters.gap_per_byte, losses: PathLosses::default(), model })
+        let ports = vec![SerialResource::default(); nodes + switches.len()];
+        Ok(Interconnect {
+            ports,
+            switches,
+            gap_per_byte: parameters.gap_per_byte,
+            losses: PathLosses::default(),
+            model,
+        })
     }
 
     /// Loses packets from now on. Equal seeds lose the same packets.
@@ -165,7 +180,28 @@ impl<P> Interconnect<P> {
         }
     }
 
-    /// Number of nodes.
+    /// The names of the switches with handlers: the last nodes, in this order.
+    pub fn switches(&self) -> &[String] {
+        &self.switches
+    }
+
+    /// The number of links of the shortest path from one node to another; `None` when the model has no links.
+    pub fn distance(&self, from: u32, to: u32) -> Option<u32> {
+        match &self.model {
+            Model::Latency(_) => None,
+            Model::Fabric(fabric) => Some(fabric.distance(from, to)),
+        }
+    }
+
+    /// Packets and bytes of each link that has carried a packet; `None` when the model has no links.
+    pub fn traffic(&self) -> Option<Vec<Traffic>> {
+        match &self.model {
+            Model::Latency(_) => None,
+            Model::Fabric(fabric) => Some(fabric.fabric.traffic()),
+        }
+    }
+
+    /// Number of nodes, switches with handlers included.
     pub fn nodes(&self) -> usize {
         self.ports.len()
     }

@@ -38,7 +38,7 @@ pub use event::NicEvent;
 pub use handlers::HandlerRequest;
 pub use message::{Body, Header, MessageId, Packet, Request, RequestKind, Response};
 pub use pipeline::Completion;
-pub use portals::{Action, FetchAction, InternalError, Portals, RmaOp, Target, TriggeredOp};
+pub use portals::{Action, FetchAction, InternalError, Likeness, Portals, RmaOp, Target, TriggeredOp};
 pub use ports::{Departure, MemoryFault, Notice, PacketId, Ports, Slice, Track};
 pub use region::Region;
 pub use stats::{HandlerStats, Stats};

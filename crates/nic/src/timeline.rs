@@ -35,27 +35,38 @@ pub struct LinkSlice {
 }
 
 struct Rows {
-    cpu: TrackId,
+    /// A switch has no CPU.
+    cpu: Option<TrackId>,
     nic_in: TrackId,
     nic_out: TrackId,
-    dma: TrackId,
+    dma: Option<TrackId>,
     hpus: Vec<TrackId>,
 }
 
 impl Timeline {
-    /// With rows for the nodes of `machine`.
-    pub fn new(mut trace: Trace, ranks: usize, machine: &Machine) -> Timeline {
-        let hpus = if machine.nic.runs_handlers() { machine.accelerator.hpus() } else { 0 };
-        let mut rows = Vec::new();
-        for rank in 0..if trace.is_on() { ranks } else { 0 } {
-            let process = trace.process(&format!("rank {rank}"));
+    /// With rows for the nodes of `machine`, and for the accelerators of `switches`, which are those of `of_switch`.
+    pub fn new(
+        mut trace: Trace,
+        ranks: usize,
+        machine: &Machine,
+        switches: &[String],
+        of_switch: &Machine,
+    ) -> Timeline {
+        let (mut rows, is_on) = (Vec::new(), trace.is_on());
+        let mut add = |name: &str, machine: &Machine, has_host: bool| {
+            let hpus = if machine.nic.runs_handlers() { machine.accelerator.hpus() } else { 0 };
+            let process = trace.process(name);
             rows.push(Rows {
-                cpu: trace.track(process, "CPU"),
+                cpu: has_host.then(|| trace.track(process, "CPU")),
                 nic_in: trace.track(process, "NIC in"),
                 nic_out: trace.track(process, "NIC out"),
-                dma: trace.track(process, "DMA"),
+                dma: has_host.then(|| trace.track(process, "DMA")),
                 hpus: (0..hpus).map(|hpu| trace.track(process, &format!("HPU {hpu}"))).collect(),
             });
+        };
+        if is_on {
+            (0..ranks).for_each(|rank| add(&format!("rank {rank}"), machine, true));
+            switches.iter().for_each(|switch| add(switch, of_switch, false));
         }
         Timeline { trace, rows, links: HashMap::new(), network: None, flows: HashMap::new() }
     }
@@ -83,11 +94,12 @@ impl Timeline {
         let Some(rows) = self.rows.get(rank) else { return };
         let track = match slice.track {
             Track::Cpu => rows.cpu,
-            Track::NicIn => rows.nic_in,
-            Track::NicOut => rows.nic_out,
+            Track::NicIn => Some(rows.nic_in),
+            Track::NicOut => Some(rows.nic_out),
             Track::Dma => rows.dma,
-            Track::Hpu(hpu) => rows.hpus[hpu as usize],
+            Track::Hpu(hpu) => rows.hpus.get(hpu as usize).copied(),
         };
+        let Some(track) = track else { return };
         let mut args = Vec::new();
         if let Some(packet) = slice.packet {
             // The number that people see: sender and its count.

@@ -46,7 +46,7 @@ impl Scripts<'_> {
             };
             let names = append.handlers.each_ref().map(|name| name.as_deref());
             let installed =
-                cluster.card(rank as usize).handlers_by_name(names, memory, &state, Region::range(start, MOST));
+                cluster.card(rank as usize).handlers_by_name(names, memory, &state, Region::range(start, MOST), 0);
             handlers = Some(installed.map_err(|code| self.refused(cluster, op, "PtlMEAppend", code))?);
         }
         let once = if append.use_once { me::USE_ONCE } else { 0 };

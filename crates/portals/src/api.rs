@@ -22,10 +22,7 @@ macro_rules! api {
         /// Pointers must be valid as the header asks.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name($($argument: $type),*) -> c_int {
-            if !attachment::initialised() {
-                return ReturnCode::NoInit as c_int;
-            }
-            perform(Op::$name, &[$(&$argument),*])
+            perform_initialised(Op::$name, &[$(&$argument),*])
         }
     )+ };
 }
@@ -48,6 +45,11 @@ fn perform(op: Op, arguments: &[&dyn Argument]) -> c_int {
         }
     }
     answer.rc()
+}
+
+/// Makes a call that needs `PtlInit`.
+fn perform_initialised(op: Op, arguments: &[&dyn Argument]) -> c_int {
+    if attachment::initialised() { perform(op, arguments) } else { ReturnCode::NoInit as c_int }
 }
 
 api! {
@@ -207,6 +209,42 @@ pub extern "C" fn spin_size() -> c_int {
     Session::get().map_or(1, |session| session.ranks as c_int)
 }
 
+/// See `spin.h`. Returns 0 outside of spinrun.
+#[unsafe(no_mangle)]
+pub extern "C" fn spin_switches() -> c_int {
+    let mut count = 0u32;
+    host_call(Op::SpinSwitches, &[&Out::new(&raw mut count)]);
+    count as c_int
+}
+
+/// See `spin.h`.
+#[unsafe(no_mangle)]
+pub extern "C" fn spin_distance(from: c_int, to: c_int) -> c_int {
+    let mut links = 0u32;
+    match host_call(Op::SpinDistance, &[&(from as u32), &(to as u32), &Out::new(&raw mut links)]) {
+        0 => links as c_int,
+        _ => -1,
+    }
+}
+
+/// See `spin.h`.
+///
+/// # Safety
+/// `memory` must be a place for a handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn spin_switch_alloc(which: c_int, ni: Handle, length: u64, memory: Out<Handle>) -> c_int {
+    perform_initialised(Op::SpinSwitchAlloc, &[&(which as u32), &ni, &length, &memory])
+}
+
+/// See `spin.h`.
+///
+/// # Safety
+/// `me` must be a valid pointer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn spin_switch_attach(which: c_int, ni: Handle, index: u32, me: In<Me>) -> c_int {
+    perform_initialised(Op::SpinSwitchAttach, &[&(which as u32), &ni, &index, &me])
+}
+
 /// See `spin.h`.
 ///
 /// # Safety
@@ -219,7 +257,8 @@ pub unsafe extern "C" fn spin_set_map(ni: Handle) -> c_int {
     if rc != ReturnCode::Ok as c_int {
         return rc;
     }
-    let map: Vec<Process> = (0..spin_size() as u32).map(|rank| Process { nid: rank, pid: own.pid }).collect();
+    let nodes = spin_size() + spin_switches();
+    let map: Vec<Process> = (0..nodes as u32).map(|node| Process { nid: node, pid: own.pid }).collect();
     // SAFETY: the map has as many elements as it is said to have.
     unsafe { PtlSetMap(ni, map.len() as u64, Address::new(map.as_ptr().cast())) }
 }

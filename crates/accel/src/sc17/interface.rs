@@ -15,8 +15,8 @@ impl Accelerator for Unit {
         self.load_program(program)
     }
 
-    fn program(&self) -> Option<&CardProgram> {
-        self.program.as_ref().map(|loaded| &*loaded.program)
+    fn program(&self) -> Option<&Rc<CardProgram>> {
+        self.program.as_ref().map(|loaded| &loaded.program)
     }
 
     fn unload(&mut self) {

@@ -34,6 +34,9 @@ struct Report<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     failures: Option<Value>,
     cards: Vec<CardReport>,
+    /// The accelerators of switches; only if switches have handlers.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    switches: Vec<SwitchReport>,
     /// The messages that all cards together did not deliver, by reason.
     drops: BTreeMap<&'static str, DropReport>,
     /// The statistics of handlers of all cards together, by name.
@@ -80,6 +83,14 @@ enum EndReport {
     TimedOut,
 }
 
+/// A switch with handlers: its name, and what its accelerator did. Host memory and CPU are always 0.
+#[derive(Serialize)]
+struct SwitchReport {
+    name: String,
+    #[serde(flatten)]
+    card: CardReport,
+}
+
 #[derive(Serialize)]
 struct CardReport {
     messages_sent: u64,
@@ -123,6 +134,19 @@ struct NetworkReport {
     mean_utilization: f64,
     longest_queue: Option<LinkUse>,
     busiest_links: Vec<LinkUse>,
+    /// The sum of the bytes that each link has carried.
+    link_bytes: u64,
+    /// Each link that has carried a packet.
+    traffic: Vec<TrafficReport>,
+}
+
+#[derive(Serialize)]
+struct TrafficReport {
+    from: String,
+    to: String,
+    packets: u64,
+    /// Bytes of data: a packet without data, such as an acknowledgement, counts as 0.
+    bytes: u64,
 }
 
 #[derive(Serialize)]
@@ -131,6 +155,7 @@ struct LinkUse {
     to: String,
     utilization: f64,
     packets: u64,
+    bytes: u64,
     drops: u64,
     longest_queue_bytes: u64,
     mean_queue_bytes: f64,
@@ -172,13 +197,17 @@ pub fn json(
     for (name, handler) in stats.iter().flat_map(|card| &card.handlers) {
         handlers.entry(name.clone()).or_default().merge(handler);
     }
-    let hosts = world.sending_ports_busy().zip(world.host_traffic());
-    let cards = stats.iter().zip(hosts).map(|(card, (busy, traffic))| card_report(card, busy, *traffic)).collect();
+    let traffic = world.host_traffic().iter().copied().chain(std::iter::repeat(HostTraffic::default()));
+    let parts = stats.iter().zip(world.sending_ports_busy()).zip(traffic);
+    let mut reports = parts.map(|((card, busy), traffic)| card_report(card, busy, traffic));
+    let cards = reports.by_ref().take(world.ranks()).collect();
+    let switches =
+        world.switches().iter().cloned().zip(reports).map(|(name, card)| SwitchReport { name, card }).collect();
     let report = Report {
         version: 1,
         machine: &machine.name,
         nic: machine.nic.kind.name(),
-        ranks: stats.len(),
+        ranks: world.ranks(),
         end: end_report(end),
         end_ps: world.now().as_ps(),
         rank_end_ps: world.rank_ends().map(|end| end.as_ps()).collect(),
@@ -189,9 +218,13 @@ pub fn json(
         }),
         failures: failures.map(|(failures, lost)| failures::describe(failures, lost)),
         cards,
+        switches,
         drops: drops::report(&merge_drops(stats.iter().map(|card| &card.drops))),
         handlers: handlers.iter().map(|(name, handler)| (name.clone(), handler_report(handler))).collect(),
-        network: world.links(BUSIEST).map(network_report),
+        network: world
+            .links(BUSIEST)
+            .zip(world.traffic_of_links())
+            .map(|(report, links)| network_report(report, links)),
         profile: profiled.then(|| profile(&stats)),
     };
     let mut text = serde_json::to_string_pretty(&report).expect("maps have text keys");
@@ -280,7 +313,14 @@ pub fn tell_links(report: &net::fabric::Report) {
     }
 }
 
-fn network_report(report: net::fabric::Report) -> NetworkReport {
+fn network_report(report: net::fabric::Report, links: Vec<net::fabric::Traffic>) -> NetworkReport {
+    let traffic = links.into_iter().map(|link| TrafficReport {
+        from: link.from,
+        to: link.to,
+        packets: link.packets,
+        bytes: link.bytes,
+    });
+    let traffic: Vec<TrafficReport> = traffic.collect();
     NetworkReport {
         topology: report.description,
         hosts: report.hosts,
@@ -293,6 +333,8 @@ fn network_report(report: net::fabric::Report) -> NetworkReport {
         mean_utilization: report.mean_utilization,
         longest_queue: report.longest_queue.map(link_use),
         busiest_links: report.busiest.into_iter().map(link_use).collect(),
+        link_bytes: traffic.iter().map(|link| link.bytes).sum(),
+        traffic,
     }
 }
 
@@ -302,6 +344,7 @@ fn link_use(link: net::fabric::LinkReport) -> LinkUse {
         to: link.to,
         utilization: link.utilization,
         packets: link.packets,
+        bytes: link.bytes,
         drops: link.drops,
         longest_queue_bytes: link.longest_queue,
         mean_queue_bytes: link.mean_queue,

@@ -86,6 +86,9 @@ impl Processes {
             Op::SpinYield => done(Reply::new(ReturnCode::Ok)),
             Op::SpinBarrier => self.barrier(cluster, call.caller, BarrierKind::Spin),
             Op::PmiBarrier => self.barrier(cluster, call.caller, BarrierKind::Pmi),
+            Op::SpinSwitches | Op::SpinDistance | Op::SpinSwitchAlloc | Op::SpinSwitchAttach => {
+                self.switch_call(cluster, call)
+            }
             Op::PtlPut
             | Op::PtlGet
             | Op::PtlAtomic
@@ -226,6 +229,8 @@ fn uses_card(op: Op) -> bool {
             | Op::SpinYield
             | Op::SpinBarrier
             | Op::PmiBarrier
+            | Op::SpinSwitches
+            | Op::SpinDistance
             | Op::PtlNIFini
     )
 }

@@ -11,6 +11,7 @@
 //! * `processes`: the state of the ranks; threads that wait, and what lets them go on
 //! * `step`: what a call leads to; `end`, `error`: how a run ends
 //! * `looks`, `transfers`, `programs`: the calls that look at completions, that move data, that load device code
+//! * `switches`: the calls about switches with handlers
 //! * `calls`: what each library call does and costs
 //! * `polling`: ranks that wait for their own memory to change
 //! * `pauses`: what is done when a rank pauses
@@ -32,6 +33,7 @@ mod processes;
 mod programs;
 mod run;
 mod step;
+mod switches;
 mod transfers;
 mod wait;
 

@@ -108,7 +108,22 @@ impl World {
         self.cluster.set_profiling();
     }
 
-    /// What each card did.
+    /// Number of ranks.
+    pub fn ranks(&self) -> usize {
+        self.processes.ranks.len()
+    }
+
+    /// The names of the switches with handlers.
+    pub fn switches(&self) -> &[String] {
+        self.cluster.switches()
+    }
+
+    /// Packets and bytes of each link that has carried a packet; `None` when the network is a model without links.
+    pub fn traffic_of_links(&self) -> Option<Vec<cluster::LinkTraffic>> {
+        self.cluster.traffic_of_links()
+    }
+
+    /// What each card did: those of the ranks, and then those of switches.
     pub fn card_stats(&self) -> impl Iterator<Item = Stats> {
         self.cluster.stats()
     }
@@ -224,7 +239,7 @@ impl Ranks for Processes {
 
     fn is_out_of_time(&mut self, rank: usize, _: &mut Cluster) -> Result<(), RunError> {
         // Events that a rank left behind when it ended may never happen.
-        if self.ranks[rank].status.is_none() {
+        if self.ranks.get(rank).is_some_and(|rank| rank.status.is_none()) {
             self.end = Some(End::OutOfTime { rank });
         }
         Ok(())

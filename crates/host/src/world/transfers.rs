@@ -119,7 +119,7 @@ impl Processes {
                 Ok(handlers) => handlers,
                 Err(code) => {
                     let has_program = cluster.card(rank).has_program();
-                    self.warn(cluster, rank, handlers_refused(code, has_program));
+                    self.warn(cluster, rank, &handlers_refused("PtlMEAppend", code, has_program));
                     return Err(code);
                 }
             };
@@ -146,13 +146,14 @@ impl Processes {
     }
 }
 
-/// Describes, for the user, why handlers could not be installed.
-fn handlers_refused(code: ReturnCode, program: bool) -> &'static str {
-    match (code, program) {
-        (ReturnCode::Fail, _) => "PtlMEAppend: handlers on a card without HPUs (--nic spin has)",
-        (_, false) => "PtlMEAppend: handlers, but the program has no device code for this card (compile with spincc)",
+/// Describes, for the user, why a call could not install handlers.
+pub fn handlers_refused(call: &str, code: ReturnCode, program: bool) -> String {
+    let why = match (code, program) {
+        (ReturnCode::Fail, _) => "handlers on a card without HPUs (--nic spin has)",
+        (_, false) => "handlers, but the program has no device code for this card (compile with spincc)",
         (_, true) => {
-            "PtlMEAppend: a handler is not of this program, or its HPU memory, initial state or user header is out of range"
+            "a handler is not of this program, or its HPU memory, initial state or user header is out of range"
         }
-    }
+    };
+    format!("{call}: {why}")
 }

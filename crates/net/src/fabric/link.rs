@@ -57,6 +57,7 @@ impl Kind {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Counts {
     pub packets: u64,
+    pub bytes: u64,
     pub busy: Time,
     /// The maximum time for transmitting the queue, including the packet that is on its way onto the link.
     pub longest: Time,
@@ -65,12 +66,13 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    pub const NONE: Counts = Counts { packets: 0, busy: Time::ZERO, longest: Time::ZERO, area: 0.0 };
+    pub const NONE: Counts = Counts { packets: 0, bytes: 0, busy: Time::ZERO, longest: Time::ZERO, area: 0.0 };
 
     /// Counts a packet that had to wait for the link.
     #[inline]
     pub fn add(&mut self, wait: Time, transmission: Time, bytes: u32) {
         self.packets += 1;
+        self.bytes += u64::from(bytes);
         self.busy += transmission;
         // While it leaves, half of its bytes are still queued on average.
         self.area += (2 * wait.as_ps() + transmission.as_ps()) as f64 * f64::from(bytes);

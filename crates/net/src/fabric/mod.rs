@@ -33,4 +33,4 @@ pub(crate) use engine::{Arrival, Edge, Fabric, Left, Rounding};
 pub(crate) use link::Kind;
 pub(crate) use packet::NewPacket;
 pub use parameters::{Flow, Parameters, Routing};
-pub use statistics::{Crossing, LinkReport, Report};
+pub use statistics::{Crossing, LinkReport, Report, Traffic};

@@ -1,7 +1,7 @@
 use sim::Time;
 
 use super::engine::Fabric;
-use super::statistics::{LinkReport, Report};
+use super::statistics::{LinkReport, Report, Traffic};
 
 impl Fabric {
     /// The statistics up to `end`, with the links of the highest utilization, `busiest` at most.
@@ -15,7 +15,7 @@ impl Fabric {
         let busy: u128 = self.links.iter().map(|link| u128::from(link.counts.busy.as_ps())).sum();
         Report {
             description: self.topology.description().to_owned(),
-            hosts: self.hosts,
+            hosts: self.hosts - self.topology.cards(),
             switches: self.topology.switches(),
             links: self.links.len(),
             packets: self.sent_packets,
@@ -28,6 +28,16 @@ impl Fabric {
         }
     }
 
+    /// Packets and bytes of each link that has carried a packet.
+    pub fn traffic(&self) -> Vec<Traffic> {
+        let used = (0..self.links.len()).filter(|&link| self.links[link].counts.packets > 0);
+        let traffic = |link: usize| {
+            let (counts, (from, to)) = (&self.links[link].counts, self.link_name(link as u32));
+            Traffic { from, to, packets: counts.packets, bytes: counts.bytes }
+        };
+        used.map(traffic).collect()
+    }
+
     fn link_report(&self, link: usize, end: Time) -> LinkReport {
         let (counts, ends) = (&self.links[link].counts, self.topology.links()[link]);
         LinkReport {
@@ -35,6 +45,7 @@ impl Fabric {
             to: self.topology.name(ends.to),
             utilization: share(counts.busy.as_ps() as f64, end),
             packets: counts.packets,
+            bytes: counts.bytes,
             drops: self.drops.get(link).copied().unwrap_or(0),
             longest_queue: self.kind(link as u32).bytes_in(counts.longest),
             mean_queue: share(counts.area, end) / 2.0,

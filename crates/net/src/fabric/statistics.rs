@@ -11,6 +11,8 @@ pub struct LinkReport {
     pub utilization: f64,
     /// Packets that passed it.
     pub packets: u64,
+    /// Bytes of data of these packets.
+    pub bytes: u64,
     /// Packets that were lost because its queue was full.
     pub drops: u64,
     /// Maximum number of bytes in its queue, including the packet that is on its way onto the link. Links of hosts have
@@ -18,6 +20,19 @@ pub struct LinkReport {
     pub longest_queue: u64,
     /// Bytes in its queue, averaged over time.
     pub mean_queue: f64,
+}
+
+/// The traffic of a link.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Traffic {
+    /// Name of the vertex where it starts.
+    pub from: String,
+    /// Name of the vertex where it ends.
+    pub to: String,
+    /// Packets that passed it.
+    pub packets: u64,
+    /// Bytes of data of these packets.
+    pub bytes: u64,
 }
 
 /// Statistics of a fabric.

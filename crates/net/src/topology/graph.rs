@@ -1,9 +1,12 @@
+use std::collections::VecDeque;
+
 use sim::memory::prefetch;
+use sim::{Time, TimePerByte};
 
 use super::dragonfly::{self, Dragonfly, DragonflyRoutes};
 use super::fat_tree::{self, TreeRoutes};
 use super::read;
-use super::table::TableRoutes;
+use super::table::{self, Route, TableRoutes};
 use super::torus::{self, TorusRoutes};
 use super::wiring::{Link, NextHops, RouteState, Wiring, too_large};
 use crate::NetError;
@@ -16,6 +19,8 @@ use crate::NetError;
 pub struct Topology {
     description: String,
     hosts: u32,
+    /// How many of the hosts are accelerators of switches; these are the last.
+    cards: u32,
     /// The place of the first link of each vertex, and the number of links.
     first: Vec<u32>,
     links: Vec<Link>,
@@ -104,7 +109,68 @@ impl Topology {
         for vertex in 0..vertices {
             first[vertex + 1] += first[vertex];
         }
-        Ok(Topology { description, hosts, first, links, plan })
+        Ok(Topology { description, hosts, cards: 0, first, links, plan })
+    }
+
+    /// Gives switches accelerators: each becomes a host beside the others, with a link of latency zero and this inverse
+    /// bandwidth to its switch and one back. `names` are those of switches; `*` stands for any characters.
+    ///
+    /// Packets then follow tables of shortest paths, which are the paths of before in fat trees.
+    ///
+    /// # Errors
+    /// When no switch has one of the names, or when routes would need too many virtual channels.
+    pub fn with_cards(self, names: &[String], gap_per_byte: TimePerByte) -> Result<Topology, NetError> {
+        let switches: Vec<u32> = (self.hosts..self.hosts + self.switches()).collect();
+        let is_named = |vertex: u32, name: &str| matches(name.as_bytes(), self.name(vertex).as_bytes());
+        if let Some(name) = names.iter().find(|name| !switches.iter().any(|vertex| is_named(*vertex, name))) {
+            return Err(NetError::NoSwitch { name: name.clone(), example: self.name(self.hosts) });
+        }
+        let chosen: Vec<u32> =
+            switches.iter().copied().filter(|vertex| names.iter().any(|name| is_named(*vertex, name))).collect();
+        let cards = chosen.len() as u32;
+        let moved = |vertex: u32| if vertex < self.hosts { vertex } else { vertex + cards };
+        let mut links: Vec<Link> =
+            self.links.iter().map(|link| Link { from: moved(link.from), to: moved(link.to), ..*link }).collect();
+        for (card, switch) in (self.hosts..).zip(&chosen) {
+            let way = |from, to| Link { from, to, gap_per_byte: Some(gap_per_byte), latency: Some(Time::ZERO) };
+            links.extend([way(card, moved(*switch)), way(moved(*switch), card)]);
+        }
+        // The port of an accelerator is the last of its switch.
+        links.sort_by_key(|link| link.from);
+        let of_cards = chosen.iter().map(|switch| format!("accelerator of {}", self.name(*switch)));
+        let names = (0..self.hosts).map(|host| self.name(host)).chain(of_cards);
+        let names: Vec<String> = names.chain(switches.iter().map(|switch| self.name(*switch))).collect();
+        let (hosts, vertices) = (self.hosts + cards, names.len());
+        let routes = vec![Route::Unsaid; links.len()];
+        let plan = Plan::Table(table::build(names, hosts, &links, &routes)?);
+        let description = format!("{}, {cards} of its switches with handlers", self.description);
+        Ok(Topology { cards, ..Topology::from_links(description, hosts, vertices, links, plan)? })
+    }
+
+    /// The number of accelerators of switches, which are the last of the hosts.
+    pub fn cards(&self) -> u32 {
+        self.cards
+    }
+
+    /// The name of a host's switch.
+    pub(crate) fn switch_of(&self, host: u32) -> String {
+        self.name(self.links[self.first(host) as usize].to)
+    }
+
+    /// The number of links of the shortest path between two hosts, in the direction from `from` to `to`.
+    pub fn distance(&self, from: u32, to: u32) -> u32 {
+        let mut distances = vec![u32::MAX; self.first.len() - 1];
+        let mut queue = VecDeque::from([from]);
+        distances[from as usize] = 0;
+        while let Some(vertex) = queue.pop_front() {
+            for link in &self.links[self.first[vertex as usize] as usize..self.first[vertex as usize + 1] as usize] {
+                if distances[link.to as usize] == u32::MAX {
+                    distances[link.to as usize] = distances[vertex as usize] + 1;
+                    queue.push_back(link.to);
+                }
+            }
+        }
+        distances[to as usize]
     }
 
     /// Number of hosts.
@@ -193,5 +259,14 @@ impl Topology {
             Plan::Torus(plan) => plan.name(switch),
             Plan::Table(_) => unreachable!("its vertices have names"),
         }
+    }
+}
+
+/// Whether a text is what a pattern describes, in which `*` stands for any characters.
+fn matches(pattern: &[u8], text: &[u8]) -> bool {
+    match pattern.split_first() {
+        None => text.is_empty(),
+        Some((b'*', rest)) => (0..=text.len()).any(|skipped| matches(rest, &text[skipped..])),
+        Some((first, rest)) => text.first() == Some(first) && matches(rest, &text[1..]),
     }
 }

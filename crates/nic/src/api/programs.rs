@@ -74,8 +74,35 @@ impl Nic {
             .map(Some)
     }
 
+    /// The device program, for other cards to share.
+    pub fn program(&self) -> Option<Rc<CardProgram>> {
+        self.spin.accelerator.program().cloned()
+    }
+
+    /// The names of an ME's handlers, header, payload and completion.
+    ///
+    /// # Errors
+    /// [`ReturnCode::Fail`] when the card runs no handlers; [`ReturnCode::ArgInvalid`] when a handler is not in the
+    /// program, or when there is none.
+    pub fn handler_names(&self, me: &ptl::Me) -> Result<[Option<Rc<str>>; 3]> {
+        let request = HandlerRequest::of(me).ok_or(ReturnCode::ArgInvalid)?;
+        if !self.pipeline.machine.nic.runs_handlers() {
+            return Err(ReturnCode::Fail);
+        }
+        let program = self.spin.accelerator.program().ok_or(ReturnCode::ArgInvalid)?;
+        let name = |address: u64| match address {
+            0 => Ok(None),
+            address => program
+                .device()
+                .handler(address)
+                .map(|handler| Some(handler.name.clone()))
+                .ok_or(ReturnCode::ArgInvalid),
+        };
+        Ok([name(request.header)?, name(request.payload)?, name(request.completion)?])
+    }
+
     /// Prepares handlers by their names, header, payload and completion, for a program that has no host part. `state`
-    /// is their initial state, and `host` their `PTL_HANDLER_HOST_MEM`.
+    /// is their initial state, `host` their `PTL_HANDLER_HOST_MEM`, and `user_hdr` the size of user headers.
     ///
     /// # Errors
     /// [`ReturnCode::Fail`] when the card runs no handlers; [`ReturnCode::ArgInvalid`] when the program has no handler
@@ -86,6 +113,7 @@ impl Nic {
         memory: Handle,
         state: &[u8],
         host: Region,
+        user_hdr: u64,
     ) -> Result<Handlers> {
         if !self.pipeline.machine.nic.runs_handlers() {
             return Err(ReturnCode::Fail);
@@ -95,7 +123,7 @@ impl Nic {
         for (handler, name) in handlers.iter_mut().zip(names) {
             *handler = name.map(|name| program.named(name).cloned().ok_or(ReturnCode::ArgInvalid)).transpose()?;
         }
-        self.spin.install(&self.pipeline.machine.accelerator, handlers, memory, state, host, 0)
+        self.spin.install(&self.pipeline.machine.accelerator, handlers, memory, state, host, user_hdr)
     }
 
     /// `PtlHPUAllocMem` (sPIN App. B.2).

@@ -37,6 +37,13 @@ impl Nic {
         }
     }
 
+    /// The card of a switch: it has no host, so handlers cannot move data to and from host memory.
+    pub fn of_switch(machine: Rc<Machine>, node: u32, nodes: u32, uid: u32) -> Nic {
+        let mut card = Nic::new(machine, node, nodes, uid);
+        card.pipeline.has_host = false;
+        card
+    }
+
     /// The memory of the host that messages may write: of every entry and every memory descriptor.
     pub fn exposed(&self) -> impl Iterator<Item = &Region> {
         self.interfaces.iter().flatten().flat_map(|interface| {

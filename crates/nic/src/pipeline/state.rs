@@ -18,6 +18,8 @@ pub struct Pipeline {
     pub machine: Rc<Machine>,
     /// The Portals objects of the node's process.
     pub portals: Portals,
+    /// Whether there is a host, with memory; a switch has none.
+    pub has_host: bool,
     /// The DMA engine.
     pub dma: DmaEngine,
     /// What the card has counted; the parts that others count are missing.
@@ -40,6 +42,7 @@ impl Pipeline {
     pub fn new(machine: Rc<Machine>, portals: Portals) -> Pipeline {
         Pipeline {
             portals,
+            has_host: true,
             dma: DmaEngine::new(machine.dma.clone()),
             stats: Stats::default(),
             completions: VecDeque::new(),

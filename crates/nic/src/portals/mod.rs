@@ -7,6 +7,7 @@
 //! * `interface`, `descriptor`, `entry`, `events`, `operation`, `triggered`, `unexpected`, `slab`: the objects
 //! * `matching`: which entry takes a message; `delivery`: what the program is told at its end
 //! * `lists`: lists of entries and unexpected headers, counters and what they trigger
+//! * `likeness`: interfaces of several cards that know the same processes
 //! * `initiator`: operations of this node
 //! * `flow`: flow control
 
@@ -19,6 +20,7 @@ mod events;
 mod flow;
 mod initiator;
 mod interface;
+mod likeness;
 mod lists;
 mod matching;
 mod operation;
@@ -35,6 +37,7 @@ pub use effect::{Effect, InternalError, Notice};
 pub use entry::{Entry, Placement};
 pub use initiator::Initiated;
 pub use interface::default_limits;
+pub use likeness::Likeness;
 pub use matching::Delivery;
 pub use operation::{CardPlace, Operation, OperationKind};
 pub use state::{DEFAULT_PID, Portals};

@@ -9,7 +9,7 @@ mod reply;
 mod transfers;
 
 use abi::portals::{CtEvent, Handle};
-use accel::{Command, Counter, Issued, Reply};
+use accel::{Command, Counter, Issued, Place, Reply};
 
 use self::reply::{Executed, INVALID, Issuer, Refusal};
 use super::unit::Spin;
@@ -33,6 +33,14 @@ impl Spin {
         let Issued { id, handler, command, .. } = issued;
         let issuer = Issuer { id, handler };
         let executed = match command {
+            command if !pipeline.has_host && needs_host(&command) => {
+                let (node, handler) = (pipeline.portals.node, &issuer.handler);
+                ports.warn(format!(
+                    "node {node}: handler '{handler}' uses host memory or a counter of the host, and a switch has no host: the \
+                     call returns SPIN_ERR_INVALID"
+                ));
+                Err(INVALID)
+            }
             Command::Put(message) => self.put(&issuer, rx, &message, pipeline, ports),
             Command::Get(message) => self.get(&issuer, rx, &message, pipeline, ports),
             Command::Atomic(message, op, datatype) => {
@@ -47,6 +55,16 @@ impl Spin {
             Err(Refusal::Internal(error)) => return Err(error),
         };
         self.reply(id, reply, ports)
+    }
+}
+
+/// Whether a command is about the host: its memory or its counters.
+fn needs_host(command: &Command) -> bool {
+    match command {
+        Command::Put(message) | Command::Get(message) | Command::Atomic(message, ..) => {
+            matches!(message.place, Place::Host(_)) || message.counted
+        }
+        Command::Dma(_) | Command::HostAtomic(_) | Command::Counter(_) => true,
     }
 }
 

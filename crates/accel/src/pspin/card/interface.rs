@@ -24,8 +24,8 @@ impl Accelerator for Card {
         Ok(())
     }
 
-    fn program(&self) -> Option<&CardProgram> {
-        self.unit.cores().environment.program.as_deref()
+    fn program(&self) -> Option<&Rc<CardProgram>> {
+        self.unit.cores().environment.program.as_ref()
     }
 
     fn unload(&mut self) {

@@ -1,0 +1,49 @@
+use std::rc::Rc;
+
+use abi::portals::{self as ptl, Handle, Process, ReturnCode};
+
+use super::state::Portals;
+
+/// What interfaces of several cards have in common that know the same processes.
+#[derive(Clone, Debug)]
+pub struct Likeness {
+    options: u32,
+    pid: u32,
+    map: Option<Rc<[Process]>>,
+}
+
+impl Portals {
+    /// The kind of an interface, and the processes that it knows.
+    ///
+    /// # Errors
+    /// [`ReturnCode::ArgInvalid`] when it is not open, or when it is logically addressed and has no map.
+    pub fn likeness(&mut self, ni: Handle) -> Result<Likeness, ReturnCode> {
+        use ptl::ni::{LOGICAL, MATCHING, NO_MATCHING, PHYSICAL};
+        let pid = self.pid;
+        let interface = self.ni(ni)?;
+        if interface.logical() && interface.map.is_none() {
+            return Err(ReturnCode::ArgInvalid);
+        }
+        let matching = if interface.matching() { MATCHING } else { NO_MATCHING };
+        let options = matching | if interface.logical() { LOGICAL } else { PHYSICAL };
+        Ok(Likeness { options, pid, map: interface.map.clone() })
+    }
+
+    /// Opens an interface like that of another card, unless it is open. Returns its handle.
+    ///
+    /// # Errors
+    /// [`ReturnCode::ArgInvalid`] when this node is not in the map; [`ReturnCode::PidInUse`] when other interfaces of this
+    /// card are like one with another pid.
+    pub fn open_like(&mut self, like: &Likeness) -> Result<Handle, ReturnCode> {
+        let (ni, _) = self.ni_init(ptl::IFACE_DEFAULT, like.options, like.pid, None)?;
+        let Some(map) = &like.map else { return Ok(ni) };
+        match self.set_map(ni, map.clone()) {
+            Ok(()) | Err(ReturnCode::Ignored) => Ok(ni),
+            Err(code) => {
+                let index = self.ni(ni)?.index;
+                self.close(index);
+                Err(code)
+            }
+        }
+    }
+}
