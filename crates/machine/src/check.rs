@@ -5,10 +5,9 @@ use sim::{Clock, Time, TimePerByte};
 
 use crate::Machine;
 use crate::accelerator::{Accelerator, Hpu, Sc17, TimingKind};
-use crate::network::{Fabric, Network, NetworkModel, Reception, Shape, Topology};
+use crate::network::{Fabric, Network, NetworkModel, Reception, Shape, SwitchCards, Topology};
 use crate::problem::Problem;
 use crate::pspin::Pspin;
-use crate::switch::SwitchCards;
 use crate::value::Parameter;
 
 /// The maximum of a single latency: sums of latencies stay far below the maximum simulated time.

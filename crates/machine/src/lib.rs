@@ -28,10 +28,9 @@ pub use accelerator::{Accelerator, Hpu, Sc17, TimingKind};
 pub use assumed::{Assumption, Plausible};
 pub use host::{Dma, DmaEngines, DmaHandlers, DmaMessages, DmaNews, Host};
 pub use load::{MachineError, Sourced};
-pub use network::{Fabric, Flow, Injection, Network, NetworkModel, Reception, Routing, Shape, Topology};
+pub use network::{Fabric, Flow, Injection, Network, NetworkModel, Reception, Routing, Shape, SwitchCards, Topology};
 pub use nic::{MatchOverlaps, Nic, NicKind};
 pub use pspin::Pspin;
-pub use switch::SwitchCards;
 
 /// A whole machine.
 #[derive(Clone, Debug, PartialEq)]

@@ -2,8 +2,6 @@
 
 use sim::{Time, TimePerByte};
 
-use crate::switch::SwitchCards;
-
 /// `[network]`: links, switches and packets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Network {
@@ -35,6 +33,26 @@ pub struct Network {
     pub fabric: Option<Fabric>,
     /// `[network.switch]`; switches have no handlers without it.
     pub switch_cards: SwitchCards,
+}
+
+/// `[network.switch]`: switches that run handlers (sPIN §7). Every key may be omitted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SwitchCards {
+    /// `handlers`: names of the switches with an accelerator, as reports print them; `*` stands for any characters.
+    /// Default: none.
+    pub handlers: Vec<String>,
+    /// `hpus`: number of HPUs of each such accelerator (only of the kind "sc17"). Default: as many as those of the hosts'
+    /// cards have.
+    pub hpus: Option<u32>,
+    /// `lanes`: the bandwidth between a switch and its accelerator, in links. Default: 1.
+    pub lanes: Option<u32>,
+}
+
+impl SwitchCards {
+    /// The inverse bandwidth between a switch and its accelerator, where a link has this one.
+    pub fn gap_per_byte(&self, of_link: TimePerByte) -> TimePerByte {
+        TimePerByte::from_fs_per_byte(of_link.as_fs_per_byte() / u64::from(self.lanes.unwrap_or(1)))
+    }
 }
 
 impl Network {

@@ -64,9 +64,10 @@ fn sc17_int_is_the_paper() {
             injection: Injection::Max,
             reception: Reception::CutThrough,
             mtu: 4096,
-            fabric: Some(machine::Fabric::USUAL),
             retransmit: Time::from_ns(16_384),
             retries: 7,
+            fabric: Some(machine::Fabric::USUAL),
+            switch_cards: machine::SwitchCards::default(),
         },
         host: Host {
             cores: 8,
@@ -676,4 +677,42 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn switches_with_handlers_need_what_runs_them() {
+    let handlers = "network.switch.handlers=[\"switch 0 of level 2\", \"switch * of level 1\"]";
+    let fabric = "network.model=fabric";
+    let error = |settings: &[&str]| {
+        let text = error_of_set(settings);
+        text.rsplit_once(": ").map(|(_, what)| what.to_owned()).unwrap_or(text)
+    };
+    let needs = |settings: &[&str]| error_of_set(&[&[handlers], settings].concat());
+    assert!(needs(&[]).contains("needs network.model = \"fabric\""), "{}", needs(&[]));
+    assert!(needs(&[fabric, "nic.kind=rdma"]).contains("needs nic.kind = \"spin\""));
+    assert!(needs(&[fabric, "network.topology=\"./net.dot\""]).contains("needs a topology that spinkit builds"));
+    assert!(error(&[fabric, "network.switch.hpus=8"]).contains("decides nothing without network.switch.handlers"));
+    assert_eq!(error(&[fabric, handlers, "network.switch.hpus=65"]), "must be at most 64, is 65");
+    assert_eq!(error(&[fabric, handlers, "network.switch.lanes=0"]), "must be at least 1, is 0");
+    assert!(error(&[fabric, "network.switch.handlers=3"]).contains("must be a list of strings"));
+
+    let settings = [fabric, handlers, "network.switch.hpus=16", "network.switch.lanes=4"].map(str::to_owned);
+    let machine = Machine::load("sc17-int", &[folder()], &settings).unwrap();
+    let shown: Vec<_> = machine.describe().into_iter().filter(|(key, ..)| key.starts_with("network.switch.")).collect();
+    assert_eq!(shown[0], ("network.switch.handlers", "switch 0 of level 2; switch * of level 1".to_owned(), ""));
+    assert_eq!(shown[1..], [("network.switch.hpus", "16".into(), ""), ("network.switch.lanes", "4".into(), "")]);
+    // Four links of 20 ps/B; 16 HPUs instead of 4; and as many contexts.
+    let of_switch = machine.of_switch();
+    assert_eq!(of_switch.network.gap_per_byte.as_fs_per_byte(), 5_000);
+    assert_eq!(of_switch.network.gap.as_ps(), 6_700 / 4);
+    assert_eq!((machine.accelerator.hpus(), of_switch.accelerator.hpus()), (4, 16));
+    let Accelerator::Sc17(unit) = &of_switch.accelerator else { panic!("the kind stays") };
+    assert_eq!(unit.contexts, 16);
+    let one_string = ["network.model=fabric", "network.switch.handlers=\"a; b\""].map(str::to_owned);
+    let machine = Machine::load("sc17-int", &[folder()], &one_string).unwrap();
+    assert_eq!(machine.network.switch_cards.handlers, ["a", "b"]);
+    assert_eq!(machine.of_switch().accelerator, machine.accelerator, "no key, no difference");
+    let pspin = ["network.model=fabric", handlers, "network.switch.hpus=8"].map(str::to_owned);
+    let error = Machine::load("pspin-400g", &[folder()], &pspin).unwrap_err().to_string();
+    assert!(error.contains("needs accelerator.kind = \"sc17\""), "{error}");
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use machine::Machine;
 
 /// Each key, and an expression that reads it.
-const READERS: [(&str, &str); 55] = [
+const READERS: [(&str, &str); 57] = [
     ("network.model", "NetworkModel::Fabric =>"),
     ("network.topology", "network.topology"),
     ("network.radix", "network.radix"),
@@ -17,6 +17,8 @@ const READERS: [(&str, &str); 55] = [
     ("network.injection", "Injection::Sum"),
     ("network.reception", "Reception::StoreAndForward"),
     ("network.mtu_bytes", "network.mtu"),
+    ("network.retransmit_ns", "network.retransmit"),
+    ("network.retries", "network.retries"),
     ("network.fabric.buffer_bytes", "fabric.buffer"),
     ("network.fabric.flow", "fabric.flow"),
     ("network.fabric.routing", "fabric.routing"),
@@ -86,7 +88,7 @@ fn every_parameter_is_read() {
         fs::read_dir(root.join("crates")).unwrap().map(|entry| entry.unwrap().path().join("src")).collect();
     let mut all = String::new();
     sources.iter().for_each(|folder| code(folder, &mut all));
-    let switch = ["network.switch.handlers=*", "network.switch.hpus=8", "network.switch.lanes=2"];
+    let switch = ["network.switch.handlers=\"*\"", "network.switch.hpus=8", "network.switch.lanes=2"];
     let set = [&["network.model=fabric", "network.fabric.taper=1"], &switch[..]].concat();
     let set: Vec<String> = set.into_iter().map(str::to_owned).collect();
     let machine = Machine::load("sc17-int", &[root.join("machines")], &set).unwrap();

@@ -74,7 +74,10 @@ mod tests {
             injection: machine::Injection::Max,
             reception,
             mtu: 4096,
+            retransmit: Time::from_ns(16_384),
+            retries: 7,
             fabric: None,
+            switch_cards: machine::SwitchCards::default(),
         };
         Latency::new(&parameters, nodes).unwrap()
     }

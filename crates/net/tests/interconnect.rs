@@ -45,6 +45,10 @@ impl Outlet<Packet> for Queue {
     fn arrives(&mut self, at: Time, node: u32, packet: Packet) {
         self.0.push(at, Due::Arrives(node, packet));
     }
+
+    fn lost(&mut self, at: Time, from: u32, packet: Packet) {
+        panic!("packet {packet} of node {from} is lost at {at}");
+    }
 }
 
 /// For each packet, when its first and its last byte left, and when its first byte arrived, in picoseconds.
@@ -61,7 +65,7 @@ fn simulate(
     for (number, &(at, ..)) in packets.iter().enumerate() {
         queue.0.push(Time::from_ps(at), Due::Inject(number));
     }
-    let mut blocked = vec![VecDeque::new(); nodes];
+    let mut blocked = vec![VecDeque::new(); interconnect.nodes()];
     let mut times = vec![None; packets.len()];
     let mut left = vec![None; packets.len()];
     let mut end = Time::ZERO;
@@ -230,4 +234,104 @@ fn impossible_networks_are_refused() {
     let file = ["network.model=fabric", "network.topology=no.dot"];
     assert!(error(&file).starts_with("cannot read no.dot: "));
     assert!(error(&["network.fabric.taper=36"]).ends_with("must be at most 35, is 36"));
+}
+
+/// Two levels of 4-port switches for 8 nodes, in which these switches have handlers.
+fn with_handlers(names: &str, more: &[&str]) -> machine::Network {
+    let handlers = format!("network.switch.handlers=\"{names}\"");
+    network(&[&["network.radix=4", "network.model=fabric", &handlers], more].concat())
+}
+
+#[test]
+fn switches_with_handlers_are_nodes_behind_the_others() {
+    let of = |names: &str| Interconnect::<Packet>::new(&with_handlers(names, &[]), 8).unwrap();
+    let two = of("switch 1 of level 2; switch 0 of level 1");
+    assert_eq!(two.switches(), ["switch 0 of level 1", "switch 1 of level 2"], "in the order of the network");
+    assert_eq!(two.nodes(), 10);
+    assert_eq!(of("switch * of level 1").switches().len(), 4);
+    assert_eq!(of("*").switches().len(), 6);
+    // From a host: its link and the accelerator's; from the other leaf, two links more; from leaf to root, one between two.
+    let distance = |from, to| two.distance(from, to).unwrap();
+    assert_eq!([distance(0, 8), distance(8, 1), distance(2, 8), distance(8, 9), distance(0, 7)], [2, 2, 4, 3, 4]);
+    let error = Interconnect::<Packet>::new(&with_handlers("switch 0 of level 3", &[]), 8).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "network.switch.handlers: the network has no switch \"switch 0 of level 3\"; one of its switches is \"switch 0 of level 1\""
+    );
+}
+
+#[test]
+fn a_packet_passes_a_switch_before_and_after_its_accelerator() {
+    let network = with_handlers("switch 0 of level 1", &[]);
+    let packets = [(0, 0, 8, 4096, 0), (1_000_000, 8, 1, 4096, 0), (2_000_000, 4, 8, 4096, 0)];
+    let (times, report) = simulate(&network, 8, &packets);
+    // The link between switch and accelerator has no length, and the bandwidth of the others.
+    assert_eq!(times[0], (0, FULL, WIRE + SWITCH));
+    assert_eq!(times[1], (1_000_000, 1_000_000 + FULL, 1_000_000 + SWITCH + WIRE));
+    assert_eq!(times[2].2, 2_000_000 + 3 * (WIRE + SWITCH));
+    let report = report.unwrap();
+    assert_eq!((report.hosts, report.switches, report.packet_hops), (8, 6, 2 + 2 + 4));
+
+    // With four lanes a packet leaves the accelerator in a quarter of the time; its first byte waits until the link that is
+    // slower can go on without a pause, which is at once.
+    let (times, _) = simulate(&with_handlers("switch 0 of level 1", &["network.switch.lanes=4"]), 8, &packets);
+    assert_eq!(times[1], (1_000_000, 1_000_000 + FULL / 4, 1_000_000 + SWITCH + WIRE));
+    // On the way in, the fast link waits for the tail that a slow one still brings.
+    assert_eq!(times[0], (0, FULL, WIRE + SWITCH + FULL - FULL / 4));
+}
+
+#[test]
+fn accelerators_on_switches_do_not_change_the_ways_of_others_in_a_fat_tree() {
+    let packets = all_to_all(8, 3);
+    let plain = network(&["network.radix=4", "network.model=fabric"]);
+    let (times, _) = simulate(&plain, 8, &packets);
+    assert_eq!(simulate(&with_handlers("switch 0 of level 2", &[]), 8, &packets).0, times);
+}
+
+#[test]
+fn every_node_reaches_every_switch_with_handlers_in_every_topology() {
+    for (topology, nodes) in
+        [("fat-tree", 16), ("single-switch", 5), ("dragonfly", 12), ("torus", 12), ("fat-tree", 40)]
+    {
+        let topology = format!("network.topology={topology}");
+        for routing in ["ecmp", "adaptive"] {
+            let routing = format!("network.fabric.routing={routing}");
+            let small = ["network.fabric.buffer_bytes=4096", &topology, &routing];
+            let network = with_handlers("*", &small);
+            let all = Interconnect::<Packet>::new(&network, nodes).unwrap().nodes() as u32;
+            let (times, report) = simulate(&network, nodes, &all_to_all(all, 2));
+            assert_eq!(
+                times.len() as u32,
+                2 * all * (all - 1),
+                "{topology}: all arrive, although buffers hold one packet"
+            );
+            assert!(report.unwrap().hosts as usize >= nodes);
+        }
+    }
+}
+
+#[test]
+fn bytes_are_counted_on_each_link() {
+    let network = with_handlers("switch 0 of level 1", &[]);
+    let mut interconnect: Interconnect<Packet> = Interconnect::new(&network, 8).unwrap();
+    let mut queue = Queue(EventQueue::default());
+    for packet in 0..3 {
+        let injection = Injection { from: 1, to: 8, bytes: 1000, gap: Time::ZERO };
+        let departure = interconnect.inject(Time::ZERO, injection, &mut queue).unwrap();
+        interconnect.transmit(1, 8, departure, packet, &mut queue);
+    }
+    while let Some((now, due)) = queue.0.pop() {
+        if let Due::Network(event) = due {
+            interconnect.handle(now, event, &mut queue);
+        }
+    }
+    let traffic: Vec<_> = interconnect
+        .traffic()
+        .unwrap()
+        .into_iter()
+        .map(|link| (link.from, link.to, link.packets, link.bytes))
+        .collect();
+    let link = |from: &str, to: &str| (from.to_owned(), to.to_owned(), 3, 3000);
+    let switch = "switch 0 of level 1";
+    assert_eq!(traffic, [link("host 1", switch), link(switch, "accelerator of switch 0 of level 1")]);
 }

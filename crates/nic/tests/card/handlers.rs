@@ -10,7 +10,7 @@ use bytemuck::bytes_of;
 use nic::testing::code::{A0, A7, ECALL, RET, SPIN, T0, ZERO, addi, bnez, commands, lui, program, returns, sw, twin};
 use nic::testing::packets::{data, header, packets, put};
 use nic::testing::{Recorder, any_entry};
-use nic::{Body, DropReason, NewEntry, Packet, Request, Track};
+use nic::{Body, DropReason, NewEntry, Nic, Packet, Request, Track};
 use sim::Time;
 
 use crate::rig::{NI, Rig, cards, machine};
@@ -410,4 +410,54 @@ fn the_header_handler_is_first_although_its_packet_is_last() {
     assert!(stays(&rig, "payload").iter().all(|(_, start, _)| *start >= decided));
     assert_eq!(rig.cards[0].stats().handlers["payload"].calls, 3);
     assert_eq!(kinds(&mut rig, eq), [EventKind::Put as u8]);
+}
+
+/// A switch runs handlers, and puts of theirs leave it; what needs a host is refused, and the user is told once for each.
+#[test]
+fn handlers_on_a_switch_have_no_host() {
+    let dma = DmaCmd { offset: 0, local: map::HPU_MEMORY, len: 8, ..DmaCmd::default() };
+    for (command, state, what) in [
+        (cmd::DMA_TO_HOST, bytes_of(&dma).to_vec(), "a DMA write"),
+        (cmd::DMA_FROM_HOST, bytes_of(&dma).to_vec(), "a DMA read"),
+        (cmd::PUT_FROM_HOST, bytes_of(&PutCmd { len: 8, ..PutCmd::default() }).to_vec(), "a put from host memory"),
+    ] {
+        for has_host in [true, false] {
+            let settings = ["hpu.timing=inorder", "hpu.kind=rv32imac"];
+            let machine = machine(&settings);
+            let mut rig = cards(1, &settings, Recorder::default());
+            if !has_host {
+                rig.cards[0] = Nic::of_switch(machine.clone(), 0, 1, 0);
+                assert_eq!(rig.open(0), NI);
+            }
+            // The handler returns the error code of its command: FAIL for 0.
+            let mut code = vec![lui(A0, map::HPU_MEMORY), addi(A7, ZERO, command as i32), ECALL];
+            code.extend([
+                addi(T0, A0, 0),
+                addi(A0, ZERO, ret::SUCCESS as i32),
+                bnez(T0, 2),
+                addi(A0, ZERO, ret::FAIL as i32),
+                RET,
+            ]);
+            rig.cards[0].share_program(program(&machine, &[("payload", code)])).unwrap();
+            rig.portal(0, NI, 0, 0, abi::portals::EQ_NONE);
+            let mut new: NewEntry = any_entry(TO, 1 << 16, me::EVENT_LINK_DISABLE);
+            new.me.payload_handler = twin(0);
+            rig.around.store(0, STATE, &state);
+            new.me.hpu_memory = rig.cards[0].hpu_alloc(256, NI).unwrap();
+            (new.me.hpu_initial_state, new.me.hpu_initial_state_length) = (STATE, state.len() as u64);
+            rig.append(0, NI, List::Priority, new);
+            receive(&mut rig, 8);
+            let refusal = "node 0: handler 'payload' uses host memory or a counter of the host, and a switch has no host: the call returns \
+                 SPIN_ERR_INVALID";
+            let warnings = &rig.around.warnings;
+            match has_host {
+                true => assert!(!warnings.iter().any(|warning| warning == refusal), "{what}: {warnings:?}"),
+                false => {
+                    assert_eq!(warnings[..], [refusal], "{what}");
+                    assert_eq!(rig.around.written(0), 0, "{what}");
+                    assert!(rig.around.named("from host").is_empty(), "{what}");
+                }
+            }
+        }
+    }
 }

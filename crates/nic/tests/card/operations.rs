@@ -77,9 +77,10 @@ fn every_failure_of_an_answer_reaches_the_program() {
         rig.run();
         let Body::Request(request) = rig.around.departures[0].packet.header.body else { panic!("not a request") };
         let op = request.op.expect("an operation that wants an answer");
-        let response = Response { op, mlength: 7, remote_offset: 3, fail, list: List::Priority, length: 0 };
+        let to = rig.around.departures[0].packet.header.id;
+        let response = Response { op, to, mlength: 7, remote_offset: 3, fail, list: List::Priority, length: 0 };
         let header = Header { id: 1 << 40, source: 1, target: 0, interface: 0, body: Body::Response(response) };
-        rig.arrive(rig.now, Packet { header: Rc::new(header), offset: 0, data: Vec::new() });
+        rig.arrive(rig.now, Packet::new(Rc::new(header), 0, Vec::new()));
         rig.run();
         let events = rig.events(0, eq);
         let seen: Vec<_> = events.iter().map(|event| (event.kind, event.ni_fail_type, event.mlength)).collect();

@@ -121,6 +121,10 @@ impl Common {
     pub fn machine_or_default(&self, network: Network) -> Result<Machine, GoalError> {
         let name = self.machine.as_deref().unwrap_or(MACHINE);
         let machine = Machine::load(name, &[Sdk::find()?.home.join("machines")], &self.set)?;
+        if !machine.network.switch_cards.handlers.is_empty() {
+            let what = "network.switch.handlers: schedules have no handlers on switches; programs have (spinrun)";
+            return Err(GoalError::Usage(what.to_owned()));
+        }
         let no_contention = "network.model=fabric has no effect on this model, which has no contention: use `goal run nic` \
                              or `goal run packet`";
         let unused = match network {
