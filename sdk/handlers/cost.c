@@ -19,6 +19,7 @@
 #include <handlers/ft-broadcast/ft-broadcast.h>
 #include <handlers/graph/graph.h>
 #include <handlers/raid5/raid5.h>
+#include <handlers/reed-solomon/reed_solomon.h>
 #include <handlers/transactions/transactions.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -306,6 +307,23 @@ static void slots(void) { part(common_slots); }
 static void queue(void) { part(common_queue); }
 static void reply(void) { part(common_reply); }
 
+/* Data node 3 of 4, with two parity nodes: the second difference is multiplied by 2 three times. */
+static void reed_solomon_data(void) {
+    const ptl_process_t parities[] = {peer, peer};
+    CHECK(reed_solomon_serve(ni, PT, memory, MEMORY, 3, parities, 2, ROUNDS));
+}
+
+/* The card replaces the first of four nodes, all of which are the peer. */
+static void reed_solomon_replaces(void) {
+    struct reed_solomon_rebuild state = {.bytes = MEMORY, .count = 4};
+    for (uint32_t i = 0; i < state.count; i++)
+        state.survivor[i] = peer;
+    append((ptl_me_t){.match_bits = REED_SOLOMON_REBUILD, .header_handler = reed_solomon_rebuild_header}, &state,
+           sizeof state);
+}
+
+static void reed_solomon_rebuilds(void) { put(0, REED_SOLOMON_REBUILD, PACKET / 2); }
+
 /* A log, in its own memory, of accesses to 32 records of 64 bytes. */
 static void transactions(void) {
     enum { LOG = 64 };
@@ -361,6 +379,10 @@ static const struct test {
     {"raid5-read", "raid5", "read", STATE(struct raid5), raid5_data, raid5_read},
     {"raid5-ack", "raid5", "acknowledgement", STATE(struct raid5), raid5_data, raid5_ack},
     {"raid5-diff", "raid5", "difference, uncontended", STATE(struct raid5), raid5_parity, raid5_diff},
+    {"reed-solomon-write", "reed-solomon", "write of two packets", STATE(struct reed_solomon), reed_solomon_data,
+     raid5_write},
+    {"reed-solomon-rebuild", "reed-solomon", "2 KiB from four nodes", STATE(struct reed_solomon_rebuild),
+     reed_solomon_replaces, reed_solomon_rebuilds},
     {"transactions", "transactions", "get of a record", STATE(struct host_queue), transactions, get_record},
 };
 
