@@ -2,9 +2,9 @@
  *
  * Each value that is written has the name of the transaction that wrote it. So a history tells which transaction each read saw, and,
  * because every write is of a record that the transaction has read, which value each write replaced. Edges of the precedence graph are:
- * from the writer of a value to those who read it, and from those who read it to the one who replaced it. The history is serializable if the
- * graph has no cycle; then it is executed once more, one transaction after the other in an order of the graph, and must read and
- * leave the same values. */
+ * from the writer of a value to those who read it, and from those who read it to the one who replaced it. The history is serializable
+ * if the graph has no cycle; then it is executed once more, one transaction after the other in an order of the graph, and must read
+ * and leave the same values. */
 #ifndef EXPERIMENTS_TRANSACTIONS_HISTORY_H
 #define EXPERIMENTS_TRANSACTIONS_HISTORY_H
 

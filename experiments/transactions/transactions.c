@@ -12,9 +12,9 @@
  *   --log N           accesses for which the log of a host has room, a power of two (default: 4,096)
  *
  * An account, savings and checking, is a record of 64 bytes. A client makes one transaction after the other, and repeats one that
- * is aborted. Prints one JSON object a line: {"mode", "clients", "committed", "aborted", "log_full", "cpu_ps", "time_ps", "data_ok"}. The time is that of the
- * run over the number of transactions that committed; cpu_ps is what the CPU of a host works for each. In the end the first client reads the histories
- * of all clients and the records of all hosts, and judges (history.h). */
+ * is aborted. Prints one JSON object a line: {"mode", "clients", "committed", "aborted", "log_full", "cpu_ps", "time_ps", "data_ok"}.
+ * The time is that of the run over the number of transactions that committed; cpu_ps is what the CPU of a host works for each. In the
+ * end the first client reads the histories of all clients and the records of all hosts, and judges (history.h). */
 #include "../common/common.h"
 #include "history.h"
 #include <handlers/common/reply.h>

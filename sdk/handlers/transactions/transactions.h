@@ -1,11 +1,11 @@
 /* Transactions by a log of accesses (sPIN §5.4): header handlers write down who has read what, and the host decides at commit time.
  *
- *     client ── gets of records ──▶ card: the header handler appends {client, transaction, offset, length} to a log, then the card replies
+ *     client ── gets of records ──▶ card: the header handler appends the access to a log, then the card replies
  *     client ── commit: values to write ──▶ host: reads the log, validates, writes, answers
  *
- * Records have no locks and no version words, and clients do not tell what they have read: the log knows. Concurrency control is optimistic. A
- * transaction commits if no record that it has read was written meanwhile. One that spans several hosts is prepared on each (its records are
- * held) and then decided by its client.
+ * Records have no locks and no version words, and clients do not tell what they have read: the log knows. Concurrency control is
+ * optimistic. A transaction commits if no record that it has read was written meanwhile. One that spans several hosts is prepared
+ * on each (its records are held) and then decided by its client.
  *
  * The log's order against writes: an access is in the log before its data is read, because DMA is carried out in order, and the card reads
  * the data when the handler has returned. The host writes records, then reads the log, and only then counts the records' versions. What
