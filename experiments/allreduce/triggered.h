@@ -1,0 +1,155 @@
+/* Recursive doubling by triggered atomic operations (Portals 4): the card adds in host memory, and sends what it has when both parts of
+ * a step have come. An atomic operation is at most max_atomic_size bytes, so that a vector is as many independent chains.
+ *
+ * The sum of each step has a place of its own, to which this rank and its partner add. The host sets a place to zero, and sets up the
+ * operations, before they are needed; neither costs time here. There are two sets of places, since partners may be one ahead. */
+#ifndef EXPERIMENTS_ALLREDUCE_TRIGGERED_H
+#define EXPERIMENTS_ALLREDUCE_TRIGGERED_H
+
+#include "cpu.h"
+
+enum { ADDED = 1024 }; /* match bits, from here on: for each set, part and step */
+enum { CHAINS = 512 }; /* parts of a vector at most */
+
+static struct triggered {
+    unsigned char *places; /* two sets of a place for each step */
+    ptl_handle_md_t md;
+    ptl_handle_ct_t *counts; /* for each set, part and step */
+    ptl_handle_ct_t sums;    /* parts of the sum that have come to a rank that is folded into its neighbour */
+    ptl_handle_ct_t left;    /* operations whose data has left the places */
+    ptl_size_t armed;        /* operations that the card does in an all-reduce */
+    size_t part, parts;
+    uint32_t steps;
+} triggered;
+
+static const ptl_datatype_t datatypes[] = {PTL_INT32_T, PTL_FLOAT, PTL_DOUBLE};
+
+static size_t part_bytes(size_t part) {
+    size_t left = cpu.bytes - part * triggered.part;
+    return left < triggered.part ? left : triggered.part;
+}
+
+/* Offset of the place of a part after a step, and its counter. */
+static size_t place_of(uint32_t set, uint32_t step, size_t part) {
+    return (set * triggered.steps + step) * cpu.bytes + part * triggered.part;
+}
+static ptl_handle_ct_t *count_of(uint32_t set, uint32_t step, size_t part) {
+    return &triggered.counts[(set * triggered.parts + part) * triggered.steps + step];
+}
+static ptl_match_bits_t bits_of(uint32_t set, uint32_t step, size_t part) {
+    return ADDED + (set * triggered.parts + part) * triggered.steps + step;
+}
+
+/* Sets up what the card does in an all-reduce: before the one that precedes it, during which others may already send for this one. */
+static void arm(const struct allreduce *a, uint32_t operation) {
+    uint32_t set = operation & 1, turn = operation / 2 + 1;
+    memset(triggered.places + place_of(set, 0, 0), 0, triggered.steps * cpu.bytes);
+    triggered.armed = 0;
+    for (size_t part = 0; part < triggered.parts && !allreduce_is_folded(a); part++) {
+        for (uint32_t step = 0; step < a->twos; step++) {
+            /* The first place is not used by ranks without a neighbour that is folded into them: their host begins with step 1. */
+            const uint32_t to[2] = {cpu.rank, allreduce_partner(a, step + 1)};
+            if (step == 0 && !allreduce_has_folded(a))
+                continue;
+            triggered.armed += 2;
+            for (int i = 0; i < 2; i++)
+                CHECK(PtlTriggeredAtomic(triggered.md, place_of(set, step, part), part_bytes(part), PTL_NO_ACK_REQ,
+                                         (ptl_process_t){.rank = to[i]}, PT, bits_of(set, step + 1, part), 0, NULL, 0,
+                                         PTL_SUM, datatypes[type], *count_of(set, step, part), 2 * turn));
+        }
+        if (!allreduce_has_folded(a))
+            continue;
+        triggered.armed++;
+        CHECK(PtlTriggeredPut(triggered.md, place_of(set, a->twos, part), part_bytes(part), PTL_NO_ACK_REQ,
+                              (ptl_process_t){.rank = cpu.rank - 1}, PT, SUMS, part * triggered.part, NULL, 0,
+                              *count_of(set, a->twos, part), 2 * turn));
+    }
+}
+
+/* Appends the entries; `a` says who the partners are. */
+static void prepare_triggered(const struct allreduce *a) {
+    triggered.part = limits.max_atomic_size;
+    triggered.parts = (cpu.bytes + triggered.part - 1) / triggered.part;
+    triggered.steps = a->twos + 1;
+    if (triggered.parts > CHAINS)
+        fail("%zu bytes are more than %d atomic operations of %zu bytes", cpu.bytes, CHAINS, triggered.part);
+    triggered.places = allocate(2 * triggered.steps * cpu.bytes);
+    triggered.counts = allocate(2 * triggered.steps * triggered.parts * sizeof *triggered.counts);
+    CHECK(PtlCTAlloc(ni, &triggered.left));
+    triggered.md = bind_memory(triggered.places, 2 * triggered.steps * cpu.bytes, PTL_MD_EVENT_CT_SEND, triggered.left);
+    CHECK(PtlCTAlloc(ni, &triggered.sums));
+    for (uint32_t set = 0; set < 2; set++)
+        for (size_t part = 0; part < triggered.parts; part++)
+            for (uint32_t step = 0; step < triggered.steps; step++) {
+                CHECK(PtlCTAlloc(ni, count_of(set, step, part)));
+                append_entry(PT, bits_of(set, step, part), triggered.places + place_of(set, step, part),
+                             part_bytes(part),
+                             (ptl_me_t){.options = PTL_ME_EVENT_COMM_DISABLE | PTL_ME_EVENT_LINK_DISABLE,
+                                        .ct_handle = *count_of(set, step, part),
+                                        .hpu_memory = PTL_INVALID_HANDLE});
+            }
+    arm(a, 0);
+    arm(a, 1);
+    append_entry(PT, SUMS, cpu.sums, cpu.bytes,
+                 (ptl_me_t){.options = PTL_ME_EVENT_COMM_DISABLE | PTL_ME_EVENT_LINK_DISABLE,
+                            .ct_handle = triggered.sums,
+                            .hpu_memory = PTL_INVALID_HANDLE});
+}
+
+static void contribute(size_t part, uint32_t to, ptl_match_bits_t bits) {
+    CHECK(PtlAtomic(cpu.source_md, part * triggered.part, part_bytes(part), PTL_NO_ACK_REQ, (ptl_process_t){.rank = to},
+                    PT, bits, 0, NULL, 0, PTL_SUM, datatypes[type]));
+    cpu.sends++;
+}
+
+/* The rank whose part of a step is missing. */
+static uint32_t missing_from(const struct allreduce *a, uint32_t set, ptl_size_t count) {
+    for (uint32_t step = cpu.rank < 2 * a->folded ? 0 : 1; step <= a->twos; step++)
+        for (size_t part = 0; part < triggered.parts; part++) {
+            ptl_ct_event_t counted;
+            CHECK(PtlCTGet(*count_of(set, step, part), &counted));
+            if (counted.success < count)
+                return allreduce_partner(a, step);
+        }
+    return NOBODY;
+}
+
+/* Waits for a counter; returns whether it has come to `count`. */
+static bool await_counter(ptl_handle_ct_t ct, ptl_size_t count) {
+    ptl_ct_event_t counted;
+    unsigned which;
+    int rc = PtlCTPoll(&ct, &count, 1, (ptl_time_t)(patience_ps / 1000000000), &counted, &which);
+    if (rc == PTL_CT_NONE_REACHED)
+        return false;
+    check_card(rc);
+    return counted.failure == 0;
+}
+
+/* Waits until the data of an all-reduce has left the places, and sets up the one after the next in them. */
+static void arm_next(const struct allreduce *a, uint32_t operation) {
+    ptl_ct_event_t counted;
+    CHECK(PtlCTWait(triggered.left, triggered.armed * (operation + 1), &counted));
+    arm(a, operation + 2);
+}
+
+/* Does an all-reduce that is set up. */
+static void reduce_by_triggers(const struct allreduce *a, uint32_t operation) {
+    uint32_t set = operation & 1, turn = operation / 2 + 1, first = cpu.rank < 2 * a->folded ? 0 : 1;
+    for (size_t part = 0; part < triggered.parts; part++) {
+        if (!allreduce_has_folded(a))
+            contribute(part, allreduce_partner(a, first), bits_of(set, first, part));
+        if (!allreduce_is_folded(a))
+            contribute(part, cpu.rank, bits_of(set, first, part));
+    }
+    if (allreduce_is_folded(a)) {
+        if (!await_counter(triggered.sums, (ptl_size_t)triggered.parts * (operation + 1)))
+            give_up(cpu.rank + 1);
+        return;
+    }
+    for (size_t part = 0; part < triggered.parts; part++)
+        if (!await_counter(*count_of(set, a->twos, part), 2 * (ptl_size_t)turn))
+            give_up(missing_from(a, set, 2 * (ptl_size_t)turn));
+    memcpy(cpu.sums, triggered.places + place_of(set, a->twos, 0), cpu.bytes);
+}
+
+#endif

@@ -1,0 +1,84 @@
+/* What programs of collective operations share: numbers among their arguments, entries whose messages are events, and how a rank gives
+ * up: it says which rank is missing, and whether that rank is dead. */
+#ifndef EXPERIMENTS_COLLECTIVE_H
+#define EXPERIMENTS_COLLECTIVE_H
+
+#include "common.h"
+
+enum { NOBODY = 0x7fffffff };
+
+/* The number after `name`, or in `otherwise`; the program ends if it is not from `least` to `most`. */
+static inline uint32_t number_between(int argc, char **argv, const char *name, const char *otherwise, size_t least,
+                                      size_t most) {
+    const char *list = option_or(argc, argv, name, otherwise);
+    size_t found;
+    if (!next_number(&list, &found) || found < least || found > most || *list != '\0') {
+        fprintf(stderr, "%s: expected a number from %zu to %zu\n", name, least, most);
+        exit(2);
+    }
+    return (uint32_t)found;
+}
+
+/* Appends an entry whose messages are events of the portal table entry. */
+static inline void append_events(ptl_pt_index_t pt, ptl_match_bits_t bits, void *memory, size_t bytes) {
+    ptl_handle_me_t handle;
+    ptl_me_t me = {.start = memory,
+                   .length = bytes,
+                   .ct_handle = PTL_CT_NONE,
+                   .uid = PTL_UID_ANY,
+                   .options = PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE,
+                   .match_id.rank = PTL_RANK_ANY,
+                   .match_bits = bits,
+                   .hpu_memory = PTL_INVALID_HANDLE};
+    CHECK(PtlMEAppend(ni, pt, &me, PTL_PRIORITY_LIST, NULL, &handle));
+}
+
+/* Appends the entry that answers the question whether this rank lives. */
+__attribute__((unused)) static void answer_pings(ptl_pt_index_t pt, ptl_match_bits_t bits) {
+    ptl_handle_me_t handle;
+    ptl_me_t me = {.ct_handle = PTL_CT_NONE,
+                   .uid = PTL_UID_ANY,
+                   .options = PTL_ME_OP_PUT | PTL_ME_EVENT_COMM_DISABLE | PTL_ME_EVENT_LINK_DISABLE,
+                   .match_id.rank = PTL_RANK_ANY,
+                   .match_bits = bits,
+                   .hpu_memory = PTL_INVALID_HANDLE};
+    CHECK(PtlMEAppend(ni, pt, &me, PTL_PRIORITY_LIST, NULL, &handle));
+}
+
+/* Ends the program if a call failed, as all do when this rank's card is dead. */
+static inline void check_card(int rc) {
+    if (rc == PTL_FAIL)
+        fail("this rank's card has failed");
+    CHECK(rc);
+}
+
+/* Whether a rank answers an empty message: PTL_NI_OK, or why not. */
+static inline int ping(ptl_pt_index_t pt, ptl_match_bits_t bits, uint32_t rank) {
+    ptl_md_t md = {.options = PTL_MD_EVENT_SEND_DISABLE, .ct_handle = PTL_CT_NONE};
+    ptl_handle_md_t handle;
+    ptl_event_t event;
+    unsigned which;
+    CHECK(PtlEQAlloc(ni, 16, &md.eq_handle));
+    CHECK(PtlMDBind(ni, &md, &handle));
+    check_card(PtlPut(handle, 0, 0, PTL_ACK_REQ, (ptl_process_t){.rank = rank}, pt, bits, 0, NULL, 0));
+    return PtlEQPoll(&md.eq_handle, 1, 10, &event, &which) == PTL_OK ? (int)event.ni_fail_type : PTL_NI_UNDELIVERABLE;
+}
+
+/* Ends the program because rank `missing` (or NOBODY that this rank knows) has not sent what this one waits for in operation `number`. */
+__attribute__((noreturn, unused)) static void end_without(uint32_t missing, const char *operation, uint32_t number,
+                                                          uint64_t patience_ps, ptl_pt_index_t pt,
+                                                          ptl_match_bits_t bits) {
+    unsigned long long ms = patience_ps / 1000000000;
+    bool is_known = missing != NOBODY && missing != (uint32_t)spin_rank();
+    int answer = is_known ? ping(pt, bits, missing) : PTL_NI_OK;
+    if (answer == PTL_NI_OK)
+        spin_host_compute(1000000); /* ranks that know more speak first */
+    if (!is_known)
+        fail("%s %u is not complete after %llu ms: this rank has sent all that it has", operation, number, ms);
+    fail("%s %u is not complete after %llu ms: rank %u is missing: %s", operation, number, ms, missing,
+         answer == PTL_NI_OK        ? "it answers, but waits itself or has lost packets"
+         : answer == PTL_NI_DROPPED ? "its process has ended"
+                                    : "its card does not answer");
+}
+
+#endif
