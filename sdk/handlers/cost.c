@@ -18,6 +18,7 @@
 #include <handlers/common/reply.h>
 #include <handlers/common/slots.h>
 #include <handlers/conditional-read/conditional_read.h>
+#include <handlers/consensus/consensus.h>
 #include <handlers/datatype/datatype.h>
 #include <handlers/ft-broadcast/ft-broadcast.h>
 #include <handlers/graph/graph.h>
@@ -31,9 +32,9 @@
 enum { PEER, CARD };                    /* ranks */
 enum { PT = 3, BITS = 20, FLUSH = 30 }; /* portal table index, match bits */
 enum { PACKET = 4096, MEMORY = 2 * PACKET };
-enum { HPU_MEMORY = DATATYPE_SENDER_BYTES }; /* the most that an entry needs */
-enum { ROUNDS = 4 };                         /* branch predictors settle */
-enum { PATIENCE_NS = 100000 };               /* all effects of a message are complete by then */
+enum { HPU_MEMORY = 32768 };   /* the most that an entry needs */
+enum { ROUNDS = 4 };           /* branch predictors settle */
+enum { PATIENCE_NS = 100000 }; /* all effects of a message are complete by then */
 
 #define CHECK(call)                                                                                                    \
     do {                                                                                                               \
@@ -139,6 +140,20 @@ static void put_filter(void) {
     sent->step = (struct filter_step){.operation = FILTER_EQUAL, .type = FILTER_INT32, .bytes = sizeof(int32_t)};
     sent->constant = 1;
     put(sizeof *sent, CONDITIONAL_READ, 0);
+}
+
+/* One of two replicas, which writes what the peer proposes to its log. */
+static void consensus(void) {
+    struct consensus state = {.bits = BITS, .rank = 1, .replicas = 2, .slots = 32, .quorum = 2};
+    append((ptl_me_t){.match_bits = BITS,
+                      .payload_handler = consensus_payload,
+                      .completion_handler = consensus_completion},
+           &state, CONSENSUS_INITIAL_BYTES);
+}
+
+static void consensus_append(void) {
+    *(struct consensus_message *)memory = (struct consensus_message){.kind = CONSENSUS_APPEND, .term = 1};
+    put(sizeof(struct consensus_message), BITS, 0);
 }
 
 /* The second of two ranks, which sends a copy back to the root. */
@@ -411,6 +426,7 @@ static const struct test {
     {"conditional-read", "conditional-read", "128 rows of 64 B, 26 match", "struct conditional_read_lane",
      sizeof(struct conditional_read_lane) + CONDITIONAL_READ_AT_ONCE * sizeof(struct conditional_read_work),
      conditional_read, put_filter},
+    {"consensus-append", "consensus", "APPEND", STATE(struct consensus), consensus, consensus_append},
     {"datatype-one", "datatype", "one block", STATE(struct datatype_vector), datatype_one, one_packet},
     {"datatype-many", "datatype", "16 blocks of 256 B", STATE(struct datatype_vector), datatype_many, one_packet},
     {"datatype-packet", "datatype", "16 blocks of 256 B", STATE(struct datatype_vector), datatype_packet, one_packet},

@@ -1,0 +1,574 @@
+/* Consensus (the talk's use case 9): clients change and read numbers that replicas keep by a replicated log.
+ *
+ *   --mode spin   the cards of the replicas keep the log, count votes and answer; hosts only replace a leader
+ *   --mode rdma   the leader's CPU takes the commands that have come, writes them into the logs of the others by one put to each,
+ *                 whose acknowledgements are the votes, and answers. The others' CPUs do nothing
+ *   --mode cpu    likewise, but the others' CPUs take the commands and acknowledge: a leader that they have deposed is refused
+ *
+ *   --replicas R --requests N   ranks 0 to R-1 are replicas; the others are clients, each with N commands one after the other
+ *   --clients C,C,…             measures with so many of the clients. Rank R prints a line with a JSON object for each:
+ *                               {"mode", "clients", "time_ps", "span_ps", "commands", "data_ok"}: the mean time of a command, and
+ *                               from the first to the last answer to rank R
+ *   --until MS [--seed S]       lets everybody go on until that simulated time, whatever fails (spin only). Clients pause at random,
+ *                               and give up what is not answered by then. Each client prints {"client", "history": [[operation, key,
+ *                               value, expected, result, start_ps, end_ps], …]}, in which result and end are null if there was no
+ *                               answer, and each replica {"replica", "terms", "lives", "chosen": [[term, slot, client, request], …]},
+ *                               what its host was told while its card led. */
+#include "../common/common.h"
+#include <handlers/consensus/consensus.h>
+#include <inttypes.h>
+
+enum { RESULT = 3, LOG = 4 };                                              /* portal table indices */
+enum { REPLICA = 1, READ_LOG, PROMISES, REPLIES, APPENDED, ACKNOWLEDGED }; /* match bits */
+enum { SLOTS = 4096, MAX_REQUESTS = 1000, KEYS = 3 };
+enum { HEARTBEAT_MS = 1, PATIENCE_MS = 1 };
+enum { MOST_TRIES = 20, WARM_UP = 2 };
+enum { GROUPS = 8 }; /* most numbers of clients that are measured */
+
+enum mode { SPIN, RDMA, CPU, MODES };
+static const char *const modes[MODES] = {"spin", "rdma", "cpu"};
+static const char usage[] = "consensus --mode spin|rdma|cpu --replicas R --requests N (--clients C[,C...] | --until MS "
+                            "[--seed S])";
+
+static uint32_t rank, replicas, requests;
+static enum mode mode;
+static uint64_t deadline; /* when everybody ends */
+static bool lives = true;
+
+/* Whether a call that needs the card has worked; it fails from the death of the card on. */
+static bool works(int rc) {
+    if (rc != PTL_OK && rc != PTL_CT_NONE_REACHED && rc != PTL_FAIL)
+        fail("a call returned %d", rc);
+    lives &= rc != PTL_FAIL;
+    return rc == PTL_OK;
+}
+
+/* Random numbers (SplitMix64): the same in each run. */
+static uint64_t random_state;
+static uint64_t random_number(void) {
+    uint64_t z = random_state += 0x9e3779b97f4a7c15;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+    z = (z ^ z >> 27) * 0x94d049bb133111eb;
+    return z ^ z >> 31;
+}
+
+/* Waits until a counter has reached a number, for so many milliseconds; `*counted` is what it has. */
+static bool wait_for(ptl_handle_ct_t ct, ptl_size_t number, ptl_time_t ms, ptl_size_t *counted) {
+    ptl_ct_event_t event;
+    unsigned which;
+    bool reached = works(PtlCTPoll(&ct, &number, 1, ms, &event, &which));
+    if (lives && !reached)
+        works(PtlCTGet(ct, &event));
+    *counted = lives ? event.success : 0;
+    return reached;
+}
+
+/* ---- Replicas whose cards keep the log --------------------------------------------------------------------------- */
+
+static struct consensus_host *host; /* what this rank's card writes; then the choices */
+static struct consensus_promise promises[CONSENSUS_REPLICAS];
+static ptl_handle_md_t log_md;
+static ptl_handle_ct_t woken, promised, fetched;
+static struct consensus_host *logs; /* of all replicas, as fetched */
+static size_t log_bytes;
+static uint32_t terms; /* in which this rank has led */
+
+/* A value that the card writes meanwhile. */
+static uint32_t told(const uint32_t *value) { return __atomic_load_n(value, __ATOMIC_ACQUIRE); }
+
+/* Sends a message to a card. The CPU has a ring of them, so that none changes before it has left. */
+static void send(uint32_t to, struct consensus_message message) {
+    static struct consensus_message outbox[1024];
+    static uint32_t next;
+    static ptl_handle_md_t md;
+    if (next == 0)
+        md = bind_memory(outbox, sizeof outbox, 0, PTL_CT_NONE);
+    uint32_t place = next++ % 1024;
+    message.from = rank;
+    outbox[place] = message;
+    works(PtlPut(md, place * sizeof message, sizeof message, PTL_NO_ACK_REQ, (ptl_process_t){.rank = to}, LOG, REPLICA,
+                 0, NULL, 0));
+}
+
+/* Appends an entry for other ranks' messages. */
+static void open_entry(ptl_match_bits_t bits, void *memory, size_t bytes, unsigned options, ptl_handle_ct_t ct) {
+    ptl_handle_me_t handle;
+    ptl_me_t me = {.start = memory, .length = bytes, .ct_handle = ct, .uid = PTL_UID_ANY, .match_bits = bits};
+    me.match_id.rank = PTL_RANK_ANY;
+    me.options = options | PTL_ME_EVENT_CT_COMM | PTL_ME_EVENT_LINK_DISABLE;
+    if (ct != PTL_CT_NONE)
+        me.options |= PTL_ME_EVENT_COMM_DISABLE;
+    me.hpu_memory = PTL_INVALID_HANDLE;
+    CHECK(PtlMEAppend(ni, LOG, &me, PTL_PRIORITY_LIST, NULL, &handle));
+}
+
+static void open_replica(void) {
+    ptl_handle_me_t handle;
+    struct consensus state = {
+        .bits = REPLICA, .replies = REPLIES, .promises = PROMISES, .rank = rank, .replicas = replicas};
+    state.slots = SLOTS;
+    state.quorum = replicas / 2 + 1;
+#ifdef QUORUM_OF_ONE /* for the test of the checker */
+    state.quorum = 1;
+#endif
+    size_t bytes = consensus_host_bytes(SLOTS, 4 * SLOTS);
+    log_bytes = consensus_host_bytes(SLOTS, 0);
+    host = allocate(bytes);
+    logs = allocate(log_bytes * replicas);
+    ptl_me_t me = {
+        .start = host, .length = bytes, .uid = PTL_UID_ANY, .match_id.rank = PTL_RANK_ANY, .match_bits = REPLICA};
+    me.options = PTL_ME_OP_PUT | PTL_ME_EVENT_CT_COMM | PTL_ME_EVENT_COMM_DISABLE | PTL_ME_EVENT_LINK_DISABLE;
+    me.payload_handler = consensus_payload;
+    me.completion_handler = consensus_completion;
+    me.hpu_initial_state = &state;
+    me.hpu_initial_state_length = CONSENSUS_INITIAL_BYTES;
+    CHECK(PtlHPUAllocMem(sizeof state, ni, &me.hpu_memory));
+    CHECK(PtlCTAlloc(ni, &woken));
+    CHECK(PtlCTAlloc(ni, &promised));
+    CHECK(PtlCTAlloc(ni, &fetched));
+    me.ct_handle = woken;
+    CHECK(PtlMEAppend(ni, LOG, &me, PTL_PRIORITY_LIST, NULL, &handle));
+    open_entry(READ_LOG, host, log_bytes, PTL_ME_OP_GET, PTL_CT_NONE);
+    open_entry(PROMISES, promises, sizeof promises, PTL_ME_OP_PUT, promised);
+    log_md = bind_memory(logs, log_bytes * replicas, PTL_MD_EVENT_CT_REPLY, fetched);
+}
+
+static bool time_left(void) { return lives && spin_time_ps() < deadline; }
+
+/* Has a majority promise a term. Returns the set of replicas that have, or 0. */
+static uint32_t prepare(uint32_t term) {
+    uint32_t quorum = replicas / 2 + 1;
+#ifdef QUORUM_OF_ONE
+    quorum = 1;
+#endif
+    ptl_size_t counted;
+    memset(promises, 0, sizeof promises);
+    wait_for(promised, 0, 0, &counted);
+    for (uint32_t to = 0; to < replicas; to++)
+        send(to, (struct consensus_message){.kind = CONSENSUS_PREPARE, .term = term});
+    for (uint32_t i = 0; i < quorum + 3 && time_left(); i++) {
+        uint32_t set = 0, count = 0;
+        wait_for(promised, counted + 1, PATIENCE_MS, &counted);
+        for (uint32_t from = 0; from < replicas; from++)
+            if (promises[from].term == term && promises[from].promised == term) {
+                set |= 1u << from;
+                count++;
+            }
+        if (count >= quorum && (set & 1u << rank) != 0)
+            return set;
+    }
+    return 0;
+}
+
+/* Fetches the logs of a set of replicas. Returns whether all have come. */
+static bool fetch(uint32_t set) {
+    ptl_ct_event_t before, after = {0, 0};
+    ptl_size_t expected;
+    unsigned which;
+    if (!works(PtlCTGet(fetched, &before)))
+        return false;
+    expected = before.success;
+    for (uint32_t from = 0; from < replicas; from++)
+        if (set >> from & 1) {
+            size_t bytes = consensus_host_bytes(promises[from].end, 0);
+            works(PtlGet(log_md, from * log_bytes, bytes, (ptl_process_t){.rank = from}, LOG, READ_LOG, 0, NULL));
+            expected++;
+        }
+    if (!lives || !works(PtlCTPoll(&fetched, &expected, 1, PATIENCE_MS, &after, &which)) || after.failure != 0) {
+        if (lives && after.failure != 0) /* the next try counts anew */
+            works(PtlCTSet(fetched, (ptl_ct_event_t){.success = after.success}));
+        return false;
+    }
+    return true;
+}
+
+static struct consensus_record *record_of(struct consensus_host *log, uint32_t slot) { return &log->log[slot]; }
+
+/* Merges the logs of the majority: for each slot the command of the latest term, or none. Returns the number of slots. */
+static uint32_t merge(uint32_t set, struct consensus_command *merged) {
+    uint32_t end = 0;
+    for (uint32_t from = 0; from < replicas; from++)
+        if ((set >> from & 1) && promises[from].end > end)
+            end = promises[from].end;
+    for (uint32_t slot = 0; slot < end; slot++) {
+        uint32_t latest = 0;
+        merged[slot] = (struct consensus_command){.operation = CONSENSUS_NOTHING};
+        for (uint32_t from = 0; from < replicas; from++) {
+            const struct consensus_record *record =
+                record_of((struct consensus_host *)((char *)logs + from * log_bytes), slot);
+            if ((set >> from & 1) && slot < promises[from].end && record->term > latest) {
+                latest = record->term;
+                merged[slot] = record->command;
+            }
+        }
+    }
+    return end;
+}
+
+/* Has the own card lead, and propose again what the majority's logs have. Then sends heartbeats until a later term comes. */
+static void lead(uint32_t term, uint32_t set) {
+    static struct consensus_command merged[SLOTS];
+    ptl_size_t counted;
+    uint32_t end = merge(set, merged), proposed = 0, last = 0;
+    terms++;
+    __atomic_store_n(&host->chosen, 0, __ATOMIC_RELEASE);
+    send(rank, (struct consensus_message){.kind = CONSENSUS_LEAD, .term = term, .slot = end});
+    while (time_left() && told(&host->promised) == term) {
+        uint32_t chosen = told(&host->chosen), until = told(&host->end);
+        for (uint32_t to = 0; to < replicas; to++)
+            if (to != rank)
+                send(to, (struct consensus_message){.kind = CONSENSUS_HEARTBEAT, .term = term, .slot = chosen});
+        if (chosen == last && chosen < until) /* messages may be lost for good */
+            proposed = chosen;
+        last = chosen;
+        for (; proposed < (end > until ? end : until) && proposed < chosen + CONSENSUS_WINDOW; proposed++) {
+            struct consensus_message message = {.kind = CONSENSUS_PROPOSE, .term = term, .slot = proposed};
+            message.command = proposed < end ? merged[proposed] : record_of(host, proposed)->command;
+            if (proposed < end || record_of(host, proposed)->term == term)
+                send(rank, message);
+        }
+        wait_for(woken, ~0ull >> 1, HEARTBEAT_MS, &counted);
+    }
+}
+
+/* A replica's host: follows until the leader is silent, then tries to lead. */
+static void replicate(void) {
+    uint32_t heard = 0;
+    ptl_size_t counted = 0;
+    uint64_t silent_since = spin_time_ps(), patience_ps = rank == 0 ? 0 : 3000000000;
+    while (time_left()) {
+        if (told(&host->heard) != heard) {
+            heard = told(&host->heard);
+            silent_since = spin_time_ps();
+            patience_ps = 3000000000 + random_number() % 3000000000;
+        }
+        if (spin_time_ps() - silent_since >= patience_ps) {
+            uint32_t term = (told(&host->promised) / replicas + 1) * replicas + rank;
+            uint32_t set = prepare(term);
+            if (set != 0 && fetch(set))
+                lead(term, set);
+            silent_since = spin_time_ps();
+            patience_ps = 3000000000 + random_number() % 3000000000;
+        } else {
+            wait_for(woken, counted + 1, 1, &counted);
+        }
+    }
+}
+
+static void print_chosen(void) {
+    const struct consensus_chosen *chosen = (const void *)&host->log[SLOTS];
+    printf("{\"replica\":%u,\"terms\":%u,\"lives\":%s,\"chosen\":[", rank, terms, lives ? "true" : "false");
+    for (uint32_t i = 0; i < told(&host->told); i++)
+        printf("%s[%u,%u,%u,%u]", i > 0 ? "," : "", chosen[i].term, chosen[i].slot, chosen[i].client,
+               chosen[i].request);
+    printf("]}\n");
+}
+
+/* ---- Clients ----------------------------------------------------------------------------------------------------- */
+
+struct outcome {
+    struct consensus_command command;
+    uint64_t result, start, end; /* end 0: no answer */
+};
+static struct reply *replies;
+static ptl_handle_ct_t answered;
+static ptl_size_t answers;
+static uint32_t leader; /* as far as this client knows */
+static struct consensus_message *asked;
+static ptl_handle_md_t asked_md;
+
+static void open_client(void) {
+    replies = allocate((size_t)((requests + WARM_UP) * GROUPS + 1) * sizeof *replies);
+    asked = allocate(sizeof *asked);
+    asked_md = bind_memory(asked, sizeof *asked, 0, PTL_CT_NONE);
+    CHECK(PtlCTAlloc(ni, &answered));
+    open_entry(REPLIES, replies, (size_t)((requests + WARM_UP) * GROUPS + 1) * sizeof *replies, PTL_ME_OP_PUT,
+               answered);
+}
+
+/* Does a command: asks replicas until one has carried it out, or until the deadline. */
+static struct outcome ask(struct consensus_command command) {
+    struct outcome outcome = {.command = command, .start = spin_time_ps()};
+    const volatile struct reply *reply = &replies[command.request];
+    *asked = (struct consensus_message){.kind = CONSENSUS_REQUEST, .from = rank, .command = command};
+    for (int tries = 0; deadline == 0 ? tries < MOST_TRIES : time_left(); tries++) {
+        replies[command.request].status = 0;
+        works(PtlPut(asked_md, 0, sizeof *asked, PTL_NO_ACK_REQ, (ptl_process_t){.rank = leader}, LOG, REPLICA,
+                     rank * sizeof *asked, NULL, 0));
+        bool has_answer = wait_for(answered, answers + 1, PATIENCE_MS, &answers);
+        if (reply->status == CONSENSUS_DONE) {
+            outcome.end = spin_time_ps();
+            outcome.result = reply->value;
+            return outcome;
+        }
+        if (reply->status == CONSENSUS_FULL)
+            fail("the log is full after %d commands", SLOTS);
+        if (reply->status == CONSENSUS_NOT_LEADER && reply->value != leader)
+            leader = (uint32_t)reply->value;
+        else if (!has_answer || reply->status == CONSENSUS_NOT_LEADER)
+            leader = (leader + 1) % replicas;
+        if (has_answer && deadline != 0)
+            spin_host_compute(20000);
+    }
+    return outcome;
+}
+
+/* Does commands at random times until the deadline, and prints what came of them. */
+static void use(void) {
+    printf("{\"client\":%u,\"history\":[", rank);
+    for (uint32_t i = 1; i <= requests && time_left(); i++) {
+        struct consensus_command command = {.client = rank, .request = i, .key = (uint32_t)(random_number() % KEYS)};
+        command.operation = CONSENSUS_READ + (uint32_t)(random_number() % 4);
+        command.value = random_number() % 4;
+        command.expected = random_number() % 4;
+        spin_host_compute(random_number() % 300000);
+        struct outcome outcome = ask(command);
+        printf("%s[%u,%u,%" PRIu64 ",%" PRIu64 ",", i > 1 ? "," : "", command.operation, command.key, command.value,
+               command.expected);
+        if (outcome.end == 0)
+            printf("null,%" PRIu64 ",null]", outcome.start);
+        else
+            printf("%" PRIu64 ",%" PRIu64 ",%" PRIu64 "]", outcome.result, outcome.start, outcome.end);
+    }
+    printf("]}\n");
+}
+
+/* ---- Leaders that are CPUs --------------------------------------------------------------------------------------- */
+
+/* A message of the leader's CPU: commands that follow each other in the log. */
+enum { BATCH = 64 };
+static struct consensus_record *records; /* the log: by slot */
+static struct consensus_message inbox[CONSENSUS_CLIENTS];
+static ptl_handle_eq_t events;
+static ptl_handle_md_t
+    records_md[CONSENSUS_REPLICAS]; /* the log, with a counter of acknowledgements for each follower */
+static ptl_handle_ct_t acknowledged[CONSENSUS_REPLICAS];
+
+static void open_cpu_replica(void) {
+    records = allocate(SLOTS * sizeof *records);
+    if (rank > 0) {
+        if (mode == CPU)
+            CHECK(PtlCTAlloc(ni, &woken));
+        open_entry(APPENDED, records, SLOTS * sizeof *records, PTL_ME_OP_PUT, mode == CPU ? woken : PTL_CT_NONE);
+        return;
+    }
+    for (uint32_t from = 1; from < replicas; from++) {
+        CHECK(PtlCTAlloc(ni, &acknowledged[from]));
+        records_md[from] = bind_memory(records, SLOTS * sizeof *records, mode == RDMA ? PTL_MD_EVENT_CT_ACK : 0,
+                                       mode == RDMA ? acknowledged[from] : PTL_CT_NONE);
+        if (mode == CPU)
+            open_entry(ACKNOWLEDGED + from, NULL, 0, PTL_ME_OP_PUT, acknowledged[from]);
+    }
+    open_entry(REPLICA, inbox, sizeof inbox, PTL_ME_OP_PUT, PTL_CT_NONE);
+}
+
+/* Carries out a command and answers the client, as consensus_apply does. */
+static void carry_out(const struct consensus_command *command) {
+    static uint64_t numbers[CONSENSUS_KEYS];
+    static struct reply outbox[BATCH];
+    static ptl_handle_md_t outbox_md;
+    static uint32_t place;
+    if (place == 0)
+        outbox_md = bind_memory(outbox, sizeof outbox, 0, PTL_CT_NONE);
+    struct reply *reply = &outbox[place++ % BATCH];
+    *reply = (struct reply){command->request, CONSENSUS_DONE, numbers[command->key]};
+    numbers[command->key] += command->value;
+    works(PtlPut(outbox_md, (size_t)(reply - outbox) * sizeof *reply, sizeof *reply, PTL_NO_ACK_REQ,
+                 (ptl_process_t){.rank = command->client}, LOG, REPLIES, command->request * sizeof *reply, NULL, 0));
+}
+
+/* Waits until so many followers have acknowledged that they are a majority with the leader. */
+static bool has_majority(ptl_size_t batches) {
+    ptl_handle_ct_t waiting[CONSENSUS_REPLICAS];
+    ptl_size_t tests[CONSENSUS_REPLICAS];
+    uint32_t count = replicas - 1, votes = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        waiting[i] = acknowledged[i + 1];
+        tests[i] = batches;
+    }
+    while (votes < replicas / 2) {
+        ptl_ct_event_t event;
+        unsigned which;
+        if (count == 0 || !works(PtlCTPoll(waiting, tests, count, MOST_TRIES * PATIENCE_MS, &event, &which)))
+            return false;
+        votes += event.success >= batches;
+        waiting[which] = waiting[--count]; /* it has voted, or failed */
+    }
+    return true;
+}
+
+/* The leader's CPU: takes all commands that have come, replicates them together, and answers when a majority has them. */
+static void serve(uint32_t commands) {
+    static uint32_t next; /* the first free slot */
+    static ptl_size_t batches;
+    uint32_t end = next + commands;
+    unsigned which;
+    if (end > SLOTS)
+        fail("%u commands do not fit into a log of %d slots", end, SLOTS);
+    while (next < end) {
+        uint32_t first = next;
+        ptl_event_t event;
+        int rc = PtlEQPoll(&events, 1, MOST_TRIES * PATIENCE_MS, &event, &which);
+        for (; rc == PTL_OK; rc = next - first < BATCH && next < end ? PtlEQGet(events, &event) : PTL_EQ_EMPTY)
+            if (event.type == PTL_EVENT_PUT && event.ni_fail_type == PTL_NI_OK && event.match_bits == REPLICA) {
+                records[next] = (struct consensus_record){.term = 1, .slot = next};
+                records[next++].command = inbox[event.remote_offset / sizeof *inbox].command;
+            }
+        if (rc != PTL_EQ_EMPTY)
+            works(rc);
+        if (next == first)
+            break; /* nobody asks any more */
+        for (uint32_t to = 1; to < replicas; to++)
+            works(PtlPut(records_md[to], first * sizeof *records, (next - first) * sizeof *records,
+                         mode == RDMA ? PTL_CT_ACK_REQ : PTL_NO_ACK_REQ, (ptl_process_t){.rank = to}, LOG, APPENDED,
+                         first * sizeof *records, NULL, next));
+        if (!has_majority(++batches))
+            break;
+        for (uint32_t slot = first; slot < next; slot++)
+            carry_out(&records[slot].command);
+    }
+}
+
+/* A follower's CPU: looks at each batch, and acknowledges it if it has promised no later term. */
+static void follow(uint32_t commands) {
+    static ptl_size_t seen;
+    static uint32_t slot; /* the first that is empty */
+    ptl_handle_md_t md = bind_memory(NULL, 0, 0, PTL_CT_NONE);
+    uint32_t end = slot + commands, promised_term = 1;
+    while (slot < end && wait_for(woken, seen + 1, MOST_TRIES * PATIENCE_MS, &(ptl_size_t){0})) {
+        seen++;
+        while (slot < end && records[slot].term >= promised_term)
+            slot++;
+        works(PtlPut(md, 0, 0, PTL_NO_ACK_REQ, (ptl_process_t){.rank = 0}, LOG, ACKNOWLEDGED + rank, 0, NULL, 0));
+    }
+}
+
+/* ---- Measuring --------------------------------------------------------------------------------------------------- */
+
+/* What the first client adds up. */
+static struct sums {
+    uint64_t time, results, unanswered, end;
+} sums;
+static ptl_handle_md_t sums_md;
+static ptl_handle_ct_t reported;
+
+/* One client's part with `requests` commands; request numbers go on from group to group. */
+static void measure_client(uint32_t group, uint64_t begun) {
+    uint64_t last = 0;
+    for (uint32_t i = 0; i < requests + WARM_UP; i++) {
+        struct consensus_command command = {
+            .client = rank, .request = group * (requests + WARM_UP) + i + 1, .value = 1};
+        command.operation = CONSENSUS_ADD;
+        struct outcome outcome = ask(command);
+        if (outcome.end == 0) {
+            sums.unanswered += requests + WARM_UP - i;
+            break;
+        }
+        if (i > 0 && outcome.result <= last)
+            fail("command %u has the result %" PRIu64 " after %" PRIu64, i, outcome.result, last);
+        last = outcome.result;
+        sums.results += outcome.result;
+        sums.time += i < WARM_UP ? 0 : outcome.end - outcome.start;
+    }
+    sums.end = spin_time_ps() - begun;
+}
+
+static void measure(const char *list) {
+    size_t clients;
+    uint64_t done = 0;
+    ptl_size_t reports = 0, counted;
+    for (uint32_t group = 0; next_number(&list, &clients); group++) {
+        if (clients < 1 || clients > (size_t)spin_size() - replicas || group == GROUPS)
+            fail("--clients: expected at most %d numbers of at most %d clients", GROUPS, spin_size() - (int)replicas);
+        uint32_t commands = (uint32_t)clients * (requests + WARM_UP);
+        bool takes_part = rank >= replicas && rank < replicas + clients;
+        sums = (struct sums){0};
+        CHECK(spin_barrier());
+        if (rank == 0 && mode != SPIN)
+            serve(commands);
+        else if (rank < replicas && mode == CPU)
+            follow(commands);
+        else if (takes_part)
+            measure_client(group, spin_time_ps());
+        CHECK(spin_barrier());
+        if (takes_part && rank > replicas) {
+            ptl_process_t to = {.rank = replicas};
+            works(PtlAtomic(sums_md, 0, offsetof(struct sums, end), PTL_NO_ACK_REQ, to, RESULT, 0, 0, NULL, 0, PTL_SUM,
+                            PTL_UINT64_T));
+            works(PtlAtomic(sums_md, offsetof(struct sums, end), sizeof sums.end, PTL_NO_ACK_REQ, to, RESULT, 0,
+                            offsetof(struct sums, end), NULL, 0, PTL_MAX, PTL_UINT64_T));
+        }
+        if (rank == replicas) {
+            bool all = wait_for(reported, reports += 2 * (clients - 1), PATIENCE_MS, &counted) && sums.unanswered == 0;
+            /* Each command adds 1, so all results are different, from `done` on. */
+            bool right = all && sums.results == (2 * done + commands - 1) * commands / 2;
+            if (all && !right)
+                fail("the results of %u commands add up to %" PRIu64, commands, sums.results);
+            done += commands;
+            printf("{\"mode\":\"%s\",\"clients\":%zu,\"time_ps\":%" PRIu64 ",\"span_ps\":%" PRIu64
+                   ",\"commands\":%u,\"data_ok\":%s}\n",
+                   modes[mode], clients, sums.time / (clients * requests), sums.end, commands,
+                   right ? "true" : "false");
+        }
+        CHECK(spin_barrier()); /* the sums have left */
+    }
+}
+
+int main(int argc, char **argv) {
+    const char *count = option(argc, argv, "--replicas", usage), *number = option(argc, argv, "--requests", usage);
+    const char *until = argument(argc, argv, "--until"), *seed = option_or(argc, argv, "--seed", "1");
+    mode = (enum mode)choice(option(argc, argv, "--mode", usage), modes, MODES, usage);
+    size_t value;
+    start(RESULT, NULL);
+    rank = (uint32_t)spin_rank();
+    if (!next_number(&count, &value) || value < 1 || value > CONSENSUS_REPLICAS || value >= (size_t)spin_size() ||
+        spin_size() > CONSENSUS_CLIENTS)
+        fail("--replicas: expected 1 to %d, of at most %d ranks that are not all replicas", CONSENSUS_REPLICAS,
+             CONSENSUS_CLIENTS);
+    replicas = (uint32_t)value;
+    if (!next_number(&number, &value) || value < 1 || value > MAX_REQUESTS)
+        fail("--requests: expected 1 to %d", MAX_REQUESTS);
+    requests = (uint32_t)value;
+    if (next_number(&seed, &value))
+        random_state = value * 1000003 + rank;
+    CHECK(PtlEQAlloc(ni, 4096, &events));
+    CHECK(PtlPTAlloc(ni, 0, events, LOG, &(ptl_pt_index_t){0}));
+    CHECK(PtlCTAlloc(ni, &reported));
+    sums_md = bind_memory(&sums, sizeof sums, 0, PTL_CT_NONE);
+    append_entry(RESULT, 0, &sums, sizeof sums, (ptl_me_t){.ct_handle = reported, .hpu_memory = PTL_INVALID_HANDLE});
+    if (rank >= replicas)
+        open_client();
+    else if (mode == SPIN)
+        open_replica();
+    else
+        open_cpu_replica();
+    CHECK(spin_barrier());
+    if (until != NULL) {
+        if (mode != SPIN || !next_number(&until, &value) || value == 0)
+            fail("--until: expected milliseconds, and --mode spin");
+        deadline = value * 1000000000;
+        if (rank < replicas)
+            replicate();
+        else
+            use();
+        CHECK(spin_barrier());
+        spin_host_compute(1000000); /* what is under way has come */
+        if (rank < replicas)
+            print_chosen();
+    } else {
+        if (mode == SPIN && rank == 0) {
+            uint32_t set;
+            deadline = ~0ull;
+            if ((set = prepare(replicas)) == 0)
+                fprintf(stderr, "no majority of the %u replicas answers\n", replicas);
+            else
+                send(rank, (struct consensus_message){.kind = CONSENSUS_LEAD, .term = replicas});
+            deadline = 0;
+        }
+        CHECK(spin_barrier());
+        measure(option(argc, argv, "--clients", usage));
+    }
+    fflush(stdout);
+    CHECK(spin_barrier());
+    return 0;
+}

@@ -1,0 +1,349 @@
+/* Consensus: a replicated log on the cards, and a table of numbers that the leader's card keeps by it (talk, use case 9).
+ *
+ * The protocol is Multi-Paxos. A term belongs to one replica (term modulo the number of replicas) and is used for one leadership.
+ * The leader's card gives a client's command a slot of the log and sends it to the other replicas' cards; each writes it to its
+ * host's memory, unless it has promised a later term, and acknowledges. When a majority has it, the command is chosen: the leader's
+ * card carries out the commands in the order of their slots, answers the clients and tells its host. CPUs do only what is rare:
+ * they notice that the leader is silent, have a majority promise a new term, read the logs of this majority, and have their card
+ * propose again what is in them. From the promise on, the card of the old leader gets no majority: it is fenced.
+ *
+ * Every message is one packet; no host is told of it. One handler at a time works on
+ * the state of a card: the others leave it their messages, so that no HPU waits for another. */
+#ifndef HANDLERS_CONSENSUS_H
+#define HANDLERS_CONSENSUS_H
+
+#include <handlers/common/lock.h>
+#include <handlers/common/reply.h>
+#include <spin.h>
+#include <string.h>
+
+enum consensus_kind {
+    CONSENSUS_REQUEST = 1, /* client to leader: a command */
+    CONSENSUS_APPEND,      /* leader to replica: a command for a slot */
+    CONSENSUS_ACCEPTED,    /* replica to leader: it is in the log */
+    CONSENSUS_REFUSED,     /* replica to leader: a later term was promised */
+    CONSENSUS_PREPARE,     /* host of a candidate to all cards: promise this term */
+    CONSENSUS_LEAD,        /* host to its own card: a majority has promised; slots before `slot` are proposed again */
+    CONSENSUS_PROPOSE,     /* host to its own card: a command for a slot, as in the logs of the majority */
+    CONSENSUS_HEARTBEAT,   /* host of the leader to all other cards */
+    CONSENSUS_GO_ON        /* card to itself: messages wait */
+};
+
+enum consensus_operation { CONSENSUS_NOTHING, CONSENSUS_READ, CONSENSUS_WRITE, CONSENSUS_ADD, CONSENSUS_SWAP };
+
+struct consensus_command {
+    uint32_t client, request; /* process, and its number of the command, from 1 on */
+    uint32_t operation, key;
+    uint64_t value, expected; /* SWAP writes `value` if the number is `expected` */
+};
+
+struct consensus_message {
+    uint32_t kind, term, slot, from;
+    struct consensus_command command;
+};
+
+enum { CONSENSUS_REPLICAS = 8, CONSENSUS_CLIENTS = 64, CONSENSUS_KEYS = 64 }; /* the most */
+enum { CONSENSUS_WINDOW = 128 }; /* commands that are proposed and not chosen, a power of two */
+enum {
+    CONSENSUS_INBOX = 256,
+    CONSENSUS_TURN = 64
+}; /* messages that wait, a power of two; that a handler processes at most */
+
+/* What a client is told; the value of DONE is the number before the command, of NOT_LEADER the replica to ask. */
+enum consensus_status { CONSENSUS_DONE = 1, CONSENSUS_NOT_LEADER, CONSENSUS_BUSY, CONSENSUS_FULL };
+
+/* In host memory: the log, and what the card says. */
+struct consensus_record {
+    uint32_t term, slot; /* term 0: nothing */
+    struct consensus_command command;
+};
+struct consensus_chosen {
+    uint32_t term, slot, client, request;
+};
+struct consensus_host {
+    uint32_t promised; /* the latest term that the card has promised */
+    uint32_t end;      /* slots from here on are empty */
+    uint32_t heard;    /* messages of leaders */
+    uint32_t chosen;   /* while this card leads: slots before this one are chosen and carried out */
+    uint32_t told;     /* records of choices, which follow the log */
+    uint32_t unused;
+    struct consensus_record log[];
+};
+
+/* In host memory of a candidate, one for each replica: its answer to PREPARE. */
+struct consensus_promise {
+    uint32_t term;     /* that it was asked for */
+    uint32_t promised; /* the same, or a later one that it has promised before */
+    uint32_t end;
+    uint32_t unused;
+};
+
+struct consensus_proposal {
+    uint32_t votes; /* a bit for each replica */
+    uint32_t unused;
+    struct consensus_command command;
+};
+struct consensus_session {
+    uint32_t request, unused; /* the last that was carried out, so that none is twice */
+    uint64_t result;
+};
+
+struct consensus_waiting {
+    uint32_t is_there, unused;
+    struct consensus_message message;
+};
+
+/* HPU memory of the entry; the host sets the first part, as far as `lock`. */
+struct consensus {
+    ptl_match_bits_t bits, replies,
+        promises;                   /* match bits of this entry, of clients' replies, of candidates' promises */
+    uint32_t rank, replicas, slots; /* this process; replicas are processes 0 to replicas - 1; of the log */
+    uint32_t quorum;                /* more than half of the replicas */
+    uint32_t lock;
+    struct consensus_host host; /* as far as it was written to host memory */
+    uint32_t leading;           /* the term in which this card leads, or 0 */
+    uint32_t next;              /* the first free slot */
+    uint32_t recovered;         /* requests wait until the slots before this one are chosen */
+    struct consensus_proposal proposals[CONSENSUS_WINDOW];
+    struct consensus_session sessions[CONSENSUS_CLIENTS];
+    uint64_t numbers[CONSENSUS_KEYS];
+    uint32_t arrived, processed; /* messages; they wrap around */
+    struct consensus_waiting inbox[CONSENSUS_INBOX];
+};
+
+/* Bytes of that which the host sets. */
+enum { CONSENSUS_INITIAL_BYTES = offsetof(struct consensus, lock) };
+
+/* Bytes of host memory for a log and the record of choices. */
+static inline size_t consensus_host_bytes(uint32_t slots, uint32_t choices) {
+    return sizeof(struct consensus_host) + slots * sizeof(struct consensus_record) +
+           choices * sizeof(struct consensus_chosen);
+}
+
+/* Writes what the card says to host memory, after everything that was written before, and wakes the host. */
+static inline int consensus_tell(struct consensus *c) {
+    return PtlHandlerDMAToHostB(&c->host, 0, sizeof c->host, PTL_ME_HOST_MEM) |
+           PtlHandlerCTInc((ptl_ct_event_t){.success = 1});
+}
+
+/* Sends a message that is not a command to another card. */
+static inline int consensus_send(const struct consensus *c, uint32_t to, uint32_t kind, uint32_t term, uint32_t slot) {
+    struct consensus_message message = {.kind = kind, .term = term, .slot = slot, .from = c->rank};
+    return PtlHandlerPutFromDevice(&message, offsetof(struct consensus_message, command), 0, PTL_NO_ACK_REQ,
+                                   (ptl_process_t){.rank = to}, c->bits, 0, NULL, 0);
+}
+
+static inline int consensus_answer(const struct consensus *c, const struct consensus_command *command, int32_t status,
+                                   uint64_t value) {
+    return reply_send((ptl_process_t){.rank = command->client}, c->replies,
+                      (struct reply){.request = command->request, .status = status, .value = value});
+}
+
+/* Whether this card obeys a term: it has promised no later one. The broken variants of the tests skip it. */
+static inline bool consensus_obeys(const struct consensus *c, uint32_t term) {
+#ifdef CONSENSUS_NO_TERM_CHECK
+    (void)c, (void)term;
+    return true;
+#else
+    return term >= c->host.promised;
+#endif
+}
+
+/* Writes a command to the log in host memory; `*record` must not change until the handler ends. */
+static inline int consensus_write(struct consensus *c, struct consensus_record *record) {
+    if (record->slot >= c->host.end)
+        c->host.end = record->slot + 1;
+    return PtlHandlerDMAToHostB(record, sizeof c->host + record->slot * sizeof *record, sizeof *record,
+                                PTL_ME_HOST_MEM);
+}
+
+/* Carries out the command of the next slot and answers the client. */
+static inline int consensus_apply(struct consensus *c, const struct consensus_command *command) {
+    struct consensus_chosen chosen = {c->leading, c->host.chosen, command->client, command->request};
+    struct consensus_session *session = &c->sessions[command->client % CONSENSUS_CLIENTS];
+    int failures = PtlHandlerDMAToHostB(&chosen,
+                                        sizeof c->host + c->slots * sizeof(struct consensus_record) +
+                                            (c->host.told % (4 * c->slots)) * sizeof chosen,
+                                        sizeof chosen, PTL_ME_HOST_MEM);
+    c->host.told++;
+    c->host.chosen++;
+    if (command->operation == CONSENSUS_NOTHING || command->request < session->request)
+        return failures;
+    if (command->request > session->request) {
+        uint64_t *number = &c->numbers[command->key % CONSENSUS_KEYS], before = *number;
+        if (command->operation == CONSENSUS_WRITE ||
+            (command->operation == CONSENSUS_SWAP && before == command->expected))
+            *number = command->value;
+        else if (command->operation == CONSENSUS_ADD)
+            *number = before + command->value;
+        *session = (struct consensus_session){.request = command->request, .result = before};
+    }
+    return failures | consensus_answer(c, command, CONSENSUS_DONE, session->result);
+}
+
+/* Counts a vote for a slot, and carries out what is chosen. */
+static inline int consensus_count(struct consensus *c, uint32_t slot, uint32_t from) {
+    int failures = 0;
+    if (slot < c->host.chosen || slot >= c->host.chosen + CONSENSUS_WINDOW)
+        return 0;
+    c->proposals[slot % CONSENSUS_WINDOW].votes |= 1u << from;
+    for (;;) {
+        struct consensus_proposal *next = &c->proposals[c->host.chosen % CONSENSUS_WINDOW];
+        uint32_t votes = 0;
+        for (uint32_t bits = next->votes; bits != 0; bits &= bits - 1)
+            votes++;
+        if (votes < c->quorum)
+            return failures;
+        failures |= consensus_apply(c, &next->command);
+        next->votes = 0;
+        failures |= consensus_tell(c);
+    }
+}
+
+/* Proposes a command for a slot: writes it to the own log, which is the first vote, and sends it to the other cards. */
+static inline int consensus_propose(struct consensus *c, uint32_t slot, const struct consensus_command *command) {
+    struct consensus_record record = {.term = c->leading, .slot = slot, .command = *command};
+    struct consensus_message message = {.kind = CONSENSUS_APPEND, .term = c->leading, .slot = slot, .from = c->rank};
+    int failures = consensus_write(c, &record);
+    message.command = *command;
+    c->proposals[slot % CONSENSUS_WINDOW].command = *command;
+    for (uint32_t to = 0; to < c->replicas; to++)
+        if (to != c->rank)
+            failures |= PtlHandlerPutFromDevice(&message, sizeof message, 0, PTL_NO_ACK_REQ,
+                                                (ptl_process_t){.rank = to}, c->bits, 0, NULL, 0);
+    return failures | consensus_count(c, slot, c->rank);
+}
+
+/* The leader's card gives a client's command a slot. */
+static inline int consensus_request(struct consensus *c, const struct consensus_command *command) {
+    const struct consensus_session *session = &c->sessions[command->client % CONSENSUS_CLIENTS];
+    if (c->leading == 0)
+        return consensus_answer(c, command, CONSENSUS_NOT_LEADER, c->host.promised % c->replicas);
+    if (session->request == command->request)
+        return consensus_answer(c, command, CONSENSUS_DONE, session->result);
+    if (c->next == c->slots)
+        return consensus_answer(c, command, CONSENSUS_FULL, 0);
+    if (c->host.chosen < c->recovered || c->next - c->host.chosen >= CONSENSUS_WINDOW)
+        return consensus_answer(c, command, CONSENSUS_BUSY, 0);
+    return consensus_propose(c, c->next++, command);
+}
+
+/* A card learns of a term. If it is later than its own, it leads no more. */
+static inline void consensus_learn(struct consensus *c, uint32_t term) {
+    if (term > c->host.promised) {
+        c->host.promised = term;
+        c->leading = 0;
+    }
+}
+
+static inline int consensus_promise(struct consensus *c, uint32_t term, uint32_t candidate) {
+    struct consensus_promise promise = {.term = term, .end = c->host.end};
+    consensus_learn(c, term);
+    promise.promised = c->host.promised;
+    ptl_dma_h written; /* what was accepted before is in host memory, too, when this is */
+    int failures = PtlHandlerDMAToHostNB(&c->host, 0, sizeof c->host, PTL_ME_HOST_MEM, &written);
+    failures |= PtlHandlerDMAWait(written);
+    return failures | PtlHandlerPutFromDevice(&promise, sizeof promise, 0, PTL_NO_ACK_REQ,
+                                              (ptl_process_t){.rank = candidate}, c->promises, c->rank * sizeof promise,
+                                              NULL, 0);
+}
+
+static inline void consensus_lead(struct consensus *c, uint32_t term, uint32_t end) {
+    if (term != c->host.promised || c->leading == term)
+        return;
+    c->leading = term;
+    c->next = c->recovered = end;
+    c->host.chosen = 0;
+    for (uint32_t i = 0; i < CONSENSUS_WINDOW; i++)
+        c->proposals[i].votes = 0;
+    memset(c->sessions, 0, sizeof c->sessions);
+    memset(c->numbers, 0, sizeof c->numbers);
+}
+
+static inline int consensus_handle(struct consensus *c, const struct consensus_message *m) {
+    struct consensus_record record;
+    int failures = 0;
+    switch (m->kind) {
+    case CONSENSUS_REQUEST: return consensus_request(c, &m->command);
+    case CONSENSUS_APPEND:
+        if (!consensus_obeys(c, m->term))
+            return consensus_send(c, m->from, CONSENSUS_REFUSED, c->host.promised, 0);
+        if (m->slot >= c->slots)
+            return -1;
+        consensus_learn(c, m->term);
+        record = (struct consensus_record){.term = m->term, .slot = m->slot, .command = m->command};
+        failures = consensus_write(c, &record);
+        return failures | consensus_send(c, m->from, CONSENSUS_ACCEPTED, m->term, m->slot);
+    case CONSENSUS_ACCEPTED: return c->leading == m->term ? consensus_count(c, m->slot, m->from) : 0;
+    case CONSENSUS_REFUSED: consensus_learn(c, m->term); return consensus_tell(c);
+    case CONSENSUS_PREPARE: return consensus_promise(c, m->term, m->from);
+    case CONSENSUS_LEAD: consensus_lead(c, m->term, m->slot); return consensus_tell(c);
+    case CONSENSUS_PROPOSE:
+        if (c->leading != m->term || m->slot < c->host.chosen || m->slot >= c->host.chosen + CONSENSUS_WINDOW)
+            return 0;
+        return consensus_propose(c, m->slot, &m->command);
+    case CONSENSUS_HEARTBEAT:
+        if (!consensus_obeys(c, m->term))
+            return consensus_send(c, m->from, CONSENSUS_REFUSED, c->host.promised, 0);
+        consensus_learn(c, m->term);
+        c->host.heard++;
+        return consensus_tell(c);
+    default: return -1;
+    }
+}
+
+/* Processes the messages that wait, in their order, but at most CONSENSUS_TURN. Returns whether it has processed so many. */
+static inline bool consensus_process(struct consensus *c, int *failures) {
+    for (uint32_t i = 0; i < CONSENSUS_TURN; i++) {
+        struct consensus_waiting *first = &c->inbox[c->processed % CONSENSUS_INBOX];
+        if (__atomic_load_n(&first->is_there, __ATOMIC_ACQUIRE) == 0)
+            return false;
+        *failures |= consensus_handle(c, &first->message);
+        __atomic_store_n(&first->is_there, 0, __ATOMIC_RELAXED);
+        __atomic_store_n(&c->processed, c->processed + 1, __ATOMIC_RELEASE);
+    }
+    return true;
+}
+
+/* Leaves a message to the handler that works on the state. */
+static inline void consensus_leave(struct consensus *c, const struct consensus_message *message, uint32_t bytes) {
+    uint32_t number = __atomic_fetch_add(&c->arrived, 1, __ATOMIC_RELAXED);
+    struct consensus_waiting *place = &c->inbox[number % CONSENSUS_INBOX];
+    while (number - __atomic_load_n(&c->processed, __ATOMIC_ACQUIRE) >= CONSENSUS_INBOX)
+        PtlHandlerYield();
+    memcpy(&place->message, message, bytes);
+    __atomic_store_n(&place->is_there, 1, __ATOMIC_RELEASE);
+}
+
+/* Payload handler: does what a message of the protocol says, or leaves it to the handler that is at it. */
+__handler int consensus_payload(const ptl_payload_t p, void *state) {
+    struct consensus *c = state;
+    const struct consensus_message *message = (const struct consensus_message *)p.base;
+    int failures = 0;
+    if (p.length < offsetof(struct consensus_message, command))
+        return FAIL;
+    bool is_mine = lock_try(&c->lock), is_message = message->kind != CONSENSUS_GO_ON;
+    if (is_mine && is_message)
+        failures |= consensus_handle(c, message);
+    else if (is_message)
+        consensus_leave(c, message, p.length < sizeof *message ? p.length : sizeof *message);
+    do {
+        bool is_long = is_mine && consensus_process(c, &failures);
+        if (is_long) /* the watchdog ends handlers that never end: another goes on */
+            failures |= consensus_send(c, c->rank, CONSENSUS_GO_ON, 0, 0);
+        if (is_mine)
+            lock_give(&c->lock);
+        if (is_long || __atomic_load_n(&c->inbox[c->processed % CONSENSUS_INBOX].is_there, __ATOMIC_ACQUIRE) == 0)
+            break;
+        is_mine = lock_try(&c->lock);
+    } while (is_mine);
+    return failures == 0 ? SUCCESS : FAIL;
+}
+
+/* Completion handler: keeps the message from the host's counter, which counts what the handlers tell. */
+__handler int consensus_completion(int dropped_bytes, bool flow_control_triggered, void *state) {
+    (void)state;
+    return dropped_bytes == 0 && !flow_control_triggered ? SUCCESS_PENDING : FAIL;
+}
+
+#endif

@@ -1,0 +1,151 @@
+"""Consensus: its time is that of the page, and no schedule of failures makes clients or hosts see different things."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+from decimal import Decimal
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from spinkit import _paths
+
+from .conftest import CHECKOUT
+
+SOURCE = CHECKOUT / "experiments" / "consensus" / "consensus.c"
+SCHEDULES = CHECKOUT / "experiments" / "consensus-schedules"
+NICS = {"rdma": "rdma", "cpu": "rdma", "spin": "spin"}
+
+
+def compiled(folder: Path, *flags: str) -> Path:
+    command = [_paths.command("spincc"), "-O3", "-Wall", "-Wextra", "-Werror", *flags, SOURCE, "-o", folder / "program"]
+    subprocess.run(command, check=True)
+    return folder / "program"
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compiled(tmp_path_factory.mktemp("consensus"))
+
+
+@pytest.fixture(scope="module")
+def checker() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("linearizability", SCHEDULES / "linearizability.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["linearizability"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def run(program: Path, mode: str, options: str, arguments: str) -> tuple[list[dict[str, Any]], str]:
+    """Return the lines of a run, and what spinrun says."""
+    command = [_paths.command("spinrun"), "--nic", NICS[mode], *options.split(), program, "--mode", mode]
+    done = subprocess.run([*command, *arguments.split()], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()], done.stderr
+
+
+def schedules(program: Path, *options: str) -> list[dict[str, Any]]:
+    command = [sys.executable, SCHEDULES / "schedules.py", program, *options]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_the_sum_by_hand_is_that_of_a_run(program: Path) -> None:
+    page = (CHECKOUT / "docs/use-cases/consensus.md").read_text()
+    _, _, rest = page.partition("| one client, three replicas | sc17-int |\n")
+    rows = [[cell.strip(" *") for cell in line.split("|")[1:-1]] for line in rest.partition("\n\n")[0].splitlines()[1:]]
+    *terms, total = [Decimal(row[1]) for row in rows]
+    [point], _ = run(program, "spin", "-n 4", "--replicas 3 --requests 20 --clients 1")
+    assert sum(terms) == total == Decimal(point["time_ps"]) / 1000
+
+
+@pytest.mark.parametrize("machine", ["sc17-int", "sc17-dis", "pspin-400g"])
+def test_all_modes_carry_out_each_command_once(program: Path, machine: str) -> None:
+    """The program compares the sum of all results, which are different numbers from 0 on."""
+    for mode in NICS:
+        for network in ("latency", "fabric"):
+            options = f"-n 10 --machine {machine} --set network.model={network} --fail-on-drop --fail-on-handler-error"
+            points, _ = run(program, mode, options, "--replicas 3 --requests 3 --clients 1,7")
+            assert [(point["commands"], point["data_ok"]) for point in points] == [(5, True), (35, True)], mode
+
+
+@pytest.mark.parametrize("mode", NICS)
+def test_measuring_ends_under_losses_and_deaths(program: Path, mode: str) -> None:
+    arguments = "--replicas 3 --requests 3 --clients 2"
+    [point], _ = run(program, mode, "-n 5 --drop *:0.01", arguments)
+    assert point["data_ok"]
+    [point], _ = run(program, mode, "-n 5 --kill-card 2@0ns", arguments)
+    assert point["data_ok"], "two of three replicas are a majority"
+    [point], told = run(program, mode, "-n 5 --kill-card 0@0ns", arguments)
+    assert not point["data_ok"]
+    assert "rank 0: its card dies" in told
+
+
+def test_a_leader_that_dies_is_replaced(program: Path, checker: ModuleType) -> None:
+    for death in ("--kill-card 0@8ms", "--fail 0@8ms"):
+        lines, _ = run(program, "spin", f"-n 5 {death}", "--replicas 3 --requests 60 --until 30")
+        history = [checker.Command(*one) for line in lines for one in line.get("history", ())]
+        assert len(history) == 120
+        assert all(one.end is not None for one in history)
+        assert checker.is_linearizable(history)
+        terms = {line["replica"]: line["terms"] for line in lines if "replica" in line}
+        assert sum(terms[rank] for rank in (1, 2)) >= 1
+
+
+def test_two_runs_are_the_same(program: Path) -> None:
+    options = "-n 7 --drop *:0.1 --kill-card 0@4ms --set network.retries=1"
+    one, other = (run(program, "spin", options, "--replicas 5 --requests 9 --until 20 --seed 3") for _ in range(2))
+    assert one == other
+
+
+def test_schedules_are_safe(program: Path) -> None:
+    points = schedules(program, "--dead", "0,1,2,3", "--schedules", "5")
+    assert [(point["dead"], point["violations"]) for point in points] == [(0, 0), (1, 0), (2, 0), (3, 0)]
+    assert all(point["answered"] > 0 for point in points)
+
+
+@pytest.mark.parametrize("flag", ["-DQUORUM_OF_ONE", "-DCONSENSUS_NO_TERM_CHECK"])
+def test_broken_protocols_are_found(flag: str, tmp_path: Path) -> None:
+    [point] = schedules(compiled(tmp_path, flag), "--dead", "0", "--schedules", "2", "--first", "3")
+    assert point["violations"] > 0
+
+
+def test_the_checker_of_histories(checker: ModuleType) -> None:
+    """Histories by hand: (operation, key, value, expected, result, start, end)."""
+
+    def explained(*history: tuple[int | None, ...]) -> bool:
+        return bool(checker.is_linearizable([checker.Command(*one) for one in history]))
+
+    write, add, swap, read = checker.WRITE, checker.ADD, checker.SWAP, checker.READ
+    assert explained((write, 0, 5, 0, 0, 0, 10), (read, 0, 0, 0, 5, 11, 12))
+    assert not explained((write, 0, 5, 0, 0, 0, 10), (read, 0, 0, 0, 0, 11, 12)), "a read misses what came before"
+    assert explained((write, 0, 5, 0, 0, 0, 10), (read, 0, 0, 0, 0, 9, 12)), "they overlap"
+    assert explained((write, 0, 5, 0, 0, 0, 10), (read, 1, 0, 0, 0, 11, 12)), "another number"
+    assert explained((add, 0, 2, 0, None, 0, None), (read, 0, 0, 0, 2, 50, 60)), "it has come late"
+    assert explained((add, 0, 2, 0, None, 0, None), (read, 0, 0, 0, 0, 50, 60)), "or never"
+    assert not explained((add, 0, 2, 0, None, 55, None), (read, 0, 0, 0, 2, 50, 54)), "not before its start"
+    assert not explained((add, 0, 1, 0, 0, 0, 9), (add, 0, 1, 0, 0, 1, 8)), "both cannot be first"
+    assert explained((swap, 0, 7, 1, 0, 0, 9), (read, 0, 0, 0, 0, 10, 11)), "it expected another number"
+    assert not explained((write, 0, 1, 0, 0, 0, 1), (read, 0, 0, 0, 1, 2, 5), (read, 0, 0, 0, 0, 6, 7)), (
+        "a number does not come back"
+    )
+
+
+def test_wrong_arguments_are_refused(program: Path) -> None:
+    for arguments, problem in (
+        ("--mode spin --replicas 3 --requests 1 --clients 1", "--replicas: expected 1 to 8"),
+        ("--mode spin --replicas 2 --requests 0 --clients 1", "--requests: expected"),
+        ("--mode spin --replicas 2 --requests 1 --clients 2", "--clients: expected"),
+        ("--mode cpu --replicas 2 --requests 1 --until 5", "--until: expected milliseconds"),
+    ):
+        command = [_paths.command("spinrun"), "-n", "3", program, *arguments.split()]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode != 0
+        assert problem in done.stderr
