@@ -5,6 +5,13 @@
  *   cost         prints the names of the cases
  *   cost CASE    prints one JSON object: {"library", "message", "state", "bytes"}, the last two being the structure in
  *                HPU memory and its size. What the handlers cost is in spinrun's report */
+#include <stdint.h>
+
+/* A user header for all: that of matching, with room for that of kvstore. */
+struct user_header {
+    uint64_t total, source_bits, rest[5];
+};
+#define PTL_USER_HEADER struct user_header
 #include <handlers/matching/matching.h>
 
 #include <handlers/accumulate/accumulate.h>
@@ -22,6 +29,7 @@
 #include <handlers/datatype/datatype.h>
 #include <handlers/ft-broadcast/ft-broadcast.h>
 #include <handlers/graph/graph.h>
+#include <handlers/kvstore/kvstore.h>
 #include <handlers/raid5/raid5.h>
 #include <handlers/reed-solomon/reed_solomon.h>
 #include <handlers/transactions/transactions.h>
@@ -392,6 +400,46 @@ static void transactions(void) {
 
 static void get_record(void) { CHECK(PtlGet(md, 0, 64, card, PT, TRANSACTION_RECORDS | 1, 0, NULL)); }
 
+enum { STORED = 64, CHAINS = 4, STORE = 16 }; /* bytes of a value, level of the index, slots */
+static const uint32_t item_bytes = sizeof(struct kv_item) + STORED + KV_TAIL;
+
+static void kvstore(void) {
+    static struct kv_request start = {.operation = KV_START, .bytes = STORE};
+    static struct host_queue_ring *ring;
+    ring = calloc(1, host_queue_bytes(1, sizeof(struct kv_record)));
+    struct kv_setup setup = {.memory = memory,
+                             .bytes = MEMORY,
+                             .ring = ring,
+                             .queued = 1,
+                             .slots = STORE,
+                             .slot_bytes = item_bytes,
+                             .level = CHAINS,
+                             .levels = CHAINS,
+                             .steps = 8,
+                             .packet = PACKET,
+                             .clients = {peer},
+                             .count = 1};
+    ptl_md_t request = {.start = &start, .length = sizeof start, .eq_handle = PTL_EQ_NONE, .ct_handle = PTL_CT_NONE};
+    ptl_handle_md_t handle;
+    CHECK(PtlMDBind(ni, &request, &handle));
+    CHECK(kv_serve(ni, PT, PT, card, &setup));
+    append((ptl_me_t){.match_bits = KV_DONE}, NULL, 0);
+    CHECK(PtlPut(handle, 0, sizeof start, PTL_NO_ACK_REQ, card, PT, KV_CONTROL, 0, NULL, 0));
+}
+
+/* Inserts a key, and gets it. */
+static void kvstore_request(void) {
+    static uint32_t number;
+    struct kv_request *request = memory;
+    *request = (struct kv_request){
+        .number = ++number, .hash = number, .bytes = STORED, .operation = KV_INSERT, .key_bytes = 4};
+    memcpy(request->key, &number, sizeof number);
+    put(sizeof *request + STORED, KV_WRITES, 0);
+    spin_host_compute(PATIENCE_NS / 2);
+    request->operation = KV_GET;
+    put(sizeof *request, KV_READS, 0);
+}
+
 #define STATE(type) #type, sizeof(type)
 static const struct test {
     const char *name, *library, *message, *state;
@@ -437,6 +485,7 @@ static const struct test {
     {"ft-broadcast-first", "ft-broadcast", "first copy, one copy to send", STATE(struct ft_broadcast), ft_broadcast,
      first_copy},
     {"ft-broadcast-copy", "ft-broadcast", "another copy", STATE(struct ft_broadcast), ft_broadcast, other_copies},
+    {"kvstore", "kvstore", "an insert of 64 B, then a get", STATE(struct kv), kvstore, kvstore_request},
     {"matching-short", "matching", "short message", STATE(struct matching), matching_short, one_packet},
     {"matching-long", "matching", "long message", STATE(struct matching), matching_longer, put_first},
     {"raid5-write", "raid5", "write of two packets", STATE(struct raid5), raid5_data, raid5_write},
