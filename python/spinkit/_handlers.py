@@ -68,19 +68,23 @@ def described(header: str) -> dict[str, str]:
 
 
 def measure(home: Path, tools: Toolchain) -> list[Library]:
-    """Compile `sdk/handlers/cost.c` and run its cases on both kinds of HPU."""
+    """Compile `cost.c` and `cost_services.c` of `sdk/handlers`, and run their cases on both kinds of HPU."""
     folder = home / "sdk" / "handlers"
     texts: dict[str, dict[str, str]] = {}
     for file in sorted(folder.glob("*/*.h")):
+        if file.parent.name.startswith("switch-"):
+            continue  # the programs have cards, but no switch that runs handlers
         texts.setdefault(file.parent.name, {}).update(described(file.read_text(encoding="utf-8")))
     # The parts in `common` are no handlers; cost.c has a handler for each of them.
     texts["common"] = described((folder / "cost.c").read_text(encoding="utf-8"))
     with TemporaryDirectory(prefix="spinkit-handlers-") as scratch, ThreadPoolExecutor(cpu_count()) as threads:
-        program = Path(scratch) / "cost"
         kinds = ",".join(kind for kind, _ in KINDS)
-        _execute([tools.spincc, "-O3", "--hpu", kinds, folder / "cost.c", "-o", program])
-        cases = _execute([program]).split()
-        runs = threads.map(lambda case: _run(tools.spinrun, program, case), cases)
+        cases = []
+        for source in sorted(folder.glob("cost*.c")):
+            program = Path(scratch) / source.stem
+            _execute([tools.spincc, "-O3", "--hpu", kinds, source, "-o", program])
+            cases += [(program, case) for case in _execute([program]).split()]
+        runs = threads.map(lambda case: _run(tools.spinrun, *case), cases)
         return _libraries(list(runs), texts)
 
 
@@ -122,7 +126,7 @@ def _libraries(
         )
         missing = set(handlers) - {row.handler for row in rows}
         if missing:
-            raise SpinkitError(f"sdk/handlers/cost.c has no case for {', '.join(sorted(missing))}")
+            raise SpinkitError(f"sdk/handlers/cost*.c have no case for {', '.join(sorted(missing))}")
         found.append(Library(name, own[0][0]["state"], own[0][0]["bytes"], rows))
     return found
 

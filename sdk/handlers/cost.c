@@ -1,19 +1,7 @@
-/* What the library's handlers cost: `spinkit handlers` runs one case after the other on each kind of HPU, and writes
- * README.md. Rank 1's card runs the handlers; rank 0 sends the messages that they handle and receives those that they
- * send.
- *
- *   cost         prints the names of the cases
- *   cost CASE    prints one JSON object: {"library", "message", "state", "bytes"}, the last two being the structure in
- *                HPU memory and its size. What the handlers cost is in spinrun's report */
-#include <stdint.h>
+/* What the library's handlers cost (cost.h), except those of services. */
+#include <handlers/matching/matching.h> /* before spin.h */
 
-/* A user header for all: that of matching, with room for that of kvstore. */
-struct user_header {
-    uint64_t total, source_bits, rest[5];
-};
-#define PTL_USER_HEADER struct user_header
-#include <handlers/matching/matching.h>
-
+#include "cost.h"
 #include <handlers/accumulate/accumulate.h>
 #include <handlers/allreduce/doubling.h>
 #include <handlers/allreduce/ring.h>
@@ -24,69 +12,11 @@ struct user_header {
 #include <handlers/common/lock.h>
 #include <handlers/common/reply.h>
 #include <handlers/common/slots.h>
-#include <handlers/conditional-read/conditional_read.h>
-#include <handlers/consensus/consensus.h>
 #include <handlers/datatype/datatype.h>
 #include <handlers/ft-broadcast/ft-broadcast.h>
 #include <handlers/graph/graph.h>
-#include <handlers/kvstore/kvstore.h>
 #include <handlers/raid5/raid5.h>
 #include <handlers/reed-solomon/reed_solomon.h>
-#include <handlers/transactions/transactions.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-enum { PEER, CARD };                    /* ranks */
-enum { PT = 3, BITS = 20, FLUSH = 30 }; /* portal table index, match bits */
-enum { PACKET = 4096, MEMORY = 2 * PACKET };
-enum { HPU_MEMORY = 32768 };   /* the most that an entry needs */
-enum { ROUNDS = 4 };           /* branch predictors settle */
-enum { PATIENCE_NS = 100000 }; /* all effects of a message are complete by then */
-
-#define CHECK(call)                                                                                                    \
-    do {                                                                                                               \
-        int rc_ = (call);                                                                                              \
-        if (rc_ != PTL_OK) {                                                                                           \
-            fprintf(stderr, "cost: %s returned %d\n", #call, rc_);                                                     \
-            exit(1);                                                                                                   \
-        }                                                                                                              \
-    } while (0)
-
-static ptl_handle_ni_t ni;
-static ptl_handle_md_t md;
-static ptl_hdr_data_t aligned_memory[MEMORY / sizeof(ptl_hdr_data_t)];
-static void *const memory = aligned_memory;
-static const ptl_process_t peer = {.rank = PEER}, card = {.rank = CARD};
-
-/* Appends an entry that covers all memory. */
-static void append_entry(ptl_me_t me) {
-    ptl_handle_me_t handle;
-    me.start = memory;
-    me.length = MEMORY;
-    me.uid = PTL_UID_ANY;
-    me.match_id.rank = PTL_RANK_ANY;
-    me.options = PTL_ME_OP_PUT | PTL_ME_OP_GET;
-    CHECK(PtlCTAlloc(ni, &me.ct_handle));
-    CHECK(PtlMEAppend(ni, PT, &me, PTL_PRIORITY_LIST, NULL, &handle));
-}
-
-/* Likewise, with this state in HPU memory of its own. */
-static void append(ptl_me_t me, const void *state, size_t bytes) {
-    me.hpu_memory = PTL_INVALID_HANDLE;
-    me.hpu_initial_state = state;
-    me.hpu_initial_state_length = bytes;
-    if (bytes > 0)
-        CHECK(PtlHPUAllocMem(HPU_MEMORY, ni, &me.hpu_memory));
-    append_entry(me);
-}
-
-static void put(ptl_size_t bytes, ptl_match_bits_t bits, ptl_hdr_data_t hdr_data) {
-    CHECK(PtlPut(md, 0, bytes, PTL_NO_ACK_REQ, card, PT, bits, 0, NULL, hdr_data));
-}
-
-static void one_packet(void) { put(PACKET, BITS, 0); }
-static void two_packets(void) { put(2 * PACKET, BITS, 0); }
 
 static void accumulate(void) {
     struct accumulate state = {.offset = 0};
@@ -125,44 +55,6 @@ static void broadcast_streams(void) { broadcast(true, binomial); }
 static void broadcast_stores(void) { broadcast(false, binomial); }
 static void broadcast_chain_tree(void) { broadcast(true, (ptl_me_t){.payload_handler = broadcast_chain_payload}); }
 static void broadcast_binary_tree(void) { broadcast(true, (ptl_me_t){.payload_handler = broadcast_binary_payload}); }
-
-/* A table of rows of 64 bytes, of which every fifth begins with 1. */
-enum { ROW = 64, ROWS = MEMORY / ROW };
-static void conditional_read(void) {
-    for (uint32_t i = 0; i < ROWS; i += 5)
-        aligned_memory[i * ROW / sizeof *aligned_memory] = 1;
-    CHECK(conditional_read_serve(ni, PT, memory, MEMORY, PACKET, 1));
-}
-
-static void put_filter(void) {
-    struct {
-        struct conditional_read request;
-        struct filter_step step;
-        uint64_t constant;
-    } *sent = memory;
-    sent->request = (struct conditional_read){.client = peer,
-                                              .row_bytes = ROW,
-                                              .rows = ROWS,
-                                              .room = ROWS,
-                                              .filter_bytes = sizeof *sent - sizeof sent->request};
-    sent->step = (struct filter_step){.operation = FILTER_EQUAL, .type = FILTER_INT32, .bytes = sizeof(int32_t)};
-    sent->constant = 1;
-    put(sizeof *sent, CONDITIONAL_READ, 0);
-}
-
-/* One of two replicas, which writes what the peer proposes to its log. */
-static void consensus(void) {
-    struct consensus state = {.bits = BITS, .rank = 1, .replicas = 2, .slots = 32, .quorum = 2};
-    append((ptl_me_t){.match_bits = BITS,
-                      .payload_handler = consensus_payload,
-                      .completion_handler = consensus_completion},
-           &state, CONSENSUS_INITIAL_BYTES);
-}
-
-static void consensus_append(void) {
-    *(struct consensus_message *)memory = (struct consensus_message){.kind = CONSENSUS_APPEND, .term = 1};
-    put(sizeof(struct consensus_message), BITS, 0);
-}
 
 /* The second of two ranks, which sends a copy back to the root. */
 static void ft_broadcast(void) {
@@ -388,65 +280,7 @@ static void reed_solomon_replaces(void) {
 
 static void reed_solomon_rebuilds(void) { put(0, REED_SOLOMON_REBUILD, PACKET / 2); }
 
-/* A log, in its own memory, of accesses to 32 records of 64 bytes. */
-static void transactions(void) {
-    enum { LOG = 64 };
-    static struct transaction_host host = {.capacity = LOG, .record_bytes = 64, .records = 32, .clients = 2};
-    host.log = calloc(1, host_queue_bytes(LOG, sizeof(struct transaction_access)));
-    if (host.log == NULL || !transaction_begin(&host))
-        exit(1);
-    CHECK(transaction_serve(ni, PT, memory, &host));
-}
-
-static void get_record(void) { CHECK(PtlGet(md, 0, 64, card, PT, TRANSACTION_RECORDS | 1, 0, NULL)); }
-
-enum { STORED = 64, CHAINS = 4, STORE = 16 }; /* bytes of a value, level of the index, slots */
-static const uint32_t item_bytes = sizeof(struct kv_item) + STORED + KV_TAIL;
-
-static void kvstore(void) {
-    static struct kv_request start = {.operation = KV_START, .bytes = STORE};
-    static struct host_queue_ring *ring;
-    ring = calloc(1, host_queue_bytes(1, sizeof(struct kv_record)));
-    struct kv_setup setup = {.memory = memory,
-                             .bytes = MEMORY,
-                             .ring = ring,
-                             .queued = 1,
-                             .slots = STORE,
-                             .slot_bytes = item_bytes,
-                             .level = CHAINS,
-                             .levels = CHAINS,
-                             .steps = 8,
-                             .packet = PACKET,
-                             .clients = {peer},
-                             .count = 1};
-    ptl_md_t request = {.start = &start, .length = sizeof start, .eq_handle = PTL_EQ_NONE, .ct_handle = PTL_CT_NONE};
-    ptl_handle_md_t handle;
-    CHECK(PtlMDBind(ni, &request, &handle));
-    CHECK(kv_serve(ni, PT, PT, card, &setup));
-    append((ptl_me_t){.match_bits = KV_DONE}, NULL, 0);
-    CHECK(PtlPut(handle, 0, sizeof start, PTL_NO_ACK_REQ, card, PT, KV_CONTROL, 0, NULL, 0));
-}
-
-/* Inserts a key, and gets it. */
-static void kvstore_request(void) {
-    static uint32_t number;
-    struct kv_request *request = memory;
-    *request = (struct kv_request){
-        .number = ++number, .hash = number, .bytes = STORED, .operation = KV_INSERT, .key_bytes = 4};
-    memcpy(request->key, &number, sizeof number);
-    put(sizeof *request + STORED, KV_WRITES, 0);
-    spin_host_compute(PATIENCE_NS / 2);
-    request->operation = KV_GET;
-    put(sizeof *request, KV_READS, 0);
-}
-
-#define STATE(type) #type, sizeof(type)
-static const struct test {
-    const char *name, *library, *message, *state;
-    size_t bytes;
-    void (*prepare)(void); /* prepares the card's rank */
-    void (*send)(void);    /* sends, on the peer */
-} cases[] = {
+static const struct test cases[] = {
     {"accumulate", "accumulate", "256 complex numbers", STATE(struct accumulate), accumulate, one_packet},
     {"accumulate-cached", "accumulate", "256 numbers that HPU memory has", STATE(struct accumulate_cache),
      accumulate_keeps, one_packet},
@@ -471,10 +305,6 @@ static const struct test {
     {"common-slots", "common", "empty", STATE(struct host_queue), slots, empty},
     {"common-queue", "common", "empty", STATE(struct host_queue), queue, empty},
     {"common-reply", "common", "empty", STATE(struct host_queue), reply, empty},
-    {"conditional-read", "conditional-read", "128 rows of 64 B, 26 match", "struct conditional_read_lane",
-     sizeof(struct conditional_read_lane) + CONDITIONAL_READ_AT_ONCE * sizeof(struct conditional_read_work),
-     conditional_read, put_filter},
-    {"consensus-append", "consensus", "APPEND", STATE(struct consensus), consensus, consensus_append},
     {"datatype-one", "datatype", "one block", STATE(struct datatype_vector), datatype_one, one_packet},
     {"datatype-many", "datatype", "16 blocks of 256 B", STATE(struct datatype_vector), datatype_many, one_packet},
     {"datatype-packet", "datatype", "16 blocks of 256 B", STATE(struct datatype_vector), datatype_packet, one_packet},
@@ -485,7 +315,6 @@ static const struct test {
     {"ft-broadcast-first", "ft-broadcast", "first copy, one copy to send", STATE(struct ft_broadcast), ft_broadcast,
      first_copy},
     {"ft-broadcast-copy", "ft-broadcast", "another copy", STATE(struct ft_broadcast), ft_broadcast, other_copies},
-    {"kvstore", "kvstore", "an insert of 64 B, then a get", STATE(struct kv), kvstore, kvstore_request},
     {"matching-short", "matching", "short message", STATE(struct matching), matching_short, one_packet},
     {"matching-long", "matching", "long message", STATE(struct matching), matching_longer, put_first},
     {"raid5-write", "raid5", "write of two packets", STATE(struct raid5), raid5_data, raid5_write},
@@ -496,41 +325,6 @@ static const struct test {
      raid5_write},
     {"reed-solomon-rebuild", "reed-solomon", "2 KiB from four nodes", STATE(struct reed_solomon_rebuild),
      reed_solomon_replaces, reed_solomon_rebuilds},
-    {"transactions", "transactions", "get of a record", STATE(struct host_queue), transactions, get_record},
 };
 
-int main(int argc, char **argv) {
-    const struct test *test = NULL;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        if (argc < 2)
-            puts(cases[i].name);
-        else if (strcmp(argv[1], cases[i].name) == 0)
-            test = &cases[i];
-    }
-    if (test == NULL)
-        return argc < 2 ? 0 : 2;
-    ptl_md_t all = {.start = memory, .length = MEMORY, .eq_handle = PTL_EQ_NONE, .ct_handle = PTL_CT_NONE};
-    ptl_pt_index_t pt;
-    CHECK(PtlInit());
-    CHECK(PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_LOGICAL, PTL_PID_ANY, NULL, NULL, &ni));
-    CHECK(spin_set_map(ni));
-    CHECK(PtlPTAlloc(ni, 0, PTL_EQ_NONE, PT, &pt));
-    CHECK(PtlMDBind(ni, &all, &md));
-    if (spin_rank() == CARD)
-        test->prepare();
-    else
-        append((ptl_me_t){.ignore_bits = ~0ull}, NULL, 0);
-    for (int round = 0; round < ROUNDS; round++) {
-        CHECK(spin_barrier());
-        if (spin_rank() == PEER)
-            test->send();
-        spin_host_compute(PATIENCE_NS);
-    }
-    CHECK(spin_barrier());
-    if (spin_rank() == CARD)
-        printf("{\"library\":\"%s\",\"message\":\"%s\",\"state\":\"%s\",\"bytes\":%zu}\n", test->library, test->message,
-               test->state, test->bytes);
-    CHECK(PtlNIFini(ni));
-    PtlFini();
-    return 0;
-}
+int main(int argc, char **argv) { return cost(argc, argv, cases, sizeof cases / sizeof *cases); }

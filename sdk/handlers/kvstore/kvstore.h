@@ -12,16 +12,16 @@
 #ifndef HANDLERS_KVSTORE_H
 #define HANDLERS_KVSTORE_H
 
-#include <handlers/kvstore/table.h>
-#ifndef PTL_USER_HEADER
-#define PTL_USER_HEADER struct kv_request
+#ifdef SPIN_H
+#error "include handlers/kvstore/kvstore.h before spin.h: it defines the user header"
 #endif
+
+#include <handlers/kvstore/table.h>
+#define PTL_USER_HEADER struct kv_request
 #include <handlers/common/host_queue.h>
 #include <handlers/common/reply.h>
 #include <handlers/common/slots.h>
 #include <spin.h>
-
-_Static_assert(sizeof(PTL_USER_HEADER) >= sizeof(struct kv_request), "a program's user header has room for a request");
 
 /* Match bits; a client has a number below KV_CLIENTS, and one request at a time. */
 enum kv_bits {
@@ -142,7 +142,7 @@ static inline int kv_answer(ptl_process_t client, int status, uint32_t number) {
 /* Header handler: takes a slot and writes the item's first part. Tells the client when there is none. */
 __handler int kv_write_header(const ptl_header_t h, void *state) {
     struct kv *kv = state;
-    const struct kv_request *request = (const struct kv_request *)&h.user_hdr;
+    const struct kv_request *request = &h.user_hdr;
     struct kv_message *message = &kv->message[h.match_bits - KV_WRITES];
     struct kv_item item = {.hash = request->hash,
                            .bytes = request->bytes,
@@ -213,7 +213,7 @@ __handler int kv_write_completion(int dropped_bytes, bool flow_control_triggered
 /* Header handler: finds the item and sends it from host memory, or hands the request to the CPU. */
 __handler int kv_read_header(const ptl_header_t h, void *state) {
     struct kv *kv = state;
-    const struct kv_request *request = (const struct kv_request *)&h.user_hdr;
+    const struct kv_request *request = &h.user_hdr;
     struct kv_place place;
     int status = request->key_bytes > KV_KEY
                      ? KV_MISSING
@@ -244,7 +244,7 @@ __handler int kv_read_header(const ptl_header_t h, void *state) {
  * `bytes` slots back, which the key has. KV_LEVEL tells that the index has grown to level `hash`. */
 __handler int kv_control_header(const ptl_header_t h, void *state) {
     struct kv *kv = state;
-    const struct kv_request *request = (const struct kv_request *)&h.user_hdr;
+    const struct kv_request *request = &h.user_hdr;
     struct reply reply = {.request = 0, .status = KV_OK};
     uint64_t words[2];
     uint32_t gifts[KV_GIFTS];

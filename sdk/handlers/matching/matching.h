@@ -19,9 +19,7 @@ struct matching_long {
     uint64_t source_bits; /* match bits under which the sender has exposed it */
 };
 
-#ifndef PTL_USER_HEADER
 #define PTL_USER_HEADER struct matching_long
-#endif
 #include <spin.h>
 
 /* HPU memory of a receive; set by the host, handlers only read it. */
