@@ -82,7 +82,7 @@ static inline int switch_allreduce_spread(const void *total, ptl_size_t bytes, c
     return SUCCESS;
 }
 
-/* Header handler for UP: notes whose data it is, and the chunk. */
+/* Header handler: notes whose data comes up, and the chunk. */
 __handler int switch_allreduce_up_header(const ptl_header_t h, void *state) {
     struct switch_allreduce *s = state;
     uint32_t child = (uint32_t)(h.hdr_data >> 32) & 0xffff;
@@ -94,7 +94,7 @@ __handler int switch_allreduce_up_header(const ptl_header_t h, void *state) {
     return PROCESS_DATA;
 }
 
-/* Payload handler for UP: adds the packet to the sum, piece by piece: handlers of the same chunk follow each other through the
+/* Payload handler: adds the packet to the sum, piece by piece: handlers of the same chunk follow each other through the
  * pieces. The last one sends the sum on. */
 __handler int switch_allreduce_up_payload(const ptl_payload_t p, void *state) {
     struct switch_allreduce *s = state;
@@ -132,20 +132,20 @@ __handler int switch_allreduce_up_payload(const ptl_payload_t p, void *state) {
     return SUCCESS;
 }
 
-/* Header handler for DOWN: notes the chunk. */
+/* Header handler: notes the chunk of a total that comes down. */
 __handler int switch_allreduce_down_header(const ptl_header_t h, void *state) {
     struct switch_allreduce_down *s = state;
     s->place = (uint32_t)h.hdr_data;
     return PROCESS_DATA;
 }
 
-/* Payload handler for DOWN: sends the packet to the ranks of the leaf. */
+/* Payload handler: sends the packet of a total to the ranks of the leaf. */
 __handler int switch_allreduce_down_payload(const ptl_payload_t p, void *state) {
     const struct switch_allreduce_down *s = state;
     return switch_allreduce_spread(p.base, p.length, s->child, s->children, SWITCH_ALLREDUCE_TOTAL + s->slot, s->place);
 }
 
-/* Header handler for ASK: tells the rank whose data for the present chunk of the slot has come. */
+/* Header handler: tells the rank whose data for the present chunk of the slot has come. */
 __handler int switch_allreduce_ask_header(const ptl_header_t h, void *state) {
     const struct switch_allreduce *s = state;
     if (PtlHandlerPutFromDevice(s->came, sizeof s->came, 0, PTL_NO_ACK_REQ, h.source_id, SWITCH_ALLREDUCE_ANSWER, 0,
