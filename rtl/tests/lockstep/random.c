@@ -8,10 +8,10 @@
  *
  * loops: nothing but time. words: loads, stores and atomic operations in L1 and L2. copies: transfers of the cluster's DMA engine.
  * divisions: divisions behind loads, stores and atomic operations, whose answers the core awaits meanwhile. commands: packets, and
- * memory of the host. faults: each kind of failure, and handlers that never end. all: all of that but divisions. */
+ * memory of the host. faults: each kind of failure, and handlers that never end. all: all of that but divisions and loads. */
 #include <handler.h>
 
-enum { WORDS = 1, COPIES = 2, COMMANDS = 4, FAULTS = 8, DIVISIONS = 16 };
+enum { WORDS = 1, COPIES = 2, COMMANDS = 4, FAULTS = 8, DIVISIONS = 16, LOADS = 32 };
 
 /* Bytes of a place on the card and on the host, and of the sums before the first one. */
 #define PLACE 64u
@@ -113,6 +113,12 @@ static inline __attribute__((always_inline)) void act(handler_args_t *args, uint
         for (uint32_t i = 0; i < count; i++) {
             volatile uint8_t *at = own + i * 5;
             __asm__ volatile("sw %0, (%1)\n sh %0, 7(%1)\n sb %0, 2(%1)" ::"r"(choice + i), "r"(at) : "memory");
+            uint32_t read;
+            if (kinds & LOADS)
+                __asm__ volatile("lhu %0, 3(%1)\n lb %0, 7(%1)\n lw %0, (%1)\n lw %0, 5(%1)"
+                                 : "=&r"(read)
+                                 : "r"(at)
+                                 : "memory");
         }
     }
     if (kinds & DIVISIONS)
@@ -153,7 +159,7 @@ static inline __attribute__((always_inline)) void act(handler_args_t *args, uint
 /* The longest comes first: together with the runtime, it just fits into the smallest instruction cache. */
 HANDLERS(all, WORDS | COPIES | COMMANDS | FAULTS)
 HANDLERS(loops, 0)
-HANDLERS(words, WORDS)
+HANDLERS(words, WORDS | LOADS)
 HANDLERS(divisions, DIVISIONS)
 HANDLERS(copies, COPIES)
 HANDLERS(commands, COMMANDS)

@@ -31,9 +31,9 @@ pub trait Cores {
     /// recovered.
     fn kill(&mut self, hpu: HpuId, at: Cycle);
 
-    /// The access for which an HPU has asked ([`ClusterSide::ask`]) happens in cycle `at`, before the cluster acts in this cycle,
-    /// and the HPU has the answer in cycle `answer`. Cores that never ask need not do anything.
-    fn reach(&mut self, _hpu: HpuId, _at: Cycle, _answer: Cycle) {}
+    /// The access for which an HPU has asked ([`ClusterSide::ask`]) happens in cycle `at`, before the cluster acts in this cycle.
+    /// The cluster's port has taken it in cycle `taken`, and the HPU has the answer in cycle `answer`. Cores that never ask need not do anything.
+    fn reach(&mut self, _hpu: HpuId, _at: Cycle, _taken: Cycle, _answer: Cycle) {}
 
     /// A line of code, for which an HPU of a cluster has asked ([`ClusterSide::fetch`]), will be there in a cycle. Cores that never
     /// ask need not do anything.

@@ -569,7 +569,7 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
                 Place::Program => !program.is_reading(now),
             }
         };
-        pe.access(now, is_free, |hpu, answer| cores.reach(hpu, now, answer));
+        pe.access(now, is_free, |hpu, taken, answer| cores.reach(hpu, now, taken, answer));
     }
 
     /// A line of code is read for a cache.

@@ -35,25 +35,31 @@ pub struct Stepper {
 
 /// How much later than in a memory that is ready at once an access happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stall {
+pub struct Stall {
     /// The memory takes the last word of the access so many cycles after it was asked for the first: the instructions behind it
     /// wait.
-    Grant(u64),
-    /// The memory takes the access at once, and answers so many cycles late: the next instruction is executed, and waits for its
-    /// end.
-    Answer(u64),
+    pub grant: u64,
+    /// Then it answers so many cycles late: the next instruction is executed, and waits for its end.
+    pub answer: u64,
 }
 
 impl Stall {
     /// The memory is ready.
-    pub const NONE: Stall = Stall::Grant(0);
+    pub const NONE: Stall = Stall { grant: 0, answer: 0 };
+
+    /// The memory takes the access late, and then answers at once.
+    pub const fn grant(grant: u64) -> Stall {
+        Stall { grant, answer: 0 }
+    }
+
+    /// The memory takes the access at once, and answers late.
+    pub const fn answer(answer: u64) -> Stall {
+        Stall { grant: 0, answer }
+    }
 
     /// The cycles by which the access is longer, of which its further words need some, and how the pipeline sees that.
     fn cycles(self, further_words: u32) -> (u64, Wait) {
-        match self {
-            Stall::Grant(cycles) => (cycles.max(further_words.into()), Wait::grant(cycles)),
-            Stall::Answer(cycles) => (cycles + u64::from(further_words), Wait::answer(cycles)),
-        }
+        (self.grant.max(further_words.into()) + self.answer, Wait::new(self.grant, self.answer))
     }
 }
 
@@ -105,7 +111,7 @@ impl Stepper {
     /// The answer to the access that `thread` has made last comes `cycles` cycles after it has gone on.
     pub fn answer(&mut self, thread: &mut Thread, cycles: u64) {
         self.memo.resume(&mut thread.pipeline);
-        let exit = Exit { wait: Wait::answer(cycles), ..Exit::NEXT };
+        let exit = Exit { wait: Wait::new(0, cycles), ..Exit::NEXT };
         self.memo.advance(&mut thread.pipeline, ANSWER, exit, || &[]);
         thread.state.cycles += cycles;
         thread.executed_since += cycles;
@@ -244,10 +250,7 @@ impl Stepper {
             return Err(Fault::of(flow, at, view.denied, word));
         }
         state.instructions += 1;
-        thread.executed_since = match stall {
-            Stall::Grant(_) => 0,
-            Stall::Answer(cycles) => cycles,
-        } + u64::from(access.cycles - 1);
+        thread.executed_since = stall.answer + u64::from(access.cycles - 1);
         let exit = Exit { taken: flow == Flow::Jump, wait, ..Exit::NEXT };
         self.memo.resume(&mut thread.pipeline);
         self.memo.advance(&mut thread.pipeline, number, exit, || &self.blocks.timed[step.range()]);
@@ -273,7 +276,7 @@ impl Stepper {
     ) -> Result<Pause, Fault> {
         self.memo.resume(&mut thread.pipeline);
         let (block, pipeline) = (thread.block, thread.pipeline);
-        let start = Start { block, pipeline, waits: Wait::answer(stall), answer, removed: lines.removed() };
+        let start = Start { block, pipeline, waits: Wait::new(0, stall), answer, removed: lines.removed() };
         if let Some(end) = thread.ways.find(&start) {
             let state = &mut thread.state;
             state.cycles += stall + end.cycles;
@@ -300,7 +303,7 @@ impl Stepper {
         let (cycles, instructions) = (thread.cycles() + stall, thread.instructions());
         thread.depends_on_time = false;
         let window = Window { base: address, len: 8, write: true, ..Window::default() };
-        self.perform(thread, &mut { start.answer }, window, Stall::Answer(stall))?;
+        self.perform(thread, &mut { start.answer }, window, Stall::answer(stall))?;
         let pause = self.run(thread, lines, thread.cycles() + ahead);
         if let Pause::Access(access) = pause
             && registers.are_those_of(&thread.state, thread.convention.sink)

@@ -1,7 +1,7 @@
 //! The 4-stage, single-issue core of PsPIN (PsPIN §III; CV32E40P user manual, "Pipeline details"). Costs that depend on
 //! data (division, accesses across words) are counted when the instructions run ([`State`](crate::state::State)).
 
-use super::pipeline::{Exit, Pipeline, Timed, Wait};
+use super::pipeline::{Exit, Pipeline, Timed};
 use crate::op::Class;
 
 pub(super) struct InOrder {
@@ -128,13 +128,8 @@ impl Pipeline for InOrder {
             };
             now = earliest.max(decoded + 1);
         }
-        match exit.wait {
-            Wait::Grant(cycles) => (now, ready) = wait(now, ready, cycles.into()),
-            Wait::Answer(cycles) => {
-                (now, ready) = wait(now, ready, cycles.into());
-                early += u32::from(cycles);
-            }
-        }
+        (now, ready) = wait(now, ready, u32::from(exit.wait.grant) + u32::from(exit.wait.answer));
+        early += u32::from(exit.wait.answer);
         state.redirected = redirected;
         // More cycles that have passed since both change nothing.
         let both = early.saturating_sub(EARLIEST / 2);

@@ -63,42 +63,37 @@ pub(crate) struct Exit {
 /// How long an access has waited for its memory: the pipeline does not know the difference between more cycles and the most of
 /// these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Wait {
-    /// The memory takes the access so many cycles after it is asked.
-    Grant(u8),
-    /// The memory takes the access at once, and answers so many cycles later.
-    Answer(u8),
+pub(crate) struct Wait {
+    /// The cycles from the request to the one in which the access is taken.
+    pub grant: u8,
+    /// The cycles by which the answer comes later than that of a memory that answers at once.
+    pub answer: u8,
 }
 
 impl Wait {
     const MOST_GRANT: u8 = 2;
     const MOST_ANSWER: u8 = 4;
 
-    /// A wait before the access is taken.
-    pub fn grant(cycles: u64) -> Wait {
-        Wait::Grant(cycles.min(Wait::MOST_GRANT.into()) as u8)
-    }
+    /// No wait.
+    pub const NONE: Wait = Wait { grant: 0, answer: 0 };
 
-    /// A wait for the answer.
-    pub fn answer(cycles: u64) -> Wait {
-        Wait::Answer(cycles.min(Wait::MOST_ANSWER.into()) as u8)
+    /// A wait before the access is taken, and then one for the answer.
+    pub fn new(grant: u64, answer: u64) -> Wait {
+        let (grant, answer) = (grant.min(Wait::MOST_GRANT.into()), answer.min(Wait::MOST_ANSWER.into()));
+        Wait { grant: grant as u8, answer: answer as u8 }
     }
 }
 
 impl Exit {
     /// A correctly predicted exit to the next instruction.
-    pub const NEXT: Exit = Exit { taken: false, mispredicted: false, wait: Wait::Grant(0) };
+    pub const NEXT: Exit = Exit { taken: false, mispredicted: false, wait: Wait::NONE };
     /// One more than the largest [`Exit::index`].
-    pub const COUNT: usize = 2 * (1 + (Wait::MOST_GRANT + Wait::MOST_ANSWER) as usize);
+    pub const COUNT: usize = 2 * ((1 + Wait::MOST_GRANT) * (1 + Wait::MOST_ANSWER)) as usize;
 
     /// A number. No core is both: only out-of-order cores predict, and only in-order cores wait.
     #[inline(always)]
     pub fn index(self) -> usize {
-        let wait = match self.wait {
-            Wait::Answer(cycles @ 1..) => Wait::MOST_GRANT + cycles,
-            Wait::Answer(0) => 0,
-            Wait::Grant(cycles) => cycles,
-        };
+        let wait = self.wait.answer * (1 + Wait::MOST_GRANT) + self.wait.grant;
         usize::from(self.taken) | usize::from(wait | u8::from(self.mispredicted)) << 1
     }
 }

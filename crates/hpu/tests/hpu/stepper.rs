@@ -40,7 +40,7 @@ fn steps(stepper: &mut Stepper, thread: &mut Thread, arena: &mut [u8], windows: 
             Pause::Access(access) => {
                 assert_eq!((access.at, access.class.accesses_memory()), (thread.cycles(), true));
                 let window = window(windows, &access);
-                if let Err(fault) = stepper.perform(thread, arena, window, Stall::Answer(delay(&access, stall))) {
+                if let Err(fault) = stepper.perform(thread, arena, window, Stall::answer(delay(&access, stall))) {
                     return Stop::Fault(fault);
                 }
             }
@@ -141,7 +141,7 @@ impl Core {
 
     fn perform(&mut self, stall: u64) -> Result<(), Fault> {
         let window = Window { base: map::DATA, len: 16, offset: 0, write: true, sharing: Sharing::Shared };
-        self.stepper.perform(&mut self.thread, &mut self.data, window, Stall::Grant(stall))
+        self.stepper.perform(&mut self.thread, &mut self.data, window, Stall::grant(stall))
     }
 }
 
@@ -188,16 +188,22 @@ fn behind(words: &[u32], stall: Stall) -> u64 {
 fn what_is_behind_a_late_access_goes_as_far_as_it_can() {
     let store = sw(A1, A5, 0);
     for late in [1, 2, 7] {
-        assert_eq!(behind(&[store], Stall::Grant(late)), 1 + late + 1);
-        assert_eq!(behind(&[store, NOP], Stall::Grant(late)), 1 + late + 1 + 2);
-        assert_eq!(behind(&[store], Stall::Answer(late)), 1 + late + 2);
-        assert_eq!(behind(&[store, NOP], Stall::Answer(late)), 1 + late + 1 + 1);
-        assert_eq!(behind(&[store, NOP, NOP], Stall::Answer(late)), 1 + late + 2 + 2);
+        assert_eq!(behind(&[store], Stall::grant(late)), 1 + late + 1);
+        assert_eq!(behind(&[store, NOP], Stall::grant(late)), 1 + late + 1 + 2);
+        assert_eq!(behind(&[store], Stall::answer(late)), 1 + late + 2);
+        assert_eq!(behind(&[store, NOP], Stall::answer(late)), 1 + late + 1 + 1);
+        assert_eq!(behind(&[store, NOP, NOP], Stall::answer(late)), 1 + late + 2 + 2);
         // A branch that is not taken does not wait.
-        assert_eq!(behind(&[store, branch(1, 0, 0, 8), NOP, NOP], Stall::Answer(late)), 1 + late + 2 + 2);
-        assert_eq!(behind(&[store, branch(0, 0, 0, 4), NOP, NOP], Stall::Answer(late)), 1 + late + 2 + 2 + 2);
+        assert_eq!(behind(&[store, branch(1, 0, 0, 8), NOP, NOP], Stall::answer(late)), 1 + late + 2 + 2);
+        assert_eq!(behind(&[store, branch(0, 0, 0, 4), NOP, NOP], Stall::answer(late)), 1 + late + 2 + 2 + 2);
+        // A memory that takes the access late has let the jump leave decode, and the answer comes late as well.
+        for grant in [1, 3, 9] {
+            let stall = Stall { grant, answer: late };
+            assert_eq!(behind(&[store], stall), 1 + grant + late + 1);
+            assert_eq!(behind(&[store, NOP], stall), 1 + grant + late + 1 + 1);
+        }
         // Its user begins when the load has ended.
-        assert_eq!(behind(&[lw(A1, A5, 0), addi(A2, A1, 1)], Stall::Answer(late)), 1 + late + 1 + 1 + 2);
+        assert_eq!(behind(&[lw(A1, A5, 0), addi(A2, A1, 1)], Stall::answer(late)), 1 + late + 1 + 1 + 2);
     }
     assert_eq!(behind(&[store, NOP], Stall::NONE), 1 + 1 + 2);
 }
@@ -208,14 +214,15 @@ fn a_division_goes_on_while_the_access_before_it_waits_for_its_answer() {
     let divide = |source: u32| [addi(A3, 0, 1), lw(A1, A5, 0), divu(A2, source, A3), NOP, NOP];
     let rest = behind(&[addi(A3, 0, 1), lw(A1, A5, 0), NOP, NOP], Stall::NONE);
     for (late, shown) in [(0, 34), (1, 33), (2, 32), (7, 27), (33, 1), (34, 1), (50, 1)] {
-        assert_eq!(behind(&divide(A4), Stall::Answer(late)), rest + late + shown, "{late}");
+        assert_eq!(behind(&divide(A4), Stall::answer(late)), rest + late + shown, "{late}");
         // It needs the answer, or has not begun before the memory took the access.
-        assert_eq!(behind(&divide(A1), Stall::Answer(late)), rest + late + 34 + 1, "{late}");
-        assert_eq!(behind(&divide(A4), Stall::Grant(late)), rest + late + 34, "{late}");
+        assert_eq!(behind(&divide(A1), Stall::answer(late)), rest + late + 34 + 1, "{late}");
+        assert_eq!(behind(&divide(A4), Stall::grant(late)), rest + late + 34, "{late}");
+        assert_eq!(behind(&divide(A4), Stall { grant: 5, answer: late }), rest + 5 + late + shown, "{late}");
     }
     let skip = branch(1, 0, 0, 8);
     let words = [addi(A3, 0, 1), lw(A1, A5, 0), skip, divu(A2, A4, A3), NOP, NOP];
-    assert_eq!(behind(&words, Stall::Answer(7)), rest + 7 + 28, "behind a branch that is not taken");
+    assert_eq!(behind(&words, Stall::answer(7)), rest + 7 + 28, "behind a branch that is not taken");
 }
 
 #[test]
@@ -385,7 +392,7 @@ fn passes(body: &[u32], answers: &[(u32, u64)], lost: usize) {
         let mut passed = stepper.pass(thread, lines, address, bytes, stall, 1000).unwrap();
         let Core { stepper, thread, lines, .. } = executing;
         let window = Window { base: address, len: 8, write: true, ..Window::default() };
-        stepper.perform(thread, &mut bytes, window, Stall::Answer(stall)).unwrap();
+        stepper.perform(thread, &mut bytes, window, Stall::answer(stall)).unwrap();
         let mut executed = stepper.run(thread, lines, thread.cycles() + 1000);
         while let Pause::Line(line) = passed {
             assert_eq!(passed, executed);

@@ -27,7 +27,8 @@ pub enum Doing<A> {
     Reaches {
         /// The memory and the offset.
         at: (Place, u32),
-        /// When it has the answer.
+        /// When the port of the cluster has taken it, and when the HPU has the answer.
+        taken: u64,
         answer: u64,
         /// Its handler has been killed.
         is_killed: bool,

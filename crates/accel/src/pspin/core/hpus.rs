@@ -253,7 +253,7 @@ impl<E: Environment> Hpus<E> {
         let stepper = self.stepper.as_mut()?;
         let hpu = &mut self.groups[usize::from(id.cluster)].hpus[usize::from(id.hpu)];
         let window = Window { base: hpu.access.address, len: 8, write: true, ..Window::default() };
-        let stall = Stall::Answer(at.saturating_sub(hpu.access.at + 1));
+        let stall = Stall::answer(at.saturating_sub(hpu.access.at + 1));
         match stepper.perform(&mut hpu.thread, &mut bytes, window, stall) {
             Ok(()) => Some(bytes),
             Err(fault) => {
@@ -291,7 +291,7 @@ impl<E: Environment> Hpus<E> {
                 side.ask(id.hpu, Remote { place, offset, bytes, is_atomic });
                 self.at(id, u64::MAX, Doing::Asked { at: (place, offset), is_killed: false });
             }
-            Doing::Reaches { at: (place, offset), answer, is_killed } => {
+            Doing::Reaches { at: (place, offset), taken, answer, is_killed } => {
                 hpu.answer = answer;
                 if is_killed {
                     // What it would fail with does not matter any more.
@@ -302,10 +302,10 @@ impl<E: Environment> Hpus<E> {
                     hpu.words -= 1;
                     return self.at(id, answer, Doing::Remote(place, (offset | 3) + 1));
                 }
-                // Further words and an atomic operation take a cycle each in a memory that is ready at once, too.
-                let further = hpu.access.words() - 1 + u32::from(hpu.access.class == Class::Atomic);
-                let stall = Stall::Answer(answer.saturating_sub(hpu.access.at + 1 + u64::from(further)));
-                self.perform(id, side.memory, stall);
+                // An atomic operation takes a cycle more in a memory that is ready at once, too.
+                let cycles = 1 + u64::from(hpu.access.class == Class::Atomic);
+                let grant = taken.saturating_sub(hpu.access.at);
+                self.perform(id, side.memory, Stall { grant, answer: answer.saturating_sub(taken + cycles) });
             }
             Doing::Fetch(line) if group.cache.lines.contains(line) => self.go_on(id, side.memory),
             Doing::Fetch(line) => match group.cache.coming(line) {
@@ -340,7 +340,7 @@ impl<E: Environment> Hpus<E> {
             return true;
         }
         group.counters.local += 1;
-        let stall = Stall::Grant(now.0 - hpu.access.at);
+        let stall = Stall::grant(now.0 - hpu.access.at);
         self.perform(id, side.memory, stall);
         true
     }
@@ -403,9 +403,9 @@ impl<E: Environment> Cores for Hpus<E> {
         }
     }
 
-    fn reach(&mut self, id: HpuId, at: Cycle, answer: Cycle) {
+    fn reach(&mut self, id: HpuId, at: Cycle, taken: Cycle, answer: Cycle) {
         if let Doing::Asked { at: word, is_killed } = self.hpu(id).doing {
-            self.wake(id, at.0, Doing::Reaches { at: word, answer: answer.0, is_killed });
+            self.wake(id, at.0, Doing::Reaches { at: word, taken: taken.0, answer: answer.0, is_killed });
         }
     }
 

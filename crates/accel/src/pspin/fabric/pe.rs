@@ -30,6 +30,8 @@ pub struct Remote {
 /// An access that its cluster's port has taken.
 #[derive(Clone, Copy)]
 struct Flying {
+    /// The cycle in which the port has taken it.
+    taken: Cycle,
     /// The first cycle in which it can be at its memory.
     at: Cycle,
     hpu: u16,
@@ -163,13 +165,18 @@ impl PeInterconnect {
             Place::L1(other) => 3 + usize::from(other),
         };
         let at = now + self.memories[memory].latency.0;
-        port.waiting.push_back(Flying { at, hpu: hpu as u16, memory, remote });
+        port.waiting.push_back(Flying { taken: now, at, hpu: hpu as u16, memory, remote });
         self.from = self.from.min(port.wake());
     }
 
-    /// The accesses of cycle `now` happen, each when `is_free` finds that its bank is. `reach` learns whose they are, and in which
-    /// cycle the answer comes.
-    pub fn access(&mut self, now: Cycle, mut is_free: impl FnMut(Remote) -> bool, mut reach: impl FnMut(HpuId, Cycle)) {
+    /// The accesses of cycle `now` happen, each when `is_free` finds that its bank is. `reach` learns whose they are, in which
+    /// cycle the port has taken them, and in which the answer comes.
+    pub fn access(
+        &mut self,
+        now: Cycle,
+        mut is_free: impl FnMut(Remote) -> bool,
+        mut reach: impl FnMut(HpuId, Cycle, Cycle),
+    ) {
         if self.from > now {
             return;
         }
@@ -179,7 +186,7 @@ impl PeInterconnect {
             if memory.free <= now
                 && let Some(cluster) = memory.arbiter.choice(requests)
                 && let port = &mut self.clusters[cluster as usize]
-                && let Some(Flying { hpu, remote, .. }) = port.waiting.front().copied()
+                && let Some(Flying { taken, hpu, remote, .. }) = port.waiting.front().copied()
                 && is_free(remote)
             {
                 memory.arbiter.grant(cluster);
@@ -189,7 +196,7 @@ impl PeInterconnect {
                 let after = port.answers.back().map_or(Cycle::ZERO, |latest| *latest + 1_u64);
                 let answer = after.max(now + memory.latency.1);
                 port.answers.push_back(answer);
-                reach(HpuId { cluster: cluster as u16, hpu }, answer);
+                reach(HpuId { cluster: cluster as u16, hpu }, taken, answer);
             }
         }
         let next = self.clusters.iter().map(Port::wake).min().unwrap_or(Cycle::NEVER);
@@ -306,7 +313,7 @@ mod tests {
             pe.access(
                 Cycle(now),
                 |_| is_free(now),
-                |hpu, answer| {
+                |hpu, _, answer| {
                     let index =
                         asks.iter().position(|(_, cluster, index, _)| (*cluster, *index) == (hpu.cluster, hpu.hpu));
                     found[index.unwrap()] = (now, answer.0);
@@ -360,7 +367,7 @@ mod tests {
             pe.ask(HpuId { cluster: 3, hpu }, Remote { place: Place::Packet, offset: 0, bytes: 4, is_atomic: false });
         }
         for now in 0..100 {
-            pe.access(Cycle(now), |_| true, |_, answer| answers.push(answer.0));
+            pe.access(Cycle(now), |_| true, |_, _, answer| answers.push(answer.0));
             pe.take(Cycle(now));
         }
         assert_eq!(answers, [18, 19, 20, 21, 22, 23, 24, 25, 36, 37]);
