@@ -81,7 +81,8 @@ static void serve(ptl_handle_ni_t ni, ptl_pt_index_t pt, ptl_handle_eq_t eq, con
         printf("0: handlers saw %u bytes and missed %u\n", seen.bytes, seen.dropped);
 }
 
-static void ask(ptl_handle_ni_t ni, ptl_pt_index_t pt, ptl_handle_eq_t eq, const char *mode, size_t bytes, int messages) {
+static void ask(ptl_handle_ni_t ni, ptl_pt_index_t pt, ptl_handle_eq_t eq, const char *mode, size_t bytes,
+                int messages) {
     ptl_process_t zero = {.rank = 0};
     ptl_handle_md_t handle;
     ptl_md_t md = {memory, MOST, PTL_MD_EVENT_SEND_DISABLE, eq, PTL_CT_NONE};
