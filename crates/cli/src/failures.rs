@@ -125,9 +125,11 @@ mod tests {
     fn deaths_have_a_rank_and_a_time() {
         assert_eq!(parse_death("3@5us"), Ok((3, Time::from_ns(5000))));
         assert_eq!(parse_death("0@12.5"), Ok((0, Time::from_ps(12_500))));
-        for (text, error) in
-            [("3", "is like 3@5us"), ("x@5", "the part before @ is a rank"), ("3@y", "not a number of nanoseconds")]
-        {
+        for (text, error) in [
+            ("3", "is like 3@5us"),
+            ("x@5", "the part before @ is a rank"),
+            ("3@y", "y is no unit of time: ns, us, ms or s"),
+        ] {
             assert_eq!(parse_death(text), Err(error.to_owned()), "{text}");
         }
     }
