@@ -21,28 +21,12 @@ static inline uint32_t number_between(int argc, char **argv, const char *name, c
 
 /* Appends an entry whose messages are events of the portal table entry. */
 static inline void append_events(ptl_pt_index_t pt, ptl_match_bits_t bits, void *memory, size_t bytes) {
-    ptl_handle_me_t handle;
-    ptl_me_t me = {.start = memory,
-                   .length = bytes,
-                   .ct_handle = PTL_CT_NONE,
-                   .uid = PTL_UID_ANY,
-                   .options = PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE,
-                   .match_id.rank = PTL_RANK_ANY,
-                   .match_bits = bits,
-                   .hpu_memory = PTL_INVALID_HANDLE};
-    CHECK(PtlMEAppend(ni, pt, &me, PTL_PRIORITY_LIST, NULL, &handle));
+    append_plain(pt, bits, PTL_RANK_ANY, memory, bytes, PTL_ME_OP_PUT, PTL_CT_NONE);
 }
 
 /* Appends the entry that answers the question whether this rank lives. */
 __attribute__((unused)) static void answer_pings(ptl_pt_index_t pt, ptl_match_bits_t bits) {
-    ptl_handle_me_t handle;
-    ptl_me_t me = {.ct_handle = PTL_CT_NONE,
-                   .uid = PTL_UID_ANY,
-                   .options = PTL_ME_OP_PUT | PTL_ME_EVENT_COMM_DISABLE | PTL_ME_EVENT_LINK_DISABLE,
-                   .match_id.rank = PTL_RANK_ANY,
-                   .match_bits = bits,
-                   .hpu_memory = PTL_INVALID_HANDLE};
-    CHECK(PtlMEAppend(ni, pt, &me, PTL_PRIORITY_LIST, NULL, &handle));
+    append_plain(pt, bits, PTL_RANK_ANY, NULL, 0, PTL_ME_OP_PUT | PTL_ME_EVENT_COMM_DISABLE, PTL_CT_NONE);
 }
 
 /* Ends the program if a call failed, as all do when this rank's card is dead. */

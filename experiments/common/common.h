@@ -144,6 +144,21 @@ __attribute__((unused)) static ptl_handle_me_t append_entry(ptl_pt_index_t pt, p
     return handle;
 }
 
+/* Appends an entry that `from` (or PTL_RANK_ANY) may access as `options` say, without handlers. */
+__attribute__((unused)) static void append_plain(ptl_pt_index_t pt, ptl_match_bits_t bits, ptl_rank_t from,
+                                                 void *memory, size_t bytes, unsigned options, ptl_handle_ct_t ct) {
+    ptl_handle_me_t handle;
+    ptl_me_t me = {.start = memory,
+                   .length = bytes,
+                   .ct_handle = ct,
+                   .uid = PTL_UID_ANY,
+                   .options = options | PTL_ME_EVENT_LINK_DISABLE,
+                   .match_id.rank = from,
+                   .match_bits = bits,
+                   .hpu_memory = PTL_INVALID_HANDLE};
+    CHECK(PtlMEAppend(ni, pt, &me, PTL_PRIORITY_LIST, NULL, &handle));
+}
+
 /* Waits until `ct` has counted `count`; ends the program if something that it counts has failed. */
 __attribute__((unused)) static void await_count(ptl_handle_ct_t ct, ptl_size_t count) {
     ptl_ct_event_t counted;

@@ -121,16 +121,7 @@ static void post(ptl_handle_md_t md, size_t at, size_t bytes, ptl_rank_t to, ptl
 
 /* Appends an entry that any rank may access as `options` say. */
 static void expect(ptl_match_bits_t bits, void *start, size_t bytes, unsigned options, ptl_handle_ct_t ct) {
-    ptl_handle_me_t handle;
-    ptl_me_t me = {.start = start,
-                   .length = bytes,
-                   .ct_handle = ct,
-                   .uid = PTL_UID_ANY,
-                   .options = options | PTL_ME_EVENT_LINK_DISABLE,
-                   .match_id.rank = PTL_RANK_ANY,
-                   .match_bits = bits,
-                   .hpu_memory = PTL_INVALID_HANDLE};
-    CHECK(PtlMEAppend(ni, PT, &me, PTL_PRIORITY_LIST, NULL, &handle));
+    append_plain(PT, bits, PTL_RANK_ANY, start, bytes, options, ct);
 }
 
 /* ---- Server ------------------------------------------------------------------------------------------------------ */

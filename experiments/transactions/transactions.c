@@ -74,16 +74,7 @@ static uint64_t draw(uint64_t below) { /* splitmix64 */
 
 /* Appends an entry that any rank may access as `options` say. */
 static void expect(ptl_match_bits_t bits, void *start, size_t bytes, unsigned options) {
-    ptl_handle_me_t handle;
-    ptl_me_t me = {.start = start,
-                   .length = bytes,
-                   .ct_handle = PTL_CT_NONE,
-                   .uid = PTL_UID_ANY,
-                   .options = options | PTL_ME_EVENT_LINK_DISABLE,
-                   .match_id.rank = PTL_RANK_ANY,
-                   .match_bits = bits,
-                   .hpu_memory = PTL_INVALID_HANDLE};
-    CHECK(PtlMEAppend(ni, PT, &me, PTL_PRIORITY_LIST, NULL, &handle));
+    append_plain(PT, bits, PTL_RANK_ANY, start, bytes, options, PTL_CT_NONE);
 }
 
 /* ---- Host -------------------------------------------------------------------------------------------------------- */
