@@ -1,0 +1,273 @@
+/* Completion queues (fi_cq(3)) and counters (fi_cntr(3)). */
+#include "provider.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Completion queues --------------------------------------------------------------------------------------------------------- */
+
+void cq_push(struct completion_queue *cq, const struct completion *completion) {
+    if (cq->count == cq->room) {
+        size_t room = cq->room ? 2 * cq->room : 64;
+        struct completion *ring = malloc(room * sizeof *ring);
+        if (!ring) {
+            complain("no memory for the completions that the program has not read");
+            abort();
+        }
+        for (size_t i = 0; i < cq->count; i++)
+            ring[i] = cq->ring[(cq->first + i) % cq->room];
+        free(cq->ring);
+        cq->ring = ring;
+        cq->room = room;
+        cq->first = 0;
+    }
+    cq->ring[(cq->first + cq->count++) % cq->room] = *completion;
+}
+
+static void cq_pop(struct completion_queue *cq) {
+    cq->first = (cq->first + 1) % cq->room;
+    cq->count--;
+}
+
+/* Moves up to `count` completions without an error to the caller. The lock is taken. */
+static ssize_t cq_take(struct completion_queue *cq, char *buf, size_t count, fi_addr_t *source) {
+    if (cq->count == 0)
+        return -EAGAIN;
+    size_t taken = 0;
+    while (taken < count && cq->count > 0) {
+        const struct completion *first = &cq->ring[cq->first];
+        if (first->error)
+            return taken > 0 ? (ssize_t)taken : -FI_EAVAIL;
+        memcpy(buf + taken * cq->entry_size, &first->entry, cq->entry_size);
+        if (source)
+            source[taken] = first->source;
+        taken++;
+        cq_pop(cq);
+    }
+    return (ssize_t)taken;
+}
+
+static ssize_t cq_readfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr_t *source) {
+    struct completion_queue *cq = CONTAINER(fid, struct completion_queue, fid);
+    pthread_mutex_lock(&cq->domain->lock);
+    if (cq->count == 0)
+        progress(cq->domain);
+    ssize_t taken = cq_take(cq, buf, count, source);
+    pthread_mutex_unlock(&cq->domain->lock);
+    if (taken == -EAGAIN)
+        spin_idle();
+    return taken;
+}
+
+static ssize_t cq_read(struct fid_cq *cq, void *buf, size_t count) { return cq_readfrom(cq, buf, count, NULL); }
+
+static ssize_t cq_readerr(struct fid_cq *fid, struct fi_cq_err_entry *error, uint64_t flags) {
+    struct completion_queue *cq = CONTAINER(fid, struct completion_queue, fid);
+    (void)flags;
+    ssize_t read = -EAGAIN;
+    pthread_mutex_lock(&cq->domain->lock);
+    if (cq->count > 0 && cq->ring[cq->first].error) {
+        const struct completion *first = &cq->ring[cq->first];
+        error->op_context = first->entry.op_context;
+        error->flags = first->entry.flags;
+        error->len = first->entry.len;
+        error->buf = first->entry.buf;
+        error->data = first->entry.data;
+        error->tag = first->entry.tag;
+        error->olen = first->overflow;
+        error->err = first->error;
+        error->prov_errno = first->card_error;
+        error->err_data_size = 0;
+        cq_pop(cq);
+        read = 1;
+    }
+    pthread_mutex_unlock(&cq->domain->lock);
+    return read;
+}
+
+static ssize_t cq_sreadfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr_t *source, const void *cond,
+                            int timeout) {
+    struct completion_queue *cq = CONTAINER(fid, struct completion_queue, fid);
+    (void)cond;
+    if (!cq->may_wait)
+        return -ENOSYS;
+    for (;;) {
+        ssize_t taken = cq_readfrom(fid, buf, count, source);
+        if (taken != -EAGAIN || cq->signalled || timeout == 0) {
+            cq->signalled = false;
+            return taken;
+        }
+        /* Without a limit the next read waits (spin_idle). */
+        if (timeout > 0 && !await_progress(cq->domain, timeout))
+            timeout = 0;
+    }
+}
+
+static ssize_t cq_sread(struct fid_cq *cq, void *buf, size_t count, const void *cond, int timeout) {
+    return cq_sreadfrom(cq, buf, count, NULL, cond, timeout);
+}
+
+static int cq_signal(struct fid_cq *fid) {
+    CONTAINER(fid, struct completion_queue, fid)->signalled = true;
+    return 0;
+}
+
+static const char *cq_strerror(struct fid_cq *cq, int prov_errno, const void *err_data, char *buf, size_t len) {
+    static const char *const texts[] = {
+        [PTL_NI_OK] = "no failure of the card",
+        [PTL_NI_UNDELIVERABLE] = "PTL_NI_UNDELIVERABLE: there is no way to the target, or no acknowledgement from it",
+        [PTL_NI_DROPPED] = "PTL_NI_DROPPED: the target has no memory with this key, or no endpoint of this name",
+        [PTL_NI_PT_DISABLED] = "PTL_NI_PT_DISABLED: the target had no room for the message",
+        [PTL_NI_PERM_VIOLATION] = "PTL_NI_PERM_VIOLATION: the target's memory belongs to another user",
+        [PTL_NI_OP_VIOLATION] = "PTL_NI_OP_VIOLATION: the target's memory is not registered for this access",
+        [PTL_NI_NO_MATCH] = "PTL_NI_NO_MATCH: no such message has arrived",
+        [PTL_NI_SEGV] = "PTL_NI_SEGV: memory that is not mapped",
+        [PTL_NI_HANDLER_FAIL] = "PTL_NI_HANDLER_FAIL: a handler of the provider failed",
+        [PTL_NI_HANDLER_TIMEOUT] = "PTL_NI_HANDLER_TIMEOUT: the card's watchdog stopped a handler of the provider",
+    };
+    (void)cq, (void)err_data;
+    const char *text = prov_errno >= 0 && (size_t)prov_errno < sizeof texts / sizeof *texts ? texts[prov_errno] : "";
+    if (buf && len > 0) {
+        strncpy(buf, text, len - 1);
+        buf[len - 1] = '\0';
+    }
+    return text;
+}
+
+static int cq_close(struct fid *fid) {
+    struct completion_queue *cq = CONTAINER(fid, struct completion_queue, fid.fid);
+    pthread_mutex_lock(&cq->domain->lock);
+    cq->domain->objects--;
+    pthread_mutex_unlock(&cq->domain->lock);
+    free(cq->ring);
+    free(cq);
+    return 0;
+}
+
+int cq_open(struct fid_domain *fid, struct fi_cq_attr *attr, struct fid_cq **cq, void *context) {
+    static struct fi_ops ops = {sizeof ops, cq_close, no_bind, no_control, no_ops_open};
+    static struct fi_ops_cq cq_ops = {sizeof cq_ops, cq_read,      cq_readfrom, cq_readerr,
+                                      cq_sread,      cq_sreadfrom, cq_signal,   cq_strerror};
+    static const size_t sizes[] = {
+        [FI_CQ_FORMAT_CONTEXT] = offsetof(struct fi_cq_tagged_entry, flags),
+        [FI_CQ_FORMAT_MSG] = offsetof(struct fi_cq_tagged_entry, buf),
+        [FI_CQ_FORMAT_DATA] = offsetof(struct fi_cq_tagged_entry, tag),
+        [FI_CQ_FORMAT_TAGGED] = sizeof(struct fi_cq_tagged_entry),
+    };
+    struct domain *domain = CONTAINER(fid, struct domain, fid);
+    if (attr->format > FI_CQ_FORMAT_TAGGED)
+        return -EINVAL;
+    /* A file descriptor would have to become readable at a simulated time at which nobody looks at it. */
+    if (attr->wait_obj != FI_WAIT_NONE && attr->wait_obj != FI_WAIT_UNSPEC)
+        return -ENOSYS;
+    struct completion_queue *queue = calloc(1, sizeof *queue);
+    if (!queue)
+        return -ENOMEM;
+    if (attr->format == FI_CQ_FORMAT_UNSPEC)
+        attr->format = FI_CQ_FORMAT_TAGGED;
+    queue->fid = (struct fid_cq){.fid = {FI_CLASS_CQ, context, &ops}, .ops = &cq_ops};
+    queue->domain = domain;
+    queue->entry_size = sizes[attr->format];
+    queue->may_wait = attr->wait_obj != FI_WAIT_NONE;
+    pthread_mutex_lock(&domain->lock);
+    domain->objects++;
+    pthread_mutex_unlock(&domain->lock);
+    *cq = &queue->fid;
+    return 0;
+}
+
+/* ---- Counters ------------------------------------------------------------------------------------------------------------------ */
+
+/* Reads a value of a counter after progress. A value that is read again and again is waited for (spin_idle). */
+static uint64_t cntr_look(struct counter *counter, const uint64_t *value) {
+    pthread_mutex_lock(&counter->domain->lock);
+    uint64_t before = *value;
+    progress(counter->domain);
+    uint64_t after = *value;
+    pthread_mutex_unlock(&counter->domain->lock);
+    if (after == before)
+        spin_idle();
+    return after;
+}
+
+static uint64_t cntr_read(struct fid_cntr *fid) {
+    struct counter *counter = CONTAINER(fid, struct counter, fid);
+    return cntr_look(counter, &counter->value);
+}
+
+static uint64_t cntr_readerr(struct fid_cntr *fid) {
+    struct counter *counter = CONTAINER(fid, struct counter, fid);
+    return cntr_look(counter, &counter->errors);
+}
+
+static void cntr_change(struct counter *counter, uint64_t *value, bool adds, uint64_t operand) {
+    pthread_mutex_lock(&counter->domain->lock);
+    *value = (adds ? *value : 0) + operand;
+    pthread_mutex_unlock(&counter->domain->lock);
+}
+
+static int cntr_add(struct fid_cntr *fid, uint64_t value) {
+    struct counter *counter = CONTAINER(fid, struct counter, fid);
+    cntr_change(counter, &counter->value, true, value);
+    return 0;
+}
+
+static int cntr_set(struct fid_cntr *fid, uint64_t value) {
+    struct counter *counter = CONTAINER(fid, struct counter, fid);
+    cntr_change(counter, &counter->value, false, value);
+    return 0;
+}
+
+static int cntr_adderr(struct fid_cntr *fid, uint64_t value) {
+    struct counter *counter = CONTAINER(fid, struct counter, fid);
+    cntr_change(counter, &counter->errors, true, value);
+    return 0;
+}
+
+static int cntr_seterr(struct fid_cntr *fid, uint64_t value) {
+    struct counter *counter = CONTAINER(fid, struct counter, fid);
+    cntr_change(counter, &counter->errors, false, value);
+    return 0;
+}
+
+static int cntr_wait(struct fid_cntr *fid, uint64_t threshold, int timeout) {
+    struct counter *counter = CONTAINER(fid, struct counter, fid);
+    uint64_t errors = counter->errors;
+    while (cntr_look(counter, &counter->value) < threshold) {
+        if (counter->errors != errors)
+            return -FI_EAVAIL;
+        if (timeout == 0)
+            return -ETIMEDOUT;
+        if (timeout > 0 && !await_progress(counter->domain, timeout))
+            timeout = 0;
+    }
+    return 0;
+}
+
+static int cntr_close(struct fid *fid) {
+    struct counter *counter = CONTAINER(fid, struct counter, fid.fid);
+    pthread_mutex_lock(&counter->domain->lock);
+    counter->domain->objects--;
+    pthread_mutex_unlock(&counter->domain->lock);
+    free(counter);
+    return 0;
+}
+
+int cntr_open(struct fid_domain *fid, struct fi_cntr_attr *attr, struct fid_cntr **cntr, void *context) {
+    static struct fi_ops ops = {sizeof ops, cntr_close, no_bind, no_control, no_ops_open};
+    static struct fi_ops_cntr cntr_ops = {sizeof cntr_ops, cntr_read, cntr_readerr, cntr_add,
+                                          cntr_set,        cntr_wait, cntr_adderr,  cntr_seterr};
+    struct domain *domain = CONTAINER(fid, struct domain, fid);
+    if (attr && attr->wait_obj != FI_WAIT_NONE && attr->wait_obj != FI_WAIT_UNSPEC)
+        return -ENOSYS;
+    struct counter *counter = calloc(1, sizeof *counter);
+    if (!counter)
+        return -ENOMEM;
+    counter->fid = (struct fid_cntr){.fid = {FI_CLASS_CNTR, context, &ops}, .ops = &cntr_ops};
+    counter->domain = domain;
+    pthread_mutex_lock(&domain->lock);
+    domain->objects++;
+    pthread_mutex_unlock(&domain->lock);
+    *cntr = &counter->fid;
+    return 0;
+}

@@ -1,0 +1,270 @@
+/* The entry point of the library, and what fi_getinfo(3) tells. */
+#define _GNU_SOURCE /* dladdr */
+
+#include "provider.h"
+
+#include <dlfcn.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char NAME[] = "spin";
+/* Versions of libfabric append to its structures, and free or copy as many bytes as they know. */
+enum { GROWTH = 256 };
+enum { QUEUE_SIZE = 1024 }; /* operations; a hint to programs, as nothing is limited by it */
+enum { ENDPOINTS = 8 };
+
+/* The one memory format that tags may have: 64 bits, or 63 where the card's handlers need one. */
+static uint64_t tag_format(enum protocol protocol) { return protocol == PROTOCOL_SPIN ? UINT64_MAX >> 1 : UINT64_MAX; }
+
+void complain(const char *format, ...) {
+    char text[512];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    fprintf(stderr, "spin-fi: rank %d: %s\n", spin_rank(), text);
+}
+
+int error_of(int return_code) {
+    switch (return_code) {
+    case PTL_OK: return 0;
+    case PTL_ARG_INVALID: return EINVAL;
+    case PTL_NO_SPACE:
+    case PTL_LIST_TOO_LONG:
+    case PTL_PT_FULL: return ENOSPC;
+    case PTL_IN_USE:
+    case PTL_PT_IN_USE: return EBUSY;
+    case PTL_INTERRUPTED:
+    case PTL_ABORTED: return EINTR;
+    default: return EIO;
+    }
+}
+
+int error_of_event(ptl_ni_fail_t failure) {
+    switch (failure) {
+    case PTL_NI_OK: return 0;
+    case PTL_NI_UNDELIVERABLE: return EHOSTUNREACH;
+    case PTL_NI_PERM_VIOLATION:
+    case PTL_NI_OP_VIOLATION: return EACCES;
+    case PTL_NI_NO_MATCH: return ENOMSG;
+    case PTL_NI_SEGV: return EFAULT;
+    case PTL_NI_DROPPED: return FI_ENOKEY;
+    case PTL_NI_PT_DISABLED: return FI_EOVERRUN;
+    default: return EIO;
+    }
+}
+
+static void free_info(struct fi_info *info) {
+    if (!info)
+        return;
+    if (info->fabric_attr) {
+        free(info->fabric_attr->name);
+        free(info->fabric_attr->prov_name);
+    }
+    if (info->domain_attr)
+        free(info->domain_attr->name);
+    free(info->fabric_attr);
+    free(info->domain_attr);
+    free(info->ep_attr);
+    free(info->rx_attr);
+    free(info->tx_attr);
+    free(info->src_addr);
+    free(info);
+}
+
+static struct fi_info *new_info(void) {
+    struct fi_info *info = calloc(1, sizeof *info + GROWTH);
+    if (!info)
+        return NULL;
+    info->tx_attr = calloc(1, sizeof *info->tx_attr + GROWTH);
+    info->rx_attr = calloc(1, sizeof *info->rx_attr + GROWTH);
+    info->ep_attr = calloc(1, sizeof *info->ep_attr + GROWTH);
+    info->domain_attr = calloc(1, sizeof *info->domain_attr + GROWTH);
+    info->fabric_attr = calloc(1, sizeof *info->fabric_attr + GROWTH);
+    if (info->fabric_attr)
+        info->fabric_attr->name = strdup(NAME);
+    if (info->domain_attr)
+        info->domain_attr->name = strdup(NAME);
+    if (!info->tx_attr || !info->rx_attr || !info->ep_attr || !info->fabric_attr || !info->fabric_attr->name ||
+        !info->domain_attr || !info->domain_attr->name) {
+        free_info(info);
+        return NULL;
+    }
+    return info;
+}
+
+/* Registration modes, from which the program chooses by its hints: offsets and keys of its own, or, only if it asks for no others,
+ * virtual addresses and keys of the provider. */
+static int registration(uint32_t version, const struct fi_domain_attr *hints) {
+    int basic = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+    if (version >= FI_VERSION(1, 5))
+        return hints && hints->mr_mode == FI_MR_BASIC ? basic : 0;
+    return hints && hints->mr_mode == FI_MR_BASIC ? FI_MR_BASIC : FI_MR_SCALABLE;
+}
+
+/* Whether the names, if both are given, differ. */
+static bool differs(const char *asked, const char *ours) { return asked && strcmp(asked, ours) != 0; }
+
+/* Why the endpoint that is described does not serve these hints, or NULL. */
+static const char *objection(const struct fi_info *hints, const struct fi_info *ours) {
+    const struct fi_tx_attr *tx = hints->tx_attr;
+    const struct fi_rx_attr *rx = hints->rx_attr;
+    const struct fi_ep_attr *ep = hints->ep_attr;
+    const struct fi_domain_attr *domain = hints->domain_attr;
+    if (hints->caps & ~ours->caps)
+        return "capabilities";
+    if (hints->addr_format != FI_FORMAT_UNSPEC && hints->addr_format != ours->addr_format)
+        return "address format";
+    if (ep && ep->type != FI_EP_UNSPEC && ep->type != FI_EP_RDM)
+        return "endpoint type: only FI_EP_RDM";
+    if (ep && (ep->max_msg_size > ours->ep_attr->max_msg_size || ep->tx_ctx_cnt > 1 || ep->rx_ctx_cnt > 1))
+        return "endpoint limits";
+    if (tx && (tx->op_flags & ~ours->tx_attr->op_flags || tx->msg_order & ~ours->tx_attr->msg_order ||
+               tx->comp_order & ~ours->tx_attr->comp_order || tx->caps & ~ours->tx_attr->caps))
+        return "transmit flags, order or capabilities";
+    if (tx && (tx->inject_size > ours->tx_attr->inject_size || tx->iov_limit > IOV_LIMIT || tx->rma_iov_limit > 1))
+        return "transmit limits";
+    if (rx &&
+        (rx->op_flags & ~ours->rx_attr->op_flags || rx->msg_order & ~ours->rx_attr->msg_order ||
+         rx->comp_order & ~ours->rx_attr->comp_order || rx->caps & ~ours->rx_attr->caps || rx->iov_limit > IOV_LIMIT))
+        return "receive flags, order, capabilities or limits";
+    if (domain && differs(domain->name, NAME))
+        return "domain name";
+    if (domain && (domain->cq_data_size > ours->domain_attr->cq_data_size ||
+                   domain->mr_key_size > ours->domain_attr->mr_key_size))
+        return "sizes of CQ data or keys";
+    if (domain && (domain->data_progress == FI_PROGRESS_AUTO || domain->control_progress == FI_PROGRESS_AUTO))
+        return "progress: only FI_PROGRESS_MANUAL";
+    if (hints->fabric_attr && differs(hints->fabric_attr->name, NAME))
+        return "fabric name";
+    return NULL;
+}
+
+static void describe(struct fi_info *info, uint32_t version, const struct fi_info *hints,
+                     const ptl_ni_limits_t *limits) {
+    const uint64_t order = FI_ORDER_STRICT | FI_ORDER_DATA | FI_ORDER_RMA_RAR | FI_ORDER_RMA_RAW | FI_ORDER_RMA_WAR |
+                           FI_ORDER_RMA_WAW | FI_ORDER_ATOMIC_RAR | FI_ORDER_ATOMIC_RAW | FI_ORDER_ATOMIC_WAR |
+                           FI_ORDER_ATOMIC_WAW;
+    const struct fi_domain_attr *asked = hints ? hints->domain_attr : NULL;
+    info->caps = SPIN_CAPS;
+    info->addr_format = FI_PROV_SPECIFIC | 0x5350;
+    info->src_addrlen = 0;
+    *info->tx_attr = (struct fi_tx_attr){
+        .caps =
+            SPIN_CAPS & ~(FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE | FI_MULTI_RECV | FI_SOURCE | FI_DIRECTED_RECV),
+        .op_flags = SPIN_OP_FLAGS & ~FI_MULTI_RECV,
+        .msg_order = order,
+        .comp_order = FI_ORDER_NONE,
+        .inject_size = limits->max_volatile_size < INJECT_MAX ? limits->max_volatile_size : INJECT_MAX,
+        .size = QUEUE_SIZE,
+        .iov_limit = IOV_LIMIT,
+        .rma_iov_limit = 1,
+    };
+    *info->rx_attr = (struct fi_rx_attr){
+        .caps = SPIN_CAPS & ~(FI_SEND | FI_READ | FI_WRITE),
+        .op_flags = FI_COMPLETION | FI_MULTI_RECV,
+        .msg_order = order,
+        .comp_order = FI_ORDER_NONE,
+        .total_buffered_recv = (size_t)ANY_BUFFERS * BUFFER_SIZE,
+        .size = QUEUE_SIZE,
+        .iov_limit = IOV_LIMIT,
+    };
+    *info->ep_attr = (struct fi_ep_attr){
+        .type = FI_EP_RDM,
+        .protocol = FI_PROV_SPECIFIC | 0x5350,
+        .protocol_version = 1,
+        .max_msg_size = limits->max_msg_size,
+        .max_order_raw_size = limits->max_waw_ordered_size,
+        .max_order_war_size = limits->max_war_ordered_size,
+        .max_order_waw_size = limits->max_waw_ordered_size,
+        .mem_tag_format = tag_format(card_protocol(limits)),
+        .tx_ctx_cnt = 1,
+        .rx_ctx_cnt = 1,
+    };
+    struct fi_domain_attr *domain = info->domain_attr;
+    domain->threading = asked && asked->threading ? asked->threading : FI_THREAD_SAFE;
+    domain->control_progress = domain->data_progress = FI_PROGRESS_MANUAL;
+    domain->resource_mgmt = asked && asked->resource_mgmt ? asked->resource_mgmt : FI_RM_ENABLED;
+    domain->av_type = asked && asked->av_type ? asked->av_type : FI_AV_TABLE;
+    domain->mr_mode = registration(version, asked);
+    domain->mr_key_size = sizeof(uint64_t);
+    domain->cq_data_size = sizeof(uint32_t);
+    domain->cq_cnt = domain->cntr_cnt = QUEUE_SIZE;
+    domain->ep_cnt = domain->tx_ctx_cnt = domain->rx_ctx_cnt = ENDPOINTS;
+    domain->max_ep_tx_ctx = domain->max_ep_rx_ctx = 1;
+    domain->mr_iov_limit = IOV_LIMIT;
+    domain->mr_cnt = (size_t)limits->max_entries / 2;
+    domain->caps = FI_LOCAL_COMM | FI_REMOTE_COMM;
+    info->fabric_attr->prov_version = provider.version;
+    info->fabric_attr->api_version = version;
+}
+
+static int getinfo(uint32_t version, const char *node, const char *service, uint64_t flags, const struct fi_info *hints,
+                   struct fi_info **info) {
+    ptl_handle_ni_t ni;
+    ptl_ni_limits_t limits;
+    (void)service, (void)flags;
+    /* Names are for processes that exchange addresses by other means. Outside of spinrun there is no card. */
+    if (node || !getenv("SPIN_RANK") || card_open(&ni, &limits) != 0)
+        return -ENODATA;
+    card_close(ni);
+    struct fi_info *ours = new_info();
+    if (!ours)
+        return -ENOMEM;
+    describe(ours, version, hints, &limits);
+    const char *why = hints ? objection(hints, ours) : NULL;
+    if (why) {
+        if (getenv("FI_LOG_LEVEL"))
+            complain("fi_getinfo: the card does not serve these hints: %s", why);
+        free_info(ours);
+        return -ENODATA;
+    }
+    if (hints) {
+        /* What the program asks for, and what comes with it at no cost */
+        if (hints->caps)
+            ours->caps = hints->caps | (SPIN_CAPS & (FI_LOCAL_COMM | FI_REMOTE_COMM | FI_DIRECTED_RECV));
+        if (hints->tx_attr)
+            ours->tx_attr->op_flags = hints->tx_attr->op_flags;
+        if (hints->rx_attr)
+            ours->rx_attr->op_flags = hints->rx_attr->op_flags;
+        ours->handle = hints->handle;
+    } else {
+        ours->tx_attr->op_flags = ours->rx_attr->op_flags = 0;
+    }
+    *info = ours;
+    return 0;
+}
+
+static void cleanup(void) {}
+
+struct fi_provider provider = {
+    .version = FI_VERSION(1, 0),
+    .fi_version = FI_VERSION(1, 17),
+    .name = NAME,
+    .getinfo = getinfo,
+    .fabric = fabric_open,
+    .cleanup = cleanup,
+};
+
+/* The version of the library that the caller belongs to. It refuses providers of an older interface than the program asks for, and may
+ * refuse newer ones. What this one uses has been the same since 1.17. */
+static uint32_t library_version(void *caller) {
+    Dl_info library;
+    if (!dladdr(caller, &library) || !library.dli_fname)
+        return provider.fi_version;
+    void *handle = dlopen(library.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+    uint32_t (*version)(void) = handle ? (uint32_t(*)(void))dlsym(handle, "fi_version") : NULL;
+    uint32_t result = version ? version() : provider.fi_version;
+    if (handle)
+        dlclose(handle);
+    return result;
+}
+
+/* libfabric calls it when it has loaded the library from FI_PROVIDER_PATH. */
+__attribute__((visibility("default"))) struct fi_provider *fi_prov_ini(void);
+struct fi_provider *fi_prov_ini(void) {
+    provider.fi_version = library_version(__builtin_return_address(0));
+    return &provider;
+}

@@ -1,0 +1,35 @@
+/* What host and handlers know of long messages. */
+#ifndef OFI_LONG_H
+#define OFI_LONG_H
+
+#include <spin/types.h>
+#include <stdint.h>
+
+/* The beginning of a long message; on a card without handlers, all of it. */
+struct announcement {
+    uint64_t total;  /* bytes of the message */
+    uint32_t cookie; /* its number at the sender: match bits of the get */
+    uint16_t pt;     /* portal table index that the get goes to */
+    uint16_t part;   /* bytes of the message that follow */
+};
+
+/* Flag of hdr_data: the message is long. */
+#define HEADER_IS_LONG (1ull << 62)
+/* Match bits of gets of long messages; on these cards they share the portal table entry with tagged messages, whose tags end below. */
+#define LONG_BITS(cookie) ((1ull << 63) | (cookie))
+
+/* The number of receives that may wait for a message with handlers at the same time; further ones are fetched by the CPU. */
+enum { RECEIVE_STATES = 256 };
+
+/* HPU memory of a receive. The host sets it, handlers only read it. */
+struct receive_state {
+    uint32_t index; /* user_ptr of the reply */
+    uint32_t pt;    /* portal table index of the receive, to which a handler's get goes */
+    uint64_t room;  /* bytes of the receive's memory */
+};
+
+/* The handlers of a receive (handlers.c) */
+extern const ptl_header_handler_t ofi_header_handler;
+extern const ptl_payload_handler_t ofi_payload_handler;
+
+#endif

@@ -1,0 +1,206 @@
+/* Events of the card, and the operations that they complete. */
+#include "provider.h"
+
+#include <stdlib.h>
+
+/* ---- Operations ---------------------------------------------------------------------------------------------------------------- */
+
+struct operation *operation_new(struct endpoint *ep, enum job job, void *context, uint64_t flags, bool report) {
+    struct domain *domain = ep->domain;
+    struct operation *op = domain->free;
+    if (op)
+        domain->free = op->next;
+    else if (!(op = malloc(sizeof *op)))
+        return NULL;
+    op->what = OPERATION;
+    op->job = job;
+    op->ep = ep;
+    op->next = op->previous = NULL;
+    op->list = NULL;
+    op->context = context;
+    op->flags = flags;
+    op->report = report;
+    op->md = PTL_INVALID_HANDLE;
+    op->count = 0;
+    op->length = 0;
+    op->entry = PTL_INVALID_HANDLE;
+    op->header = 0;
+    op->tag = 0;
+    op->state = NO_STATE;
+    op->awaited = 1;
+    op->multi = op->lands = false;
+    op->parent = NULL;
+    op->used = op->children = 0;
+    return op;
+}
+
+bool operation_memory(struct operation *op, const struct iovec *iov, size_t count) {
+    if (count > IOV_LIMIT)
+        return false;
+    op->count = (unsigned)count;
+    op->length = 0;
+    for (size_t i = 0; i < count; i++) {
+        op->pieces[i + 1] = (ptl_iovec_t){iov[i].iov_base, iov[i].iov_len};
+        op->length += iov[i].iov_len;
+    }
+    return true;
+}
+
+void operation_free(struct operation *op) {
+    struct domain *domain = op->ep->domain;
+    if (op->list)
+        list_remove(op);
+    if (op->md != PTL_INVALID_HANDLE)
+        PtlMDRelease(op->md);
+    op->next = domain->free;
+    domain->free = op;
+}
+
+void list_append(struct list *list, struct operation *op) {
+    op->list = list;
+    op->next = NULL;
+    op->previous = list->last;
+    if (list->last)
+        list->last->next = op;
+    else
+        list->first = op;
+    list->last = op;
+}
+
+void list_remove(struct operation *op) {
+    struct list *list = op->list;
+    *(op->previous ? &op->previous->next : &list->first) = op->next;
+    *(op->next ? &op->next->previous : &list->last) = op->previous;
+    op->list = NULL;
+}
+
+int descriptor(struct operation *op, ptl_handle_md_t all, unsigned options, ptl_handle_md_t *md, ptl_size_t *offset) {
+    if (op->count <= 1) {
+        *md = all;
+        *offset = op->count == 1 ? (uintptr_t)op->pieces[1].iov_base : 0;
+        return PTL_OK;
+    }
+    ptl_md_t pieces = {.start = &op->pieces[1],
+                       .length = op->count,
+                       .options = options | PTL_IOVEC,
+                       .eq_handle = op->ep->domain->eq,
+                       .ct_handle = PTL_CT_NONE};
+    int rc = PtlMDBind(op->ep->domain->ni, &pieces, &op->md);
+    *md = op->md;
+    *offset = 0;
+    return rc;
+}
+
+static struct counter *counter_of(const struct operation *op) {
+    const struct endpoint *ep = op->ep;
+    switch (op->job) {
+    case SEND: return ep->sent;
+    case RECEIVE:
+    case SEARCH: return ep->received;
+    case READ: return ep->read;
+    default: return ep->written;
+    }
+}
+
+void complete(struct operation *op, struct completion completion) {
+    struct endpoint *ep = op->ep;
+    struct counter *counter = counter_of(op);
+    struct completion_queue *cq = op->job == RECEIVE || op->job == SEARCH ? ep->rx_cq : ep->tx_cq;
+    struct operation *parent = op->parent;
+    completion.entry.op_context = op->context;
+    completion.entry.flags |= op->flags;
+    /* The memory of a receive with FI_MULTI_RECV is the program's again with the last message in it. */
+    if (parent && --parent->children == 0 && !parent->list) {
+        completion.entry.flags |= FI_MULTI_RECV;
+        operation_free(parent);
+    }
+    if (counter && op->job != SEARCH)
+        *(completion.error ? &counter->errors : &counter->value) += 1;
+    if (cq && (completion.error || op->report || completion.entry.flags & FI_MULTI_RECV))
+        cq_push(cq, &completion);
+    operation_free(op);
+}
+
+void fail(struct operation *op, int error, ptl_ni_fail_t card_error) {
+    complete(op, (struct completion){.entry.tag = op->tag, .error = error, .card_error = card_error});
+}
+
+/* ---- Events -------------------------------------------------------------------------------------------------------------------- */
+
+/* An operation that this process has begun has come to its end. */
+static void initiator_event(struct domain *domain, const ptl_event_t *event) {
+    uintptr_t index = (uintptr_t)event->user_ptr;
+    struct operation *op = index < RECEIVE_STATES ? domain->with_state[index] : event->user_ptr;
+    if (!op) {
+        /* An injected message has no operation, so the failure is told without one. */
+        if (event->ni_fail_type != PTL_NI_OK)
+            complain("an injected message or a long one that nobody waits for failed: %s",
+                     event->ni_fail_type == PTL_NI_UNDELIVERABLE ? "its target cannot be reached" : "it was refused");
+    } else if (op->job == RECEIVE) {
+        receive_event(op, event);
+    } else if (event->ni_fail_type != PTL_NI_OK) {
+        if (op->job == SEND && op->entry != PTL_INVALID_HANDLE && event->type != PTL_EVENT_GET)
+            PtlMEUnlink(op->entry);
+        fail(op, error_of_event(event->ni_fail_type), event->ni_fail_type);
+    } else {
+        complete(op, (struct completion){.entry.len = op->length});
+    }
+}
+
+static void handle(struct domain *domain, const ptl_event_t *event) {
+    enum what what =
+        event->user_ptr && (uintptr_t)event->user_ptr >= RECEIVE_STATES ? *(enum what *)event->user_ptr : OPERATION;
+    switch (event->type) {
+    case PTL_EVENT_SEND:
+    case PTL_EVENT_ACK:
+    case PTL_EVENT_REPLY:
+    case PTL_EVENT_GET: initiator_event(domain, event); break;
+    case PTL_EVENT_PUT:
+    case PTL_EVENT_PUT_OVERFLOW:
+        if (what == BUFFER)
+            buffer_event(event->user_ptr, event);
+        else if (what == CONTROL)
+            control_event(event->user_ptr, event);
+        else
+            receive_event(event->user_ptr, event);
+        break;
+    case PTL_EVENT_SEARCH: search_event(event->user_ptr, event); break;
+    case PTL_EVENT_AUTO_UNLINK:
+    case PTL_EVENT_AUTO_FREE: buffer_event(event->user_ptr, event); break;
+    case PTL_EVENT_HANDLER_ERROR:
+        complain("a handler of the provider failed (%d); please report it", event->ni_fail_type);
+        break;
+    default: complain("an event of type %d that was not expected; please report it", event->type);
+    }
+}
+
+void progress(struct domain *domain) {
+    enum { BATCH = 64 };
+    ptl_event_t events[BATCH];
+    unsigned count;
+    do {
+        int rc = spin_eq_take(domain->eq, events, BATCH, &count);
+        if (rc == PTL_EQ_EMPTY)
+            return;
+        if (rc != PTL_OK) {
+            complain("the card's event queue has overflowed: the program must read its completion queues more often");
+            abort();
+        }
+        for (unsigned i = 0; i < count; i++)
+            handle(domain, &events[i]);
+    } while (count == BATCH);
+}
+
+bool await_progress(struct domain *domain, int milliseconds) {
+    ptl_event_t event;
+    unsigned which;
+    ptl_time_t limit = milliseconds < 0 ? PTL_TIME_FOREVER : (ptl_time_t)milliseconds;
+    int rc = PtlEQPoll(&domain->eq, 1, limit, &event, &which);
+    if (rc != PTL_OK)
+        return false;
+    pthread_mutex_lock(&domain->lock);
+    handle(domain, &event);
+    progress(domain);
+    pthread_mutex_unlock(&domain->lock);
+    return true;
+}

@@ -1,0 +1,341 @@
+/* The libfabric provider "spin": reliable datagram endpoints over the simulated card.
+ *
+ * | file         | what it does |
+ * | ---          | --- |
+ * | info.c       | the entry point of the library, and what fi_getinfo tells |
+ * | objects.c    | fabrics, domains, event queues, address vectors, memory regions |
+ * | completion.c | completion queues and counters |
+ * | endpoint.c   | endpoints: binding, names, options |
+ * | progress.c   | events of the card, and the operations that they complete |
+ * | message.c    | messages with and without tags: sends, receives, searches |
+ * | matching.c   | the lists of a card that leaves matching to the CPU |
+ * | rma.c        | reads, writes and atomic operations on remote memory |
+ * | handlers.c   | handlers that fetch long messages on the card |
+ *
+ * A domain has one Portals interface and one event queue. All calls take the lock of their domain (FI_THREAD_SAFE). docs/mpi.md has the
+ * protocols. */
+#ifndef OFI_PROVIDER_H
+#define OFI_PROVIDER_H
+
+#include "fabric.h"
+#include "long.h"
+
+#define SPIN_NO_SHORT_NAMES
+#include <spin.h>
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#define CONTAINER(pointer, type, member) ((type *)((char *)(pointer) - offsetof(type, member)))
+
+enum { IOV_LIMIT = 16 };   /* pieces of memory of one operation */
+enum { INJECT_MAX = 256 }; /* upper bound of max_volatile_size that is used */
+enum { KEY_BITS = 16 };    /* of a provider's key that only distinguish regions with the same first byte */
+enum { ANY_BUFFERS = 8 };  /* buffers for unexpected messages that an endpoint keeps linked, for each kind of message */
+enum { BUFFER_SIZE = 1 << 20 }; /* their size in bytes */
+
+/* How messages are matched and long ones fetched. */
+enum protocol {
+    PROTOCOL_CPU,      /* the CPU matches and fetches: cards of kind rdma */
+    PROTOCOL_PORTALS4, /* the card matches, the CPU fetches */
+    PROTOCOL_SPIN      /* the card matches, and header handlers fetch */
+};
+
+/* The name of an endpoint, as fi_getname gives it. */
+struct name {
+    ptl_nid_t nid;
+    ptl_pid_t pid;
+    uint16_t message_pt, tagged_pt, data_pt, remote_pt, control_pt;
+    uint16_t unused[3];
+};
+
+/* ---- Objects ------------------------------------------------------------------------------------------------------------ */
+
+struct fabric {
+    struct fid_fabric fid;
+};
+
+struct event_queue {
+    struct fid_eq fid;
+};
+
+struct region {
+    struct fid_mr fid;
+    struct domain *domain;
+    ptl_handle_me_t entry;
+    ptl_iovec_t *pieces; /* of the entry, or NULL */
+};
+
+struct address_vector {
+    struct fid_av fid;
+    struct domain *domain;
+    enum fi_av_type type;
+    struct name *names; /* removed ones have nid PTL_NID_ANY */
+    size_t count, room;
+};
+
+struct completion {
+    struct fi_cq_tagged_entry entry;
+    fi_addr_t source;
+    int error; /* 0, or a positive error number */
+    int card_error;
+    size_t overflow; /* bytes that did not fit */
+};
+
+struct completion_queue {
+    struct fid_cq fid;
+    struct domain *domain;
+    size_t entry_size;
+    bool may_wait;
+    bool signalled;
+    struct completion *ring;
+    size_t first, count, room;
+};
+
+struct counter {
+    struct fid_cntr fid;
+    struct domain *domain;
+    uint64_t value, errors;
+};
+
+struct domain {
+    struct fid_domain fid;
+    struct fabric *fabric;
+    pthread_mutex_t lock;
+    enum protocol protocol;
+    size_t eager; /* bytes of the longest message that is sent at once */
+    bool virtual_addresses;
+    bool tells_source; /* FI_SOURCE */
+    ptl_handle_ni_t ni;
+    ptl_ni_limits_t limits;
+    ptl_process_t self;
+    ptl_handle_eq_t eq;
+    /* Descriptors of all memory: with SEND events, without them (for acknowledgements and replies), and for data that is read during
+     * the call, which only tells failures */
+    ptl_handle_md_t md_send, md_quiet, md_volatile;
+    ptl_pt_index_t remote_pt;
+    uint64_t next_key;
+    struct operation *free; /* operations to be used again */
+    /* Receives with handlers: the HPU memory of each, which receive has it, and a stack of those that are free */
+    ptl_hpu_md_h states[RECEIVE_STATES];
+    struct operation *with_state[RECEIVE_STATES];
+    uint32_t free_states[RECEIVE_STATES];
+    uint32_t free_count;
+    size_t objects; /* that keep the domain open */
+};
+
+/* The two kinds of messages. */
+enum kind { MESSAGE, TAGGED, KINDS };
+
+/* A list of operations, with links in both directions. */
+struct list {
+    struct operation *first, *last;
+};
+
+/* A message that has arrived and has no receive yet. */
+struct arrival {
+    struct arrival *next;
+    ptl_process_t source;
+    uint64_t tag;
+    uint64_t header; /* hdr_data */
+    unsigned char *start;
+    size_t length;         /* bytes at start */
+    struct buffer *buffer; /* that they are in */
+    void *claimed;         /* the context of the search that claimed it */
+};
+
+/* What the user_ptr of an event points to begins with this. */
+enum what { OPERATION, BUFFER, CONTROL };
+
+/* Memory for messages without a receive. */
+struct buffer {
+    enum what what;
+    struct endpoint *ep;
+    enum kind kind;
+    unsigned char *memory;
+    ptl_handle_me_t entry;
+    size_t held;   /* messages in it that are still needed */
+    bool linked;   /* the card may put messages there */
+    bool referred; /* the card may find messages there */
+};
+
+/* The entry for messages of an endpoint that only bring remote CQ data. */
+struct control {
+    enum what what;
+    struct endpoint *ep;
+    ptl_handle_me_t entry;
+};
+
+struct endpoint {
+    struct fid_ep fid;
+    struct domain *domain;
+    struct address_vector *av;
+    struct completion_queue *tx_cq, *rx_cq;
+    bool tx_selective, rx_selective;
+    struct counter *sent, *received, *read, *written;
+    uint64_t tx_flags, rx_flags; /* defaults of operations */
+    size_t min_multi_recv;
+    bool enabled;
+    struct name name;
+    ptl_pt_index_t pts[KINDS];
+    ptl_pt_index_t data_pt, control_pt;
+    struct control control_target;
+    struct list posted[KINDS];       /* receives, in the order of the calls */
+    struct arrival *arrivals[KINDS]; /* messages without a receive */
+    struct arrival *claimed;         /* messages that a search has taken off the card's list */
+    struct buffer **buffers;
+    size_t buffer_count, buffer_room;
+    uint32_t cookies; /* number of the last long message */
+};
+
+/* ---- Operations --------------------------------------------------------------------------------------------------------- */
+
+enum job { SEND, RECEIVE, SEARCH, READ, WRITE, ATOMIC };
+
+/* A call that has not completed. */
+struct operation {
+    enum what what;
+    enum job job;
+    enum kind kind;
+    struct endpoint *ep;
+    struct operation *next, *previous;
+    struct list *list; /* that it is in, or NULL */
+    void *context;
+    uint64_t flags; /* of its completion */
+    bool report;    /* whether its success is put into the completion queue */
+    ptl_handle_md_t md;
+    ptl_iovec_t pieces[IOV_LIMIT + 1]; /* one more for the announcement of a long message */
+    unsigned count;
+    size_t length; /* of all pieces */
+    uint64_t result;
+    ptl_process_t source; /* receives: whose messages match */
+    uint64_t tag, ignore;
+    ptl_handle_me_t entry;
+    struct announcement announcement; /* of a long message: the sender's, and where the receiver's card puts it */
+    uint64_t header;                  /* hdr_data of the message that was received */
+    uint32_t state;                   /* index of its HPU memory, or NO_STATE */
+    unsigned awaited;                 /* events until it is complete */
+    bool multi;                       /* FI_MULTI_RECV */
+    bool lands; /* its memory is too small for an announcement, so `announcement` takes the message */
+    uint64_t search_flags;
+    unsigned char copy[INJECT_MAX]; /* of what the caller may change at once */
+    struct operation *parent;       /* the receive with FI_MULTI_RECV whose memory this one uses */
+    size_t used;                    /* bytes of such a receive that messages have taken */
+    unsigned children;
+};
+
+enum { NO_STATE = UINT32_MAX };
+
+/* What a message's header data tells: the remote CQ data, the number of a long message, and two flags. */
+#define HEADER_DATA(header) ((uint32_t)(header))
+#define HEADER_COOKIE(header) ((uint32_t)((header) >> 32) & 0x3fffffff)
+#define HEADER_HAS_DATA FI_BIT(63)
+
+/* ---- info.c ------------------------------------------------------------------------------------------------------------- */
+
+extern struct fi_provider provider;
+/* Capabilities of endpoints; what they do with remote CQ data does not depend on a capability. */
+#define SPIN_CAPS                                                                                                      \
+    (FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_READ | FI_WRITE | FI_RECV | FI_SEND | FI_REMOTE_READ |               \
+     FI_REMOTE_WRITE | FI_MULTI_RECV | FI_LOCAL_COMM | FI_REMOTE_COMM | FI_SOURCE | FI_DIRECTED_RECV)
+#define SPIN_OP_FLAGS                                                                                                  \
+    (FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE | FI_MULTI_RECV)
+
+/* Writes a line on standard error, with the rank. */
+__attribute__((format(printf, 1, 2))) void complain(const char *format, ...);
+
+/* The error number for a return code of Portals, for a failure of an event. */
+int error_of(int return_code);
+int error_of_event(ptl_ni_fail_t failure);
+
+/* ---- objects.c ---------------------------------------------------------------------------------------------------------- */
+
+int fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **fabric, void *context);
+/* Opens the card, for fi_getinfo: which limits it has. Each success needs a card_close. */
+int card_open(ptl_handle_ni_t *ni, ptl_ni_limits_t *limits);
+void card_close(ptl_handle_ni_t ni);
+enum protocol card_protocol(const ptl_ni_limits_t *limits);
+/* The default of an operation that an object does not have. */
+int no_bind(struct fid *fid, struct fid *other, uint64_t flags);
+int no_control(struct fid *fid, int command, void *arg);
+int no_ops_open(struct fid *fid, const char *name, uint64_t flags, void **ops, void *context);
+
+/* The name behind an address, or NULL. */
+const struct name *av_name(const struct address_vector *av, fi_addr_t address);
+/* The address of a process, or FI_ADDR_NOTAVAIL. */
+fi_addr_t av_address(const struct address_vector *av, ptl_process_t process);
+
+/* ---- completion.c ------------------------------------------------------------------------------------------------------- */
+
+int cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_cq **cq, void *context);
+int cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr, struct fid_cntr **cntr, void *context);
+void cq_push(struct completion_queue *cq, const struct completion *completion);
+
+/* ---- endpoint.c --------------------------------------------------------------------------------------------------------- */
+
+int endpoint_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep, void *context);
+extern struct fi_ops_msg message_ops;
+extern struct fi_ops_tagged tagged_ops;
+extern struct fi_ops_rma rma_ops;
+extern struct fi_ops_atomic atomic_ops;
+int query_atomic(struct fid_domain *domain, enum fi_datatype type, enum fi_op op, struct fi_atomic_attr *attr,
+                 uint64_t flags);
+
+/* ---- progress.c --------------------------------------------------------------------------------------------------------- */
+
+/* Handles all events that the card has for the domain. The lock is taken. */
+void progress(struct domain *domain);
+/* The same, and waits at most this many milliseconds for the first event; forever if negative. The lock is not taken. Returns whether
+ * there was one. */
+bool await_progress(struct domain *domain, int milliseconds);
+
+struct operation *operation_new(struct endpoint *ep, enum job job, void *context, uint64_t flags, bool report);
+/* Sets the memory of an operation. Returns false if there are too many pieces. */
+bool operation_memory(struct operation *op, const struct iovec *iov, size_t count);
+void operation_free(struct operation *op);
+/* Completes an operation, successfully or with an error number, and frees it. */
+void complete(struct operation *op, struct completion completion);
+void fail(struct operation *op, int error, ptl_ni_fail_t card_error);
+
+void list_append(struct list *list, struct operation *op);
+void list_remove(struct operation *op);
+
+/* The descriptor and the offset in it for the memory of an operation. The options say which events an own descriptor has. */
+int descriptor(struct operation *op, ptl_handle_md_t all, unsigned options, ptl_handle_md_t *md, ptl_size_t *offset);
+
+/* ---- message.c ---------------------------------------------------------------------------------------------------------- */
+
+/* Allocates the portal table entries of an endpoint and links its buffers for messages without a receive. */
+int messages_start(struct endpoint *ep);
+void messages_stop(struct endpoint *ep);
+void receive_event(struct operation *op, const ptl_event_t *event);
+void search_event(struct operation *op, const ptl_event_t *event);
+void control_event(struct control *control, const ptl_event_t *event);
+/* A message goes into the memory of a receive: `in_place` says that the card has put it there, else it is at `arrival->start`. */
+void deliver(struct operation *op, const struct arrival *arrival, bool in_place);
+/* The bytes of a message, which may be long. */
+size_t arrival_total(const struct arrival *arrival);
+/* Tells the sender of a message that is not wanted that its memory is free. */
+void discard(struct endpoint *ep, const struct arrival *arrival);
+/* Cancels the receive with this context. */
+ssize_t message_cancel(struct endpoint *ep, void *context);
+/* Tells what a search has found. */
+void search_found(struct operation *op, const struct arrival *arrival);
+
+/* ---- matching.c --------------------------------------------------------------------------------------------------------- */
+
+/* Links buffers for messages of this kind until ANY_BUFFERS are linked. */
+int buffers_link(struct endpoint *ep, enum kind kind);
+void buffers_release(struct endpoint *ep);
+void buffer_event(struct buffer *buffer, const ptl_event_t *event);
+/* The buffer that a message is in. */
+struct buffer *buffer_of(struct endpoint *ep, const unsigned char *start);
+void buffer_drop(struct buffer *buffer);
+/* The CPU's lists: a receive waits for a message, or takes the first that matches; a search looks at those that wait. */
+void match_receive(struct operation *op);
+void match_search(struct operation *op);
+/* A message that a search has claimed, by its context. The caller has it then. */
+struct arrival *claim_take(struct endpoint *ep, void *context);
+void claim_keep(struct endpoint *ep, const struct arrival *arrival, void *context);
+
+#endif
