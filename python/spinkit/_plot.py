@@ -11,6 +11,7 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
@@ -64,6 +65,9 @@ _STYLE: Any = {
     "xtick.color": _INK,
     "ytick.color": _INK,
 }
+
+_SAME_SVG = {"Date": None, "Creator": None}
+"""Neither date nor version: the same data must give the same file."""
 
 
 @dataclass(frozen=True)
@@ -250,15 +254,16 @@ def _inset(axes: Axes, xs: Sequence[int], curves: Sequence[Curve]) -> None:
 
 
 def render(figure: Canvas) -> Picture:
-    """Write a figure as SVG and PNG."""
-    png = io.BytesIO()
+    """Write a figure as PNG and SVG."""
+    png, svg = io.BytesIO(), io.BytesIO()
     figure.savefig(png, format="png", dpi=200, metadata={"Software": None})
-    return Picture(render_svg(figure), png.getvalue())
+    figure.set_layout_engine("none")  # everything has its place now; savefig would look for it again
+    FigureCanvasSVG(figure).print_svg(svg, metadata=_SAME_SVG)  # type: ignore[no-untyped-call]
+    return Picture(svg.getvalue(), png.getvalue())
 
 
 def render_svg(figure: Canvas) -> bytes:
     """Write a figure as SVG."""
     svg = io.BytesIO()
-    # Neither date nor version: the same data must give the same file.
-    figure.savefig(svg, format="svg", metadata={"Date": None, "Creator": None})
+    figure.savefig(svg, format="svg", metadata=_SAME_SVG)
     return svg.getvalue()

@@ -20,6 +20,7 @@ from spinkit._cache import Entry
 from spinkit._errors import SpinkitError
 from spinkit._experiment import Experiment, Series
 from spinkit._machines import Machine
+from spinkit._programs import Program, Programs
 from spinkit._run import Results, Run, Toolchain, judge, parse_json, read_points
 
 _GRACE_S = 30
@@ -239,6 +240,7 @@ class _Pool:
         self._tools_digest = _cache.digest([file for file in (tools.spinrun, tools.library) if file], [])
         self.processes = Processes()
         self._machines: dict[tuple[str, tuple[str, ...]], Machine] = {}
+        self._programs = Programs(settings.home, settings.out, tools, settings.fresh, self.processes.execute)
 
     def describe(self, machine: str, changes: tuple[str, ...]) -> Machine:
         """Describe a machine with changed parameters."""
@@ -246,26 +248,18 @@ class _Pool:
             self._machines[machine, changes] = _machines.load(self._settings.machines, machine, changes)
         return self._machines[machine, changes]
 
-    def compile(self, experiment: Experiment) -> _Program:
+    def compile(self, experiment: Experiment) -> Program:
         folder = self._settings.out / experiment.name
         folder.mkdir(exist_ok=True)
         if experiment.program.pspin is not None:
             sdk = self._settings.home / "sdk"
             builder = _pspin.Builder(self._settings.tools.pspin, sdk, folder, self.processes.execute)
-            return _Program(folder, "", builder)
-        if not experiment.program.sources and not experiment.program.schedules:
-            return _Program(folder, "")
+            return Program(folder, "", builder)
         if experiment.program.schedules:
             return self._make_schedules(experiment, folder)
-        program = folder.resolve() / experiment.name
-        sources = [str(experiment.folder / source) for source in experiment.program.sources]
-        command = [str(self._settings.tools.spincc), "-O3", *sources, "-o", str(program)]
-        status, _, errors = self.processes.execute(command, None)
-        if status != 0:
-            raise SpinkitError(f"{experiment.name} does not compile:\n{errors.strip()}")
-        return _Program(program, _cache.digest([program], []))
+        return self._programs.get(experiment) if experiment.program.sources else Program(folder, "")
 
-    def _make_schedules(self, experiment: Experiment, folder: Path) -> _Program:
+    def _make_schedules(self, experiment: Experiment, folder: Path) -> Program:
         files = []
         wanted = experiment.values(self._settings.quick)
         for value, words in zip(experiment.sweep.values, experiment.program.schedules, strict=True):
@@ -273,7 +267,7 @@ class _Pool:
                 made = [word.replace("{folder}", str(experiment.folder)) for word in words.split()]
                 files.append(folder / f"schedule-{value}.bin")
                 self._goal([*made, "-o", str(files[-1])])
-        return _Program(folder, _cache.digest([self._settings.tools.goal, *files], []))
+        return Program(folder, _cache.digest([self._settings.tools.goal, *files], []))
 
     def _goal(self, words: list[str]) -> str:
         status, output, errors = self.processes.execute([str(self._settings.tools.goal), *words], None)
@@ -281,7 +275,7 @@ class _Pool:
             raise SpinkitError(f"spinkit goal {words[0]} ended with status {status}\n{errors.strip()}".rstrip())
         return output
 
-    def run(self, job: Job, program: _Program) -> tuple[Run, bool]:
+    def run(self, job: Job, program: Program) -> tuple[Run, bool]:
         """Return the outcome of a job, and whether it comes from the cache."""
         settings = self._settings
         execute, words = self._way(job, program)
@@ -294,7 +288,7 @@ class _Pool:
             _cache.save(file, key, found)
         return Run(job.machine, job.series, points, found.report), cached is not None
 
-    def _way(self, job: Job, program: _Program) -> tuple[Callable[[Job, _Program], Entry], list[str]]:
+    def _way(self, job: Job, program: Program) -> tuple[Callable[[Job, Program], Entry], list[str]]:
         """Return how a job is run, and what its outcome depends on besides the machine."""
         script = job.series[0].script
         if script is not None:
@@ -307,7 +301,7 @@ class _Pool:
         execute = self._execute_schedules if job.experiment.program.schedules else self._execute
         return execute, [self._tools_digest, program.digest, *job.options, "--", *job.arguments]
 
-    def _execute_script(self, job: Job, program: _Program) -> Entry:
+    def _execute_script(self, job: Job, program: Program) -> Entry:
         script = str(job.experiment.folder / (job.series[0].script or ""))
         words = [word.replace("{program}", str(program.file)) for word in job.arguments]
         status, output, errors = self.processes.execute([sys.executable, script, *words], job.experiment.timeout_s)
@@ -315,7 +309,7 @@ class _Pool:
             raise SpinkitError(f"{job.series[0].script} ended with status {status}\n{errors.strip()}".rstrip())
         return Entry(output, {})
 
-    def _execute_pspin(self, job: Job, program: _Program) -> Entry:
+    def _execute_pspin(self, job: Job, program: Program) -> Entry:
         """Run the handlers for each value; the lines have the form of a program's output, with the reports."""
         assert program.builder is not None
         experiment = job.experiment
@@ -337,7 +331,7 @@ class _Pool:
             lines.append(json.dumps({experiment.sweep.axis: value, "data_ok": True} | told))
         return Entry("".join(f"{line}\n" for line in lines), {})
 
-    def _execute(self, job: Job, program: _Program) -> Entry:
+    def _execute(self, job: Job, program: Program) -> Entry:
         limit = job.experiment.timeout_s
         report = self._scratch / f"{job.experiment.name}.{job.name}.json"
         strict = ["--fail-on-drop", "--fail-on-handler-error"]  # such a run measures something else
@@ -351,7 +345,7 @@ class _Pool:
         except (OSError, ValueError) as error:
             raise SpinkitError(f"spinrun's report: {error}") from None
 
-    def _execute_schedules(self, job: Job, program: _Program) -> Entry:
+    def _execute_schedules(self, job: Job, program: Program) -> Entry:
         """Run the schedule of each value; the lines have the form of a program's output."""
         experiment = job.experiment
         lines = []
@@ -371,15 +365,6 @@ class _Pool:
             left_out = ("cpu_seconds", "wall_seconds", "peak_memory_bytes", "end_ns", "unreceived_messages")
             lines.append(json.dumps(line | {key: told[key] for key in told if key not in left_out}))
         return Entry("".join(f"{line}\n" for line in lines), {})
-
-
-@dataclass(frozen=True)
-class _Program:
-    """A compiled program, the folder of the schedules, or what builds handlers for PsPIN's interface."""
-
-    file: Path
-    digest: str
-    builder: _pspin.Builder | None = None
 
 
 Outcome = tuple[Experiment, Results | SpinkitError]
@@ -410,11 +395,11 @@ def run_all(
 def _drive(
     experiments: Sequence[Experiment], quick: bool, pool: _Pool, threads: ThreadPoolExecutor, progress: Progress
 ) -> Generator[Outcome, None, None]:
-    compiled: dict[str, Future[_Program]] = {}
+    compiled: dict[str, Future[Program]] = {}
     for experiment in experiments:
         if experiment.name not in compiled:
             compiled[experiment.name] = threads.submit(pool.compile, experiment)
-    programs: dict[str, _Program] = {}
+    programs: dict[str, Program] = {}
     wanted: dict[tuple[str, str], Job] = {}
     left: list[tuple[Experiment, list[tuple[str, str]]]] = []
     for experiment in experiments:

@@ -19,6 +19,7 @@ from spinkit._errors import SpinkitError
 from spinkit._experiment import Experiment
 from spinkit._machines import Machine
 from spinkit._output import write_atomically
+from spinkit._plot import Picture
 from spinkit._pool import Outcome, Settings, Step
 from spinkit._results import to_json
 from spinkit._run import Results
@@ -120,9 +121,9 @@ def write(results: Results, settings: Settings, tried: Sequence[Tried] | None = 
 def write_report(
     outcomes: Sequence[Outcome], settings: Settings, tried: Mapping[str, Sequence[Tried]], pages: Mapping[str, str]
 ) -> Path:
-    """Write the page of all experiments, with links to further pages."""
+    """Write the page of all experiments, which have their files, with links to further pages."""
     sections = [
-        _report.section(outcome, _report.pictures(outcome), tried.get(experiment.name))
+        _report.section(outcome, _drawn(outcome, settings.out), tried.get(experiment.name))
         if isinstance(outcome, Results)
         else _report.failed_section(experiment, str(outcome))
         for experiment, outcome in outcomes
@@ -131,6 +132,13 @@ def write_report(
     file = settings.out / "report.html"
     write_atomically(file, _report.report(sections, machines, _versions(settings), settings.quick, pages))
     return file
+
+
+def _drawn(results: Results, out: Path) -> dict[str, Picture]:
+    """Return the pictures that `write` has drawn."""
+    folder = out / results.experiment.name
+    names = [figure.name for figure in results.experiment.figures]
+    return {name: Picture(*((folder / f"{name}.{kind}").read_bytes() for kind in ("svg", "png"))) for name in names}
 
 
 def _machines_of(experiments: Sequence[Experiment], command: Path) -> list[Machine]:

@@ -89,9 +89,8 @@ Outcomes = dict[tuple[str, str], Results | SpinkitError]
 
 
 def run(experiments: Iterable[Experiment]) -> Outcomes:
-    """Run all variants of experiments; the runs are kept in `out`, where the next test finds them."""
-    command = _paths.command("spinkit-machines")
-    settings = Settings(CHECKOUT, _tools(), command, CHECKOUT / "out" / "perturbed", quick=True)
+    """Run all variants of experiments; the runs are kept in `out`, where those of `make reproduce-quick` are, too."""
+    settings = Settings(CHECKOUT, _tools(), _paths.command("spinkit-machines"), CHECKOUT / "out", quick=True)
     several = [variant for experiment in experiments for variant in variants(experiment)]
     return {(one.name, one.variant): outcome for one, outcome in _pool.run_all(several, settings, lambda _: None)}
 

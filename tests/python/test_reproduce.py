@@ -69,7 +69,7 @@ def test_same_inputs_same_bytes(home: Path, program: Program) -> None:
     for folder in ("a", "b"):
         assert spinkit("reproduce", "ping-pong", "--quick", "--out", folder).exit_code == 0
     first, second = ({f.name: f.read_bytes() for f in Path(x, "ping-pong").rglob("*") if f.is_file()} for x in "ab")
-    assert len(first) == 7 + 8  # with the executable and the kept runs
+    assert len(first) == 6 + 8  # with the kept runs
     assert first == second
 
 
@@ -175,6 +175,32 @@ def test_finished_runs_are_cached_until_an_input_changes(home: Path, program: Pr
     # A full run has another key than a quick one.
     assert "(from the cache)" not in spinkit("reproduce", "ping-pong").stderr
     assert cached() == 8
+
+
+def test_programs_are_compiled_once_until_something_changes(home: Path, program: Program) -> None:
+    other = home / "experiments" / "other"
+    other.mkdir()
+    text = (home / "experiments" / "ping-pong" / "experiment.toml").read_text()
+    source = 'sources = ["ping-pong.c"]'
+    assert source in text
+    (other / "experiment.toml").write_text(text.replace(source, 'sources = ["../ping-pong/ping-pong.c"]'))
+
+    def compiled(*options: str) -> int:
+        """Return when the program of both was compiled; there is one, and a note of what it is made."""
+        assert spinkit("reproduce", "ping-pong", "other", "--quick", *options).exit_code == 0
+        [made] = [file for file in Path("out/programs").iterdir() if file.suffix != ".key"]
+        return made.stat().st_mtime_ns
+
+    first = compiled()
+    assert compiled() == first
+    (home / "sdk" / "include" / "portals4.h").write_text("/* changed */\n")
+    changed = compiled()
+    assert first < changed == compiled()
+    fresh = compiled("--fresh")
+    assert changed < fresh
+    (home / "experiments" / "ping-pong" / "ping-pong.c").write_text("#error")
+    assert "does not compile" in spinkit("reproduce", "other", "--quick").stderr
+    assert "does not compile" in spinkit("reproduce", "other", "--quick").stderr
 
 
 def test_failed_runs_keep_the_results_of_finished_ones(home: Path, program: Program) -> None:
