@@ -255,7 +255,7 @@ static uint32_t library_version(void *caller) {
     if (!dladdr(caller, &library) || !library.dli_fname)
         return provider.fi_version;
     void *handle = dlopen(library.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
-    uint32_t (*version)(void) = handle ? (uint32_t(*)(void))dlsym(handle, "fi_version") : NULL;
+    uint32_t (*version)(void) = handle ? (uint32_t (*)(void))dlsym(handle, "fi_version") : NULL;
     uint32_t result = version ? version() : provider.fi_version;
     if (handle)
         dlclose(handle);

@@ -5,12 +5,11 @@
 #include <spin/types.h>
 #include <stdint.h>
 
-/* The beginning of a long message; on a card without handlers, all of it. */
+/* What the sender of a long message puts instead of it. */
 struct announcement {
     uint64_t total;  /* bytes of the message */
     uint32_t cookie; /* its number at the sender: match bits of the get */
-    uint16_t pt;     /* portal table index that the get goes to */
-    uint16_t part;   /* bytes of the message that follow */
+    uint32_t pt;     /* portal table index that the get goes to */
 };
 
 /* Flag of hdr_data: the message is long. */

@@ -123,7 +123,7 @@ static bool deliver_to_multi(struct operation *op, const struct arrival *arrival
         close_multi(op);
         return false;
     }
-    const struct iovec iov = {(char *)op->pieces[1].iov_base + op->used, rest};
+    const struct iovec iov = {(char *)op->pieces[0].iov_base + op->used, rest};
     struct operation *child = operation_new(op->ep, RECEIVE, op->context, op->flags & ~FI_MULTI_RECV, op->report);
     if (!child) {
         complain("no memory for a message");
@@ -138,7 +138,7 @@ static bool deliver_to_multi(struct operation *op, const struct arrival *arrival
         op->used = op->length;
     if (op->length - op->used < op->ep->min_multi_recv || op->length == op->used)
         list_remove(op);
-    deliver(child, arrival, false);
+    deliver(child, arrival);
     return true;
 }
 
@@ -148,7 +148,7 @@ static bool give(struct operation *op, const struct arrival *arrival) {
         return deliver_to_multi(op, arrival);
     if (op->list)
         list_remove(op);
-    deliver(op, arrival, false);
+    deliver(op, arrival);
     return true;
 }
 

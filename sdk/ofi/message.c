@@ -74,23 +74,16 @@ void messages_stop(struct endpoint *ep) {
 
 /* ---- Memory of operations ----------------------------------------------------------------------------------------------------------- */
 
-/* Copies between a contiguous block and the memory of an operation, from `offset` there. Returns the bytes that there were. */
-static size_t copy(struct operation *op, size_t offset, unsigned char *block, size_t length, bool to_operation) {
+/* Copies between a contiguous block and the memory of an operation. Returns the bytes that both have. */
+static size_t copy(struct operation *op, unsigned char *block, size_t length, bool to_operation) {
     size_t copied = 0;
-    for (unsigned i = 1; i <= op->count && copied < length; i++) {
-        size_t piece = op->pieces[i].iov_len;
-        if (offset >= piece) {
-            offset -= piece;
-            continue;
-        }
-        unsigned char *at = (unsigned char *)op->pieces[i].iov_base + offset;
-        size_t here = piece - offset < length - copied ? piece - offset : length - copied;
+    for (unsigned i = 0; i < op->count && copied < length; i++) {
+        size_t piece = op->pieces[i].iov_len, here = piece < length - copied ? piece : length - copied;
         if (to_operation)
-            memcpy(at, block + copied, here);
+            memcpy(op->pieces[i].iov_base, block + copied, here);
         else
-            memcpy(block + copied, at, here);
+            memcpy(block + copied, op->pieces[i].iov_base, here);
         copied += here;
-        offset = 0;
     }
     return copied;
 }
@@ -124,7 +117,7 @@ static void received(struct operation *op, uint64_t total) {
     struct completion completion = {
         .entry = {.flags = FI_RECV | kind | (op->header & HEADER_HAS_DATA ? FI_REMOTE_CQ_DATA : 0),
                   .len = fits ? total : op->length,
-                  .buf = op->count > 0 ? op->pieces[1].iov_base : NULL,
+                  .buf = op->count > 0 ? op->pieces[0].iov_base : NULL,
                   .data = HEADER_DATA(op->header),
                   .tag = op->tag},
         .source = op->ep->domain->tells_source ? av_address(op->ep->av, op->source) : FI_ADDR_NOTAVAIL,
@@ -134,12 +127,10 @@ static void received(struct operation *op, uint64_t total) {
     complete(op, completion);
 }
 
-/* Gets a long message, from byte `offset` on. */
-static void fetch(struct operation *op, const struct announcement *announcement, size_t offset) {
+/* Gets a long message. */
+static void fetch(struct operation *op, const struct announcement *announcement) {
     struct domain *domain = op->ep->domain;
     size_t length = announcement->total < op->length ? announcement->total : op->length;
-    if (offset > length)
-        offset = length;
     uint64_t bits = domain->protocol == PROTOCOL_SPIN ? LONG_BITS(announcement->cookie) : announcement->cookie;
     ptl_handle_md_t md;
     ptl_size_t start;
@@ -147,32 +138,24 @@ static void fetch(struct operation *op, const struct announcement *announcement,
     op->announcement = *announcement;
     int rc = descriptor(op, domain->md_quiet, PTL_MD_EVENT_SEND_DISABLE, &md, &start);
     if (rc == PTL_OK)
-        rc = PtlGet(md, start + offset, length - offset, op->source, announcement->pt, bits, offset, op);
+        rc = PtlGet(md, start, length, op->source, announcement->pt, bits, 0, op);
     if (rc != PTL_OK)
         fail(op, error_of(rc), PTL_NI_OK);
 }
 
-void deliver(struct operation *op, const struct arrival *arrival, bool in_place) {
-    bool is_long = arrival->header & HEADER_IS_LONG;
-    struct announcement announcement = {.total = arrival->length};
-    unsigned char *data = arrival->start;
-    size_t length = arrival->length;
+void deliver(struct operation *op, const struct arrival *arrival) {
     op->source = arrival->source;
     op->tag = arrival->tag;
     op->header = arrival->header;
-    if (is_long) {
-        announcement = announcement_of(arrival);
-        data += sizeof announcement;
-        length -= sizeof announcement;
+    if (arrival->header & HEADER_IS_LONG) {
+        struct announcement announcement = announcement_of(arrival);
+        fetch(op, &announcement);
+        return;
     }
-    if (!in_place && length > 0) {
-        size_t copied = copy(op, 0, data, length, true);
+    size_t copied = copy(op, arrival->start, arrival->length, true);
+    if (copied > 0)
         spin_host_copy(copied);
-    }
-    if (is_long)
-        fetch(op, &announcement, in_place ? 0 : length);
-    else
-        received(op, announcement.total);
+    received(op, arrival->length);
 }
 
 void discard(struct endpoint *ep, const struct arrival *arrival) {
@@ -208,7 +191,7 @@ void receive_event(struct operation *op, const ptl_event_t *event) {
                               .length = event->mlength};
     if (event->type == PTL_EVENT_PUT_OVERFLOW) {
         state_return(op);
-        deliver(op, &arrival, false);
+        deliver(op, &arrival);
         return;
     }
     op->source = event->initiator;
@@ -216,19 +199,16 @@ void receive_event(struct operation *op, const ptl_event_t *event) {
     op->header = event->hdr_data;
     if (!(event->hdr_data & HEADER_IS_LONG)) {
         if (op->lands)
-            copy(op, 0, (unsigned char *)&op->announcement, event->mlength, true);
+            copy(op, (unsigned char *)&op->announcement, event->mlength, true);
         received(op, event->rlength);
-    } else if (op->state == NO_STATE) {
+    } else if (op->state != NO_STATE && op->announcement.pt == op->ep->pts[TAGGED]) {
+        if (--op->awaited == 0)
+            received(op, op->announcement.total);
+    } else {
         struct announcement announcement = op->announcement;
-        if (!op->lands)
-            copy(op, 0, (unsigned char *)&announcement, sizeof announcement, false);
-        fetch(op, &announcement, 0);
-    } else if (op->announcement.pt != op->ep->pts[TAGGED]) {
-        /* An endpoint with other numbers: the handler has left the get to the CPU. */
-        struct announcement announcement = op->announcement;
-        fetch(op, &announcement, announcement.part);
-    } else if (--op->awaited == 0) {
-        received(op, op->announcement.total);
+        if (op->state == NO_STATE && !op->lands)
+            copy(op, (unsigned char *)&announcement, sizeof announcement, false);
+        fetch(op, &announcement);
     }
 }
 
@@ -237,7 +217,7 @@ static int card_receive(struct operation *op) {
     struct endpoint *ep = op->ep;
     struct domain *domain = ep->domain;
     struct receive_state state;
-    ptl_me_t me = {.start = op->count > 0 ? op->pieces[1].iov_base : NULL,
+    ptl_me_t me = {.start = op->count > 0 ? op->pieces[0].iov_base : NULL,
                    .length = op->length,
                    .ct_handle = PTL_CT_NONE,
                    .uid = PTL_UID_ANY,
@@ -250,11 +230,12 @@ static int card_receive(struct operation *op) {
     if (domain->protocol == PROTOCOL_SPIN)
         me.ignore_bits &= UINT64_MAX >> 1;
     if (op->count > 1) {
-        me.start = &op->pieces[1];
+        me.start = &op->pieces[0];
         me.length = op->count;
         me.options |= PTL_IOVEC;
     }
-    if (domain->free_count > 0) {
+    /* A long message does not fit into less. */
+    if (op->length > domain->eager && domain->free_count > 0) {
         op->state = domain->free_states[--domain->free_count];
         domain->with_state[op->state] = op;
         op->awaited = 2;
@@ -361,7 +342,7 @@ static ssize_t receive(struct fid_ep *fid, enum kind kind, const struct iovec *i
             discard(ep, claimed);
             complete(op, (struct completion){.entry.flags = FI_RECV | FI_TAGGED});
         } else {
-            deliver(op, claimed, false);
+            deliver(op, claimed);
         }
         buffer_drop(claimed->buffer);
         free(claimed);
@@ -442,7 +423,7 @@ static int put_long(struct endpoint *ep, struct operation *op, ptl_process_t tar
     bool spin = domain->protocol == PROTOCOL_SPIN && op->kind == TAGGED;
     uint32_t cookie = ++ep->cookies & 0x3fffffff;
     ptl_pt_index_t data_pt = spin ? ep->pts[TAGGED] : ep->data_pt;
-    ptl_me_t me = {.start = op->count == 1 ? op->pieces[1].iov_base : &op->pieces[1],
+    ptl_me_t me = {.start = op->count == 1 ? op->pieces[0].iov_base : &op->pieces[0],
                    .length = op->count == 1 ? op->length : op->count,
                    .ct_handle = PTL_CT_NONE,
                    .uid = PTL_UID_ANY,
@@ -451,27 +432,13 @@ static int put_long(struct endpoint *ep, struct operation *op, ptl_process_t tar
                    .match_id = target,
                    .match_bits = domain->protocol == PROTOCOL_SPIN ? LONG_BITS(cookie) : cookie,
                    .hpu_memory = PTL_INVALID_HANDLE};
-    size_t part = spin ? domain->eager : 0;
-    op->announcement =
-        (struct announcement){.total = op->length, .cookie = cookie, .pt = (uint16_t)data_pt, .part = (uint16_t)part};
+    op->announcement = (struct announcement){.total = op->length, .cookie = cookie, .pt = data_pt};
     int rc = PtlMEAppend(domain->ni, data_pt, &me, PTL_PRIORITY_LIST, op, &op->entry);
     if (rc != PTL_OK)
         return rc;
     header |= HEADER_IS_LONG | (uint64_t)cookie << 32;
-    if (part == 0) {
-        rc = PtlPut(domain->md_volatile, (uintptr_t)&op->announcement, sizeof op->announcement, PTL_NO_ACK_REQ, target,
-                    pt, tag, 0, op, header);
-    } else {
-        op->pieces[0] = (ptl_iovec_t){&op->announcement, sizeof op->announcement};
-        ptl_md_t pieces = {.start = op->pieces,
-                           .length = op->count + 1,
-                           .options = PTL_IOVEC | PTL_MD_EVENT_SUCCESS_DISABLE,
-                           .eq_handle = domain->eq,
-                           .ct_handle = PTL_CT_NONE};
-        rc = PtlMDBind(domain->ni, &pieces, &op->md);
-        if (rc == PTL_OK)
-            rc = PtlPut(op->md, 0, sizeof op->announcement + part, PTL_NO_ACK_REQ, target, pt, tag, 0, op, header);
-    }
+    rc = PtlPut(domain->md_volatile, (uintptr_t)&op->announcement, sizeof op->announcement, PTL_NO_ACK_REQ, target, pt,
+                tag, 0, op, header);
     if (rc != PTL_OK)
         PtlMEUnlink(op->entry);
     return rc;

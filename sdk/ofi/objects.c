@@ -44,9 +44,11 @@ enum protocol card_protocol(const ptl_ni_limits_t *limits) {
     static const char *const names[] = {"cpu", "portals4", "spin"};
     const char *asked = getenv("SPIN_FI_PROTOCOL");
     const char *nic = getenv("SPIN_NIC");
-    enum protocol best = limits->max_handler_mem > 0           ? PROTOCOL_SPIN
-                         : nic && strcmp(nic, "portals4") == 0 ? PROTOCOL_PORTALS4
-                                                               : PROTOCOL_CPU;
+    enum protocol best = limits->max_handler_mem > 0 ? PROTOCOL_SPIN : PROTOCOL_CPU;
+    if (nic)
+        best = strcmp(nic, "spin") == 0       ? PROTOCOL_SPIN
+               : strcmp(nic, "portals4") == 0 ? PROTOCOL_PORTALS4
+                                              : PROTOCOL_CPU;
     for (enum protocol p = PROTOCOL_CPU; asked && p <= best; p++)
         if (strcmp(asked, names[p]) == 0)
             return p;

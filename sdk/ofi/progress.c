@@ -40,7 +40,7 @@ bool operation_memory(struct operation *op, const struct iovec *iov, size_t coun
     op->count = (unsigned)count;
     op->length = 0;
     for (size_t i = 0; i < count; i++) {
-        op->pieces[i + 1] = (ptl_iovec_t){iov[i].iov_base, iov[i].iov_len};
+        op->pieces[i] = (ptl_iovec_t){iov[i].iov_base, iov[i].iov_len};
         op->length += iov[i].iov_len;
     }
     return true;
@@ -77,10 +77,10 @@ void list_remove(struct operation *op) {
 int descriptor(struct operation *op, ptl_handle_md_t all, unsigned options, ptl_handle_md_t *md, ptl_size_t *offset) {
     if (op->count <= 1) {
         *md = all;
-        *offset = op->count == 1 ? (uintptr_t)op->pieces[1].iov_base : 0;
+        *offset = op->count == 1 ? (uintptr_t)op->pieces[0].iov_base : 0;
         return PTL_OK;
     }
-    ptl_md_t pieces = {.start = &op->pieces[1],
+    ptl_md_t pieces = {.start = &op->pieces[0],
                        .length = op->count,
                        .options = options | PTL_IOVEC,
                        .eq_handle = op->ep->domain->eq,

@@ -204,7 +204,7 @@ struct operation {
     uint64_t flags; /* of its completion */
     bool report;    /* whether its success is put into the completion queue */
     ptl_handle_md_t md;
-    ptl_iovec_t pieces[IOV_LIMIT + 1]; /* one more for the announcement of a long message */
+    ptl_iovec_t pieces[IOV_LIMIT];
     unsigned count;
     size_t length; /* of all pieces */
     uint64_t result;
@@ -311,8 +311,8 @@ void messages_stop(struct endpoint *ep);
 void receive_event(struct operation *op, const ptl_event_t *event);
 void search_event(struct operation *op, const ptl_event_t *event);
 void control_event(struct control *control, const ptl_event_t *event);
-/* A message goes into the memory of a receive: `in_place` says that the card has put it there, else it is at `arrival->start`. */
-void deliver(struct operation *op, const struct arrival *arrival, bool in_place);
+/* Copies a message into the memory of its receive, or gets a long one. */
+void deliver(struct operation *op, const struct arrival *arrival);
 /* The bytes of a message, which may be long. */
 size_t arrival_total(const struct arrival *arrival);
 /* Tells the sender of a message that is not wanted that its memory is free. */

@@ -62,10 +62,10 @@ static ssize_t transfer(struct fid_ep *fid, enum job job, const struct iovec *io
         }
         /* The copy stays until the acknowledgement: counters and fences need to know of it. */
         size_t at = 0;
-        for (unsigned i = 1; i <= op->count; at += op->pieces[i++].iov_len)
+        for (unsigned i = 0; i < op->count; at += op->pieces[i++].iov_len)
             memcpy(op->copy + at, op->pieces[i].iov_base, op->pieces[i].iov_len);
         op->count = 1;
-        op->pieces[1] = (ptl_iovec_t){op->copy, op->length};
+        op->pieces[0] = (ptl_iovec_t){op->copy, op->length};
     }
     ptl_handle_md_t md;
     ptl_size_t offset;
@@ -268,7 +268,7 @@ struct atomic {
 static int start_atomic(struct endpoint *ep, struct operation *op, const struct atomic *a, enum form form,
                         const struct target *target) {
     const ptl_handle_md_t md = ep->domain->md_quiet;
-    const ptl_size_t from = (uintptr_t)op->pieces[1].iov_base, to = (uintptr_t)a->result, length = op->length;
+    const ptl_size_t from = (uintptr_t)op->pieces[0].iov_base, to = (uintptr_t)a->result, length = op->length;
     const ptl_datatype_t type = types[a->type].type;
     if (a->op == FI_ATOMIC_READ) /* one packet, which the card reads at one time */
         return PtlGet(md, to, length, target->process, target->pt, target->key, target->offset, op);
@@ -312,7 +312,7 @@ static ssize_t atomic(struct fid_ep *fid, enum form form, const struct atomic *a
     }
     if (a->flags & FI_INJECT) {
         memcpy(op->copy, a->operand, op->length);
-        op->pieces[1].iov_base = op->copy;
+        op->pieces[0].iov_base = op->copy;
     }
     rc = start_atomic(ep, op, a, form, &target);
     if (rc != PTL_OK)

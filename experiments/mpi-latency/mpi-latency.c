@@ -1,0 +1,186 @@
+/* What a message costs an MPI program: any MPI, nothing of spinkit's. Run it with spinrun --clock simulated, so that MPI_Wtime and nanosleep
+ * are in simulated time.
+ *
+ *   --test latency    half the round trip between ranks 0 and 1
+ *   --test bandwidth  the time of a message of rank 0 in a window of 32 that are sent at once
+ *   --test rate       the same from each of the first half of the ranks to its partner in the second half
+ *   --test overlap    rank 1 posts a receive, computes for twice the time of the message, and waits: what the receive adds to that
+ *   --test late       rank 1 computes while the message arrives, then receives: what the receive takes
+ *   --bytes N[,N...]  sizes
+ *
+ * Prints one JSON object a line for each size: {"test", "bytes", "time_ps", "data_ok"}. The CPU computes in its sleep: in simulated time the
+ * two are the same, as neither makes a call of MPI. */
+#include <mpi.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum test { LATENCY, BANDWIDTH, RATE, OVERLAP, LATE, TESTS };
+static const char *const tests[TESTS] = {"latency", "bandwidth", "rate", "overlap", "late"};
+static const char usage[] = "usage: mpi-latency --test latency|bandwidth|rate|overlap|late --bytes N[,N...]\n";
+enum { TAG = 7, ACKNOWLEDGEMENT = 8 };
+enum { WINDOW = 32 };
+enum { WARM_UP = 2, ROUNDS = WARM_UP + 4 };
+static const double TIME_UNIT = 1e-12;
+
+static int rank, size;
+static unsigned char *data;
+
+static void fill(size_t bytes, unsigned round) {
+    for (size_t i = 0; i < bytes; i++)
+        data[i] = (unsigned char)(i * 31 + round * 7 + 1);
+}
+
+static bool correct(size_t bytes, unsigned round) {
+    for (size_t i = 0; i < bytes; i++)
+        if (data[i] != (unsigned char)(i * 31 + round * 7 + 1))
+            return false;
+    return true;
+}
+
+static void compute(double seconds) {
+    const struct timespec time = {.tv_sec = (time_t)seconds,
+                                  .tv_nsec = (long)((seconds - (double)(time_t)seconds) * 1e9)};
+    nanosleep(&time, NULL);
+}
+
+/* Half the round trip of the rounds after the first ones, in seconds. */
+static double ping_pong(int bytes, bool *ok) {
+    double begin = 0;
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        if (round == WARM_UP)
+            begin = MPI_Wtime();
+        if (rank == 0) {
+            fill((size_t)bytes, round);
+            MPI_Send(data, bytes, MPI_BYTE, 1, TAG, MPI_COMM_WORLD);
+            memset(data, 0, (size_t)bytes);
+            MPI_Recv(data, bytes, MPI_BYTE, 1, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            *ok &= correct((size_t)bytes, round);
+        } else {
+            MPI_Recv(data, bytes, MPI_BYTE, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            MPI_Send(data, bytes, MPI_BYTE, 0, TAG, MPI_COMM_WORLD);
+        }
+    }
+    return (MPI_Wtime() - begin) / (2 * (ROUNDS - WARM_UP));
+}
+
+/* The time of a message of one of `pairs` pairs that each send a window of them. */
+static double window(int bytes, int pairs, bool *ok) {
+    MPI_Request requests[WINDOW];
+    double begin = 0;
+    bool sends = rank < pairs;
+    int peer = sends ? rank + pairs : rank - pairs;
+    fill((size_t)bytes, 0);
+    if (!sends)
+        memset(data, 0, (size_t)bytes);
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        if (round == WARM_UP)
+            begin = MPI_Wtime();
+        for (int i = 0; i < WINDOW; i++) {
+            if (sends)
+                MPI_Isend(data, bytes, MPI_BYTE, peer, TAG, MPI_COMM_WORLD, &requests[i]);
+            else
+                MPI_Irecv(data, bytes, MPI_BYTE, peer, TAG, MPI_COMM_WORLD, &requests[i]);
+        }
+        MPI_Waitall(WINDOW, requests, MPI_STATUSES_IGNORE);
+        if (sends)
+            MPI_Recv(NULL, 0, MPI_BYTE, peer, ACKNOWLEDGEMENT, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        else
+            MPI_Send(NULL, 0, MPI_BYTE, peer, ACKNOWLEDGEMENT, MPI_COMM_WORLD);
+    }
+    double time = (MPI_Wtime() - begin) / ((ROUNDS - WARM_UP) * WINDOW);
+    *ok &= correct((size_t)bytes, 0);
+    return time;
+}
+
+/* What a receive adds to a computation, posted before it or called after it. */
+static double receive(int bytes, bool early, bool *ok) {
+    double computation = 2 * ping_pong(bytes, ok), total = 0;
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (rank == 0) {
+            fill((size_t)bytes, round);
+            compute(1e-5); /* the receive is posted, or the computation has begun */
+            MPI_Send(data, bytes, MPI_BYTE, 1, TAG, MPI_COMM_WORLD);
+            continue;
+        }
+        MPI_Request request = MPI_REQUEST_NULL;
+        memset(data, 0, (size_t)bytes);
+        double begin = MPI_Wtime();
+        if (early)
+            MPI_Irecv(data, bytes, MPI_BYTE, 0, TAG, MPI_COMM_WORLD, &request);
+        double before = MPI_Wtime();
+        compute(1e-5 + computation);
+        double after = MPI_Wtime();
+        if (early)
+            MPI_Wait(&request, MPI_STATUS_IGNORE);
+        else
+            MPI_Recv(data, bytes, MPI_BYTE, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        if (round >= WARM_UP)
+            total += MPI_Wtime() - after + before - begin;
+        *ok &= correct((size_t)bytes, round);
+    }
+    return total / (ROUNDS - WARM_UP);
+}
+
+static void run(enum test test, int bytes) {
+    bool ok = true;
+    double time = 0;
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (test == RATE)
+        time = window(bytes, size / 2, &ok);
+    else if (rank < 2)
+        time = test == LATENCY     ? ping_pong(bytes, &ok)
+               : test == BANDWIDTH ? window(bytes, 1, &ok)
+                                   : receive(bytes, test == OVERLAP, &ok);
+    bool all;
+    MPI_Reduce(&ok, &all, 1, MPI_C_BOOL, MPI_LAND, 0, MPI_COMM_WORLD);
+    if (test == OVERLAP || test == LATE) {
+        if (rank == 1)
+            MPI_Send(&time, 1, MPI_DOUBLE, 0, TAG, MPI_COMM_WORLD);
+        else if (rank == 0)
+            MPI_Recv(&time, 1, MPI_DOUBLE, 1, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    }
+    if (rank == 0)
+        printf("{\"test\": \"%s\", \"bytes\": %d, \"time_ps\": %.0f, \"data_ok\": %s}\n", tests[test], bytes,
+               time / TIME_UNIT, all ? "true" : "false");
+}
+
+int main(int argc, char **argv) {
+    enum test test = TESTS;
+    char *sizes = NULL;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    for (int i = 1; i + 1 < argc; i += 2) {
+        if (strcmp(argv[i], "--bytes") == 0)
+            sizes = argv[i + 1];
+        for (enum test t = 0; t < TESTS && strcmp(argv[i], "--test") == 0; t++)
+            if (strcmp(argv[i + 1], tests[t]) == 0)
+                test = t;
+    }
+    if (test == TESTS || !sizes || size < 2 || size % 2 != 0 || argc % 2 != 1) {
+        if (rank == 0)
+            fputs(usage, stderr);
+        MPI_Finalize();
+        return 2;
+    }
+    for (char *end, *text = sizes; *text; text = *end ? end + 1 : end) {
+        long bytes = strtol(text, &end, 10);
+        if (end == text || bytes < 0 || bytes > 1l << 30 || (*end && *end != ',')) {
+            if (rank == 0)
+                fprintf(stderr, "mpi-latency: --bytes %s: not a list of sizes up to 1 GiB\n", sizes);
+            MPI_Finalize();
+            return 2;
+        }
+        data = realloc(data, (size_t)bytes + 1);
+        if (!data)
+            MPI_Abort(MPI_COMM_WORLD, 1);
+        run(test, (int)bytes);
+    }
+    free(data);
+    MPI_Finalize();
+    return 0;
+}
