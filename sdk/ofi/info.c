@@ -15,8 +15,7 @@ enum { GROWTH = 256 };
 enum { QUEUE_SIZE = 1024 }; /* operations; a hint to programs, as nothing is limited by it */
 enum { ENDPOINTS = 8 };
 
-/* The one memory format that tags may have: 64 bits, or 63 where the card's handlers need one. */
-static uint64_t tag_format(enum protocol protocol) { return protocol == PROTOCOL_SPIN ? UINT64_MAX >> 1 : UINT64_MAX; }
+uint64_t tag_format(enum protocol protocol) { return protocol == PROTOCOL_SPIN ? UINT64_MAX >> 1 : UINT64_MAX; }
 
 void complain(const char *format, ...) {
     char text[512];

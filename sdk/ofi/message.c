@@ -331,7 +331,11 @@ static ssize_t receive(struct fid_ep *fid, enum kind kind, const struct iovec *i
     op->multi = flags & FI_MULTI_RECV;
     op->report |= (flags & FI_PEEK) != 0;
     if (!operation_memory(op, iov, flags & FI_PEEK ? 0 : count) || (source != FI_ADDR_UNSPEC && !name) ||
-        (op->multi && (kind == TAGGED || count != 1)) || (claims && !claimed)) {
+        (op->multi && (kind == TAGGED || count != 1)) || (claims && !claimed) || tag & ~tag_format(domain->protocol)) {
+        if (claimed) { /* The search's message stays claimed. */
+            claimed->next = ep->claimed;
+            ep->claimed = claimed;
+        }
         operation_free(op);
         goto out;
     }
@@ -470,7 +474,8 @@ static ssize_t send(struct fid_ep *fid, enum kind kind, const struct iovec *iov,
     for (size_t i = 0; i < count; i++)
         length += iov[i].iov_len;
     size_t inject_size = domain->limits.max_volatile_size < INJECT_MAX ? domain->limits.max_volatile_size : INJECT_MAX;
-    if (count > IOV_LIMIT || length > domain->limits.max_msg_size || (flags & FI_INJECT && length > inject_size))
+    if (count > IOV_LIMIT || length > domain->limits.max_msg_size || (flags & FI_INJECT && length > inject_size) ||
+        tag & ~tag_format(domain->protocol))
         return length > domain->limits.max_msg_size ? -EMSGSIZE : -EINVAL;
     pthread_mutex_lock(&domain->lock);
     const struct name *name = av_name(ep->av, dest);

@@ -161,6 +161,8 @@ static void handle(struct domain *domain, const ptl_event_t *event) {
             buffer_event(event->user_ptr, event);
         else if (what == CONTROL)
             control_event(event->user_ptr, event);
+        else if (((struct operation *)event->user_ptr)->job == SEARCH) /* that takes its message off the card's list */
+            search_event(event->user_ptr, event);
         else
             receive_event(event->user_ptr, event);
         break;

@@ -241,6 +241,9 @@ extern struct fi_provider provider;
 #define SPIN_OP_FLAGS                                                                                                  \
     (FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE | FI_MULTI_RECV)
 
+/* The bits that tags may have: 64, or 63 where the card's handlers need one. */
+uint64_t tag_format(enum protocol protocol);
+
 /* Writes a line on standard error, with the rank. */
 __attribute__((format(printf, 1, 2))) void complain(const char *format, ...);
 

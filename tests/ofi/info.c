@@ -1,0 +1,4 @@
+/* What fi_getinfo tells. */
+#include "ofi.h"
+
+GROUP(info) {}

@@ -1,0 +1,4 @@
+/* Messages without a tag. */
+#include "messages.h"
+
+GROUP(messages) { messages_of(MSG); }

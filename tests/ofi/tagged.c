@@ -1,0 +1,4 @@
+/* Messages with a tag. */
+#include "messages.h"
+
+GROUP(tagged) { messages_of(TAGGED); }
