@@ -116,7 +116,8 @@ static const char *cq_strerror(struct fid_cq *cq, int prov_errno, const void *er
     static const char *const texts[] = {
         [PTL_NI_OK] = "no failure of the card",
         [PTL_NI_UNDELIVERABLE] = "PTL_NI_UNDELIVERABLE: there is no way to the target, or no acknowledgement from it",
-        [PTL_NI_DROPPED] = "PTL_NI_DROPPED: the target has no memory with this key, or no endpoint of this name",
+        [PTL_NI_DROPPED] =
+            "PTL_NI_DROPPED: the target has no memory with this key and of this length, or no endpoint of this name",
         [PTL_NI_PT_DISABLED] = "PTL_NI_PT_DISABLED: the target had no room for the message",
         [PTL_NI_PERM_VIOLATION] = "PTL_NI_PERM_VIOLATION: the target's memory belongs to another user",
         [PTL_NI_OP_VIOLATION] = "PTL_NI_OP_VIOLATION: the target's memory is not registered for this access",

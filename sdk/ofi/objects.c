@@ -240,6 +240,10 @@ static int mr_close(struct fid *fid) {
         await_progress(domain, 1);
     pthread_mutex_lock(&domain->lock);
     domain->objects--;
+    struct region **at = &domain->regions;
+    while (*at != region)
+        at = &(*at)->next;
+    *at = region->next;
     pthread_mutex_unlock(&domain->lock);
     free(region->pieces);
     free(region);
@@ -269,7 +273,8 @@ static int mr_regv(struct fid *fid, const struct iovec *iov, size_t count, uint6
         return -ENOMEM;
     ptl_me_t me = {.ct_handle = PTL_CT_NONE,
                    .uid = PTL_UID_ANY,
-                   .options = PTL_ME_EVENT_COMM_DISABLE | PTL_ME_EVENT_LINK_DISABLE | PTL_ME_EVENT_UNLINK_DISABLE,
+                   .options = PTL_ME_EVENT_COMM_DISABLE | PTL_ME_EVENT_LINK_DISABLE | PTL_ME_EVENT_UNLINK_DISABLE |
+                              PTL_ME_NO_TRUNCATE, /* an access beyond the end is refused */
                    .match_id.phys = {PTL_NID_ANY, PTL_PID_ANY},
                    .hpu_memory = PTL_INVALID_HANDLE};
     if (access & FI_REMOTE_WRITE)
@@ -300,17 +305,25 @@ static int mr_regv(struct fid *fid, const struct iovec *iov, size_t count, uint6
     if (domain->virtual_addresses)
         key = (uint64_t)(uintptr_t)iov->iov_base << KEY_BITS | (domain->next_key++ & ((1u << KEY_BITS) - 1));
     me.match_bits = key;
-    int rc = PtlMEAppend(domain->ni, domain->remote_pt, &me, PTL_PRIORITY_LIST, NULL, &region->entry);
-    if (rc == PTL_OK)
+    int rc = 0;
+    for (struct region *other = domain->regions; other; other = other->next)
+        if (other->fid.key == key)
+            rc = -FI_ENOKEY;
+    if (rc == 0)
+        rc = -error_of(PtlMEAppend(domain->ni, domain->remote_pt, &me, PTL_PRIORITY_LIST, NULL, &region->entry));
+    if (rc == 0) {
         domain->objects++;
+        region->domain = domain;
+        region->fid = (struct fid_mr){.fid = {FI_CLASS_MR, context, &ops}, .key = key};
+        region->next = domain->regions;
+        domain->regions = region;
+    }
     pthread_mutex_unlock(&domain->lock);
-    if (rc != PTL_OK) {
+    if (rc != 0) {
         free(region->pieces);
         free(region);
-        return -error_of(rc);
+        return rc;
     }
-    region->domain = domain;
-    region->fid = (struct fid_mr){.fid = {FI_CLASS_MR, context, &ops}, .key = key};
     *mr = &region->fid;
     return 0;
 }

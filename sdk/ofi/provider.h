@@ -61,6 +61,7 @@ struct event_queue {
 
 struct region {
     struct fid_mr fid;
+    struct region *next; /* of the domain */
     struct domain *domain;
     ptl_handle_me_t entry;
     ptl_iovec_t *pieces; /* of the entry, or NULL */
@@ -115,6 +116,7 @@ struct domain {
     ptl_handle_md_t md_send, md_quiet, md_volatile;
     ptl_pt_index_t remote_pt;
     uint64_t next_key;
+    struct region *regions;
     struct operation *free; /* operations to be used again */
     /* Receives with handlers: the HPU memory of each, which receive has it, and a stack of those that are free */
     ptl_hpu_md_h states[RECEIVE_STATES];

@@ -50,10 +50,14 @@ static ssize_t transfer(struct fid_ep *fid, enum job job, const struct iovec *io
     int rc = op ? PTL_ARG_INVALID : PTL_NO_SPACE;
     if (!op)
         goto out;
-    if (!find_target(ep, address, addr, key, &target) || !operation_memory(op, iov, count) ||
-        op->length > domain->limits.max_msg_size) {
+    if (!find_target(ep, address, addr, key, &target) || !operation_memory(op, iov, count)) {
         operation_free(op);
         goto out;
+    }
+    if (op->length > domain->limits.max_msg_size) {
+        operation_free(op);
+        pthread_mutex_unlock(&domain->lock);
+        return -EMSGSIZE;
     }
     if (flags & FI_INJECT) {
         if (op->length > domain->limits.max_volatile_size || op->length > INJECT_MAX) {

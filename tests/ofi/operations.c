@@ -1,7 +1,7 @@
 /* operations --group NAME: tests of the libfabric provider under spinrun. */
 #include "ofi.h"
 
-#define GROUPS(with) with(info) with(messages) with(tagged) with(matching)
+#define GROUPS(with) with(info) with(messages) with(tagged) with(matching) with(multi) with(rma)
 
 #define DECLARE(name) void name##_group(void);
 GROUPS(DECLARE)
