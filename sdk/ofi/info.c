@@ -17,6 +17,10 @@ enum { ENDPOINTS = 8 };
 
 uint64_t tag_format(enum protocol protocol) { return protocol == PROTOCOL_SPIN ? UINT64_MAX >> 1 : UINT64_MAX; }
 
+size_t inject_size(const ptl_ni_limits_t *limits) {
+    return limits->max_volatile_size < INJECT_MAX ? limits->max_volatile_size : INJECT_MAX;
+}
+
 void complain(const char *format, ...) {
     char text[512];
     va_list arguments;
@@ -156,7 +160,7 @@ static void describe(struct fi_info *info, uint32_t version, const struct fi_inf
         .op_flags = SPIN_OP_FLAGS & ~FI_MULTI_RECV,
         .msg_order = order,
         .comp_order = FI_ORDER_NONE,
-        .inject_size = limits->max_volatile_size < INJECT_MAX ? limits->max_volatile_size : INJECT_MAX,
+        .inject_size = inject_size(limits),
         .size = QUEUE_SIZE,
         .iov_limit = IOV_LIMIT,
         .rma_iov_limit = 1,

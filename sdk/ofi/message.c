@@ -473,8 +473,8 @@ static ssize_t send(struct fid_ep *fid, enum kind kind, const struct iovec *iov,
         return -FI_EOPBADSTATE;
     for (size_t i = 0; i < count; i++)
         length += iov[i].iov_len;
-    size_t inject_size = domain->limits.max_volatile_size < INJECT_MAX ? domain->limits.max_volatile_size : INJECT_MAX;
-    if (count > IOV_LIMIT || length > domain->limits.max_msg_size || (flags & FI_INJECT && length > inject_size) ||
+    const size_t inject_limit = inject_size(&domain->limits);
+    if (count > IOV_LIMIT || length > domain->limits.max_msg_size || (flags & FI_INJECT && length > inject_limit) ||
         tag & ~tag_format(domain->protocol))
         return length > domain->limits.max_msg_size ? -EMSGSIZE : -EINVAL;
     pthread_mutex_lock(&domain->lock);
@@ -487,7 +487,7 @@ static ssize_t send(struct fid_ep *fid, enum kind kind, const struct iovec *iov,
     uint64_t header = flags & FI_REMOTE_CQ_DATA ? HEADER_HAS_DATA | (uint32_t)data : 0;
     uint64_t sent = FI_SEND | (kind == TAGGED ? FI_TAGGED : FI_MSG);
     bool acknowledged = flags & (FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE) && (report || ep->sent);
-    if (length <= inject_size && (!acknowledged || flags & FI_INJECT)) {
+    if (length <= inject_limit && (!acknowledged || flags & FI_INJECT)) {
         rc = put_volatile(ep, iov, count, length, target, pt, tag, header);
         if (rc == PTL_OK && ep->sent)
             ep->sent->value++;

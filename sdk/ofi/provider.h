@@ -245,6 +245,8 @@ extern struct fi_provider provider;
 
 /* The bits that tags may have: 64, or 63 where the card's handlers need one. */
 uint64_t tag_format(enum protocol protocol);
+/* The longest data of a call with FI_INJECT, in bytes. */
+size_t inject_size(const ptl_ni_limits_t *limits);
 
 /* Writes a line on standard error, with the rank. */
 __attribute__((format(printf, 1, 2))) void complain(const char *format, ...);

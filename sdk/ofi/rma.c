@@ -60,7 +60,7 @@ static ssize_t transfer(struct fid_ep *fid, enum job job, const struct iovec *io
         return -EMSGSIZE;
     }
     if (flags & FI_INJECT) {
-        if (op->length > domain->limits.max_volatile_size || op->length > INJECT_MAX) {
+        if (op->length > inject_size(&domain->limits)) {
             operation_free(op);
             goto out;
         }
@@ -310,7 +310,8 @@ static ssize_t atomic(struct fid_ep *fid, enum form form, const struct atomic *a
         goto out;
     const struct iovec iov = {(void *)a->operand, a->count * types[a->type].size};
     operation_memory(op, &iov, 1);
-    if (!find_target(ep, a->address, a->addr, a->key, &target) || (a->flags & FI_INJECT && op->length > INJECT_MAX)) {
+    if (!find_target(ep, a->address, a->addr, a->key, &target) ||
+        (a->flags & FI_INJECT && op->length > inject_size(&domain->limits))) {
         operation_free(op);
         goto out;
     }
