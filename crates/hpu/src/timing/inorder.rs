@@ -36,14 +36,15 @@ impl InOrder {
             Class::Alu | Class::Multiply | Class::Store | Class::Command | Class::Trap => (1, 1),
             // An instruction that uses the value directly after the load waits one more cycle.
             Class::Load => (self.scratchpad, self.scratchpad + 1),
-            Class::MultiplyHigh | Class::Fence => (5, 5),
+            Class::MultiplyHigh => (5, 5),
             // The divisor adds further cycles when the instruction runs.
             Class::Divide => (3, 3),
             // This is the cost if it is not taken; see TAKEN.
             Class::Branch => (1, 1),
             // The link is there before the target, so a return that is the target does not wait for it. See JUMP.
             Class::Jump | Class::JumpIndirect | Class::Return => (1, 1),
-            Class::System => (4, 4),
+            // The instruction before it ends, and then the next one is decoded, which a fence has fetched again.
+            Class::System | Class::Fence => (4, 4),
             Class::LoopEnd => (0, 0),
             // A load and a store.
             Class::Atomic => (self.scratchpad + 1, self.scratchpad + 2),
@@ -81,22 +82,24 @@ impl Pipeline for InOrder {
         let mut now = START;
         let mut decoded = START - 1 - state.decoded_since;
         let mut early = state.executed_since;
-        if state.redirected && ops.first().is_some_and(|op| op.split) {
-            decoded += 1;
-            now = now.max(decoded + 1);
-            early = early.min(now - (decoded + 1));
-        }
         let mut redirected = state.redirected;
         let last = ops.iter().rposition(|op| op.class != Class::LoopEnd);
         for (position, op) in ops.iter().enumerate().filter(|(_, op)| op.class != Class::LoopEnd) {
+            if redirected && op.split {
+                decoded += 1;
+                now = now.max(decoded + 1);
+                early = early.min(now - (decoded + 1));
+            }
             let is_taken = exit.taken && Some(position) == last;
             let (cost, latency) = self.cost(op.class);
             let operands = op.sources.iter().map(|register| ready[usize::from(register)]).max().unwrap_or_default();
             // An indirect jump needs its register a stage earlier, in decode.
             let is_indirect = matches!(op.class, Class::JumpIndirect | Class::Return);
             let enters = (now - early).max(if operands > 0 { operands + u32::from(is_indirect) } else { 0 });
-            // An access waits for the answer to the one before it, and so does the end of any other instruction but a branch.
-            let begins = if op.class.accesses_memory() { enters.max(now) } else { enters };
+            // An access waits for the answer to the one before it, and so do an instruction that empties the pipeline, and the end of any
+            // other but a branch.
+            let empties = matches!(op.class, Class::System | Class::Fence);
+            let begins = if empties || op.class.accesses_memory() { enters.max(now) } else { enters };
             let ends = (begins + cost).max(if early > 0 { now + 1 } else { 0 });
             let known = (begins + latency).max(if early > 0 { now + 1 } else { 0 });
             op.results.iter().for_each(|register| ready[usize::from(register)] = known);
@@ -106,7 +109,7 @@ impl Pipeline for InOrder {
             let earliest = match op.class {
                 Class::Jump | Class::JumpIndirect | Class::Return => {
                     let target = decoded.max(operands) + JUMP;
-                    redirected = is_taken && target >= enters;
+                    redirected = is_taken;
                     decoded = if target > enters { target.max(open) } else { enters };
                     ends
                 }
@@ -115,9 +118,16 @@ impl Pipeline for InOrder {
                     decoded = if is_taken { (enters + JUMP).max(open) } else { enters };
                     now.max(enters + 1)
                 }
+                // Nothing is decoded behind these until the pipeline is empty; a fence jumps to the next instruction.
+                Class::System | Class::Fence => {
+                    redirected = op.class == Class::Fence;
+                    decoded = ends - 1;
+                    ends
+                }
+                // However long it takes, the next instruction is in decode meanwhile, and leaves it if it is a jump.
                 _ => {
                     redirected = is_taken;
-                    decoded = if op.class.accesses_memory() || cost == 1 { enters } else { ends - 1 };
+                    decoded = enters;
                     ends
                 }
             };

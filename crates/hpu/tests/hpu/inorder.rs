@@ -8,6 +8,7 @@ use crate::asm::*;
 use crate::card::Card;
 
 const RETURN: u64 = 2;
+const FENCE: u32 = 0x0000_000f;
 
 /// Cycles of a handler whose `a5` is the data segment (1 cycle, not counted).
 fn cycles(words: &[u32], scratchpad: u32, args: [u32; 3]) -> u64 {
@@ -94,13 +95,22 @@ fn a_split_target_takes_another_cycle() {
     assert_eq!(run(&[branch(0, 0, 0, 6), C_NOP, NOP, RET]), 4 + 1 + RETURN);
     assert_eq!(run(&[branch(0, 0, 0, 6), C_NOP, C_NOP, C_NOP, RET]), 3 + 2 + RETURN);
     assert_eq!(run(&[C_NOP, NOP, NOP, RET]), 3 + RETURN);
+    // Also when the jump has been in decode for long, here behind a division by 0: its first half stays in the fetch stage.
+    let divu = op(5, 1, A2, A0, A1);
+    assert_eq!(run(&[divu, jal(0, 6), C_NOP, NOP, RET]), 35 + 1 + 1 + 1 + RETURN);
+    assert_eq!(run(&[divu, jal(0, 8), C_NOP, C_NOP, NOP, RET]), 35 + 1 + 1 + RETURN);
+    // A fence fetches the next instruction again, an instruction for control registers does not.
+    assert_eq!(run(&[C_NOP, FENCE, NOP, RET]), 1 + 4 + 1 + 1 + RETURN);
+    assert_eq!(run(&[C_NOP, FENCE, C_NOP, NOP, RET]), 1 + 4 + 1 + 1 + RETURN);
+    assert_eq!(run(&[C_NOP, csrr(A1, 0xc02), NOP, RET]), 1 + 4 + 1 + RETURN);
 }
 
 #[test]
 fn long_operations() {
-    assert_eq!(cycles(&[op(3, 1, A1, A0, A0)], 1, [0; 3]), 5);
-    assert_eq!(cycles(&[csrr(A1, 0xc00)], 1, [0; 3]), 4);
-    assert_eq!(cycles(&[0x0000_000f], 1, [0; 3]), 5);
+    // The return is not directly behind them, where it would leave decode meanwhile.
+    assert_eq!(cycles(&[op(3, 1, A1, A0, A0), NOP], 1, [0; 3]), 5 + 1);
+    assert_eq!(cycles(&[csrr(A1, 0xc00), NOP], 1, [0; 3]), 4 + 1);
+    assert_eq!(cycles(&[FENCE, NOP], 1, [0; 3]), 4 + 1);
     // funct3 4 div, 5 divu, 7 remu; divisor, cycles
     for (f3, divisor, expected) in [
         (5, 0x8000_0000, 3),
@@ -113,7 +123,41 @@ fn long_operations() {
         (4, 0x8000_0000, 3),
         (4, -256_i32 as u32, 3 + 23),
     ] {
-        assert_eq!(cycles(&[op(f3, 1, A2, A0, A1)], 1, [1000, divisor, 0]), expected, "{f3} {divisor:#x}");
+        let words = [op(f3, 1, A2, A0, A1), NOP];
+        assert_eq!(cycles(&words, 1, [1000, divisor, 0]), expected + 1, "{f3} {divisor:#x}");
+    }
+}
+
+/// The jump is in decode in the first cycle of the operation, so its target has been fetched when the operation ends: the jump costs one
+/// cycle instead of two.
+#[test]
+fn a_jump_behind_a_long_operation_leaves_decode_at_once() {
+    let mulh = op(3, 1, A1, A0, A0);
+    let shortest = [1000, 0x8000_0000, 0];
+    let divu = op(5, 1, A2, A0, A1);
+    assert_eq!(cycles(&[mulh, jal(A3, 4)], 1, [0; 3]), 5 + 1);
+    assert_eq!(cycles(&[divu, jal(A3, 4)], 1, shortest), 3 + 1);
+    // The second jump is not in decode before the first one leaves it.
+    assert_eq!(cycles(&[mulh, jal(A3, 4), jal(A3, 4)], 1, [0; 3]), 5 + 1 + 2);
+    // The return, which `cycles` counts as two.
+    assert_eq!(cycles(&[mulh], 1, [0; 3]), 5 - 1);
+    assert_eq!(cycles(&[divu], 1, shortest), 3 - 1);
+    // Another instruction is in decode meanwhile, and a branch is taken in the execute stage.
+    assert_eq!(cycles(&[mulh, NOP, jal(A3, 4)], 1, [0; 3]), 5 + 1 + 2);
+    assert_eq!(cycles(&[mulh, branch(0, 0, 0, 4)], 1, [0; 3]), 5 + 3);
+    // auipc a1, 0; divu a1, a1, a0 with a divisor of 1; jalr a2, 12(a1): the jump needs the quotient in decode
+    assert_eq!(cycles(&[0x0000_0597, op(5, 1, A1, A1, A0), jalr(A2, A1, 12)], 1, [1, 0, 0]), 1 + 34 + 1 + 2);
+}
+
+/// The next instruction is decoded when these have ended, and they begin when the access before them has.
+#[test]
+fn nothing_is_decoded_behind_control_registers_and_fences() {
+    for word in [csrr(A1, 0xc02), FENCE] {
+        assert_eq!(cycles(&[word], 1, [0; 3]), 4, "{word:#x}");
+        assert_eq!(cycles(&[word, jal(A3, 4)], 1, [0; 3]), 4 + 2, "{word:#x}");
+        assert_eq!(cycles(&[lw(A2, A5, 0), word], 3, [0; 3]), 3 + 4, "{word:#x}");
+        // With another instruction between them, which waits in the execute stage.
+        assert_eq!(cycles(&[lw(A2, A5, 0), NOP, word], 3, [0; 3]), 3 + 1 + 4, "{word:#x}");
     }
 }
 

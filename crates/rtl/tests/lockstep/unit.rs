@@ -272,7 +272,7 @@ fn a_thousand_packets_of_eight_messages() {
 #[ignore = "builds a simulator: make -C rtl test-lockstep"]
 fn random_packets() {
     let tiny = Tiny::new();
-    all(["loops", "words"], |name| {
+    all(["loops", "words", "divisions"], |name| {
         let compared = tiny.random(&[name, name], 10..=39, 200, Times::Exact)?;
         assert!(compared.packets >= 6_000 && compared.events > 6 * compared.packets, "{name}: {compared:?}");
         Ok(compared)
