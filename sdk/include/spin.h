@@ -151,6 +151,33 @@ void spin_host_memory(uint64_t read_bytes, uint64_t written_bytes);
  * `host.copy_lines` cache lines at the same time. */
 void spin_host_copy(uint64_t bytes);
 
+/* Says that the calling thread has looked for something to do, by polls or in its own memory, and has found nothing. A program
+ * that waits in a loop calls it once a round:
+ *
+ *     while (PtlEQGet(eq, &event) == PTL_EQ_EMPTY)
+ *         spin_idle();
+ *
+ * It takes the time of a poll (`host.poll` of the machine), or of several, one after the other. Several, when the thread has only
+ * polled in vain since its last spin_idle (PtlEQGet, PtlCTGet, spin_eq_take, and PtlEQPoll and PtlCTPoll with a time-out of 0),
+ * and nothing has changed for its rank since that returned. Then it returns at the first poll that begins when something has
+ * changed, or after. Changes are: an event in one of the rank's queues, a new value of one of its counters, a write of the card
+ * to its memory, and what another thread of the rank has done that was not such a poll in vain. So a loop that waits takes the
+ * simulated time that its polls would take, but costs no real time however long it waits.
+ *
+ * A thread that has read the simulated time since its last spin_idle waits for one poll only, as it may wait for a time. When
+ * nothing is left in the simulation that could change anything, all waiting threads continue at their next polls, 1000 times,
+ * so that loops that count their tries end. If they have done nothing else by then, the run ends as a deadlock.
+ * With `spinrun --compute measured`, up to 10 us of CPU time between a poll in vain and the next poll are not charged.
+ * Outside of spinrun it returns at once. */
+void spin_idle(void);
+
+/* Does what PtlEQGet does, repeatedly and in one call: takes the events that are in `eq`, `max` at most, and writes them to
+ * `events`, oldest first, and their number to `*count`. It takes the time of a poll for each event, and of one poll when there
+ * is none. After an event before which events were lost it takes no more.
+ * Returns PTL_OK, PTL_EQ_DROPPED when events were lost before the last one that it has taken, or, without setting `*count`,
+ * PTL_EQ_EMPTY, PTL_NO_INIT, or PTL_ARG_INVALID (`max` is 0, or a pointer or the queue is invalid). */
+int spin_eq_take(ptl_handle_eq_t eq, ptl_event_t *events, unsigned int max, unsigned int *count);
+
 /* Waits until every rank of the job has called it; takes no simulated time of its own. Returns PTL_OK or PTL_NO_INIT.
  * A rank arrives once per round: when a second thread of it calls meanwhile, that thread waits for the next round. */
 int spin_barrier(void);

@@ -201,6 +201,8 @@ ops! {
     SpinAttach = 1, SpinDetach = 2,
     // Simulated time and work of the host. The arguments are in picoseconds or bytes.
     SpinHostCompute = 3, SpinHostMemory = 4, SpinHostCopy = 10, SpinSleep = 5, SpinYield = 6,
+    // Polls that find nothing: the argument is 1 if the thread has read the time since its last one. Many events at once.
+    SpinIdle = 15, SpinEqTake = 16,
     // Barriers of all ranks outside of Portals: that of the library, and that of PMI, which arrives on the PMI socket.
     SpinBarrier = 7, PmiBarrier = 9,
     // Device code: the address and length of an image (`device::image`), and the address of the first handler.

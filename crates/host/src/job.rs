@@ -97,6 +97,7 @@ impl Job {
             serve_copies: spec.serve_copies,
             asleep: Vec::new(),
             touched: BTreeSet::new(),
+            card_write: false,
             called: false,
             refused: None,
             unseen: None,

@@ -169,6 +169,21 @@ pub extern "C" fn spin_time_ps() -> u64 {
 
 /// See `spin.h`.
 #[unsafe(no_mangle)]
+pub extern "C" fn spin_idle() {
+    host_call(Op::SpinIdle, &[&u32::from(call::has_looked_since_idle())]);
+}
+
+/// See `spin.h`.
+///
+/// # Safety
+/// `events` must have room for `max` events.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn spin_eq_take(eq: Handle, events: Address, max: u32, count: Out<u32>) -> c_int {
+    perform_initialised(Op::SpinEqTake, &[&eq, &events, &max, &count])
+}
+
+/// See `spin.h`.
+#[unsafe(no_mangle)]
 pub extern "C" fn spin_host_compute(ns: u64) {
     host_call(Op::SpinHostCompute, &[&ns.saturating_mul(1000)]);
 }

@@ -30,6 +30,8 @@ thread_local! {
     static BUSY: Cell<bool> = const { Cell::new(false) };
     /// The number of times that the thread has read the time since its last call.
     static LOOKS: Cell<u32> = const { Cell::new(0) };
+    /// Whether the thread has read the time since its last `spin_idle`.
+    static LOOKED: Cell<bool> = const { Cell::new(false) };
     static PATIENCE: Cell<Patience> = const { Cell::new(Patience::new()) };
     /// The CPU time of the thread at its last answer, in nanoseconds.
     static ANSWERED_NS: Cell<u64> = const { Cell::new(0) };
@@ -250,8 +252,14 @@ impl Answer {
 
 /// Counts a read of the time. Returns the number of this thread's reads since its last call other than a sleep.
 pub fn looks_in_a_row() -> u32 {
+    LOOKED.set(true);
     LOOKS.set(LOOKS.get().saturating_add(1));
     LOOKS.get()
+}
+
+/// Returns whether this thread has read the time since this was last asked: before each `spin_idle`.
+pub fn has_looked_since_idle() -> bool {
+    LOOKED.take()
 }
 
 /// Returns the simulated time of the thread's own computation since its last answer, in picoseconds; 0 unless it is

@@ -93,7 +93,7 @@ fn the_simulation_continues_while_a_rank_sleeps() {
 #[test]
 fn repeated_sleeping_causes_a_warning() {
     let run = spinrun("", &plain("clocks"), "sleepy");
-    run.ended(0, "warning: rank 0: nothing but sleeps and looks at the clock has happened since 0.000 ns");
+    run.ended(0, "warning: rank 0: nothing but sleeps, looks at the clock and polls that found nothing has happened since 0.000 ns");
 }
 
 #[test]

@@ -74,6 +74,16 @@ impl Job {
         Ok(())
     }
 
+    /// Takes note that a card has written memory of its rank.
+    pub fn note_card_write(&mut self) {
+        self.card_write = true;
+    }
+
+    /// Returns whether a card has written memory of its rank since the last such question.
+    pub fn take_card_write(&mut self) -> bool {
+        std::mem::take(&mut self.card_write)
+    }
+
     /// Whether a rank's process has ended. Its memory is gone then.
     pub fn has_ended(&self, rank: usize) -> bool {
         matches!(self.ranks[rank].process, Process::Ended(_))

@@ -28,6 +28,8 @@ pub struct Job {
     pub(super) asleep: Vec<usize>,
     /// Polling ranks of which a polled place has been written.
     pub(super) touched: BTreeSet<usize>,
+    /// Whether a card has written memory of its rank since that was last asked.
+    pub(super) card_write: bool,
     /// Whether any rank has called the library.
     pub(super) called: bool,
     /// A rank, and what it did that no correct program does, until that is reported.

@@ -25,7 +25,10 @@ impl Processes {
             if needs_completions(call.op) && cluster.completion(rank).is_some() {
                 self.wait(cluster, caller, Wait::Completion(Box::new(call)), None);
             } else {
-                match self.perform(cluster, &call) {
+                let polled_in_vain = self.ranks[rank].attention.polls_in_vain(caller.slot);
+                let outcome = self.perform(cluster, &call);
+                self.note_outcome(cluster, &call, &outcome, polled_in_vain);
+                match outcome {
                     Ok(Step::Reply(delay, reply)) => answer(cluster, caller, delay, reply),
                     Ok(Step::Access(delay, access)) => {
                         cluster.schedule(delay, Event::Accessed(caller, Box::new(access)))
@@ -55,9 +58,6 @@ impl Processes {
 
     fn perform(&mut self, cluster: &mut Cluster, call: &Call) -> Outcome {
         let (rank, a) = (call.caller.rank as usize, Words(&call.args));
-        if call.op != Op::SpinSleep {
-            self.idleness.end();
-        }
         if cluster.is_dead(rank) && uses_card(call.op) {
             return Err(ReturnCode::Fail);
         }
@@ -84,6 +84,7 @@ impl Processes {
                 after(Time::from_ps(a.word(0)), Reply::new(ReturnCode::Ok))
             }
             Op::SpinYield => done(Reply::new(ReturnCode::Ok)),
+            Op::SpinIdle => self.idle(cluster, call),
             Op::SpinBarrier => self.barrier(cluster, call.caller, BarrierKind::Spin),
             Op::PmiBarrier => self.barrier(cluster, call.caller, BarrierKind::Pmi),
             Op::SpinSwitches | Op::SpinDistance | Op::SpinSwitchAlloc | Op::SpinSwitchAttach => {
@@ -108,6 +109,7 @@ impl Processes {
             Op::PtlLEAppend | Op::PtlMEAppend | Op::PtlMEAppendHandlers => self.append(cluster, call),
             Op::PtlLESearch | Op::PtlMESearch => self.search(cluster, call),
             Op::PtlEQGet
+            | Op::SpinEqTake
             | Op::PtlEQWait
             | Op::PtlEQPoll
             | Op::PtlCTGet
@@ -205,11 +207,11 @@ impl Processes {
     }
 
     /// Takes note of a sleep. Warns once if ranks only sleep and nothing else happens.
-    fn note_sleep(&mut self, cluster: &mut Cluster, rank: usize) {
+    pub fn note_sleep(&mut self, cluster: &mut Cluster, rank: usize) {
         if let Some(since) = self.idleness.sleep(cluster.now()) {
             let message = format!(
-                "nothing but sleeps and looks at the clock has happened since {since}: what a rank waits for may never come \
-                 (--timeout ends such a run)"
+                "nothing but sleeps, looks at the clock and polls that found nothing has happened since {since}: what a rank \
+                 waits for may never come (--timeout ends such a run)"
             );
             self.warn(cluster, rank, &message);
         }
@@ -227,6 +229,7 @@ fn uses_card(op: Op) -> bool {
             | Op::SpinHostCopy
             | Op::SpinSleep
             | Op::SpinYield
+            | Op::SpinIdle
             | Op::SpinBarrier
             | Op::PmiBarrier
             | Op::SpinSwitches
@@ -240,6 +243,7 @@ fn needs_completions(op: Op) -> bool {
     matches!(
         op,
         Op::PtlEQGet
+            | Op::SpinEqTake
             | Op::PtlEQPoll
             | Op::PtlCTGet
             | Op::PtlCTPoll

@@ -35,6 +35,7 @@ impl Processes {
                 let cost = cluster.charge(rank, [cluster.costs().poll()]);
                 after(cost, event.map_or_else(|| Reply::new(ReturnCode::EqEmpty), event_reply))
             }
+            Op::SpinEqTake => self.take_events(cluster, call),
             Op::PtlCTGet => {
                 let value = cluster.card(rank).ct_value(a.u32(0))?;
                 after(cluster.charge(rank, [cluster.costs().poll()]), Reply::new(ReturnCode::Ok).with(&value))
@@ -76,6 +77,30 @@ impl Processes {
                 Ok(Step::Wait(Wait::Counters { call: name, tests, number: 0 }, limit))
             }
         }
+    }
+
+    /// Takes the events that are in a queue, up to one before which events were lost, and writes them to the rank's memory
+    /// (`spin_eq_take`).
+    fn take_events(&mut self, cluster: &mut Cluster, call: &Call) -> Outcome {
+        let (rank, a) = (call.caller.rank as usize, Words(&call.args));
+        let (eq, address, max) = (a.u32(0), a.word(1), a.u32(2));
+        if address == 0 || max == 0 {
+            return Err(ReturnCode::ArgInvalid);
+        }
+        let (mut events, mut lost) = (Vec::new(), false);
+        while !lost && events.len() < max as usize {
+            let Some((event, gap)) = cluster.card(rank).eq_take(eq)? else { break };
+            events.push(event);
+            lost = gap;
+        }
+        let polls = std::iter::repeat_n(cluster.costs().poll(), events.len().max(1));
+        let cost = cluster.charge(rank, polls);
+        if events.is_empty() {
+            return after(cost, Reply::new(ReturnCode::EqEmpty));
+        }
+        self.job.write(rank, address, bytemuck::cast_slice(&events)).map_err(|_| ReturnCode::ArgInvalid)?;
+        let code = if lost { ReturnCode::EqDropped } else { ReturnCode::Ok };
+        after(cost, Reply { rc: code as i32, ..Reply::value(events.len() as u64) })
     }
 
     /// Reads the array of handles of a poll. An empty one is invalid.

@@ -17,6 +17,8 @@ impl HostMemory for Job {
         if self.has_ended(rank as usize) {
             return Err(fault);
         }
-        Job::write(self, rank as usize, address, bytes).map_err(|_| fault)
+        Job::write(self, rank as usize, address, bytes).map_err(|_| fault)?;
+        self.note_card_write();
+        Ok(())
     }
 }

@@ -5,19 +5,22 @@
 //!
 //! * `end`: how a run ends
 //! * `event`: what ranks schedule
-//! * `barrier`, `idle`: where all ranks meet, and ranks that only sleep
+//! * `barrier`, `idle`: where all ranks meet, and ranks that only sleep or poll
+//! * `attention`: what polls have found, and whether they could find more
 //! * `wait`: what threads inside the library wait for
 //! * `memory`: the memory of the processes, as cards reach it
 //! * `processes`: the state of the ranks; threads that wait, and what lets them go on
 //! * `step`: what a call leads to; `end`, `error`: how a run ends
 //! * `looks`, `transfers`, `programs`: the calls that look at completions, that move data, that load device code
 //! * `switches`: the calls about switches with handlers
+//! * `parking`: threads that find nothing to do
 //! * `calls`: what each library call does and costs
 //! * `polling`: ranks that wait for their own memory to change
 //! * `pauses`: what is done when a rank pauses
 //! * `failures`: ranks and cards that die because the user wants it
 //! * `run`: the ranks in the event loop, and the [`World`] that users see
 
+mod attention;
 mod barrier;
 mod calls;
 mod end;
@@ -27,6 +30,7 @@ mod failures;
 mod idle;
 mod looks;
 mod memory;
+mod parking;
 mod pauses;
 mod polling;
 mod processes;

@@ -23,6 +23,10 @@ impl Processes {
 
     /// Answers a call; its thread runs on to the next pause of its rank.
     pub fn resume(&mut self, cluster: &mut Cluster, caller: Caller, reply: Reply) {
+        // What a thread does after a call may be what another thread of its rank looks for.
+        if !self.ranks[caller.rank as usize].attention.resume(caller.slot) {
+            self.note_change(cluster, caller.rank as usize);
+        }
         let pause = self.job.resume(caller, cluster.now(), &reply);
         self.paused(cluster, caller.rank as usize, pause);
     }
@@ -39,9 +43,11 @@ impl Processes {
     fn handle_pause(&mut self, cluster: &mut Cluster, running: usize, pause: Pause) -> Option<(usize, Pause)> {
         let at = cluster.now();
         match pause {
-            Pause::Call(call) if call.elapsed_ns > 0 => self.charge_computation(cluster, call),
+            Pause::Call(call) if call.elapsed_ns > 0 && !self.is_loop_of_polls(&call) => {
+                self.charge_computation(cluster, call);
+            }
             Pause::Call(call) => self.call(cluster, call),
-            Pause::Asleep { .. } => {} // its threads go on when events answer them
+            Pause::Asleep { rank } => self.note_change(cluster, rank), // its threads go on when events answer them
             Pause::Polls { rank } => return self.polls(cluster, rank).map(|pause| (rank, pause)),
             Pause::Unseen { rank } => return Some((rank, self.unseen(cluster, rank))),
             Pause::Exited { rank, status } => {
@@ -62,11 +68,14 @@ impl Processes {
         let scale = self.job.compute_scale_milli();
         let charged = u128::from(call.elapsed_ns) * u128::from(scale) / 1000;
         let span = Time::from_ps(charged.try_into().unwrap_or(u64::MAX));
-        let delay = cluster.charge(call.caller.rank as usize, [Work::compute(span)]);
+        let rank = call.caller.rank as usize;
+        self.ranks[rank].attention.call(call.caller.slot, false);
+        let delay = cluster.charge(rank, [Work::compute(span)]);
         cluster.schedule(delay, Event::Call(Box::new(call)));
     }
 
     pub fn exited(&mut self, cluster: &mut Cluster, rank: usize, status: ExitStatus) {
+        self.releases.end();
         let state = &mut self.ranks[rank];
         state.status = Some(status);
         state.end = cluster.now();

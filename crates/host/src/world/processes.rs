@@ -5,13 +5,14 @@ use std::process::ExitStatus;
 
 use abi::portals::ReturnCode;
 use cluster::{CardPorts, Death};
-use nic::Nic;
+use nic::{Nic, Notice};
 use sim::Time;
 
+use super::attention::{Attention, next_poll};
 use super::barrier::{Barrier, BarrierKind};
 use super::end::End;
 use super::event::{Cluster, Event};
-use super::idle::Idleness;
+use super::idle::{Idleness, Releases};
 use super::wait::Wait;
 use crate::job::{Call, Caller, Job, Reply};
 
@@ -23,6 +24,8 @@ pub struct Rank {
     pub end: Time,
     /// What its threads inside the library wait for, by slot.
     pub waits: BTreeMap<u32, Wait>,
+    /// What its threads have found.
+    pub attention: Attention,
     /// The number of its last wait.
     wait_number: u64,
     /// The queue that its next poll looks at first.
@@ -41,6 +44,7 @@ pub struct Processes {
     pub ranks: Vec<Rank>,
     barriers: [Barrier; 2],
     pub idleness: Idleness,
+    pub releases: Releases,
     /// How the run has ended, once it has.
     pub end: Option<End>,
     /// What is still to die, in the order of time.
@@ -58,6 +62,7 @@ impl Processes {
             ranks: std::iter::repeat_with(Rank::default).take(ranks).collect(),
             barriers: std::array::from_fn(|_| Barrier::new(ranks)),
             idleness: Idleness::default(),
+            releases: Releases::default(),
             end: None,
             deaths: VecDeque::new(),
             looked_again_after: None,
@@ -97,6 +102,11 @@ impl Processes {
 
     /// Handles what the card of a rank has told its host.
     pub fn take_notices(&mut self, cluster: &mut Cluster, rank: usize) {
+        let has_written = self.job.take_card_write();
+        let is_news = |(node, notice): &(u32, Notice)| *node as usize == rank && *notice != Notice::Completion;
+        if has_written || cluster.notices().iter().any(is_news) {
+            self.note_change(cluster, rank);
+        }
         if cluster.notices().is_empty() {
             return;
         }
@@ -105,6 +115,24 @@ impl Processes {
         });
         cluster.clear_notices();
         self.start_completion(cluster, rank);
+    }
+
+    /// Takes note that something has changed for a rank which its polls may find: its parked threads go on polling.
+    pub fn note_change(&mut self, cluster: &mut Cluster, rank: usize) {
+        self.releases.end();
+        self.ranks[rank].attention.change();
+        self.wake_parked(cluster, rank);
+    }
+
+    /// Lets the parked threads of a rank continue at their next polls.
+    pub fn wake_parked(&mut self, cluster: &mut Cluster, rank: usize) {
+        let (now, period) = (cluster.now(), cluster.costs().poll().span);
+        self.ranks[rank].waits.retain(|&slot, wait| {
+            let Wait::Idle { since } = wait else { return true };
+            let delay = next_poll(*since, now, period) - now;
+            answer(cluster, Caller { rank: rank as u32, slot }, delay, Reply::new(ReturnCode::Ok));
+            false
+        });
     }
 
     /// Resumes every thread of a rank whose wait is over.

@@ -214,6 +214,7 @@ impl Ranks for Processes {
             Event::Completed(rank) => self.completed(cluster, rank as usize),
             Event::Notice(rank) => {
                 if let Some(pause) = self.notice(cluster.now(), rank as usize) {
+                    self.note_change(cluster, rank as usize);
                     self.paused(cluster, rank as usize, pause);
                 }
             }
@@ -246,6 +247,9 @@ impl Ranks for Processes {
     }
 
     fn no_event_is_left(&mut self, cluster: &mut Cluster) -> Result<Option<End>, RunError> {
+        if self.release_parked(cluster) {
+            return Ok(None);
+        }
         if let Some((rank, pause)) = self.poll_to_the_limit(cluster) {
             self.paused(cluster, rank, pause);
             return Ok(None);
@@ -272,7 +276,8 @@ impl Processes {
             return End::Finished;
         }
         let waits = (0..self.ranks.len()).map(|rank| self.describe_wait(cluster, rank)).collect();
-        End::Deadlock { at: cluster.now(), waits }
+        // The polls of parked threads since then have changed nothing.
+        End::Deadlock { at: self.releases.since().unwrap_or(cluster.now()), waits }
     }
 
     fn describe_wait(&self, cluster: &Cluster, number: usize) -> String {
@@ -284,6 +289,7 @@ impl Processes {
                 let (name, arrived, ranks) = (kind.name(), self.arrived(*kind), self.ranks.len());
                 format!("rank {number} waits in {name}, where {arrived} of {ranks} ranks have come")
             }
+            (None, Some(Wait::Idle { .. })) => format!("rank {number} polls for events that nothing will bring"),
             (None, Some(wait)) => format!("rank {number} waits in {}", wait.describe()),
             (None, None) => format!("rank {number} waits outside of the library"),
         }

@@ -1,5 +1,6 @@
 use abi::portals::{CtEvent, Event as FullEvent, Handle, ReturnCode};
 use nic::{Nic, Notice};
+use sim::Time;
 
 use super::barrier::BarrierKind;
 use crate::job::{Call, Reply};
@@ -33,6 +34,11 @@ pub enum Wait {
     },
     /// The other ranks.
     Barrier(BarrierKind),
+    /// Something to do: the thread is parked, and polls on as soon as something has changed (`spin_idle`).
+    Idle {
+        /// When it was parked.
+        since: Time,
+    },
     /// The CPU, which first completes messages (rdma cards); the call is made then.
     Completion(Box<Call>),
 }
@@ -63,6 +69,7 @@ impl Wait {
                 format!("PtlPTDisable for the messages under way to portal table entry {pt_index}")
             }
             Wait::Barrier(kind) => kind.name().into(),
+            Wait::Idle { .. } => "spin_idle".into(),
             Wait::Completion(call) => format!("{} for a completion", call.op.c_name()),
         }
     }
@@ -73,7 +80,7 @@ impl Wait {
             Wait::Counters { tests, .. } => counter_reply(card, tests),
             Wait::Queues { queues, .. } => queue_reply(card, queues, next_queue),
             Wait::Portal { ni, pt_index } => card.pt_idle(*ni, *pt_index).then(|| Reply::new(ReturnCode::Ok)),
-            Wait::Barrier(_) | Wait::Completion(_) => None,
+            Wait::Barrier(_) | Wait::Idle { .. } | Wait::Completion(_) => None,
         }
     }
 }
