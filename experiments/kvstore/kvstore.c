@@ -12,6 +12,7 @@
  *   --index host|card    where the index is (host)
  *   --levels N,N         the index begins with 2^N chains and has at most 2^N (6,12)
  *   --steps N            the most steps of a handler (8)
+ *   --queued N           requests that wait for the CPU at most, a power of two (256)
  *   --slots N            of a server (16384)
  *   --servers N          (1)
  *   --history PREFIX     every client writes what it does to PREFIX.RANK, for linearizability.py
@@ -27,7 +28,8 @@ enum { MOST_OPERATIONS = 4096 };
 static const char usage[] =
     "kvstore --mode rdma|cpu|spin [--cores N] [--ranks N,N,...] [--mixes N,N,...] [--thetas N,N,...] [--operations N] "
     "[--records N] "
-    "[--value N] [--index host|card] [--levels N,N] [--steps N] [--slots N] [--servers N] [--history PREFIX]";
+    "[--value N] [--index host|card] [--levels N,N] [--steps N] [--queued N] [--slots N] [--servers N] [--history "
+    "PREFIX]";
 
 /* What a client tells rank 0. */
 struct report {
@@ -222,6 +224,7 @@ static void read_arguments(int argc, char **argv) {
     records = number(argc, argv, "--records", records, 1, 1 << 20);
     value_bytes = number(argc, argv, "--value", value_bytes, 8, 1 << 20);
     steps = number(argc, argv, "--steps", steps, 1, 1000);
+    queued = number(argc, argv, "--queued", queued, 1, 1 << 16);
     slots = number(argc, argv, "--slots", slots, 1, 1 << 20);
     core_count = number(argc, argv, "--cores", core_count, 1, MOST_CORES);
     servers = (int)number(argc, argv, "--servers", 1, 1, 64);
@@ -236,8 +239,8 @@ static void read_arguments(int argc, char **argv) {
         level = (uint32_t)first;
         levels = (uint32_t)last;
     }
-    if ((records & (records - 1)) != 0 || (core_count & (core_count - 1)) != 0) {
-        fprintf(stderr, "--records and --cores: expected powers of two\n");
+    if ((records & (records - 1)) != 0 || (core_count & (core_count - 1)) != 0 || (queued & (queued - 1)) != 0) {
+        fprintf(stderr, "--records, --cores and --queued: expected powers of two\n");
         exit(2);
     }
     if (all_clients < 1 || all_clients > KV_CLIENTS)

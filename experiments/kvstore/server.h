@@ -7,8 +7,6 @@
 #include <handlers/kvstore/host.h>
 #include <pthread.h>
 
-enum { QUEUED = 256 }; /* records of the queue to the CPU */
-
 /* One core. With `spin` and `rdma` there is one. */
 struct core {
     struct kv_host host; /* the first member: its operations get its address */
@@ -132,7 +130,7 @@ static int serve_event(struct core *core, const ptl_event_t *event) {
     else if (mode == RDMA)
         failed = kv_tidy(&core->host, (uint32_t)event->hdr_data);
     do {
-        while (!failed && mode == SPIN && host_queue_take(ring, QUEUED, sizeof record, &record))
+        while (!failed && mode == SPIN && host_queue_take(ring, queued, sizeof record, &record))
             failed = kv_host_serve(&core->host, rank_of((int)record.client), &record.request, (uint32_t)record.slot,
                                    record.tag);
         failed = failed || kv_grow(&core->host);
@@ -215,7 +213,7 @@ static void start_server(void) {
     if (mode == SPIN) {
         struct kv_setup setup = {.memory = store,
                                  .bytes = store_bytes,
-                                 .queued = QUEUED,
+                                 .queued = queued,
                                  .slots = slots,
                                  .slot_bytes = slot_bytes,
                                  .level = level,
@@ -226,7 +224,7 @@ static void start_server(void) {
                                  .count = (uint32_t)all_clients};
         struct core *core = &cores[0];
         ptl_pt_index_t given;
-        setup.ring = ring = allocate(host_queue_bytes(QUEUED, sizeof(struct kv_record)));
+        setup.ring = ring = allocate(host_queue_bytes(queued, sizeof(struct kv_record)));
         for (int i = 0; i < all_clients; i++)
             setup.clients[i] = rank_of(servers + i);
         core->host.retire = retire_to_card;

@@ -23,7 +23,7 @@ static enum mode mode;
 static int rank, servers = 1, all_clients;
 static uint32_t core_count = 1; /* cpu: of a server; a power of two */
 static bool index_on_card;
-static uint32_t level = 6, levels = 12, steps = 8, slots = 16384, value_bytes = 64, slot_bytes;
+static uint32_t level = 6, levels = 12, steps = 8, queued = 256, slots = 16384, value_bytes = 64, slot_bytes;
 
 static inline ptl_process_t rank_of(int number) { return (ptl_process_t){.rank = (uint32_t)number}; }
 

@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 from spinkit import _paths
 
+from .use_cases import by_hand
+
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "experiments" / "kvstore"
 MODES = {
@@ -168,6 +170,21 @@ def test_a_full_store_says_so(mode: str, program: Path, tmp_path: Path) -> None:
     assert "the store is full: give it more --slots" in done.stderr
 
 
+def test_clients_ask_again_when_the_queue_to_the_cpu_is_full(program: Path, tmp_path: Path) -> None:
+    """A handler may take one step, so that most requests are the CPU's; one of them may wait, or all."""
+    work = ("--records", "32", "--operations", "60", "--levels", "3,8", "--steps", "1", "--mixes", "7")
+    retries = []
+    for queued in ("1", "256"):
+        folder = tmp_path / queued
+        folder.mkdir()
+        done, point, found = run(program, folder, "spin", *work, "--queued", queued)
+        assert (done.returncode, found.returncode) == (0, 0), done.stderr
+        assert (point["done"], point["lost"], point["data_ok"]) == (8 * 60, 0, True)
+        retries.append(point["retries"])
+    assert retries[0] > 0
+    assert retries[1] == 0
+
+
 def test_long_values_stop_the_entry_and_the_server_enables_it(program: Path, tmp_path: Path) -> None:
     arguments = ("--value", "65536", "--slots", "512", "--records", "32", "--operations", "20")
     options = ("--set", "accelerator.hpus=1", "--set", "accelerator.packet_buffer_bytes=65536")
@@ -207,7 +224,7 @@ def test_a_dead_server_is_named_by_all_clients(failure: str, mode: str, program:
     [
         (("--mixes", "8"), "expected --ranks from 2 to 9, --mixes from 1 to 7, --thetas up to 1000"),
         (("--levels", "9,3"), "--levels: expected two numbers from 3 to 20"),
-        (("--records", "33"), "--records and --cores: expected powers of two"),
+        (("--records", "33"), "--records, --cores and --queued: expected powers of two"),
         (("--index", "disk"), "disk: not understood"),
     ],
 )
@@ -222,11 +239,7 @@ def test_wrong_usage(arguments: tuple[str, ...], message: str, program: Path, tm
 
 @pytest.mark.parametrize("machine", ["sc17-int", "sc17-dis"])
 def test_a_get_takes_the_time_by_hand(machine: str, program: Path, tmp_path: Path) -> None:
-    page = (ROOT / "docs" / "use-cases" / "kvstore.md").read_text()
-    _, _, rest = page.partition("| a get | sc17-int | sc17-dis |\n")
-    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in rest.partition("\n\n")[0].splitlines()[1:]]
-    *terms, total = [Decimal(row[1 + ("sc17-int", "sc17-dis").index(machine)].strip("*")) for row in rows]
-    assert sum(terms) == total
+    total = by_hand("kvstore", "a get", machine)["sum"]
     arguments = ("--mixes", "3", "--records", "1", "--operations", "4")
     run(program, tmp_path, "spin", *arguments, options=("--machine", machine), ranks=2)
     start, end = map(int, (tmp_path / "history.1").read_text().splitlines()[-1].split()[4:6])
