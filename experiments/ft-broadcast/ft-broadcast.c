@@ -17,7 +17,7 @@
  * A rank that has waited for a millisecond goes on without the message. */
 #include "../common/common.h"
 #include <handlers/broadcast/broadcast.h>
-#include <handlers/ft-broadcast/ft-broadcast.h>
+#include <handlers/ft-broadcast/ft_broadcast.h>
 #include <inttypes.h>
 
 enum { RESULT = 3, DATA = 4 }; /* portal table indices */

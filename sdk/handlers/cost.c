@@ -13,7 +13,7 @@
 #include <handlers/common/reply.h>
 #include <handlers/common/slots.h>
 #include <handlers/datatype/datatype.h>
-#include <handlers/ft-broadcast/ft-broadcast.h>
+#include <handlers/ft-broadcast/ft_broadcast.h>
 #include <handlers/graph/graph.h>
 #include <handlers/raid5/raid5.h>
 #include <handlers/reed-solomon/reed_solomon.h>
