@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from spinkit import _paths
 
+from .use_cases import by_hand
+
 ROOT = Path(__file__).parents[2]
 NICS = {"spin": "spin", "rdma": "rdma", "triggered": "portals4"}
 MACHINES = ["sc17-int", "sc17-dis", "pspin-400g"]
@@ -179,18 +181,11 @@ def test_sums_by_hand_are_those_of_a_run(programs: Path, machine: str) -> None:
 
     Handlers that take no time wait until the sum has left by DMA, at most 0.13 ns.
     """
-    page = (ROOT / "docs" / "use-cases" / "allreduce.md").read_text()
-    rows = [
-        [cell.strip() for cell in line.split("|")[1:-1]]
-        for line in page.partition("| sc17-int | all-reduce, RDMA |")[2].partition("\n\n")[0].splitlines()[2:]
-    ]
     read = {"sc17-int": (0, 0), "sc17-dis": (400, 8 * (15.6 - 6.7) / 1000)}[machine]
-    for column, (mode, algorithm) in enumerate(
-        [("rdma", "doubling"), ("spin", "doubling"), ("rdma", ""), ("spin", "")]
-    ):
-        terms = {row[0]: float(row[column + 1].replace("–", "0")) for row in rows}
-        total = terms.pop("sum")
-        assert sum(terms.values()) == pytest.approx(total, abs=1e-6)
+    for mode, algorithm in [("rdma", "doubling"), ("spin", "doubling"), ("rdma", ""), ("spin", "")]:
+        column = f"{'all-reduce' if algorithm else 'barrier'}, {'sPIN' if mode == 'spin' else 'RDMA'}"
+        terms = {name: float(number) for name, number in by_hand("allreduce", "sc17-int", column).items()}
+        total = terms["sum"]
         if algorithm:
             total += sum(read) + read[0] / 2 + (read[1] if mode == "rdma" else 0)
         else:

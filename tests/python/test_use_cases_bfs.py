@@ -13,6 +13,7 @@ import pytest
 from spinkit import _paths
 
 from .conftest import CHECKOUT
+from .use_cases import by_hand
 
 MACHINES = ("sc17-int", "sc17-dis", "pspin-400g")
 NICS = {"rdma": "rdma", "atomic": "portals4", "spin": "spin"}
@@ -83,11 +84,7 @@ def test_a_vertex_that_does_not_exist_fails(handlers: Path) -> None:
 
 @pytest.mark.parametrize("machine", ["sc17-int", "sc17-dis"])
 def test_a_message_takes_the_time_by_hand(handlers: Path, machine: str) -> None:
-    page = (CHECKOUT / "docs" / "use-cases" / "bfs.md").read_text()
-    _, _, rest = page.partition("| a packet of updates | sc17-int | sc17-dis |\n")
-    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in rest.partition("\n\n")[0].splitlines()[1:]]
-    *terms, total = [Decimal(row[1 + ("sc17-int", "sc17-dis").index(machine)]) for row in rows]
-    assert sum(terms) == total
+    total = by_hand("bfs", "a packet of updates", machine)["sum"]
     done = spinrun("-n", "2", "--machine", machine, handlers, "visit", "8000", "8", "1:1", "1:1", *["512x1:1"] * 4)
     measured = [int(line.split()[2]) for line in done.stdout.splitlines() if line.startswith("made")]
     assert abs(Decimal(measured[-1]) / 1000 - total) <= Decimal("0.001")

@@ -7,12 +7,13 @@ import re
 import shutil
 import sqlite3
 import subprocess
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
 from spinkit import _paths
+
+from .use_cases import by_hand
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "experiments" / "conditional-read" / "conditional-read.c"
@@ -190,12 +191,6 @@ def test_limits_are_told(arguments: tuple[str, ...], status: int, message: str, 
 
 @pytest.mark.parametrize("machine", ["sc17-int", "sc17-dis"])
 def test_the_sum_of_the_page_is_that_of_a_run(machine: str, program: Path) -> None:
-    text = (ROOT / "docs" / "use-cases" / "conditional-read.md").read_text()
-    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines() if line.startswith("| ")]
-    first = next(i for i, row in enumerate(rows) if row[1:] == ["sc17-int", "sc17-dis"])
-    last = next(i for i, row in enumerate(rows) if row[0] == "**sum**")
-    terms = [Decimal(row[1 + ("sc17-int", "sc17-dis").index(machine)]) for row in rows[first + 2 : last + 1]]
-    assert sum(terms[:-1]) == terms[-1]
     options = ("--machine", machine)
     [point] = points(spinrun(program, "spin", "--discarded", "100", "--rows", "64", options=options, ranks=2))
-    assert point["time_ps"] == int(terms[-1] * 1000)
+    assert point["time_ps"] == int(by_hand("conditional-read", "term", machine)["sum"] * 1000)

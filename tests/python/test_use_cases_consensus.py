@@ -15,6 +15,7 @@ import pytest
 from spinkit import _paths
 
 from .conftest import CHECKOUT
+from .use_cases import by_hand, refuses
 
 SOURCE = CHECKOUT / "experiments" / "consensus" / "consensus.c"
 SCHEDULES = CHECKOUT / "experiments" / "consensus-schedules"
@@ -58,12 +59,9 @@ def schedules(program: Path, *options: str) -> list[dict[str, Any]]:
 
 
 def test_the_sum_by_hand_is_that_of_a_run(program: Path) -> None:
-    page = (CHECKOUT / "docs/use-cases/consensus.md").read_text()
-    _, _, rest = page.partition("| one client, three replicas | sc17-int |\n")
-    rows = [[cell.strip(" *") for cell in line.split("|")[1:-1]] for line in rest.partition("\n\n")[0].splitlines()[1:]]
-    *terms, total = [Decimal(row[1]) for row in rows]
     [point], _ = run(program, "spin", "-n 4", "--replicas 3 --requests 20 --clients 1")
-    assert sum(terms) == total == Decimal(point["time_ps"]) / 1000
+    total = by_hand("consensus", "one client, three replicas", "sc17-int")["sum"]
+    assert total == Decimal(point["time_ps"]) / 1000
 
 
 @pytest.mark.parametrize("machine", ["sc17-int", "sc17-dis", "pspin-400g"])
@@ -139,13 +137,10 @@ def test_the_checker_of_histories(checker: ModuleType) -> None:
 
 
 def test_wrong_arguments_are_refused(program: Path) -> None:
-    for arguments, problem in (
+    wrong = (
         ("--mode spin --replicas 3 --requests 1 --clients 1", "--replicas: expected 1 to 8"),
         ("--mode spin --replicas 2 --requests 0 --clients 1", "--requests: expected"),
         ("--mode spin --replicas 2 --requests 1 --clients 2", "--clients: expected"),
         ("--mode cpu --replicas 2 --requests 1 --until 5", "--until: expected milliseconds"),
-    ):
-        command = [_paths.command("spinrun"), "-n", "3", program, *arguments.split()]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert done.returncode != 0
-        assert problem in done.stderr
+    )
+    refuses(program, 3, wrong)

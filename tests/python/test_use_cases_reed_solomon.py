@@ -13,6 +13,7 @@ import pytest
 from spinkit import _paths
 
 from .conftest import CHECKOUT
+from .use_cases import by_hand
 
 MACHINES = ("sc17-int", "sc17-dis", "pspin-400g")
 MODES = ("rdma", "spin")
@@ -66,14 +67,9 @@ def test_packets_meet_in_the_network(program: Path, mode: str) -> None:
 
 @pytest.mark.parametrize("machine", ["sc17-int", "sc17-dis"])
 def test_a_write_takes_the_time_by_hand(program: Path, machine: str) -> None:
-    page = (CHECKOUT / "docs" / "use-cases" / "reed-solomon.md").read_text()
-    _, _, rest = page.partition("| a write of 64 bytes | sc17-int | sc17-dis |\n")
-    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in rest.partition("\n\n")[0].splitlines()[1:]]
-    *terms, total = [Decimal(row[1 + ("sc17-int", "sc17-dis").index(machine)]) for row in rows]
-    assert sum(terms) == total
     arguments = ["--data", "1", "--parities", "1", "--bytes", "64"]
     point = json.loads(run(program, "spin", ["-n", "3", "--machine", machine], arguments).stdout)
-    assert Decimal(point["time_ps"]) / 1000 == total
+    assert Decimal(point["time_ps"]) / 1000 == by_hand("reed-solomon", "a write of 64 bytes", machine)["sum"]
 
 
 @pytest.mark.parametrize("mode", MODES)

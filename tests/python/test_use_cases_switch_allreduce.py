@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 from decimal import Decimal
 from pathlib import Path
@@ -11,6 +10,8 @@ from typing import Any
 
 import pytest
 from spinkit import _paths
+
+from .use_cases import by_hand
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "experiments" / "switch-allreduce" / "switch-allreduce.c"
@@ -94,13 +95,8 @@ def test_traffic_is_that_of_the_page(program: Path, tmp_path: Path) -> None:
 
 
 def test_the_time_by_hand_is_that_of_a_run(program: Path) -> None:
-    _, table = PAGE.read_text().split("| two ranks, 8 B | time |")
-    rows = re.findall(r"^\| (?:\*\*(sum)\*\*|[^|]*) \| *([\d.]+) \|$", table.split("\n\n")[0], re.MULTILINE)
-    terms = sum(Decimal(number) for name, number in rows if not name)
-    (total,) = [Decimal(number) for name, number in rows if name]
-    assert terms == total
     (point,) = points(spinrun(program, "switch", "8", *SINGLE, ranks=2))
-    assert Decimal(point["time_ps"]) / 1000 == total
+    assert Decimal(point["time_ps"]) / 1000 == by_hand("switch-allreduce", "two ranks, 8 B", "time")["sum"]
 
 
 def test_equal_runs_give_equal_bytes_and_losses_only_delay(program: Path, tmp_path: Path) -> None:
