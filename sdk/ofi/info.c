@@ -122,6 +122,8 @@ static const char *objection(const struct fi_info *hints, const struct fi_info *
         return "address format";
     if (ep && ep->type != FI_EP_UNSPEC && ep->type != FI_EP_RDM)
         return "endpoint type: only FI_EP_RDM";
+    if (ep && ep->protocol != 0 && ep->protocol != ours->ep_attr->protocol)
+        return "endpoint protocol";
     if (ep && (ep->max_msg_size > ours->ep_attr->max_msg_size || ep->tx_ctx_cnt > 1 || ep->rx_ctx_cnt > 1))
         return "endpoint limits";
     if (tx && (tx->op_flags & ~ours->tx_attr->op_flags || tx->msg_order & ~ours->tx_attr->msg_order ||

@@ -1,7 +1,9 @@
 /* operations --group NAME: tests of the libfabric provider under spinrun. */
 #include "ofi.h"
 
-#define GROUPS(with) with(info) with(messages) with(tagged) with(matching) with(multi) with(rma) with(atomic)
+#define GROUPS(with)                                                                                                   \
+    with(info) with(messages) with(tagged) with(matching) with(multi) with(rma) with(atomic) with(completions)         \
+        with(names)
 
 #define DECLARE(name) void name##_group(void);
 GROUPS(DECLARE)

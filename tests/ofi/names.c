@@ -1,0 +1,108 @@
+/* Address vectors. */
+#include "ofi.h"
+
+enum { MANY = 1000 };
+
+static struct fid_av *open_av(enum fi_av_type type) {
+    struct fi_av_attr attr = {.type = type, .count = 4};
+    struct fid_av *av;
+    EXPECT(ON(net.domain, ops, av_open, &attr, &av, NULL) == 0);
+    EQUAL("type", attr.type, type ? type : FI_AV_TABLE);
+    return av;
+}
+
+/* Names come back as they went in; removed ones are gone. */
+static void vectors(enum fi_av_type type) {
+    static char names[MANY][NAME_SIZE];
+    char own[NAME_SIZE], back[NAME_SIZE];
+    fi_addr_t addresses[MANY], more[3];
+    struct fid_av *av = open_av(type);
+    const size_t length = name_of(net.ep, own);
+    for (size_t i = 0; i < MANY; i++) {
+        memcpy((char *)names + i * length, own, length);
+        ((char *)names)[i * length] = (char)i; /* the number of a node */
+    }
+    EQUAL("insert", ON(av, ops, insert, names, MANY, addresses, 0, NULL), MANY);
+    for (size_t i = 0; i < MANY; i++) {
+        size_t room = sizeof back;
+        if (type != FI_AV_MAP)
+            EQUAL("addresses of a table are numbers", addresses[i], i);
+        EQUAL("lookup", ON(av, ops, lookup, addresses[i], back, &room), 0);
+        EQUAL("lookup", room, length);
+        SAME_BYTES("lookup", back, (char *)names + i * length, length);
+    }
+    EQUAL("insert more", ON(av, ops, insert, names, 3, more, 0, NULL), 3);
+    EQUAL("insert none", ON(av, ops, insert, names, 0, NULL, 0, NULL), 0);
+    EQUAL("insert without addresses", ON(av, ops, insert, names, 1, NULL, 0, NULL), 1);
+    size_t room = 3;
+    memset(back, UNTOUCHED, sizeof back);
+    EQUAL("lookup in a short buffer", ON(av, ops, lookup, addresses[1], back, &room), 0);
+    EQUAL("lookup in a short buffer", room, length);
+    TRUE("lookup in a short buffer", is_untouched(back + 3, sizeof back - 3));
+    EQUAL("remove", ON(av, ops, remove, &addresses[5], 2, 0), 0);
+    room = sizeof back;
+    for (size_t i = 5; i < 7; i++)
+        EQUAL("removed", ON(av, ops, lookup, addresses[i], back, &room), -EINVAL);
+    EQUAL("remove twice", ON(av, ops, remove, &addresses[5], 1, 0), -EINVAL);
+    EQUAL("its neighbour", ON(av, ops, lookup, addresses[7], back, &room), 0);
+    fi_addr_t none = MANY + 100;
+    EQUAL("never inserted", ON(av, ops, lookup, none, back, &room), -EINVAL);
+    EQUAL("never inserted", ON(av, ops, lookup, FI_ADDR_NOTAVAIL, back, &room), -EINVAL);
+    EQUAL("never inserted", ON(av, ops, remove, &none, 1, 0), -EINVAL);
+    EQUAL("a domain with a vector", net.domain->fid.ops->close(&net.domain->fid), -EBUSY);
+    EQUAL("close", av->fid.ops->close(&av->fid), 0);
+}
+
+static void text(void) {
+    char own[NAME_SIZE], whole[100], part[8];
+    name_of(net.ep, own);
+    size_t length = sizeof whole;
+    EQUAL("text", ON(net.av, ops, straddr, own, whole, &length), whole);
+    EQUAL("text", length, strlen(whole) + 1);
+    TRUE("text", strncmp(whole, "spin://", 7) == 0);
+    length = sizeof part;
+    memset(part, UNTOUCHED, sizeof part);
+    ON(net.av, ops, straddr, own, part, &length);
+    EQUAL("text in a short buffer", length, strlen(whole) + 1);
+    EQUAL("text in a short buffer", strlen(part), sizeof part - 1);
+}
+
+/* A removed peer cannot be sent to; inserted again, it can. */
+static void peers(void) {
+    const int next = (rank + 1) % ranks;
+    char name[NAME_SIZE];
+    unsigned char out[8], in[8] = {0};
+    size_t room = sizeof name;
+    fi_addr_t again, *peer = &net.peers[next];
+    struct fi_cq_tagged_entry entry;
+    fill(out, 8, 4);
+    EQUAL("peer", ON(net.av, ops, lookup, *peer, name, &room), 0);
+    EQUAL("peer", ON(net.av, ops, remove, peer, 1, 0), 0);
+    EQUAL("a removed peer", ON(net.ep, tagged, send, out, 8, NULL, *peer, 1, NULL), -EINVAL);
+    EQUAL("a removed peer", ON(net.ep, tagged, recv, in, 8, NULL, *peer, 1, 0, NULL), -EINVAL);
+    EQUAL("a removed peer", ON(net.ep, rma, write, out, 8, NULL, *peer, 0, 1, NULL), -EINVAL);
+    EQUAL("peer", ON(net.av, ops, insert, name, 1, &again, 0, NULL), 1);
+    EQUAL("peer", ON(net.ep, tagged, recv, in, 8, NULL, FI_ADDR_UNSPEC, 1, 0, NULL), 0);
+    barrier();
+    EQUAL("peer", ON(net.ep, tagged, inject, out, 8, again, 1), 0);
+    EXPECT(next_entry(net.rx, &entry, NULL));
+    SAME_BYTES("peer", in, out, 8);
+    char short_name[4];
+    room = sizeof short_name;
+    EQUAL("name in a short buffer", net.ep->cm->getname(&net.ep->fid, short_name, &room), -FI_ETOOSMALL);
+    EQUAL("name in a short buffer", room, name_of(net.ep, name));
+    barrier();
+}
+
+GROUP(names) {
+    open_net(&(struct wish){0});
+    vectors(FI_AV_UNSPEC);
+    vectors(FI_AV_TABLE);
+    vectors(FI_AV_MAP);
+    text();
+    peers();
+    struct fi_av_attr attr = {.name = "shared"};
+    struct fid_av *av;
+    EQUAL("no shared vectors", ON(net.domain, ops, av_open, &attr, &av, NULL), -ENOSYS);
+    close_net();
+}
