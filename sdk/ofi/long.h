@@ -22,7 +22,7 @@ enum { RECEIVE_STATES = 256 };
 
 /* HPU memory of a receive. The host sets it, handlers only read it. */
 struct receive_state {
-    uint32_t index; /* user_ptr of the reply */
+    uint32_t index; /* user_ptr of the reply: 1 and following */
     uint32_t pt;    /* portal table index of the receive, to which a handler's get goes */
     uint64_t room;  /* bytes of the receive's memory */
 };

@@ -169,19 +169,30 @@ void discard(struct endpoint *ep, const struct arrival *arrival) {
         complain("a message cannot be discarded (Portals error %d)", rc);
 }
 
+/* All events of a long message have come. */
+static void fetched(struct operation *op) {
+    if (op->failure == PTL_NI_OK) {
+        received(op, op->announcement.total);
+        return;
+    }
+    state_return(op);
+    fail(op, error_of_event(op->failure), op->failure);
+}
+
 /* An event of a receive on the card, or of the get of a long message. */
 void receive_event(struct operation *op, const ptl_event_t *event) {
     if (op->list && event->type != PTL_EVENT_REPLY)
         list_remove(op);
+    /* The handler's get may end before the event of the announcement. */
+    bool reply = event->type == PTL_EVENT_REPLY;
     if (event->ni_fail_type != PTL_NI_OK) {
-        state_return(op);
-        fail(op, error_of_event(event->ni_fail_type), event->ni_fail_type);
-        return;
+        op->failure = event->ni_fail_type;
+        if (!reply)
+            op->awaited = 1;
     }
-    if (event->type == PTL_EVENT_REPLY) {
-        /* The handler's get may end before the event of the announcement. */
+    if (reply || op->failure != PTL_NI_OK) {
         if (op->state == NO_STATE || --op->awaited == 0)
-            received(op, op->announcement.total);
+            fetched(op);
         return;
     }
     struct arrival arrival = {.source = event->initiator,
@@ -203,7 +214,7 @@ void receive_event(struct operation *op, const ptl_event_t *event) {
         received(op, event->rlength);
     } else if (op->state != NO_STATE && op->announcement.pt == op->ep->pts[TAGGED]) {
         if (--op->awaited == 0)
-            received(op, op->announcement.total);
+            fetched(op);
     } else {
         struct announcement announcement = op->announcement;
         if (op->state == NO_STATE && !op->lands)
@@ -240,7 +251,7 @@ static int card_receive(struct operation *op) {
         domain->with_state[op->state] = op;
         op->awaited = 2;
         op->announcement = (struct announcement){0};
-        state = (struct receive_state){.index = op->state, .pt = ep->pts[TAGGED], .room = op->length};
+        state = (struct receive_state){.index = op->state + 1, .pt = ep->pts[TAGGED], .room = op->length};
         me.hpu_memory = domain->states[op->state];
         me.hpu_initial_state = &state;
         me.hpu_initial_state_length = sizeof state;
@@ -441,7 +452,8 @@ static int put_long(struct endpoint *ep, struct operation *op, ptl_process_t tar
     if (rc != PTL_OK)
         return rc;
     header |= HEADER_IS_LONG | (uint64_t)cookie << 32;
-    rc = PtlPut(domain->md_volatile, (uintptr_t)&op->announcement, sizeof op->announcement, PTL_NO_ACK_REQ, target, pt,
+    /* Only a failure makes an event: nobody would get the message then. */
+    rc = PtlPut(domain->md_volatile, (uintptr_t)&op->announcement, sizeof op->announcement, PTL_ACK_REQ, target, pt,
                 tag, 0, op, header);
     if (rc != PTL_OK)
         PtlMEUnlink(op->entry);

@@ -28,6 +28,7 @@ struct operation *operation_new(struct endpoint *ep, enum job job, void *context
     op->tag = 0;
     op->state = NO_STATE;
     op->awaited = 1;
+    op->failure = PTL_NI_OK;
     op->multi = op->lands = false;
     op->parent = NULL;
     op->used = op->children = 0;
@@ -130,7 +131,8 @@ void fail(struct operation *op, int error, ptl_ni_fail_t card_error) {
 /* An operation that this process has begun has come to its end. */
 static void initiator_event(struct domain *domain, const ptl_event_t *event) {
     uintptr_t index = (uintptr_t)event->user_ptr;
-    struct operation *op = index < RECEIVE_STATES ? domain->with_state[index] : event->user_ptr;
+    bool of_handler = index > 0 && index <= RECEIVE_STATES;
+    struct operation *op = of_handler ? domain->with_state[index - 1] : event->user_ptr;
     if (!op) {
         /* An injected message has no operation, so the failure is told without one. */
         if (event->ni_fail_type != PTL_NI_OK)
@@ -148,8 +150,7 @@ static void initiator_event(struct domain *domain, const ptl_event_t *event) {
 }
 
 static void handle(struct domain *domain, const ptl_event_t *event) {
-    enum what what =
-        event->user_ptr && (uintptr_t)event->user_ptr >= RECEIVE_STATES ? *(enum what *)event->user_ptr : OPERATION;
+    enum what what = (uintptr_t)event->user_ptr > RECEIVE_STATES ? *(enum what *)event->user_ptr : OPERATION;
     switch (event->type) {
     case PTL_EVENT_SEND:
     case PTL_EVENT_ACK:
@@ -185,7 +186,10 @@ void progress(struct domain *domain) {
         if (rc == PTL_EQ_EMPTY)
             return;
         if (rc != PTL_OK) {
-            complain("the card's event queue has overflowed: the program must read its completion queues more often");
+            complain(
+                rc == PTL_EQ_DROPPED
+                    ? "the card's event queue has overflowed: the program must read its completion queues more often"
+                    : "the card does not work any more");
             abort();
         }
         for (unsigned i = 0; i < count; i++)

@@ -217,6 +217,7 @@ struct operation {
     uint64_t header;                  /* hdr_data of the message that was received */
     uint32_t state;                   /* index of its HPU memory, or NO_STATE */
     unsigned awaited;                 /* events until it is complete */
+    ptl_ni_fail_t failure;            /* of one of them */
     bool multi;                       /* FI_MULTI_RECV */
     bool lands; /* its memory is too small for an announcement, so `announcement` takes the message */
     uint64_t search_flags;

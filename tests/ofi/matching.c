@@ -1,8 +1,8 @@
 /* Which message goes to which receive: order, tags, sources, cancelled receives, searches, several endpoints. */
 #include "transfers.h"
 
-enum { SIZE = 1 << 17, LONG = 20000, SHORT = 40, SLOTS = 64 };
-static unsigned char from[SIZE], to[SLOTS][LONG];
+enum { SIZE = 1 << 17, LONG = 20000, SHORT = 40, SLOTS = 64, MANY = 300 };
+static unsigned char from[SIZE], to[MANY][LONG];
 
 static ssize_t send_tagged(const void *data, size_t length, uint64_t tag, void *context) {
     return ON(net.ep, tagged, send, data, length, NULL, net.peers[next_rank()], tag, context);
@@ -297,6 +297,41 @@ static void searches(void) {
     }
 }
 
+/* Long messages are discarded while all receives that a card can serve by handlers wait. */
+static void discard_among_receives(void) {
+    static int contexts[MANY];
+    struct fi_cq_err_entry error;
+    struct fi_cq_tagged_entry entry = {0};
+    for (int i = 0; i < MANY; i++)
+        EQUAL("many receives", receive_tagged(to[i], LONG, FI_ADDR_UNSPEC, 1, 0, &contexts[i]), 0);
+    EQUAL("discard", send_tagged(from, LONG, 2, NULL), 0);
+    settle();
+    EQUAL("discard", search(2, FI_PEEK | FI_DISCARD, NULL, 0, NULL), 0);
+    EXPECT(next_entry(net.rx, &entry, NULL));
+    drain(net.tx, 1);
+    EQUAL("discarded messages complete no receive", ON(net.rx, ops, sread, &entry, 1, NULL, 1), -EAGAIN);
+    /* The first receives that were posted, by handlers, and the last ones, by the CPU, get their messages. */
+    barrier();
+    for (int i = 0; i < MANY; i++)
+        EQUAL("many receives", send_tagged(from + i, LONG, 1, NULL), 0);
+    for (int i = 0; i < MANY; i++) {
+        EXPECT(next_entry(net.rx, &entry, NULL));
+        EQUAL("many receives", entry.len, LONG);
+    }
+    for (int i = 0; i < MANY; i++)
+        SAME_BYTES("many receives", to[i], from + i, LONG);
+    drain(net.tx, MANY);
+    barrier();
+    for (int i = 0; i < MANY; i++)
+        EQUAL("many receives", receive_tagged(to[i], LONG, FI_ADDR_UNSPEC, 1, 0, &contexts[i]), 0);
+    for (int i = 0; i < MANY; i++) {
+        cancel_receive(&contexts[i]);
+        EXPECT(next_error(net.rx, &error));
+        EQUAL("cancel", error.op_context, &contexts[i]);
+    }
+    barrier();
+}
+
 /* Several endpoints of a process have messages of their own. */
 static void several_endpoints(void) {
     enum { COUNT = 4 };
@@ -387,6 +422,7 @@ GROUP(matching) {
     }
     tags();
     searches();
+    discard_among_receives();
     several_endpoints();
     close_in_use();
     close_net();
