@@ -34,7 +34,7 @@ static const char usage[] =
 /* What a client tells rank 0. */
 struct report {
     uint64_t came, from_ps, to_ps, retries;
-    uint32_t done, lost;
+    uint32_t done, lost, missing;
     uint32_t took_ns[MOST_OPERATIONS]; /* in units of 1/16 ns */
 };
 
@@ -43,9 +43,9 @@ static uint32_t operations = 100, records = 1024;
 static double *zipf;
 static FILE *history;
 static uint64_t random_state, writes;
-static uint32_t inserted;        /* records of this client */
-static struct balance *balances; /* on a server: of all clients */
-static struct report *reports;   /* on rank 0: of all clients; on a client: its own */
+static uint32_t inserted, missing; /* records of this client; those that should be there and were not found */
+static struct balance *balances;   /* on a server: of all clients */
+static struct report *reports;     /* on rank 0: of all clients; on a client: its own */
 
 /* ---- Work -------------------------------------------------------------------------------------------------------- */
 
@@ -103,7 +103,8 @@ static bool work(void) {
         for (uint32_t i = 0; i < length && status == KV_OK; i++)
             status = perform(KV_GET, (record + i) % records);
     }
-    if (status != KV_OK && status != KV_LOST && !is_mixed)
+    missing += status == KV_MISSING && !is_mixed;
+    if (status != KV_OK && status != KV_MISSING && status != KV_LOST && !is_mixed)
         fail("record %llu: status %d", (unsigned long long)record, status);
     return status != KV_LOST;
 }
@@ -135,6 +136,7 @@ static void measure(struct report *report) {
 
 static void send_report(struct report *report) {
     report->came = 1;
+    report->missing = missing;
     report->retries = client.retries;
     tell(0, REPORT, report, sizeof *report);
 }
@@ -165,7 +167,7 @@ static int compare(const void *a, const void *b) {
 
 /* Prints what `count` clients have reported. */
 static void print(size_t count, size_t theta, uint64_t busy_ps, uint64_t served) {
-    uint64_t from = UINT64_MAX, to = 0, done = 0, lost = 0, retries = 0;
+    uint64_t from = UINT64_MAX, to = 0, done = 0, lost = 0, absent = 0, retries = 0;
     uint32_t *took = allocate(count * operations * sizeof *took);
     for (size_t i = 0; i < count; i++) {
         struct report *report = &reports[i];
@@ -179,11 +181,17 @@ static void print(size_t count, size_t theta, uint64_t busy_ps, uint64_t served)
         memcpy(took + done, report->took_ns, report->done * sizeof *took);
         done += report->done;
         lost += report->lost;
+        absent += report->missing;
         retries += report->retries;
         report->came = 0;
     }
     if (done == 0)
         fail("no operation is done");
+    if (absent > 0 && lost == 0)
+        fail("%llu operations found no record, which nobody has lost", (unsigned long long)absent);
+    if (absent > 0)
+        fprintf(stderr, "%llu operations found no record: a lost client has not inserted it\n",
+                (unsigned long long)absent);
     qsort(took, done, sizeof *took, compare);
     printf("{\"ranks\":%zu,\"mix\":%d,\"theta\":%zu,\"time_ps\":%llu,\"p50_ps\":%llu,\"p99_ps\":%llu,\"cpu_ps\":%llu,"
            "\"served\":%llu,"
