@@ -17,12 +17,14 @@ module pspin_l1_sva #(
   input logic [Banks-1:0] is_read,
   input logic [Banks-1:0] is_remote,
   input logic [Banks-1:0] is_left,
+  input logic             owes_q,
   input logic [$clog2(Banks)-1:0] bank [Hpus+1]
 );
 
   logic [Banks-1:0] used, wanted;
-  logic             is_clash, is_lost, is_asked;
+  logic             is_clash, is_lost, is_asked, hpu_loses;
   always_comb begin
+    hpu_loses = 1'b0;
     used     = '0;
     wanted   = '0;
     is_clash = 1'b0;
@@ -32,10 +34,30 @@ module pspin_l1_sva #(
       if (hpu_gnt_o[h]) used[bank[h]] = 1'b1;
       if (may_begin[h]) wanted[bank[h]] = 1'b1;
       is_asked = is_asked || (may_begin[h] && is_left[bank[h]]);
+      hpu_loses = hpu_loses || (has_lost[h] && is_remote[bank[h]]);
     end
     is_lost = |has_lost;
   end
 
+  // The bank at which an HPU has lost to a word of another cluster, until an HPU has it or none wants it.
+  logic                     waits_q, is_wanted, is_given;
+  logic [$clog2(Banks)-1:0] waits_bank_q;
+  always_comb begin
+    is_wanted = 1'b0;
+    is_given  = 1'b0;
+    for (int unsigned h = 0; h < Hpus; h++) begin
+      is_wanted = is_wanted || (wants[h] && bank[h] == waits_bank_q);
+      is_given  = is_given || (hpu_gnt_o[h] && bank[h] == waits_bank_q);
+    end
+  end
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) waits_q <= 1'b0;
+    else if (hpu_loses) waits_q <= 1'b1;
+    else waits_q <= waits_q && is_wanted && !is_given && !remote_ready_o;
+  end
+  always_ff @(posedge clk_i) if (hpu_loses) waits_bank_q <= bank[Hpus];
+
+  InTurn : assert property (@(posedge clk_i) disable iff (!rst_ni) !(waits_q && remote_ready_o && bank[Hpus] == waits_bank_q));
   Alone : assert property (@(posedge clk_i) disable iff (!rst_ni)
     !is_clash && (used & ~is_left) == '0 && (is_remote & (is_written | is_read)) == '0);
   BeatsFind : assert property (@(posedge clk_i) disable iff (!rst_ni) ((is_written | is_read) & ~is_ready) == '0);
@@ -49,6 +71,7 @@ module pspin_l1_sva #(
   HpuLosesToRead : cover property (@(posedge clk_i) disable iff (!rst_ni) (wanted & is_read) != '0);
   HpuLosesToRemote : cover property (@(posedge clk_i) disable iff (!rst_ni) (wanted & is_remote) != '0);
   HpuLosesToAtomic : cover property (@(posedge clk_i) disable iff (!rst_ni) (wanted & ~is_ready) != '0);
+  RemoteGivesWay : cover property (@(posedge clk_i) disable iff (!rst_ni) owes_q && may_begin[Hpus] && hpu_gnt_o != '0);
   RemoteLoses : cover property (@(posedge clk_i) disable iff (!rst_ni) remote_valid_i && !remote_ready_o && !holds_q[Hpus]);
   AtomicWaits : cover property (@(posedge clk_i) disable iff (!rst_ni)
     (wants[Hpus-1:0] & ~may_begin[Hpus-1:0]) != '0 && hpu_gnt_o != '0);

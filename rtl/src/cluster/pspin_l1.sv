@@ -1,9 +1,11 @@
 // The L1 memory of a cluster (PsPIN III-B2, III-C): banks of one word that are interleaved by words, and the interconnect by which the
 // HPUs of the cluster reach them in a single cycle, a word each.
 //
-// Beats come first, and never wait; then words of other clusters; then those of the HPUs. Of several HPUs that want the same bank,
-// the first one gets it in an order that begins at a pointer. When some HPU gets a bank and another one does not, the pointer moves
-// behind the first of those that do. An atomic operation, which takes its bank for two cycles, begins only if no beat comes in the second.
+// Beats come first, and never wait; then words of other clusters; then those of the HPUs. A word of another cluster that wants the bank
+// of the one before it lets an HPU go first that has waited for this bank: else 24 HPUs of other clusters that spin on a word take all
+// cycles of its bank. Of several HPUs that want the same bank, the first one gets it in an order that begins at a pointer. When some HPU
+// gets a bank and another one does not, the pointer moves behind the first of those that do. An atomic operation, which takes its bank for
+// two cycles, begins only if no beat comes in the second.
 module pspin_l1
   import pspin_pkg::*;
 #(
@@ -124,8 +126,9 @@ module pspin_l1
 
   // A word of another cluster.
   logic [Banks-1:0] is_open;
+  logic             owes_q;                 // an HPU waits for the bank that the latest of these words has used
   assign is_open        = is_ready & ~(is_written | is_read);
-  assign remote_ready_o = may_begin[Hpus] && is_open[bank[Hpus]];
+  assign remote_ready_o = may_begin[Hpus] && is_open[bank[Hpus]] && !(owes_q && bank[Hpus] == bank_q[Hpus]);
   assign is_remote      = Banks'(remote_ready_o) << bank[Hpus];
 
   // HPUs, in the order that begins at the pointer.
@@ -151,6 +154,18 @@ module pspin_l1
   assign has_lost = wants[Hpus-1:0] & ~hpu_gnt_o;
   assign winners  = hpu_gnt_o & from_turn;
 
+  // What an HPU is owed: the bank that a word of another cluster uses, or has used while the HPU waited for it.
+  logic [BankWidth-1:0] remote_bank;
+  logic [Hpus-1:0]      wants_that;
+  logic                 owes_d;
+
+  assign remote_bank = remote_ready_o ? bank[Hpus] : bank_q[Hpus];
+  assign owes_d      = (remote_ready_o || holds_q[Hpus] || owes_q) && |wants_that && !(|(wants_that & hpu_gnt_o));
+
+  for (genvar h = 0; h < Hpus; h++) begin : gen_wants_that
+    assign wants_that[h] = wants[h] && bank[h] == remote_bank;
+  end
+
   pspin_first #(
     .N(Hpus)
   ) u_winner (
@@ -165,7 +180,9 @@ module pspin_l1
       asks_q  <= '0;
       holds_q <= '0;
       late_q  <= '0;
+      owes_q  <= 1'b0;
     end else begin
+      owes_q  <= owes_d;
       if (has_winner && |has_lost) turn_q <= winner == HpuIndex'(Hpus - 1) ? '0 : winner + 1'b1;
       asks_q  <= gnt & ~is_atomic;
       holds_q <= gnt & is_atomic;

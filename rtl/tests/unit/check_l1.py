@@ -74,7 +74,9 @@ async def random_accesses(dut) -> None:
         await bench.next()
     dut.write_valid_i.value = 0
     await bench.next()
-    turn = compared = conflicts = moved = waits = 0
+    turn = compared = conflicts = moved = waits = gave_way = 0
+    remote_held: int | None = None  # the bank in which an atomic operation of another cluster writes
+    owed: int | None = None  # the bank that the word of another cluster has used last, if an HPU waits for it
     write = read = None  # the beats of the cycle before, which are now at the banks
     reads: dict[int, int] = {}
     kinds = set()
@@ -124,14 +126,19 @@ async def random_accesses(dut) -> None:
         assert not now & held
         order = [hpus, *((turn + step) % hpus for step in range(hpus))]
         taken, winner, lost = {}, None, False
+        missed = set()  # the banks that HPUs want and do not get
         for index in order:
             asker = askers[index]
             if asker.request is None or asker.holds:
                 continue
             bank = asker.request["address"] // 4 % banks
             cannot_begin = asker.request["atop"] and bank in later
+            if index == hpus and bank == owed:
+                gave_way += bank not in held | now
+                continue
             if cannot_begin or bank in held | now or bank in taken:
                 lost |= index < hpus
+                missed |= {bank} if index < hpus else set()
                 conflicts += 1
                 waits += bool(cannot_begin) and bank not in held | now
             else:
@@ -141,6 +148,12 @@ async def random_accesses(dut) -> None:
         assert granted == sum(1 << index for index in taken.values()), (cycle, bin(granted), taken)
         if lost and winner is not None:
             turn, moved = (winner + 1) % hpus, moved + 1
+
+        # The bank that the PE interconnect uses or has used is that of HPUs next, if they have waited for it.
+        used = owed if remote_held is None else remote_held
+        used = next((bank for bank, index in taken.items() if index == hpus), used)
+        owed = used if used in missed and taken.get(used, hpus) == hpus else None
+        remote_held = None
 
         # What the banks do.
         held.clear()
@@ -165,6 +178,7 @@ async def random_accesses(dut) -> None:
                 expected = request["expected"] if request["expected_valid"] else None
                 memory[bank][row], answer = modify(operation, word, request["wdata"], expected)
                 held.add(bank)
+                remote_held = bank if index == hpus else remote_held
                 asker.holds, asker.answer = True, (cycle + 2, answer)
                 kinds.add((operation, index == hpus))
             elif request["we"]:
@@ -181,4 +195,39 @@ async def random_accesses(dut) -> None:
     assert conflicts > 500
     assert moved > 100
     assert waits > 20
+    assert gave_way > 20
     assert len(kinds) > 18
+
+
+@cocotb.test()
+async def nobody_starves(dut) -> None:
+    """However often other clusters and all but one HPU swap a word, that HPU stores to its bank after a turn of all.
+
+    An atomic operation takes two cycles of the bank. Between two of HPUs there is one of another cluster.
+    """
+    hpus, banks = int(dut.Hpus.value), int(dut.Banks.value)
+    bench = await start(dut)
+    swap = WORD.pack(we=1, atop=0b100001, address=0x1B00_0000, be=0xF, wdata=1, expected_valid=0, expected=0)
+    store = WORD.pack(we=1, atop=0, address=0x1B00_0000 + 4 * banks, be=0xF, wdata=2, expected_valid=0, expected=0)
+    for index in range(hpus):
+        dut.hpu_i[index].value = store if index == 0 else swap
+    dut.remote_i.value = swap
+    dut.remote_valid_i.value = 1
+    dut.write_valid_i.value = dut.read_valid_i.value = 0
+    longest = waited = stores = 0
+    remote = 0
+    for _ in range(2_000):
+        # The holder of the lock stores after some time; all others ask again at once.
+        wants = waited > 0 or bench.happens(0.2)
+        dut.hpu_valid_i.value = (1 << hpus) - 1 if wants else (1 << hpus) - 2
+        await bench.read()
+        remote += int(dut.remote_ready_o.value)
+        if wants:
+            waited += 1
+            if int(dut.hpu_gnt_o.value) & 1:
+                longest, waited, stores = max(longest, waited), 0, stores + 1
+        await bench.next()
+    assert stores > 20
+    assert hpus <= longest <= 4 * hpus, longest
+    # Other clusters have their half of the bank as well.
+    assert remote > 400

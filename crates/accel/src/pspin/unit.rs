@@ -550,24 +550,16 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
     /// Words of HPUs reach memories that are not in their own L1.
     fn access(&mut self) {
         let now = self.now;
-        let Pspin { pe, l2, program, clusters, cores, config, .. } = self;
-        let is_free = |remote: Remote| {
-            let cycles = if remote.is_atomic { u64::from(config.l1.atomic_bank_cycles) } else { 1 };
-            match remote.place {
-                Place::L1(cluster) => {
-                    let banks = &mut clusters[usize::from(cluster)].banks;
-                    let mut cycles = (0..cycles).map(|cycle| now + cycle);
-                    let is_free = cycles.clone().all(|at| banks.are_free(at, remote.offset, remote.bytes));
-                    if is_free {
-                        cycles.by_ref().for_each(|at| banks.announce(at, remote.offset, remote.bytes));
-                    }
-                    is_free
-                }
-                place @ (Place::Handler | Place::Packet) => {
-                    l2.take_word(now, Arena::start(place) + remote.offset, remote.is_atomic)
-                }
-                Place::Program => !program.is_reading(now),
+        let Pspin { pe, l2, program, clusters, cores, .. } = self;
+        let is_free = |remote: Remote| match remote.place {
+            Place::L1(cluster) => {
+                let banks = &mut clusters[usize::from(cluster)].banks;
+                banks.take_remote(now, remote.offset, remote.bytes, remote.is_atomic)
             }
+            place @ (Place::Handler | Place::Packet) => {
+                l2.take_word(now, Arena::start(place) + remote.offset, remote.is_atomic)
+            }
+            Place::Program => !program.is_reading(now),
         };
         pe.access(now, is_free, |hpu, taken, answer| cores.reach(hpu, now, taken, answer));
     }

@@ -20,6 +20,10 @@ pub struct Banks {
     ahead: usize,
     /// The banks at which an HPU has lost against a beat and is next.
     owed: Vec<u64>,
+    /// The bank that a word of another cluster has used last, and the last cycle in which it did.
+    remote: Option<(u32, Cycle)>,
+    /// The latest cycle in which an HPU has waited for that bank since then, and none has got it.
+    waits: Cycle,
 }
 
 /// A wide port of an L1, for a beat a cycle.
@@ -71,6 +75,8 @@ impl Banks {
             slots: vec![Slot::new(Cycle::NEVER); depth * words],
             ahead: depth - 1,
             owed: vec![0; words],
+            remote: None,
+            waits: Cycle::NEVER,
         }
     }
 
@@ -133,10 +139,40 @@ impl Banks {
         is_free
     }
 
+    /// A word of another cluster wants its bank in this cycle, before the HPUs of this cluster. Returns whether it gets the bank: not
+    /// when it is that of the word before it, and an HPU has waited for it meanwhile. Otherwise words of other clusters could take all
+    /// cycles of a bank.
+    pub fn take_remote(&mut self, now: Cycle, offset: u32, bytes: u32, is_atomic: bool) -> bool {
+        let bank = offset >> self.shift & (self.count - 1);
+        let last = if is_atomic { now + (self.atomic_cycles - 1) } else { now };
+        let cycles = (now.0..=last.0).map(Cycle);
+        let is_owed = self.waits + 1_u64 == now;
+        if is_owed && self.remote.is_some_and(|(used, _)| used == bank)
+            || !cycles.clone().all(|at| self.are_free(at, offset, bytes))
+        {
+            return false;
+        }
+        cycles.for_each(|at| self.announce(at, offset, bytes));
+        (self.remote, self.waits) = (Some((bank, last)), Cycle::NEVER);
+        true
+    }
+
     /// An HPU of the cluster wants a word in this cycle. Returns whether it gets its bank.
     #[inline]
     pub fn take(&mut self, now: Cycle, offset: u32, is_atomic: bool) -> bool {
         let bank = offset >> self.shift & (self.count - 1);
+        let is_granted = self.take_bank(now, bank, is_atomic);
+        if let Some((used, until)) = self.remote
+            && used == bank
+        {
+            let is_owed = until >= now || self.waits != Cycle::NEVER && self.waits + 1_u64 >= now;
+            self.waits = if is_owed && !is_granted { now } else { Cycle::NEVER };
+        }
+        is_granted
+    }
+
+    #[inline]
+    fn take_bank(&mut self, now: Cycle, bank: u32, is_atomic: bool) -> bool {
         let (word, bit) = ((bank / 64) as usize, 1_u64 << (bank % 64));
         // An atomic operation begins when it can end.
         if is_atomic && (1..self.atomic_cycles).any(|later| self.slot(now + later, word).taken & bit != 0) {
@@ -195,5 +231,52 @@ mod tests {
         assert!(banks.take_beat(Cycle(5), 64, 64, Wide::Write) && banks.take_beat(Cycle(6), 0, 64, Wide::Read));
         assert!(!banks.take(Cycle(5), 68, false) && banks.take(Cycle(5), 128, false));
         assert!(!banks.take(Cycle(5), 4, true), "an atomic operation begins when it can end");
+    }
+
+    /// Words of other clusters and HPUs take turns at a bank that both want.
+    #[test]
+    fn a_word_of_another_cluster_gives_way_to_an_hpu_that_has_waited() {
+        let mut banks = Banks::new(&unit());
+        // An atomic operation has the bank in 5 and 6; the HPU waits, and gets it in 7, for two cycles.
+        assert!(banks.take_remote(Cycle(5), 0, 4, true) && !banks.take(Cycle(5), 256, true));
+        assert!(!banks.take_remote(Cycle(6), 0, 4, true) && !banks.take(Cycle(6), 256, true));
+        assert!(!banks.take_remote(Cycle(7), 0, 4, true) && banks.take(Cycle(7), 256, true));
+        assert!(!banks.take_remote(Cycle(8), 0, 4, true), "the HPU's operation");
+        assert!(banks.take_remote(Cycle(9), 0, 4, true), "its turn again");
+        // A beat keeps the HPU waiting for longer; a word for another bank goes ahead, and then the debt is forgotten.
+        banks.announce_beat(Cycle(11), 0, 64, Wide::Write);
+        assert!(!banks.take(Cycle(10), 0, false) && !banks.take(Cycle(11), 0, false));
+        assert!(!banks.take_remote(Cycle(12), 0, 4, false) && banks.take_remote(Cycle(12), 64, 4, false));
+        assert!(banks.take_remote(Cycle(13), 0, 4, false));
+        // An HPU that waits no more, since it was killed, is owed nothing.
+        assert!(!banks.take(Cycle(13), 0, false) && banks.take_remote(Cycle(15), 0, 4, false));
+    }
+
+    /// Seven HPUs and 24 of other clusters swap a word again and again; one more HPU stores to its bank.
+    #[test]
+    fn nobody_starves_at_a_bank() {
+        // Each HPU has a turn of two cycles, but for the store, and before it one of another cluster, two cycles as well.
+        const TURNS: u64 = 8 * 4 - 1;
+        let mut banks = Banks::new(&unit());
+        let (mut turn, mut remote, mut waited, mut longest) = (0, 0, 0_u64, 0_u64);
+        for cycle in (0..64 * TURNS).map(Cycle) {
+            remote += u32::from(banks.take_remote(cycle, 0, 4, true));
+            waited += 1;
+            let (mut winner, mut has_loser) = (None, false);
+            for hpu in (0..8).map(|step| (turn + step) % 8) {
+                if banks.take(cycle, 0, hpu > 0) {
+                    winner = Some(hpu);
+                } else {
+                    has_loser = true;
+                }
+            }
+            if winner == Some(0) {
+                (longest, waited) = (longest.max(waited), 0);
+            }
+            if let Some(winner) = winner.filter(|_| has_loser) {
+                turn = (winner + 1) % 8;
+            }
+        }
+        assert_eq!((longest, remote), (TURNS, 64 * 8));
     }
 }
