@@ -47,13 +47,17 @@ static ssize_t cq_take(struct completion_queue *cq, char *buf, size_t count, fi_
     return (ssize_t)taken;
 }
 
-static ssize_t cq_readfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr_t *source) {
-    struct completion_queue *cq = CONTAINER(fid, struct completion_queue, fid);
+static ssize_t cq_look(struct completion_queue *cq, void *buf, size_t count, fi_addr_t *source) {
     pthread_mutex_lock(&cq->domain->lock);
     if (cq->count == 0)
         progress(cq->domain);
     ssize_t taken = cq_take(cq, buf, count, source);
     pthread_mutex_unlock(&cq->domain->lock);
+    return taken;
+}
+
+static ssize_t cq_readfrom(struct fid_cq *cq, void *buf, size_t count, fi_addr_t *source) {
+    ssize_t taken = cq_look(CONTAINER(cq, struct completion_queue, fid), buf, count, source);
     if (taken == -EAGAIN)
         spin_idle();
     return taken;
@@ -91,15 +95,14 @@ static ssize_t cq_sreadfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr
     (void)cond;
     if (!cq->may_wait)
         return -ENOSYS;
-    for (;;) {
-        ssize_t taken = cq_readfrom(fid, buf, count, source);
-        if (taken != -EAGAIN || cq->signalled || timeout == 0) {
+    const uint64_t end = end_of_wait(timeout);
+    for (bool over = timeout == 0;;) {
+        ssize_t taken = cq_look(cq, buf, count, source);
+        if (taken != -EAGAIN || cq->signalled || over) {
             cq->signalled = false;
             return taken;
         }
-        /* Without a limit the next read waits (spin_idle). */
-        if (timeout > 0 && !await_progress(cq->domain, timeout))
-            timeout = 0;
+        over = !await_progress(cq->domain, end);
     }
 }
 
@@ -179,26 +182,31 @@ int cq_open(struct fid_domain *fid, struct fi_cq_attr *attr, struct fid_cq **cq,
 
 /* ---- Counters ------------------------------------------------------------------------------------------------------------------ */
 
-/* Reads a value of a counter after progress. A value that is read again and again is waited for (spin_idle). */
-static uint64_t cntr_look(struct counter *counter, const uint64_t *value) {
+/* Makes progress. Returns whether a value of a counter has changed by that. */
+static bool cntr_look(struct counter *counter, const uint64_t *value) {
     pthread_mutex_lock(&counter->domain->lock);
     uint64_t before = *value;
     progress(counter->domain);
-    uint64_t after = *value;
+    bool changed = *value != before;
     pthread_mutex_unlock(&counter->domain->lock);
-    if (after == before)
+    return changed;
+}
+
+/* A value that is read again and again is waited for (spin_idle). */
+static uint64_t cntr_value(struct counter *counter, const uint64_t *value) {
+    if (!cntr_look(counter, value))
         spin_idle();
-    return after;
+    return *value;
 }
 
 static uint64_t cntr_read(struct fid_cntr *fid) {
     struct counter *counter = CONTAINER(fid, struct counter, fid);
-    return cntr_look(counter, &counter->value);
+    return cntr_value(counter, &counter->value);
 }
 
 static uint64_t cntr_readerr(struct fid_cntr *fid) {
     struct counter *counter = CONTAINER(fid, struct counter, fid);
-    return cntr_look(counter, &counter->errors);
+    return cntr_value(counter, &counter->errors);
 }
 
 static void cntr_change(struct counter *counter, uint64_t *value, bool adds, uint64_t operand) {
@@ -233,16 +241,17 @@ static int cntr_seterr(struct fid_cntr *fid, uint64_t value) {
 
 static int cntr_wait(struct fid_cntr *fid, uint64_t threshold, int timeout) {
     struct counter *counter = CONTAINER(fid, struct counter, fid);
-    uint64_t errors = counter->errors;
-    while (cntr_look(counter, &counter->value) < threshold) {
+    const uint64_t errors = counter->errors, end = end_of_wait(timeout);
+    for (bool over = timeout == 0;;) {
+        cntr_look(counter, &counter->value);
+        if (counter->value >= threshold)
+            return 0;
         if (counter->errors != errors)
             return -FI_EAVAIL;
-        if (timeout == 0)
+        if (over)
             return -ETIMEDOUT;
-        if (timeout > 0 && !await_progress(counter->domain, timeout))
-            timeout = 0;
+        over = !await_progress(counter->domain, end);
     }
-    return 0;
 }
 
 static int cntr_close(struct fid *fid) {

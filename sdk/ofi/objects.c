@@ -237,7 +237,7 @@ static int mr_close(struct fid *fid) {
     /* An operation that is using the entry ends in a finite simulated time. */
     int rc;
     while ((rc = PtlMEUnlink(region->entry)) == PTL_IN_USE)
-        await_progress(domain, 1);
+        await_progress(domain, end_of_wait(1));
     pthread_mutex_lock(&domain->lock);
     domain->objects--;
     struct region **at = &domain->regions;

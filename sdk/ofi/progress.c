@@ -197,11 +197,23 @@ void progress(struct domain *domain) {
     } while (count == BATCH);
 }
 
-bool await_progress(struct domain *domain, int milliseconds) {
+enum { PS_PER_MS = 1000 * 1000 * 1000 };
+
+uint64_t end_of_wait(int milliseconds) {
+    return milliseconds < 0 ? FOREVER : spin_time_ps() + (uint64_t)milliseconds * PS_PER_MS;
+}
+
+bool await_progress(struct domain *domain, uint64_t end) {
     ptl_event_t event;
     unsigned which;
-    ptl_time_t limit = milliseconds < 0 ? PTL_TIME_FOREVER : (ptl_time_t)milliseconds;
-    int rc = PtlEQPoll(&domain->eq, 1, limit, &event, &which);
+    if (end == FOREVER) {
+        spin_idle();
+        return true;
+    }
+    const uint64_t now = spin_time_ps();
+    if (now >= end)
+        return false;
+    int rc = PtlEQPoll(&domain->eq, 1, (ptl_time_t)((end - now + PS_PER_MS - 1) / PS_PER_MS), &event, &which);
     if (rc != PTL_OK)
         return false;
     pthread_mutex_lock(&domain->lock);

@@ -293,9 +293,12 @@ int query_atomic(struct fid_domain *domain, enum fi_datatype type, enum fi_op op
 
 /* Handles all events that the card has for the domain. The lock is taken. */
 void progress(struct domain *domain);
-/* The same, and waits at most this many milliseconds for the first event; forever if negative. The lock is not taken. Returns whether
- * there was one. */
-bool await_progress(struct domain *domain, int milliseconds);
+/* The simulated time in ps at which a wait of so many milliseconds that begins now is over; FOREVER if negative. */
+#define FOREVER UINT64_MAX
+uint64_t end_of_wait(int milliseconds);
+/* Waits for an event until then and handles it, or, without a limit, until something may have changed. The lock is not taken. Returns
+ * false when the time is over. */
+bool await_progress(struct domain *domain, uint64_t end);
 
 struct operation *operation_new(struct endpoint *ep, enum job job, void *context, uint64_t flags, bool report);
 /* Sets the memory of an operation. Returns false if there are too many pieces. */
