@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-enum { THREADS = 4, TIMES = 60, LONG = 30000, KEY = 1 };
+enum { THREADS = 4, TIMES = 30, LONG = 30000, KEY = 1 };
 
 struct job {
     size_t length;
