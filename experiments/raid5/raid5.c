@@ -95,40 +95,26 @@ static ptl_handle_md_t memory_md, diff_md, byte_md;
 static ptl_handle_ct_t acks; /* from the parity node (Portals 4) */
 static ptl_size_t expected_acks;
 
-/* Appends an entry for messages with these match bits from this rank (or PTL_RANK_ANY). */
-static void expect(ptl_match_bits_t bits, ptl_rank_t from, void *start, size_t length, unsigned options,
-                   ptl_handle_ct_t ct) {
-    ptl_handle_me_t handle;
-    ptl_me_t me = {.start = start,
-                   .length = length,
-                   .ct_handle = ct,
-                   .uid = PTL_UID_ANY,
-                   .options = PTL_ME_EVENT_LINK_DISABLE | options,
-                   .match_id.rank = from,
-                   .match_bits = bits,
-                   .hpu_memory = PTL_INVALID_HANDLE};
-    CHECK(PtlMEAppend(ni, PT, &me, PTL_PRIORITY_LIST, NULL, &handle));
-}
-
 static void prepare_node(void) {
     static unsigned char byte;
     expected_acks = 0;
     memory_md = bind_memory(memory, NODE_BYTES, 0, PTL_CT_NONE);
     byte_md = bind_memory(&byte, sizeof byte, 0, PTL_CT_NONE);
-    expect(STOP, PTL_RANK_ANY, NULL, 0, PTL_ME_OP_PUT, PTL_CT_NONE);
+    append_plain(PT, STOP, PTL_RANK_ANY, NULL, 0, PTL_ME_OP_PUT, PTL_CT_NONE);
     if (rank == PARITY) {
         for (ptl_rank_t node = 0; node < NODES; node++)
-            expect(RAID5_DIFF, DATA + node, staged + node * NODE_BYTES, NODE_BYTES, PTL_ME_OP_PUT, PTL_CT_NONE);
+            append_plain(PT, RAID5_DIFF, DATA + node, staged + node * NODE_BYTES, NODE_BYTES, PTL_ME_OP_PUT,
+                         PTL_CT_NONE);
         return;
     }
     CHECK(PtlCTAlloc(ni, &acks));
     diff_md = bind_memory(diff, NODE_BYTES, 0, PTL_CT_NONE);
-    expect(RAID5_WRITE, PTL_RANK_ANY, staged, NODE_BYTES, PTL_ME_OP_PUT, PTL_CT_NONE);
+    append_plain(PT, RAID5_WRITE, PTL_RANK_ANY, staged, NODE_BYTES, PTL_ME_OP_PUT, PTL_CT_NONE);
     if (reads == SERVED)
-        expect(RAID5_READ, PTL_RANK_ANY, NULL, 0, PTL_ME_OP_PUT, PTL_CT_NONE);
-    expect(RAID5_ACK, PTL_RANK_ANY, &byte, sizeof byte,
-           PTL_ME_OP_PUT | (mode == TRIGGERED ? PTL_ME_EVENT_CT_COMM | PTL_ME_EVENT_COMM_DISABLE : 0),
-           mode == TRIGGERED ? acks : PTL_CT_NONE);
+        append_plain(PT, RAID5_READ, PTL_RANK_ANY, NULL, 0, PTL_ME_OP_PUT, PTL_CT_NONE);
+    append_plain(PT, RAID5_ACK, PTL_RANK_ANY, &byte, sizeof byte,
+                 PTL_ME_OP_PUT | (mode == TRIGGERED ? PTL_ME_EVENT_CT_COMM | PTL_ME_EVENT_COMM_DISABLE : 0),
+                 mode == TRIGGERED ? acks : PTL_CT_NONE);
 }
 
 /* Replaces old data by the staged new data, and forwards the difference. The CPU reads old and new data, and writes the
@@ -195,10 +181,10 @@ static void prepare_client(void) {
     CHECK(PtlCTAlloc(ni, &bytes_read));
     client_md = bind_memory(memory, VOLUME, 0, PTL_CT_NONE);
     read_md = bind_memory(memory + VOLUME, VOLUME, PTL_MD_EVENT_CT_REPLY | PTL_MD_EVENT_CT_BYTES, bytes_read);
-    expect(RAID5_DONE, PTL_RANK_ANY, &done_byte, sizeof done_byte,
-           PTL_ME_OP_PUT | PTL_ME_EVENT_CT_COMM | PTL_ME_EVENT_COMM_DISABLE, done);
-    expect(RAID5_DATA, PTL_RANK_ANY, memory + VOLUME, VOLUME,
-           PTL_ME_OP_PUT | PTL_ME_EVENT_CT_COMM | PTL_ME_EVENT_CT_BYTES | PTL_ME_EVENT_COMM_DISABLE, bytes_read);
+    append_plain(PT, RAID5_DONE, PTL_RANK_ANY, &done_byte, sizeof done_byte,
+                 PTL_ME_OP_PUT | PTL_ME_EVENT_CT_COMM | PTL_ME_EVENT_COMM_DISABLE, done);
+    append_plain(PT, RAID5_DATA, PTL_RANK_ANY, memory + VOLUME, VOLUME,
+                 PTL_ME_OP_PUT | PTL_ME_EVENT_CT_COMM | PTL_ME_EVENT_CT_BYTES | PTL_ME_EVENT_COMM_DISABLE, bytes_read);
 }
 
 /* Number of DONE messages for a message of a write: handlers acknowledge differences, CPUs messages. */
@@ -323,7 +309,8 @@ static void begin(void) {
     if (rank == CLIENT)
         return prepare_client();
     if (reads == GET && rank >= DATA)
-        expect(RAID5_READ, PTL_RANK_ANY, memory, NODE_BYTES, PTL_ME_OP_GET | PTL_ME_EVENT_COMM_DISABLE, PTL_CT_NONE);
+        append_plain(PT, RAID5_READ, PTL_RANK_ANY, memory, NODE_BYTES, PTL_ME_OP_GET | PTL_ME_EVENT_COMM_DISABLE,
+                     PTL_CT_NONE);
     if (!handlers)
         return prepare_node();
     const int packets = (int)(MOST / limits.max_payload_size);

@@ -13,7 +13,9 @@
  * Prints one JSON object a line: {"mode", "bytes", "time_ps", "rebuild_ps", "rebuilt", "data_ok"}. The time of a write runs from the first
  * put until the client has seen all acknowledgements. Then the client replaces nodes: for each set of m nodes it rebuilds the first
  * bytes of each lost one from the others, and compares them with what was written. `rebuild_ps` is the time in which it rebuilds all
- * that was written to the first data node while m nodes are lost. In the end every node compares its memory with a plain computation. */
+ * that was written to the first data node while m nodes are lost. In the end every node compares its memory with a plain computation.
+ *
+ * When a node dies during a write, the client makes the survivors agree again (`repair`), says what became of the write, and fails. */
 #include "../common/common.h"
 #include <handlers/reed-solomon/reed_solomon.h>
 
@@ -138,35 +140,20 @@ static void serve(void) {
 
 /* ---- Setup ------------------------------------------------------------------------------------------------------- */
 
-/* Appends an entry for puts with these match bits from `from`, which posts events, or counts if `ct` is given. */
-static void expect(ptl_match_bits_t bits, ptl_rank_t from, void *start_of, size_t length, ptl_handle_ct_t ct) {
-    ptl_handle_me_t handle;
-    ptl_me_t me = {.start = start_of,
-                   .length = length,
-                   .ct_handle = ct,
-                   .uid = PTL_UID_ANY,
-                   .options = PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE,
-                   .match_id.rank = from,
-                   .match_bits = bits,
-                   .hpu_memory = PTL_INVALID_HANDLE};
-    if (!PtlHandleIsEqual(ct, PTL_CT_NONE))
-        me.options |= PTL_ME_EVENT_CT_COMM | PTL_ME_EVENT_COMM_DISABLE;
-    CHECK(PtlMEAppend(ni, PT, &me, PTL_PRIORITY_LIST, NULL, &handle));
-}
-
 static void prepare_cpu(void) {
     static unsigned char byte;
     byte_md = bind_memory(&byte, sizeof byte, 0, PTL_CT_NONE);
-    expect(STOP, PTL_RANK_ANY, NULL, 0, PTL_CT_NONE);
+    append_plain(PT, STOP, PTL_RANK_ANY, NULL, 0, PTL_ME_OP_PUT, PTL_CT_NONE);
     if (rank >= FIRST + k) {
         for (uint32_t node = 0; node < k; node++)
-            expect(RAID5_DIFF, FIRST + node, staged + node * NODE_BYTES, NODE_BYTES, PTL_CT_NONE);
+            append_plain(PT, RAID5_DIFF, FIRST + node, staged + node * NODE_BYTES, NODE_BYTES, PTL_ME_OP_PUT,
+                         PTL_CT_NONE);
         return;
     }
     for (uint32_t parity = 0; parity < m; parity++)
         diff_md[parity] = bind_memory(diff[parity], NODE_BYTES, 0, PTL_CT_NONE);
-    expect(RAID5_WRITE, PTL_RANK_ANY, staged, NODE_BYTES, PTL_CT_NONE);
-    expect(RAID5_ACK, PTL_RANK_ANY, &byte, sizeof byte, PTL_CT_NONE);
+    append_plain(PT, RAID5_WRITE, PTL_RANK_ANY, staged, NODE_BYTES, PTL_ME_OP_PUT, PTL_CT_NONE);
+    append_plain(PT, RAID5_ACK, PTL_RANK_ANY, &byte, sizeof byte, PTL_ME_OP_PUT, PTL_CT_NONE);
 }
 
 static void prepare_card(void) {
@@ -184,19 +171,108 @@ static void prepare_card(void) {
 
 /* ---- Client ------------------------------------------------------------------------------------------------------ */
 
-/* Waits until `ct` has counted `count`. */
-static void await(ptl_handle_ct_t ct, ptl_size_t count, const char *what) {
-    ptl_ct_event_t counted = {0, 0};
+/* Waits until `ct` has counted `count`; returns false when answers fail or do not come, which `*counted` tells. */
+static bool is_answered(ptl_handle_ct_t ct, ptl_size_t count, ptl_ct_event_t *counted) {
     unsigned which;
-    int rc = PtlCTPoll(&ct, &count, 1, PATIENCE_MS, &counted, &which);
+    *counted = (ptl_ct_event_t){0, 0};
+    int rc = PtlCTPoll(&ct, &count, 1, PATIENCE_MS, counted, &which);
     if (rc == PTL_FAIL)
         fail("the card of the client is dead");
     if (rc == PTL_CT_NONE_REACHED)
-        PtlCTGet(ct, &counted);
-    if (counted.failure != 0 || counted.success < count)
-        fail("%s: %zu of %zu answers came and %zu failed: a node is dead, or messages were lost; the write or rebuild "
-             "is incomplete",
-             what, (size_t)counted.success, (size_t)count, (size_t)counted.failure);
+        PtlCTGet(ct, counted);
+    return counted->failure == 0 && counted->success >= count;
+}
+
+static void incomplete(const char *what, ptl_ct_event_t counted, ptl_size_t count) {
+    fail("%s: %zu of %zu answers came and %zu failed: a node is dead, or messages were lost; the write or rebuild is "
+         "incomplete",
+         what, (size_t)counted.success, (size_t)count, (size_t)counted.failure);
+}
+
+/* Waits until `ct` has counted `count`, or fails. */
+static void await(ptl_handle_ct_t ct, ptl_size_t count, const char *what) {
+    ptl_ct_event_t counted;
+    if (!is_answered(ct, count, &counted))
+        incomplete(what, counted, count);
+}
+
+/* ---- Repair ------------------------------------------------------------------------------------------------------ */
+
+/* Gets what a write changes of a node, or puts it there. Returns false when the node does not answer. */
+static bool move_block(uint32_t node, unsigned char *block, bool is_put) {
+    ptl_process_t to = {.rank = FIRST + node};
+    ptl_ct_event_t counted;
+    ptl_handle_ct_t moved;
+    CHECK(PtlCTAlloc(ni, &moved));
+    ptl_handle_md_t md = bind_memory(block, written, PTL_MD_EVENT_CT_REPLY | PTL_MD_EVENT_CT_ACK, moved);
+    if (is_put)
+        CHECK(PtlPut(md, 0, written, PTL_CT_ACK_REQ, to, PT, REED_SOLOMON_BLOCK, 0, NULL, 0));
+    else
+        CHECK(PtlGet(md, 0, written, to, PT, REED_SOLOMON_BLOCK, 0, NULL));
+    bool is_moved = is_answered(moved, 1, &counted);
+    CHECK(PtlMDRelease(md));
+    CHECK(PtlCTFree(moved));
+    return is_moved;
+}
+
+/* Rebuilds a data node from the survivors' blocks, and says how much of it is new. */
+static void restore(uint32_t dead, uint32_t lost, unsigned char *const *block) {
+    uint32_t survivors[REED_SOLOMON_DATA];
+    uint8_t factors[REED_SOLOMON_DATA];
+    size_t fresh = 0, old = 0;
+    if (!reed_solomon_solve(k, m, dead, lost, survivors, factors))
+        fail("node %u cannot be rebuilt", lost);
+    for (size_t i = 0; i < written; i++) {
+        block[lost][i] = 0;
+        for (uint32_t j = 0; j < k; j++)
+            block[lost][i] ^= products[factors[j]][block[survivors[j]][i]];
+        fresh += block[lost][i] == pattern(i, lost + 1);
+        old += block[lost][i] != pattern(i, lost + 1) && block[lost][i] == pattern(i, lost + 100);
+    }
+    if (fresh + old != written)
+        fail("repair: %zu bytes of node %u are neither the old ones nor the new ones", written - fresh - old, lost);
+    fprintf(stderr, "repair: node %u is rebuilt: %zu bytes are new, %zu are old\n", lost, fresh, old);
+}
+
+/* Makes the survivors of an incomplete write agree (the “write hole”). What is under way has come or was given up by now, so every
+ * survivor's difference is in every surviving parity, but a dead data node's may be in some parities and not in others. One parity alone
+ * is right with or without it: the dead node is rebuilt from the data nodes and the first parity, and the other parities are
+ * computed again. When two data nodes died, two parities would have to agree, and nobody knows whether they do. */
+static void repair(void) {
+    unsigned char *block[REED_SOLOMON_DATA + REED_SOLOMON_PARITIES], *parity = allocate(written);
+    uint32_t dead = 0, data_mask = (1u << k) - 1, changed = 0;
+    for (uint32_t node = 0; node < k + m; node++) {
+        block[node] = allocate(written);
+        if (!move_block(node, block[node], false)) {
+            fprintf(stderr, "repair: node %u is dead\n", node);
+            dead |= 1u << node;
+        }
+    }
+    uint32_t lost = (uint32_t)__builtin_ctz(dead | 1u << 31);
+    if ((uint32_t)__builtin_popcount(dead) > m || __builtin_popcount(dead & data_mask) > 1)
+        fail("repair: bytes 0 to %zu of the dead data nodes are lost: %d nodes died, and the parities may differ in "
+             "what they "
+             "have of them",
+             written - 1, __builtin_popcount(dead));
+    if ((dead & data_mask) != 0)
+        restore(dead, lost, block);
+    for (uint32_t node = k; node < k + m; node++) {
+        if (dead >> node & 1)
+            continue;
+        for (size_t i = 0; i < written; i++) {
+            parity[i] = 0;
+            for (uint32_t j = 0; j < k; j++)
+                parity[i] ^= products[powers[j * (node - k) % 255]][block[j][i]];
+        }
+        if (memcmp(parity, block[node], written) == 0)
+            continue;
+        changed++;
+        if (!move_block(node, parity, true) || !move_block(node, block[node], false) ||
+            memcmp(parity, block[node], written) != 0)
+            fail("repair: node %u has not taken its new parity", node);
+    }
+    fprintf(stderr, "repair: %u of %u parities had to be computed again; all survivors agree\n", changed,
+            m - (uint32_t)__builtin_popcount(dead >> k));
 }
 
 /* Writes; returns the time until everything is acknowledged. */
@@ -206,7 +282,8 @@ static uint64_t write_data(void) {
     ptl_handle_ct_t done;
     ptl_handle_md_t md = bind_memory(memory, k * NODE_BYTES, 0, PTL_CT_NONE);
     CHECK(PtlCTAlloc(ni, &done));
-    expect(RAID5_DONE, PTL_RANK_ANY, &byte, sizeof byte, done);
+    append_plain(PT, RAID5_DONE, PTL_RANK_ANY, &byte, sizeof byte,
+                 PTL_ME_OP_PUT | PTL_ME_EVENT_CT_COMM | PTL_ME_EVENT_COMM_DISABLE, done);
     CHECK(spin_barrier());
     uint64_t begin = spin_time_ps();
     for (size_t at = 0, length; at < written; at += length) {
@@ -217,7 +294,11 @@ static uint64_t write_data(void) {
             answers += m * (mode == SPIN ? raid5_dones(length, limits.max_payload_size) : 1);
         }
     }
-    await(done, answers, "write");
+    ptl_ct_event_t counted;
+    if (!is_answered(done, answers, &counted)) {
+        repair();
+        incomplete("write", counted, answers);
+    }
     return spin_time_ps() - begin;
 }
 

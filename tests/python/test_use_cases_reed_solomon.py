@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 from decimal import Decimal
@@ -89,6 +90,30 @@ def test_an_incomplete_write_is_told(program: Path, mode: str, failure: str, nod
     done = run(program, mode, ["-n", "7", failure, f"{node}@1us"], ["--bytes", "65536"])
     assert (done.returncode, done.stdout) == (1, "")
     assert "a node is dead, or messages were lost; the write or rebuild is incomplete" in done.stderr
+
+
+@pytest.mark.parametrize("failure", ["--fail", "--kill-card"])
+@pytest.mark.parametrize(("at", "hole"), [(18000, False), (18500, True), (19500, True)])
+def test_the_write_hole_is_repaired(program: Path, failure: str, at: int, hole: bool) -> None:
+    """Data node 1 dies in mid-write: one parity has its last difference, the other has not.
+
+    The program compares every byte of it with the old and the new ones, and reads the parities again.
+    """
+    done = run(program, "spin", ["-n", "7", failure, f"2@{at}ns"], ["--bytes", "65536"])
+    assert (done.returncode, done.stdout) == (1, "")
+    found = re.search(r"node 1 is rebuilt: (\d+) bytes are new, (\d+) are old", done.stderr)
+    assert found is not None, done.stderr
+    assert sum(map(int, found.groups())) == 16384
+    assert f"repair: {int(hole)} of 2 parities had to be computed again; all survivors agree" in done.stderr
+    assert "the write or rebuild is incomplete" in done.stderr
+
+
+def test_what_two_dead_data_nodes_lose_is_told(program: Path) -> None:
+    done = run(program, "spin", ["-n", "7", "--fail", "2@18500ns,3@18500ns"], ["--bytes", "65536"])
+    assert done.returncode == 1
+    assert "repair: bytes 0 to 16383 of the dead data nodes are lost: 2 nodes died" in done.stderr
+    done = run(program, "spin", ["-n", "7", "--fail", "2@18500ns,5@18500ns"], ["--bytes", "65536"])
+    assert "all survivors agree" in done.stderr, "a data node and a parity"
 
 
 def test_wrong_numbers_are_told(program: Path) -> None:

@@ -147,14 +147,14 @@ static inline int reed_solomon_serve(ptl_handle_ni_t ni, ptl_pt_index_t pt, void
     return raid5_append(ni, pt, RAID5_WRITE, memory, bytes, me, count);
 }
 
-/* Appends the entry of a node for gets of its memory by those that rebuild. Returns PTL_OK, or the error of PtlMEAppend. */
+/* Appends the entry of a node for gets of its memory by those that rebuild, and for puts of parities by those that repair. Returns PTL_OK, or the error of PtlMEAppend. */
 static inline int reed_solomon_serve_blocks(ptl_handle_ni_t ni, ptl_pt_index_t pt, void *memory, ptl_size_t bytes) {
     ptl_handle_me_t handle;
     ptl_me_t me = {.start = memory,
                    .length = bytes,
                    .ct_handle = PTL_CT_NONE,
                    .uid = PTL_UID_ANY,
-                   .options = PTL_ME_OP_GET | PTL_ME_EVENT_COMM_DISABLE,
+                   .options = PTL_ME_OP_GET | PTL_ME_OP_PUT | PTL_ME_EVENT_COMM_DISABLE,
                    .match_id.rank = PTL_RANK_ANY,
                    .match_bits = REED_SOLOMON_BLOCK,
                    .hpu_memory = PTL_INVALID_HANDLE};
