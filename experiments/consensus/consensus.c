@@ -9,6 +9,7 @@
  *   --clients C,C,…             measures with so many of the clients. Rank R prints a line with a JSON object for each:
  *                               {"mode", "clients", "time_ps", "span_ps", "commands", "data_ok"}: the mean time of a command, and
  *                               from the first to the last answer to rank R
+ *   --slots N                   the log has room for N commands (default: 4,096); it is not shortened, and further ones are refused
  *   --until MS [--seed S]       lets everybody go on until that simulated time, whatever fails (spin only). Clients pause at random,
  *                               and give up what is not answered by then. Each client prints {"client", "history": [[operation, key,
  *                               value, expected, result, start_ps, end_ps], …]}, in which result and end are null if there was no
@@ -20,7 +21,7 @@
 
 enum { RESULT = 3, LOG = 4 };                                              /* portal table indices */
 enum { REPLICA = 1, READ_LOG, PROMISES, REPLIES, APPENDED, ACKNOWLEDGED }; /* match bits */
-enum { SLOTS = 4096, MAX_REQUESTS = 1000, KEYS = 3 };
+enum { MOST_SLOTS = 4096, MAX_REQUESTS = 1000, KEYS = 3 };
 enum { HEARTBEAT_MS = 1, PATIENCE_MS = 1 };
 enum { MOST_TRIES = 20, WARM_UP = 2 };
 enum { GROUPS = 8 }; /* most numbers of clients that are measured */
@@ -28,9 +29,9 @@ enum { GROUPS = 8 }; /* most numbers of clients that are measured */
 enum mode { SPIN, RDMA, CPU, MODES };
 static const char *const modes[MODES] = {"spin", "rdma", "cpu"};
 static const char usage[] = "consensus --mode spin|rdma|cpu --replicas R --requests N (--clients C[,C...] | --until MS "
-                            "[--seed S])";
+                            "[--seed S]) [--slots N]";
 
-static uint32_t rank, replicas, requests;
+static uint32_t rank, replicas, requests, slots = MOST_SLOTS;
 static enum mode mode;
 static uint64_t deadline; /* when everybody ends */
 static bool lives = true;
@@ -106,13 +107,13 @@ static void open_replica(void) {
     ptl_handle_me_t handle;
     struct consensus state = {
         .bits = REPLICA, .replies = REPLIES, .promises = PROMISES, .rank = rank, .replicas = replicas};
-    state.slots = SLOTS;
+    state.slots = slots;
     state.quorum = replicas / 2 + 1;
 #ifdef QUORUM_OF_ONE /* for the test of the checker */
     state.quorum = 1;
 #endif
-    size_t bytes = consensus_host_bytes(SLOTS, 4 * SLOTS);
-    log_bytes = consensus_host_bytes(SLOTS, 0);
+    size_t bytes = consensus_host_bytes(slots, 4 * slots);
+    log_bytes = consensus_host_bytes(slots, 0);
     host = allocate(bytes);
     logs = allocate(log_bytes * replicas);
     ptl_me_t me = {
@@ -207,7 +208,7 @@ static uint32_t merge(uint32_t set, struct consensus_command *merged) {
 
 /* Has the own card lead, and propose again what the majority's logs have. Then sends heartbeats until a later term comes. */
 static void lead(uint32_t term, uint32_t set) {
-    static struct consensus_command merged[SLOTS];
+    static struct consensus_command merged[MOST_SLOTS];
     ptl_size_t counted;
     uint32_t end = merge(set, merged), proposed = 0, last = 0;
     terms++;
@@ -256,7 +257,7 @@ static void replicate(void) {
 }
 
 static void print_chosen(void) {
-    const struct consensus_chosen *chosen = (const void *)&host->log[SLOTS];
+    const struct consensus_chosen *chosen = (const void *)&host->log[slots];
     printf("{\"replica\":%u,\"terms\":%u,\"lives\":%s,\"chosen\":[", rank, terms, lives ? "true" : "false");
     for (uint32_t i = 0; i < told(&host->told); i++)
         printf("%s[%u,%u,%u,%u]", i > 0 ? "," : "", chosen[i].term, chosen[i].slot, chosen[i].client,
@@ -302,7 +303,7 @@ static struct outcome ask(struct consensus_command command) {
             return outcome;
         }
         if (reply->status == CONSENSUS_FULL)
-            fail("the log is full after %d commands", SLOTS);
+            fail("the log is full after %u commands: command %u is refused", slots, command.request);
         if (reply->status == CONSENSUS_NOT_LEADER && reply->value != leader)
             leader = (uint32_t)reply->value;
         else if (!has_answer || reply->status == CONSENSUS_NOT_LEADER)
@@ -345,16 +346,16 @@ static ptl_handle_md_t
 static ptl_handle_ct_t acknowledged[CONSENSUS_REPLICAS];
 
 static void open_cpu_replica(void) {
-    records = allocate(SLOTS * sizeof *records);
+    records = allocate(slots * sizeof *records);
     if (rank > 0) {
         if (mode == CPU)
             CHECK(PtlCTAlloc(ni, &woken));
-        open_entry(APPENDED, records, SLOTS * sizeof *records, PTL_ME_OP_PUT, mode == CPU ? woken : PTL_CT_NONE);
+        open_entry(APPENDED, records, slots * sizeof *records, PTL_ME_OP_PUT, mode == CPU ? woken : PTL_CT_NONE);
         return;
     }
     for (uint32_t from = 1; from < replicas; from++) {
         CHECK(PtlCTAlloc(ni, &acknowledged[from]));
-        records_md[from] = bind_memory(records, SLOTS * sizeof *records, mode == RDMA ? PTL_MD_EVENT_CT_ACK : 0,
+        records_md[from] = bind_memory(records, slots * sizeof *records, mode == RDMA ? PTL_MD_EVENT_CT_ACK : 0,
                                        mode == RDMA ? acknowledged[from] : PTL_CT_NONE);
         if (mode == CPU)
             open_entry(ACKNOWLEDGED + from, NULL, 0, PTL_ME_OP_PUT, acknowledged[from]);
@@ -403,8 +404,8 @@ static void serve(uint32_t commands) {
     static ptl_size_t batches;
     uint32_t end = next + commands;
     unsigned which;
-    if (end > SLOTS)
-        fail("%u commands do not fit into a log of %d slots", end, SLOTS);
+    if (end > slots)
+        fail("%u commands do not fit into a log of %u slots", end, slots);
     while (next < end) {
         uint32_t first = next;
         ptl_event_t event;
@@ -517,6 +518,7 @@ static void measure(const char *list) {
 int main(int argc, char **argv) {
     const char *count = option(argc, argv, "--replicas", usage), *number = option(argc, argv, "--requests", usage);
     const char *until = argument(argc, argv, "--until"), *seed = option_or(argc, argv, "--seed", "1");
+    const char *room = option_or(argc, argv, "--slots", "4096");
     mode = (enum mode)choice(option(argc, argv, "--mode", usage), modes, MODES, usage);
     size_t value;
     start(RESULT, NULL);
@@ -529,6 +531,9 @@ int main(int argc, char **argv) {
     if (!next_number(&number, &value) || value < 1 || value > MAX_REQUESTS)
         fail("--requests: expected 1 to %d", MAX_REQUESTS);
     requests = (uint32_t)value;
+    if (!next_number(&room, &value) || value < 1 || value > MOST_SLOTS)
+        fail("--slots: expected 1 to %d", MOST_SLOTS);
+    slots = (uint32_t)value;
     if (next_number(&seed, &value))
         random_state = value * 1000003 + rank;
     CHECK(PtlEQAlloc(ni, 4096, &events));

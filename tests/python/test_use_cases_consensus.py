@@ -74,6 +74,26 @@ def test_all_modes_carry_out_each_command_once(program: Path, machine: str) -> N
             assert [(point["commands"], point["data_ok"]) for point in points] == [(5, True), (35, True)], mode
 
 
+def test_five_replicas_serve_sixteen_clients_on_slow_cards(program: Path) -> None:
+    """A second group of clients finds thousands of events far ahead: watchdogs and time limits of the first."""
+    points, _ = run(program, "spin", "-n 21 --machine pspin-400g", "--replicas 5 --requests 20 --clients 8,16")
+    assert [(point["commands"], point["data_ok"]) for point in points] == [(176, True), (352, True)]
+
+
+def test_a_full_log_is_refused_and_named(program: Path) -> None:
+    arguments = "--replicas 3 --requests 20 --clients 2 --slots"
+    [point], _ = run(program, "spin", "-n 5", f"{arguments} 44")
+    assert (point["commands"], point["data_ok"]) == (44, True), "the last command has the last slot"
+    for mode, problem in (
+        ("spin", "the log is full after 43 commands: command 22 is refused"),
+        ("cpu", "44 commands do not fit into a log of 43 slots"),
+    ):
+        command = [_paths.command("spinrun"), "--nic", NICS[mode], "-n", "5", program, "--mode", mode]
+        done = subprocess.run([*command, *arguments.split(), "43"], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert problem in done.stderr
+
+
 @pytest.mark.parametrize("mode", NICS)
 def test_measuring_ends_under_losses_and_deaths(program: Path, mode: str) -> None:
     arguments = "--replicas 3 --requests 3 --clients 2"
