@@ -72,8 +72,6 @@ def measure(home: Path, tools: Toolchain) -> list[Library]:
     folder = home / "sdk" / "handlers"
     texts: dict[str, dict[str, str]] = {}
     for file in sorted(folder.glob("*/*.h")):
-        if file.parent.name.startswith("switch-"):
-            continue  # the programs have cards, but no switch that runs handlers
         texts.setdefault(file.parent.name, {}).update(described(file.read_text(encoding="utf-8")))
     # The parts in `common` are no handlers; cost.c has a handler for each of them.
     texts["common"] = described((folder / "cost.c").read_text(encoding="utf-8"))

@@ -4,6 +4,7 @@
 #include "cost.h"
 #include <handlers/conditional-read/conditional_read.h>
 #include <handlers/consensus/consensus.h>
+#include <handlers/switch-allreduce/switch_allreduce.h>
 #include <handlers/transactions/transactions.h>
 
 /* A table of rows of 64 bytes, of which every fifth begins with 1. */
@@ -96,12 +97,50 @@ static void transactions(void) {
 
 static void get_record(void) { CHECK(PtlGet(md, 0, 64, card, PT, TRANSACTION_RECORDS | 1, 0, NULL)); }
 
+/* A slot of a leaf switch to which 64 ranks send, the first of whom has: handlers cost on switches what they cost on cards. */
+static void add_on_switch(void) {
+    struct switch_allreduce state = {.inputs = SWITCH_ALLREDUCE_CHILDREN, .parent = PEER};
+    for (uint32_t piece = 0; piece < SWITCH_ALLREDUCE_PIECES; piece++)
+        state.added[piece] = 1;
+    append((ptl_me_t){.match_bits = SWITCH_ALLREDUCE_UP,
+                      .header_handler = switch_allreduce_up_header,
+                      .payload_handler = switch_allreduce_up_payload},
+           &state, sizeof state);
+}
+
+static void put_up(void) { put(PACKET, SWITCH_ALLREDUCE_UP, switch_allreduce_header(0, 1, 0)); }
+
+/* Totals on their way to four ranks. */
+static void spread_on_switch(void) {
+    struct switch_allreduce_down state = {.children = 4, .child = {PEER, PEER, PEER, PEER}};
+    append((ptl_me_t){.match_bits = SWITCH_ALLREDUCE_DOWN,
+                      .header_handler = switch_allreduce_down_header,
+                      .payload_handler = switch_allreduce_down_payload},
+           &state, sizeof state);
+}
+
+static void put_down(void) { put(PACKET, SWITCH_ALLREDUCE_DOWN, 0); }
+
+static void answer_on_switch(void) {
+    struct switch_allreduce state = {.inputs = 2};
+    append((ptl_me_t){.match_bits = SWITCH_ALLREDUCE_ASK, .header_handler = switch_allreduce_ask_header}, &state,
+           sizeof state);
+}
+
+static void put_ask(void) { put(0, SWITCH_ALLREDUCE_ASK, 0); }
+
 static const struct test cases[] = {
     {"conditional-read", "conditional-read", "128 rows of 64 B, 26 match", "struct conditional_read_lane",
      sizeof(struct conditional_read_lane) + CONDITIONAL_READ_AT_ONCE * sizeof(struct conditional_read_work),
      conditional_read, put_filter},
     {"consensus-append", "consensus", "APPEND", STATE(struct consensus), consensus, consensus_append},
     {"kvstore", "kvstore", "an insert of 64 B, then a get", STATE(struct kv), kvstore, kvstore_request},
+    {"switch-up", "switch-allreduce", "4 KiB of data for a sum", "struct switch_allreduce", SWITCH_ALLREDUCE_MEMORY,
+     add_on_switch, put_up},
+    {"switch-down", "switch-allreduce", "a total of 4 KiB for 4 ranks", "struct switch_allreduce",
+     SWITCH_ALLREDUCE_MEMORY, spread_on_switch, put_down},
+    {"switch-ask", "switch-allreduce", "a question", "struct switch_allreduce", SWITCH_ALLREDUCE_MEMORY,
+     answer_on_switch, put_ask},
     {"transactions", "transactions", "get of a record", STATE(struct host_queue), transactions, get_record},
 };
 
