@@ -27,7 +27,9 @@ const LONG: usize = 64;
 /// always in the same slot and move together, so their order stays that of their insertion.
 ///
 /// When there are many events, the next few are kept in a sorted list. Handlers whose state exceeds the processor's
-/// cache can look at the events that come [soon](EventQueue::soon) and prefetch what they need.
+/// cache can look at the events that come [soon](EventQueue::soon) and prefetch what they need. When an event is pushed before
+/// the end of a long list, part of the list and of the wheel moves back. The list then grows no more until as many events have been
+/// taken out as were moved, so that an event is moved a constant number of times on average, whatever the times are.
 #[derive(Clone, Debug)]
 pub struct EventQueue<E> {
     now: Time,
@@ -41,6 +43,11 @@ pub struct EventQueue<E> {
     used: [u64; LEVELS],
     /// Which levels are not empty.
     used_levels: u32,
+    /// The number of events that are taken out before the list grows again.
+    pause: usize,
+    /// How often an event was put into a slot.
+    #[cfg(test)]
+    placed: u64,
     pool: Pool<(Time, E)>,
     len: usize,
     inserted: u64,
@@ -69,6 +76,9 @@ impl<E> Default for EventQueue<E> {
             slots: std::iter::repeat_with(Slot::default).take(LEVELS * SLOTS).collect(),
             used: [0; LEVELS],
             used_levels: 0,
+            pause: 0,
+            #[cfg(test)]
+            placed: 0,
             pool: Pool::default(),
             len: 0,
             inserted: 0,
@@ -99,7 +109,10 @@ impl<E> EventQueue<E> {
     #[inline]
     pub fn pop(&mut self) -> Option<(Time, E)> {
         if self.len >= MANY && self.due.len() < AHEAD {
-            self.refill();
+            match self.pause.checked_sub(1) {
+                Some(left) => self.pause = left,
+                None => self.refill(),
+            }
         }
         let first = match self.due.pop_front() {
             Some(first) => first,
@@ -155,6 +168,10 @@ impl<E> EventQueue<E> {
 
     #[inline]
     fn place(&mut self, at: Time, event: E) {
+        #[cfg(test)]
+        {
+            self.placed += 1;
+        }
         let index = self.index(at);
         self.used[index / SLOTS] |= 1 << (index % SLOTS);
         self.used_levels |= 1 << (index / SLOTS);
@@ -261,6 +278,7 @@ impl<E> EventQueue<E> {
             later.append(&mut std::mem::take(&mut self.slots[lower]).entries);
             self.clear(lower);
         }
+        self.pause += tail.len() + later.len();
         for (at, event) in tail.into_iter().chain(later) {
             self.place(at, event);
         }
@@ -353,6 +371,31 @@ mod tests {
             }
             assert!(queue.is_empty());
         }
+    }
+
+    /// Thousands of events far ahead, as time limits and watchdogs leave them, and bursts of near ones, again and again.
+    #[test]
+    fn far_events_are_not_moved_for_each_burst_of_near_ones() {
+        let (mut queue, mut heap) = (EventQueue::default(), BinaryHeap::new());
+        let push = |queue: &mut EventQueue<u64>, heap: &mut BinaryHeap<_>, at: u64| {
+            let number = queue.inserted();
+            queue.push(Time::from_ps(at), number);
+            heap.push(Reverse((at, number)));
+        };
+        for number in 0..6_000 {
+            push(&mut queue, &mut heap, 1_000_000_000 + number * 70_001);
+        }
+        for burst in 0..2_000 {
+            for number in 0..100 {
+                push(&mut queue, &mut heap, burst * 100_000 + (number * 37 % 100) * 900 + 1);
+            }
+            for _ in 0..100 {
+                let Reverse((at, number)) = heap.pop().unwrap();
+                assert_eq!(queue.pop(), Some((Time::from_ps(at), number)));
+            }
+        }
+        let most = queue.inserted() * LEVELS as u64;
+        assert!(queue.placed < most, "{} of {most}", queue.placed);
     }
 
     proptest! {
