@@ -24,6 +24,12 @@ impl Nic {
         self.spin.unload();
     }
 
+    /// The process has been killed: besides, what it has handed over for sending is lost as far as it has not been read.
+    pub fn process_dies(&mut self, ports: &mut impl Ports) {
+        self.pipeline.process_is_dead = true;
+        self.reset(ports);
+    }
+
     /// `PtlNIFini`.
     ///
     /// # Errors

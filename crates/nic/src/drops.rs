@@ -15,6 +15,8 @@ pub enum DropReason {
     NoInterface,
     /// The target closed the interface while the message was under way to it.
     Closed,
+    /// The process that sent the message was killed before its card had read the data (`spinrun --fail`).
+    SenderDied,
     /// The target has no such portal table entry.
     NoPortal,
     /// The portal table entry is disabled, by flow control or by `PtlPTDisable`.
@@ -47,6 +49,7 @@ impl DropReason {
             DropReason::NoProcess => "no_process",
             DropReason::NoInterface => "no_interface",
             DropReason::Closed => "interface_closed",
+            DropReason::SenderDied => "sender_died",
             DropReason::NoPortal => "no_portal_table_entry",
             DropReason::Disabled => "portal_table_entry_disabled",
             DropReason::NoEntry => "no_entry",

@@ -95,6 +95,10 @@ fn explain(reason: DropReason) -> (&'static str, &'static str) {
             "the target's interface was closed while they were under way",
             "wait for what is under way, or let all ranks meet, before PtlNIFini, PtlFini and the end of the program",
         ),
+        DropReason::SenderDied => (
+            "their sender's process was killed before its card had read the data",
+            "that is what --fail asks for; programs learn it from PTL_NI_DROPPED, or from answers that do not come",
+        ),
         DropReason::NoPortal => {
             ("the target had no such portal table entry", "let all ranks meet after PtlPTAlloc, before anybody sends")
         }

@@ -107,6 +107,35 @@ fn what_waits_for_a_dead_card_or_process_is_told() {
     assert_eq!(report["failures"]["deaths"], serde_json::json!([{"rank": 0, "at_ps": 1_000_000, "victim": "process"}]));
 }
 
+/// What a dead process has handed over for sending is lost as far as its card has not read it, and nobody is blamed for bad addresses.
+#[test]
+fn the_messages_that_a_dead_process_was_sending_are_dropped_at_their_target() {
+    for (machine, at) in [("sc17-int", "5us"), ("sc17-dis", "2us")] {
+        for mode in ["puts", "handlers"] {
+            let options = format!("-n 3 --machine {machine} --fail 1@{at}");
+            let (run, _, report) = timed(&options, &format!("{mode} 100000 3"));
+            assert!(!run.err.contains("is not accessible"), "{machine} {mode}: {}", run.err);
+            assert!(
+                run.err.contains("their sender's process was killed before its card had read the data"),
+                "{}",
+                run.err
+            );
+            let lost = &report["drops"]["sender_died"];
+            let (packets, bytes) = (lost["packets"].as_u64().unwrap(), lost["bytes"].as_u64().unwrap());
+            assert_eq!(
+                (lost["messages"].as_u64(), lost["first"]["source"].as_u64()),
+                (Some(1), Some(1)),
+                "{machine} {mode}"
+            );
+            // 25 packets, of which the last has 1,696 bytes; the first ones had been read.
+            assert!((1..=25).contains(&packets) && bytes == (packets - 1) * 4096 + 1696, "{machine} {mode}: {lost}");
+            if mode == "puts" && packets < 25 {
+                assert!(run.out.contains("0: event 2 from 1, fail 2"), "{machine}: {}", run.out);
+            }
+        }
+    }
+}
+
 #[test]
 fn barriers_do_not_wait_for_the_dead() {
     let run = spinrun("-n 4 --fail 1@1500,3@1us", &program("failures"), "barrier 1 4");

@@ -82,9 +82,11 @@ impl Processes {
         state.waits.clear();
         let is_doomed = state.is_doomed;
         if status.success() || is_doomed {
-            self.act(cluster, rank, |card, ports| card.reset(ports));
             if is_doomed {
+                self.act(cluster, rank, |card, ports| card.process_dies(ports));
                 self.leave_barriers(cluster, rank);
+            } else {
+                self.act(cluster, rank, |card, ports| card.reset(ports));
             }
         } else {
             // Nothing comes after this, so what is under way to its card is not lost for another reason.

@@ -111,17 +111,27 @@ impl Nic {
         };
         rx.remaining -= bytes;
         let fail = packet.header.body.fail();
+        let is_first = packet.is_header() || rx.fail == NiFail::Ok;
         rx.fails(fail); // found out after the first packet had left
+        // The data of a request is missing in this way only when its process has died.
+        let reason = (fail == NiFail::Dropped).then_some(DropReason::SenderDied);
         match (&rx.sink, fail == NiFail::Ok) {
-            (Sink::Nowhere, _) => {}
+            (Sink::Nowhere, true) => {}
+            // It was refused, and is counted as such.
+            (Sink::Nowhere, false) if rx.header.body.fail() == NiFail::Ok => {}
             (Sink::Entry(delivery), true) if delivery.spin.is_some() => {
                 self.spin.packet(rx, packet, &mut self.pipeline, ports)?;
             }
             // What could not be read where it came from is not written.
             (Sink::Entry(delivery), false) if delivery.spin.is_some() => {
-                self.pipeline.drop_data(rx, None, packet.offset, bytes, ports)?;
+                self.pipeline.drop_data(rx, reason, packet.offset, bytes, ports)?;
             }
-            (_, false) => {}
+            (_, false) => {
+                if let Some(reason) = reason {
+                    let part = Part { is_first, packets: 1, bytes };
+                    drops::count(&mut self.pipeline.stats.drops, reason, &packet.header, part, ports.now());
+                }
+            }
             (Sink::Entry(_), true) => self.pipeline.act(rx, packet.offset, packet.data, ports)?,
             (Sink::Operation(token, _), true) => match self.pipeline.portals.operation(*token)?.card {
                 Some(place) => {

@@ -20,6 +20,8 @@ pub struct Pipeline {
     pub portals: Portals,
     /// Whether there is a host, with memory; a switch has none.
     pub has_host: bool,
+    /// Whether the host's process has been killed, and its memory is gone with it.
+    pub process_is_dead: bool,
     /// The DMA engine.
     pub dma: DmaEngine,
     /// What the card has counted; the parts that others count are missing.
@@ -43,6 +45,7 @@ impl Pipeline {
         Pipeline {
             portals,
             has_host: true,
+            process_is_dead: false,
             dma: DmaEngine::new(machine.dma.clone()),
             stats: Stats::default(),
             completions: VecDeque::new(),

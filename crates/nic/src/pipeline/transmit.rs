@@ -168,8 +168,9 @@ impl Pipeline {
     fn read(&mut self, message: &Sending, offset: u64, ports: &mut impl Ports) -> Packet {
         let mut data = vec![0; self.packet_bytes(message, offset) as usize];
         let mut packet = Packet::new(message.header.clone(), offset, Vec::new());
-        if message.right.as_ref().is_some_and(|right| right.is_revoked()) {
-            // The interface that the data belongs to has been closed meanwhile.
+        let is_revoked = message.right.as_ref().is_some_and(|right| right.is_revoked());
+        if is_revoked || self.process_is_dead {
+            // The interface that the data belongs to has been closed meanwhile, or the process has died.
             self.local_fault(&mut packet, message.sent, NiFail::Dropped);
         } else if let Some((region, start)) = &message.from
             && let Err(fault) = region.read(ports, start.wrapping_add(offset), &mut data)
