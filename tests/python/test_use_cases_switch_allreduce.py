@@ -49,7 +49,7 @@ def points(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
         (4, SINGLE),
         (16, SWITCHES),
         (13, (*SWITCHES, "--set", "network.switch.hpus=2")),
-        (10, (*SWITCHES, "--machine", "pspin-400g", "--set", "network.switch.lanes=4")),
+        (10, (*SWITCHES, "--machine", "pspin-400g", "--set", "network.switch.speedup=4")),
         (12, (*SWITCHES, "--machine", "sc17-dis", "--set", "network.fabric.flow=drop")),
     ],
 )

@@ -152,6 +152,18 @@ fn keys_of_a_fabric_are_used_or_named() {
 }
 
 #[test]
+fn schedules_have_no_handlers_on_switches() {
+    let schedule = "num_ranks 2 rank 0 { send 8b to 1 } rank 1 { recv 8b from 0 }";
+    let switches = "network.switch.handlers=\"*\"";
+    for model in ["loggops", "packet", "nic", "protocol"] {
+        let arguments = ["run", model, "-", "--machine", "sc17-int", "--set", "network.model=fabric"];
+        let told = "network.switch.handlers: schedules have no handlers on switches; programs have (spinrun)";
+        let error = fails(&[&arguments[..], &["--set", switches]].concat(), schedule, 2);
+        assert!(error.contains(told), "{model}: {error}");
+    }
+}
+
+#[test]
 fn other_cpus_count_unless_disabled() {
     let schedule = b"num_ranks 1 rank 0 { a: calc 1000 b: calc 10 cpu 1 b requires a }";
     assert_eq!(json(&["run", "loggops", "-", "--json", "-"], schedule)["max_end_ns"], 1010);

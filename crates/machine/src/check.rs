@@ -31,7 +31,7 @@ const MAX_RETRIES: u32 = 1000;
 /// The maximum number of contexts of a card: a set of contexts fits into a machine word.
 const MAX_CONTEXTS: u32 = 64;
 /// The maximum number of links whose bandwidth the port of a switch's accelerator has.
-const MAX_LANES: u32 = 64;
+const MAX_SPEEDUP: u32 = 64;
 
 impl Machine {
     pub(crate) fn check(&self) -> Result<(), Problem> {
@@ -74,9 +74,9 @@ impl Machine {
 
 impl Machine {
     fn check_switch_cards(&self) -> Result<(), Problem> {
-        let SwitchCards { handlers, hpus, lanes } = &self.network.switch_cards;
+        let SwitchCards { handlers, hpus, speedup } = &self.network.switch_cards;
         for (key, number, most) in
-            [("network.switch.hpus", hpus, MAX_CONTEXTS), ("network.switch.lanes", lanes, MAX_LANES)]
+            [("network.switch.hpus", hpus, MAX_CONTEXTS), ("network.switch.speedup", speedup, MAX_SPEEDUP)]
         {
             let Some(number) = *number else { continue };
             if handlers.is_empty() {

@@ -354,23 +354,23 @@ impl Fabric {
 }
 
 impl SwitchCards {
-    const KEYS: [&'static str; 3] = ["network.switch.handlers", "network.switch.hpus", "network.switch.lanes"];
+    const KEYS: [&'static str; 3] = ["network.switch.handlers", "network.switch.hpus", "network.switch.speedup"];
 
     fn read(table: &Table) -> Result<SwitchCards, Problem> {
-        let [handlers, hpus, lanes] = SwitchCards::KEYS;
+        let [handlers, hpus, speedup] = SwitchCards::KEYS;
         Ok(SwitchCards {
             handlers: read_if_there(table, handlers)?.unwrap_or_default(),
             hpus: read_if_there(table, hpus)?,
-            lanes: read_if_there(table, lanes)?,
+            speedup: read_if_there(table, speedup)?,
         })
     }
 
     fn describe(&self, rows: &mut Vec<Row>) {
-        let SwitchCards { handlers, hpus, lanes } = self;
-        let [handlers_key, hpus_key, lanes_key] = SwitchCards::KEYS;
+        let SwitchCards { handlers, hpus, speedup } = self;
+        let [handlers_key, hpus_key, speedup_key] = SwitchCards::KEYS;
         rows.extend((!handlers.is_empty()).then(|| Row::new(handlers_key, handlers)));
         rows.extend(hpus.as_ref().map(|hpus| Row::new(hpus_key, hpus)));
-        rows.extend(lanes.as_ref().map(|lanes| Row::new(lanes_key, lanes)));
+        rows.extend(speedup.as_ref().map(|speedup| Row::new(speedup_key, speedup)));
     }
 }
 

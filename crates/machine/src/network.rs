@@ -44,14 +44,14 @@ pub struct SwitchCards {
     /// `hpus`: number of HPUs of each such accelerator (only of the kind "sc17"). Default: as many as those of the hosts'
     /// cards have.
     pub hpus: Option<u32>,
-    /// `lanes`: the bandwidth between a switch and its accelerator, in links. Default: 1.
-    pub lanes: Option<u32>,
+    /// `speedup`: how many times the bandwidth of a link the port between a switch and its accelerator has. Default: 1.
+    pub speedup: Option<u32>,
 }
 
 impl SwitchCards {
     /// The inverse bandwidth between a switch and its accelerator, where a link has this one.
     pub fn gap_per_byte(&self, of_link: TimePerByte) -> TimePerByte {
-        TimePerByte::from_fs_per_byte(of_link.as_fs_per_byte() / u64::from(self.lanes.unwrap_or(1)))
+        TimePerByte::from_fs_per_byte(of_link.as_fs_per_byte() / u64::from(self.speedup.unwrap_or(1)))
     }
 }
 

@@ -11,7 +11,7 @@ impl Machine {
         let mut machine = self.clone();
         let cards = &self.network.switch_cards;
         machine.network.gap_per_byte = cards.gap_per_byte(self.network.gap_per_byte);
-        machine.network.gap = Time::from_ps(self.network.gap.as_ps() / u64::from(cards.lanes.unwrap_or(1)));
+        machine.network.gap = Time::from_ps(self.network.gap.as_ps() / u64::from(cards.speedup.unwrap_or(1)));
         if let (Accelerator::Sc17(unit), Some(hpus)) = (&mut machine.accelerator, cards.hpus) {
             unit.contexts = unit.contexts.max(hpus);
             unit.hpus = hpus;

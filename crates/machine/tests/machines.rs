@@ -693,14 +693,14 @@ fn switches_with_handlers_need_what_runs_them() {
     assert!(needs(&[fabric, "network.topology=\"./net.dot\""]).contains("needs a topology that spinkit builds"));
     assert!(error(&[fabric, "network.switch.hpus=8"]).contains("decides nothing without network.switch.handlers"));
     assert_eq!(error(&[fabric, handlers, "network.switch.hpus=65"]), "must be at most 64, is 65");
-    assert_eq!(error(&[fabric, handlers, "network.switch.lanes=0"]), "must be at least 1, is 0");
+    assert_eq!(error(&[fabric, handlers, "network.switch.speedup=0"]), "must be at least 1, is 0");
     assert!(error(&[fabric, "network.switch.handlers=3"]).contains("must be a list of strings"));
 
-    let settings = [fabric, handlers, "network.switch.hpus=16", "network.switch.lanes=4"].map(str::to_owned);
+    let settings = [fabric, handlers, "network.switch.hpus=16", "network.switch.speedup=4"].map(str::to_owned);
     let machine = Machine::load("sc17-int", &[folder()], &settings).unwrap();
     let shown: Vec<_> = machine.describe().into_iter().filter(|(key, ..)| key.starts_with("network.switch.")).collect();
     assert_eq!(shown[0], ("network.switch.handlers", "switch 0 of level 2; switch * of level 1".to_owned(), ""));
-    assert_eq!(shown[1..], [("network.switch.hpus", "16".into(), ""), ("network.switch.lanes", "4".into(), "")]);
+    assert_eq!(shown[1..], [("network.switch.hpus", "16".into(), ""), ("network.switch.speedup", "4".into(), "")]);
     // Four links of 20 ps/B; 16 HPUs instead of 4; and as many contexts.
     let of_switch = machine.of_switch();
     assert_eq!(of_switch.network.gap_per_byte.as_fs_per_byte(), 5_000);

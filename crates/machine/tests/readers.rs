@@ -26,7 +26,7 @@ const READERS: [(&str, &str); 57] = [
     ("network.fabric.taper", "shape.taper"),
     ("network.switch.handlers", "switch_cards.handlers"),
     ("network.switch.hpus", "cards.hpus"),
-    ("network.switch.lanes", "cards.lanes"),
+    ("network.switch.speedup", "cards.speedup"),
     ("host.cores", "host.cores"),
     ("host.o_ns", "host.overhead"),
     ("host.poll_ns", "host.poll"),
@@ -88,7 +88,7 @@ fn every_parameter_is_read() {
         fs::read_dir(root.join("crates")).unwrap().map(|entry| entry.unwrap().path().join("src")).collect();
     let mut all = String::new();
     sources.iter().for_each(|folder| code(folder, &mut all));
-    let switch = ["network.switch.handlers=\"*\"", "network.switch.hpus=8", "network.switch.lanes=2"];
+    let switch = ["network.switch.handlers=\"*\"", "network.switch.hpus=8", "network.switch.speedup=2"];
     let set = [&["network.model=fabric", "network.fabric.taper=1"], &switch[..]].concat();
     let set: Vec<String> = set.into_iter().map(str::to_owned).collect();
     let machine = Machine::load("sc17-int", &[root.join("machines")], &set).unwrap();

@@ -272,9 +272,9 @@ fn a_packet_passes_a_switch_before_and_after_its_accelerator() {
     let report = report.unwrap();
     assert_eq!((report.hosts, report.switches, report.packet_hops), (8, 6, 2 + 2 + 4));
 
-    // With four lanes a packet leaves the accelerator in a quarter of the time; its first byte waits until the link that is
+    // With a speedup of four a packet leaves the accelerator in a quarter of the time; its first byte waits until the link that is
     // slower can go on without a pause, which is at once.
-    let (times, _) = simulate(&with_handlers("switch 0 of level 1", &["network.switch.lanes=4"]), 8, &packets);
+    let (times, _) = simulate(&with_handlers("switch 0 of level 1", &["network.switch.speedup=4"]), 8, &packets);
     assert_eq!(times[1], (1_000_000, 1_000_000 + FULL / 4, 1_000_000 + SWITCH + WIRE));
     // On the way in, the fast link waits for the tail that a slow one still brings.
     assert_eq!(times[0], (0, FULL, WIRE + SWITCH + FULL - FULL / 4));

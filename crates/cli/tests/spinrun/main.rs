@@ -19,4 +19,5 @@ mod p4spin_limits;
 mod p4spin_times;
 mod portals;
 mod pspin;
+mod switches;
 mod times;
