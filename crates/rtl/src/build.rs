@@ -25,8 +25,8 @@ pub struct Design {
     pub generated: Vec<(String, String)>,
     /// Files with modules that no other module names, besides the top: what is bound. Relative to `rtl/`.
     pub bound: Vec<&'static str>,
-    /// Whether a cluster and an HPU are compiled once for all of them.
-    pub is_hierarchical: bool,
+    /// Whether the code of a cluster and of an HPU is written once for all of them.
+    pub is_shared: bool,
     /// Whether assertions are checked, and what no reset sets is random.
     pub is_checked: bool,
     /// Whether its simulator can write waveforms, and is slower.
@@ -43,20 +43,20 @@ impl Design {
             top: "pspin_harness".to_owned(),
             generated: generated.into_iter().map(|(name, text)| (name.to_owned(), text)).collect(),
             bound: OBSERVERS.to_vec(),
-            is_hierarchical: unit.units.clusters * unit.units.hpus > MOST_FLAT,
+            is_shared: unit.units.clusters * unit.units.hpus > MOST_FLAT,
             is_checked: false,
             is_traced: false,
         })
     }
 }
 
-/// The most HPUs of a unit of which each is compiled apart: its simulation is faster, but takes longer to build.
+/// The most HPUs of a unit of which each has code of its own: Verilator can optimize that more, but the code of more of them would take
+/// too long to compile, and be too large for the caches of a processor.
 const MOST_FLAT: u32 = 4;
-/// The modules that are compiled once for all instances when there are more: they say `hier_block`, and have no parameters. Verilator
-/// must have read the packages when it finds them, so they are no files of a library.
-const BLOCKS: [&str; 2] = ["src/cluster/pspin_cluster_hpu.sv", "src/cluster/pspin_cluster.sv"];
+/// What a design with code that is shared has beside its sources: what Verilator is told about modules, and a clock gate.
+const SHARED_FILES: [&str; 2] = ["tests/harness/shared.vlt", "tests/harness/pspin_gate.sv"];
 
-/// What tells the events of a unit and its instructions. Nothing can be bound to a module of [`BLOCKS`] itself.
+/// What tells the events of a unit and its instructions.
 const OBSERVERS: [&str; 4] = [
     "observe/pspin_observe_csched.sv",
     "observe/pspin_observe_driver.sv",
@@ -74,7 +74,6 @@ const FLAGS: &[&str] = &[
     LIBRARY,
     "--prefix",
     "Vdesign",
-    "-O3",
     "--no-timing",
     "--output-split",
     "20000",
@@ -82,6 +81,10 @@ const FLAGS: &[&str] = &[
     "-Wno-lint",
     "-Wno-style",
 ];
+/// What decides about the code of instances: everything becomes one module; or modules stay apart, and Verilator leaves out what gives
+/// names or constants of one instance to the code of all.
+const FLAT: &[&str] = &["-O3"];
+const SHARED: &[&str] = &["-fno-dfg", "-fno-table"];
 /// What decides about speed and checks.
 const FAST: &[&str] = &["--noassert", "--x-assign", "fast", "--x-initial", "fast"];
 const CHECKED: &[&str] = &["--assert", "--x-assign", "unique", "--x-initial", "unique"];
@@ -161,9 +164,9 @@ fn file_name() -> String {
 /// A number of everything that decides about the library.
 fn key(rtl: &Path, tools: &Tools, design: &Design) -> Result<u64, RtlError> {
     let mut hasher = DefaultHasher::new();
-    let Design { top, generated, bound, is_hierarchical, is_checked, is_traced, name: _ } = design;
-    (top, bound, is_hierarchical, is_checked, is_traced, tools.version()).hash(&mut hasher);
-    (FLAGS, FAST, CHECKED, TRACED, CXX, MAKE).hash(&mut hasher);
+    let Design { top, generated, bound, is_shared, is_checked, is_traced, name: _ } = design;
+    (top, bound, is_shared, is_checked, is_traced, tools.version()).hash(&mut hasher);
+    (FLAGS, FLAT, SHARED, FAST, CHECKED, TRACED, CXX, MAKE).hash(&mut hasher);
     let mut files = bound.iter().map(|file| rtl.join(file)).collect();
     for folder in FOLDERS {
         list(&rtl.join(folder), &mut files)?;
@@ -223,7 +226,7 @@ fn make(rtl: &Path, tools: &Tools, design: &Design, room: &Path, log: &Path) -> 
     if design.is_traced {
         verilator.args(TRACED);
     }
-    // Not --top, which Verilator hands on to the blocks of a hierarchical design.
+    verilator.args(if design.is_shared { SHARED } else { FLAT });
     verilator.args(["--top-module", &design.top, "-Mdir", "design", "-CFLAGS", CXX, "-MAKEFLAGS", MAKE]);
     verilator.arg(rtl.join("tests/harness/public.vlt")).arg(rtl.join("src/pspin_pkg.sv"));
     // The core knows the module of this file by another name.
@@ -233,8 +236,8 @@ fn make(rtl: &Path, tools: &Tools, design: &Design, room: &Path, log: &Path) -> 
         fs::write(&path, text).map_err(|error| file(&path, error))?;
         verilator.arg(path);
     }
-    if design.is_hierarchical {
-        verilator.arg("--hierarchical").args(BLOCKS.map(|block| rtl.join(block)));
+    if design.is_shared {
+        verilator.args(SHARED_FILES.map(|file| rtl.join(file)));
     }
     let mut folders: Vec<PathBuf> = fs::read_dir(rtl.join("src"))
         .map_err(|error| file(&rtl.join("src"), error))?

@@ -95,8 +95,6 @@ module pspin_cluster
   output logic                       waits_o
 );
 
-  /* verilator hier_block */
-
   if (!L1DmaWins || L1AtomicBankCycles != 2 || L1LoadCycles != 1 || L1BankBits != 32) begin : gen_check_l1
     $fatal(1, "the hardware of accelerator.l1 has dma_wins = true, atomic_bank_cycles = 2, load_cycles = 1 and bank_bits = 32");
   end

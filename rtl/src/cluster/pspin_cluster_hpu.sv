@@ -75,8 +75,6 @@ module pspin_cluster_hpu
   output logic                     terminate_o
 );
 
-  /* verilator hier_block */
-
   pspin_hpu #(
     .Clusters    (Clusters),
     .Tasks       (ClusterTasks),

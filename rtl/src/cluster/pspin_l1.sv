@@ -53,14 +53,6 @@ module pspin_l1
     $fatal(1, "the banks of L1 are a power of two, and a beat has at most a word for each");
   end
 
-  function automatic logic [GroupWidth-1:0] group_of(logic [31:0] address);
-    return GroupWidth'(Groups > 1 ? address >> $clog2(BeatBytes) : '0);
-  endfunction
-
-  function automatic logic [RowWidth-1:0] row_of(logic [31:0] address);
-    return RowWidth'(address >> (2 + BankWidth));
-  endfunction
-
   // Words.
   logic [Askers-1:0]    wants, gnt, is_atomic, may_begin, asks_q, holds_q, late_q;
   word_request_t        request [Askers];
@@ -100,13 +92,22 @@ module pspin_l1
   logic [GroupWidth-1:0] read_group_q;     // of the cycle before
   logic [Banks-1:0]      is_ready, is_written, is_read, is_remote;
 
-  function automatic logic [Banks-1:0] banks_of(logic [31:0] address);
-    return Banks'({BeatWords{1'b1}}) << (32'(group_of(address)) * BeatWords);
-  endfunction
+  // The groups of the addresses of beats, and their banks.
+  localparam int unsigned Written = 0, Read = 1, NextWritten = 2, NextRead = 3;
+  logic [31:0]           beat       [4];
+  logic [GroupWidth-1:0] group      [4];
+  logic [Banks-1:0]      beat_banks [4];
 
-  assign is_written = writes_q ? banks_of(write_q.address) : '0;
-  assign is_read    = reads_q ? banks_of(read_address_q) : '0;
-  assign is_next    = (write_valid_i ? banks_of(write_i.address) : '0) | (read_valid_i ? banks_of(read_address_i) : '0);
+  assign beat = '{write_q.address, read_address_q, write_i.address, read_address_i};
+
+  for (genvar i = 0; i < 4; i++) begin : gen_beat
+    assign group[i]      = GroupWidth'(Groups > 1 ? beat[i] >> $clog2(BeatBytes) : '0);
+    assign beat_banks[i] = Banks'({BeatWords{1'b1}}) << (32'(group[i]) * BeatWords);
+  end
+
+  assign is_written = writes_q ? beat_banks[Written] : '0;
+  assign is_read    = reads_q ? beat_banks[Read] : '0;
+  assign is_next    = (write_valid_i ? beat_banks[NextWritten] : '0) | (read_valid_i ? beat_banks[NextRead] : '0);
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -121,7 +122,7 @@ module pspin_l1
   always_ff @(posedge clk_i) begin
     if (write_valid_i) write_q <= write_i;
     if (read_valid_i) read_address_q <= read_address_i;
-    if (reads_q) read_group_q <= group_of(read_address_q);
+    if (reads_q) read_group_q <= group[Read];
   end
 
   // A word of another cluster.
@@ -226,7 +227,7 @@ module pspin_l1
       access[i]   = '{
         we:             request[i].we,
         atop:           request[i].atop,
-        row:            row_of(request[i].address),
+        row:            request[i].address[2+BankWidth+:RowWidth],
         be:             request[i].be,
         expected_valid: request[i].expected_valid
       };
@@ -250,7 +251,7 @@ module pspin_l1
       if (!takes_word[b]) begin
         chosen.we   = is_written[b];
         chosen.atop = AtopNone;
-        chosen.row  = row_of(is_written[b] ? write_q.address : read_address_q);
+        chosen.row  = is_written[b] ? write_q.address[2+BankWidth+:RowWidth] : read_address_q[2+BankWidth+:RowWidth];
         chosen.be   = write_q.strobe[Lane*4+:4];
       end
     end

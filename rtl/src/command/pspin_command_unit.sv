@@ -297,6 +297,7 @@ module pspin_command_unit
 
   logic [1:0]           write_valid, write_ready, ask_valid, ask_ready, data_ready;
   host_write_t [1:0]    writes;
+  logic [6:0]           direct_bytes;
   host_read_t [1:0]     asks;
   hpu_id_t              reader;
   logic [SlotWidth-1:0] reader_slot;
@@ -391,7 +392,7 @@ module pspin_command_unit
     .host_write_ready_i    (write_ready[1]),
     .host_write_address_o  (writes[1].address),
     .host_write_data_o     (writes[1].data),
-    .host_write_bytes_o    (writes[1].bytes),
+    .host_write_bytes_o    (direct_bytes),
     .host_write_context_o  (writes[1].execution_context),
     .host_write_own_o      (own_write),
     .host_written_valid_i  (host_written_valid_i && host_written_id_i != 2'd0),
@@ -412,7 +413,8 @@ module pspin_command_unit
     .end_data_o            (direct_data)
   );
 
-  assign writes[1].size  = 32'(writes[1].bytes);
+  assign writes[1].bytes = direct_bytes;
+  assign writes[1].size  = 32'(direct_bytes);
   assign writes[1].first = 1'b1;
   assign writes[1].last  = 1'b1;
   assign writes[1].id    = own_write ? 2'd2 : 2'd1;

@@ -15,19 +15,16 @@ module pspin_sram #(
 
   logic [Bytes*8-1:0] rows [Rows]  /* verilator public_flat_rw */;
 
-  // A row after the write. The loop stays one in a simulator's code: wide memories would be most of it.
-  function automatic logic [Bytes*8-1:0] written(logic [Bytes*8-1:0] row);
-    written = row;
-    /* verilator unroll_disable */
-    for (int unsigned i = 0; i < Bytes; i++) begin
-      if (be_i[i]) written[i*8+:8] = wdata_i[i*8+:8];
-    end
-  endfunction
-
-  always_ff @(posedge clk_i) begin
+  // The loop stays one in a simulator's code: wide memories would be most of it. There is no function here, because a simulator would
+  // give each instance of the memory a copy of its own.
+  always_ff @(posedge clk_i) begin : access
+    logic [Bytes*8-1:0] row;
     if (req_i) begin
       if (we_i) begin
-        rows[row_i] <= written(rows[row_i]);
+        row = rows[row_i];
+        /* verilator unroll_disable */
+        for (int unsigned i = 0; i < Bytes; i++) if (be_i[i]) row[i*8+:8] = wdata_i[i*8+:8];
+        rows[row_i] <= row;
       end else begin
         rdata_o <= rows[row_i];
       end

@@ -12,25 +12,34 @@ module pspin_boot_rom (
 
   localparam logic [4:0] Zero = 5'd0, Sp = 5'd2, T0 = 5'd5, A0 = 5'd10, A1 = 5'd11;
 
-  // The upper part of a constant whose lower 12 bits an instruction adds with their sign.
-  function automatic logic [31:0] lui(logic [4:0] rd, logic [31:11] value);
-    return {value[31:12] + 20'(value[11]), rd, 7'b0110111};
-  endfunction
+  // What the instruction sets, from which register, and a constant: its lower 12 bits, which `addi` adds with their sign, and the
+  // upper part that `lui` has to set for that.
+  logic [4:0]  rd, rs;
+  logic [31:0] value;
+  logic [19:0] upper;
+  logic        is_lui;
 
-  function automatic logic [31:0] addi(logic [4:0] rd, logic [4:0] rs, logic [11:0] value);
-    return {value, rs, 3'b000, rd, 7'b0010011};
-  endfunction
+  assign upper = value[31:12] + 20'(value[11]);
 
   always_comb begin
+    {rd, rs} = {Zero, Zero};
+    value    = '0;
+    is_lui   = 1'b0;
     unique case (addr_i)
-      3'd0:    instr_o = lui(Sp, stack_top_i[31:11]);
-      3'd1:    instr_o = addi(Sp, Sp, stack_top_i[11:0]);
-      3'd2:    instr_o = addi(A0, Zero, cluster_i);
-      3'd3:    instr_o = addi(A1, Zero, hpu_i);
-      3'd4:    instr_o = lui(T0, entry_i[31:11]);
-      3'd5:    instr_o = {entry_i[11:0], T0, 3'b000, Zero, 7'b1100111};  // jalr zero, entry(t0)
-      default: instr_o = addi(Zero, Zero, '0);
+      3'd0:    {rd, value, is_lui} = {Sp, stack_top_i, 1'b1};
+      3'd1:    {rd, rs, value}     = {Sp, Sp, stack_top_i};
+      3'd2:    {rd, value}         = {A0, 32'(cluster_i)};
+      3'd3:    {rd, value}         = {A1, 32'(hpu_i)};
+      3'd4:    {rd, value, is_lui} = {T0, entry_i, 1'b1};
+      3'd5:    {rs, value}         = {T0, entry_i};
+      default: ;
     endcase
+  end
+
+  always_comb begin
+    if (is_lui) instr_o = {upper, rd, 7'b0110111};
+    else if (addr_i == 3'd5) instr_o = {value[11:0], rs, 3'b000, rd, 7'b1100111};  // jalr zero, entry(t0)
+    else instr_o = {value[11:0], rs, 3'b000, rd, 7'b0010011};
   end
 
 endmodule

@@ -98,6 +98,10 @@ module pspin_hpu
   logic [2:0]    size;
   cause_e        trap_cause;
   word_request_t request;
+  logic          writes, expects;
+  logic [3:0]    be;
+  atop_e         atop;
+  logic [31:0]   address, wdata, expected;
   logic [63:0]   cycles_q;
 
   pspin_core #(
@@ -117,11 +121,11 @@ module pspin_hpu
     .data_req_o    (req),
     .data_gnt_i    (gnt),
     .data_rvalid_i (rvalid),
-    .data_we_o     (request.we),
-    .data_be_o     (request.be),
-    .data_atop_o   (request.atop),
-    .data_addr_o   (request.address),
-    .data_wdata_o  (request.wdata),
+    .data_we_o     (writes),
+    .data_be_o     (be),
+    .data_atop_o   (atop),
+    .data_addr_o   (address),
+    .data_wdata_o  (wdata),
     .data_rdata_i  (rdata),
     .data_size_o   (size),
     .data_second_o (second),
@@ -137,13 +141,15 @@ module pspin_hpu
     .rst_ni          (core_rst_n),
     .req_i           (req),
     .gnt_i           (gnt),
-    .atop_i          (request.atop),
-    .addr_i          (request.address),
+    .atop_i          (atop),
+    .addr_i          (address),
     .rvalid_i        (rvalid),
     .rdata_i         (rdata),
-    .expected_valid_o(request.expected_valid),
-    .expected_o      (request.expected)
+    .expected_valid_o(expects),
+    .expected_o      (expected)
   );
+
+  assign request = '{writes, atop, address, be, wdata, expects, expected};
 
   // --------------------------------------------------------------------------------------------------------------- instructions
   // After a reset the core executes the boot ROM until it fetches from another place; no handler gets there. The last instruction
@@ -245,8 +251,8 @@ module pspin_hpu
     .cluster_i    (id_i.cluster),
     .windows_i    (windows),
     .scratchpads_i(scratchpads),
-    .range_i      ('{request.address, 32'(size)}),
-    .writes_i     (request.we || request.atop != AtopNone),
+    .range_i      ('{address, 32'(size)}),
+    .writes_i     (writes || atop != AtopNone),
     .allowed_o    (allowed),
     .is_own_l1_o  (is_own_l1),
     .common_o     (common)
@@ -304,8 +310,8 @@ module pspin_hpu
     .trap_age_i      (2'(trap_is_late) + 2'(!is_code)),
     .trap_i          ('{EndFaulted, is_code ? trap_cause : CauseFetch, trap_pc, '0}),
     .denied_i        (denied),
-    .denied_early_i  (request.atop != AtopNone || 3'(request.address[1:0]) + size > 3'd4),
-    .denial_i        ('{EndFaulted, denied_cause, pc_ex, 64'(request.address)}),
+    .denied_early_i  (atop != AtopNone || 3'(address[1:0]) + size > 3'd4),
+    .denial_i        ('{EndFaulted, denied_cause, pc_ex, 64'(address)}),
     .misuse_i        (misuse),
     .misuse_outcome_i(misuse_outcome),
     .bites_i         (bites),

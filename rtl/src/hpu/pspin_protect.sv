@@ -24,20 +24,20 @@ module pspin_protect
   output logic [31:0]             common_o      // its address as everybody sees it
 );
 
-  logic [31:0] own_offset, l1_offset, cluster;
-  logic        exists, is_l1;
-  range_t      asked, scratchpad;
+  // What may hold the range: the windows of the task with the scratchpad of the cluster, and the memory in which it lies. The windows
+  // are those of windows_t, from its last member on.
+  localparam int unsigned Code = 3;
+  localparam int unsigned Windows = 7;
 
-  // Whether a range holds another. One that has no bytes holds none, not even the one without bytes.
-  function automatic logic holds(range_t window, range_t inner);
-    logic [31:0] offset;
-    offset = inner.address - window.address;
-    return window.size != '0 && 33'(offset) + 33'(inner.size) <= 33'(window.size);
-  endfunction
+  logic [31:0]        own_offset, l1_offset, cluster;
+  logic               is_l1;
+  range_t             memory, scratchpad;
+  range_t [Windows:0] candidates;
+  logic [Windows:0]   holds;
+  logic [Windows-1:0] usable;
 
   assign own_offset = range_i.address - OwnL1Start;
   assign common_o   = own_offset < L1Bytes ? L1Start + 32'(cluster_i) * L1Span + own_offset : range_i.address;
-  assign asked      = '{common_o, range_i.size};
 
   assign l1_offset   = common_o - L1Start;
   assign cluster     = l1_offset / L1Span;
@@ -45,10 +45,10 @@ module pspin_protect
   assign is_own_l1_o = cluster == 32'(cluster_i);
 
   always_comb begin
-    if (common_o >= ProgramStart) exists = holds('{ProgramStart, ProgramBytes}, asked);
-    else if (common_o >= PacketStart) exists = holds('{PacketStart, PacketBytes}, asked);
-    else if (common_o >= HandlerStart) exists = holds('{HandlerStart, HandlerBytes}, asked);
-    else exists = is_l1 && holds('{L1Start, L1Bytes}, '{L1Start + l1_offset % L1Span, asked.size});
+    if (common_o >= ProgramStart) memory = '{ProgramStart, ProgramBytes};
+    else if (common_o >= PacketStart) memory = '{PacketStart, PacketBytes};
+    else if (common_o >= HandlerStart) memory = '{HandlerStart, HandlerBytes};
+    else memory = '{L1Start + cluster * L1Span, is_l1 ? L1Bytes : '0};
   end
 
   always_comb begin
@@ -56,9 +56,20 @@ module pspin_protect
     for (int unsigned i = 0; i < Clusters; i++) if (cluster == i) scratchpad = scratchpads_i[i];
   end
 
-  assign allowed_o = exists && (holds(windows_i.own_stack, asked) || holds(windows_i.static_data, asked) ||
-                                (holds(windows_i.code, asked) && !writes_i) || holds(windows_i.packet, asked) ||
-                                holds(windows_i.l2_packet, asked) || holds(windows_i.handler_memory, asked) ||
-                                holds(scratchpad, asked));
+  // One that has no bytes holds none, not even the range without bytes.
+  assign candidates = {memory, scratchpad, windows_i};
+
+  for (genvar i = 0; i <= Windows; i++) begin : gen_holds
+    logic [31:0] offset;
+    assign offset   = common_o - candidates[i].address;
+    assign holds[i] = candidates[i].size != '0 && 33'(offset) + 33'(range_i.size) <= 33'(candidates[i].size);
+  end
+
+  always_comb begin
+    usable = '1;
+    if (writes_i) usable[Code] = 1'b0;
+  end
+
+  assign allowed_o = holds[Windows] && |(holds[Windows-1:0] & usable);
 
 endmodule

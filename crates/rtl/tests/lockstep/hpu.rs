@@ -30,7 +30,7 @@ impl Bench {
             top: "pspin_hpu_bench".to_owned(),
             generated: Vec::new(),
             bound: vec!["observe/pspin_retire.sv"],
-            is_hierarchical: false,
+            is_shared: false,
             is_traced: false,
             is_checked: true,
         };
