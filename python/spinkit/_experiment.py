@@ -39,6 +39,8 @@ class Program(Table, frozen=True, kw_only=True):
     args: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
     ranks: Integer | str = 1
+    mpi: bool = False
+    """Whether it is an MPI program: it is compiled with `mpicc`, and its clocks and sleeps are in simulated time."""
     schedules: tuple[str, ...] = ()
     """Given instead of sources: the arguments of `spinkit goal` that make the schedule of each value of the sweep
     (`gen` or `import`, without `-o`; `{folder}` is the experiment's). `args` are then options of `spinkit goal run`."""

@@ -48,6 +48,15 @@ def command(name: str) -> Path:
     return found
 
 
+def mpicc() -> Path:
+    """Return the compiler of the MPI for experiments: that of this environment (`make build`), else the one on PATH."""
+    ours = Path(sys.prefix) / "mpi" / "mpich" / "bin" / "mpicc"
+    found = ours if ours.is_file() else find_command("mpicc")
+    if found is None:
+        raise SpinkitError("mpicc: command not found; install an MPICH, such as that of `pip install mpich`")
+    return found
+
+
 def library(spinrun: Path) -> Path | None:
     """Return the `libportals.so` that programs use, found as `spincc` finds it."""
     named = os.environ.get("SPIN_LIBDIR")

@@ -106,7 +106,8 @@ class Job:
         series = self.series[0]
         noise = [] if series.noise is None else ["--noise", series.noise]
         where = [] if series.noise_ranks is None else ["--noise-ranks", series.noise_ranks]
-        return ["-n", str(self.ranks), "--machine", self.machine, "--nic", series.nic, *changes, *noise, *where]
+        clock = ["--clock", "simulated"] if self.experiment.program.mpi else []
+        return ["-n", str(self.ranks), "--machine", self.machine, "--nic", series.nic, *changes, *noise, *where, *clock]
 
     @property
     def changes(self) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from threading import Lock
 
-from spinkit import _pspin
+from spinkit import _paths, _pspin
 from spinkit._cache import digest
 from spinkit._errors import SpinkitError
 from spinkit._experiment import Experiment
@@ -47,7 +47,8 @@ class Programs:
     def get(self, experiment: Experiment) -> Program:
         """Return the program of an experiment."""
         sources = [str((experiment.folder / source).resolve()) for source in experiment.program.sources]
-        program = self._folder / f"{Path(sources[0]).stem}-{digest([], sources)[:12]}"
+        compiler = _paths.mpicc() if experiment.program.mpi else self._tools.spincc
+        program = self._folder / f"{Path(sources[0]).stem}-{digest([], [str(compiler), *sources])[:12]}"
         with self._lock:
             wanted = self._ingredients
             lock = self._locks.setdefault(program, Lock())
@@ -56,7 +57,8 @@ class Programs:
             if program not in self._made and (self._fresh or not _says(note, wanted) or not program.is_file()):
                 self._folder.mkdir(exist_ok=True)
                 note.unlink(missing_ok=True)
-                command = [str(self._tools.spincc), "-O3", *sources, "-o", str(program)]
+                libraries = ["-lm"] if experiment.program.mpi else []
+                command = [str(compiler), "-O3", *sources, "-o", str(program), *libraries]
                 status, _, errors = self._execute(command, None)
                 if status != 0:
                     raise SpinkitError(f"{experiment.name} does not compile:\n{errors.strip()}")

@@ -5,13 +5,12 @@
 #include <spin/types.h>
 #include <stdint.h>
 
-/* What the sender of a long message puts instead of it. */
-struct announcement {
-    uint64_t total;  /* bytes of the message */
-    uint32_t cookie; /* its number at the sender: match bits of the get */
-    uint32_t pt;     /* portal table index that the get goes to */
-};
-
+/* What the sender of a long message puts instead of it, the announcement, has no data, so that it needs no memory at the target. Its header
+ * data has the message's number at the sender, and its offset has the length of the message, and the portal table index that the get goes to. */
+#define LONG_OFFSET(total, pt) ((uint64_t)(pt) << 48 | (total))
+#define LONG_TOTAL(offset) ((offset) & ((1ull << 48) - 1))
+#define LONG_PT(offset) ((uint32_t)((offset) >> 48))
+#define LONG_COOKIE(header) ((uint32_t)((header) >> 32) & 0x3fffffff)
 /* Flag of hdr_data: the message is long. */
 #define HEADER_IS_LONG (1ull << 62)
 /* Match bits of gets of long messages; on these cards they share the portal table entry with tagged messages, whose tags end below. */
@@ -27,8 +26,7 @@ struct receive_state {
     uint64_t room;  /* bytes of the receive's memory */
 };
 
-/* The handlers of a receive (handlers.c) */
+/* The handler of a receive (handlers.c) */
 extern const ptl_header_handler_t ofi_header_handler;
-extern const ptl_payload_handler_t ofi_payload_handler;
 
 #endif

@@ -24,7 +24,7 @@ static int buffer_link(struct buffer *buffer) {
                               (overflow ? PTL_ME_EVENT_COMM_DISABLE : 0),
                    .match_id.phys = {PTL_NID_ANY, PTL_PID_ANY},
                    .ignore_bits = ~0ull,
-                   .min_free = ep->domain->eager + sizeof(struct announcement),
+                   .min_free = ep->domain->eager,
                    .hpu_memory = PTL_INVALID_HANDLE};
     buffer->linked = true;
     buffer->referred = overflow;
@@ -272,6 +272,7 @@ void buffer_event(struct buffer *buffer, const ptl_event_t *event) {
         struct arrival arrival = {.source = event->initiator,
                                   .tag = event->match_bits,
                                   .header = event->hdr_data,
+                                  .offset = event->remote_offset,
                                   .start = event->start,
                                   .length = event->mlength,
                                   .buffer = buffer};

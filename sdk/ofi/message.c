@@ -74,15 +74,12 @@ void messages_stop(struct endpoint *ep) {
 
 /* ---- Memory of operations ----------------------------------------------------------------------------------------------------------- */
 
-/* Copies between a contiguous block and the memory of an operation. Returns the bytes that both have. */
-static size_t copy(struct operation *op, unsigned char *block, size_t length, bool to_operation) {
+/* Copies a message into the memory of an operation. Returns the bytes that fit. */
+static size_t copy_in(struct operation *op, const unsigned char *message, size_t length) {
     size_t copied = 0;
     for (unsigned i = 0; i < op->count && copied < length; i++) {
         size_t piece = op->pieces[i].iov_len, here = piece < length - copied ? piece : length - copied;
-        if (to_operation)
-            memcpy(op->pieces[i].iov_base, block + copied, here);
-        else
-            memcpy(block + copied, op->pieces[i].iov_base, here);
+        memcpy(op->pieces[i].iov_base, message + copied, here);
         copied += here;
     }
     return copied;
@@ -99,14 +96,8 @@ static void state_return(struct operation *op) {
     op->state = NO_STATE;
 }
 
-static struct announcement announcement_of(const struct arrival *arrival) {
-    struct announcement announcement;
-    memcpy(&announcement, arrival->start, sizeof announcement);
-    return announcement;
-}
-
 size_t arrival_total(const struct arrival *arrival) {
-    return arrival->header & HEADER_IS_LONG ? announcement_of(arrival).total : arrival->length;
+    return arrival->header & HEADER_IS_LONG ? LONG_TOTAL(arrival->offset) : arrival->length;
 }
 
 /* A message of `total` bytes is in the memory of its receive, as far as it fits. */
@@ -127,32 +118,40 @@ static void received(struct operation *op, uint64_t total) {
     complete(op, completion);
 }
 
+/* Match bits of the get of a long message. */
+static uint64_t long_bits(const struct domain *domain, uint64_t header) {
+    return domain->protocol == PROTOCOL_SPIN ? LONG_BITS(LONG_COOKIE(header)) : LONG_COOKIE(header);
+}
+
 /* Gets a long message. */
-static void fetch(struct operation *op, const struct announcement *announcement) {
+static void fetch(struct operation *op) {
     struct domain *domain = op->ep->domain;
-    size_t length = announcement->total < op->length ? announcement->total : op->length;
-    uint64_t bits = domain->protocol == PROTOCOL_SPIN ? LONG_BITS(announcement->cookie) : announcement->cookie;
+    size_t total = LONG_TOTAL(op->offset), length = total < op->length ? total : op->length;
     ptl_handle_md_t md;
     ptl_size_t start;
     state_return(op);
-    op->announcement = *announcement;
     int rc = descriptor(op, domain->md_quiet, PTL_MD_EVENT_SEND_DISABLE, &md, &start);
     if (rc == PTL_OK)
-        rc = PtlGet(md, start, length, op->source, announcement->pt, bits, 0, op);
+        rc = PtlGet(md, start, length, op->source, LONG_PT(op->offset), long_bits(domain, op->header), 0, op);
     if (rc != PTL_OK)
         fail(op, error_of(rc), PTL_NI_OK);
 }
 
-void deliver(struct operation *op, const struct arrival *arrival) {
+/* Takes note of which message an operation has received. */
+static void identify(struct operation *op, const struct arrival *arrival) {
     op->source = arrival->source;
     op->tag = arrival->tag;
     op->header = arrival->header;
+    op->offset = arrival->offset;
+}
+
+void deliver(struct operation *op, const struct arrival *arrival) {
+    identify(op, arrival);
     if (arrival->header & HEADER_IS_LONG) {
-        struct announcement announcement = announcement_of(arrival);
-        fetch(op, &announcement);
+        fetch(op);
         return;
     }
-    size_t copied = copy(op, arrival->start, arrival->length, true);
+    size_t copied = copy_in(op, arrival->start, arrival->length);
     if (copied > 0)
         spin_host_copy(copied);
     received(op, arrival->length);
@@ -161,10 +160,8 @@ void deliver(struct operation *op, const struct arrival *arrival) {
 void discard(struct endpoint *ep, const struct arrival *arrival) {
     if (!(arrival->header & HEADER_IS_LONG))
         return;
-    struct announcement announcement = announcement_of(arrival);
-    uint64_t bits =
-        ep->domain->protocol == PROTOCOL_SPIN ? LONG_BITS(announcement.cookie) : (uint64_t)announcement.cookie;
-    int rc = PtlGet(ep->domain->md_quiet, 0, 0, arrival->source, announcement.pt, bits, 0, NULL);
+    int rc = PtlGet(ep->domain->md_quiet, 0, 0, arrival->source, LONG_PT(arrival->offset),
+                    long_bits(ep->domain, arrival->header), 0, NULL);
     if (rc != PTL_OK)
         complain("a message cannot be discarded (Portals error %d)", rc);
 }
@@ -172,11 +169,20 @@ void discard(struct endpoint *ep, const struct arrival *arrival) {
 /* All events of a long message have come. */
 static void fetched(struct operation *op) {
     if (op->failure == PTL_NI_OK) {
-        received(op, op->announcement.total);
+        received(op, LONG_TOTAL(op->offset));
         return;
     }
     state_return(op);
     fail(op, error_of_event(op->failure), op->failure);
+}
+
+static struct arrival arrival_of(const ptl_event_t *event) {
+    return (struct arrival){.source = event->initiator,
+                            .tag = event->match_bits,
+                            .header = event->hdr_data,
+                            .offset = event->remote_offset,
+                            .start = event->start,
+                            .length = event->mlength};
 }
 
 /* An event of a receive on the card, or of the get of a long message. */
@@ -195,32 +201,19 @@ void receive_event(struct operation *op, const ptl_event_t *event) {
             fetched(op);
         return;
     }
-    struct arrival arrival = {.source = event->initiator,
-                              .tag = event->match_bits,
-                              .header = event->hdr_data,
-                              .start = event->start,
-                              .length = event->mlength};
+    struct arrival arrival = arrival_of(event);
     if (event->type == PTL_EVENT_PUT_OVERFLOW) {
         state_return(op);
         deliver(op, &arrival);
         return;
     }
-    op->source = event->initiator;
-    op->tag = event->match_bits;
-    op->header = event->hdr_data;
-    if (!(event->hdr_data & HEADER_IS_LONG)) {
-        if (op->lands)
-            copy(op, (unsigned char *)&op->announcement, event->mlength, true);
+    identify(op, &arrival);
+    if (!(event->hdr_data & HEADER_IS_LONG))
         received(op, event->rlength);
-    } else if (op->state != NO_STATE && op->announcement.pt == op->ep->pts[TAGGED]) {
-        if (--op->awaited == 0)
-            fetched(op);
-    } else {
-        struct announcement announcement = op->announcement;
-        if (op->state == NO_STATE && !op->lands)
-            copy(op, (unsigned char *)&announcement, sizeof announcement, false);
-        fetch(op, &announcement);
-    }
+    else if (op->state == NO_STATE || LONG_PT(op->offset) != op->ep->pts[TAGGED])
+        fetch(op);
+    else if (--op->awaited == 0)
+        fetched(op);
 }
 
 /* Appends an entry for a receive. */
@@ -250,22 +243,11 @@ static int card_receive(struct operation *op) {
         op->state = domain->free_states[--domain->free_count];
         domain->with_state[op->state] = op;
         op->awaited = 2;
-        op->announcement = (struct announcement){0};
         state = (struct receive_state){.index = op->state + 1, .pt = ep->pts[TAGGED], .room = op->length};
         me.hpu_memory = domain->states[op->state];
         me.hpu_initial_state = &state;
         me.hpu_initial_state_length = sizeof state;
-        me.user_hdr_size = sizeof(struct announcement);
         me.header_handler = ofi_header_handler;
-        me.payload_handler = ofi_payload_handler;
-        me.handler_host_mem_start = &op->announcement;
-        me.handler_host_mem_length = sizeof op->announcement;
-    } else if (op->length < sizeof(struct announcement)) {
-        /* An announcement must fit. */
-        op->lands = true;
-        me.start = &op->announcement;
-        me.length = sizeof op->announcement;
-        me.options &= ~PTL_IOVEC;
     }
     int rc = PtlMEAppend(domain->ni, ep->pts[TAGGED], &me, PTL_PRIORITY_LIST, op, &op->entry);
     if (rc != PTL_OK)
@@ -290,12 +272,8 @@ void search_event(struct operation *op, const ptl_event_t *event) {
         fail(op, error_of_event(event->ni_fail_type), event->ni_fail_type);
         return;
     }
-    struct arrival arrival = {.source = event->initiator,
-                              .tag = event->match_bits,
-                              .header = event->hdr_data,
-                              .start = event->start,
-                              .length = event->mlength,
-                              .buffer = buffer_of(op->ep, event->start)};
+    struct arrival arrival = arrival_of(event);
+    arrival.buffer = buffer_of(op->ep, event->start);
     if (op->search_flags & FI_CLAIM)
         claim_keep(op->ep, &arrival, op->context);
     if (op->search_flags & FI_DISCARD)
@@ -447,14 +425,12 @@ static int put_long(struct endpoint *ep, struct operation *op, ptl_process_t tar
                    .match_id = target,
                    .match_bits = domain->protocol == PROTOCOL_SPIN ? LONG_BITS(cookie) : cookie,
                    .hpu_memory = PTL_INVALID_HANDLE};
-    op->announcement = (struct announcement){.total = op->length, .cookie = cookie, .pt = data_pt};
     int rc = PtlMEAppend(domain->ni, data_pt, &me, PTL_PRIORITY_LIST, op, &op->entry);
     if (rc != PTL_OK)
         return rc;
     header |= HEADER_IS_LONG | (uint64_t)cookie << 32;
     /* Only a failure makes an event: nobody would get the message then. */
-    rc = PtlPut(domain->md_volatile, (uintptr_t)&op->announcement, sizeof op->announcement, PTL_ACK_REQ, target, pt,
-                tag, 0, op, header);
+    rc = PtlPut(domain->md_volatile, 0, 0, PTL_ACK_REQ, target, pt, tag, LONG_OFFSET(op->length, data_pt), op, header);
     if (rc != PTL_OK)
         PtlMEUnlink(op->entry);
     return rc;

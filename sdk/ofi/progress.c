@@ -29,7 +29,7 @@ struct operation *operation_new(struct endpoint *ep, enum job job, void *context
     op->state = NO_STATE;
     op->awaited = 1;
     op->failure = PTL_NI_OK;
-    op->multi = op->lands = false;
+    op->multi = false;
     op->parent = NULL;
     op->used = op->children = 0;
     return op;

@@ -28,7 +28,7 @@
 
 #define CONTAINER(pointer, type, member) ((type *)((char *)(pointer) - offsetof(type, member)))
 
-enum { IOV_LIMIT = 16 };   /* pieces of memory of one operation */
+enum { IOV_LIMIT = 32 };   /* pieces of memory of one operation */
 enum { INJECT_MAX = 256 }; /* upper bound of max_volatile_size that is used */
 enum { KEY_BITS = 16 };    /* of a provider's key that only distinguish regions with the same first byte */
 enum { ANY_BUFFERS = 8 };  /* buffers for unexpected messages that an endpoint keeps linked, for each kind of message */
@@ -140,6 +140,7 @@ struct arrival {
     ptl_process_t source;
     uint64_t tag;
     uint64_t header; /* hdr_data */
+    uint64_t offset; /* of the put */
     unsigned char *start;
     size_t length;         /* bytes at start */
     struct buffer *buffer; /* that they are in */
@@ -213,13 +214,12 @@ struct operation {
     ptl_process_t source; /* receives: whose messages match */
     uint64_t tag, ignore;
     ptl_handle_me_t entry;
-    struct announcement announcement; /* of a long message: the sender's, and where the receiver's card puts it */
-    uint64_t header;                  /* hdr_data of the message that was received */
-    uint32_t state;                   /* index of its HPU memory, or NO_STATE */
-    unsigned awaited;                 /* events until it is complete */
-    ptl_ni_fail_t failure;            /* of one of them */
-    bool multi;                       /* FI_MULTI_RECV */
-    bool lands; /* its memory is too small for an announcement, so `announcement` takes the message */
+    uint64_t offset;       /* of the put that was received, with the length of a long message */
+    uint64_t header;       /* hdr_data of the message that was received */
+    uint32_t state;        /* index of its HPU memory, or NO_STATE */
+    unsigned awaited;      /* events until it is complete */
+    ptl_ni_fail_t failure; /* of one of them */
+    bool multi;            /* FI_MULTI_RECV */
     uint64_t search_flags;
     unsigned char copy[INJECT_MAX]; /* of what the caller may change at once */
     struct operation *parent;       /* the receive with FI_MULTI_RECV whose memory this one uses */
@@ -231,7 +231,6 @@ enum { NO_STATE = UINT32_MAX };
 
 /* What a message's header data tells: the remote CQ data, the number of a long message, and two flags. */
 #define HEADER_DATA(header) ((uint32_t)(header))
-#define HEADER_COOKIE(header) ((uint32_t)((header) >> 32) & 0x3fffffff)
 #define HEADER_HAS_DATA FI_BIT(63)
 
 /* ---- info.c ------------------------------------------------------------------------------------------------------------- */
