@@ -94,6 +94,17 @@ def test_traffic_is_that_of_the_page(program: Path, tmp_path: Path) -> None:
         assert row in PAGE.read_text(), row
 
 
+def test_cards_take_the_times_of_the_page(tmp_path: Path) -> None:
+    program = tmp_path / "allreduce"
+    source = ROOT / "experiments" / "allreduce" / "allreduce.c"
+    subprocess.run([_paths.command("spincc"), "-O3", source, "-o", program], check=True)
+    arguments = ["--mode", "spin", "--algorithm", "best", "--type", "int32", "--ranks", "16", "--bytes", "64,512,4096"]
+    command = [_paths.command("spinrun"), "-n", "16", *FABRIC, program, *arguments]
+    found = points(subprocess.run(command, capture_output=True, text=True, timeout=100, check=False))
+    row = "| handlers on cards, best algorithm | " + " | ".join(f"{point['time_ps'] / 1e6:.2f}" for point in found)
+    assert row in PAGE.read_text(), row
+
+
 def test_the_time_by_hand_is_that_of_a_run(program: Path) -> None:
     (point,) = points(spinrun(program, "switch", "8", *SINGLE, ranks=2))
     assert Decimal(point["time_ps"]) / 1000 == by_hand("switch-allreduce", "two ranks, 8 B", "time")["sum"]
