@@ -32,7 +32,7 @@ enum { IOV_LIMIT = 32 };   /* pieces of memory of one operation */
 enum { INJECT_MAX = 256 }; /* upper bound of max_volatile_size that is used */
 enum { KEY_BITS = 16 };    /* of a provider's key that only distinguish regions with the same first byte */
 enum { ANY_BUFFERS = 8 };  /* buffers for unexpected messages that an endpoint keeps linked, for each kind of message */
-enum { BUFFER_SIZE = 1 << 20 }; /* their size in bytes */
+enum { BUFFER_SIZE = 1 << 20, BUFFER_SLACK = 1 << 16 }; /* their size in bytes, and what may stay free at their ends */
 
 /* How messages are matched and long ones fetched. */
 enum protocol {
