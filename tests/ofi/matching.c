@@ -332,6 +332,25 @@ static void discard_among_receives(void) {
     barrier();
 }
 
+/* Receives that share memory, as benchmarks post them, disturb each other's data only. */
+static void shared_memory(void) {
+    struct fi_cq_tagged_entry entry = {0};
+    for (int i = 0; i < MANY; i++)
+        EQUAL("shared memory", receive_tagged(to[0], LONG, FI_ADDR_UNSPEC, 1, 0, NULL), 0);
+    barrier();
+    for (int i = 0; i < MANY; i++)
+        EQUAL("shared memory", send_tagged(from, i % 2 ? LONG : LONG / 2, 1, NULL), 0);
+    size_t sum = 0;
+    for (int i = 0; i < MANY; i++) {
+        EXPECT(next_entry(net.rx, &entry, NULL));
+        sum += entry.len;
+    }
+    EQUAL("shared memory", sum, MANY / 2 * (LONG + LONG / 2));
+    drain(net.tx, MANY);
+    SAME_BYTES("shared memory", to[0], from, LONG);
+    barrier();
+}
+
 /* Several endpoints of a process have messages of their own. */
 static void several_endpoints(void) {
     enum { COUNT = 4 };
@@ -423,6 +442,7 @@ GROUP(matching) {
     tags();
     searches();
     discard_among_receives();
+    shared_memory();
     several_endpoints();
     close_in_use();
     close_net();

@@ -169,14 +169,14 @@ static void many(enum kind kind) {
 
 /* Calls that must be refused. */
 static void refusals(enum kind kind) {
-    static unsigned char buffer[64];
+    static unsigned char buffer[MOST_PIECES];
     const struct fi_tx_attr *tx = net.info->tx_attr;
-    struct iovec pieces[32];
-    for (size_t i = 0; i < 32; i++)
+    struct iovec pieces[MOST_PIECES];
+    for (size_t i = 0; i < MOST_PIECES; i++)
         pieces[i] = (struct iovec){buffer + i, 1};
     const fi_addr_t to = net.peers[next_rank()];
     void *all = malloc(tx->inject_size + 1);
-    EXPECT(all && tx->iov_limit < 32);
+    EXPECT(all && tx->iov_limit < MOST_PIECES);
     const size_t max = net.info->ep_attr->max_msg_size;
     EQUAL("more than max_msg_size", post_send(net.ep, kind, SEND, buffer, max + 1, to, 0, 0, NULL), -EMSGSIZE);
     EQUAL("more than inject_size", post_send(net.ep, kind, INJECT, all, tx->inject_size + 1, to, 0, 0, NULL), -EINVAL);
@@ -201,10 +201,10 @@ static void refusals(enum kind kind) {
 static void all_pieces(enum kind kind) {
     enum { PIECE = 1000 };
     const size_t limit = net.info->tx_attr->iov_limit;
-    struct iovec from[32], to[32];
-    static unsigned char source[32 * PIECE], target[32 * PIECE], want[32 * PIECE];
+    struct iovec from[MOST_PIECES], to[MOST_PIECES];
+    static unsigned char source[MOST_PIECES * PIECE], target[MOST_PIECES * PIECE], want[MOST_PIECES * PIECE];
     struct fi_cq_tagged_entry entry = {0};
-    EXPECT(limit <= 32);
+    EXPECT(limit <= MOST_PIECES);
     for (size_t i = 0; i < limit; i++) {
         from[i] = (struct iovec){source + i * PIECE, PIECE};
         to[i] = (struct iovec){target + (limit - 1 - i) * PIECE, PIECE};

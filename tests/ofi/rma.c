@@ -296,12 +296,12 @@ static void refusals(void) {
     SAME_BYTES("the last bytes", exposed + PART - 8, local, 8);
     TRUE("the last bytes", is_untouched(exposed, PART - 8) && is_untouched(exposed + PART, SIZE - PART));
 
-    struct iovec many[32];
-    for (size_t i = 0; i < 32; i++)
+    struct iovec many[MOST_PIECES];
+    for (size_t i = 0; i < MOST_PIECES; i++)
         many[i] = (struct iovec){local, 1};
     struct fi_rma_iov remote[2] = {{place->base, 8, place->key}, {place->base + 8, 8, place->key}};
     struct fi_msg_rma message = {
-        .msg_iov = many, .iov_count = 16, .addr = net.peers[next_rank()], .rma_iov = remote, .rma_iov_count = 2};
+        .msg_iov = many, .iov_count = 8, .addr = net.peers[next_rank()], .rma_iov = remote, .rma_iov_count = 2};
     EQUAL("two remote pieces", ON(net.ep, rma, writemsg, &message, 0), -EINVAL);
     EQUAL("two remote pieces", ON(net.ep, rma, readmsg, &message, 0), -EINVAL);
     const size_t iov_limit = net.info->tx_attr->iov_limit, inject = net.info->tx_attr->inject_size;
@@ -320,7 +320,7 @@ static void refusals(void) {
 
     struct fid_mr *other;
     const size_t mr_limit = net.info->domain_attr->mr_iov_limit;
-    EXPECT(mr_limit < 32);
+    EXPECT(mr_limit < MOST_PIECES);
     if (!(net.info->domain_attr->mr_mode & FI_MR_PROV_KEY))
         EQUAL("a key that is in use",
               net.domain->mr->reg(&net.domain->fid, local, 8, REMOTE, 0, place->key, 0, &other, NULL), -FI_ENOKEY);

@@ -18,7 +18,7 @@ enum send_form {
     SEND_FORMS
 };
 enum receive_form { RECV, RECVV, RECVMSG, RECEIVE_FORMS };
-enum { PIECES = 5 };
+enum { PIECES = 5, MOST_PIECES = 64 /* more than iov_limit */ };
 
 static inline bool injects(enum send_form form) {
     return form == INJECT || form == INJECTDATA || form == SENDMSG_INJECTED;
