@@ -9,6 +9,8 @@ VENV := .venv
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 BIN := $(CURDIR)/$(VENV)/bin
 CARGO_FLAGS := --release --locked --workspace
+# All tests but those in documentation, of which there are none (crates/cli/tests/doc_comments.rs).
+TESTS := --lib --bins --tests --no-fail-fast
 # Commands of the virtual environment come first, for tests that call spincc or zig.
 export PATH := $(BIN):$(PATH)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -29,7 +31,7 @@ build: cargo $(VENV)/.installed ## build everything; the commands are then in .v
 	    -e "s|@LIBDIR@|$$(realpath $(TARGET))/release|" sdk/portals4.pc.in > $(VENV)/lib/pkgconfig/portals4.pc
 
 cargo:
-	cargo build $(CARGO_FLAGS)
+	cargo build $(CARGO_FLAGS) --exclude benches --exclude fuzzing
 
 $(VENV)/.packages: requirements.txt
 	@python3 -c 'import ensurepip, venv' 2>/dev/null || \
@@ -71,7 +73,7 @@ CHECKED := sim machine packets hpu accel net nic smartnic goal offload mpi outpu
 # use the same folders, so one process runs them all.
 test: build $(VENV)/.mpi ## run all tests
 	@mkdir -p out/test; status=0; \
-	cargo test $(CARGO_FLAGS) $(CHECKED:%=--exclude %) --no-fail-fast 2>&1 | tee out/test/cargo.log || status=1; \
+	cargo test $(CARGO_FLAGS) --exclude benches $(CHECKED:%=--exclude %) $(TESTS) 2>&1 | tee out/test/cargo.log || status=1; \
 	$(MAKE) --no-print-directory test-checked 2>&1 | tee out/test/checked.log || status=1; \
 	$(BIN)/pytest -n 2 --dist loadfile 2>&1 | tee out/test/pytest.log || status=1; \
 	awk '/^test result:/ { passed += $$4; failed += $$6 } \
@@ -82,7 +84,7 @@ test: build $(VENV)/.mpi ## run all tests
 	exit $$status
 
 test-checked: ## run the tests within a process, with checks of overflows and assertions
-	cargo test --profile checked --locked --no-fail-fast $(CHECKED:%=-p %)
+	cargo test --profile checked --locked $(TESTS) $(CHECKED:%=-p %)
 
 rtl: build ## build and test the hardware: its core, lint, units, lockstep, proofs (needs c++)
 	@$(MAKE) --no-print-directory -C rtl all

@@ -12,3 +12,13 @@ pub mod sdk;
 pub mod spincc;
 pub mod spinrun;
 mod units;
+
+/// Makes a panic of any thread end the process, with what it has to say, so that no other thread waits for that one. The profile
+/// cannot do it (`panic = "abort"`), because Cargo would compile every library once more for the tests.
+pub fn end_at_panic() {
+    let tell = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        tell(panic);
+        std::process::abort()
+    }));
+}

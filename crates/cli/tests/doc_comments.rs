@@ -1,5 +1,6 @@
 //! Doc comments are sentences with a subject, or name the thing that they describe. This test finds those that begin
-//! with words after which neither can follow.
+//! with words after which neither can follow. And none has code to run: `make test` runs no documentation tests, for
+//! each of which `rustdoc` would read the whole crate again.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,6 +25,23 @@ fn bare_beginnings(source: &str) -> Vec<(usize, &str)> {
     found
 }
 
+/// The line numbers, from 1, and texts of lines that begin a block of code which `rustdoc` would run.
+fn documentation_tests(source: &str) -> Vec<(usize, &str)> {
+    let mut found = Vec::new();
+    let mut inside = false;
+    for (index, line) in source.lines().enumerate() {
+        let line = line.trim_start();
+        let Some(text) = ["///", "//!"].into_iter().find_map(|marker| line.strip_prefix(marker)) else { continue };
+        if let Some(language) = text.trim_start().strip_prefix("```") {
+            if !inside && language != "text" {
+                found.push((index + 1, line));
+            }
+            inside = !inside;
+        }
+    }
+    found
+}
+
 /// All files of Rust below a folder.
 fn sources(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
@@ -31,8 +49,8 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
     found.filter(|path| path.extension().is_some_and(|extension| extension == "rs")).collect()
 }
 
-#[test]
-fn doc_comments_begin_with_their_subject() {
+/// What is found in all sources, a line each.
+fn in_all_sources(find: fn(&str) -> Vec<(usize, &str)>) -> String {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let mut files = sources(crates);
     files.sort();
@@ -40,11 +58,25 @@ fn doc_comments_begin_with_their_subject() {
     let mut found = String::new();
     for file in files {
         let source = fs::read_to_string(&file).unwrap();
-        for (line, text) in bare_beginnings(&source) {
+        for (line, text) in find(&source) {
             found += &format!("{}:{line}: {text}\n", file.strip_prefix(crates).unwrap().display());
         }
     }
+    found
+}
+
+#[test]
+fn doc_comments_begin_with_their_subject() {
+    let found = in_all_sources(bare_beginnings);
     assert!(found.is_empty(), "doc comments without a subject:\n{found}");
+}
+
+#[test]
+fn no_documentation_has_tests() {
+    let found = in_all_sources(documentation_tests);
+    assert!(found.is_empty(), "code that no test runs; if it is an example only, begin it with ```text:\n{found}");
+    let source = "//! ```\n//! f();\n//! ```\n\n/// ```text\n/// g\n/// ```\n    /// ```rust\n    /// ```\n";
+    assert_eq!(documentation_tests(source), [(1, "//! ```"), (8, "/// ```rust")]);
 }
 
 #[test]

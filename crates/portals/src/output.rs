@@ -1,7 +1,7 @@
 //! Keeps the buffered output of a rank's C streams when the run fails.
 //!
-//! By default the C library writes standard output to a file or pipe in blocks of some kilobytes, so a crash or a time
-//! limit would lose the last lines. In a rank it is written line by line, as on a terminal, unless the program asks for
+//! The C library writes standard output to a file or pipe in blocks of some kilobytes, so a crash or a time limit would
+//! lose the last lines. In a rank it is written line by line, as on a terminal, unless the program asks for
 //! something else (setvbuf). A rank that waits in the library when the run ends also writes its unfinished line.
 
 use abi::mailbox::env;

@@ -3,5 +3,6 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    cli::end_at_panic();
     cli::spincc::main(std::env::args_os().skip(1))
 }

@@ -3,5 +3,6 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    cli::end_at_panic();
     cli::goal::main()
 }

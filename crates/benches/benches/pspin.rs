@@ -13,14 +13,14 @@ use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main};
 
 #[allow(dead_code)]
-#[path = "../tests/pspin/fixed.rs"]
+#[path = "../../accel/tests/pspin/fixed.rs"]
 mod fixed;
 #[allow(dead_code)]
-#[path = "../tests/pspin/rig.rs"]
+#[path = "../../accel/tests/pspin/rig.rs"]
 mod rig;
 
 #[allow(dead_code)]
-#[path = "../tests/cores/rig.rs"]
+#[path = "../../accel/tests/cores/rig.rs"]
 mod cores;
 
 use accel::testing::code::{RET, ZERO, add, addi, bnez, lui, lw, sw};

@@ -1,6 +1,6 @@
 //! A library call of a rank: from the program through shared memory to the simulator and back.
 
-#[path = "../tests/common/mod.rs"]
+#[path = "../../host/tests/common/mod.rs"]
 mod common;
 
 use abi::portals::ReturnCode;

@@ -10,7 +10,7 @@ use hpu::{Engine, LoadMap, Memory, Program, Region, Sharing, Stop, Thread, Watch
 use machine::TimingKind;
 
 /// A compiled program: 64-bit shifts and multiplications, a jump table, divisions, loads and stores.
-const MIX: &[u8] = include_bytes!("../tests/hpu/mix.elf");
+const MIX: &[u8] = include_bytes!("../../hpu/tests/hpu/mix.elf");
 const STACK_TOP: u32 = map::CONTEXTS + 0x4000;
 const STACK: u32 = 1024;
 
