@@ -40,13 +40,8 @@ class Built:
     ) -> subprocess.CompletedProcess[str]:
         nic, protocol = card
         command = [str(_paths.command("spinrun")), "--timeout", "120", "--nic", nic, "-n", str(ranks)]
-        ours = {
-            "FI_PROVIDER_PATH": str(self.folder),
-            "FI_PROVIDER": "spin",
-            "SPIN_NIC": nic,
-            "SPIN_FI_PROTOCOL": protocol,
-            **environment,
-        }
+        command += ["-x", f"FI_PROVIDER_PATH={self.folder}"]  # instead of spinrun's own
+        ours = {"SPIN_FI_PROTOCOL": protocol, **environment}
         program = [str(self.folder / "operations"), "--group", group]
         return subprocess.run(
             [*command, *options, *program], env=os.environ | ours, capture_output=True, text=True, check=False

@@ -113,6 +113,11 @@ impl Sdk {
         found.or_else(zig_of_python).ok_or(SdkError::NoZig)
     }
 
+    /// Returns another command of the toolkit, which is installed beside this one.
+    pub fn command(&self, name: &str) -> PathBuf {
+        self.executable.with_file_name(name)
+    }
+
     /// Returns the folder of zig's compilation cache, and of what else is kept from one run to the next.
     pub fn cache_dir(&self) -> PathBuf {
         output::cache(&self.home)

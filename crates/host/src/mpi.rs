@@ -1,36 +1,82 @@
 //! Determines from the libraries of a program which MPI it uses, and whether that MPI can use the simulated card.
 //!
-//! An MPI without Portals 4 does not fail under `spinrun`: its ranks wait for each other's messages outside of the
-//! simulated network for ever (MPICH), or each behaves as the only rank (Open MPI). So the user is warned at once.
+//! An MPI can use the card by libfabric, for which there is a provider (`sdk/ofi`), or by Portals 4. Any other does not fail
+//! under `spinrun`: its ranks wait for each other's messages outside of the simulated network for ever, or each behaves as the
+//! only rank. So the user is told at once.
 
+use std::fmt::{self, Debug, Formatter};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
-/// Returns why a job of several ranks cannot work with these libraries, or `None` if it can. `variable` looks up an
-/// environment variable of the ranks.
-pub fn objection<'a>(
-    libraries: impl IntoIterator<Item = &'a Path>,
-    variable: impl Fn(&str) -> Option<String>,
-) -> Option<String> {
+/// What makes the libfabric provider, if it is not there yet.
+#[derive(Clone)]
+pub struct Maker(Rc<dyn Fn() -> Result<(), String>>);
+
+impl Maker {
+    /// Wraps a function, which returns why it has failed.
+    pub fn new(make: impl Fn() -> Result<(), String> + 'static) -> Maker {
+        Maker(Rc::new(make))
+    }
+}
+
+impl Debug for Maker {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str("Maker")
+    }
+}
+
+/// What the libraries of a program say about its use of the card.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It has no MPI, or one that uses Portals 4.
+    Fine,
+    /// It uses libfabric.
+    NeedsProvider,
+    /// It has an MPI whose ranks cannot reach each other, for this reason.
+    Apart(String),
+}
+
+impl Verdict {
+    /// Returns why a job of this number of ranks cannot work. Before that, a provider that it needs is made.
+    pub fn objection(self, ranks: usize, provider: Option<&Maker>) -> Option<String> {
+        match (self, provider) {
+            (Verdict::NeedsProvider, Some(Maker(make))) => make().err(),
+            (Verdict::NeedsProvider, None) if ranks > 1 => Some(
+                "uses libfabric, and this installation has no provider for the simulated card (sdk/ofi and spincc)"
+                    .into(),
+            ),
+            (Verdict::Apart(why), _) if ranks > 1 => Some(why),
+            _ => None,
+        }
+    }
+}
+
+/// Determines whether a job can work with these libraries. `variable` looks up an environment variable of the ranks.
+pub fn judge<'a>(libraries: impl IntoIterator<Item = &'a Path>, variable: impl Fn(&str) -> Option<String>) -> Verdict {
     let libraries: Vec<&Path> = libraries.into_iter().collect();
     let named = |start: &str| libraries.iter().find(|path| name(path).starts_with(start));
-    let mpi = libraries.iter().find(|path| is_mpi(name(path)))?;
-    if named("libportals").is_some() {
-        return None;
-    }
-    let library = name(mpi);
-    let Some(base) = named("libopen-pal") else {
-        return Some(format!(
-            "links {library}, an MPI that cannot use the simulated card: its ranks would wait for each other for ever; see \
-             docs/mpi.md"
+    if let (Some(mpi), Some(base)) = (libraries.iter().find(|path| is_mpi(name(path))), named("libopen-pal")) {
+        let folders = [mpi, base].into_iter().flat_map(|path| beside(path)).chain(configured(variable));
+        if named("libportals").is_some() || folders.into_iter().any(|dir| has_portals(&dir)) {
+            return Verdict::Fine;
+        }
+        let library = name(mpi);
+        return Verdict::Apart(format!(
+            "links {library}, an Open MPI without components for Portals 4 (mca_mtl_portals4.so): its ranks would not find \
+             each other, as spinrun has no PMIx server; see docs/mpi.md"
         ));
-    };
-    if [mpi, base].into_iter().flat_map(|path| beside(path)).chain(configured(variable)).any(|dir| has_portals(&dir)) {
-        return None;
     }
-    Some(format!(
-        "links {library}, an Open MPI without components for Portals 4 (mca_mtl_portals4.so): its ranks would not find each \
-         other; see docs/mpi.md"
-    ))
+    if named("libfabric.so").is_some() || named("libfabric-").is_some() {
+        return Verdict::NeedsProvider;
+    }
+    match libraries.iter().find(|path| is_mpi(name(path))) {
+        Some(mpi) if named("libportals").is_none() => Verdict::Apart(format!(
+            "links {}, an MPI that uses neither libfabric as a shared library nor Portals 4: its ranks would wait for each \
+             other for ever; see docs/mpi.md",
+            name(mpi)
+        )),
+        _ => Verdict::Fine,
+    }
 }
 
 fn name(path: &Path) -> &str {
@@ -65,29 +111,51 @@ fn has_portals(folder: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::objection;
+    use super::{Maker, Verdict, judge};
+    use std::cell::Cell;
     use std::path::Path;
+    use std::rc::Rc;
 
-    fn says(libraries: &[&str], words: Option<&str>) {
-        let found = objection(libraries.iter().map(Path::new), |_| None);
-        match (found, words) {
-            (None, None) => {}
-            (Some(found), Some(words)) => assert!(found.contains(words), "{found}"),
-            (found, _) => panic!("{libraries:?}: {found:?}"),
-        }
+    fn verdict(libraries: &[&str]) -> Verdict {
+        judge(libraries.iter().map(Path::new), |_| None)
     }
 
     #[test]
     fn mpis_are_told_by_their_libraries() {
-        says(&["/lib/libc.so.6", "/lib/libmpi_cxx.so.1", "/opt/libmpiwrap.so"], None);
+        assert_eq!(verdict(&["/lib/libc.so.6", "/lib/libmpi_cxx.so.1", "/opt/libmpiwrap.so"]), Verdict::Fine);
         for mpich in
             ["/a/libmpi.so.12", "/a/libmpich.so.12", "/a/libmpi_abi.so.1", "/a/libmpi-0f3a.so.12.4", "libmpi.so"]
         {
-            says(&["/lib/libc.so.6", mpich], Some("would wait for each other for ever; see docs/mpi.md"));
-            says(&["/lib/libportals.so.4", mpich], None);
+            for fabric in ["/a/libfabric.so.1", "/a/libfabric-3c1b.so.1.29"] {
+                assert_eq!(verdict(&["/lib/libc.so.6", mpich, fabric]), Verdict::NeedsProvider);
+            }
+            assert_eq!(verdict(&["/lib/libportals.so.4", mpich]), Verdict::Fine);
+            let Verdict::Apart(why) = verdict(&["/lib/libc.so.6", mpich]) else { panic!("{mpich}") };
+            assert!(why.contains("neither libfabric as a shared library nor Portals 4"), "{why}");
         }
-        let open = ["/a/libmpi.so.40", "/a/libopen-pal.so.80"];
-        says(&open, Some("links libmpi.so.40, an Open MPI without components for Portals 4"));
+        assert_eq!(verdict(&["/a/libfabric.so.1"]), Verdict::NeedsProvider);
+        // Open MPI 5 has libfabric, but needs PMIx.
+        let Verdict::Apart(why) = verdict(&["/a/libmpi.so.40", "/a/libopen-pal.so.80", "/a/libfabric.so.1"]) else {
+            panic!("Open MPI")
+        };
+        assert!(why.starts_with("links libmpi.so.40, an Open MPI without components for Portals 4"), "{why}");
+    }
+
+    #[test]
+    fn a_provider_is_made_when_it_is_needed() {
+        let made = Rc::new(Cell::new(0));
+        let count = made.clone();
+        let maker = Maker::new(move || {
+            count.set(count.get() + 1);
+            if count.get() < 3 { Ok(()) } else { Err("no compiler".into()) }
+        });
+        let needs = |ranks| Verdict::NeedsProvider.objection(ranks, Some(&maker));
+        assert_eq!((needs(1), needs(2), made.get()), (None, None, 2));
+        assert_eq!(needs(2), Some("no compiler".into()));
+        assert_eq!((Verdict::Fine.objection(2, Some(&maker)), made.get()), (None, 3));
+        assert!(Verdict::NeedsProvider.objection(2, None).is_some_and(|why| why.contains("no provider")));
+        let apart = |ranks| Verdict::Apart("x".into()).objection(ranks, None);
+        assert_eq!((apart(1), apart(2)), (None, Some("x".into())));
     }
 
     #[test]
@@ -97,17 +165,16 @@ mod tests {
         let folder = home.path().join("openmpi3");
         std::fs::create_dir(&folder).unwrap();
         std::fs::write(folder.join("mca_mtl_ofi.so"), "").unwrap();
-        let check = |variable: &str| {
+        let is_fine = |variable: &str| {
             let value =
                 |name: &str| (name == variable).then(|| format!("system:{}", home.path().join("more").display()));
-            objection([library.as_path(), &base], value)
+            judge([library.as_path(), &base], value) == Verdict::Fine
         };
-        assert!(check("").is_some() && check("OMPI_MCA_mca_base_component_path").is_some());
+        assert!(!is_fine("") && !is_fine("OMPI_MCA_mca_base_component_path"));
         std::fs::create_dir(home.path().join("more")).unwrap();
         std::fs::write(home.path().join("more/mca_mtl_portals4.so"), "").unwrap();
-        assert!(check("").is_some());
-        assert_eq!(check("OMPI_MCA_mca_base_component_path"), None);
+        assert!(!is_fine("") && is_fine("OMPI_MCA_mca_base_component_path"));
         std::fs::write(folder.join("mca_btl_portals4.so"), "").unwrap();
-        assert_eq!(check(""), None);
+        assert!(is_fine(""));
     }
 }

@@ -1,8 +1,10 @@
 //! `spinrun -n N PROG` is to sPIN what mpirun is to MPI: it runs a program as N ordinary processes, and simulates network,
 //! cards, handlers and time.
 
+mod compute;
 mod drops;
 mod links;
+mod provider;
 mod report;
 
 use std::ffi::OsString;
@@ -16,6 +18,7 @@ use std::time::{Duration, Instant};
 
 use clap::{Parser, ValueEnum};
 use host::job::{Job, JobError, JobSpec};
+use host::mpi::Maker;
 use host::{End, World};
 use machine::{Machine, MachineError, NicKind};
 use nic::{Stats, merge_drops};
@@ -29,6 +32,8 @@ use crate::failures;
 use crate::noise;
 use crate::progress::{self, Task, When};
 use crate::sdk::{Sdk, SdkError};
+use compute::Compute;
+use provider::Provider;
 
 /// The real time after which progress is first shown.
 const PROGRESS_AFTER: Duration = Duration::from_secs(2);
@@ -40,6 +45,8 @@ const SKIPPED: i32 = 77;
 const SIMULATED_CLOCK: &str = "SPIN_SIMULATED_CLOCK";
 /// The variable with the frequency of the time-stamp counter in Hz, for `libsimclock.so`.
 const TSC_HZ: &str = "SPIN_TSC_HZ";
+/// The variable with the kind of the cards, by which the libfabric provider chooses its protocols.
+const NIC_KIND: &str = "SPIN_NIC";
 /// The exit status of a process that a signal has ended is this number plus the signal's.
 const SIGNALLED: i32 = 128;
 
@@ -93,8 +100,12 @@ struct Options {
     #[arg(long, value_name = "SECONDS|off", value_parser = When::parse)]
     progress: Option<When>,
     /// Simulated time that the ranks' own code takes between library calls
-    #[arg(long, value_name = "zero|measured:SCALE", default_value = "zero", value_parser = parse_compute)]
-    compute: u64,
+    #[arg(long, value_name = "zero|measured:SCALE|record:FILE|perf:FILE", default_value = "zero", value_parser = Compute::parse)]
+    #[arg(long_help = "Simulated time that the ranks' own code takes between library calls.\n\n\
+        zero: none. measured:SCALE: the CPU time that it takes on this computer, times SCALE; no two runs are alike. \
+        record:FILE: the CPU time that it takes, which is also written to FILE. perf:FILE: the times that were recorded; \
+        every run of the same program on the same machine file is the same, to the bit.")]
+    compute: Compute,
     /// Clock that ranks read by clock_gettime, similar functions and the time-stamp counter; sleeps always take simulated time
     #[arg(long, value_enum, default_value_t = Clock::Real)]
     clock: Clock,
@@ -154,6 +165,10 @@ enum RunError {
     Card(#[from] nic::NotOnCards),
     #[error("{} {objection}", program.display())]
     Mpi { program: PathBuf, objection: String },
+    #[error(transparent)]
+    Compute(#[from] compute::ComputeError),
+    #[error("the sources of the libfabric provider (sdk/ofi) cannot be read: {0}")]
+    Provider(io::Error),
     #[error("cannot write {}: {error}", path.display())]
     Write { path: PathBuf, error: std::io::Error },
 }
@@ -166,7 +181,11 @@ impl RunError {
 
     fn status(&self) -> u8 {
         match self {
-            RunError::Machine(_) | RunError::Network(_) | RunError::Failure(_) | RunError::Card(_) => 2,
+            RunError::Machine(_)
+            | RunError::Network(_)
+            | RunError::Failure(_)
+            | RunError::Card(_)
+            | RunError::Compute(_) => 2,
             _ => 1,
         }
     }
@@ -188,13 +207,19 @@ fn run(options: &Options) -> Result<u8, RunError> {
     let sdk = Sdk::find()?;
     let machine = load_machine(options, &sdk)?;
     let mut env: Vec<_> = pmi_library(&sdk);
+    env.push((NIC_KIND.into(), machine.nic.kind.name().into()));
     if options.clock == Clock::Simulated {
         env.push((SIMULATED_CLOCK.into(), "1".into()));
         env.push((TSC_HZ.into(), tsc_hz().to_string().into()));
     }
+    let provider = Provider::find(&sdk).map_err(RunError::Provider)?;
+    env.extend(provider.iter().flat_map(Provider::variables));
     env.extend(options.env.iter().cloned()); // later values win, so the user's come last
+    // A provider of the user's own need not be made.
+    let is_given = options.env.iter().any(|(name, _)| name == provider::PATH);
+    let provider = provider.map(|provider| Maker::new(move || if is_given { Ok(()) } else { provider.make() }));
     let libraries = links::of(&options.program[0], &env);
-    if let Some(objection) = foreign_mpi(options, &libraries) {
+    if let Some(objection) = foreign_mpi(options, &libraries, provider.as_ref()) {
         return Err(RunError::Mpi { program: options.program[0].clone().into(), objection });
     }
     env.extend(lenient_sanitizer(&libraries, &env));
@@ -205,11 +230,17 @@ fn run(options: &Options) -> Result<u8, RunError> {
         env,
         tag_output: options.tag_output,
         preload: vec![sdk.lib_dir()?.join("libsimclock.so")],
-        compute_scale_milli: options.compute,
+        compute_scale_milli: options.compute.scale(),
         serve_copies: false,
         busy_wait_quantum: busy_wait_quantum(options).0,
+        provider,
     })?;
+    let computation = options.compute.computation(options.n as usize)?;
     // Files are opened before the run, as its results would be lost if they could not be written.
+    let recording = match &options.compute {
+        Compute::Record(path) => Some((path, Output::create(path).map_err(RunError::write(path))?)),
+        _ => None,
+    };
     let report = match &options.json {
         Some(path) => Some((path, Output::create(path).map_err(RunError::write(path))?)),
         None => None,
@@ -221,6 +252,7 @@ fn run(options: &Options) -> Result<u8, RunError> {
     job.set_deadline(options.timeout.map(|limit| Instant::now() + limit));
     let warn = Box::new(|message: &str| progress::say(&format!("spinrun: warning: {message}")));
     let mut world = World::new(machine, job, trace, warn)?;
+    world.set_computation(computation);
     if options.profile {
         world.set_profiling();
     }
@@ -244,6 +276,13 @@ fn run(options: &Options) -> Result<u8, RunError> {
         eprintln!(
             "spinrun: warning: no rank has used Portals or PMI: {n} copies of {program} have run, each by itself (for MPI \
              programs see docs/mpi.md)"
+        );
+    }
+    let left_over = if end == End::Finished { world.computation().left_over() } else { Vec::new() };
+    for (rank, made, there) in left_over {
+        eprintln!(
+            "spinrun: warning: rank {rank} has made {made} library calls, and --compute perf has the computation before {there}: \
+             program, input or machine are not those of the recording"
         );
     }
     for death in world.survivors() {
@@ -275,6 +314,9 @@ fn run(options: &Options) -> Result<u8, RunError> {
         let text =
             report::json(&world, &end, noise.as_ref(), failures.as_ref().zip(lost_packets.as_deref()), options.profile);
         output::complete(output, path, |out| out.write_all(text.as_bytes())).map_err(RunError::write(path))?;
+    }
+    if let (Some((path, output)), Some(times)) = (recording, world.computation().recorded()) {
+        compute::write(output, path, times).map_err(RunError::write(path))?;
     }
     if let Some(path) = &options.trace {
         world.finish_trace().map_err(RunError::write(path))?;
@@ -316,16 +358,13 @@ fn pmi_library(sdk: &Sdk) -> Vec<(OsString, OsString)> {
     })
 }
 
-/// Returns why a job of several ranks cannot work with the MPI library that the program is linked to.
-fn foreign_mpi(options: &Options, libraries: &[PathBuf]) -> Option<String> {
-    if options.n == 1 {
-        return None;
-    }
+/// Returns why the job cannot work with the MPI library that the program is linked to.
+fn foreign_mpi(options: &Options, libraries: &[PathBuf], provider: Option<&Maker>) -> Option<String> {
     let variable = |name: &str| {
         let given = options.env.iter().rev().find(|(given, _)| given == name).map(|(_, value)| value.clone());
         given.or_else(|| std::env::var_os(name))?.into_string().ok()
     };
-    host::mpi::objection(libraries.iter().map(PathBuf::as_path), variable)
+    host::mpi::judge(libraries.iter().map(PathBuf::as_path), variable).objection(options.n as usize, provider)
 }
 
 /// Returns a variable that permits GCC's address sanitizer to be loaded after `libsimclock.so`. It otherwise demands to be the
@@ -458,19 +497,6 @@ fn signal_name(signal: i32) -> String {
 fn parse_seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_string())?;
     Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
-}
-
-/// Parses `--compute`: simulated picoseconds for each microsecond of CPU time.
-fn parse_compute(text: &str) -> Result<u64, String> {
-    if text == "zero" {
-        return Ok(0);
-    }
-    let scale = text.strip_prefix("measured:").ok_or("is `zero` or `measured:SCALE`")?;
-    let scale: f64 = scale.parse().map_err(|_| format!("the scale is a number, not `{scale}`"))?;
-    if !(1e-6..=1e6).contains(&scale) {
-        return Err(format!("the scale is between 0.000001 and 1000000, not {scale}"));
-    }
-    Ok((scale * 1e6).round() as u64)
 }
 
 /// The real time without a library call after which a rank is inspected; `None` for never.

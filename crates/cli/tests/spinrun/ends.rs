@@ -108,7 +108,7 @@ fn wrong_use() {
     fails("--set accelerator.hpus", "accelerator.hpus");
     fails("--nic ethernet", "ethernet");
     fails("-n 0", "0 is not in 1..=65536");
-    fails("--compute fast", "is `zero` or `measured:SCALE`");
+    fails("--compute fast", "is `zero`, `measured:SCALE`, `record:FILE` or `perf:FILE`");
     fails("--timeout soon", "not a number of seconds");
 
     let file = scratch().join("bad.toml");

@@ -38,10 +38,11 @@ impl Job {
     }
 
     /// Returns why the rank that was the first of several to speak PMI cannot go on: it has loaded an MPI that cannot use
-    /// the card. Programs in interpreted languages show that only now.
+    /// the card. Programs in interpreted languages show that only now. The provider of an MPI that uses libfabric is made before
+    /// the rank gets its next answer, so before it looks for the provider.
     fn first_by_pmi(&mut self, rank: usize) -> Option<String> {
         let Process::Alive(pid) = self.ranks[rank].process else { return None };
-        if !self.pmi.has_begun(rank) || self.ranks.len() == 1 {
+        if !self.pmi.has_begun(rank) {
             return None;
         }
         let variable = |name: &str| {
@@ -50,7 +51,8 @@ impl Job {
         };
         family::of(pid).into_iter().find_map(|pid| {
             let files = family::mapped_files(pid);
-            crate::mpi::objection(files.iter().map(PathBuf::as_path), variable)
+            let verdict = crate::mpi::judge(files.iter().map(PathBuf::as_path), variable);
+            verdict.objection(self.ranks.len(), self.spec.provider.as_ref())
         })
     }
 

@@ -1,5 +1,6 @@
 //! The description of a job, and why it cannot run.
 
+use crate::mpi::Maker;
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
@@ -32,6 +33,8 @@ pub struct JobSpec {
     /// How long a rank may make no call before its threads are inspected for loops that poll memory
     /// ([`Pause::Polls`](super::Pause::Polls)), in real time. `None` turns the inspection off.
     pub busy_wait_quantum: Option<Duration>,
+    /// Makes the libfabric provider, when the first rank has loaded an MPI that uses libfabric.
+    pub provider: Option<Maker>,
 }
 
 /// The reason why a job cannot run.

@@ -43,7 +43,7 @@ impl Processes {
             if self.end.is_some() {
                 return;
             }
-            next = self.job.pending(rank);
+            next = self.pending(cluster, rank);
         }
     }
 

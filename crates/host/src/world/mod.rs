@@ -5,6 +5,7 @@
 //!
 //! * `end`: how a run ends
 //! * `event`: what ranks schedule
+//! * `computation`: CPU time between calls, as measured or recorded
 //! * `barrier`, `idle`: where all ranks meet, and ranks that only sleep or poll
 //! * `attention`: what polls have found, and whether they could find more
 //! * `wait`: what threads inside the library wait for
@@ -23,6 +24,7 @@
 mod attention;
 mod barrier;
 mod calls;
+mod computation;
 mod end;
 mod error;
 mod event;
@@ -41,6 +43,7 @@ mod switches;
 mod transfers;
 mod wait;
 
+pub use computation::{Computation, ComputeTimes};
 pub use end::End;
 pub use error::RunError;
 pub use failures::FailureError;

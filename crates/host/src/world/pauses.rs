@@ -43,10 +43,12 @@ impl Processes {
     fn handle_pause(&mut self, cluster: &mut Cluster, running: usize, pause: Pause) -> Option<(usize, Pause)> {
         let at = cluster.now();
         match pause {
-            Pause::Call(call) if call.elapsed_ns > 0 && !self.is_loop_of_polls(&call) => {
-                self.charge_computation(cluster, call);
+            Pause::Call(call) => {
+                let rank = call.caller.rank as usize;
+                if let Some(call) = self.charge_computation(cluster, call).or_else(|| self.pending(cluster, rank)) {
+                    self.call(cluster, call);
+                }
             }
-            Pause::Call(call) => self.call(cluster, call),
             Pause::Asleep { rank } => self.note_change(cluster, rank), // its threads go on when events answer them
             Pause::Polls { rank } => return self.polls(cluster, rank).map(|pause| (rank, pause)),
             Pause::Unseen { rank } => return Some((rank, self.unseen(cluster, rank))),
@@ -63,15 +65,38 @@ impl Processes {
         None
     }
 
-    /// Charges the CPU time that a thread has used since its last call (`--compute`); its call is made after that.
-    fn charge_computation(&mut self, cluster: &mut Cluster, call: Call) {
-        let scale = self.job.compute_scale_milli();
+    /// Returns a call that came with the last pause of a rank and is to be made now.
+    pub fn pending(&mut self, cluster: &mut Cluster, rank: usize) -> Option<Call> {
+        while self.end.is_none() {
+            let call = self.job.pending(rank)?;
+            if let Some(call) = self.charge_computation(cluster, call) {
+                return Some(call);
+            }
+        }
+        None
+    }
+
+    /// Charges the CPU time that a thread has used since its last call (`--compute`); its call is made after that. Returns a
+    /// call that is to be made now.
+    fn charge_computation(&mut self, cluster: &mut Cluster, mut call: Call) -> Option<Call> {
+        match self.computation.next(call.caller.rank as usize, call.elapsed_ns) {
+            Ok(elapsed) => call.elapsed_ns = elapsed,
+            Err(message) => {
+                self.end = Some(End::BadProgram { rank: call.caller.rank as usize, message });
+                return None;
+            }
+        }
+        if call.elapsed_ns == 0 || self.is_loop_of_polls(&call) {
+            return Some(call);
+        }
+        let scale = self.computation.scale(self.job.compute_scale_milli());
         let charged = u128::from(call.elapsed_ns) * u128::from(scale) / 1000;
         let span = Time::from_ps(charged.try_into().unwrap_or(u64::MAX));
         let rank = call.caller.rank as usize;
         self.ranks[rank].attention.call(call.caller.slot, false);
         let delay = cluster.charge(rank, [Work::compute(span)]);
         cluster.schedule(delay, Event::Call(Box::new(call)));
+        None
     }
 
     pub fn exited(&mut self, cluster: &mut Cluster, rank: usize, status: ExitStatus) {

@@ -10,6 +10,7 @@ use sim::Time;
 
 use super::attention::{Attention, next_poll};
 use super::barrier::{Barrier, BarrierKind};
+use super::computation::Computation;
 use super::end::End;
 use super::event::{Cluster, Event};
 use super::idle::{Idleness, Releases};
@@ -45,6 +46,7 @@ pub struct Processes {
     barriers: [Barrier; 2],
     pub idleness: Idleness,
     pub releases: Releases,
+    pub computation: Computation,
     /// How the run has ended, once it has.
     pub end: Option<End>,
     /// What is still to die, in the order of time.
@@ -63,6 +65,7 @@ impl Processes {
             barriers: std::array::from_fn(|_| Barrier::new(ranks)),
             idleness: Idleness::default(),
             releases: Releases::default(),
+            computation: Computation::default(),
             end: None,
             deaths: VecDeque::new(),
             looked_again_after: None,

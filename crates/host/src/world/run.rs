@@ -10,6 +10,7 @@ use sim::Time;
 use sim::noise::Noise;
 use sim::trace::Trace;
 
+use super::computation::Computation;
 use super::end::End;
 use super::error::RunError;
 use super::event::{Cluster, Event};
@@ -83,6 +84,16 @@ impl World {
     /// For each rank, the time by which noise has lengthened the work of its CPU.
     pub fn noise_delays(&self) -> &[Time] {
         self.cluster.noise_delays()
+    }
+
+    /// Sets where the CPU time between the calls of the ranks comes from.
+    pub fn set_computation(&mut self, computation: Computation) {
+        self.processes.computation = computation;
+    }
+
+    /// The CPU time between the calls of the ranks.
+    pub fn computation(&self) -> &Computation {
+        &self.processes.computation
     }
 
     /// Has ranks and cards die, and packets be lost.
