@@ -92,7 +92,7 @@ fn calls_of(times: &ComputeTimes, rank: usize) -> usize {
     times[rank].len() - 1
 }
 
-/// By hand: four rounds of two polls. Up to 10 us of computation between two polls are the loop's own.
+/// Four rounds of two polls, by hand. Up to 10 us of computation between two polls are the loop's own.
 #[test]
 fn the_loop_around_polls_is_not_charged() {
     let program = compile(

@@ -109,7 +109,7 @@ fn waiting_longer_costs_nothing() {
     }
 }
 
-/// The same message, awaited by each kind of poll and in memory.
+/// A message is awaited by each kind of poll, and in memory, as in `PtlEQWait`.
 #[test]
 fn every_kind_of_poll_may_be_in_vain() {
     let rest = "CHECK(PtlEQWait(eq, &event));";
@@ -170,7 +170,7 @@ fn alone(body: &str) -> common::Run {
     run_with(spec(&program(&main), 1), &[])
 }
 
-/// By hand: the appends of the first lines take the time of one post, 65 ns.
+/// The times are by hand: the append before the loop takes one post, 65 ns.
 #[test]
 fn loops_with_a_limit_of_tries_end() {
     let post = Time::from_ns(65);
