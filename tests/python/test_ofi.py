@@ -152,6 +152,10 @@ def test_a_rank_communicates_with_itself(built: Built, group: str) -> None:
     assert_passed(built.run(group, 1, ("spin", "spin")), 1)
 
 
+def test_more_receives_than_the_card_has_entries(built: Built) -> None:
+    assert_passed(built.run("entries", 1, ("portals4", "portals4")), 1)
+
+
 @pytest.mark.parametrize("eager", ["0", "300", "32768"])
 def test_what_is_long_does_not_matter(built: Built, eager: str) -> None:
     for nic, protocol in CARDS.items():
