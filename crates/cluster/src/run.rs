@@ -30,6 +30,7 @@ impl<E> Cluster<E> {
                 }
             };
             if matches!(&event, Event::Rank(event) if ranks.is_void(event)) {
+                self.queue.set_back(self.now);
                 continue;
             }
             if at > Time::LIMIT {

@@ -183,6 +183,20 @@ fn loops_with_a_limit_of_tries_end() {
     }
 }
 
+/// The time-out of a wait that has ended before is an event that never happens.
+#[test]
+fn a_loop_after_a_wait_with_a_time_limit_takes_its_own_time() {
+    let ends = |wait: &str| {
+        let run =
+            alone(&format!("unsigned which; (void)which; put(0, 1); {wait} for (int i = 0; i < 5; i++) spin_idle();"));
+        assert_eq!(run.end, End::Finished);
+        run.ends
+    };
+    let limited = ends("CHECK(PtlEQPoll(&eq, 1, 1, &event, &which));");
+    assert_eq!(limited, ends("CHECK(PtlEQWait(eq, &event));"));
+    assert!(limited[0] < Time::from_ns(10_000), "{limited:?}");
+}
+
 #[test]
 fn loops_that_look_at_the_simulated_time_end_when_it_has_come() {
     let run = alone("while (spin_time_ps() < 10000000) if (PtlEQGet(eq, &event) == PTL_EQ_EMPTY) spin_idle();");

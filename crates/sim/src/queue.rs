@@ -123,6 +123,16 @@ impl<E> EventQueue<E> {
         Some(first)
     }
 
+    /// Takes note that the event that was taken out last does not happen, nor any after the one at `now`: events may be
+    /// added from then on.
+    ///
+    /// # Panics
+    /// When `now` is after the last event that was taken out.
+    pub fn set_back(&mut self, now: Time) {
+        assert!(now <= self.now, "the event at {now} has not been taken out at {}", self.now);
+        self.now = now;
+    }
+
     /// Returns the event that is `ahead` places after the next one, if it is known. Events that are pushed later may
     /// still come before it.
     #[inline]
@@ -311,6 +321,33 @@ mod tests {
         queue.push(Time::from_ps(5), ());
         queue.pop();
         queue.push(Time::from_ps(4), ());
+    }
+
+    #[test]
+    fn what_does_not_happen_takes_no_time() {
+        let mut queue = EventQueue::default();
+        for at in [5, 1_000_000, 2_000_000] {
+            queue.push(Time::from_ps(at), at);
+        }
+        assert_eq!(
+            (queue.pop(), queue.pop()),
+            (Some((Time::from_ps(5), 5)), Some((Time::from_ps(1_000_000), 1_000_000)))
+        );
+        queue.set_back(Time::from_ps(5));
+        for at in [999_999, 5, 1_000_001] {
+            queue.push(Time::from_ps(at), at);
+        }
+        let rest: Vec<u64> = std::iter::from_fn(|| queue.pop()).map(|(_, at)| at).collect();
+        assert_eq!(rest, [5, 999_999, 1_000_001, 2_000_000]);
+    }
+
+    #[test]
+    #[should_panic = "the event at 0.006 ns has not been taken out at 0.005 ns"]
+    fn time_is_not_set_forward() {
+        let mut queue = EventQueue::default();
+        queue.push(Time::from_ps(5), ());
+        queue.pop();
+        queue.set_back(Time::from_ps(6));
     }
 
     #[test]
