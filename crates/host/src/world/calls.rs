@@ -205,17 +205,6 @@ impl Processes {
             false => Ok(Step::Wait(Wait::Barrier(kind), None)),
         }
     }
-
-    /// Takes note of a sleep. Warns once if ranks only sleep and nothing else happens.
-    pub fn note_sleep(&mut self, cluster: &mut Cluster, rank: usize) {
-        if let Some(since) = self.idleness.sleep(cluster.now()) {
-            let message = format!(
-                "nothing but sleeps, looks at the clock and polls that found nothing has happened since {since}: what a rank \
-                 waits for may never come (--timeout ends such a run)"
-            );
-            self.warn(cluster, rank, &message);
-        }
-    }
 }
 
 /// Whether a call needs the card.

@@ -15,6 +15,7 @@
 //! * `looks`, `transfers`, `programs`: the calls that look at completions, that move data, that load device code
 //! * `switches`: the calls about switches with handlers
 //! * `parking`: threads that find nothing to do
+//! * `charges`: the CPU time that threads use between calls
 //! * `calls`: what each library call does and costs
 //! * `polling`: ranks that wait for their own memory to change
 //! * `pauses`: what is done when a rank pauses
@@ -24,6 +25,7 @@
 mod attention;
 mod barrier;
 mod calls;
+mod charges;
 mod computation;
 mod end;
 mod error;

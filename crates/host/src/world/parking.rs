@@ -32,6 +32,17 @@ impl Processes {
         after(cluster.charge(rank, [cluster.costs().poll()]), Reply::new(ReturnCode::Ok))
     }
 
+    /// Takes note of a sleep. Warns once if ranks only sleep and nothing else happens.
+    pub fn note_sleep(&mut self, cluster: &mut Cluster, rank: usize) {
+        if let Some(since) = self.idleness.sleep(cluster.now()) {
+            let message = format!(
+                "nothing but sleeps, looks at the clock and polls that found nothing has happened since {since}: what a rank \
+                 waits for may never come (--timeout ends such a run)"
+            );
+            self.warn(cluster, rank, &message);
+        }
+    }
+
     /// Takes note of what a call of a thread has come to. Anything but one poll in vain after the other may concern the other
     /// threads of its rank, also by what the thread has done in memory. `polled_in_vain` says what its last call was.
     pub fn note_outcome(&mut self, cluster: &mut Cluster, call: &Call, outcome: &Outcome, polled_in_vain: bool) {

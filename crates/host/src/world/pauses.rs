@@ -2,13 +2,10 @@
 
 use std::process::ExitStatus;
 
-use cluster::Work;
-use sim::Time;
-
 use super::end::End;
-use super::event::{Cluster, Event};
+use super::event::Cluster;
 use super::processes::Processes;
-use crate::job::{Call, Caller, Pause, Reply};
+use crate::job::{Caller, Pause, Reply};
 
 impl Processes {
     /// Starts a rank, which runs to its first pause.
@@ -62,40 +59,6 @@ impl Processes {
             Pause::Interrupted { signal } => self.end = Some(End::Interrupted { signal, running, at }),
             Pause::TimedOut => self.end = Some(End::TimedOut { running, at }),
         }
-        None
-    }
-
-    /// Returns a call that came with the last pause of a rank and is to be made now.
-    pub fn pending(&mut self, cluster: &mut Cluster, rank: usize) -> Option<Call> {
-        while self.end.is_none() {
-            let call = self.job.pending(rank)?;
-            if let Some(call) = self.charge_computation(cluster, call) {
-                return Some(call);
-            }
-        }
-        None
-    }
-
-    /// Charges the CPU time that a thread has used since its last call (`--compute`); its call is made after that. Returns a
-    /// call that is to be made now.
-    fn charge_computation(&mut self, cluster: &mut Cluster, mut call: Call) -> Option<Call> {
-        match self.computation.next(call.caller.rank as usize, call.elapsed_ns) {
-            Ok(elapsed) => call.elapsed_ns = elapsed,
-            Err(message) => {
-                self.end = Some(End::BadProgram { rank: call.caller.rank as usize, message });
-                return None;
-            }
-        }
-        if call.elapsed_ns == 0 || self.is_loop_of_polls(&call) {
-            return Some(call);
-        }
-        let scale = self.computation.scale(self.job.compute_scale_milli());
-        let charged = u128::from(call.elapsed_ns) * u128::from(scale) / 1000;
-        let span = Time::from_ps(charged.try_into().unwrap_or(u64::MAX));
-        let rank = call.caller.rank as usize;
-        self.ranks[rank].attention.call(call.caller.slot, false);
-        let delay = cluster.charge(rank, [Work::compute(span)]);
-        cluster.schedule(delay, Event::Call(Box::new(call)));
         None
     }
 
