@@ -45,6 +45,10 @@ int error_of(int return_code) {
     }
 }
 
+ssize_t result_of(int return_code) {
+    return return_code == PTL_NO_SPACE || return_code == PTL_LIST_TOO_LONG ? -EAGAIN : -error_of(return_code);
+}
+
 int error_of_event(ptl_ni_fail_t failure) {
     switch (failure) {
     case PTL_NI_OK: return 0;

@@ -344,8 +344,7 @@ static ssize_t receive(struct fid_ep *fid, enum kind kind, const struct iovec *i
         int failed = flags & FI_PEEK ? card_search(op) : card_receive(op);
         if (failed != PTL_OK) {
             operation_free(op);
-            /* Entries become free when messages arrive. */
-            rc = failed == PTL_NO_SPACE || failed == PTL_LIST_TOO_LONG ? -EAGAIN : -error_of(failed);
+            rc = result_of(failed);
         }
     } else if (flags & FI_PEEK) {
         progress(domain);
@@ -498,8 +497,7 @@ static ssize_t send(struct fid_ep *fid, enum kind kind, const struct iovec *iov,
         operation_free(op);
 out:
     pthread_mutex_unlock(&domain->lock);
-    /* The card's tables have room again when operations have ended. */
-    return rc == PTL_NO_SPACE || rc == PTL_LIST_TOO_LONG ? -EAGAIN : -error_of(rc);
+    return result_of(rc);
 }
 
 /* ---- Calls ------------------------------------------------------------------------------------------------------------------------- */

@@ -45,8 +45,7 @@ enum protocol {
 struct name {
     ptl_nid_t nid;
     ptl_pid_t pid;
-    uint16_t message_pt, tagged_pt, data_pt, remote_pt, control_pt;
-    uint16_t unused[3];
+    uint16_t message_pt, tagged_pt, remote_pt, control_pt;
 };
 
 /* ---- Objects ------------------------------------------------------------------------------------------------------------ */
@@ -209,8 +208,7 @@ struct operation {
     ptl_handle_md_t md;
     ptl_iovec_t pieces[IOV_LIMIT];
     unsigned count;
-    size_t length; /* of all pieces */
-    uint64_t result;
+    size_t length;        /* of all pieces */
     ptl_process_t source; /* receives: whose messages match */
     uint64_t tag, ignore;
     ptl_handle_me_t entry;
@@ -253,6 +251,8 @@ __attribute__((format(printf, 1, 2))) void complain(const char *format, ...);
 
 /* The error number for a return code of Portals, for a failure of an event. */
 int error_of(int return_code);
+/* What a call that posts an operation returns for a return code of Portals. A full table has room again when operations have ended. */
+ssize_t result_of(int return_code);
 int error_of_event(ptl_ni_fail_t failure);
 
 /* ---- objects.c ---------------------------------------------------------------------------------------------------------- */

@@ -34,8 +34,6 @@ static int put_data(struct endpoint *ep, const struct target *target, uint64_t d
     return PtlPut(ep->domain->md_volatile, 0, 0, PTL_NO_ACK_REQ, target->process, target->control_pt, 0, 0, NULL, data);
 }
 
-static ssize_t result(int rc) { return rc == PTL_NO_SPACE || rc == PTL_LIST_TOO_LONG ? -EAGAIN : -error_of(rc); }
-
 /* ---- Reads and writes ---------------------------------------------------------------------------------------------------------------- */
 
 static ssize_t transfer(struct fid_ep *fid, enum job job, const struct iovec *iov, size_t count, fi_addr_t address,
@@ -84,7 +82,7 @@ static ssize_t transfer(struct fid_ep *fid, enum job job, const struct iovec *io
         rc = put_data(ep, &target, data);
 out:
     pthread_mutex_unlock(&domain->lock);
-    return result(rc);
+    return result_of(rc);
 }
 
 static uint64_t defaults(struct fid_ep *fid) { return CONTAINER(fid, struct endpoint, fid)->tx_flags; }
@@ -324,7 +322,7 @@ static ssize_t atomic(struct fid_ep *fid, enum form form, const struct atomic *a
         operation_free(op);
 out:
     pthread_mutex_unlock(&domain->lock);
-    return result(rc);
+    return result_of(rc);
 }
 
 static ssize_t atomic_write(struct fid_ep *ep, const void *buf, size_t count, void *desc, fi_addr_t dest, uint64_t addr,
