@@ -8,8 +8,10 @@ static int ep_close(struct fid *fid) {
     struct endpoint *ep = CONTAINER(fid, struct endpoint, fid.fid);
     struct domain *domain = ep->domain;
     pthread_mutex_lock(&domain->lock);
-    if (ep->enabled)
+    if (ep->enabled) {
         messages_stop(ep);
+        endpoint_number_return(ep->number);
+    }
     domain->objects--;
     pthread_mutex_unlock(&domain->lock);
     free(ep);
@@ -63,10 +65,15 @@ static int ep_enable(struct endpoint *ep) {
         return -FI_ENOAV;
     if (!ep->tx_cq && !ep->rx_cq && !ep->sent && !ep->received)
         return -FI_ENOCQ;
+    int rc = endpoint_number_take(&ep->number);
+    if (rc != 0)
+        return rc;
     pthread_mutex_lock(&ep->domain->lock);
-    int rc = messages_start(ep);
+    rc = messages_start(ep);
     ep->enabled = rc == 0;
     pthread_mutex_unlock(&ep->domain->lock);
+    if (rc != 0)
+        endpoint_number_return(ep->number);
     return rc;
 }
 

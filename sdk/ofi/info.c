@@ -13,7 +13,6 @@ static const char NAME[] = "spin";
 /* Versions of libfabric append to its structures, and free or copy as many bytes as they know. */
 enum { GROWTH = 256 };
 enum { QUEUE_SIZE = 1024 }; /* operations; a hint to programs, as nothing is limited by it */
-enum { ENDPOINTS = 8 };
 
 uint64_t tag_format(enum protocol protocol) { return protocol == PROTOCOL_SPIN ? UINT64_MAX >> 1 : UINT64_MAX; }
 
@@ -176,8 +175,7 @@ static void describe(struct fi_info *info, uint32_t version, const struct fi_inf
         .op_flags = FI_COMPLETION | FI_MULTI_RECV,
         .msg_order = order,
         .comp_order = FI_ORDER_NONE,
-        /* One buffer may be full already, and no message is cut at the end of a buffer. */
-        .total_buffered_recv = (size_t)(ANY_BUFFERS - 1) * (BUFFER_SIZE - BUFFER_SLACK),
+        .total_buffered_recv = (size_t)(ANY_BUFFERS - 1) * BUFFER_SIZE,
         .size = QUEUE_SIZE,
         .iov_limit = IOV_LIMIT,
     };

@@ -9,7 +9,7 @@
 
 /* ---- Buffers -------------------------------------------------------------------------------------------------------------------- */
 
-static bool card_matches(const struct endpoint *ep, enum kind kind) {
+bool card_matches(const struct endpoint *ep, enum kind kind) {
     return kind == TAGGED && ep->domain->protocol != PROTOCOL_CPU;
 }
 
@@ -36,7 +36,7 @@ int buffers_link(struct endpoint *ep, enum kind kind) {
     size_t linked = 0;
     for (size_t i = 0; i < ep->buffer_count; i++)
         linked += ep->buffers[i]->kind == kind && ep->buffers[i]->linked;
-    for (; linked < ANY_BUFFERS; linked++) {
+    for (const size_t needed = flow_buffers(ep); linked < needed; linked++) {
         struct buffer *buffer = NULL;
         for (size_t i = 0; i < ep->buffer_count && !buffer; i++) {
             struct buffer *b = ep->buffers[i];
@@ -76,7 +76,7 @@ void buffers_release(struct endpoint *ep) {
     }
     free(ep->buffers);
     for (enum kind kind = MESSAGE; kind < KINDS; kind++) {
-        for (struct arrival *next, *arrival = ep->arrivals[kind]; arrival; arrival = next) {
+        for (struct arrival *next, *arrival = ep->arrivals[kind].first; arrival; arrival = next) {
             next = arrival->next;
             free(arrival);
         }
@@ -103,7 +103,8 @@ void buffer_drop(struct buffer *buffer) {
 
 static bool matches(const struct operation *op, const struct arrival *arrival) {
     bool source = op->source.phys.nid == PTL_NID_ANY ||
-                  (op->source.phys.nid == arrival->source.phys.nid && op->source.phys.pid == arrival->source.phys.pid);
+                  (op->source.phys.nid == arrival->source.phys.nid && op->source.phys.pid == arrival->source.phys.pid &&
+                   op->source_number == HEADER_NUMBER(arrival->header));
     return source && ((op->tag ^ arrival->tag) & ~op->ignore) == 0;
 }
 
@@ -152,12 +153,12 @@ static bool give(struct operation *op, const struct arrival *arrival) {
     return true;
 }
 
-static void arrived(struct endpoint *ep, enum kind kind, const struct arrival *arrival) {
-    for (struct operation *next, *op = ep->posted[kind].first; op; op = next) {
-        next = op->next;
-        if (matches(op, arrival) && give(op, arrival))
-            return;
-    }
+static void lost(const ptl_event_t *event) {
+    complain("a message was lost on its way to memory (failure %d)", event->ni_fail_type);
+}
+
+/* Appends a message to the CPU's list. */
+static void keep(struct endpoint *ep, enum kind kind, const struct arrival *arrival) {
     struct arrival *kept = malloc(sizeof *kept);
     if (!kept) {
         complain("no memory for a message without a receive");
@@ -166,22 +167,55 @@ static void arrived(struct endpoint *ep, enum kind kind, const struct arrival *a
     *kept = *arrival;
     kept->next = NULL;
     kept->buffer->held++;
-    struct arrival **end = &ep->arrivals[kind];
-    while (*end)
-        end = &(*end)->next;
-    *end = kept;
+    *ep->arrivals[kind].end = kept;
+    ep->arrivals[kind].end = &kept->next;
+}
+
+static void arrived(struct endpoint *ep, enum kind kind, const struct arrival *arrival) {
+    for (struct operation *next, *op = ep->posted[kind].first; op; op = next) {
+        next = op->next;
+        if (matches(op, arrival) && give(op, arrival))
+            return;
+    }
+    keep(ep, kind, arrival);
 }
 
 /* Takes the first message that matches off the list. */
 static struct arrival *take(struct operation *op) {
-    for (struct arrival **at = &op->ep->arrivals[op->kind]; *at; at = &(*at)->next) {
+    struct arrivals *arrivals = &op->ep->arrivals[op->kind];
+    for (struct arrival **at = &arrivals->first; *at; at = &(*at)->next) {
         struct arrival *arrival = *at;
         if (matches(op, arrival)) {
             *at = arrival->next;
+            if (arrivals->end == &arrival->next)
+                arrivals->end = at;
             return arrival;
         }
     }
     return NULL;
+}
+
+/* Puts a message back where it was taken, at the beginning of the list. */
+static void put_back(struct arrivals *arrivals, struct arrival *arrival) {
+    if (!arrivals->first)
+        arrivals->end = &arrival->next;
+    arrival->next = arrivals->first;
+    arrivals->first = arrival;
+}
+
+void taken(struct endpoint *ep, const ptl_event_t *event) {
+    ep->taking.answered = true;
+    ep->taking.more = event->type == PTL_EVENT_PUT_OVERFLOW;
+    if (!ep->taking.more)
+        return;
+    flow_taken(ep, TAGGED, event);
+    if (event->ni_fail_type != PTL_NI_OK) {
+        lost(event);
+        return;
+    }
+    struct arrival arrival = arrival_of(event);
+    arrival.buffer = buffer_of(ep, event->start);
+    keep(ep, TAGGED, &arrival);
 }
 
 void match_receive(struct operation *op) {
@@ -198,8 +232,7 @@ void match_receive(struct operation *op) {
             buffer_drop(arrival->buffer);
             free(arrival);
         } else {
-            arrival->next = ep->arrivals[op->kind];
-            ep->arrivals[op->kind] = arrival;
+            put_back(&ep->arrivals[op->kind], arrival);
         }
         if (!more)
             break;
@@ -207,29 +240,40 @@ void match_receive(struct operation *op) {
     buffers_link(ep, op->kind);
 }
 
-void match_search(struct operation *op) {
+bool match_kept(struct operation *op) {
+    struct endpoint *ep = op->ep;
+    struct arrival *arrival = take(op);
+    if (!arrival)
+        return false;
+    deliver(op, arrival);
+    buffer_drop(arrival->buffer);
+    free(arrival);
+    buffers_link(ep, TAGGED);
+    return true;
+}
+
+bool match_search(struct operation *op) {
     struct endpoint *ep = op->ep;
     struct arrival *arrival = NULL;
     if (op->search_flags & (FI_CLAIM | FI_DISCARD)) {
         arrival = take(op);
     } else {
-        for (arrival = ep->arrivals[op->kind]; arrival && !matches(op, arrival);)
+        for (arrival = ep->arrivals[op->kind].first; arrival && !matches(op, arrival);)
             arrival = arrival->next;
     }
-    if (!arrival) {
-        fail(op, ENOMSG, PTL_NI_NO_MATCH);
-        return;
-    }
+    if (!arrival)
+        return false;
     if (op->search_flags & FI_CLAIM)
         claim_keep(ep, arrival, op->context);
     if (op->search_flags & FI_DISCARD)
         discard(ep, arrival);
-    bool taken = op->search_flags & (FI_CLAIM | FI_DISCARD);
+    bool takes = op->search_flags & (FI_CLAIM | FI_DISCARD);
     search_found(op, arrival);
-    if (taken) {
+    if (takes) {
         buffer_drop(arrival->buffer);
         free(arrival);
     }
+    return true;
 }
 
 struct arrival *claim_take(struct endpoint *ep, void *context) {
@@ -267,15 +311,11 @@ void buffer_event(struct buffer *buffer, const ptl_event_t *event) {
     } else if (event->type == PTL_EVENT_AUTO_FREE) {
         buffer->referred = false;
     } else if (event->ni_fail_type != PTL_NI_OK) {
-        complain("a message was lost on its way to memory (failure %d)", event->ni_fail_type);
+        lost(event);
     } else {
-        struct arrival arrival = {.source = event->initiator,
-                                  .tag = event->match_bits,
-                                  .header = event->hdr_data,
-                                  .offset = event->remote_offset,
-                                  .start = event->start,
-                                  .length = event->mlength,
-                                  .buffer = buffer};
+        struct arrival arrival = arrival_of(event);
+        arrival.buffer = buffer;
+        flow_taken(ep, kind, event);
         arrived(ep, kind, &arrival);
         return;
     }

@@ -32,12 +32,15 @@ int messages_start(struct endpoint *ep) {
                         .ignore_bits = ~0ull,
                         .hpu_memory = PTL_INVALID_HANDLE};
     ep->control_target = (struct control){.what = CONTROL, .ep = ep};
+    for (enum kind kind = MESSAGE; kind < KINDS; kind++)
+        ep->arrivals[kind].end = &ep->arrivals[kind].first;
     int rc;
     if ((rc = pt_alloc(ep, &ep->pts[MESSAGE])) != PTL_OK || (rc = pt_alloc(ep, &ep->pts[TAGGED])) != PTL_OK ||
         (rc = pt_alloc(ep, &ep->data_pt)) != PTL_OK || (rc = pt_alloc(ep, &ep->control_pt)) != PTL_OK ||
         (rc = PtlMEAppend(domain->ni, ep->control_pt, &control, PTL_PRIORITY_LIST, &ep->control_target,
                           &ep->control_target.entry)) != PTL_OK ||
-        (rc = buffers_link(ep, MESSAGE)) != PTL_OK || (rc = buffers_link(ep, TAGGED)) != PTL_OK) {
+        (rc = flow_start(ep)) != PTL_OK || (rc = buffers_link(ep, MESSAGE)) != PTL_OK ||
+        (rc = buffers_link(ep, TAGGED)) != PTL_OK) {
         complain("fi_enable: the card's tables cannot be set up (Portals error %d)", rc);
         return -error_of(rc);
     }
@@ -47,7 +50,8 @@ int messages_start(struct endpoint *ep) {
                              .message_pt = (uint16_t)ep->pts[MESSAGE],
                              .tagged_pt = (uint16_t)ep->pts[TAGGED],
                              .remote_pt = (uint16_t)domain->remote_pt,
-                             .control_pt = (uint16_t)ep->control_pt};
+                             .control_pt = (uint16_t)ep->control_pt,
+                             .number = (uint16_t)ep->number};
     return 0;
 }
 
@@ -111,7 +115,8 @@ static void received(struct operation *op, uint64_t total) {
                   .buf = op->count > 0 ? op->pieces[0].iov_base : NULL,
                   .data = HEADER_DATA(op->header),
                   .tag = op->tag},
-        .source = op->ep->domain->tells_source ? av_address(op->ep->av, op->source) : FI_ADDR_NOTAVAIL,
+        .source = op->ep->domain->tells_source ? av_address(op->ep->av, op->source, HEADER_NUMBER(op->header))
+                                               : FI_ADDR_NOTAVAIL,
         .error = fits ? 0 : FI_ETRUNC,
         .overflow = fits ? 0 : total - op->length,
     };
@@ -176,7 +181,7 @@ static void fetched(struct operation *op) {
     fail(op, error_of_event(op->failure), op->failure);
 }
 
-static struct arrival arrival_of(const ptl_event_t *event) {
+struct arrival arrival_of(const ptl_event_t *event) {
     return (struct arrival){.source = event->initiator,
                             .tag = event->match_bits,
                             .header = event->hdr_data,
@@ -191,6 +196,8 @@ void receive_event(struct operation *op, const ptl_event_t *event) {
         list_remove(op);
     /* The handler's get may end before the event of the announcement. */
     bool reply = event->type == PTL_EVENT_REPLY;
+    if (!reply)
+        flow_taken(op->ep, TAGGED, event);
     if (event->ni_fail_type != PTL_NI_OK) {
         op->failure = event->ni_fail_type;
         if (!reply)
@@ -264,7 +271,7 @@ void search_found(struct operation *op, const struct arrival *arrival) {
                                .len = arrival_total(arrival),
                                .data = HEADER_DATA(arrival->header),
                                .tag = arrival->tag},
-                     .source = av_address(op->ep->av, arrival->source)});
+                     .source = av_address(op->ep->av, arrival->source, HEADER_NUMBER(arrival->header))});
 }
 
 void search_event(struct operation *op, const ptl_event_t *event) {
@@ -274,6 +281,8 @@ void search_event(struct operation *op, const ptl_event_t *event) {
     }
     struct arrival arrival = arrival_of(event);
     arrival.buffer = buffer_of(op->ep, event->start);
+    if (event->type == PTL_EVENT_PUT_OVERFLOW)
+        flow_taken(op->ep, TAGGED, event);
     if (op->search_flags & FI_CLAIM)
         claim_keep(op->ep, &arrival, op->context);
     if (op->search_flags & FI_DISCARD)
@@ -284,7 +293,7 @@ void search_event(struct operation *op, const ptl_event_t *event) {
 static int card_search(struct operation *op) {
     ptl_me_t me = {.ct_handle = PTL_CT_NONE,
                    .uid = PTL_UID_ANY,
-                   .options = PTL_ME_OP_PUT,
+                   .options = PTL_ME_OP_PUT | PTL_ME_USE_ONCE, /* the first message, and no others */
                    .match_id = op->source,
                    .match_bits = op->tag,
                    .ignore_bits = op->ignore,
@@ -314,6 +323,7 @@ static ssize_t receive(struct fid_ep *fid, enum kind kind, const struct iovec *i
     struct arrival *claimed = claims ? claim_take(ep, context) : NULL;
     op->kind = kind;
     op->source = name ? (ptl_process_t){.phys = {name->nid, name->pid}} : any;
+    op->source_number = name ? name->number : 0;
     op->tag = tag;
     op->ignore = ignore;
     op->search_flags = flags;
@@ -341,14 +351,18 @@ static ssize_t receive(struct fid_ep *fid, enum kind kind, const struct iovec *i
         free(claimed);
         buffers_link(ep, kind);
     } else if (card) {
-        int failed = flags & FI_PEEK ? card_search(op) : card_receive(op);
+        /* Messages that the CPU has taken off the card's list came before those that are still there. */
+        int failed = flags & FI_PEEK  ? match_search(op) ? PTL_OK : card_search(op)
+                     : match_kept(op) ? PTL_OK
+                                      : card_receive(op);
         if (failed != PTL_OK) {
             operation_free(op);
             rc = result_of(failed);
         }
     } else if (flags & FI_PEEK) {
         progress(domain);
-        match_search(op);
+        if (!match_search(op))
+            fail(op, ENOMSG, PTL_NI_NO_MATCH);
     } else {
         match_receive(op);
     }
@@ -387,10 +401,11 @@ ssize_t message_cancel(struct endpoint *ep, void *context) {
 
 void control_event(struct control *control, const ptl_event_t *event) {
     struct endpoint *ep = control->ep;
-    if (ep->rx_cq)
-        cq_push(ep->rx_cq, &(struct completion){.entry = {.flags = FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA,
-                                                          .data = event->hdr_data},
-                                                .source = av_address(ep->av, event->initiator)});
+    if (!flow_event(ep, event) && ep->rx_cq)
+        cq_push(ep->rx_cq,
+                &(struct completion){.entry = {.flags = FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA,
+                                               .data = HEADER_DATA(event->hdr_data)},
+                                     .source = av_address(ep->av, event->initiator, HEADER_NUMBER(event->hdr_data))});
 }
 
 /* ---- Sending ---------------------------------------------------------------------------------------------------------------------- */
@@ -410,10 +425,10 @@ static int put_short(struct endpoint *ep, struct operation *op, ptl_process_t ta
 
 /* Exposes a long message and announces it. */
 static int put_long(struct endpoint *ep, struct operation *op, ptl_process_t target, ptl_pt_index_t pt, uint64_t tag,
-                    uint64_t header) {
+                    uint64_t header, unsigned owed) {
     struct domain *domain = ep->domain;
     bool spin = domain->protocol == PROTOCOL_SPIN && op->kind == TAGGED;
-    uint32_t cookie = ++ep->cookies & 0x3fffffff;
+    uint32_t cookie = ++ep->cookies & COOKIES;
     ptl_pt_index_t data_pt = spin ? ep->pts[TAGGED] : ep->data_pt;
     ptl_me_t me = {.start = op->count == 1 ? op->pieces[0].iov_base : &op->pieces[0],
                    .length = op->count == 1 ? op->length : op->count,
@@ -429,7 +444,8 @@ static int put_long(struct endpoint *ep, struct operation *op, ptl_process_t tar
         return rc;
     header |= HEADER_IS_LONG | (uint64_t)cookie << 32;
     /* Only a failure makes an event: nobody would get the message then. */
-    rc = PtlPut(domain->md_volatile, 0, 0, PTL_ACK_REQ, target, pt, tag, LONG_OFFSET(op->length, data_pt), op, header);
+    rc = PtlPut(domain->md_volatile, 0, 0, PTL_ACK_REQ, target, pt, tag, LONG_OFFSET(op->length, owed, data_pt), op,
+                header);
     if (rc != PTL_OK)
         PtlMEUnlink(op->entry);
     return rc;
@@ -471,30 +487,42 @@ static ssize_t send(struct fid_ep *fid, enum kind kind, const struct iovec *iov,
         goto out;
     const ptl_process_t target = {.phys = {name->nid, name->pid}};
     ptl_pt_index_t pt = kind == TAGGED ? name->tagged_pt : name->message_pt;
-    uint64_t header = flags & FI_REMOTE_CQ_DATA ? HEADER_HAS_DATA | (uint32_t)data : 0;
+    uint64_t header = HEADER_FROM(ep->number) | (flags & FI_REMOTE_CQ_DATA ? HEADER_HAS_DATA | (uint32_t)data : 0);
     uint64_t sent = FI_SEND | (kind == TAGGED ? FI_TAGGED : FI_MSG);
     bool acknowledged = flags & (FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE) && (report || ep->sent);
+    bool is_short = flow_is_short(ep, name, length);
+    const unsigned units = is_short ? flow_units(length) : 1;
+    if (!flow_has_room(ep, kind, name, units)) {
+        rc = PTL_NO_SPACE;
+        goto out;
+    }
+    struct peer *peer = flow_peer(ep, name);
+    const unsigned owed = peer ? peer->flows[kind].owed : 0;
     if (length <= inject_limit && (!acknowledged || flags & FI_INJECT)) {
-        rc = put_volatile(ep, iov, count, length, target, pt, tag, header);
+        rc = put_volatile(ep, iov, count, length, target, pt, tag, header | HEADER_WITH_OWED(owed));
         if (rc == PTL_OK && ep->sent)
             ep->sent->value++;
         if (rc == PTL_OK && report)
             cq_push(ep->tx_cq,
                     &(struct completion){.entry = {.op_context = context, .flags = sent, .len = length, .tag = tag}});
-        goto out;
+    } else {
+        struct operation *op = operation_new(ep, SEND, context, sent, report);
+        if (!op) {
+            rc = PTL_NO_SPACE;
+            goto out;
+        }
+        operation_memory(op, iov, count);
+        op->kind = kind;
+        op->tag = tag;
+        rc = is_short ? put_short(ep, op, target, pt, tag, header | HEADER_WITH_OWED(owed), acknowledged)
+                      : put_long(ep, op, target, pt, tag, header, owed);
+        if (rc != PTL_OK)
+            operation_free(op);
     }
-    struct operation *op = operation_new(ep, SEND, context, sent, report);
-    if (!op) {
-        rc = PTL_NO_SPACE;
-        goto out;
+    if (rc == PTL_OK && peer) {
+        peer->flows[kind].under_way += units;
+        peer->flows[kind].owed = 0;
     }
-    operation_memory(op, iov, count);
-    op->kind = kind;
-    op->tag = tag;
-    rc = length <= domain->eager ? put_short(ep, op, target, pt, tag, header, acknowledged)
-                                 : put_long(ep, op, target, pt, tag, header);
-    if (rc != PTL_OK)
-        operation_free(op);
 out:
     pthread_mutex_unlock(&domain->lock);
     return result_of(rc);

@@ -197,11 +197,12 @@ const struct name *av_name(const struct address_vector *av, fi_addr_t address) {
     return av && address < av->count && av->names[address].nid != PTL_NID_ANY ? &av->names[address] : NULL;
 }
 
-fi_addr_t av_address(const struct address_vector *av, ptl_process_t process) {
+fi_addr_t av_address(const struct address_vector *av, ptl_process_t process, unsigned number) {
     for (size_t i = 0; av && i < av->count; i++) {
         /* Programs insert ranks in their order more often than not. */
         size_t k = (process.phys.nid + i) % av->count;
-        if (av->names[k].nid == process.phys.nid && av->names[k].pid == process.phys.pid)
+        const struct name *name = &av->names[k];
+        if (name->nid == process.phys.nid && name->pid == process.phys.pid && name->number == number)
             return k;
     }
     return FI_ADDR_NOTAVAIL;
@@ -351,6 +352,8 @@ static int domain_close(struct fid *fid) {
     PtlPTFree(domain->ni, domain->remote_pt);
     PtlEQFree(domain->eq);
     card_close(domain->ni);
+    for (unsigned i = 0; i < ENDPOINTS; i++)
+        free(domain->peers[i]);
     while (domain->free) {
         struct operation *op = domain->free;
         domain->free = op->next;
@@ -426,6 +429,7 @@ static int domain_open(struct fid_fabric *fabric, struct fi_info *info, struct f
     domain->virtual_addresses =
         info->domain_attr->mr_mode == FI_MR_BASIC || info->domain_attr->mr_mode & FI_MR_VIRT_ADDR;
     domain->tells_source = info->caps & FI_SOURCE;
+    domain->ranks = spin_size();
     pthread_mutex_init(&domain->lock, NULL);
     if ((rc = PtlGetPhysId(domain->ni, &domain->self)) != PTL_OK ||
         (rc = PtlEQAlloc(domain->ni, EVENTS, &domain->eq)) != PTL_OK ||

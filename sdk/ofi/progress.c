@@ -151,6 +151,14 @@ static void initiator_event(struct domain *domain, const ptl_event_t *event) {
 
 static void handle(struct domain *domain, const ptl_event_t *event) {
     enum what what = (uintptr_t)event->user_ptr > RECEIVE_STATES ? *(enum what *)event->user_ptr : OPERATION;
+    if (what == PEER) {
+        flow_failed(event->user_ptr);
+        return;
+    }
+    if (what == TAKING) {
+        taken(((struct taking *)event->user_ptr)->ep, event);
+        return;
+    }
     switch (event->type) {
     case PTL_EVENT_SEND:
     case PTL_EVENT_ACK:
@@ -177,6 +185,21 @@ static void handle(struct domain *domain, const ptl_event_t *event) {
     }
 }
 
+static void check_queue(int rc) {
+    if (rc == PTL_OK)
+        return;
+    complain(rc == PTL_EQ_DROPPED
+                 ? "the card's event queue has overflowed: the program must read its completion queues more often"
+                 : "the card does not work any more");
+    abort();
+}
+
+void handle_next(struct domain *domain) {
+    ptl_event_t event;
+    check_queue(PtlEQWait(domain->eq, &event));
+    handle(domain, &event);
+}
+
 void progress(struct domain *domain) {
     enum { BATCH = 64 };
     ptl_event_t events[BATCH];
@@ -184,17 +207,12 @@ void progress(struct domain *domain) {
     do {
         int rc = spin_eq_take(domain->eq, events, BATCH, &count);
         if (rc == PTL_EQ_EMPTY)
-            return;
-        if (rc != PTL_OK) {
-            complain(
-                rc == PTL_EQ_DROPPED
-                    ? "the card's event queue has overflowed: the program must read its completion queues more often"
-                    : "the card does not work any more");
-            abort();
-        }
+            break;
+        check_queue(rc);
         for (unsigned i = 0; i < count; i++)
             handle(domain, &events[i]);
     } while (count == BATCH);
+    flow_answer(domain);
 }
 
 enum { PS_PER_MS = 1000 * 1000 * 1000 };

@@ -8,7 +8,8 @@
  * | endpoint.c   | endpoints: binding, names, options |
  * | progress.c   | events of the card, and the operations that they complete |
  * | message.c    | messages with and without tags: sends, receives, searches |
- * | matching.c   | the lists of a card that leaves matching to the CPU |
+ * | matching.c   | buffers for messages without a receive, and the CPU's lists |
+ * | flow.c       | how much may be under way to an endpoint, so that it has memory for it |
  * | rma.c        | reads, writes and atomic operations on remote memory |
  * | handlers.c   | handlers that fetch long messages on the card |
  *
@@ -31,8 +32,11 @@
 enum { IOV_LIMIT = 32 };   /* pieces of memory of one operation */
 enum { INJECT_MAX = 256 }; /* upper bound of max_volatile_size that is used */
 enum { KEY_BITS = 16 };    /* of a provider's key that only distinguish regions with the same first byte */
-enum { ANY_BUFFERS = 8 };  /* buffers for unexpected messages that an endpoint keeps linked, for each kind of message */
-enum { BUFFER_SIZE = 1 << 20, BUFFER_SLACK = 1 << 16 }; /* their size in bytes, and what may stay free at their ends */
+enum { ENDPOINTS = 8 };    /* of a process: their numbers have 3 bits in headers */
+enum {
+    ANY_BUFFERS = 8
+}; /* buffers for unexpected messages that an endpoint keeps linked at least, for each kind of message */
+enum { BUFFER_SIZE = 1 << 20 };
 
 /* How messages are matched and long ones fetched. */
 enum protocol {
@@ -46,6 +50,7 @@ struct name {
     ptl_nid_t nid;
     ptl_pid_t pid;
     uint16_t message_pt, tagged_pt, remote_pt, control_pt;
+    uint16_t number; /* among the endpoints of its process */
 };
 
 /* ---- Objects ------------------------------------------------------------------------------------------------------------ */
@@ -123,6 +128,9 @@ struct domain {
     uint32_t free_states[RECEIVE_STATES];
     uint32_t free_count;
     size_t objects; /* that keep the domain open */
+    int ranks;
+    struct peer *peers[ENDPOINTS]; /* of the endpoints with these numbers, or NULL */
+    struct endpoint *asked;        /* endpoints that must take messages off the card's list */
 };
 
 /* The two kinds of messages. */
@@ -146,8 +154,12 @@ struct arrival {
     void *claimed;         /* the context of the search that claimed it */
 };
 
+struct arrivals {
+    struct arrival *first, **end; /* where the next one is linked */
+};
+
 /* What the user_ptr of an event points to begins with this. */
-enum what { OPERATION, BUFFER, CONTROL };
+enum what { OPERATION, BUFFER, CONTROL, PEER, TAKING };
 
 /* Memory for messages without a receive. */
 struct buffer {
@@ -168,6 +180,29 @@ struct control {
     ptl_handle_me_t entry;
 };
 
+/* Units of a kind of messages (flow.c) */
+struct flow {
+    unsigned under_way; /* to the peer, as far as this endpoint knows */
+    unsigned owed;      /* taken here, which the peer has not been told */
+    bool asked;         /* the peer for units */
+};
+
+/* An endpoint of the job, as an endpoint of this process sees it. */
+struct peer {
+    enum what what;
+    struct flow flows[KINDS];
+    bool waits; /* for an answer to this endpoint */
+    struct name name;
+    bool gone; /* it has not taken a request */
+};
+
+/* The search that takes messages off the card's list. */
+struct taking {
+    enum what what;
+    struct endpoint *ep;
+    bool answered, more;
+};
+
 struct endpoint {
     struct fid_ep fid;
     struct domain *domain;
@@ -183,11 +218,16 @@ struct endpoint {
     ptl_pt_index_t data_pt, control_pt;
     struct control control_target;
     struct list posted[KINDS];       /* receives, in the order of the calls */
-    struct arrival *arrivals[KINDS]; /* messages without a receive */
-    struct arrival *claimed;         /* messages that a search has taken off the card's list */
+    struct arrivals arrivals[KINDS]; /* messages without a receive that the CPU has taken */
+    struct arrival *claimed;         /* messages that a search has taken off the lists */
     struct buffer **buffers;
     size_t buffer_count, buffer_room;
     uint32_t cookies; /* number of the last long message */
+    unsigned number;  /* among the endpoints of its process */
+    struct peer *peers;
+    struct taking taking;
+    bool is_asked; /* whether it is in the domain's list */
+    struct endpoint *next_asked;
 };
 
 /* ---- Operations --------------------------------------------------------------------------------------------------------- */
@@ -208,8 +248,9 @@ struct operation {
     ptl_handle_md_t md;
     ptl_iovec_t pieces[IOV_LIMIT];
     unsigned count;
-    size_t length;        /* of all pieces */
-    ptl_process_t source; /* receives: whose messages match */
+    size_t length;          /* of all pieces */
+    ptl_process_t source;   /* receives: whose messages match */
+    unsigned source_number; /* of its endpoint */
     uint64_t tag, ignore;
     ptl_handle_me_t entry;
     uint64_t offset;       /* of the put that was received, with the length of a long message */
@@ -227,8 +268,13 @@ struct operation {
 
 enum { NO_STATE = UINT32_MAX };
 
-/* What a message's header data tells: the remote CQ data, the number of a long message, and two flags. */
+/* What a message's header data tells: the remote CQ data, the number of a long message or the units that are owed, the number of the
+ * sender's endpoint, and two flags. */
 #define HEADER_DATA(header) ((uint32_t)(header))
+#define HEADER_OWED(header) ((uint16_t)((header) >> 32))
+#define HEADER_WITH_OWED(owed) ((uint64_t)(owed) << 32)
+#define HEADER_FROM(number) ((uint64_t)(number) << 59)
+#define HEADER_NUMBER(header) ((unsigned)((header) >> 59) & (ENDPOINTS - 1))
 #define HEADER_HAS_DATA FI_BIT(63)
 
 /* ---- info.c ------------------------------------------------------------------------------------------------------------- */
@@ -269,8 +315,8 @@ int no_ops_open(struct fid *fid, const char *name, uint64_t flags, void **ops, v
 
 /* The name behind an address, or NULL. */
 const struct name *av_name(const struct address_vector *av, fi_addr_t address);
-/* The address of a process, or FI_ADDR_NOTAVAIL. */
-fi_addr_t av_address(const struct address_vector *av, ptl_process_t process);
+/* The address of the endpoint of a process with this number, or FI_ADDR_NOTAVAIL. */
+fi_addr_t av_address(const struct address_vector *av, ptl_process_t process, unsigned number);
 
 /* ---- completion.c ------------------------------------------------------------------------------------------------------- */
 
@@ -292,6 +338,8 @@ int query_atomic(struct fid_domain *domain, enum fi_datatype type, enum fi_op op
 
 /* Handles all events that the card has for the domain. The lock is taken. */
 void progress(struct domain *domain);
+/* Waits for an event and handles it. The lock is taken. */
+void handle_next(struct domain *domain);
 /* The simulated time in ps at which a wait of so many milliseconds that begins now is over; FOREVER if negative. */
 #define FOREVER UINT64_MAX
 uint64_t end_of_wait(int milliseconds);
@@ -323,6 +371,8 @@ void search_event(struct operation *op, const ptl_event_t *event);
 void control_event(struct control *control, const ptl_event_t *event);
 /* Copies a message into the memory of its receive, or gets a long one. */
 void deliver(struct operation *op, const struct arrival *arrival);
+/* The message that an event of its put tells of. */
+struct arrival arrival_of(const ptl_event_t *event);
 /* The bytes of a message, which may be long. */
 size_t arrival_total(const struct arrival *arrival);
 /* Tells the sender of a message that is not wanted that its memory is free. */
@@ -334,18 +384,50 @@ void search_found(struct operation *op, const struct arrival *arrival);
 
 /* ---- matching.c --------------------------------------------------------------------------------------------------------- */
 
-/* Links buffers for messages of this kind until ANY_BUFFERS are linked. */
+/* Whether the card matches messages of this kind. */
+bool card_matches(const struct endpoint *ep, enum kind kind);
+/* Links buffers for messages of this kind until there is room for what may be under way. */
 int buffers_link(struct endpoint *ep, enum kind kind);
 void buffers_release(struct endpoint *ep);
 void buffer_event(struct buffer *buffer, const ptl_event_t *event);
 /* The buffer that a message is in. */
 struct buffer *buffer_of(struct endpoint *ep, const unsigned char *start);
 void buffer_drop(struct buffer *buffer);
-/* The CPU's lists: a receive waits for a message, or takes the first that matches; a search looks at those that wait. */
+/* The CPU's lists: a receive takes the first message that matches, and waits for one otherwise. */
 void match_receive(struct operation *op);
-void match_search(struct operation *op);
+/* Gives a receive the first message in the CPU's list that matches. Returns whether there is one. */
+bool match_kept(struct operation *op);
+/* Looks for a message in the CPU's list. Returns whether there is one. */
+bool match_search(struct operation *op);
+/* A message that the card's list has given up. */
+void taken(struct endpoint *ep, const ptl_event_t *event);
 /* A message that a search has claimed, by its context. The caller has it then. */
 struct arrival *claim_take(struct endpoint *ep, void *context);
 void claim_keep(struct endpoint *ep, const struct arrival *arrival, void *context);
+
+/* ---- flow.c ------------------------------------------------------------------------------------------------------------- */
+
+/* The number of a new endpoint. Returns -EMFILE if the process has ENDPOINTS. */
+int endpoint_number_take(unsigned *number);
+void endpoint_number_return(unsigned number);
+
+int flow_start(struct endpoint *ep);
+/* How many buffers hold what may be under way to an endpoint. */
+size_t flow_buffers(const struct endpoint *ep);
+struct peer *flow_peer(const struct endpoint *ep, const struct name *name);
+/* The units of a short message of this length. A long one has one. */
+unsigned flow_units(size_t length);
+/* Whether a message is sent at once, and not announced. */
+bool flow_is_short(const struct endpoint *ep, const struct name *name, size_t length);
+/* Whether these units may be sent to a peer. If not, the peer is asked for some. */
+bool flow_has_room(struct endpoint *ep, enum kind kind, const struct name *name, unsigned units);
+/* A message has found its receive, or the CPU has put it into a list. */
+void flow_taken(struct endpoint *ep, enum kind kind, const ptl_event_t *event);
+/* An event of the control entry. Returns false if it does not concern flow control. */
+bool flow_event(struct endpoint *ep, const ptl_event_t *event);
+/* A request for units has failed: its target is gone. */
+void flow_failed(struct peer *peer);
+/* Takes messages off the card's list for peers that have asked for units. */
+void flow_answer(struct domain *domain);
 
 #endif

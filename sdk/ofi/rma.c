@@ -31,7 +31,8 @@ static bool reports(const struct endpoint *ep, uint64_t flags) {
 
 /* Brings remote CQ data after what has been written. */
 static int put_data(struct endpoint *ep, const struct target *target, uint64_t data) {
-    return PtlPut(ep->domain->md_volatile, 0, 0, PTL_NO_ACK_REQ, target->process, target->control_pt, 0, 0, NULL, data);
+    return PtlPut(ep->domain->md_volatile, 0, 0, PTL_NO_ACK_REQ, target->process, target->control_pt, 0, 0, NULL,
+                  (uint32_t)data | HEADER_FROM(ep->number));
 }
 
 /* ---- Reads and writes ---------------------------------------------------------------------------------------------------------------- */

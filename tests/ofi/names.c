@@ -94,12 +94,49 @@ static void peers(void) {
     barrier();
 }
 
+/* Two endpoints of a process have addresses of their own. */
+static void endpoints(void) {
+    char mine[NAME_SIZE], all[RANKS * NAME_SIZE];
+    fi_addr_t seconds[RANKS], sources[2];
+    unsigned char bytes[2] = {1, 2}, in[2] = {0};
+    struct fi_cq_tagged_entry entry;
+    struct fid_ep *second = open_ep(net.tx, net.rx, &(struct wish){0});
+    const size_t length = name_of(second, mine);
+    const int next = (rank + 1) % ranks, previous = (rank + ranks - 1) % ranks;
+    exchange(mine, length, all);
+    EQUAL("insert", ON(net.av, ops, insert, all, (size_t)ranks, seconds, 0, NULL), ranks);
+    /* The second one's message comes first, and is for the receive that is posted last. */
+    EQUAL("receive", ON(net.ep, msg, recv, &in[0], 1, NULL, net.peers[previous], &in[0]), 0);
+    EQUAL("receive", ON(net.ep, msg, recv, &in[1], 1, NULL, seconds[previous], &in[1]), 0);
+    barrier();
+    EQUAL("send", ON(second, msg, inject, &bytes[1], 1, net.peers[next]), 0);
+    EQUAL("send", ON(net.ep, msg, inject, &bytes[0], 1, net.peers[next]), 0);
+    for (int i = 0; i < 2; i++)
+        EXPECT(next_entry(net.rx, &entry, &sources[i]));
+    SAME_BYTES("directed receives", in, bytes, sizeof in);
+    EQUAL("source", sources[0], seconds[previous]);
+    EQUAL("source", sources[1], net.peers[previous]);
+    /* Both tagged messages match, in the order of the sends. */
+    EQUAL("send", ON(second, tagged, inject, &bytes[0], 1, net.peers[next], 7), 0);
+    EQUAL("send", ON(net.ep, tagged, inject, &bytes[1], 1, net.peers[next], 7), 0);
+    for (int i = 0; i < 2; i++) {
+        EQUAL("receive", ON(net.ep, tagged, recv, &in[i], 1, NULL, FI_ADDR_UNSPEC, 7, 0, NULL), 0);
+        EXPECT(next_entry(net.rx, &entry, &sources[i]));
+    }
+    SAME_BYTES("tagged", in, bytes, sizeof in);
+    EQUAL("source", sources[0], seconds[previous]);
+    EQUAL("source", sources[1], net.peers[previous]);
+    barrier();
+    EQUAL("close", second->fid.ops->close(&second->fid), 0);
+}
+
 GROUP(names) {
     open_net(&(struct wish){0});
     vectors(FI_AV_UNSPEC);
     vectors(FI_AV_TABLE);
     vectors(FI_AV_MAP);
     text();
+    endpoints();
     peers();
     struct fi_av_attr attr = {.name = "shared"};
     struct fid_av *av;

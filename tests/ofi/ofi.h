@@ -70,6 +70,8 @@ bool next_entry(struct fid_cq *cq, struct fi_cq_tagged_entry *entry, fi_addr_t *
 bool next_error(struct fid_cq *cq, struct fi_cq_err_entry *error);
 /* Returns whether the queue is empty now. */
 bool is_empty(struct fid_cq *cq);
+/* Lets the provider see what has come. It takes no completions. */
+void look(struct fid_cq *cq);
 /* Lets messages arrive, and the provider see them. */
 void settle(void);
 

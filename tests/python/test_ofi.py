@@ -25,7 +25,17 @@ COUNTS = re.compile(r"^CHECKS (\d+) passed (\d+) failed$", re.MULTILINE)
 CARDS = {"rdma": "cpu", "portals4": "portals4", "spin": "spin"}
 LESSER = [("spin", "cpu"), ("spin", "portals4")]
 # What depends on the card, and on the protocol
-GROUPS = {"info": 1, "rma": 2, "atomic": 2, "completions": 2, "names": 2, "threads": 2, "room": 2}
+GROUPS = {
+    "info": 1,
+    "rma": 2,
+    "atomic": 2,
+    "completions": 2,
+    "names": 2,
+    "threads": 2,
+    "room": 2,
+    "flood": 4,
+    "burst": 3,
+}
 MESSAGES = {"messages": 2, "tagged": 2, "matching": 3, "multi": 2}
 
 
