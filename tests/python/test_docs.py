@@ -116,3 +116,31 @@ def test_sums_by_hand_are_those_of_a_run(machine: str, size: str, tmp_path: Path
         options = ["-n", "2", "--machine", machine, "--nic", NICS[mode]]
         point = json.loads(run("spinrun", *options, tmp_path / "ping-pong", "--mode", mode, "--sizes", size))
         assert point == {"mode": mode, "bytes": int(size), "half_rtt_ps": int(half * 1000), "data_ok": True}
+
+
+def anchors(text: str) -> set[str]:
+    """Return the anchors of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE), re.MULTILINE)
+    texts = (re.sub(r"\[(.*?)\]\(.*?\)", r"\1", heading) for heading in headings)
+    return {re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-") for text in texts}
+
+
+def test_links_lead_to_files_and_headings() -> None:
+    pages = [
+        page
+        for page in CHECKOUT.rglob("*.md")
+        if not {".venv", "target", "out"} & set(page.relative_to(CHECKOUT).parts)
+    ]
+    broken, found = [], 0
+    for page in pages:
+        for target in re.findall(
+            r"\]\(([^)\s]+)\)", re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+        ):
+            if target.startswith(("http:", "https:")):
+                continue
+            found += 1
+            name, _, anchor = target.partition("#")
+            file = page.parent / name if name else page
+            if not file.exists() or (anchor and file.suffix == ".md" and anchor not in anchors(file.read_text())):
+                broken.append(f"{page.relative_to(CHECKOUT)}: {target}")
+    assert (broken, found > 100) == ([], True)

@@ -17,7 +17,7 @@ use crate::sdk::{Sdk, SdkError};
 ///
 /// Exit status: 2 for wrong usage or a bad machine file.
 #[derive(Debug, Parser)]
-#[command(name = "spinkit machines", version)]
+#[command(name = "spinkit machines", bin_name = "spinkit machines", version)]
 struct Arguments {
     /// Machines to show: a name, or a TOML file [default: list all]
     names: Vec<String>,

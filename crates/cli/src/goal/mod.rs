@@ -24,7 +24,7 @@ use files::Format;
 /// FILE may be text or binary, and `-` is standard input. Exit status: 1 when a schedule is wrong, cannot finish or
 /// cannot be read, 2 for wrong usage or a bad machine file.
 #[derive(Debug, Parser)]
-#[command(name = "spinkit goal", version)]
+#[command(name = "spinkit goal", bin_name = "spinkit goal", version)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,

@@ -193,13 +193,26 @@ impl RunError {
 
 /// Runs the command `spinrun` with the arguments of this process.
 pub fn main() -> ExitCode {
-    let options = Options::parse();
-    match run(&options) {
+    match run(&Options::of_command_line()) {
         Ok(status) => ExitCode::from(status),
         Err(error) => {
             eprintln!("spinrun: error: {error}");
             ExitCode::from(error.status())
         }
+    }
+}
+
+impl Options {
+    /// Parses the command line. As with mpirun, `-np N` is `-n N`; clap, which knows no such options, takes it for the program.
+    fn of_command_line() -> Options {
+        let mut words: Vec<OsString> = std::env::args_os().collect();
+        let options = Options::parse_from(&words);
+        if options.program[0] != "-np" {
+            return options;
+        }
+        let at = words.len() - options.program.len();
+        words[at] = "--np".into();
+        Options::parse_from(words)
     }
 }
 

@@ -26,6 +26,17 @@ fn output_of_all_ranks_arrives() {
 }
 
 #[test]
+fn the_number_of_ranks_is_given_as_with_mpirun() {
+    for options in ["-n 2", "-np 2", "--np 2", "--tag-output -np 2"] {
+        let mut lines: Vec<_> =
+            ends(options, "hello").out.lines().map(|line| line.replace("[0] ", "").replace("[1] ", "")).collect();
+        lines.sort_unstable();
+        assert_eq!(lines, ["hello from 0 of 2", "hello from 1 of 2"], "{options}");
+    }
+    ends("-np 0", "hello").ended(2, "0 is not in 1..=");
+}
+
+#[test]
 fn a_deadlock_names_what_every_rank_waits_for() {
     let (run, report) = reported("-n 4", &plain("ends"), "deadlock");
     // Rank 3 has reached the barrier at the end, where rank 2 is.
