@@ -7,6 +7,9 @@
  *   --mode spin     handlers of the owner's card make the conditional updates; its CPU gets those that changed something
  *   --scales S,S,…  2^S vertices
  * and perhaps
+ *   --state card|host  where the handlers keep what is known of the vertices (spin): in the memory of the card, or by DMA in
+ *                   that of the host, which has room for graphs of any size; the card then remembers
+ *   --cache N       bounds of 2^N vertices
  *   --filter yes    the sender leaves out updates that cannot change anything because it has sent a better one before
  *   --batch N       updates of a message; for handlers at most a packet
  *   --window N      messages from a rank to a card that may be unacknowledged (spin); if not given, so many that the packets of
@@ -37,8 +40,8 @@ static const char *const modes[MODES] = {"rdma", "atomic", "spin"};
 enum kernel { BFS, SSSP, KERNELS };
 static const char *const kernels[KERNELS] = {"bfs", "sssp"};
 static const char usage[] =
-    "graph --kernel bfs|sssp --mode rdma|atomic|spin --scales S,S,... [--filter yes|no] [--batch N] "
-    "[--window N] [--ring N] [--cores N] [--edge-ns N] [--update-ns N] [--delta N] [--root N]";
+    "graph --kernel bfs|sssp --mode rdma|atomic|spin --scales S,S,... [--filter yes|no] [--state card|host] "
+    "[--cache N] [--batch N] [--window N] [--ring N] [--cores N] [--edge-ns N] [--update-ns N] [--delta N] [--root N]";
 
 /* The two steps that end a round: everybody says how many messages it has sent (with rdma the last message says so), and then
  * what is left to do. */
@@ -66,7 +69,9 @@ struct work {
 static enum mode mode;
 static enum kernel kernel;
 static bool filter;
-static size_t batch, window_wanted, ring_updates, cores, edge_ns, update_ns, delta, root_number;
+static enum place { ON_CARD, IN_HOST } place; /* of the handlers' state */
+static const char *const places[] = {"card", "host"};
+static size_t batch, window_wanted, ring_updates, cores, edge_ns, update_ns, delta, root_number, cache_bits;
 static uint32_t rank, ranks;
 static size_t message_updates, window; /* updates of a message; messages to a card that may be unacknowledged */
 
@@ -93,7 +98,7 @@ static struct news *news[STEPS][2], *own_news;
 static ptl_handle_md_t news_md;
 static struct graph_ring *ring;
 static uint32_t ring_capacity;
-static uint64_t *words;                                         /* atomic: distance << 32 | parent */
+static uint64_t *words; /* atomic: distance << 32 | parent; with a state in host memory those of graph_words */
 static uint32_t messages_made, messages_expected, sources_done; /* rdma, in this round */
 
 /* ---- What the CPU does ------------------------------------------------------------------------------------------- */
@@ -125,6 +130,16 @@ static void apply(uint32_t vertex, uint32_t distance, uint32_t parent) {
     if (!is_listed[vertex])
         next_list[next_listed++] = vertex;
     is_listed[vertex] = 1;
+}
+
+/* Makes an update along an edge between own vertices. When handlers change the same words, one atomic operation decides
+ * whether it is theirs or the CPU's that changes something. */
+static void apply_own(uint32_t vertex, uint32_t distance, uint32_t parent) {
+    if (mode == SPIN && place == IN_HOST &&
+        !graph_change(kernel == BFS, &words[vertex], kernel == BFS ? parent : distance))
+        updates_seen++;
+    else
+        apply(vertex, distance, parent);
 }
 
 /* Makes updates as they come from other ranks. */
@@ -236,7 +251,7 @@ static void follow(uint32_t vertex) {
         edges_followed++;
         bytes_read += sizeof *rows.to + (kernel == SSSP ? sizeof *rows.weight : 0);
         if (owner == rank) {
-            apply(to / ranks, distance, name);
+            apply_own(to / ranks, distance, name);
             continue;
         }
         if (filter) {
@@ -341,7 +356,7 @@ static void search(uint32_t root) {
     uint32_t limit = kernel == BFS ? GRAPH_NONE : (uint32_t)delta;
     round_number = 0;
     if (root % ranks == rank)
-        apply(root / ranks, 0, root);
+        apply_own(root / ranks, 0, root);
     for (uint32_t left = 1; left > 0;) {
         round_number++;
         follow_nearer(limit);
@@ -458,11 +473,16 @@ static void prepare_card(void) {
     while (capacity < (ring_updates != 0 ? ring_updates : rows.begin[rows.vertices]))
         capacity *= 2;
     ring_capacity = capacity;
-    ring = allocate(graph_ring_bytes(capacity));
+    ring = allocate(graph_host_bytes(rows.vertices, capacity));
+    words = graph_words(ring, capacity);
     CHECK(PtlCTAlloc(ni, &updates_made));
-    int rc = graph_serve(ni, PT, UPDATES, kernel == BFS, rows.vertices, ring, capacity, updates_made);
+    int rc = place == IN_HOST
+                 ? graph_serve_host(ni, PT, UPDATES, kernel == BFS, rows.vertices, (uint32_t)cache_bits, ring, capacity,
+                                    updates_made)
+                 : graph_serve(ni, PT, UPDATES, kernel == BFS, rows.vertices, ring, capacity, updates_made);
     if (rc == PTL_NO_SPACE)
-        fail("the card has no memory for the state of %u vertices: use more ranks, or accelerator.memory_bytes",
+        fail("the card has no memory for the state of %u vertices: use more ranks, --state host, or "
+             "accelerator.memory_bytes",
              rows.vertices);
     CHECK(rc);
 }
@@ -516,11 +536,11 @@ static void release(void) {
     }
     for (int i = 0; i < 2 * STEPS; i++)
         free(news[i / 2][i % 2]);
-    void *rest[] = {vertices, list, next_list, is_listed, best_sent, peers, own_news, ring, words};
+    void *rest[] = {
+        vertices, list, next_list, is_listed, best_sent, peers, own_news, ring, mode == ATOMIC ? words : NULL};
     for (size_t i = 0; i < sizeof rest / sizeof *rest; i++)
         free(rest[i]);
     ring = NULL;
-    words = NULL;
     kronecker_free(rows);
 }
 
@@ -597,6 +617,7 @@ int main(int argc, char **argv) {
     kernel = (enum kernel)choice(option(argc, argv, "--kernel", usage), kernels, KERNELS, usage);
     mode = (enum mode)choice(option(argc, argv, "--mode", usage), modes, MODES, usage);
     filter = choice(option_or(argc, argv, "--filter", "no"), answers, 2, usage) == 1;
+    place = (enum place)choice(option_or(argc, argv, "--state", "card"), places, 2, usage);
     const char *scales = option(argc, argv, "--scales", usage);
     cores = number_or(argc, argv, "--cores", "1");
     edge_ns = number_or(argc, argv, "--edge-ns", "2");
@@ -606,10 +627,13 @@ int main(int argc, char **argv) {
     root_number = number_or(argc, argv, "--root", "0");
     window_wanted = number_or(argc, argv, "--window", "0");
     batch = number_or(argc, argv, "--batch", "1024");
+    cache_bits = number_or(argc, argv, "--cache", "12");
     rank = (uint32_t)spin_rank();
     ranks = (uint32_t)spin_size();
     if (cores == 0 || delta == 0 || batch == 0)
         fail("--cores, --delta and --batch must be at least 1");
+    if (cache_bits > 24)
+        fail("--cache: from 0 to 24");
     for (size_t scale; next_number(&scales, &scale);) {
         if (scale < 2 || scale > 20)
             fail("--scales: from 2 to 20");

@@ -113,6 +113,19 @@ static void graph_relaxes(void) {
     graph((ptl_me_t){.payload_handler = graph_relax, .completion_handler = graph_completion});
 }
 
+/* The card has bounds of all vertices after the first round; the words are zeros, so that no update changes them. */
+static void graph_host(ptl_payload_handler_t handler) {
+    struct graph state = {.vertices = UPDATES, .capacity = UPDATES / 2, .cache_bits = 9};
+    ptl_me_t me = {.match_bits = BITS, .payload_handler = handler, .completion_handler = graph_completion};
+    me.hpu_initial_state = &state;
+    me.hpu_initial_state_length = sizeof state;
+    CHECK(PtlHPUAllocMem(graph_bytes(UPDATES), ni, &me.hpu_memory));
+    append_entry(me);
+}
+
+static void graph_visits_host(void) { graph_host(graph_visit_host); }
+static void graph_relaxes_host(void) { graph_host(graph_relax_host); }
+
 static void put_updates(void) {
     struct graph_update *updates = memory;
     for (uint32_t i = 0; i < UPDATES; i++)
@@ -312,6 +325,10 @@ static const struct test cases[] = {
      empty},
     {"graph-visit", "graph", "512 updates of visited vertices", STATE(struct graph), graph_visits, put_updates},
     {"graph-relax", "graph", "512 updates that are no shorter", STATE(struct graph), graph_relaxes, put_updates},
+    {"graph-visit-host", "graph", "512 updates of vertices that the card knows", STATE(struct graph), graph_visits_host,
+     put_updates},
+    {"graph-relax-host", "graph", "512 updates that the card knows to be no shorter", STATE(struct graph),
+     graph_relaxes_host, put_updates},
     {"ft-broadcast-first", "ft-broadcast", "first copy, one copy to send", STATE(struct ft_broadcast), ft_broadcast,
      first_copy},
     {"ft-broadcast-copy", "ft-broadcast", "another copy", STATE(struct ft_broadcast), ft_broadcast, other_copies},

@@ -1,5 +1,5 @@
-/* The handlers of sdk/handlers/graph, message by message: `graph visit|relax VERTICES CAPACITY MESSAGE…`. A message is a list of
- * updates, VERTEX:VALUE,VERTEX:VALUE…, or COUNTxVERTEX:VALUE for equal ones. Rank 0 sends one message after the other and prints
+/* The handlers of sdk/handlers/graph, message by message: `graph visit|relax[-host] VERTICES CAPACITY MESSAGE…`, with
+ * the state on the card, or in host memory and eight bounds of it on the card. A message is a list of updates, VERTEX:VALUE,VERTEX:VALUE…, or COUNTxVERTEX:VALUE for equal ones. Rank 0 sends one message after the other and prints
  * whether it was acknowledged and after how long; rank 1 prints what passed, after every second message. */
 #include <handlers/graph/graph.h>
 #include <stdio.h>
@@ -14,17 +14,18 @@
         }                                                                                                              \
     } while (0)
 
-enum { PT = 1, BITS = 7, MOST = 512 };
+enum { PT = 1, BITS = 7, MOST = 512, CACHE_BITS = 3 };
 
 static ptl_handle_ni_t ni;
 static ptl_pt_index_t pt;
 
-static void serve(bool visit, uint32_t vertices, uint32_t capacity, int messages) {
-    struct graph_ring *ring = malloc(graph_ring_bytes(capacity));
+static void serve(bool visit, bool in_host, uint32_t vertices, uint32_t capacity, int messages) {
+    struct graph_ring *ring = malloc(graph_host_bytes(vertices, capacity));
     struct graph_update update;
     ptl_handle_ct_t made;
     CHECK(PtlCTAlloc(ni, &made));
-    int rc = graph_serve(ni, pt, BITS, visit, vertices, ring, capacity, made);
+    int rc = in_host ? graph_serve_host(ni, pt, BITS, visit, vertices, CACHE_BITS, ring, capacity, made)
+                     : graph_serve(ni, pt, BITS, visit, vertices, ring, capacity, made);
     if (rc == PTL_NO_SPACE)
         printf("no space\n");
     else
@@ -81,13 +82,14 @@ static void send_all(int messages, char **texts) {
 
 int main(int argc, char **argv) {
     if (argc < 4 || spin_size() != 2)
-        return fprintf(stderr, "usage: spinrun -n 2 graph visit|relax VERTICES CAPACITY MESSAGE...\n"), 2;
+        return fprintf(stderr, "usage: spinrun -n 2 graph visit|relax[-host] VERTICES CAPACITY MESSAGE...\n"), 2;
     CHECK(PtlInit());
     CHECK(PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_LOGICAL, PTL_PID_ANY, NULL, NULL, &ni));
     CHECK(spin_set_map(ni));
     CHECK(PtlPTAlloc(ni, 0, PTL_EQ_NONE, PT, &pt));
     if (spin_rank() == 1)
-        serve(strcmp(argv[1], "visit") == 0, (uint32_t)atoi(argv[2]), (uint32_t)atoi(argv[3]), argc - 4);
+        serve(strncmp(argv[1], "visit", 5) == 0, strstr(argv[1], "-host") != NULL, (uint32_t)atoi(argv[2]),
+              (uint32_t)atoi(argv[3]), argc - 4);
     else
         send_all(argc - 4, argv + 4);
     CHECK(PtlNIFini(ni));

@@ -83,6 +83,28 @@ def test_a_vertex_that_does_not_exist_fails(handlers: Path) -> None:
 
 
 @pytest.mark.parametrize("machine", ["sc17-int", "sc17-dis"])
+def test_updates_in_host_memory(handlers: Path, machine: str) -> None:
+    """The card has eight bounds; the vertices 1, 9 and 97 share one, and 70 updates are more than it reads together."""
+    same = ",".join(f"{vertex}:{value}" for value in (7, 8) for vertex in range(1, 36))
+    for kernel, messages, expected in (
+        ("visit", ("1:5,2:6,1:7,97:1,9:3", "1:4,3:9,97:4,9:1"), ["1:5", "2:6", "97:1", "9:3", "3:9"]),
+        (
+            "relax",
+            ("1:5,2:6,1:7,1:3,9:9,97:1", "1:4,2:5,2:5,97:0,9:8,1:3,4:2000000,4:1999999"),
+            ["1:5", "2:6", "1:3", "9:9", "97:1", "2:5", "97:0", "9:8", "4:2000000", "4:1999999"],
+        ),
+        ("visit", (same, same), [f"{vertex}:7" for vertex in range(1, 36)]),
+        ("relax", (same, same), [f"{vertex}:7" for vertex in range(1, 36)]),
+    ):
+        done = spinrun("-n", "2", "--machine", machine, handlers, f"{kernel}-host", "100", "128", *messages)
+        passed = [line.removeprefix("passed ") for line in done.stdout.splitlines() if line.startswith("passed")]
+        assert passed == expected, kernel
+    missing = spinrun("-n", "2", handlers, "relax-host", "100", "8", "99:1", "1:1,100:1,2:1")
+    assert [line.split()[0] for line in missing.stdout.splitlines() if "after" in line] == ["made", "failed"]
+    assert "passed 1:1" not in missing.stdout
+
+
+@pytest.mark.parametrize("machine", ["sc17-int", "sc17-dis"])
 def test_a_message_takes_the_time_by_hand(handlers: Path, machine: str) -> None:
     total = by_hand("bfs", "a packet of updates", machine)["sum"]
     done = spinrun("-n", "2", "--machine", machine, handlers, "visit", "8000", "8", "1:1", "1:1", *["512x1:1"] * 4)
@@ -101,6 +123,25 @@ def test_results_are_those_of_a_serial_run_on_all_machines(graph: Path, kernel: 
     assert json.loads(fabric)["data_ok"]
 
 
+@pytest.mark.parametrize("kernel", ["bfs", "sssp"])
+@pytest.mark.parametrize("cache", [0, 4, 12])
+def test_the_state_may_be_in_host_memory(graph: Path, kernel: str, cache: int) -> None:
+    """A card with 4 KiB has room for few bounds; CPU and handlers change the same words."""
+    more = ("--state", "host", "--cache", str(cache))
+    options = () if cache > 8 else ("--set", "accelerator.memory_bytes=4096")
+    host, again = (search(graph, kernel, "spin", *options, scale=10, more=more) for _ in range(2))
+    assert host == again
+    assert json.loads(host)["data_ok"]
+    assert json.loads(search(graph, kernel, "spin", "--drop", "*:0.01", *options, more=more))["data_ok"]
+
+
+def test_cards_without_atomics_in_host_memory_say_so(graph: Path) -> None:
+    arguments = ["--kernel", "bfs", "--mode", "spin", "--state", "host", "--scales", "8"]
+    done = spinrun("-n", str(RANKS), "--machine", "pspin-400g", graph, *arguments)
+    assert done.returncode == 1
+    assert "atomic operation on host memory, which PsPIN cards do not have" in done.stderr
+
+
 def test_two_runs_are_the_same(graph: Path) -> None:
     assert search(graph, "sssp", "spin", scale=10) == search(graph, "sssp", "spin", scale=10)
 
@@ -112,10 +153,11 @@ def test_lost_packets_only_cost_time(graph: Path, mode: str) -> None:
     assert lossy["time_ps"] > calm["time_ps"]
 
 
-@pytest.mark.parametrize("mode", NICS)
+@pytest.mark.parametrize("mode", [*NICS, "spin --state host"])
 @pytest.mark.parametrize("failure", ["--fail", "--kill-card"])
 def test_a_dead_rank_is_named(graph: Path, mode: str, failure: str) -> None:
-    arguments = ["--kernel", "sssp", "--mode", mode, "--scales", "8"]
+    arguments = ["--kernel", "sssp", "--scales", "8", "--mode", *mode.split()]
+    mode = mode.split()[0]
     done = spinrun("-n", str(RANKS), "--nic", NICS[mode], failure, "3@10us", graph, *arguments)
     assert done.returncode == 1
     assert done.stdout == ""
@@ -138,19 +180,22 @@ def test_limits_are_told(graph: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kernel", "right", "wrong"),
+    ("kernel", "state", "right", "wrong"),
     [
-        ("bfs", "bit = 1u << update.vertex % 32", "bit = 1u << update.vertex % 31"),
-        ("sssp", "while (~update.value > known)", "while (~update.value > known && known == 0)"),
+        ("bfs", "card", "bit = 1u << update.vertex % 32", "bit = 1u << update.vertex % 31"),
+        ("sssp", "card", "while (~update.value > known)", "while (~update.value > known && known == 0)"),
+        ("sssp", "host", "while (is_tried && known[i] != before[i] &&", "while (false &&"),
+        ("bfs", "host", "bound >> GRAPH_BOUND_BITS == update.vertex >> graph->cache_bits &&", ""),
     ],
 )
-def test_the_check_finds_wrong_handlers(tmp_path: Path, kernel: str, right: str, wrong: str) -> None:
+def test_the_check_finds_wrong_handlers(tmp_path: Path, kernel: str, state: str, right: str, wrong: str) -> None:
     for folder in ("sdk", "experiments/bfs", "experiments/common"):
         shutil.copytree(CHECKOUT / folder, tmp_path / folder)
     header = tmp_path / "sdk" / "handlers" / "graph" / "graph.h"
     assert right in header.read_text()
     header.write_text(header.read_text().replace(right, wrong))
     program = compile_program(tmp_path / "experiments" / "bfs" / "graph.c", tmp_path, tmp_path)
-    done = spinrun("-n", str(RANKS), program, "--kernel", kernel, "--mode", "spin", "--scales", "8")
+    arguments = ["--kernel", kernel, "--mode", "spin", "--state", state, "--cache", "2", "--scales", "8"]
+    done = spinrun("-n", str(RANKS), program, *arguments)
     assert done.returncode == 1
     assert "the distance of vertex" in done.stderr

@@ -19,16 +19,18 @@ struct graph_update {
 #define GRAPH_NONE UINT32_MAX
 
 /* In HPU memory. `state` has one bit for each vertex, which says that it was visited (breadth-first search), or one word: the
- * complement of the shortest length (shortest paths), because HPU memory is filled with zeros. */
+ * complement of the shortest length (shortest paths), because HPU memory is filled with zeros. When the words of the vertices
+ * are in host memory it has bounds of some of them. */
 struct graph {
     uint32_t vertices;
-    uint32_t capacity; /* updates in the ring, a power of two */
-    uint32_t appended; /* counts updates; wraps around */
-    uint32_t taken;    /* updates that the CPU has taken, as far as the card knows */
+    uint32_t capacity;   /* updates in the ring, a power of two */
+    uint32_t appended;   /* counts updates; wraps around */
+    uint32_t taken;      /* updates that the CPU has taken, as far as the card knows */
+    uint32_t cache_bits; /* logarithm of the number of bounds */
     uint32_t state[];
 };
 
-/* In host memory: the entry's memory. */
+/* In host memory: the entry's memory. graph_serve_host puts the words of the vertices behind it. */
 struct graph_ring {
     uint32_t taken; /* updates that the CPU has taken */
     uint32_t unused;
@@ -43,6 +45,14 @@ static inline size_t graph_bytes(size_t words) { return sizeof(struct graph) + w
 
 static inline size_t graph_ring_bytes(uint32_t capacity) {
     return sizeof(struct graph_ring) + (size_t)capacity * sizeof(struct graph_update);
+}
+
+/* A word of a vertex in host memory that was not reached; others hold the value of the update that has reached it. */
+#define GRAPH_UNREACHED UINT64_MAX
+
+/* Whether an update changes a word: the first one (breadth-first search, `visit`), or a shorter path. */
+static inline bool graph_changes(bool visit, uint64_t word, uint32_t value) {
+    return visit ? word == GRAPH_UNREACHED : value < word;
 }
 
 /* ---- Handlers ---------------------------------------------------------------------------------------------------- */
@@ -110,6 +120,93 @@ __handler int graph_relax(const ptl_payload_t p, void *memory) {
     return passed == 0 || graph_append(graph, updates, passed) ? SUCCESS : FAIL;
 }
 
+/* What the card remembers of words in host memory: a word of `state` holds the upper bits of a vertex, and the complement of
+ * a bound that the vertex's word does not exceed, because words only fall. Bounds of vertices that share a place overwrite
+ * each other. Zero says nothing. */
+enum { GRAPH_BOUND_BITS = 20, GRAPH_BOUND_MASK = (1 << GRAPH_BOUND_BITS) - 1 };
+
+/* Whether an update certainly changes nothing. */
+static inline bool graph_is_known(const struct graph *graph, bool visit, struct graph_update update) {
+    uint32_t value = visit ? 0 : update.value;
+    uint32_t bound = __atomic_load_n(&graph->state[update.vertex & ((1u << graph->cache_bits) - 1)], __ATOMIC_RELAXED);
+    return value < GRAPH_BOUND_MASK && bound >> GRAPH_BOUND_BITS == update.vertex >> graph->cache_bits &&
+           (~bound & GRAPH_BOUND_MASK) <= value;
+}
+
+static inline void graph_remember(struct graph *graph, bool visit, uint32_t vertex, uint64_t word) {
+    uint32_t upper = vertex >> graph->cache_bits, place = vertex & ((1u << graph->cache_bits) - 1);
+    uint32_t bound = visit ? 0 : (uint32_t)word;
+    if (word != GRAPH_UNREACHED && bound < GRAPH_BOUND_MASK && upper < 1u << (32 - GRAPH_BOUND_BITS))
+        __atomic_store_n(&graph->state[place], upper << GRAPH_BOUND_BITS | (GRAPH_BOUND_MASK - bound),
+                         __ATOMIC_RELAXED);
+}
+
+enum { GRAPH_AHEAD = 32 }; /* updates that a handler makes together, so that it waits for host memory only twice */
+
+/* Makes updates in host memory, at most GRAPH_AHEAD. Looks at the words before it tries a compare-and-swap, because most updates
+ * change nothing. Moves those that change something to `passed`, which may be `updates`, and adds their number to `*count`. */
+static inline int graph_swap(struct graph *graph, bool visit, const struct graph_update *updates, uint32_t part,
+                             struct graph_update *passed, uint32_t *count) {
+    const ptl_size_t words = graph_ring_bytes(graph->capacity);
+    uint64_t known[GRAPH_AHEAD], before[GRAPH_AHEAD];
+    ptl_dma_h dma[GRAPH_AHEAD];
+    for (uint32_t i = 0; i < part; i++)
+        if (PtlHandlerDMAFromHostNB(words + updates[i].vertex * sizeof *known, &known[i], sizeof *known,
+                                    PTL_ME_HOST_MEM, &dma[i]))
+            return FAIL;
+    for (uint32_t i = 0; i < part; i++) {
+        if (PtlHandlerDMAWait(dma[i]))
+            return FAIL;
+        before[i] = known[i];
+        if (graph_changes(visit, before[i], updates[i].value) &&
+            PtlHandlerDMACASNB(words + updates[i].vertex * sizeof *known, &known[i], updates[i].value, PTL_ME_HOST_MEM,
+                               &dma[i]))
+            return FAIL;
+    }
+    for (uint32_t i = 0; i < part; i++) {
+        const struct graph_update update = updates[i];
+        bool is_tried = graph_changes(visit, before[i], update.value);
+        if (is_tried && PtlHandlerDMAWait(dma[i]))
+            return FAIL;
+        while (is_tried && known[i] != before[i] && graph_changes(visit, known[i], update.value)) {
+            before[i] = known[i];
+            if (PtlHandlerDMACASB(words + update.vertex * sizeof *known, &known[i], update.value, PTL_ME_HOST_MEM))
+                return FAIL;
+        }
+        if (is_tried && known[i] == before[i]) {
+            passed[(*count)++] = update;
+            known[i] = update.value;
+        }
+        graph_remember(graph, visit, update.vertex, known[i]);
+    }
+    return SUCCESS;
+}
+
+/* Makes the updates of a packet in host memory, without those of which the card knows that they change nothing. */
+static inline int graph_update_host(const ptl_payload_t p, struct graph *graph, bool visit) {
+    struct graph_update *updates = (struct graph_update *)p.base;
+    uint32_t count = p.length / sizeof *updates, candidates = 0, passed = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        struct graph_update update = updates[i];
+        if (update.vertex >= graph->vertices)
+            return FAIL;
+        if (!graph_is_known(graph, visit, update))
+            updates[candidates++] = update;
+    }
+    for (uint32_t first = 0, part; first < candidates; first += part) {
+        part = candidates - first < GRAPH_AHEAD ? candidates - first : GRAPH_AHEAD;
+        if (graph_swap(graph, visit, updates + first, part, updates, &passed) != SUCCESS)
+            return FAIL;
+    }
+    return passed == 0 || graph_append(graph, updates, passed) ? SUCCESS : FAIL;
+}
+
+/* Payload handler: as graph_visit, with the state in host memory. */
+__handler int graph_visit_host(const ptl_payload_t p, void *memory) { return graph_update_host(p, memory, true); }
+
+/* Payload handler: as graph_relax, with the state in host memory. */
+__handler int graph_relax_host(const ptl_payload_t p, void *memory) { return graph_update_host(p, memory, false); }
+
 /* Completion handler: fails when updates are missing, so that the sender and the counter are told. */
 __handler int graph_completion(int dropped_bytes, bool flow_control_triggered, void *memory) {
     (void)memory;
@@ -118,31 +215,69 @@ __handler int graph_completion(int dropped_bytes, bool flow_control_triggered, v
 
 /* ---- Host -------------------------------------------------------------------------------------------------------- */
 
+/* Appends an entry with `words` of state on the card; graph_serve and graph_serve_host say for what. */
+static inline int graph_append_entry(ptl_handle_ni_t ni, ptl_pt_index_t pt, ptl_me_t *me, const struct graph *start,
+                                     size_t words, struct graph_ring *ring) {
+    ptl_handle_me_t handle;
+    me->start = ring;
+    me->uid = PTL_UID_ANY;
+    me->options = PTL_ME_OP_PUT | PTL_ME_EVENT_CT_COMM | PTL_ME_EVENT_COMM_DISABLE | PTL_ME_EVENT_LINK_DISABLE;
+    me->match_id.rank = PTL_RANK_ANY;
+    me->completion_handler = graph_completion;
+    me->hpu_initial_state = start;
+    me->hpu_initial_state_length = sizeof *start;
+    ring->taken = 0;
+    for (uint32_t i = 0; i < start->capacity; i++)
+        ring->updates[i].vertex = GRAPH_NONE;
+    int rc = PtlHPUAllocMem(graph_bytes(words), ni, &me->hpu_memory);
+    return rc != PTL_OK ? rc : PtlMEAppend(ni, pt, me, PTL_PRIORITY_LIST, NULL, &handle);
+}
+
 /* Appends the entry for updates: `visit` says which kernel. `counter` counts messages whose updates have been made. `ring` has
  * room for `capacity` updates, a power of two. Returns PTL_OK, PTL_NO_SPACE when the card has no memory for the state, or
  * another error of PtlHPUAllocMem or PtlMEAppend. */
 static inline int graph_serve(ptl_handle_ni_t ni, ptl_pt_index_t pt, ptl_match_bits_t bits, bool visit,
                               uint32_t vertices, struct graph_ring *ring, uint32_t capacity, ptl_handle_ct_t counter) {
-    struct graph start = {.vertices = vertices, .capacity = capacity};
-    ptl_handle_me_t handle;
-    ptl_me_t me = {.start = ring,
-                   .length = graph_ring_bytes(capacity),
+    ptl_me_t me = {.length = graph_ring_bytes(capacity),
                    .ct_handle = counter,
-                   .uid = PTL_UID_ANY,
-                   .options =
-                       PTL_ME_OP_PUT | PTL_ME_EVENT_CT_COMM | PTL_ME_EVENT_COMM_DISABLE | PTL_ME_EVENT_LINK_DISABLE,
-                   .match_id.rank = PTL_RANK_ANY,
                    .match_bits = bits,
-                   .payload_handler = visit ? graph_visit : graph_relax,
-                   .completion_handler = graph_completion,
-                   .hpu_initial_state = &start,
-                   .hpu_initial_state_length = sizeof start};
-    int rc = PtlHPUAllocMem(graph_bytes(visit ? graph_visited_words(vertices) : graph_distance_words(vertices)), ni,
-                            &me.hpu_memory);
-    ring->taken = 0;
-    for (uint32_t i = 0; i < capacity; i++)
-        ring->updates[i].vertex = GRAPH_NONE;
-    return rc != PTL_OK ? rc : PtlMEAppend(ni, pt, &me, PTL_PRIORITY_LIST, NULL, &handle);
+                   .payload_handler = visit ? graph_visit : graph_relax};
+    return graph_append_entry(ni, pt, &me, &(struct graph){.vertices = vertices, .capacity = capacity},
+                              visit ? graph_visited_words(vertices) : graph_distance_words(vertices), ring);
+}
+
+/* Bytes of a ring with the words of the vertices behind it. */
+static inline size_t graph_host_bytes(uint32_t vertices, uint32_t capacity) {
+    return graph_ring_bytes(capacity) + (size_t)vertices * sizeof(uint64_t);
+}
+
+/* These words. */
+static inline uint64_t *graph_words(struct graph_ring *ring, uint32_t capacity) {
+    return (uint64_t *)((uint8_t *)ring + graph_ring_bytes(capacity));
+}
+
+/* As graph_serve, but the state is in host memory: `ring` has graph_host_bytes. The card remembers 2^cache_bits bounds, of 4
+ * bytes each. Its cards must have atomic operations in host memory. */
+static inline int graph_serve_host(ptl_handle_ni_t ni, ptl_pt_index_t pt, ptl_match_bits_t bits, bool visit,
+                                   uint32_t vertices, uint32_t cache_bits, struct graph_ring *ring, uint32_t capacity,
+                                   ptl_handle_ct_t counter) {
+    ptl_me_t me = {.length = graph_host_bytes(vertices, capacity),
+                   .ct_handle = counter,
+                   .match_bits = bits,
+                   .payload_handler = visit ? graph_visit_host : graph_relax_host};
+    memset(graph_words(ring, capacity), 0xff, vertices * sizeof(uint64_t));
+    return graph_append_entry(ni, pt, &me,
+                              &(struct graph){.vertices = vertices, .capacity = capacity, .cache_bits = cache_bits},
+                              (size_t)1 << cache_bits, ring);
+}
+
+/* Makes an update of the CPU in the words that it shares with the handlers. Returns whether it has changed something. */
+static inline bool graph_change(bool visit, uint64_t *word, uint32_t value) {
+    uint64_t known = __atomic_load_n(word, __ATOMIC_RELAXED);
+    while (graph_changes(visit, known, value))
+        if (__atomic_compare_exchange_n(word, &known, value, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+            return true;
+    return false;
 }
 
 /* Takes the next update of the ring. Returns whether there was one. */
