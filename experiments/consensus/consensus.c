@@ -9,19 +9,21 @@
  *   --clients C,C,…             measures with so many of the clients. Rank R prints a line with a JSON object for each:
  *                               {"mode", "clients", "time_ps", "span_ps", "commands", "data_ok"}: the mean time of a command, and
  *                               from the first to the last answer to rank R
- *   --slots N                   the log has room for N commands (default: 4,096); it is not shortened, and further ones are refused
+ *   --slots N                   the log has room for N commands, a power of two (default: 4,096). When it is full commands are refused;
+ *                               with --until hosts take snapshots, so that slots are used again
  *   --until MS [--seed S]       lets everybody go on until that simulated time, whatever fails (spin only). Clients pause at random,
  *                               and give up what is not answered by then. Each client prints {"client", "history": [[operation, key,
  *                               value, expected, result, start_ps, end_ps], …]}, in which result and end are null if there was no
- *                               answer, and each replica {"replica", "terms", "lives", "chosen": [[term, slot, client, request], …]},
- *                               what its host was told while its card led. */
+ *                               answer, and each replica {"replica", "terms", "lives", "chosen": [[term, slot, client, request], …],
+ *                               "snapshots": [[slot, check], …]}: what its host was told while its card led, and the snapshots that
+ *                               it has made or got. */
 #include "../common/common.h"
 #include <handlers/consensus/consensus.h>
 #include <inttypes.h>
 
-enum { RESULT = 3, LOG = 4 };                                              /* portal table indices */
-enum { REPLICA = 1, READ_LOG, PROMISES, REPLIES, APPENDED, ACKNOWLEDGED }; /* match bits */
-enum { MOST_SLOTS = 4096, MAX_REQUESTS = 1000, KEYS = 3 };
+enum { RESULT = 3, LOG = 4 };                                                         /* portal table indices */
+enum { REPLICA = 1, READ_LOG, PROMISES, SNAPSHOTS, REPLIES, APPENDED, ACKNOWLEDGED }; /* match bits */
+enum { MOST_SLOTS = 4096, CHOICES = 16384, MAX_REQUESTS = 1000, KEYS = 3 };
 enum { HEARTBEAT_MS = 1, PATIENCE_MS = 1 };
 enum { MOST_TRIES = 20, WARM_UP = 2 };
 enum { GROUPS = 8 }; /* most numbers of clients that are measured */
@@ -66,13 +68,17 @@ static bool wait_for(ptl_handle_ct_t ct, ptl_size_t number, ptl_time_t ms, ptl_s
 
 /* ---- Replicas whose cards keep the log --------------------------------------------------------------------------- */
 
-static struct consensus_host *host; /* what this rank's card writes; then the choices */
+static struct consensus_memory *memory; /* what this rank's card writes, and this host's snapshot; then the choices */
+static struct consensus_host *host;
 static struct consensus_promise promises[CONSENSUS_REPLICAS];
 static ptl_handle_md_t log_md;
 static ptl_handle_ct_t woken, promised, fetched;
-static struct consensus_host *logs; /* of all replicas, as fetched */
+static struct consensus_memory *logs; /* of all replicas, as fetched */
 static size_t log_bytes;
-static uint32_t terms; /* in which this rank has led */
+static uint32_t terms;                                        /* in which this rank has led */
+static struct consensus_snapshot arrived[CONSENSUS_REPLICAS]; /* from leaders, by their rank */
+static ptl_handle_md_t snapshot_md;
+static uint32_t snapshots[CHOICES][2], snapshots_taken; /* slot and check of each that this host has had */
 
 /* A value that the card writes meanwhile. */
 static uint32_t told(const uint32_t *value) { return __atomic_load_n(value, __ATOMIC_ACQUIRE); }
@@ -108,16 +114,18 @@ static void open_replica(void) {
     struct consensus state = {
         .bits = REPLICA, .replies = REPLIES, .promises = PROMISES, .rank = rank, .replicas = replicas};
     state.slots = slots;
+    state.choices = CHOICES;
     state.quorum = replicas / 2 + 1;
 #ifdef QUORUM_OF_ONE /* for the test of the checker */
     state.quorum = 1;
 #endif
-    size_t bytes = consensus_host_bytes(slots, 4 * slots);
+    size_t bytes = consensus_host_bytes(slots, CHOICES);
     log_bytes = consensus_host_bytes(slots, 0);
-    host = allocate(bytes);
+    memory = allocate(bytes);
+    host = &memory->host;
     logs = allocate(log_bytes * replicas);
     ptl_me_t me = {
-        .start = host, .length = bytes, .uid = PTL_UID_ANY, .match_id.rank = PTL_RANK_ANY, .match_bits = REPLICA};
+        .start = memory, .length = bytes, .uid = PTL_UID_ANY, .match_id.rank = PTL_RANK_ANY, .match_bits = REPLICA};
     me.options = PTL_ME_OP_PUT | PTL_ME_EVENT_CT_COMM | PTL_ME_EVENT_COMM_DISABLE | PTL_ME_EVENT_LINK_DISABLE;
     me.payload_handler = consensus_payload;
     me.completion_handler = consensus_completion;
@@ -129,8 +137,10 @@ static void open_replica(void) {
     CHECK(PtlCTAlloc(ni, &fetched));
     me.ct_handle = woken;
     CHECK(PtlMEAppend(ni, LOG, &me, PTL_PRIORITY_LIST, NULL, &handle));
-    open_entry(READ_LOG, host, log_bytes, PTL_ME_OP_GET, PTL_CT_NONE);
+    open_entry(READ_LOG, memory, log_bytes, PTL_ME_OP_GET, PTL_CT_NONE);
     open_entry(PROMISES, promises, sizeof promises, PTL_ME_OP_PUT, promised);
+    open_entry(SNAPSHOTS, arrived, sizeof arrived, PTL_ME_OP_PUT, PTL_CT_NONE);
+    snapshot_md = bind_memory(&memory->snapshot, sizeof memory->snapshot, 0, PTL_CT_NONE);
     log_md = bind_memory(logs, log_bytes * replicas, PTL_MD_EVENT_CT_REPLY, fetched);
 }
 
@@ -161,7 +171,7 @@ static uint32_t prepare(uint32_t term) {
     return 0;
 }
 
-/* Fetches the logs of a set of replicas. Returns whether all have come. */
+/* Fetches the snapshots and logs of a set of replicas. Returns whether all have come. */
 static bool fetch(uint32_t set) {
     ptl_ct_event_t before, after = {0, 0};
     ptl_size_t expected;
@@ -171,7 +181,7 @@ static bool fetch(uint32_t set) {
     expected = before.success;
     for (uint32_t from = 0; from < replicas; from++)
         if (set >> from & 1) {
-            size_t bytes = consensus_host_bytes(promises[from].end, 0);
+            size_t bytes = consensus_host_bytes(promises[from].end < slots ? promises[from].end : slots, 0);
             works(PtlGet(log_md, from * log_bytes, bytes, (ptl_process_t){.rank = from}, LOG, READ_LOG, 0, NULL));
             expected++;
         }
@@ -183,36 +193,97 @@ static bool fetch(uint32_t set) {
     return true;
 }
 
-static struct consensus_record *record_of(struct consensus_host *log, uint32_t slot) { return &log->log[slot]; }
+static const struct consensus_memory *log_of(uint32_t from) {
+    return (const struct consensus_memory *)((const char *)logs + from * log_bytes);
+}
 
-/* Merges the logs of the majority: for each slot the command of the latest term, or none. Returns the number of slots. */
+static const struct consensus_record *record_of(const struct consensus_memory *log, uint32_t slot) {
+    return &log->log[slot & (slots - 1)];
+}
+
+/* Makes a snapshot that of this host, and lets the card use the slots before it again. */
+static void keep(const struct consensus_snapshot *snapshot) {
+    spin_host_memory(0, sizeof *snapshot);
+    memory->snapshot = *snapshot;
+    snapshots[snapshots_taken % CHOICES][0] = snapshot->slot;
+    snapshots[snapshots_taken++ % CHOICES][1] = snapshot->check;
+    send(rank, (struct consensus_message){.kind = CONSENSUS_TRUNCATE, .slot = snapshot->slot});
+}
+
+/* Keeps a snapshot of another host if it is later than the own one and has come as a whole. */
+static void keep_later(const struct consensus_snapshot *from) {
+    struct consensus_snapshot snapshot;
+    if (from->slot <= memory->snapshot.slot)
+        return;
+    spin_host_memory(sizeof *from, 0);
+    snapshot = *from;
+    if (snapshot.check != consensus_check(&snapshot))
+        return;
+#ifdef SNAPSHOT_WITHOUT_NUMBERS /* for the test of the checker: the host forgets what the commands have done */
+    snapshot = memory->snapshot;
+    snapshot.slot = from->slot;
+    snapshot.check = consensus_check(&snapshot);
+#endif
+    keep(&snapshot);
+}
+
+/* The leader's host carries out what is chosen, when that is a quarter of its log, and sends all replicas the snapshot. It sends
+ * it with every sign of life, because messages may be lost. */
+static void spread_snapshot(uint32_t chosen) {
+    struct consensus_snapshot next = memory->snapshot;
+    if (chosen >= next.slot + (slots + 3) / 4) {
+        spin_host_memory((chosen - next.slot) * sizeof *memory->log, 0);
+        for (; next.slot < chosen; next.slot++)
+            consensus_execute(&next, &record_of(memory, next.slot)->command);
+        next.check = consensus_check(&next);
+        keep(&next);
+    }
+    for (uint32_t to = 0; to < replicas && next.slot > 0; to++)
+        if (to != rank)
+            works(PtlPut(snapshot_md, 0, sizeof next, PTL_NO_ACK_REQ, (ptl_process_t){.rank = to}, LOG, SNAPSHOTS,
+                         rank * sizeof next, NULL, 0));
+}
+
+/* Keeps the latest snapshot of the majority, and merges the logs behind it: for each slot the command of the latest term, or
+ * none. Returns the end of the slots; the first is that of the snapshot. */
 static uint32_t merge(uint32_t set, struct consensus_command *merged) {
-    uint32_t end = 0;
+    uint32_t end = 0, first;
     for (uint32_t from = 0; from < replicas; from++)
-        if ((set >> from & 1) && promises[from].end > end)
-            end = promises[from].end;
-    for (uint32_t slot = 0; slot < end; slot++) {
+        if (set >> from & 1) {
+            end = promises[from].end > end ? promises[from].end : end;
+            keep_later(&log_of(from)->snapshot);
+        }
+    first = memory->snapshot.slot;
+    for (uint32_t slot = first; slot < end; slot++) {
         uint32_t latest = 0;
-        merged[slot] = (struct consensus_command){.operation = CONSENSUS_NOTHING};
+        merged[slot - first] = (struct consensus_command){.operation = CONSENSUS_NOTHING};
         for (uint32_t from = 0; from < replicas; from++) {
-            const struct consensus_record *record =
-                record_of((struct consensus_host *)((char *)logs + from * log_bytes), slot);
-            if ((set >> from & 1) && slot < promises[from].end && record->term > latest) {
+            const struct consensus_record *record = record_of(log_of(from), slot);
+            if ((set >> from & 1) && slot < promises[from].end && record->slot == slot && record->term > latest) {
                 latest = record->term;
-                merged[slot] = record->command;
+                merged[slot - first] = record->command;
             }
         }
     }
-    return end;
+    return end > first ? end : first;
+}
+
+/* Whether the snapshots that were fetched are whole: a host may have changed its own meanwhile. */
+static bool are_whole(uint32_t set) {
+    for (uint32_t from = 0; from < replicas; from++)
+        if ((set >> from & 1) && log_of(from)->snapshot.slot > 0 &&
+            log_of(from)->snapshot.check != consensus_check(&log_of(from)->snapshot))
+            return false;
+    return true;
 }
 
 /* Has the own card lead, and propose again what the majority's logs have. Then sends heartbeats until a later term comes. */
 static void lead(uint32_t term, uint32_t set) {
     static struct consensus_command merged[MOST_SLOTS];
-    ptl_size_t counted;
-    uint32_t end = merge(set, merged), proposed = 0, last = 0;
+    ptl_size_t counted = 0;
+    uint32_t end = merge(set, merged), first = memory->snapshot.slot, proposed = first, last = first;
     terms++;
-    __atomic_store_n(&host->chosen, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&host->chosen, first, __ATOMIC_RELEASE);
     send(rank, (struct consensus_message){.kind = CONSENSUS_LEAD, .term = term, .slot = end});
     while (time_left() && told(&host->promised) == term) {
         uint32_t chosen = told(&host->chosen), until = told(&host->end);
@@ -220,15 +291,17 @@ static void lead(uint32_t term, uint32_t set) {
             if (to != rank)
                 send(to, (struct consensus_message){.kind = CONSENSUS_HEARTBEAT, .term = term, .slot = chosen});
         if (chosen == last && chosen < until) /* messages may be lost for good */
-            proposed = chosen;
+            proposed = chosen > first ? chosen : first;
         last = chosen;
         for (; proposed < (end > until ? end : until) && proposed < chosen + CONSENSUS_WINDOW; proposed++) {
             struct consensus_message message = {.kind = CONSENSUS_PROPOSE, .term = term, .slot = proposed};
-            message.command = proposed < end ? merged[proposed] : record_of(host, proposed)->command;
-            if (proposed < end || record_of(host, proposed)->term == term)
+            const struct consensus_record *own = record_of(memory, proposed);
+            message.command = proposed < end ? merged[proposed - first] : own->command;
+            if (proposed < end || (own->term == term && own->slot == proposed))
                 send(rank, message);
         }
-        wait_for(woken, ~0ull >> 1, HEARTBEAT_MS, &counted);
+        spread_snapshot(chosen);
+        wait_for(woken, counted + (slots + 3) / 4, HEARTBEAT_MS, &counted);
     }
 }
 
@@ -238,6 +311,8 @@ static void replicate(void) {
     ptl_size_t counted = 0;
     uint64_t silent_since = spin_time_ps(), patience_ps = rank == 0 ? 0 : 3000000000;
     while (time_left()) {
+        for (uint32_t from = 0; from < replicas; from++)
+            keep_later(&arrived[from]);
         if (told(&host->heard) != heard) {
             heard = told(&host->heard);
             silent_since = spin_time_ps();
@@ -246,7 +321,7 @@ static void replicate(void) {
         if (spin_time_ps() - silent_since >= patience_ps) {
             uint32_t term = (told(&host->promised) / replicas + 1) * replicas + rank;
             uint32_t set = prepare(term);
-            if (set != 0 && fetch(set))
+            if (set != 0 && fetch(set) && are_whole(set))
                 lead(term, set);
             silent_since = spin_time_ps();
             patience_ps = 3000000000 + random_number() % 3000000000;
@@ -257,11 +332,16 @@ static void replicate(void) {
 }
 
 static void print_chosen(void) {
-    const struct consensus_chosen *chosen = (const void *)&host->log[slots];
+    const struct consensus_chosen *chosen = (const void *)&memory->log[slots];
+    if (told(&host->told) > CHOICES || snapshots_taken > CHOICES)
+        fail("more than %d commands were chosen: use fewer requests", CHOICES);
     printf("{\"replica\":%u,\"terms\":%u,\"lives\":%s,\"chosen\":[", rank, terms, lives ? "true" : "false");
     for (uint32_t i = 0; i < told(&host->told); i++)
         printf("%s[%u,%u,%u,%u]", i > 0 ? "," : "", chosen[i].term, chosen[i].slot, chosen[i].client,
                chosen[i].request);
+    printf("],\"snapshots\":[");
+    for (uint32_t i = 0; i < snapshots_taken; i++)
+        printf("%s[%u,%u]", i > 0 ? "," : "", snapshots[i][0], snapshots[i][1]);
     printf("]}\n");
 }
 
@@ -302,7 +382,7 @@ static struct outcome ask(struct consensus_command command) {
             outcome.result = reply->value;
             return outcome;
         }
-        if (reply->status == CONSENSUS_FULL)
+        if (reply->status == CONSENSUS_FULL && deadline == 0)
             fail("the log is full after %u commands: command %u is refused", slots, command.request);
         if (reply->status == CONSENSUS_NOT_LEADER && reply->value != leader)
             leader = (uint32_t)reply->value;
@@ -531,8 +611,8 @@ int main(int argc, char **argv) {
     if (!next_number(&number, &value) || value < 1 || value > MAX_REQUESTS)
         fail("--requests: expected 1 to %d", MAX_REQUESTS);
     requests = (uint32_t)value;
-    if (!next_number(&room, &value) || value < 1 || value > MOST_SLOTS)
-        fail("--slots: expected 1 to %d", MOST_SLOTS);
+    if (!next_number(&room, &value) || value < 1 || value > MOST_SLOTS || (value & (value - 1)) != 0)
+        fail("--slots: expected a power of two, at most %d", MOST_SLOTS);
     slots = (uint32_t)value;
     if (next_number(&seed, &value))
         random_state = value * 1000003 + rank;

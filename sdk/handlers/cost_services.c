@@ -33,7 +33,7 @@ static void put_filter(void) {
 
 /* One of two replicas, which writes what the peer proposes to its log. */
 static void consensus(void) {
-    struct consensus state = {.bits = BITS, .rank = 1, .replicas = 2, .slots = 32, .quorum = 2};
+    struct consensus state = {.bits = BITS, .rank = 1, .replicas = 2, .slots = 32, .choices = 32, .quorum = 2};
     append((ptl_me_t){.match_bits = BITS,
                       .payload_handler = consensus_payload,
                       .completion_handler = consensus_completion},

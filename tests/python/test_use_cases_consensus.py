@@ -81,17 +81,33 @@ def test_five_replicas_serve_sixteen_clients_on_slow_cards(program: Path) -> Non
 
 
 def test_a_full_log_is_refused_and_named(program: Path) -> None:
-    arguments = "--replicas 3 --requests 20 --clients 2 --slots"
-    [point], _ = run(program, "spin", "-n 5", f"{arguments} 44")
-    assert (point["commands"], point["data_ok"]) == (44, True), "the last command has the last slot"
+    arguments = "--replicas 3 --clients 2 --slots 32 --requests"
+    [point], _ = run(program, "spin", "-n 5", f"{arguments} 14")
+    assert (point["commands"], point["data_ok"]) == (32, True), "the last command has the last slot"
     for mode, problem in (
-        ("spin", "the log is full after 43 commands: command 22 is refused"),
-        ("cpu", "44 commands do not fit into a log of 43 slots"),
+        ("spin", "the log is full after 32 commands: command 17 is refused"),
+        ("cpu", "34 commands do not fit into a log of 32 slots"),
     ):
         command = [_paths.command("spinrun"), "--nic", NICS[mode], "-n", "5", program, "--mode", mode]
-        done = subprocess.run([*command, *arguments.split(), "43"], capture_output=True, text=True, check=False)
+        done = subprocess.run([*command, *arguments.split(), "15"], capture_output=True, text=True, check=False)
         assert (done.returncode, done.stdout) == (1, "")
         assert problem in done.stderr
+
+
+def test_hosts_shorten_the_log(program: Path, checker: ModuleType) -> None:
+    """120 commands go through a log of 8 slots, also when its leader dies; all hosts have the same snapshots."""
+    for death in ("", "--kill-card 0@3ms"):
+        lines, _ = run(program, "spin", f"-n 5 {death}", "--replicas 3 --requests 60 --until 40 --slots 8")
+        history = [checker.Command(*one) for line in lines for one in line.get("history", ())]
+        assert len(history) == 120
+        assert all(one.end is not None for one in history)
+        assert checker.is_linearizable(history)
+        chosen = {slot for line in lines for _, slot, _, _ in line.get("chosen", ())}
+        assert len(chosen) >= 120
+        snapshots = {line["replica"]: dict(line["snapshots"]) for line in lines if "replica" in line}
+        last = max(snapshots[1])
+        assert last > len(chosen) - 8
+        assert snapshots[2][last] == snapshots[1][last]
 
 
 @pytest.mark.parametrize("mode", NICS)
@@ -126,12 +142,12 @@ def test_two_runs_are_the_same(program: Path) -> None:
 def test_schedules_are_safe(program: Path) -> None:
     points = schedules(program, "--dead", "0,1,2,3", "--schedules", "5")
     assert [(point["dead"], point["violations"]) for point in points] == [(0, 0), (1, 0), (2, 0), (3, 0)]
-    assert all(point["answered"] > 0 for point in points)
+    assert all(point["answered"] > 0 and point["snapshots"] > 0 for point in points)
 
 
-@pytest.mark.parametrize("flag", ["-DQUORUM_OF_ONE", "-DCONSENSUS_NO_TERM_CHECK"])
+@pytest.mark.parametrize("flag", ["-DQUORUM_OF_ONE", "-DCONSENSUS_NO_TERM_CHECK", "-DSNAPSHOT_WITHOUT_NUMBERS"])
 def test_broken_protocols_are_found(flag: str, tmp_path: Path) -> None:
-    [point] = schedules(compiled(tmp_path, flag), "--dead", "0", "--schedules", "2", "--first", "3")
+    [point] = schedules(compiled(tmp_path, flag), "--dead", "0", "--schedules", "4", "--first", "3")
     assert point["violations"] > 0
 
 
@@ -161,6 +177,7 @@ def test_wrong_arguments_are_refused(program: Path) -> None:
         ("--mode spin --replicas 3 --requests 1 --clients 1", "--replicas: expected 1 to 8"),
         ("--mode spin --replicas 2 --requests 0 --clients 1", "--requests: expected"),
         ("--mode spin --replicas 2 --requests 1 --clients 2", "--clients: expected"),
+        ("--mode spin --replicas 2 --requests 1 --clients 1 --slots 12", "--slots: expected a power of two"),
         ("--mode cpu --replicas 2 --requests 1 --until 5", "--until: expected milliseconds"),
     )
     refuses(program, 3, wrong)

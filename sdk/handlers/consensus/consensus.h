@@ -7,6 +7,11 @@
  * they notice that the leader is silent, have a majority promise a new term, read the logs of this majority, and have their card
  * propose again what is in them. From the promise on, the card of the old leader gets no majority: it is fenced.
  *
+ * The log is a ring. A host that has a snapshot of the numbers, of which all commands are chosen, tells its card: the slots of
+ * these commands are used again. So a card takes a command for a slot when its own host's snapshot covers what was there. Of
+ * any majority somebody has a chosen command in its log or in its snapshot, and who begins to lead takes the latest snapshot of
+ * its majority, and from there on the logs.
+ *
  * Every message is one packet; no host is told of it. One handler at a time works on
  * the state of a card: the others leave it their messages, so that no HPU waits for another. */
 #ifndef HANDLERS_CONSENSUS_H
@@ -23,9 +28,11 @@ enum consensus_kind {
     CONSENSUS_ACCEPTED,    /* replica to leader: it is in the log */
     CONSENSUS_REFUSED,     /* replica to leader: a later term was promised */
     CONSENSUS_PREPARE,     /* host of a candidate to all cards: promise this term */
-    CONSENSUS_LEAD,        /* host to its own card: a majority has promised; slots before `slot` are proposed again */
+    CONSENSUS_LEAD,        /* host to its own card: a majority has promised; go on from the snapshot in host memory, and
+                              propose again the slots before `slot` */
     CONSENSUS_PROPOSE,     /* host to its own card: a command for a slot, as in the logs of the majority */
     CONSENSUS_HEARTBEAT,   /* host of the leader to all other cards */
+    CONSENSUS_TRUNCATE,    /* host to its own card: its snapshot has the commands before `slot` */
     CONSENSUS_GO_ON        /* card to itself: messages wait */
 };
 
@@ -60,14 +67,29 @@ struct consensus_record {
 struct consensus_chosen {
     uint32_t term, slot, client, request;
 };
+struct consensus_session {
+    uint32_t request, unused; /* the last that was carried out, so that none is twice */
+    uint64_t result;
+};
+/* What the commands before a slot have made of the numbers. */
+struct consensus_snapshot {
+    uint32_t slot;
+    uint32_t check; /* consensus_check of the rest, because hosts copy snapshots while others read them */
+    struct consensus_session sessions[CONSENSUS_CLIENTS];
+    uint64_t numbers[CONSENSUS_KEYS];
+};
 struct consensus_host {
     uint32_t promised; /* the latest term that the card has promised */
     uint32_t end;      /* slots from here on are empty */
     uint32_t heard;    /* messages of leaders */
     uint32_t chosen;   /* while this card leads: slots before this one are chosen and carried out */
-    uint32_t told;     /* records of choices, which follow the log */
-    uint32_t unused;
-    struct consensus_record log[];
+    uint32_t told;     /* records of choices, which follow the log; they wrap around */
+    uint32_t base;     /* slots before this one are in the host's snapshot, and may be used again */
+};
+struct consensus_memory {
+    struct consensus_host host;         /* the card writes it */
+    struct consensus_snapshot snapshot; /* the host writes it */
+    struct consensus_record log[];      /* slot s is in place s modulo the number of slots; then the choices */
 };
 
 /* In host memory of a candidate, one for each replica: its answer to PREPARE. */
@@ -75,17 +97,13 @@ struct consensus_promise {
     uint32_t term;     /* that it was asked for */
     uint32_t promised; /* the same, or a later one that it has promised before */
     uint32_t end;
-    uint32_t unused;
+    uint32_t base;
 };
 
 struct consensus_proposal {
     uint32_t votes; /* a bit for each replica */
     uint32_t unused;
     struct consensus_command command;
-};
-struct consensus_session {
-    uint32_t request, unused; /* the last that was carried out, so that none is twice */
-    uint64_t result;
 };
 
 struct consensus_waiting {
@@ -96,18 +114,18 @@ struct consensus_waiting {
 /* HPU memory of the entry; the host sets the first part, as far as `lock`. */
 struct consensus {
     ptl_match_bits_t bits, replies,
-        promises;                   /* match bits of this entry, of clients' replies, of candidates' promises */
-    uint32_t rank, replicas, slots; /* this process; replicas are processes 0 to replicas - 1; of the log */
-    uint32_t quorum;                /* more than half of the replicas */
+        promises;            /* match bits of this entry, of clients' replies, of candidates' promises */
+    uint32_t rank, replicas; /* this process; replicas are processes 0 to replicas - 1 */
+    uint32_t slots, choices; /* of the log, and records of choices that follow it: powers of two */
+    uint32_t quorum;         /* more than half of the replicas */
     uint32_t lock;
     struct consensus_host host; /* as far as it was written to host memory */
     uint32_t leading;           /* the term in which this card leads, or 0 */
     uint32_t next;              /* the first free slot */
     uint32_t recovered;         /* requests wait until the slots before this one are chosen */
     struct consensus_proposal proposals[CONSENSUS_WINDOW];
-    struct consensus_session sessions[CONSENSUS_CLIENTS];
-    uint64_t numbers[CONSENSUS_KEYS];
-    uint32_t arrived, processed; /* messages; they wrap around */
+    struct consensus_snapshot now; /* the numbers, with all that is chosen */
+    uint32_t arrived, processed;   /* messages; they wrap around */
     struct consensus_waiting inbox[CONSENSUS_INBOX];
 };
 
@@ -116,8 +134,34 @@ enum { CONSENSUS_INITIAL_BYTES = offsetof(struct consensus, lock) };
 
 /* Bytes of host memory for a log and the record of choices. */
 static inline size_t consensus_host_bytes(uint32_t slots, uint32_t choices) {
-    return sizeof(struct consensus_host) + slots * sizeof(struct consensus_record) +
+    return sizeof(struct consensus_memory) + slots * sizeof(struct consensus_record) +
            choices * sizeof(struct consensus_chosen);
+}
+
+/* Carries out a command. Returns whether its client is to be told, of the result in its session. */
+static inline bool consensus_execute(struct consensus_snapshot *now, const struct consensus_command *command) {
+    struct consensus_session *session = &now->sessions[command->client % CONSENSUS_CLIENTS];
+    if (command->operation == CONSENSUS_NOTHING || command->request < session->request)
+        return false;
+    if (command->request > session->request) {
+        uint64_t *number = &now->numbers[command->key % CONSENSUS_KEYS], before = *number;
+        if (command->operation == CONSENSUS_WRITE ||
+            (command->operation == CONSENSUS_SWAP && before == command->expected))
+            *number = command->value;
+        else if (command->operation == CONSENSUS_ADD)
+            *number = before + command->value;
+        *session = (struct consensus_session){.request = command->request, .result = before};
+    }
+    return true;
+}
+
+/* A sum over a snapshot (FNV-1a by words). */
+static inline uint32_t consensus_check(const struct consensus_snapshot *snapshot) {
+    const uint64_t *words = (const uint64_t *)snapshot->sessions;
+    uint64_t sum = 0xcbf29ce484222325 ^ snapshot->slot;
+    for (size_t i = 0; i < (sizeof *snapshot - offsetof(struct consensus_snapshot, sessions)) / sizeof *words; i++)
+        sum = (sum ^ words[i]) * 0x100000001b3;
+    return (uint32_t)(sum ^ sum >> 32);
 }
 
 /* Writes what the card says to host memory, after everything that was written before, and wakes the host. */
@@ -153,32 +197,24 @@ static inline bool consensus_obeys(const struct consensus *c, uint32_t term) {
 static inline int consensus_write(struct consensus *c, struct consensus_record *record) {
     if (record->slot >= c->host.end)
         c->host.end = record->slot + 1;
-    return PtlHandlerDMAToHostB(record, sizeof c->host + record->slot * sizeof *record, sizeof *record,
-                                PTL_ME_HOST_MEM);
+    return PtlHandlerDMAToHostB(record,
+                                sizeof(struct consensus_memory) + (record->slot & (c->slots - 1)) * sizeof *record,
+                                sizeof *record, PTL_ME_HOST_MEM);
 }
 
 /* Carries out the command of the next slot and answers the client. */
 static inline int consensus_apply(struct consensus *c, const struct consensus_command *command) {
     struct consensus_chosen chosen = {c->leading, c->host.chosen, command->client, command->request};
-    struct consensus_session *session = &c->sessions[command->client % CONSENSUS_CLIENTS];
     int failures = PtlHandlerDMAToHostB(&chosen,
-                                        sizeof c->host + c->slots * sizeof(struct consensus_record) +
-                                            (c->host.told % (4 * c->slots)) * sizeof chosen,
+                                        sizeof(struct consensus_memory) + c->slots * sizeof(struct consensus_record) +
+                                            (c->host.told & (c->choices - 1)) * sizeof chosen,
                                         sizeof chosen, PTL_ME_HOST_MEM);
     c->host.told++;
     c->host.chosen++;
-    if (command->operation == CONSENSUS_NOTHING || command->request < session->request)
-        return failures;
-    if (command->request > session->request) {
-        uint64_t *number = &c->numbers[command->key % CONSENSUS_KEYS], before = *number;
-        if (command->operation == CONSENSUS_WRITE ||
-            (command->operation == CONSENSUS_SWAP && before == command->expected))
-            *number = command->value;
-        else if (command->operation == CONSENSUS_ADD)
-            *number = before + command->value;
-        *session = (struct consensus_session){.request = command->request, .result = before};
-    }
-    return failures | consensus_answer(c, command, CONSENSUS_DONE, session->result);
+    if (consensus_execute(&c->now, command))
+        failures |=
+            consensus_answer(c, command, CONSENSUS_DONE, c->now.sessions[command->client % CONSENSUS_CLIENTS].result);
+    return failures;
 }
 
 /* Counts a vote for a slot, and carries out what is chosen. */
@@ -216,12 +252,12 @@ static inline int consensus_propose(struct consensus *c, uint32_t slot, const st
 
 /* The leader's card gives a client's command a slot. */
 static inline int consensus_request(struct consensus *c, const struct consensus_command *command) {
-    const struct consensus_session *session = &c->sessions[command->client % CONSENSUS_CLIENTS];
+    const struct consensus_session *session = &c->now.sessions[command->client % CONSENSUS_CLIENTS];
     if (c->leading == 0)
         return consensus_answer(c, command, CONSENSUS_NOT_LEADER, c->host.promised % c->replicas);
     if (session->request == command->request)
         return consensus_answer(c, command, CONSENSUS_DONE, session->result);
-    if (c->next == c->slots)
+    if (c->next - c->host.base == c->slots)
         return consensus_answer(c, command, CONSENSUS_FULL, 0);
     if (c->host.chosen < c->recovered || c->next - c->host.chosen >= CONSENSUS_WINDOW)
         return consensus_answer(c, command, CONSENSUS_BUSY, 0);
@@ -237,7 +273,7 @@ static inline void consensus_learn(struct consensus *c, uint32_t term) {
 }
 
 static inline int consensus_promise(struct consensus *c, uint32_t term, uint32_t candidate) {
-    struct consensus_promise promise = {.term = term, .end = c->host.end};
+    struct consensus_promise promise = {.term = term, .end = c->host.end, .base = c->host.base};
     consensus_learn(c, term);
     promise.promised = c->host.promised;
     ptl_dma_h written; /* what was accepted before is in host memory, too, when this is */
@@ -248,38 +284,56 @@ static inline int consensus_promise(struct consensus *c, uint32_t term, uint32_t
                                               NULL, 0);
 }
 
-static inline void consensus_lead(struct consensus *c, uint32_t term, uint32_t end) {
+/* The slots before this one are in the host's snapshot. */
+static inline void consensus_truncate(struct consensus *c, uint32_t slot) {
+    if (slot > c->host.base)
+        c->host.base = slot;
+    if (slot > c->host.end)
+        c->host.end = slot;
+}
+
+static inline int consensus_lead(struct consensus *c, uint32_t term, uint32_t end) {
     if (term != c->host.promised || c->leading == term)
-        return;
+        return 0;
+    if (PtlHandlerDMAFromHostB(offsetof(struct consensus_memory, snapshot), &c->now, sizeof c->now, PTL_ME_HOST_MEM))
+        return -1;
     c->leading = term;
     c->next = c->recovered = end;
-    c->host.chosen = 0;
+    c->host.chosen = c->now.slot;
+    consensus_truncate(c, c->now.slot);
     for (uint32_t i = 0; i < CONSENSUS_WINDOW; i++)
         c->proposals[i].votes = 0;
-    memset(c->sessions, 0, sizeof c->sessions);
-    memset(c->numbers, 0, sizeof c->numbers);
+    return 0;
+}
+
+/* Takes a command for a slot. What the snapshot has is chosen: there the same command was proposed before, or one that can get
+ * no majority, and its place may be another slot's. The host sends its snapshot again to those that it does not cover yet. */
+static inline int consensus_append(struct consensus *c, const struct consensus_message *m) {
+    struct consensus_record record = {.term = m->term, .slot = m->slot, .command = m->command};
+    int failures = 0;
+    consensus_learn(c, m->term);
+    if (m->slot >= c->host.base + c->slots)
+        return 0;
+    if (m->slot >= c->host.base)
+        failures = consensus_write(c, &record);
+    return failures | consensus_send(c, m->from, CONSENSUS_ACCEPTED, m->term, m->slot);
 }
 
 static inline int consensus_handle(struct consensus *c, const struct consensus_message *m) {
-    struct consensus_record record;
-    int failures = 0;
     switch (m->kind) {
     case CONSENSUS_REQUEST: return consensus_request(c, &m->command);
     case CONSENSUS_APPEND:
         if (!consensus_obeys(c, m->term))
             return consensus_send(c, m->from, CONSENSUS_REFUSED, c->host.promised, 0);
-        if (m->slot >= c->slots)
-            return -1;
-        consensus_learn(c, m->term);
-        record = (struct consensus_record){.term = m->term, .slot = m->slot, .command = m->command};
-        failures = consensus_write(c, &record);
-        return failures | consensus_send(c, m->from, CONSENSUS_ACCEPTED, m->term, m->slot);
+        return consensus_append(c, m);
     case CONSENSUS_ACCEPTED: return c->leading == m->term ? consensus_count(c, m->slot, m->from) : 0;
     case CONSENSUS_REFUSED: consensus_learn(c, m->term); return consensus_tell(c);
     case CONSENSUS_PREPARE: return consensus_promise(c, m->term, m->from);
-    case CONSENSUS_LEAD: consensus_lead(c, m->term, m->slot); return consensus_tell(c);
+    case CONSENSUS_LEAD: return consensus_lead(c, m->term, m->slot) | consensus_tell(c);
+    case CONSENSUS_TRUNCATE: consensus_truncate(c, m->slot); return consensus_tell(c);
     case CONSENSUS_PROPOSE:
-        if (c->leading != m->term || m->slot < c->host.chosen || m->slot >= c->host.chosen + CONSENSUS_WINDOW)
+        if (c->leading != m->term || m->slot < c->host.chosen || m->slot >= c->host.chosen + CONSENSUS_WINDOW ||
+            m->slot >= c->host.base + c->slots)
             return 0;
         return consensus_propose(c, m->slot, &m->command);
     case CONSENSUS_HEARTBEAT:
