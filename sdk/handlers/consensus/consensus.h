@@ -308,7 +308,7 @@ static inline int consensus_lead(struct consensus *c, uint32_t term, uint32_t en
 
 /* Takes a command for a slot. What the snapshot has is chosen: there the same command was proposed before, or one that can get
  * no majority, and its place may be another slot's. The host sends its snapshot again to those that it does not cover yet. */
-static inline int consensus_append(struct consensus *c, const struct consensus_message *m) {
+static inline int consensus_accept(struct consensus *c, const struct consensus_message *m) {
     struct consensus_record record = {.term = m->term, .slot = m->slot, .command = m->command};
     int failures = 0;
     consensus_learn(c, m->term);
@@ -325,7 +325,7 @@ static inline int consensus_handle(struct consensus *c, const struct consensus_m
     case CONSENSUS_APPEND:
         if (!consensus_obeys(c, m->term))
             return consensus_send(c, m->from, CONSENSUS_REFUSED, c->host.promised, 0);
-        return consensus_append(c, m);
+        return consensus_accept(c, m);
     case CONSENSUS_ACCEPTED: return c->leading == m->term ? consensus_count(c, m->slot, m->from) : 0;
     case CONSENSUS_REFUSED: consensus_learn(c, m->term); return consensus_tell(c);
     case CONSENSUS_PREPARE: return consensus_promise(c, m->term, m->from);
