@@ -41,7 +41,7 @@ $(VENV)/.packages: requirements.txt
 	$(BIN)/pip install --quiet --no-deps -r requirements.txt
 	touch $@
 
-# Two MPIs, for tests: they have commands of the same names, so each gets its own folder.
+# Two MPIs, for tests and experiments: they have commands of the same names, so each gets its own folder.
 $(VENV)/.mpi: requirements-mpi.txt $(VENV)/.packages
 	grep -v '^#' $< | while read -r package; do \
 	    $(BIN)/pip install --quiet --no-deps --prefix "$(VENV)/mpi/$${package%%==*}" "$$package"; done
@@ -55,11 +55,11 @@ $(VENV)/.installed: $(VENV)/.packages pyproject.toml Cargo.toml python/build_bac
 demo: build ## run the sPIN paper's ping-pong experiment
 	$(BIN)/spinkit reproduce ping-pong
 
-reproduce: build ## run every experiment, check it against the papers, and docs/validation.md against it
+reproduce: build $(VENV)/.mpi ## run every experiment, check it against the papers, and docs/validation.md against it
 	$(BIN)/spinkit reproduce --all --check
 	$(BIN)/spinkit validation --check
 
-reproduce-quick: build ## run every experiment with few values, and check it against the papers
+reproduce-quick: build $(VENV)/.mpi ## run every experiment with few values, and check it against the papers
 	$(BIN)/spinkit reproduce --all --quick --check
 
 bench: build ## measure how fast the simulator is (out/bench.json)

@@ -1,38 +1,48 @@
-/* Two applications in MPI, nothing of spinkit's: run them with spinrun --clock simulated.
+/* Two applications in MPI, nothing of spinkit's: run them with spinrun --clock simulated, so that the clock and the sleeps in which they
+ * compute are in simulated time. (They read the clock themselves: the last bit of MPI_Wtime's seconds may be 238 ns.)
  *
- *   1  conjugate gradients for the five-point Laplacian on a square grid: halo exchanges of the search direction, which the interior's
- *      product overlaps, and two all-reduces in each iteration
- *   2  Jacobi iterations for the seven-point Laplacian in three dimensions, with a face of 8 KiB for each of six neighbours, sent and
- *      received in place by MPI_Type_vector, while the interior is computed
+ *   cg      conjugate gradients for the five-point Laplacian on a square grid: halo exchanges of the search direction, which the interior's
+ *           product overlaps, and two all-reduces in each iteration
+ *   jacobi  Jacobi iterations for the seven-point Laplacian in three dimensions, with a face of 12.5 KiB for each of six neighbours, sent
+ *           and received in place by MPI_Type_vector, while the interior is computed
  *
- *   --apps N[,N...]   which of them
- *   --ns-per-point N  time of the computation at a grid point (default 4): the arithmetic itself takes no simulated time
+ *   --app NAME         which of them; several are made one after the other
+ *   --ranks N[,N...]   on the first N ranks
+ *   --ns-per-point N   time of the computation at a grid point (default 1): the arithmetic itself takes no simulated time
  *
- * Prints one JSON object a line: {"application", "time_ps", "mpi_ps", "data_ok"}: the time from the first iteration to the last, and how much of
- * it rank 0 spends in MPI. Every result is compared with that of the same iterations on one process. */
+ * Prints one JSON object a line: {"application", "ranks", "time_ps", "mpi_ps", "result", "data_ok"}: the time from the first iteration to
+ * the last, how much of it rank 0 spends in MPI, and the squared residual (cg) or a weighted sum of all points (jacobi), which is compared
+ * with that of the same iterations on one process. */
 #include <math.h>
 #include <mpi.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-enum application { CG = 1, JACOBI = 2 };
-enum { CG_SIDE = 48, CG_ITERATIONS = 25 };         /* points of a rank on a side of its square */
-enum { JACOBI_SIDE = 32, JACOBI_ITERATIONS = 10 }; /* and of its cube */
-static const char usage[] = "usage: mpi-apps --apps N[,N...] [--ns-per-point N]\n";
+enum { CG_SIDE = 96, CG_ITERATIONS = 25 };         /* points of a rank on a side of its square */
+enum { JACOBI_SIDE = 40, JACOBI_ITERATIONS = 10 }; /* and of its cube */
+static const char usage[] = "usage: mpi-apps --app cg|jacobi... --ranks N[,N...] [--ns-per-point N]\n";
 
+static MPI_Comm group = MPI_COMM_NULL; /* the ranks that take part */
 static int rank, size;
-static double ns_per_point = 4;
-static double in_mpi; /* seconds */
+static double ns_per_point = 1;
+static int64_t in_mpi; /* nanoseconds, as all times here */
+
+static int64_t now_ns(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
+}
 
 /* A call of MPI, with its time. */
 #define MPI(call)                                                                                                      \
     do {                                                                                                               \
-        double begin_ = MPI_Wtime();                                                                                   \
+        int64_t begin_ = now_ns();                                                                                     \
         call;                                                                                                          \
-        in_mpi += MPI_Wtime() - begin_;                                                                                \
+        in_mpi += now_ns() - begin_;                                                                                   \
     } while (0)
 
 static void compute(size_t points) {
@@ -94,7 +104,7 @@ static void exchange_begin(struct exchange *e, const struct plane *p, double *va
 }
 
 /* Returns the squared residual after the iterations, of all ranks together or of this one alone. */
-static double conjugate_gradients(bool alone, double *seconds) {
+static double conjugate_gradients(bool alone, int64_t *time) {
     struct exchange e = {.grid = MPI_COMM_NULL};
     int dims[2] = {0, 0}, periods[2] = {0, 0}, place[2] = {0, 0};
     MPI_Dims_create(size, 2, dims);
@@ -103,7 +113,7 @@ static double conjugate_gradients(bool alone, double *seconds) {
         p.x *= dims[0];
         p.y *= dims[1];
     } else {
-        MPI_Cart_create(MPI_COMM_WORLD, 2, dims, periods, 0, &e.grid);
+        MPI_Cart_create(group, 2, dims, periods, 0, &e.grid);
         MPI_Cart_coords(e.grid, rank, 2, place);
         MPI_Cart_shift(e.grid, 0, 1, &e.neighbours[0], &e.neighbours[1]);
         MPI_Cart_shift(e.grid, 1, 1, &e.neighbours[2], &e.neighbours[3]);
@@ -125,7 +135,7 @@ static double conjugate_gradients(bool alone, double *seconds) {
         MPI_Allreduce(MPI_IN_PLACE, &rho, 1, MPI_DOUBLE, MPI_SUM, e.grid);
         MPI_Barrier(e.grid);
     }
-    double begin = MPI_Wtime();
+    int64_t begin = now_ns();
     in_mpi = 0;
     for (int iteration = 0; iteration < CG_ITERATIONS; iteration++) {
         double dq;
@@ -158,7 +168,7 @@ static double conjugate_gradients(bool alone, double *seconds) {
             compute(own);
         rho = next;
     }
-    *seconds = MPI_Wtime() - begin;
+    *time = now_ns() - begin;
     if (!alone) {
         MPI_Type_free(&e.column);
         MPI_Comm_free(&e.grid);
@@ -191,7 +201,7 @@ static void smooth(const struct box *b, const double *in, double *out, int from,
 }
 
 /* Returns a sum over all points after the iterations, weighted so that each point counts. */
-static double jacobi(bool alone, double *seconds) {
+static double jacobi(bool alone, int64_t *time) {
     MPI_Comm cart = MPI_COMM_NULL;
     int dims[3] = {0, 0, 0}, periods[3] = {0, 0, 0}, place[3] = {0, 0, 0}, neighbours[6];
     struct box b = {.n = {JACOBI_SIDE, JACOBI_SIDE, JACOBI_SIDE}};
@@ -201,7 +211,7 @@ static double jacobi(bool alone, double *seconds) {
         for (int axis = 0; axis < 3; axis++)
             b.n[axis] *= dims[axis];
     } else {
-        MPI_Cart_create(MPI_COMM_WORLD, 3, dims, periods, 0, &cart);
+        MPI_Cart_create(group, 3, dims, periods, 0, &cart);
         MPI_Cart_coords(cart, rank, 3, place);
         for (int axis = 0; axis < 3; axis++) {
             MPI_Cart_shift(cart, axis, 1, &neighbours[2 * axis], &neighbours[2 * axis + 1]);
@@ -226,7 +236,7 @@ static double jacobi(bool alone, double *seconds) {
                 now[inside(&b, i, j, k)] = (b.first[0] + i) * 3 + (b.first[1] + j) * 5 + (b.first[2] + k) * 7 % 13;
     if (!alone)
         MPI_Barrier(cart);
-    double begin = MPI_Wtime();
+    int64_t begin = now_ns();
     in_mpi = 0;
     for (int iteration = 0; iteration < JACOBI_ITERATIONS; iteration++) {
         MPI_Request requests[12];
@@ -249,7 +259,7 @@ static double jacobi(bool alone, double *seconds) {
         now = next;
         next = swap;
     }
-    *seconds = MPI_Wtime() - begin;
+    *time = now_ns() - begin;
     double sum = 0;
     for (int i = 0; i < b.n[0]; i++)
         for (int j = 0; j < b.n[1]; j++)
@@ -269,40 +279,72 @@ static double jacobi(bool alone, double *seconds) {
 
 /* -------------------------------------------------------------------------------------------------------------------------------- */
 
-static void run(enum application application) {
-    double (*const solve)(bool, double *) = application == CG ? conjugate_gradients : jacobi;
-    double seconds, unused, value = solve(false, &seconds), spent = in_mpi;
-    if (rank == 0) {
-        /* Sums in another order differ in their last digits. */
-        double expected = solve(true, &unused);
-        printf("{\"application\": %d, \"time_ps\": %.0f, \"mpi_ps\": %.0f, \"data_ok\": %s}\n", application,
-               seconds * 1e12, spent * 1e12, fabs(value - expected) <= 1e-9 * fabs(expected) ? "true" : "false");
+struct application {
+    const char *name;
+    double (*solve)(bool alone, int64_t *time);
+};
+static const struct application applications[] = {{"cg", conjugate_gradients}, {"jacobi", jacobi}};
+enum { APPLICATIONS = sizeof applications / sizeof applications[0] };
+
+static void run(const struct application *application) {
+    int64_t time, unused;
+    double value = application->solve(false, &time);
+    const int64_t spent = in_mpi;
+    if (rank > 0)
+        return;
+    /* Sums in another order differ in their last digits. */
+    double expected = application->solve(true, &unused);
+    printf("{\"application\": \"%s\", \"ranks\": %d, \"time_ps\": %.0f, \"mpi_ps\": %.0f, \"result\": %.17g, "
+           "\"data_ok\": %s}\n",
+           application->name, size, (double)time * 1000, (double)spent * 1000, value,
+           fabs(value - expected) <= 1e-9 * fabs(expected) ? "true" : "false");
+}
+
+/* Runs an application on each number of ranks of a list; returns whether the list is valid. */
+static bool run_on(const struct application *application, const char *list, int me, int ranks) {
+    char *end;
+    for (const char *text = list; *text; text = *end ? end + 1 : end) {
+        long wanted = strtol(text, &end, 10);
+        if (end == text || wanted < 1 || wanted > ranks || (*end && *end != ','))
+            return false;
+        size = (int)wanted;
+        MPI_Comm_split(MPI_COMM_WORLD, me < size ? 0 : MPI_UNDEFINED, me, &group);
+        if (group != MPI_COMM_NULL) {
+            MPI_Comm_rank(group, &rank);
+            run(application);
+            MPI_Comm_free(&group);
+        }
+        MPI_Barrier(MPI_COMM_WORLD);
     }
-    MPI_Barrier(MPI_COMM_WORLD);
+    return true;
 }
 
 int main(int argc, char **argv) {
-    char *applications = NULL;
+    const struct application *chosen[APPLICATIONS];
+    int me, ranks, count = 0;
+    const char *list = NULL;
     MPI_Init(&argc, &argv);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    MPI_Comm_rank(MPI_COMM_WORLD, &me);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    bool valid = argc % 2 == 1;
     for (int i = 1; i + 1 < argc; i += 2) {
-        if (strcmp(argv[i], "--apps") == 0)
-            applications = argv[i + 1];
+        int number = 0;
+        while (number < APPLICATIONS && strcmp(argv[i + 1], applications[number].name) != 0)
+            number++;
+        if (strcmp(argv[i], "--ranks") == 0)
+            list = argv[i + 1];
         else if (strcmp(argv[i], "--ns-per-point") == 0)
             ns_per_point = atof(argv[i + 1]);
+        else if (strcmp(argv[i], "--app") == 0 && number < APPLICATIONS && count < APPLICATIONS)
+            chosen[count++] = &applications[number];
+        else
+            valid = false;
     }
-    bool valid = applications && argc % 2 == 1 && ns_per_point >= 0;
-    for (char *text = applications; valid && *text; text++)
-        valid = strchr("12,", *text) != NULL;
-    if (!valid) {
-        if (rank == 0)
-            fputs(usage, stderr);
-        MPI_Finalize();
-        return 2;
-    }
-    for (char *name = strtok(applications, ","); name; name = strtok(NULL, ","))
-        run((enum application)atoi(name));
+    valid = valid && list && count > 0 && ns_per_point >= 0;
+    for (int i = 0; valid && i < count; i++)
+        valid = run_on(chosen[i], list, me, ranks);
+    if (!valid && me == 0)
+        fputs(usage, stderr);
     MPI_Finalize();
-    return 0;
+    return valid ? 0 : 2;
 }

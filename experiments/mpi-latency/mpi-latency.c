@@ -1,5 +1,5 @@
-/* What a message costs an MPI program: any MPI, nothing of spinkit's. Run it with spinrun --clock simulated, so that MPI_Wtime and nanosleep
- * are in simulated time.
+/* What a message costs an MPI program: any MPI, nothing of spinkit's. Run it with spinrun --clock simulated, so that its clock and nanosleep are
+ * in simulated time. It reads the clock itself: the doubles of MPI_Wtime may be seconds since 1970, whose last bit is 238 ns.
  *
  *   --test latency    half the round trip between ranks 0 and 1
  *   --test bandwidth  the time of a message of rank 0 in a window of 32 that are sent at once
@@ -8,10 +8,11 @@
  *   --test late       rank 1 computes while the message arrives, then receives: what the receive takes
  *   --bytes N[,N...]  sizes
  *
- * Prints one JSON object a line for each size: {"test", "bytes", "time_ps", "data_ok"}. The CPU computes in its sleep: in simulated time the
+ * Several --test are made one after the other, each with all sizes. Prints one JSON object a line for each size: {"test", "bytes", "time_ps", "data_ok"}. The CPU computes in its sleep: in simulated time the
  * two are the same, as neither makes a call of MPI. */
 #include <mpi.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,11 +20,10 @@
 
 enum test { LATENCY, BANDWIDTH, RATE, OVERLAP, LATE, TESTS };
 static const char *const tests[TESTS] = {"latency", "bandwidth", "rate", "overlap", "late"};
-static const char usage[] = "usage: mpi-latency --test latency|bandwidth|rate|overlap|late --bytes N[,N...]\n";
+static const char usage[] = "usage: mpi-latency --test latency|bandwidth|rate|overlap|late... --bytes N[,N...]\n";
 enum { TAG = 7, ACKNOWLEDGEMENT = 8 };
 enum { WINDOW = 32 };
 enum { WARM_UP = 2, ROUNDS = WARM_UP + 4 };
-static const double TIME_UNIT = 1e-12;
 
 static int rank, size;
 static unsigned char *data;
@@ -40,18 +40,23 @@ static bool correct(size_t bytes, unsigned round) {
     return true;
 }
 
-static void compute(double seconds) {
-    const struct timespec time = {.tv_sec = (time_t)seconds,
-                                  .tv_nsec = (long)((seconds - (double)(time_t)seconds) * 1e9)};
+static int64_t now_ns(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
+}
+
+static void compute(int64_t ns) {
+    const struct timespec time = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
     nanosleep(&time, NULL);
 }
 
-/* Half the round trip of the rounds after the first ones, in seconds. */
+/* Half the round trip of the rounds after the first ones, in nanoseconds, as all times here. */
 static double ping_pong(int bytes, bool *ok) {
-    double begin = 0;
+    int64_t begin = 0;
     for (unsigned round = 0; round < ROUNDS; round++) {
         if (round == WARM_UP)
-            begin = MPI_Wtime();
+            begin = now_ns();
         if (rank == 0) {
             fill((size_t)bytes, round);
             MPI_Send(data, bytes, MPI_BYTE, 1, TAG, MPI_COMM_WORLD);
@@ -63,13 +68,13 @@ static double ping_pong(int bytes, bool *ok) {
             MPI_Send(data, bytes, MPI_BYTE, 0, TAG, MPI_COMM_WORLD);
         }
     }
-    return (MPI_Wtime() - begin) / (2 * (ROUNDS - WARM_UP));
+    return (double)(now_ns() - begin) / (2 * (ROUNDS - WARM_UP));
 }
 
 /* The time of a message of one of `pairs` pairs that each send a window of them. */
 static double window(int bytes, int pairs, bool *ok) {
     MPI_Request requests[WINDOW];
-    double begin = 0;
+    int64_t begin = 0;
     bool sends = rank < pairs;
     int peer = sends ? rank + pairs : rank - pairs;
     fill((size_t)bytes, 0);
@@ -77,7 +82,7 @@ static double window(int bytes, int pairs, bool *ok) {
         memset(data, 0, (size_t)bytes);
     for (unsigned round = 0; round < ROUNDS; round++) {
         if (round == WARM_UP)
-            begin = MPI_Wtime();
+            begin = now_ns();
         for (int i = 0; i < WINDOW; i++) {
             if (sends)
                 MPI_Isend(data, bytes, MPI_BYTE, peer, TAG, MPI_COMM_WORLD, &requests[i]);
@@ -90,39 +95,40 @@ static double window(int bytes, int pairs, bool *ok) {
         else
             MPI_Send(NULL, 0, MPI_BYTE, peer, ACKNOWLEDGEMENT, MPI_COMM_WORLD);
     }
-    double time = (MPI_Wtime() - begin) / ((ROUNDS - WARM_UP) * WINDOW);
+    double time = (double)(now_ns() - begin) / ((ROUNDS - WARM_UP) * WINDOW);
     *ok &= correct((size_t)bytes, 0);
     return time;
 }
 
 /* What a receive adds to a computation, posted before it or called after it. */
 static double receive(int bytes, bool early, bool *ok) {
-    double computation = 2 * ping_pong(bytes, ok), total = 0;
+    const int64_t alone = 10000, computation = (int64_t)(2 * ping_pong(bytes, ok));
+    int64_t total = 0;
     for (unsigned round = 0; round < ROUNDS; round++) {
         MPI_Barrier(MPI_COMM_WORLD);
         if (rank == 0) {
             fill((size_t)bytes, round);
-            compute(1e-5); /* the receive is posted, or the computation has begun */
+            compute(alone); /* the receive is posted, or the computation has begun */
             MPI_Send(data, bytes, MPI_BYTE, 1, TAG, MPI_COMM_WORLD);
             continue;
         }
         MPI_Request request = MPI_REQUEST_NULL;
         memset(data, 0, (size_t)bytes);
-        double begin = MPI_Wtime();
+        int64_t begin = now_ns();
         if (early)
             MPI_Irecv(data, bytes, MPI_BYTE, 0, TAG, MPI_COMM_WORLD, &request);
-        double before = MPI_Wtime();
-        compute(1e-5 + computation);
-        double after = MPI_Wtime();
+        int64_t before = now_ns();
+        compute(alone + computation);
+        int64_t after = now_ns();
         if (early)
             MPI_Wait(&request, MPI_STATUS_IGNORE);
         else
             MPI_Recv(data, bytes, MPI_BYTE, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         if (round >= WARM_UP)
-            total += MPI_Wtime() - after + before - begin;
+            total += now_ns() - after + before - begin;
         *ok &= correct((size_t)bytes, round);
     }
-    return total / (ROUNDS - WARM_UP);
+    return (double)total / (ROUNDS - WARM_UP);
 }
 
 static void run(enum test test, int bytes) {
@@ -145,40 +151,57 @@ static void run(enum test test, int bytes) {
     }
     if (rank == 0)
         printf("{\"test\": \"%s\", \"bytes\": %d, \"time_ps\": %.0f, \"data_ok\": %s}\n", tests[test], bytes,
-               time / TIME_UNIT, all ? "true" : "false");
+               time * 1000, all ? "true" : "false");
+}
+
+/* Makes a test with each size of a list; returns whether the list is valid. */
+static bool run_sizes(enum test test, const char *sizes) {
+    char *end;
+    for (const char *text = sizes; *text; text = *end ? end + 1 : end) {
+        long bytes = strtol(text, &end, 10);
+        if (end == text || bytes < 0 || bytes > 1l << 30 || (*end && *end != ','))
+            return false;
+        data = realloc(data, (size_t)bytes + 1);
+        if (!data)
+            MPI_Abort(MPI_COMM_WORLD, 1);
+        run(test, (int)bytes);
+    }
+    return true;
 }
 
 int main(int argc, char **argv) {
-    enum test test = TESTS;
-    char *sizes = NULL;
+    enum test chosen[TESTS];
+    int count = 0;
+    bool valid = argc % 2 == 1;
+    const char *sizes = NULL;
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     for (int i = 1; i + 1 < argc; i += 2) {
-        if (strcmp(argv[i], "--bytes") == 0)
+        if (strcmp(argv[i], "--bytes") == 0) {
             sizes = argv[i + 1];
-        for (enum test t = 0; t < TESTS && strcmp(argv[i], "--test") == 0; t++)
-            if (strcmp(argv[i + 1], tests[t]) == 0)
-                test = t;
+            continue;
+        }
+        enum test test = 0;
+        while (test < TESTS && strcmp(argv[i + 1], tests[test]) != 0)
+            test++;
+        valid = valid && strcmp(argv[i], "--test") == 0 && test < TESTS && count < TESTS;
+        if (valid)
+            chosen[count++] = test;
     }
-    if (test == TESTS || !sizes || size < 2 || size % 2 != 0 || argc % 2 != 1) {
+    if (!valid || !sizes || count == 0 || size < 2 || size % 2 != 0) {
         if (rank == 0)
             fputs(usage, stderr);
         MPI_Finalize();
         return 2;
     }
-    for (char *end, *text = sizes; *text; text = *end ? end + 1 : end) {
-        long bytes = strtol(text, &end, 10);
-        if (end == text || bytes < 0 || bytes > 1l << 30 || (*end && *end != ',')) {
+    for (int i = 0; i < count; i++) {
+        if (!run_sizes(chosen[i], sizes)) {
             if (rank == 0)
                 fprintf(stderr, "mpi-latency: --bytes %s: not a list of sizes up to 1 GiB\n", sizes);
             MPI_Finalize();
             return 2;
         }
-        data = realloc(data, (size_t)bytes + 1);
-        if (!data)
-            MPI_Abort(MPI_COMM_WORLD, 1);
-        run(test, (int)bytes);
     }
     free(data);
     MPI_Finalize();

@@ -15,6 +15,7 @@ from typing import Any
 
 from rich.table import Table
 
+from spinkit import _paths
 from spinkit._errors import SpinkitError
 from spinkit._output import write_atomically
 from spinkit._text import console, print_block, table_box
@@ -51,12 +52,14 @@ class Report:
 
 
 def compiler(launcher: str, named: str | None) -> str:
-    """Return the `mpicc` to use: the named one, that beside the launcher, or the one on PATH."""
+    """Return the `mpicc` to use: the named one, that beside the launcher, or the one on PATH; for spinrun, MPICH's."""
     if named is not None:
         found = shutil.which(named)
         if found is None:
             raise SpinkitError(f"{named}: no such compiler")
         return found
+    if Path(launcher).name == "spinrun":
+        return str(_paths.mpicc())
     beside = shutil.which(launcher)
     folders = [str(Path(beside).parent)] if beside else []
     found = shutil.which("mpicc", path=os.pathsep.join([*folders, os.environ.get("PATH", os.defpath)]))
@@ -94,14 +97,14 @@ def library(home: Path, mpicc: str) -> Path:
 def command_line(command: tuple[str, ...], variables: dict[str, str]) -> tuple[list[str], dict[str, str]]:
     """Return the command and the environment that give these variables to every rank.
 
-    Open MPI's launcher is told by `-x`, MPICH's by `-genv`; any other is taken to pass its environment on.
+    Open MPI's launcher and spinrun are told by `-x`, MPICH's by `-genv`; any other is taken to pass its environment on.
     """
     try:
         asked = subprocess.run([command[0], "--version"], capture_output=True, text=True, check=False)
     except OSError as error:
         raise SpinkitError(f"{command[0]}: {error.strerror}") from error
     words = [command[0]]
-    if any(name in asked.stdout for name in ("Open MPI", "OpenRTE", "PRRTE")):
+    if any(name in asked.stdout for name in ("Open MPI", "OpenRTE", "PRRTE", "spinrun ")):
         words += [word for name, value in variables.items() for word in ("-x", f"{name}={value}")]
     elif any(name in asked.stdout for name in ("HYDRA", "Hydra", "Intel(R) MPI")):
         words += [word for name, value in variables.items() for word in ("-genv", name, value)]

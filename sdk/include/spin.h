@@ -135,6 +135,11 @@ int PtlMEAppendHandlers(ptl_handle_ni_t ni, ptl_pt_index_t pt_index, const ptl_m
 /* Returns the simulated time since the start of the job, in picoseconds. */
 uint64_t spin_time_ps(void);
 
+/* Shows in the timeline (`spinrun --trace`) that this rank's program has done `name`, a string, from the simulated time `start_ps`
+ * (spin_time_ps) until now: a slice of its CPU, above the work that its calls have made meanwhile. It takes no simulated time, and does
+ * nothing without a timeline. Names are cut to 256 bytes. */
+void spin_show(const char *name, uint64_t start_ps);
+
 /* Charges `ns` nanoseconds of CPU time to this rank; returns when they have passed in simulated time. The threads of a
  * rank compute concurrently on the cores of its host (`host.cores` of the machine); further threads wait for a core
  * first. The run ends with a message at 2^63 ps (106 days): no call returns later. */

@@ -1,3 +1,4 @@
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -34,14 +35,26 @@ static struct {
 * The clock of CPU time is read only after longer spans, as that is a system call. */
 #define SHORT_SPAN 10000
 
+/* Under spinrun, all times are simulated: the program's computation is the time between its calls. Both are in
+ * libportals, which the MPI has loaded; declared in spin.h, which is not needed to build the tracer. */
+static struct {
+    uint64_t (*time_ps)(void);
+    void (*show)(const char *name, uint64_t start_ps);
+} simulator;
+#define PS_PER_NS 1000
+
 static __thread struct {
     int depth;
+    const char *name; /* of the outermost call, and when it began */
+    uint64_t begin_ps;
     uint64_t cpu_last, wall_last; /* when the last call began or ended */
     uint64_t gap, wall;           /* not yet recorded */
 } thread;
 
 static uint64_t now(clockid_t clock) {
     struct timespec time;
+    if (simulator.time_ps)
+        return simulator.time_ps() / PS_PER_NS;
     clock_gettime(clock, &time);
     return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
@@ -156,11 +169,13 @@ static uint64_t span(uint64_t *cpu) {
     return wall;
 }
 
-void spt_enter(void) {
+void spt_enter_call(const char *name) {
     uint64_t cpu;
     if (thread.depth++ == 0 && trace.running) {
         span(&cpu);
         thread.gap += cpu;
+        thread.name = name;
+        thread.begin_ps = simulator.time_ps ? simulator.time_ps() : 0;
     }
 }
 
@@ -169,7 +184,18 @@ bool spt_leave(int result) {
     if (--thread.depth > 0 || !trace.running)
         return false;
     thread.wall += span(&cpu);
+    if (simulator.show)
+        simulator.show(thread.name, thread.begin_ps);
     return result == MPI_SUCCESS;
+}
+
+/* Finds the simulator's functions, if this process is a rank of spinrun. */
+static void find_simulator(void) {
+    void *library = dlopen("libportals.so.4", RTLD_LAZY | RTLD_NOLOAD);
+    if (!getenv("SPIN_RANK") || !library)
+        return;
+    *(void **)&simulator.time_ps = dlsym(library, "spin_time_ps");
+    *(void **)&simulator.show = dlsym(library, "spin_show");
 }
 
 void spt_start(void) {
@@ -190,6 +216,7 @@ void spt_start(void) {
     library[strcspn(library, "\r\n\t,")] = 0;
     snprintf(trace.path, sizeof trace.path, "%s/rank-%d.spintrace", folder ? folder : ".", rank);
     trace.file = open(trace.path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    find_simulator();
     trace.running = true;
     trace.process = getpid();
     if (trace.file < 0) {

@@ -32,8 +32,10 @@ void spt_end(void);
 void spt_flush(void);
 
 /* Every wrapper calls `spt_enter` before and `spt_leave` after the call. `spt_leave` says whether the call is to be
- * recorded: tracing runs, the call was made by the program and not by another call, and it succeeded. */
-void spt_enter(void);
+ * recorded: tracing runs, the call was made by the program and not by another call, and it succeeded. The wrapper's name
+ * is that of the call in the timeline of a simulated run. */
+#define spt_enter() spt_enter_call(__func__)
+void spt_enter_call(const char *name);
 bool spt_leave(int result);
 
 /* Begins a record: kind, then its fields. Records of kinds from SPT_SEND on get the times of the call that has ended.

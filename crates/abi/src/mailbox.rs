@@ -203,6 +203,8 @@ ops! {
     SpinHostCompute = 3, SpinHostMemory = 4, SpinHostCopy = 10, SpinSleep = 5, SpinYield = 6,
     // Polls that find nothing: the argument is 1 if the thread has read the time since its last one. Many events at once.
     SpinIdle = 15, SpinEqTake = 16,
+    // A slice for the timeline: the address and length of its name, and its start in picoseconds.
+    SpinShow = 17,
     // Barriers of all ranks outside of Portals: that of the library, and that of PMI, which arrives on the PMI socket.
     SpinBarrier = 7, PmiBarrier = 9,
     // Device code: the address and length of an image (`device::image`), and the address of the first handler.

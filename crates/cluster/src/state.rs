@@ -256,6 +256,24 @@ impl<E> Cluster<E> {
         self.work(core, start, work) - self.now
     }
 
+    /// Charges a thread of a rank with posting an operation. The card must start it next: in the timeline, the arrows of its
+    /// message begin here. Returns the time from now until it is posted.
+    pub fn charge_post(&mut self, rank: usize) -> Time {
+        let post = self.costs.post();
+        if post.span == Time::ZERO {
+            return Time::ZERO;
+        }
+        let (core, start) = self.cores.choose(rank, self.now);
+        let end = self.cores.work(core, start, post.span);
+        self.timeline.cpu(rank, start, end, post.name, Some(self.cards[rank].upcoming_packet()));
+        end - self.now
+    }
+
+    /// Shows in the timeline what a rank's program has done from `start` until now.
+    pub fn show(&mut self, rank: usize, start: Time, name: &str) {
+        self.timeline.cpu(rank, start, self.now, name, None);
+    }
+
     /// Charges a thread of a rank with the memory that its program reads and writes, as [`charge`](Cluster::charge) does.
     pub fn charge_memory(&mut self, rank: usize, moved: HostTraffic) -> (Time, Option<Access>) {
         self.access(rank, moved, self.costs.memory(moved.read, moved.written))
@@ -305,7 +323,7 @@ impl<E> Cluster<E> {
     fn work(&mut self, core: Core, start: Time, work: impl IntoIterator<Item = Work>) -> Time {
         work.into_iter().fold(start, |at, work| {
             let end = self.cores.work(core, at, work.span);
-            self.timeline.cpu(core.rank, at, end, work.name);
+            self.timeline.cpu(core.rank, at, end, work.name, None);
             end
         })
     }

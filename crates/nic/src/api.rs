@@ -9,6 +9,7 @@ use sim::Time;
 
 use crate::card::Nic;
 use crate::handlers::Handlers;
+use crate::message::PacketId;
 use crate::portals::slab::{self, Kind};
 pub use crate::portals::{DEFAULT_PID, NewEntry, check_increment};
 use crate::portals::{RmaOp, TriggeredOp};
@@ -144,6 +145,11 @@ impl Nic {
         let added = self.pipeline.portals.trigger(ni_index, ct, threshold, op);
         self.apply(ports);
         added
+    }
+
+    /// The first packet of the message that the next started operation will send.
+    pub fn upcoming_packet(&self) -> PacketId {
+        PacketId { message: self.pipeline.upcoming_message_id(), offset: 0 }
     }
 
     /// Starts an operation whose descriptor the CPU hands over at `at`.

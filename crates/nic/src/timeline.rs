@@ -76,10 +76,10 @@ impl Timeline {
         self.trace.is_on()
     }
 
-    /// Work of a rank's CPU.
-    pub fn cpu(&mut self, rank: usize, start: Time, end: Time, name: &str) {
+    /// Work of a rank's CPU, on a packet if it has something to do with one.
+    pub fn cpu(&mut self, rank: usize, start: Time, end: Time, name: &str, packet: Option<PacketId>) {
         if self.is_on() && end > start {
-            self.slice(rank, Slice { track: Track::Cpu, start, end, name, packet: None, bytes: None });
+            self.slice(rank, Slice { track: Track::Cpu, start, end, name, packet, bytes: None });
         }
     }
 
@@ -89,7 +89,8 @@ impl Timeline {
         *self.flows.entry((packet.message, packet.offset)).or_insert(next)
     }
 
-    /// A slice of a rank. Arrows lead a packet from its fetch over departure and arrival to its handlers or its deposit.
+    /// A slice of a rank. Arrows lead a packet from the CPU that posts its message, or its fetch, over departure and arrival to
+    /// its handlers or its deposit.
     pub fn slice(&mut self, rank: usize, slice: Slice<'_>) {
         let Some(rows) = self.rows.get(rank) else { return };
         let track = match slice.track {

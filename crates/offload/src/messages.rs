@@ -4,7 +4,7 @@
 //! that comes before its receive lands in one of two large overflow entries, and the CPU copies it out. A message above the eager
 //! limit is announced by an empty put and fetched by the receiver with a get.
 
-use abi::portals::{self as ptl, AckReq, Event, EventKind, List, Process, me};
+use abi::portals::{self as ptl, AckReq, Event, EventKind, List, Process, md, me};
 use cluster::Work;
 use goal::Action;
 use nic::{NewEntry, Target};
@@ -80,7 +80,10 @@ impl Scripts<'_> {
             work = cluster.costs().describe().into_iter().collect();
             delay = work.iter().map(|work| work.span).sum();
         }
-        let memory = quiet(buffer(tag), if rendezvous { 0 } else { bytes });
+        let mut memory = quiet(buffer(tag), if rendezvous { 0 } else { bytes });
+        if bytes <= self.inject {
+            memory.options |= md::VOLATILE;
+        }
         let target = Target {
             process: Process { nid: to, pid: 0 },
             pt_index: MESSAGES,

@@ -86,6 +86,8 @@ pub(crate) struct Scripts<'a> {
     pub memory: SparseMemory,
     /// Largest message that is sent without waiting for its receive, in bytes.
     pub eager: u64,
+    /// Largest message that the CPU hands to its card with the descriptor, in bytes.
+    pub inject: u64,
     /// The interface, whose handle is the same on every card.
     pub ni: Handle,
     /// An empty list, kept for its memory.
@@ -104,6 +106,7 @@ impl<'a> Scripts<'a> {
             dependencies: DependencyTracker::new(schedule, false, RunProgress::default()),
             memory: SparseMemory::default(),
             eager,
+            inject: 0,
             ni,
             unblocked: Vec::new(),
         }

@@ -86,6 +86,12 @@ impl<'a> World<'a> {
         self.cluster.set_noise(noise);
     }
 
+    /// Lets the CPUs hand messages of up to `bytes` to their cards with the descriptors, so that the cards do not read them from
+    /// memory. Cards take up to 64 bytes so.
+    pub fn set_inject(&mut self, bytes: u64) {
+        self.scripts.inject = bytes;
+    }
+
     /// Counts the progress of the run in `progress`. Must be called before [`World::run`].
     pub fn report_progress(&mut self, progress: RunProgress) {
         self.scripts.dependencies.report_to(progress);

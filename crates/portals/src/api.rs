@@ -6,7 +6,7 @@ use crate::call::{self, Call};
 use crate::session::{self, Session};
 use abi::mailbox::Op;
 use abi::portals::{CtEvent, Event, Handle, Le, Md, Me, NiLimits, Process, ReturnCode};
-use std::ffi::{c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 
 /// The number of times that a thread may read the time at no cost without another call in between. A thread that reads
 /// it more often waits for a time, so each further read takes [`LOOK_PS`].
@@ -198,6 +198,19 @@ pub extern "C" fn spin_host_memory(read_bytes: u64, written_bytes: u64) {
 #[unsafe(no_mangle)]
 pub extern "C" fn spin_host_copy(bytes: u64) {
     host_call(Op::SpinHostCopy, &[&bytes]);
+}
+
+/// See `spin.h`.
+///
+/// # Safety
+/// `name` must be a string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn spin_show(name: *const c_char, start_ps: u64) {
+    if !name.is_null() {
+        // SAFETY: the caller's promise.
+        let length = unsafe { CStr::from_ptr(name) }.count_bytes() as u64;
+        host_call(Op::SpinShow, &[&Address::new(name.cast()), &length, &start_ps]);
+    }
 }
 
 /// Sleeps in simulated time; `libsimclock.so`, which `spinrun` preloads, calls it for the C library's sleeps.

@@ -113,7 +113,7 @@ impl Call {
                 .ok_or_else(|| complain(session, &format!("more than {SLOTS} threads use the library")))?,
         };
         let slot = session.slot(k);
-        if op != Op::SpinSleep {
+        if !matches!(op, Op::SpinSleep | Op::SpinShow) {
             LOOKS.set(0);
         }
         // SAFETY: mapped, and this thread's until the call is sent.

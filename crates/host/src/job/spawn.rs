@@ -67,10 +67,11 @@ pub fn spawn(
     Ok(child.id())
 }
 
-/// Returns the value of `LD_PRELOAD`: the job's libraries, then those that are inherited.
+/// Returns the value of `LD_PRELOAD`: the job's libraries, then those of its environment, or else those that are inherited.
 fn preload(spec: &JobSpec) -> OsString {
-    let inherited = std::env::var_os("LD_PRELOAD").filter(|value| !value.is_empty());
-    let libraries = spec.preload.iter().map(|path| path.as_os_str().to_owned()).chain(inherited);
+    let given = spec.env.iter().rev().find(|(name, _)| name == "LD_PRELOAD").map(|(_, value)| value.clone());
+    let others = given.or_else(|| std::env::var_os("LD_PRELOAD")).filter(|value| !value.is_empty());
+    let libraries = spec.preload.iter().map(|path| path.as_os_str().to_owned()).chain(others);
     libraries.collect::<Vec<_>>().join(OsStr::new(":"))
 }
 

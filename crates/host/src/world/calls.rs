@@ -15,6 +15,9 @@ use super::step::{Outcome, Step, Words, access, after, done, pack, unit, value};
 use super::wait::Wait;
 use crate::job::{Call, Caller, Reply};
 
+/// Names of slices are cut to this length.
+const LONGEST_NAME: usize = 256;
+
 impl Processes {
     /// Makes a call and the calls of the rank's other threads that came with it.
     pub fn call(&mut self, cluster: &mut Cluster, call: Call) {
@@ -84,6 +87,7 @@ impl Processes {
                 after(Time::from_ps(a.word(0)), Reply::new(ReturnCode::Ok))
             }
             Op::SpinYield => done(Reply::new(ReturnCode::Ok)),
+            Op::SpinShow => self.show(cluster, rank, [a.word(0), a.word(1), a.word(2)]),
             Op::SpinIdle => self.idle(cluster, call),
             Op::SpinBarrier => self.barrier(cluster, call.caller, BarrierKind::Spin),
             Op::PmiBarrier => self.barrier(cluster, call.caller, BarrierKind::Pmi),
@@ -198,6 +202,15 @@ impl Processes {
         }
     }
 
+    /// Shows in the timeline what the program has done since a time. A name that cannot be read is not shown.
+    fn show(&mut self, cluster: &mut Cluster, rank: usize, [name, length, start_ps]: [u64; 3]) -> Outcome {
+        let length = usize::try_from(length).unwrap_or(usize::MAX).min(LONGEST_NAME);
+        let name = self.read_array::<u8>(rank, name, length)?;
+        let start = Time::from_ps(start_ps).min(cluster.now());
+        cluster.show(rank, start, &String::from_utf8_lossy(&name));
+        done(Reply::new(ReturnCode::Ok))
+    }
+
     /// Lets a thread arrive at a barrier.
     fn barrier(&mut self, cluster: &mut Cluster, caller: Caller, kind: BarrierKind) -> Outcome {
         match self.arrive(cluster, caller, kind) {
@@ -219,6 +232,7 @@ fn uses_card(op: Op) -> bool {
             | Op::SpinSleep
             | Op::SpinYield
             | Op::SpinIdle
+            | Op::SpinShow
             | Op::SpinBarrier
             | Op::PmiBarrier
             | Op::SpinSwitches

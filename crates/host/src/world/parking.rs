@@ -46,6 +46,9 @@ impl Processes {
     /// Takes note of what a call of a thread has come to. Anything but one poll in vain after the other may concern the other
     /// threads of its rank, also by what the thread has done in memory. `polled_in_vain` says what its last call was.
     pub fn note_outcome(&mut self, cluster: &mut Cluster, call: &Call, outcome: &Outcome, polled_in_vain: bool) {
+        if call.op == Op::SpinShow {
+            return; // it only tells what was done before
+        }
         let (rank, slot) = (call.caller.rank as usize, call.caller.slot);
         let finds_nothing = is_poll(call) && is_vain(call.op, outcome);
         if call.op != Op::SpinIdle {

@@ -47,7 +47,7 @@ impl Processes {
             }
         };
         if matches!(call.op, Op::PtlPut | Op::PtlGet | Op::PtlAtomic | Op::PtlFetchAtomic | Op::PtlSwap) {
-            let overhead = cluster.charge(rank, [cluster.costs().post()]);
+            let overhead = cluster.charge_post(rank);
             let start = cluster.now() + overhead;
             self.act(cluster, rank, |card, ports| card.start(transfer, start, ports));
             return after(overhead, Reply::new(ReturnCode::Ok));

@@ -58,10 +58,16 @@ impl Pipeline {
         }
     }
 
-    /// The number of the next message that this card sends.
+    /// The number that the next message of this card will have.
+    pub fn upcoming_message_id(&self) -> MessageId {
+        u64::from(self.portals.node) << COUNT_BITS | (self.messages + 1)
+    }
+
+    /// Numbers the next message that this card sends.
     pub fn next_message_id(&mut self) -> MessageId {
+        let id = self.upcoming_message_id();
         self.messages += 1;
-        u64::from(self.portals.node) << COUNT_BITS | self.messages
+        id
     }
 
     /// Whether the CPU, and not the card, tells the program of the ends of messages.

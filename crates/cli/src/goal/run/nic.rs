@@ -20,12 +20,18 @@ use super::report::Report;
 use crate::noise;
 use crate::units::json_ns;
 
+/// The largest `max_volatile_size` of a card.
+const MOST_INJECTED: u64 = 64;
+
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
     #[command(flatten)]
     pub common: Common,
     #[command(flatten)]
     threshold: Eager,
+    /// Size of the largest message that the CPU hands to its card with the descriptor, so that the card does not read it from memory
+    #[arg(long, value_name = "BYTES", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=MOST_INJECTED))]
+    inject: u64,
     /// Write a timeline of CPUs and cards for Perfetto
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
@@ -46,10 +52,11 @@ pub fn run(schedule: &Schedule, arguments: &Arguments, trace: Trace) -> Result<R
         None => None,
     };
     let noise = arguments.noise.noise();
-    let parameters = parameters(&machine, eager, noise.as_ref());
+    let parameters = parameters(&machine, (eager, arguments.inject), noise.as_ref());
     let progress = RunProgress::default();
     let (outcome, took) = common.timed(schedule, &progress, || {
         let mut world = World::new(schedule, machine, program, eager, trace)?;
+        world.set_inject(arguments.inject);
         world.report_progress(progress.clone());
         if let Some(noise) = &noise {
             world.set_noise(noise);
@@ -96,7 +103,7 @@ pub fn run(schedule: &Schedule, arguments: &Arguments, trace: Trace) -> Result<R
     })
 }
 
-fn parameters(machine: &Machine, eager: u64, noise: Option<&Noise>) -> Value {
+fn parameters(machine: &Machine, (eager, inject): (u64, u64), noise: Option<&Noise>) -> Value {
     let described = machine
         .describe()
         .into_iter()
@@ -104,6 +111,7 @@ fn parameters(machine: &Machine, eager: u64, noise: Option<&Noise>) -> Value {
     let mut parameters: Map<String, Value> = described.collect();
     parameters.insert("machine".into(), machine.name.clone().into());
     parameters.insert("S_bytes".into(), eager.into());
+    parameters.insert("inject_bytes".into(), inject.into());
     parameters.insert("noise".into(), noise::describe(noise));
     Value::Object(parameters)
 }
