@@ -77,9 +77,11 @@ def test_calls_of_mpi_are_slices_around_what_they_make_the_cpu_do(cg: Traced) ->
         counts = Counter(one.name for one in calls)
         assert (counts["MPI_Isend"], counts["MPI_Irecv"], counts["MPI_Waitall"]) == (50, 50, 25)
         assert sum(counts.values()) == report["calls"]
-        begin = calls[0].start
-        work = [one for one in cpu if one.name in ("post", "poll", "copy") and begin <= one.start < calls[-1].end]
-        assert work
+        # The tracer knows no calls that only free things, of which some are at the end.
+        begin = min(one.start for one in calls if one.name == "MPI_Irecv")
+        end = max(one.end for one in calls if one.name == "MPI_Waitall")
+        work = [one for one in cpu if one.name in ("post", "poll", "copy") and begin <= one.start < end]
+        assert len(work) > 25 * 4
         for one in work:
             assert any(call.start <= one.start and one.end <= call.end for call in calls), one
 

@@ -27,10 +27,12 @@ pub(super) struct Lane {
 /// they are in the order that nests the slices.
 pub(super) fn order(events: &[Event], tracks: usize) -> (Vec<Lane>, Vec<Step>) {
     let mut sorted: Vec<u32> = (0..events.len() as u32).collect();
-    // Sorted by start, and a slice before those that it contains: of equal ones the later, as slices are recorded when they end.
+    // Sorted by start, and a slice before those that it contains. Of equal ones the one that was recorded last contains the others,
+    // as slices are recorded when they end; those without length contain nothing and follow one another.
     sorted.sort_by_key(|&number| {
         let event = &events[number as usize];
-        (event.track, event.start, Reverse((event.end, number)))
+        let within = if event.end > event.start { u32::MAX - number } else { number };
+        (event.track, event.start, Reverse(event.end), within)
     });
     let mut sorted = sorted.into_iter().peekable();
     let (mut lanes, mut steps) = (Vec::new(), Vec::with_capacity(2 * events.len()));

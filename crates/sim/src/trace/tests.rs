@@ -172,6 +172,7 @@ fn overlapping_slices_get_lanes_and_contained_ones_nest() {
         slice(dma, "e", 70, 70);
         slice(dma, "f", 70, 70);
         slice(cpu, "g", 0, 50);
+        slice(cpu, "h", 0, 50);
     }));
     let lines: Vec<String> =
         picture.lines().iter().map(|line| line.split(" start_ps").next().unwrap().into()).collect();
@@ -179,11 +180,13 @@ fn overlapping_slices_get_lanes_and_contained_ones_nest() {
         lines,
         [
             "0 DMA: begin a",
+            "0 CPU: begin h",
             "0 CPU: begin g",
             "10 DMA 2: begin b",
             "20 DMA: begin c",
             "40 DMA: end",
             "50 DMA: end",
+            "50 CPU: end",
             "50 CPU: end",
             "55 DMA: begin d",
             "60 DMA 2: end",
