@@ -28,7 +28,7 @@ enum { PT = 3, HOSTS = 4, JUDGE = HOSTS, MOST_CLIENTS = 64, MOST_CORES = 8 }; /*
 enum { REQUEST = 1, ANSWER = 2, TABLE = 3, HISTORY = 4 };                     /* match bits */
 enum { INITIAL = 1000 };
 enum { PATIENCE_MS = 10 }; /* who has not answered for this long is dead */
-enum { MOST_TRIES = 64, SHORT_PAUSES = 4, MOST_PAUSE_NS = 64000 };
+enum { MOST_TRIES = 64, SHORT_PAUSES = 16, MOST_PAUSE_NS = 64000 };
 enum { AT_ONCE = 16 }; /* gets of a client without transactions */
 
 enum mode { RDMA, SERVED, SPIN, GETS, LOGGED, MODES };
