@@ -2,7 +2,6 @@
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process_group, waitid, waitpid};
 use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
@@ -76,13 +75,6 @@ fn prints(pid: u32, tid: u32) -> bool {
     let mut words = call.split_whitespace();
     let number = words.next().and_then(|number| number.parse::<i64>().ok());
     matches!(number, Some(libc::SYS_write | libc::SYS_writev)) && matches!(words.next(), Some("0x1" | "0x2"))
-}
-
-/// Returns the number of threads of a process, or `None` when it has ended. One system call: the folder of a process's threads has as
-/// many links as it has entries, and two.
-pub fn thread_count(process: u32) -> Option<usize> {
-    let links = fs::metadata(format!("/proc/{process}/task")).ok()?.nlink();
-    usize::try_from(links.saturating_sub(2)).ok()
 }
 
 /// Returns the ids of the threads of a process, or `None` when it has ended.

@@ -3,7 +3,7 @@
 //! The behaviour of such a rank must not depend on how the machine schedules its threads. So it pauses only when each of
 //! them waits: in the library, stopped in a loop that polls, or blocked in the kernel.
 
-use super::process::{Activity, tasks, thread_count};
+use super::process::{Activity, tasks};
 use super::shared::Shared;
 use super::state::Job;
 use abi::mailbox::{SLOTS, state};
@@ -15,15 +15,6 @@ use std::time::Duration;
 pub const PERIOD: Duration = Duration::from_micros(50);
 /// For each blocked thread, by process and thread id, how often it had waited before.
 pub(super) type Census = BTreeMap<(u32, u32), u64>;
-
-/// Whether each thread of `process`, and of all processes that wait in calls, has made a call and awaits its answer. Nothing but an answer
-/// lets such threads go on, so that they need no closer look.
-fn all_await_answers(shared: &Shared, rank: usize, process: u32) -> bool {
-    let calls = (0..SLOTS).filter(|&k| matches!(shared.activity(rank, k), state::REQUEST | state::COPIED));
-    let callers: Vec<u32> = calls.map(|k| shared.pid(rank, k)).collect();
-    let awaits = |pid: u32| thread_count(pid) == Some(callers.iter().filter(|&&caller| caller == pid).count());
-    callers.iter().copied().chain((process != 0).then_some(process)).all(awaits)
-}
 
 /// Lists the blocked threads of a rank: those of `process` and of all processes that wait in calls. Returns `None` if a
 /// thread runs that does not look for the answer to its call, or while a process ends.
@@ -75,9 +66,6 @@ impl Job {
             return false;
         }
         let process = self.ranks[rank].caller_pid;
-        if all_await_answers(&self.shared, rank, process) {
-            return true;
-        }
         let before = census(&self.shared, rank, process);
         // No thread has run between the two lists, so all of them waited at the same time.
         before.is_some() && !self.release_changed(rank) && before == census(&self.shared, rank, process)
