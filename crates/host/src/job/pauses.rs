@@ -45,10 +45,7 @@ impl Job {
         if !self.pmi.has_begun(rank) {
             return None;
         }
-        let variable = |name: &str| {
-            let given = self.spec.env.iter().rev().find(|(given, _)| given == name).map(|(_, value)| value.clone());
-            given.or_else(|| std::env::var_os(name))?.into_string().ok()
-        };
+        let variable = |name: &str| self.spec.variable(name)?.into_string().ok();
         family::of(pid).into_iter().find_map(|pid| {
             let files = family::mapped_files(pid);
             let verdict = crate::mpi::judge(files.iter().map(PathBuf::as_path), variable);

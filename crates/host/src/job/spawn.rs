@@ -69,8 +69,7 @@ pub fn spawn(
 
 /// Returns the value of `LD_PRELOAD`: the job's libraries, then those of its environment, or else those that are inherited.
 fn preload(spec: &JobSpec) -> OsString {
-    let given = spec.env.iter().rev().find(|(name, _)| name == "LD_PRELOAD").map(|(_, value)| value.clone());
-    let others = given.or_else(|| std::env::var_os("LD_PRELOAD")).filter(|value| !value.is_empty());
+    let others = spec.variable("LD_PRELOAD").filter(|value| !value.is_empty());
     let libraries = spec.preload.iter().map(|path| path.as_os_str().to_owned()).chain(others);
     libraries.collect::<Vec<_>>().join(OsStr::new(":"))
 }

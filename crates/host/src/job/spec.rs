@@ -37,6 +37,14 @@ pub struct JobSpec {
     pub provider: Option<Maker>,
 }
 
+impl JobSpec {
+    /// Returns the value that a variable of the ranks' environment has when they start, before their libraries are preloaded.
+    pub(super) fn variable(&self, name: &str) -> Option<OsString> {
+        let given = self.env.iter().rev().find(|(given, _)| given == name).map(|(_, value)| value.clone());
+        given.or_else(|| std::env::var_os(name))
+    }
+}
+
 /// The reason why a job cannot run.
 #[derive(Debug, Error)]
 pub enum JobError {

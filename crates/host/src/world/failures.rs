@@ -77,7 +77,7 @@ impl Processes {
         self.ranks[rank].is_doomed = true;
         cluster.kill_card(rank);
         self.warn(cluster, rank, &format!("its card dies at {at} (--kill-card)"));
-        self.ranks[rank].waits.retain(|&slot, wait| {
+        self.ranks[rank].waits.retain(|slot, wait| {
             let needs_card = !matches!(wait, Wait::Barrier(_));
             if needs_card {
                 answer(cluster, Caller { rank: rank as u32, slot }, Time::ZERO, Reply::new(ReturnCode::Fail));

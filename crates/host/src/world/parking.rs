@@ -71,8 +71,8 @@ impl Processes {
     /// When no event is left, lets the parked threads of all ranks continue at their next polls: they may count their tries.
     /// Returns whether there were any; false, too, if they have only polled since they were released many times.
     pub fn release_parked(&mut self, cluster: &mut Cluster) -> bool {
-        let is_parked = |wait: &Wait| matches!(wait, Wait::Idle { .. });
-        let parked = self.ranks.iter().any(|rank| rank.waits.values().any(is_parked));
+        let parked =
+            self.ranks.iter().flat_map(|rank| rank.waits.iter()).any(|(_, wait)| matches!(wait, Wait::Idle { .. }));
         if !parked || !self.releases.begin(cluster.now()) {
             return false;
         }

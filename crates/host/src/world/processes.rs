@@ -1,6 +1,6 @@
 //! The state of the ranks, and the threads that wait inside the library until something resumes them.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::process::ExitStatus;
 
 use abi::portals::ReturnCode;
@@ -14,7 +14,7 @@ use super::computation::Computation;
 use super::end::End;
 use super::event::{Cluster, Event};
 use super::idle::{Idleness, Releases};
-use super::wait::Wait;
+use super::wait::{Wait, Waits};
 use crate::job::{Call, Caller, Job, Reply};
 
 /// The state of a rank other than its process and its card.
@@ -23,8 +23,8 @@ pub struct Rank {
     pub status: Option<ExitStatus>,
     /// When it ended; zero before.
     pub end: Time,
-    /// What its threads inside the library wait for, by slot.
-    pub waits: BTreeMap<u32, Wait>,
+    /// What its threads inside the library wait for.
+    pub waits: Waits,
     /// What its threads have found.
     pub attention: Attention,
     /// The number of its last wait.
@@ -99,7 +99,7 @@ impl Processes {
         if let Some(limit) = limit {
             cluster.schedule(limit, Event::Timeout(caller, rank.wait_number));
         }
-        rank.waits.insert(caller.slot, wait);
+        rank.waits.begin(caller.slot, wait);
         self.start_completion(cluster, caller.rank as usize);
     }
 
@@ -130,7 +130,7 @@ impl Processes {
     /// Lets the parked threads of a rank continue at their next polls.
     pub fn wake_parked(&mut self, cluster: &mut Cluster, rank: usize) {
         let (now, period) = (cluster.now(), cluster.costs().poll().span);
-        self.ranks[rank].waits.retain(|&slot, wait| {
+        self.ranks[rank].waits.retain(|slot, wait| {
             let Wait::Idle { since } = wait else { return true };
             let delay = next_poll(*since, now, period) - now;
             answer(cluster, Caller { rank: rank as u32, slot }, delay, Reply::new(ReturnCode::Ok));
@@ -146,7 +146,7 @@ impl Processes {
     /// Resumes the threads of a rank whose waits are over and `is_concerned`, after the time in which the CPU notices it.
     fn release_if(&mut self, cluster: &mut Cluster, rank: usize, is_concerned: impl Fn(&Wait, &Cluster) -> bool) {
         let Rank { waits, next_queue, .. } = &mut self.ranks[rank];
-        waits.retain(|&slot, wait| {
+        waits.retain(|slot, wait| {
             if !is_concerned(wait, cluster) {
                 return true;
             }
@@ -182,8 +182,8 @@ impl Processes {
         if *completing {
             return None;
         }
-        let slot = *waits.iter().find(|(_, wait)| matches!(wait, Wait::Completion(_)))?.0;
-        match waits.remove(&slot) {
+        let slot = waits.iter().find(|(_, wait)| matches!(wait, Wait::Completion(_)))?.0;
+        match waits.end(slot) {
             Some(Wait::Completion(call)) => Some(*call),
             _ => None,
         }
@@ -192,7 +192,7 @@ impl Processes {
     /// Performs `PtlAbort`: ends every wait for events or counters, now and until `PtlFini`.
     pub fn abort_waits(&mut self, cluster: &mut Cluster, rank: usize) {
         self.ranks[rank].aborted = true;
-        self.ranks[rank].waits.retain(|&slot, wait| {
+        self.ranks[rank].waits.retain(|slot, wait| {
             let ends = matches!(wait, Wait::Counters { .. } | Wait::Queues { .. });
             if ends {
                 answer(cluster, Caller { rank: rank as u32, slot }, Time::ZERO, Reply::new(ReturnCode::Aborted));
@@ -206,7 +206,7 @@ impl Processes {
         let Rank { status, is_doomed, waits, .. } = &self.ranks[event.rank()];
         let is_dead = *is_doomed && status.is_some();
         let Event::Timeout(caller, due) = event else { return is_dead };
-        let waits_for = match waits.get(&caller.slot) {
+        let waits_for = match waits.of(caller.slot) {
             Some(Wait::Counters { number, .. } | Wait::Queues { number, .. }) => number == due,
             _ => false,
         };
@@ -215,7 +215,7 @@ impl Processes {
 
     /// Handles the end of a wait's time limit.
     pub fn time_out(&mut self, cluster: &mut Cluster, caller: Caller) {
-        let code = match self.ranks[caller.rank as usize].waits.remove(&caller.slot) {
+        let code = match self.ranks[caller.rank as usize].waits.end(caller.slot) {
             Some(Wait::Counters { .. }) => ReturnCode::CtNoneReached,
             _ => ReturnCode::EqEmpty,
         };
@@ -226,7 +226,7 @@ impl Processes {
     pub fn arrive(&mut self, cluster: &mut Cluster, caller: Caller, kind: BarrierKind) -> bool {
         let released = self.barriers[kind as usize].arrive(caller);
         for &other in &released {
-            if other != caller && self.ranks[other.rank as usize].waits.remove(&other.slot).is_some() {
+            if other != caller && self.ranks[other.rank as usize].waits.end(other.slot).is_some() {
                 answer(cluster, other, Time::ZERO, Reply::new(ReturnCode::Ok));
             }
         }
@@ -242,7 +242,7 @@ impl Processes {
     pub fn leave_barriers(&mut self, cluster: &mut Cluster, rank: usize) {
         for kind in 0..self.barriers.len() {
             for caller in self.barriers[kind].leave(rank as u32) {
-                if self.ranks[caller.rank as usize].waits.remove(&caller.slot).is_some() {
+                if self.ranks[caller.rank as usize].waits.end(caller.slot).is_some() {
                     answer(cluster, caller, Time::ZERO, Reply::new(ReturnCode::Ok));
                 }
             }

@@ -293,7 +293,7 @@ impl Processes {
 
     fn describe_wait(&self, cluster: &Cluster, number: usize) -> String {
         let rank = &self.ranks[number];
-        match (&rank.status, rank.waits.values().next()) {
+        match (&rank.status, rank.waits.iter().next().map(|(_, wait)| wait)) {
             (Some(_), _) => format!("rank {number} has ended"),
             (None, _) if self.job.polling(number).is_some() => self.describe_polling(cluster, number),
             (None, Some(Wait::Barrier(kind))) => {

@@ -85,6 +85,45 @@ impl Wait {
     }
 }
 
+/// What the threads of a rank inside the library wait for, by slot, in the order in which they have begun to wait. Which thread has which
+/// slot depends on the real time of its first call, so that nothing may go by the order of the slots.
+#[derive(Default)]
+pub struct Waits(Vec<(u32, Wait)>);
+
+impl Waits {
+    /// Lets the thread of a slot, which does not wait, begin to wait.
+    pub fn begin(&mut self, slot: u32, wait: Wait) {
+        self.0.push((slot, wait));
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &(u32, Wait)> {
+        self.0.iter()
+    }
+
+    pub fn of(&self, slot: u32) -> Option<&Wait> {
+        self.iter().find(|(waiting, _)| *waiting == slot).map(|(_, wait)| wait)
+    }
+
+    /// Ends the wait of a slot's thread, if it waits.
+    pub fn end(&mut self, slot: u32) -> Option<Wait> {
+        let at = self.0.iter().position(|(waiting, _)| *waiting == slot)?;
+        Some(self.0.remove(at).1)
+    }
+
+    /// Ends the waits for which `goes_on`, which is called for each, returns false.
+    pub fn retain(&mut self, mut goes_on: impl FnMut(u32, &mut Wait) -> bool) {
+        self.0.retain_mut(|(slot, wait)| goes_on(*slot, wait));
+    }
+
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+}
+
 /// Returns the answer to a wait for counters if one has reached its threshold. A failure ends every wait (Portals 4.3 §3.14.4).
 pub fn counter_reply(card: &mut Nic, tests: &[(Handle, u64)]) -> Option<Reply> {
     tests.iter().enumerate().find_map(|(which, (ct, test))| match card.ct_value(*ct) {
