@@ -28,7 +28,7 @@ enum { PT = 3, HOSTS = 4, JUDGE = HOSTS, MOST_CLIENTS = 64, MOST_CORES = 8 }; /*
 enum { REQUEST = 1, ANSWER = 2, TABLE = 3, HISTORY = 4 };                     /* match bits */
 enum { INITIAL = 1000 };
 enum { PATIENCE_MS = 10 }; /* who has not answered for this long is dead */
-enum { MOST_TRIES = 64, SHORT_PAUSES = 16, MOST_PAUSE_NS = 64000 };
+enum { MOST_TRIES = 64, SHORT_PAUSES = 16, PAUSE_NS = 1000, MOST_PAUSE_NS = 64 * PAUSE_NS };
 enum { AT_ONCE = 16 }; /* gets of a client without transactions */
 
 enum mode { RDMA, SERVED, SPIN, GETS, LOGGED, MODES };
@@ -471,11 +471,10 @@ static void compute(struct plan *plan) {
     }
 }
 
-/* So that clients that met do not meet again: a random time, in ns, which doubles with each try after the first few. */
+/* So that clients that met do not meet again: a random time, whose bound doubles with each try after the first few. */
 static void pause_after(int tries) {
-    uint64_t most =
-        tries < SHORT_PAUSES ? 1000 : (uint64_t)1000 << (tries - SHORT_PAUSES < 16 ? tries - SHORT_PAUSES : 16);
-    spin_host_compute(draw(most < MOST_PAUSE_NS ? most : MOST_PAUSE_NS));
+    uint64_t most_ns = (uint64_t)PAUSE_NS << (tries > SHORT_PAUSES ? tries - SHORT_PAUSES : 0);
+    spin_host_compute(draw(most_ns < MOST_PAUSE_NS ? most_ns : MOST_PAUSE_NS));
 }
 
 /* Makes one transaction, again until it commits. Returns false when a host is dead, or a record is held for ever. */
