@@ -1,5 +1,5 @@
-/* What a message costs an MPI program: any MPI, nothing of spinkit's. Run it with spinrun --clock simulated, so that its clock and nanosleep are
- * in simulated time. It reads the clock itself: the doubles of MPI_Wtime may be seconds since 1970, whose last bit is 238 ns.
+/* What a message costs an MPI program: any MPI, nothing of spinkit's. Run it with spinrun --clock simulated, so that its clock and
+ * nanosleep are in simulated time. It reads the clock itself: the doubles of MPI_Wtime may be seconds since 1970, whose last bit is 238 ns.
  *
  *   --test latency    half the round trip between ranks 0 and 1
  *   --test bandwidth  the time of a message of rank 0 in a window of 32 that are sent at once
@@ -8,8 +8,8 @@
  *   --test late       rank 1 computes while the message arrives, then receives: what the receive takes
  *   --bytes N[,N...]  sizes
  *
- * Several --test are made one after the other, each with all sizes. Prints one JSON object a line for each size: {"test", "bytes", "time_ps", "data_ok"}. The CPU computes in its sleep: in simulated time the
- * two are the same, as neither makes a call of MPI. */
+ * Several --test are made one after the other, each with all sizes. Prints one JSON object a line for each size: {"test", "bytes",
+ * "time_ps", "data_ok"}. The CPU computes in its sleep: in simulated time the two are the same, as neither makes a call of MPI. */
 #include <mpi.h>
 #include <stdbool.h>
 #include <stdint.h>

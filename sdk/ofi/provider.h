@@ -33,9 +33,7 @@ enum { IOV_LIMIT = 32 };   /* pieces of memory of one operation */
 enum { INJECT_MAX = 256 }; /* upper bound of max_volatile_size that is used */
 enum { KEY_BITS = 16 };    /* of a provider's key that only distinguish regions with the same first byte */
 enum { ENDPOINTS = 8 };    /* of a process: their numbers have 3 bits in headers */
-enum {
-    ANY_BUFFERS = 8
-}; /* buffers for unexpected messages that an endpoint keeps linked at least, for each kind of message */
+enum { ANY_BUFFERS = 8 };  /* buffers that an endpoint keeps linked at least, for unexpected messages of each kind */
 enum { BUFFER_SIZE = 1 << 20 };
 
 /* How messages are matched and long ones fetched. */

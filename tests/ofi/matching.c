@@ -297,14 +297,6 @@ static void searches(void) {
     }
 }
 
-/* Sends a message of tag 1, again while as much is under way to its target as may be. */
-static ssize_t send_when_there_is_room(const void *message, size_t length) {
-    ssize_t posted;
-    while ((posted = send_tagged(message, length, 1, NULL)) == -EAGAIN)
-        look(net.rx);
-    return posted;
-}
-
 /* Long messages are discarded while all receives that a card can serve by handlers wait. */
 static void discard_among_receives(void) {
     static int contexts[MANY];
@@ -320,9 +312,8 @@ static void discard_among_receives(void) {
     EQUAL("discarded messages complete no receive", ON(net.rx, ops, sread, &entry, 1, NULL, 1), -EAGAIN);
     /* The first receives that were posted, by handlers, and the last ones, by the CPU, get their messages. */
     barrier();
-    for (int i = 0; i < MANY; i++) {
-        EQUAL("many receives", send_when_there_is_room(from + i, LONG), 0);
-    }
+    for (int i = 0; i < MANY; i++)
+        EQUAL("many receives", WHEN_THERE_IS_ROOM(send_tagged(from + i, LONG, 1, NULL)), 0);
     for (int i = 0; i < MANY; i++) {
         EXPECT(next_entry(net.rx, &entry, NULL));
         EQUAL("many receives", entry.len, LONG);
@@ -348,7 +339,7 @@ static void shared_memory(void) {
         EQUAL("shared memory", receive_tagged(to[0], LONG, FI_ADDR_UNSPEC, 1, 0, NULL), 0);
     barrier();
     for (int i = 0; i < MANY; i++)
-        EQUAL("shared memory", send_when_there_is_room(from, i % 2 ? LONG : LONG / 2), 0);
+        EQUAL("shared memory", WHEN_THERE_IS_ROOM(send_tagged(from, i % 2 ? LONG : LONG / 2, 1, NULL)), 0);
     size_t sum = 0;
     for (int i = 0; i < MANY; i++) {
         EXPECT(next_entry(net.rx, &entry, NULL));

@@ -37,11 +37,10 @@ static void transfer_all(enum kind kind, struct message *messages, size_t count,
     barrier();
     for (size_t i = 0; i < count; i++) {
         struct message *m = &messages[i];
-        ssize_t posted;
-        while ((posted = post_send(net.ep, kind, m->send, m->from, m->size, net.peers[next_rank()], i, data_of(i),
-                                   m)) == -EAGAIN)
-            look(net.rx);
-        EQUAL(what, posted, 0);
+        EQUAL(what,
+              WHEN_THERE_IS_ROOM(
+                  post_send(net.ep, kind, m->send, m->from, m->size, net.peers[next_rank()], i, data_of(i), m)),
+              0);
         sends += is_told(m->send);
         if (injects(m->send))
             memset(m->from, 0, m->size);

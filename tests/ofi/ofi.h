@@ -72,6 +72,14 @@ bool next_error(struct fid_cq *cq, struct fi_cq_err_entry *error);
 bool is_empty(struct fid_cq *cq);
 /* Lets the provider see what has come. It takes no completions. */
 void look(struct fid_cq *cq);
+/* The result of a call that sends, made again until there is room for its message. */
+#define WHEN_THERE_IS_ROOM(call)                                                                                       \
+    ({                                                                                                                 \
+        ssize_t result_;                                                                                               \
+        while ((result_ = (call)) == -EAGAIN)                                                                          \
+            look(net.tx);                                                                                              \
+        result_;                                                                                                       \
+    })
 /* Lets messages arrive, and the provider see them. */
 void settle(void);
 

@@ -1,5 +1,6 @@
 /* The handlers of sdk/handlers/graph, message by message: `graph visit|relax[-host] VERTICES CAPACITY MESSAGE…`, with
- * the state on the card, or in host memory and eight bounds of it on the card. A message is a list of updates, VERTEX:VALUE,VERTEX:VALUE…, or COUNTxVERTEX:VALUE for equal ones. Rank 0 sends one message after the other and prints
+ * the state on the card, or in host memory and eight bounds of it on the card. A message is a list of updates,
+ * VERTEX:VALUE,VERTEX:VALUE…, or COUNTxVERTEX:VALUE for equal ones. Rank 0 sends one message after the other and prints
  * whether it was acknowledged and after how long; rank 1 prints what passed, after every second message. */
 #include <handlers/graph/graph.h>
 #include <stdio.h>
