@@ -5,7 +5,7 @@ use std::sync::Arc;
 use machine::Machine;
 use net::fabric::{self, Crossing};
 use net::{Interconnect, Loss, NetError};
-use nic::{LinkSlice, Nic, NicEvent, Notice, Packet, Stats, Timeline};
+use nic::{LinkSlice, Nic, NicEvent, Notice, Packet, PacketId, Stats, Timeline};
 use sim::noise::Noise;
 use sim::trace::Trace;
 use sim::{EventQueue, SharedBandwidth, Time};
@@ -248,25 +248,28 @@ impl<E> Cluster<E> {
     /// Charges a thread of a rank with some work, on a core of its host. Returns the time from now until it is done,
     /// which includes the time until a core is free, and noise.
     pub fn charge(&mut self, rank: usize, work: impl IntoIterator<Item = Work, IntoIter: Clone>) -> Time {
-        let work = work.into_iter();
-        if work.clone().all(|work| work.span == Time::ZERO) {
-            return Time::ZERO;
-        }
-        let (core, start) = self.cores.choose(rank, self.now);
-        self.work(core, start, work) - self.now
+        self.charge_on(rank, work, None)
     }
 
     /// Charges a thread of a rank with posting an operation. The card must start it next: in the timeline, the arrows of its
     /// message begin here. Returns the time from now until it is posted.
     pub fn charge_post(&mut self, rank: usize) -> Time {
-        let post = self.costs.post();
-        if post.span == Time::ZERO {
+        let packet = self.cards[rank].upcoming_packet();
+        self.charge_on(rank, [self.costs.post()], Some(packet))
+    }
+
+    fn charge_on(
+        &mut self,
+        rank: usize,
+        work: impl IntoIterator<Item = Work, IntoIter: Clone>,
+        packet: Option<PacketId>,
+    ) -> Time {
+        let work = work.into_iter();
+        if work.clone().all(|work| work.span == Time::ZERO) {
             return Time::ZERO;
         }
         let (core, start) = self.cores.choose(rank, self.now);
-        let end = self.cores.work(core, start, post.span);
-        self.timeline.cpu(rank, start, end, post.name, Some(self.cards[rank].upcoming_packet()));
-        end - self.now
+        self.work(core, start, work, packet) - self.now
     }
 
     /// Shows in the timeline what a rank's program has done from `start` until now.
@@ -292,7 +295,7 @@ impl<E> Cluster<E> {
             return (self.charge(rank, [work]), None);
         }
         let (core, start) = self.cores.choose(rank, self.now);
-        let end = self.work(core, start, [work]);
+        let end = self.work(core, start, [work], None);
         let flows = end.min(start + self.costs.memory_latency());
         let bytes = moved.read.saturating_add(moved.written);
         let work = self.bandwidths[rank].begin(self.now, flows, end - flows, bytes);
@@ -305,7 +308,7 @@ impl<E> Cluster<E> {
         let Access { core, work } = access;
         let end = self.bandwidths[core.rank].end(self.now, work)?;
         let wait = Work { name: "contention", span: end - self.now };
-        Some(self.work(core, self.now, [wait]) - self.now)
+        Some(self.work(core, self.now, [wait], None) - self.now)
     }
 
     /// The memory traffic of each host's CPU.
@@ -316,14 +319,20 @@ impl<E> Cluster<E> {
     /// Charges a thread that already has a core because it polls its memory. Returns the duration of the work, with noise.
     pub fn charge_running(&mut self, rank: usize, work: Work) -> Time {
         let core = self.cores.polling(rank);
-        self.work(core, self.now, [work]) - self.now
+        self.work(core, self.now, [work], None) - self.now
     }
 
     /// Lets a core do work, one piece after the other, and shows it in the timeline. Returns when the work ends.
-    fn work(&mut self, core: Core, start: Time, work: impl IntoIterator<Item = Work>) -> Time {
+    fn work(
+        &mut self,
+        core: Core,
+        start: Time,
+        work: impl IntoIterator<Item = Work>,
+        packet: Option<PacketId>,
+    ) -> Time {
         work.into_iter().fold(start, |at, work| {
             let end = self.cores.work(core, at, work.span);
-            self.timeline.cpu(core.rank, at, end, work.name, None);
+            self.timeline.cpu(core.rank, at, end, work.name, packet);
             end
         })
     }

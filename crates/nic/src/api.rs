@@ -11,7 +11,7 @@ use crate::card::Nic;
 use crate::handlers::Handlers;
 use crate::message::PacketId;
 use crate::portals::slab::{self, Kind};
-pub use crate::portals::{DEFAULT_PID, NewEntry, check_increment};
+pub use crate::portals::{DEFAULT_PID, MAX_VOLATILE_SIZE, NewEntry, check_increment};
 use crate::portals::{RmaOp, TriggeredOp};
 use crate::ports::Ports;
 use crate::region::Region;

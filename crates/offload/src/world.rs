@@ -87,7 +87,7 @@ impl<'a> World<'a> {
     }
 
     /// Lets the CPUs hand messages of up to `bytes` to their cards with the descriptors, so that the cards do not read them from
-    /// memory. Cards take up to 64 bytes so.
+    /// memory. Cards take up to `nic::api::MAX_VOLATILE_SIZE` so.
     pub fn set_inject(&mut self, bytes: u64) {
         self.scripts.inject = bytes;
     }

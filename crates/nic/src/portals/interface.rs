@@ -11,6 +11,9 @@ use super::events::{Counter, EventRing};
 use super::slab::{self, Kind, Slab};
 use crate::message::MessageId;
 
+/// The largest message that a CPU hands to its card with the descriptor, in bytes (`max_volatile_size`).
+pub const MAX_VOLATILE_SIZE: u64 = 64;
+
 /// A header on the unexpected list: a message that landed in an overflow entry.
 #[derive(Clone, Debug)]
 pub struct Unexpected {
@@ -204,7 +207,7 @@ pub fn default_limits(mtu: u32, accelerator: &machine::Accelerator) -> NiLimits 
         max_fetch_atomic_size: u64::from(mtu.min(512)),
         max_waw_ordered_size: 64,
         max_war_ordered_size: 8,
-        max_volatile_size: 64,
+        max_volatile_size: MAX_VOLATILE_SIZE,
         features: ptl::feature::TARGET_BIND_INACCESSIBLE
             | ptl::feature::TOTAL_DATA_ORDERING
             | ptl::feature::COHERENT_ATOMICS,

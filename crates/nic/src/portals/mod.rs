@@ -36,7 +36,7 @@ pub use descriptor::MemoryDescriptor;
 pub use effect::{Effect, InternalError, Notice};
 pub use entry::{Entry, Placement};
 pub use initiator::Initiated;
-pub use interface::default_limits;
+pub use interface::{MAX_VOLATILE_SIZE, default_limits};
 pub use likeness::Likeness;
 pub use matching::Delivery;
 pub use operation::{CardPlace, Operation, OperationKind};

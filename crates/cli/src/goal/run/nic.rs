@@ -7,6 +7,7 @@ use std::rc::Rc;
 use abi::device::image::SECTION;
 use goal::{RunProgress, Schedule};
 use machine::Machine;
+use nic::api::MAX_VOLATILE_SIZE;
 use nic::{CardProgram, DeviceProgram, HandlerStats};
 use object::{Object, ObjectSection};
 use offload::World;
@@ -20,9 +21,6 @@ use super::report::Report;
 use crate::noise;
 use crate::units::json_ns;
 
-/// The largest `max_volatile_size` of a card.
-const MOST_INJECTED: u64 = 64;
-
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
     #[command(flatten)]
@@ -30,7 +28,7 @@ pub struct Arguments {
     #[command(flatten)]
     threshold: Eager,
     /// Size of the largest message that the CPU hands to its card with the descriptor, so that the card does not read it from memory
-    #[arg(long, value_name = "BYTES", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=MOST_INJECTED))]
+    #[arg(long, value_name = "BYTES", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=MAX_VOLATILE_SIZE))]
     inject: u64,
     /// Write a timeline of CPUs and cards for Perfetto
     #[arg(long, value_name = "FILE")]
