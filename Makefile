@@ -17,7 +17,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Set apart by conda and the like; the tools of .venv must see only .venv.
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 
-C_FILES = $(shell find sdk experiments tests crates rtl -name '*.[ch]' -o -name '*.cpp' -o -name '*.hpp')
+C_FILES = $(shell find sdk examples experiments tests crates rtl -name '*.[ch]' -o -name '*.cpp' -o -name '*.hpp')
 
 .PHONY: help build cargo demo test test-checked rtl rtl-mutations rtl-quick fuzz soak bench reproduce reproduce-quick lint format lock install clean
 
