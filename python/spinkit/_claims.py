@@ -13,7 +13,7 @@ import msgspec
 from spinkit._errors import SpinkitError
 from spinkit._toml import Integer, Number, Place, Table
 
-Times = Mapping[tuple[str, str, int], float]
+Times = Mapping[tuple[str, str, float], float]
 """Measured numbers, most of them times in ps or counts, by (machine, series, value of the sweep)."""
 
 
@@ -22,12 +22,12 @@ class Measured:
     """What the runs of one model gave."""
 
     times: Times
-    lines: Mapping[tuple[str, str, int], Mapping[str, Any]] = field(default_factory=dict)
+    lines: Mapping[tuple[str, str, float], Mapping[str, Any]] = field(default_factory=dict)
     """What the program printed for each point."""
     reports: Mapping[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)
     """What spinrun reported of each run, by (machine, series)."""
 
-    def printed(self, machine: str, series: str, value: int, key: str) -> float:
+    def printed(self, machine: str, series: str, value: float, key: str) -> float:
         """Return a number that the program printed for a point, or one in its report: a key, or several with dots."""
         found = inside(self.lines.get((machine, series, value), {}), key)
         return _number(found, key, f"{series} on {machine}, {value}")
@@ -66,7 +66,7 @@ class Scope:
 
     machines: tuple[str, ...]
     series: tuple[str, ...]
-    values: tuple[int, ...]
+    values: tuple[float, ...]
     unit: str = "µs"
     """Unit in which measured numbers are shown; empty for a count."""
     shown: Callable[[float], float] = lambda time_ps: time_ps / 1_000_000
@@ -97,13 +97,13 @@ class Expected:
 
     models: tuple[str, ...]
     machines: tuple[str, ...]
-    values: tuple[int, ...]
+    values: tuple[float, ...]
     interval: Interval
     reason: str
     shown: tuple[Shown, ...] = ()
     """Runs that show the reason."""
 
-    def covers(self, model: str, machine: str, value: int) -> bool:
+    def covers(self, model: str, machine: str, value: float) -> bool:
         """Return whether it speaks of this point."""
         return model in self.models and machine in self.machines and value in self.values
 
@@ -134,7 +134,7 @@ class Sample:
     """One tested number of a claim, and the point at which it was measured."""
 
     machine: str
-    value: int
+    value: float
     point: str
     """The point in words."""
     number: float
@@ -232,11 +232,11 @@ class Claim:
     """Why the sentence has only one bound."""
     expected: tuple[Expected, ...]
     machines: tuple[str, ...]
-    values: tuple[int, ...]
+    values: tuple[float, ...]
     unit: str
     statement: str
     """The tested relation in words."""
-    numbers: Callable[[Measured, str, int], Iterable[tuple[str, float, float]]] = field(repr=False, compare=False)
+    numbers: Callable[[Measured, str, float], Iterable[tuple[str, float, float]]] = field(repr=False, compare=False)
     """The numbers of a (machine, value), each with a description and its least permitted value."""
     series: tuple[str, ...] = ()
     """The series that it compares."""
@@ -247,11 +247,11 @@ class Claim:
     all_values: bool = False
     """Whether the number of a value depends on other values."""
 
-    def where(self, values: Sequence[int]) -> list[int]:
+    def where(self, values: Sequence[float]) -> list[float]:
         """Return those of the given values to which the claim applies."""
         return [value for value in values if value in self.values]
 
-    def test(self, measured: Measured, values: Sequence[int], model: str = "") -> Verdict:
+    def test(self, measured: Measured, values: Sequence[float], model: str = "") -> Verdict:
         """Test the claim on what a model's runs gave; every point it names must be there."""
         tested = self.where(values)
         try:
@@ -278,7 +278,7 @@ class Claim:
     def _stated(self, least: float) -> Interval:
         return Interval(least, _INFINITY if self.at_most is None else self.at_most)
 
-    def _expected(self, model: str, machine: str, value: int) -> Expected | None:
+    def _expected(self, model: str, machine: str, value: float) -> Expected | None:
         return next((one for one in self.expected if one.covers(model, machine, value)), None)
 
     def format(self, number: float) -> str:
@@ -304,9 +304,9 @@ class _WhereTable(Table, frozen=True, kw_only=True):
     """A selection of points."""
 
     machines: tuple[str, ...] | None = None
-    values: tuple[Integer, ...] | None = None
-    first: Integer | None = msgspec.field(name="from", default=None)
-    to: Integer | None = None
+    values: tuple[Integer | Number, ...] | None = None
+    first: Integer | Number | None = msgspec.field(name="from", default=None)
+    to: Integer | Number | None = None
 
 
 class _ShownTable(_WhereTable, frozen=True, kw_only=True):
@@ -483,7 +483,7 @@ def _shown(table: _ShownTable, place: Place, scope: Scope, among: tuple[str, ...
             raise (place / "set" / index).error(f"expected KEY=VALUE, found {change!r}")
     models, machines, interval = _covered(table, place, among, claim.machines)
 
-    def numbers(measured: Measured, machine: str, value: int) -> Iterable[tuple[str, float, float]]:
+    def numbers(measured: Measured, machine: str, value: float) -> Iterable[tuple[str, float, float]]:
         for about, number, _ in claim.numbers(measured, machine, value):
             yield about, number, interval.least
 
@@ -524,7 +524,7 @@ def _machines(table: ClaimTable, place: Place, scope: Scope) -> tuple[str, ...]:
     return table.machines
 
 
-def _values(table: _WhereTable, place: Place, scope: Scope, among: tuple[int, ...]) -> tuple[int, ...]:
+def _values(table: _WhereTable, place: Place, scope: Scope, among: tuple[float, ...]) -> tuple[float, ...]:
     low, high = table.first, table.to
     if table.values is not None:
         if low is not None or high is not None:
@@ -576,12 +576,12 @@ def _relation(table: ClaimTable, place: Place, scope: Scope, machines: tuple[str
             return *_reported(table, place, scope), machines
 
 
-_Numbers = Callable[[Measured, str, int], Iterable[tuple[str, float, float]]]
+_Numbers = Callable[[Measured, str, float], Iterable[tuple[str, float, float]]]
 _Built = tuple[str, _Numbers, tuple[str, ...]]
 _INFINITY = float("inf")
 
 
-def _ratio(times: Times, of: tuple[str, str, int], against: tuple[str, str, int]) -> float:
+def _ratio(times: Times, of: tuple[str, str, float], against: tuple[str, str, float]) -> float:
     """Divide the number measured at one point by that at another, which may be a count of 0."""
     if times[against] == 0:
         machine, series, value = against
@@ -590,14 +590,14 @@ def _ratio(times: Times, of: tuple[str, str, int], against: tuple[str, str, int]
 
 
 def _reduction(of: str, against: str, least: float) -> _Numbers:
-    def numbers(measured: Measured, machine: str, value: int) -> Iterable[tuple[str, float, float]]:
+    def numbers(measured: Measured, machine: str, value: float) -> Iterable[tuple[str, float, float]]:
         yield "", 1 - _ratio(measured.times, (machine, of, value), (machine, against, value)), least
 
     return numbers
 
 
 def _speedup(of: str, against: str, least: float) -> _Numbers:
-    def numbers(measured: Measured, machine: str, value: int) -> Iterable[tuple[str, float, float]]:
+    def numbers(measured: Measured, machine: str, value: float) -> Iterable[tuple[str, float, float]]:
         yield "", _ratio(measured.times, (machine, against, value), (machine, of, value)), least
 
     return numbers
@@ -611,7 +611,7 @@ def _order(table: _Order, place: Place, scope: Scope) -> _Numbers:
     for name in names:
         _check_series(name, place / "order", scope)
 
-    def numbers(measured: Measured, machine: str, value: int) -> Iterable[tuple[str, float, float]]:
+    def numbers(measured: Measured, machine: str, value: float) -> Iterable[tuple[str, float, float]]:
         for (slow, fast), sign in zip(pairwise(names), signs, strict=True):
             ratio = _ratio(measured.times, (machine, slow, value), (machine, fast, value))
             # Strictly greater: times are integers below 2^52, so a quotient of unequal ones is never 1.
@@ -627,7 +627,7 @@ def _at_least(table: ClaimTable, least: float) -> float:
 
 
 def _largest(of: str, against: str, least: float) -> _Numbers:
-    def numbers(measured: Measured, machine: str, value: int) -> Iterable[tuple[str, float, float]]:
+    def numbers(measured: Measured, machine: str, value: float) -> Iterable[tuple[str, float, float]]:
         points = [(m, v) for m, series, v in measured.times if series == of]
         reductions = {(m, v): 1 - _ratio(measured.times, (m, of, v), (m, against, v)) for m, v in points}
         here = reductions.pop((machine, value))
@@ -638,7 +638,7 @@ def _largest(of: str, against: str, least: float) -> _Numbers:
 
 
 def _wider(of: str, against: str, than: str, least: float) -> _Numbers:
-    def numbers(measured: Measured, machine: str, value: int) -> Iterable[tuple[str, float, float]]:
+    def numbers(measured: Measured, machine: str, value: float) -> Iterable[tuple[str, float, float]]:
         times = measured.times
         wide = times[machine, against, value] - times[machine, of, value]
         narrow = times[than, against, value] - times[than, of, value]
@@ -649,14 +649,14 @@ def _wider(of: str, against: str, than: str, least: float) -> _Numbers:
 
 
 def _close(of: str, against: str) -> _Numbers:
-    def numbers(measured: Measured, machine: str, value: int) -> Iterable[tuple[str, float, float]]:
+    def numbers(measured: Measured, machine: str, value: float) -> Iterable[tuple[str, float, float]]:
         yield "", abs(_ratio(measured.times, (machine, of, value), (machine, against, value)) - 1), -_INFINITY
 
     return numbers
 
 
 def _value(of: str, scope: Scope, least: float) -> _Numbers:
-    def numbers(measured: Measured, machine: str, value: int) -> Iterable[tuple[str, float, float]]:
+    def numbers(measured: Measured, machine: str, value: float) -> Iterable[tuple[str, float, float]]:
         yield "", scope.shown(measured.times[machine, of, value]), least
 
     return numbers
@@ -679,7 +679,7 @@ def _reported(table: _Reported, place: Place, scope: Scope) -> tuple[str, _Numbe
         if scope.shared_run and table.per is not None and "." not in table.per:
             raise (place / "per").error("names a number of points, but series share the run")
 
-    def one(measured: Measured, machine: str, series: str, value: int, key: str) -> float:
+    def one(measured: Measured, machine: str, series: str, value: float, key: str) -> float:
         if " + " in key:
             return sum(one(measured, machine, series, value, part) for part in key.split(" + "))
         if _is_of_runs(key, scope):
@@ -688,13 +688,13 @@ def _reported(table: _Reported, place: Place, scope: Scope) -> tuple[str, _Numbe
             return measured.summed(machine, series, key)
         return measured.printed(machine, series, value, key)
 
-    def number(measured: Measured, machine: str, series: str, value: int) -> float:
+    def number(measured: Measured, machine: str, series: str, value: float) -> float:
         found = one(measured, machine, series, value, table.key)
         return (
             found if table.per is None else _divide(found, one(measured, machine, series, value, table.per), table.per)
         )
 
-    def numbers(measured: Measured, machine: str, value: int) -> Iterable[tuple[str, float, float]]:
+    def numbers(measured: Measured, machine: str, value: float) -> Iterable[tuple[str, float, float]]:
         found = number(measured, machine, table.of, value) / scale
         if table.against is not None:
             found = _divide(found, number(measured, machine, table.against, value), f"{table.key} of {table.against}")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -14,7 +15,10 @@ import msgspec
 
 from spinkit._claims import Claim, ClaimTable, Scope, build_claim
 from spinkit._errors import SpinkitError
-from spinkit._toml import Integer, Place, Table, convert, parse_toml, read_text
+from spinkit._toml import Integer, Number, Place, Table, convert, parse_toml, read_text
+
+FILE = "experiment.toml"
+"""The file of an experiment, in its folder."""
 
 MOST_CURVES = 6
 """Largest number of curves in a figure."""
@@ -56,15 +60,35 @@ class Program(Table, frozen=True, kw_only=True):
 
 
 class Sweep(Table, frozen=True, kw_only=True):
-    """The values that a run of the program measures; `axis` is the key of a value in the program's output."""
+    """The values that a run of the program measures; `axis` is the key of a value in the program's output.
+
+    An axis with a dot, such as `accelerator.hpus`, is a parameter of the machine: each value has a run of its own, with
+    that parameter, and the program measures one point.
+    """
 
     axis: str
     label: str
-    values: tuple[Integer, ...]
+    values: tuple[Integer | Number, ...]
     unit: str = "B"
     """Unit of the values: `B`, which is shown with binary prefixes, any other, or none."""
     names: tuple[str, ...] = ()
     """Names of the values, if these only number things. Such a sweep is drawn as bars."""
+
+    @property
+    def of_machine(self) -> bool:
+        """Whether the axis is a parameter of the machine."""
+        return "." in self.axis
+
+
+class Axis(Table, frozen=True, kw_only=True):
+    """Parameters of the machine that vary besides the sweep: every series becomes one for each of their values.
+
+    Parameters of the same axis change together: the first value of each, the second of each, and so on.
+    """
+
+    set: dict[str, tuple[bool | Integer | Number | str, ...]]
+    labels: tuple[str, ...] = ()
+    """What the labels of the series say of each value; parameters and values if it is not given."""
 
 
 class Series(Table, frozen=True, kw_only=True):
@@ -138,7 +162,7 @@ class Figure(Table, frozen=True, kw_only=True):
 
     name: str
     title: str
-    paper: str
+    paper: str = ""
     machine: str
     model: str | None = None
     """The model whose numbers are plotted; the first if it is not given."""
@@ -178,7 +202,7 @@ class Experiment:
     claims: tuple[Claim, ...]
     figures: tuple[Figure, ...]
     timeout_s: int
-    quick_values: tuple[int, ...]
+    quick_values: tuple[float, ...]
     shared_run: bool
     """Whether series of one card share a run, which gets their arguments in order and prints in the same order."""
     insensitive: Mapping[Perturbation, str]
@@ -187,19 +211,26 @@ class Experiment:
     """What is changed in a variant of the experiment, in words."""
     changes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """In a variant, the changed parameters of each machine file; those that a series changes itself stay."""
-    chosen: tuple[int, ...] | None = None
+    point: tuple[str, ...] = ()
+    """In a point of a sweep over parameters, their values: they come after what a series changes itself."""
+    chosen: tuple[float, ...] | None = None
     """In a variant, those values of the sweep that are run; all if it is not given."""
 
     def machine(self, model: str, machine: str) -> str:
         """Return the name of the machine file of a model."""
         return f"{model}-{machine}" if model else machine
 
+    def place(self, machine: str) -> str:
+        """Return how commands are told of a machine file: its path if it is in this folder, else its name."""
+        own = self.folder / f"{machine}.toml"
+        return str(own.resolve()) if own.is_file() else machine
+
     @property
     def machine_files(self) -> tuple[str, ...]:
         """The names of all machine files, model by model."""
         return tuple(self.machine(model, machine) for model in self.models for machine in self.machines)
 
-    def values(self, quick: bool) -> tuple[int, ...]:
+    def values(self, quick: bool) -> tuple[float, ...]:
         """Return the sweep's values for a full or a quick run."""
         values = self.quick_values if quick else self.sweep.values
         return values if self.chosen is None else tuple(value for value in values if value in self.chosen)
@@ -207,55 +238,67 @@ class Experiment:
 
 def available(home: Path) -> list[str]:
     """Return the names of all experiments."""
-    return sorted(file.parent.name for file in (home / "experiments").glob("*/experiment.toml"))
+    return sorted(file.parent.name for file in (home / "experiments").glob(f"*/{FILE}"))
 
 
 def load(home: Path, name: str) -> Experiment:
-    """Read one experiment."""
+    """Read one experiment: one of ours by its name, or any folder with an experiment.toml by its path.
+
+    A path has a `/` or begins with a dot. Without one, a folder here is meant if none of ours has the name.
+    """
+    folder = Path(name)
     names = available(home)
+    if "/" in name or name.startswith(".") or (name not in names and (folder / FILE).is_file()):
+        if not (folder / FILE).is_file():
+            raise SpinkitError(f"{name}: there is no {FILE} in this folder; `spinkit new experiment NAME` makes one")
+        return read(folder.resolve() / FILE)
     if name not in names:
-        raise SpinkitError(f"{name}: no such experiment; there are: {', '.join(names) or 'none'}")
-    return read(home / "experiments" / name / "experiment.toml")
+        elsewhere = "; an experiment of your own is named by its folder, such as ./my-experiment"
+        raise SpinkitError(f"{name}: no such experiment; there are: {', '.join(names) or 'none'}{elsewhere}")
+    return read(home / "experiments" / name / FILE)
 
 
-class _Run(Table, frozen=True, kw_only=True):
+class RunTable(Table, frozen=True, kw_only=True):
     """How the program is run."""
 
     timeout_s: Integer
-    quick_values: tuple[Integer, ...]
+    quick_values: tuple[Integer | Number, ...] | None = None
     shared_run: bool = False
     insensitive: dict[Perturbation, str] = msgspec.field(default_factory=dict)
 
 
-class _File(Table, frozen=True, kw_only=True):
+class File(Table, frozen=True, kw_only=True):
     """An `experiment.toml`."""
 
     title: str
-    paper: str
-    summary: str
+    paper: str = ""
+    summary: str = ""
     machines: tuple[str, ...]
     models: tuple[str, ...] = ("",)
     program: Program
     sweep: Sweep
+    axis: tuple[Axis, ...] = ()
     series: tuple[Series, ...]
     measure: Measure
-    run: _Run
-    claim: tuple[ClaimTable, ...]
-    figure: tuple[Figure, ...]
+    run: RunTable
+    claim: tuple[ClaimTable, ...] = ()
+    figure: tuple[Figure, ...] = ()
 
 
 def read(file: Path) -> Experiment:
     """Read and validate an `experiment.toml`."""
     place = Place(file)
-    table = convert(parse_toml(read_text(file), file), _File, place)
-    program, sweep, series, measure, run = table.program, table.sweep, table.series, table.measure, table.run
+    table = convert(parse_toml(read_text(file), file), File, place)
+    program, sweep, measure, run = table.program, table.sweep, table.measure, table.run
     _check_sweep(sweep, place / "sweep")
-    _check_series(series, file.parent, place / "series")
+    _check_series(table.series, file.parent, place / "series")
+    series = _on_axes(table.series, table.axis, sweep, place / "axis")
+    quick_values = sweep.values if run.quick_values is None else run.quick_values
     if any(one.script is None for one in series):
         _check_program(program, series, sweep, file.parent, place / "program")
     if measure.bytes is not None and (measure.bytes < 1 or not measure.is_time):
         raise (place / "measure" / "bytes").error("expected at least 1, and a key …_ps")
-    for index, value in enumerate(run.quick_values):
+    for index, value in enumerate(quick_values):
         if value not in sweep.values:
             raise (place / "run" / "quick_values" / index).error(f"{value} is not in sweep.values")
     names = tuple(one.name for one in series)
@@ -267,12 +310,12 @@ def read(file: Path) -> Experiment:
         measure.shown,
         table.models,
         run.shared_run,
-        program.pspin is not None,
+        program.pspin is not None or sweep.of_machine,
     )
     claims = tuple(build_claim(one, place / "claim" / index, scope) for index, one in enumerate(table.claim))
     _check_names([claim.name for claim in claims], place / "claim")
     for index, claim in enumerate(claims):
-        if not claim.where(run.quick_values):
+        if not claim.where(quick_values):
             problem = "run.quick_values contains no value that this claim tests"
             raise (place / "claim" / index / "values").error(problem)
     for index, figure in enumerate(table.figure):
@@ -292,10 +335,56 @@ def read(file: Path) -> Experiment:
         claims=claims,
         figures=table.figure,
         timeout_s=run.timeout_s,
-        quick_values=run.quick_values,
+        quick_values=quick_values,
         shared_run=run.shared_run,
         insensitive=run.insensitive,
     )
+
+
+def _on_axes(series: tuple[Series, ...], axes: tuple[Axis, ...], sweep: Sweep, place: Place) -> tuple[Series, ...]:
+    """Return the series at all combinations of the axes' values, in the order of the first axis."""
+    taken = {sweep.axis}
+    choices = []
+    for index, axis in enumerate(axes):
+        choices.append(_choices(axis, place / index))
+        for key in axis.set:
+            if key in taken:
+                raise (place / index / "set").error(f"{key} is an axis already")
+            taken.add(key)
+    return tuple(
+        msgspec.structs.replace(
+            one,
+            name=f"{one.name}@{','.join(change for changes, _ in several for change in changes)}",
+            label=", ".join([one.label, *(label for _, label in several)]),
+            set=(*one.set, *(change for changes, _ in several for change in changes)),
+        )
+        if several
+        else one
+        for one in series
+        for several in product(*choices)
+    )
+
+
+def _choices(axis: Axis, place: Place) -> list[tuple[tuple[str, ...], str]]:
+    """Return the changes of the machine at each value of an axis, and what they are called."""
+    counts = {len(values) for values in axis.set.values()}
+    if len(counts) != 1 or counts == {0}:
+        raise (place / "set").error("expected parameters with equally many values, at least one")
+    for key in axis.set:
+        if "." not in key:
+            raise (place / "set").error(f"{key} is no parameter of a machine; they have a dot, such as dma.L_ns")
+    if axis.labels and {len(axis.labels)} != counts:
+        raise (place / "labels").error(f"expected one for each of the {counts.pop()} values")
+    changes = [
+        tuple(f"{key}={toml_value(value)}" for key, value in zip(axis.set, values, strict=True))
+        for values in zip(*axis.set.values(), strict=True)
+    ]
+    return list(zip(changes, axis.labels or [", ".join(one).replace("=", " = ") for one in changes], strict=True))
+
+
+def toml_value(value: bool | float | str) -> str:
+    """Write a value as `--set` takes it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _check_series(series: tuple[Series, ...], folder: Path, place: Place) -> None:
@@ -314,8 +403,10 @@ def _check_program(program: Program, series: tuple[Series, ...], sweep: Sweep, f
                     raise (place / "pspin").error(f"there is no file or folder {named}")
         return
     if program.schedules:
-        if len(program.schedules) != len(sweep.values):
-            raise (place / "schedules").error(f"expected one for each of the {len(sweep.values)} values of the sweep")
+        needed = 1 if sweep.of_machine else len(sweep.values)
+        if len(program.schedules) != needed:
+            which = "only one" if sweep.of_machine else f"one for each of the {needed} values of the sweep"
+            raise (place / "schedules").error(f"expected {which}")
         return
     if not program.sources:
         problem = "missing: an experiment runs a program (sources), schedules or handlers (pspin)"
@@ -331,6 +422,9 @@ def _check_program(program: Program, series: tuple[Series, ...], sweep: Sweep, f
 def _check_sweep(sweep: Sweep, place: Place) -> None:
     if not sweep.values or list(sweep.values) != sorted(set(sweep.values)):
         raise (place / "values").error("expected increasing numbers")
+    for index, value in enumerate(sweep.values):
+        if not sweep.of_machine and not isinstance(value, int):
+            raise (place / "values" / index).error("expected an integer, as the axis is no parameter of the machine")
     if sweep.names and len(sweep.names) != len(sweep.values):
         raise (place / "names").error(f"expected one for each of the {len(sweep.values)} values")
 

@@ -6,6 +6,7 @@ import io
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from math import frexp
 from typing import Any
 
 import matplotlib as mpl
@@ -126,7 +127,7 @@ def lines(
     title: str,
     x_label: str,
     y_label: str,
-    xs: Sequence[int],
+    xs: Sequence[float],
     curves: Sequence[Curve],
     zoom_to: int | None = None,
     in_bytes: bool = True,
@@ -144,9 +145,10 @@ def lines(
         axes.set(title=title, xlabel=x_label, ylabel=y_label)
         if min(xs):
             axes.set_xscale("log")
-        elif xs[1] * _SPREAD <= xs[-1]:
+        elif len(xs) > 1 and xs[1] * _SPREAD <= xs[-1]:
             axes.set_xscale("symlog", base=2, linthresh=xs[1])
-        thinned = [x for x in xs if x.bit_length() % 2 == xs[0].bit_length() % 2]
+        powers = [frexp(x)[1] for x in xs]
+        thinned = [x for x, power in zip(xs, powers, strict=True) if power % 2 == powers[0] % 2]
         axes.set_xticks(xs if len(xs) <= _TICKS else thinned)
         axes.xaxis.set_minor_locator(NullLocator())
         axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: byte_label(x) if in_bytes else f"{x:g}"))
@@ -235,13 +237,13 @@ def tornado(title: str, x_label: str, base: float, allowed: tuple[float, float],
         return render(figure)
 
 
-def _draw(axes: Axes, xs: Sequence[int], curves: Sequence[Curve]) -> None:
+def _draw(axes: Axes, xs: Sequence[float], curves: Sequence[Curve]) -> None:
     for curve in curves:
         color, marker, dashes = _LOOKS[curve.look]
         axes.plot(xs, curve.values, label=curve.label, color=color, marker=marker, linestyle=dashes)
 
 
-def _inset(axes: Axes, xs: Sequence[int], curves: Sequence[Curve]) -> None:
+def _inset(axes: Axes, xs: Sequence[float], curves: Sequence[Curve]) -> None:
     """Draw small sizes to the right of the legend, where curves that rise late leave room."""
     inset = axes.inset_axes((0.35, 0.57, 0.30, 0.36))
     _draw(inset, xs, curves)

@@ -73,17 +73,19 @@ class Job:
     """The series that the run measures: one, unless they share a run."""
     quick: bool
     describe: Describe
+    value: float | None = None
+    """The value of an axis of the machine."""
 
     @property
-    def values(self) -> tuple[int, ...]:
-        return self.experiment.values(self.quick)
+    def values(self) -> tuple[float, ...]:
+        return self.experiment.values(self.quick) if self.value is None else (self.value,)
 
     @property
     def name(self) -> str:
         """A name for the run, which jobs share only if they are the same run."""
         name = f"{self.machine}.{self.series[0].name}.{'quick' if self.quick else 'all'}"
         varied = [*self._settings(self.series[0].set), *map(str, self.experiment.chosen or ())]
-        return f"{name}.{_cache.digest([], varied)[:8]}" if varied else name
+        return (f"{name}.{_cache.digest([], varied)[:8]}" if varied else name).replace("/", "-")
 
     @property
     def key(self) -> tuple[str, str]:
@@ -93,7 +95,9 @@ class Job:
     @property
     def what(self) -> str:
         variant = f", {self.experiment.variant}" if self.experiment.variant else ""
-        return f"{'; '.join(series.label for series in self.series)} on {self.machine}{variant}"
+        axis = self.experiment.sweep.axis
+        at = "" if self.value is None else f", {axis} = {self.value}"
+        return f"{'; '.join(series.label for series in self.series)} on {self.machine}{variant}{at}"
 
     @property
     def ranks(self) -> int:
@@ -107,11 +111,15 @@ class Job:
         noise = [] if series.noise is None else ["--noise", series.noise]
         where = [] if series.noise_ranks is None else ["--noise-ranks", series.noise_ranks]
         clock = ["--clock", "simulated"] if self.experiment.program.mpi else []
-        return ["-n", str(self.ranks), "--machine", self.machine, "--nic", series.nic, *changes, *noise, *where, *clock]
+        machine = ["--machine", self.experiment.place(self.machine), "--nic", series.nic]
+        return ["-n", str(self.ranks), *machine, *changes, *noise, *where, *clock]
 
     @property
     def changes(self) -> tuple[str, ...]:
-        """Changed parameters of the machine: those of the variant that the series does not set itself, and its own."""
+        """Changed parameters of the machine, of which later ones replace earlier ones.
+
+        They are those of the variant that the series does not set itself, its own, and those of the point.
+        """
         return self._settings(tuple(self._fill(change, changes=()) for change in self.series[0].set))
 
     def _settings(self, own: tuple[str, ...]) -> tuple[str, ...]:
@@ -119,9 +127,12 @@ class Job:
         # Cards without handlers have HPUs that are never used.
         unused = () if self.series[0].nic == "spin" else ("hpu.", "accelerator.")
         varied = self.experiment.changes.get(self.machine, ())
-        return (*(one for one in varied if one.partition("=")[0] not in keys and not one.startswith(unused)), *own)
+        before = (one for one in varied if one.partition("=")[0] not in keys and not one.startswith(unused))
+        after = (one for one in self.experiment.point if not one.startswith(unused))
+        at = () if self.value is None else (f"{self.experiment.sweep.axis}={self.value}",)
+        return (*before, *own, *after, *at)
 
-    def handlers(self, value: int) -> _pspin.Handlers:
+    def handlers(self, value: float) -> _pspin.Handlers:
         """Return the handlers for PsPIN's interface that run for a value."""
         folder, program, series = self.experiment.folder, self.experiment.program, self.series[0]
         more = {"mode": series.mode, "folder": str(folder)}
@@ -132,11 +143,12 @@ class Job:
             place = place.replace("{name}", sweep.names[sweep.values.index(value)])
         return _pspin.Handlers(folder / place, flags)
 
-    def words_at(self, value: int) -> list[str]:
+    def words_at(self, value: float) -> list[str]:
         """Return the options of `spinkit pspin run` for a value, and what follows them."""
         series = self.series[0]
         changes = self._settings(tuple(self._fill(change, value, ()) for change in series.set))
-        options = ["--machine", self.machine, *(word for change in changes for word in ("--set", change))]
+        machine = self.experiment.place(self.machine)
+        options = ["--machine", machine, *(word for change in changes for word in ("--set", change))]
         # Those of all series are last, as they may be of a folder's driver.
         arguments = (*series.args, *self.experiment.program.args)
         more = {"mode": series.mode, "folder": str(self.experiment.folder)}
@@ -146,13 +158,14 @@ class Job:
     def arguments(self) -> list[str]:
         """Arguments of the program; a script gets only those of its series, in which `{program}` is filled in last."""
         if self.series[0].script is not None:
-            more = {"mode": self.series[0].mode, "machine": self.machine, "program": "{program}"}
+            machine = self.experiment.place(self.machine)
+            more = {"mode": self.series[0].mode, "machine": machine, "program": "{program}"}
             return [self._fill(arg, None, None, **more) for arg in self.series[0].args]
         common = {} if self.experiment.shared_run else {"mode": self.series[0].mode}
         own = [self._fill(arg, mode=series.mode) for series in self.series for arg in series.args]
         return [*(self._fill(arg, None, None, **common) for arg in self.experiment.program.args), *own]
 
-    def _fill(self, text: str, value: int | None = None, changes: tuple[str, ...] | None = None, **more: str) -> str:
+    def _fill(self, text: str, value: float | None = None, changes: tuple[str, ...] | None = None, **more: str) -> str:
         """Fill in placeholders; parameters are those of the machine with these changes, or with those of the run."""
         of_value = {} if value is None else {"value": str(value)}
         fields = {"values": ",".join(map(str, self.values)), "max": str(max(self.values)), **of_value, **more}
@@ -163,7 +176,7 @@ class Job:
                 return fields[name]
             if "." in name:
                 made = self.changes if changes is None else changes
-                for parameter in self.describe(self.machine, made).parameters:
+                for parameter in self.describe(self.experiment.place(self.machine), made).parameters:
                     if parameter.key == name:
                         return parameter.value
             known = ", ".join(f"{{{field}}}" for field in fields)
@@ -180,10 +193,12 @@ def jobs(experiment: Experiment, quick: bool, describe: Describe) -> list[Job]:
         groups.setdefault(
             (series.nic, series.set, series.noise, series.noise_ranks) if experiment.shared_run else series, []
         ).append(series)
+    values = experiment.values(quick) if experiment.sweep.of_machine else (None,)
     return [
-        Job(experiment, machine, tuple(group), quick, describe)
+        Job(experiment, machine, tuple(group), quick, describe, value)
         for machine in experiment.machine_files
         for group in groups.values()
+        for value in values
     ]
 
 
@@ -263,7 +278,8 @@ class _Pool:
     def _make_schedules(self, experiment: Experiment, folder: Path) -> Program:
         files = []
         wanted = experiment.values(self._settings.quick)
-        for value, words in zip(experiment.sweep.values, experiment.program.schedules, strict=True):
+        values, words_of = experiment.sweep.values, experiment.program.schedules
+        for value, words in zip(values, words_of * len(values) if len(words_of) == 1 else words_of, strict=True):
             if value in wanted:
                 made = [word.replace("{folder}", str(experiment.folder)) for word in words.split()]
                 files.append(folder / f"schedule-{value}.bin")
@@ -280,7 +296,7 @@ class _Pool:
         """Return the outcome of a job, and whether it comes from the cache."""
         settings = self._settings
         execute, words = self._way(job, program)
-        key = _cache.digest(self.describe(job.machine, ()).files, words)
+        key = _cache.digest(self.describe(job.experiment.place(job.machine), ()).files, words)
         file = settings.out / job.experiment.name / "runs" / f"{job.name}.json"
         cached = None if settings.fresh else _cache.load(file, key)
         found = cached or execute(job, program)
@@ -351,7 +367,8 @@ class _Pool:
         experiment = job.experiment
         lines = []
         for value in job.values:
-            machine = ["--machine", job.machine, *(word for change in job.changes for word in ("--set", change))]
+            place = experiment.place(job.machine)
+            machine = ["--machine", place, *(word for change in job.changes for word in ("--set", change))]
             words = ["run", str(program.file / f"schedule-{value}.bin"), *machine, *job.arguments]
             try:
                 told = parse_json(self._goal([*words, "--progress", "off", "--json", "-"]))

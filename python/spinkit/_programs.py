@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -50,7 +51,7 @@ class Programs:
         compiler = _paths.mpicc() if experiment.program.mpi else self._tools.spincc
         program = self._folder / f"{Path(sources[0]).stem}-{digest([], [str(compiler), *sources])[:12]}"
         with self._lock:
-            wanted = self._ingredients
+            wanted = digest(_beside(sources), [self._ingredients])
             lock = self._locks.setdefault(program, Lock())
         with lock:
             note = program.with_name(f"{program.name}.key")
@@ -66,6 +67,13 @@ class Programs:
             self._made.add(program)
         # Runs of MPI programs use the libfabric provider of the SDK, which is no part of the program.
         return Program(program, digest([program], [wanted] if experiment.program.mpi else []))
+
+
+def _beside(sources: Sequence[str]) -> list[Path]:
+    """Return the C and C++ files in the folders of sources, which they may include."""
+    folders = dict.fromkeys(Path(source).parent for source in sources)
+    kinds = {".c", ".h", ".cc", ".hh", ".cpp", ".hpp"}
+    return sorted(file for folder in folders for file in folder.iterdir() if file.suffix in kinds and file.is_file())
 
 
 def _says(note: Path, wanted: str) -> bool:

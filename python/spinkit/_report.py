@@ -28,7 +28,7 @@ class TimeTable:
     rows: Sequence[Sequence[str]]
 
 
-def label(sweep: Sweep, value: int) -> str:
+def label(sweep: Sweep, value: float) -> str:
     """Write a value of the sweep with its unit, or its name."""
     if sweep.names:
         return sweep.names[sweep.values.index(value)]
@@ -40,7 +40,7 @@ def time_tables(results: Results) -> list[TimeTable]:
     experiment = results.experiment
     points = {(point.machine, point.series.name, point.value): point for point in results.points}
 
-    def cell(machine: str, series: str, value: int) -> str:
+    def cell(machine: str, series: str, value: float) -> str:
         point = points[machine, series, value]
         return f"{experiment.measure.text(point.measured)}{'' if point.data_ok else ' (wrong data)'}"
 
@@ -147,7 +147,7 @@ def curves_of(results: Results, figure: Figure) -> list[Curve]:
     names = [series.name for series in experiment.series] if figure.series is None else figure.series
     below = dict(zip(names, figure.below, strict=True)) if figure.below else {}
 
-    def number(series: str, value: int) -> float:
+    def number(series: str, value: float) -> float:
         if figure.key is not None:
             return measured.printed(figure.machine, series, value, figure.key)
         time = times[figure.machine, series, value]

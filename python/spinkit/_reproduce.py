@@ -142,7 +142,7 @@ def _drawn(results: Results, out: Path) -> dict[str, Picture]:
 
 
 def _machines_of(experiments: Sequence[Experiment], command: Path) -> list[Machine]:
-    names = dict.fromkeys(name for experiment in experiments for name in experiment.machine_files)
+    names = dict.fromkeys(experiment.place(name) for experiment in experiments for name in experiment.machine_files)
     return [_machines.load(command, name) for name in names]
 
 
@@ -192,11 +192,13 @@ def show(results: Results) -> None:
     out = console()
     box = table_box(out)
     experiment = results.experiment
-    out.print(Text(f"{experiment.title} · {experiment.paper}", style="bold"))
+    out.print(Text(" · ".join(filter(None, (experiment.title, experiment.paper))), style="bold"))
     for times in _report.time_tables(results):
         title = escape(f"{experiment.measure.heading} on {times.machine}")
         for part in _time_tables(title, times, out):
             print_block(out, part)
+    if not experiment.claims:
+        return
     table = Table(title="Paper and here", title_justify="left", box=box)
     table.add_column("what the paper says")
     table.add_column("paper", justify="right", no_wrap=True)

@@ -34,7 +34,7 @@ class Point:
 
     machine: str
     series: Series
-    value: int
+    value: float
     measured: float
     data_ok: bool
     line: Mapping[str, Any]
@@ -72,7 +72,7 @@ class Results:
     shown: tuple[Demonstration, ...] = ()
 
     @property
-    def values(self) -> tuple[int, ...]:
+    def values(self) -> tuple[float, ...]:
         """The values of the sweep that were run."""
         return self.experiment.values(self.quick)
 
@@ -85,10 +85,15 @@ class Results:
         """Return what a model's runs gave, by the machine's name in the experiment."""
         names = {self.experiment.machine(model, machine): machine for machine in self.experiment.machines}
         runs = [run for run in self.runs if run.machine in names]
-        points = {(names[run.machine], one.series.name, one.value): one for run in runs for one in run.points}
+        points = {(names[run.machine], one.series.name, one.value): (one, run) for run in runs for one in run.points}
+        # On an axis of the machine each point has a run, so that a place in the report is a number of the point.
+        of_machine = self.experiment.sweep.of_machine
         return Measured(
-            times={place: point.measured for place, point in points.items()},
-            lines={place: point.line for place, point in points.items()},
+            times={place: point.measured for place, (point, _) in points.items()},
+            lines={
+                place: {**run.report, **point.line} if of_machine else point.line
+                for place, (point, run) in points.items()
+            },
             reports={(names[run.machine], series.name): run.report for run in runs for series in run.series},
         )
 
@@ -131,13 +136,16 @@ def parse_json(text: str) -> Any:
 
 
 def read_points(
-    experiment: Experiment, machine: str, series: Sequence[Series], values: tuple[int, ...], output: str
+    experiment: Experiment, machine: str, series: Sequence[Series], values: tuple[float, ...], output: str
 ) -> tuple[Point, ...]:
-    """Read the program's output: for each series one JSON object for each value of the sweep, and nothing else."""
-    found: dict[tuple[str, int], Point] = {}
+    """Read the program's output: for each series one JSON object for each value of the sweep, and nothing else.
+
+    A program does not know the value of an axis of the machine: the one value of the run.
+    """
+    found: dict[tuple[str, float], Point] = {}
     for number, text in enumerate(output.splitlines(), 1):
         one = series[min(len(found) // len(values), len(series) - 1)]
-        point = _point(experiment, machine, one, number, text)
+        point = _point(experiment, machine, one, number, text, values[0])
         if point.value not in values or (one.name, point.value) in found:
             problem = "occurs twice" if point.value in values else "was not requested"
             raise SpinkitError(f"output line {number}: {experiment.sweep.axis} = {point.value} {problem}")
@@ -150,7 +158,7 @@ def read_points(
     return tuple(found[one.name, value] for one in series for value in values)
 
 
-def _point(experiment: Experiment, machine: str, series: Series, number: int, text: str) -> Point:
+def _point(experiment: Experiment, machine: str, series: Series, number: int, text: str, of_machine: float) -> Point:
     try:
         line = parse_json(text)
     except ValueError:
@@ -175,4 +183,5 @@ def _point(experiment: Experiment, machine: str, series: Series, number: int, te
         raise SpinkitError(f"output line {number}: {measure.key}: {found}")
     if "mode" in line and line["mode"] != series.mode:
         raise SpinkitError(f"output line {number}: mode: expected {series.mode}, found {line['mode']!r}")
-    return Point(machine, series, take(experiment.sweep.axis, int), measured, take("data_ok", bool), line)
+    value = of_machine if experiment.sweep.of_machine else take(experiment.sweep.axis, int)
+    return Point(machine, series, value, measured, take("data_ok", bool), line)

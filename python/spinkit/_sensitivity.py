@@ -73,7 +73,7 @@ class Tried:
 
 def changes(experiment: Experiment, describe: Callable[[str], Machine]) -> list[Change]:
     """Return the changes of an experiment's machines, parameter by parameter."""
-    machines = [describe(name) for name in experiment.machine_files]
+    machines = [describe(experiment.place(name)) for name in experiment.machine_files]
     found: dict[tuple[str, str, str], dict[str, Parameter]] = {}
     for machine in machines:
         for parameter in machine.parameters:

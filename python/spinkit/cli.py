@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from spinkit import __version__, _doctor, _experiment, _paths
+from spinkit import __version__, _doctor, _experiment, _new, _paths
 from spinkit._claims import Verdict
 from spinkit._errors import SpinkitError
 from spinkit._output import check_writable, write_atomically
@@ -113,7 +113,9 @@ def reproduce(
 ) -> None:
     """Rerun experiments of the papers, plot them, and compare them with what the paper says.
 
-    The name timelines stands for the trace diagrams of the sPIN paper's appendix, which are drawn from runs.
+    A folder of your own with an experiment.toml is named by its path, such as ./my-experiment (docs/experiments.md;
+    `spinkit new experiment my-experiment` makes one). The name timelines stands for the trace diagrams of the sPIN
+    paper's appendix, which are drawn from runs.
 
     Finished runs are cached: a later call with the same inputs does not repeat them. --all also writes report.html,
     one page with everything. Wrong data or a failed run always ends with exit status 1.
@@ -180,6 +182,18 @@ def _tools() -> Toolchain:
     spinrun = _paths.command("spinrun")
     goal, pspin = _paths.command("spinkit-goal"), _paths.command("spinkit-pspin")
     return Toolchain(_paths.command("spincc"), spinrun, goal, pspin, _paths.library(spinrun))
+
+
+@main.command()
+@click.argument("kind", type=click.Choice(_new.KINDS))
+@click.argument("folder", metavar="NAME", type=click.Path(path_type=Path))
+def new(kind: _new.Kind, folder: Path) -> None:
+    """Make the folder NAME with a working experiment, or with a working program that has handlers.
+
+    A README.md in it says how to run it.
+    """
+    for file in _new.make(kind, folder):
+        click.echo(str(file))
 
 
 @main.command()

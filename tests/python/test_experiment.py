@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import get_args
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from spinkit import _experiment, _pool
+from spinkit import _claims, _experiment, _pool, _run
 from spinkit._errors import SpinkitError
 from spinkit._machines import Machine, Parameter
 
@@ -153,3 +156,175 @@ def test_measures_are_shown_as_times_bandwidths_and_counts() -> None:
     assert (time.heading, time.shown(1_500_000), time.text(1_500_000)) == ("X [µs]", 1.5, "1.5000")
     assert (bandwidth.heading, bandwidth.shown(10**12), bandwidth.text(10**12)) == ("X [GiB/s]", 1.0, "1.00")
     assert (count.heading, count.shown(8), count.text(8)) == ("HPUs", 8, "8")
+
+
+def documented(heading: str) -> set[str]:
+    """Return the keys in the first column of the table below a heading of docs/experiments.md."""
+    text = (CHECKOUT / "docs" / "experiments.md").read_text()
+    [_, section] = re.split(rf"^### {re.escape(heading)}$", text, flags=re.MULTILINE)
+    rows = [line for line in re.split("^##", section, flags=re.MULTILINE)[0].splitlines() if line.startswith("| `")]
+    return {key.strip("[]") for row in rows for key in re.findall("`([^`]+)`", row.split("|")[1])}
+
+
+def keys(kind: type[msgspec.Struct]) -> set[str]:
+    return {field.encode_name for field in msgspec.structs.fields(kind)}
+
+
+@pytest.mark.parametrize(
+    ("heading", "kind"),
+    [
+        ("The whole file", _experiment.File),
+        ("`[program]`", _experiment.Program),
+        ("`[sweep]`", _experiment.Sweep),
+        ("`[[axis]]`", _experiment.Axis),
+        ("`[[series]]`", _experiment.Series),
+        ("`[measure]`", _experiment.Measure),
+        ("`[run]`", _experiment.RunTable),
+        ("`[[figure]]`", _experiment.Figure),
+    ],
+)
+def test_every_key_is_documented(heading: str, kind: type[msgspec.Struct]) -> None:
+    assert documented(heading) == keys(kind)
+
+
+def test_every_key_of_claims_is_documented() -> None:
+    text = (CHECKOUT / "docs" / "experiments.md").read_text()
+    relations = {line.split("`")[1]: line for line in text.splitlines() if re.match(r"\| `[a-z]+` \|.*\| `o", line)}
+    tables = get_args(_claims.ClaimTable)
+    common = set.intersection(*map(keys, tables))
+    assert {one.rpartition(".")[2] for one in documented("`[[claim]]`")} == common | {"relation"}
+    assert set(relations) == {table.__struct_config__.tag for table in tables}
+    for table in tables:
+        named = set(re.findall("`([a-z]+)`", relations[table.__struct_config__.tag].split("|")[3]))
+        assert named == keys(table) - common
+    [expected] = [field.type for field in msgspec.structs.fields(tables[0]) if field.encode_name == "expected"]
+    expected_table = get_args(expected)[0]
+    assert {one.rpartition(".")[2] for one in documented("`[[claim.expected]]`")} == keys(expected_table)
+    [shown] = [field.type for field in msgspec.structs.fields(expected_table) if field.encode_name == "shown"]
+    assert keys(get_args(shown)[0]) == keys(expected_table) - {"reason", "shown"} | {"set"}
+
+
+AXES = """
+[sweep]
+axis = "accelerator.hpus"
+label = "HPUs"
+unit = ""
+values = [1, 2, 4]
+
+[[axis]]
+set = { "dma.L_ns" = [50, 250.5] }
+labels = ["integrated", "discrete"]
+
+[[axis]]
+set = { "network.G_ps_per_byte" = [20, 8], "nic.match_overlaps" = ["gap", "reception"] }
+"""
+
+
+def of_own(folder: Path, axes: str = AXES, old: str = "", new: str = "") -> Path:
+    """Write an experiment without claims, figures, paper and summary, with these axes."""
+    text = f"""
+title = "Mine"
+machines = ["sc17-int"]
+[program]
+sources = ["mine.c"]
+ranks = 2
+args = ["--hpus", "{{values}}", "--latency", "{{dma.L_ns}}"]
+{axes}
+[[series]]
+name = "spin"
+label = "sPIN"
+mode = "stream"
+[measure]
+key = "time_ps"
+label = "Time"
+[run]
+timeout_s = 60
+"""
+    assert old in text
+    folder.mkdir(exist_ok=True)
+    (folder / "mine.c").touch()
+    (folder / "experiment.toml").write_text(text.replace(old, new, 1))
+    return folder / "experiment.toml"
+
+
+def test_parameters_of_the_machine_are_axes(tmp_path: Path) -> None:
+    experiment = _experiment.read(of_own(tmp_path / "mine"))
+    assert [(one.name, one.label) for one in experiment.series] == [
+        (
+            f"spin@dma.L_ns={latency},network.G_ps_per_byte={byte},nic.match_overlaps={overlaps}",
+            f"sPIN, {where}, network.G_ps_per_byte = {byte}, nic.match_overlaps = {overlaps}",
+        )
+        for latency, where in (("50", "integrated"), ("250.5", "discrete"))
+        for byte, overlaps in (("20", "gap"), ("8", "reception"))
+    ]
+    jobs = _pool.jobs(experiment, quick=True, describe=describe)
+    assert [job.value for job in jobs] == [1, 2, 4] * 4
+    assert len({job.key for job in jobs}) == 12
+    assert jobs[-1].arguments == ["--hpus", "4", "--latency", "250.5"]
+    axes = ("dma.L_ns=250.5", "network.G_ps_per_byte=8", "nic.match_overlaps=reception", "accelerator.hpus=4")
+    assert jobs[-1].changes == axes
+    # What the program prints has no value; the run has it.
+    output = '{"time_ps": 7, "data_ok": true}\n'
+    [point] = _run.read_points(experiment, "sc17-int", experiment.series[:1], (4,), output)
+    assert (point.value, point.measured) == (4, 7)
+    with pytest.raises(SpinkitError, match=r"output line 2: accelerator\.hpus = 4 occurs twice"):
+        _run.read_points(experiment, "sc17-int", experiment.series[:1], (4,), 2 * output)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("[50, 250.5]", "[]", "axis[0].set: expected parameters with equally many values, at least one"),
+        ("[20, 8]", "[20]", "axis[1].set: expected parameters with equally many values, at least one"),
+        ('"dma.L_ns"', '"L_ns"', "axis[0].set: L_ns is no parameter of a machine"),
+        ('"dma.L_ns"', '"accelerator.hpus"', "axis[0].set: accelerator.hpus is an axis already"),
+        ('"nic.match_overlaps"', '"dma.L_ns"', "axis[1].set: dma.L_ns is an axis already"),
+        ('"integrated", ', "", "axis[0].labels: expected one for each of the 2 values"),
+        ('axis = "accelerator.hpus"', 'axis = "hpus"\nvalues2 = 1', "sweep.values2: unknown key"),
+        ("[1, 2, 4]", "[1, 2, 2]", "sweep.values: expected increasing numbers"),
+        ("sources = [", 'schedules = ["gen a", "gen b"]\n#', "program.schedules: expected only one"),
+    ],
+)
+def test_wrong_axes_name_their_key(tmp_path: Path, old: str, new: str, message: str) -> None:
+    file = of_own(tmp_path / "mine", old=old, new=new)
+    with pytest.raises(SpinkitError) as error:
+        _experiment.read(file)
+    assert str(error.value).startswith(f"{file}: {message}")
+
+
+def test_only_parameters_have_fractions(tmp_path: Path) -> None:
+    axes = '[sweep]\naxis = "bytes"\nlabel = "Size"\nvalues = [1, 2.5]\n'
+    file = of_own(tmp_path / "mine", axes)
+    with pytest.raises(SpinkitError, match=r"sweep.values\[1\]: expected an integer, as the axis is no parameter"):
+        _experiment.read(file)
+    of_own(tmp_path / "mine", axes.replace('"bytes"', '"network.g_ns"'))
+    assert _experiment.read(file).values(quick=True) == (1, 2.5)
+
+
+def test_experiments_are_found_by_name_and_by_folder(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of_own(tmp_path / "mine")
+    for name in ("mine", "./mine", str(tmp_path / "mine")):
+        found = _experiment.load(home, name)
+        assert (found.name, found.folder, found.claims, found.figures) == ("mine", tmp_path / "mine", (), ())
+    # A name of ours goes first.
+    (home / "experiments" / "ping-pong" / "ping-pong.c").touch()
+    of_own(tmp_path / "ping-pong")
+    assert _experiment.load(home, "ping-pong").folder == home / "experiments" / "ping-pong"
+    assert _experiment.load(home, "./ping-pong").folder == tmp_path / "ping-pong"
+    with pytest.raises(SpinkitError, match=r"^\./nothing: there is no experiment.toml in this folder"):
+        _experiment.load(home, "./nothing")
+    with pytest.raises(
+        SpinkitError, match=r"^nothing: no such experiment; there are: ping-pong; an experiment of your"
+    ):
+        _experiment.load(home, "nothing")
+
+
+def test_machines_beside_an_experiment_are_its_own(tmp_path: Path) -> None:
+    experiment = _experiment.read(of_own(tmp_path / "mine"))
+    assert experiment.place("sc17-int") == "sc17-int"
+    own = tmp_path / "mine" / "sc17-int.toml"
+    own.touch()
+    assert experiment.place("sc17-int") == str(own)
+    assert _pool.jobs(experiment, quick=True, describe=describe)[0].options[:4] == ["-n", "2", "--machine", str(own)]

@@ -105,7 +105,8 @@ impl Accelerator {
 pub struct Sc17 {
     /// `hpus`: number of HPUs.
     pub hpus: u32,
-    /// `contexts`: number of handlers that may be resident (running or waiting) at once; at least `hpus`, at most 64.
+    /// `contexts`: number of handlers that may be resident (running or waiting) at once; at least `hpus`, at most 64. A
+    /// file or option that changes `hpus` and not this changes both.
     pub contexts: u32,
     /// `scratchpad_cycles`: latency of a load from any of the memories, in cycles of the HPU.
     pub scratchpad_cycles: u32,

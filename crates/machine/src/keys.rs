@@ -281,6 +281,8 @@ tables!(Pspin {
 
 const DESCRIPTION: &str = "description";
 pub(crate) const MODEL: &str = "network.model";
+pub(crate) const HPUS: &str = "accelerator.hpus";
+pub(crate) const CONTEXTS: &str = "accelerator.contexts";
 const ACCELERATOR: &str = "accelerator.kind";
 
 /// The kinds of accelerator, with the keys of each, table by table.

@@ -3,7 +3,8 @@
 //! A key carries its unit (`switch_ns`); decimals become exact integers. A file may start from another machine (`base =
 //! "sc17-int"`) and state only what differs, and `--set key=value` comes on top. Nothing has a default: a key that is
 //! unknown, missing, out of range or contradicts another is a [`MachineError`] that names file and key. Keys that had
-//! another name in earlier versions are understood, with a notice.
+//! another name in earlier versions are understood, with a notice. Only `accelerator.contexts` follows another key: whoever
+//! changes `accelerator.hpus` without it changes both.
 //!
 //! The comment beside a value names its source. A value that no source gives is an [`Assumption`] instead: a table
 //! `[assumed."host.poll_ns"]` has the range in which it may reasonably lie, and the reason.

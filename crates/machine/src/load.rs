@@ -9,7 +9,7 @@ use crate::Machine;
 use crate::accelerator::Accelerator;
 use crate::assumed::Assumption;
 use crate::comments::comments;
-use crate::keys::{MODEL, check_key};
+use crate::keys::{CONTEXTS, HPUS, MODEL, check_key};
 use crate::network::{Fabric, NetworkModel};
 use crate::old;
 use crate::problem::Problem;
@@ -154,6 +154,7 @@ fn build(path: &Path, text: &str, search: &[PathBuf], overrides: &[String]) -> R
     for argument in overrides {
         renamed.extend(layers.add_override(argument)?);
     }
+    layers.let_contexts_follow(|origin| matches!(origin, Origin::Set(_)));
     if !renamed.is_empty() {
         layers.notices.push(format!("--set: {}", renamed.join(", ")));
     }
@@ -256,7 +257,26 @@ impl Layers {
             self.notices.push(format!("{name}: {}", renamed.join(", ")));
         }
         merge(&mut self.table, table, "", &origin, &mut self.origins);
+        if self.let_contexts_follow(|other| matches!(other, Origin::File(file) if *file == name)) {
+            self.assumed.remove(CONTEXTS);
+        }
         Ok(())
+    }
+
+    /// A file, or all options together, that sets the number of HPUs and not that of contexts sets both. The result is
+    /// whether it did; `is_layer` recognises its keys.
+    fn let_contexts_follow(&mut self, is_layer: impl Fn(&Origin) -> bool) -> bool {
+        let (Some(hpus), Some(contexts)) = (self.origins.get(HPUS), self.origins.get(CONTEXTS)) else { return false };
+        if !is_layer(hpus) || is_layer(contexts) {
+            return false;
+        }
+        let origin = hpus.clone();
+        let Some(accelerator) = self.table.get_mut("accelerator").and_then(Value::as_table_mut) else { return false };
+        let Some(hpus) = accelerator.get("hpus").cloned() else { return false };
+        accelerator.insert("contexts".to_owned(), hpus);
+        self.origins.insert(CONTEXTS.to_owned(), origin);
+        self.sources.insert(CONTEXTS.to_owned(), format!("as {HPUS}, which was set without it"));
+        true
     }
 
     /// Adds the `key=value` of a `--set`. For a key of an earlier version, the result is its present name.

@@ -584,10 +584,38 @@ fn wrong_overrides_name_themselves() {
             .starts_with("--set accelerator.hpus=2\nx=3: the value is not TOML: ")
     );
     // An error about a conflict names the key that is out of range, here the one in the file.
-    assert!(
-        error_of_set(&["accelerator.hpus=5"])
-            .ends_with("sc17-int.toml: accelerator.contexts: must be at least accelerator.hpus (5), is 4")
+    assert_eq!(
+        error_of_set(&["accelerator.hpus=5", "accelerator.contexts=4"]),
+        "--set accelerator.contexts=4: must be at least accelerator.hpus (5), is 4"
     );
+}
+
+#[test]
+fn contexts_follow_the_number_of_hpus_unless_they_are_set_with_it() {
+    let of = |set: &[&str]| {
+        let machine = load("sc17-int", set).unwrap();
+        (sc17(&machine).hpus, sc17(&machine).contexts)
+    };
+    assert_eq!(of(&["accelerator.hpus=1"]), (1, 1));
+    assert_eq!(of(&["hpu.count=16"]), (16, 16));
+    assert_eq!(of(&["accelerator.contexts=32", "accelerator.hpus=16"]), (16, 32));
+    assert_eq!(of(&["accelerator.contexts=8"]), (4, 8));
+    assert_eq!(error_of_set(&["accelerator.hpus=65"]), "--set accelerator.hpus=65: must be at most 64, is 65");
+
+    // A file that changes the number; options that come on top of one which has both.
+    let origin = folder().join("mine.toml").display().to_string();
+    let based = |keys: &str, set: &[&str]| {
+        let set: Vec<String> = set.iter().map(|&text| text.to_owned()).collect();
+        let machine = Machine::parse(&origin, &format!("base = \"sc17-int\"\n[accelerator]\n{keys}"), &set).unwrap();
+        (sc17(&machine).hpus, sc17(&machine).contexts)
+    };
+    assert_eq!(based("hpus = 6", &[]), (6, 6));
+    assert_eq!(based("hpus = 6\ncontexts = 12", &[]), (6, 12));
+    assert_eq!(based("hpus = 6\ncontexts = 12", &["accelerator.hpus=7"]), (7, 7));
+    assert_eq!(based("contexts = 16", &["dma.L_ns=1"]), (4, 16));
+
+    let sourced = Machine::load_with_sources("sc17-int", &[folder()], &["hpu.count=2".to_owned()]).unwrap();
+    assert_eq!(sourced.sources["accelerator.contexts"], "as accelerator.hpus, which was set without it");
 }
 
 #[test]
