@@ -19,7 +19,7 @@ unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 
 C_FILES = $(shell find sdk examples experiments tests crates rtl -name '*.[ch]' -o -name '*.cpp' -o -name '*.hpp')
 
-.PHONY: help build cargo demo test test-checked rtl rtl-mutations rtl-quick fuzz soak bench reproduce reproduce-quick lint format lock install clean
+.PHONY: help build cargo demo docs test test-checked rtl rtl-mutations rtl-quick fuzz soak bench reproduce reproduce-quick lint format lock install clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -54,6 +54,17 @@ $(VENV)/.installed: $(VENV)/.packages pyproject.toml Cargo.toml python/build_bac
 
 demo: build ## run the sPIN paper's ping-pong experiment
 	$(BIN)/spinkit reproduce ping-pong
+
+# The tools of the documentation site have an environment of their own: nothing else needs them.
+out/docs/.packages: requirements-docs.txt
+	rm -rf out/docs/venv
+	python3 -m venv out/docs/venv
+	out/docs/venv/bin/pip install --quiet --no-deps -r requirements-docs.txt
+	touch $@
+
+docs: build out/docs/.packages ## build the documentation site, with the reference of C, Python, Rust and all commands (out/site)
+	RUSTDOCFLAGS="-D warnings" cargo doc --locked --quiet --no-deps --workspace --exclude benches --exclude fuzzing
+	out/docs/venv/bin/python docs/site/build.py --bin $(BIN) --crates $(TARGET)/doc
 
 reproduce: build $(VENV)/.mpi ## run every experiment, check it against the papers, and docs/validation.md against it
 	$(BIN)/spinkit reproduce --all --check
@@ -117,11 +128,12 @@ format: $(VENV)/.packages ## rewrite all sources in the project's format
 	$(BIN)/ruff format --quiet
 	$(BIN)/clang-format -i $(C_FILES)
 
-lock: ## pin the newest versions of requirements.in in requirements.txt
-	@fresh=$$(mktemp -d); trap 'rm -rf "$$fresh"' EXIT; \
-	python3 -m venv "$$fresh"; "$$fresh/bin/pip" install --quiet -r requirements.in; \
-	{ echo "# Every package of .venv, pinned. Written by \`make lock\` from requirements.in."; \
-	  "$$fresh/bin/pip" freeze; } > requirements.txt
+lock: ## pin the newest versions of requirements.in and requirements-docs.in
+	@for list in requirements:.venv requirements-docs:out/docs/venv; do \
+	    file=$${list%%:*}; fresh=$$(mktemp -d); \
+	    python3 -m venv "$$fresh"; "$$fresh/bin/pip" install --quiet -r "$$file.in"; \
+	    { echo "# Every package of $${list##*:}, pinned. Written by \`make lock\` from $$file.in."; \
+	      "$$fresh/bin/pip" freeze; } > "$$file.txt"; rm -rf "$$fresh"; done
 
 PREFIX ?= $(HOME)/.local/share/spinkit-venv
 install: ## install for use outside this folder: make install PREFIX=DIR

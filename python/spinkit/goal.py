@@ -1,5 +1,6 @@
 """Makes GOAL schedules, by generators or operation by operation, and runs them with the command `spinkit goal`.
 
+```python
 from spinkit import goal
 
 tree = goal.generate("bcast", ranks=1024, size=4096)
@@ -10,6 +11,7 @@ received = pair.recv(1, source=0, size=8)
 pair.calc(1, ns=500, after=[received])
 pair.send(0, to=1, size=8)
 print(goal.run(pair.schedule(), model="packet", machine="sc17-int").end_ns)
+```
 """
 
 from __future__ import annotations

@@ -350,6 +350,7 @@ SPIN_HANDLER_CALL int PtlHandlerCTInc(ptl_ct_event_t increment);
 SPIN_HANDLER_CALL int PtlHandlerCTGet(ptl_ct_event_t *event);
 SPIN_HANDLER_CALL int PtlHandlerCTSet(ptl_ct_event_t new_ct);
 
+/* What PTL_MY_HPU and PTL_NUM_HPUS call. */
 SPIN_HANDLER_CALL unsigned int spin_my_hpu(void);
 SPIN_HANDLER_CALL unsigned int spin_num_hpus(void);
 

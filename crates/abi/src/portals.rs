@@ -157,7 +157,7 @@ bits! {
 }
 
 bits! {
-    /// Feature bits of [`NiLimits`](super::NiLimits).
+    /// Feature bits of [`NiLimits`].
     feature {
         TARGET_BIND_INACCESSIBLE = 0 "PTL_TARGET_BIND_INACCESSIBLE", TOTAL_DATA_ORDERING = 1 "PTL_TOTAL_DATA_ORDERING",
         COHERENT_ATOMICS = 2 "PTL_COHERENT_ATOMICS",

@@ -1,4 +1,4 @@
-//! Execution of a [`Schedule`] with the message-passing protocols of the sPIN paper (§5.1, Fig. 5b): who matches, copies
+//! Execution of a [`Schedule`](crate::Schedule) with the message-passing protocols of the sPIN paper (§5.1, Fig. 5b): who matches, copies
 //! and answers, the CPU, the card, or handlers on it.
 //!
 //! A CPU does one task after the other, first come first served, and is not interrupted: while it computes it makes no

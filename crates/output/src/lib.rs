@@ -196,7 +196,7 @@ pub fn write(path: &Path, content: impl FnOnce(&mut Output) -> io::Result<()>) -
 /// Writes an output that [`Output::create`] has opened for `path`.
 ///
 /// # Errors
-/// As for [`write`].
+/// As for [`write()`].
 pub fn complete(
     mut output: Output,
     path: &Path,
